@@ -21,6 +21,7 @@ import twin
 import twins
 
 LOW = {"fp32": None, "bf16": torch.bfloat16}
+POLICY = {"fp32": "fp32", "bf16": "torch-bf16"}  # of ours: both sides keep values of the same types
 BATCH = 32
 # The sizes of examples/, where the tests' own are smaller and more padding than numbers: by file of tests/parity/twins,
 # arguments of its `example`, and of "batch" where 32 samples take PyTorch too much memory.
@@ -80,7 +81,7 @@ def ours(example, precision, batch, work):
     model = os.path.join(work, "model.so")
     defines = [word for name, value in example.defines.items() for word in ("-D", f"{name}={value}")]
     source = os.path.join(tools.ROOT, "examples", example.model)
-    options = ("--precision", precision, "--target", "cpu", "--isa", "portable", "--force")
+    options = ("--policy", POLICY[precision], "--target", "cpu", "--isa", "portable", "--force")
     tools.compile_model(source, model, *options, *defines)
     return json.loads(tools.run(tools.program("tools/amprun"), "info", model, "--batch", batch, "--json"))["memory"]
 

@@ -57,8 +57,9 @@ def block_of(c, name):
 
 
 def time_steps(c, torch, name, network, precision, batch, bounds=()):
-    """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler; `copied`: its batch
-    comes from pinned memory in each step, as ours comes from ordinary memory; `resident`: it lies on the device."""
+    """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler, beside our default
+    policy of that precision; `copied`: its batch comes from pinned memory in each step, as ours comes from ordinary memory; `resident`:
+    it lies on the device."""
     model = f"models/{name}-{precision}.so"
     steps, rounds, warm = block_of(c, name)
     modes = ["copied", "resident"] if torch else []

@@ -177,8 +177,8 @@ const Source *policy_builtin(Arena *a, const char *name) {
 
 /* By low type: the policy of a precision that names none. */
 static const char *const default_policies[] = {
-    [AMP_DT_F16] = "torch-fp16",
-    [AMP_DT_BF16] = "torch-bf16",
+    [AMP_DT_F16] = "min-cast",
+    [AMP_DT_BF16] = "min-cast-bf16",
     [AMP_DT_TF32] = "tf32",
     [AMP_DT_F32] = "fp32",
 };

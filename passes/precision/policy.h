@@ -96,7 +96,7 @@ const char *policy_nearest_foreign(const char *word);
  *   --precision X    fp16, bf16, tf32 or fp32: the default policy of that word
  *   precision X {    the same, in the model; a string there is P */
 const Policy *policy_select(PassContext *c);
-/* The built-in policy of a precision that names none, by its low type: "torch-fp16" for f16. */
+/* The built-in policy of a precision that names none, by its low type: "min-cast" for f16. */
 const char *policy_default(Dtype low);
 
 /* The text of a built-in policy ("torch-fp16": the newest; "torch-fp16@2.11", "torch-fp16@2.12"), or NULL. */

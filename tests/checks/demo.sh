@@ -5,7 +5,7 @@ set -uo pipefail
 source tests/checks/checks.bash
 
 run 0 tools/demo --epochs 1 --json "$work/rows.json"
-says 'cast(%fc1.weight)  : f16[512, 784]' 'because {lower, torch-fp16:' 'scale_loss(' 'all_finite(' 'unscale(' \
+says 'cast(%fc1.weight)  : f16[512, 784]' 'because {lower, min-cast:' 'scale_loss(' 'all_finite(' 'unscale(' \
     'update_scale(' 'assign(%fc1.weight, %fc1.weight.next) if %ok' 'epoch 1: train loss'
 expect 'the last line is the last row of the table' 'cnn fp32' "$(tail -n 1 "$work/.out" | awk '{ print $1, $2 }')"
 holds 'no control characters in a file' bash -c '! grep -q "$1" "$2"' - $'[\x01-\x08\x0b-\x1f\x7f]' "$work/.out"

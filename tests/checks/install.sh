@@ -75,7 +75,7 @@ if command -v cmake >/dev/null; then
     for block in "$work"/blocks/*; do
         run 0 bash -c 'cd "$1" && set -euo pipefail && source "$2"' - "$work/reader" "$block"
         [[ $(<"$block") != *./build/rings ]] || says 'step 300: loss 0.0' 'accuracy 1.00'
-        [[ $(<"$block") != *'ampc explain'* ]] || says 'hidden.linear' 'torch-bf16.policy'
+        [[ $(<"$block") != *'ampc explain'* ]] || says 'hidden.linear' 'min-cast-bf16.policy'
     done
     says '(0.6, 0.1) is in the inner ring' '(-1.2, 1.1) is in the outer ring' '(0.2, -0.7) is in the inner ring'
 else

@@ -9,9 +9,9 @@ ampc=$bin/tools/ampc
 
 # ---- the examples
 
-precisions='--precision=fp32 --precision=tf32 --precision=bf16 --precision=fp16 --policy=min-cast --policy=tf-fp16
-    --policy=apex-o2 --policy=keras-mixed-float16 --policy=mxnet-fp16 --policy=torch-cpu-fp16 --policy=pure-fp16
-    --policy=pure-bf16'
+precisions='--precision=fp32 --precision=tf32 --precision=bf16 --precision=fp16 --policy=torch-bf16
+    --policy=torch-fp16 --policy=tf-fp16 --policy=apex-o2 --policy=keras-mixed-float16 --policy=mxnet-fp16
+    --policy=torch-cpu-fp16 --policy=pure-fp16 --policy=pure-bf16'
 for model in $(git ls-files 'examples/*.amp' | xargs grep -lE '^model '); do
     for precision in $precisions; do
         status=0

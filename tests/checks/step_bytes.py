@@ -102,6 +102,11 @@ def source(v):
     return v
 
 
+def in_memory(v):
+    """The bytes of |v|, which a kernel converts as it loads, or has converted as it stored."""
+    return min(v.bytes, source(v).bytes)
+
+
 def is_parameter(v):
     return origin(v).kind == "state"
 
@@ -123,7 +128,7 @@ class Step:
 
     def read(self, v, what, times=1):
         self.store(v)
-        self.add(what, times * v.bytes)
+        self.add(what, times * in_memory(v))
 
     def has_gradient(self, v):
         v = origin(v)
@@ -168,7 +173,7 @@ class Step:
         elif v.op in NORMS:
             self.read(tensors[0], "norms", 2)
             self.add("norms", v.bytes)
-            self.add("gradients written", tensors[0].bytes)
+            self.add("gradients written", in_memory(tensors[0]))
         elif v.op in POOLS:
             places = v.count * POOLS[v.op]
             self.add("pooling", places)

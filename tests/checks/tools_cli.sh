@@ -332,7 +332,7 @@ PYTHON
 sed 's/^    loss_scale/    "fc2.*": f32 because "measured"\n&/' "$work/small.amp" >"$work/careful.amp"
 run 0 "$ampc" explain "$work/careful.amp" --against "$work/small.amp"
 says 'fc2.linear                          f16 -> f32' 'override at careful.amp:14   f32   because "measured"' \
-    'torch-fp16.policy:8' '  gone   f32 -> f16' '  came   f16 -> f32'
+    'min-cast.policy:7' '  gone   f32 -> f16' '  came   f16 -> f32'
 against=$out
 run 0 "$ampc" explain "$work/careful.amp" --against "$so"
 expect 'a model.so is compared as its model is' "${against//small.amp/small.so}" "$out"
@@ -345,7 +345,7 @@ says 'no difference: 0 of '
 run 0 "$ampc" explain "$work/small.amp" --against-precision fp32 --op linear
 says 'policy fp32' '2 of 2 ops changed'
 run 0 "$ampc" explain "$work/small.amp" --precision bf16 --against-policy torch-fp16 --json "$work/compared.json"
-expect 'explain --against --json' 'torch-fp16 torch-bf16 False True' "$(python3 -c '
+expect 'explain --against --json' 'torch-fp16 min-cast-bf16 False True' "$(python3 -c '
 import json, sys
 told = json.load(open(sys.argv[1]))
 print(told["before"]["policy"], told["after"]["policy"], told["same"], len(told["changed"]) > 3)' "$work/compared.json")"
@@ -414,7 +414,8 @@ expect 'info: nothing of groups where there are none' '' "$(grep -e trained.by -
 # ---- ampc policy ---------------------------------------------------------------------------------
 
 run 0 "$ampc" policy list
-says 'policy                  version   algorithm   low    default of' 'torch-fp16 ' 'Everything in f32.'
+says 'policy                  version   algorithm   low    default of' 'torch-fp16 ' 'Everything in f32.' \
+    'min-cast-bf16                     min_cut     bf16   bf16' 'min-cast                          min_cut     f16    fp16'
 run 0 "$ampc" policy list --json "$work/policies.json"
 expect 'policy list --json has what the list has' "$(awk 'NR > 1 && /^[^ ]/ { print $1 }' <<<"$("$ampc" policy list)")" \
     "$(python3 -c '
@@ -492,7 +493,7 @@ run 0 "$ampc" diff "$work/small.amp" "$work/micro.amp" --json "$work/diff.json" 
 expect 'diff --json: every op, and the step on both sides; of a step of micro-batches all of them' ok "$(python3 - "$work/diff.json" <<'PYTHON'
 import json, sys
 told = json.load(open(sys.argv[1]))
-assert not told["changed"] and told["matched"] >= 5 and told["before"]["policy"] == "torch-fp16", told["matched"]
+assert not told["changed"] and told["matched"] >= 5 and told["before"]["policy"] == "min-cast", told["matched"]
 step = told["step"]
 assert (step["batch"], step["gpu"], step["measured"], step["missing"]) == (32, "H100", False, None)
 before, after = step["before"], step["after"]
@@ -652,7 +653,7 @@ says 'standard output: No space left'
 
 data=safetensors:$work/data.st
 run 0 "$amprun" info "$so" --batch 7
-says 'policy   torch-fp16 (fp16)' 'fc1.weight' 'f32[16, 8]' 'f32[7, 8]' 'memory   at batch 7' 'adamw(' 'dynamic('
+says 'policy   min-cast (fp16)' 'fc1.weight' 'f32[16, 8]' 'f32[7, 8]' 'memory   at batch 7' 'adamw(' 'dynamic('
 run 0 "$amprun" info "$work/plain.so"
 says 'inference only'
 run 0 "$amprun" train "$so" --data "$data" --epochs 10 --batch 16 --seed 3 --threads 2 --save "$st" --log "$work/log.jsonl"

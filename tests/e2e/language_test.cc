@@ -136,6 +136,25 @@ TEST(Sharing, RunningStatisticsFollowBothApplications) {
 // ---- conditions -----------------------------------------------------------------------------------------------------
 
 // By element and broadcast, in the forward and the backward pass.
+// Losses written out over targets, and masks by large numbers, under the policies of `fp16` and of PyTorch.
+TEST(AnySize, StaysFinite) {
+    for (const char *precision : {"fp16", "\"torch-fp16\""}) {
+        SCOPED_TRACE(precision);
+        const std::string text = "amp 1\nmodel m(x: f32[N, 3], mask: f32[N, 3], t: f32[N]) -> y {\n"
+                                 " h = linear(x; out = 3) as fc\n p = softmax(h + (mask - 1.0) * 1000000000.0)\n"
+                                 " y = sum(p * h; dims = (1))\n}\n"
+                                 "train m {\n d = y - t\n loss = mean(d * d)\n optimizer = sgd(0.0)\n}\nprecision ";
+        Training r(e2e::compile_to_file(text + precision + " { loss_scale = static(1.0) }\n", "any_size.so"), 2);
+        ASSERT_TRUE(r.ok());
+        const float x[] = {0.5f, -2.0f, 3.0f, 1.0f, 4.0f, -8.0f}, mask[] = {1, 0, 1, 0, 0, 0},
+                    t[] = {1000.0f, 90000.0f};
+        const void *inputs[] = {x, mask, t};
+        amp_step_report report = {};
+        ASSERT_EQ(amp_step(r.session, inputs, 2, &report, &r.err), AMP_OK) << r.err.message;
+        EXPECT_NEAR(report.loss, (1e6 + 8.1e9) / 2, 1e7);
+    }
+}
+
 TEST(Conditions, AreCombinedByElement) {
     for (const char *precision : {"fp32", "fp16"}) {
         SCOPED_TRACE(precision);

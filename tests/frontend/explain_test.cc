@@ -120,7 +120,7 @@ TEST(Explain, AFilterThatMatchesNothingNamesWhatThereIs) {
               "m.amp: no op is a 'conv2d'; there are linear, gelu, log_softmax, nll_loss");
     which.op = nullptr, which.rule = "override";
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_NOT_FOUND),
-              "m.amp: no op has its dtype by rule 'override'; there are lower, follow, f32");
+              "m.amp: no op has its dtype by rule 'override'; there are lower, follow, f32_out, f32");
     which.rule = "lower", which.path = "gelu";
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_NOT_FOUND),
               "m.amp: no op that the other filters leave has its dtype by rule 'lower'; there are follow");
@@ -154,7 +154,8 @@ TEST(Explain, ADecisionWithoutAReasonIsRefused) {
 // Two ops, and what each asks for: h in f32 instead of the factors in f16.
 TEST(Compare, OneOverrideIsADozenLines) {
     const std::string text = WithOverride("    \"fc2.*\": f32 because \"measured\"\n");
-    const amp_compile_options before = Options("plain.amp", two_layers), after = Options("careful.amp", text);
+    amp_compile_options before = Options("plain.amp", two_layers), after = Options("careful.amp", text);
+    before.policy = after.policy = "torch-fp16";
     const std::string told = Compare(before, after);
     ExpectAll(told,
               {"before   plain.amp", "after    careful.amp", "\nfc2.linear                          f16 -> f32",
@@ -183,7 +184,7 @@ TEST(Compare, NoDifferenceSaysSo) {
 // A product under fp16 reads a cast of the master, of its own type; under bf16 the master itself.
 TEST(Explain, TypesOfStates) {
     std::string text = WithOverride("    masters = bf16\n");
-    ExpectAll(ExplainOps(text, {}), {"m: policy torch-fp16, low precision f16, masters bf16(rounding = stochastic)\n",
+    ExpectAll(ExplainOps(text, {}), {"m: policy min-cast, low precision f16, masters bf16(rounding = stochastic)\n",
                                      "fc1.weight           bf16 -> f16   2048 bytes"});
     std::string eight = WithOverride("    moments = f8\n");
     eight.replace(eight.find("sgd(0.1)"), 8, "adamw(0.1)");
@@ -194,7 +195,7 @@ TEST(Explain, TypesOfStates) {
 
 TEST(Explain, PaddedRows) {
     ExpectAll(ExplainOps(WithOverride("    pad = true\n"), {}),
-              {"m: policy torch-fp16, low precision f16, rows padded for tensor cores\n"});
+              {"m: policy min-cast, low precision f16, rows padded for tensor cores\n"});
 }
 
 TEST(Compare, OnePrecisionAgainstAnother) {
@@ -227,8 +228,8 @@ TEST(Compare, OpsOfOneSideAreListedApart) {
 TEST(Compare, RepeatedLayersAreToldOnce) {
     const std::string text = R"(amp 1
 block layer(x) -> y { y = x + gelu(linear(x; out = 16) as fc) }
-model m(x: f32[N, 16]) -> y {
-    h = x
+model m(ids: i32[N]) -> y {
+    h = embedding(ids; count = 8, dim = 16) as table
     repeat i in 0..3 { h = layer(h) as h[i] }
     y = linear(h; out = 4) as head
 }
@@ -236,19 +237,20 @@ model m(x: f32[N, 16]) -> y {
     amp_compile_options before = Options("m.amp", text), after = Options("m.amp", text);
     before.policy = "torch-fp16", after.policy = "min-cast";
     const std::string told = Compare(before, after);
-    ExpectAll(told, {"\nh.*.add, 3 ops                      f32 -> f16        ",
-                     "   (input h.*.add)\n           torch-fp16", "   (input x)   for h.0.add\n  after    min-cast",
-                     "f32 would move 3072 bytes more at N = 32\"\n", "and need 3 more casts\"   for h.2.add\n",
-                     "\n3 of 10 ops changed", "  gone   f16 -> f32  forward        h.*.gelu (3)   288 N bytes\n"});
-    ExpectAll(Compare(before, after, true),
-              {"\"changed\":[{\"path\":\"h.0.add\"", "{\"path\":\"h.1.add\"", "{\"path\":\"h.2.add\""});
+    ExpectAll(told,
+              {"\nh.*.add, 3 ops                      f32 -> f16        ", "   (input h.*.add)\n           torch-fp16",
+               "   (input table.embedding)   for h.0.add\n  after    min-cast",
+               "f32 would move 3072 bytes more at N = 32\"\n", "and need 3 more casts\"   for h.2.add\n",
+               "\n4 of 11 ops changed", "  gone   f16 -> f32  forward        h.*.gelu (3)   288 N bytes\n"});
+    ExpectAll(Compare(before, after, true), {"\"changed\":[{\"path\":\"table.embedding\"", "{\"path\":\"h.0.add\"",
+                                             "{\"path\":\"h.1.add\"", "{\"path\":\"h.2.add\""});
     std::string shorter = text;
     shorter.replace(shorter.find("0..3"), 4, "0..1");
     const amp_compile_options one = Options("one.amp", shorter), three = Options("m.amp", text);
     ExpectAll(Compare(one, three), {"only after    h.*.fc.linear, 2 ops  linear f32     ", " m.amp:2\n"});
     const std::string overridden = text + "precision fp16 { \"h.1.*\": f32 }\n";
     amp_compile_options some = Options("m.amp", overridden), all = Options("m.amp", text);
-    all.precision = "fp16";
+    some.policy = all.policy = "torch-fp16";
     const std::string alone = Compare(all, some); // one op is no pattern
     ExpectAll(alone, {"\nh.1.fc.linear                       f16 -> f32", "(input h.1.fc.linear)"});
     EXPECT_EQ(alone.find(" ops  "), std::string::npos) << alone;

@@ -115,7 +115,7 @@ TEST(Policies, OnesThatAreNotThere) {
                             "help: built-in policies: ", "fp32, "});
     }
     ExpectAll(Check("torch-fp16@9").heard, {"torch-fp16@9: error: policy torch-fp16 has no version 9\n", "2.12"});
-    ExpectAll(Check("bf16").heard, {"bf16 is a precision; its policy is torch-bf16"});
+    ExpectAll(Check("bf16").heard, {"bf16 is a precision; its policy is min-cast-bf16"});
     const Answer none = Check(nullptr);
     EXPECT_EQ(none.status, AMP_INVALID_ARGUMENT);
     EXPECT_EQ(none.told, "policy is NULL; give a built-in name or a file");

@@ -158,6 +158,7 @@ TEST_F(AutocastTest, AValueIsCastOnceAtItsFirstUse) {
 }
 
 TEST_F(AutocastTest, EveryDecisionHasItsReason) {
+    policy_ = "torch-fp16";
     Types d = Decisions(RunMlp());
     EXPECT_EQ(d["fc1.linear"], "linear(f16, f16, f16) : f16 {lower, torch-fp16:8}");
     EXPECT_EQ(d["relu"], "relu(f16) : f16 {follow, torch-fp16:24, input fc1.linear}");
@@ -168,6 +169,7 @@ TEST_F(AutocastTest, EveryDecisionHasItsReason) {
 }
 
 TEST_F(AutocastTest, ADecisionQuotesThePolicy) {
+    policy_ = "torch-fp16";
     Module *m = RunMlp();
     EXPECT_STREQ(m->policy_name, "torch-fp16");
     EXPECT_STREQ(m->policy_origin, "torch-fp16.policy");
@@ -196,6 +198,7 @@ TEST_F(AutocastTest, NumbersAndWrittenConversionsAreNotDecided) {
 // ---- which policy ---------------------------------------------------------------------------------------------------
 
 TEST_F(AutocastTest, OneChangedLineChangesTheDecisionsThatItNames) {
+    policy_ = "torch-fp16";
     Types before = Decisions(RunMlp());
     policies_["mine"] = File("passes/precision/policies/torch-fp16.policy") + "op relu f32\n";
     policy_ = "mine";
@@ -214,13 +217,13 @@ TEST_F(AutocastTest, OptionsReplaceTheModelsWord) {
     policies_["my.policy"] = "policy \"mine\"\nalgorithm eager\nlow = bf16\nop * lower\n";
     const Selection cases[] = {
         {"", "", "", "fp32"},
-        {"  precision fp16\n", "", "", "torch-fp16"},
-        {"  precision bf16\n", "", "", "torch-bf16"},
+        {"  precision fp16\n", "", "", "min-cast"},
+        {"  precision bf16\n", "", "", "min-cast-bf16"},
         {"  precision tf32\n", "", "", "tf32"},
         {"  precision fp32\n", "", "", "fp32"},
         {"  precision file torch-bf16\n", "", "", "torch-bf16"},
         {"  precision file my.policy\n", "", "", "mine"},
-        {"  precision fp16\n", "bf16", "", "torch-bf16"},
+        {"  precision fp16\n", "bf16", "", "min-cast-bf16"},
         {"  precision file my.policy\n", "fp32", "", "fp32"},
         {"  precision fp16\n", "", "torch-bf16", "torch-bf16"},
         {"  precision fp16\n", "bf16", "my.policy", "mine"},
@@ -250,7 +253,7 @@ TEST_F(AutocastTest, WrongChoicesAreNamed) {
               "  help: built-in policies: apex-o1, apex-o2, fp32, keras-mixed-bfloat16, keras-mixed-float16, "
               "min-cast-bf16, min-cast, mxnet-fp16, pure-bf16, pure-fp16, tf-bf16, tf-fp16, tf32, torch-bf16, "
               "torch-bf16@2.11, torch-cpu-bf16, torch-cpu-fp16, torch-fp16, torch-fp16@2.11\n"
-              "  help: bf16 is a precision; its policy is torch-bf16\n");
+              "  help: bf16 is a precision; its policy is min-cast-bf16\n");
     policies_["bad"] = "low = f16\n";
     policy_ = "bad";
     EXPECT_NE(ErrorsOfMlp("").find("bad:1:1: error: the policy lacks a line such as"), std::string::npos);
@@ -284,10 +287,12 @@ TEST_F(AutocastTest, PathBeatsOpBeatsPolicyAndTheLastOfEqualsWins) {
         {"override op conv2d : f32 at mlp.amp:3:5\n", "relu",
          "relu(f16) : f16 {follow, torch-fp16:24, input fc1.linear}"}, // known, not there
     };
+    policy_ = "torch-fp16";
     for (const OverrideCase &c : cases) EXPECT_EQ(Decisions(RunMlp(c.lines))[c.path], c.decision) << c.lines;
 }
 
 TEST_F(AutocastTest, WrongOverridesAreNamed) {
+    policy_ = "torch-fp16";
     EXPECT_EQ(ErrorsOfMlp("override op relo : f32 at mlp.amp:3:5\n"),
               "error: mlp.amp:3:5: unknown op relo\n  help: did you mean relu?\n  help: a path is written in quotes: "
               "\"relo\"\n");

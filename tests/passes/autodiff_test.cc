@@ -201,7 +201,7 @@ TEST_F(AutodiffTest, EveryOpSaysWhy) {
     EXPECT_EQ(why["fc1.linear.grad.weight"], "{gradient, of fc1.linear}");
     EXPECT_EQ(why["fc1.linear.cast_1.grad"], "{gradient, of fc1.linear}");
     EXPECT_EQ(why["relu.grad"], "{gradient, of relu}");
-    EXPECT_EQ(why["fc1.linear.cast"], "{lower, torch-fp16:8, for fc1.linear}");
+    EXPECT_EQ(why["fc1.linear.cast"], "{lower, min-cast:7, for fc1.linear}");
     EXPECT_EQ(why.size(), size_t(f->body.len)) << "paths are unique";
 }
 
@@ -305,8 +305,8 @@ class ParityTest : public AutodiffTest {
         return steps;
     }
 
-    Steps OursAt(const char *precision, const std::string &model = "mlp") {
-        precision_ = precision;
+    Steps OursAt(const char *policy, const std::string &model = "mlp") {
+        policy_ = policy;
         return Ours(Run(ReadFile("tests/passes/" + model + ".ir"), STAGE_AUTODIFF));
     }
 
@@ -324,17 +324,17 @@ class ParityTest : public AutodiffTest {
 };
 
 TEST_F(ParityTest, EveryDecisionAndCastComesInPyTorchsOrder) {
-    EXPECT_EQ(OursAt("fp16"), Torch("torch_graph_mlp_f16.jsonl"));
-    EXPECT_EQ(OursAt("bf16"), Torch("torch_graph_mlp_bf16.jsonl"));
-    EXPECT_EQ(OursAt("fp16").size(), 25u);
-    EXPECT_NE(OursAt("bf16"), Torch("torch_graph_mlp_f16.jsonl"));
+    EXPECT_EQ(OursAt("torch-fp16"), Torch("torch_graph_mlp_f16.jsonl"));
+    EXPECT_EQ(OursAt("torch-bf16"), Torch("torch_graph_mlp_bf16.jsonl"));
+    EXPECT_EQ(OursAt("torch-fp16").size(), 25u);
+    EXPECT_NE(OursAt("torch-bf16"), Torch("torch_graph_mlp_f16.jsonl"));
     EXPECT_NE(OursAt("fp32"), Torch("torch_graph_mlp_f16.jsonl"));
 }
 
 TEST_F(ParityTest, SoWithConvolutionsAndBatchNorm) {
-    EXPECT_EQ(OursAt("fp16", "cnn_16"), Torch("torch_graph_cnn_f16.jsonl"));
-    EXPECT_EQ(OursAt("bf16", "cnn_16"), Torch("torch_graph_cnn_bf16.jsonl"));
-    EXPECT_EQ(OursAt("fp16", "cnn_16").size(), 40u);
+    EXPECT_EQ(OursAt("torch-fp16", "cnn_16"), Torch("torch_graph_cnn_f16.jsonl"));
+    EXPECT_EQ(OursAt("torch-bf16", "cnn_16"), Torch("torch_graph_cnn_bf16.jsonl"));
+    EXPECT_EQ(OursAt("torch-fp16", "cnn_16").size(), 40u);
     EXPECT_NE(OursAt("fp32", "cnn_16"), Torch("torch_graph_cnn_f16.jsonl"));
 }
 
@@ -342,7 +342,7 @@ TEST_F(ParityTest, EveryOpReadsWhatPyTorchsReads) {
     const std::string models[][2] = {{"mlp", "mlp"}, {"cnn_16", "cnn"}}; // ours, the oracle's
     for (auto &model : models)
         for (std::string low : {"f16", "bf16"}) {
-            precision_ = low == "f16" ? "fp16" : "bf16";
+            policy_ = low == "f16" ? "torch-fp16" : "torch-bf16";
             EXPECT_EQ(Compare(Run(ReadFile("tests/passes/" + model[0] + ".ir"), STAGE_AUTODIFF),
                               "torch_graph_" + model[1] + "_" + low + ".jsonl"),
                       0);
@@ -351,7 +351,9 @@ TEST_F(ParityTest, EveryOpReadsWhatPyTorchsReads) {
 
 // Each decision of the model changed in turn, by an override.
 TEST_F(ParityTest, AChangedDecisionIsSeen) {
+    policy_ = "torch-fp16";
     Steps torch = Torch("torch_graph_mlp_f16.jsonl");
+    EXPECT_EQ(Ours(Run(ReadFile("tests/passes/mlp.ir"), STAGE_AUTODIFF)), torch);
     const char *const overrides[] = {"path fc1.linear : f32",
                                      "path fc2.linear : f32",
                                      "op relu : f32",
@@ -516,7 +518,7 @@ TEST_F(AutodiffTest, EvaluationInF32HasNoCasts) {
             for (size_t j = 0; j < result.second.size(); j++)
                 EXPECT_DOUBLE_EQ(result.second[j], rounded[result.first][j]) << name << " " << result.first;
     }
-    EXPECT_EQ(Decisions(m).at("conv1.conv2d"), "conv2d(f16, f16, f16) : f16 {lower, torch-fp16:8}");
+    EXPECT_EQ(Decisions(m).at("conv1.conv2d"), "conv2d(f16, f16, f16) : f16 {lower, min-cast:7}");
     EXPECT_EQ(ir_func_find(Run(ReadFile("tests/passes/cnn_16.ir"), STAGE_AUTODIFF), "eval_fp32"), nullptr);
 }
 

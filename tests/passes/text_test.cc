@@ -73,8 +73,9 @@ class TextTest : public LowerPassTest {
         std::string text;
         for (const std::string &line : SplitLines(case_.before))
             if (!line.empty() && line[0] != '#') text += line + "\n";
-        const std::string precision = Get("precision");
+        const std::string precision = Get("precision"), policy = Get("policy");
         options_.precision = precision.empty() ? nullptr : precision.c_str();
+        options_.policy = policy.empty() ? nullptr : policy.c_str();
         options_.find_policy = [](void *arena, const char *name) {
             return policy_builtin(static_cast<Arena *>(arena), name);
         };

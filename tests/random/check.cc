@@ -328,9 +328,7 @@ std::string Within(const char *what, const Results &ours, const Results &referen
     return "";
 }
 
-double SimplifyBound(const Program &p) {
-    return kSimplifyBound[p.precision == "bf16" ? 1 : p.precision == "fp16" ? 2 : 0];
-}
+double SimplifyBound(const Program &p) { return kSimplifyBound[p.Half("bf16") ? 1 : p.Half("fp16") ? 2 : 0]; }
 
 std::string CheckOnCuda(const Program &p, const std::string &text, const Settings &settings, uint64_t seed) {
     Data data;

@@ -570,13 +570,14 @@ std::string Program::Text(uint64_t checkpoints) const {
     if (body.find("tabled(") != std::string::npos) blocks += kTabled;
     return "amp 1\n" + blocks + "model m(" + inputs + ") -> " + last + " {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
-           precision + " {\n" + (precision == "fp16" ? "    loss_scale = static(16.0)\n" : "") +
+           precision + " {\n" + (Half("fp16") ? "    loss_scale = static(16.0)\n" : "") +
            (pad ? "    pad = true\n" : "") + "}\n";
 }
 
 Program Generate(uint64_t seed) {
     Generator g{{seed * 0x2545F4914F6CDD1Dull + 1}, {}};
-    static const std::vector<std::string> precisions = {"fp32", "fp32", "fp32", "bf16", "fp16"};
+    static const std::vector<std::string> precisions = {"fp32", "fp32", "fp32",           "fp32",
+                                                        "bf16", "fp16", "\"torch-bf16\"", "\"torch-fp16\""};
     g.p.precision = g.r.Pick(precisions);
     g.p.classes = 1 + g.r.Below(9);
     g.p.cross_entropy = g.r.Chance(70);

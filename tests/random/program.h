@@ -36,7 +36,7 @@ struct Statement {
 
 struct Program {
     std::vector<Statement> statements;
-    std::string precision = "fp32"; // fp32, bf16, fp16
+    std::string precision = "fp32"; // fp32, bf16, fp16, or a policy in quotes: "torch-bf16", "torch-fp16"
     bool pad = false;               // rows that tensor cores multiply are padded: on CUDA
     int classes = 3;
     bool cross_entropy = true; // of the last value, [N, classes]; else the mean of its squares
@@ -45,6 +45,8 @@ struct Program {
     // What no one reads is left out.  |checkpoints|: a seed, by which runs of statements are put into `checkpoint { }`,
     // some of them nested; 0: none.
     std::string Text(uint64_t checkpoints = 0) const;
+    // Whether the low type is that of |word|, fp16 or bf16.
+    bool Half(const std::string &word) const { return precision.find(word) != std::string::npos; }
 };
 
 Program Generate(uint64_t seed);

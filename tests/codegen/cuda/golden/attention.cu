@@ -1,18 +1,18 @@
 /* k03  attn: slice + reshape + transpose + attention           attention.amp:4
  *   attention over [320 * n, 48] in train_step
  *   in     b0 attn.y f16[N, 320, 144]   b1 seed i64   b2 iteration i64
- *   out    b3 87 f32[N, 3, 320, 1]   b4 88 f16[N, 320, 48]
- *   v2 %77 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v3 %78 f16[N, 320, 3, 16] = reshape(v2)   {follow, torch-fp16:24, input attn.slice}
- *   v4 %attn.q f16[N, 3, 320, 16] = permute(v3)   {follow, torch-fp16:24, input attn.reshape}
- *   v5 %80 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v6 %81 f16[N, 320, 3, 16] = reshape(v5)   {follow, torch-fp16:24, input attn.slice_1}
- *   v7 %attn.k f16[N, 3, 320, 16] = permute(v6)   {follow, torch-fp16:24, input attn.reshape_1}
- *   v8 %83 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v9 %84 f16[N, 320, 3, 16] = reshape(v8)   {follow, torch-fp16:24, input attn.slice_2}
- *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_2}
- *   v13 %86 f32[N, 320, 48], v14 %87 f32[N, 3, 320, 1] = attend(v4, v7, v10, v11, v12)   {lower, torch-fp16:8}
- *   v15 %88 f16[N, 320, 48] = cast(v13)
+ *   out    b3 86 f32[N, 3, 320, 1]   b4 87 f16[N, 320, 48]
+ *   v2 %76 f16[N, 320, 48] = slice(v1)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v3 %77 f16[N, 320, 3, 16] = reshape(v2)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v4 %attn.q f16[N, 3, 320, 16] = permute(v3)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v5 %79 f16[N, 320, 48] = slice(v1)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v6 %80 f16[N, 320, 3, 16] = reshape(v5)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v7 %attn.k f16[N, 3, 320, 16] = permute(v6)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v8 %82 f16[N, 320, 48] = slice(v1)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v9 %83 f16[N, 320, 3, 16] = reshape(v8)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v13 %85 f32[N, 320, 48], v14 %86 f32[N, 3, 320, 1] = attend(v4, v7, v10, v11, v12)   {lower, min-cast:7}
+ *   v15 %87 f16[N, 320, 48] = cast(v13)
  *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
@@ -45,27 +45,27 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t 
 
 /* k14  attn.reshape_3.grad: reshape + transpose + slice + attention_grad + concat + add           attention.amp:4
  *   attention over [320 * n, 48] in train_step
- *   in     b0 173 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 88 f16[N, 320, 48]   b3 87 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
+ *   in     b0 170 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 87 f16[N, 320, 48]   b3 86 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
  *   out    b6 d.attn.y f16[N, 320, 144]
- *   v2 %177 f16[N, 320, 3, 16] = reshape(v1)   {gradient, of attn.reshape_3}
+ *   v2 %175 f16[N, 320, 3, 16] = reshape(v1)   {gradient, of attn.reshape_3}
  *   v3 %d.attn.seen f16[N, 3, 320, 16] = permute(v2)   {gradient, of attn.transpose_3}
- *   v5 %471 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v6 %470 f16[N, 320, 3, 16] = reshape(v5)   {follow, torch-fp16:24, input attn.slice}
- *   v7 %469 f16[N, 3, 320, 16] = permute(v6)   {follow, torch-fp16:24, input attn.reshape}
- *   v8 %474 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v9 %473 f16[N, 320, 3, 16] = reshape(v8)   {follow, torch-fp16:24, input attn.slice_1}
- *   v10 %472 f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_1}
- *   v11 %477 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v12 %476 f16[N, 320, 3, 16] = reshape(v11)   {follow, torch-fp16:24, input attn.slice_2}
- *   v13 %475 f16[N, 3, 320, 16] = permute(v12)   {follow, torch-fp16:24, input attn.reshape_2}
- *   v18 %181 f32[N, 320, 48], v19 %182 f32[N, 320, 48], v20 %183 f32[N, 320, 48] = attend_grad(v3, v7, v10, v13, v14, v15, v16, v17)   {gradient, of attn.attention}
- *   v21 %184 f16[N, 320, 48] = cast(v18)
- *   v22 %187 f16[N, 320, 48] = cast(v19)
- *   v23 %190 f16[N, 320, 48] = cast(v20)
- *   v24 %199 f16[N, 320, 144] = concat(v21, v22, v23)   {gradient, of attn.slice}
- *   v25 %200 f32[N, 320, 144] = cast(v24)
- *   v26 %68 f32 = const()   {gradient, of attn.slice}
- *   v27 %201 f32[N, 320, 144] = add(v25, v26)
+ *   v5 %467 f16[N, 320, 48] = slice(v4)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v6 %466 f16[N, 320, 3, 16] = reshape(v5)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v7 %465 f16[N, 3, 320, 16] = permute(v6)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v8 %470 f16[N, 320, 48] = slice(v4)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v9 %469 f16[N, 320, 3, 16] = reshape(v8)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v10 %468 f16[N, 3, 320, 16] = permute(v9)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v11 %473 f16[N, 320, 48] = slice(v4)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v12 %472 f16[N, 320, 3, 16] = reshape(v11)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v13 %471 f16[N, 3, 320, 16] = permute(v12)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v18 %178 f32[N, 320, 48], v19 %179 f32[N, 320, 48], v20 %180 f32[N, 320, 48] = attend_grad(v3, v7, v10, v13, v14, v15, v16, v17)   {gradient, of attn.attention}
+ *   v21 %181 f16[N, 320, 48] = cast(v18)
+ *   v22 %184 f16[N, 320, 48] = cast(v19)
+ *   v23 %187 f16[N, 320, 48] = cast(v20)
+ *   v24 %196 f16[N, 320, 144] = concat(v21, v22, v23)   {gradient, of attn.slice}
+ *   v25 %197 f32[N, 320, 144] = cast(v24)
+ *   v26 %67 f32 = const()   {gradient, of attn.slice}
+ *   v27 %198 f32[N, 320, 144] = add(v25, v26)
  *   v28 %d.attn.y f16[N, 320, 144] = cast(v27)   {gradient, of attn.slice}
  *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */
@@ -124,16 +124,16 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k14(const uint16_t 
  *   attention over [320 * n, 48] in infer
  *   in     b0 attn.y f16[N, 320, 144]
  *   out    b1 38 f16[N, 320, 48]
- *   v2 %27 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v3 %28 f16[N, 320, 3, 16] = reshape(v2)   {follow, torch-fp16:24, input attn.slice}
- *   v4 %attn.q f16[N, 3, 320, 16] = permute(v3)   {follow, torch-fp16:24, input attn.reshape}
- *   v5 %30 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v6 %31 f16[N, 320, 3, 16] = reshape(v5)   {follow, torch-fp16:24, input attn.slice_1}
- *   v7 %attn.k f16[N, 3, 320, 16] = permute(v6)   {follow, torch-fp16:24, input attn.reshape_1}
- *   v8 %33 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
- *   v9 %34 f16[N, 320, 3, 16] = reshape(v8)   {follow, torch-fp16:24, input attn.slice_2}
- *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_2}
- *   v11 %36 f32[N, 320, 48], v12 %37 f32[N, 3, 320, 1] = attend(v4, v7, v10)   {lower, torch-fp16:8}
+ *   v2 %27 f16[N, 320, 48] = slice(v1)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v3 %28 f16[N, 320, 3, 16] = reshape(v2)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v4 %attn.q f16[N, 3, 320, 16] = permute(v3)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v5 %30 f16[N, 320, 48] = slice(v1)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v6 %31 f16[N, 320, 3, 16] = reshape(v5)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v7 %attn.k f16[N, 3, 320, 16] = permute(v6)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v8 %33 f16[N, 320, 48] = slice(v1)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
+ *   v9 %34 f16[N, 320, 3, 16] = reshape(v8)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
+ *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
+ *   v11 %36 f32[N, 320, 48], v12 %37 f32[N, 3, 320, 1] = attend(v4, v7, v10)   {lower, min-cast:7}
  *   v13 %38 f16[N, 320, 48] = cast(v11)
  *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
  */

@@ -4,48 +4,48 @@
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 conv2d.y.nhwc f16[N, 16, 16, 64]
- *   out    b1 37 f32[N, 1, 1, 64]   b2 41 f32[N, 64]
- *   v2 %33 f32[N, 16, 16, 64] = cast(v1)
- *   v3 %34 f32[N, 1, 1, 64] = reduce_sum(v2)
- *   v4 %36 f32 = const()
- *   v5 %37 f32[N, 1, 1, 64] = mul(v3, v4)
- *   v6 %38 f32[N, 16, 16, 64] = expand(v5)
- *   v7 %39 f32[N, 16, 16, 64] = sub(v2, v6)
- *   v8 %40 f32[N, 16, 16, 64] = mul(v7, v7)
- *   v9 %41 f32[N, 64] = reduce_sum(v8)
+ *   out    b1 36 f32[N, 1, 1, 64]   b2 40 f32[N, 64]
+ *   v2 %32 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %33 f32[N, 1, 1, 64] = reduce_sum(v2)
+ *   v4 %35 f32 = const()
+ *   v5 %36 f32[N, 1, 1, 64] = mul(v3, v4)
+ *   v6 %37 f32[N, 16, 16, 64] = expand(v5)
+ *   v7 %38 f32[N, 16, 16, 64] = sub(v2, v6)
+ *   v8 %39 f32[N, 16, 16, 64] = mul(v7, v7)
+ *   v9 %40 f32[N, 64] = reduce_sum(v8)
  *   pass 2
- *   in     b0 37 f32[N, 1, 1, 64]   b1 bn.running_mean f32[64]   b2 41 f32[N, 64]   b3 54 f32   b4 63 f32   b5 bn.weight f32[64]   b6 bn.running_var f32[64]
- *   out    b7 bn.mean f32[64]   b8 72 f32[64]   b9 60 f32[64]   b10 65 f32[64]   b11 75 f32[64]
- *   v2 %42 f32[N, 64] = reshape(v1)
- *   v3 %43 f32[64] = reduce_sum(v2)
- *   v5 %374 f32 = extent(v4)
- *   v6 %bn.mean f32[64] = div(v3, v5)   {follow, torch-fp16:24, input conv2d.conv2d}
+ *   in     b0 36 f32[N, 1, 1, 64]   b1 bn.running_mean f32[64]   b2 40 f32[N, 64]   b3 53 f32   b4 62 f32   b5 bn.weight f32[64]   b6 bn.running_var f32[64]
+ *   out    b7 bn.mean f32[64]   b8 71 f32[64]   b9 59 f32[64]   b10 64 f32[64]   b11 74 f32[64]
+ *   v2 %41 f32[N, 64] = reshape(v1)
+ *   v3 %42 f32[64] = reduce_sum(v2)
+ *   v5 %369 f32 = extent(v4)
+ *   v6 %bn.mean f32[64] = div(v3, v5)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   v7 %8 f32 = const()   {weak}
- *   v8 %71 f32[64] = mul(v7, v6)   {follow, torch-fp16:24, input bn.batch_norm}
+ *   v8 %70 f32[64] = mul(v7, v6)   {follow, min-cast:23, input bn.batch_norm}
  *   v9 %6 f32 = const()   {weak}
- *   v11 %70 f32[64] = mul(v9, v10)   {follow, torch-fp16:24, input bn.running_mean}
- *   v12 %72 f32[64] = add(v11, v8)   {follow, torch-fp16:24, input bn.mul}
- *   v13 %375 f32[N, 64] = reshape(v1)
- *   v14 %46 f32[N, 64] = sub(v13, v6)
- *   v15 %47 f32[N, 64] = mul(v14, v14)
- *   v16 %48 f32[64] = reduce_sum(v15)
- *   v18 %49 f32[64] = reduce_sum(v17)
- *   v19 %50 f32 = const()
- *   v20 %51 f32[64] = mul(v16, v19)
- *   v21 %52 f32[64] = add(v18, v20)
- *   v23 %55 f32[64] = div(v21, v22)
- *   v24 %56 f32 = const()
- *   v25 %57 f32[64] = add(v23, v24)
- *   v26 %58 f32[64] = sqrt(v25)
- *   v27 %59 f32 = const()
- *   v28 %60 f32[64] = div(v27, v26)   {follow, torch-fp16:24, input conv2d.conv2d}
- *   v30 %bn.variance f32[64] = div(v21, v29)   {follow, torch-fp16:24, input conv2d.conv2d}
- *   v32 %65 f32[64] = mul(v28, v31)
+ *   v11 %69 f32[64] = mul(v9, v10)   {follow, min-cast:23, input bn.running_mean}
+ *   v12 %71 f32[64] = add(v11, v8)   {follow, min-cast:23, input bn.mul}
+ *   v13 %370 f32[N, 64] = reshape(v1)
+ *   v14 %45 f32[N, 64] = sub(v13, v6)
+ *   v15 %46 f32[N, 64] = mul(v14, v14)
+ *   v16 %47 f32[64] = reduce_sum(v15)
+ *   v18 %48 f32[64] = reduce_sum(v17)
+ *   v19 %49 f32 = const()
+ *   v20 %50 f32[64] = mul(v16, v19)
+ *   v21 %51 f32[64] = add(v18, v20)
+ *   v23 %54 f32[64] = div(v21, v22)
+ *   v24 %55 f32 = const()
+ *   v25 %56 f32[64] = add(v23, v24)
+ *   v26 %57 f32[64] = sqrt(v25)
+ *   v27 %58 f32 = const()
+ *   v28 %59 f32[64] = div(v27, v26)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
+ *   v30 %bn.variance f32[64] = div(v21, v29)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
+ *   v32 %64 f32[64] = mul(v28, v31)
  *   v33 %13 f32 = const()   {weak}
- *   v34 %74 f32[64] = mul(v33, v30)   {follow, torch-fp16:24, input bn.batch_norm}
+ *   v34 %73 f32[64] = mul(v33, v30)   {follow, min-cast:23, input bn.batch_norm}
  *   v35 %11 f32 = const()   {weak}
- *   v37 %73 f32[64] = mul(v35, v36)   {follow, torch-fp16:24, input bn.running_var}
- *   v38 %75 f32[64] = add(v37, v34)   {follow, torch-fp16:24, input bn.mul_2}
+ *   v37 %72 f32[64] = mul(v35, v36)   {follow, min-cast:23, input bn.running_var}
+ *   v38 %74 f32[64] = add(v37, v34)   {follow, min-cast:23, input bn.mul_2}
  *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
  */
 INLINE void train_step_k06_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
@@ -156,37 +156,37 @@ extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) trai
  * k17  bn.batch_norm.grad.input: batch_norm_grad + all_finite + unscale           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
- *   in     b0 150 f32[N, 1, 1, 64]   b1 h.nhwc f16[N, 16, 16, 64]   b2 conv2d.y.nhwc f16[N, 16, 16, 64]   b3 bn.mean f32[64]
- *   out    b4 d.bn.y.nhwc f16[N, 16, 16, 64]   b5 161 f32[N, 64]   b6 165 f32[N, 64]
- *   v2 %151 f32[N, 16, 16, 64] = expand(v1)
+ *   in     b0 146 f32[N, 1, 1, 64]   b1 h.nhwc f16[N, 16, 16, 64]   b2 conv2d.y.nhwc f16[N, 16, 16, 64]   b3 bn.mean f32[64]
+ *   out    b4 d.bn.y.nhwc f16[N, 16, 16, 64]   b5 157 f32[N, 64]   b6 161 f32[N, 64]
+ *   v2 %147 f32[N, 16, 16, 64] = expand(v1)
  *   v3 %d.h.nhwc f16[N, 16, 16, 64] = cast(v2)   {gradient, of mean}
- *   v5 %155 f32[N, 16, 16, 64] = cast(v4)
- *   v6 %154 f32 = const()
- *   v7 %156 bool[N, 16, 16, 64] = le(v5, v6)
- *   v8 %153 f32[N, 16, 16, 64] = cast(v3)
- *   v9 %157 f32[N, 16, 16, 64] = select(v7, v6, v8)
+ *   v5 %151 f32[N, 16, 16, 64] = cast(v4)
+ *   v6 %150 f32 = const()
+ *   v7 %152 bool[N, 16, 16, 64] = le(v5, v6)
+ *   v8 %149 f32[N, 16, 16, 64] = cast(v3)
+ *   v9 %153 f32[N, 16, 16, 64] = select(v7, v6, v8)
  *   v10 %d.bn.y.nhwc f16[N, 16, 16, 64] = cast(v9)   {gradient, of relu}
- *   v11 %159 f32[N, 16, 16, 64] = cast(v10)
- *   v12 %161 f32[N, 64] = reduce_sum(v11)
- *   v14 %160 f32[N, 16, 16, 64] = cast(v13)
- *   v16 %163 f32[N, 16, 16, 64] = sub(v14, v15)
- *   v17 %164 f32[N, 16, 16, 64] = mul(v11, v16)
- *   v18 %165 f32[N, 64] = reduce_sum(v17)
+ *   v11 %155 f32[N, 16, 16, 64] = cast(v10)
+ *   v12 %157 f32[N, 64] = reduce_sum(v11)
+ *   v14 %156 f32[N, 16, 16, 64] = cast(v13)
+ *   v16 %159 f32[N, 16, 16, 64] = sub(v14, v15)
+ *   v17 %160 f32[N, 16, 16, 64] = mul(v11, v16)
+ *   v18 %161 f32[N, 64] = reduce_sum(v17)
  *   pass 2
- *   in     b0 161 f32[N, 64]   b1 165 f32[N, 64]   b2 60 f32[64]   b3 54 f32   b4 inverse_scale f32
- *   out    b5 168 f32[64]   b6 170 f32[64]   b7 191 bool   b8 195 bool   b9 grad.bn.weight f32[64]   b10 grad.bn.bias f32[64]
+ *   in     b0 157 f32[N, 64]   b1 161 f32[N, 64]   b2 59 f32[64]   b3 53 f32   b4 inverse_scale f32
+ *   out    b5 164 f32[64]   b6 166 f32[64]   b7 186 bool   b8 190 bool   b9 grad.bn.weight f32[64]   b10 grad.bn.bias f32[64]
  *   v2 %d.bn.bias f32[64] = reduce_sum(v1)   {gradient, of bn.batch_norm}
- *   v4 %166 f32[64] = reduce_sum(v3)
+ *   v4 %162 f32[64] = reduce_sum(v3)
  *   v6 %d.bn.weight f32[64] = mul(v4, v5)   {gradient, of bn.batch_norm}
- *   v8 %168 f32[64] = div(v2, v7)
- *   v9 %169 f32[64] = mul(v6, v5)
- *   v10 %170 f32[64] = div(v9, v7)
- *   v11 %189 bool[64] = is_finite(v6)
- *   v12 %190 bool[64] = not(v11)
- *   v13 %191 bool = reduce_or(v12)
- *   v14 %193 bool[64] = is_finite(v2)
- *   v15 %194 bool[64] = not(v14)
- *   v16 %195 bool = reduce_or(v15)
+ *   v8 %164 f32[64] = div(v2, v7)
+ *   v9 %165 f32[64] = mul(v6, v5)
+ *   v10 %166 f32[64] = div(v9, v7)
+ *   v11 %184 bool[64] = is_finite(v6)
+ *   v12 %185 bool[64] = not(v11)
+ *   v13 %186 bool = reduce_or(v12)
+ *   v14 %188 bool[64] = is_finite(v2)
+ *   v15 %189 bool[64] = not(v14)
+ *   v16 %190 bool = reduce_or(v15)
  *   v18 %grad.bn.weight f32[64] = mul(v6, v17)   {loss_scale}
  *   v19 %grad.bn.bias f32[64] = mul(v2, v17)   {loss_scale}
  *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
@@ -286,16 +286,16 @@ extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) trai
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 d.conv2d.y.nhwc f16[N, 16, 16, 64]
- *   out    b1 180 f32[N, 64]
- *   v2 %179 f32[N, 16, 16, 64] = cast(v1)
- *   v3 %180 f32[N, 64] = reduce_sum(v2)
+ *   out    b1 176 f32[N, 64]
+ *   v2 %175 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %176 f32[N, 64] = reduce_sum(v2)
  *   pass 2
- *   in     b0 180 f32[N, 64]   b1 inverse_scale f32
- *   out    b2 187 bool   b3 grad.conv2d.bias f32[64]
+ *   in     b0 176 f32[N, 64]   b1 inverse_scale f32
+ *   out    b2 182 bool   b3 grad.conv2d.bias f32[64]
  *   v2 %d.conv2d.bias f32[64] = reduce_sum(v1)   {weight_gradient, of conv2d.conv2d}
- *   v3 %185 bool[64] = is_finite(v2)
- *   v4 %186 bool[64] = not(v3)
- *   v5 %187 bool = reduce_or(v4)
+ *   v3 %180 bool[64] = is_finite(v2)
+ *   v4 %181 bool[64] = not(v3)
+ *   v5 %182 bool = reduce_or(v4)
  *   v7 %grad.conv2d.bias f32[64] = mul(v2, v6)   {loss_scale}
  *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
  */

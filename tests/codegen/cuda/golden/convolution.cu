@@ -6,14 +6,14 @@
  *   product over [256 * n, 64] in infer
  *   in     b0 x.f16.nhwc f16[N, 16, 16, 8]   b1 conv.weight/f16.rows f16[3, 3, 8, 64]   b2 conv.bias/f16.rows f16[64]
  *   out    b3 h.nhwc f16[N, 16, 16, 64]
- *   v3 %24 f32[N, 16, 16, 64] = conv(v1, v2)   {lower, torch-fp16:8}
- *   v5 %25 f32[64] = cast(v4)
- *   v6 %26 f32[N, 16, 16, 64] = add(v3, v5)
- *   v7 %conv.y.nhwc f16[N, 16, 16, 64] = cast(v6)   {lower, torch-fp16:8}
- *   v8 %28 f32[N, 16, 16, 64] = cast(v7)
- *   v9 %29 f32 = const()
- *   v10 %30 f32[N, 16, 16, 64] = maximum(v8, v9)
- *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, torch-fp16:24, input conv.conv2d}
+ *   v3 %27 f32[N, 16, 16, 64] = conv(v1, v2)   {lower, min-cast:7}
+ *   v5 %28 f32[64] = cast(v4)
+ *   v6 %29 f32[N, 16, 16, 64] = add(v3, v5)
+ *   v7 %conv.y.nhwc f16[N, 16, 16, 64] = cast(v6)   {lower, min-cast:7}
+ *   v8 %31 f32[N, 16, 16, 64] = cast(v7)
+ *   v9 %32 f32 = const()
+ *   v10 %33 f32[N, 16, 16, 64] = maximum(v8, v9)
+ *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, min-cast:23, "f32 would move 4194304 bytes more at N = 32"}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols, int64_t height, int64_t width, int64_t out_height, int64_t out_width)

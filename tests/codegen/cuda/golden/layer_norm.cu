@@ -1,25 +1,25 @@
 /* k08  ln: layer_norm           image.amp:4
  *   row over [n, 64] in train_step
- *   in     b0 37 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
- *   out    b3 41 f32[N, 1]   b4 52 f32[N, 1]   b5 h.1.f16 f16[N, 64]
- *   v2 %8 f32[N, 64] = cast(v1)   {f32, torch-fp16:13, for ln.layer_norm}
- *   v3 %38 f32[N, 1] = reduce_sum(v2)
- *   v4 %40 f32 = const()
- *   v5 %41 f32[N, 1] = mul(v3, v4)   {f32, torch-fp16:13}
- *   v6 %42 f32[N, 64] = sub(v2, v5)
- *   v7 %43 f32[N, 64] = mul(v6, v6)
- *   v8 %44 f32[N, 1] = reduce_sum(v7)
- *   v9 %46 f32 = const()
- *   v10 %47 f32[N, 1] = mul(v8, v9)
- *   v11 %48 f32 = const()
- *   v12 %49 f32[N, 1] = add(v10, v11)
- *   v13 %50 f32[N, 1] = sqrt(v12)
- *   v14 %51 f32 = const()
- *   v15 %52 f32[N, 1] = div(v14, v13)   {f32, torch-fp16:13}
- *   v16 %53 f32[N, 64] = mul(v6, v15)
- *   v18 %54 f32[N, 64] = mul(v16, v17)
- *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, torch-fp16:13}
- *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, torch-fp16:8, for head.linear}
+ *   in     b0 40 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   out    b3 44 f32[N, 1]   b4 55 f32[N, 1]   b5 h.1.f16 f16[N, 64]
+ *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
+ *   v3 %41 f32[N, 1] = reduce_sum(v2)
+ *   v4 %43 f32 = const()
+ *   v5 %44 f32[N, 1] = mul(v3, v4)   {f32, min-cast:12}
+ *   v6 %45 f32[N, 64] = sub(v2, v5)
+ *   v7 %46 f32[N, 64] = mul(v6, v6)
+ *   v8 %47 f32[N, 1] = reduce_sum(v7)
+ *   v9 %49 f32 = const()
+ *   v10 %50 f32[N, 1] = mul(v8, v9)
+ *   v11 %51 f32 = const()
+ *   v12 %52 f32[N, 1] = add(v10, v11)
+ *   v13 %53 f32[N, 1] = sqrt(v12)
+ *   v14 %54 f32 = const()
+ *   v15 %55 f32[N, 1] = div(v14, v13)   {f32, min-cast:12}
+ *   v16 %56 f32[N, 64] = mul(v6, v15)
+ *   v18 %57 f32[N, 64] = mul(v16, v17)
+ *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, min-cast:12}
+ *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
@@ -93,29 +93,29 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uin
 
 /* k15  ln.layer_norm.grad.input: layer_norm_grad + broadcast_to           image.amp:5
  *   row over [n, 64] in train_step
- *   in     b0 d.h.1.f16 f16[N, 64]   b1 ln.weight f32[64]   b2 37 f16[N, 64]   b3 41 f32[N, 1]   b4 52 f32[N, 1]
- *   out    b5 140 f32[N, 1, 1, 64]
+ *   in     b0 d.h.1.f16 f16[N, 64]   b1 ln.weight f32[64]   b2 40 f16[N, 64]   b3 44 f32[N, 1]   b4 55 f32[N, 1]
+ *   out    b5 141 f32[N, 1, 1, 64]
  *   v2 %d.h.1 f32[N, 64] = cast(v1)   {gradient, of head.linear}
- *   v4 %116 f32[N, 64] = mul(v2, v3)
- *   v5 %117 f32[N, 1] = reduce_sum(v4)
- *   v6 %119 f32 = const()
- *   v7 %120 f32[N, 1] = mul(v5, v6)
- *   v9 %346 f32[N, 64] = cast(v8)   {f32, torch-fp16:13, for ln.layer_norm}
- *   v11 %114 f32[N, 64] = sub(v9, v10)
- *   v13 %115 f32[N, 64] = mul(v11, v12)
- *   v14 %121 f32[N, 64] = mul(v4, v13)
- *   v15 %122 f32[N, 1] = reduce_sum(v14)
- *   v16 %124 f32 = const()
- *   v17 %125 f32[N, 1] = mul(v15, v16)
- *   v18 %126 f32[N, 64] = sub(v4, v7)
- *   v19 %127 f32[N, 64] = mul(v13, v17)
- *   v20 %128 f32[N, 64] = sub(v18, v19)
- *   v21 %129 f32[N, 64] = mul(v20, v12)   {gradient, of ln.layer_norm}
- *   v22 %18 f16[N, 64] = cast(v21)   {gradient, of ln.layer_norm}
- *   v23 %135 f32[N, 64] = cast(v22)
- *   v24 %137 f32[N, 1, 1, 64] = reshape(v23)
- *   v25 %139 f32 = const()
- *   v26 %140 f32[N, 1, 1, 64] = mul(v24, v25)
+ *   v4 %117 f32[N, 64] = mul(v2, v3)
+ *   v5 %118 f32[N, 1] = reduce_sum(v4)
+ *   v6 %120 f32 = const()
+ *   v7 %121 f32[N, 1] = mul(v5, v6)
+ *   v9 %342 f32[N, 64] = cast(v8)   {f32, min-cast:12, for ln.layer_norm}
+ *   v11 %115 f32[N, 64] = sub(v9, v10)
+ *   v13 %116 f32[N, 64] = mul(v11, v12)
+ *   v14 %122 f32[N, 64] = mul(v4, v13)
+ *   v15 %123 f32[N, 1] = reduce_sum(v14)
+ *   v16 %125 f32 = const()
+ *   v17 %126 f32[N, 1] = mul(v15, v16)
+ *   v18 %127 f32[N, 64] = sub(v4, v7)
+ *   v19 %128 f32[N, 64] = mul(v13, v17)
+ *   v20 %129 f32[N, 64] = sub(v18, v19)
+ *   v21 %130 f32[N, 64] = mul(v20, v12)   {gradient, of ln.layer_norm}
+ *   v22 %21 f16[N, 64] = cast(v21)   {gradient, of ln.layer_norm}
+ *   v23 %136 f32[N, 64] = cast(v22)
+ *   v24 %138 f32[N, 1, 1, 64] = reshape(v23)
+ *   v25 %140 f32 = const()
+ *   v26 %141 f32[N, 1, 1, 64] = mul(v24, v25)
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
@@ -190,31 +190,31 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uin
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 d.conv.y.nhwc f16[N, 16, 16, 64]
- *   out    b1 153 f32[N, 64]
- *   v2 %152 f32[N, 16, 16, 64] = cast(v1)
- *   v3 %153 f32[N, 64] = reduce_sum(v2)
+ *   out    b1 154 f32[N, 64]
+ *   v2 %153 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %154 f32[N, 64] = reduce_sum(v2)
  *   pass 2
- *   in     b0 d.h.1.f16 f16[N, 64]   b1 37 f16[N, 64]   b2 41 f32[N, 1]   b3 52 f32[N, 1]   b4 inverse_scale f32   b5 153 f32[N, 64]
- *   out    b6 164 bool   b7 168 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 160 bool   b11 grad.conv.bias f32[64]
- *   v2 %347 f32[N, 64] = cast(v1)   {gradient, of head.linear}
- *   v4 %348 f32[N, 64] = cast(v3)   {f32, torch-fp16:13, for ln.layer_norm}
- *   v6 %130 f32[N, 64] = sub(v4, v5)
- *   v8 %131 f32[N, 64] = mul(v6, v7)
- *   v9 %132 f32[N, 64] = mul(v2, v8)
+ *   in     b0 d.h.1.f16 f16[N, 64]   b1 40 f16[N, 64]   b2 44 f32[N, 1]   b3 55 f32[N, 1]   b4 inverse_scale f32   b5 154 f32[N, 64]
+ *   out    b6 165 bool   b7 169 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 161 bool   b11 grad.conv.bias f32[64]
+ *   v2 %343 f32[N, 64] = cast(v1)   {gradient, of head.linear}
+ *   v4 %344 f32[N, 64] = cast(v3)   {f32, min-cast:12, for ln.layer_norm}
+ *   v6 %131 f32[N, 64] = sub(v4, v5)
+ *   v8 %132 f32[N, 64] = mul(v6, v7)
+ *   v9 %133 f32[N, 64] = mul(v2, v8)
  *   v10 %d.ln.weight f32[64] = reduce_sum(v9)   {gradient, of ln.layer_norm}
  *   v11 %d.ln.bias f32[64] = reduce_sum(v2)   {gradient, of ln.layer_norm}
- *   v12 %162 bool[64] = is_finite(v10)
- *   v13 %163 bool[64] = not(v12)
- *   v14 %164 bool = reduce_or(v13)
- *   v15 %166 bool[64] = is_finite(v11)
- *   v16 %167 bool[64] = not(v15)
- *   v17 %168 bool = reduce_or(v16)
+ *   v12 %163 bool[64] = is_finite(v10)
+ *   v13 %164 bool[64] = not(v12)
+ *   v14 %165 bool = reduce_or(v13)
+ *   v15 %167 bool[64] = is_finite(v11)
+ *   v16 %168 bool[64] = not(v15)
+ *   v17 %169 bool = reduce_or(v16)
  *   v19 %grad.ln.weight f32[64] = mul(v10, v18)   {loss_scale}
  *   v20 %grad.ln.bias f32[64] = mul(v11, v18)   {loss_scale}
  *   v22 %d.conv.bias f32[64] = reduce_sum(v21)   {weight_gradient, of conv.conv2d}
- *   v23 %158 bool[64] = is_finite(v22)
- *   v24 %159 bool[64] = not(v23)
- *   v25 %160 bool = reduce_or(v24)
+ *   v23 %159 bool[64] = is_finite(v22)
+ *   v24 %160 bool[64] = not(v23)
+ *   v25 %161 bool = reduce_or(v24)
  *   v26 %grad.conv.bias f32[64] = mul(v22, v18)   {loss_scale}
  *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
  */
@@ -302,26 +302,26 @@ extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) trai
  *   row over [n, 64] in eval
  * k04  ln: layer_norm           image.amp:4
  *   row over [n, 64] in infer
- *   in     b0 22 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   in     b0 23 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
  *   out    b3 h.1.f16 f16[N, 64]
- *   v2 %8 f32[N, 64] = cast(v1)   {f32, torch-fp16:13, for ln.layer_norm}
- *   v3 %23 f32[N, 1] = reduce_sum(v2)
- *   v4 %25 f32 = const()
- *   v5 %26 f32[N, 1] = mul(v3, v4)   {f32, torch-fp16:13}
- *   v6 %27 f32[N, 64] = sub(v2, v5)
- *   v7 %28 f32[N, 64] = mul(v6, v6)
- *   v8 %29 f32[N, 1] = reduce_sum(v7)
- *   v9 %31 f32 = const()
- *   v10 %32 f32[N, 1] = mul(v8, v9)
- *   v11 %33 f32 = const()
- *   v12 %34 f32[N, 1] = add(v10, v11)
- *   v13 %35 f32[N, 1] = sqrt(v12)
- *   v14 %36 f32 = const()
- *   v15 %37 f32[N, 1] = div(v14, v13)   {f32, torch-fp16:13}
- *   v16 %38 f32[N, 64] = mul(v6, v15)
- *   v18 %39 f32[N, 64] = mul(v16, v17)
- *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, torch-fp16:13}
- *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, torch-fp16:8, for head.linear}
+ *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
+ *   v3 %24 f32[N, 1] = reduce_sum(v2)
+ *   v4 %26 f32 = const()
+ *   v5 %27 f32[N, 1] = mul(v3, v4)   {f32, min-cast:12}
+ *   v6 %28 f32[N, 64] = sub(v2, v5)
+ *   v7 %29 f32[N, 64] = mul(v6, v6)
+ *   v8 %30 f32[N, 1] = reduce_sum(v7)
+ *   v9 %32 f32 = const()
+ *   v10 %33 f32[N, 1] = mul(v8, v9)
+ *   v11 %34 f32 = const()
+ *   v12 %35 f32[N, 1] = add(v10, v11)
+ *   v13 %36 f32[N, 1] = sqrt(v12)
+ *   v14 %37 f32 = const()
+ *   v15 %38 f32[N, 1] = div(v14, v13)   {f32, min-cast:12}
+ *   v16 %39 f32[N, 64] = mul(v6, v15)
+ *   v18 %40 f32[N, 64] = mul(v16, v17)
+ *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, min-cast:12}
+ *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k04(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)

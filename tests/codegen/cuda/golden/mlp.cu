@@ -1,31 +1,31 @@
 /* k00  loss.scale: scale_loss + inverse_scale + increment + adamw           mlp.amp:14
  *   scalar over [1, 1] in train_step
  *   in     b0 scale f32   b1 step i64   b2 learning_rate f64   b3 iteration i64
- *   out    b3 iteration i64   b4 d.loss.scaled f32   b5 inverse_scale f32   b6 step.next i64   b7 181 f32   b8 187 f32   b9 194 f32
+ *   out    b3 iteration i64   b4 d.loss.scaled f32   b5 inverse_scale f32   b6 step.next i64   b7 178 f32   b8 184 f32   b9 191 f32
  *   v1 %d.loss f32 = const()   {gradient, of cross_entropy.nll_loss}
  *   v3 %d.loss.scaled f32 = mul(v1, v2)   {loss_scale}
- *   v4 %140 f64 = cast(v2)
- *   v5 %141 f64 = const()
- *   v6 %142 f64 = div(v5, v4)
+ *   v4 %137 f64 = cast(v2)
+ *   v5 %138 f64 = const()
+ *   v6 %139 f64 = div(v5, v4)
  *   v7 %inverse_scale f32 = cast(v6)   {loss_scale}
  *   v9 %step.next i64 = increment(v8)   {update, of step}
  *   v10 %weight_decay f64 = const()   {update, of optimizer}
- *   v12 %179 f64 = mul(v11, v10)
- *   v13 %178 f64 = const()
- *   v14 %180 f64 = sub(v13, v12)
- *   v15 %181 f32 = cast(v14)
- *   v16 %183 f64 = power(v9)
- *   v17 %184 f64 = const()
- *   v18 %185 f64 = sub(v17, v16)
- *   v19 %186 f64 = div(v11, v18)
- *   v20 %187 f32 = cast(v19)
- *   v21 %188 f64 = power(v9)
- *   v22 %189 f64 = const()
- *   v23 %190 f64 = sub(v22, v21)
- *   v24 %191 f64 = sqrt(v23)
- *   v25 %192 f64 = const()
- *   v26 %193 f64 = div(v25, v24)
- *   v27 %194 f32 = cast(v26)
+ *   v12 %176 f64 = mul(v11, v10)
+ *   v13 %175 f64 = const()
+ *   v14 %177 f64 = sub(v13, v12)
+ *   v15 %178 f32 = cast(v14)
+ *   v16 %180 f64 = power(v9)
+ *   v17 %181 f64 = const()
+ *   v18 %182 f64 = sub(v17, v16)
+ *   v19 %183 f64 = div(v11, v18)
+ *   v20 %184 f32 = cast(v19)
+ *   v21 %185 f64 = power(v9)
+ *   v22 %186 f64 = const()
+ *   v23 %187 f64 = sub(v22, v21)
+ *   v24 %188 f64 = sqrt(v23)
+ *   v25 %189 f64 = const()
+ *   v26 %190 f64 = div(v25, v24)
+ *   v27 %191 f32 = cast(v26)
  *   v29 %iteration.next i64 = increment(v28)   {update, of iteration}
  *   assign(v28, v29)   {update, of iteration}
  *   1 thread a block
@@ -73,18 +73,18 @@ extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float
 /* k01  cross_entropy: nll_loss + nll_loss_grad           mlp.amp:14
  *   column over [n, 1] in train_step
  *   in     b0 targets i32[N]   b1 d.loss.scaled f32
- *   out    b2 53 f32   b3 75 f32
- *   v1 %45 i32 = const()
- *   v3 %46 bool[N] = eq(v2, v1)
- *   v4 %47 bool[N] = not(v3)
- *   v5 %48 f32 = const()
- *   v6 %49 f32 = const()
- *   v7 %50 f32[N] = select(v4, v5, v6)
- *   v8 %51 f32 = reduce_sum(v7)
- *   v9 %52 f32 = const()
- *   v10 %53 f32 = maximum(v8, v9)
- *   v12 %74 f32 = div(v11, v10)
- *   v13 %75 f32 = neg(v12)
+ *   out    b2 52 f32   b3 74 f32
+ *   v1 %44 i32 = const()
+ *   v3 %45 bool[N] = eq(v2, v1)
+ *   v4 %46 bool[N] = not(v3)
+ *   v5 %47 f32 = const()
+ *   v6 %48 f32 = const()
+ *   v7 %49 f32[N] = select(v4, v5, v6)
+ *   v8 %50 f32 = reduce_sum(v7)
+ *   v9 %51 f32 = const()
+ *   v10 %52 f32 = maximum(v8, v9)
+ *   v12 %73 f32 = div(v11, v10)
+ *   v13 %74 f32 = neg(v12)
  *   1 columns, 512 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
@@ -123,15 +123,15 @@ extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k01(const int
  *   product over [n, 512] in infer
  *   in     b0 x f32[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
  *   out    b3 h f16[N, 512]
- *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
- *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, torch-fp16:8}
+ *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, min-cast:7, for fc1.linear}
+ *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, min-cast:7}
  *   v6 %6 f32[512] = cast(v5)
  *   v7 %7 f32[N, 512] = add(v4, v6)
- *   v8 %fc1.y f16[N, 512] = cast(v7)   {lower, torch-fp16:8}
+ *   v8 %fc1.y f16[N, 512] = cast(v7)   {lower, min-cast:7}
  *   v9 %9 f32[N, 512] = cast(v8)
  *   v10 %10 f32 = const()
  *   v11 %11 f32[N, 512] = maximum(v9, v10)
- *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
+ *   v12 %h f16[N, 512] = cast(v11)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
@@ -192,15 +192,15 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  *   product over [n, 512] in infer
  *   in     b0 x f32[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
  *   out    b3 h f16[N, 512]
- *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
- *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, torch-fp16:8}
+ *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, min-cast:7, for fc1.linear}
+ *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, min-cast:7}
  *   v6 %6 f32[512] = cast(v5)
  *   v7 %7 f32[N, 512] = add(v4, v6)
- *   v8 %fc1.y f16[N, 512] = cast(v7)   {lower, torch-fp16:8}
+ *   v8 %fc1.y f16[N, 512] = cast(v7)   {lower, min-cast:7}
  *   v9 %9 f32[N, 512] = cast(v8)
  *   v10 %10 f32 = const()
  *   v11 %11 f32[N, 512] = maximum(v9, v10)
- *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
+ *   v12 %h f16[N, 512] = cast(v11)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
@@ -261,14 +261,14 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   product over [n, 512] in infer
  *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
  *   out    b3 h.1 f16[N, 512]
- *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %14 f32[512] = cast(v4)
  *   v6 %15 f32[N, 512] = add(v3, v5)
- *   v7 %fc2.y f16[N, 512] = cast(v6)   {lower, torch-fp16:8}
+ *   v7 %fc2.y f16[N, 512] = cast(v6)   {lower, min-cast:7}
  *   v8 %17 f32[N, 512] = cast(v7)
  *   v9 %18 f32 = const()
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
- *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
+ *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
@@ -329,14 +329,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   product over [n, 512] in infer
  *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
  *   out    b3 h.1 f16[N, 512]
- *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %14 f32[512] = cast(v4)
  *   v6 %15 f32[N, 512] = add(v3, v5)
- *   v7 %fc2.y f16[N, 512] = cast(v6)   {lower, torch-fp16:8}
+ *   v7 %fc2.y f16[N, 512] = cast(v6)   {lower, min-cast:7}
  *   v8 %17 f32[N, 512] = cast(v7)
  *   v9 %18 f32 = const()
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
- *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
+ *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
@@ -393,10 +393,10 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   product over [n, 10] in train_step
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
  *   out    b3 logits f16[N, 10]
- *   v3 %21 f32[N, 10] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v3 %21 f32[N, 10] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %22 f32[10] = cast(v4)
  *   v6 %23 f32[N, 10] = add(v3, v5)
- *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
+ *   v7 %logits f16[N, 10] = cast(v6)   {lower, min-cast:7}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
@@ -447,58 +447,53 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
 
 /* k05  cross_entropy: log_softmax + nll_loss + accuracy + nll_loss_grad + log_softmax_grad           mlp.amp:14
  *   row over [n, 10] in train_step
- *   in     b0 logits f16[N, 10]   b1 targets i32[N]   b2 75 f32
- *   out    b3 43 f32[N]   b4 67 f32[N]   b5 d.logits f16[N, 10]
+ *   in     b0 logits f16[N, 10]   b1 targets i32[N]   b2 74 f32
+ *   out    b3 42 f32[N]   b4 66 f32[N]   b5 d.logits f16[N, 10]
  *   v2 %25 f32[N, 10] = cast(v1)
  *   v3 %26 f32[N, 1] = reduce_max(v2)
  *   v4 %27 f32[N, 10] = sub(v2, v3)
  *   v5 %28 f32[N, 10] = exp(v4)
  *   v6 %29 f32[N, 1] = reduce_sum(v5)
  *   v7 %30 f32[N, 1] = log(v6)
- *   v8 %31 f32[N, 10] = sub(v4, v7)
- *   v9 %cross_entropy.l f16[N, 10] = cast(v8)   {follow, torch-fp16:19, input fc3.linear}
- *   v11 %34 i32[N, 10] = broadcast(v10, v9)
- *   v12 %35 i32[N, 10] = iota(v11)
- *   v13 %36 bool[N, 10] = eq(v12, v11)
- *   v14 %cross_entropy.l.f32 f32[N, 10] = cast(v9)   {f32, torch-fp16:14, for cross_entropy.nll_loss}
- *   v15 %33 f32 = const()
- *   v16 %37 f32[N, 10] = select(v13, v14, v15)
- *   v17 %38 f32[N] = reduce_sum(v16)
- *   v18 %39 f32[N] = neg(v17)
- *   v19 %40 i32 = const()
- *   v20 %41 bool[N] = eq(v10, v19)
- *   v21 %42 bool[N] = not(v20)
- *   v22 %43 f32[N] = select(v21, v18, v15)
- *   v23 %55 f32[N, 10] = cast(v1)
- *   v24 %56 f32[N, 1] = reduce_max(v23)
- *   v25 %57 bool[N, 10] = eq(v23, v24)
- *   v26 %58 i32[N, 10] = iota(v1)
- *   v27 %59 f32[N, 10] = cast(v26)
- *   v28 %60 f32 = const()
- *   v29 %61 f32[N, 10] = select(v25, v27, v28)
- *   v30 %62 f32[N] = reduce_min(v29)
- *   v31 %63 f32[N] = cast(v10)
- *   v32 %64 bool[N] = eq(v30, v31)
- *   v33 %65 f32 = const()
- *   v34 %66 f32 = const()
- *   v35 %67 f32[N] = select(v32, v33, v34)
- *   v36 %76 i32[N, 10] = broadcast(v10, v9)
- *   v37 %77 i32[N, 10] = iota(v36)
- *   v38 %78 bool[N, 10] = eq(v37, v36)
- *   v39 %73 f32 = const()
- *   v41 %79 f32[N, 10] = select(v38, v40, v39)
- *   v42 %80 i32 = const()
- *   v43 %81 bool[N, 10] = eq(v36, v42)
- *   v44 %82 bool[N, 10] = not(v43)
- *   v45 %d.cross_entropy.l.f32 f32[N, 10] = select(v44, v41, v39)   {gradient, of cross_entropy.nll_loss}
- *   v46 %d.cross_entropy.l f16[N, 10] = cast(v45)   {gradient, of cross_entropy.nll_loss}
- *   v47 %85 f32[N, 10] = cast(v9)
- *   v48 %86 f32[N, 10] = exp(v47)
- *   v49 %84 f32[N, 10] = cast(v46)
- *   v50 %87 f32[N, 1] = reduce_sum(v49)
- *   v51 %88 f32[N, 10] = mul(v48, v50)
- *   v52 %89 f32[N, 10] = sub(v49, v51)
- *   v53 %d.logits f16[N, 10] = cast(v52)   {gradient, of cross_entropy.log_softmax}
+ *   v8 %cross_entropy.l f32[N, 10] = sub(v4, v7)   {f32_out, min-cast:18}
+ *   v10 %33 i32[N, 10] = broadcast(v9, v8)
+ *   v11 %34 i32[N, 10] = iota(v10)
+ *   v12 %35 bool[N, 10] = eq(v11, v10)
+ *   v13 %32 f32 = const()
+ *   v14 %36 f32[N, 10] = select(v12, v8, v13)
+ *   v15 %37 f32[N] = reduce_sum(v14)
+ *   v16 %38 f32[N] = neg(v15)
+ *   v17 %39 i32 = const()
+ *   v18 %40 bool[N] = eq(v9, v17)
+ *   v19 %41 bool[N] = not(v18)
+ *   v20 %42 f32[N] = select(v19, v16, v13)
+ *   v21 %54 f32[N, 10] = cast(v1)
+ *   v22 %55 f32[N, 1] = reduce_max(v21)
+ *   v23 %56 bool[N, 10] = eq(v21, v22)
+ *   v24 %57 i32[N, 10] = iota(v1)
+ *   v25 %58 f32[N, 10] = cast(v24)
+ *   v26 %59 f32 = const()
+ *   v27 %60 f32[N, 10] = select(v23, v25, v26)
+ *   v28 %61 f32[N] = reduce_min(v27)
+ *   v29 %62 f32[N] = cast(v9)
+ *   v30 %63 bool[N] = eq(v28, v29)
+ *   v31 %64 f32 = const()
+ *   v32 %65 f32 = const()
+ *   v33 %66 f32[N] = select(v30, v31, v32)
+ *   v34 %75 i32[N, 10] = broadcast(v9, v8)
+ *   v35 %76 i32[N, 10] = iota(v34)
+ *   v36 %77 bool[N, 10] = eq(v35, v34)
+ *   v37 %72 f32 = const()
+ *   v39 %78 f32[N, 10] = select(v36, v38, v37)
+ *   v40 %79 i32 = const()
+ *   v41 %80 bool[N, 10] = eq(v34, v40)
+ *   v42 %81 bool[N, 10] = not(v41)
+ *   v43 %d.cross_entropy.l f32[N, 10] = select(v42, v39, v37)   {gradient, of cross_entropy.nll_loss}
+ *   v44 %83 f32[N, 10] = exp(v8)
+ *   v45 %84 f32[N, 1] = reduce_sum(v43)
+ *   v46 %85 f32[N, 10] = mul(v44, v45)
+ *   v47 %86 f32[N, 10] = sub(v43, v46)
+ *   v48 %d.logits f16[N, 10] = cast(v47)   {gradient, of cross_entropy.log_softmax}
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
@@ -508,53 +503,51 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
-    const float v40 = get_f32(b2);
-    const float v15 = 0.0f;
-    const int32_t v19 = -100;
-    const float v28 = INF;
-    const float v33 = 1.0f;
-    const float v34 = 0.0f;
-    const float v39 = 0.0f;
-    const int32_t v42 = -100;
+    const float v38 = get_f32(b2);
+    const float v13 = 0.0f;
+    const int32_t v17 = -100;
+    const float v26 = INF;
+    const float v31 = 1.0f;
+    const float v32 = 0.0f;
+    const float v37 = 0.0f;
+    const int32_t v40 = -100;
     float kept2[1][1];
     float kept4[1][1];
-    float kept23[1][1];
-    float kept49[1][1];
-    const int32_t v10 = get_i32(b1 + r);
-    const int32_t v20 = v10 == v19;
-    const int32_t v21 = !v20;
-    const float v31 = (float)v10;
+    float kept21[1][1];
+    float kept43[1][1];
+    const int32_t v9 = get_i32(b1 + r);
+    const int32_t v18 = v9 == v17;
+    const int32_t v19 = !v18;
+    const float v29 = (float)v9;
     float v3 = -INF;
-    float v24 = -INF;
-    float v50 = 0.0f;
+    float v22 = -INF;
+    float v45 = 0.0f;
     {
         const int32_t c = lane;
         if (c < COLS) {
             const float v1 = get_f16(b0 + r * COLS + c);
             const float v2 = v1;
             kept2[0][0] = v2;
-            const float v23 = v1;
-            kept23[0][0] = v23;
-            const int32_t v36 = v10;
-            const int32_t v37 = (int32_t)c;
-            const int32_t v38 = v37 == v36;
-            const float v41 = v38 ? v40 : v39;
-            const int32_t v43 = v36 == v42;
-            const int32_t v44 = !v43;
-            const float v45 = v44 ? v41 : v39;
-            const float v46 = round_f16_f32(v45);
-            const float v49 = v46;
-            kept49[0][0] = v49;
+            const float v21 = v1;
+            kept21[0][0] = v21;
+            const int32_t v34 = v9;
+            const int32_t v35 = (int32_t)c;
+            const int32_t v36 = v35 == v34;
+            const float v39 = v36 ? v38 : v37;
+            const int32_t v41 = v34 == v40;
+            const int32_t v42 = !v41;
+            const float v43 = v42 ? v39 : v37;
+            kept43[0][0] = v43;
             v3 = max_f32(v3, v2);
-            v24 = max_f32(v24, v23);
-            v50 = v50 + v49;
+            v22 = max_f32(v22, v21);
+            v45 = v45 + v43;
         }
     }
     v3 = warp_reduce<Max>(v3);
-    v24 = warp_reduce<Max>(v24);
-    v50 = warp_reduce<Plus>(v50);
+    v22 = warp_reduce<Max>(v22);
+    v45 = warp_reduce<Plus>(v45);
     float v6 = 0.0f;
-    float v30 = INF;
+    float v28 = INF;
     {
         const int32_t c = lane;
         if (c < COLS) {
@@ -562,47 +555,44 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             const float v4 = v2 - v3;
             kept4[0][0] = v4;
             const float v5 = exp_f32(v4);
-            const float v23 = kept23[0][0];
-            const int32_t v25 = v23 == v24;
-            const int32_t v26 = (int32_t)c;
-            const float v27 = (float)v26;
-            const float v29 = v25 ? v27 : v28;
+            const float v21 = kept21[0][0];
+            const int32_t v23 = v21 == v22;
+            const int32_t v24 = (int32_t)c;
+            const float v25 = (float)v24;
+            const float v27 = v23 ? v25 : v26;
             v6 = v6 + v5;
-            v30 = min_f32(v30, v29);
+            v28 = min_f32(v28, v27);
         }
     }
     v6 = warp_reduce<Plus>(v6);
-    v30 = warp_reduce<Min>(v30);
+    v28 = warp_reduce<Min>(v28);
     const float v7 = log_f32(v6);
-    const int32_t v32 = v30 == v31;
-    const float v35 = v32 ? v33 : v34;
-    float v17 = 0.0f;
+    const int32_t v30 = v28 == v29;
+    const float v33 = v30 ? v31 : v32;
+    float v15 = 0.0f;
     {
         const int32_t c = lane;
         if (c < COLS) {
             const float v4 = kept4[0][0];
             const float v8 = v4 - v7;
-            const float v9 = round_f16_f32(v8);
-            const int32_t v11 = v10;
-            const int32_t v12 = (int32_t)c;
-            const int32_t v13 = v12 == v11;
-            const float v14 = v9;
-            const float v16 = v13 ? v14 : v15;
-            const float v47 = v9;
-            const float v48 = exp_f32(v47);
-            const float v49 = kept49[0][0];
-            const float v51 = v48 * v50;
-            const float v52 = v49 - v51;
-            const float v53 = round_f16_f32(v52);
-            v17 = v17 + v16;
-            put_f16(b5 + r * COLS + c, v53);
+            const int32_t v10 = v9;
+            const int32_t v11 = (int32_t)c;
+            const int32_t v12 = v11 == v10;
+            const float v14 = v12 ? v8 : v13;
+            const float v43 = kept43[0][0];
+            const float v44 = exp_f32(v8);
+            const float v46 = v44 * v45;
+            const float v47 = v43 - v46;
+            const float v48 = round_f16_f32(v47);
+            v15 = v15 + v14;
+            put_f16(b5 + r * COLS + c, v48);
         }
     }
-    v17 = warp_reduce<Plus>(v17);
-    const float v18 = -v17;
-    const float v22 = v21 ? v18 : v15;
-    if (lane == 0) put_f32(b3 + r, v22);
-    if (lane == 0) put_f32(b4 + r, v35);
+    v15 = warp_reduce<Plus>(v15);
+    const float v16 = -v15;
+    const float v20 = v19 ? v16 : v13;
+    if (lane == 0) put_f32(b3 + r, v20);
+    if (lane == 0) put_f32(b4 + r, v33);
 }
 
 /* k07  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
@@ -611,23 +601,23 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
  *   product over [n, 512] in train_step
  * part 0
  *   in     b0 d.logits f16[N, 10]   b1 h.1 f16[N, 512]   b2 inverse_scale f32
- *   out    b3 133 bool   b4 grad.fc3.weight f32[10, 512]
+ *   out    b3 130 bool   b4 grad.fc3.weight f32[10, 512]
  *   v3 %d.fc3.weight f32[10, 512] = contract(v1, v2)   {weight_gradient, of fc3.linear}
- *   v4 %131 bool[10, 512] = is_finite(v3)
- *   v5 %132 bool[10, 512] = not(v4)
- *   v6 %133 bool = reduce_or(v5)
+ *   v4 %128 bool[10, 512] = is_finite(v3)
+ *   v5 %129 bool[10, 512] = not(v4)
+ *   v6 %130 bool = reduce_or(v5)
  *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  * part 1
  *   in     b0 d.logits f16[N, 10]   b1 fc3.weight/f16.rows f16[10, 512]   b2 h.1 f16[N, 512]
  *   out    b3 d.fc2.y f16[N, 512]
- *   v3 %91 f32[N, 512] = contract(v1, v2)   {gradient, of fc3.linear}
+ *   v3 %88 f32[N, 512] = contract(v1, v2)   {gradient, of fc3.linear}
  *   v4 %d.h.1 f16[N, 512] = cast(v3)   {gradient, of fc3.linear}
- *   v6 %98 f32[N, 512] = cast(v5)
- *   v7 %97 f32 = const()
- *   v8 %99 bool[N, 512] = le(v6, v7)
- *   v9 %96 f32[N, 512] = cast(v4)
- *   v10 %100 f32[N, 512] = select(v8, v7, v9)
+ *   v6 %95 f32[N, 512] = cast(v5)
+ *   v7 %94 f32 = const()
+ *   v8 %96 bool[N, 512] = le(v6, v7)
+ *   v9 %93 f32[N, 512] = cast(v4)
+ *   v10 %97 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
@@ -762,23 +752,23 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
  *   product over [n, 512] in train_step
  * part 0
  *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
- *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
+ *   out    b3 122 bool   b4 grad.fc2.weight f32[512, 512]
  *   v3 %d.fc2.weight f32[512, 512] = contract(v1, v2)   {weight_gradient, of fc2.linear}
- *   v4 %123 bool[512, 512] = is_finite(v3)
- *   v5 %124 bool[512, 512] = not(v4)
- *   v6 %125 bool = reduce_or(v5)
+ *   v4 %120 bool[512, 512] = is_finite(v3)
+ *   v5 %121 bool[512, 512] = not(v4)
+ *   v6 %122 bool = reduce_or(v5)
  *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  * part 1
  *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
  *   out    b3 d.fc1.y f16[N, 512]
- *   v3 %102 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
+ *   v3 %99 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
  *   v4 %d.h f16[N, 512] = cast(v3)   {gradient, of fc2.linear}
- *   v6 %109 f32[N, 512] = cast(v5)
- *   v7 %108 f32 = const()
- *   v8 %110 bool[N, 512] = le(v6, v7)
- *   v9 %107 f32[N, 512] = cast(v4)
- *   v10 %111 f32[N, 512] = select(v8, v7, v9)
+ *   v6 %106 f32[N, 512] = cast(v5)
+ *   v7 %105 f32 = const()
+ *   v8 %107 bool[N, 512] = le(v6, v7)
+ *   v9 %104 f32[N, 512] = cast(v4)
+ *   v10 %108 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
@@ -913,23 +903,23 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16
  *   product over [n, 512] in train_step
  * part 0
  *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
- *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
+ *   out    b3 122 bool   b4 grad.fc2.weight f32[512, 512]
  *   v3 %d.fc2.weight f32[512, 512] = contract(v1, v2)   {weight_gradient, of fc2.linear}
- *   v4 %123 bool[512, 512] = is_finite(v3)
- *   v5 %124 bool[512, 512] = not(v4)
- *   v6 %125 bool = reduce_or(v5)
+ *   v4 %120 bool[512, 512] = is_finite(v3)
+ *   v5 %121 bool[512, 512] = not(v4)
+ *   v6 %122 bool = reduce_or(v5)
  *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  * part 1
  *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
  *   out    b3 d.fc1.y f16[N, 512]
- *   v3 %102 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
+ *   v3 %99 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
  *   v4 %d.h f16[N, 512] = cast(v3)   {gradient, of fc2.linear}
- *   v6 %109 f32[N, 512] = cast(v5)
- *   v7 %108 f32 = const()
- *   v8 %110 bool[N, 512] = le(v6, v7)
- *   v9 %107 f32[N, 512] = cast(v4)
- *   v10 %111 f32[N, 512] = select(v8, v7, v9)
+ *   v6 %106 f32[N, 512] = cast(v5)
+ *   v7 %105 f32 = const()
+ *   v8 %107 bool[N, 512] = le(v6, v7)
+ *   v9 %104 f32[N, 512] = cast(v4)
+ *   v10 %108 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
@@ -1067,32 +1057,32 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  * + k13  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
  *   column over [n, 512] in train_step
  * part 0
- *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
+ *   in     b0 42 f32[N]   b1 52 f32   b2 66 f32[N]
  *   out    b3 loss f32   b4 acc f32
- *   v2 %44 f32 = reduce_sum(v1)
- *   v4 %loss f32 = div(v2, v3)   {f32, torch-fp16:14}
- *   v6 %68 f32 = reduce_sum(v5)
- *   v8 %69 f32 = extent(v7)
- *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
+ *   v2 %43 f32 = reduce_sum(v1)
+ *   v4 %loss f32 = div(v2, v3)   {f32, min-cast:13}
+ *   v6 %67 f32 = reduce_sum(v5)
+ *   v8 %68 f32 = extent(v7)
+ *   v9 %acc f32 = div(v6, v8)   {f32_out, min-cast:21}
  *   1 columns, 512 rows at once, 512 threads a block
  * part 1
  *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
- *   out    b2 137 bool   b3 grad.fc3.bias f32[10]
- *   v2 %94 f32[N, 10] = cast(v1)
+ *   out    b2 134 bool   b3 grad.fc3.bias f32[10]
+ *   v2 %91 f32[N, 10] = cast(v1)
  *   v3 %d.fc3.bias f32[10] = reduce_sum(v2)   {weight_gradient, of fc3.linear}
- *   v4 %135 bool[10] = is_finite(v3)
- *   v5 %136 bool[10] = not(v4)
- *   v6 %137 bool = reduce_or(v5)
+ *   v4 %132 bool[10] = is_finite(v3)
+ *   v5 %133 bool[10] = not(v4)
+ *   v6 %134 bool = reduce_or(v5)
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
  *   16 columns, 32 rows at once, 512 threads a block
  * part 2
  *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
- *   out    b2 129 bool   b3 grad.fc2.bias f32[512]
- *   v2 %105 f32[N, 512] = cast(v1)
+ *   out    b2 126 bool   b3 grad.fc2.bias f32[512]
+ *   v2 %102 f32[N, 512] = cast(v1)
  *   v3 %d.fc2.bias f32[512] = reduce_sum(v2)   {weight_gradient, of fc2.linear}
- *   v4 %127 bool[512] = is_finite(v3)
- *   v5 %128 bool[512] = not(v4)
- *   v6 %129 bool = reduce_or(v5)
+ *   v4 %124 bool[512] = is_finite(v3)
+ *   v5 %125 bool[512] = not(v4)
+ *   v6 %126 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
  *   32 columns, 16 rows at once, 512 threads a block
  */
@@ -1209,12 +1199,12 @@ extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k10(void *con
 /* k14  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
  *   product over [512, 784] in train_step
  *   in     b0 x f32[N, 784]   b1 d.fc1.y f16[N, 512]   b2 inverse_scale f32
- *   out    b3 118 bool   b4 grad.fc1.weight f32[512, 784]
- *   v2 %307 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
+ *   out    b3 115 bool   b4 grad.fc1.weight f32[512, 784]
+ *   v2 %304 f16[N, 784] = cast(v1)   {lower, min-cast:7, for fc1.linear}
  *   v4 %d.fc1.weight f32[512, 784] = contract(v3, v2)   {weight_gradient, of fc1.linear}
- *   v5 %116 bool[512, 784] = is_finite(v4)
- *   v6 %117 bool[512, 784] = not(v5)
- *   v7 %118 bool = reduce_or(v6)
+ *   v5 %113 bool[512, 784] = is_finite(v4)
+ *   v6 %114 bool[512, 784] = not(v5)
+ *   v7 %115 bool = reduce_or(v6)
  *   v9 %grad.fc1.weight f32[512, 784] = mul(v4, v8)   {loss_scale}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
@@ -1267,42 +1257,42 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
 
 /* k15  scaler: all_finite + update_scale + add           mlp.amp:20
  *   scalar over [1, 1] in train_step
- *   in     b0 118 bool   b1 121 bool   b2 125 bool   b3 129 bool   b4 133 bool   b5 137 bool   b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32
+ *   in     b0 115 bool   b1 118 bool   b2 122 bool   b3 126 bool   b4 130 bool   b5 134 bool   b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32
  *   out    b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32   b9 ok bool
- *   v3 %122 bool = or(v1, v2)
- *   v5 %126 bool = or(v3, v4)
- *   v7 %130 bool = or(v5, v6)
- *   v9 %134 bool = or(v7, v8)
- *   v11 %138 bool = or(v9, v10)
+ *   v3 %119 bool = or(v1, v2)
+ *   v5 %123 bool = or(v3, v4)
+ *   v7 %127 bool = or(v5, v6)
+ *   v9 %131 bool = or(v7, v8)
+ *   v11 %135 bool = or(v9, v10)
  *   v12 %ok bool = not(v11)   {loss_scale}
- *   v13 %152 i32 = const()
- *   v15 %164 i32 = add(v14, v13)
- *   v16 %165 i32 = const()
- *   v17 %166 bool = eq(v15, v16)
- *   v19 %150 f64 = cast(v18)
- *   v20 %158 f64 = const()
- *   v21 %159 f64 = mul(v19, v20)
- *   v22 %160 f32 = cast(v21)
- *   v23 %161 bool = is_finite(v22)
- *   v24 %167 bool = and(v17, v23)
- *   v25 %162 f32 = const()
- *   v26 %163 f32 = minimum(v22, v25)
- *   v27 %168 f32 = select(v24, v26, v18)
- *   v28 %153 f64 = const()
- *   v29 %154 f64 = mul(v19, v28)
- *   v30 %155 f32 = cast(v29)
- *   v31 %156 f32 = const()
- *   v32 %157 f32 = maximum(v30, v31)
- *   v33 %169 f32 = select(v12, v27, v32)   {loss_scale}
- *   v34 %151 i32 = const()
- *   v35 %170 i32 = select(v17, v34, v15)
- *   v36 %171 i32 = select(v12, v35, v34)   {loss_scale}
- *   v37 %174 bool = not(v12)
- *   v38 %172 f32 = const()
- *   v39 %173 bool = le(v18, v38)
- *   v40 %175 bool = and(v37, v39)
- *   v41 %176 i32 = select(v40, v13, v34)   {loss_scale}
- *   v43 %177 i32 = add(v42, v41)   {loss_scale}
+ *   v13 %149 i32 = const()
+ *   v15 %161 i32 = add(v14, v13)
+ *   v16 %162 i32 = const()
+ *   v17 %163 bool = eq(v15, v16)
+ *   v19 %147 f64 = cast(v18)
+ *   v20 %155 f64 = const()
+ *   v21 %156 f64 = mul(v19, v20)
+ *   v22 %157 f32 = cast(v21)
+ *   v23 %158 bool = is_finite(v22)
+ *   v24 %164 bool = and(v17, v23)
+ *   v25 %159 f32 = const()
+ *   v26 %160 f32 = minimum(v22, v25)
+ *   v27 %165 f32 = select(v24, v26, v18)
+ *   v28 %150 f64 = const()
+ *   v29 %151 f64 = mul(v19, v28)
+ *   v30 %152 f32 = cast(v29)
+ *   v31 %153 f32 = const()
+ *   v32 %154 f32 = maximum(v30, v31)
+ *   v33 %166 f32 = select(v12, v27, v32)   {loss_scale}
+ *   v34 %148 i32 = const()
+ *   v35 %167 i32 = select(v17, v34, v15)
+ *   v36 %168 i32 = select(v12, v35, v34)   {loss_scale}
+ *   v37 %171 bool = not(v12)
+ *   v38 %169 f32 = const()
+ *   v39 %170 bool = le(v18, v38)
+ *   v40 %172 bool = and(v37, v39)
+ *   v41 %173 i32 = select(v40, v13, v34)   {loss_scale}
+ *   v43 %174 i32 = add(v42, v41)   {loss_scale}
  *   assign(v18, v33)   {loss_scale}
  *   assign(v14, v36)   {loss_scale}
  *   assign(v42, v43)   {loss_scale}
@@ -1374,29 +1364,29 @@ extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k15(const int32
  * + k22  step: assign           mlp.amp:16
  *   scalar over [1, 1] in train_step
  * part 0
- *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 194 f32   b4 187 f32   b5 fc1.weight f32[512, 784]   b6 181 f32
+ *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 191 f32   b4 184 f32   b5 fc1.weight f32[512, 784]   b6 178 f32
  *   out    b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b5 fc1.weight f32[512, 784]   b7 fc1.weight/f16.rows f16[512, 784]
- *   v1 %199 f32 = const()
- *   v3 %200 f32[512, 784] = mul(v2, v1)
- *   v4 %195 f32 = const()
- *   v6 %196 f32[512, 784] = mul(v5, v4)
+ *   v1 %196 f32 = const()
+ *   v3 %197 f32[512, 784] = mul(v2, v1)
+ *   v4 %192 f32 = const()
+ *   v6 %193 f32[512, 784] = mul(v5, v4)
  *   v7 %fc1.weight/m.next f32[512, 784] = add(v6, v3)   {update, of fc1.weight}
- *   v8 %202 f32 = const()
- *   v9 %203 f32[512, 784] = mul(v2, v8)
- *   v10 %204 f32[512, 784] = mul(v9, v2)
- *   v11 %197 f32 = const()
- *   v13 %198 f32[512, 784] = mul(v12, v11)
+ *   v8 %199 f32 = const()
+ *   v9 %200 f32[512, 784] = mul(v2, v8)
+ *   v10 %201 f32[512, 784] = mul(v9, v2)
+ *   v11 %194 f32 = const()
+ *   v13 %195 f32[512, 784] = mul(v12, v11)
  *   v14 %fc1.weight/v.next f32[512, 784] = add(v13, v10)   {update, of fc1.weight}
- *   v15 %206 f32[512, 784] = sqrt(v14)
- *   v17 %207 f32[512, 784] = mul(v15, v16)
- *   v18 %208 f32 = const()
- *   v19 %209 f32[512, 784] = add(v17, v18)
- *   v21 %210 f32[512, 784] = mul(v20, v7)
- *   v22 %211 f32[512, 784] = div(v21, v19)
- *   v25 %182 f32[512, 784] = mul(v23, v24)
+ *   v15 %203 f32[512, 784] = sqrt(v14)
+ *   v17 %204 f32[512, 784] = mul(v15, v16)
+ *   v18 %205 f32 = const()
+ *   v19 %206 f32[512, 784] = add(v17, v18)
+ *   v21 %207 f32[512, 784] = mul(v20, v7)
+ *   v22 %208 f32[512, 784] = div(v21, v19)
+ *   v25 %179 f32[512, 784] = mul(v23, v24)
  *   v26 %fc1.weight.next f32[512, 784] = sub(v25, v22)   {update, of fc1.weight}
  *   assign(v23, v26)   {update, of fc1.weight}
- *   v27 %308 f16[512, 784] = cast(v26)   {update}
+ *   v27 %305 f16[512, 784] = cast(v26)   {update}
  *   assign(v28, v27)
  *   assign(v5, v7)   {update, of fc1.weight/m}
  *   assign(v12, v14)   {update, of fc1.weight/v}
@@ -1514,10 +1504,10 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k16(void *con
  *   product over [n, 10] in infer
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
  *   out    b3 logits f16[N, 10] as f32
- *   v3 %17 f32[N, 10] = contract(v1, v2)   {lower, torch-fp16:8}
- *   v5 %18 f32[10] = cast(v4)
- *   v6 %19 f32[N, 10] = add(v3, v5)
- *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
+ *   v3 %16 f32[N, 10] = contract(v1, v2)   {lower, min-cast:7}
+ *   v5 %17 f32[10] = cast(v4)
+ *   v6 %18 f32[N, 10] = add(v3, v5)
+ *   v7 %logits f16[N, 10] = cast(v6)   {lower, min-cast:7}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
@@ -1569,40 +1559,38 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
 /* k03  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
  *   row over [n, 10] in eval
  *   in     b0 logits f16[N, 10] as f32   b1 targets i32[N]
- *   out    b2 39 f32[N]   b3 63 f32[N]
- *   v2 %21 f32[N, 10] = cast(v1)
- *   v3 %22 f32[N, 1] = reduce_max(v2)
- *   v4 %23 f32[N, 10] = sub(v2, v3)
- *   v5 %24 f32[N, 10] = exp(v4)
- *   v6 %25 f32[N, 1] = reduce_sum(v5)
- *   v7 %26 f32[N, 1] = log(v6)
- *   v8 %27 f32[N, 10] = sub(v4, v7)
- *   v9 %cross_entropy.l f16[N, 10] = cast(v8)   {follow, torch-fp16:19, input fc3.linear}
- *   v11 %30 i32[N, 10] = broadcast(v10, v9)
- *   v12 %31 i32[N, 10] = iota(v11)
- *   v13 %32 bool[N, 10] = eq(v12, v11)
- *   v14 %cross_entropy.l.f32 f32[N, 10] = cast(v9)   {f32, torch-fp16:14, for cross_entropy.nll_loss}
- *   v15 %29 f32 = const()
- *   v16 %33 f32[N, 10] = select(v13, v14, v15)
- *   v17 %34 f32[N] = reduce_sum(v16)
- *   v18 %35 f32[N] = neg(v17)
- *   v19 %36 i32 = const()
- *   v20 %37 bool[N] = eq(v10, v19)
- *   v21 %38 bool[N] = not(v20)
- *   v22 %39 f32[N] = select(v21, v18, v15)
- *   v23 %51 f32[N, 10] = cast(v1)
- *   v24 %52 f32[N, 1] = reduce_max(v23)
- *   v25 %53 bool[N, 10] = eq(v23, v24)
- *   v26 %54 i32[N, 10] = iota(v1)
- *   v27 %55 f32[N, 10] = cast(v26)
- *   v28 %56 f32 = const()
- *   v29 %57 f32[N, 10] = select(v25, v27, v28)
- *   v30 %58 f32[N] = reduce_min(v29)
- *   v31 %59 f32[N] = cast(v10)
- *   v32 %60 bool[N] = eq(v30, v31)
- *   v33 %61 f32 = const()
- *   v34 %62 f32 = const()
- *   v35 %63 f32[N] = select(v32, v33, v34)
+ *   out    b2 37 f32[N]   b3 61 f32[N]
+ *   v2 %20 f32[N, 10] = cast(v1)
+ *   v3 %21 f32[N, 1] = reduce_max(v2)
+ *   v4 %22 f32[N, 10] = sub(v2, v3)
+ *   v5 %23 f32[N, 10] = exp(v4)
+ *   v6 %24 f32[N, 1] = reduce_sum(v5)
+ *   v7 %25 f32[N, 1] = log(v6)
+ *   v8 %cross_entropy.l f32[N, 10] = sub(v4, v7)   {f32_out, min-cast:18}
+ *   v10 %28 i32[N, 10] = broadcast(v9, v8)
+ *   v11 %29 i32[N, 10] = iota(v10)
+ *   v12 %30 bool[N, 10] = eq(v11, v10)
+ *   v13 %27 f32 = const()
+ *   v14 %31 f32[N, 10] = select(v12, v8, v13)
+ *   v15 %32 f32[N] = reduce_sum(v14)
+ *   v16 %33 f32[N] = neg(v15)
+ *   v17 %34 i32 = const()
+ *   v18 %35 bool[N] = eq(v9, v17)
+ *   v19 %36 bool[N] = not(v18)
+ *   v20 %37 f32[N] = select(v19, v16, v13)
+ *   v21 %49 f32[N, 10] = cast(v1)
+ *   v22 %50 f32[N, 1] = reduce_max(v21)
+ *   v23 %51 bool[N, 10] = eq(v21, v22)
+ *   v24 %52 i32[N, 10] = iota(v1)
+ *   v25 %53 f32[N, 10] = cast(v24)
+ *   v26 %54 f32 = const()
+ *   v27 %55 f32[N, 10] = select(v23, v25, v26)
+ *   v28 %56 f32[N] = reduce_min(v27)
+ *   v29 %57 f32[N] = cast(v9)
+ *   v30 %58 bool[N] = eq(v28, v29)
+ *   v31 %59 f32 = const()
+ *   v32 %60 f32 = const()
+ *   v33 %61 f32[N] = select(v30, v31, v32)
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
@@ -1612,36 +1600,36 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
-    const float v15 = 0.0f;
-    const int32_t v19 = -100;
-    const float v28 = INF;
-    const float v33 = 1.0f;
-    const float v34 = 0.0f;
+    const float v13 = 0.0f;
+    const int32_t v17 = -100;
+    const float v26 = INF;
+    const float v31 = 1.0f;
+    const float v32 = 0.0f;
     float kept2[1][1];
     float kept4[1][1];
-    float kept23[1][1];
-    const int32_t v10 = get_i32(b1 + r);
-    const int32_t v20 = v10 == v19;
-    const int32_t v21 = !v20;
-    const float v31 = (float)v10;
+    float kept21[1][1];
+    const int32_t v9 = get_i32(b1 + r);
+    const int32_t v18 = v9 == v17;
+    const int32_t v19 = !v18;
+    const float v29 = (float)v9;
     float v3 = -INF;
-    float v24 = -INF;
+    float v22 = -INF;
     {
         const int32_t c = lane;
         if (c < COLS) {
             const float v1 = get_f32(b0 + r * COLS + c);
             const float v2 = v1;
             kept2[0][0] = v2;
-            const float v23 = v1;
-            kept23[0][0] = v23;
+            const float v21 = v1;
+            kept21[0][0] = v21;
             v3 = max_f32(v3, v2);
-            v24 = max_f32(v24, v23);
+            v22 = max_f32(v22, v21);
         }
     }
     v3 = warp_reduce<Max>(v3);
-    v24 = warp_reduce<Max>(v24);
+    v22 = warp_reduce<Max>(v22);
     float v6 = 0.0f;
-    float v30 = INF;
+    float v28 = INF;
     {
         const int32_t c = lane;
         if (c < COLS) {
@@ -1649,60 +1637,58 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
             const float v4 = v2 - v3;
             kept4[0][0] = v4;
             const float v5 = exp_f32(v4);
-            const float v23 = kept23[0][0];
-            const int32_t v25 = v23 == v24;
-            const int32_t v26 = (int32_t)c;
-            const float v27 = (float)v26;
-            const float v29 = v25 ? v27 : v28;
+            const float v21 = kept21[0][0];
+            const int32_t v23 = v21 == v22;
+            const int32_t v24 = (int32_t)c;
+            const float v25 = (float)v24;
+            const float v27 = v23 ? v25 : v26;
             v6 = v6 + v5;
-            v30 = min_f32(v30, v29);
+            v28 = min_f32(v28, v27);
         }
     }
     v6 = warp_reduce<Plus>(v6);
-    v30 = warp_reduce<Min>(v30);
+    v28 = warp_reduce<Min>(v28);
     const float v7 = log_f32(v6);
-    const int32_t v32 = v30 == v31;
-    const float v35 = v32 ? v33 : v34;
-    float v17 = 0.0f;
+    const int32_t v30 = v28 == v29;
+    const float v33 = v30 ? v31 : v32;
+    float v15 = 0.0f;
     {
         const int32_t c = lane;
         if (c < COLS) {
             const float v4 = kept4[0][0];
             const float v8 = v4 - v7;
-            const float v9 = round_f16_f32(v8);
-            const int32_t v11 = v10;
-            const int32_t v12 = (int32_t)c;
-            const int32_t v13 = v12 == v11;
-            const float v14 = v9;
-            const float v16 = v13 ? v14 : v15;
-            v17 = v17 + v16;
+            const int32_t v10 = v9;
+            const int32_t v11 = (int32_t)c;
+            const int32_t v12 = v11 == v10;
+            const float v14 = v12 ? v8 : v13;
+            v15 = v15 + v14;
         }
     }
-    v17 = warp_reduce<Plus>(v17);
-    const float v18 = -v17;
-    const float v22 = v21 ? v18 : v15;
-    if (lane == 0) put_f32(b2 + r, v22);
-    if (lane == 0) put_f32(b3 + r, v35);
+    v15 = warp_reduce<Plus>(v15);
+    const float v16 = -v15;
+    const float v20 = v19 ? v16 : v13;
+    if (lane == 0) put_f32(b2 + r, v20);
+    if (lane == 0) put_f32(b3 + r, v33);
 }
 
 /* k04  cross_entropy: nll_loss + accuracy           mlp.amp:14
  *   column over [n, 1] in eval
- *   in     b0 39 f32[N]   b1 targets i32[N]   b2 63 f32[N]
+ *   in     b0 37 f32[N]   b1 targets i32[N]   b2 61 f32[N]
  *   out    b3 loss f32   b4 acc f32
- *   v2 %40 f32 = reduce_sum(v1)
- *   v3 %41 i32 = const()
- *   v5 %42 bool[N] = eq(v4, v3)
- *   v6 %43 bool[N] = not(v5)
- *   v7 %44 f32 = const()
- *   v8 %45 f32 = const()
- *   v9 %46 f32[N] = select(v6, v7, v8)
- *   v10 %47 f32 = reduce_sum(v9)
- *   v11 %48 f32 = const()
- *   v12 %49 f32 = maximum(v10, v11)
- *   v13 %loss f32 = div(v2, v12)   {f32, torch-fp16:14}
- *   v15 %64 f32 = reduce_sum(v14)
- *   v17 %65 f32 = extent(v16)
- *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
+ *   v2 %38 f32 = reduce_sum(v1)
+ *   v3 %39 i32 = const()
+ *   v5 %40 bool[N] = eq(v4, v3)
+ *   v6 %41 bool[N] = not(v5)
+ *   v7 %42 f32 = const()
+ *   v8 %43 f32 = const()
+ *   v9 %44 f32[N] = select(v6, v7, v8)
+ *   v10 %45 f32 = reduce_sum(v9)
+ *   v11 %46 f32 = const()
+ *   v12 %47 f32 = maximum(v10, v11)
+ *   v13 %loss f32 = div(v2, v12)   {f32, min-cast:13}
+ *   v15 %62 f32 = reduce_sum(v14)
+ *   v17 %63 f32 = extent(v16)
+ *   v18 %acc f32 = div(v15, v17)   {f32_out, min-cast:21}
  *   1 columns, 512 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512, LEAN) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)

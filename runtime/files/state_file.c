@@ -209,9 +209,12 @@ amp_status amp_state_list_take(const amp_state_list *l, int32_t entry, const amp
     if (d.count) return amp_fail(err, AMP_MISMATCH, "%s", d.first);
     const amp_model_state *s = &l->model->states[e->state];
     const size_t count = (size_t)amp_model_state_elements(s);
-    if (v->dtype != amp_state_file_dtype(s) && amp_tensor_to_f32(v, l->rows, count))
+    if (v->dtype != amp_state_file_dtype(s) && amp_tensor_to_f32(v, l->rows, count)) {
         AMP_TRY(amp_state_check_range(s, l->rows, count, 0, err));
-    read_tensor(l, s, v, states[e->state]);
+        amp_state_set_f32(s, states[e->state], l->rows);
+    } else {
+        read_tensor(l, s, v, states[e->state]);
+    }
     return AMP_OK;
 }
 

@@ -34,6 +34,9 @@ typedef struct amp_run {
     amp_device_memory *params; /* where the params are */
     bool writes_params;
     bool poisons_temporaries; /* what a temporary held is gone after its last kernel: for sanitizers */
+    /* Called with |watcher| after each kernel, when what it wrote is there; NULL: nobody.  A failure ends the run. */
+    amp_status (*after_kernel)(const void *watcher, int32_t kernel, amp_error *err);
+    const void *watcher;
 } amp_run;
 
 /* Room for the inputs of a run. */

@@ -97,6 +97,7 @@ struct amp_session {
     amp_params_version *version; /* that programs are bound to */
     amp_device *device;
     amp_log log;
+    amp_observer observer;        /* |kernel| NULL: nobody */
     amp_counted_allocator memory; /* everything below comes from it */
     amp_session_states states;
     amp_bound_program programs[AMP_SESSION_PROGRAMS];
@@ -153,6 +154,17 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- observe.c --------------------------------------------------------------------------------------------------- */
+
+typedef struct amp_observed_run {
+    const amp_session *session;
+    const amp_bound_program *bound;
+    int64_t n;
+} amp_observed_run;
+
+/* After a kernel of |watcher|, an amp_observed_run: calls the session's observer. */
+amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_error *err);
 
 /* ---- publish.c --------------------------------------------------------------------------------------------------- */
 

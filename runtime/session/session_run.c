@@ -80,6 +80,11 @@ static bool writes_params(const amp_session *s, const amp_bound_program *b) {
     return b == &s->programs[AMP_RUN_TRAIN_STEP] || b == &s->programs[AMP_RUN_APPLY_STEP];
 }
 
+/* What derives weights, and metrics of averages, is no part of what an application computes. */
+static bool is_observed(const amp_session *s, const amp_bound_program *b) {
+    return s->observer.kernel && b != &s->programs[AMP_RUN_REFRESH] && b != &s->programs[AMP_RUN_METRICS];
+}
+
 amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *b, int64_t n, amp_error *err) {
     amp_run run = {.program = b->program,
                    .buffers = b->buffers,
@@ -89,6 +94,11 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
                    .params = s->params->residency->memory,
                    .writes_params = writes_params(s, b) || b == &s->programs[AMP_RUN_REFRESH],
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
+    const amp_observed_run observed = {s, b, n};
+    if (is_observed(s, b)) {
+        run.after_kernel = amp_session_observe_kernel;
+        run.watcher = &observed;
+    }
     if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
     return s->device->type->run(s->device, &run, err);
 }

@@ -109,6 +109,7 @@ const Row kRefused[] = {
     CALL(amp_session_create, "model", nullptr, f.params, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "params", f.model, nullptr, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "out", f.model, f.params, nullptr, nullptr, &f.e),
+    CALL(amp_session_observe, "session", nullptr, nullptr, &f.e),
     CALL(amp_session_plan, "model", nullptr, f.params, nullptr, &f.memory, &f.e),
     CALL(amp_session_plan, "params", f.model, nullptr, nullptr, &f.memory, &f.e),
     CALL(amp_session_plan, "out", f.model, f.params, nullptr, nullptr, &f.e),

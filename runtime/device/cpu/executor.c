@@ -390,10 +390,14 @@ static void clear_flags(const amp_run *run) {
         if (run->program->buffers[i].kind == AMP_BUFFER_FLAG) memset(run->buffers[i], 0, sizeof(int32_t));
 }
 
-static void walk(amp_executor *e, const amp_run *run) {
+static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
     e->run = run;
     clear_flags(run);
-    for (int32_t i = 0; i < run->program->kernel_count; i++) run_kernel(e, &run->program->kernels[i]);
+    for (int32_t i = 0; i < run->program->kernel_count; i++) {
+        run_kernel(e, &run->program->kernels[i]);
+        if (run->after_kernel) AMP_TRY(run->after_kernel(run->watcher, i, err));
+    }
+    return AMP_OK;
 }
 
 /* ---- on how many threads ----------------------------------------------------------------------------------------- */
@@ -410,9 +414,9 @@ static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
 
 static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, amp_error *err) {
     AMP_TRY(amp_pool_begin(e->pool, threads, err));
-    walk(e, run);
+    amp_status status = walk(e, run, err);
     amp_pool_end(e->pool);
-    return AMP_OK;
+    return status;
 }
 
 static void say_threads(const amp_executor *e, const amp_governor *g, const amp_run *run) {
@@ -425,7 +429,7 @@ static void say_threads(const amp_executor *e, const amp_governor *g, const amp_
 
 amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
     int32_t threads = amp_pool_threads(e->pool);
-    if (threads == 1 || amp_pool_is_outside(e->pool)) return run_on(e, run, threads, err);
+    if (threads == 1 || amp_pool_is_outside(e->pool) || run->after_kernel) return run_on(e, run, threads, err);
     amp_governor *g = find_governor(e, run);
     bool let_sleep = amp_pool_is_asleep(e->pool) && !amp_governor_is_worth_waking(g);
     bool alone = let_sleep || amp_governor_runs_alone(g);

@@ -139,15 +139,20 @@ static size_t cuda_scratch_bytes(const amp_device *device) {
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+static amp_status start_kernels(CudaDevice *d, const amp_run *run, CuGraphExec exec, amp_error *err) {
+    if (!run->after_kernel) return AMP_CUDA(d->context, err, graph_launch, (exec, d->compute));
+    return amp_cuda_run_watched(&d->graphs.launching, run, d->compute, &d->base.allocator, err);
+}
+
 /* Another session over the same params may have written them on a stream of its own. */
 static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) {
     amp_cuda_context *c = d->context;
     amp_cuda_memory *params = (amp_cuda_memory *)run->params;
-    CuGraphExec exec;
-    AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
+    CuGraphExec exec = NULL;
+    if (!run->after_kernel) AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
     AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (d->compute, params->written, 0)));
-    AMP_TRY(AMP_CUDA(c, err, graph_launch, (exec, d->compute)));
+    AMP_TRY(start_kernels(d, run, exec, err));
     return run->writes_params ? AMP_CUDA(c, err, event_record, (params->written, d->compute)) : AMP_OK;
 }
 

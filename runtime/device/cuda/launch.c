@@ -222,12 +222,16 @@ size_t amp_cuda_graphs_bytes(const amp_cuda_graphs *g) {
 
 /* ---- capturing --------------------------------------------------------------------------------------------------- */
 
+static amp_status clear_flags(const amp_cuda_launching *l, const amp_run *run, CuStream stream, amp_error *err) {
+    if (!run->flag_bytes) return AMP_OK;
+    return AMP_CUDA(l->context, err, fill32,
+                    (amp_cuda_pointer(run->flags), 0, run->flag_bytes / sizeof(uint32_t), stream));
+}
+
 static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph, amp_error *err) {
     const amp_cuda_launching *l = &g->launching;
     CuPointer tables = graph->tables.memory;
-    if (run->flag_bytes)
-        AMP_TRY(AMP_CUDA(l->context, err, fill32,
-                         (amp_cuda_pointer(run->flags), 0, run->flag_bytes / sizeof(uint32_t), g->capturing)));
+    AMP_TRY(clear_flags(l, run, g->capturing, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         AMP_TRY(amp_cuda_launch(l, run, i, &tables, g->capturing, err));
         AMP_TRY(amp_cuda_poison_temporaries(&graph->poison, l->context, run, i, g->capturing, err));
@@ -309,4 +313,26 @@ amp_status amp_cuda_graphs_find(amp_cuda_graphs *g, const amp_run *run, CuStream
     graph->used = ++g->runs;
     *out = graph->exec;
     return AMP_OK;
+}
+
+/* ---- one kernel after the other ---------------------------------------------------------------------------------- */
+
+static amp_status launch_watched(const amp_cuda_launching *l, const amp_run *run, CuPointer tables, CuStream stream,
+                                 amp_error *err) {
+    AMP_TRY(clear_flags(l, run, stream, err));
+    for (int32_t i = 0; i < run->program->kernel_count; i++) {
+        AMP_TRY(amp_cuda_launch(l, run, i, &tables, stream, err));
+        AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
+        AMP_TRY(run->after_kernel(run->watcher, i, err));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cuda_run_watched(const amp_cuda_launching *l, const amp_run *run, CuStream stream,
+                                const amp_allocator *allocator, amp_error *err) {
+    amp_cuda_tables tables;
+    AMP_TRY(amp_cuda_tables_make(&tables, l, run, stream, allocator, err));
+    amp_status status = launch_watched(l, run, tables.memory, stream, err);
+    amp_cuda_tables_free(&tables, l->context);
+    return status;
 }

@@ -84,4 +84,10 @@ amp_status amp_cuda_graphs_find(amp_cuda_graphs *graphs, const amp_run *run, CuS
                                 const amp_allocator *allocator, CuGraphExec *out, amp_error *err);
 size_t amp_cuda_graphs_bytes(const amp_cuda_graphs *graphs); /* of their tables */
 
+/* ---- programs whose kernels are watched -------------------------------------------------------------------------- */
+
+/* No graph: each kernel is launched, waited for and told of (amp_run.after_kernel). */
+amp_status amp_cuda_run_watched(const amp_cuda_launching *launching, const amp_run *run, CuStream stream,
+                                const amp_allocator *allocator, amp_error *err);
+
 #endif

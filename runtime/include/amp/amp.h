@@ -48,6 +48,7 @@
 #define AMP_AMP_H
 
 #include "amp/base.h"
+#include "amp/observe.h"
 #include "amp/version.h"
 
 #ifdef __cplusplus
@@ -467,6 +468,11 @@ AMP_API AMP_MUST_USE amp_status amp_session_losses(const amp_session *session, d
  * averages.  |losses|: NULL where the model names none. */
 AMP_API AMP_MUST_USE amp_status amp_session_finish_metrics(const amp_session *session, double loss,
                                                            const double *losses, double *metrics, amp_error *err);
+
+/* Has |observer| (amp/observe.h; it is copied) called after each kernel of every program that the session runs, but of
+ * those that derive copies of weights and metrics of averages; NULL: nobody.  Kernels then run one by one, on "cuda"
+ * each is waited for; the bits are the same.  A session that nobody observes pays nothing. */
+AMP_API AMP_MUST_USE amp_status amp_session_observe(amp_session *session, const amp_observer *observer, amp_error *err);
 
 /* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).
  * Call with data NULL for the description; |data| gets f32 for every float dtype (its value is exact), else the value's

@@ -1,0 +1,96 @@
+/* observe.c: tells an application what each kernel of a run has read and written (amp/observe.h). */
+#include "runtime/session/session.h"
+
+#include "base/error.h"
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+static const amp_observed_run *run_of(const amp_observed_kernel *kernel) { return kernel->run; }
+
+/* A program for CUDA has other kernels over the same kinds of buffers. */
+static uint32_t operand_count(const amp_program *p, int32_t kernel) {
+    return p->cuda_kernels ? p->cuda_kernels[kernel].operand_count : p->kernels[kernel].operand_count;
+}
+
+static uint32_t operand_buffer(const amp_program *p, int32_t kernel, int32_t operand) {
+    return p->cuda_kernels ? p->cuda_kernels[kernel].operands[operand] : p->kernels[kernel].operands[operand];
+}
+
+static amp_operand_kind kind_of(const amp_model_buffer *b) {
+    switch (b->kind) {
+    case AMP_BUFFER_INPUT: return AMP_OPERAND_INPUT;
+    case AMP_BUFFER_STATE: return AMP_OPERAND_STATE;
+    default: return AMP_OPERAND_VALUE;
+    }
+}
+
+/* In the caller's own shape an input has as many elements. */
+static int64_t count_of(const amp_model_buffer *b, int64_t n) {
+    return amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n);
+}
+
+static bool is_there(const amp_observed_run *run, uint32_t buffer) {
+    return run->bound->program->buffers[buffer].kind != AMP_BUFFER_WATCH || run->bound->options.watch;
+}
+
+static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_operand *out) {
+    const amp_observed_run *run = run_of(kernel);
+    if (!out || index < 0 || index >= kernel->operand_count) return 0;
+    const uint32_t buffer = operand_buffer(run->bound->program, kernel->index, index);
+    const amp_model_buffer *b = &run->bound->program->buffers[buffer];
+    const amp_operand_kind kind = kind_of(b);
+    *out = (amp_operand){
+        .name = kind == AMP_OPERAND_STATE ? run->session->model->states[b->index].name : b->name,
+        .kind = kind,
+        .dtype = (amp_dtype)b->dtype,
+        .written = kind == AMP_OPERAND_VALUE && b->first_kernel == kernel->index,
+        .buffer = (int32_t)buffer,
+        .count = is_there(run, buffer) ? count_of(b, run->n) : 0,
+    };
+    return 1;
+}
+
+static amp_status read(const amp_observed_kernel *kernel, int32_t index, void *data, size_t bytes, amp_error *err) {
+    const amp_observed_run *run = run_of(kernel);
+    amp_operand operand;
+    if (!describe(kernel, index, &operand))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "kernel %s has %d operands, and no number %d", kernel->name,
+                        kernel->operand_count, index);
+    const size_t needed = (size_t)operand.count * amp_dtype_size(amp_readable_dtype(operand.dtype));
+    if (bytes != needed || (!data && needed))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "operand %s takes %zu bytes, not %zu", operand.name, needed, bytes);
+    if (!needed) return AMP_OK;
+    return amp_session_read_buffer(run->session, run->bound, operand.buffer, run->n, data, err);
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_error *err) {
+    const amp_observed_run *run = watcher;
+    const amp_program *p = run->bound->program;
+    const amp_observer *observer = &run->session->observer;
+    const amp_observed_kernel seen = {
+        .struct_size = sizeof seen,
+        .program = p->name,
+        .name = p->cuda_kernels ? p->cuda_kernels[kernel].name : p->kernels[kernel].name,
+        .title = p->cuda_kernels ? p->cuda_kernels[kernel].title : p->kernels[kernel].title,
+        .index = kernel,
+        .count = p->kernel_count,
+        .line = (int32_t)(p->cuda_kernels ? p->cuda_kernels[kernel].line : p->kernels[kernel].line),
+        .operand_count = (int32_t)operand_count(p, kernel),
+        .operand = describe,
+        .read = read,
+        .run = run,
+    };
+    return observer->kernel(observer->user, &seen, err);
+}
+
+amp_status amp_session_observe(amp_session *session, const amp_observer *observer, amp_error *err) {
+    amp_observer o = {0};
+    if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_observe: session is NULL");
+    if (observer) AMP_TRY(amp_options_read(&o, sizeof o, observer, "amp_observer", err));
+    if (observer && !o.kernel)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_observe: the observer has no function 'kernel'");
+    session->observer = o;
+    return AMP_OK;
+}

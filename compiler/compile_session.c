@@ -1,9 +1,11 @@
 /* compile_session.c: see compile_session.h. */
 #include "compiler/compile_session.h"
+#include "compiler/model_so.h"
 
 #include <sys/stat.h>
 
 #include "base/names.h"
+#include "base/elf.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "frontend/frontend.h"
@@ -37,6 +39,13 @@ static amp_status check_options(const amp_compile_options *o, amp_error *err) {
         if (!o->defines[i].name || !*o->defines[i].name || !o->defines[i].value)
             return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: define %zu has no %s", i,
                             o->defines[i].value ? "name" : "value");
+    if (o->override_count && !o->overrides)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: override_count is %zu, and overrides is NULL",
+                        o->override_count);
+    for (size_t i = 0; i < o->override_count; i++)
+        if (!o->overrides[i].path || !o->overrides[i].word)
+            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: override %zu has no %s", i,
+                            o->overrides[i].path ? "word" : "path");
     if (o->emit < AMP_EMIT_SO || o->emit > AMP_EMIT_O)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: emit is %d, not one of amp_emit",
                         (int)o->emit);
@@ -57,7 +66,7 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
     memset(&s->images, 0, sizeof s->images);
     s->stages_done = s->stages = 0;
     s->files = NULL;
-    s->source = NULL;
+    s->source = s->kept_policy = NULL;
     if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
     if (!s->options.name) s->options.name = "model.amp";
@@ -138,6 +147,7 @@ static bool may_read(const Session *s, const char *policy) {
 
 const Source *session_find_policy(void *session, const char *name) {
     Session *s = session;
+    if (s->kept_policy && !strcmp(name, s->kept_policy->name)) return s->kept_policy;
     const Source *found = policy_builtin(&s->arena, name);
     if (found || !may_read(s, name)) return found;
     amp_error ignored; /* the pass says that there is no such policy, and lists the built-in ones */
@@ -253,17 +263,38 @@ static amp_status check_ir_options(const Session *s, const Module *m, amp_error 
     const char *stage = ir_stage_names[m->stage];
     if (o->define_count)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "define %s: %s is IR, whose consts are numbers already; give the model", o->defines[0].name,
-                        s->source->name);
-    if ((!o->precision && !o->policy) || m->stage < STAGE_AUTOCAST) return AMP_OK;
+                        "define %s: %s is %s, whose consts are numbers already; give the model's source",
+                        o->defines[0].name, s->source->name, s->kept_policy ? "a compiled model" : "IR");
+    if ((!o->precision && !o->policy && !o->override_count) || m->stage < STAGE_AUTOCAST) return AMP_OK;
+    const char *option = o->precision ? "precision" : o->policy ? "policy" : "override";
+    const char *value = o->precision ? o->precision : o->policy ? o->policy : o->overrides[0].path;
     return amp_fail(err, AMP_INVALID_ARGUMENT,
                     "%s %s: %s is at stage %s and has its dtypes already; give the model, or IR of stage elaborate",
-                    o->precision ? "precision" : "policy", o->precision ? o->precision : o->policy, s->source->name,
-                    stage);
+                    option, value, s->source->name, stage);
+}
+
+static void add_overrides(Session *s, Module *m) {
+    for (size_t i = 0; i < s->options.override_count; i++) {
+        const amp_override *o = &s->options.overrides[i];
+        const Override line = {.pattern = arena_strdup(&s->arena, o->path),
+                               .is_path = true,
+                               .word = arena_strdup(&s->arena, o->word),
+                               .because = o->because ? arena_strdup(&s->arena, o->because) : NULL,
+                               .pos = {.file = "options", .line = (int)i + 1, .column = 1}};
+        vec_push(&s->arena, &m->overrides, line);
+    }
+}
+
+/* What the model can be compiled from again goes along. */
+static void keep_model(const Session *s, Module *m) {
+    if (m->stage != STAGE_ELABORATE) return;
+    if (s->options.batch_hint) m->batch_hint = s->options.batch_hint;
+    m->model_text = ir_text(m);
 }
 
 amp_status session_load(Session *s, Module **out, amp_error *err) {
     const double start = amp_seconds();
+    if (amp_elf_machine(s->source->text, s->source->len) >= 0) AMP_TRY(model_so_open(s, err));
     AMP_TRY(session_begin(s, s->is_ir ? "read" : ir_stage_names[STAGE_ELABORATE], err));
     Module *m = s->is_ir ? ir_read(&s->arena, &s->diags, s->source) : read_model(s);
     if (!m) return session_report(s, err);
@@ -271,10 +302,23 @@ amp_status session_load(Session *s, Module **out, amp_error *err) {
     s->stages_done += (int)m->stage; /* of IR: passes that have run already */
     AMP_TRY(set_eval_precision(s, m, err));
     AMP_TRY(set_sums(s, m, err));
+    add_overrides(s, m);
     if (!s->is_ir) ir_compact(m);
+    keep_model(s, m);
     observe(s, m, amp_seconds() - start);
     *out = m;
     return AMP_OK;
+}
+
+amp_status session_read_ir(Session *s, const char *text, Module **out, amp_error *err) {
+    Source *source = arena_new(&s->arena, Source);
+    *source = (Source){.name = s->source->name, .text = text, .len = strlen(text)};
+    *out = ir_read(&s->arena, &s->diags, source);
+    if (!*out) return session_report(s, err);
+    const char *wrong = ir_verify(*out);
+    if (!wrong) return AMP_OK;
+    diag_error(&s->diags, (Loc){0}, "its module of stage %s is not valid: %s", ir_stage_names[(*out)->stage], wrong);
+    return session_report(s, err);
 }
 
 /* The text form is the IR: what is printed reads back as the same module. */

@@ -22,8 +22,9 @@ typedef struct Session {
     Diags diags;
     const Source *source; /* the main file; NULL before session_open */
     bool is_ir;
-    int stages_done, stages; /* for the progress callback; 0: nothing is reported */
-    CodegenImages images;    /* machine code of the CUDA functions */
+    const Source *kept_policy; /* of a model.so that is compiled again (model_so.h); NULL */
+    int stages_done, stages;   /* for the progress callback; 0: nothing is reported */
+    CodegenImages images;      /* machine code of the CUDA functions */
 } Session;
 
 /* Copies the options.  The caller initialises the arena and sets its out_of_memory before anything else is called. */
@@ -50,6 +51,8 @@ const Source *session_find_policy(void *session, const char *name);
 amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err);
 /* Says that |stage| begins; AMP_CANCELLED. */
 amp_status session_begin(Session *s, const char *stage, amp_error *err);
+/* The module of IR that the session's source keeps inside. */
+amp_status session_read_ir(Session *s, const char *text, Module **out, amp_error *err);
 /* A second module of the same text. */
 amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err);
 /* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the

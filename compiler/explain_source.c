@@ -1,43 +1,16 @@
 /* explain_source.c: the modules that explain tells of: compiled from source, or read out of a model.so. */
 #include "amp/model_abi.h"
-#include "base/elf.h"
 #include "base/error.h"
 #include "compiler/explain.h"
-
-static bool is_elf(const Source *s) { return s->len > 4 && !memcmp(s->text, "\177ELF", 4); }
-
-static amp_status read_module(Session *s, const char *text, size_t length, Module **out, amp_error *err) {
-    Source *ir = arena_new(&s->arena, Source);
-    *ir = (Source){.name = s->source->name, .text = arena_strndup(&s->arena, text, length), .len = length};
-    *out = ir_read(&s->arena, &s->diags, ir);
-    if (!*out) return session_report(s, err);
-    const char *wrong = ir_verify(*out);
-    if (!wrong) return AMP_OK;
-    diag_error(&s->diags, (Loc){0}, "its module of stage %s is not valid: %s", ir_stage_names[(*out)->stage], wrong);
-    return session_report(s, err);
-}
-
-/* A model.so keeps texts in sections of their own, so that they can be read without running the model. */
-static amp_status read_section(Session *s, const char *name, const char **text, amp_error *err) {
-    size_t offset, length;
-    amp_error why = {0};
-    if (amp_elf_section(s->source->text, s->source->len, name, &offset, &length, &why))
-        return amp_fail(err, AMP_BAD_FILE, "%s: %s", s->source->name, why.message);
-    while (length && !s->source->text[offset + length - 1]) length--;
-    *text = arena_strndup(&s->arena, s->source->text + offset, length);
-    return AMP_OK;
-}
+#include "compiler/model_so.h"
 
 static amp_status read_model_so(Session *s, ExplainSource *out, amp_error *err) {
-    const char *text;
     Module *m = NULL, *cuda = NULL;
-    AMP_TRY(read_section(s, AMP_MODEL_IR_SECTION, &text, err));
-    AMP_TRY(read_module(s, text, strlen(text), &m, err));
+    AMP_TRY(model_so_module(s, AMP_MODEL_IR_SECTION, &m, err));
     out->m = m;
     /* kernels for CUDA have machine code where the model was compiled with --gpu-arch */
-    if (read_section(s, AMP_MODEL_CUDA_USES_SECTION, &out->cuda_uses, NULL)) return AMP_OK;
-    AMP_TRY(read_section(s, AMP_MODEL_CUDA_IR_SECTION, &text, err));
-    AMP_TRY(read_module(s, text, strlen(text), &cuda, err));
+    if (model_so_section(s, AMP_MODEL_CUDA_USES_SECTION, &out->cuda_uses, NULL)) return AMP_OK;
+    AMP_TRY(model_so_module(s, AMP_MODEL_CUDA_IR_SECTION, &cuda, err));
     out->cuda = cuda;
     return AMP_OK;
 }
@@ -64,6 +37,7 @@ static const char *compiled_option(const amp_compile_options *o) {
            : o->define_count   ? "define"
            : o->eval_precision ? "eval precision"
            : o->sums           ? "sums"
+           : o->override_count ? "override"
                                : NULL;
 }
 
@@ -88,16 +62,16 @@ amp_status explain_open(Session *s, ExplainSource *out, amp_error *err) {
     Module *graph = NULL;
     AMP_TRY(session_open(s, err));
     out->name = s->source->name;
-    if (is_elf(s->source) && s->options.gpu_arch)
+    if (model_so_is(s->source) && s->options.gpu_arch)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: %s is compiled already; give the model's source",
                         s->options.gpu_arch, s->source->name);
-    if (is_elf(s->source) && compiled_option(&s->options))
+    if (model_so_is(s->source) && compiled_option(&s->options))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s is compiled already; give the model's source",
                         compiled_option(&s->options), s->source->name);
-    AMP_TRY(is_elf(s->source) ? read_model_so(s, out, err) : compile_source(s, out, err));
+    AMP_TRY(model_so_is(s->source) ? read_model_so(s, out, err) : compile_source(s, out, err));
     AMP_TRY(check_decisions(s, out->m, err));
     if (!out->m->graph_text) return AMP_OK;
-    AMP_TRY(read_module(s, out->m->graph_text, strlen(out->m->graph_text), &graph, err));
+    AMP_TRY(session_read_ir(s, out->m->graph_text, &graph, err));
     out->graph = graph;
     return AMP_OK;
 }

@@ -433,6 +433,9 @@ typedef struct Module {
     VEC(Removed) removed;
     /* From lower on: the module as simplify left it, the last stage with the ops that a person knows; or NULL. */
     const char *graph_text;
+    /* From autocast on: what it can be compiled from again, the module as elaborate left it and its policy; the first
+     * is NULL where nobody keeps it. */
+    const char *model_text, *policy_text;
 } Module;
 
 /* ---- building and finding (build.c, lookup.c) -------------------------------------------------------------------- */
@@ -557,6 +560,8 @@ const char *ir_infer(const Func *f, const Op *o, Dtype t, InferredTypes *out);
 /* ---- text form (print.c, read.c; docs/ir.md) --------------------------------------------------------------------- */
 
 void ir_print(Text *t, const Module *m);
+/* The same without what it is compiled from again; in the module's arena. */
+const char *ir_text(const Module *m);
 void ir_print_func(Text *t, const Func *f);
 void ir_print_reason(Text *t, const Reason *r); /* {lower, torch-fp16:4, for fc1.linear} */
 void ir_print_call(Text *t, const Call *c);

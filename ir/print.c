@@ -237,6 +237,7 @@ static void put_sums(Text *t, const Module *m) {
 }
 
 static void put_policy(Text *t, const Module *m) {
+    if (!m->policy_name && m->batch_hint) text_printf(t, "  batch_hint %lld\n", (long long)m->batch_hint);
     if (!m->policy_name) return;
     text_puts(t, "  policy ");
     text_put_quoted(t, m->policy_name);
@@ -450,10 +451,10 @@ static void add_removed(Columns *c, const void *of) {
 }
 
 /* A text within the text: line by line, each in quotes. */
-static void put_graph(Text *t, const char *text) {
+static void put_inner(Text *t, const char *keyword, const char *text) {
     if (!text) return;
     Arena *lines = arena_child(t->arena);
-    text_puts(t, "\ngraph\n");
+    text_printf(t, "\n%s\n", keyword);
     for (const char *end; *text; text = *end ? end + 1 : end) {
         end = text + strcspn(text, "\n");
         text_puts(t, "  ");
@@ -480,5 +481,17 @@ void ir_print(Text *t, const Module *m) {
     if (m->decisions.len || m->removed.len) text_putc(t, '\n');
     put_rows(t, m, add_decisions);
     put_rows(t, m, add_removed);
-    put_graph(t, m->graph_text);
+    put_inner(t, "graph", m->graph_text);
+    if (!m->model_text || m->stage < STAGE_AUTOCAST) return;
+    put_inner(t, "elaborated", m->model_text);
+    put_inner(t, "policy_file", m->policy_text);
+}
+
+const char *ir_text(const Module *m) {
+    Module alone = *m;
+    Text t;
+    alone.model_text = NULL;
+    text_init(&t, m->arena);
+    ir_print(&t, &alone);
+    return text_str(&t);
 }

@@ -34,13 +34,16 @@ static void read_source(Reader *r) {
     read_sha256(r, r->m->source_sha256);
 }
 
+/* A line of its own before autocast, then a part of the line `policy`. */
+static void read_batch_hint(Reader *r) { r->m->batch_hint = reader_int(r, "a batch", 1, INT64_MAX); }
+
 static void read_policy(Reader *r) {
     r->m->policy_name = reader_string(r, "the policy's name in quotes");
     if (reader_take_word(r, "origin")) r->m->policy_origin = reader_string(r, "the policy's file in quotes");
     read_sha256(r, r->m->policy_sha256);
     if (reader_take_word(r, "low")) r->m->low = reader_dtype(r);
     r->m->is_painted = reader_take_word(r, "painted");
-    if (reader_take_word(r, "batch_hint")) r->m->batch_hint = reader_int(r, "a batch", 1, INT64_MAX);
+    if (reader_take_word(r, "batch_hint")) read_batch_hint(r);
 }
 
 static void read_const(Reader *r) {
@@ -138,6 +141,7 @@ static const Line header_lines[] = {
     {"sums", read_sums},
     {"source", read_source},
     {"policy", read_policy},
+    {"batch_hint", read_batch_hint},
     {"const", read_const},
     {"precision", read_precision},
     {"override", read_override},
@@ -245,17 +249,26 @@ static void read_removed(Reader *r) {
     vec_push(r->a, &r->m->removed, removed);
 }
 
-/* graph, then the lines of the text, each in quotes */
-static void read_graph(Reader *r) {
+/* A text within the text: its lines, each in quotes. */
+static const char *read_inner(Reader *r) {
     Text t;
     text_init(&t, r->a);
     while (!r->failed && r->token.kind == TOKEN_STRING) text_printf(&t, "%s\n", reader_string(r, "a line in quotes"));
-    r->m->graph_text = text_str(&t);
+    return text_str(&t);
 }
 
+static void read_graph(Reader *r) { r->m->graph_text = read_inner(r); }
+static void read_elaborated(Reader *r) { r->m->model_text = read_inner(r); }
+static void read_policy_file(Reader *r) { r->m->policy_text = read_inner(r); }
+
 static const Line module_lines[] = {
-    {"state", read_state},     {"func", reader_func}, {"decision", read_decision},
-    {"removed", read_removed}, {"graph", read_graph},
+    {"state", read_state},
+    {"func", reader_func},
+    {"decision", read_decision},
+    {"removed", read_removed},
+    {"graph", read_graph},
+    {"elaborated", read_elaborated},
+    {"policy_file", read_policy_file},
 };
 
 Module *ir_read(Arena *a, Diags *d, const Source *text) {
@@ -264,6 +277,7 @@ Module *ir_read(Arena *a, Diags *d, const Source *text) {
     r.m = ir_module_new(a, "");
     read_header(&r);
     while (!r.failed && r.token.kind != TOKEN_END)
-        read_line(&r, module_lines, COUNT(module_lines), "'state', 'func', 'decision', 'removed' or 'graph'");
+        read_line(&r, module_lines, COUNT(module_lines),
+                  "'state', 'func', 'decision', 'removed', 'graph', 'elaborated' or 'policy_file'");
     return r.failed ? NULL : r.m;
 }

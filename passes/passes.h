@@ -26,7 +26,8 @@ typedef struct PassOptions {
     /* Before each pass; what it answers other than AMP_OK ends them.  NULL: nobody asks. */
     amp_status (*begin)(void *user, Stage stage, amp_error *err);
     void *user;
-    int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: PASSES_BATCH_HINT */
+    int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: the module's, else
+                           PASSES_BATCH_HINT */
     bool no_simplify, no_fuse, no_layout;
     /* Of fuse and what follows; NULL: the first of targets/.  A module that is at stage fuse already keeps its own. */
     const struct Target *target;

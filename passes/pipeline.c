@@ -81,12 +81,7 @@ static amp_status run_pass(PassContext *c, const Pass *p, amp_error *err) {
 }
 
 /* The last stage with the ops that a person knows goes along as text. */
-static void keep_graph(Module *m) {
-    Text t;
-    text_init(&t, m->arena);
-    ir_print(&t, m);
-    m->graph_text = text_str(&t);
-}
+static void keep_graph(Module *m) { m->graph_text = ir_text(m); }
 
 amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
                       amp_error *err) {

@@ -187,7 +187,8 @@ static void choose_state_types(Module *m, const Policy *policy) {
 }
 
 static int64_t batch_hint_of(const PassContext *c) {
-    return c->options->batch_hint ? c->options->batch_hint : PASSES_BATCH_HINT;
+    if (c->options->batch_hint) return c->options->batch_hint;
+    return c->m->batch_hint ? c->m->batch_hint : PASSES_BATCH_HINT;
 }
 
 bool pass_autocast(PassContext *c) {
@@ -206,6 +207,7 @@ bool pass_autocast(PassContext *c) {
     const char *slash = strrchr(policy->source->name, '/');
     m->policy_origin = slash ? slash + 1 : policy->source->name; /* the folder of the file is not part of the result */
     memcpy(m->policy_sha256, policy->sha256, sizeof m->policy_sha256);
+    m->policy_text = policy->source->text;
     m->low = policy->low;
     choose_state_types(m, policy);
     return true;

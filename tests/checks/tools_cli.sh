@@ -328,6 +328,45 @@ print("ok")
 PYTHON
 )"
 
+# a compiled model is a source too: what it was compiled from is in it
+run 0 "$ampc" "$so" -o "$work/again.so"
+expect 'a model compiled again has the same bytes' '' "$(cmp "$so" "$work/again.so" 2>&1)"
+run 0 "$ampc" "$work/small.amp" --precision fp32 -o "$work/full.so"
+run 0 "$ampc" "$so" --precision fp32 -o "$work/again.so" --force
+expect 'and so it has in another precision' '' "$(cmp "$work/full.so" "$work/again.so" 2>&1)"
+run 0 "$ampc" policy show torch-fp16
+sed 's/^policy "torch-fp16"/policy "kept"/' <<<"$out" >"$work/kept.policy"
+run 0 "$ampc" "$work/small.amp" --policy "$work/kept.policy" --batch-hint 8 -o "$work/with_policy.so"
+rm "$work/kept.policy"
+run 0 "$ampc" "$work/with_policy.so" -o "$work/again.so" --force
+expect 'a policy file goes along' '' "$(cmp "$work/with_policy.so" "$work/again.so" 2>&1)"
+run 2 "$ampc" "$so" -D H=3 -o "$work/again.so"
+says 'define H: ' 'is a compiled model, whose consts are numbers already'
+run 0 "$ampc" "$work/small.amp" --stop-after simplify --emit ir -o "$work/late.ir"
+run 0 "$ampc" "$work/late.ir" -o "$work/late.so"
+run 0 "$ampc" "$work/late.so" -o "$work/again.so" --force
+expect 'and so it is from IR' '' "$(cmp "$so" "$work/again.so" 2>&1)"
+sed '/^elaborated$/,$d' "$work/late.ir" >"$work/alone.ir"
+run 0 "$ampc" "$work/alone.ir" -o "$work/alone.so"
+run 1 "$ampc" "$work/alone.so" -o "$work/again.so" --force
+says 'alone.so: does not keep what it was compiled from' "give the model's source"
+head -c 5000 "$so" >"$work/cut_source.so"
+run 1 "$ampc" "$work/cut_source.so" -o "$work/again.so"
+says 'cut_source.so: '
+
+# a line of the precision block, to try it out
+sed 's/^    loss_scale/    "fc2.*": f32\n&/' "$work/small.amp" >"$work/tried.amp"
+run 0 "$ampc" explain "$work/small.amp" --override 'fc2.*=f32' --against "$work/tried.amp"
+says 'no difference: 0 of '
+run 0 "$ampc" explain "$work/small.amp" --override 'fc2.*=f32' --op linear
+says 'override at options:1   f32'
+run 1 "$ampc" explain "$work/small.amp" --override 'fc7.*=f32'
+says 'no op'"'"'s path matches "fc7.*"'
+run 2 "$ampc" explain "$work/small.amp" --override 'fc2.*'
+says '--override fc2.*: write --override PATH=WORD'
+run 2 "$ampc" explain "$so" --override 'fc2.*=f32'
+says 'override: ' 'is compiled already'
+
 # one against another: the first is what there is, the other what was
 sed 's/^    loss_scale/    "fc2.*": f32 because "measured"\n&/' "$work/small.amp" >"$work/careful.amp"
 run 0 "$ampc" explain "$work/careful.amp" --against "$work/small.amp"

@@ -357,7 +357,7 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
         {"module \"m\" stage lower { source \"a\" sha256 \"" + std::string(65, '0') + "\" }",
          "a SHA-256 has 64 hexadecimal digits"},
         {"module \"m\" stage lower { } nonsense",
-         "expected 'state', 'func', 'decision', 'removed' or 'graph', found 'nonsense'"},
+         "expected 'state', 'func', 'decision', 'removed', 'graph', 'elaborated' or 'policy_file', found 'nonsense'"},
         {"module \"m\" stage lower { const x = 9223372036854775808 }",
          "expected an integer, found '9223372036854775808'"},
         {"module \"m\" stage lower { } state %a : f32 param state %a : f32 param", "state a is defined twice"},

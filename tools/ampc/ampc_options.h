@@ -7,6 +7,7 @@
 enum {
     O_PRECISION = 256,
     O_POLICY,
+    O_OVERRIDE,
     O_EMIT,
     O_STOP,
     O_NO_PASS,
@@ -73,6 +74,10 @@ static const ToolOption ampc_options[] = {
      "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay.", MODELS},
     {O_POLICY, "policy", NULL, "NAME|FILE", VALUE_FILE, false, NULL, "that of the precision",
      "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file.", MODELS},
+    {O_OVERRIDE, "override", NULL, "PATH=WORD", VALUE_TEXT, false, NULL, NULL,
+     "Adds the line \"PATH\": WORD to the model's precision block, where it is the last: to try it out. PATH is a glob "
+     "on the paths of ops, WORD f32, low, or a class of the policy. May be repeated.",
+     MODELS},
     {O_BATCH_HINT, "batch-hint", NULL, "N", VALUE_TEXT, false, NULL, "32",
      "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", MODELS},
     {O_BATCH, "batch", NULL, "N", VALUE_TEXT, false, NULL, "32",

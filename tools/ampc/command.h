@@ -7,7 +7,7 @@
 #include "tools/outputs.h"
 #include "tools/roofline/gpus.h"
 
-enum { MAX_DEFINES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3 };
+enum { MAX_DEFINES = 256, MAX_OVERRIDES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3 };
 
 typedef struct Command {
     int command;                          /* of ampc_commands */
@@ -15,6 +15,7 @@ typedef struct Command {
     int argument_count;
     amp_compile_options compile;
     amp_define defines[MAX_DEFINES];
+    amp_override overrides[MAX_OVERRIDES];
     amp_explain_options which; /* explain: of which ops */
     amp_lint_options lint;
     const char *allowed[MAX_ALLOWED]; /* of |lint| */

@@ -50,6 +50,16 @@ static int add_define(Command *c, char *text) {
     return 0;
 }
 
+static int add_override(Command *c, char *text) {
+    char *equals = strrchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return command_fail("--override %s: write --override PATH=WORD, 'h.0.*=f32' say", text);
+    if (c->compile.override_count == MAX_OVERRIDES) return command_fail("--override %s: too many of them", text);
+    *equals = 0;
+    c->overrides[c->compile.override_count++] = (amp_override){.path = text, .word = equals + 1};
+    return 0;
+}
+
 static int add_allow(Command *c, const char *text) {
     if (c->lint.allow_count == MAX_ALLOWED) return command_fail("--allow %s: too many of them", text);
     c->allowed[c->lint.allow_count++] = text;
@@ -114,6 +124,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_PRECISION: c->compile.precision = optarg; return 0;
     case O_EVAL_PRECISION: c->compile.eval_precision = optarg; return 0;
     case O_POLICY: c->compile.policy = optarg; return 0;
+    case O_OVERRIDE: return add_override(c, optarg);
     case O_EMIT: return choose_emit(c, optarg);
     case O_STOP: c->compile.stop_after = optarg; return check_pass("--stop-after", optarg);
     case O_NO_PASS: return leave_out(c, optarg);
@@ -248,6 +259,7 @@ int main(int argc, char **argv) {
     standard_streams_open();
     c.compile = (amp_compile_options){.struct_size = sizeof c.compile,
                                       .defines = c.defines,
+                                      .overrides = c.overrides,
                                       .diagnostic = on_diagnostic,
                                       .dependency = on_dependency,
                                       .cancelled = ampc_signals_cancelled,

@@ -31,10 +31,18 @@ typedef struct amp_define {
     const char *name, *value; /* const NAME = VALUE, an integer or float as the language writes it */
 } amp_define;
 
+/* A line `"PATH": WORD because "BECAUSE"` of the precision block. */
+typedef struct amp_override {
+    const char *path, *word; /* a glob on paths of ops; "f32", "low", a class of the policy */
+    const char *because;     /* NULL: nothing */
+} amp_override;
+
 typedef struct amp_compile_options {
     size_t struct_size;
     /* The model: |text| (UTF-8, |text_size| bytes) under the name |name|, or where text is NULL the file |name|.  A
-     * name that ends in ".ir", or text that starts with "module", is IR: only the passes that are left run. */
+     * name that ends in ".ir", or text that starts with "module", is IR: only the passes that are left run.  A model.so
+     * (by its content) is compiled again from the module that it keeps, under its own policy unless |policy| or
+     * |precision| says another. */
     const char *name, *text;
     size_t text_size;
     const char *precision; /* "fp16", "bf16", "tf32", "fp32"; NULL: as the model says */
@@ -98,6 +106,10 @@ typedef struct amp_compile_options {
      * cores of that architecture give in the model's CUDA code, bit for bit, slowly (docs/design/sums.md).  NULL: as IR
      * says, else "ieee". */
     const char *sums;
+    /* Lines that the precision block has besides its own, after them: the last one counts.  Not of IR that has its
+     * dtypes already. */
+    const amp_override *overrides;
+    size_t override_count;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

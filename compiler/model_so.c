@@ -1,0 +1,51 @@
+/* model_so.c: see model_so.h. */
+#include "compiler/model_so.h"
+
+#include <string.h>
+
+#include "amp/model_abi.h"
+#include "base/elf.h"
+#include "base/error.h"
+
+bool model_so_is(const Source *source) { return source->len > 4 && !memcmp(source->text, "\177ELF", 4); }
+
+amp_status model_so_section(Session *s, const char *name, const char **text, amp_error *err) {
+    size_t offset, length;
+    amp_error why = {0};
+    if (amp_elf_section(s->source->text, s->source->len, name, &offset, &length, &why))
+        return amp_fail(err, AMP_BAD_FILE, "%s: %s", s->source->name, why.message);
+    while (length && !s->source->text[offset + length - 1]) length--;
+    *text = arena_strndup(&s->arena, s->source->text + offset, length);
+    return AMP_OK;
+}
+
+static const Source *source_of(Session *s, const char *name, const char *text) {
+    Source *source = arena_new(&s->arena, Source);
+    *source = (Source){.name = name, .text = text, .len = strlen(text)};
+    return source;
+}
+
+amp_status model_so_module(Session *s, const char *section, Module **out, amp_error *err) {
+    const char *text;
+    AMP_TRY(model_so_section(s, section, &text, err));
+    return session_read_ir(s, text, out, err);
+}
+
+static void keep_policy(Session *s, const Module *m) {
+    s->kept_policy = source_of(s, m->policy_origin ? m->policy_origin : m->policy_name, m->policy_text);
+    if (!s->options.policy && !s->options.precision) s->options.policy = s->kept_policy->name;
+}
+
+amp_status model_so_open(Session *s, amp_error *err) {
+    Module *m = NULL;
+    AMP_TRY(model_so_module(s, AMP_MODEL_IR_SECTION, &m, err));
+    if (!m->model_text || !m->policy_text)
+        return amp_fail(err, AMP_BAD_FILE,
+                        "%s: does not keep what it was compiled from, IR of a later stage or by an earlier ampc: give "
+                        "the model's source",
+                        s->source->name);
+    keep_policy(s, m);
+    s->source = source_of(s, s->source->name, m->model_text);
+    s->is_ir = true;
+    return AMP_OK;
+}

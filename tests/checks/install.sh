@@ -29,11 +29,13 @@ done
 
 # functions HEADER...: the functions that are public
 functions() { cat "$@" | grep -v '^ *\*' | grep -oE '\bamp_[a-z0-9_]+\(' | tr -d '(' | sort -u; }
-for library in 'libamp runtime/include/amp/amp.h' 'libampc compiler/include/amp/compile.h'; do
-    read -r name header <<<"$library"
+for library in 'libamp runtime/include/amp/amp.h' \
+    'libampc compiler/include/amp/compile.h compiler/include/amp/trace.h'; do
+    read -r -a headers <<<"$library"
+    name=${headers[0]}
     listed=$(grep -oE 'amp_[a-z0-9_]+' "packaging/$name.map")
     expect "packaging/$name.map lists the functions of the headers" \
-        "$(functions base/include/amp/base.h "$header")" "$listed"
+        "$(functions base/include/amp/base.h "${headers[@]:1}")" "$listed"
     shared=$(echo "$work"/out/"$name".so.*)
     expect "$name.so exports them and nothing else" "$listed" \
         "$(nm -D --defined-only "$shared" | awk '$2 == "T" { sub("@.*", "", $3); print $3 }' | sort)"

@@ -40,7 +40,7 @@ GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes
 	codegen/cpu/embedded.c codegen/cuda/embedded.c
 SHARED_TOOLS := $(wildcard tools/*.c tools/roofline/*.c)
 AMPC := $(wildcard tools/ampc/*.c) $(SHARED_TOOLS)
-AMPRUN := $(wildcard tools/amprun/*.c) $(SHARED_TOOLS)
+AMPRUN := $(wildcard tools/amprun/*.c tools/amprun/*/*.c) $(SHARED_TOOLS)
 BENCHES := bench/gpu/step_bench.c bench/gpu/kernel_bench.c
 
 GENERATED := $(if $(wildcard generated/frontend/parser.c),generated,$(OUT)/generated)
@@ -177,7 +177,7 @@ $(OUT)/libampc.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMPILER_OBJECTS) pa
 	$(SHARED)
 $(OUT)/ampc: $(call object,$(AMPC)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
-$(OUT)/amprun: $(call object,$(AMPRUN)) $(RUNTIME_OBJECTS)
+$(OUT)/amprun: $(call object,$(AMPRUN)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm
 $(patsubst bench/gpu/%.c,$(OUT)/%,$(BENCHES)): $(OUT)/%: $(OUT)/objects/bench/gpu/%.o $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm

@@ -30,7 +30,7 @@ typedef struct Args {
     uint64_t seed;
     double scale;                   /* < 0: not given */
     const char *roofline, *program; /* info */
-    bool kernels;
+    bool kernels, trace;
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 

@@ -40,6 +40,7 @@ typedef enum AmprunOption {
     O_ROOFLINE,
     O_KERNELS,
     O_PROGRAM,
+    O_TRACE,
     O_VERBOSE,
     O_COLOR,
     O_DESCRIBE,
@@ -141,6 +142,13 @@ static const ToolOption amprun_options[] = {
      "is "
      "gone on with: a half line, and the lines of steps after the checkpoint, are cut first.",
      TRAIN},
+    {O_TRACE, "trace-nonfinite", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Says where a number that is not finite came from: the first op that made one, its line, its dtype and why, what "
+     "it read, whether the step is finite in f32, and which line of the precision block mends it. A step that was "
+     "skipped, or whose loss is not finite, is taken again by the model compiled without fusion, for which a C "
+     "compiler (on cuda also NVRTC) is needed. Keeps the batches of the last 32 steps, and writes the state before "
+     "them to TMPDIR. Skipped steps that a lower loss scale mends are told in --log, and with --verbose.",
+     TRAIN | STEP},
     {O_QUIET, "quiet", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints nothing but errors.", TRAIN},
     {O_INPUTS, "inputs", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Arrays by the names of the model's inputs, a safetensors file; with infer also csv:FILE[,schema=FILE].",

@@ -10,6 +10,7 @@
 #include "tools/amprun/data.h"
 #include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
+#include "tools/amprun/trace/tracer.h"
 #include "tools/amprun/weights.h"
 #include "tools/outputs.h"
 
@@ -69,19 +70,25 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
     return failed;
 }
 
-/* A step that accumulates takes the batch as each of its micro-batches. */
-static amp_status whole_step(const Run *run, void *const *inputs, int64_t n, amp_step_report *r, amp_error *err) {
+/* A step that accumulates takes the batch as each of its micro-batches.  |tracer| NULL: nothing is traced. */
+static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Tracer *tracer, amp_step_report *r,
+                             amp_error *err) {
+    const void *const *inputs = (const void *const *)batch;
     amp_status status = AMP_OK;
-    for (int64_t micro = 0; micro < run->info.accumulate && (!status || status == AMP_SCALE_AT_FLOOR); micro++)
-        status = amp_step(run->session, (const void *const *)inputs, n, r, err);
+    for (int64_t micro = 0; micro < run->info.accumulate && (!status || status == AMP_SCALE_AT_FLOOR); micro++) {
+        if (tracer && tracer_before(tracer, inputs, n)) tracer->is_off = true;
+        status = amp_step(run->session, inputs, n, r, err);
+    }
     return status;
 }
 
-static int one_step(const Run *run, void *const *inputs, int64_t n, bool scaled) {
+static int one_step(const Run *run, void *const *inputs, int64_t n, Tracer *tracer) {
     amp_error err = {0};
     amp_step_report r;
+    Verdict verdict;
     double norm;
-    amp_status status = whole_step(run, inputs, n, &r, &err);
+    const bool scaled = run->info.scaler != NULL;
+    amp_status status = whole_step(run, inputs, n, tracer, &r, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) return report(&err);
     if (gradient_norm(run, &norm)) return 1;
     printf("{\"step\": %" PRId64 ", \"iteration\": %" PRId64 ", ", r.step, r.iteration);
@@ -92,6 +99,7 @@ static int one_step(const Run *run, void *const *inputs, int64_t n, bool scaled)
     json_number(stdout, "grad_norm", norm);
     printf("}\n");
     fflush(stdout);
+    if (tracer && tracer_after(tracer, &r, &verdict)) verdict_print(stderr, &verdict);
     return status ? report(&err) : 0;
 }
 
@@ -107,7 +115,7 @@ static int set_scale(const Run *run, double scale) {
     return amp_session_set_scaler(run->session, &s, &err) ? report(&err) : 0;
 }
 
-static int all_steps(const Args *a, const Run *run, const Dataset *data) {
+static int all_steps(const Args *a, const Run *run, const Dataset *data, Tracer *tracer) {
     amp_error err = {0};
     int64_t steps = a->steps ? a->steps : 1;
     int64_t *index = malloc(sizeof *index * (size_t)data->count);
@@ -116,7 +124,7 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data) {
     for (int64_t i = 0; !failed && i < data->count; i++) index[i] = i;
     failed = failed || data_gather(data, index, data->count, inputs);
     for (int64_t i = 0; !failed && i < steps; i++) {
-        failed = one_step(run, inputs, data->count, run->info.scaler != NULL);
+        failed = one_step(run, inputs, data->count, tracer);
         if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }
@@ -165,12 +173,16 @@ static int check_files(const Args *a) {
 int command_step(const Args *a) {
     Run run = {0};
     Dataset data = {0};
+    Tracer tracer = {0};
     int wrong = check_files(a);
     if (wrong) return wrong;
     int failed = open_batch(a, &data) || run_open(&run, a, data.count, false, true);
     if (!failed && a->resume) failed = resume_from(&run, a->resume);
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
-    failed = failed || weights_check_like(&run, a) || all_steps(a, &run, &data);
+    failed = failed || weights_check_like(&run, a);
+    if (!failed && a->trace) failed = tracer_open(&tracer, a, &run, data.count, a->seed);
+    failed = failed || all_steps(a, &run, &data, a->trace ? &tracer : NULL);
+    tracer_close(&tracer);
     data_close(&data);
     run_close(&run);
     return failed;

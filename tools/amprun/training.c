@@ -171,11 +171,13 @@ int training_open(Training *t) {
     t->infinite = -1;
     (void)saving_damage(&t->run, &t->infinite);
     int failed = open_data(t);
+    if (!failed && t->args->trace) failed = tracer_open(&t->tracer, t->args, &t->run, t->batch, t->position.seed);
     return failed ? failed : open_best(t);
 }
 
 void training_close(Training *t) {
     feed_close(&t->feed);
+    tracer_close(&t->tracer);
     data_close(&t->test);
     data_close(&t->train);
     free(t->position.schema);
@@ -260,6 +262,18 @@ static int check_numbers(Training *t) {
                        t->last.iteration, t->last.loss, damaged, cause);
 }
 
+/* --trace-nonfinite: where a number that is not finite came from.  What a loss scale is there for is for the log. */
+static void trace_step(Training *t) {
+    Verdict verdict;
+    if (!t->args->trace || !tracer_after(&t->tracer, &t->last, &verdict)) return;
+    progress_clear(&t->progress);
+    if (!verdict.is_expected || t->args->verbose) verdict_print(stderr, &verdict);
+    FILE *line = log_line(&t->log);
+    if (!line) return;
+    verdict_json(line, &verdict);
+    log_end_line(&t->log);
+}
+
 static int end_step(Training *t, int64_t index, int64_t n) {
     amp_error err = {0};
     Position *p = &t->position;
@@ -269,6 +283,7 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
     show_step(t, index / t->batches, index % t->batches, t->total_steps - index / k - 1, n * k);
     log_step(t);
+    trace_step(t);
     return check_numbers(t);
 }
 
@@ -283,6 +298,7 @@ static int train_batch(Training *t, int64_t index) {
         progress_clear(&t->progress);
         return report(&err);
     }
+    if (t->args->trace && tracer_before(&t->tracer, inputs, n)) return 1;
     amp_status status = amp_step(t->run.session, inputs, n, &t->last, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) {
         progress_clear(&t->progress);

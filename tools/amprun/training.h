@@ -7,6 +7,7 @@
 #include "tools/amprun/log.h"
 #include "tools/amprun/position.h"
 #include "tools/amprun/progress.h"
+#include "tools/amprun/trace/tracer.h"
 
 typedef struct Training {
     const Args *args;
@@ -23,6 +24,7 @@ typedef struct Training {
     int64_t infinite;  /* numbers of the parameters at the start */
     double saved;      /* when the last checkpoint was written */
     int64_t unsaved;   /* steps since then */
+    Tracer tracer;     /* with --trace-nonfinite */
     amp_step_report last;
     double metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
     double epoch_loss; /* sum of loss * n over the epoch */

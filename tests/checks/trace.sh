@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# `amprun train --trace-nonfinite` as a person calls it: what it says of faults in data, weights, ops and types, on the
+# CPU and the stand-in for CUDA; that the lines it proposes mend the training; and that it says nothing of steps that
+# are finite, or skipped as a loss scale wants it.  Which op each of many faults is traced to: tests/e2e/trace_test.cc.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
+ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+
+cat >"$work/make.py" <<'END'
+"""make.py FILE [SCALE] [SAMPLE VALUE]: 256 samples of 16 features times SCALE; one feature of SAMPLE is VALUE."""
+import json
+import random
+import struct
+import sys
+
+random.seed(1)
+scale = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
+x = [random.gauss(0, 1) * scale for _ in range(256 * 16)]
+if len(sys.argv) > 3:
+    x[int(sys.argv[3]) * 16 + 3] = float(sys.argv[4])
+arrays = {"x": ("F32", [256, 16], struct.pack("<4096f", *x)),
+          "targets": ("I32", [256], struct.pack("<256i", *(random.randrange(4) for _ in range(256))))}
+head, data = {}, b""
+for name, (dtype, shape, packed) in arrays.items():
+    head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
+    data += packed
+text = json.dumps(head).encode()
+text += b" " * (-len(text) % 8)
+with open(sys.argv[1], "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text + data)
+END
+make_data() { python3 "$work/make.py" "$work/$1.st" "${@:2}"; }
+make_data good
+make_data wrong 1 77 nan
+make_data large 60
+
+# make NAME PRECISION LINES: a model whose middle is LINES
+make() {
+    {
+        printf 'amp 1\nmodel %s(x: f32[N, 16]) -> y {\n    h = relu(linear(x; out = 32) as fc1)\n%s\n' "$1" "$3"
+        printf '}\ntrain %s {\n    input targets: i32[N]\n    loss = cross_entropy(y, targets)\n' "$1"
+        printf '    optimizer = adamw(lr = %s)\n}\n%s\n' "${4:-0.001}" "$2"
+    } >"$work/$1.amp"
+    run 0 "$ampc" "$work/$1.amp" -o "$work/$1.so" --isa portable --target "${5:-cpu}" --force
+}
+cubes=$'    g = linear(h; out = 32) as fc2\n    y = linear(g * g * g; out = 4) as fc3'
+plain='    y = linear(h; out = 4) as fc2'
+make plain 'precision fp16 { }' "$plain" 0.001 both
+make cubes 'precision fp16 { }' "$cubes"
+
+# train MODEL DATA OPTION...
+train() { run 0 "$amprun" train "$work/$1.so" --data "safetensors:$work/$2.st" --batch 64 "${@:3}" --trace-nonfinite; }
+
+# ---- nothing to say
+
+train plain good --steps 1000 --log "$work/log"
+expect 'clean steps raise no alarm' '' "$(grep -c amprun: <<<"$out" | grep -v '^0$')"
+expect 'nor a line of the log' '0' "$(grep -c traced "$work/log")"
+make scaled 'precision fp16 { loss_scale = dynamic(init = 16777216.0, interval = 20) }' "$plain"
+train scaled large --steps 300 --log "$work/log"
+expect 'steps that are skipped, as they should be, raise none' '' "$(grep amprun: <<<"$out")"
+expect 'the log says why they were' 'True' "$(python3 -c 'import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+traced = [line for line in lines if "traced" in line]
+print(len(traced) >= 1 and all(line["expected"] and line["gradient"] for line in traced)
+      and any(line.get("skipped") for line in lines))' "$work/log")"
+train scaled large --steps 20 --verbose
+says 'too large at this loss scale alone; the step is skipped, as it should be'
+expect 'temporary files are removed' '' "$(ls "$TMPDIR")"
+
+# ---- data
+
+train plain wrong --epochs 1 --log "$work/log"
+says 'the loss is NaN' 'data       x' '1 of 1024 numbers are not finite in this input, the first in sample ' \
+    'clean the data'
+expect 'the log' 'data x 1' "$(python3 -c 'import json, sys
+found = [json.loads(line) for line in open(sys.argv[1]) if "traced" in line][0]
+print(found["fault"], found["path"], found["result"]["nans"])' "$work/log")"
+
+# ---- types: the lines that are proposed mend the training
+
+train cubes large --steps 3 --log "$work/log"
+says 'iteration 1: the loss is NaN' 'overflow   mul_1 (mul)  cubes.amp:5' 'f16 holds 65504 at most' \
+    'reads      mul' 'in fp32    the step is finite' '"mul_1": f32   in the precision block' '"fc3.linear": f32' \
+    'iteration 2: the loss is NaN, as before: overflow mul_1'
+lines=$(python3 -c 'import json, sys
+found = [json.loads(line) for line in open(sys.argv[1]) if "traced" in line][0]
+print("\n".join(f"    \"{path}\": f32" for path in found["mend"]))' "$work/log")
+make mended $'precision fp16 {\n'"$lines"$'\n}' "$cubes"
+train mended large --steps 60 --log "$work/log"
+expect 'it trains with them' '0' "$(grep -c '"expected": false' "$work/log")"
+expect 'and every loss is finite' '0' "$(grep -c '"loss": "' "$work/log")"
+
+# ---- a model whose parameters learn it: the step is found again
+
+make roots 'precision bf16 { }' $'    y = linear(log(h * h); out = 4) as fc2'
+status=0
+"$amprun" train "$work/roots.so" --data "safetensors:$work/good.st" --batch 64 --steps 40 --trace-nonfinite \
+    >"$work/told" 2>&1 || status=$?
+out=$(<"$work/told")
+expect 'training ends, as its parameters are lost' 1 "$status"
+says 'iteration 1: ' 'undefined  log  roots.amp:4' 'the op has no finite result for what it reads' \
+    'in fp32    the step is not finite either' 'an epsilon'
+make steep 'precision bf16 { }' "$plain" 1e30
+"$amprun" train "$work/steep.so" --data "safetensors:$work/good.st" --batch 64 --steps 40 --trace-nonfinite \
+    >"$work/told" 2>&1
+out=$(<"$work/told")
+says 'overflow   ' 'a lower learning rate'
+
+# ---- one step, and CUDA
+
+run 0 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --steps 1 --save "$work/plain.weights"
+run 0 "$amprun" step "$work/plain.so" --weights "$work/plain.weights" --inputs "$work/wrong.st" --trace-nonfinite
+says 'data       x' 'sample 77 of the batch'
+if "$ampc" "$work/plain.amp" --target cuda --gpu-arch sm_80 -o "$work/probe.so" 2>/dev/null; then
+    run 0 tools/with-fakecuda --arch 80 "$amprun" step "$work/plain.so" --weights "$work/plain.weights" \
+        --inputs "$work/wrong.st" --device cuda --trace-nonfinite
+    says 'data       x' 'sample 77 of the batch'
+else
+    skipped 'tracing on CUDA: NVRTC is not installed'
+fi
+
+# ---- what cannot be done
+
+run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --device null --trace-nonfinite
+says 'device null computes nothing'
+mkdir "$work/no_compiler"
+run 0 env "PATH=$work/no_compiler" "$amprun" train "$work/plain.so" --data "safetensors:$work/wrong.st" --batch 64 \
+    --epochs 1 --trace-nonfinite
+says '--trace-nonfinite: ' 'nothing more is traced'
+run 1 env "TMPDIR=$work/nosuch" "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --trace-nonfinite
+says 'TMPDIR'
+
+finish

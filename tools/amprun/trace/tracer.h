@@ -1,0 +1,34 @@
+/* tracer.h: --trace-nonfinite: keeps what is needed to take the last steps again, and says where a number that is not
+ * finite came from. */
+#ifndef AMP_TOOLS_AMPRUN_TRACE_TRACER_H
+#define AMP_TOOLS_AMPRUN_TRACE_TRACER_H
+
+#include "tools/amprun/trace/verdict.h"
+
+typedef struct Tracer {
+    const Args *args;
+    const Run *run;
+    TwinSource source;
+    char *bytes;                   /* of the model.so */
+    char folder[256];              /* for checkpoints; empty: none */
+    Batches batches;               /* since the snapshot, which is the state before the first of them */
+    Twin same;                     /* of the model as it is; session NULL: not made yet */
+    char line[VERDICT_LINES][256]; /* paths of a verdict */
+    int expected, alarms;          /* verdicts so far */
+    amp_trace_fault last;          /* of the last one, and its op */
+    char last_path[256];
+    int streak;  /* skipped steps in a row */
+    bool is_off; /* enough was said, or something failed that was reported */
+} Tracer;
+
+/* Reports and returns 1 on failure; in either case tracer_close frees everything. */
+int tracer_open(Tracer *t, const Args *args, const Run *run, int64_t capacity, uint64_t seed);
+void tracer_close(Tracer *t);
+
+/* Before amp_step of the next micro-batch. */
+int tracer_before(Tracer *t, const void *const *inputs, int64_t n);
+/* After a whole step: true, and |out|, where there is something to tell.  A verdict that is_expected is for the log.
+ * The strings of |out| live until the next call. */
+bool tracer_after(Tracer *t, const amp_step_report *report, Verdict *out);
+
+#endif

@@ -23,7 +23,7 @@ typedef struct Args {
     const char *grads, *values_glob, *values_file;
     const char *eval_data, *best_metric, *best_file, *save_like;
     WeightRules rules;
-    int64_t epochs, steps, batch, threads, patience;
+    int64_t epochs, steps, batch, threads, patience, stats;
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
     double every_seconds, eval_split;
     int32_t cuda_device;

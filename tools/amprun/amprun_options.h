@@ -41,6 +41,7 @@ typedef enum AmprunOption {
     O_KERNELS,
     O_PROGRAM,
     O_TRACE,
+    O_STATS,
     O_VERBOSE,
     O_COLOR,
     O_DESCRIBE,
@@ -148,6 +149,12 @@ static const ToolOption amprun_options[] = {
      "skipped, or whose loss is not finite, is taken again by the model compiled without fusion, for which a C "
      "compiler (on cuda also NVRTC) is needed. Keeps the batches of the last 32 steps, and writes the state before "
      "them to TMPDIR. Skipped steps that a lower loss scale mends are told in --log, and with --verbose.",
+     TRAIN | STEP},
+    {O_STATS, "stats", NULL, "EVERY", VALUE_TEXT, false, NULL, "never",
+     "Writes after every EVERY steps a line of JSON on each tensor of the step that is in memory: how many of its "
+     "numbers have which exponent, are zero, infinite or NaN, and would become zero, subnormal or infinite in f16, "
+     "bf16 "
+     "and the FP8 types; train into --log, step to standard output. On cuda the tensors are copied to the host.",
      TRAIN | STEP},
     {O_QUIET, "quiet", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints nothing but errors.", TRAIN},
     {O_INPUTS, "inputs", NULL, "F", VALUE_FILE, false, NULL, NULL,

@@ -146,6 +146,7 @@ static int take(Args *a, int option, char **argv) {
     case O_LOG: a->log = optarg; return 0;
     case O_QUIET: a->quiet = true; return 0;
     case O_TRACE: a->trace = true; return 0;
+    case O_STATS: return whole("stats", optarg, &a->stats);
     case O_PRECISION: a->precision = optarg; return 0;
     case O_INPUTS: a->inputs = optarg; return 0;
     case O_OUTPUTS: a->outputs = optarg; return 0;

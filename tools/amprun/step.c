@@ -10,6 +10,7 @@
 #include "tools/amprun/data.h"
 #include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
+#include "tools/amprun/stats/stats.h"
 #include "tools/amprun/trace/tracer.h"
 #include "tools/amprun/weights.h"
 #include "tools/outputs.h"
@@ -70,25 +71,42 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
     return failed;
 }
 
-/* A step that accumulates takes the batch as each of its micro-batches.  |tracer| NULL: nothing is traced. */
-static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Tracer *tracer, amp_step_report *r,
+typedef struct Watchers { /* of steps, as --trace-nonfinite and --stats ask for them */
+    Tracer *tracer;       /* NULL: nothing is traced */
+    Stats stats;
+    int64_t steps; /* so far */
+} Watchers;
+
+/* A step that accumulates takes the batch as each of its micro-batches. */
+static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Watchers *w, amp_step_report *r,
                              amp_error *err) {
     const void *const *inputs = (const void *const *)batch;
     amp_status status = AMP_OK;
     for (int64_t micro = 0; micro < run->info.accumulate && (!status || status == AMP_SCALE_AT_FLOOR); micro++) {
-        if (tracer && tracer_before(tracer, inputs, n)) tracer->is_off = true;
+        if (w->tracer && tracer_before(w->tracer, inputs, n)) w->tracer->is_off = true;
+        AMP_TRY(stats_before(&w->stats, w->steps + 1, micro == 0, err));
         status = amp_step(run->session, inputs, n, r, err);
     }
+    w->steps++;
     return status;
 }
 
-static int one_step(const Run *run, void *const *inputs, int64_t n, Tracer *tracer) {
+static int print_stats(Watchers *w, const amp_step_report *r) {
+    bool is_told;
+    if (stats_after(&w->stats, &is_told)) return 1;
+    if (!is_told) return 0;
+    stats_json(stdout, &w->stats, r);
+    printf("\n");
+    return 0;
+}
+
+static int one_step(const Run *run, void *const *inputs, int64_t n, Watchers *w) {
     amp_error err = {0};
     amp_step_report r;
     Verdict verdict;
     double norm;
     const bool scaled = run->info.scaler != NULL;
-    amp_status status = whole_step(run, inputs, n, tracer, &r, &err);
+    amp_status status = whole_step(run, inputs, n, w, &r, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) return report(&err);
     if (gradient_norm(run, &norm)) return 1;
     printf("{\"step\": %" PRId64 ", \"iteration\": %" PRId64 ", ", r.step, r.iteration);
@@ -98,8 +116,9 @@ static int one_step(const Run *run, void *const *inputs, int64_t n, Tracer *trac
     printf(", \"skipped\": %s, ", r.skipped ? "true" : "false");
     json_number(stdout, "grad_norm", norm);
     printf("}\n");
+    if (print_stats(w, &r)) return 1;
     fflush(stdout);
-    if (tracer && tracer_after(tracer, &r, &verdict)) verdict_print(stderr, &verdict);
+    if (w->tracer && tracer_after(w->tracer, &r, &verdict)) verdict_print(stderr, &verdict);
     return status ? report(&err) : 0;
 }
 
@@ -115,7 +134,7 @@ static int set_scale(const Run *run, double scale) {
     return amp_session_set_scaler(run->session, &s, &err) ? report(&err) : 0;
 }
 
-static int all_steps(const Args *a, const Run *run, const Dataset *data, Tracer *tracer) {
+static int all_steps(const Args *a, const Run *run, const Dataset *data, Watchers *w) {
     amp_error err = {0};
     int64_t steps = a->steps ? a->steps : 1;
     int64_t *index = malloc(sizeof *index * (size_t)data->count);
@@ -124,7 +143,7 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data, Tracer 
     for (int64_t i = 0; !failed && i < data->count; i++) index[i] = i;
     failed = failed || data_gather(data, index, data->count, inputs);
     for (int64_t i = 0; !failed && i < steps; i++) {
-        failed = one_step(run, inputs, data->count, tracer);
+        failed = one_step(run, inputs, data->count, w);
         if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }
@@ -181,7 +200,9 @@ int command_step(const Args *a) {
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
     failed = failed || weights_check_like(&run, a);
     if (!failed && a->trace) failed = tracer_open(&tracer, a, &run, data.count, a->seed);
-    failed = failed || all_steps(a, &run, &data, a->trace ? &tracer : NULL);
+    Watchers watchers = {.tracer = a->trace ? &tracer : NULL, .stats = stats_new(&run, a->stats)};
+    failed = failed || all_steps(a, &run, &data, &watchers);
+    stats_free(&watchers.stats);
     tracer_close(&tracer);
     data_close(&data);
     run_close(&run);

@@ -170,6 +170,7 @@ int training_open(Training *t) {
     if (t->args->resume && resume_from(&t->run, t->args->resume)) return 1;
     t->infinite = -1;
     (void)saving_damage(&t->run, &t->infinite);
+    t->stats = stats_new(&t->run, t->args->stats);
     int failed = open_data(t);
     if (!failed && t->args->trace) failed = tracer_open(&t->tracer, t->args, &t->run, t->batch, t->position.seed);
     return failed ? failed : open_best(t);
@@ -178,6 +179,7 @@ int training_open(Training *t) {
 void training_close(Training *t) {
     feed_close(&t->feed);
     tracer_close(&t->tracer);
+    stats_free(&t->stats);
     data_close(&t->test);
     data_close(&t->train);
     free(t->position.schema);
@@ -262,6 +264,17 @@ static int check_numbers(Training *t) {
                        t->last.iteration, t->last.loss, damaged, cause);
 }
 
+/* --stats. */
+static int log_stats(Training *t) {
+    bool is_told;
+    if (stats_after(&t->stats, &is_told)) return 1;
+    FILE *line = is_told ? log_line(&t->log) : NULL;
+    if (!line) return 0;
+    stats_json(line, &t->stats, &t->last);
+    log_end_line(&t->log);
+    return 0;
+}
+
 /* --trace-nonfinite: where a number that is not finite came from.  What a loss scale is there for is for the log. */
 static void trace_step(Training *t) {
     Verdict verdict;
@@ -283,6 +296,7 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
     show_step(t, index / t->batches, index % t->batches, t->total_steps - index / k - 1, n * k);
     log_step(t);
+    if (log_stats(t)) return 1;
     trace_step(t);
     return check_numbers(t);
 }
@@ -299,6 +313,7 @@ static int train_batch(Training *t, int64_t index) {
         return report(&err);
     }
     if (t->args->trace && tracer_before(&t->tracer, inputs, n)) return 1;
+    if (stats_before(&t->stats, index / t->run.info.accumulate + 1, micro == 0, &err)) return report(&err);
     amp_status status = amp_step(t->run.session, inputs, n, &t->last, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) {
         progress_clear(&t->progress);

@@ -7,6 +7,7 @@
 #include "tools/amprun/log.h"
 #include "tools/amprun/position.h"
 #include "tools/amprun/progress.h"
+#include "tools/amprun/stats/stats.h"
 #include "tools/amprun/trace/tracer.h"
 
 typedef struct Training {
@@ -25,6 +26,7 @@ typedef struct Training {
     double saved;      /* when the last checkpoint was written */
     int64_t unsaved;   /* steps since then */
     Tracer tracer;     /* with --trace-nonfinite */
+    Stats stats;       /* with --stats */
     amp_step_report last;
     double metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
     double epoch_loss; /* sum of loss * n over the epoch */

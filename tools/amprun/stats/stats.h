@@ -1,0 +1,36 @@
+/* stats.h: --stats: counts of every tensor of a step, as an observer of the session sees them. */
+#ifndef AMP_TOOLS_AMPRUN_STATS_STATS_H
+#define AMP_TOOLS_AMPRUN_STATS_STATS_H
+
+#include <stdbool.h>
+
+#include "tools/amprun/amprun.h"
+#include "tools/amprun/stats/tensor_stats.h"
+
+typedef struct NamedStats {
+    char *name;
+    bool is_seen; /* in this step, so that it is no second copy in another layout */
+    TensorStats stats;
+} NamedStats;
+
+typedef struct Stats {
+    const Run *run;
+    int64_t every; /* steps; 0: never */
+    NamedStats *tensor;
+    int count, room, next; /* next: where the next tensor of a step is looked for first */
+    float *scratch;
+    size_t scratch_count;
+    bool is_on;
+} Stats;
+
+Stats stats_new(const Run *run, int64_t every);
+void stats_free(Stats *s);
+
+/* Before a micro-batch of step |iteration|, counted from 1; the counts of a step are those of all its micro-batches. */
+amp_status stats_before(Stats *s, int64_t iteration, bool is_first, amp_error *err);
+/* After the last of them.  |*is_told|: there is something to tell.  Reports and returns 1 on failure. */
+int stats_after(Stats *s, bool *is_told);
+/* A line of JSON without its newline. */
+void stats_json(FILE *to, const Stats *s, const amp_step_report *report);
+
+#endif

@@ -149,6 +149,8 @@ size_t amp_bound_program_temporaries(const amp_bound_program *b) {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+enum { RUN = 32 }; /* elements of a row that are together in PANELS */
+
 static void read_element(const amp_model_buffer *b, const void *memory, int64_t at, void *to, int64_t index) {
     switch (b->dtype) {
     case AMP_DT_I64: ((int64_t *)to)[index] = ((const int64_t *)memory)[at]; break;
@@ -159,8 +161,26 @@ static void read_element(const amp_model_buffer *b, const void *memory, int64_t 
     }
 }
 
+/* Where rows are runs in memory: no element is looked for, and what is read is most of what a session has. */
+static void read_runs(const amp_model_buffer *b, const void *memory, int64_t rows, int64_t cols, float *to) {
+    const int64_t run = b->layout == AMP_LAYOUT_ROWS ? cols : RUN;
+    for (int64_t c = 0; c < cols; c += run)
+        for (int64_t r = 0; r < rows; r++)
+            amp_load_run(memory, b->storage, amp_layout_index(b->layout, rows, cols, r, c),
+                         cols - c < run ? cols - c : run, to + r * cols + c);
+}
+
+static bool has_runs(const amp_model_buffer *b) {
+    const bool is_float = b->dtype >= AMP_DT_F32 && b->dtype <= AMP_DT_TF32;
+    return is_float && b->storage <= AMP_DT_TF32 && (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS);
+}
+
 void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
     int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
+    if (has_runs(b)) {
+        read_runs(b, memory, rows, cols, to);
+        return;
+    }
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c++)
             read_element(b, memory, amp_layout_index(b->layout, rows, cols, r, c), to, r * cols + c);

@@ -65,6 +65,19 @@ double amp_load_element(const void *data, uint32_t storage, int64_t index) {
     }
 }
 
+void amp_load_run(const void *data, uint32_t storage, int64_t index, int64_t count, float *to) {
+    const uint16_t *halves = (const uint16_t *)data + index;
+    switch (storage) {
+    case AMP_DT_F16:
+        for (int64_t i = 0; i < count; i++) to[i] = amp_f16_to_f32(halves[i]);
+        break;
+    case AMP_DT_BF16:
+        for (int64_t i = 0; i < count; i++) to[i] = amp_bf16_to_f32(halves[i]);
+        break;
+    default: memcpy(to, (const float *)data + index, (size_t)count * sizeof *to);
+    }
+}
+
 void amp_store_element(void *data, uint32_t storage, int64_t index, double value) {
     switch (storage) {
     case AMP_DT_F32:

@@ -22,6 +22,8 @@ void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols
 
 /* One element as f32 (floats) or as a double (any type). */
 double amp_load_element(const void *data, uint32_t storage, int64_t index);
+/* The same of |count| elements side by side, which are f32, tf32, f16 or bf16. */
+void amp_load_run(const void *data, uint32_t storage, int64_t index, int64_t count, float *to);
 void amp_store_element(void *data, uint32_t storage, int64_t index, double value);
 
 /* Where element |index| of [O, I, KH, KW], taps = KH * KW, is in the matrix [KH * KW * I, O]. */

@@ -113,6 +113,19 @@ amp_status session_call(const amp_compile_options *options, SessionCall *call, c
     return status;
 }
 
+/* Files are opened by paths that end in the name. */
+const Source *session_find_source(void *session, const char *file) {
+    const Session *s = session;
+    const size_t length = file ? strlen(file) : 0;
+    for (const LoadedFile *f = s->files; f && length; f = f->next) {
+        const char *name = f->source.name;
+        const size_t whole = strlen(name);
+        if (whole < length || strcmp(name + whole - length, file) != 0 || !f->text) continue;
+        if (whole == length || name[whole - length - 1] == '/') return &f->source;
+    }
+    return length && s->source && !s->is_ir && !strcmp(s->source->name, file) ? s->source : NULL;
+}
+
 static bool ends_with(const char *s, const char *end) {
     size_t n = strlen(s), m = strlen(end);
     return n >= m && !strcmp(s + n - m, end);

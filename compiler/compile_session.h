@@ -42,6 +42,8 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
                         amp_error *err);
 /* Finds the main source: the text that was given, or the file. */
 amp_status session_open(Session *s, amp_error *err);
+/* The text of a file that |Pos.file| names, as the model's text has the name; NULL: it is not there. */
+const Source *session_find_source(void *session, const char *file);
 /* The module of the source: parsed and elaborated, or read where it is IR. */
 amp_status session_load(Session *s, Module **out, amp_error *err);
 /* A built-in policy by name, else a file, from here or beside the main file; NULL: there is none. */

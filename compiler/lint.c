@@ -6,6 +6,7 @@
 #include "compiler/call.h"
 #include "compiler/casts.h"
 #include "compiler/compile_session.h"
+#include "compiler/tensor_cores.h"
 #include "passes/passes.h"
 
 typedef struct LintArguments {
@@ -15,43 +16,10 @@ typedef struct LintArguments {
     amp_compile_result **out;
 } LintArguments;
 
-/* |file| is the name that the model's text has; files are opened by paths that end in it. */
-static const Source *find_source(void *user, const char *file) {
-    const Session *s = user;
-    const size_t length = file ? strlen(file) : 0;
-    for (const LoadedFile *f = s->files; f && length; f = f->next) {
-        const char *name = f->source.name;
-        const size_t whole = strlen(name);
-        if (whole < length || strcmp(name + whole - length, file) != 0 || !f->text) continue;
-        if (whole == length || name[whole - length - 1] == '/') return &f->source;
-    }
-    return length && s->source && !s->is_ir && !strcmp(s->source->name, file) ? s->source : NULL;
-}
-
-typedef struct CudaKernels {
-    CodegenCopies copies;
-    LintSizes sizes;
-    bool found; /* else some op has no code for CUDA, and there is nothing to say */
-} CudaKernels;
-
-/* How CUDA's kernels copy, of a copy of the module. */
-static amp_status read_kernels(Session *s, const Module *m, bool pad, int64_t batch, CudaKernels *out, amp_error *err) {
-    Module *cuda = NULL;
-    amp_error why = {0};
-    AMP_TRY(session_copy(s, m, &cuda, err));
-    cuda->pad = pad;
-    AMP_TRY(session_run_passes(s, cuda, STAGE_PLAN, &target_cuda, false, err));
-    const amp_status status = codegen_cuda_copies(cuda, &out->copies, &why);
-    out->found = !status;
-    out->sizes = lint_sizes(cuda, batch);
-    if (status && status != AMP_UNSUPPORTED && err) *err = why;
-    return status == AMP_UNSUPPORTED ? AMP_OK : session_name_error(s, status, err);
-}
-
-static bool has_narrow(const CudaKernels *kernels) {
-    int64_t padded;
-    for (int i = 0; kernels->found && i < kernels->copies.len; i++)
-        if (lint_is_narrow(&kernels->copies.data[i], &padded)) return true;
+static bool has_narrow(const Func *const *funcs, const TensorCores *kernels) {
+    const NarrowSizes list = tensor_cores_narrow(kernels->cuda->arena, funcs, &kernels->copies);
+    for (int i = 0; i < list.len; i++)
+        if (list.data[i].is_worth) return true;
     return false;
 }
 
@@ -60,7 +28,7 @@ static amp_status lint(Session *s, const void *arguments, amp_error *err) {
     const char *target = s->options.target ? s->options.target : "both";
     const bool for_cpu = !strcmp(target, "cpu");
     const Func *funcs[STEP_FUNCS + 1] = {NULL};
-    CudaKernels kernels = {.found = false}, padded = {.found = false};
+    TensorCores kernels = {0}, padded = {0};
     const int64_t batch = a->want->batch ? a->want->batch : PASSES_BATCH_HINT;
     Module *m = NULL;
     Text t;
@@ -69,20 +37,20 @@ static amp_status lint(Session *s, const void *arguments, amp_error *err) {
     AMP_TRY(lint_check_allow(&s->arena, a->want->allow, a->want->allow_count, err));
     AMP_TRY(session_open(s, err));
     AMP_TRY(compile_to_stage(s, STAGE_SIMPLIFY, &target_cpu, &m, err));
-    if (!for_cpu && m->low != AMP_DT_F32) AMP_TRY(read_kernels(s, m, m->pad, batch, &kernels, err));
-    if (has_narrow(&kernels) && !m->pad) AMP_TRY(read_kernels(s, m, true, batch, &padded, err));
     casts_step_funcs(m, funcs);
+    if (!for_cpu && m->low != AMP_DT_F32) AMP_TRY(tensor_cores_of(s, m, m->pad, &kernels, err));
+    if (kernels.is_known && !m->pad && has_narrow(funcs, &kernels)) AMP_TRY(tensor_cores_of(s, m, true, &padded, err));
     const LintInput in = {.m = m,
                           .funcs = funcs,
-                          .copies = kernels.found ? &kernels.copies : NULL,
-                          .padded = padded.found ? &padded.copies : NULL,
-                          .sizes = kernels.sizes,
-                          .padded_sizes = padded.sizes,
+                          .copies = kernels.is_known ? &kernels.copies : NULL,
+                          .padded = padded.is_known ? &padded.copies : NULL,
+                          .sizes = lint_sizes(kernels.cuda, batch),
+                          .padded_sizes = lint_sizes(padded.cuda, batch),
                           .batch = batch,
                           .device = a->want->device,
                           .microseconds = a->want->microseconds,
                           .microseconds_f32 = a->want->microseconds_f32,
-                          .find_source = find_source,
+                          .find_source = session_find_source,
                           .user = s};
     const Findings list = lint_run(&in, a->want->allow, a->want->allow_count);
     text_init(&t, &s->arena);

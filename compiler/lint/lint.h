@@ -18,7 +18,7 @@ typedef struct LintSizes {
     double bytes; /* of temporaries and of copies of weights */
     int kernels;
 } LintSizes;
-LintSizes lint_sizes(const Module *planned, int64_t batch);
+LintSizes lint_sizes(const Module *planned, int64_t batch); /* NULL: 0 */
 
 typedef struct LintInput {
     const Module *m;             /* after simplify */
@@ -53,9 +53,6 @@ typedef VEC(Finding) Findings;
 Findings lint_run(const LintInput *in, const char *const *allow, size_t allow_count);
 /* Whether each of |allow| begins with the id of a check; else AMP_INVALID_ARGUMENT, and which there are. */
 amp_status lint_check_allow(Arena *a, const char *const *allow, size_t count, amp_error *err);
-
-/* Whether something is told of a product that copies so, and how many elements would be none too few. */
-bool lint_is_narrow(const CodegenCopy *c, int64_t *padded);
 
 /* Names and one sentence of each check, in order; NULL past the end. */
 const char *lint_id(int index);

@@ -15,6 +15,7 @@ static int bytes_of(Dtype t) {
 LintSizes lint_sizes(const Module *planned, int64_t batch) {
     const Func *funcs[STEP_FUNCS + 1] = {NULL};
     LintSizes out = {0};
+    if (!planned) return out;
     for (int i = 0; i < planned->states.len; i++) {
         const State *s = planned->states.data[i];
         if (s->role != STATE_DERIVED) continue;

@@ -24,6 +24,12 @@ void bytes_add(Bytes *to, const Bytes *more) {
     for (int i = 0; i <= MAX_RANK; i++) to->at[i] += more->at[i];
 }
 
+double bytes_at(const Bytes *b, int64_t batch) {
+    double sum = 0;
+    for (int i = MAX_RANK; i >= 0; i--) sum = sum * (double)batch + b->at[i];
+    return sum;
+}
+
 /* And exact as a double. */
 static bool is_whole(double v) { return v == floor(v) && fabs(v) < 9e15; }
 

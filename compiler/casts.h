@@ -37,7 +37,8 @@ void casts_step_funcs(const Module *m, const Func *out[STEP_FUNCS + 1]);
 const char *casts_phase(const Op *o);
 
 void bytes_add(Bytes *to, const Bytes *more);
-void bytes_print(Text *t, const Bytes *b); /* "4704 N + 12" */
+double bytes_at(const Bytes *b, int64_t batch); /* where N is the batch */
+void bytes_print(Text *t, const Bytes *b);      /* "4704 N + 12" */
 /* "bytes": "4704 N + 12", "bytes_by_power_of_n": [12, 4704] */
 void bytes_put(amp_json_writer *w, Arena *a, const Bytes *b);
 

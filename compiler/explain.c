@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "compiler/call.h"
 #include "compiler/compare.h"
+#include "passes/passes.h"
 
 typedef struct ExplainArguments {
     const amp_compile_options *options, *before; /* before: only to compare */
@@ -21,11 +22,25 @@ static amp_status explain(Session *s, const void *arguments, amp_error *err) {
     ExplainSelection which = {0};
     Text t;
     AMP_TRY(explain_open(s, &x, err));
+    AMP_TRY(explain_open_cores(s, &x, err));
     AMP_TRY(explain_select(want, sources, 1, &which, err));
     text_init(&t, &s->arena);
-    if (want->json) AMP_TRY(explain_as_json(&t, &x, &which, err));
+    if (want->form == AMP_EXPLAIN_JSON) AMP_TRY(explain_as_json(&t, &x, &which, err));
     else explain_as_text(&t, &x, &which);
     return result_new(s->options.allocator, text_str(&t), t.len, a->out, err);
+}
+
+static amp_status read_options(const amp_explain_options *from, amp_explain_options *out, amp_error *err) {
+    AMP_TRY(amp_options_read(out, sizeof *out, from, "amp_explain_options", err));
+    if (out->json) out->form = AMP_EXPLAIN_JSON;
+    if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_JSON)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: form %d: there is none of that number",
+                        (int)out->form);
+    if (out->batch < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: batch %lld: a positive number, or 0 for 32",
+                        (long long)out->batch);
+    if (!out->batch) out->batch = PASSES_BATCH_HINT;
+    return explain_check_sort(out, err);
 }
 
 static amp_status explain_call(void *arguments, amp_error *err) {
@@ -38,7 +53,7 @@ amp_status amp_explain_ops(const amp_compile_options *options, const amp_explain
     amp_explain_options want;
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_ops: out is NULL");
     *out = NULL;
-    AMP_TRY(amp_options_read(&want, sizeof want, which, "amp_explain_options", err));
+    AMP_TRY(read_options(which, &want, err));
     return compiler_call(explain_call, &(ExplainArguments){.options = options, .which = &want, .out = out}, err);
 }
 
@@ -65,7 +80,7 @@ static amp_status compare(Pair *p, const amp_explain_options *want, amp_compile_
     AMP_TRY(explain_select(want, sources, 2, &which, err));
     const Comparison c = compare_sources(&p->after.arena, &before, &after, &which);
     text_init(&t, &p->after.arena);
-    if (want->json) AMP_TRY(compare_as_json(&t, &c, err));
+    if (want->form == AMP_EXPLAIN_JSON) AMP_TRY(compare_as_json(&t, &c, err));
     else compare_as_text(&t, &c);
     return result_new(p->after.options.allocator, text_str(&t), t.len, out, err);
 }
@@ -97,7 +112,7 @@ amp_status amp_compare(const amp_compile_options *before, const amp_compile_opti
     amp_explain_options want;
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: out is NULL");
     *out = NULL;
-    AMP_TRY(amp_options_read(&want, sizeof want, which, "amp_explain_options", err));
+    AMP_TRY(read_options(which, &want, err));
     ExplainArguments arguments = {.options = after, .before = before, .which = &want, .out = out};
     return compiler_call(compare_call, &arguments, err);
 }

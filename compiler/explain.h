@@ -3,6 +3,8 @@
  *   explain_source.c  finds the modules: compiled from source, or read out of a model.so
  *   explain_select.c  which ops are asked for
  *   explain_facts.c   what the modules tell about one op
+ *   explain_layers.c  which ops only keep a layer's statistics
+ *   explain_order.c   which ops are told of, and in what order
  *   explain_text.c    text for people
  *   explain_json.c    JSON for tools; every op of the graph
  *   explain_params.c  how each parameter is trained
@@ -17,6 +19,7 @@
 #include "base/text.h"
 #include "compiler/casts.h"
 #include "compiler/compile_session.h"
+#include "compiler/tensor_cores.h"
 #include "ir/ir.h"
 
 typedef VEC(int) ExplainNumbers;
@@ -29,10 +32,13 @@ typedef struct ExplainSource {
     const Module *graph;   /* after simplify, as the ops that a person knows; NULL: IR of a later stage that lost it */
     const Module *cuda;    /* after plan, for CUDA; NULL: there is no machine code to tell of */
     const char *cuda_uses; /* the lines of AMP_MODEL_CUDA_USES_SECTION */
+    TensorCores cores;     /* explain_open_cores; none before */
 } ExplainSource;
 
 /* Opens the session and compiles, or reads, what is to be explained; it lives as long as the session. */
 amp_status explain_open(Session *s, ExplainSource *out, amp_error *err);
+/* And what its products are for CUDA; those of a model.so that has none, or of IR that lost its graph, stay unknown. */
+amp_status explain_open_cores(Session *s, ExplainSource *x, amp_error *err);
 
 /* ---- which ops (explain_select.c) -------------------------------------------------------------------------------- */
 
@@ -62,14 +68,20 @@ typedef VEC(ExplainUse) ExplainUses;
 /* Where to find what is told about an op. */
 typedef struct ExplainFacts {
     const Module *m;
-    const Func *f;        /* the function that has the most to tell: the step, else infer; NULL: none */
-    const Func *cuda;     /* the same for CUDA */
-    Table kernels;        /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
-    Table cuda_kernels;   /* the same of |cuda| */
-    Table uses;           /* name of a kernel of |cuda| -> ExplainUses */
-    Table casts;          /* "value type" -> kernels that cast the value to it */
-    Table copies;         /* "parameter type" -> states */
-    Table removed;        /* path -> of m->removed: roundings that were removed from gradients of the op */
+    const Func *f;      /* the function that has the most to tell: the step, else infer; NULL: none */
+    const Func *cuda;   /* the same for CUDA */
+    Table kernels;      /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
+    Table cuda_kernels; /* the same of |cuda| */
+    Table uses;         /* name of a kernel of |cuda| -> ExplainUses */
+    Table casts;        /* "value type" -> kernels that cast the value to it */
+    Table copies;       /* "parameter type" -> states */
+    Table removed;      /* path -> of m->removed: roundings that were removed from gradients of the op */
+    Table cores;        /* path of the forward pass -> of |cores.copies| */
+    Table narrow;       /* the same -> of |narrow_sizes| */
+    const TensorCores *tensor_cores;
+    NarrowSizes narrow_sizes;
+    Table layer_of;       /* path of an op that only keeps statistics -> path of its layer's op */
+    Table keepers;        /* path of a layer's op -> of m->decisions: those ops */
     Casts graph_casts;    /* all of the step; none where the graph is lost */
     Table casts_of_value; /* "value type" -> the first of graph_casts */
     Table casts_of_asker; /* path -> of graph_casts */
@@ -79,6 +91,22 @@ const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path);
 const ExplainNumbers *explain_cuda_kernels(const ExplainFacts *x, const char *path);
 const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k); /* |k| of |cuda| */
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path);
+
+/* Whether tensor cores make the products of an op, on CUDA. */
+typedef enum CoresKind { CORES_UNKNOWN, CORES_NO_PRODUCT, CORES_YES, CORES_FULL_PRECISION, CORES_NO } CoresKind;
+CoresKind explain_cores(const ExplainFacts *x, const Decision *d);
+const char *explain_cores_why(CoresKind kind); /* why not; NULL: nothing is against it */
+const ExplainNumbers *explain_narrow(const ExplainFacts *x, const char *path); /* of narrow_sizes */
+
+/* Files the ops of |graph| that only keep a layer's statistics (explain_layers.c). */
+void explain_file_layers(ExplainFacts *x, const Module *graph);
+/* Where the op is told of: "bn1.batch_norm" of "bn1.mul"; NULL: by itself. */
+const char *explain_layer_of(const ExplainFacts *x, const char *path);
+const ExplainNumbers *explain_keepers(const ExplainFacts *x, const char *path); /* of m->decisions */
+
+/* Files |number| under |key|, once. */
+void explain_file_under(Arena *a, Table *t, const char *key, int number);
+const ExplainNumbers *explain_find_under(const Table *t, const char *key); /* empty: there is nothing */
 
 const Cast *explain_cast_of(const ExplainFacts *x, const CastNote *note); /* NULL: the graph has none any more */
 const ExplainNumbers *explain_casts_for(const ExplainFacts *x, const char *path); /* of graph_casts */
@@ -100,6 +128,16 @@ CastPlace explain_note_place(const ExplainFacts *x, const Decision *d, const Cas
 const char *explain_place_text(const ExplainFacts *x, CastPlace place); /* NULL: unknown */
 /* Of the casts that are selected. */
 CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *which);
+
+/* ---- what is told (explain_order.c) ------------------------------------------------------------------------------ */
+
+/* AMP_INVALID_ARGUMENT: there is no such order. */
+amp_status explain_check_sort(const amp_explain_options *want, amp_error *err);
+/* Of m->decisions, those that are selected, in the order that is asked for.  |fold|: without those that are told with
+ * their layer. */
+ExplainNumbers explain_told(const ExplainFacts *x, const ExplainSelection *which, bool fold);
+/* Of graph_casts. */
+ExplainNumbers explain_told_casts(const ExplainFacts *x, const ExplainSelection *which);
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@ static const Func *explained_func(const Module *m) {
 }
 
 /* The list under |key|, made where there is none; a number stands in it once. */
-static void file_under(Arena *a, Table *t, const char *key, int number) {
+void explain_file_under(Arena *a, Table *t, const char *key, int number) {
     ExplainNumbers *list = table_get(t, key);
     if (!list) {
         list = arena_new(a, ExplainNumbers);
@@ -22,7 +22,7 @@ static void file_under(Arena *a, Table *t, const char *key, int number) {
     if (!list->len || list->data[list->len - 1] != number) vec_push(a, list, number);
 }
 
-static const ExplainNumbers *find_under(const Table *t, const char *key) {
+const ExplainNumbers *explain_find_under(const Table *t, const char *key) {
     static const ExplainNumbers none = {0};
     const ExplainNumbers *list = key ? table_get(t, key) : NULL;
     return list ? list : &none;
@@ -37,7 +37,7 @@ static void file_kernels(Arena *a, const Func *f, Table *by_path) {
     for (int i = 0; f && i < f->kernels.len; i++)
         for (int j = 0; j < f->kernels.data[i]->count; j++) {
             const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
-            if (o->path) file_under(a, by_path, o->path, i);
+            if (o->path) explain_file_under(a, by_path, o->path, i);
         }
 }
 
@@ -48,7 +48,7 @@ static void file_casts(ExplainFacts *x) {
         for (int j = 0; j < f->kernels.data[i]->count; j++) {
             const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
             if (o->code == OP_cast)
-                file_under(a, &x->casts, cast_key(a, ir_value(f, o->in[0])->name, ir_dtype(f, o->out[0])), i);
+                explain_file_under(a, &x->casts, cast_key(a, ir_value(f, o->in[0])->name, ir_dtype(f, o->out[0])), i);
         }
 }
 
@@ -76,7 +76,7 @@ static void file_copies(ExplainFacts *x) {
     for (int i = 0; i < x->m->states.len; i++) {
         const State *s = x->m->states.data[i];
         if (s->role == STATE_DERIVED && s->of)
-            file_under(x->m->arena, &x->copies, cast_key(x->m->arena, s->of, s->dtype), i);
+            explain_file_under(x->m->arena, &x->copies, cast_key(x->m->arena, s->of, s->dtype), i);
     }
 }
 
@@ -90,7 +90,7 @@ static void file_removed(ExplainFacts *x) {
         const Op *o = v.id ? ir_def(f, v) : NULL;
         const char *path = o ? o->path : NULL, *end = path ? strstr(path, ".grad") : NULL;
         for (; end; end = strstr(end + 1, ".grad"))
-            file_under(a, &x->removed, arena_strndup(a, path, (size_t)(end - path)), i);
+            explain_file_under(a, &x->removed, arena_strndup(a, path, (size_t)(end - path)), i);
     }
 }
 
@@ -101,13 +101,30 @@ static void file_graph_casts(ExplainFacts *x, const Module *graph) {
     for (int i = 0; i < x->graph_casts.len; i++) {
         const Cast *c = &x->graph_casts.data[i];
         if (!table_get(&x->casts_of_value, cast_key(a, c->value, c->to)))
-            file_under(a, &x->casts_of_value, cast_key(a, c->value, c->to), i);
-        file_under(a, &x->casts_of_asker, c->asker, i);
+            explain_file_under(a, &x->casts_of_value, cast_key(a, c->value, c->to), i);
+        explain_file_under(a, &x->casts_of_asker, c->asker, i);
     }
 }
 
+/* By the path of the op of the forward pass. */
+static void file_cores(ExplainFacts *x, const Module *graph) {
+    Arena *a = x->m->arena;
+    const CodegenCopies *copies = &x->tensor_cores->copies;
+    const Func *funcs[STEP_FUNCS + 1] = {NULL};
+    if (!x->tensor_cores->is_known) return;
+    casts_step_funcs(graph ? graph : x->tensor_cores->cuda, funcs);
+    x->narrow_sizes = tensor_cores_narrow(a, funcs, copies);
+    for (int i = 0; i < copies->len; i++)
+        if (tensor_cores_is_of(funcs, &copies->data[i]))
+            explain_file_under(a, &x->cores, tensor_cores_forward_path(a, copies->data[i].path), i);
+    for (int i = 0; i < x->narrow_sizes.len; i++) explain_file_under(a, &x->narrow, x->narrow_sizes.data[i].path, i);
+}
+
 ExplainFacts explain_facts(const ExplainSource *s) {
-    ExplainFacts x = {.m = s->m, .f = explained_func(s->m), .cuda = s->cuda ? explained_func(s->cuda) : NULL};
+    ExplainFacts x = {.m = s->m,
+                      .f = explained_func(s->m),
+                      .cuda = s->cuda ? explained_func(s->cuda) : NULL,
+                      .tensor_cores = &s->cores};
     file_kernels(s->m->arena, x.f, &x.kernels);
     file_kernels(s->m->arena, x.cuda, &x.cuda_kernels);
     file_uses(&x, s->cuda_uses);
@@ -115,13 +132,17 @@ ExplainFacts explain_facts(const ExplainSource *s) {
     file_copies(&x);
     file_removed(&x);
     file_graph_casts(&x, s->graph);
+    file_cores(&x, s->graph);
+    explain_file_layers(&x, s->graph);
     return x;
 }
 
-const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path) { return find_under(&x->kernels, path); }
+const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path) {
+    return explain_find_under(&x->kernels, path);
+}
 
 const ExplainNumbers *explain_cuda_kernels(const ExplainFacts *x, const char *path) {
-    return find_under(&x->cuda_kernels, path);
+    return explain_find_under(&x->cuda_kernels, path);
 }
 
 const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k) {
@@ -130,26 +151,50 @@ const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k) {
     return list ? list : &none;
 }
 
-const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path) { return find_under(&x->removed, path); }
+const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path) {
+    return explain_find_under(&x->removed, path);
+}
+
+/* ---- tensor cores ------------------------------------------------------------------------------------------------ */
+
+const ExplainNumbers *explain_narrow(const ExplainFacts *x, const char *path) {
+    return explain_find_under(&x->narrow, path);
+}
+
+CoresKind explain_cores(const ExplainFacts *x, const Decision *d) {
+    const Opcode code = ir_opcode(d->op);
+    if (!code || !(ir_op_info[code].flags & PRODUCT)) return CORES_NO_PRODUCT;
+    if (!x->tensor_cores->is_known) return CORES_UNKNOWN;
+    if (explain_find_under(&x->cores, d->path)->len) return CORES_YES;
+    return d->operands.len && d->operands.data[0] == AMP_DT_F32 ? CORES_FULL_PRECISION : CORES_NO;
+}
+
+const char *explain_cores_why(CoresKind kind) {
+    switch (kind) {
+    case CORES_FULL_PRECISION: return "its factors are f32; they multiply f16, bf16 and tf32";
+    case CORES_NO: return "none of its kernels is made for them";
+    default: return NULL;
+    }
+}
 
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
 
 const Cast *explain_cast_of(const ExplainFacts *x, const CastNote *note) {
-    const ExplainNumbers *found = find_under(&x->casts_of_value, cast_key(x->m->arena, note->value, note->to));
+    const ExplainNumbers *found = explain_find_under(&x->casts_of_value, cast_key(x->m->arena, note->value, note->to));
     return found->len ? &x->graph_casts.data[found->data[0]] : NULL;
 }
 
 const ExplainNumbers *explain_casts_for(const ExplainFacts *x, const char *path) {
-    return find_under(&x->casts_of_asker, path);
+    return explain_find_under(&x->casts_of_asker, path);
 }
 
 /* Where the casts of an op's operands happen: autocast names them after it; what is cast may have lost its name. */
 static const ExplainNumbers *find_casts(const ExplainFacts *x, const Decision *d, const char *key) {
     Arena *a = x->m->arena;
-    const ExplainNumbers *found = find_under(&x->casts, key);
+    const ExplainNumbers *found = explain_find_under(&x->casts, key);
     for (int i = 0; !found->len && i < d->casts.len; i++)
-        found = find_under(&x->kernels, arena_printf(a, i ? "%s.cast_%d" : "%s.cast", d->path, i));
-    return found->len ? found : find_under(&x->kernels, d->path);
+        found = explain_find_under(&x->kernels, arena_printf(a, i ? "%s.cast_%d" : "%s.cast", d->path, i));
+    return found->len ? found : explain_find_under(&x->kernels, d->path);
 }
 
 static CastPlace place_in(const ExplainFacts *x, const ExplainNumbers *kernels) {
@@ -161,11 +206,11 @@ static CastPlace place_in(const ExplainFacts *x, const ExplainNumbers *kernels) 
 /* By value, else by the cast's path; a cast that a product or a store makes has neither: then the op that asked. */
 CastPlace explain_place(const ExplainFacts *x, const Cast *c) {
     const char *key = cast_key(x->m->arena, c->value, c->to);
-    if (find_under(&x->copies, key)->len) return (CastPlace){PLACE_STATE, NULL};
+    if (explain_find_under(&x->copies, key)->len) return (CastPlace){PLACE_STATE, NULL};
     if (!x->f || strcmp(c->func, x->f->name)) return (CastPlace){PLACE_UNKNOWN, NULL};
-    const ExplainNumbers *kernels = find_under(&x->casts, key);
-    if (!kernels->len) kernels = find_under(&x->kernels, c->name);
-    if (!kernels->len && !strcmp(c->phase, "forward")) kernels = find_under(&x->kernels, c->asker);
+    const ExplainNumbers *kernels = explain_find_under(&x->casts, key);
+    if (!kernels->len) kernels = explain_find_under(&x->kernels, c->name);
+    if (!kernels->len && !strcmp(c->phase, "forward")) kernels = explain_find_under(&x->kernels, c->asker);
     return place_in(x, kernels);
 }
 
@@ -173,7 +218,7 @@ CastPlace explain_note_place(const ExplainFacts *x, const Decision *d, const Cas
     const Cast *c = explain_cast_of(x, note);
     if (c) return explain_place(x, c);
     const char *key = cast_key(x->m->arena, note->value, note->to);
-    if (find_under(&x->copies, key)->len) return (CastPlace){PLACE_STATE, NULL};
+    if (explain_find_under(&x->copies, key)->len) return (CastPlace){PLACE_STATE, NULL};
     return place_in(x, find_casts(x, d, key));
 }
 

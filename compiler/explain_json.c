@@ -14,6 +14,9 @@ void explain_put_place(amp_json_writer *w, Pos pos) {
     amp_json_put_int(w, "column", pos.column);
 }
 
+/* Of docs/explain.md: 1 more where a member went or means something else; members that come leave it. */
+enum { SCHEMA_VERSION = 1 };
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Sums are f32 whatever the operands are; NULL: the op adds nothing up. */
@@ -119,8 +122,8 @@ static void put_casts(amp_json_writer *w, const ExplainFacts *x, const ExplainSo
     }
     CastTotals totals = explain_cast_totals(x, which);
     amp_json_begin_array(w, "casts");
-    for (int i = 0; i < x->graph_casts.len; i++)
-        if (explain_selects_cast(which, &x->graph_casts.data[i])) explain_put_cast(w, x, &x->graph_casts.data[i]);
+    const ExplainNumbers told = explain_told_casts(x, which);
+    for (int i = 0; i < told.len; i++) explain_put_cast(w, x, &x->graph_casts.data[told.data[i]]);
     amp_json_end_array(w);
     explain_put_totals(w, "cast_totals", x->m->arena, &totals);
 }
@@ -181,6 +184,37 @@ static void put_cuda_kernels(amp_json_writer *w, const ExplainFacts *x, const ch
     amp_json_end_array(w);
 }
 
+static void put_narrow(amp_json_writer *w, const ExplainFacts *x, const NarrowSize *n) {
+    Arena *a = x->m->arena;
+    amp_json_begin_object(w, NULL);
+    amp_json_put_int(w, "size", n->run);
+    amp_json_put_int(w, "padded", n->padded);
+    amp_json_put_bool(w, "head", n->is_head);
+    amp_json_put_int(w, "bytes_a_copy", n->bytes);
+    amp_json_put_int(w, "products", n->products);
+    amp_json_put_bool(w, "worth_padding", n->is_worth);
+    amp_json_put_string(w, "problem", tensor_cores_problem(a, n));
+    amp_json_put_string(w, "remedy", tensor_cores_remedy(a, x->m, n));
+    amp_json_end_object(w);
+}
+
+/* null: it is no product, or there is no code for CUDA. */
+static void put_cores(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
+    const CoresKind kind = explain_cores(x, d);
+    const ExplainNumbers *narrow = explain_narrow(x, d->path);
+    if (kind == CORES_UNKNOWN || kind == CORES_NO_PRODUCT) {
+        amp_json_put_null(w, "tensor_cores");
+        return;
+    }
+    amp_json_begin_object(w, "tensor_cores");
+    amp_json_put_bool(w, "eligible", kind == CORES_YES);
+    explain_put_string(w, "why", explain_cores_why(kind));
+    amp_json_begin_array(w, "narrow");
+    for (int i = 0; i < narrow->len; i++) put_narrow(w, x, &x->narrow_sizes.data[narrow->data[i]]);
+    amp_json_end_array(w);
+    amp_json_end_object(w);
+}
+
 static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
     const ExplainNumbers *kernels = explain_kernels(x, d->path);
     amp_json_begin_object(w, NULL);
@@ -193,6 +227,8 @@ static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decisi
     for (int i = 0; i < kernels->len; i++) amp_json_put_string(w, NULL, x->f->kernels.data[kernels->data[i]]->name);
     amp_json_end_array(w);
     if (x->cuda) put_cuda_kernels(w, x, d->path);
+    put_cores(w, x, d);
+    explain_put_string(w, "folded_into", explain_layer_of(x, d->path));
     explain_put_place(w, d->pos);
     amp_json_end_object(w);
 }
@@ -241,12 +277,14 @@ static void put_report(amp_json_writer *w, const void *of) {
     const Module *m = r->source->m;
     ExplainFacts facts = explain_facts(r->source);
     amp_json_put_string(w, "model", m->name);
+    amp_json_put_string(w, "schema", "ampc.explain");
+    amp_json_put_int(w, "version", SCHEMA_VERSION);
     explain_put_string(w, "policy", m->policy_name);
     amp_json_put_string(w, "low", amp_dtype_name(m->low));
     amp_json_put_string(w, "sums", ir_sums_names[m->sums]);
     amp_json_begin_array(w, "decisions");
-    for (int i = 0; i < m->decisions.len; i++)
-        if (explain_selects(r->which, m->decisions.data[i].path)) put_decision(w, &facts, &m->decisions.data[i]);
+    const ExplainNumbers told = explain_told(&facts, r->which, false);
+    for (int i = 0; i < told.len; i++) put_decision(w, &facts, &m->decisions.data[told.data[i]]);
     amp_json_end_array(w);
     put_casts(w, &facts, r->source, r->which);
     put_removed(w, m);

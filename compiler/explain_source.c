@@ -75,3 +75,16 @@ amp_status explain_open(Session *s, ExplainSource *out, amp_error *err) {
     out->graph = graph;
     return AMP_OK;
 }
+
+amp_status explain_open_cores(Session *s, ExplainSource *x, amp_error *err) {
+    const char *text;
+    Module *cuda = NULL;
+    if (x->cuda) tensor_cores_of_planned(x->cuda, &x->cores);
+    else if (!model_so_is(s->source)) {
+        return x->graph ? tensor_cores_of(s, x->graph, x->graph->pad, &x->cores, err) : AMP_OK;
+    } else if (!model_so_section(s, AMP_MODEL_CUDA_IR_SECTION, &text, NULL)) {
+        AMP_TRY(session_read_ir(s, text, &cuda, err));
+        tensor_cores_of_planned(cuda, &x->cores);
+    }
+    return AMP_OK;
+}

@@ -128,7 +128,37 @@ static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d) {
     }
 }
 
-static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
+/* Whether tensor cores make its products, and which sizes keep them from being quick. */
+static void tell_cores(Text *t, const ExplainFacts *x, const Decision *d) {
+    const CoresKind kind = explain_cores(x, d);
+    const ExplainNumbers *narrow = explain_narrow(x, d->path);
+    const char *why = explain_cores_why(kind);
+    int told = 0;
+    if (kind == CORES_UNKNOWN || kind == CORES_NO_PRODUCT) return;
+    tell_label(t, "on CUDA", &told);
+    if (why) text_printf(t, "no tensor cores: %s\n", why);
+    else text_printf(t, "tensor cores%s\n", narrow->len ? ", slowly" : "");
+    for (int i = 0; i < narrow->len; i++) {
+        const NarrowSize *n = &x->narrow_sizes.data[narrow->data[i]];
+        tell_label(t, "", &told);
+        text_printf(t, "%s; %s%s\n", tensor_cores_problem(t->arena, n), tensor_cores_remedy(t->arena, x->m, n),
+                    n->is_worth ? "" : ", more than it brings");
+    }
+}
+
+/* What else the layer does, in ops that are not told of by themselves. */
+static void tell_keepers(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *keepers = explain_keepers(x, d->path);
+    if (!keepers->len) return;
+    text_printf(t, "  statistics %d ops keep them: ", keepers->len);
+    for (int i = 0; i < keepers->len; i++) {
+        const char *path = x->m->decisions.data[keepers->data[i]].path, *dot = strrchr(path, '.');
+        text_printf(t, "%s%s", i ? ", " : "", dot ? dot + 1 : path);
+    }
+    text_putc(t, '\n');
+}
+
+static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d, bool fold) {
     text_puts(t, d->path);
     text_pad_to(t, 28);
     tell_types(t, x, d);
@@ -138,7 +168,9 @@ static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
     explain_tell_reason(t, x->m, d);
     text_putc(t, '\n');
     tell_casts(t, x, d);
+    if (fold) tell_keepers(t, x, d);
     tell_kernels(t, x, d);
+    tell_cores(t, x, d);
     tell_cuda_kernels(t, x, d);
     tell_removed(t, x, d);
     text_putc(t, '\n');
@@ -164,9 +196,10 @@ static void tell_other_casts(Text *t, const ExplainFacts *x, const ExplainSelect
     Table paths = {0};
     const Module *m = x->m;
     for (int i = 0; i < m->decisions.len; i++) table_set(m->arena, &paths, m->decisions.data[i].path, t);
-    for (int i = 0, told = 0; i < x->graph_casts.len; i++) {
-        const Cast *c = &x->graph_casts.data[i];
-        if (table_get(&paths, c->asker) || !explain_selects_cast(which, c)) continue;
+    const ExplainNumbers casts = explain_told_casts(x, which);
+    for (int i = 0, told = 0; i < casts.len; i++) {
+        const Cast *c = &x->graph_casts.data[casts.data[i]];
+        if (table_get(&paths, c->asker)) continue;
         if (!told++) text_puts(t, "other casts\n");
         text_puts(t, "             ");
         tell_cast(t, c->value, c->from, c->to, c, explain_place_text(x, explain_place(x, c)));
@@ -220,8 +253,8 @@ void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *wh
     explain_tell_precision(t, m, NULL);
     if (m->sums != SUMS_IEEE) text_printf(t, ", sums of the CPU as %s", ir_sums_names[m->sums]);
     text_puts(t, "\n\n");
-    for (int i = 0; i < m->decisions.len; i++)
-        if (explain_selects(which, m->decisions.data[i].path)) tell_decision(t, &facts, &m->decisions.data[i]);
+    const ExplainNumbers told = explain_told(&facts, which, !which->want.all);
+    for (int i = 0; i < told.len; i++) tell_decision(t, &facts, &m->decisions.data[told.data[i]], !which->want.all);
     tell_other_casts(t, &facts, which);
     if (which->all) tell_other_removed(t, &facts);
     explain_params_as_text(t, m, which);

@@ -117,7 +117,7 @@ amp_compile_options = _struct(
     cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
-    json=c_int32)
+    json=c_int32, sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _DATASET = _RESULT = c_void_p
@@ -955,12 +955,15 @@ def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", 
 
 
 def explain(path=None, glob=None, *, text=None, name="model.amp", defines=None, json=False, dtype=None, op=None,
-            rule=None, **options):
+            rule=None, sort=None, batch=0, all=False, **options):
     """What `ampc explain` tells of a model, IR or model.so: text, or with json=True what its JSON says.
 
     Of the ops whose path matches `glob`, that read or make `dtype`, are an `op` and were decided by `rule`.
+    sort="bytes": the ops whose casts move most at `batch` first. all: also ops that only keep a layer's statistics, by
+    themselves.
     """
-    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json))
+    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json), sort=sort,
+                     batch=batch, all=int(all))
     def function(settings, result, error):
         return _ampc.amp_explain_ops(settings, byref(which), result, error)
     said, _ = _run(function, path, text, name, defines, options)

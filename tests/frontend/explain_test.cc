@@ -110,6 +110,90 @@ TEST(Explain, Filters) {
     ExpectAll(ExplainOps(text, which), {"all                      3       0   96 N + 3264"}); // of those ops alone
 }
 
+const std::string normed = R"(amp 1
+block average(x) -> y {
+    state mean: f32[36] = zeros()
+    y = x + mean
+    update mean = 0.5 * mean
+}
+model m(x: f32[N, 16]) -> y {
+    h = average(batch_norm(linear(x; out = 36) as fc1) as bn1) as own
+    y = linear(h; out = 8) as fc2
+}
+train m {
+    input t: i32[N]
+    loss = cross_entropy(y, t)
+    optimizer = sgd(0.1)
+}
+precision fp16 {
+    loss_scale = none
+}
+)";
+
+// Ops of a layer of the library whose results nothing but updates of buffers reads; those of a person's block are told.
+TEST(Explain, OpsThatKeepStatisticsAreFoldedIntoTheirLayer) {
+    amp_explain_options which = {};
+    const std::string folded = ExplainOps(normed, which);
+    ExpectAll(folded,
+              {"\nbn1.batch_norm ", "  statistics 7 ops keep them: mul, mul_1, add, mul_2, mul_3, add_1, increment\n",
+               "\nown.mul "});
+    EXPECT_EQ(folded.find("\nbn1.mul"), std::string::npos) << folded;
+    which.all = 1;
+    const std::string all = ExplainOps(normed, which);
+    ExpectAll(all, {"\nbn1.batch_norm ", "\nbn1.mul ", "\nbn1.add_1 ", "\nbn1.increment "});
+    EXPECT_EQ(all.find("statistics"), std::string::npos) << all;
+    which.all = 0, which.path = "bn1.mul*"; // without its layer there is nothing to fold into
+    ExpectAll(ExplainOps(normed, which), {"\nbn1.mul ", "\nbn1.mul_3 "});
+    which.path = nullptr, which.json = 1;
+    ExpectAll(ExplainOps(normed, which),
+              {"\"path\":\"bn1.mul\",", "\"folded_into\":\"bn1.batch_norm\"", "\"folded_into\":null",
+               "{\"model\":\"m\",\"schema\":\"ampc.explain\",\"version\":1,"});
+}
+
+TEST(Explain, SaysWhichProductsTensorCoresMake) {
+    const std::string text = WithOverride("    \"fc2.*\": f32\n");
+    ExpectAll(ExplainOps(text, {}), {"  on CUDA    tensor cores\n",
+                                     "  on CUDA    no tensor cores: its factors are f32; they multiply f16, bf16 and "
+                                     "tf32\n"});
+    ExpectAll(ExplainOps(normed, {}),
+              {"  on CUDA    tensor cores, slowly\n             36 is no multiple of 8: rows are "
+               "copied 4 elements at a time, not 8, for 1 product of a step; 40 in place of 36: "
+               "11.1 % more bytes and operations there\n"});
+    amp_explain_options which = {};
+    which.json = 1;
+    ExpectAll(ExplainOps(normed, which),
+              {"\"tensor_cores\":{\"eligible\":true,\"why\":null,\"narrow\":[{\"size\":36,\"padded\":40,\"head\":false,"
+               "\"bytes_a_copy\":8,\"products\":1,\"worth_padding\":true,\"problem\":\"36 is no multiple of 8: ",
+               "\"tensor_cores\":null"});
+    ExpectAll(ExplainOps(text, which), {"\"tensor_cores\":{\"eligible\":false,\"why\":\"its factors are f32; "});
+}
+
+// fc1 casts 96 N + 3264 bytes, fc2 76800 + 2400.
+TEST(Explain, SortsByTheBytesOfCasts) {
+    const std::string wide = std::string(two_layers).replace(two_layers.find("out = 4"), 7, "out = 400");
+    amp_explain_options which = {};
+    EXPECT_LT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
+    which.sort = "bytes";
+    EXPECT_GT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
+    which.batch = 1000000; // the casts of x are of the batch, those of weights are not
+    EXPECT_LT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
+    which.json = 1;
+    const std::string json = ExplainOps(wide, which);
+    EXPECT_LT(json.find("\"value\":\"x\""), json.find("\"value\":\"fc2.weight\"")) << json;
+}
+
+TEST(Explain, WrongOrdersAndFormsAreRefused) {
+    amp_explain_options which = {};
+    which.sort = "size";
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "sort 'size': there is bytes, those of casts");
+    which.sort = nullptr, which.form = 77;
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
+              "amp_explain_options: form 77: there is none of that number");
+    which.form = 0, which.batch = -1;
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
+              "amp_explain_options: batch -1: a positive number, or 0 for 32");
+}
+
 TEST(Explain, AFilterThatMatchesNothingNamesWhatThereIs) {
     amp_explain_options which = {};
     which.dtype = "fp16";

@@ -29,6 +29,8 @@ enum {
     O_DTYPE,
     O_OP,
     O_RULE,
+    O_SORT,
+    O_ALL,
     O_AGAINST,
     O_AGAINST_PRECISION,
     O_AGAINST_POLICY,
@@ -81,7 +83,9 @@ static const ToolOption ampc_options[] = {
     {O_BATCH_HINT, "batch-hint", NULL, "N", VALUE_TEXT, false, NULL, "32",
      "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", MODELS},
     {O_BATCH, "batch", NULL, "N", VALUE_TEXT, false, NULL, "32",
-     "The samples of the step whose costs diff compares, and whose sums lint counts.", LINT | DIFF},
+     "The samples of the step whose costs diff compares, whose sums lint counts, and whose casts explain puts in "
+     "order.",
+     EXPLAIN | LINT | DIFF},
     {O_GPU, "gpu", NULL, "NAME", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", "H100",
      "The GPU on which the time of a step is modelled: H200, H100, A100, RTX4090 or T4. lint models it only where this "
      "is given, which takes the C compiler.",
@@ -166,6 +170,12 @@ static const ToolOption ampc_options[] = {
     {O_RULE, "rule", NULL, "CLASS", VALUE_TEXT, false, "lower f32_out f32 widest follow override", NULL,
      "Only ops whose dtype this class of the policy decided; override: a line of the model's precision block.",
      EXPLAIN | DIFF},
+    {O_SORT, "sort", NULL, "bytes", VALUE_TEXT, false, "bytes", "the model's order",
+     "The ops whose casts move the most bytes first, and such casts in JSON; at --batch.", EXPLAIN},
+    {O_ALL, "all", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Also tells by themselves of ops that only keep a layer's statistics, such as the running mean of a batch norm. "
+     "Without it they are one line of that layer. JSON has them always.",
+     EXPLAIN},
     {O_AGAINST, "against", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Compares the model with another, an older one say, which is called before. Shows the ops whose dtype differs, "
      "why "

@@ -25,6 +25,7 @@ static int tell(Command *c, const amp_compile_options *other) {
     if (failed) return failed;
     c->which.struct_size = sizeof c->which;
     c->which.json = c->json != NULL;
+    c->which.batch = c->batch;
     amp_status status = compares(c) ? amp_compare(other, &c->compile, &c->which, &result, &err)
                                     : amp_explain_ops(&c->compile, &c->which, &result, &err);
     if (status) return command_report(status, &err);

@@ -149,6 +149,8 @@ static int take_option(Command *c, int option, char **argv) {
     case O_DTYPE: c->which.dtype = optarg; return 0;
     case O_OP: c->which.op = optarg; return 0;
     case O_RULE: c->which.rule = optarg; return 0;
+    case O_SORT: c->which.sort = optarg; return 0;
+    case O_ALL: c->which.all = 1; return 0;
     case O_AGAINST: c->against = optarg; return 0;
     case O_AGAINST_PRECISION: c->against_precision = optarg; return 0;
     case O_AGAINST_POLICY: c->against_policy = optarg; return 0;

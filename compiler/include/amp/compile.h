@@ -127,6 +127,11 @@ AMP_API void amp_compile_result_release(amp_compile_result *result); /* NULL is 
 AMP_API AMP_MUST_USE amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json,
                                             amp_compile_result **out, amp_error *err);
 
+typedef enum amp_explain_form {
+    AMP_EXPLAIN_TEXT = 0,
+    AMP_EXPLAIN_JSON = 1 /* docs/explain.md has its members */
+} amp_explain_form;
+
 /* Of which ops, and in which form.  An op has to match each field that is set; NULL leaves nothing out. */
 typedef struct amp_explain_options {
     size_t struct_size;
@@ -134,17 +139,22 @@ typedef struct amp_explain_options {
     const char *dtype; /* "f16": ops that read or make it */
     const char *op;    /* "linear", or the layer that it belongs to, "cross_entropy" */
     const char *rule;  /* the policy's class that decided, "lower"; or "override": a line of the model's precision */
-    int32_t json;      /* not 0: JSON instead of text */
+    int32_t json;      /* not 0: JSON, whatever |form| says */
+    const char *sort;  /* "bytes": what casts most first; NULL: in the order of the model */
+    int64_t batch;     /* that stands for N where bytes are compared; 0: 32 */
+    int32_t all;       /* not 0: text tells of ops that only keep a layer's statistics by themselves, too */
+    int32_t form;      /* amp_explain_form */
 } amp_explain_options;
 
 /* amp_explain of a selection.  |which| NULL: all, as text.  Errors: those of amp_compile; AMP_NOT_FOUND: no op matches,
- * and the message says what there is. */
+ * and the message says what there is; AMP_INVALID_ARGUMENT: there is no such order or form. */
 AMP_API AMP_MUST_USE amp_status amp_explain_ops(const amp_compile_options *options, const amp_explain_options *which,
                                                 amp_compile_result **out, amp_error *err);
 
 /* What `ampc explain A --against B` tells: which ops have another dtype in |after| than in |before|, why on each side,
  * the casts that came and went, and totals.  Ops are matched by their paths.  Both may be models, IR or model.so, and
- * the same file under two policies.  Models that do not differ are no error: the text and the JSON's "same" say so. */
+ * the same file under two policies.  Models that do not differ are no error: the text and the JSON's "same" say so.
+ * Forms are text and JSON, in the order of the model; |batch| and |all| do not count. */
 AMP_API AMP_MUST_USE amp_status amp_compare(const amp_compile_options *before, const amp_compile_options *after,
                                             const amp_explain_options *which, amp_compile_result **out, amp_error *err);
 

@@ -37,7 +37,7 @@ RUNTIME := $(BASE) $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*/*/*.c)
 COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c passes/*.c passes/*/*.c codegen/*.c \
 	codegen/*/*.c compiler/*.c compiler/*/*.c)
 GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
-	codegen/cpu/embedded.c codegen/cuda/embedded.c
+	codegen/cpu/embedded.c codegen/cuda/embedded.c compiler/report/embedded.c
 SHARED_TOOLS := $(wildcard tools/*.c tools/roofline/*.c)
 AMPC := $(wildcard tools/ampc/*.c) $(SHARED_TOOLS)
 AMPRUN := $(wildcard tools/amprun/*.c tools/amprun/*/*.c) $(SHARED_TOOLS)
@@ -85,6 +85,8 @@ CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/c
 	$(call cuda_part,random memory reduce mma product_tile product_windows product_tensor product_sums product bundle \
 	attention attention_forward attention_gradient)
 
+REPORT_JS := $(patsubst %,compiler/report/%.js,model dom theme tabs table layout graph details memory views main)
+
 $(GENERATED)/frontend/lexer.c: frontend/lexer.l
 	@mkdir -p $(@D)
 	flex --noline --never-interactive --nounistd --outfile=$@ $<
@@ -108,6 +110,10 @@ $(GENERATED)/codegen/cpu/embedded.c: $(MODEL_ABI) $(CPU_PRELUDE) $(CPU_SUMS_PREL
 	@mkdir -p $(@D)
 	awk -f codegen/cpu/embed.awk NAME=cpu_abi $(MODEL_ABI) NAME=cpu_prelude $(CPU_PRELUDE) \
 		NAME=cpu_sums_prelude $(CPU_SUMS_PRELUDE) >$@
+$(GENERATED)/compiler/report/embedded.c: $(addprefix compiler/report/report.,html css) $(REPORT_JS) codegen/cpu/embed.awk
+	@mkdir -p $(@D)
+	awk -v HEADER=compiler/report/report.h -f codegen/cpu/embed.awk NAME=report_html compiler/report/report.html \
+		NAME=report_css compiler/report/report.css NAME=report_js $(REPORT_JS) >$@
 endif
 
 # ---- objects -------------------------------------------------------------------------------------

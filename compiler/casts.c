@@ -8,8 +8,8 @@
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-static Bytes bytes_of(const Shape *s, size_t size) {
-    double count = (double)size;
+Bytes bytes_of_elements(const Shape *s, size_t element_bytes) {
+    double count = (double)element_bytes;
     int power = 0;
     Bytes b = {0};
     for (int i = 0; i < s->rank; i++) {
@@ -104,7 +104,7 @@ static Cast cast_of(const Func *f, const Op *o) {
         .phase = o->reason ? casts_phase(o) : "forward",
         .from = from->dtype,
         .to = to->dtype,
-        .bytes = bytes_of(&to->shape, amp_dtype_size(from->dtype) + amp_dtype_size(to->dtype)),
+        .bytes = bytes_of_elements(&to->shape, amp_dtype_size(from->dtype) + amp_dtype_size(to->dtype)),
         .pos = o->pos,
     };
 }

@@ -36,6 +36,7 @@ void casts_step_funcs(const Module *m, const Func *out[STEP_FUNCS + 1]);
 /* The part of a step that an op with a reason belongs to: "forward", "backward" or "update". */
 const char *casts_phase(const Op *o);
 
+Bytes bytes_of_elements(const Shape *s, size_t element_bytes);
 void bytes_add(Bytes *to, const Bytes *more);
 double bytes_at(const Bytes *b, int64_t batch); /* where N is the batch */
 void bytes_print(Text *t, const Bytes *b);      /* "4704 N + 12" */

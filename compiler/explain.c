@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "compiler/call.h"
 #include "compiler/compare.h"
+#include "compiler/explain_graph.h"
+#include "compiler/report/report.h"
 #include "passes/passes.h"
 
 typedef struct ExplainArguments {
@@ -14,6 +16,14 @@ typedef struct ExplainArguments {
 
 /* ---- one model --------------------------------------------------------------------------------------------------- */
 
+static void draw(Text *t, const ExplainSource *x, const ExplainSelection *which) {
+    const bool by_blocks = which->want.form == AMP_EXPLAIN_BLOCKS;
+    const ExplainFacts facts = explain_facts(x);
+    const ExplainGraph g = explain_graph(&facts, x->graph, which, by_blocks ? BLOCK_MOST : 0);
+    if (by_blocks) explain_as_blocks(t, &g);
+    else explain_as_dot(t, &g);
+}
+
 static amp_status explain(Session *s, const void *arguments, amp_error *err) {
     const ExplainArguments *a = arguments;
     const amp_explain_options *want = a->which;
@@ -21,19 +31,26 @@ static amp_status explain(Session *s, const void *arguments, amp_error *err) {
     const ExplainSource *sources[] = {&x};
     ExplainSelection which = {0};
     Text t;
+    if (want->form == AMP_EXPLAIN_HTML)
+        AMP_TRY(report_check_parts(want->parts, want->part_count, s->options.allocator, err));
     AMP_TRY(explain_open(s, &x, err));
     AMP_TRY(explain_open_cores(s, &x, err));
     AMP_TRY(explain_select(want, sources, 1, &which, err));
     text_init(&t, &s->arena);
-    if (want->form == AMP_EXPLAIN_JSON) AMP_TRY(explain_as_json(&t, &x, &which, err));
-    else explain_as_text(&t, &x, &which);
+    switch (want->form) {
+    case AMP_EXPLAIN_JSON: AMP_TRY(explain_as_json(&t, &x, &which, err)); break;
+    case AMP_EXPLAIN_DOT:
+    case AMP_EXPLAIN_BLOCKS: draw(&t, &x, &which); break;
+    case AMP_EXPLAIN_HTML: AMP_TRY(explain_as_report(&t, s, &x, &which, err)); break;
+    default: explain_as_text(&t, &x, &which); break;
+    }
     return result_new(s->options.allocator, text_str(&t), t.len, a->out, err);
 }
 
 static amp_status read_options(const amp_explain_options *from, amp_explain_options *out, amp_error *err) {
     AMP_TRY(amp_options_read(out, sizeof *out, from, "amp_explain_options", err));
     if (out->json) out->form = AMP_EXPLAIN_JSON;
-    if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_JSON)
+    if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_HTML)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: form %d: there is none of that number",
                         (int)out->form);
     if (out->batch < 0)
@@ -113,6 +130,9 @@ amp_status amp_compare(const amp_compile_options *before, const amp_compile_opti
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: out is NULL");
     *out = NULL;
     AMP_TRY(read_options(which, &want, err));
+    if (want.form > AMP_EXPLAIN_JSON)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: form %d: a comparison is text or JSON",
+                        (int)want.form);
     ExplainArguments arguments = {.options = after, .before = before, .which = &want, .out = out};
     return compiler_call(compare_call, &arguments, err);
 }

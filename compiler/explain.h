@@ -8,6 +8,9 @@
  *   explain_text.c    text for people
  *   explain_json.c    JSON for tools; every op of the graph
  *   explain_params.c  how each parameter is trained
+ *   explain_graph.c   the ops as a graph by blocks (explain_graph.h); explain_dot.c draws it for Graphviz
+ *   explain_programs.c  kernels and buffers
+ *   explain_report.c  JSON in a page (report/)
  */
 #ifndef AMP_COMPILER_EXPLAIN_H
 #define AMP_COMPILER_EXPLAIN_H
@@ -133,8 +136,10 @@ CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *wh
 
 /* AMP_INVALID_ARGUMENT: there is no such order. */
 amp_status explain_check_sort(const amp_explain_options *want, amp_error *err);
-/* Of m->decisions, those that are selected, in the order that is asked for.  |fold|: without those that are told with
- * their layer. */
+/* Of m->decisions, those that are selected, in the order of the model.  |fold|: without those that are told with their
+ * layer. */
+ExplainNumbers explain_selected(const ExplainFacts *x, const ExplainSelection *which, bool fold);
+/* The same in the order that is asked for. */
 ExplainNumbers explain_told(const ExplainFacts *x, const ExplainSelection *which, bool fold);
 /* Of graph_casts. */
 ExplainNumbers explain_told_casts(const ExplainFacts *x, const ExplainSelection *which);
@@ -146,6 +151,11 @@ void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *wh
 void explain_tell_state_type(Text *t, const char *what, const Call *type);
 /* Policy, low type, types of states; |file|: the policy's, told where it is not named after it; or NULL. */
 void explain_tell_precision(Text *t, const Module *m, const char *file);
+/* Kernels and buffers of a step, of each target (explain_programs.c). */
+void explain_put_programs(amp_json_writer *w, const ExplainSource *s);
+/* The JSON without rows, "batch" and "sources" in their place, inside of a page (explain_report.c). */
+amp_status explain_as_report(Text *t, Session *session, const ExplainSource *s, const ExplainSelection *which,
+                             amp_error *err);
 amp_status explain_as_json(Text *t, const ExplainSource *s, const ExplainSelection *which, amp_error *err);
 
 /* What comparisons say in the same words. */
@@ -157,6 +167,8 @@ void explain_put_place(amp_json_writer *w, Pos pos);                            
 void explain_put_reason(amp_json_writer *w, Arena *a, const Decision *d);
 void explain_put_cast(amp_json_writer *w, const ExplainFacts *x, const Cast *c);
 void explain_put_totals(amp_json_writer *w, const char *key, Arena *a, const CastTotals *totals);
+/* The members of a report but for the rows. */
+void explain_put_members(amp_json_writer *w, const ExplainSource *s, const ExplainSelection *which);
 /* JSON that |put| writes into one object, as text. */
 amp_status explain_json_text(Text *t, Arena *a, void (*put)(amp_json_writer *w, const void *of), const void *of,
                              amp_error *err);

@@ -1,6 +1,6 @@
 /* explain_json.c: decisions as tools read them, and "rows": one per op of the graph that is run, casts, backward pass
  * and update included. */
-#include "compiler/explain.h"
+#include "compiler/explain_graph.h"
 #include "ir/words.h"
 
 void explain_put_string(amp_json_writer *w, const char *key, const char *value) {
@@ -267,15 +267,9 @@ amp_status explain_json_text(Text *t, Arena *a, void (*put)(amp_json_writer *w, 
     return status;
 }
 
-typedef struct Report {
-    const ExplainSource *source;
-    const ExplainSelection *which;
-} Report;
-
-static void put_report(amp_json_writer *w, const void *of) {
-    const Report *r = of;
-    const Module *m = r->source->m;
-    ExplainFacts facts = explain_facts(r->source);
+void explain_put_members(amp_json_writer *w, const ExplainSource *s, const ExplainSelection *which) {
+    const Module *m = s->m;
+    ExplainFacts facts = explain_facts(s);
     amp_json_put_string(w, "model", m->name);
     amp_json_put_string(w, "schema", "ampc.explain");
     amp_json_put_int(w, "version", SCHEMA_VERSION);
@@ -283,12 +277,25 @@ static void put_report(amp_json_writer *w, const void *of) {
     amp_json_put_string(w, "low", amp_dtype_name(m->low));
     amp_json_put_string(w, "sums", ir_sums_names[m->sums]);
     amp_json_begin_array(w, "decisions");
-    const ExplainNumbers told = explain_told(&facts, r->which, false);
+    const ExplainNumbers told = explain_told(&facts, which, false);
+    const ExplainGraph graph = explain_graph(&facts, s->graph, which, BLOCK_MOST);
     for (int i = 0; i < told.len; i++) put_decision(w, &facts, &m->decisions.data[told.data[i]]);
     amp_json_end_array(w);
-    put_casts(w, &facts, r->source, r->which);
+    put_casts(w, &facts, s, which);
     put_removed(w, m);
-    explain_params_as_json(w, m, r->which);
+    explain_params_as_json(w, m, which);
+    explain_put_graph(w, &graph);
+    explain_put_programs(w, s);
+}
+
+typedef struct Report {
+    const ExplainSource *source;
+    const ExplainSelection *which;
+} Report;
+
+static void put_report(amp_json_writer *w, const void *of) {
+    const Report *r = of;
+    explain_put_members(w, r->source, r->which);
     if (r->source->graph) put_rows(w, r->source->graph, r->which);
     else amp_json_put_null(w, "rows"); /* IR of a later stage holds no graph */
 }

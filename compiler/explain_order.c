@@ -54,12 +54,17 @@ static bool is_folded(const ExplainFacts *x, const ExplainSelection *which, cons
     return layer && explain_selects(which, layer);
 }
 
-ExplainNumbers explain_told(const ExplainFacts *x, const ExplainSelection *which, bool fold) {
+ExplainNumbers explain_selected(const ExplainFacts *x, const ExplainSelection *which, bool fold) {
     ExplainNumbers list = {0};
     for (int i = 0; i < x->m->decisions.len; i++) {
         const char *path = x->m->decisions.data[i].path;
         if (explain_selects(which, path) && !(fold && is_folded(x, which, path))) vec_push(x->m->arena, &list, i);
     }
+    return list;
+}
+
+ExplainNumbers explain_told(const ExplainFacts *x, const ExplainSelection *which, bool fold) {
+    ExplainNumbers list = explain_selected(x, which, fold);
     put_in_order(x, which, &list, weigh_decision);
     return list;
 }

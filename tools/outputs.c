@@ -94,6 +94,8 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     case OUTPUT_CUDA: return first_line(h, "/* Model ", " for CUDA.");
     case OUTPUT_PTX: return strstr(h->text, "NVVM Compiler") && strstr(h->text, "_k00");
     case OUTPUT_EXPLANATION: return is_report(h);
+    case OUTPUT_DRAWING: return first_line(h, "/* Drawn by ampc explain", "");
+    case OUTPUT_REPORT: return strstr(h->text, "<meta name=\"generator\" content=\"ampc explain\">");
     case OUTPUT_RULES: return first_line(h, "", ": \\");
     case OUTPUT_PARAMS: return tensors_of(h, "params");
     case OUTPUT_CHECKPOINT: return tensors_of(h, "checkpoint");
@@ -121,6 +123,8 @@ static const char *kind_name(OutputKind kind) {
     case OUTPUT_CUDA: return "CUDA C that ampc wrote";
     case OUTPUT_PTX: return "PTX that ampc wrote";
     case OUTPUT_EXPLANATION: return "JSON that ampc wrote";
+    case OUTPUT_DRAWING: return "a drawing that ampc wrote";
+    case OUTPUT_REPORT: return "a report that ampc wrote";
     case OUTPUT_RULES: return "a rule for make";
     case OUTPUT_PARAMS: return "parameters that amprun saved";
     case OUTPUT_CHECKPOINT: return "a checkpoint";

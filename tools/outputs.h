@@ -23,6 +23,8 @@ typedef enum OutputKind {
     OUTPUT_CUDA,        /* "Model NAME for CUDA." in a comment */
     OUTPUT_PTX,         /* NVRTC's heading, and a function of the name ..._k00 */
     OUTPUT_EXPLANATION, /* JSON with "decisions" or "findings", of a comparison, or of policies */
+    OUTPUT_DRAWING,     /* "Drawn by ampc explain" in a comment */
+    OUTPUT_REPORT,      /* HTML whose generator is ampc */
     OUTPUT_RULES,       /* "NAME: \", a rule for make */
     OUTPUT_PARAMS,      /* safetensors with amp.format "params ..." */
     OUTPUT_CHECKPOINT,  /* ... "checkpoint ..." */

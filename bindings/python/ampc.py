@@ -117,7 +117,8 @@ amp_compile_options = _struct(
     cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
-    json=c_int32, sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32)
+    json=c_int32, sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,
+    part_count=c_size_t)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _DATASET = _RESULT = c_void_p

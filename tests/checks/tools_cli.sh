@@ -366,6 +366,40 @@ run 2 "$ampc" explain "$work/small.amp" --override 'fc2.*'
 says '--override fc2.*: write --override PATH=WORD'
 run 2 "$ampc" explain "$so" --override 'fc2.*=f32'
 says 'override: ' 'is compiled already'
+# drawings, reports, order
+run 0 "$ampc" explain "$work/small.amp" --dot "$work/small.dot" --html "$work/small.html" --json "$work/both.json"
+expect 'explain prints nothing where it writes files' '' "$out"
+holds 'explain --dot' grep -q '^digraph "small" {$' "$work/small.dot"
+holds 'explain --html' grep -q '<title>small: ampc explain</title>' "$work/small.html"
+run 0 "$ampc" explain "$work/small.amp" --dot "$work/small.dot" --html "$work/small.html" # which ampc wrote
+run 0 "$ampc" explain "$work/small.amp" --dot -
+says 'digraph "small" {'
+echo mine >"$work/mine.html"
+keeps "$work/mine.html" 1 "$ampc" explain "$work/small.amp" --html "$work/mine.html"
+says 'mine.html' 'a report that ampc wrote'
+keeps "$work/mine.html" 1 "$ampc" explain "$work/small.amp" --dot "$work/mine.html"
+says 'a drawing that ampc wrote'
+keeps "$work/small.amp" 2 "$ampc" explain "$work/small.amp" --html "$work/small.amp"
+run 2 "$ampc" explain "$work/small.amp" --html "$work/x" --dot "$work/x"
+says 'is the same file as'
+run 1 "$ampc" explain "$work/wrong.amp" --html "$work/wrong.html"
+expect 'an error is told once' 1 "$(grep -c 'error:' "$work/.err")"
+run 0 "$ampc" explain "$work/small.amp" --sort bytes --batch 4 --all
+run 2 "$ampc" explain "$work/small.amp" --sort size
+says "sort 'size': there is bytes"
+run 2 "$ampc" explain "$work/small.amp" --gpu H100
+says '--gpu H100: of explain, only with --html'
+run 2 "$ampc" explain "$work/small.amp" --html "$work/x.html" --gpu K6
+says '--gpu K6: that GPU is not known'
+run 2 "$ampc" explain "$work/small.amp" --dot "$work/x.dot" --against "$so"
+says 'a comparison is no drawing'
+run 2 "$ampc" explain "$work/small.amp" --sort bytes --against "$so"
+says '--sort bytes: a comparison is in the order of the model'
+run 0 "$ampc" explain "$work/small.amp" --html "$work/small.html" --gpu H100 --against-precision fp32 --batch 64
+for part in '{"gpu":"H100","batch":64,"measured":false,"kernels":[{"function":"train_step","kernel":"k00"' \
+    'id="part-comparison">{"before":' 'id="part-lint">{"model":"small.amp"' 'id="part-code">{"cuda":"/* k00'; do
+    holds "the report has $part" grep -qF "$part" "$work/small.html"
+done
 
 # one against another: the first is what there is, the other what was
 sed 's/^    loss_scale/    "fc2.*": f32 because "measured"\n&/' "$work/small.amp" >"$work/careful.amp"
@@ -607,7 +641,7 @@ says '--batch 100000000: ' 'small.amp takes multiples of 1, 16777216 at most'
 run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 -o "$work/x"
 says '-o: diff does not take this'
 run 2 "$ampc" "$work/small.amp" --gpu H100
-says '--gpu: only with ampc lint, diff'
+says '--gpu: only with ampc explain, lint, diff'
 keeps "$work/mine.policy" 2 "$ampc" diff "$work/small.amp" fp32 "$work/mine.policy" --json "$work/mine.policy" --force
 keeps "$work/plain.amp" 2 "$ampc" diff "$work/small.amp" "$work/plain.amp" --json "$work/plain.amp" --force
 

@@ -182,6 +182,94 @@ TEST(Explain, SortsByTheBytesOfCasts) {
     EXPECT_LT(json.find("\"value\":\"x\""), json.find("\"value\":\"fc2.weight\"")) << json;
 }
 
+// Blocks of one thing are that thing; casts are on the edges.
+TEST(Explain, DrawsTheGraph) {
+    amp_explain_options which = {};
+    which.form = AMP_EXPLAIN_DOT;
+    const std::string text = R"(amp 1
+block half(x) -> y { y = gelu(linear(x; out = 16) as fc) + x }
+model m(x: f32[N, 16]) -> y {
+    h = half(x) as a
+    y = linear(h; out = 4) as fc2
+}
+precision fp16 { "a.gelu": f32 }
+)";
+    ExpectAll(ExplainOps(text, which),
+              {"/* Drawn by ampc explain, for Graphviz. */\ndigraph \"m\" {\n",
+               "  \"input:x\" [label=\"x\\nf32\", fillcolor=\"#ffd9d2\", shape=ellipse]\n",
+               "  subgraph \"cluster_1\" {\n    label=\"a\"\n    \"a.fc.linear\" [label=\"fc.linear\\nf16\"",
+               "\n  \"fc2.linear\" [label=\"fc2.linear\\nf16\"",
+               "  \"input:x\" -> \"a.fc.linear\" [label=\"f32 -> f16\"",
+               "  \"a.fc.linear\" -> \"a.gelu\" [label=\"f16 -> f32\""});
+    which.form = AMP_EXPLAIN_BLOCKS; // the model's: x, a, fc2.linear; a's: fc.linear, gelu, add
+    const std::string drawings = ExplainOps(text, which);
+    ExpectAll(drawings,
+              {"digraph b0 { ", "\nn0\nn1\nn2\nn0->n1\nn1->n2\n}\ndigraph b1 { ", "\nn0\nn1\nn2\nn0->n1\nn1->n2\n}\n"});
+    which.form = AMP_EXPLAIN_JSON;
+    ExpectAll(
+        ExplainOps(text, which),
+        {"\"graph\":{\"blocks\":[{\"path\":\"\",\"in\":null,\"children\":[{\"name\":\"x\",\"input\":\"f32\"},{\"name\":"
+         "\"a\",\"block\":1},{\"name\":\"fc2.linear\",\"op\":\"fc2.linear\"}]},{\"path\":\"a\",\"in\":0,",
+         "{\"input\":\"x\",\"to\":\"a.fc.linear\",\"dtype\":\"f16\",\"cast_from\":\"f32\"}",
+         "\"programs\":[{\"target\":\"cpu\",\"function\":\"infer\",\"kernels\":[{\"name\":\"k00\"",
+         "{\"target\":\"cuda\",\"function\":\"infer\""});
+}
+
+// Blocks of many things have them in runs.
+TEST(Explain, WideBlocksAreSplit) {
+    std::string text = "amp 1\nmodel m(x: f32[N, 4]) -> y {\n    y = x\n";
+    for (int i = 0; i < 130; i++) text += "    y = y + 1.0\n";
+    amp_explain_options which = {};
+    which.form = AMP_EXPLAIN_JSON;
+    ExpectAll(
+        ExplainOps(text + "}\n", which),
+        {"\"children\":[{\"name\":\"(1-64)\",\"block\":1},{\"name\":\"(65-128)\",\"block\":2},{\"name\":\"(129-131)\","
+         "\"block\":3}]},{\"path\":\"(1-64)\",\"in\":0,\"children\":[{\"name\":\"x\",\"input\":\"f32\"}"});
+}
+
+size_t Count(const std::string &text, const std::string &part) {
+    size_t count = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) count++;
+    return count;
+}
+
+// Whatever a model's text says, it ends no element and begins none; and the same input gives the same page.
+TEST(Explain, AReportIsOnePage) {
+    amp_explain_options which = {};
+    which.form = AMP_EXPLAIN_HTML;
+    const std::string comment = "# </script><script>alert(1)</script> <!-- {{js}} & \"quotes\" \xe2\x80\xa8 \xc3\xa9\n";
+    const std::string own = ExplainOps(two_layers, which), hostile = ExplainOps(two_layers + comment, which);
+    EXPECT_EQ(own.find("<!DOCTYPE html>"), 0u);
+    ExpectAll(own, {"<meta name=\"generator\" content=\"ampc explain\">", "<title>m: ampc explain</title>", "</html>\n",
+                    "<script type=\"application/json\" id=\"part-explain\">{\"model\":\"m\",",
+                    "\"sources\":[{\"file\":\"m.amp\",\"text\":\"amp 1\\nmodel m("});
+    for (const char *open : {"</script", "<script", "<!--", "// main.js: starts the page"})
+        EXPECT_EQ(Count(own, open), Count(hostile, open)) << open;
+    ExpectAll(hostile, {"\\u003c/script>\\u003cscript>alert(1)"});
+    EXPECT_EQ(own.find("\"rows\":"), std::string::npos);
+    EXPECT_EQ(own, ExplainOps(two_layers, which));
+}
+
+TEST(Explain, PartsOfAReport) {
+    amp_explain_options which = {};
+    which.form = AMP_EXPLAIN_HTML;
+    const std::string lint = R"({"findings":["</script>"]})", broken = "{\"findings\":";
+    amp_report_part part = {"lint", lint.data(), lint.size()};
+    which.parts = &part, which.part_count = 1;
+    ExpectAll(ExplainOps(two_layers, which),
+              {"<script type=\"application/json\" id=\"part-lint\">{\"findings\":[\"\\u003c/script>\"]}</script>\n"});
+    part = {"lint", broken.data(), broken.size()};
+    ExpectAll(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), {"report part lint: byte "});
+    part = {"weather", lint.data(), lint.size()};
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
+              "report part 'weather': there are comparison, lint, times, layout and code");
+    part = {"lint", nullptr, 0};
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "report part lint: json is NULL");
+    which.parts = nullptr;
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
+              "amp_explain_options: parts is NULL, and part_count is not 0");
+}
+
 TEST(Explain, WrongOrdersAndFormsAreRefused) {
     amp_explain_options which = {};
     which.sort = "size";
@@ -295,6 +383,15 @@ TEST(Compare, OnePrecisionAgainstAnother) {
     which.op = "conv2d";
     EXPECT_EQ(Compare(before, after, false, which, AMP_NOT_FOUND),
               "m.amp: no op is a 'conv2d'; there are linear, gelu, log_softmax, nll_loss");
+}
+
+TEST(Compare, IsTextOrJson) {
+    const amp_compile_options o = Options("m.amp", two_layers);
+    for (const amp_explain_form form : {AMP_EXPLAIN_DOT, AMP_EXPLAIN_BLOCKS, AMP_EXPLAIN_HTML}) {
+        amp_explain_options which = {};
+        which.form = form;
+        ExpectAll(Compare(o, o, false, which, AMP_INVALID_ARGUMENT), {"a comparison is text or JSON"});
+    }
 }
 
 TEST(Compare, OpsOfOneSideAreListedApart) {

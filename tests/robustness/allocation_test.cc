@@ -148,6 +148,25 @@ TEST(Compile, Explain) {
             150);
 }
 
+TEST(Compile, Report) {
+    FailEach(
+        "explain as a report",
+        [](Torture &t) {
+            amp_allocator a = t.get();
+            amp_compile_options o = Options(&a, AMP_EMIT_IR);
+            const amp_report_part part = {"lint", "{\"findings\":[]}", 15};
+            amp_explain_options which = {};
+            which.struct_size = sizeof which, which.form = AMP_EXPLAIN_HTML, which.parts = &part, which.part_count = 1;
+            amp_compile_result *result = nullptr;
+            amp_error err = {};
+            amp_status status = amp_explain_ops(&o, &which, &result, &err);
+            EXPECT_EQ(result == nullptr, status != AMP_OK);
+            amp_compile_result_release(result);
+            return status;
+        },
+        50);
+}
+
 TEST(Compile, Compare) {
     for (int json : {0, 1})
         FailEach(

@@ -26,6 +26,8 @@ enum {
     O_NO_FILES,
     O_SYMBOL,
     O_JSON,
+    O_HTML,
+    O_DOT,
     O_DTYPE,
     O_OP,
     O_RULE,
@@ -88,8 +90,8 @@ static const ToolOption ampc_options[] = {
      EXPLAIN | LINT | DIFF},
     {O_GPU, "gpu", NULL, "NAME", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", "H100",
      "The GPU on which the time of a step is modelled: H200, H100, A100, RTX4090 or T4. lint models it only where this "
-     "is given, which takes the C compiler.",
-     LINT | DIFF},
+     "is given, which takes the C compiler; so does explain --html, but of a model.so it models it anyway.",
+     EXPLAIN | LINT | DIFF},
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",
@@ -163,6 +165,13 @@ static const ToolOption ampc_options[] = {
      "check and diff what they tell. Of lint findings, each with id, file, line, column, message, line_to_add (of the "
      "precision block), help, paths.",
      EXPLAIN | LINT | DIFF | POLICIES},
+    {O_HTML, "html", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
+     "Writes a report to look at in a browser, one file that needs no network: the graph by blocks, the ops with the "
+     "text of the model beside them, casts, kernels, memory over the step, findings of lint, and with --against what "
+     "differs. Graphviz's dot lays the graph out where it is installed.",
+     EXPLAIN},
+    {O_DOT, "dot", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
+     "Writes the graph for Graphviz: a cluster for each block, coloured by dtype, casts on the edges.", EXPLAIN},
     {O_DTYPE, "dtype", NULL, "T", VALUE_TEXT, false, "f16 bf16 tf32 f32 i32 i64 bool", NULL,
      "Only ops that read or make this dtype. Filters and GLOB combine.", EXPLAIN | DIFF},
     {O_OP, "op", NULL, "NAME", VALUE_TEXT, false, NULL, NULL,

@@ -20,8 +20,9 @@ typedef struct Command {
     amp_lint_options lint;
     const char *allowed[MAX_ALLOWED]; /* of |lint| */
     const char *against, *against_precision, *against_policy;
-    const char *gpu; /* diff: of the modelled time; NULL: the usual one */
-    int64_t batch;   /* diff, lint: samples of a step; 0: the usual number */
+    const char *gpu;        /* diff: of the modelled time; NULL: the usual one */
+    int64_t batch;          /* diff, lint: samples of a step; 0: the usual number */
+    const char *dot, *html; /* explain: files for those forms */
     const char *json, *output, *dump_pass, *dump_dir;
     DependencyFile dependencies; /* and what outputs are compared with */
     Outputs files;

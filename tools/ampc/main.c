@@ -146,6 +146,8 @@ static int take_option(Command *c, int option, char **argv) {
     case O_SYMBOL: c->compile.symbol = optarg; return 0;
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
+    case O_DOT: c->dot = optarg; return 0;
+    case O_HTML: c->html = optarg; return 0;
     case O_DTYPE: c->which.dtype = optarg; return 0;
     case O_OP: c->which.op = optarg; return 0;
     case O_RULE: c->which.rule = optarg; return 0;

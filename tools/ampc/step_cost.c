@@ -2,6 +2,7 @@
 #include "tools/ampc/step_cost.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -13,7 +14,7 @@
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
-static bool is_compiled(const amp_compile_options *o) {
+bool step_is_compiled(const amp_compile_options *o) {
     char head[4] = "";
     FILE *f = o->text ? NULL : fopen(o->name, "rb");
     if (!f) return false;
@@ -28,7 +29,7 @@ static amp_status open_model(const amp_compile_options *options, amp_model **out
     amp_compile_options o = *options;
     amp_compile_result *result = NULL;
     size_t size;
-    if (is_compiled(&o)) return amp_model_load(o.name, NULL, out, err);
+    if (step_is_compiled(&o)) return amp_model_load(o.name, NULL, out, err);
     o.emit = AMP_EMIT_SO;
     o.isa = "portable";
     o.diagnostic = NULL;
@@ -122,4 +123,63 @@ amp_status step_cost(const amp_compile_options *options, const Gpu *gpu, int64_t
     amp_status status = count(model, options->name, gpu, batch, out, err);
     amp_model_release(model);
     return status;
+}
+
+/* ---- of each kernel ---------------------------------------------------------------------------------------------- */
+
+static void put_time(amp_json_writer *w, const amp_program *p, const amp_model_cuda_kernel *k, const KernelTime *t) {
+    amp_json_begin_object(w, NULL);
+    amp_json_put_string(w, "function", p->name);
+    amp_json_put_string(w, "kernel", k->name);
+    amp_json_put_double(w, "microseconds", t->microseconds);
+    amp_json_put_double(w, "bytes", t->bytes);
+    amp_json_put_double(w, "flops", t->flops);
+    amp_json_put_int(w, "blocks", t->blocks);
+    amp_json_put_string(w, "bound", bound_names[t->bound]);
+    amp_json_put_string(w, "instruction", instruction_name(t->instruction));
+    amp_json_end_object(w);
+}
+
+/* |why| becomes the reason where no time is known. */
+static amp_status put_program(amp_json_writer *w, const amp_model *cuda, const Gpu *gpu, const amp_program *p,
+                              int64_t batch, char why[STEP_REASON], amp_error *err) {
+    ProgramTime sum;
+    KernelTime *each = calloc((size_t)p->kernel_count + 1, sizeof *each);
+    if (!each) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d kernels", p->kernel_count);
+    const ProgramRefusal refusal = program_time(gpu, cuda, p, batch, FORM_OWN, each, &sum);
+    if (refusal.why) program_refusal_text(&refusal, gpu, cuda, why, STEP_REASON);
+    for (int32_t i = 0; i < p->kernel_count && !refusal.why; i++) put_time(w, p, &p->cuda_kernels[i], &each[i]);
+    free(each);
+    return AMP_OK;
+}
+
+static amp_status put_times(amp_json_writer *w, const amp_model *m, const char *name, const Gpu *gpu, int64_t batch,
+                            amp_error *err) {
+    char why[STEP_REASON] = "";
+    amp_model_info info;
+    StepPart parts[STEP_PARTS];
+    const int count = m->cuda ? parts_of(m->cuda, parts) : 0;
+    AMP_TRY(check_batch(m, name, batch, err));
+    amp_model_get_info(m, &info);
+    if (!m->cuda) snprintf(why, sizeof why, "%s", info.cuda_missing);
+    amp_json_put_string(w, "gpu", gpu->name);
+    amp_json_put_int(w, "batch", batch);
+    amp_json_put_bool(w, "measured", false);
+    amp_json_begin_array(w, "kernels");
+    for (int i = 0; i < count; i++) AMP_TRY(put_program(w, m->cuda, gpu, parts[i].program, batch, why, err));
+    amp_json_end_array(w);
+    if (*why) amp_json_put_string(w, "missing", why);
+    else amp_json_put_null(w, "missing");
+    return AMP_OK;
+}
+
+amp_status step_put_times(amp_json_writer *w, const amp_compile_options *options, const Gpu *gpu, int64_t batch,
+                          amp_error *err) {
+    amp_model *model = NULL;
+    AMP_TRY(open_model(options, &model, err));
+    amp_json_begin_object(w, NULL);
+    amp_status status = put_times(w, model, options->name, gpu, batch, err);
+    amp_json_end_object(w);
+    amp_model_release(model);
+    return status ? status : amp_json_writer_status(w, err);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "amp/compile.h"
+#include "base/json.h"
 #include "tools/roofline/gpus.h"
 
 enum { STEP_NAME = 64, STEP_REASON = 512 };
@@ -26,5 +27,12 @@ typedef struct StepCost {
  * initialisers.  For |batch| samples a call.  AMP_INVALID_ARGUMENT: the model does not take that batch; else the errors
  * of amp_compile and amp_model_load. */
 amp_status step_cost(const amp_compile_options *options, const Gpu *gpu, int64_t batch, StepCost *out, amp_error *err);
+
+/* Whether it is a model.so, of which costs are known without a C compiler. */
+bool step_is_compiled(const amp_compile_options *options);
+
+/* The modelled time of each kernel of a step, as one object: the part "times" of a report (docs/explain.md). */
+amp_status step_put_times(amp_json_writer *w, const amp_compile_options *options, const Gpu *gpu, int64_t batch,
+                          amp_error *err);
 
 #endif

@@ -129,8 +129,18 @@ AMP_API AMP_MUST_USE amp_status amp_explain(const amp_compile_options *options, 
 
 typedef enum amp_explain_form {
     AMP_EXPLAIN_TEXT = 0,
-    AMP_EXPLAIN_JSON = 1 /* docs/explain.md has its members */
+    AMP_EXPLAIN_JSON = 1,   /* docs/explain.md has its members */
+    AMP_EXPLAIN_DOT = 2,    /* a drawing for Graphviz, with a cluster for each block */
+    AMP_EXPLAIN_BLOCKS = 3, /* a drawing for each block: `dot -Tplain` makes of it the places of a report's "layout" */
+    AMP_EXPLAIN_HTML = 4    /* a report in one file, which reads nothing else: the JSON but for its rows, and |parts| */
 } amp_explain_form;
+
+/* What a report has besides, as JSON of |size| bytes.  |name|: "comparison" (JSON of amp_compare), "lint" (of
+ * amp_lint), "layout", "times" and "code": docs/explain.md. */
+typedef struct amp_report_part {
+    const char *name, *json;
+    size_t size;
+} amp_report_part;
 
 /* Of which ops, and in which form.  An op has to match each field that is set; NULL leaves nothing out. */
 typedef struct amp_explain_options {
@@ -144,6 +154,8 @@ typedef struct amp_explain_options {
     int64_t batch;     /* that stands for N where bytes are compared; 0: 32 */
     int32_t all;       /* not 0: text tells of ops that only keep a layer's statistics by themselves, too */
     int32_t form;      /* amp_explain_form */
+    const amp_report_part *parts; /* of a report; no other form reads them */
+    size_t part_count;
 } amp_explain_options;
 
 /* amp_explain of a selection.  |which| NULL: all, as text.  Errors: those of amp_compile; AMP_NOT_FOUND: no op matches,

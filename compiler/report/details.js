@@ -1,0 +1,128 @@
+// details.js: all that is known of one op, or of one kernel, beside the views.
+
+const detailsPane = () => document.getElementById("details");
+
+function showDetails(...content) {
+  detailsPane().replaceChildren(...content.flat(Infinity).filter(Boolean));
+  detailsPane().scrollTop = 0;
+}
+
+function opLink(path) {
+  if (!opByPath.has(path)) return el("code", {}, path);
+  return el("button", { type: "button", class: "link path", onclick: () => chooseOp(path) }, path);
+}
+
+const kernelLink = (kernel) =>
+  el("button", { type: "button", class: "link path", onclick: () => chooseKernel(kernel) }, kernel.name);
+
+function termList(rows) {
+  return el("dl", {}, rows.filter(([, content]) => content !== null && content !== undefined)
+    .map(([term, content]) => [el("dt", {}, term), el("dd", {}, content)]));
+}
+
+const listOf = (items) => el("ul", {}, items.map((item) => el("li", {}, item)));
+const joined = (items) => items.flatMap((item, at) => (at ? [", ", item] : [item]));
+
+// The lines of the model around the op's.
+function sourceAround(op, around = 6) {
+  const source = sourceByFile.get(op.file);
+  if (!op.line) return null;
+  if (!source) return [el("h3", {}, "Source"), note(`${op.file}:${op.line}; the text is not in this report.`)];
+  const lines = source.text.split("\n"), first = Math.max(0, op.line - 1 - around);
+  const shown = lines.slice(first, op.line + around);
+  return [el("h3", {}, `Source: ${op.file}:${op.line}`),
+    el("pre", { tabindex: 0, "aria-label": `Lines of ${op.file}` }, shown.map((line, at) => {
+      const number = first + at + 1, text = `${String(number).padStart(4)}  ${line}`;
+      return [number === op.line ? el("span", { class: "at" }, text) : text, "\n"];
+    }))];
+}
+
+function coresOf(op) {
+  const cores = op.tensor_cores;
+  if (!cores) return null;
+  if (!cores.eligible) return `no: ${cores.why}`;
+  if (!cores.narrow.length) return "yes";
+  return ["yes, slowly:", listOf(cores.narrow.map((size) =>
+    `${size.problem}; ${size.remedy}${size.worth_padding ? "" : ", more than it brings"}`))];
+}
+
+function castText(cast) {
+  const bytes = `${cast.bytes} bytes (${formatBytes(bytesAt(cast.bytes_by_power_of_n))})`;
+  return [el("code", {}, cast.value), " ", el("span", { class: "cast-word" }, `${cast.from} → ${cast.to}`),
+    `, ${bytes}${cast.place ? `, ${cast.place}` : ""}${cast.phase && cast.phase !== "forward" ? `, ${cast.phase}` : ""}`];
+}
+
+function reasonOf(op) {
+  return [
+    ["decided by", op.override ? `an override of the model, ${originOf(op)}` : originOf(op)],
+    ["rule", op.rule],
+    ["line", op.policy_text && el("code", {}, op.policy_text.replace(/ +/g, " "))],
+    ["because", op.because],
+    ["forced by", op.neighbour && opLink(op.neighbour)],
+  ];
+}
+
+function typesOf(op) {
+  return [op.operands.flatMap((dtype, at) => [at ? " × " : "", dtypeMark(dtype)]), " → ", dtypeMark(op.dtype)];
+}
+
+function kernelItem(kernel) {
+  const code = codeOf(kernel);
+  return [kernelLink(kernel), ` ${kernel.where}: ${kernel.title}`,
+    code && el("details", {}, el("summary", {}, "CUDA C"), el("pre", { tabindex: 0 }, code))];
+}
+
+function showOp(op) {
+  const path = op.path, asked = castsByOp.get(path) || [], kept = keptBy.get(path) || [];
+  const reads = (edgesTo.get(path) || []).map((edge) => (edge.input ? el("code", {}, edge.input) : opLink(edge.from)));
+  const readBy = (edgesFrom.get(path) || []).map((edge) => opLink(edge.to));
+  const own = kernelsByOp.get(path) || [];
+  showDetails(
+    el("h2", { class: "path" }, path),
+    termList([
+      ["op", op.layer && op.layer !== op.op ? `${op.op}, of ${op.layer}` : op.op],
+      ["dtypes", typesOf(op)], ...reasonOf(op),
+      ["tensor cores", coresOf(op)],
+      ["reads", reads.length ? joined(reads) : null],
+      ["read by", readBy.length ? joined(readBy) : null],
+      ["told with", op.folded_into && opLink(op.folded_into)],
+      ["statistics", kept.length ? joined(kept.map((other) => opLink(other.path))) : null],
+    ]),
+    asked.length ? [el("h3", {}, `Casts: ${formatBytes(castBytes(op))} at N = ${batch}`),
+      listOf(asked.map(castText))] : null,
+    sourceAround(op),
+    own.length ? [el("h3", {}, "Kernels"), listOf(own.map(kernelItem))] : null);
+}
+
+function showInput(child) {
+  const readers = explain.graph.edges.filter((edge) => edge.input === child.name);
+  showDetails(el("h2", { class: "path" }, child.name),
+    termList([["input", dtypeMark(child.input)], ["read by", joined(readers.map((edge) => opLink(edge.to)))]]));
+}
+
+function chooseOp(path) {
+  const op = opByPath.get(path);
+  if (!op) return;
+  showOp(op);
+  markChosen(path);
+}
+
+function chooseKernel(kernel) {
+  const buffers = (key) => listOf(kernel[key].map((number) => {
+    const buffer = kernel.program.buffers[number];
+    return [el("code", {}, buffer.value), ` ${buffer.kind} ${buffer.storage}, ${formatBytes(bufferBytes(buffer))}`];
+  }));
+  const time = timeOf(kernel), code = codeOf(kernel);
+  showDetails(
+    el("h2", { class: "path" }, `${kernel.where} ${kernel.name}`),
+    termList([
+      ["title", kernel.title], ["kind", kernel.kind],
+      ["time", time && `${time.microseconds.toPrecision(3)} µs on ${parts.times.gpu}, bound by ${time.bound}; ` +
+        "a model, not a measurement"],
+      ["ops", joined([...new Set(kernel.ops.map(forwardPath))].map(opLink))],
+    ]),
+    el("h3", {}, "Reads"), buffers("reads"), el("h3", {}, "Writes"), buffers("writes"),
+    code && [el("h3", {}, "CUDA C"), el("pre", { tabindex: 0 }, code)],
+    sourceAround(kernel));
+}
+

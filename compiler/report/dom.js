@@ -1,0 +1,30 @@
+// dom.js: elements, and numbers as people read them.  Texts become text nodes: no name is ever read as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
+
+function formatBytes(bytes) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let value = bytes, unit = 0;
+  while (Math.abs(value) >= 1000 && unit + 1 < units.length) value /= 1000, unit++;
+  return `${unit ? value.toPrecision(3) : Math.round(value)} ${units[unit]}`;
+}
+
+const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+
+const DRAWN_DTYPES = ["f16", "bf16", "tf32", "f32", "f64"];
+const dtypeClass = (dtype) => (DRAWN_DTYPES.includes(dtype) ? dtype : "other");
+const dtypeMark = (dtype) => el("span", { class: `dtype dtype-${dtypeClass(dtype)}` }, dtype);
+
+const note = (...words) => el("p", { class: "note" }, ...words);

@@ -1,0 +1,47 @@
+// main.js: starts the page.  A view more is a line here.
+
+function describeModel() {
+  const counts = [...blocks[0].dtypes].sort((a, b) => b[1] - a[1]).map(([dtype, count]) => `${count} ${dtype}`);
+  document.getElementById("title").textContent = explain.model;
+  document.getElementById("summary").textContent =
+    `${explain.file}: policy ${explain.policy}, low precision ${explain.low}; ${plural(blocks[0].size, "op")}` +
+    (counts.length ? `: ${counts.join(", ")}` : "");
+}
+
+function startBatch() {
+  const input = document.getElementById("batch");
+  input.value = batch;
+  input.addEventListener("input", () => {
+    if (!(Number(input.value) >= 1)) return;
+    batch = Math.floor(Number(input.value));
+    refreshShown();
+  });
+}
+
+function startFind() {
+  findBox().addEventListener("input", () => {
+    if (shownTab().name !== "graph") refreshShown();
+  });
+  findBox().addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || shownTab().name !== "graph" || !findBox().value) return;
+    const word = findBox().value.toLowerCase();
+    const found = explain.decisions.find((op) => op.path.toLowerCase().includes(word));
+    if (!found) return;
+    chooseOp(found.path);
+    showOpInGraph(found.path);
+  });
+}
+
+startTheme();
+describeModel();
+addTab("graph", "Graph", drawGraph);
+addTab("ops", "Ops", drawOps);
+addTab("casts", "Casts by bytes", drawCasts);
+addTab("kernels", "Kernels", drawKernels);
+addTab("memory", "Memory", drawMemory);
+addTab("comparison", "Comparison", drawComparison);
+addTab("lint", "Lint", drawLint);
+startBatch();
+startFind();
+showDetails(note("Choose an op, a cast or a kernel: what is known of it is shown here."));
+showTab("graph");

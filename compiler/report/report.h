@@ -1,0 +1,22 @@
+/* report.h: a report as one HTML file: a page of this folder, with what other calls tell as JSON inside of it.
+ *   report.html        the page; {{css}}, {{js}}, {{title}} and {{data}} are put in
+ *   report.css         its looks
+ *   model.js ... main.js  its program, in the order of the build files
+ *   report.c           puts it together
+ * The page is made of the JSON alone: what it shows is what --json has. */
+#ifndef AMP_COMPILER_REPORT_REPORT_H
+#define AMP_COMPILER_REPORT_REPORT_H
+
+#include "amp/compile.h"
+#include "base/text.h"
+
+/* The files, embedded by the build. */
+extern const char report_html[], report_css[], report_js[];
+
+/* Whether each has a name of a part, and JSON that reads; else AMP_INVALID_ARGUMENT. */
+amp_status report_check_parts(const amp_report_part *parts, size_t count, const amp_allocator *a, amp_error *err);
+
+/* The page with |explain|, JSON of amp_explain_ops, as the part of that name, and |parts|. */
+void report_put(Text *t, const char *title, const amp_report_part *explain, const amp_report_part *parts, size_t count);
+
+#endif

@@ -1,0 +1,127 @@
+// table.js: a table of any number of rows.  Only those in sight are elements: the frame is as high as all of them would
+// be, and the table moves along as it is scrolled.  Arrow keys go from row to row, Enter chooses.
+
+const ROW_HEIGHT = 28, SPARE_ROWS = 6;
+
+// columns: { title, width, number, value(row) -> what is sorted by, cell(row) -> what is shown (the value without it) }.
+// choose(row): a row was chosen.  searchText(row): what the search looks in.
+class VirtualTable {
+  constructor({ label, columns, rows, choose, searchText, sortBy = null, descending = false }) {
+    Object.assign(this, { label, columns, rows, choose, searchText, sortBy, descending });
+    this.shown = rows;
+    this.active = 0; // the row that the keyboard is on
+    this.chosen = null;
+    this.words = new Map(); // row -> its text, made when it is first looked in
+    this.body = el("tbody");
+    this.heads = columns.map((column, at) => this.makeHead(column, at));
+    this.table = el("table", { role: "grid", "aria-label": label },
+      el("colgroup", {}, columns.map((column) => el("col", { style: `width: ${column.width}` }))),
+      el("thead", {}, el("tr", { "aria-rowindex": 1 }, this.heads)), this.body);
+    this.space = el("div", {}, this.table);
+    this.frame = el("div", {
+      class: "table-frame", tabindex: 0, role: "group", "aria-label": `${label}, scrolled with the arrow keys`,
+      onkeydown: (event) => this.onKey(event),
+    }, this.space);
+    this.frame.addEventListener("scroll", () => this.draw(), { passive: true });
+    new ResizeObserver(() => this.draw()).observe(this.frame);
+    this.count = note("");
+  }
+
+  makeHead(column, at) {
+    const button = el("button", { type: "button", onclick: () => this.sort(at) }, column.title);
+    return el("th", { scope: "col", class: column.number ? "number" : null }, button);
+  }
+
+  sort(at) {
+    this.descending = this.sortBy === at ? !this.descending : Boolean(this.columns[at].number);
+    this.sortBy = at;
+    this.update();
+  }
+
+  // The rows whose text has every word of |query|, in the order of the column that is sorted by.
+  update(query = this.query || "") {
+    this.query = query;
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    this.shown = words.length ? this.rows.filter((row) => words.every((word) => this.textOf(row).includes(word)))
+      : [...this.rows];
+    if (this.sortBy !== null) this.order();
+    this.active = Math.min(this.active, Math.max(0, this.shown.length - 1));
+    this.heads.forEach((head, at) => {
+      if (at === this.sortBy) head.setAttribute("aria-sort", this.descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    this.table.setAttribute("aria-rowcount", this.shown.length + 1);
+    this.space.style.height = `${(this.shown.length + 1) * ROW_HEIGHT}px`;
+    this.count.textContent = this.shown.length === this.rows.length ? plural(this.rows.length, "row")
+      : `${this.shown.length.toLocaleString("en")} of ${plural(this.rows.length, "row")}`;
+    this.draw();
+  }
+
+  textOf(row) {
+    if (!this.words.has(row)) this.words.set(row, this.searchText(row).toLowerCase());
+    return this.words.get(row);
+  }
+
+  // Values are asked for once a row; equal ones stay in their order.
+  order() {
+    const { value } = this.columns[this.sortBy], sign = this.descending ? -1 : 1;
+    const keyed = this.shown.map((row) => [value(row), row]);
+    keyed.sort(([a], [b]) => sign * (typeof a === "number" ? a - b : String(a).localeCompare(String(b), "en",
+      { numeric: true })));
+    this.shown = keyed.map(([, row]) => row);
+  }
+
+  draw() {
+    const first = Math.max(0, Math.floor(this.frame.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const count = Math.ceil(this.frame.clientHeight / ROW_HEIGHT) + 2 * SPARE_ROWS;
+    const hadFocus = this.body.contains(document.activeElement);
+    this.table.style.top = `${first * ROW_HEIGHT}px`;
+    this.body.replaceChildren(...this.shown.slice(first, first + count).map((row, at) => this.makeRow(row, first + at)));
+    if (hadFocus) this.focusActive();
+  }
+
+  makeRow(row, at) {
+    return el("tr", {
+      "aria-rowindex": at + 2, "aria-selected": row === this.chosen, tabindex: at === this.active ? 0 : -1,
+      "data-at": at, onclick: () => this.take(at),
+    }, this.columns.map((column) => this.makeCell(column, row)));
+  }
+
+  makeCell(column, row) {
+    const content = column.cell ? column.cell(row) : String(column.value(row) ?? "");
+    return el("td", {
+      role: "gridcell", class: column.number ? "number" : null, title: typeof content === "string" ? content : null,
+    }, content);
+  }
+
+  take(at) {
+    this.active = at;
+    this.chosen = this.shown[at];
+    this.draw();
+    this.choose(this.chosen);
+  }
+
+  onKey(event) {
+    const page = Math.max(1, Math.floor(this.frame.clientHeight / ROW_HEIGHT) - 2);
+    const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.target.closest("th") || !this.shown.length) return;
+    if (event.key in moves) this.moveTo(this.active + moves[event.key]);
+    else if (event.key === "Enter" || event.key === " ") this.take(this.active);
+    else return;
+    event.preventDefault();
+  }
+
+  moveTo(at) {
+    this.active = Math.max(0, Math.min(this.shown.length - 1, at));
+    const top = this.active * ROW_HEIGHT, height = this.frame.clientHeight - 2 * ROW_HEIGHT;
+    if (top < this.frame.scrollTop) this.frame.scrollTop = top;
+    else if (top > this.frame.scrollTop + height) this.frame.scrollTop = top - height;
+    this.draw();
+    this.focusActive();
+  }
+
+  focusActive() {
+    const row = this.body.querySelector(`[data-at="${this.active}"]`);
+    if (row) row.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,166 @@
+// views.js: the tables of ops, casts and kernels, the comparison, and what lint found.
+
+const findBox = () => document.getElementById("find");
+
+// A table that fills its view and follows the search and the batch.
+function drawTable(panel, before, options) {
+  const table = new VirtualTable(options);
+  panel.append(...before, table.count, table.frame);
+  table.update(findBox().value);
+  return () => table.update(findBox().value);
+}
+
+const coresWord = (op) => {
+  if (!op.tensor_cores) return "";
+  if (!op.tensor_cores.eligible) return "no";
+  return op.tensor_cores.narrow.length ? "slowly" : "yes";
+};
+
+const opColumns = [
+  { title: "Op", width: "26%", value: (op) => op.path, cell: (op) => el("span", { class: "path" }, op.path) },
+  { title: "Kind", width: "12%", value: (op) => op.op },
+  { title: "Dtype", width: "9%", value: (op) => op.dtype, cell: (op) => dtypeMark(op.dtype) },
+  { title: "Rule", width: "9%", value: (op) => (op.override ? "override" : op.rule) },
+  { title: "Decided by", width: "18%", value: originOf },
+  { title: "Casts", width: "9%", number: true, value: castBytes, cell: (op) => formatBytes(castBytes(op)) },
+  { title: "Tensor cores", width: "12%", value: coresWord },
+  { title: "Line", width: "5%", number: true, value: (op) => op.line },
+];
+
+function drawOps(panel) {
+  const all = el("input", { type: "checkbox" });
+  const shown = () => explain.decisions.filter((op) => all.checked || !op.folded_into);
+  const table = new VirtualTable({
+    label: "Ops", columns: opColumns, rows: shown(), choose: (op) => chooseOp(op.path),
+    searchText: (op) => [op.path, op.op, op.layer, op.dtype, op.rule, originOf(op), op.because, op.neighbour].join(" "),
+  });
+  const refresh = () => table.update(findBox().value);
+  all.addEventListener("change", () => {
+    table.rows = shown();
+    refresh();
+  });
+  panel.append(el("label", {}, all, " also ops that only keep a layer's statistics"), table.count, table.frame);
+  refresh();
+  return refresh;
+}
+
+const bytesOfCast = (cast) => bytesAt(cast.bytes_by_power_of_n);
+
+const castColumns = [
+  { title: "Value", width: "20%", value: (cast) => cast.value, cell: (cast) => el("code", {}, cast.value) },
+  { title: "Cast", width: "12%", value: (cast) => `${cast.from} → ${cast.to}`,
+    cell: (cast) => el("span", { class: "cast-word" }, `${cast.from} → ${cast.to}`) },
+  { title: "For", width: "22%", value: (cast) => cast.for },
+  { title: "Phase", width: "10%", value: (cast) => cast.phase },
+  { title: "Bytes", width: "12%", number: true, value: bytesOfCast, cell: (cast) => formatBytes(bytesOfCast(cast)) },
+  { title: "Where", width: "24%", value: (cast) => cast.place || "" },
+];
+
+function totalsText() {
+  const { pairs } = explain.cast_totals;
+  return pairs.map((pair) =>
+    `${pair.from} → ${pair.to}: ${pair.count}, ${formatBytes(bytesAt(pair.bytes_by_power_of_n))}, ${pair.fused} fused`)
+    .join("; ") || "No casts.";
+}
+
+function drawCasts(panel) {
+  if (!explain.casts) {
+    panel.append(note("Casts are not counted: this IR has lost its graph."));
+    return null;
+  }
+  const totals = note(totalsText());
+  const refresh = drawTable(panel, [totals], {
+    label: "Casts", columns: castColumns, rows: explain.casts, sortBy: 4, descending: true,
+    choose: (cast) => chooseOp(cast.for),
+    searchText: (cast) => [cast.value, cast.from, cast.to, cast.for, cast.phase, cast.place].join(" "),
+  });
+  return () => {
+    totals.textContent = totalsText();
+    refresh();
+  };
+}
+
+const micros = (kernel) => (timeOf(kernel) ? timeOf(kernel).microseconds : 0);
+
+const kernelColumns = [
+  { title: "Program", width: "15%", value: (kernel) => kernel.where },
+  { title: "Kernel", width: "8%", value: (kernel) => kernel.name },
+  { title: "What", width: "35%", value: (kernel) => kernel.title },
+  { title: "Kind", width: "9%", value: (kernel) => kernel.kind },
+  { title: "Reads", width: "11%", number: true, value: (kernel) => kernelBytes(kernel, "reads"),
+    cell: (kernel) => formatBytes(kernelBytes(kernel, "reads")) },
+  { title: "Writes", width: "11%", number: true, value: (kernel) => kernelBytes(kernel, "writes"),
+    cell: (kernel) => formatBytes(kernelBytes(kernel, "writes")) },
+  { title: "Modelled", width: "11%", number: true, value: micros,
+    cell: (kernel) => (timeOf(kernel) ? `${micros(kernel).toPrecision(3)} µs` : "") },
+];
+
+function timesText() {
+  const { times } = parts;
+  if (!times) return "No times are modelled: --gpu NAME asks for them, and a model.so has them anyway.";
+  if (times.missing) return `No times are modelled: ${times.missing}`;
+  const sum = times.kernels.reduce((all, time) => all + time.microseconds, 0);
+  return `Times on ${times.gpu} at N = ${times.batch} are a model, not a measurement: ${sum.toPrecision(4)} µs a step.`;
+}
+
+const drawKernels = (panel) => drawTable(panel, [note(timesText())], {
+  label: "Kernels", columns: kernelColumns, rows: kernels, choose: chooseKernel,
+  searchText: (kernel) => [kernel.where, kernel.name, kernel.title, kernel.kind, ...kernel.ops].join(" "),
+});
+
+// ---- comparison
+
+const changeColumns = [
+  { title: "Op", width: "30%", value: (row) => row.path, cell: (row) => el("span", { class: "path" }, row.path) },
+  { title: "Before", width: "12%", value: (row) => row.before.dtype, cell: (row) => dtypeMark(row.before.dtype) },
+  { title: "After", width: "12%", value: (row) => row.after.dtype, cell: (row) => dtypeMark(row.after.dtype) },
+  { title: "Decided before by", width: "23%", value: (row) => originOf(row.before) },
+  { title: "Decided after by", width: "23%", value: (row) => originOf(row.after) },
+];
+
+function sideText(side) {
+  const totals = side.cast_totals;
+  const casts = totals ? `; ${plural(totals.count, "cast")}, ${formatBytes(bytesAt(totals.bytes_by_power_of_n))}` : "";
+  return `${side.name}, policy ${side.policy}, low precision ${side.low}${casts}`;
+}
+
+const onlyText = (list, where) =>
+  (list.length ? note(`Only ${where}: ${list.map((row) => row.path).join(", ")}`) : null);
+
+function drawComparison(panel) {
+  const c = parts.comparison;
+  if (!c) {
+    panel.append(note("The report was made without another model or policy: --against, --against-precision and " +
+      "--against-policy name one."));
+    return null;
+  }
+  return drawTable(panel, [
+    el("p", {}, "Before: ", sideText(c.before)), el("p", {}, "After: ", sideText(c.after)),
+    note(c.same ? "There is no difference." : `${c.changed.length} of ${plural(c.matched, "op")} changed; ` +
+      `${plural(c.casts_gone ? c.casts_gone.length : 0, "cast")} gone, ${c.casts_came ? c.casts_came.length : 0} came.`),
+    onlyText(c.only_before, "before"), onlyText(c.only_after, "after"),
+  ].filter(Boolean), {
+    label: "Changes", columns: changeColumns, rows: c.changed, choose: (row) => chooseOp(row.path),
+    searchText: (row) => [row.path, row.op, row.before.dtype, row.after.dtype].join(" "),
+  });
+}
+
+// ---- lint
+
+function findingItem(finding) {
+  return el("li", {}, el("strong", {}, finding.id), ` ${finding.file}:${finding.line}: `, joined(finding.paths.map(opLink)),
+    finding.paths.length ? ": " : "", finding.message,
+    finding.line_to_add && el("div", {}, "In the precision block: ", el("code", {}, finding.line_to_add)),
+    finding.help && el("div", { class: "note" }, finding.help));
+}
+
+function drawLint(panel) {
+  if (!parts.lint) {
+    panel.append(note("Lint reads models, and IR that still has its graph; of this one it tells nothing."));
+    return null;
+  }
+  const { findings } = parts.lint;
+  panel.append(note(`${plural(findings.length, "finding")} of ${plural(parts.lint.checks.length, "check")}.`),
+    el("ul", { class: "findings" }, findings.map(findingItem)));
+  return null;
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# The report of `ampc explain --html` in a headless Chromium: clicked, searched, sorted, used by keyboard, in both
+# themes, looked at by axe.  A few examples; AMP_ALL=1 (full/html.sh): all of them, and one of 10,000 ops.  Pictures of
+# every view are left in out/html/.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc
+ampc=$bin/tools/ampc shots=$PWD/out/html
+mkdir "$work/reports" "$work/bare"
+rm -rf "$shots"
+
+# report NAME MODEL OPTION...: a report, which is the same when it is made again
+report() {
+    local name=$1 model=$2
+    shift 2
+    run 0 "$ampc" explain "$model" "$@" --html "$work/reports/$name.html"
+    run 0 "$ampc" explain "$model" "$@" --html "$work/again.html"
+    holds "$name: the same input gives the same report" cmp "$work/reports/$name.html" "$work/again.html"
+}
+
+# A model of whose text a page could break, and one without blocks.
+cat >"$work/odd.amp" <<'MODEL'
+amp 1 # </script><script>alert(1)</script> <!-- "é" {{js}}
+model odd(x: f32[N, 20]) -> y {
+    y = softmax(linear(x; out = 5) as fc) # &amp; </pre>
+}
+precision fp16 { loss_scale = none }
+MODEL
+report odd "$work/odd.amp"
+report mlp examples/fashion_mnist/mlp.amp --against-policy torch-fp16
+# Where there is no Graphviz, the report lays the graph out itself, and says so.
+cp "$(command -v env)" "$(command -v bash)" "$work/bare"
+run 0 env PATH="$work/bare" "$ampc" explain examples/gpt/gpt2.amp --precision fp16 --policy torch-fp16 \
+    --html "$work/reports/gpt2.html"
+layout_of() { grep -o 'id="part-layout"' "$work/reports/$1.html"; }
+expect 'without dot there is no layout of its' '' "$(layout_of gpt2)"
+if command -v dot >/dev/null; then
+    expect 'with dot there is' 'id="part-layout"' "$(layout_of mlp)"
+else
+    skipped 'no Graphviz here: its layouts are not looked at'
+fi
+
+# A model.so: modelled times of its kernels, no text of the model.
+run 0 "$ampc" examples/fashion_mnist/mlp.amp --isa portable -o "$work/mlp.so"
+run 0 "$ampc" explain "$work/mlp.so" --html "$work/so.html"
+holds 'of a model.so times are modelled' grep -q 'id="part-times">{"gpu":"H100"' "$work/so.html"
+
+if [[ -n ${AMP_ALL:-} ]]; then
+    for model in examples/*/*.amp; do
+        grep -q '^model' "$model" || continue # an include
+        name=$(basename "$model" .amp)
+        [[ -e $work/reports/$name.html ]] || report "$name" "$model" --against-policy torch-fp16
+    done
+fi
+
+if [[ ! -e .browser-env/ready ]] || ! command -v chromium chromedriver >/dev/null; then
+    skipped 'no browser here (tools/browser-env): reports are made, but not looked at'
+    finish
+fi
+
+# look OPTION...: counts what each check says
+look() {
+    local line told=0
+    while read -r line; do
+        case $line in
+        pass*) passed ;;
+        *) failed "$line" ;;
+        esac
+        ((told += 1))
+    done < <(timeout 20m .browser-env/bin/python -B tests/checks/html_report.py "$shots" "$@" 2>&1)
+    holds 'the browser was there' test "$told" -gt 10
+}
+look "$work"/reports/*.html
+holds 'pictures are kept' test -s "$shots/mlp-graph.png"
+
+# faults that are planted are found: a button without a name, an error
+sed -e 's#<h1 id="title">#<button></button>&#' -e 's#^startFind();#& console.error("planted");#' \
+    "$work/reports/odd.html" >"$work/faulty.html"
+run 0 timeout 5m .browser-env/bin/python -B tests/checks/html_report.py "$work/shots" "$work/faulty.html"
+says 'FAIL faulty: is accessible' 'button-name' 'FAIL faulty: nothing was logged' 'planted'
+
+if [[ -n ${AMP_ALL:-} ]]; then # 10,200 ops
+    cat >"$work/big.amp" <<'MODEL'
+amp 1
+block layer(x) -> y {
+    h = relu(linear(x; out = 16) as fc1)
+    y = layer_norm(x + gelu(linear(h; out = 16) as fc2)) as norm
+}
+model big(x: f32[N, 16]) -> y {
+    h = x
+    repeat i in 0..1700 { h = layer(h) as h[i] }
+    y = linear(h; out = 4) as head
+}
+precision fp16 { loss_scale = none }
+MODEL
+    run 0 "$ampc" explain "$work/big.amp" --html "$work/big.html"
+    look --seconds 2 "$work/big.html"
+fi
+finish

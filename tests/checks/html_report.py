@@ -1,0 +1,313 @@
+"""Reports of `ampc explain --html` as a person uses them, in a headless Chromium.
+
+    html_report.py SHOTS [--seconds S] REPORT...
+
+Of each report every check is one line, "pass REPORT: WHAT" or "FAIL REPORT: WHAT: why"; SHOTS gets pictures of every
+view. --seconds: a report that takes longer to open fails.
+"""
+import json
+import pathlib
+import sys
+import time
+
+from axe_selenium_python import Axe
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+TABS = ["graph", "ops", "casts", "kernels", "memory", "comparison", "lint"]
+SERIOUS = ("serious", "critical")
+
+
+def start():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.binary_location = "/usr/bin/chromium"
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+
+
+class Report:
+    """One report, open in the browser."""
+
+    def __init__(self, browser, path, shots):
+        self.browser, self.path, self.shots = browser, path, shots
+        self.dark = False
+        begin = time.monotonic()
+        browser.get(path.resolve().as_uri())
+        self.js("return document.querySelector('svg .node').getBoundingClientRect().width")
+        self.seconds = time.monotonic() - begin
+        self.explain = self.js("return explain")
+
+    def js(self, text, *arguments):
+        return self.browser.execute_script(text, *arguments)
+
+    def find(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def tab(self, name):
+        self.find(f"#tab-{name}").click()
+
+    def details(self):
+        return self.find("#details").text
+
+    def search(self, text):
+        box = self.find("#find")
+        box.clear()
+        # clear() alone tells the page nothing where the box was empty
+        box.send_keys(text or "x" + Keys.BACKSPACE)
+
+    def shot(self, name):
+        self.browser.save_screenshot(str(self.shots / f"{self.path.stem}-{name}.png"))
+
+    def rows(self, view):
+        """The cells of the rows that are there, a list for each."""
+        return self.js("return [...document.querySelectorAll(arguments[0])].map("
+                       "row => [...row.cells].map(cell => cell.textContent))", f"#view-{view} tbody tr")
+
+    def row_count(self, view):
+        return int(self.find(f"#view-{view} table").get_attribute("aria-rowcount")) - 1
+
+    def shown_ops(self):
+        return [op for op in self.explain["decisions"] if not op["folded_into"]]
+
+
+# ---- checks: each takes a report and raises where it is wrong
+
+def opens(r):
+    assert r.find("#title").text == r.explain["model"]
+    assert not r.js("return performance.getEntriesByType('resource').map(e => e.name)"), "it asked for other files"
+    assert str(len(r.shown_ops())) in r.find("#summary").text.replace(",", ""), r.find("#summary").text
+
+
+def tabs_switch(r):
+    for name in TABS:
+        r.tab(name)
+        shown = [view.get_attribute("id") for view in r.all("[role=tabpanel]") if view.is_displayed()]
+        assert shown == [f"view-{name}"], shown
+        assert r.find(f"#tab-{name}").get_attribute("aria-selected") == "true"
+        r.shot(name)
+    r.find("#tab-lint").send_keys(Keys.HOME)
+    r.find("#tab-graph").send_keys(Keys.ARROW_RIGHT)
+    assert r.find("#view-ops").is_displayed(), "arrow keys do not go from tab to tab"
+    assert r.js("return document.activeElement.id") == "tab-ops"
+
+
+def op_is_told(r):
+    """Of an op with a source line that casts, where there is one."""
+    op = max(r.shown_ops(), key=lambda op: (len(op["casts"]), op["line"]))
+    r.tab("graph")
+    r.search(op["path"] + Keys.ENTER)
+    told = r.details()
+    assert "[object" not in told, told
+    for part in (op["path"].split("\n")[0], op["rule"], f"{op['file']}:{op['line']}", "Kernels"):
+        assert part in told, (part, told)
+    for cast in op["casts"]:
+        assert f"{cast['from']} → {cast['to']}" in told, (cast, told)
+    source = {file["file"]: file["text"] for file in r.explain["sources"]}[op["file"]].split("\n")[op["line"] - 1]
+    marked = r.js("return document.querySelector('#details pre .at').textContent")
+    assert marked == f"{op['line']:4}  {source}", marked
+    node = r.js("return document.querySelector('svg .node.chosen').dataset.op")
+    assert node == op["path"], node
+    r.search("")
+
+
+def node_is_told_when_clicked(r):
+    r.tab("graph")
+    node = r.find("svg .node[data-op]")
+    r.js("arguments[0].scrollIntoView({block: 'center'})", node)
+    node.click()
+    path = node.get_attribute("data-op")
+    assert r.find("#details h2").text == path, r.details()
+    assert "decided by" in r.details()
+
+
+def blocks_open_and_close(r):
+    r.tab("graph")
+    r.js("closeAll()")
+    closed = r.all("svg .node[aria-expanded=false]")
+    assert bool(closed) == (len(r.explain["graph"]["blocks"]) > 1)
+    if not closed:
+        return
+    sections = len(r.all("section.block"))
+    r.js("arguments[0].scrollIntoView({block: 'center'})", closed[0])
+    closed[0].click()
+    assert closed[0].get_attribute("aria-expanded") == "true"
+    assert len(r.all("section.block")) == sections + 1
+    r.shot("block")
+    r.js("arguments[0].focus()", closed[0])
+    closed[0].send_keys(Keys.ENTER)
+    assert closed[0].get_attribute("aria-expanded") == "false"
+    assert len(r.all("section.block")) == sections
+
+
+def ops_are_found(r):
+    r.tab("ops")
+    assert r.row_count("ops") == len(r.shown_ops())
+    last = r.shown_ops()[-1]["path"]
+    r.search(last)
+    paths = [row[0] for row in r.rows("ops")]
+    assert last in paths and r.row_count("ops") == sum(last.lower() in json.dumps(
+        [op["path"], op["neighbour"], op["because"]]).lower() for op in r.shown_ops()), paths
+    r.search("no such op anywhere")
+    assert r.row_count("ops") == 0
+    r.search("")
+    assert r.row_count("ops") == len(r.shown_ops())
+    r.find("#view-ops input[type=checkbox]").click()
+    assert r.row_count("ops") == len(r.explain["decisions"])
+    r.find("#view-ops input[type=checkbox]").click()
+
+
+def ops_are_sorted(r):
+    r.tab("ops")
+    heads = r.all("#view-ops th")
+    heads[0].find_element(By.TAG_NAME, "button").click()
+    assert heads[0].get_attribute("aria-sort") == "ascending"
+    heads[0].find_element(By.TAG_NAME, "button").click()
+    assert heads[0].get_attribute("aria-sort") == "descending"
+    heads[5].find_element(By.TAG_NAME, "button").click()
+    assert heads[5].get_attribute("aria-sort") == "descending" and not heads[0].get_attribute("aria-sort")
+    first = r.rows("ops")[0][0]
+    most = r.js("return Math.max(...explain.decisions.map(castBytes))")
+    assert r.js("return castBytes(opByPath.get(arguments[0]))", first) == most
+
+
+def keyboard_is_enough(r):
+    r.tab("ops")
+    r.js("document.querySelector('#view-ops .table-frame').scrollTop = 0")
+    r.find("#view-ops tbody tr[tabindex='0']").send_keys(Keys.HOME)
+    active = r.browser.switch_to.active_element
+    assert active.tag_name == "tr"
+    active.send_keys(Keys.ARROW_DOWN)
+    active = r.browser.switch_to.active_element
+    assert active.get_attribute("data-at") == ("1" if r.row_count("ops") > 1 else "0")
+    assert r.js("return getComputedStyle(document.activeElement).outlineStyle") != "none", "focus is not seen"
+    path = active.find_element(By.TAG_NAME, "td").text
+    active.send_keys(Keys.ENTER)
+    assert r.find("#details h2").text == path
+    r.browser.switch_to.active_element.send_keys(Keys.END)
+    assert r.browser.switch_to.active_element.get_attribute("data-at") == str(r.row_count("ops") - 1)
+
+
+def batch_counts(r):
+    r.tab("casts")
+    batch = r.find("#batch")
+    before = r.rows("casts")
+    batch.clear()
+    batch.send_keys("100000")
+    of_batch = any(len(cast["bytes_by_power_of_n"]) > 1 for cast in r.explain["casts"])
+    assert (r.rows("casts") != before) == of_batch
+    numbers = r.js("return [...explain.casts].map(bytesOfCast).sort((a, b) => b - a)")
+    if numbers:
+        assert r.js("return formatBytes(arguments[0])", numbers[0]) == r.rows("casts")[0][4]
+    batch.clear()
+    batch.send_keys(str(r.explain["batch"]))
+
+
+def kernels_are_told(r):
+    r.tab("kernels")
+    programs = r.explain["programs"]
+    assert r.row_count("kernels") == sum(len(program["kernels"]) for program in programs)
+    r.search("cuda")
+    first = r.find("#view-kernels tbody tr")
+    first.click()
+    assert "Writes" in r.details() and "CUDA C" in r.details(), r.details()
+    assert "__global__" in r.find("#details > pre").text
+    r.search("")
+
+
+def memory_moves(r):
+    r.tab("memory")
+    words = r.find("#view-memory p[aria-live]")
+    peak = words.text
+    assert "the most is" in peak
+    slider = r.find("#view-memory input[type=range]")
+    slider.send_keys(Keys.HOME)
+    assert words.text.startswith(r.explain["programs"][0]["kernels"][0]["name"] + " "), words.text
+    alive = r.js("const p = explain.programs[0]; return [aliveBytes(p), temporaries(p).map(bufferBytes)]")
+    assert max(alive[0]) <= sum(alive[1])
+
+
+def comparison_is_told(r):
+    r.tab("comparison")
+    compared = r.js("return parts.comparison")
+    if compared is None:
+        assert "--against" in r.find("#view-comparison").text
+        return
+    assert r.row_count("comparison") == len(compared["changed"])
+    assert compared["before"]["policy"] in r.find("#view-comparison").text
+
+
+def lint_is_told(r):
+    r.tab("lint")
+    lint = r.js("return parts.lint")
+    assert len(r.all("#view-lint li")) == len(lint["findings"])
+
+
+def theme_switches(r):
+    background = r.js("return getComputedStyle(document.body).backgroundColor")
+    r.find("#theme").click()
+    assert r.js("return getComputedStyle(document.body).backgroundColor") != background
+    r.tab("graph")
+    r.shot("other-theme")
+
+
+def is_accessible(r):
+    axe = Axe(r.browser)
+    axe.inject()
+    for theme in range(2):
+        for name in TABS:
+            r.tab(name)
+            found = [v for v in axe.run()["violations"] if v["impact"] in SERIOUS]
+            assert not found, (name, [(v["id"], v["nodes"][0]["html"][:200]) for v in found])
+        r.find("#theme").click()
+
+
+def nothing_was_logged(r):
+    errors = [entry["message"] for entry in r.browser.get_log("browser")]
+    assert not errors, errors
+
+
+CHECKS = [opens, tabs_switch, node_is_told_when_clicked, op_is_told, blocks_open_and_close, ops_are_found,
+          ops_are_sorted, keyboard_is_enough, batch_counts, kernels_are_told, memory_moves, comparison_is_told,
+          lint_is_told, theme_switches, is_accessible, nothing_was_logged]
+
+
+def check_report(browser, path, shots, seconds):
+    report = Report(browser, path, shots)
+    checks = list(CHECKS)
+    if seconds:
+        def is_quick(r):
+            assert r.seconds < seconds, f"it took {r.seconds:.2f} s to open"
+        checks.insert(0, is_quick)
+    for check in checks:
+        what = f"{path.stem}: {check.__name__.replace('_', ' ')}"
+        try:
+            check(report)
+            print("pass", what)
+        except Exception as why:  # a report's other checks go on
+            report.shot("failed-" + check.__name__)
+            print(f"FAIL {what}: {type(why).__name__}: {' '.join(str(why).split())[:600]}")
+
+
+def main():
+    arguments = sys.argv[1:]
+    shots = pathlib.Path(arguments.pop(0))
+    seconds = None
+    if arguments[0] == "--seconds":
+        seconds = float(arguments[1])
+        del arguments[:2]
+    shots.mkdir(parents=True, exist_ok=True)
+    browser = start()
+    try:
+        for path in arguments:
+            check_report(browser, pathlib.Path(path), shots, seconds)
+    finally:
+        browser.quit()
+
+
+main()

@@ -14,6 +14,17 @@ function fill(element, attributes, children) {
 const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+// Makes |wanted| the children; those that are there already are not taken out for it.
+function putChildren(element, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...element.children]) if (!kept.has(child)) child.remove();
+  let next = element.firstChild;
+  for (const child of wanted) {
+    if (child === next) next = next.nextSibling;
+    else element.insertBefore(child, next);
+  }
+}
+
 function formatBytes(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = bytes, unit = 0;

@@ -12,6 +12,7 @@ class VirtualTable {
     this.active = 0; // the row that the keyboard is on
     this.chosen = null;
     this.words = new Map(); // row -> its text, made when it is first looked in
+    this.elements = new Map(); // row -> its element, of those that were drawn last
     this.body = el("tbody");
     this.heads = columns.map((column, at) => this.makeHead(column, at));
     this.table = el("table", { role: "grid", "aria-label": label },
@@ -41,6 +42,7 @@ class VirtualTable {
   // The rows whose text has every word of |query|, in the order of the column that is sorted by.
   update(query = this.query || "") {
     this.query = query;
+    this.elements.clear(); // what they say may have changed
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     this.shown = words.length ? this.rows.filter((row) => words.every((word) => this.textOf(row).includes(word)))
       : [...this.rows];
@@ -71,20 +73,32 @@ class VirtualTable {
     this.shown = keyed.map(([, row]) => row);
   }
 
+  // Elements of rows that stay in sight stay as they are: the focus, and a click that has begun, are theirs.
   draw() {
     const first = Math.max(0, Math.floor(this.frame.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
     const count = Math.ceil(this.frame.clientHeight / ROW_HEIGHT) + 2 * SPARE_ROWS;
-    const hadFocus = this.body.contains(document.activeElement);
+    const hadFocus = this.body.contains(document.activeElement), drawn = new Map();
+    this.shown.slice(first, first + count).forEach((row, at) => {
+      const element = this.elements.get(row) || this.makeRow(row);
+      this.placeRow(element, row, first + at);
+      drawn.set(row, element);
+    });
+    this.elements = drawn;
     this.table.style.top = `${first * ROW_HEIGHT}px`;
-    this.body.replaceChildren(...this.shown.slice(first, first + count).map((row, at) => this.makeRow(row, first + at)));
-    if (hadFocus) this.focusActive();
+    putChildren(this.body, [...drawn.values()]);
+    if (hadFocus && !this.body.contains(document.activeElement)) this.focusActive();
   }
 
-  makeRow(row, at) {
-    return el("tr", {
-      "aria-rowindex": at + 2, "aria-selected": row === this.chosen, tabindex: at === this.active ? 0 : -1,
-      "data-at": at, onclick: () => this.take(at),
-    }, this.columns.map((column) => this.makeCell(column, row)));
+  makeRow(row) {
+    return el("tr", { onclick: (event) => this.take(Number(event.currentTarget.dataset.at)) },
+      this.columns.map((column) => this.makeCell(column, row)));
+  }
+
+  placeRow(element, row, at) {
+    element.dataset.at = at;
+    element.tabIndex = at === this.active ? 0 : -1;
+    element.setAttribute("aria-rowindex", at + 2);
+    element.setAttribute("aria-selected", row === this.chosen);
   }
 
   makeCell(column, row) {
@@ -120,8 +134,9 @@ class VirtualTable {
     this.focusActive();
   }
 
+  // The frame, where the row was scrolled out of sight.
   focusActive() {
     const row = this.body.querySelector(`[data-at="${this.active}"]`);
-    if (row) row.focus({ preventScroll: true });
+    (row || this.frame).focus({ preventScroll: true });
   }
 }

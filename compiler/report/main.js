@@ -18,17 +18,27 @@ function startBatch() {
   });
 }
 
+// The op of that path, else one whose path begins with the word, else one that has it; what is drawn goes first.
+function findOp(word) {
+  const drawn = [...placeOfOp.keys()], all = [...drawn, ...opByPath.keys()];
+  const ways = [(path) => path === word, (path) => path.startsWith(word), (path) => path.includes(word)];
+  for (const fits of ways) {
+    const found = all.find((path) => fits(path.toLowerCase()));
+    if (found) return found;
+  }
+  return null;
+}
+
 function startFind() {
   findBox().addEventListener("input", () => {
     if (shownTab().name !== "graph") refreshShown();
   });
   findBox().addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || shownTab().name !== "graph" || !findBox().value) return;
-    const word = findBox().value.toLowerCase();
-    const found = explain.decisions.find((op) => op.path.toLowerCase().includes(word));
+    const found = findOp(findBox().value.toLowerCase());
     if (!found) return;
-    chooseOp(found.path);
-    showOpInGraph(found.path);
+    chooseOp(found);
+    showOpInGraph(found);
   });
 }
 

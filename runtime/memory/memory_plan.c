@@ -37,33 +37,30 @@ static int by_rank(const void *a, const void *b) {
     return x->buffer < y->buffer ? -1 : 1;
 }
 
-static int by_offset(const void *a, const void *b) {
-    const Temporary *const *x = a, *const *y = b;
-    if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
-    return (*x)->buffer < (*y)->buffer ? -1 : 1;
-}
+/* |placed| has those that were placed before, by their offsets. */
 
-/* The lowest gap that takes |it| between the placed items that are live at the same time. */
-static size_t find_place(const Temporary *it, const Temporary *placed, int count, const Temporary **neighbours,
-                         bool separate) {
-    int n = 0;
-    for (int i = 0; i < count; i++)
-        if (separate || live_together(it, &placed[i])) neighbours[n++] = &placed[i];
-    qsort(neighbours, (size_t)n, sizeof *neighbours, by_offset);
+/* The lowest gap that takes |it| between those that are live at the same time. */
+static size_t find_place(const Temporary *it, const Temporary *const *placed, int count, bool separate) {
     size_t at = 0;
-    for (int i = 0; i < n; i++) {
-        if (neighbours[i]->offset >= at + it->bytes) break;
-        size_t end = neighbours[i]->offset + neighbours[i]->bytes;
-        if (end > at) at = end;
+    for (int i = 0; i < count && placed[i]->offset < at + it->bytes; i++) {
+        const size_t end = placed[i]->offset + placed[i]->bytes;
+        if (end > at && (separate || live_together(it, placed[i]))) at = end;
     }
     return at;
 }
 
-static size_t place_in_order(Temporary *items, int count, const Temporary **neighbours, bool separate) {
+static void insert_by_offset(const Temporary **placed, int count, const Temporary *it) {
+    int at = count;
+    for (; at > 0 && placed[at - 1]->offset > it->offset; at--) placed[at] = placed[at - 1];
+    placed[at] = it;
+}
+
+static size_t place_in_order(Temporary *items, int count, const Temporary **placed, bool separate) {
     size_t arena = 0;
     qsort(items, (size_t)count, sizeof *items, by_rank);
     for (int i = 0; i < count; i++) {
-        items[i].offset = find_place(&items[i], items, i, neighbours, separate);
+        items[i].offset = find_place(&items[i], placed, i, separate);
+        insert_by_offset(placed, i, &items[i]);
         if (items[i].offset + items[i].bytes > arena) arena = items[i].offset + items[i].bytes;
     }
     return arena;
@@ -107,17 +104,16 @@ static void keep(const Temporary *items, int count, size_t *best) {
     for (int i = 0; i < count; i++) best[items[i].buffer] = items[i].offset;
 }
 
-/* Fills in the offsets and returns the bytes of the arena.  The order of |items| changes.  |neighbours| and |best| are
+/* Fills in the offsets and returns the bytes of the arena.  The order of |items| changes.  |placed| and |best| are
  * scratch for |count| elements each.  |separate|: nothing is shared. */
-static size_t place_temporaries(Temporary *items, int count, const Temporary **neighbours, size_t *best,
-                                bool separate) {
+static size_t place_temporaries(Temporary *items, int count, const Temporary **placed, size_t *best, bool separate) {
     double pairs = (double)count * count;
     int rounds = pairs * MAX_ROUNDS > BUDGET ? (int)(BUDGET / pairs) : MAX_ROUNDS;
     size_t least = SIZE_MAX, wanted = separate || rounds < ORDERS ? 0 : largest_live_set(items, count);
     for (int order = 0; order < ORDERS && least > wanted; order++) {
         for (int i = 0; i < count; i++) items[i].rank = orders[order](&items[i]);
         for (int round = 0; least > wanted; round++) {
-            size_t arena = place_in_order(items, count, neighbours, separate);
+            size_t arena = place_in_order(items, count, placed, separate);
             if (arena < least) {
                 least = arena;
                 keep(items, count, best);
@@ -198,20 +194,20 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes);
     plan->offset = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->offset);
     Temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items);
-    const Temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours);
-    amp_status status = plan->bytes && plan->offset && items && neighbours
+    const Temporary **placed = amp_alloc_zeroed(allocator, (count + 1) * sizeof *placed);
+    amp_status status = plan->bytes && plan->offset && items && placed
                             ? measure(plan, program, options, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
     if (!status) {
         int used = list_items(plan, program, options->separate, items);
-        plan->arena = place_temporaries(items, used, neighbours, plan->offset, options->separate);
+        plan->arena = place_temporaries(items, used, placed, plan->offset, options->separate);
         share_places(plan, program, options->separate);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);
         plan->watched = line_up(plan, program, AMP_BUFFER_WATCH);
     }
     amp_free(allocator, items, (count + 1) * sizeof *items);
-    amp_free(allocator, neighbours, (count + 1) * sizeof *neighbours);
+    amp_free(allocator, placed, (count + 1) * sizeof *placed);
     if (status) amp_memory_plan_free(plan, allocator);
     return status;
 }

@@ -70,6 +70,13 @@ amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, co
     return AMP_OK;
 }
 
+void amp_states_plan(const amp_model *model, amp_state_filter *wanted, const void *ctx,
+                     amp_counted_allocator *allocator) {
+    amp_counted_allocator_plan(allocator, (size_t)model->state_count * sizeof(void *));
+    for (int32_t i = 0; i < model->state_count; i++)
+        if (wanted(model, i, ctx)) amp_counted_allocator_plan(allocator, amp_state_bytes(&model->states[i]));
+}
+
 void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator) {
     if (!states) return;
     for (int32_t i = 0; i < model->state_count; i++)

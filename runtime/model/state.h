@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "amp/model_abi.h"
+#include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/model/model.h"
 
@@ -25,6 +26,9 @@ typedef bool amp_state_filter(const amp_model *model, int32_t index, const void 
 bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* a filter: else in sessions */
 amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
                             const amp_allocator *allocator, void ***out, amp_error *err);
+/* Counts what that would allocate. */
+void amp_states_plan(const amp_model *model, amp_state_filter *wanted, const void *ctx,
+                     amp_counted_allocator *allocator);
 void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator);
 
 /* Row-major f32 from and to the state's memory. */

@@ -8,18 +8,19 @@
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
+/* |o| NULL: without values. */
 static amp_status fill(amp_params *p, const amp_params_options *o, amp_error *err) {
     AMP_TRY(amp_params_make_residency(p, err));
     AMP_TRY(amp_published_make(p->model, &p->published, err));
+    if (!o) {
+        amp_states_plan(p->model, amp_state_lives_in_params, NULL, &p->memory);
+        return AMP_OK;
+    }
     AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
     return o->zeros ? AMP_OK : amp_states_initialise(p->model, p->states, o->seed, &p->memory.allocator, err);
 }
 
-amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out, amp_error *err) {
-    amp_params_options o;
-    if (out) *out = NULL;
-    if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_create: model or out is NULL");
-    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_params_options", err));
+static amp_status make(amp_model *model, const amp_params_options *o, amp_params **out, amp_error *err) {
     amp_params *p = amp_alloc_zeroed(&model->allocator, sizeof *p);
     if (!p) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", model->desc.name);
     if (pthread_mutex_init(&p->refreshing, NULL)) {
@@ -31,10 +32,22 @@ amp_status amp_params_create(amp_model *model, const amp_params_options *options
     atomic_init(&p->stale, true);
     p->model = model;
     amp_model_retain(model);
-    amp_status status = fill(p, &o, err);
+    amp_status status = fill(p, o, err);
     if (status) amp_params_release(p);
     else *out = p;
     return status;
+}
+
+amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out, amp_error *err) {
+    amp_params_options o;
+    if (out) *out = NULL;
+    if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_create: model or out is NULL");
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_params_options", err));
+    return make(model, &o, out, err);
+}
+
+amp_status amp_params_create_sizes(amp_model *model, amp_params **out, amp_error *err) {
+    return make(model, NULL, out, err);
 }
 
 void amp_params_retain(amp_params *params) {

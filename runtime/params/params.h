@@ -58,7 +58,8 @@ struct amp_params {
     atomic_int references;
     amp_model *model;
     amp_counted_allocator memory;
-    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL.  Of
+                      amp_params_create_sizes, and without masters: NULL */
     amp_published *published;
     amp_params_residency *residency; /* apart, because where values are is no part of what callers see as const */
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
@@ -66,5 +67,8 @@ struct amp_params {
     atomic_bool stale;
     pthread_mutex_t refreshing;
 };
+
+/* Params without values, whose |memory| counts them all the same: what sessions are planned with. */
+amp_status amp_params_create_sizes(amp_model *model, amp_params **out, amp_error *err);
 
 #endif

@@ -129,15 +129,13 @@ static amp_status make_state_lists(amp_session *s, amp_error *err) {
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
 }
 
-/* The lists of make_states; what is in them is counted. */
+/* What make_states would allocate is counted, but for |bound|, which programs are planned with. */
 static amp_status count_states(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    s->states.held = s->states.host = amp_alloc_zeroed(a, list_bytes(s));
     s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
-    if (!s->states.held || !s->states.bound)
+    if (!s->states.bound)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to plan a session", s->model->desc.name);
-    for (int32_t i = 0; i < s->model->state_count; i++)
-        if (amp_session_holds(s, i)) amp_counted_allocator_plan(&s->memory, amp_state_bytes(&s->model->states[i]));
+    amp_states_plan(s->model, lives_in_session, s, &s->memory);
     return AMP_OK;
 }
 
@@ -284,35 +282,46 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 
-static amp_status create(amp_model *model, amp_params *params, const amp_session_options *options, bool sizes_only,
-                         amp_session **out, amp_error *err) {
+/* What a session is made with, read and checked. */
+typedef struct Request {
     amp_session_options o;
-    const amp_device_type *type = NULL;
+    const amp_device_type *type;
+    amp_model *target; /* the model as the device runs it */
+} Request;
+
+static amp_status read_request(amp_model *model, const amp_session_options *options, Request *r, amp_error *err) {
+    AMP_TRY(amp_options_read(&r->o, sizeof r->o, options, "amp_session_options", err));
+    if (!r->o.capacity) r->o.capacity = 1;
+    if (!r->o.device) r->o.device = "cpu";
+    AMP_TRY(check_options(&r->o, &r->type, err));
+    AMP_TRY(amp_model_for(model, r->type->name, &r->target, err));
+    return check_precision(&r->o, r->target, err);
+}
+
+static amp_status check_params(const Request *r, const amp_model *model, const amp_params *params, amp_error *err) {
     if (params->model != model)
         return amp_fail(err, AMP_MISMATCH, "the params were made for another model (%s, not %s)",
                         params->model->desc.name, model->desc.name);
-    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_session_options", err));
-    if (!o.capacity) o.capacity = 1;
-    if (!o.device) o.device = "cpu";
-    AMP_TRY(check_options(&o, &type, err));
-    amp_model *target;
-    AMP_TRY(amp_model_for(model, type->name, &target, err));
-    AMP_TRY(check_precision(&o, target, err));
-    if (o.published) AMP_TRY(amp_session_check_published(params, type, err));
-    else AMP_TRY(amp_params_check_masters(params, "amp_session_create", err));
-    amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s);
-    if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
-    amp_counted_allocator_init(&s->memory, &model->allocator);
+    if (r->o.published) return amp_session_check_published(params, r->type, err);
+    return amp_params_check_masters(params, "amp_session_create", err);
+}
+
+static amp_status make(const Request *r, amp_params *params, bool sizes_only, amp_session **out, amp_error *err) {
+    const amp_session_options *o = &r->o;
+    const amp_allocator *allocator = &params->model->allocator;
+    amp_session *s = amp_alloc_zeroed(allocator, sizeof *s);
+    if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", r->target->desc.name);
+    amp_counted_allocator_init(&s->memory, allocator);
     atomic_init(&s->references, 1);
-    amp_model_retain(s->model = target);
+    amp_model_retain(s->model = r->target);
     amp_params_retain(s->params = params);
-    s->capacity = o.capacity;
-    s->log = (amp_log){o.log, o.log_user};
-    s->published = o.published != 0;
-    s->training = amp_model_trains(target) && !o.inference && !o.published;
-    s->keeps_gradients = o.keep_values || o.grad_norm;
-    s->sizes_only = sizes_only && !type->device_memory && !o.published;
-    amp_status status = fill(s, &o, type, err);
+    s->capacity = o->capacity;
+    s->log = (amp_log){o->log, o->log_user};
+    s->published = o->published != 0;
+    s->training = amp_model_trains(s->model) && !o->inference && !o->published;
+    s->keeps_gradients = o->keep_values || o->grad_norm;
+    s->sizes_only = sizes_only;
+    amp_status status = fill(s, o, r->type, err);
     if (status) amp_session_release(s);
     else *out = s;
     return status;
@@ -320,19 +329,41 @@ static amp_status create(amp_model *model, amp_params *params, const amp_session
 
 amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options,
                               amp_session **out, amp_error *err) {
+    Request r;
     if (out) *out = NULL;
     if (!model || !params || !out)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_create: model, params or out is NULL");
-    return create(model, params, options, false, out, err);
+    AMP_TRY(read_request(model, options, &r, err));
+    AMP_TRY(check_params(&r, model, params, err));
+    return make(&r, params, false, out, err);
+}
+
+/* |params| NULL: fresh ones, of which only the sizes are there where that is enough. */
+static amp_status params_to_plan(const Request *r, amp_model *model, amp_params *params, bool sizes_only,
+                                 amp_params **out, amp_error *err) {
+    const amp_params_options zeros = {.struct_size = sizeof zeros, .zeros = 1};
+    if (!params && sizes_only) return amp_params_create_sizes(model, out, err);
+    if (!params) AMP_TRY(amp_params_create(model, &zeros, &params, err));
+    else amp_params_retain(params);
+    amp_status status = check_params(r, model, params, err);
+    if (status) amp_params_release(params);
+    else *out = params;
+    return status;
 }
 
 amp_status amp_session_plan(amp_model *model, amp_params *params, const amp_session_options *options,
                             amp_memory_info *out, amp_error *err) {
+    Request r;
     amp_session *s;
+    amp_params *used;
     if (out) *out = (amp_memory_info){0};
-    if (!model || !params || !out)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_plan: model, params or out is NULL");
-    AMP_TRY(create(model, params, options, true, &s, err));
+    if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_plan: model or out is NULL");
+    AMP_TRY(read_request(model, options, &r, err));
+    const bool sizes_only = !r.type->device_memory && !r.o.published;
+    AMP_TRY(params_to_plan(&r, model, params, sizes_only, &used, err));
+    amp_status status = make(&r, used, sizes_only, &s, err);
+    amp_params_release(used);
+    if (status) return status;
     amp_session_memory(s, out);
     amp_session_release(s);
     return AMP_OK;

@@ -17,12 +17,13 @@ extern "C" {
 namespace {
 
 struct Counter {
-    size_t live = 0, largest = 0;
+    size_t live = 0, most = 0, largest = 0;
     static void *Alloc(void *self, size_t bytes, size_t align) {
         void *p = nullptr;
         if (posix_memalign(&p, std::max(align, sizeof p), std::max(bytes, size_t{1}))) return nullptr;
         auto counter = static_cast<Counter *>(self);
         counter->live += bytes;
+        counter->most = std::max(counter->most, counter->live);
         counter->largest = std::max(counter->largest, bytes);
         return p;
     }
@@ -138,12 +139,21 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
         if (variant == 5) o.device = "null";
         amp_memory_info planned, m;
         amp_session *session = nullptr;
+        counter.most = counter.live;
         ASSERT_EQ(amp_session_plan(model, params, &o, &planned, &err), AMP_OK) << err.message;
+        const size_t most = counter.most;
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
         amp_session_memory(session, &m);
         amp_session_release(session);
         const uint64_t *a = &planned.params, *b = &m.params;
         for (size_t i = 0; i < sizeof m / sizeof *a; i++) EXPECT_EQ(a[i], b[i]) << "field " << i << " of " << variant;
+        const size_t without = counter.live;
+        counter.most = counter.live;
+        ASSERT_EQ(amp_session_plan(model, nullptr, &o, &planned, &err), AMP_OK) << err.message;
+        for (size_t i = 0; i < sizeof m / sizeof *a; i++) EXPECT_EQ(a[i], b[i]) << "field " << i << " of " << variant;
+        EXPECT_LT(counter.most, most + 4096) << "no values are made";
+        EXPECT_GT(m.params, 4096u);
+        EXPECT_EQ(counter.live, without);
     }
     amp_session_options huge = {};
     huge.struct_size = sizeof huge;

@@ -111,7 +111,6 @@ const Row kRefused[] = {
     CALL(amp_session_create, "out", f.model, f.params, nullptr, nullptr, &f.e),
     CALL(amp_session_observe, "session", nullptr, nullptr, &f.e),
     CALL(amp_session_plan, "model", nullptr, f.params, nullptr, &f.memory, &f.e),
-    CALL(amp_session_plan, "params", f.model, nullptr, nullptr, &f.memory, &f.e),
     CALL(amp_session_plan, "out", f.model, f.params, nullptr, nullptr, &f.e),
     CALL(amp_step, "session", nullptr, f.batch.inputs, 8, &f.report, &f.e),
     CALL(amp_step, "inputs", f.session, nullptr, 8, &f.report, &f.e),

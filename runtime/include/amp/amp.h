@@ -555,7 +555,8 @@ typedef struct amp_memory_info {
 AMP_API void amp_session_memory(const amp_session *session, amp_memory_info *out);
 /* The same of a session with these options, which is not made: on "cpu" and "null" nothing is allocated for its
  * moments, activations and results, so that more can be asked about than there is memory for.  On "cuda", and with
- * published = 1, a session is made and released.  The errors of amp_session_create. */
+ * published = 1, a session is made and released.  |params| NULL: fresh ones, which are not made either.  The errors of
+ * amp_session_create. */
 AMP_API AMP_MUST_USE amp_status amp_session_plan(amp_model *model, amp_params *params,
                                                  const amp_session_options *options, amp_memory_info *out,
                                                  amp_error *err);

@@ -1001,6 +1001,82 @@ assert shapes == {"fc1.weight": [16, 8], "fc1.bias": [16], "fc2.weight": [3, 16]
 memory = info["memory"]
 assert memory["total"] == sum(v for k, v in memory.items() if k != "total") > 0' "$work/.out"
 
+# ---- amprun info: the largest batch, and memory over time -----------------------------------------
+
+# small.so takes less than 300 KB; the batch found is planned again as any other is.
+run 0 "$amprun" info "$so" --batch auto --memory 1MiB --against "$work/fp32.so" --threads 2 --json
+cp "$work/.out" "$work/auto.json"
+expect 'info --batch auto: the batch fits, the next does not, and the ratio is that of both' ok "$(
+    python3 - "$work/auto.json" "$amprun" "$so" "$work/fp32.so" <<'PYTHON'
+import json, subprocess, sys
+found, amprun, files = json.load(open(sys.argv[1])), sys.argv[2], sys.argv[3:]
+
+
+def total(file, batch):
+    words = [amprun, "info", file, "--batch", str(batch), "--threads", "2", "--json"]
+    return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)["memory"]["total"]
+
+
+assert found["limit"] == 1 << 20 and [m["file"] for m in found["models"]] == files
+for m in found["models"]:
+    assert total(m["file"], m["batch"]) == m["memory"]["total"] <= found["limit"] < m["next_total"], m
+    assert m["next_batch"] == m["batch"] + 1 and total(m["file"], m["next_batch"]) == m["next_total"], m
+    assert m["no_batch_fits_above"] >= m["batch"] > 100, m
+a, b = (m["batch"] for m in found["models"])
+assert abs(found["ratio"] - a / b) < 1e-6
+print("ok")
+PYTHON
+)"
+run 0 "$amprun" info "$so" --batch auto --memory 1MiB --against "$work/fp32.so" --threads 2
+says 'model a' 'model b' 'min-cast' 'next batch' 'would take' 'times the batch'
+run 0 "$amprun" info "$so" --batch auto --memory 1.5M
+says 'at most 1500000 bytes'
+run 1 "$amprun" info "$so" --batch auto --memory 1K
+says 'small.so: --memory 1000: a batch of the smallest size takes ' 'weights ' 'docs/seeing-precision.md'
+run 2 "$amprun" info "$so" --batch auto
+says 'info takes --batch auto and --memory BYTES together'
+run 2 "$amprun" info "$so" --batch 8 --memory 8G
+says 'info takes --batch auto and --memory BYTES together'
+run 2 "$amprun" info "$so" --against "$so"
+says 'info takes --against only with --batch auto'
+run 2 "$amprun" info "$so" --batch auto --memory 8G --timeline
+says 'info takes a number as --batch with --timeline'
+run 2 "$amprun" train "$so" --data "$data" --batch auto
+says 'train takes a number as --batch; amprun info --batch auto finds the largest that fits'
+for bytes in 0 -1 8Gi 8GB x '' 1e400; do
+    run 2 "$amprun" info "$so" --batch auto --memory "$bytes"
+    says "--memory $bytes: a number of bytes is wanted, such as 8589934592, 24G (10^9) or 8GiB (2^30)"
+done
+run 1 "$amprun" info "$so" --batch auto --memory 1G --against "$work/none.so"
+says 'none.so'
+
+for device in cpu cuda; do
+    run 0 "$amprun" info "$so" --timeline --batch 64 --device $device --json
+    expect "info --timeline on $device: the peak is the most of all kernels, and the buffers alive in it add up to it" ok "$(
+        python3 - "$work/.out" "$device" <<'PYTHON'
+import json, sys
+t = json.load(open(sys.argv[1]))
+peak, kernels = t["peak"], t["kernels"]
+assert (t["device"], t["program"], t["batch"]) == (sys.argv[2], "train_step", 64)
+assert peak["bytes"] == max(k["alive"] for k in kernels) == kernels[peak["kernel"]]["alive"] <= t["planned"]
+assert peak["bytes"] == sum(b["bytes"] for b in peak["buffers"]) and len(kernels) > 5
+assert all(b["first_kernel"] <= peak["kernel"] <= b["last_kernel"] for b in peak["buffers"])
+assert {b["name"] for b in peak["buffers"]} & {"grad.fc1.weight", "grad.fc2.weight"}, peak
+print("ok")
+PYTHON
+    )"
+done
+run 0 "$amprun" info "$so" --timeline --batch 64
+says 'train_step at batch 64' 'fc1: linear' 'peak ' '; planned in ' 'alive in k' 'grad.fc'
+run 0 "$amprun" info "$work/plain.so" --timeline
+says 'infer at batch 1'
+run 1 "$amprun" info "$so" --timeline --program training
+says 'there is no program training; there are train_step, '
+run 1 "$amprun" info "$work/small_cpu.so" --timeline --device cuda
+says 'it has no CUDA code, which --device cuda looks at'
+run 2 "$amprun" info "$so" --timeline --kernels
+says 'info takes --timeline, or --kernels and --roofline, not both'
+
 # ---- amprun info: CUDA kernels, and a model of their time ----------------------------------------
 
 run 0 "$amprun" info "$so" --kernels --batch 70
@@ -1060,7 +1136,7 @@ says '--roofline B9000: that GPU is not known; known are H200, H100, A100, RTX40
 run 2 "$amprun" info "$so" --roofline H100
 says 'info takes --roofline only with --batch: how many samples the program is given'
 run 2 "$amprun" info "$so" --program infer
-says 'info takes --program only with --roofline or --kernels'
+says 'info takes --program only with --roofline, --kernels or --timeline'
 run 2 "$amprun" train "$so" --data "$data" --roofline H100
 says 'train does not take --roofline'
 for look in --kernels '--roofline H100 --batch 8'; do

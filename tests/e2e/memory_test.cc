@@ -12,26 +12,10 @@
 extern "C" {
 #include "runtime/model/matrix_layout.h"
 }
+#include "tests/e2e/counted_memory.h"
 #include "tests/e2e/harness.h"
 
 namespace {
-
-struct Counter {
-    size_t live = 0, most = 0, largest = 0;
-    static void *Alloc(void *self, size_t bytes, size_t align) {
-        void *p = nullptr;
-        if (posix_memalign(&p, std::max(align, sizeof p), std::max(bytes, size_t{1}))) return nullptr;
-        auto counter = static_cast<Counter *>(self);
-        counter->live += bytes;
-        counter->most = std::max(counter->most, counter->live);
-        counter->largest = std::max(counter->largest, bytes);
-        return p;
-    }
-    static void Free(void *self, void *p, size_t bytes, size_t) {
-        if (p) static_cast<Counter *>(self)->live -= bytes;
-        free(p);
-    }
-};
 
 std::string read_file(const std::string &path) {
     std::ifstream in(path);
@@ -80,7 +64,7 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
 
     for (int64_t n : {1, 7, 512}) {
         Counter counter;
-        amp_allocator allocator = {&counter, Counter::Alloc, Counter::Free};
+        amp_allocator allocator = counter.allocator();
         amp_model_options with = {sizeof with, &allocator};
         amp_session_options o = {};
         o.struct_size = sizeof o;
@@ -120,7 +104,7 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
     const std::string name = std::string("planned-") + model_name + "-" + precision + ".so";
     const std::string path = e2e::compile_to_file(text_of(model_name), name, options);
     Counter counter;
-    amp_allocator allocator = {&counter, Counter::Alloc, Counter::Free};
+    amp_allocator allocator = counter.allocator();
     amp_model_options with = {sizeof with, &allocator};
     amp_error err = {};
     amp_model *model = nullptr;

@@ -41,7 +41,7 @@ static void on_log(void *user, amp_log_level level, const char *text) {
     report_text("%s%s", level == AMP_LOG_WARNING ? "warning: " : "", text);
 }
 
-static amp_session_options session_options(const Args *a, int64_t capacity, bool inference, bool keep_values) {
+amp_session_options run_options(const Args *a, int64_t capacity, bool inference, bool keep_values) {
     return (amp_session_options){
         .struct_size = sizeof(amp_session_options),
         .capacity = capacity,
@@ -69,16 +69,17 @@ static int open_params(Run *r, const Args *a) {
 
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values) {
     amp_error err = {0};
-    const amp_session_options options = session_options(a, capacity, inference, keep_values);
+    const amp_session_options options = run_options(a, capacity, inference, keep_values);
     if (open_params(r, a)) return 1;
     return amp_session_create(r->model, r->params, &options, &r->session, &err) ? report(&err) : 0;
 }
 
 int run_plan(Run *r, const Args *a, int64_t capacity) {
     amp_error err = {0};
-    const amp_session_options options = session_options(a, capacity, false, false);
-    if (open_params(r, a)) return 1;
-    return amp_session_plan(r->model, r->params, &options, &r->memory, &err) ? report(&err) : 0;
+    const amp_session_options options = run_options(a, capacity, false, false);
+    if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
+    amp_model_get_info(r->model, &r->info);
+    return amp_session_plan(r->model, NULL, &options, &r->memory, &err) ? report(&err) : 0;
 }
 
 void run_close(Run *r) {

@@ -30,7 +30,9 @@ typedef struct Args {
     uint64_t seed;
     double scale;                   /* < 0: not given */
     const char *roofline, *program; /* info */
-    bool kernels, trace;
+    const char *against;
+    uint64_t memory; /* bytes; 0: not given */
+    bool kernels, trace, timeline, batch_auto;
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 
@@ -38,7 +40,9 @@ enum { DEFAULT_BATCH = 128 };
 
 /* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */
 int command_info(const Args *a);
-int command_info_cuda(const Args *a); /* with --kernels or --roofline */
+int command_info_cuda(const Args *a);     /* with --kernels or --roofline */
+int command_info_batch(const Args *a);    /* with --batch auto */
+int command_info_timeline(const Args *a); /* with --timeline */
 int command_train(const Args *a);
 int command_eval(const Args *a);
 int command_infer(const Args *a);
@@ -61,7 +65,8 @@ typedef struct Run {
 /* Loads the model, makes or loads the params, creates the session; |capacity| samples.  Reports and returns 1 on
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
-/* The same without a session: what one that trains would take. */
+amp_session_options run_options(const Args *a, int64_t capacity, bool inference, bool keep_values);
+/* Loads the model alone, and plans what a session that trains would take. */
 int run_plan(Run *r, const Args *a, int64_t capacity);
 void run_close(Run *r);
 

@@ -42,6 +42,9 @@ typedef enum AmprunOption {
     O_PROGRAM,
     O_TRACE,
     O_STATS,
+    O_MEMORY,
+    O_AGAINST,
+    O_TIMELINE,
     O_VERBOSE,
     O_COLOR,
     O_DESCRIBE,
@@ -90,7 +93,9 @@ static const ToolOption amprun_options[] = {
      "The same in steps; with step: how many (1). There the batches of a step that accumulates are the same one.",
      TRAIN | STEP},
     {O_BATCH, "batch", NULL, "B", VALUE_TEXT, false, NULL, "128; info: 1",
-     "Samples of a batch; of a micro-batch, where the model accumulates.", INFO | TRAIN | EVAL | INFER},
+     "Samples of a batch; of a micro-batch, where the model accumulates. info --batch auto: the largest that fits in "
+     "--memory.",
+     INFO | TRAIN | EVAL | INFER},
     {O_SEED, "seed", NULL, "S", VALUE_TEXT, false, NULL, "0", "Of initial weights, order of samples, and dropout.",
      ANY},
     {O_WEIGHTS, "weights", NULL, "F", VALUE_FILE, false, NULL, NULL,
@@ -187,8 +192,20 @@ static const ToolOption amprun_options[] = {
      "Prints the CUDA kernels of each program. How they are launched at --batch on the GPU of --roofline (an H100), "
      "and which share a function.",
      INFO},
+    {O_MEMORY, "memory", NULL, "BYTES", VALUE_TEXT, false, NULL, NULL,
+     "With --batch auto: prints the largest batch whose session, params included, takes no more, what it takes, and "
+     "what the next one would. BYTES is a number, also with K, M, G, T (powers of 1000) or KiB, MiB, GiB, TiB.",
+     INFO},
+    {O_AGAINST, "against", NULL, "MODEL.so", VALUE_FILE, false, NULL, NULL,
+     "With --batch auto: the same of another model beside it, such as the one of --precision fp32, and the ratio of "
+     "the batches.",
+     INFO},
+    {O_TIMELINE, "timeline", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Prints how many bytes of activations are alive while each kernel runs, at --batch on --device (no GPU is needed "
+     "for cuda), and the buffers that are alive where they are most.",
+     INFO},
     {O_PROGRAM, "program", NULL, "NAME", VALUE_TEXT, false, NULL, "train_step, else infer; --kernels: all",
-     "The program of --roofline and --kernels, such as train_step, eval or infer.", INFO},
+     "The program of --roofline, --kernels and --timeline, such as train_step, eval or infer.", INFO},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Also replaces files that amprun did not write; goes on from a checkpoint with another batch, seed or data; "
      "writes "

@@ -5,23 +5,8 @@
 
 #include "base/json.h"
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/memory_kinds.h"
 #include "tools/standard_streams.h"
-
-typedef struct MemoryRow {
-    const char *name;
-    uint64_t bytes;
-} MemoryRow;
-
-enum { MEMORY_ROWS = 7 };
-
-static void memory_rows(const Run *r, MemoryRow out[MEMORY_ROWS]) {
-    const amp_memory_info m = r->memory;
-    const MemoryRow rows[MEMORY_ROWS] = {
-        {"weights", m.params},  {"copies", m.derived},  {"moments", m.moments}, {"activations", m.activations},
-        {"outputs", m.outputs}, {"scratch", m.scratch}, {"total", m.total},
-    };
-    memcpy(out, rows, sizeof rows);
-}
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
@@ -131,7 +116,7 @@ static void print_cuda(const Run *r) {
 
 static int print_text(const Run *r, int64_t batch) {
     const amp_model_info *m = &r->info;
-    MemoryRow rows[MEMORY_ROWS];
+    MemoryKind kinds[MEMORY_KINDS];
     print_plain_line("model    %s, compiled by ampc %s from %s", m->name, m->compiler_version, m->source_name);
     print_plain_line("policy   %s (%s)", m->policy, m->precision);
     print_plain_line("sums     %s", m->sums);
@@ -147,8 +132,8 @@ static int print_text(const Run *r, int64_t batch) {
     for (int i = 0; amp_model_metric_at(r->model, i); i++)
         print_plain_line("metric   %s", amp_model_metric_at(r->model, i));
     printf("memory   at batch %" PRId64 ", in bytes\n", batch);
-    memory_rows(r, rows);
-    for (int i = 0; i < MEMORY_ROWS; i++) printf("         %-12s %14" PRIu64 "\n", rows[i].name, rows[i].bytes);
+    memory_kinds(&r->memory, kinds);
+    for (int i = 0; i < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
     return failed;
 }
 
@@ -236,7 +221,6 @@ static void put_cuda(amp_json_writer *w, const Run *r) {
 
 static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
     const amp_model_info *m = &r->info;
-    MemoryRow rows[MEMORY_ROWS];
     put_text(w, "model", m->name);
     put_text(w, "source", m->source_name);
     put_text(w, "compiler", m->compiler_version);
@@ -258,10 +242,7 @@ static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
     amp_json_begin_array(w, "tensors");
     int failed = each_tensor(r, batch, w, tell_json);
     amp_json_end_array(w);
-    memory_rows(r, rows);
-    amp_json_begin_object(w, "memory");
-    for (int i = 0; i < MEMORY_ROWS; i++) amp_json_put_int(w, rows[i].name, (int64_t)rows[i].bytes);
-    amp_json_end_object(w);
+    memory_put(w, &r->memory);
     return failed;
 }
 
@@ -282,6 +263,8 @@ int command_info(const Args *a) {
     Run r = {0};
     int64_t batch = a->batch ? a->batch : 1;
     if (a->kernels || a->roofline) return command_info_cuda(a);
+    if (a->batch_auto) return command_info_batch(a);
+    if (a->timeline) return command_info_timeline(a);
     int failed = run_plan(&r, a, batch);
     if (!failed) failed = a->as_json ? print_json(&r, batch) : print_text(&r, batch);
     run_close(&r);

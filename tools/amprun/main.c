@@ -45,6 +45,30 @@ static int whole(const char *option, const char *text, int64_t *out) {
     return 0;
 }
 
+/* "auto", of info: as many as fit. */
+static int take_batch(const char *text, Args *a) {
+    a->batch_auto = !strcmp(text, "auto");
+    return a->batch_auto ? 0 : whole("batch", text, &a->batch);
+}
+
+/* "8589934592", "8GiB", "8.5G" */
+static int take_bytes(const char *option, const char *text, uint64_t *out) {
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1},         {"K", 1e3},      {"M", 1e6},      {"G", 1e9},     {"T", 1e12},
+                 {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    char *end;
+    const double value = strtod(text, &end);
+    for (size_t i = 0; *text >= '0' && *text <= '9' && i < sizeof units / sizeof units[0]; i++) {
+        const double bytes = value * units[i].bytes;
+        if (strcmp(end, units[i].name) || !(bytes >= 1 && bytes < 0x1p53)) continue;
+        *out = (uint64_t)bytes;
+        return 0;
+    }
+    return wrong("--%s %s: a number of bytes is wanted, such as 8589934592, 24G (10^9) or 8GiB (2^30)", option, text);
+}
+
 static int take_scale(const char *text, double *out) {
     char *end;
     *out = strtod(text, &end);
@@ -108,7 +132,7 @@ static int take_rule(const char *option, const char *rules[RULES_MOST + 1]) {
 
 static int take(Args *a, int option, char **argv) {
     switch (option) {
-    case O_BATCH: return whole("batch", optarg, &a->batch);
+    case O_BATCH: return take_batch(optarg, a);
     case O_EPOCHS: return whole("epochs", optarg, &a->epochs);
     case O_STEPS: return whole("steps", optarg, &a->steps);
     case O_THREADS: return whole("threads", optarg, &a->threads);
@@ -122,6 +146,9 @@ static int take(Args *a, int option, char **argv) {
     case O_ROOFLINE: a->roofline = optarg; return 0;
     case O_KERNELS: a->kernels = true; return 0;
     case O_PROGRAM: a->program = optarg; return 0;
+    case O_MEMORY: return take_bytes("memory", optarg, &a->memory);
+    case O_AGAINST: a->against = optarg; return 0;
+    case O_TIMELINE: a->timeline = true; return 0;
     case O_VERBOSE: a->verbose = true; return 0;
     case O_COLOR:
         return standard_streams_colour_when(optarg) ? 0 : wrong("--%s %s: auto, always or never", "color", optarg);
@@ -177,6 +204,20 @@ static int print_about(const char *command, int option, const char *form) {
     return 1;
 }
 
+static int check_memory_options(const Args *a, const Command *c) {
+    if (a->batch_auto && c->run != command_info)
+        return wrong("%s takes a number as --batch; amprun info --batch auto finds the largest that fits%s", c->name,
+                     "");
+    if (a->batch_auto != (a->memory > 0))
+        return wrong("%s takes --batch auto and --memory BYTES together: the largest batch that fits%s", c->name, "");
+    if (a->against && !a->batch_auto) return wrong("%s takes --against only with --batch auto%s", c->name, "");
+    if (a->batch_auto && (a->timeline || a->kernels || a->roofline))
+        return wrong("%s takes a number as --batch with --timeline, --kernels and --roofline%s", c->name, "");
+    if (a->timeline && (a->kernels || a->roofline))
+        return wrong("%s takes --timeline, or --kernels and --roofline, not both%s", c->name, "");
+    return 0;
+}
+
 /* 0: go on; 1: done; 2: wrong */
 static int read_options(Args *a, const Command *c, int argc, char **argv) {
     uint64_t seen = 0;
@@ -212,8 +253,15 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --eval-data or --eval-split, not both%s", c->name, "");
     if (a->roofline && !a->batch)
         return wrong("%s takes --roofline only with --batch: how many samples the program is given%s", c->name, "");
-    if (a->program && !a->roofline && !a->kernels)
-        return wrong("%s takes --program only with --roofline or --kernels%s", c->name, "");
+    if (a->program && !a->roofline && !a->kernels && !a->timeline)
+        return wrong("%s takes --program only with --roofline, --kernels or --timeline%s", c->name, "");
+    return check_memory_options(a, c);
+}
+
+/* 0: go on; 1: done; 2: wrong */
+static int read_arguments(Args *a, const Command *c, int argc, char **argv) {
+    int failed = read_options(a, c, argc, argv);
+    if (failed) return failed;
     if (optind == argc) return wrong("%s: no %s was given", c->name, c->run == command_schema ? "table" : "model");
     a->model = argv[optind++];
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;
@@ -240,7 +288,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name)) continue;
         argv[1] = argv[0];
-        int failed = read_options(&a, &commands[i], argc - 1, argv + 1);
+        int failed = read_arguments(&a, &commands[i], argc - 1, argv + 1);
         return failed ? (failed == 1 ? 0 : failed) : run_command(&commands[i], &a);
     }
     return wrong("there is no command %s%s", argv[1], "");

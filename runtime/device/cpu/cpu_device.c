@@ -44,24 +44,28 @@ static void cpu_destroy(amp_device *device) {
     amp_free(&a, d, sizeof *d);
 }
 
+/* What was reserved before holds nothing that is needed: it is freed first, so that a session never takes more than it
+ * says. */
+
 static amp_status reserve_scratch(CpuDevice *d, size_t per_thread, amp_error *err) {
     size_t stride = (per_thread + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
     int32_t threads = amp_pool_threads(d->executor.pool);
     if (stride <= d->executor.scratch_stride) return AMP_OK;
-    char *scratch = amp_alloc_zeroed_aligned(&d->base.allocator, stride * (size_t)threads, SCRATCH_ALIGN);
-    if (!scratch) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the scratch of %d threads", threads);
     amp_free_aligned(&d->base.allocator, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
-    d->executor.scratch = scratch;
+    d->executor.scratch_stride = 0;
+    d->executor.scratch = amp_alloc_zeroed_aligned(&d->base.allocator, stride * (size_t)threads, SCRATCH_ALIGN);
+    if (!d->executor.scratch)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the scratch of %d threads", threads);
     d->executor.scratch_stride = stride;
     return AMP_OK;
 }
 
 static amp_status reserve_shared(CpuDevice *d, size_t bytes, amp_error *err) {
     if (bytes <= d->shared_size) return AMP_OK;
-    char *shared = amp_alloc_zeroed_aligned(&d->base.allocator, bytes, SCRATCH_ALIGN);
-    if (!shared) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of partial sums", bytes);
     amp_free_aligned(&d->base.allocator, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
-    d->executor.shared = shared;
+    d->shared_size = 0;
+    d->executor.shared = amp_alloc_zeroed_aligned(&d->base.allocator, bytes, SCRATCH_ALIGN);
+    if (!d->executor.shared) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of partial sums", bytes);
     d->shared_size = bytes;
     return AMP_OK;
 }

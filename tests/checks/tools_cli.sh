@@ -59,6 +59,8 @@ labels = [i % 3 for i in range(60)]
 rows = [[random.random() + 2.0 * (k == y) for k in range(8)] for y in labels]
 x = ("F32", [60, 8], b"".join(struct.pack("<8f", *r) for r in rows))
 safetensors("data.st", {"x": x, "targets": ("I32", [60], struct.pack("<60i", *labels))})
+large = b"".join(struct.pack("<8f", *([3e9] * 8 if i % 20 == 0 else r)) for i, r in enumerate(rows))
+safetensors("large.st", {"x": ("F32", [60, 8], large), "targets": ("I32", [60], struct.pack("<60i", *labels))})
 safetensors("no_targets.st", {"x": x})
 safetensors("bad_label.st", {"x": x, "targets": ("I32", [60], struct.pack("<60i", 9, *labels[1:]))})
 os.mkdir(os.path.join(work, "idx"))
@@ -1000,6 +1002,26 @@ assert shapes == {"fc1.weight": [16, 8], "fc1.bias": [16], "fc2.weight": [3, 16]
                   "targets": [7], "logits": [7, 3]}
 memory = info["memory"]
 assert memory["total"] == sum(v for k, v in memory.items() if k != "total") > 0' "$work/.out"
+
+# ---- amprun train: the loss scale, watched --------------------------------------------------------
+
+# Three samples of 60 overflow, so that the scale falls again whenever it grew.
+sed 's/init = 1024.0/init = 65536.0, interval = 3/' "$work/small.amp" >"$work/falls.amp"
+run 0 "$ampc" "$work/falls.amp" --isa portable -o "$work/falls.so"
+run 0 "$amprun" train "$work/falls.so" --data "safetensors:$work/large.st" --batch 5 --steps 60 --log "$work/falls.log"
+says ': the loss scale is falling: 3 overflows since it last grew, ' 'steps between the last two' 'docs/seeing-precision.md'
+for word in settling steady 'at its ceiling' falling; do
+    holds "--log says that the scale is $word" grep -q "\"scale_is\": \"$word\"" "$work/falls.log"
+done
+run 0 "$amprun" train "$work/falls.so" --data "safetensors:$work/large.st" --batch 5 --steps 31 \
+    --log "$work/resumed.log" --checkpoint "$work/falls.ck"
+run 0 "$amprun" train "$work/falls.so" --data "safetensors:$work/large.st" --batch 5 --steps 60 \
+    --log "$work/resumed.log" --resume "$work/falls.ck"
+holds 'what is watched goes on after --resume' cmp "$work/falls.log" "$work/resumed.log"
+run 0 "$amprun" train "$so" --data "$data" --steps 3 --log "$work/ordinary.log"
+expect 'nothing is said of a scale that is as it should be' '' "$err"
+run 0 "$amprun" train "$work/fp32.so" --data "$data" --steps 3 --log "$work/ordinary.log"
+expect 'FP32 has no scale' '' "$(grep scale_is "$work/ordinary.log")"
 
 # ---- amprun info: the largest batch, and memory over time -----------------------------------------
 

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "runtime/files/safetensors.h"
+#include "tools/amprun/scale_watch.h"
 
 char *position_write(const Position *p) {
     amp_json_writer w;
@@ -23,6 +24,7 @@ char *position_write(const Position *p) {
     amp_json_put_string(&w, "metric", p->metric);
     amp_json_put_double(&w, "best", p->best);
     amp_json_put_int(&w, "stale", p->stale);
+    scale_watch_put(&w, &p->scale);
     if (p->schema) amp_json_put_string(&w, "schema", p->schema);
     amp_json_end_object(&w);
     char *text = w.out_of_memory ? NULL : strdup(w.data);
@@ -53,6 +55,7 @@ static void take(const amp_json *from, Position *p) {
     take_int(from, "epoch_samples", &p->epoch_samples);
     take_int(from, "epoch_skipped", &p->epoch_skipped);
     take_int(from, "stale", &p->stale);
+    scale_watch_take(from, &p->scale);
     p->epoch_loss = double_of(from, "epoch_loss");
     p->best = double_of(from, "best");
     if (metric && metric->kind == AMP_JSON_STRING) snprintf(p->metric, sizeof p->metric, "%s", metric->string.data);

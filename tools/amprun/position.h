@@ -13,7 +13,8 @@ typedef struct Position {
     char metric[128]; /* what "best" is measured by; "": nothing is */
     double best;      /* NaN: nothing was measured yet */
     int64_t stale;    /* evaluations since it was best */
-    char *schema;     /* of a table: what was derived of it (csv_schema.h); malloc'd, NULL: the data are none */
+    amp_scale_monitor scale;
+    char *schema; /* of a table: what was derived of it (csv_schema.h); malloc'd, NULL: the data are none */
 } Position;
 
 /* As JSON; the caller frees it.  NULL (reported): no memory. */

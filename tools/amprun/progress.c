@@ -81,8 +81,8 @@ static void format_fields(char out[LINE], const Progress *p, const ProgressNow *
         at += snprintf(out + at, LINE - (size_t)at, "%.64s %.3f%s", now->number[i].name, now->number[i].value, gap);
     if (at >= LINE) at = LINE - 1;
     if (now->scale > 0)
-        at += snprintf(out + at, LINE - (size_t)at, "scale %.10g%sskipped %lld%s", now->scale, gap,
-                       (long long)p->skipped, gap);
+        at += snprintf(out + at, LINE - (size_t)at, "scale %.10g%s%s%sskipped %lld%s", now->scale,
+                       *now->scale_note ? " " : "", now->scale_note, gap, (long long)p->skipped, gap);
     snprintf(out + at, LINE - (size_t)at, "%.0f/s%s%lld:%02lld left", progress_rate(p), gap, (long long)(left / 60),
              (long long)(left % 60));
 }

@@ -28,7 +28,8 @@ typedef struct ProgressNow {
     int64_t epoch, epochs, batch, batches, steps_left;
     ProgressNumber number[PROGRESS_NUMBERS];
     int numbers;
-    float scale; /* 0: trains unscaled */
+    float scale;            /* 0: trains unscaled */
+    const char *scale_note; /* a word after it; "": none */
 } ProgressNow;
 
 /* |to|: standard output or error.  A terminal of the type "dumb" gets no moving line; colours follow NO_COLOR. */

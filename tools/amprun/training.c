@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
+#include "tools/amprun/scale_watch.h"
 #include "tools/amprun/stopping.h"
 
 enum { MAX_METRICS = EVALUATION_METRICS, DEFAULT_EPOCHS = 5 };
@@ -168,6 +169,7 @@ int training_open(Training *t) {
     if (t->run.info.metric_count > MAX_METRICS || t->run.info.loss_count > MAX_METRICS)
         return report_text("%s: more than %d metrics or losses", t->args->model, MAX_METRICS);
     if (t->args->resume && resume_from(&t->run, t->args->resume)) return 1;
+    scale_watch_go_on(&t->position.scale, t->run.model);
     t->infinite = -1;
     (void)saving_damage(&t->run, &t->infinite);
     t->stats = stats_new(&t->run, t->args->stats);
@@ -215,6 +217,8 @@ static void log_step(Training *t) {
     fprintf(line, ", ");
     json_number(line, "scale", t->last.scale);
     fprintf(line, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
+    if (t->position.scale.health)
+        fprintf(line, ", \"scale_is\": \"%s\"", amp_scale_health_name(t->position.scale.health));
     log_metrics(t, line, "", t->metrics);
     fputc('}', line);
     log_end_line(&t->log);
@@ -237,7 +241,8 @@ static void show_step(Training *t, int64_t epoch, int64_t position, int64_t step
                        .batch = position + 1,
                        .batches = t->batches,
                        .steps_left = steps_left,
-                       .scale = t->run.info.scaler ? t->last.scale : 0};
+                       .scale = t->run.info.scaler ? t->last.scale : 0,
+                       .scale_note = scale_watch_note(&t->position.scale)};
     int losses = t->run.info.loss_count;
     if (!losses) now.number[now.numbers++] = (ProgressNumber){"loss", t->last.loss};
     for (int i = 0; i < losses && now.numbers < PROGRESS_NUMBERS - 1; i++)
@@ -287,6 +292,12 @@ static void trace_step(Training *t) {
     log_end_line(&t->log);
 }
 
+static void watch_scale(Training *t) {
+    if (!amp_scale_monitor_step(&t->position.scale, &t->last)) return;
+    progress_clear(&t->progress);
+    scale_watch_warn(&t->position.scale, t->last.iteration);
+}
+
 static int end_step(Training *t, int64_t index, int64_t n) {
     amp_error err = {0};
     Position *p = &t->position;
@@ -294,6 +305,7 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     if (amp_session_losses(t->run.session, t->losses, &err)) return report(&err);
     int64_t k = t->run.info.accumulate;
     p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
+    watch_scale(t);
     show_step(t, index / t->batches, index % t->batches, t->total_steps - index / k - 1, n * k);
     log_step(t);
     if (log_stats(t)) return 1;
@@ -336,7 +348,10 @@ static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
         progress_print(p, "  test %s %.4f", amp_model_loss_at(t->run.model, i), test->losses[i]);
     for (int i = 0; t->has_test && i < t->run.info.metric_count; i++)
         progress_print(p, "  test %s %.4f", amp_model_metric_at(t->run.model, i), test->metrics[i]);
-    if (t->run.info.scaler) progress_print(p, "  scale %.10g  skipped %" PRId64, t->last.scale, t->epoch_skipped);
+    const char *note = scale_watch_note(&t->position.scale);
+    if (t->run.info.scaler)
+        progress_print(p, "  scale %.10g%s%s  skipped %" PRId64, t->last.scale, *note ? " " : "", note,
+                       t->epoch_skipped);
     progress_print(p, "  %.0f samples/s\n", progress_rate(p));
 }
 

@@ -496,6 +496,43 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *sessio
 AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state,
                                                        amp_error *err);
 
+/* ---- is the loss scale as it should be ---- */
+
+/* What the reports of steps say together; docs/seeing-precision.md, "The loss scale". */
+typedef enum amp_scale_health {
+    AMP_SCALE_UNSCALED = 0, /* nothing to watch: bf16, tf32, fp32, or loss_scale = none */
+    AMP_SCALE_SETTLING = 1, /* ordinary: it has not grown yet, nor seen as many steps as it takes to grow */
+    AMP_SCALE_STEADY = 2,   /* ordinary: it grew, or there was no overflow since; or it is static */
+    AMP_SCALE_CEILING = 3,  /* ordinary: overflows took back what it grew, and it will grow again */
+    AMP_SCALE_FALLING = 4,  /* more overflows than take back two growths, and no growth between them */
+    AMP_SCALE_STALLED = 5   /* at its floor, or so many steps in a row were skipped that it is not to blame */
+} amp_scale_health;
+
+/* A plain value, the application's: copy it, keep it in a checkpoint.  Only read it. */
+typedef struct amp_scale_monitor {
+    amp_scale_health health;
+    int32_t dynamic;          /* 0: static, or unscaled */
+    double growth, backoff;   /* factors, of the model's loss_scale */
+    int64_t interval;         /* steps without an overflow after which it grows */
+    int32_t falling_after;    /* overflows without a growth between; from growth and backoff */
+    int32_t stalled_after;    /* steps skipped in a row */
+    float scale;              /* of the last step */
+    float lowest, highest;    /* of all steps */
+    int32_t skipped_in_a_row; /* up to the last step */
+    int32_t falls;            /* overflows since it last grew, or settled */
+    int64_t steps, skipped;   /* that were reported; of those, skipped ones */
+    int64_t growths;
+    int64_t since_overflow;    /* steps after the last one that was skipped; -1: there was none */
+    int64_t between_overflows; /* from the last but one to the last; -1: there were no two */
+} amp_scale_monitor;
+
+/* Zeros, and what the model's loss_scale says: at the start of a training, or where one goes on. */
+AMP_API void amp_scale_monitor_start(amp_scale_monitor *monitor, const amp_model *model);
+/* Takes in the report of an amp_step; micro-batches that end no step count for nothing.  True: |health| has changed.
+ * It computes with the report alone and costs the device nothing. */
+AMP_API int32_t amp_scale_monitor_step(amp_scale_monitor *monitor, const amp_step_report *report);
+AMP_API const char *amp_scale_health_name(amp_scale_health health); /* "settling"; "" for UNSCALED */
+
 /* The learning rate of a train block (numbered from 0, in the order of the text), for the next amp_step and all after
  * it; groups multiply it by their factors.  Finite, at least 0; AMP_LR_OF_MODEL: back to what the model's text says.
  * Where the text has a schedule, a rate that was set replaces it, and the schedule goes on counting: after

@@ -182,6 +182,11 @@ static void say_origins(const CompileWork *w) {
                 "cache%s%s",
                 w->options->arch, w->options->device_name ? w->options->device_name : "this device", compiled,
                 compiled == 1 ? "" : "s", w->count - compiled, *folder ? " in " : "", folder);
+    if (w->arch != w->options->arch)
+        amp_log_say(w->options->log, AMP_LOG_WARNING,
+                    "NVRTC in %s knows no sm_%d: the kernels are PTX for sm_%d, which the driver compiles in every "
+                    "process; install a newer NVRTC",
+                    amp_nvrtc_path(w->nvrtc), w->options->arch, w->arch);
     if (!w->cache && compiled)
         amp_log_say(
             w->options->log, AMP_LOG_WARNING,
@@ -227,24 +232,30 @@ static void fail_all(CompileWork *w, const amp_error *error) {
     }
 }
 
+/* Close with amp_nvrtc_close(*out), which is NULL after an error. */
+static amp_status open_compiler(CompileWork *w, amp_nvrtc **out, amp_error *err) {
+    *out = NULL;
+    AMP_TRY(amp_nvrtc_open(NULL, out, err));
+    w->nvrtc = *out;
+    if (choose_target(w)) return AMP_OK;
+    amp_status status = amp_fail(err, AMP_UNSUPPORTED, "NVRTC in %s knows no architecture as old as sm_%d",
+                                 amp_nvrtc_path(*out), w->options->arch);
+    amp_nvrtc_close(*out);
+    w->nvrtc = *out = NULL;
+    return status;
+}
+
 static void make_all(CompileWork *w) {
     amp_error err = {0};
     amp_nvrtc *nvrtc;
-    if (amp_nvrtc_open(NULL, &nvrtc, &err)) {
+    if (open_compiler(w, &nvrtc, &err)) {
         fail_all(w, &err);
         return;
     }
-    w->nvrtc = nvrtc;
-    if (choose_target(w)) {
-        w->cache = amp_cuda_cache_open(NULL);
-        run_all(w);
-        say_origins(w);
-        say_trimmed(w, amp_cuda_cache_close(w->cache));
-    } else {
-        amp_fail(&err, AMP_UNSUPPORTED, "NVRTC in %s knows no architecture as old as sm_%d", amp_nvrtc_path(nvrtc),
-                 w->options->arch);
-        fail_all(w, &err);
-    }
+    w->cache = amp_cuda_cache_open(NULL);
+    run_all(w);
+    say_origins(w);
+    say_trimmed(w, amp_cuda_cache_close(w->cache));
     amp_nvrtc_close(nvrtc);
 }
 
@@ -282,12 +293,56 @@ static amp_status list_jobs(CompileWork *w, const amp_model_cuda_function *funct
 }
 
 static amp_status finish_jobs(const CompileWork *w, amp_error *err) {
+    const CompileJob *first = NULL; /* of those that the model's PTX serves in the end */
+    int served = 0;
     for (int i = 0; i < w->count; i++) {
         const CompileJob *job = &w->jobs[i];
-        if (!job->status || take_from_model(job->function, w->options->arch, false, job->image)) continue;
-        return fail_job(w->options, job, err);
+        if (!job->status) continue;
+        if (!take_from_model(job->function, w->options->arch, false, job->image)) return fail_job(w->options, job, err);
+        if (!served++) first = job;
     }
+    if (first)
+        amp_log_say(w->options->log, AMP_LOG_WARNING,
+                    "%d CUDA kernel%s run from the model's PTX, which the driver compiles in every process: %s", served,
+                    served == 1 ? "" : "s", first->error.message);
     return AMP_OK;
+}
+
+static amp_cuda_origin origin_of(const CompileWork *w, const amp_model_cuda_function *f, bool *is_ptx) {
+    amp_cuda_image image = {0};
+    *is_ptx = false;
+    if (w->options->machine_code && take_from_model(f, w->options->arch, true, &image)) return AMP_CUDA_FROM_MODEL;
+    if (w->nvrtc) {
+        const amp_cuda_cache_key key = key_of(w, f);
+        const bool cached = take_from_cache(w, &key, &image);
+        amp_cuda_images_free(&image, 1);
+        return cached ? AMP_CUDA_FROM_CACHE : AMP_CUDA_FROM_NVRTC;
+    }
+    *is_ptx = take_from_model(f, w->options->arch, false, &image);
+    return *is_ptx ? AMP_CUDA_FROM_MODEL : AMP_CUDA_FROM_NOWHERE;
+}
+
+amp_status amp_cuda_find_origins(const amp_cuda_compile_options *options, const char *prelude,
+                                 const amp_model_cuda_function *functions, int count, amp_cuda_origins *out,
+                                 amp_error *err) {
+    CompileWork w = {.options = options, .prelude = prelude};
+    CompileJob missing = {0};
+    amp_nvrtc *nvrtc;
+    *out = (amp_cuda_origins){0};
+    missing.status = open_compiler(&w, &nvrtc, &missing.error);
+    if (nvrtc) w.cache = amp_cuda_cache_open(NULL);
+    amp_status status = AMP_OK;
+    for (int i = 0; i < count && !status; i++) {
+        bool is_ptx;
+        status = check_min_arch(options, &functions[i], err);
+        const amp_cuda_origin origin = origin_of(&w, &functions[i], &is_ptx);
+        out->from[origin]++;
+        out->model_ptx += is_ptx;
+        if (!status && origin == AMP_CUDA_FROM_NOWHERE) status = fail_job(options, &missing, err);
+    }
+    amp_cuda_cache_close(w.cache);
+    amp_nvrtc_close(nvrtc);
+    return status;
 }
 
 amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char *prelude,

@@ -57,6 +57,17 @@ amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char 
                             amp_error *err);
 void amp_cuda_images_free(amp_cuda_image *images, int count);
 
+/* Where amp_cuda_compile would take them from, of which nothing is compiled. */
+typedef struct amp_cuda_origins {
+    int from[AMP_CUDA_FROM_NVRTC + 1]; /* functions, by amp_cuda_origin */
+    int model_ptx;                     /* of those from the model: PTX, because there is no compiler */
+} amp_cuda_origins;
+
+/* The error of amp_cuda_compile, at the first function without an image; those before it are counted. */
+amp_status amp_cuda_find_origins(const amp_cuda_compile_options *options, const char *prelude,
+                                 const amp_model_cuda_function *functions, int count, amp_cuda_origins *out,
+                                 amp_error *err);
+
 /* ---- in the driver ----------------------------------------------------------------------------------------------- */
 
 typedef struct amp_cuda_loaded {

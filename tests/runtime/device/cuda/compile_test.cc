@@ -17,9 +17,21 @@ struct Images : std::vector<amp_cuda_image> {
     ~Images() { amp_cuda_images_free(data(), static_cast<int>(size())); }
 };
 
-amp_status Compile(const Functions &f, int arch, bool machine_code, Images &images, amp_error *err, int threads = 2) {
-    amp_cuda_compile_options options = {arch, threads, machine_code, "Some GPU", nullptr};
+amp_status Compile(const Functions &f, int arch, bool machine_code, Images &images, amp_error *err, int threads = 2,
+                   std::string *warnings = nullptr) {
+    amp_log log = {[](void *user, amp_log_level level, const char *text) {
+                       if (user && level == AMP_LOG_WARNING) *static_cast<std::string *>(user) += text;
+                   },
+                   warnings};
+    amp_cuda_compile_options options = {arch, threads, machine_code, "Some GPU", &log};
     return amp_cuda_compile(&options, f.prelude(), f.data(), f.count(), images.data(), err);
+}
+
+amp_cuda_origins Origins(const Functions &f, int arch, amp_status wanted, amp_error *err) {
+    amp_cuda_compile_options options = {arch, 1, true, "Some GPU", nullptr};
+    amp_cuda_origins found = {};
+    EXPECT_EQ(amp_cuda_find_origins(&options, f.prelude(), f.data(), f.count(), &found, err), wanted) << err->message;
+    return found;
 }
 
 // Where NVRTC is, or is not.
@@ -209,10 +221,47 @@ TEST_F(CudaCompile, TheModelsPtxIsTheLastResort) {
     f.AddImage(1, 80, 0, false, "ptx 80");
     f.SetSource(1, "this does not compile");
     Images images(2);
-    ASSERT_EQ(Compile(f, 86, true, images, &err_), AMP_OK) << err_.message;
+    std::string warnings;
+    ASSERT_EQ(Compile(f, 86, true, images, &err_, 2, &warnings), AMP_OK) << err_.message;
     EXPECT_EQ(images[0].origin, AMP_CUDA_FROM_NVRTC) << "machine code is better";
+    EXPECT_NE(warnings.find("1 CUDA kernel run from the model's PTX, which the driver compiles in every process: k1"),
+              std::string::npos)
+        << warnings;
     EXPECT_EQ(images[1].origin, AMP_CUDA_FROM_MODEL);
     EXPECT_STREQ(Bytes(images[1]).c_str(), "ptx 80");
+}
+
+// What is foretold is what happens, and foretelling compiles nothing.
+TEST_F(CudaCompile, OriginsAreThoseOfACompilation) {
+    Functions f(3);
+    f.AddImage(0, 80, 0, true, "cubin 80");
+    f.AddImage(1, 70, 0, false, "ptx 70");
+    amp_cuda_origins before = Origins(f, 80, AMP_OK, &err_);
+    EXPECT_EQ(before.from[AMP_CUDA_FROM_MODEL], 1);
+    EXPECT_EQ(before.from[AMP_CUDA_FROM_NVRTC], 2);
+    EXPECT_EQ(before.from[AMP_CUDA_FROM_CACHE] + before.from[AMP_CUDA_FROM_NOWHERE] + before.model_ptx, 0);
+    EXPECT_EQ(cache_.Files().size(), 0u);
+    Images images(3);
+    ASSERT_EQ(Compile(f, 80, true, images, &err_), AMP_OK) << err_.message;
+    amp_cuda_origins after = Origins(f, 80, AMP_OK, &err_);
+    EXPECT_EQ(after.from[AMP_CUDA_FROM_MODEL], 1);
+    EXPECT_EQ(after.from[AMP_CUDA_FROM_CACHE], 2);
+}
+
+TEST_F(CudaImages, OriginsWithoutNvrtc) {
+    EXPECT_EQ(WithoutNvrtc([&]() -> std::string {
+                  Functions f(2);
+                  amp_error err = {};
+                  f.AddImage(0, 80, 0, true, "cubin 80");
+                  f.AddImage(1, 70, 0, false, "ptx 70");
+                  amp_cuda_origins found = Origins(f, 80, AMP_OK, &err);
+                  if (found.from[AMP_CUDA_FROM_MODEL] != 2 || found.model_ptx != 1) return "not both from the model";
+                  found = Origins(f, 75, AMP_NOT_FOUND, &err);
+                  return found.from[AMP_CUDA_FROM_NOWHERE] == 1 && strstr(err.message, "`ampc --gpu-arch sm_75`")
+                             ? ""
+                             : err.message;
+              }),
+              "");
 }
 
 TEST_F(CudaCompile, AnArchitectureThatNvrtcDoesNotKnowGetsPtxOfAnOlderOne) {
@@ -223,7 +272,9 @@ TEST_F(CudaCompile, AnArchitectureThatNvrtcDoesNotKnowGetsPtxOfAnOlderOne) {
     amp_nvrtc_close(nvrtc);
     Functions f(1);
     Images images(1);
-    ASSERT_EQ(Compile(f, 999, true, images, &err_), AMP_OK) << err_.message;
+    std::string warnings;
+    ASSERT_EQ(Compile(f, 999, true, images, &err_, 2, &warnings), AMP_OK) << err_.message;
+    EXPECT_NE(warnings.find("knows no sm_999: the kernels are PTX for sm_"), std::string::npos) << warnings;
     EXPECT_FALSE(images[0].is_cubin);
     EXPECT_EQ(images[0].arch, archs.back());
     EXPECT_NE(Bytes(images[0]).find(".target sm_" + std::to_string(archs.back())), std::string::npos);

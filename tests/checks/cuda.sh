@@ -25,6 +25,30 @@ asked 'overflow' steps "$work/dropout-cpu.steps" "$work/dropout-90.steps" "${los
 holds 'overflow: steps were skipped' grep -q '"skipped": true' "$work/dropout-90.steps"
 holds 'overflow: steps were made' grep -q '"skipped": false' "$work/dropout-90.steps"
 
+# ---- what amprun doctor foretells is what a session finds -----------------------------------------------------------------------
+
+# doctor_says WHAT MODEL WANTED: kernels from the model, from the cache, and by NVRTC
+doctor_says() {
+    run 0 on 90 "$amprun" doctor "$work/$2" --device cuda --json
+    expect "doctor: $1" "$3" "$(python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))
+checks = {check["about"]: check for check in found["checks"]}
+k = checks["kernels"]
+print(k["from_model"], "cache" if k["from_cache"] else "-", "nvrtc" if k["by_nvrtc"] else "-",
+      "stand-in" if checks["device"]["stand_in"] else "GPU")' "$work/.out")"
+}
+export AMPC_CACHE_DIR=$work/doctors_cache
+doctor_says 'nothing is compiled yet' dropout.so '0 - nvrtc stand-in'
+run 0 on 90 "$amprun" info "$work/dropout.so" --device cuda --batch 16
+doctor_says 'a session has filled the cache' dropout.so '0 cache - stand-in'
+export AMPC_CACHE_DIR=$work/cache
+run 1 on 90 env NVRTC_PATH=/nowhere "$amprun" doctor "$work/dropout.so" --device cuda
+says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, and no GPU is used' 'nvrtc     note' \
+    'kernels   FAILED the model has no code for sm_90' 'compile the model with `ampc --gpu-arch sm_90`' 'is not all there'
+run 1 on 90 "$amprun" doctor --device cuda:1
+says 'device    FAILED no CUDA device 1: there is 1, numbered from 0'
+
 # ---- loss scaling ---------------------------------------------------------------------------------------------------------------
 
 scales_alike 80 6 2.0 0.5 1

@@ -1023,6 +1023,42 @@ expect 'nothing is said of a scale that is as it should be' '' "$err"
 run 0 "$amprun" train "$work/fp32.so" --data "$data" --steps 3 --log "$work/ordinary.log"
 expect 'FP32 has no scale' '' "$(grep scale_is "$work/ordinary.log")"
 
+# ---- amprun doctor -----------------------------------------------------------------------------------
+
+run 0 "$amprun" doctor
+says 'cpu       ok' 'memory    ok' 'driver' 'nvrtc' 'cache' 'verdict   what a model needs on cpu is there'
+run 0 "$amprun" doctor "$so" --batch 8 --json
+expect 'doctor --json: each check has a state and a text' ok "$(python3 - "$work/.out" <<'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))
+checks = {check["about"]: check for check in found["checks"]}
+assert found["ok"] is True and found["device"] == "cpu"
+assert {"cpu", "memory", "driver", "nvrtc", "cache", "kernels"} <= set(checks)
+assert all(check["state"] in ("ok", "note") and check["text"] for check in found["checks"])
+assert checks["cpu"]["processors"] >= 1 and 0 < checks["memory"]["needed"] < checks["memory"]["available"]
+print("ok")
+PYTHON
+)"
+run 1 "$amprun" doctor "$so" --isa v9
+says 'cpu       FAILED isa v9: portable, on x86-64 v3 or v4' 'small.so needs on cpu is not all there'
+run 1 "$amprun" doctor "$work/small_cpu.so" --device cuda
+says 'kernels   FAILED of CUDA: the model has none: it was compiled with --target cpu' 'is not all there'
+run 1 env LD_LIBRARY_PATH= CUDA_VISIBLE_DEVICES= "$amprun" doctor --device cuda
+says 'driver' 'FAILED' 'verdict   what a model needs on cuda is not all there'
+run 0 env AMPC_CACHE_LIMIT=0 "$amprun" doctor
+says 'cache     note   is off, because AMPC_CACHE_LIMIT is 0: unset it'
+mkdir -p "$work/open_cache" && chmod 777 "$work/open_cache"
+run 0 env AMPC_CACHE_DIR="$work/open_cache" "$amprun" doctor
+says 'cache     note   there is none, so kernels are compiled in every process: AMPC_CACHE_DIR'
+run 0 env NVRTC_PATH=/nowhere "$amprun" doctor
+says 'nvrtc     note   ' 'searched: NVRTC_PATH=/nowhere'
+run 1 "$amprun" doctor "$work/none.so"
+says 'none.so'
+run 2 "$amprun" doctor --device null
+says '--device null: doctor looks at cpu and cuda'
+run 2 "$amprun" doctor "$so" more
+says 'doctor: more is one argument too many'
+
 # ---- amprun info: the largest batch, and memory over time -----------------------------------------
 
 # small.so takes less than 300 KB; the batch found is planned again as any other is.

@@ -18,7 +18,7 @@ typedef struct WeightRules {
 } WeightRules;
 
 typedef struct Args {
-    const char *model; /* of schema: the table */
+    const char *model; /* of schema: the table; of doctor it may be NULL */
     const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
     const char *grads, *values_glob, *values_file;
     const char *eval_data, *best_metric, *best_file, *save_like;
@@ -48,6 +48,7 @@ int command_eval(const Args *a);
 int command_infer(const Args *a);
 int command_step(const Args *a);
 int command_schema(const Args *a);
+int command_doctor(const Args *a);
 
 /* Prints "amprun: MESSAGE" and returns 1. */
 int report(const amp_error *err);

@@ -53,7 +53,7 @@ typedef enum AmprunOption {
     O_END
 } AmprunOption;
 
-enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, SCHEMA = 32, ANY = 31, ALL = 63 };
+enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, SCHEMA = 32, DOCTOR = 64, ANY = 31, ALL = 127 };
 
 static const ToolCommand amprun_commands[] = {
     {"info", " MODEL.so [options]", "report parameters, inputs, results, and the memory of a session, to the byte",
@@ -67,6 +67,8 @@ static const ToolCommand amprun_commands[] = {
      "train on exactly one batch, all samples of a file; a line of JSON per step", NULL},
     {"schema", " csv:FILE[,target=COLUMN][,schema=FILE]",
      "print what the columns of a table are to a model, with what is derived of them", NULL},
+    {"doctor", " [MODEL.so] [--device D] [--json]",
+     "say what this machine has of what a model needs on a device, and what to do about the rest", NULL},
     {0},
 };
 
@@ -92,10 +94,10 @@ static const ToolOption amprun_options[] = {
     {O_STEPS, "steps", NULL, "K", VALUE_TEXT, false, NULL, NULL,
      "The same in steps; with step: how many (1). There the batches of a step that accumulates are the same one.",
      TRAIN | STEP},
-    {O_BATCH, "batch", NULL, "B", VALUE_TEXT, false, NULL, "128; info: 1",
+    {O_BATCH, "batch", NULL, "B", VALUE_TEXT, false, NULL, "128; info, doctor: 1",
      "Samples of a batch; of a micro-batch, where the model accumulates. info --batch auto: the largest that fits in "
      "--memory.",
-     INFO | TRAIN | EVAL | INFER},
+     INFO | TRAIN | EVAL | INFER | DOCTOR},
     {O_SEED, "seed", NULL, "S", VALUE_TEXT, false, NULL, "0", "Of initial weights, order of samples, and dropout.",
      ANY},
     {O_WEIGHTS, "weights", NULL, "F", VALUE_FILE, false, NULL, NULL,
@@ -178,12 +180,13 @@ static const ToolOption amprun_options[] = {
     {O_DEVICE, "device", NULL, "cpu|cuda|cuda:N|null", VALUE_TEXT, false, "cpu cuda null", "cpu",
      "Where to run: cpu; cuda, an NVIDIA GPU (cuda:N: the one numbered N, from 0); null plans memory and computes "
      "nothing.",
-     ANY},
+     ANY | DOCTOR},
     {O_THREADS, "threads", NULL, "T", VALUE_TEXT, false, NULL, "one per processor",
-     "Threads of the CPU. Results do not depend on it.", ANY},
+     "Threads of the CPU. Results do not depend on it.", ANY | DOCTOR},
     {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
-     "Instruction set.", ANY},
-    {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.", INFO},
+     "Instruction set.", ANY | DOCTOR},
+    {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.",
+     INFO | DOCTOR},
     {O_ROOFLINE, "roofline", NULL, "GPU", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", NULL,
      "Prints a modelled time of each CUDA kernel on that GPU at --batch, with what bounds it. Also whether FP16 or "
      "BF16 pays there. GPU is H200, H100, A100, RTX4090 or T4, and none is needed: this is a model, not a measurement.",

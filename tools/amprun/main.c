@@ -26,6 +26,7 @@ static const Command commands[] = {
     {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS)},
     {"step", command_step, BIT(O_INPUTS)},
     {"schema", command_schema, 0},
+    {"doctor", command_doctor, 0},
 };
 
 static int wrong(const char *format, const char *a, const char *b) {
@@ -262,6 +263,7 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
 static int read_arguments(Args *a, const Command *c, int argc, char **argv) {
     int failed = read_options(a, c, argc, argv);
     if (failed) return failed;
+    if (optind == argc && c->run == command_doctor) return 0;
     if (optind == argc) return wrong("%s: no %s was given", c->name, c->run == command_schema ? "table" : "model");
     a->model = argv[optind++];
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;

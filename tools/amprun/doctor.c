@@ -1,0 +1,360 @@
+/* doctor.c: amprun doctor: what this machine has of what a model needs, and what to do about the rest; as text and as
+ * JSON.  Each check looks through the library's own functions, so that what is found here is what a session finds. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/processor.h"
+#include "cuda_sdk/nvrtc.h"
+#include "runtime/device/cpu/level.h"
+#include "runtime/device/cpu/pool.h"
+#include "runtime/device/cuda/cache.h"
+#include "runtime/device/cuda/load.h"
+#include "runtime/model/model.h"
+#include "tools/amprun/amprun.h"
+#include "tools/standard_streams.h"
+
+/* ---- what is found ----------------------------------------------------------------------------------------------- */
+
+typedef enum Verdict { FOUND, LACKING, FAILED } Verdict; /* LACKING: what is asked for does without it */
+static const char *const verdict_words[] = {"ok", "note", "FAILED"};
+
+typedef struct Doctor {
+    const Args *args;
+    bool on_cuda;
+    amp_model *model; /* NULL: none was given */
+    amp_model_info info;
+    CudaDriver driver; /* zeros: there is none */
+    amp_cuda_device_info gpu;
+    bool has_gpu; /* the one that is asked for, else the first */
+    int failures;
+    amp_json_writer json;
+    char text[2048];
+} Doctor;
+
+/* Between these, fields may be put into |json|. */
+static void begin(Doctor *d, const char *about) {
+    amp_json_begin_object(&d->json, NULL);
+    amp_json_put_string(&d->json, "about", about);
+    if (!d->args->as_json) printf("%-9s ", about);
+}
+
+static void end(Doctor *d, Verdict verdict) {
+    amp_json_put_string(&d->json, "state", verdict == FOUND ? "ok" : verdict == LACKING ? "note" : "failed");
+    amp_json_put_string(&d->json, "text", d->text);
+    amp_json_end_object(&d->json);
+    d->failures += verdict == FAILED;
+    if (!d->args->as_json) print_plain_line("%-6s %s", verdict_words[verdict], d->text);
+}
+
+#define SAY(d, ...) ((void)snprintf((d)->text, sizeof(d)->text, __VA_ARGS__))
+
+/* What the device that is asked for cannot do without. */
+static Verdict unless_on_cuda(const Doctor *d) { return d->on_cuda ? FAILED : LACKING; }
+
+/* ---- the processor and memory ------------------------------------------------------------------------------------ */
+
+static const struct {
+    unsigned bit;
+    const char *name;
+} features[] = {
+    {AMP_CPU_X86_64_V3, "x86-64-v3 (AVX2, FMA, F16C)"},
+    {AMP_CPU_X86_64_V4, "x86-64-v4 (AVX-512)"},
+    {AMP_CPU_AVX512_BF16, "AVX512_BF16"},
+    {AMP_CPU_NEON, "NEON"},
+};
+
+static void check_cpu(Doctor *d) {
+    const unsigned has = amp_cpu_features();
+    const amp_cpu_level *level = NULL;
+    amp_error err = {0};
+    char names[128] = "";
+    begin(d, "cpu");
+    amp_json_begin_array(&d->json, "features");
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        if (!(has & features[i].bit)) continue;
+        amp_json_put_string(&d->json, NULL, features[i].name);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "", features[i].name);
+    }
+    amp_json_end_array(&d->json);
+    amp_json_put_int(&d->json, "processors", amp_pool_processors());
+    const amp_status status = amp_cpu_level_choose(has, d->args->isa, d->model, &level, &err);
+    amp_json_put_string(&d->json, "isa", level ? level->name : "none");
+    if (status) SAY(d, "%s", err.message);
+    else
+        SAY(d, "%d processors, %s; kernels run as %s", amp_pool_processors(), *names ? names : "no vectors",
+            level->name);
+    end(d, !status ? FOUND : d->on_cuda ? LACKING : FAILED);
+}
+
+/* Of the system; 0: it does not say. */
+static uint64_t available_bytes(void) {
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1) kib = 0;
+    if (f) fclose(f);
+    return (uint64_t)kib << 10;
+}
+
+/* On "cuda" a session cannot be planned without being made: there the device says what it has. */
+static void check_memory(Doctor *d) {
+    amp_error err = {0};
+    amp_memory_info m = {0};
+    const uint64_t available = available_bytes();
+    const int64_t batch = d->args->batch ? d->args->batch : 1;
+    begin(d, "memory");
+    amp_json_put_int(&d->json, "available", (int64_t)available);
+    SAY(d, "%" PRIu64 " MiB are available", available >> 20);
+    amp_status status = AMP_OK;
+    if (d->model && !d->on_cuda) {
+        const amp_session_options options = run_options(d->args, batch, false, false);
+        status = amp_session_plan(d->model, NULL, &options, &m, &err);
+        amp_json_put_int(&d->json, "needed", (int64_t)m.total);
+        if (status) SAY(d, "%s", err.message);
+        else
+            SAY(d, "%" PRIu64 " MiB are available; a session of batch %" PRId64 " takes %" PRIu64 "%s", available >> 20,
+                batch, m.total >> 20,
+                m.total > available ? ": amprun info --batch auto --memory BYTES finds one that fits" : "");
+    }
+    end(d, status || (available && m.total > available) ? FAILED : FOUND);
+}
+
+/* ---- the driver and its devices ---------------------------------------------------------------------------------- */
+
+static const char *path_of(const void *address) {
+    Dl_info where;
+    return dladdr(address, &where) && where.dli_fname ? where.dli_fname : "?";
+}
+
+static void check_driver(Doctor *d) {
+    amp_error err = {0};
+    begin(d, "driver");
+    const amp_status status = amp_cuda_driver_open(&d->driver, &err);
+    if (status) SAY(d, "%s", err.message);
+    else {
+        void *init;
+        memcpy(&init, &d->driver.init, sizeof init);
+        amp_json_put_string(&d->json, "library", path_of(init));
+        amp_json_put_int(&d->json, "cuda_version", d->driver.version);
+        SAY(d, "CUDA %d.%d, %s", d->driver.version / 1000, d->driver.version % 1000 / 10, path_of(init));
+    }
+    end(d, status ? unless_on_cuda(d) : FOUND);
+}
+
+/* The types of tensor cores that the model's products need. */
+static amp_status check_precision(const Doctor *d, amp_error *err) {
+    static const amp_dtype lows[] = {AMP_DT_F16, AMP_DT_BF16, AMP_DT_TF32, AMP_DT_F32};
+    const char *low = d->model ? d->model->desc.low : NULL;
+    for (size_t i = 0; low && i < sizeof lows / sizeof lows[0]; i++)
+        if (!strcmp(low, amp_dtype_name(lows[i]))) return amp_cuda_check_precision(&d->gpu, lows[i], err);
+    return AMP_OK;
+}
+
+static bool is_stand_in(const char *name) { return strstr(name, "(fakecuda)") != NULL; }
+
+static void describe_device(Doctor *d, const amp_cuda_device_info *gpu) {
+    amp_json_put_string(&d->json, "name", gpu->name);
+    amp_json_put_int(&d->json, "arch", gpu->arch);
+    amp_json_put_int(&d->json, "memory", (int64_t)gpu->memory_bytes);
+    amp_json_put_bool(&d->json, "stand_in", is_stand_in(gpu->name));
+    SAY(d, "%d: %s, sm_%d, %zu MiB%s", gpu->ordinal, gpu->name, gpu->arch, gpu->memory_bytes >> 20,
+        is_stand_in(gpu->name) ? "; this is the project's stand-in: it interprets PTX, and no GPU is used" : "");
+}
+
+/* All of them; the one that is asked for has to be there. */
+static void check_devices(Doctor *d) {
+    const int wanted = d->args->cuda_device;
+    int count = 0;
+    if (!d->driver.init || d->driver.device_count(&count)) count = 0;
+    for (int i = 0; i < count || i <= wanted; i++) {
+        amp_error err = {0};
+        amp_cuda_device_info gpu;
+        if (!d->driver.init || (i >= count && i != wanted)) continue;
+        begin(d, "device");
+        amp_status status = amp_cuda_device_find(&d->driver, i, &gpu, &err);
+        if (!status) {
+            describe_device(d, &gpu);
+            if (i == wanted) {
+                d->gpu = gpu;
+                d->has_gpu = true;
+                status = check_precision(d, &err);
+            }
+        }
+        if (status) SAY(d, "%s", err.message);
+        end(d, !status ? FOUND : i == wanted ? unless_on_cuda(d) : LACKING);
+    }
+}
+
+/* ---- the compiler of kernels, and its cache ---------------------------------------------------------------------- */
+
+/* Whether the model needs it says check_kernels. */
+static void check_nvrtc(Doctor *d) {
+    enum { ARCHS = 64 };
+    amp_error err = {0};
+    amp_nvrtc *nvrtc;
+    int archs[ARCHS];
+    begin(d, "nvrtc");
+    const amp_status status = amp_nvrtc_open(NULL, &nvrtc, &err);
+    if (status) SAY(d, "%s", err.message);
+    else {
+        const int version = amp_nvrtc_version(nvrtc);
+        int count = amp_nvrtc_architectures(nvrtc, archs, ARCHS);
+        if (count > ARCHS) count = ARCHS;
+        amp_json_put_string(&d->json, "library", amp_nvrtc_path(nvrtc));
+        amp_json_put_int(&d->json, "version", version);
+        SAY(d, "%d.%d, %s, for sm_%d to sm_%d", version / 1000, version % 1000 / 10, amp_nvrtc_path(nvrtc),
+            count ? archs[0] : 0, count ? archs[count - 1] : 0);
+        amp_nvrtc_close(nvrtc);
+    }
+    end(d, status ? LACKING : FOUND);
+}
+
+static void count_files(const char *folder, int64_t *count, int64_t *bytes) {
+    DIR *dir = opendir(folder);
+    struct stat st;
+    *count = *bytes = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode)) continue;
+        ++*count;
+        *bytes += st.st_size;
+    }
+    if (dir) closedir(dir);
+}
+
+static void check_cache(Doctor *d) {
+    const char *limit = getenv("AMPC_CACHE_LIMIT"), *folder;
+    int64_t count, bytes;
+    begin(d, "cache");
+    amp_cuda_cache *cache = amp_cuda_cache_open(NULL);
+    if (cache) {
+        folder = amp_cuda_cache_folder(cache);
+        count_files(folder, &count, &bytes);
+        amp_json_put_string(&d->json, "folder", folder);
+        amp_json_put_int(&d->json, "kernels", count);
+        amp_json_put_int(&d->json, "bytes", bytes);
+        SAY(d, "%s: %" PRId64 " kernels, %" PRId64 " KiB", folder, count, bytes >> 10);
+    } else if (limit && !strcmp(limit, "0")) SAY(d, "is off, because AMPC_CACHE_LIMIT is 0: unset it");
+    else
+        SAY(d, "there is none, so kernels are compiled in every process: AMPC_CACHE_DIR, XDG_CACHE_HOME or HOME must "
+               "name a folder that is yours and that nobody else may write to");
+    const bool there = cache != NULL;
+    amp_cuda_cache_close(cache);
+    end(d, there ? FOUND : LACKING);
+}
+
+/* ---- the model's kernels ----------------------------------------------------------------------------------------- */
+
+static void check_cpu_kernels(Doctor *d) {
+    char sets[64] = "";
+    begin(d, "kernels");
+    for (int i = 0; amp_model_isa_at(d->model, i); i++)
+        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "", amp_model_isa_at(d->model, i));
+    SAY(d, "of the CPU: in the model, for %s", sets);
+    end(d, FOUND);
+}
+
+static void put_origins(Doctor *d, const amp_cuda_origins *found) {
+    amp_json_put_int(&d->json, "from_model", found->from[AMP_CUDA_FROM_MODEL]);
+    amp_json_put_int(&d->json, "of_those_ptx", found->model_ptx);
+    amp_json_put_int(&d->json, "from_cache", found->from[AMP_CUDA_FROM_CACHE]);
+    amp_json_put_int(&d->json, "by_nvrtc", found->from[AMP_CUDA_FROM_NVRTC]);
+}
+
+/* Why not all are ready, and what to do. */
+static const char *remedy_of(const amp_cuda_origins *found) {
+    if (found->model_ptx) return "; PTX is compiled by the driver in every process: install NVRTC, or ampc --gpu-arch";
+    if (found->from[AMP_CUDA_FROM_NVRTC])
+        return "; the first session compiles those for the cache: ampc --gpu-arch puts machine code into the model";
+    return "";
+}
+
+static void check_cuda_kernels(Doctor *d) {
+    const amp_model *cuda = d->model->cuda;
+    amp_error err = {0};
+    amp_cuda_origins found = {0};
+    begin(d, "kernels");
+    amp_status status = AMP_OK;
+    if (!cuda) SAY(d, "of CUDA: the model has none: %s", d->info.cuda_missing);
+    else if (!d->has_gpu)
+        SAY(d, "of CUDA: %d in the model; for which architecture is not known without a device", d->info.cuda_kernels);
+    else {
+        const amp_cuda_compile_options options = {.arch = d->gpu.arch,
+                                                  .threads = 1,
+                                                  .machine_code = !is_stand_in(d->gpu.name), /* it takes PTX alone */
+                                                  .device_name = d->gpu.name};
+        status = amp_cuda_find_origins(&options, cuda->cuda_code.prelude, cuda->functions, cuda->function_count, &found,
+                                       &err);
+        put_origins(d, &found);
+        if (status) SAY(d, "%s", err.message);
+        else
+            SAY(d, "of CUDA, for sm_%d: %d from the model, %d from the cache, %d by NVRTC%s", d->gpu.arch,
+                found.from[AMP_CUDA_FROM_MODEL], found.from[AMP_CUDA_FROM_CACHE], found.from[AMP_CUDA_FROM_NVRTC],
+                remedy_of(&found));
+    }
+    const bool known = d->has_gpu && !found.model_ptx; /* what there is without a device says check_devices */
+    end(d, !cuda || status ? unless_on_cuda(d) : known ? FOUND : LACKING);
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static int open_model(Doctor *d) {
+    amp_error err = {0};
+    if (!d->args->model) return 0;
+    if (amp_model_load(d->args->model, NULL, &d->model, &err)) return report(&err);
+    amp_model_get_info(d->model, &d->info);
+    return 0;
+}
+
+static void check_all(Doctor *d) {
+    check_cpu(d);
+    check_memory(d);
+    check_driver(d);
+    check_devices(d);
+    check_nvrtc(d);
+    check_cache(d);
+    if (d->model && !d->on_cuda) check_cpu_kernels(d);
+    if (d->model) check_cuda_kernels(d);
+}
+
+static void print_verdict(const Doctor *d, const char *device) {
+    const char *what = d->args->model ? d->args->model : "a model";
+    if (d->failures) print_plain_line("verdict   what %s needs on %s is not all there", what, device);
+    else print_plain_line("verdict   what %s needs on %s is there", what, device);
+}
+
+static int print_json(Doctor *d) {
+    amp_error err = {0};
+    if (amp_json_writer_status(&d->json, &err)) return report(&err);
+    standard_streams_note(printf("%s\n", d->json.data) < 0);
+    return 0;
+}
+
+int command_doctor(const Args *a) {
+    const char *device = a->device ? a->device : "cpu";
+    Doctor d = {.args = a, .on_cuda = !strcmp(device, "cuda")};
+    if (strcmp(device, "cpu") && !d.on_cuda) return report_text("--device %s: doctor looks at cpu and cuda", device), 2;
+    if (open_model(&d)) return 1;
+    amp_json_writer_init(&d.json, NULL);
+    amp_json_begin_object(&d.json, NULL);
+    amp_json_put_string(&d.json, "version", amp_version());
+    amp_json_put_string(&d.json, "device", device);
+    amp_json_begin_array(&d.json, "checks");
+    check_all(&d);
+    amp_json_end_array(&d.json);
+    amp_json_put_bool(&d.json, "ok", !d.failures);
+    amp_json_end_object(&d.json);
+    int failed = a->as_json ? print_json(&d) : 0;
+    if (!a->as_json) print_verdict(&d, device);
+    amp_json_writer_free(&d.json);
+    amp_cuda_driver_close(&d.driver);
+    amp_model_release(d.model);
+    return failed || d.failures;
+}

@@ -213,6 +213,8 @@ amp_status amp_session_host_states(const amp_session *session, bool read, void *
 amp_status amp_session_take_states(amp_session *session, void *const *states, amp_error *err);
 void amp_session_drop_host_states(const amp_session *session, void **states);
 
+/* ---- read_buffer.c ----------------------------------------------------------------------------------------------- */
+
 /* A buffer of the last run with |n|, row-major, as amp_readable_dtype. */
 amp_status amp_session_read_buffer(const amp_session *session, const amp_bound_program *bound, int32_t buffer,
                                    int64_t n, void *to, amp_error *err);

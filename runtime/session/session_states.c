@@ -109,30 +109,6 @@ amp_status amp_session_take_states(amp_session *s, void *const *states, amp_erro
     return amp_session_write_scalars(s, err);
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------------------------- */
-
-static bool is_stored_as_read(const amp_model_buffer *b) {
-    return b->dtype != AMP_DT_BOOL && b->storage == amp_readable_dtype(b->dtype);
-}
-
-amp_status amp_session_read_buffer(const amp_session *s, const amp_bound_program *bound, int32_t buffer, int64_t n,
-                                   void *to, amp_error *err) {
-    const amp_model_buffer *b = &bound->program->buffers[buffer];
-    if (!amp_session_has_device_memory(s) || b->kind == AMP_BUFFER_INPUT) {
-        amp_bound_program_read(bound, buffer, n, to);
-        return AMP_OK;
-    }
-    size_t bytes =
-        (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * amp_storage_size(b->storage);
-    if (is_stored_as_read(b)) return calls_of(s)->read(s->device, to, bound->buffers[buffer], bytes, err);
-    void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
-    if (!copy) return no_memory(s, bytes, err);
-    amp_status status = calls_of(s)->read(s->device, copy, bound->buffers[buffer], bytes, err);
-    if (!status) amp_buffer_read(b, copy, n, to);
-    amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
-    return status;
-}
-
 /* ---- loss scaler and counters ------------------------------------------------------------------------------------ */
 
 amp_status amp_session_get_scaler(const amp_session *s, amp_scaler_state *out, amp_error *err) {

@@ -12,7 +12,7 @@ build_options=(OUT="$work/out" CFLAGS="${CFLAGS:--O1}" PREFIX=/opt/ampc)
 run 0 make -s -j2 "${build_options[@]}" all
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static
 (cd "$work/out/generated" && find . -type f) | sort >"$work/generated"
-expect 'make generates six sources and two headers' 8 "$(wc -l <"$work/generated")"
+expect 'make generates seven sources and two headers' 9 "$(wc -l <"$work/generated")"
 while read -r file; do
     holds "$file is what Bazel generates" cmp "$bin/$file" "$work/out/generated/$file"
 done <"$work/generated"

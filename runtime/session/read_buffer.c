@@ -1,0 +1,28 @@
+/* read_buffer.c: reads a buffer of a program that has run, wherever it is. */
+#include "base/error.h"
+#include "runtime/model/matrix_layout.h"
+#include "runtime/model/state.h"
+#include "runtime/session/session.h"
+
+static bool is_stored_as_read(const amp_model_buffer *b) {
+    return b->dtype != AMP_DT_BOOL && b->storage == amp_readable_dtype(b->dtype);
+}
+
+amp_status amp_session_read_buffer(const amp_session *s, const amp_bound_program *bound, int32_t buffer, int64_t n,
+                                   void *to, amp_error *err) {
+    const amp_device_memory_calls *device = s->device->type->device_memory;
+    const amp_model_buffer *b = &bound->program->buffers[buffer];
+    if (!device || b->kind == AMP_BUFFER_INPUT) {
+        amp_bound_program_read(bound, buffer, n, to);
+        return AMP_OK;
+    }
+    size_t bytes =
+        (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * amp_storage_size(b->storage);
+    if (is_stored_as_read(b)) return device->read(s->device, to, bound->buffers[buffer], bytes, err);
+    void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of %s", bytes, b->name);
+    amp_status status = device->read(s->device, copy, bound->buffers[buffer], bytes, err);
+    if (!status) amp_buffer_read(b, copy, n, to);
+    amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
+    return status;
+}

@@ -75,8 +75,6 @@ struct Fault {
     bool is_gradient;
 };
 
-std::ostream &operator<<(std::ostream &out, const Fault &f) { return out << f.name; }
-
 const char *const kLinear = "    y = relu(linear(x; out = 8) as fc1)\n";
 const char *const kAttention = "    q = reshape(linear(x; out = 8) as query; shape = [N, 4, 2])\n"
                                "    k = reshape(linear(x; out = 8) as key; shape = [N, 4, 2])\n"
@@ -193,10 +191,14 @@ std::string WithoutNumber(const char *path) {
     return cast == std::string::npos ? name : name.substr(0, cast + 5);
 }
 
-class PlantedFault : public e2e::OnDevice, public ::testing::WithParamInterface<Fault> {};
+class PlantedFault : public e2e::OnDevice, public ::testing::WithParamInterface<int> {};
+
+// The stand-in interprets kernels that NVRTC compiles first: an ordinary run takes every third fault there.
+bool IsLeftOut(const Fault &f) { return getenv("AMP_TEST_FEWER") && (&f - kFaults) % 3 != 0; }
 
 TEST_P(PlantedFault, IsNamed) {
-    const Fault &f = GetParam();
+    const Fault &f = kFaults[GetParam()];
+    if (IsLeftOut(f)) GTEST_SKIP() << "in trace_cuda_all_test";
     const std::string path = CompileUnfused(f.model, std::string("trace_") + f.name + ".so");
     Training t(path, kSamples);
     ASSERT_TRUE(t.ok());
@@ -216,8 +218,8 @@ TEST_P(PlantedFault, IsNamed) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Trace, PlantedFault, ::testing::ValuesIn(kFaults),
-                         [](const ::testing::TestParamInfo<Fault> &info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Trace, PlantedFault, ::testing::Range(0, static_cast<int>(std::size(kFaults))),
+                         [](const ::testing::TestParamInfo<int> &info) { return kFaults[info.param].name; });
 
 // Without fusion the same bits: what is found of the twin holds for the model.
 TEST_F(TraceTest, ATwinWithoutFusionHasTheSameBits) {

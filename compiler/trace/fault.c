@@ -84,10 +84,25 @@ static const char *name_of(const TraceValues *v, Val value) {
     return ir_region((Func *)(uintptr_t)v->f, def->region)->path;
 }
 
+static const char *decided_path(const TraceValues *v, const Op *o) {
+    amp_trace_finding told = {0};
+    tell_op(v, o, &told);
+    const Decision *d = decision_of(v->f->module, told.path);
+    return d ? d->path : NULL;
+}
+
+/* Of a cast that of what it casts. */
+static const char *maker_of(const TraceValues *v, Val value) {
+    const Op *def = ir_def(v->f, value);
+    while (def && def->code == OP_cast) def = ir_def(v->f, def->in[0]);
+    return def ? decided_path(v, def) : NULL;
+}
+
 static void add_input(const TraceValues *v, Val value, amp_trace_finding *out) {
     amp_trace_range range = v->range[value.id];
     if (!range.name || out->input_count == AMP_TRACE_INPUTS) return;
     range.name = name_of(v, value);
+    range.decided = maker_of(v, value);
     for (int32_t i = 0; i < out->input_count; i++)
         if (!strcmp(out->inputs[i].name, range.name)) return;
     out->inputs[out->input_count++] = range;
@@ -110,12 +125,31 @@ static void tell_inputs(const TraceValues *v, const TraceSearch *s, const Op *o,
     }
 }
 
+static const Op *first_reader(const TraceValues *v, const TraceSearch *s, const Op *o) {
+    for (int i = s->place[o->id.id] + 1; o->n_out && i < v->f->body.len; i++) {
+        const Op *reader = ir_op_at(v->f, i);
+        for (int j = 0; j < reader->n_in; j++)
+            if (reader->in[j].id == o->out[0].id) return reader;
+    }
+    return NULL;
+}
+
+static void tell_readers(const TraceValues *v, const TraceSearch *s, const Op *o, amp_trace_finding *out) {
+    const char *last = out->path;
+    int count = 0;
+    for (o = first_reader(v, s, o); o && count < AMP_TRACE_READERS; o = first_reader(v, s, o)) {
+        const char *path = decided_path(v, o);
+        if (path && strcmp(path, last) != 0) out->read_by[count++] = last = path;
+    }
+}
+
 /* ---- origins ----------------------------------------------------------------------------------------------------- */
 
 static void describe_op(const TraceValues *v, const TraceSearch *s, const Op *o, amp_trace_finding *out) {
     tell_op(v, o, out);
     if (o->code == OP_cast && trace_is_known(v, o->in[0])) out->exact = v->range[o->in[0].id];
     tell_inputs(v, s, o, out);
+    tell_readers(v, s, o, out);
     out->fault = is_undefined(v, o, &out->result) ? AMP_TRACE_UNDEFINED : AMP_TRACE_OVERFLOW;
 }
 
@@ -158,4 +192,30 @@ const char *const *trace_reasons_new(const Module *m) {
         texts[i] = text_str(&t);
     }
     return texts;
+}
+
+/* ---- every op ---------------------------------------------------------------------------------------------------- */
+
+static bool ends_region(const Func *f, int place) {
+    const Op *o = ir_op_at(f, place);
+    return o->region && o->n_out && (place + 1 == f->body.len || ir_op_at(f, place + 1)->region != o->region);
+}
+
+/* Its own path, not that of an op that it is a gradient of. */
+static bool is_decided(const Module *m, const char *path) {
+    const Decision *d = decision_of(m, path);
+    return d && !strcmp(d->path, path);
+}
+
+bool trace_describe_op(const TraceValues *v, const TraceSearch *s, int place, amp_trace_op *out) {
+    const Op *o = ir_op_at(v->f, place);
+    amp_trace_finding found = {0};
+    if (!ends_region(v->f, place) || !trace_is_known(v, o->out[0])) return false;
+    tell_op(v, o, &found);
+    if (!found.path || !is_decided(v->f->module, found.path)) return false;
+    tell_inputs(v, s, o, &found);
+    *out = (amp_trace_op){
+        .path = found.path, .op = found.op, .result = v->range[o->out[0].id], .input_count = found.input_count};
+    memcpy(out->inputs, found.inputs, sizeof out->inputs);
+    return true;
 }

@@ -9,5 +9,8 @@ const char *const *trace_reasons_new(const Module *m);
 /* |origin|: of trace_origin, not NO_VAL.  All fields but |program| and |struct_size|. */
 void trace_describe(const TraceValues *v, const TraceSearch *search, const char *const *reasons, Val origin,
                     amp_trace_finding *out);
+/* The op of the graph that ends with the core op at |place| of the body.  false: none does that was decided, or its
+ * result is in no memory. */
+bool trace_describe_op(const TraceValues *v, const TraceSearch *search, int place, amp_trace_op *out);
 
 #endif

@@ -151,3 +151,25 @@ amp_status amp_trace_find(const amp_trace *trace, amp_trace_finding *out, amp_er
     memcpy(out, &found, size);
     return AMP_OK;
 }
+
+amp_status amp_trace_op_at(const amp_trace *trace, int32_t index, amp_trace_op *out, amp_error *err) {
+    amp_trace_op found = {0};
+    bool ran = false;
+    int32_t count = 0;
+    if (!trace || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_trace_op_at: trace or out is NULL");
+    const size_t size = out->struct_size < sizeof found ? out->struct_size : sizeof found;
+    if (size < sizeof size)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_trace_op_at: struct_size is %zu; set it to sizeof",
+                        out->struct_size);
+    for (int i = 0; i < trace->m->funcs.len; i++) {
+        ran |= trace->is_seen[i];
+        for (int place = 0; trace->is_seen[i] && place < trace->m->funcs.data[i]->body.len; place++) {
+            if (!trace_describe_op(&trace->values[i], &trace->searches[i], place, &found) || count++ != index) continue;
+            found.struct_size = size;
+            memcpy(out, &found, size);
+            return AMP_OK;
+        }
+    }
+    if (!ran) return amp_fail(err, AMP_WRONG_STATE, "amp_trace_op_at: no program ran that the trace observed");
+    return amp_fail(err, AMP_NOT_FOUND, "amp_trace_op_at: %d ops, and no number %d", count, index);
+}

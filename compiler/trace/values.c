@@ -28,6 +28,9 @@ bool trace_is_finite(const TraceValues *v, Val value) {
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
+/* It rounds to zero, its even neighbour. */
+static const double HALF_OF_THE_SMALLEST_F16 = 0x1p-25;
+
 static void count(amp_trace_range *r, const float *data) {
     double least = INFINITY, largest = -INFINITY;
     for (int64_t i = 0; i < r->count; i++) {
@@ -35,6 +38,7 @@ static void count(amp_trace_range *r, const float *data) {
         r->nans += isnan(x) != 0;
         r->infinities += isinf(x) != 0;
         r->zeros += x == 0;
+        r->flushed += x != 0 && fabs(x) <= HALF_OF_THE_SMALLEST_F16;
         if (!isfinite(x)) continue;
         if (x < least) least = x;
         if (x > largest) largest = x;

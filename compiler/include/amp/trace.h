@@ -45,10 +45,12 @@ typedef struct amp_trace_range {
     amp_dtype dtype;
     int32_t reserved;
     int64_t count, infinities, nans, zeros; /* elements */
+    int64_t flushed;                        /* that are not zero and become zero in f16 */
     double least, largest;                  /* of those that are finite; NaN where none is */
+    const char *decided; /* of what an op read: the op whose dtype was decided that made it; NULL: none did */
 } amp_trace_range;
 
-enum { AMP_TRACE_INPUTS = 8 };
+enum { AMP_TRACE_INPUTS = 8, AMP_TRACE_READERS = 6 };
 
 typedef struct amp_trace_finding {
     size_t struct_size;
@@ -58,7 +60,9 @@ typedef struct amp_trace_finding {
     const char *path, *op; /* of the op: "h.0.attn.matmul", "matmul"; of an input or state: its name, and "" */
     const char *layer;     /* the layer that the op is a part of, "cross_entropy"; NULL */
     const char *decided;   /* path of the op whose dtype was decided: of a gradient its forward op's; NULL: none */
-    const char *reason;    /* "{lower, min-cast:7}"; NULL */
+    /* The same of the ops that read the result, that read what these make, and so on; NULL: no more. */
+    const char *read_by[AMP_TRACE_READERS];
+    const char *reason;                /* "{lower, min-cast:7}"; NULL */
     const char *policy_text, *because; /* the policy's line; the model's own words; NULL */
     const char *file;                  /* of the model's text; NULL: not known */
     int32_t line, column;
@@ -77,6 +81,18 @@ AMP_API const amp_observer *amp_trace_observer(const amp_trace *trace); /* lives
 /* What the last run of a program left: after amp_step, amp_eval or amp_infer.  Of a step of several micro-batches,
  * after each of its calls.  AMP_WRONG_STATE: nothing ran. */
 AMP_API AMP_MUST_USE amp_status amp_trace_find(const amp_trace *trace, amp_trace_finding *out, amp_error *err);
+
+/* What an op of the forward graph read and made in that run, for all whose results are in memory. */
+typedef struct amp_trace_op {
+    size_t struct_size;
+    const char *path, *op; /* as a decision of the model has them (amp_model_decision_at) */
+    amp_trace_range result;
+    int32_t input_count, reserved;
+    amp_trace_range inputs[AMP_TRACE_INPUTS];
+} amp_trace_op;
+/* The op |index|, in the order of execution.  AMP_NOT_FOUND past the end; AMP_WRONG_STATE: nothing ran. */
+AMP_API AMP_MUST_USE amp_status amp_trace_op_at(const amp_trace *trace, int32_t index, amp_trace_op *out,
+                                                amp_error *err);
 AMP_API void amp_trace_release(amp_trace *trace); /* NULL is a no-op */
 
 #ifdef __cplusplus

@@ -94,6 +94,16 @@ train mended large --steps 60 --log "$work/log"
 expect 'it trains with them' '0' "$(grep -c '"expected": false' "$work/log")"
 expect 'and every loss is finite' '0' "$(grep -c '"loss": "' "$work/log")"
 
+run 0 "$amprun" suggest "$work/cubes.so" --data "safetensors:$work/large.st" --batch 64 --steps 8
+says 'as it is: not every loss is finite' '"mul_1": f32   # iteration 1: overflow, mul_1' '"fc3.linear": f32' \
+    'with these lines: every loss is finite'
+run 0 "$amprun" suggest "$work/plain.so" --data "safetensors:$work/good.st" --batch 64 --steps 8
+says 'no line is proposed'
+run 2 "$amprun" suggest "$work/plain.so"
+says 'suggest needs --data'
+run 2 "$amprun" suggest "$work/plain.so" --data "safetensors:$work/good.st" --device null
+says '--device null'
+
 # ---- a model whose parameters learn it: the step is found again
 
 make roots 'precision bf16 { }' $'    y = linear(log(h * h); out = 4) as fc2'

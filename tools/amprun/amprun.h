@@ -48,6 +48,8 @@ int command_eval(const Args *a);
 int command_infer(const Args *a);
 int command_step(const Args *a);
 int command_schema(const Args *a);
+int command_suggest(const Args *a);
+int command_suggest(const Args *a);
 int command_doctor(const Args *a);
 
 /* Prints "amprun: MESSAGE" and returns 1. */

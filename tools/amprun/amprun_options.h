@@ -53,7 +53,18 @@ typedef enum AmprunOption {
     O_END
 } AmprunOption;
 
-enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, SCHEMA = 32, DOCTOR = 64, ANY = 31, ALL = 127 };
+enum {
+    INFO = 1,
+    TRAIN = 2,
+    EVAL = 4,
+    INFER = 8,
+    STEP = 16,
+    SCHEMA = 32,
+    DOCTOR = 64,
+    SUGGEST = 128,
+    ANY = 31,
+    ALL = 255
+};
 
 static const ToolCommand amprun_commands[] = {
     {"info", " MODEL.so [options]", "report parameters, inputs, results, and the memory of a session, to the byte",
@@ -69,6 +80,8 @@ static const ToolCommand amprun_commands[] = {
      "print what the columns of a table are to a model, with what is derived of them", NULL},
     {"doctor", " [MODEL.so] [--device D] [--json]",
      "say what this machine has of what a model needs on a device, and what to do about the rest", NULL},
+    {"suggest", " MODEL.so --data SPEC [--steps K] [options]",
+     "propose lines for the model's precision block, found and proven by training it", NULL},
     {0},
 };
 
@@ -79,7 +92,7 @@ static const ToolOption amprun_options[] = {
      "or ids, in windows as long as the model's input, of which the last part P, 0.1, is evaluated); or "
      "csv:FILE[,target=COLUMN][,schema=FILE][,held=P] (a table of numbers and words; amprun schema prints what it is "
      "taken for).",
-     TRAIN | EVAL},
+     TRAIN | EVAL | SUGGEST},
     {O_EVAL_DATA, "eval-data", NULL, "SPEC", VALUE_FILE, false, NULL,
      "the test part of idx:DIR, what is held out of tokens:FILE and csv:FILE, else nothing",
      "What is evaluated after each epoch.", TRAIN},
@@ -93,17 +106,17 @@ static const ToolOption amprun_options[] = {
      TRAIN},
     {O_STEPS, "steps", NULL, "K", VALUE_TEXT, false, NULL, NULL,
      "The same in steps; with step: how many (1). There the batches of a step that accumulates are the same one.",
-     TRAIN | STEP},
+     TRAIN | STEP | SUGGEST},
     {O_BATCH, "batch", NULL, "B", VALUE_TEXT, false, NULL, "128; info, doctor: 1",
      "Samples of a batch; of a micro-batch, where the model accumulates. info --batch auto: the largest that fits in "
      "--memory.",
-     INFO | TRAIN | EVAL | INFER | DOCTOR},
+     INFO | TRAIN | EVAL | INFER | DOCTOR | SUGGEST},
     {O_SEED, "seed", NULL, "S", VALUE_TEXT, false, NULL, "0", "Of initial weights, order of samples, and dropout.",
-     ANY},
+     ANY | SUGGEST},
     {O_WEIGHTS, "weights", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Parameters and buffers by name: a safetensors file, or the index of several (model.safetensors.index.json). All "
      "that the model has must be there, and nothing else; the message says which options would make a file fit.",
-     TRAIN | EVAL | INFER | STEP},
+     TRAIN | EVAL | INFER | STEP | SUGGEST},
     {O_RENAME, "rename", NULL, "FROM=TO", VALUE_TEXT, false, NULL, NULL,
      "Takes the tensors of --weights whose name matches FROM as TO, where each * is what the * of FROM matched: "
      "'transformer.*=*'. May be given several times; each applies to what those before it made.",
@@ -180,13 +193,13 @@ static const ToolOption amprun_options[] = {
     {O_DEVICE, "device", NULL, "cpu|cuda|cuda:N|null", VALUE_TEXT, false, "cpu cuda null", "cpu",
      "Where to run: cpu; cuda, an NVIDIA GPU (cuda:N: the one numbered N, from 0); null plans memory and computes "
      "nothing.",
-     ANY | DOCTOR},
+     ANY | DOCTOR | SUGGEST},
     {O_THREADS, "threads", NULL, "T", VALUE_TEXT, false, NULL, "one per processor",
-     "Threads of the CPU. Results do not depend on it.", ANY | DOCTOR},
+     "Threads of the CPU. Results do not depend on it.", ANY | DOCTOR | SUGGEST},
     {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
-     "Instruction set.", ANY | DOCTOR},
+     "Instruction set.", ANY | DOCTOR | SUGGEST},
     {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.",
-     INFO | DOCTOR},
+     INFO | DOCTOR | SUGGEST},
     {O_ROOFLINE, "roofline", NULL, "GPU", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", NULL,
      "Prints a modelled time of each CUDA kernel on that GPU at --batch, with what bounds it. Also whether FP16 or "
      "BF16 pays there. GPU is H200, H100, A100, RTX4090 or T4, and none is needed: this is a model, not a measurement.",

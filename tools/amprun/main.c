@@ -27,6 +27,8 @@ static const Command commands[] = {
     {"step", command_step, BIT(O_INPUTS)},
     {"schema", command_schema, 0},
     {"doctor", command_doctor, 0},
+    {"suggest", command_suggest, BIT(O_DATA)},
+    {"suggest", command_suggest, BIT(O_DATA)},
 };
 
 static int wrong(const char *format, const char *a, const char *b) {

@@ -199,7 +199,8 @@ int command_step(const Args *a) {
     if (!failed && a->resume) failed = resume_from(&run, a->resume);
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
     failed = failed || weights_check_like(&run, a);
-    if (!failed && a->trace) failed = tracer_open(&tracer, a, &run, data.count, a->seed);
+    if (!failed && a->trace)
+        failed = tracer_open(&tracer, &(TwinSource){.args = a, .capacity = data.count, .seed = a->seed}, &run);
     Watchers watchers = {.tracer = a->trace ? &tracer : NULL, .stats = stats_new(&run, a->stats)};
     failed = failed || all_steps(a, &run, &data, &watchers);
     stats_free(&watchers.stats);

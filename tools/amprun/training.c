@@ -174,7 +174,8 @@ int training_open(Training *t) {
     (void)saving_damage(&t->run, &t->infinite);
     t->stats = stats_new(&t->run, t->args->stats);
     int failed = open_data(t);
-    if (!failed && t->args->trace) failed = tracer_open(&t->tracer, t->args, &t->run, t->batch, t->position.seed);
+    const TwinSource source = {.args = t->args, .capacity = t->batch, .seed = t->position.seed};
+    if (!failed && t->args->trace) failed = tracer_open(&t->tracer, &source, &t->run);
     return failed ? failed : open_best(t);
 }
 

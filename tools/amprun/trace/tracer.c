@@ -53,15 +53,19 @@ static int make_folder(Tracer *t) {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-int tracer_open(Tracer *t, const Args *args, const Run *run, int64_t capacity, uint64_t seed) {
+static int read_model(Tracer *t) {
     amp_error err = {0};
-    size_t size;
-    *t = (Tracer){.args = args, .run = run, .batches = batches_new(run->model)};
-    if (args->device && !strcmp(args->device, "null"))
+    if (t->source.bytes) return 0;
+    if (amp_file_read(t->args->model, 0, NULL, &t->bytes, &t->source.size, &err)) return report(&err);
+    t->source.bytes = t->bytes;
+    return 0;
+}
+
+int tracer_open(Tracer *t, const TwinSource *source, const Run *run) {
+    *t = (Tracer){.args = source->args, .run = run, .source = *source, .batches = batches_new(run->model)};
+    if (t->args->device && !strcmp(t->args->device, "null"))
         return report_text("--trace-nonfinite: the device null computes nothing to trace") + 1;
-    if (amp_file_read(args->model, 0, NULL, &t->bytes, &size, &err)) return report(&err);
-    t->source = (TwinSource){.args = args, .bytes = t->bytes, .size = size, .capacity = capacity, .seed = seed};
-    return make_folder(t);
+    return read_model(t) || make_folder(t);
 }
 
 void tracer_close(Tracer *t) {
@@ -162,8 +166,21 @@ typedef struct Case {
 typedef struct Trial {
     bool is_done, is_finite;
     double loss;
-    char decided[256]; /* where it is not: the op to look at next; empty: none */
+    /* Where it is not: ops to leave in f32 next, the most likely first; the op itself, what made what it read, and what
+     * reads its result. */
+    char next[1 + AMP_TRACE_READERS + AMP_TRACE_INPUTS][256];
+    int next_count;
 } Trial;
+
+static void add_next(Trial *t, const char *path) {
+    if (path) snprintf(t->next[t->next_count++], sizeof t->next[0], "%s", path);
+}
+
+static void list_next(Trial *t, const amp_trace_finding *f) {
+    add_next(t, f->decided);
+    for (int32_t i = 0; i < f->input_count; i++) add_next(t, f->inputs[i].decided);
+    for (int i = 0; i < AMP_TRACE_READERS; i++) add_next(t, f->read_by[i]);
+}
 
 static Trial try_form(const Tracer *t, const TwinForm *form, const TwinState *state, const Case *c) {
     Twin twin;
@@ -174,7 +191,7 @@ static Trial try_form(const Tracer *t, const TwinForm *form, const TwinState *st
     if (trial.is_done) {
         trial.is_finite = step.finding.fault == AMP_TRACE_NONE;
         trial.loss = step.report.loss;
-        snprintf(trial.decided, sizeof trial.decided, "%s", step.finding.decided ? step.finding.decided : "");
+        list_next(&trial, &step.finding);
     }
     twin_close(&twin);
     return trial;
@@ -202,18 +219,26 @@ static bool is_among(const Tracer *t, int count, const char *path) {
     return false;
 }
 
-/* Leaves the op in f32, then the next one that overflows, until the step is finite. */
+static const char *choose_next(const Tracer *t, int count, const Trial *trial) {
+    for (int i = 0; i < trial->next_count; i++)
+        if (!is_among(t, count, trial->next[i])) return trial->next[i];
+    return NULL;
+}
+
+/* Leaves the op in f32, then the next one that overflows, until the step is finite.  With all of them in f32 a model
+ * has no loss scale, so the state is that of a twin in other types. */
 static void find_lines(Tracer *t, const Case *c, Verdict *v) {
     amp_override lines[VERDICT_LINES];
     Trial trial = {.is_done = true};
-    snprintf(trial.decided, sizeof trial.decided, "%s", v->finding.decided ? v->finding.decided : "");
-    for (int count = 0; count < VERDICT_LINES && trial.is_done && trial.decided[0];) {
-        if (is_among(t, count, trial.decided)) return;
-        memcpy(t->line[count], trial.decided, sizeof trial.decided);
+    list_next(&trial, &v->finding);
+    for (int count = 0; count < VERDICT_LINES && trial.is_done && !trial.is_finite;) {
+        const char *path = choose_next(t, count, &trial);
+        if (!path) return;
+        snprintf(t->line[count], sizeof t->line[count], "%s", path);
         lines[count] = (amp_override){.path = t->line[count], .word = "f32"};
         v->line[count] = t->line[count];
         count++;
-        trial = try_form(t, &(TwinForm){.overrides = lines, .override_count = (size_t)count}, &c->unscaled, c);
+        trial = try_form(t, &(TwinForm){.overrides = lines, .override_count = (size_t)count}, &c->params, c);
         if (trial.is_done && trial.is_finite) v->line_count = count;
     }
 }

@@ -9,7 +9,7 @@ typedef struct Tracer {
     const Args *args;
     const Run *run;
     TwinSource source;
-    char *bytes;                   /* of the model.so */
+    char *bytes;                   /* of the model.so, where it was read */
     char folder[256];              /* for checkpoints; empty: none */
     Batches batches;               /* since the snapshot, which is the state before the first of them */
     Twin same;                     /* of the model as it is; session NULL: not made yet */
@@ -21,8 +21,9 @@ typedef struct Tracer {
     bool is_off; /* enough was said, or something failed that was reported */
 } Tracer;
 
-/* Reports and returns 1 on failure; in either case tracer_close frees everything. */
-int tracer_open(Tracer *t, const Args *args, const Run *run, int64_t capacity, uint64_t seed);
+/* |source|: of the model of |run|; bytes NULL: the file of --trace-nonfinite.  Reports and returns 1 on failure; in
+ * either case tracer_close frees everything. */
+int tracer_open(Tracer *t, const TwinSource *source, const Run *run);
 void tracer_close(Tracer *t);
 
 /* Before amp_step of the next micro-batch. */

@@ -6,7 +6,7 @@
 
 #include "tools/amprun/trace/twin.h"
 
-enum { VERDICT_LINES = 8 };
+enum { VERDICT_LINES = 12 };
 
 typedef enum Answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES } Answer;
 

@@ -1,0 +1,25 @@
+/* lines.c: see lines.h. */
+#include "tools/amprun/suggest/lines.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool lines_have(const Lines *l, const char *path) {
+    for (int i = 0; i < l->count; i++)
+        if (!strcmp(l->line[i].path, path)) return true;
+    return false;
+}
+
+bool lines_add(Lines *l, const char *path, const char *word, const char *why) {
+    if (l->count == LINES_MOST) return false;
+    Line *line = &l->line[l->count++];
+    snprintf(line->path, sizeof line->path, "%s", path);
+    snprintf(line->why, sizeof line->why, "%s", why);
+    line->word = word;
+    return true;
+}
+
+void lines_overrides(const Lines *l, amp_override *out) {
+    for (int i = 0; i < l->count; i++)
+        out[i] = (amp_override){.path = l->line[i].path, .word = l->line[i].word, .because = l->line[i].why};
+}

@@ -1,0 +1,93 @@
+/* trial.c: see trial.h. */
+#include "tools/amprun/suggest/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/amprun/feed.h"
+#include "tools/amprun/weights.h"
+
+static const char *target_of(const Args *a) { return a->device && !strcmp(a->device, "cuda") ? "cuda" : "cpu"; }
+
+static amp_status compile(const TrialPlan *plan, const Lines *lines, amp_compile_result **out, amp_error *err) {
+    amp_override overrides[LINES_MOST];
+    lines_overrides(lines, overrides);
+    const amp_compile_options options = {.struct_size = sizeof options,
+                                         .name = plan->args->model,
+                                         .overrides = overrides,
+                                         .override_count = (size_t)lines->count,
+                                         .isa = plan->args->isa ? plan->args->isa : "native",
+                                         .target = target_of(plan->args)};
+    return amp_compile(&options, out, err);
+}
+
+static int open_run(Run *run, const TrialPlan *plan, const void *bytes, size_t size, uint64_t seed) {
+    amp_error err = {0};
+    const Args *a = plan->args;
+    const amp_params_options params = {.struct_size = sizeof params, .seed = seed};
+    const amp_session_options session = {.struct_size = sizeof session,
+                                         .capacity = plan->batch,
+                                         .device = a->device,
+                                         .cuda_device = a->cuda_device,
+                                         .threads = (int32_t)a->threads,
+                                         .seed = seed};
+    if (amp_model_load_memory(bytes, size, a->model, NULL, &run->model, &err)) return report(&err);
+    amp_model_get_info(run->model, &run->info);
+    if (amp_params_create(run->model, &params, &run->params, &err)) return report(&err);
+    if (a->weights && weights_load(run, a)) return 1;
+    return amp_session_create(run->model, run->params, &session, &run->session, &err) ? report(&err) : 0;
+}
+
+int trial_open(Run *run, const TrialPlan *plan, const Lines *lines, uint64_t seed, char **bytes, size_t *size) {
+    amp_error err = {0};
+    amp_compile_result *compiled = NULL;
+    if (compile(plan, lines, &compiled, &err)) return report(&err);
+    const void *made = amp_compile_result_data(compiled, size);
+    int failed = open_run(run, plan, made, *size, seed);
+    if (!failed && bytes) {
+        *bytes = malloc(*size);
+        if (*bytes) memcpy(*bytes, made, *size);
+        else failed = report_text("%s: no memory for a copy", plan->args->model);
+    }
+    amp_compile_result_release(compiled);
+    return failed;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static int run_step(const Run *run, const Feed *feed, int64_t step, const TrialVisitor *visitor,
+                    amp_step_report *report_to) {
+    amp_error err = {0};
+    for (int64_t micro = 0; micro < run->info.accumulate; micro++) {
+        const void *const *inputs;
+        int64_t n;
+        if (amp_dataset_next(feed->filled, &inputs, &n, &err)) return report(&err);
+        if (visitor && visitor->before(visitor->user, run, inputs, n)) return 1;
+        const amp_status status = amp_step(run->session, inputs, n, report_to, &err);
+        if (status && status != AMP_SCALE_AT_FLOOR) return feed_report(feed, step * run->info.accumulate + micro, &err);
+    }
+    return visitor ? visitor->after(visitor->user, report_to) : 0;
+}
+
+int trial_run(const Run *run, const TrialPlan *plan, uint64_t seed, const TrialVisitor *visitor, TrialResult *out) {
+    const FeedPlan feeding = {plan->data, seed, plan->batch, plan->batches};
+    const int64_t tail = plan->steps - plan->steps / 4;
+    Feed feed = {0};
+    int64_t counted = 0;
+    *out = (TrialResult){.is_finite = true};
+    int failed = feed_open(&feed, run->model, &feeding, 0);
+    for (int64_t i = 0; !failed && i < plan->steps; i++) {
+        amp_step_report report_of;
+        failed = run_step(run, &feed, i, visitor, &report_of);
+        if (failed) break;
+        out->is_finite = out->is_finite && isfinite(report_of.loss);
+        out->skipped += report_of.skipped != 0;
+        if (i < tail && plan->steps >= 4) continue;
+        out->loss += report_of.loss;
+        counted++;
+    }
+    if (counted) out->loss /= (double)counted;
+    feed_close(&feed);
+    return failed;
+}

@@ -133,6 +133,27 @@ else
     skipped 'tracing on CUDA: NVRTC is not installed'
 fi
 
+# ---- watching a log
+
+train cubes large --steps 12 --stats 4 --log "$work/log"
+run 0 "$amprun" watch "$work/log"
+says 'cubes, min-cast: iteration 12, 0 updates, 12 skipped' 'loss scale ' ', as a power of 2' 'overflow' \
+    'was not finite: overflow mul_1  cubes.amp:5'
+train plain good --steps 40 --log "$work/log"
+run 0 "$amprun" watch "$work/log"
+says 'plain, min-cast: iteration 40, 40 updates, 0 skipped' 'loss '
+printf '{"iteration": 41, "los' >>"$work/log" # a line that is being written
+run 0 "$amprun" watch "$work/log"
+says 'iteration 40'
+printf 'x\n' >>"$work/log"
+run 1 "$amprun" watch "$work/log"
+says 'line 42: ' 'is it a log of amprun train?'
+printf '{"model": "a\\u001b[2J", "policy": "b"}\n' >"$work/log"
+run 0 "$amprun" watch "$work/log"
+says 'a?[2J, b: iteration 0'
+run 1 "$amprun" watch "$work/nosuch"
+says 'nosuch: '
+
 # ---- what cannot be done
 
 run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --device null --trace-nonfinite

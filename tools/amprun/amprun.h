@@ -49,6 +49,7 @@ int command_infer(const Args *a);
 int command_step(const Args *a);
 int command_schema(const Args *a);
 int command_suggest(const Args *a);
+int command_watch(const Args *a);
 int command_suggest(const Args *a);
 int command_doctor(const Args *a);
 

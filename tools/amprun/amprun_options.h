@@ -62,8 +62,9 @@ enum {
     SCHEMA = 32,
     DOCTOR = 64,
     SUGGEST = 128,
+    WATCH = 256,
     ANY = 31,
-    ALL = 255
+    ALL = 511
 };
 
 static const ToolCommand amprun_commands[] = {
@@ -82,6 +83,8 @@ static const ToolCommand amprun_commands[] = {
      "say what this machine has of what a model needs on a device, and what to do about the rest", NULL},
     {"suggest", " MODEL.so --data SPEC [--steps K] [options]",
      "propose lines for the model's precision block, found and proven by training it", NULL},
+    {"watch", " LOG",
+     "draw a log that amprun train --log is writing: loss, loss scale, what f16 would lose (--stats), faults", NULL},
     {0},
 };
 

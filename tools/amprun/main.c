@@ -28,6 +28,7 @@ static const Command commands[] = {
     {"schema", command_schema, 0},
     {"doctor", command_doctor, 0},
     {"suggest", command_suggest, BIT(O_DATA)},
+    {"watch", command_watch, 0},
     {"suggest", command_suggest, BIT(O_DATA)},
 };
 

@@ -1,0 +1,40 @@
+/* run_log.h: what a log of amprun train has said so far (--log). */
+#ifndef AMP_TOOLS_AMPRUN_WATCH_RUN_LOG_H
+#define AMP_TOOLS_AMPRUN_WATCH_RUN_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct LoggedTensor { /* of the last line of --stats */
+    char name[96], dtype[8];
+    int64_t count, flushed, overflow; /* in f16 */
+    double largest;
+} LoggedTensor;
+
+enum { TENSORS_SHOWN = 8, HEALTH_TEXT = 32 };
+
+typedef struct RunLog {
+    FILE *file;
+    char *line; /* what is read of the line so far */
+    size_t length, room;
+    int64_t lines;
+    char model[96], policy[64];
+    double *loss, *scale; /* by step */
+    int count, capacity;
+    int64_t iteration, step, skipped;
+    char health[HEALTH_TEXT];           /* of the loss scale */
+    double test_loss;                   /* of the last evaluation; NaN: none yet */
+    int64_t epoch, stats_at, traced_at; /* 0: none yet */
+    char traced[256];                   /* of the last line of --trace-nonfinite that is no expected one */
+    LoggedTensor tensor[TENSORS_SHOWN]; /* those of which f16 would lose the largest part */
+    int tensor_count;
+} RunLog;
+
+/* Report and return 1 on failure; in any case run_log_close frees everything. */
+int run_log_open(RunLog *l, const char *path);
+/* Takes in the lines that are whole. */
+int run_log_read(RunLog *l, const char *path);
+void run_log_close(RunLog *l);
+
+#endif

@@ -1,0 +1,87 @@
+/* watch.c: amprun watch: a log that is being written, drawn again once a second on a terminal. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/amprun/amprun.h"
+#include "tools/amprun/watch/plot.h"
+#include "tools/amprun/watch/run_log.h"
+
+enum { COLUMNS = 80, AXIS = 12, LOSS_ROWS = 8, SCALE_ROWS = 3 };
+
+static int columns_of(FILE *to) {
+    struct winsize size;
+    const bool is_known = !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col > AXIS + 10;
+    return (is_known ? size.ws_col : COLUMNS) - AXIS;
+}
+
+/* ---- what is drawn ----------------------------------------------------------------------------------------------- */
+
+static void draw_head(FILE *to, const RunLog *l) {
+    fprintf(to, "%s, %s: iteration %" PRId64 ", %" PRId64 " updates, %" PRId64 " skipped", l->model, l->policy,
+            l->iteration, l->step, l->skipped);
+    if (isfinite(l->test_loss)) fprintf(to, ", test loss %.4g after epoch %" PRId64, l->test_loss, l->epoch);
+    fputc('\n', to);
+}
+
+static void draw_curves(FILE *to, const RunLog *l) {
+    const int columns = columns_of(to);
+    double *powers = malloc(sizeof *powers * (size_t)(l->count ? l->count : 1));
+    fprintf(to, "loss %.6g\n", l->loss[l->count - 1]);
+    plot_curve(to, l->loss, l->count, (PlotSize){columns, LOSS_ROWS});
+    if (!powers) return;
+    for (int i = 0; i < l->count; i++) powers[i] = log2(l->scale[i]);
+    if (l->scale[l->count - 1] != 1 || l->skipped) {
+        fprintf(to, "loss scale %g%s%s, as a power of 2\n", l->scale[l->count - 1], *l->health ? ", " : "", l->health);
+        plot_curve(to, powers, l->count, (PlotSize){columns, SCALE_ROWS});
+    }
+    free(powers);
+}
+
+static void draw_tensors(FILE *to, const RunLog *l) {
+    if (!l->stats_at) return;
+    if (!l->tensor_count) {
+        fprintf(to, "in f16 every number of iteration %" PRId64 " would keep its magnitude\n", l->stats_at);
+        return;
+    }
+    fprintf(to, "%-32s %-5s %10s %10s %10s   f16, iteration %" PRId64 "\n", "tensor", "type", "largest", "to zero",
+            "overflow", l->stats_at);
+    for (int i = 0; i < l->tensor_count; i++) {
+        const LoggedTensor *t = &l->tensor[i];
+        fprintf(to, "%-32.32s %-5s %10.4g %9.3f%% %9.3f%%\n", t->name, t->dtype, t->largest,
+                100.0 * (double)t->flushed / (double)t->count, 100.0 * (double)t->overflow / (double)t->count);
+    }
+}
+
+static void draw(FILE *to, const RunLog *l) {
+    draw_head(to, l);
+    if (l->count) draw_curves(to, l);
+    draw_tensors(to, l);
+    if (l->traced_at) fprintf(to, "iteration %" PRId64 " was not finite: %s\n", l->traced_at, l->traced);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static void redraw(const RunLog *l) {
+    printf("\033[H\033[J");
+    draw(stdout, l);
+    fflush(stdout);
+}
+
+int command_watch(const Args *a) {
+    RunLog l;
+    const struct timespec second = {.tv_sec = 1};
+    int failed = run_log_open(&l, a->model);
+    if (!failed) failed = run_log_read(&l, a->model);
+    if (!failed && !isatty(STDOUT_FILENO)) draw(stdout, &l);
+    while (!failed && isatty(STDOUT_FILENO)) { /* until a signal ends it */
+        redraw(&l);
+        nanosleep(&second, NULL);
+        failed = run_log_read(&l, a->model);
+    }
+    run_log_close(&l);
+    return failed;
+}

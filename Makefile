@@ -131,8 +131,10 @@ TASKS := conv.c narrow.c product.c
 ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
-	runtime/session/observe.c runtime/session/read_buffer.c cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c \
-	runtime/device/cuda/load.c runtime/device/cuda/context.c))
+	runtime/session/session_results.c runtime/session/publish.c runtime/session/learning_rate.c \
+	runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/read_buffer.c runtime/data/dataset.c \
+	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
+	runtime/device/cuda/context.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

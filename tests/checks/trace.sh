@@ -104,6 +104,22 @@ says 'suggest needs --data'
 run 2 "$amprun" suggest "$work/plain.so" --data "safetensors:$work/good.st" --device null
 says '--device null'
 
+# one sample in a batch that comes later, when the scaler has counted steps
+make_data outlier 8
+python3 - "$work/outlier.st" <<'END'
+import struct
+import sys
+
+with open(sys.argv[1], "r+b") as file:
+    head = struct.unpack("<Q", file.read(8))[0]
+    file.seek(8 + head + 4 * 16 * 200)
+    row = struct.unpack("<16f", file.read(64))
+    file.seek(-64, 1)
+    file.write(struct.pack("<16f", *(30 * v for v in row)))
+END
+train cubes outlier --epochs 1
+says 'overflow   mul_1' 'in fp32    the step is finite' '"mul_1": f32   in the precision block'
+
 # ---- a model whose parameters learn it: the step is found again
 
 make roots 'precision bf16 { }' $'    y = linear(log(h * h); out = 4) as fc2'

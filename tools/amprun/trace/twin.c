@@ -71,7 +71,7 @@ void twin_close(Twin *t) {
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
 static amp_status set_state(Twin *t, const TwinState *from, amp_error *err) {
-    amp_scaler_state state = from->at;
+    amp_scaler_state state = {.step = from->at.step, .iteration = from->at.iteration};
     const bool is_whole = from->checkpoint != NULL;
     if (is_whole) AMP_TRY(amp_checkpoint_load(t->session, from->checkpoint, NULL, 0, err));
     else AMP_TRY(amp_params_load(t->params, from->params, err));

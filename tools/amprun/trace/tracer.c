@@ -321,6 +321,7 @@ bool tracer_after(Tracer *t, const amp_step_report *report, Verdict *v) {
         report_text("--trace-nonfinite: %s; nothing more is traced", err.message);
         return false;
     }
+    batches_clear(&t->batches); /* what comes is taken again from the state after this step */
     if (v->is_expected) t->expected++;
     else t->is_off = ++t->alarms >= ALARMS_MOST;
     return true;

@@ -163,8 +163,7 @@ int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *
     return data_fill(d, index, n, batch, &err) ? report(&err) : 0;
 }
 
-/* How an error names a sample. */
-static const char *place_of(const Dataset *d, int64_t sample, char out[64]) {
+const char *data_place(const Dataset *d, int64_t sample, char out[64]) {
     if (d->tokens.window) snprintf(out, 64, "the window from token %lld", (long long)sample);
     else if (d->csv) snprintf(out, 64, "line %lld", (long long)d->csv->lines[sample]);
     else snprintf(out, 64, "sample %lld", (long long)row_of(d, sample));
@@ -195,7 +194,7 @@ void data_describe_infinite(const Dataset *d, void *const *batch, char *text, si
         for (int c = 0; c < d->columns; c++) {
             if (!has_infinite(&d->column[c], batch[c])) continue;
             snprintf(text, size, "%s: %s, %s, has a NaN or an infinity", d->spec, d->column[c].name,
-                     place_of(d, sample, place));
+                     data_place(d, sample, place));
             return;
         }
     }
@@ -209,5 +208,5 @@ int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_err
     if (!at || end == at + sizeof word - 1 || sample < 0 || sample >= n) return report(err);
     char place[64];
     return report_text("%s: %.*s%s%s", d->spec, (int)(at - err->message), err->message,
-                       place_of(d, index[sample], place), end);
+                       data_place(d, index[sample], place), end);
 }

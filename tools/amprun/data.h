@@ -104,6 +104,8 @@ void data_batch_free(const Dataset *d, void *const *batch);
 amp_status data_fill(const Dataset *d, const int64_t *index, int64_t n, void *const *batch, amp_error *err);
 /* The same; reports and returns 1. */
 int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
+/* Where a sample is in its file, for people: "sample 77", or the line of a table. */
+const char *data_place(const Dataset *d, int64_t index, char place[64]);
 /* Names the first sample with a NaN or an infinity, if there is one; else |text| stays as it is.  Reads all data. */
 void data_describe_infinite(const Dataset *d, void *const *batch, char *text, size_t size);
 /* Reports an error of a call on such a batch, with its "sample K" as the one of the file; returns 1. */

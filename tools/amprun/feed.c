@@ -61,6 +61,17 @@ void feed_close(Feed *f) {
     *f = (Feed){0};
 }
 
+void feed_place(const Feed *f, int64_t index, int64_t sample, char place[64]) {
+    const FeedPlan *p = &f->plan;
+    int64_t from, n = samples_of(p, index, &from), *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    place[0] = 0;
+    if (order && sample >= 0 && sample < n) {
+        data_order(p->data, p->seed, index / p->batches, order);
+        (void)data_place(p->data, order[from + sample], place);
+    }
+    free(order);
+}
+
 /* The thread has |order|: it may have begun the next epoch. */
 int feed_report(const Feed *f, int64_t index, const amp_error *err) {
     const FeedPlan *p = &f->plan;

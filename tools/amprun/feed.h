@@ -21,6 +21,8 @@ typedef struct Feed {
 int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first);
 void feed_close(Feed *f);
 
+/* Where a sample of batch |index| is in the data; empty: it has no such sample. */
+void feed_place(const Feed *f, int64_t index, int64_t sample, char place[64]);
 /* Reports an error of a call on batch |index|, naming its sample by its place in the data; returns 1. */
 int feed_report(const Feed *f, int64_t index, const amp_error *err);
 

@@ -285,6 +285,8 @@ static int log_stats(Training *t) {
 static void trace_step(Training *t) {
     Verdict verdict;
     if (!t->args->trace || !tracer_after(&t->tracer, &t->last, &verdict)) return;
+    feed_place(&t->feed, (verdict.iteration - 1) * t->run.info.accumulate + verdict.micro, verdict.sample,
+               verdict.place);
     progress_clear(&t->progress);
     if (!verdict.is_expected || t->args->verbose) verdict_print(stderr, &verdict);
     FILE *line = log_line(&t->log);

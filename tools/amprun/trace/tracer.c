@@ -276,6 +276,7 @@ static amp_status examine(Tracer *t, const Case *c, Verdict *v, amp_error *err) 
     if (!t->same.session) AMP_TRY(twin_open(&t->same, &t->source, &(TwinForm){0}, err));
     AMP_TRY(twin_step(&t->same, &c->whole, c->batch, &step, err));
     v->finding = step.finding;
+    v->micro = step.micro;
     if (step.report.complete) v->loss = step.report.loss;
     if (v->finding.fault == AMP_TRACE_DATA)
         v->sample = find_sample(&t->batches, &c->batch->micro[step.micro], v->finding.path);

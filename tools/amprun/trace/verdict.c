@@ -46,7 +46,9 @@ static void print_what(FILE *to, const Verdict *v) {
     case AMP_TRACE_DATA:
         print_count(to, &f->result);
         fprintf(to, " in this input");
-        if (v->sample >= 0) fprintf(to, ", the first in sample %" PRId64 " of the batch, counted from 0", v->sample);
+        if (v->place[0]) fprintf(to, ", the first in %s of the data", v->place);
+        else if (v->sample >= 0)
+            fprintf(to, ", the first in sample %" PRId64 " of the batch, counted from 0", v->sample);
         break;
     case AMP_TRACE_STATE:
         print_count(to, &f->result);
@@ -180,6 +182,7 @@ void verdict_json(FILE *to, const Verdict *v) {
     fprintf(to, ", ");
     json_number(to, "scale", (double)v->scale);
     json_pair(to, "fault", amp_trace_fault_name(v->finding.fault));
+    if (v->place[0]) json_pair(to, "place", v->place);
     fprintf(to, ", \"expected\": %s", v->is_expected ? "true" : "false");
     if (v->finding.fault) json_finding(to, &v->finding);
     fprintf(to, ", \"fp32_finite\": %s, \"mend\": [", answers[v->fp32]);

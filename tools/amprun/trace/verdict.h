@@ -18,6 +18,8 @@ typedef struct Verdict {
     bool is_expected; /* gradients overflowed at this loss scale alone: the step is skipped, and the scale goes down */
     bool is_repeated; /* the fault and the op are those of the verdict before: no more was asked */
     int64_t sample;   /* DATA: the first sample of the batch that is not finite; -1: not known */
+    int micro;        /* the micro-batch of the step in which it was found */
+    char place[64];   /* of that sample in the data: "sample 77"; empty: not known */
     Answer fp32;      /* whether the step is finite in f32 */
     double fp32_loss;
     int line_count;                  /* lines of the precision block with which the step is finite; 0: none was found */

@@ -85,7 +85,7 @@ CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/c
 	$(call cuda_part,random memory reduce mma product_tile product_windows product_tensor product_sums product bundle \
 	attention attention_forward attention_gradient)
 
-REPORT_JS := $(patsubst %,compiler/report/%.js,model dom theme tabs table layout graph details memory views main)
+REPORT_JS := $(patsubst %,compiler/report/%.js,model dom theme tabs table layout graph details memory views run main)
 
 $(GENERATED)/frontend/lexer.c: frontend/lexer.l
 	@mkdir -p $(@D)

@@ -51,6 +51,7 @@ addTab("kernels", "Kernels", drawKernels);
 addTab("memory", "Memory", drawMemory);
 addTab("comparison", "Comparison", drawComparison);
 addTab("lint", "Lint", drawLint);
+addTab("run", "Training", drawRun);
 startBatch();
 startFind();
 showDetails(note("Choose an op, a cast or a kernel: what is known of it is shown here."));

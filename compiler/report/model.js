@@ -7,7 +7,7 @@ function readPart(name) {
 
 const explain = readPart("explain");
 const parts = {};
-for (const name of ["comparison", "lint", "times", "layout", "code"]) parts[name] = readPart(name);
+for (const name of ["comparison", "lint", "times", "layout", "code", "run"]) parts[name] = readPart(name);
 
 // A number of bytes at batch N, of [at N^0, at N^1, ...].
 let batch = explain.batch;

@@ -13,6 +13,7 @@ static const char *const part_names[] = {
     "times",      /* of kernels on a GPU: docs/explain.md */
     "layout",     /* what `dot -Tplain` answers for AMP_EXPLAIN_BLOCKS */
     "code",       /* CUDA C of the kernels */
+    "run",        /* the lines of a log of amprun train, as an array */
 };
 enum { PARTS = sizeof part_names / sizeof *part_names };
 
@@ -30,7 +31,8 @@ static amp_status check_part(const amp_report_part *p, const amp_allocator *a, a
     amp_error why = {0};
     if (!p->name || !is_part(p->name))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "report part '%s': there are comparison, lint, times, layout and code", p->name ? p->name : "");
+                        "report part '%s': there are comparison, lint, times, layout, code and run",
+                        p->name ? p->name : "");
     if (!p->json) return amp_fail(err, AMP_INVALID_ARGUMENT, "report part %s: json is NULL", p->name);
     const amp_status status = amp_json_parse(p->json, p->size, &limits, a, &document, &why);
     amp_json_free(document);

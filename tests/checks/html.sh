@@ -26,7 +26,25 @@ model odd(x: f32[N, 20]) -> y {
 }
 precision fp16 { loss_scale = none }
 MODEL
-report odd "$work/odd.amp"
+# A log whose words a page could break, too; its last line is not whole.
+cat >"$work/odd.jsonl" <<'LOG'
+{"model": "</script>", "policy": "p"}
+{"iteration": 1, "step": 1, "loss": 2.5, "scale": 65536, "skipped": false}
+{"iteration": 2, "step": 1, "loss": "nan", "scale": 65536, "skipped": true}
+{"traced": 2, "fault": "overflow", "expected": false, "path": "<b>fc", "decided": null, "mend": ["</script>"]}
+{"iteration": 3, "step": 2, "loss": 2.25, "scale": 32768, "skipped": false}
+LOG
+printf '%s' '{"stats": 2, "scale": 65536, "tensors": [{"name": "<i>h", "dtype": "f16", "count": 3, "zeros": 1, ' \
+    '"largest": 2.0, "exponents": {"from": 0, "counts": [1, 1]}, ' \
+    '"f16": {"flushed": 0, "subnormal": 0, "overflow": 0}}]}' $'\n{"iteration": 4, ' >>"$work/odd.jsonl"
+report odd "$work/odd.amp" --log "$work/odd.jsonl"
+run 2 "$ampc" explain "$work/odd.amp" --log "$work/odd.jsonl"
+says '--log ' 'only with --html'
+printf 'x\n' >"$work/wrong.jsonl"
+run 1 "$ampc" explain "$work/odd.amp" --html "$work/wrong.html" --log "$work/wrong.jsonl"
+says 'wrong.jsonl: line 1: ' 'is it a log of amprun train?'
+run 1 "$ampc" explain "$work/odd.amp" --html "$work/wrong.html" --log "$work/nosuch.jsonl"
+says 'nosuch.jsonl'
 report mlp examples/fashion_mnist/mlp.amp --against-policy torch-fp16
 # Where there is no Graphviz, the report lays the graph out itself, and says so.
 cp "$(command -v env)" "$(command -v bash)" "$work/bare"

@@ -15,7 +15,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-TABS = ["graph", "ops", "casts", "kernels", "memory", "comparison", "lint"]
+TABS = ["graph", "ops", "casts", "kernels", "memory", "comparison", "lint", "run"]
 SERIOUS = ("serious", "critical")
 
 
@@ -287,9 +287,20 @@ def nothing_was_logged(r):
     assert not errors, errors
 
 
+def training_is_told(r):
+    r.tab("run")
+    steps = r.js("return runSteps.length")
+    if not steps:
+        assert "--log" in r.find("#view-run").text
+        return
+    assert len(r.all("#view-run figure svg path")) == 2, "a curve of the loss, one of its scale"
+    assert len(r.all("#view-run .findings li")) == r.js("return runFaults.length")
+    assert len(r.all("#view-run .exponents")) == r.js("return runStats.tensors.length")
+
+
 CHECKS = [opens, tabs_switch, node_is_told_when_clicked, op_is_told, blocks_open_and_close, ops_are_found,
           ops_are_sorted, keyboard_is_enough, batch_counts, kernels_are_told, memory_moves, comparison_is_told,
-          lint_is_told, theme_switches, is_accessible, nothing_was_logged]
+          lint_is_told, training_is_told, theme_switches, is_accessible, nothing_was_logged]
 
 
 def check_report(browser, path, shots, seconds):

@@ -27,6 +27,7 @@ enum {
     O_SYMBOL,
     O_JSON,
     O_HTML,
+    O_LOG,
     O_DOT,
     O_DTYPE,
     O_OP,
@@ -169,6 +170,11 @@ static const ToolOption ampc_options[] = {
      "Writes a report to look at in a browser, one file that needs no network: the graph by blocks, the ops with the "
      "text of the model beside them, casts, kernels, memory over the step, findings of lint, and with --against what "
      "differs. Graphviz's dot lays the graph out where it is installed.",
+     EXPLAIN},
+    {O_LOG, "log", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
+     "With --html: what amprun train --log has written. The report shows the training: loss, loss scale, skipped "
+     "steps, "
+     "faults (--trace-nonfinite) and how large the numbers of tensors are (--stats).",
      EXPLAIN},
     {O_DOT, "dot", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Writes the graph for Graphviz: a cluster for each block, coloured by dtype, casts on the edges.", EXPLAIN},

@@ -23,6 +23,7 @@ typedef struct Command {
     const char *gpu;        /* diff: of the modelled time; NULL: the usual one */
     int64_t batch;          /* diff, lint: samples of a step; 0: the usual number */
     const char *dot, *html; /* explain: files for those forms */
+    const char *log;        /* explain --html: of a training; NULL: none */
     const char *json, *output, *dump_pass, *dump_dir;
     DependencyFile dependencies; /* and what outputs are compared with */
     Outputs files;

@@ -90,6 +90,7 @@ static int tell(Command *c, const amp_compile_options *other) {
 /* What only one form has, and a comparison has not. */
 static int check_options(const Command *c) {
     const Gpu *gpu;
+    if (c->log && !c->html) return command_fail("--log %s: only with --html, whose report shows it", c->log);
     if (c->gpu && !c->html) return command_fail("--gpu %s: of explain, only with --html", c->gpu);
     if (c->which.sort && compares(c) && !c->html)
         return command_fail("--sort %s: a comparison is in the order of the model", c->which.sort);
@@ -104,6 +105,7 @@ int command_explain(Command *c) {
     if (!failed) failed = command_take_model(c, "the model", c->arguments[0], &c->compile);
     if (failed) return failed;
     command_note_policy(c, "--policy", c->compile.policy);
+    if (c->log) outputs_input(&c->files, "--log", c->log);
     failed = take_other_side(c, &other);
     return failed ? failed : tell(c, &other);
 }

@@ -148,6 +148,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_JSON: c->json = optarg; return 0;
     case O_DOT: c->dot = optarg; return 0;
     case O_HTML: c->html = optarg; return 0;
+    case O_LOG: c->log = optarg; return 0;
     case O_DTYPE: c->which.dtype = optarg; return 0;
     case O_OP: c->which.op = optarg; return 0;
     case O_RULE: c->which.rule = optarg; return 0;

@@ -2,11 +2,13 @@
 #include "tools/ampc/report_parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "tools/ampc/graphviz.h"
+#include "tools/ampc/run_log_part.h"
 #include "tools/ampc/step_cost.h"
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
@@ -95,6 +97,14 @@ static amp_status add_times(const Command *c, const amp_compile_options *quiet, 
     return keep_written(p, "times", w, err);
 }
 
+static amp_status add_run(const Command *c, ReportParts *p, amp_error *err) {
+    size_t size;
+    if (!c->log) return AMP_OK;
+    AMP_TRY(run_log_part(c->log, &p->run, &size, err));
+    p->part[p->count++] = (amp_report_part){"run", p->run, size};
+    return AMP_OK;
+}
+
 amp_status report_parts_gather(Command *c, const amp_compile_options *other, const Gpu *gpu, ReportParts *out,
                                amp_error *err) {
     amp_compile_options quiet = c->compile;
@@ -103,6 +113,7 @@ amp_status report_parts_gather(Command *c, const amp_compile_options *other, con
     AMP_TRY(add_layout(c, out, err));
     if (other) AMP_TRY(add_comparison(c, &quiet, other, out, err));
     add_lint(c, &quiet, out);
+    AMP_TRY(add_run(c, out, err));
     AMP_TRY(add_code(&quiet, out, err));
     return add_times(c, &quiet, gpu, out, err);
 }
@@ -110,4 +121,5 @@ amp_status report_parts_gather(Command *c, const amp_compile_options *other, con
 void report_parts_free(ReportParts *p) {
     for (int i = 0; i < p->kept_count; i++) amp_compile_result_release(p->kept[i]);
     for (int i = 0; i < p->written_count; i++) amp_json_writer_free(&p->written[i]);
+    free(p->run);
 }

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "tools/ampc/command.h"
 
-enum { REPORT_PARTS = 5 };
+enum { REPORT_PARTS = 6 };
 
 typedef struct ReportParts {
     amp_report_part part[REPORT_PARTS];
@@ -14,6 +14,7 @@ typedef struct ReportParts {
     int kept_count;
     amp_json_writer written[REPORT_PARTS]; /* the same */
     int written_count;
+    char *run; /* the same; NULL: there is no log */
 } ReportParts;
 
 /* What the model, or the machine, does not have (no CUDA code, no `dot`) is no part, and the report says so.  |other|:

@@ -95,6 +95,7 @@ void elab_consts(Elab *e, Unit *unit) {
         Binding *b = arena_new(e->a, Binding);
         *b = (Binding){.name = d->name, .item = check_const(e, d, elab_eval(e, d->value)), .live = true};
         table_set(e->a, &unit->consts, d->name->text, b);
+        elab_tell_binding(e, d->name, &b->item);
         if (b->item.kind == ITEM_INT && unit == e->units.data[0]) {
             struct NamedInt named = {d->name->text, b->item.i.mul};
             vec_push(e->a, &e->m->consts, named);

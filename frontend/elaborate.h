@@ -222,9 +222,10 @@ Val elab_updated_before(const Elab *e, const State *state);
 /* ---- scope.c: names --------------------------------------------------------------------------------------- */
 
 void elab_bind(Elab *e, Name *name, Item item);
-Binding *elab_find(const Elab *e, const char *text); /* in the frame, or a const of its file; or NULL */
-Item elab_read(Elab *e, const Name *name);           /* reports unknown ones */
-void elab_error_twice(Elab *e, const Name *name);    /* an argument or const that is declared twice */
+void elab_tell_binding(Elab *e, const Name *name, const Item *item); /* to FrontendOptions.bindings */
+Binding *elab_find(const Elab *e, const char *text);                 /* in the frame, or a const of its file; or NULL */
+Item elab_read(Elab *e, const Name *name);                           /* reports unknown ones */
+void elab_error_twice(Elab *e, const Name *name);                    /* an argument or const that is declared twice */
 void elab_begin_iteration(Elab *e);
 void elab_end_iteration(Elab *e);
 void elab_mark_read(Elab *e, const StmtVec *untaken); /* names in code that does not run count as read */
@@ -316,6 +317,12 @@ void elab_reject_statics(Elab *e, StaticArgs *args, const Table *names);
 
 /* ---- graph_ops.c: calls that become ops ------------------------------------------------------------------- */
 
+/* An argument after ';' of a call, as an editor tells of it. */
+typedef struct CallSetting {
+    const char *name, *type; /* "int" */
+    bool required;
+} CallSetting;
+
 typedef struct GraphOp GraphOp;
 const GraphOp *graph_op_find(const char *name);
 void graph_op_tensors(const GraphOp *op, int *least, int *most);
@@ -325,6 +332,10 @@ int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tens
 /* einsum.c: |o|'s operands by the equation at |at|. */
 Item elab_einsum(Elab *e, const Expr *call, const Op *o, const Loc *locs, Loc at, const char *equation);
 const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "did you mean" */
+const GraphOp *graph_op_at(int index);                  /* NULL past the last */
+const char *graph_op_name(const GraphOp *op);
+const char *graph_op_about(const GraphOp *op); /* its formula; NULL where it is not that of one op */
+bool graph_op_argument(const GraphOp *op, int index, CallSetting *out); /* false past the last */
 
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */
 
@@ -350,6 +361,8 @@ bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
 /* Whether the initialiser fits the type and shape of the parameter or state; reports an error if not. */
 bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *state);
 bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, if |x| is one */
+const char *elab_signature_name(int index, const char **what);       /* |what|: "an optimizer"; NULL past the last */
+bool elab_signature_argument(int index, int argument, CallSetting *out); /* false past the last */
 
 /* ---- declarations.c: const, model, precision; train.c ----------------------------------------------------- */
 

@@ -157,6 +157,7 @@ static void set_source(const Elab *e, Module *m, const Source *main) {
 static void elaborate_program(Elab *e, const Program *p) {
     elab_apply_defines(e, e->units.data[0]);
     for (int i = 0; i < e->units.len; i++) elab_consts(e, e->units.data[i]);
+    if (!p->model && e->options->may_lack_model) return;
     if (!p->model) {
         Diag *diag = elab_error(e, (Loc){e->units.data[0]->file->source, 0, 0}, "the file has no model");
         diag_help(e->d, diag, "a model is model NAME(x: f32[N, 784]) -> y { ... }");
@@ -169,6 +170,15 @@ static void elaborate_program(Elab *e, const Program *p) {
     elab_add_updates(e);
     if (p->precision) elab_precision(e, p->precision);
     if (!e->d->errors) elab_check_unread(e);
+}
+
+/* A value may get another name after it was bound. */
+static void name_bindings(const Elab *e) {
+    FrontendBindings *bindings = e->options->bindings;
+    for (int i = 0; bindings && i < bindings->len; i++) {
+        FrontendBinding *b = &bindings->data[i];
+        if (b->v.id) b->value = ir_value(e->f, b->v)->name;
+    }
 }
 
 Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options) {
@@ -185,5 +195,6 @@ Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendO
     e->f = ir_program_new(e->m, PROGRAM_FORWARD);
     set_source(e, e->m, main);
     elaborate_program(e, &p);
-    return d->errors == errors ? e->m : NULL;
+    name_bindings(e);
+    return d->errors == errors && p.model ? e->m : NULL;
 }

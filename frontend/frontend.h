@@ -12,6 +12,15 @@ typedef struct FrontendDefine { /* -D NAME=VALUE: replaces a const of the main f
     const char *name, *value;
 } FrontendDefine;
 
+typedef struct FrontendBinding { /* a name, and what it meant in one elaboration of its line */
+    Loc loc;
+    Val v;             /* a tensor of `forward`; NO_VAL: it is none */
+    const char *value; /* the tensor's name in the module */
+    const char *text;  /* of others: a parameter's path, "the int 512" */
+    bool is_state;     /* |text| is a parameter's or state's path */
+} FrontendBinding;
+typedef VEC(FrontendBinding) FrontendBindings;
+
 typedef struct FrontendOptions {
     FrontendDefine *defines;
     int define_count;
@@ -19,8 +28,10 @@ typedef struct FrontendOptions {
      * Source.name are the same file, which is read once. */
     const Source *(*find_include)(void *user, const char *name, const char *beside);
     void *user;
-    int64_t max_ops;  /* 0: 250,000; see frontend/limits.c */
-    bool no_includes; /* |find_include| finds nothing: the message says why */
+    int64_t max_ops;            /* 0: 250,000; see frontend/limits.c */
+    bool no_includes;           /* |find_include| finds nothing: the message says why */
+    bool may_lack_model;        /* a file of blocks alone is no error: there is no module either */
+    FrontendBindings *bindings; /* of the user's files, in the order of elaboration; NULL: nobody asks */
 } FrontendOptions;
 
 /* Parses and elaborates.  The inputs of the module's function `forward` are the model's inputs, then the train inputs,

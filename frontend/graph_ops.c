@@ -440,6 +440,26 @@ const char *const *graph_op_names(Elab *e, int *count) {
     return names;
 }
 
+/* Those of the table, then the plain ones. */
+const GraphOp *graph_op_at(int index) {
+    if (index < GRAPH_OP_COUNT) return &graph_ops[index];
+    index -= GRAPH_OP_COUNT;
+    for (int code = OP_NONE + 1; code < OP_COUNT; code++)
+        if (ir_op_info[code].flags & CALL && index-- == 0) return &plain_calls[code];
+    return NULL;
+}
+
+const char *graph_op_name(const GraphOp *op) { return op->name; }
+
+const char *graph_op_about(const GraphOp *op) { return op->several ? NULL : ir_op_info[op->code].doc; }
+
+bool graph_op_argument(const GraphOp *op, int index, CallSetting *out) {
+    if (index >= MAX_GRAPH_ARGS || !op->args[index].name) return false;
+    const GraphArg *arg = &op->args[index];
+    *out = (CallSetting){arg->name, static_type_names[arg->type], arg->required};
+    return true;
+}
+
 /* ---- static arguments ------------------------------------------------------------------------------------- */
 
 static const struct {

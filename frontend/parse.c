@@ -240,12 +240,17 @@ static bool check_bytes(Diags *d, const Source *source) {
     return true;
 }
 
-File *frontend_parse(Arena *a, Diags *d, const Source *source) {
+File *frontend_parse_part(Arena *a, Diags *d, const Source *source) {
     if (!check_bytes(d, source)) return NULL;
     Parse p = {.arena = a, .diags = d, .source = source, .file = arena_new(a, File)};
     p.file->source = source;
-    int errors = d->errors;
     amp_scan_begin(&p);
     amp_yyparse(&p);
-    return d->errors == errors ? p.file : NULL;
+    return p.file;
+}
+
+File *frontend_parse(Arena *a, Diags *d, const Source *source) {
+    int errors = d->errors;
+    File *file = frontend_parse_part(a, d, source);
+    return d->errors == errors ? file : NULL;
 }

@@ -27,6 +27,8 @@ typedef struct Parse {
 
 /* NULL where the file has errors, which are in |d|. */
 File *frontend_parse(Arena *a, Diags *d, const Source *source);
+/* With errors, the declarations and statements that have none.  NULL: it is no text. */
+File *frontend_parse_part(Arena *a, Diags *d, const Source *source);
 
 /* ---- parse.c ---------------------------------------------------------------------------------------------- */
 

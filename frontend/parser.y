@@ -269,7 +269,8 @@ stmt_list:
     stmt { $$ = (StmtVec){ 0 }; vec_push(p->arena, &$$, $1); }
   | stmt_list NEWLINE stmt { $$ = $1; vec_push(p->arena, &$$, $3); }
   | error { $$ = (StmtVec){ 0 }; }
-  | stmt_list NEWLINE error { $$ = $1; };
+  | stmt_list NEWLINE error { $$ = $1; }
+  | stmt_list error { $$ = $1; }; /* while the rest of a wrong line is skipped, what is before it stays */
 
 stmt:
     names '=' expr

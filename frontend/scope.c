@@ -9,7 +9,18 @@ static void remember_bound(Elab *e, Name *name) {
     vec_push(e->a, &e->bound, name);
 }
 
+/* Metrics of averages are computed in a function of their own. */
+void elab_tell_binding(Elab *e, const Name *name, const Item *item) {
+    if (!e->options->bindings) return;
+    FrontendBinding b = {.loc = name->loc, .is_state = item->kind == ITEM_PARAM};
+    if (e->frame->unit->is_prelude || e->averaging || item->kind == ITEM_ERROR || item->kind == ITEM_AVERAGE) return;
+    if (item->kind == ITEM_TENSOR) b.v = item->tensor;
+    else b.text = b.is_state ? item->param->name : item_describe(e, item);
+    vec_push(e->a, e->options->bindings, b);
+}
+
 void elab_bind(Elab *e, Name *name, Item item) {
+    elab_tell_binding(e, name, &item);
     Frame *frame = e->frame;
     Binding *b = table_get(&frame->names, name->text);
     if (!b) {

@@ -223,6 +223,23 @@ static int arg_count(const Signature *s) {
     return count;
 }
 
+/* ---- for editors ------------------------------------------------------------------------------------------ */
+
+const char *elab_signature_name(int index, const char **what) {
+    if (index >= SIGNATURE_COUNT) return NULL;
+    *what = kind_names[signatures[index].kind];
+    return name_of(&signatures[index]);
+}
+
+bool elab_signature_argument(int index, int argument, CallSetting *out) {
+    static const char *const types[] = {
+        [ATTR_INT] = "int", [ATTR_FLOAT] = "float", [ATTR_BOOL] = "bool", [ATTR_SYMBOL] = "symbol"};
+    if (argument >= arg_count(&signatures[index])) return false;
+    const SignatureArg *arg = &signatures[index].args[argument];
+    *out = (CallSetting){arg->name, types[arg->type], arg->required};
+    return true;
+}
+
 /* ---- arguments -------------------------------------------------------------------------------------------- */
 
 static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *name) {

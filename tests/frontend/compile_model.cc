@@ -54,8 +54,8 @@ CompiledModel CompileModel(const std::string &name, const std::string &text, con
     arena_init(&c->arena, settings.allocator);
     Files files = {&c->arena, &settings.files};
     Source source = {name.c_str(), text.c_str(), text.size()};
-    FrontendOptions options = {defines.data(), static_cast<int>(defines.size()), FindInclude, &files, settings.max_ops,
-                               false};
+    FrontendOptions options = {
+        defines.data(), static_cast<int>(defines.size()), FindInclude, &files, settings.max_ops, false, false, nullptr};
     CompiledModel result;
     result.out_of_memory = !Compile(c.get(), &source, &options);
     if (!result.out_of_memory) {

@@ -66,6 +66,9 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
     memset(&s->images, 0, sizeof s->images);
     s->stages_done = s->stages = 0;
     s->files = NULL;
+    s->open = NULL;
+    s->open_count = 0;
+    s->told = NULL;
     s->source = s->kept_policy = NULL;
     if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
@@ -80,13 +83,36 @@ static const char *path_beside(Arena *a, const char *name, const char *beside) {
     return arena_printf(a, "%.*s/%s", (int)(slash - beside), beside, name);
 }
 
+static bool is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    if (!strcmp(a, b)) return true;
+    return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/* The text that stands for the file; NULL: the file itself is read. */
+static const amp_source_text *find_open(const Session *s, const char *path) {
+    for (size_t i = 0; i < s->open_count; i++)
+        if (is_same_file(s->open[i].name, path)) return &s->open[i];
+    return NULL;
+}
+
+static void take_open(Session *s, LoadedFile *file, const amp_source_text *open) {
+    file->text = amp_alloc(&s->arena.allocator, open->size + 1);
+    if (!file->text) arena_jump_(&s->arena);
+    memcpy(file->text, open->text, open->size);
+    file->text[open->size] = 0;
+    file->source.len = open->size;
+}
+
 amp_status session_read(Session *s, const char *name, const char *beside, size_t limit, const Source **out,
                         amp_error *err) {
     LoadedFile *file = arena_new(&s->arena, LoadedFile);
     file->source.name = path_beside(&s->arena, name, beside);
     file->next = s->files;
     s->files = file; /* before anything is read: the arena may jump later on, and session_close frees what is listed */
-    AMP_TRY(amp_file_read(file->source.name, limit, &s->arena.allocator, &file->text, &file->source.len, err));
+    const amp_source_text *open = find_open(s, file->source.name);
+    if (open) take_open(s, file, open);
+    else AMP_TRY(amp_file_read(file->source.name, limit, &s->arena.allocator, &file->text, &file->source.len, err));
     file->source.text = file->text;
     if (s->options.dependency) s->options.dependency(s->options.user, file->source.name);
     *out = &file->source;
@@ -171,15 +197,23 @@ const Source *session_find_policy(void *session, const char *name) {
     return NULL;
 }
 
+static const Source *find_loaded(const Session *s, const char *path) {
+    for (const LoadedFile *f = s->files; f; f = f->next)
+        if (f->text && !strcmp(f->source.name, path)) return &f->source;
+    return NULL;
+}
+
 static const Source *find_include(void *user, const char *name, const char *beside) {
     Session *s = user;
-    const Source *found = NULL;
+    const char *path = path_beside(&s->arena, name, beside);
+    const Source *found = find_loaded(s, path);
     amp_error ignored; /* the front end reports the include itself */
-    if (s->options.no_files || !is_regular(s, name, beside)) return NULL;
+    if (found && !s->options.dependency) return found;
+    if (s->options.no_files || (!is_regular(s, name, beside) && !find_open(s, path))) return NULL;
     return session_read(s, name, beside, SOURCE_LIMIT, &found, &ignored) ? NULL : found;
 }
 
-static Module *read_model(Session *s) {
+FrontendOptions session_frontend_options(Session *s) {
     FrontendDefine *defines = arena_array(&s->arena, FrontendDefine, s->options.define_count + 1);
     for (size_t i = 0; i < s->options.define_count; i++)
         defines[i] = (FrontendDefine){s->options.defines[i].name, s->options.defines[i].value};
@@ -191,6 +225,11 @@ static Module *read_model(Session *s) {
         .no_includes = s->options.no_files,
     };
     o.defines = defines;
+    return o;
+}
+
+static Module *read_model(Session *s) {
+    const FrontendOptions o = session_frontend_options(s);
     return frontend_compile(&s->arena, &s->diags, s->source, &o);
 }
 
@@ -286,7 +325,7 @@ static amp_status check_ir_options(const Session *s, const Module *m, amp_error 
                     option, value, s->source->name, stage);
 }
 
-static void add_overrides(Session *s, Module *m) {
+void session_add_overrides(Session *s, Module *m) {
     for (size_t i = 0; i < s->options.override_count; i++) {
         const amp_override *o = &s->options.overrides[i];
         const Override line = {.pattern = arena_strdup(&s->arena, o->path),
@@ -315,7 +354,7 @@ amp_status session_load(Session *s, Module **out, amp_error *err) {
     s->stages_done += (int)m->stage; /* of IR: passes that have run already */
     AMP_TRY(set_eval_precision(s, m, err));
     AMP_TRY(set_sums(s, m, err));
-    add_overrides(s, m);
+    session_add_overrides(s, m);
     if (!s->is_ir) ir_compact(m);
     keep_model(s, m);
     observe(s, m, amp_seconds() - start);
@@ -383,6 +422,7 @@ amp_status session_report(Session *s, amp_error *err) {
         const Diag *d = s->diags.list.data[i];
         Text t;
         text_init(&t, &s->arena);
+        if (s->told) s->told(s->told_user, d);
         if (!d->loc.source) text_printf(&t, "%s: ", s->options.name); /* of the whole module: no place in its text */
         diag_format(&t, d);
         if (s->options.diagnostic) s->options.diagnostic(s->options.user, text_str(&t), d->severity == DIAG_ERROR);

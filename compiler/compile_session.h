@@ -3,9 +3,11 @@
 #ifndef AMP_COMPILER_COMPILE_SESSION_H
 #define AMP_COMPILER_COMPILE_SESSION_H
 
+#include "amp/analyze.h"
 #include "amp/compile.h"
 #include "base/diag.h"
 #include "codegen/codegen.h"
+#include "frontend/frontend.h"
 #include "ir/ir.h"
 #include "targets/target.h"
 
@@ -22,9 +24,13 @@ typedef struct Session {
     Diags diags;
     const Source *source; /* the main file; NULL before session_open */
     bool is_ir;
-    const Source *kept_policy; /* of a model.so that is compiled again (model_so.h); NULL */
-    int stages_done, stages;   /* for the progress callback; 0: nothing is reported */
-    CodegenImages images;      /* machine code of the CUDA functions */
+    const Source *kept_policy;   /* of a model.so that is compiled again (model_so.h); NULL */
+    int stages_done, stages;     /* for the progress callback; 0: nothing is reported */
+    CodegenImages images;        /* machine code of the CUDA functions */
+    const amp_source_text *open; /* read in place of the files of these names */
+    size_t open_count;
+    void (*told)(void *user, const Diag *d); /* also gets each diagnostic, with |told_user|; NULL: nobody does */
+    void *told_user;
 } Session;
 
 /* Copies the options.  The caller initialises the arena and sets its out_of_memory before anything else is called. */
@@ -44,6 +50,10 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
 amp_status session_open(Session *s, amp_error *err);
 /* The text of a file that |Pos.file| names, as the model's text has the name; NULL: it is not there. */
 const Source *session_find_source(void *session, const char *file);
+/* How the front end finds files, and what it is told besides the text. */
+FrontendOptions session_frontend_options(Session *s);
+/* Those of the options, after the lines of the model's precision. */
+void session_add_overrides(Session *s, Module *m);
 /* The module of the source: parsed and elaborated, or read where it is IR. */
 amp_status session_load(Session *s, Module **out, amp_error *err);
 /* A built-in policy by name, else a file, from here or beside the main file; NULL: there is none. */

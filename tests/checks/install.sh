@@ -30,7 +30,7 @@ done
 # functions HEADER...: the functions that are public
 functions() { cat "$@" | grep -v '^ *\*' | grep -oE '\bamp_[a-z0-9_]+\(' | tr -d '(' | sort -u; }
 for library in 'libamp runtime/include/amp/amp.h' \
-    'libampc compiler/include/amp/compile.h compiler/include/amp/trace.h'; do
+    'libampc compiler/include/amp/analyze.h compiler/include/amp/compile.h compiler/include/amp/trace.h'; do
     read -r -a headers <<<"$library"
     name=${headers[0]}
     listed=$(grep -oE 'amp_[a-z0-9_]+' "packaging/$name.map")

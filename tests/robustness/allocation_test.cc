@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "amp/amp.h"
+#include "amp/analyze.h"
 #include "amp/compile.h"
 #include "tests/robustness/damage.h"
 
@@ -107,6 +108,20 @@ amp_status Compile(Torture &torture, amp_emit emit, const char *output = nullptr
 TEST(Compile, ToIr) {
     FailEach(
         "compile to IR", [](Torture &t) { return Compile(t, AMP_EMIT_IR); }, 150);
+}
+
+TEST(Compile, Analyze) {
+    const auto body = [](Torture &t) {
+        amp_allocator a = t.get();
+        const amp_compile_options o = Options(&a, AMP_EMIT_IR);
+        amp_analysis *analysis = nullptr;
+        amp_error err = {};
+        amp_status status = amp_analyze(&o, nullptr, &analysis, &err);
+        EXPECT_EQ(analysis == nullptr, status != AMP_OK);
+        amp_analysis_release(analysis);
+        return status;
+    };
+    FailEach("analyze", body, 150);
 }
 
 TEST(Compile, ToCInAFile) {

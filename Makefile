@@ -39,7 +39,7 @@ COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c pas
 GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
 	codegen/cpu/embedded.c codegen/cuda/embedded.c compiler/report/embedded.c
 SHARED_TOOLS := $(wildcard tools/*.c tools/roofline/*.c)
-AMPC := $(wildcard tools/ampc/*.c) $(SHARED_TOOLS)
+AMPC := $(wildcard tools/ampc/*.c tools/ampc/*/*.c) $(SHARED_TOOLS)
 AMPRUN := $(wildcard tools/amprun/*.c tools/amprun/*/*.c) $(SHARED_TOOLS)
 BENCHES := bench/gpu/step_bench.c bench/gpu/kernel_bench.c
 

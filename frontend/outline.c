@@ -235,6 +235,14 @@ static void add_args(Finder *f, Symbol *s, const ParameterVec *params) {
     }
 }
 
+/* They follow their declaration. */
+static void add_parameters(Finder *f, const ParameterVec *params, SymbolKind kind) {
+    for (int i = 0; i < params->len; i++) {
+        const Name *name = params->data[i].name;
+        add_symbol(f, kind, name->text, name->loc, name->loc);
+    }
+}
+
 /* The declaration, before its body is walked: blocks are called from anywhere. */
 static int add_declaration(Finder *f, const File *file, int index) {
     static const SymbolKind kinds[] = {
@@ -242,7 +250,7 @@ static int add_declaration(Finder *f, const File *file, int index) {
         [DECL_BLOCK] = SYMBOL_BLOCK,        [DECL_MODEL] = SYMBOL_MODEL,  [DECL_TRAIN] = SYMBOL_TRAIN,
         [DECL_PRECISION] = SYMBOL_PRECISION};
     const Decl *d = file->decls.data[index];
-    if (!d->name || d->kind == DECL_INCLUDE) return -1;
+    if (!d->name || d->kind == DECL_VERSION || d->kind == DECL_INCLUDE) return -1;
     f->parent = -1;
     const Loc whole = d->kind == DECL_CONST ? d->loc : whole_of(file, index);
     const int symbol = add_symbol(f, kinds[d->kind], d->name->text, d->name->loc, whole);
@@ -252,14 +260,17 @@ static int add_declaration(Finder *f, const File *file, int index) {
         add_args(f, s, &d->tensors);
         add_args(f, s, &d->statics);
     }
+    f->parent = symbol;
+    add_parameters(f, &d->tensors, d->kind == DECL_BLOCK ? SYMBOL_TENSOR : SYMBOL_INPUT);
+    add_parameters(f, &d->statics, SYMBOL_SETTING);
     return symbol;
 }
 
-static void declare_parameters(Finder *f, const ParameterVec *params, SymbolKind kind) {
+static void walk_parameters(Finder *f, const ParameterVec *params, int *symbol) {
     for (int i = 0; i < params->len; i++) {
         walk_type(f, params->data[i].type);
         walk(f, params->data[i].initial);
-        declare(f, kind, params->data[i].name, params->data[i].name->loc);
+        file_symbol(f, &f->names, params->data[i].name->text, ++*symbol);
     }
 }
 
@@ -268,8 +279,8 @@ static void walk_declared(Finder *f, const Decl *d, int symbol) {
     f->names = (Table){0};
     f->sees_model = d->kind == DECL_TRAIN;
     walk(f, d->value);
-    declare_parameters(f, &d->tensors, d->kind == DECL_BLOCK ? SYMBOL_TENSOR : SYMBOL_INPUT);
-    declare_parameters(f, &d->statics, SYMBOL_SETTING);
+    walk_parameters(f, &d->tensors, &symbol);
+    walk_parameters(f, &d->statics, &symbol);
     walk_body(f, &d->body);
     for (int i = 0; i < d->results.len; i++) refer_to_name(f, d->results.data[i]);
     if (d->kind == DECL_MODEL) f->model = f->names;

@@ -128,6 +128,7 @@ static Val scalar(Elab *e, const Name *name, const Expr *x, bool takes_samples) 
         return NO_VAL;
     }
     if ((int)v.id >= made_from) ir_rename(e->f, v, elab_unique_value_name(e, name->text));
+    elab_tell_binding(e, name, &item);
     return v;
 }
 

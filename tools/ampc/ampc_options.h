@@ -46,7 +46,8 @@ enum {
     O_VERSION,
     O_RULES,
     O_RULES_FILE,
-    O_ALLOW
+    O_ALLOW,
+    O_STDIO
 };
 
 enum {
@@ -55,6 +56,7 @@ enum {
     LINT = 4,
     DIFF = 8,
     POLICIES = 16,
+    SERVER = 32,
     MODELS = COMPILE | EXPLAIN | LINT | DIFF,
     ALL = MODELS | POLICIES
 };
@@ -68,6 +70,7 @@ static const ToolCommand ampc_commands[] = {
      "say what differs between two models, or with one model between policies: dtypes, casts, what a step takes", NULL},
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
      "list the built-in policies, print one, check a file, say what differs between two", "list show check diff"},
+    {"lsp", " [--stdio]", "serve editors on standard input and output (docs/guides/editors.md)", NULL},
     {0},
 };
 
@@ -206,6 +209,8 @@ static const ToolOption ampc_options[] = {
      "What lint does not tell: a check by its id, or with GLOB of ops whose paths match. May be repeated. In a model a "
      "comment `# lint: allow ID' in the line of the op does the same.",
      LINT},
+    {O_STDIO, "stdio", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Says what the server does anyway: standard input and output, as some editors ask for.", SERVER},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Also replaces files that ampc did not write. Without it such a file is refused: a model, C, IR, CUDA code, JSON "
      "or "
@@ -217,9 +222,10 @@ static const ToolOption ampc_options[] = {
     {O_COLOR, "color", NULL, "auto|always|never", VALUE_TEXT, false, "auto always never", "auto",
      "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ALL},
     {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
-     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", ALL},
-    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ALL},
-    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ALL},
+     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.",
+     ALL | SERVER},
+    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ALL | SERVER},
+    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ALL | SERVER},
     {0},
 };
 

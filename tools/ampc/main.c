@@ -16,6 +16,7 @@
 #include "tools/ampc/diff.h"
 #include "tools/ampc/explain.h"
 #include "tools/ampc/lint.h"
+#include "tools/ampc/lsp.h"
 #include "tools/ampc/policy.h"
 #include "tools/standard_streams.h"
 
@@ -144,6 +145,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_BATCH: return set_count("--batch %s: a positive whole number", optarg, &c->batch);
     case O_GPU: c->gpu = optarg; return 0;
     case O_SYMBOL: c->compile.symbol = optarg; return 0;
+    case O_STDIO: return 0;
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
     case O_DOT: c->dot = optarg; return 0;
@@ -190,13 +192,14 @@ static int refuse_option(int option, char **argv) {
 static const struct {
     int (*run)(Command *c);
     int most;         /* arguments that are no options */
-    const char *none; /* what is said where there are none */
+    const char *none; /* what is said where there are none; NULL: it takes none */
 } commands[] = {
     {command_compile, 1, "no model was given; see ampc --help%s"},
     {command_explain, 2, "no model was given; see ampc --help%s"},
     {command_lint, 1, "no model was given; see ampc --help%s"},
     {command_diff, 3, "diff: give two models, or a model and one or two policies; see ampc --help%s"},
     {command_policy, 3, "policy: say list, show, check or diff; see ampc --help%s"},
+    {command_lsp, 0, NULL},
 };
 
 /* The index of a command: that of the first argument, else compiling, which has no word. */
@@ -246,7 +249,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
     }
     int done = read_options(c, argc, argv);
     if (done) return done;
-    if (optind == argc) return command_fail(commands[c->command].none, "");
+    if (optind == argc && commands[c->command].none) return command_fail(commands[c->command].none, "");
     while (optind < argc && c->argument_count < commands[c->command].most)
         c->arguments[c->argument_count++] = argv[optind++];
     return optind < argc ? command_fail("%s: one argument too many; see ampc --help", argv[optind]) : 0;

@@ -1,0 +1,132 @@
+/* hover.c: what is told of the word under the cursor: a value's shape, dtype and why; a call's ops; a keyword. */
+#include "tools/ampc/lsp/server.h"
+#include "tools/ampc/lsp/words.h"
+
+enum { MOST_DECISIONS = 12 };
+
+static bool is_call(const amp_symbol *s) {
+    return s->kind == AMP_SYMBOL_BLOCK || s->kind == AMP_SYMBOL_OP || s->kind == AMP_SYMBOL_FUNCTION;
+}
+
+/* The decisions of ops that begin at |at|, which is where their call begins; |op|: of this name alone, or NULL. */
+static void tell_decisions(Text *t, const amp_analysis *a, amp_span at, const char *op) {
+    int told = 0;
+    for (size_t i = 0; i < a->decision_count; i++) {
+        const amp_op_decision *d = &a->decisions[i];
+        if (d->span.file != at.file || d->span.begin != at.begin || (op && strcmp(d->op, op) != 0)) continue;
+        if (told++ == MOST_DECISIONS) break;
+        text_puts(t, t->len ? "\n\n" : "");
+        describe_decision(t, d, true);
+    }
+    if (told > MOST_DECISIONS) text_puts(t, "\n\n...");
+}
+
+static void tell_call(Text *t, const View *v, const amp_symbol *s, amp_span call, Arena *a) {
+    text_printf(t, "```amp\n%s\n```", describe_signature(a, s));
+    if (s->about) text_printf(t, "\n%s", s->about);
+    if (call.begin != s->span.begin || call.file != s->span.file) tell_decisions(t, v->analysis, call, NULL);
+}
+
+static void tell_symbol(Text *t, const View *v, const amp_symbol *s, amp_span call, Arena *a) {
+    static const char *const kinds[] = {"file",  "const",           "block",    "model",   "train", "precision",
+                                        "input", "tensor argument", "argument", "value",   "param", "state",
+                                        "index", "metric",          "op",       "function"};
+    if (is_call(s)) {
+        tell_call(t, v, s, call, a);
+        return;
+    }
+    describe_values(t, v->analysis, s, true);
+    if (!t->len) text_printf(t, "%s `%s`", kinds[s->kind], s->name);
+    if (s->about) text_printf(t, "\n\n%s", s->about);
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *sign, *op;
+} operators[] = {{"==", "eq"}, {"!=", "ne"}, {"<=", "le"}, {">=", "ge"}, {"+", "add"}, {"-", "sub"},
+                 {"-", "neg"}, {"*", "mul"}, {"/", "div"}, {"<", "lt"},  {">", "gt"}};
+
+/* An op of an operator has the place of its left operand, which is in this line. */
+static void tell_operator(Text *t, const View *v, const Document *d, size_t offset) {
+    const TextShift back = text_shift_reverse(&v->shift);
+    size_t begin = offset, moved, line;
+    while (begin > 0 && d->text.text[begin - 1] != '\n') begin--;
+    if (!text_shift_move(&back, offset, &moved) || !text_shift_move(&back, begin, &line)) return;
+    for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
+        if (strncmp(d->text.text + offset, operators[i].sign, strlen(operators[i].sign)) != 0) continue;
+        for (size_t k = 0; k < v->analysis->decision_count; k++) {
+            const amp_op_decision *of = &v->analysis->decisions[k];
+            if (of->span.file != v->file || of->span.begin < line || of->span.begin > moved) continue;
+            if (strcmp(of->op, operators[i].op) != 0) continue;
+            text_puts(t, t->len ? "\n\n" : "");
+            describe_decision(t, of, true);
+        }
+    }
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static amp_span word_at(const Document *d, size_t offset) {
+    size_t begin = offset, end = offset;
+    while (begin > 0 && is_word(d->text.text[begin - 1])) begin--;
+    while (end < d->text.size && is_word(d->text.text[end])) end++;
+    return (amp_span){0, (uint32_t)begin, (uint32_t)end};
+}
+
+/* Of a comment or of a string nothing is told but what a symbol says. */
+static bool is_code(const Document *d, size_t offset) {
+    size_t at = offset;
+    bool in_string = false;
+    while (at > 0 && d->text.text[at - 1] != '\n') at--;
+    for (; at < offset; at++) {
+        if (d->text.text[at] == '"') in_string = !in_string;
+        if (d->text.text[at] == '#' && !in_string) return false;
+    }
+    return !in_string;
+}
+
+static amp_span tell(Text *t, const Request *r, const Document *d, size_t offset) {
+    const View views[] = {document_values(&r->server->documents, d), document_names(d)};
+    amp_span name, call, word = word_at(d, offset);
+    for (int i = 0; i < 2; i++) {
+        const amp_symbol *s = view_symbol_at(&views[i], offset, &name, &call);
+        if (!s || !view_place(&views[i], name, &name)) continue;
+        tell_symbol(t, &views[i], s, call, r->arena);
+        return name;
+    }
+    if (!is_code(d, offset)) return word;
+    const LanguageWord *known = language_word_find(d->text.text + word.begin, word.end - word.begin);
+    if (known) text_puts(t, known->about);
+    else if (word.begin == word.end && views[0].analysis) {
+        tell_operator(t, &views[0], d, offset);
+        word.end++;
+    }
+    return word;
+}
+
+const char *answer_hover(Request *r) {
+    const Document *d = request_document(r);
+    size_t offset;
+    Text t;
+    if (!d) return "textDocument: is not open";
+    if (!request_position(r, d, &offset)) return "position: line and character, from 0";
+    text_init(&t, r->arena);
+    const amp_span span = tell(&t, r, d, offset);
+    if (!t.len) {
+        amp_json_put_null(r->w, "result");
+        return NULL;
+    }
+    amp_json_begin_object(r->w, "result");
+    amp_json_begin_object(r->w, "contents");
+    amp_json_put_string(r->w, "kind", "markdown");
+    amp_json_put_string(r->w, "value", text_str(&t));
+    amp_json_end_object(r->w);
+    put_range(r->w, "range", &d->text, span, r->server->encoding);
+    amp_json_end_object(r->w);
+    return NULL;
+}

@@ -17,7 +17,21 @@ told() {
     done <<<"$out"
 }
 
-run 0 python3 -B tests/checks/lsp.py "$ampc" $(git ls-files 'examples/*.amp')
+examples=$(git ls-files 'examples/*.amp')
+run 0 python3 -B tests/checks/lsp.py "$ampc" $examples
 told
 expect 'nothing but the checks is said' '' "$err"
+
+# ---- Neovim, with the plugin of editors/vim
+
+if command -v nvim >/dev/null; then
+    run 0 env AMPC="$ampc" MODELS="$examples" TYPED=examples/fashion_mnist/mlp.amp HOME="$work" \
+        XDG_STATE_HOME="$work" XDG_DATA_HOME="$work" XDG_CACHE_HOME="$work" \
+        timeout 100 nvim --headless -u NONE -i NONE -c 'luafile tests/checks/lsp_nvim.lua'
+    out=$(grep -aE '^(pass|FAIL) ' <<<"$out")
+    told
+    says 'pass Neovim: the script ends'
+else
+    skipped 'Neovim is not installed (tools/setup --editors): it is no client of the language server here'
+fi
 finish

@@ -39,10 +39,6 @@ static void put_item(Completion *c, const char *label, ItemKind kind, const char
 
 /* ---- where the cursor is ----------------------------------------------------------------------------------------- */
 
-static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* Strings end on their line.  False: the cursor is in a comment. */
 static bool find_line(Completion *c) {
     const char *text = c->d->text.text;
@@ -59,7 +55,7 @@ static bool follows(const Completion *c, const char *word, const char *until) {
     const char *at = c->d->text.text + c->line, *begin;
     at += strspn(at, " \t");
     const size_t length = strlen(word);
-    if (strncmp(at, word, length) != 0 || is_word(at[length])) return false;
+    if (strncmp(at, word, length) != 0 || language_word_char(at[length])) return false;
     for (begin = at + length; begin < until && (*begin == ' ' || *begin == '\t');) begin++;
     return begin >= until && at + length < until;
 }
@@ -67,7 +63,7 @@ static bool follows(const Completion *c, const char *word, const char *until) {
 /* Where the word that is being written begins. */
 static const char *word_begin(const Completion *c) {
     const char *text = c->d->text.text, *at = text + c->offset;
-    while (at > text && is_word(at[-1])) at--;
+    while (at > text && language_word_char(at[-1])) at--;
     return at;
 }
 
@@ -81,7 +77,7 @@ static bool find_callee(const Completion *c, const char **name, size_t *length) 
         if (*at == ')' || *at == ']') depth++;
         if ((*at != '(' && *at != '[') || depth-- > 0) continue;
         const char *begin = at;
-        while (begin > text && is_word(begin[-1])) begin--;
+        while (begin > text && language_word_char(begin[-1])) begin--;
         *name = begin;
         *length = (size_t)(at - begin);
         return *at == '(' && begin < at;

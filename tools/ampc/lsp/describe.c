@@ -19,7 +19,7 @@ static void put_argument(Text *t, const amp_symbol_argument *a) {
 
 const char *describe_signature(Arena *a, const amp_symbol *s) {
     Text t;
-    bool begun = s->kind == AMP_SYMBOL_FUNCTION, settings = begun;
+    bool settings = s->kind == AMP_SYMBOL_FUNCTION; /* which takes no tensors, and so no ';' */
     text_init(&t, a);
     text_printf(&t, "%s(", s->name);
     put_tensors(&t, s);

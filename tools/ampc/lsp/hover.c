@@ -8,12 +8,12 @@ static bool is_call(const amp_symbol *s) {
     return s->kind == AMP_SYMBOL_BLOCK || s->kind == AMP_SYMBOL_OP || s->kind == AMP_SYMBOL_FUNCTION;
 }
 
-/* The decisions of ops that begin at |at|, which is where their call begins; |op|: of this name alone, or NULL. */
-static void tell_decisions(Text *t, const amp_analysis *a, amp_span at, const char *op) {
+/* The decisions of ops that begin at |at|, which is where their call begins. */
+static void tell_decisions(Text *t, const amp_analysis *a, amp_span at) {
     int told = 0;
     for (size_t i = 0; i < a->decision_count; i++) {
         const amp_op_decision *d = &a->decisions[i];
-        if (d->span.file != at.file || d->span.begin != at.begin || (op && strcmp(d->op, op) != 0)) continue;
+        if (d->span.file != at.file || d->span.begin != at.begin) continue;
         if (told++ == MOST_DECISIONS) break;
         text_puts(t, t->len ? "\n\n" : "");
         describe_decision(t, d, true);
@@ -24,7 +24,7 @@ static void tell_decisions(Text *t, const amp_analysis *a, amp_span at, const ch
 static void tell_call(Text *t, const View *v, const amp_symbol *s, amp_span call, Arena *a) {
     text_printf(t, "```amp\n%s\n```", describe_signature(a, s));
     if (s->about) text_printf(t, "\n%s", s->about);
-    if (call.begin != s->span.begin || call.file != s->span.file) tell_decisions(t, v->analysis, call, NULL);
+    if (call.begin != s->span.begin || call.file != s->span.file) tell_decisions(t, v->analysis, call);
 }
 
 static void tell_symbol(Text *t, const View *v, const amp_symbol *s, amp_span call, Arena *a) {
@@ -67,14 +67,10 @@ static void tell_operator(Text *t, const View *v, const Document *d, size_t offs
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 static amp_span word_at(const Document *d, size_t offset) {
     size_t begin = offset, end = offset;
-    while (begin > 0 && is_word(d->text.text[begin - 1])) begin--;
-    while (end < d->text.size && is_word(d->text.text[end])) end++;
+    while (begin > 0 && language_word_char(d->text.text[begin - 1])) begin--;
+    while (end < d->text.size && language_word_char(d->text.text[end])) end++;
     return (amp_span){0, (uint32_t)begin, (uint32_t)end};
 }
 

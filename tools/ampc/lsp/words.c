@@ -61,3 +61,7 @@ const LanguageWord *language_word_find(const char *name, size_t length) {
         if (strlen(words[i].name) == length && !memcmp(words[i].name, name, length)) return &words[i];
     return NULL;
 }
+
+bool language_word_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}

@@ -2,6 +2,7 @@
 #ifndef AMP_TOOLS_AMPC_LSP_WORDS_H
 #define AMP_TOOLS_AMPC_LSP_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef enum WordPlace {
@@ -21,5 +22,6 @@ typedef struct LanguageWord {
 
 const LanguageWord *language_word(size_t index);                         /* NULL past the last */
 const LanguageWord *language_word_find(const char *name, size_t length); /* NULL: it is none */
+bool language_word_char(char c);                                         /* of a word, or of a name */
 
 #endif

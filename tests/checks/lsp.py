@@ -295,6 +295,34 @@ def check_protocol(ampc, path):
     same("the end of input", 1, client.process.wait(10))
 
 
+MEMBERS = ["textDocument", "uri", "position", "line", "character", "range", "start", "end", "contentChanges", "text"]
+
+
+def odd_value(rng, uri, depth=0):
+    """JSON that has the protocol's members, with values of any kind."""
+    kind = rng.randrange(8)
+    if depth < 3 and kind < 2:
+        return {member: odd_value(rng, uri, depth + 1) for member in rng.sample(MEMBERS, 4)}
+    if depth < 3 and kind == 2:
+        return [odd_value(rng, uri, depth + 1)]
+    return rng.choice([None, True, -1, 3, 1e300, "x", uri, {}, []])
+
+
+def check_odd_parameters(ampc, seed=1):
+    rng = random.Random(seed)
+    client = Client(ampc)
+    uri = client.open("odd.amp", MODEL)
+    for _ in range(1000):
+        params = odd_value(rng, uri)
+        if isinstance(params, dict) and rng.random() < 0.8:
+            params["textDocument"] = {"uri": uri}
+        notice = rng.choice(["didOpen", "didChange", "didSave", "hover"])
+        client.tell("textDocument/" + notice, params)
+        client.ask_raw("textDocument/" + rng.choice(["hover", "inlayHint", "definition", "documentSymbol",
+                                                     "completion"]), params)
+    same("odd parameters end no server", 0, client.end())
+
+
 def check_damage(ampc, seed=1):
     """Messages with bytes changed, and texts with pieces taken out, end no server."""
     rng = random.Random(seed)
@@ -378,6 +406,7 @@ def main():
         check_encodings(ampc, folder / "m.amp")
         check_protocol(ampc, folder / "m.amp")
         check_damage(ampc)
+        check_odd_parameters(ampc)
         check_time(ampc, folder / "large.amp")
 
 

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/append.h"
 
 static int fail(Log *l) {
     if (!l->failed) report_text("--log %s: could not be written: %s", l->path, strerror(errno));
@@ -62,27 +63,10 @@ FILE *log_line(Log *l) {
     return l->line;
 }
 
-/* A line of which the disk takes only a part is taken back. */
-static void take_back(const Log *l, size_t written) {
-    off_t at = lseek(l->fd, 0, SEEK_CUR);
-    int reason = errno;
-    if (written && at >= (off_t)written && ftruncate(l->fd, at - (off_t)written)) written = 0;
-    errno = reason;
-}
-
 void log_end_line(Log *l) {
     fputc('\n', l->line);
-    if (fflush(l->line)) {
-        fail(l);
-        return;
-    }
-    size_t done = amp_fd_write(l->fd, l->text, l->size);
-    if (done < l->size) {
-        take_back(l, done);
-        fail(l);
-        return;
-    }
-    l->started = true;
+    if (fflush(l->line) || !append_whole(l->fd, l->text, l->size)) fail(l);
+    else l->started = true;
 }
 
 void log_sync(Log *l) {

@@ -1,10 +1,12 @@
 /* outputs.c: see outputs.h. */
 #include "tools/outputs.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/elf.h"
 #include "base/file.h"
@@ -102,6 +104,7 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     case OUTPUT_TENSORS: return tensors_of(h, "tensors");
     case OUTPUT_SCHEMA: return first_line(h, "amp csv 1", "") && strstr(h->text, "\nfitted ");
     case OUTPUT_LOG: return first_line(h, "{\"model\": ", "\"policy\": ");
+    case OUTPUT_FOLDER: return false;
     }
     return false;
 }
@@ -131,6 +134,7 @@ static const char *kind_name(OutputKind kind) {
     case OUTPUT_TENSORS: return "tensors that amprun wrote";
     case OUTPUT_SCHEMA: return "a schema that amprun wrote";
     case OUTPUT_LOG: return "a log of amprun";
+    case OUTPUT_FOLDER: return "a folder";
     }
     return "?";
 }
@@ -160,6 +164,10 @@ void outputs_output(Outputs *o, const char *option, const char *path, OutputKind
     add(o, &o->output, &o->outputs, (NamedFile){.option = option, .path = path, .kind = kind});
 }
 
+void outputs_folder(Outputs *o, const char *option, const char *path) {
+    outputs_output(o, option, path, OUTPUT_FOLDER);
+}
+
 static int report_same(const Outputs *o, const NamedFile *out, const NamedFile *other, const char *why) {
     fprintf(stderr, "%s: %s %s: is the same file as %s %s, %s; name another file\n", o->tool, out->option, out->path,
             other->option, other->path, why);
@@ -178,9 +186,36 @@ static int check_same(const Outputs *o, const NamedFile *out, int count) {
     return 0;
 }
 
+/* The path itself or, where nothing is there, the nearest folder above it in which it can be made. */
+static void find_there(const char *path, char there[AMP_FILE_PATH]) {
+    struct stat st;
+    snprintf(there, AMP_FILE_PATH, "%s", path);
+    while (stat(there, &st) && errno == ENOENT && strcmp(there, ".") != 0 && strcmp(there, "/") != 0) {
+        char *slash = strrchr(there, '/');
+        if (!slash) snprintf(there, AMP_FILE_PATH, ".");
+        else slash[slash == there] = '\0';
+    }
+}
+
+static int check_folder(const Outputs *o, const NamedFile *out) {
+    char there[AMP_FILE_PATH];
+    struct stat st;
+    const char *why = NULL;
+    if (!*out->path) return fprintf(stderr, "%s: %s: names no folder\n", o->tool, out->option), 1;
+    find_there(out->path, there);
+    if (stat(there, &st)) why = strerror(errno);
+    else if (!S_ISDIR(st.st_mode)) why = "is there already and is no folder; name another one";
+    else if (access(there, W_OK | X_OK)) why = strerror(errno);
+    if (!why) return 0;
+    fprintf(stderr, "%s: %s %s: %s%s%s\n", o->tool, out->option, out->path, strcmp(there, out->path) ? there : "",
+            strcmp(there, out->path) ? ": " : "", why);
+    return 1;
+}
+
 /* What it would replace, and whether it can. */
 static int check_target(const Outputs *o, const NamedFile *out) {
     amp_error err = {0};
+    if (out->kind == OUTPUT_FOLDER) return check_folder(o, out);
     if (!o->force && !outputs_are_own(out->path, out->kind)) {
         fprintf(stderr,
                 "%s: %s %s: is there already and is not %s, so it is not replaced; name another file, or give "

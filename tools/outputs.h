@@ -31,6 +31,7 @@ typedef enum OutputKind {
     OUTPUT_TENSORS,     /* ... "tensors ..." */
     OUTPUT_SCHEMA,      /* "amp csv 1", and a line "fitted ..." */
     OUTPUT_LOG,         /* lines of JSON, the first with "model" and "policy" */
+    OUTPUT_FOLDER,      /* a folder in which files are made, and none is replaced */
 } OutputKind;
 
 typedef struct NamedFile {
@@ -54,6 +55,8 @@ void outputs_input(Outputs *o, const char *option, const char *path);
 /* An input that the output of the option |except| may replace, as it is read in full before. */
 void outputs_input_but(Outputs *o, const char *option, const char *path, const char *except);
 void outputs_output(Outputs *o, const char *option, const char *path, OutputKind kind);
+/* A folder, which need not be there yet. */
+void outputs_folder(Outputs *o, const char *option, const char *path);
 
 /* Compares all outputs with all inputs and each other, looks at what they would replace, and tries whether they can be
  * written.  0; 1: reported, a file cannot or must not be replaced; 2: reported, two of them are the same file. */

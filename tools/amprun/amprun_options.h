@@ -23,6 +23,7 @@ typedef enum AmprunOption {
     O_CHECKPOINT,
     O_RESUME,
     O_LOG,
+    O_TENSORBOARD,
     O_QUIET,
     O_PRECISION,
     O_INPUTS,
@@ -165,6 +166,11 @@ static const ToolOption amprun_options[] = {
      "Writes one line of JSON per step and evaluation. Each is written as a whole and at once. With --resume the log "
      "is "
      "gone on with: a half line, and the lines of steps after the checkpoint, are cut first.",
+     TRAIN},
+    {O_TENSORBOARD, "tensorboard", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,
+     "Writes what --log has of each step and evaluation as scalars of TensorBoard, into an event file of its own in "
+     "DIR, which is made where it is missing. With --resume, TensorBoard shows the steps after the checkpoint as the "
+     "new file has them.",
      TRAIN},
     {O_TRACE, "trace-nonfinite", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Says where a number that is not finite came from: the first op that made one, its line, its dtype and why, what "

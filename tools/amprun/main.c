@@ -175,6 +175,7 @@ static int take(Args *a, int option, char **argv) {
     case O_CHECKPOINT: a->checkpoint = optarg; return 0;
     case O_RESUME: a->resume = optarg; return 0;
     case O_LOG: a->log = optarg; return 0;
+    case O_TENSORBOARD: a->tensorboard = optarg; return 0;
     case O_QUIET: a->quiet = true; return 0;
     case O_TRACE: a->trace = true; return 0;
     case O_STATS: return whole("stats", optarg, &a->stats);

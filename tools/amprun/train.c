@@ -44,15 +44,18 @@ static int check_files(const Args *a) {
         output_schema(&files, "--save-best", a->best_file, best);
     }
     outputs_output(&files, "--log", a->log, OUTPUT_LOG);
+    outputs_folder(&files, "--tensorboard", a->tensorboard);
     int wrong = outputs_check(&files);
     outputs_free(&files);
     weights_inputs_free(&weights);
     return wrong;
 }
 
-static int open_log(Training *t, int64_t iteration) {
+/* --log and --tensorboard. */
+static int open_logs(Training *t, int64_t iteration) {
     const Args *a = t->args;
     if (a->resume && !t->known) t->position.evaluated = iteration * t->run.info.accumulate / t->batches;
+    if (a->tensorboard && events_open(&t->events, a->tensorboard, iteration + 1)) return 1;
     if (!a->log) return 0;
     return a->resume ? log_go_on(&t->log, a->log, iteration, t->position.evaluated) : log_open(&t->log, a->log);
 }
@@ -123,11 +126,11 @@ static int run(Training *t) {
     progress_start(&t->progress, a->quiet ? NULL : to);
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     if (scaler.iteration >= t->total_steps) return nothing_left(t, scaler.iteration); /* may be too large to multiply */
-    if (open_log(t, scaler.iteration)) return 1;
+    if (open_logs(t, scaler.iteration)) return 1;
     t->saved = amp_seconds();
     int failed = training_run(t, scaler.iteration), signal = stopping_signal();
     bool kept = !keep(t);
-    failed |= log_close(&t->log);
+    failed |= log_close(&t->log) | events_close(&t->events);
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     if (failed && kept) report_stop(t, "after this error", scaler.iteration);
     if (failed || !kept) return 1;

@@ -11,6 +11,7 @@
 #include "tools/amprun/saving.h"
 #include "tools/amprun/scale_watch.h"
 #include "tools/amprun/stopping.h"
+#include "tools/amprun/tensorboard/tensorboard.h"
 
 enum { MAX_METRICS = EVALUATION_METRICS, DEFAULT_EPOCHS = 5 };
 
@@ -181,6 +182,7 @@ int training_open(Training *t) {
 
 void training_close(Training *t) {
     feed_close(&t->feed);
+    (void)events_close(&t->events);
     tracer_close(&t->tracer);
     stats_free(&t->stats);
     data_close(&t->test);
@@ -311,6 +313,7 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     watch_scale(t);
     show_step(t, index / t->batches, index % t->batches, t->total_steps - index / k - 1, n * k);
     log_step(t);
+    tensorboard_step(&t->events, &t->run, &t->last, t->losses, t->metrics, progress_rate(&t->progress));
     if (log_stats(t)) return 1;
     trace_step(t);
     return check_numbers(t);
@@ -366,6 +369,11 @@ static int note_best(Training *t, const Evaluation *test) {
            saving_schema(t->position.schema, "--save-best", t->args->best_file);
 }
 
+/* Steps that are complete where an epoch, or training inside it, ends. */
+static int64_t steps_at_end(const Training *t, int64_t epoch, bool whole) {
+    return whole ? (epoch + 1) * t->batches / t->run.info.accumulate : t->total_steps;
+}
+
 /* |whole|: the epoch has ended, and not only training.  |stops|: a signal ends it, EVALUATION_STOPPED; going on
  * evaluates again. */
 static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
@@ -380,6 +388,7 @@ static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
     print_epoch(t, epoch, &test);
     if (!t->has_test) return 0;
     log_epoch(t, epoch, &test);
+    tensorboard_evaluation(&t->events, &t->run, steps_at_end(t, epoch, whole), &test);
     if (!whole && !t->args->best_metric) return 0;
     return note_best(t, &test);
 }

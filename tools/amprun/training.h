@@ -8,6 +8,7 @@
 #include "tools/amprun/position.h"
 #include "tools/amprun/progress.h"
 #include "tools/amprun/stats/stats.h"
+#include "tools/amprun/tensorboard/events.h"
 #include "tools/amprun/trace/tracer.h"
 
 typedef struct Training {
@@ -18,6 +19,7 @@ typedef struct Training {
     int64_t batch, batches, epochs, total_steps;
     Feed feed;
     Log log;
+    EventFile events; /* of --tensorboard */
     Progress progress;
     Best best;
     Position position; /* at the end of the last step */

@@ -104,6 +104,7 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     case OUTPUT_TENSORS: return tensors_of(h, "tensors");
     case OUTPUT_SCHEMA: return first_line(h, "amp csv 1", "") && strstr(h->text, "\nfitted ");
     case OUTPUT_LOG: return first_line(h, "{\"model\": ", "\"policy\": ");
+    case OUTPUT_TRACE: return h->size > 2 && h->text[0] == '\n' && memmem(h->text, h->size, "amprun: ", 8);
     case OUTPUT_FOLDER: return false;
     }
     return false;
@@ -134,6 +135,7 @@ static const char *kind_name(OutputKind kind) {
     case OUTPUT_TENSORS: return "tensors that amprun wrote";
     case OUTPUT_SCHEMA: return "a schema that amprun wrote";
     case OUTPUT_LOG: return "a log of amprun";
+    case OUTPUT_TRACE: return "a trace that amprun wrote";
     case OUTPUT_FOLDER: return "a folder";
     }
     return "?";

@@ -31,6 +31,7 @@ typedef enum OutputKind {
     OUTPUT_TENSORS,     /* ... "tensors ..." */
     OUTPUT_SCHEMA,      /* "amp csv 1", and a line "fitted ..." */
     OUTPUT_LOG,         /* lines of JSON, the first with "model" and "policy" */
+    OUTPUT_TRACE,       /* a trace of Perfetto, of a process "amprun: NAME" */
     OUTPUT_FOLDER,      /* a folder in which files are made, and none is replaced */
 } OutputKind;
 

@@ -21,7 +21,7 @@ typedef struct Args {
     const char *model; /* of schema: the table; of doctor it may be NULL */
     const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
     const char *grads, *values_glob, *values_file;
-    const char *eval_data, *best_metric, *best_file, *save_like, *tensorboard;
+    const char *eval_data, *best_metric, *best_file, *save_like, *tensorboard, *profile;
     WeightRules rules;
     int64_t epochs, steps, batch, threads, patience, stats;
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */

@@ -24,6 +24,7 @@ typedef enum AmprunOption {
     O_RESUME,
     O_LOG,
     O_TENSORBOARD,
+    O_PROFILE,
     O_QUIET,
     O_PRECISION,
     O_INPUTS,
@@ -172,6 +173,12 @@ static const ToolOption amprun_options[] = {
      "DIR, which is made where it is missing. With --resume, TensorBoard shows the steps after the checkpoint as the "
      "new file has them.",
      TRAIN},
+    {O_PROFILE, "profile", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Times every kernel of ten steps after the first two, and prints a table by op: time, bytes and operations a "
+     "second, how much of the machine's peak that is, and whether memory, arithmetic or the launch bounds it. F is a "
+     "trace of the same for ui.perfetto.dev. The kernels of those steps run one by one; on cuda each is waited for, "
+     "so that the steps take longer. With fewer steps, those that there are; step prints the table on standard error.",
+     TRAIN | STEP},
     {O_TRACE, "trace-nonfinite", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Says where a number that is not finite came from: the first op that made one, its line, its dtype and why, what "
      "it read, whether the step is finite in f32, and which line of the precision block mends it. A step that was "

@@ -8,11 +8,10 @@
 #include "runtime/model/cuda_launch.h"
 #include "runtime/model/model.h"
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/kernel_kinds.h"
 #include "tools/roofline/program_time.h"
 #include "tools/roofline/scaled.h"
 #include "tools/standard_streams.h"
-
-static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter", "attention"};
 
 typedef struct Look {
     const Args *args;
@@ -149,10 +148,10 @@ static void print_kernel_time(const Look *x, int32_t i) {
     const amp_model_cuda_kernel *k = &x->program->cuda_kernels[i];
     const KernelTime *t = &x->times[i];
     char flops[16], bytes[16];
-    print_plain_line("%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kind_names[k->kind],
-                     instruction_name(t->instruction), t->blocks, scaled(t->flops, flops), scaled(t->bytes, bytes),
-                     t->microseconds, 100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound],
-                     k->title ? k->title : "");
+    print_plain_line("%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name,
+                     kernel_kind_name(k->kind), instruction_name(t->instruction), t->blocks, scaled(t->flops, flops),
+                     scaled(t->bytes, bytes), t->microseconds, 100 * t->microseconds / x->sum[FORM_OWN].microseconds,
+                     bound_names[t->bound], k->title ? k->title : "");
 }
 
 static void print_other_form(const Look *x, const char *name, Form form) {
@@ -202,7 +201,7 @@ static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
     const int users = users_of(x, used.function);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, used.grid[0], used.grid[1], used.grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kind_names[k->kind], blocks,
+    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kernel_kind_name(k->kind), blocks,
                      threads_of(&used), shared, x->cuda->functions[used.function].entry, k->title ? k->title : "");
 }
 
@@ -228,7 +227,7 @@ static void put_text(amp_json_writer *w, const char *key, const char *text) {
 static void put_kernel_names(amp_json_writer *w, const amp_model_cuda_kernel *k) {
     amp_json_put_string(w, "name", k->name);
     amp_json_put_string(w, "title", k->title ? k->title : "");
-    amp_json_put_string(w, "kind", kind_names[k->kind]);
+    amp_json_put_string(w, "kind", kernel_kind_name(k->kind));
 }
 
 static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {

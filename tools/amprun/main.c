@@ -176,6 +176,7 @@ static int take(Args *a, int option, char **argv) {
     case O_RESUME: a->resume = optarg; return 0;
     case O_LOG: a->log = optarg; return 0;
     case O_TENSORBOARD: a->tensorboard = optarg; return 0;
+    case O_PROFILE: a->profile = optarg; return 0;
     case O_QUIET: a->quiet = true; return 0;
     case O_TRACE: a->trace = true; return 0;
     case O_STATS: return whole("stats", optarg, &a->stats);
@@ -254,6 +255,8 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --save-like only with --save or --save-best%s", c->name, "");
     if ((a->every_steps || a->every_seconds > 0) && !a->checkpoint)
         return wrong("%s takes --checkpoint-every only with --checkpoint%s", c->name, "");
+    if (a->profile && a->stats)
+        return wrong("%s takes --profile or --stats, not both: counting would take the time%s", c->name, "");
     if (a->eval_data && a->eval_split > 0)
         return wrong("%s takes --eval-data or --eval-split, not both%s", c->name, "");
     if (a->roofline && !a->batch)

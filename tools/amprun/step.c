@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
+#include "tools/amprun/profile/profile.h"
 #include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
 #include "tools/amprun/stats/stats.h"
@@ -71,9 +72,10 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
     return failed;
 }
 
-typedef struct Watchers { /* of steps, as --trace-nonfinite and --stats ask for them */
+typedef struct Watchers { /* of steps, as --trace-nonfinite, --stats and --profile ask for them */
     Tracer *tracer;       /* NULL: nothing is traced */
     Stats stats;
+    Profile profile;
     int64_t steps; /* so far */
 } Watchers;
 
@@ -85,7 +87,9 @@ static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Watc
     for (int64_t micro = 0; micro < run->info.accumulate && (!status || status == AMP_SCALE_AT_FLOOR); micro++) {
         if (w->tracer && tracer_before(w->tracer, inputs, n)) w->tracer->is_off = true;
         AMP_TRY(stats_before(&w->stats, w->steps + 1, micro == 0, err));
+        AMP_TRY(profile_before(&w->profile, n, err));
         status = amp_step(run->session, inputs, n, r, err);
+        if (!status || status == AMP_SCALE_AT_FLOOR) AMP_TRY(profile_after(&w->profile, r, err));
     }
     w->steps++;
     return status;
@@ -98,6 +102,14 @@ static int print_stats(Watchers *w, const amp_step_report *r) {
     stats_json(stdout, &w->stats, r);
     printf("\n");
     return 0;
+}
+
+/* Lines of JSON are on standard output. */
+static int print_profile(Profile *p) {
+    char *table = profile_finish(p, true);
+    if (table) fputs(table, stderr);
+    free(table);
+    return p->failed;
 }
 
 static int one_step(const Run *run, void *const *inputs, int64_t n, Watchers *w) {
@@ -147,6 +159,7 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data, Watcher
         if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }
+    failed |= print_profile(&w->profile);
     if (!failed && a->save) failed = saving_params(run, a, "--save", a->save);
     if (!failed && a->checkpoint && amp_checkpoint_save(run->session, a->checkpoint, NULL, &err))
         failed = report_text("--checkpoint %s", err.message);
@@ -183,6 +196,7 @@ static int check_files(const Args *a) {
     outputs_output(&files, "--checkpoint", a->checkpoint, OUTPUT_CHECKPOINT);
     outputs_output(&files, "--grads", a->grads, OUTPUT_TENSORS);
     outputs_output(&files, "--values", a->values_file, OUTPUT_TENSORS);
+    outputs_output(&files, "--profile", a->profile, OUTPUT_TRACE);
     int wrong = outputs_check(&files);
     outputs_free(&files);
     weights_inputs_free(&weights);
@@ -202,8 +216,10 @@ int command_step(const Args *a) {
     if (!failed && a->trace)
         failed = tracer_open(&tracer, &(TwinSource){.args = a, .capacity = data.count, .seed = a->seed}, &run);
     Watchers watchers = {.tracer = a->trace ? &tracer : NULL, .stats = stats_new(&run, a->stats)};
+    if (!failed) failed = profile_open(&watchers.profile, a, &run, a->steps ? a->steps : 1, true);
     failed = failed || all_steps(a, &run, &data, &watchers);
     stats_free(&watchers.stats);
+    profile_close(&watchers.profile);
     tracer_close(&tracer);
     data_close(&data);
     run_close(&run);

@@ -45,6 +45,7 @@ static int check_files(const Args *a) {
     }
     outputs_output(&files, "--log", a->log, OUTPUT_LOG);
     outputs_folder(&files, "--tensorboard", a->tensorboard);
+    outputs_output(&files, "--profile", a->profile, OUTPUT_TRACE);
     int wrong = outputs_check(&files);
     outputs_free(&files);
     weights_inputs_free(&weights);
@@ -123,14 +124,16 @@ static int run(Training *t) {
     amp_scaler_state scaler;
     const Args *a = t->args;
     FILE *to = a->log && !strcmp(a->log, "-") ? stderr : stdout;
-    progress_start(&t->progress, a->quiet ? NULL : to);
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
+    const int wrong = profile_open(&t->profile, a, &t->run, t->total_steps - scaler.iteration, false);
+    if (wrong) return wrong;
+    progress_start(&t->progress, a->quiet ? NULL : to);
     if (scaler.iteration >= t->total_steps) return nothing_left(t, scaler.iteration); /* may be too large to multiply */
     if (open_logs(t, scaler.iteration)) return 1;
     t->saved = amp_seconds();
     int failed = training_run(t, scaler.iteration), signal = stopping_signal();
     bool kept = !keep(t);
-    failed |= log_close(&t->log) | events_close(&t->events);
+    failed |= log_close(&t->log) | events_close(&t->events) | t->profile.failed;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     if (failed && kept) report_stop(t, "after this error", scaler.iteration);
     if (failed || !kept) return 1;

@@ -185,6 +185,7 @@ void training_close(Training *t) {
     (void)events_close(&t->events);
     tracer_close(&t->tracer);
     stats_free(&t->stats);
+    profile_close(&t->profile);
     data_close(&t->test);
     data_close(&t->train);
     free(t->position.schema);
@@ -297,6 +298,15 @@ static void trace_step(Training *t) {
     log_end_line(&t->log);
 }
 
+/* --profile: once all that is asked for was recorded, or training |ends|. */
+static void show_profile(Training *t, bool ends) {
+    char *table = profile_finish(&t->profile, ends);
+    if (!table) return;
+    progress_clear(&t->progress);
+    progress_print(&t->progress, "%s", table);
+    free(table);
+}
+
 static void watch_scale(Training *t) {
     if (!amp_scale_monitor_step(&t->position.scale, &t->last)) return;
     progress_clear(&t->progress);
@@ -316,6 +326,7 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     tensorboard_step(&t->events, &t->run, &t->last, t->losses, t->metrics, progress_rate(&t->progress));
     if (log_stats(t)) return 1;
     trace_step(t);
+    show_profile(t, false);
     return check_numbers(t);
 }
 
@@ -332,11 +343,13 @@ static int train_batch(Training *t, int64_t index) {
     }
     if (t->args->trace && tracer_before(&t->tracer, inputs, n)) return 1;
     if (stats_before(&t->stats, index / t->run.info.accumulate + 1, micro == 0, &err)) return report(&err);
+    if (profile_before(&t->profile, n, &err)) return report(&err);
     amp_status status = amp_step(t->run.session, inputs, n, &t->last, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) {
         progress_clear(&t->progress);
         return feed_report(&t->feed, index, &err);
     }
+    if (profile_after(&t->profile, &t->last, &err)) return report(&err);
     t->epoch_loss += (t->last.loss * (double)(micro + 1) - before) * (double)n;
     t->epoch_samples += n;
     t->epoch_skipped += t->last.skipped;
@@ -440,5 +453,6 @@ int training_run(Training *t, int64_t iteration) {
         if (!failed) failed = between_batches(t, i);
     }
     progress_clear(&t->progress);
+    show_profile(t, true);
     return failed == EVALUATION_STOPPED ? 0 : failed;
 }

@@ -6,6 +6,7 @@
 #include "tools/amprun/feed.h"
 #include "tools/amprun/log.h"
 #include "tools/amprun/position.h"
+#include "tools/amprun/profile/profile.h"
 #include "tools/amprun/progress.h"
 #include "tools/amprun/stats/stats.h"
 #include "tools/amprun/tensorboard/events.h"
@@ -29,6 +30,7 @@ typedef struct Training {
     int64_t unsaved;   /* steps since then */
     Tracer tracer;     /* with --trace-nonfinite */
     Stats stats;       /* with --stats */
+    Profile profile;   /* with --profile */
     amp_step_report last;
     double metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
     double epoch_loss; /* sum of loss * n over the epoch */

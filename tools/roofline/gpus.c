@@ -1,7 +1,10 @@
 /* gpus.c: the table of GPUs: a row each, all constants of a GPU that the model of time has. */
 #include "tools/roofline/gpus.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Rates, multiprocessors and bandwidths are of NVIDIA's data sheets and architecture papers.  What no paper says:
  *
@@ -39,5 +42,19 @@ const Gpu *gpu_named(const char *name) {
         while (a == b && a);
         if (a == b) return &gpus[i];
     }
+    return NULL;
+}
+
+/* Whether the words of |text| begin with |name|, whose letters may be in several of them: "GeForce RTX 4090". */
+static bool begins_with(const char *text, const char *name) {
+    while (*name)
+        if (next_letter(&text) != *name++) return false;
+    return !isalnum((unsigned char)*text);
+}
+
+const Gpu *gpu_of_device(const char *device) {
+    for (const char *word = device; *word; word += strcspn(word, " "), word += strspn(word, " "))
+        for (int i = 0; gpu_at(i); i++)
+            if (begins_with(word, gpus[i].name)) return &gpus[i];
     return NULL;
 }

@@ -22,6 +22,8 @@ typedef struct Gpu {
 const Gpu *gpu_at(int index);
 /* "h100", "RTX 4090", "rtx-4090": case, spaces, hyphens and underscores do not count.  NULL: none of that name. */
 const Gpu *gpu_named(const char *name);
+/* The one that a driver calls |device|: "NVIDIA H100 80GB HBM3".  NULL: none of these. */
+const Gpu *gpu_of_device(const char *device);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,95 @@
+/* kernel_work.c: see kernel_work.h. */
+#include "tools/amprun/profile/kernel_work.h"
+
+#include "tools/roofline/roofline.h"
+
+static double at(const amp_model_dim *d, int64_t n) { return (double)amp_model_dim_at(d, n); }
+
+bool kernel_writes(const amp_program *program, int32_t index, uint32_t buffer) {
+    const amp_model_buffer *b = &program->buffers[buffer];
+    return b->kind != AMP_BUFFER_INPUT && b->kind != AMP_BUFFER_STATE && b->first_kernel == index;
+}
+
+/* ---- bytes on the CPU -------------------------------------------------------------------------------------------- */
+
+static bool is_updated(const amp_model_kernel *k, uint32_t operand) {
+    for (uint32_t i = 0; i < k->update_count; i++)
+        if (k->operands[k->updates[i]] == k->operands[operand]) return true;
+    return false;
+}
+
+static bool is_named_before(const amp_model_kernel *k, uint32_t operand) {
+    for (uint32_t i = 0; i < operand; i++)
+        if (k->operands[i] == k->operands[operand]) return true;
+    return false;
+}
+
+static double count_bytes(const amp_program *p, const amp_model_kernel *k, int64_t n, bool watched) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < k->operand_count; i++) {
+        const amp_model_buffer *b = &p->buffers[k->operands[i]];
+        if (is_named_before(k, i) || (b->kind == AMP_BUFFER_WATCH && !watched)) continue;
+        const double once = at(&b->rows, n) * at(&b->cols, n) * (double)amp_dtype_size((amp_dtype)b->storage);
+        bytes += once * (is_updated(k, i) ? 2 : 1);
+    }
+    return bytes;
+}
+
+/* ---- operations on the CPU --------------------------------------------------------------------------------------- */
+
+/* Of the gradient of a convolution's weights, an element is a sum over pixels; of all others over a window. */
+static double multiply_adds_of_window(const amp_program *p, const amp_model_kernel *k, int64_t n) {
+    const amp_model_window *w = &k->window;
+    const double pixels = (double)w->oh * w->ow, window = (double)w->kh * w->kw;
+    const double channels = (double)w->c * w->oc / (w->groups > 1 ? w->groups : 1);
+    const amp_model_dim *rows =
+        w->kind == AMP_WINDOW_CONV_WEIGHT ? &p->buffers[k->operands[k->product.a]].rows : &k->rows;
+    const double image = w->kind == AMP_WINDOW_CONV ? pixels : (double)w->h * w->w;
+    return at(rows, n) / image * pixels * window * channels;
+}
+
+static double multiply_adds_of_product(const amp_program *p, const amp_model_kernel *k, int64_t n) {
+    if (k->window.kind != AMP_WINDOW_NONE) return multiply_adds_of_window(p, k, n);
+    return at(&k->rows, n) * at(&k->cols, n) * at(&k->product.k, n);
+}
+
+/* Forward q k^T and the weighted sum of v; backward both again as scores and slopes, and d q, d k and d v. */
+static double multiply_adds_of_attention(const amp_model_attention *a, int64_t n) {
+    const int64_t below = a->queries < a->keys ? a->queries : a->keys; /* queries that do not see all keys, or just */
+    const int64_t seen = a->causal ? below * (below + 1) / 2 + (a->queries - below) * a->keys : a->queries * a->keys;
+    double pairs = (double)seen;
+    for (uint32_t i = 0; i < a->rank; i++) pairs *= at(&a->dims[i], n);
+    return pairs * (double)(a->backward ? 3 * a->width + 2 * a->v_width : a->width + a->v_width);
+}
+
+static uint32_t instruction_of(uint32_t storage) {
+    return storage == AMP_DT_BF16 ? AMP_INSTRUCTION_MMA_BF16 : AMP_INSTRUCTION_FMA;
+}
+
+static void count_operations(const amp_program *p, const amp_model_kernel *k, int64_t n, KernelWork *out) {
+    if (k->kind == AMP_KERNEL_PRODUCT) {
+        out->flops = 2 * multiply_adds_of_product(p, k, n);
+        out->instruction = instruction_of(k->product.operand);
+    } else if (k->kind == AMP_KERNEL_ATTENTION) {
+        out->flops = 2 * multiply_adds_of_attention(k->attention, n);
+        out->instruction = instruction_of(k->attention->storage);
+    }
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
+/* The model of time counts them, whatever GPU it is asked of that has all instructions. */
+static KernelWork work_on_cuda(const amp_model *model, const amp_program *p, int32_t index, int64_t n) {
+    const RooflineTables tables = {p->buffers, model->states};
+    KernelTime t;
+    if (roofline_kernel(gpu_named("H100"), &tables, &p->cuda_kernels[index], n, FORM_OWN, &t)) return (KernelWork){0};
+    return (KernelWork){t.bytes, t.flops, t.instruction};
+}
+
+KernelWork kernel_work_of(const amp_model *model, const amp_program *program, int32_t index, int64_t n, bool watched) {
+    if (program->cuda_kernels) return work_on_cuda(model, program, index, n);
+    const amp_model_kernel *k = &program->kernels[index];
+    KernelWork work = {.bytes = count_bytes(program, k, n, watched)};
+    count_operations(program, k, n, &work);
+    return work;
+}

@@ -1,0 +1,92 @@
+/* recording.c: see recording.h. */
+#include "tools/amprun/profile/recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* Room for one more of |size| bytes; false: memory ran out. */
+static bool make_room(void **items, int32_t count, int32_t *room, size_t size) {
+    if (count < *room) return true;
+    const int32_t more = 2 * *room + 64;
+    void *grown = realloc(*items, (size_t)more * size);
+    if (!grown) return false;
+    *items = grown;
+    *room = more;
+    return true;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+static const amp_program *program_named(const amp_model *model, const char *name) {
+    for (int32_t i = 0; i < model->program_count; i++)
+        if (!strcmp(model->programs[i].name, name)) return &model->programs[i];
+    return NULL;
+}
+
+static const amp_program *program_of(const Recording *r, const char *name) {
+    const RecordedKernel *before = r->kernels ? &r->kernel[r->kernels - 1] : NULL;
+    return before && !strcmp(before->program->name, name) ? before->program : program_named(r->model, name);
+}
+
+/* A kernel begins where the observer of the one before it returned. */
+static void add_kernel(Recording *r, const amp_observed_kernel *kernel, int64_t end) {
+    const amp_program *program = program_of(r, kernel->program);
+    void *items = r->kernel;
+    r->failed |= !make_room(&items, r->kernels, &r->kernel_room, sizeof *r->kernel);
+    r->kernel = items;
+    if (r->failed || !program) return;
+    const int64_t samples = r->call[r->calls - 1].samples;
+    r->kernel[r->kernels++] = (RecordedKernel){
+        .program = program,
+        .index = kernel->index,
+        .call = r->calls - 1,
+        .begin = r->last_end,
+        .end = end,
+        .work = kernel_work_of(r->model, program, kernel->index, samples, r->watched),
+    };
+}
+
+amp_status recording_see_kernel(void *recording, const amp_observed_kernel *kernel, amp_error *err) {
+    Recording *r = recording;
+    const int64_t end = amp_nanoseconds();
+    (void)err;
+    if (!r->failed) add_kernel(r, kernel, end);
+    r->last_end = amp_nanoseconds();
+    return AMP_OK;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+void recording_begin_call(Recording *r, int32_t micro, int64_t samples) {
+    void *items = r->call;
+    r->failed |= !make_room(&items, r->calls, &r->call_room, sizeof *r->call);
+    r->call = items;
+    if (r->failed) return;
+    r->last_end = amp_nanoseconds();
+    r->call[r->calls++] = (RecordedCall){.micro = micro, .samples = samples, .begin = r->last_end};
+}
+
+void recording_end_call(Recording *r, const amp_step_report *report) {
+    if (r->failed) return;
+    RecordedCall *call = &r->call[r->calls - 1];
+    call->end = amp_nanoseconds();
+    call->iteration = report->iteration + !report->complete;
+    call->skipped = report->skipped != 0;
+    if (!report->complete) return;
+    r->steps++;
+    r->step_kernels = r->kernels;
+    r->step_calls = r->calls;
+}
+
+void recording_keep_steps(Recording *r) {
+    r->kernels = r->step_kernels;
+    r->calls = r->step_calls;
+}
+
+void recording_free(Recording *r) {
+    free(r->kernel);
+    free(r->call);
+    *r = (Recording){0};
+}

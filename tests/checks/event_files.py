@@ -108,6 +108,20 @@ def compare_scalars(scalars, lines):
         assert is_same(value, logged[key]), (key, value, logged[key])
 
 
+def compare_histograms(histograms, lines):
+    """Zeros in a bucket up to 0, each exponent of the log in one up to the next power of two."""
+    logged = {("magnitude/" + tensor["name"], line["stats"]): tensor
+              for line in lines if "stats" in line for tensor in line["tensors"]}
+    assert set(histograms) == set(logged), set(histograms) ^ set(logged)
+    for key, histogram in histograms.items():
+        (limits,), (buckets,), tensor = histogram["bucket_limit"], histogram["bucket"], logged[key]
+        wanted = {2.0 ** (tensor["exponents"]["from"] + i + 1): n for i, n in enumerate(tensor["exponents"]["counts"])}
+        wanted[0.0] = tensor["zeros"]
+        assert limits == sorted(set(limits)) and len(limits) == len(buckets), key
+        assert {a: n for a, n in zip(limits, buckets) if n} == {a: n for a, n in wanted.items() if n}, key
+        assert histogram["num"] == [sum(buckets)] and is_same(histogram["max"][0], tensor["largest"]), key
+
+
 # ---- as TensorBoard reads them
 
 
@@ -123,6 +137,11 @@ def compare_with_tensorboard(folder, scalars, histograms):
         ours = {key: value for key, value in scalars.items() if key[0] == tag}
         assert set(found) == set(ours), tag
         assert all(is_same(found[key], ours[key]) for key in ours), tag
+    for tag in tags["histograms"]:
+        for event in accumulator.Histograms(tag):
+            ours = histograms[tag, event.step]
+            found = event.histogram_value
+            assert [list(found.bucket_limit)] == ours["bucket_limit"] and [list(found.bucket)] == ours["bucket"], tag
 
 
 def main():
@@ -132,6 +151,7 @@ def main():
         with open(others[0]) as file:
             lines = [json.loads(line) for line in file]
         compare_scalars(scalars, lines)
+        compare_histograms(histograms, lines)
     if "--tensorboard" in others:
         compare_with_tensorboard(folder, scalars, histograms)
     print(f"ok {len(scalars)} scalars, {len(histograms)} histograms")

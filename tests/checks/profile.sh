@@ -42,6 +42,14 @@ make parts 's/optimizer = /accumulate = 2\n    &/
 train parts --steps 20 --tensorboard "$work/parts"
 events parts '152 scalars, 0 histograms'
 
+# ---- histograms
+
+train mlp --steps 4 --stats 2 --tensorboard "$work/histograms"
+count=$(python3 -c 'import json, sys
+print(sum(len(json.loads(line).get("tensors", [])) for line in open(sys.argv[1])))' "$work/log")
+holds 'tensors are counted' test "$count" -gt 20
+events histograms "22 scalars, $count histograms"
+
 # ---- where the time goes
 
 # trace NAME WANTED: the trace and the table of the last profile say the same

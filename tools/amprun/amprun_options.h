@@ -170,7 +170,8 @@ static const ToolOption amprun_options[] = {
      TRAIN},
     {O_TENSORBOARD, "tensorboard", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,
      "Writes what --log has of each step and evaluation as scalars of TensorBoard, into an event file of its own in "
-     "DIR, which is made where it is missing. With --resume, TensorBoard shows the steps after the checkpoint as the "
+     "DIR, which is made where it is missing; and what --stats counts, as histograms. With --resume, TensorBoard shows "
+     "the steps after the checkpoint as the "
      "new file has them.",
      TRAIN},
     {O_PROFILE, "profile", NULL, "F", VALUE_FILE, false, NULL, NULL,

@@ -144,7 +144,8 @@ static int run(Training *t) {
 
 int command_train(const Args *a) {
     Training t = {.args = a};
-    if (a->stats && !a->log) return report_text("--stats: its lines go into the log; give --log FILE too") + 1;
+    if (a->stats && !a->log && !a->tensorboard)
+        return report_text("--stats: its lines go into the log; give --log FILE too, or --tensorboard DIR") + 1;
     int failed = check_files(a);
     if (!failed) failed = training_open(&t);
     if (!failed) failed = weights_check_like(&t.run, a);

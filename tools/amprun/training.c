@@ -277,7 +277,9 @@ static int check_numbers(Training *t) {
 static int log_stats(Training *t) {
     bool is_told;
     if (stats_after(&t->stats, &is_told)) return 1;
-    FILE *line = is_told ? log_line(&t->log) : NULL;
+    if (!is_told) return 0;
+    tensorboard_stats(&t->events, &t->stats, t->last.iteration);
+    FILE *line = log_line(&t->log);
     if (!line) return 0;
     stats_json(line, &t->stats, &t->last);
     log_end_line(&t->log);

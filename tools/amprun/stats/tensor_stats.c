@@ -82,18 +82,18 @@ void tensor_stats_add(TensorStats *s, const float *data, int64_t count) {
 
 /* ---- as text ----------------------------------------------------------------------------------------------------- */
 
-static int64_t numbers_of(const TensorStats *s, unsigned e) {
+int64_t tensor_stats_numbers(const TensorStats *s, unsigned e) {
     if (e == NOT_FINITE) return 0;
     return e ? s->exponent[e] : s->exponent[0] - s->zeros;
 }
 
 static void put_exponents(FILE *to, const TensorStats *s) {
     unsigned first = 0, last = NOT_FINITE;
-    while (first < last && !numbers_of(s, first)) first++;
-    while (last > first && !numbers_of(s, last)) last--;
+    while (first < last && !tensor_stats_numbers(s, first)) first++;
+    while (last > first && !tensor_stats_numbers(s, last)) last--;
     fprintf(to, "{\"from\": %d, \"counts\": [", (int)first - 127);
-    for (unsigned e = first; e <= last && numbers_of(s, first); e++)
-        fprintf(to, "%s%" PRId64, e > first ? ", " : "", numbers_of(s, e));
+    for (unsigned e = first; e <= last && tensor_stats_numbers(s, first); e++)
+        fprintf(to, "%s%" PRId64, e > first ? ", " : "", tensor_stats_numbers(s, e));
     fprintf(to, "]}");
 }
 

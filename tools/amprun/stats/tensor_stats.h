@@ -39,6 +39,8 @@ typedef struct TensorStats {
 
 /* Adds |count| numbers. */
 void tensor_stats_add(TensorStats *s, const float *data, int64_t count);
+/* Finite numbers of the biased exponent |e|, without zeros. */
+int64_t tensor_stats_numbers(const TensorStats *s, unsigned e);
 /* The members of a JSON object: "count": ... "e5m2": {...} */
 void tensor_stats_json(FILE *to, const TensorStats *s);
 

@@ -11,5 +11,8 @@ void tensorboard_step(EventFile *f, const Run *run, const amp_step_report *repor
                       const double *metrics, double samples_per_s);
 /* Of an evaluation after |iteration|. */
 void tensorboard_evaluation(EventFile *f, const Run *run, int64_t iteration, const Evaluation *test);
+/* What --stats has counted in |iteration|, as histograms of magnitudes, in buckets from one power of two to the next:
+ * "magnitude/NAME". */
+void tensorboard_stats(EventFile *f, const Stats *stats, int64_t iteration);
 
 #endif

@@ -135,7 +135,8 @@ static amp_status look_up_gpu(const Args *a, Peaks *out, amp_error *err) {
     const amp_status status = amp_cuda_device_find(&driver, a->cuda_device, &device, err);
     amp_cuda_driver_close(&driver);
     if (status) return status;
-    const Gpu *gpu = gpu_of_device(device.name);
+    const bool is_stand_in = strstr(device.name, "(fakecuda)") != NULL; /* it is named after a GPU, and is none */
+    const Gpu *gpu = is_stand_in ? NULL : gpu_of_device(device.name);
     if (gpu) take_gpu(gpu, out);
     if (gpu) snprintf(out->source, sizeof out->source, "not measured: those of %s by %s", gpu->full, gpu->source);
     else snprintf(out->source, sizeof out->source, "not measured, and not known of %s", device.name);

@@ -172,6 +172,9 @@ says 'nosuch: '
 
 # ---- what cannot be done
 
+run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --profile -
+says '--profile -: a trace is no text'
+
 run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --device null --trace-nonfinite
 says 'device null computes nothing'
 mkdir "$work/no_compiler"

@@ -262,7 +262,7 @@ TEST(Explain, PartsOfAReport) {
     ExpectAll(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), {"report part lint: byte "});
     part = {"weather", lint.data(), lint.size()};
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
-              "report part 'weather': there are comparison, lint, times, layout and code");
+              "report part 'weather': there are comparison, lint, times, layout, code and run");
     part = {"lint", nullptr, 0};
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "report part lint: json is NULL");
     which.parts = nullptr;

@@ -255,6 +255,8 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --save-like only with --save or --save-best%s", c->name, "");
     if ((a->every_steps || a->every_seconds > 0) && !a->checkpoint)
         return wrong("%s takes --checkpoint-every only with --checkpoint%s", c->name, "");
+    if (a->profile && !strcmp(a->profile, "-"))
+        return wrong("%s --profile %s: a trace is no text; name a file", c->name, "-");
     if (a->profile && a->stats)
         return wrong("%s takes --profile or --stats, not both: counting would take the time%s", c->name, "");
     if (a->eval_data && a->eval_split > 0)

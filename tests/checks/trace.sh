@@ -82,6 +82,8 @@ print(found["fault"], found["path"], found["result"]["nans"])' "$work/log")"
 
 # ---- types: the lines that are proposed mend the training
 
+train cubes large --steps 7
+says 'nothing more is traced'
 train cubes large --steps 3 --log "$work/log"
 says 'iteration 1: the loss is NaN' 'overflow   mul_1 (mul)  cubes.amp:5' 'f16 holds 65504 at most' \
     'reads      mul' 'in fp32    the step is finite' '"mul_1": f32   in the precision block' '"fc3.linear": f32' \

@@ -324,6 +324,6 @@ bool tracer_after(Tracer *t, const amp_step_report *report, Verdict *v) {
     }
     batches_clear(&t->batches); /* what comes is taken again from the state after this step */
     if (v->is_expected) t->expected++;
-    else t->is_off = ++t->alarms >= ALARMS_MOST;
+    else v->is_last = t->is_off = ++t->alarms >= ALARMS_MOST;
     return true;
 }

@@ -21,8 +21,8 @@ typedef struct Tracer {
     bool is_off; /* enough was said, or something failed that was reported */
 } Tracer;
 
-/* |source|: of the model of |run|; bytes NULL: the file of --trace-nonfinite.  Reports and returns 1 on failure; in
- * either case tracer_close frees everything. */
+/* |source|: of the model of |run|; bytes NULL: the file that the arguments name is read.  Reports and returns 1 on
+ * failure; in either case tracer_close frees everything. */
 int tracer_open(Tracer *t, const TwinSource *source, const Run *run);
 void tracer_close(Tracer *t);
 

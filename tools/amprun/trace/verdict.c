@@ -113,9 +113,7 @@ static void print_head(FILE *to, const Verdict *v) {
     fputc('\n', to);
 }
 
-void verdict_print(FILE *to, const Verdict *v) {
-    print_head(to, v);
-    if (v->is_repeated) return;
+static void print_body(FILE *to, const Verdict *v) {
     if (!v->finding.fault) {
         fprintf(to, "  replayed without fusion, the step is finite: where it came from is not known\n");
         return;
@@ -131,6 +129,12 @@ void verdict_print(FILE *to, const Verdict *v) {
     if (v->line_count || v->is_expected) return;
     print_row(to, "mend");
     fprintf(to, "%s\n", advice(v));
+}
+
+void verdict_print(FILE *to, const Verdict *v) {
+    print_head(to, v);
+    if (!v->is_repeated) print_body(to, v);
+    if (v->is_last) fprintf(to, "  nothing more is traced: that was enough to act on\n");
 }
 
 /* ---- for tools --------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ typedef struct Verdict {
     amp_trace_finding finding;
     bool is_expected; /* gradients overflowed at this loss scale alone: the step is skipped, and the scale goes down */
     bool is_repeated; /* the fault and the op are those of the verdict before: no more was asked */
+    bool is_last;     /* no more is told of after it */
     int64_t sample;   /* DATA: the first sample of the batch that is not finite; -1: not known */
     int micro;        /* the micro-batch of the step in which it was found */
     char place[64];   /* of that sample in the data: "sample 77"; empty: not known */

@@ -337,7 +337,7 @@ void amp_json_free(amp_json_document *document) {
 const amp_json *amp_json_root(const amp_json_document *document) { return &document->root; }
 
 const amp_json *amp_json_get(const amp_json *json, const char *key) {
-    if (json->kind != AMP_JSON_OBJECT) return NULL;
+    if (!json || json->kind != AMP_JSON_OBJECT) return NULL;
     size_t key_len = strlen(key), low = 0, high = json->object.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

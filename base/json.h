@@ -80,7 +80,7 @@ amp_status amp_json_parse(const char *text, size_t len, const amp_json_limits *l
 void amp_json_free(amp_json_document *document); /* NULL is fine */
 
 const amp_json *amp_json_root(const amp_json_document *document);
-/* The value of a key, or NULL where there is none or |json| is no object.  O(log n). */
+/* The value of a key, or NULL where there is none or |json| is no object, or NULL itself.  O(log n). */
 const amp_json *amp_json_get(const amp_json *json, const char *key);
 /* "null", "boolean", "number", "string", "array" or "object" */
 const char *amp_json_kind_name(amp_json_kind kind);

@@ -169,6 +169,8 @@ says 'line 42: ' 'is it a log of amprun train?'
 printf '{"model": "a\\u001b[2J", "policy": "b"}\n' >"$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'a?[2J, b: iteration 0'
+printf '{"stats": 1, "tensors": [{"name": "h"}, 7]}\n{"stats": 2}\n[]\n7\n' >"$work/log" # not what training writes
+run 0 "$amprun" watch "$work/log"
 run 1 "$amprun" watch "$work/nosuch"
 says 'nosuch: '
 

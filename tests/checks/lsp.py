@@ -6,6 +6,7 @@ damaged input; how long a keystroke takes.
 A line "pass WHAT" or "FAIL WHAT: why" for each check.
 """
 import json
+import os
 import pathlib
 import random
 import signal
@@ -37,7 +38,8 @@ train m {
 precision fp16 { "softmax": f32 because "wide" }
 """
 LINES = MODEL.splitlines()
-KEYSTROKES, MILLISECONDS, SERIES = 20, 50, 3
+# Beside other scripts a keystroke may take three times as long as on a machine that does nothing else (full/lsp.sh).
+KEYSTROKES, MILLISECONDS, SERIES = 20, 50 if os.environ.get("AMP_ALL") else 150, 3
 SECONDS = 120
 
 

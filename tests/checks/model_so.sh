@@ -102,5 +102,5 @@ exported() { nm --defined-only -g "$1" | awk 'NF == 3 { print $3 }' | sort; }
 expect 'libamp.a exports what amp/amp.h declares' \
     "$(declared runtime/include/amp/amp.h base/include/amp/base.h)" "$(exported "$bin/runtime/libamp.a")"
 expect 'libampc.a exports what amp/compile.h declares' \
-    "$(declared compiler/include/amp/{compile,trace}.h base/include/amp/base.h)" "$(exported "$bin/compiler/libampc.a")"
+    "$(declared compiler/include/amp/{analyze,compile,trace}.h base/include/amp/base.h)" "$(exported "$bin/compiler/libampc.a")"
 finish

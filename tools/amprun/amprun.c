@@ -57,6 +57,8 @@ amp_session_options run_options(const Args *a, int64_t capacity, bool inference,
     };
 }
 
+const char *run_target(const Args *a) { return a->device && !strcmp(a->device, "cuda") ? "cuda" : "cpu"; }
+
 static int open_params(Run *r, const Args *a) {
     amp_error err = {0};
     bool all_are_read = a->weights && !weights_leave_some(a);

@@ -70,6 +70,8 @@ typedef struct Run {
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
 amp_session_options run_options(const Args *a, int64_t capacity, bool inference, bool keep_values);
+/* What a model is compiled for to run on the device of --device: "cuda" or "cpu". */
+const char *run_target(const Args *a);
 /* Loads the model alone, and plans what a session that trains would take. */
 int run_plan(Run *r, const Args *a, int64_t capacity);
 void run_close(Run *r);

@@ -8,8 +8,6 @@
 #include "tools/amprun/feed.h"
 #include "tools/amprun/weights.h"
 
-static const char *target_of(const Args *a) { return a->device && !strcmp(a->device, "cuda") ? "cuda" : "cpu"; }
-
 static amp_status compile(const TrialPlan *plan, const Lines *lines, amp_compile_result **out, amp_error *err) {
     amp_override overrides[LINES_MOST];
     lines_overrides(lines, overrides);
@@ -18,7 +16,7 @@ static amp_status compile(const TrialPlan *plan, const Lines *lines, amp_compile
                                          .overrides = overrides,
                                          .override_count = (size_t)lines->count,
                                          .isa = plan->args->isa ? plan->args->isa : "native",
-                                         .target = target_of(plan->args)};
+                                         .target = run_target(plan->args)};
     return amp_compile(&options, out, err);
 }
 

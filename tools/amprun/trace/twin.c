@@ -5,11 +5,7 @@
  */
 #include "tools/amprun/trace/twin.h"
 
-#include <string.h>
-
 #include "base/error.h"
-
-static bool is_cuda(const Args *a) { return a->device && !strcmp(a->device, "cuda"); }
 
 static amp_status compile(const TwinSource *source, const TwinForm *form, amp_compile_result **out, amp_error *err) {
     const amp_compile_options options = {
@@ -22,7 +18,7 @@ static amp_status compile(const TwinSource *source, const TwinForm *form, amp_co
         .override_count = form->override_count,
         .no_fuse = 1,
         .isa = source->args->isa ? source->args->isa : "native",
-        .target = is_cuda(source->args) ? "cuda" : "cpu",
+        .target = run_target(source->args),
     };
     return amp_compile(&options, out, err);
 }
@@ -30,7 +26,7 @@ static amp_status compile(const TwinSource *source, const TwinForm *form, amp_co
 static amp_status make_trace(Twin *t, const TwinSource *source, const amp_compile_result *compiled, amp_error *err) {
     amp_compile_options options = {.struct_size = sizeof options, .name = source->args->model};
     options.text = amp_compile_result_data(compiled, &options.text_size);
-    return amp_trace_create(&options, is_cuda(source->args) ? "cuda" : "cpu", &t->trace, err);
+    return amp_trace_create(&options, run_target(source->args), &t->trace, err);
 }
 
 static amp_status make_session(Twin *t, const TwinSource *source, const amp_compile_result *compiled, amp_error *err) {

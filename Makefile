@@ -132,9 +132,10 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/learning_rate.c \
-	runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/read_buffer.c runtime/data/dataset.c \
+	runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
+	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
-	runtime/device/cuda/context.c))
+	runtime/device/cuda/context.c runtime/device/cuda/count.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

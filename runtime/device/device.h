@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "amp/observe.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/log.h"
 #include "runtime/model/model.h"
@@ -34,10 +35,18 @@ typedef struct amp_run {
     amp_device_memory *params; /* where the params are */
     bool writes_params;
     bool poisons_temporaries; /* what a temporary held is gone after its last kernel: for sanitizers */
-    /* Called with |watcher| after each kernel, when what it wrote is there; NULL: nobody.  A failure ends the run. */
+    /* Called with |watcher| after each kernel; NULL: nobody.  A failure ends the run. */
     amp_status (*after_kernel)(const void *watcher, int32_t kernel, amp_error *err);
+    bool watcher_waits; /* until what the kernel wrote is there; else it need only have been started */
     const void *watcher;
 } amp_run;
+
+/* A matrix of floats in memory of the device, whose numbers are counted (amp/observe.h). */
+typedef struct amp_counted {
+    const void *memory;
+    uint32_t layout, storage;
+    int64_t rows, cols;
+} amp_counted;
 
 /* Room for the inputs of a run. */
 typedef struct amp_input_room {
@@ -77,7 +86,11 @@ typedef struct amp_device_type {
     amp_status (*run)(amp_device *device, const amp_run *run, amp_error *err);
     size_t (*scratch_bytes)(const amp_device *device); /* of the host */
     bool computes;                                     /* false: results are zeros and states stay as they are */
-    const amp_device_memory_calls *device_memory;      /* NULL: programs run on the host's memory */
+    /* Adds to |*to|: at once, or after all runs so far and by the time that finish_counts returns.  Called between runs
+     * or by after_kernel.  NULL: it computes nothing. */
+    amp_status (*count_numbers)(amp_device *device, const amp_counted *what, amp_number_bins *to, amp_error *err);
+    amp_status (*finish_counts)(amp_device *device, amp_error *err);
+    const amp_device_memory_calls *device_memory; /* NULL: programs run on the host's memory */
 } amp_device_type;
 
 struct amp_device { /* the head of every device */

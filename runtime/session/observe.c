@@ -50,17 +50,51 @@ static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_op
     return 1;
 }
 
+static amp_status no_operand(const amp_observed_kernel *kernel, int32_t index, amp_error *err) {
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "kernel %s has %d operands, and no number %d", kernel->name,
+                    kernel->operand_count, index);
+}
+
 static amp_status read(const amp_observed_kernel *kernel, int32_t index, void *data, size_t bytes, amp_error *err) {
     const amp_observed_run *run = run_of(kernel);
     amp_operand operand;
-    if (!describe(kernel, index, &operand))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "kernel %s has %d operands, and no number %d", kernel->name,
-                        kernel->operand_count, index);
+    if (!describe(kernel, index, &operand)) return no_operand(kernel, index, err);
     const size_t needed = (size_t)operand.count * amp_dtype_size(amp_readable_dtype(operand.dtype));
     if (bytes != needed || (!data && needed))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "operand %s takes %zu bytes, not %zu", operand.name, needed, bytes);
     if (!needed) return AMP_OK;
     return amp_session_read_buffer(run->session, run->bound, operand.buffer, run->n, data, err);
+}
+
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
+
+static bool is_counted(uint32_t storage) {
+    return storage == AMP_DT_F32 || storage == AMP_DT_TF32 || storage == AMP_DT_F16 || storage == AMP_DT_BF16;
+}
+
+amp_status amp_session_count(const amp_session *s, const char *name, const amp_counted *what, amp_number_bins *to,
+                             amp_error *err) {
+    if (!s->device->type->count_numbers)
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: device %s computes nothing to count", name, s->device->type->name);
+    if (!is_counted(what->storage)) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s is not of a float dtype", name);
+    return s->device->type->count_numbers(s->device, what, to, err);
+}
+
+static amp_status count_operand(const amp_observed_kernel *kernel, int32_t index, amp_number_bins *to, amp_error *err) {
+    const amp_observed_run *run = run_of(kernel);
+    amp_operand operand;
+    if (!describe(kernel, index, &operand)) return no_operand(kernel, index, err);
+    if (!to) return amp_fail(err, AMP_INVALID_ARGUMENT, "count_numbers: to is NULL");
+    if (operand.kind == AMP_OPERAND_INPUT)
+        return amp_fail(err, AMP_UNSUPPORTED, "%s is an input: it is the caller's", operand.name);
+    if (!operand.count) return AMP_OK;
+    const amp_model_buffer *b = &run->bound->program->buffers[operand.buffer];
+    const amp_counted what = {.memory = run->bound->buffers[operand.buffer],
+                              .layout = b->layout,
+                              .storage = b->storage,
+                              .rows = amp_model_dim_at(&b->rows, run->n),
+                              .cols = amp_model_dim_at(&b->cols, run->n)};
+    return amp_session_count(run->session, operand.name, &what, to, err);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -81,6 +115,7 @@ amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_e
         .operand = describe,
         .read = read,
         .run = run,
+        .count_numbers = count_operand,
     };
     return observer->kernel(observer->user, &seen, err);
 }
@@ -92,5 +127,6 @@ amp_status amp_session_observe(amp_session *session, const amp_observer *observe
     if (observer && !o.kernel)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_observe: the observer has no function 'kernel'");
     session->observer = o;
-    return AMP_OK;
+    const amp_device_type *device = session->device->type;
+    return device->finish_counts ? device->finish_counts(session->device, err) : AMP_OK;
 }

@@ -166,6 +166,10 @@ typedef struct amp_observed_run {
 /* After a kernel of |watcher|, an amp_observed_run: calls the session's observer. */
 amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_error *err);
 
+/* Starts to count; |name| is for errors (amp/observe.h, count_numbers). */
+amp_status amp_session_count(const amp_session *session, const char *name, const amp_counted *what, amp_number_bins *to,
+                             amp_error *err);
+
 /* ---- publish.c --------------------------------------------------------------------------------------------------- */
 
 /* A session that reads versions can be made: AMP_WRONG_STATE before the first, AMP_UNSUPPORTED on such a device. */

@@ -98,6 +98,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     if (is_observed(s, b)) {
         run.after_kernel = amp_session_observe_kernel;
         run.watcher = &observed;
+        run.watcher_waits = !s->observer.does_not_wait;
     }
     if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
     return s->device->type->run(s->device, &run, err);

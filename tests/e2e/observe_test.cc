@@ -1,7 +1,10 @@
 // What an observer of a session is told (amp_session_observe): every kernel, in order, with the values that a session
 // with keep_values has, and nothing changes.  On the CPU, and on the stand-in for CUDA.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -122,6 +125,190 @@ TEST_F(ObserveTest, AnObserverThatFailsEndsTheStep) {
     EXPECT_EQ(notes.kernels.size(), 3u);
     ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK);
     EXPECT_EQ(amp_step(t.session, batch.inputs(), 45, &report, &t.err), AMP_OK) << t.err.message;
+}
+
+// ---- counting ----
+
+uint32_t bits_of(float number) {
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits & 0x7FFFFFFF;
+}
+
+const std::vector<uint32_t> &bounds() {
+#define AS_ELEMENT(bound) bound,
+    static const std::vector<uint32_t> list = {AMP_BIN_BOUNDS(AS_ELEMENT)};
+#undef AS_ELEMENT
+    return list;
+}
+
+// As amp/observe.h says it.
+amp_number_bins bins_of(const std::vector<float> &data) {
+    amp_number_bins bins = {};
+    for (const float number : data) {
+        const uint32_t bits = bits_of(number);
+        uint32_t bin = bits >> 23;
+        for (const uint32_t bound : bounds()) bin += bound <= bits;
+        bins.count[bin]++;
+        if (bits < 0x7F800000 && bits > bins.largest) bins.largest = bits;
+    }
+    return bins;
+}
+
+void expect_same(const amp_number_bins &bins, const amp_number_bins &expected, const std::string &name) {
+    EXPECT_EQ(bins.largest, expected.largest) << name;
+    for (int b = 0; b < AMP_NUMBER_BINS; b++) EXPECT_EQ(bins.count[b], expected.count[b]) << name << ", bin " << b;
+}
+
+struct Counts {
+    bool reads = false;
+    std::map<std::string, amp_number_bins> counted; // stay where they are
+    std::map<std::string, std::vector<float>> read;
+};
+
+amp_status count(void *user, const amp_observed_kernel *kernel, amp_error *err) {
+    Counts &counts = *static_cast<Counts *>(user);
+    amp_operand operand;
+    for (int32_t i = 0; kernel->operand(kernel, i, &operand); i++) {
+        const bool is_float = operand.dtype >= AMP_DT_F32 && operand.dtype <= AMP_DT_TF32;
+        amp_number_bins other = {};
+        if (operand.kind == AMP_OPERAND_INPUT) {
+            EXPECT_EQ(kernel->count_numbers(kernel, i, &other, err), AMP_UNSUPPORTED);
+            continue;
+        }
+        if (!is_float && operand.count) {
+            EXPECT_EQ(kernel->count_numbers(kernel, i, &other, err), AMP_INVALID_ARGUMENT) << operand.name;
+        }
+        if (!operand.written || !is_float || !operand.count) continue;
+        const std::string name = operand.name + std::string(" ") + std::to_string(operand.buffer);
+        EXPECT_EQ(kernel->count_numbers(kernel, i, &counts.counted[name], err), AMP_OK) << err->message;
+        if (!counts.reads) continue;
+        std::vector<float> &data = counts.read[name];
+        data.resize(static_cast<size_t>(operand.count));
+        EXPECT_EQ(kernel->read(kernel, i, data.data(), data.size() * sizeof(float), err), AMP_OK) << err->message;
+    }
+    EXPECT_EQ(kernel->count_numbers(kernel, kernel->operand_count, &counts.counted[""], err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(kernel->count_numbers(kernel, 0, nullptr, err), AMP_INVALID_ARGUMENT);
+    return AMP_OK;
+}
+
+amp_observer counter_of(Counts &counts) {
+    amp_observer o = {};
+    o.struct_size = sizeof o;
+    o.user = &counts;
+    o.kernel = count;
+    o.does_not_wait = 1;
+    return o;
+}
+
+void count_step(Training &t, Counts &counts, int64_t n) {
+    const amp_observer observer = counter_of(counts);
+    ASSERT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK) << t.err.message;
+    Batch batch(n, 19, 10, 100);
+    amp_step_report report;
+    ASSERT_EQ(amp_step(t.session, batch.inputs(), n, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK) << t.err.message;
+}
+
+TEST_F(ObserveTest, CountsTheNumbersThatAreRead) {
+    for (const std::string precision : {"fp16", "bf16", "fp32"})
+        for (const int64_t n : {45, 600}) { // 600: more than one block of a panel
+            const std::string path = e2e::compile_to_file(e2e::mlp(precision), "counted_" + precision + ".so");
+            Training t(path, n, 2);
+            ASSERT_TRUE(t.ok());
+            Counts counts;
+            counts.reads = true;
+            count_step(t, counts, n);
+            EXPECT_GT(counts.read.size(), 5u);
+            for (const auto &[name, data] : counts.read)
+                expect_same(counts.counted[name], bins_of(data), precision + " " + name);
+        }
+}
+
+// Where nothing is waited for between kernels.
+TEST_F(ObserveTest, CountsTheSameWithoutReading) {
+    const std::string path = e2e::compile_to_file(e2e::mlp("fp16"), "counted_alone.so");
+    Training one(path, 45), other(path, 45);
+    ASSERT_TRUE(one.ok() && other.ok());
+    Counts read, alone;
+    read.reads = true;
+    count_step(one, read, 45);
+    count_step(other, alone, 45);
+    ASSERT_EQ(alone.counted.size(), read.counted.size());
+    for (const auto &[name, bins] : alone.counted) expect_same(bins, read.counted[name], name);
+    EXPECT_TRUE(e2e::same_bits(e2e::all_params(one), e2e::all_params(other)));
+}
+
+// Each bound, what is next to it, and zero; two counts in one.
+TEST_F(ObserveTest, CountsAParameterByEveryBound) {
+    Training t(e2e::compile_to_file(e2e::mlp("fp32"), "counted_param.so"), 1);
+    ASSERT_TRUE(t.ok());
+    std::vector<float> data(19 * 37);
+    for (size_t i = 0; i < data.size(); i++) {
+        const uint32_t bound = bounds()[i % (bounds().size() - 1)]; // the last one is of NaN
+        const uint32_t bits = (bound + static_cast<uint32_t>(i / 9 % 3) - 1) | static_cast<uint32_t>(i % 2) << 31;
+        memcpy(&data[i], &bits, sizeof bits);
+    }
+    data.back() = 0;
+    ASSERT_EQ(amp_params_set(t.params, "fc1.weight", data.data(), data.size(), &t.err), AMP_OK) << t.err.message;
+    amp_number_bins bins = {}, expected = bins_of(data);
+    for (int64_t &count : expected.count) count *= 2;
+    for (int i = 0; i < 2; i++)
+        ASSERT_EQ(amp_session_count_param(t.session, "fc1.weight", &bins, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK) << t.err.message;
+    expect_same(bins, expected, "fc1.weight");
+    EXPECT_EQ(amp_session_count_param(t.session, "fc9.weight", &bins, &t.err), AMP_NOT_FOUND);
+}
+
+// More tensors than a device has places for.
+TEST_F(ObserveTest, CountsManyTensors) {
+    Training t(e2e::compile_to_file(e2e::mlp("fp32"), "counted_many.so"), 1);
+    ASSERT_TRUE(t.ok());
+    enum { TIMES = 1100 };
+    std::vector<amp_number_bins> bins(TIMES, amp_number_bins());
+    for (amp_number_bins &b : bins)
+        ASSERT_EQ(amp_session_count_param(t.session, "fc2.bias", &b, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK) << t.err.message;
+    for (const amp_number_bins &b : bins) expect_same(b, bins[0], "fc2.bias");
+    EXPECT_EQ(std::accumulate(bins[0].count, bins[0].count + AMP_NUMBER_BINS, int64_t{0}), 37);
+}
+
+// What is not finite, in f32 and as f16 and bf16 round it.
+std::string squares(const std::string &precision) {
+    return "amp 1\n"
+           "model squares(x: f32[N, 3]) -> y {\n"
+           "    h = linear(x; out = 3) as fc\n"
+           "    y = h * h\n"
+           "}\n"
+           "train squares {\n"
+           "    input target: f32[N, 3]\n"
+           "    loss      = mse_loss(y, target)\n"
+           "    optimizer = sgd(lr = 0.1)\n"
+           "}\n"
+           "precision " +
+           precision + " { }\n";
+}
+
+TEST_F(ObserveTest, CountsInfinitiesAndNaN) {
+    for (const std::string precision : {"fp16", "bf16", "fp32"}) {
+        Training t(e2e::compile_to_file(squares(precision), "counted_broken_" + precision + ".so"), 1);
+        ASSERT_TRUE(t.ok());
+        const float x[] = {3e38f, -3e38f, NAN}, target[3] = {};
+        const void *const inputs[] = {x, target};
+        Counts counts;
+        counts.reads = true;
+        const amp_observer observer = counter_of(counts);
+        ASSERT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK);
+        amp_step_report report;
+        ASSERT_EQ(amp_step(t.session, inputs, 1, &report, &t.err), AMP_OK) << t.err.message;
+        ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK);
+        int64_t nans = 0;
+        for (const auto &[name, data] : counts.read) {
+            expect_same(counts.counted[name], bins_of(data), precision + " " + name);
+            nans += counts.counted[name].count[AMP_NUMBER_BINS - 1];
+        }
+        EXPECT_GT(nans, 0) << precision;
+    }
 }
 
 TEST_F(ObserveTest, RefusesAnObserverWithoutAFunction) {

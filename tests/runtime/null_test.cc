@@ -38,6 +38,7 @@ struct Fixture : Tiny {
     float numbers[TINY_CLASSES * TINY_FEATURES] = {};
     double doubles[8] = {};
     int64_t count = 0;
+    amp_number_bins bins = {};
     void *outputs[1] = {numbers};
 };
 
@@ -110,6 +111,9 @@ const Row kRefused[] = {
     CALL(amp_session_create, "params", f.model, nullptr, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "out", f.model, f.params, nullptr, nullptr, &f.e),
     CALL(amp_session_observe, "session", nullptr, nullptr, &f.e),
+    CALL(amp_session_count_param, "session", nullptr, "fc1.weight", &f.bins, &f.e),
+    CALL(amp_session_count_param, "name", f.session, nullptr, &f.bins, &f.e),
+    CALL(amp_session_count_param, "to", f.session, "fc1.weight", nullptr, &f.e),
     CALL(amp_session_plan, "model", nullptr, f.params, nullptr, &f.memory, &f.e),
     CALL(amp_session_plan, "out", f.model, f.params, nullptr, nullptr, &f.e),
     CALL(amp_step, "session", nullptr, f.batch.inputs, 8, &f.report, &f.e),

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "base/processor.h"
+#include "runtime/device/cpu/count.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/level.h"
 #include "runtime/device/cpu/product/product.h"
@@ -130,10 +131,32 @@ static amp_status cpu_run(amp_device *device, const amp_run *run, amp_error *err
     return amp_execute(&d->executor, run, err);
 }
 
+/* An observer counts between kernels, for which the threads are there. */
+static amp_status cpu_count_numbers(amp_device *device, const amp_counted *what, amp_number_bins *to, amp_error *err) {
+    amp_executor *e = &((CpuDevice *)device)->executor;
+    const bool is_between_runs = !e->runs;
+    if (is_between_runs) AMP_TRY(amp_pool_begin(e->pool, amp_pool_threads(e->pool), err));
+    amp_count_numbers(e->pool, what, to);
+    if (is_between_runs) amp_pool_end(e->pool);
+    return AMP_OK;
+}
+
+static amp_status cpu_finish_counts(amp_device *device, amp_error *err) {
+    (void)device, (void)err;
+    return AMP_OK;
+}
+
 static size_t cpu_scratch_bytes(const amp_device *device) {
     const CpuDevice *d = (const CpuDevice *)device;
     return sizeof *d + scratch_size(d) + d->shared_size + amp_executor_bytes(&d->executor);
 }
 
-const amp_device_type amp_device_cpu = {"cpu",   cpu_create,        cpu_destroy, cpu_reserve,
-                                        cpu_run, cpu_scratch_bytes, true,        NULL};
+const amp_device_type amp_device_cpu = {.name = "cpu",
+                                        .create = cpu_create,
+                                        .destroy = cpu_destroy,
+                                        .reserve = cpu_reserve,
+                                        .run = cpu_run,
+                                        .scratch_bytes = cpu_scratch_bytes,
+                                        .computes = true,
+                                        .count_numbers = cpu_count_numbers,
+                                        .finish_counts = cpu_finish_counts};

@@ -414,7 +414,9 @@ static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
 
 static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, amp_error *err) {
     AMP_TRY(amp_pool_begin(e->pool, threads, err));
+    e->runs = true;
     amp_status status = walk(e, run, err);
+    e->runs = false;
     amp_pool_end(e->pool);
     return status;
 }

@@ -20,6 +20,7 @@ typedef struct amp_executor {
     size_t scratch_stride;
     char *shared; /* of products: partial sums */
     const amp_run *run;
+    bool runs;          /* a program: the pool's threads are there */
     amp_launch *launch; /* apart: it is large, and stacks may be small */
     amp_governor governors[AMP_GOVERNORS];
     int next_governor;

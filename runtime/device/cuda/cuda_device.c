@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/count.h"
 #include "runtime/device/cuda/launch.h"
 #include "runtime/device/cuda/transfer.h"
 
@@ -19,6 +20,7 @@ typedef struct CudaDevice {
     amp_cuda_upload upload;
     amp_cuda_readback readback;
     amp_cuda_graphs graphs;
+    amp_cuda_counting counting;
 } CudaDevice;
 
 static CudaDevice *of(amp_device *device) { return (CudaDevice *)device; }
@@ -69,6 +71,7 @@ static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *er
 
 static void free_inside(CudaDevice *d) {
     amp_cuda_context *c = d->context;
+    amp_cuda_counting_free(&d->counting, c, &d->base.allocator);
     amp_cuda_graphs_free(&d->graphs);
     amp_cuda_readback_free(&d->readback);
     amp_cuda_upload_free(&d->upload, &d->base.allocator);
@@ -129,7 +132,7 @@ static amp_status cuda_reserve(amp_device *device, const amp_program *program, i
 static size_t cuda_bytes(const amp_device *device) {
     const CudaDevice *d = (const CudaDevice *)device;
     return amp_cuda_upload_bytes(&d->upload) + amp_cuda_readback_bytes(&d->readback) +
-           amp_cuda_graphs_bytes(&d->graphs);
+           amp_cuda_graphs_bytes(&d->graphs) + amp_cuda_counting_bytes(&d->counting);
 }
 
 static size_t cuda_scratch_bytes(const amp_device *device) {
@@ -175,6 +178,22 @@ static amp_status cuda_finish_readback(amp_device *device, bool wait, const void
     return AMP_OK;
 }
 
+/* ---- counting ---------------------------------------------------------------------------------------------------- */
+
+static amp_status cuda_count_numbers(amp_device *device, const amp_counted *what, amp_number_bins *to, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY_INSIDE(d->context, err,
+                   amp_cuda_count(&d->counting, d->context, what, to, d->compute, &d->base.allocator, err));
+    return AMP_OK;
+}
+
+static amp_status cuda_finish_counts(amp_device *device, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY_INSIDE(d->context, err,
+                   amp_cuda_finish_counts(&d->counting, d->context, d->compute, &d->base.allocator, err));
+    return AMP_OK;
+}
+
 /* ---- reading and writing after all runs ---------------------------------------------------------------------------
  */
 
@@ -212,5 +231,13 @@ static const amp_device_memory_calls device_memory = {cuda_memory,         cuda_
                                                       cuda_start_readback, cuda_finish_readback, cuda_read,
                                                       cuda_write,          cuda_settle,          cuda_bytes};
 
-const amp_device_type amp_device_cuda = {"cuda",   cuda_create,        cuda_destroy, cuda_reserve,
-                                         cuda_run, cuda_scratch_bytes, true,         &device_memory};
+const amp_device_type amp_device_cuda = {.name = "cuda",
+                                         .create = cuda_create,
+                                         .destroy = cuda_destroy,
+                                         .reserve = cuda_reserve,
+                                         .run = cuda_run,
+                                         .scratch_bytes = cuda_scratch_bytes,
+                                         .computes = true,
+                                         .count_numbers = cuda_count_numbers,
+                                         .finish_counts = cuda_finish_counts,
+                                         .device_memory = &device_memory};

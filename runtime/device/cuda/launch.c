@@ -322,7 +322,7 @@ static amp_status launch_watched(const amp_cuda_launching *l, const amp_run *run
     AMP_TRY(clear_flags(l, run, stream, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         AMP_TRY(amp_cuda_launch(l, run, i, &tables, stream, err));
-        AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
+        if (run->watcher_waits) AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
         AMP_TRY(run->after_kernel(run->watcher, i, err));
     }
     return AMP_OK;

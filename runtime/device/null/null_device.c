@@ -45,5 +45,9 @@ static size_t null_scratch_bytes(const amp_device *device) {
     return 0;
 }
 
-const amp_device_type amp_device_null = {"null",   null_create,        null_destroy, null_reserve,
-                                         null_run, null_scratch_bytes, false,        NULL};
+const amp_device_type amp_device_null = {.name = "null",
+                                         .create = null_create,
+                                         .destroy = null_destroy,
+                                         .reserve = null_reserve,
+                                         .run = null_run,
+                                         .scratch_bytes = null_scratch_bytes};

@@ -471,8 +471,13 @@ AMP_API AMP_MUST_USE amp_status amp_session_finish_metrics(const amp_session *se
 
 /* Has |observer| (amp/observe.h; it is copied) called after each kernel of every program that the session runs, but of
  * those that derive copies of weights and metrics of averages; NULL: nobody.  Kernels then run one by one, on "cuda"
- * each is waited for; the bits are the same.  A session that nobody observes pays nothing. */
+ * each is waited for unless the observer says otherwise; the bits are the same.  Waits for what was counted since the
+ * last call.  A session that nobody observes pays nothing. */
 AMP_API AMP_MUST_USE amp_status amp_session_observe(amp_session *session, const amp_observer *observer, amp_error *err);
+/* Adds the numbers of a parameter, as it is after all runs so far, to |*to|, which is whole after the next
+ * amp_session_observe and must be there until then.  AMP_NOT_FOUND; AMP_UNSUPPORTED on "null". */
+AMP_API AMP_MUST_USE amp_status amp_session_count_param(amp_session *session, const char *name, amp_number_bins *to,
+                                                        amp_error *err);
 
 /* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).
  * Call with data NULL for the description; |data| gets f32 for every float dtype (its value is exact), else the value's

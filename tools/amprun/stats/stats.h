@@ -9,17 +9,17 @@
 
 typedef struct NamedStats {
     char *name;
-    bool is_seen; /* in this step, so that it is no second copy in another layout */
-    TensorStats stats;
+    bool is_seen; /* in this micro-batch, so that it is no second copy in another layout */
+    amp_dtype dtype;
+    amp_number_bins bins; /* of the step so far */
+    TensorStats stats;    /* of the last step that was told of */
 } NamedStats;
 
 typedef struct Stats {
     const Run *run;
-    int64_t every; /* steps; 0: never */
-    NamedStats *tensor;
+    int64_t every;         /* steps; 0: never */
+    NamedStats **tensor;   /* each stays where it is: the session adds to its bins */
     int count, room, next; /* next: where the next tensor of a step is looked for first */
-    float *scratch;
-    size_t scratch_count;
     bool is_on;
 } Stats;
 

@@ -1,99 +1,69 @@
-/* tensor_stats.c: see tensor_stats.h.
- *
- * Every number is counted by its exponent.  A bound of a short type lies within one exponent, so that only numbers of
- * that exponent are compared with it; of all others their exponent says it.
- */
+/* tensor_stats.c: see tensor_stats.h. */
 #include "tools/amprun/stats/tensor_stats.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { MANTISSA_BITS = 23, NOT_FINITE = 255 };
+enum { MANTISSA_BITS = 23, INFINITE = 0x7F800000 };
 
 /* Half of the smallest subnormal rounds to zero, as the even neighbour; half a unit above the largest number to what is
  * above it, but in e4m3, whose largest, 448, is even. */
 const ShortType short_types[SHORT_TYPES] = {
-    {"f16", 0x33000000, 0x38800000, 0x477FF000},  /* 2^-25, 2^-14, 65520 */
-    {"bf16", 0x00008000, 0x00800000, 0x7F7F8000}, /* 2^-134, 2^-126, 3.3961e38 */
-    {"e4m3", 0x3A800000, 0x3C800000, 0x43E80001}, /* 2^-10, 2^-6, above 464 */
-    {"e5m2", 0x37000000, 0x38800000, 0x47700000}, /* 2^-17, 2^-14, 61440 */
+    {"f16", 0x33000001, 0x38800000, 0x477FF000},  /* above 2^-25, 2^-14, 65520 */
+    {"bf16", 0x00008001, 0x00800000, 0x7F7F8000}, /* above 2^-134, 2^-126, 3.3961e38 */
+    {"e4m3", 0x3A800001, 0x3C800000, 0x43E80001}, /* above 2^-10, 2^-6, above 464 */
+    {"e5m2", 0x37000001, 0x38800000, 0x47700000}, /* above 2^-17, 2^-14, 61440 */
 };
 
-static unsigned exponent_of(uint32_t bits) { return bits >> MANTISSA_BITS; }
+/* ---- bins -------------------------------------------------------------------------------------------------------- */
 
-/* ---- bounds ------------------------------------------------------------------------------------------------------ */
-
-static void count_in(ShortCounts *c, const ShortType *t, uint32_t bits, int64_t times) {
-    if (!bits) return;
-    if (bits <= t->flushed_to) c->flushed += times;
-    else if (bits < t->subnormal_below) c->subnormal += times;
-    else if (bits >= t->infinite_from) c->overflow += times;
-}
-
-static bool divides(const ShortType *t, unsigned exponent) {
-    return exponent == exponent_of(t->flushed_to) || exponent == exponent_of(t->subnormal_below) ||
-           exponent == exponent_of(t->infinite_from);
-}
-
-/* Exponents whose numbers are looked at one by one. */
-static void find_divided(bool *divided) {
-    for (unsigned e = 0; e < EXPONENTS; e++) {
-        divided[e] = e == 0 || e == NOT_FINITE;
-        for (int i = 0; i < SHORT_TYPES; i++) divided[e] |= divides(&short_types[i], e);
+/* Where each bin begins: the powers of two and AMP_BIN_BOUNDS, in order. */
+static void fill_starts(uint32_t *start) {
+#define AS_ELEMENT(bound) bound,
+    static const uint32_t bounds[] = {AMP_BIN_BOUNDS(AS_ELEMENT)};
+#undef AS_ELEMENT
+    enum { BOUNDS = sizeof bounds / sizeof *bounds };
+    for (uint32_t e = 0, bound = 0, bin = 0; e < EXPONENTS; e++) {
+        start[bin++] = e << MANTISSA_BITS;
+        while (bound < BOUNDS && bounds[bound] >> MANTISSA_BITS == e) start[bin++] = bounds[bound++];
     }
 }
 
-static void count_one(TensorStats *s, uint32_t bits) {
-    const unsigned e = exponent_of(bits);
-    if (e == NOT_FINITE) {
-        if (bits << (32 - MANTISSA_BITS)) s->nans++;
-        else s->infinities++;
-        return;
-    }
-    if (!bits) s->zeros++;
-    for (int i = 0; i < SHORT_TYPES; i++) count_in(&s->in[i], &short_types[i], bits, 1);
+static void count_in(ShortCounts *c, const ShortType *t, uint32_t start, int64_t count) {
+    if (start < t->kept_from) c->flushed += count;
+    else if (start < t->normal_from) c->subnormal += count;
+    else if (start >= t->too_large_at) c->overflow += count;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+static void count_finite(TensorStats *s, uint32_t start, int64_t count) {
+    s->exponent[start >> MANTISSA_BITS] += count;
+    for (int i = 0; i < SHORT_TYPES; i++) count_in(&s->in[i], &short_types[i], start, count);
+}
 
-void tensor_stats_add(TensorStats *s, const float *data, int64_t count) {
-    int64_t found[EXPONENTS] = {0};
-    bool divided[EXPONENTS];
-    uint32_t largest;
-    memcpy(&largest, &s->largest, sizeof largest);
-    find_divided(divided);
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &data[i], sizeof bits);
-        bits &= 0x7FFFFFFF;
-        const unsigned e = exponent_of(bits);
-        found[e]++;
-        if (divided[e]) count_one(s, bits);
-        if (bits > largest && e != NOT_FINITE) largest = bits;
+TensorStats tensor_stats_of(amp_dtype dtype, const amp_number_bins *bins) {
+    TensorStats s = {.dtype = dtype};
+    uint32_t start[AMP_NUMBER_BINS];
+    fill_starts(start);
+    for (int b = 0; b < AMP_NUMBER_BINS; b++) {
+        s.count += bins->count[b];
+        if (start[b] == 0) s.zeros += bins->count[b];
+        else if (start[b] < INFINITE) count_finite(&s, start[b], bins->count[b]);
+        else if (start[b] == INFINITE) s.infinities += bins->count[b];
+        else s.nans += bins->count[b];
     }
-    memcpy(&s->largest, &largest, sizeof largest);
-    s->count += count;
-    for (unsigned e = 0; e < EXPONENTS; e++) {
-        s->exponent[e] += found[e];
-        for (int i = 0; i < SHORT_TYPES && !divided[e]; i++)
-            count_in(&s->in[i], &short_types[i], e << MANTISSA_BITS, found[e]);
-    }
+    memcpy(&s.largest, &bins->largest, sizeof s.largest);
+    return s;
 }
 
 /* ---- as text ----------------------------------------------------------------------------------------------------- */
 
-int64_t tensor_stats_numbers(const TensorStats *s, unsigned e) {
-    if (e == NOT_FINITE) return 0;
-    return e ? s->exponent[e] : s->exponent[0] - s->zeros;
-}
-
 static void put_exponents(FILE *to, const TensorStats *s) {
-    unsigned first = 0, last = NOT_FINITE;
-    while (first < last && !tensor_stats_numbers(s, first)) first++;
-    while (last > first && !tensor_stats_numbers(s, last)) last--;
-    fprintf(to, "{\"from\": %d, \"counts\": [", (int)first - 127);
-    for (unsigned e = first; e <= last && tensor_stats_numbers(s, first); e++)
-        fprintf(to, "%s%" PRId64, e > first ? ", " : "", tensor_stats_numbers(s, e));
+    int first = 0, last = EXPONENTS - 1;
+    while (first < last && !s->exponent[first]) first++;
+    while (last > first && !s->exponent[last]) last--;
+    fprintf(to, "{\"from\": %d, \"counts\": [", first - 127);
+    for (int e = first; e <= last && s->exponent[first]; e++)
+        fprintf(to, "%s%" PRId64, e > first ? ", " : "", s->exponent[e]);
     fprintf(to, "]}");
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "amp/base.h"
+#include "amp/observe.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,12 +14,13 @@ extern "C" {
 
 enum { EXPONENTS = 256, SHORT_TYPES = 4 };
 
-/* A type that numbers could be rounded to, to nearest even.  Bounds are bits of f32, of magnitudes. */
+/* A type that numbers could be rounded to, to nearest even.  Bounds are bits of f32, of magnitudes, and all between two
+ * bins. */
 typedef struct ShortType {
     const char *name;
-    uint32_t flushed_to;      /* up to here, but zero itself, a number becomes zero */
-    uint32_t subnormal_below; /* below here it loses bits, where it does not become zero */
-    uint32_t infinite_from;   /* from here on it becomes infinite, or NaN where the type has no infinity */
+    uint32_t kept_from;    /* below here a number becomes zero */
+    uint32_t normal_from;  /* below here it loses bits, where it does not become zero */
+    uint32_t too_large_at; /* from here on it becomes infinite, or NaN where the type has no infinity */
 } ShortType;
 extern const ShortType short_types[SHORT_TYPES]; /* f16, bf16, and OCP's e4m3 and e5m2 */
 
@@ -30,17 +31,14 @@ typedef struct ShortCounts {
 typedef struct TensorStats {
     amp_dtype dtype;
     int64_t count, zeros, nans, infinities;
-    /* By the exponent of f32, biased: [e] counts magnitudes from 2^(e - 127) on, [0] those below 2^-126 but zero, [255]
-     * none. */
+    /* Finite numbers but zero, by the exponent of f32, biased: [e] counts magnitudes from 2^(e - 127) on, [0] those
+     * below 2^-126. */
     int64_t exponent[EXPONENTS];
     float largest; /* magnitude of the finite ones; 0: none */
     ShortCounts in[SHORT_TYPES];
 } TensorStats;
 
-/* Adds |count| numbers. */
-void tensor_stats_add(TensorStats *s, const float *data, int64_t count);
-/* Finite numbers of the biased exponent |e|, without zeros. */
-int64_t tensor_stats_numbers(const TensorStats *s, unsigned e);
+TensorStats tensor_stats_of(amp_dtype dtype, const amp_number_bins *bins);
 /* The members of a JSON object: "count": ... "e5m2": {...} */
 void tensor_stats_json(FILE *to, const TensorStats *s);
 

@@ -87,12 +87,11 @@ static void add_bucket(Histogram *h, double limit, int64_t count, double each) {
 /* Zeros, nothing up to the smallest, and a bucket for each exponent from there to the largest. */
 static void fill(Histogram *h, const TensorStats *s) {
     unsigned first = 0, end = EXPONENTS - 1;
-    while (first < end && !tensor_stats_numbers(s, first)) first++;
-    while (end > first && !tensor_stats_numbers(s, end - 1)) end--;
+    while (first < end && !s->exponent[first]) first++;
+    while (end > first && !s->exponent[end - 1]) end--;
     if (s->zeros) add_bucket(h, 0, s->zeros, 0);
     if (first && first < end) add_bucket(h, power_of(first), 0, 0);
-    for (unsigned e = first; e < end; e++)
-        add_bucket(h, power_of(e + 1), tensor_stats_numbers(s, e), 0.75 * power_of(e + 1));
+    for (unsigned e = first; e < end; e++) add_bucket(h, power_of(e + 1), s->exponent[e], 0.75 * power_of(e + 1));
 }
 
 static void put_histogram(Message *m, const NamedStats *tensor) {
@@ -119,6 +118,6 @@ void tensorboard_stats(EventFile *f, const Stats *stats, int64_t iteration) {
     Message *m = events_begin(f, iteration);
     if (!m) return;
     for (int i = 0; i < stats->count; i++)
-        if (stats->tensor[i].stats.count) put_histogram(m, &stats->tensor[i]);
+        if (stats->tensor[i]->stats.count) put_histogram(m, stats->tensor[i]);
     events_end(f);
 }

@@ -4,6 +4,7 @@
 #     says TEXT...            the last command's $out$err holds each TEXT
 #     expect WHAT WANTED GOT  two texts are the same
 #     holds WHAT COMMAND...   COMMAND succeeds
+#     told                    counts the lines "pass WHAT" and "FAIL WHAT: why" of the last command, and prints others
 #     skipped WHY             some checks cannot run on this machine
 #     finish                  prints the count, which is the script's last line
 #
@@ -62,6 +63,17 @@ says() {
             failed "$command_line" "should say: $text" "said: ${out:0:300} ${err:0:300}"
         fi
     done
+}
+
+told() {
+    local line
+    while read -r line; do
+        case $line in
+        'pass '*) passed ;;
+        'FAIL '*) failed "${line#FAIL }" ;;
+        *) printf '%s\n' "$line" ;;
+        esac
+    done <<<"$out"
 }
 
 # build TARGET...: a script cannot go on without.

@@ -5,18 +5,6 @@ source tests/checks/checks.bash
 build //tools:ampc
 ampc=$bin/tools/ampc
 
-# told: the lines "pass" and "FAIL" of a program that checks
-told() {
-    local line
-    while read -r line; do
-        case $line in
-        'pass '*) passed ;;
-        'FAIL '*) failed "${line#FAIL }" ;;
-        *) printf '%s\n' "$line" ;;
-        esac
-    done <<<"$out"
-}
-
 examples=$(git ls-files 'examples/*.amp')
 run 0 python3 -B tests/checks/lsp.py "$ampc" $examples
 told

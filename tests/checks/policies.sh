@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# Every built-in policy compiles every model of examples/: up to the plan of buffers, without C.
+# Every built-in policy compiles every model of examples/: up to the plan of buffers, without C. Every op has a reason,
+# a line of the policy, and that line decides it. AMP_ALL=1, as full/policies.sh has it, changes such lines under every
+# policy and in every model; otherwise one policy of each algorithm takes the models that compile in a moment, and
+# others take some of them.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc
@@ -35,6 +38,33 @@ for model in $models; do
 done
 sed -i 's/"origin_line":\([0-9]*\)/"origin_line":1\1/' "$work/reasons.json" # another line
 run 1 python3 "$work/reasons.py" "$work/reasons.json"
+
+# that line decides the op: where it is changed, so is the op, and ops of other lines stay; the same of a line of the
+# model's precision block
+changed() {
+    run 0 python3 -B tests/checks/policy_lines.py "$bin/tools/ampc" "$work" "$@"
+    told
+}
+algorithms=(torch-fp16 min-cast tf-fp16)
+changed self
+if [[ -n ${AMP_ALL:-} ]]; then
+    others=()
+    for policy in passes/precision/policies/*.policy; do
+        name=$(basename "$policy" .policy)
+        [[ " ${algorithms[*]} " == *" $name "* ]] || others+=("$name")
+    done
+    changed --each lines "${algorithms[@]}" -- $models
+    changed lines "${others[@]}" -- $models
+    changed --each overrides torch-fp16 -- $models
+    changed overrides min-cast tf-fp16 -- $models
+else
+    small=$(grep -vE '/(bert|gpt2|lstm|resnet50|resnet101)\.amp$' <<<"$models")
+    changed lines "${algorithms[@]}" -- $small
+    changed lines apex-o1 apex-o2 keras-mixed-float16 mxnet-fp16 pure-bf16 torch-cpu-bf16 tf32 -- \
+        examples/{cnn/cnn,tabular/tabular,llama/llama}.amp
+    changed overrides torch-fp16 -- $small
+    changed overrides min-cast tf-fp16 -- examples/{cnn/cnn,tabular/tabular,gan/gan}.amp
+fi
 
 run 1 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp --policy torch-fp15 --emit ir -o /dev/null
 says 'there is no policy torch-fp15'

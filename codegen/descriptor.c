@@ -451,6 +451,9 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         table_put_dim(x->t, cols);
         text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank, b->place);
         if (ir_is_renamed(f, b)) text_puts(x->t, ".renamed = 1, ");
+        if (b->pitch)
+            text_printf(x->t, ".padding = %lld, ",
+                        (long long)(b->pitch - ir_shape(f, b->value)->d[shape.rank - 1].mul));
         table_put_dims(x->t, &shape);
         text_puts(x->t, "},\n");
     }

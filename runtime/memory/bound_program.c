@@ -175,8 +175,32 @@ static bool has_runs(const amp_model_buffer *b) {
     return is_float && b->storage <= AMP_DT_TF32 && (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS);
 }
 
+/* Of the last dimension, in memory. */
+static int64_t pitch_of(const amp_model_buffer *b) {
+    return b->padding ? amp_model_dim_at(&b->dims[b->rank - 1], 1) : 1;
+}
+
+static int64_t stored_elements(const amp_model_buffer *b, int64_t n) {
+    return amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n);
+}
+
+int64_t amp_buffer_elements(const amp_model_buffer *b, int64_t n) {
+    const int64_t stored = stored_elements(b, n);
+    return stored - stored / pitch_of(b) * b->padding;
+}
+
+static void read_padded(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
+    const int64_t stored = stored_elements(b, n), pitch = pitch_of(b), width = pitch - b->padding;
+    for (int64_t at = 0, index = 0; at < stored; at++)
+        if (at % pitch < width) read_element(b, memory, at, to, index++);
+}
+
 void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
     int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
+    if (b->padding) {
+        read_padded(b, memory, n, to);
+        return;
+    }
     if (has_runs(b)) {
         read_runs(b, memory, rows, cols, to);
         return;

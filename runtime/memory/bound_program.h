@@ -62,6 +62,8 @@ size_t amp_bound_program_temporaries(const amp_bound_program *bound);
 char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes);
 void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
 
+/* Of the value that it holds, without padding. */
+int64_t amp_buffer_elements(const amp_model_buffer *buffer, int64_t n);
 /* The values of a buffer that is at |memory| with |n|, row-major, as amp_readable_dtype. */
 void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t n, void *to);
 /* The same of a bound buffer after a run; of the host's memory only. */

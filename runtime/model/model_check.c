@@ -291,6 +291,13 @@ static amp_status (*const buffer_checks[])(const Check *, const amp_model_buffer
     [AMP_BUFFER_STATE] = check_state_buffer, [AMP_BUFFER_WATCH] = check_watch_buffer,
 };
 
+/* Some of a last dimension of constant size. */
+static bool padding_fits(const Check *c, const amp_model_buffer *b) {
+    const amp_model_dim *last = b->rank ? &b->dims[b->rank - 1] : NULL;
+    const bool can_have = b->kind == AMP_BUFFER_TEMP || b->kind == AMP_BUFFER_STATE;
+    return c->m->owner && can_have && last && !last->of_n && b->padding < last->mul / last->div;
+}
+
 static amp_status check_buffer(Check *c, int32_t index) {
     const amp_model_buffer *b = &c->program->buffers[index];
     if (!b->name) return amp_check_fail(c, "buffer %d has no name", index);
@@ -305,6 +312,7 @@ static amp_status check_buffer(Check *c, int32_t index) {
         return amp_check_fail(c, "buffer %s is no input and no state, but has the index of one", b->name);
     if (b->kind != AMP_BUFFER_TEMP && b->renamed)
         return amp_check_fail(c, "buffer %s is no temporary, but renamed", b->name);
+    if (b->padding && !padding_fits(c, b)) return amp_check_fail(c, "buffer %s: its padding is damaged", b->name);
     if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));
     return buffer_checks[b->kind](c, b);
 }

@@ -24,11 +24,6 @@ static amp_operand_kind kind_of(const amp_model_buffer *b) {
     }
 }
 
-/* In the caller's own shape an input has as many elements. */
-static int64_t count_of(const amp_model_buffer *b, int64_t n) {
-    return amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n);
-}
-
 static bool is_there(const amp_observed_run *run, uint32_t buffer) {
     return run->bound->program->buffers[buffer].kind != AMP_BUFFER_WATCH || run->bound->options.watch;
 }
@@ -45,7 +40,7 @@ static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_op
         .dtype = (amp_dtype)b->dtype,
         .written = kind == AMP_OPERAND_VALUE && b->first_kernel == kernel->index,
         .buffer = (int32_t)buffer,
-        .count = is_there(run, buffer) ? count_of(b, run->n) : 0,
+        .count = is_there(run, buffer) ? amp_buffer_elements(b, run->n) : 0,
     };
     return 1;
 }
@@ -94,7 +89,9 @@ static amp_status count_operand(const amp_observed_kernel *kernel, int32_t index
                               .storage = b->storage,
                               .rows = amp_model_dim_at(&b->rows, run->n),
                               .cols = amp_model_dim_at(&b->cols, run->n)};
-    return amp_session_count(run->session, operand.name, &what, to, err);
+    AMP_TRY(amp_session_count(run->session, operand.name, &what, to, err));
+    to->count[0] -= what.rows * what.cols - operand.count; /* padding is zeros */
+    return AMP_OK;
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "runtime/session/session.h"
 
 static bool is_stored_as_read(const amp_model_buffer *b) {
-    return b->dtype != AMP_DT_BOOL && b->storage == amp_readable_dtype(b->dtype);
+    return !b->padding && b->dtype != AMP_DT_BOOL && b->storage == amp_readable_dtype(b->dtype);
 }
 
 amp_status amp_session_read_buffer(const amp_session *s, const amp_bound_program *bound, int32_t buffer, int64_t n,

@@ -280,8 +280,10 @@ static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
     const amp_model_buffer *b = &p->buffers[v->buffer];
     amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
     if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->step.last_n);
-    else if (b->rank) fill_dims(&info, b->dims, b->rank, s->step.last_n);
-    else describe_matrix(b, s->step.last_n, &info);
+    else if (b->rank) {
+        fill_dims(&info, b->dims, b->rank, s->step.last_n);
+        info.dims[b->rank - 1] -= b->padding;
+    } else describe_matrix(b, s->step.last_n, &info);
     return info;
 }
 

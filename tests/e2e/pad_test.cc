@@ -1,8 +1,11 @@
 // `pad = true`: on CUDA rows that tensor cores multiply are longer in memory; numbers, shapes and files are those of
 // the model without it. On the CPU nothing changes.
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "tests/e2e/harness.h"
 
@@ -130,6 +133,122 @@ TEST_F(Pad, FilesAreThoseOfTheModel) {
     e2e::train(a, 2, kBatch, kIn, 10, 2);
     e2e::train(c, 2, kBatch, kIn, 10, 2);
     EXPECT_TRUE(e2e::same_bits(e2e::all_params(a), e2e::all_params(c)));
+}
+
+// Values that are kept have the shapes and the numbers of those of the model without padding.
+TEST_F(Pad, ValuesHaveNone) {
+    Training a(Compile("values-pad", Rows(Block("fp16", true))), kBatch, 1, 3, true),
+        b(Compile("values", Rows(Block("fp16", false))), kBatch, 1, 3, true);
+    ASSERT_TRUE(a.ok() && b.ok());
+    e2e::train(a, 1, kBatch, kIn);
+    e2e::train(b, 1, kBatch, kIn);
+    int compared = 0;
+    const char *name;
+    for (int i = 0; (name = amp_session_value_name(a.session, i)); i++) {
+        amp_tensor_info of_a = {}, of_b = {};
+        ASSERT_EQ(amp_session_value(a.session, name, &of_a, nullptr, 0, &a.err), AMP_OK) << a.err.message;
+        if (amp_session_value(b.session, name, &of_b, nullptr, 0, &b.err)) continue; // a cast of the padded one
+        const std::vector<int64_t> dims(of_a.dims, of_a.dims + of_a.rank);
+        ASSERT_EQ(dims, std::vector<int64_t>(of_b.dims, of_b.dims + of_b.rank)) << name;
+        if (of_a.dtype < AMP_DT_F32 || of_a.dtype > AMP_DT_TF32) continue;
+        size_t count = 1;
+        for (const int64_t size : dims) count *= static_cast<size_t>(size);
+        std::vector<float> x(count), y(count);
+        ASSERT_EQ(amp_session_value(a.session, name, nullptr, x.data(), count * sizeof(float), &a.err), AMP_OK);
+        ASSERT_EQ(amp_session_value(b.session, name, nullptr, y.data(), count * sizeof(float), &b.err), AMP_OK);
+        EXPECT_TRUE(e2e::same_bits(x, y)) << name;
+        compared++;
+    }
+    EXPECT_GT(compared, 20);
+}
+
+// What an observer reads and counts, by name.
+struct Seen {
+    std::map<std::string, std::vector<float>> read;
+    std::map<std::string, amp_number_bins> counted;
+};
+
+amp_status See(void *user, const amp_observed_kernel *kernel, amp_error *err) {
+    Seen &seen = *static_cast<Seen *>(user);
+    amp_operand o;
+    for (int32_t i = 0; kernel->operand(kernel, i, &o); i++) {
+        if (!o.written || o.dtype < AMP_DT_F32 || o.dtype > AMP_DT_TF32 || seen.read.count(o.name)) continue;
+        std::vector<float> &data = seen.read[o.name];
+        data.resize(static_cast<size_t>(o.count));
+        EXPECT_EQ(kernel->read(kernel, i, data.data(), data.size() * sizeof(float), err), AMP_OK) << err->message;
+        EXPECT_EQ(kernel->count_numbers(kernel, i, &seen.counted[o.name], err), AMP_OK) << err->message;
+    }
+    return AMP_OK;
+}
+
+Seen Observe(const std::string &path) {
+    Seen seen;
+    Training t(path, kBatch);
+    amp_observer observer = {};
+    observer.struct_size = sizeof observer;
+    observer.user = &seen;
+    observer.kernel = See;
+    EXPECT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK);
+    e2e::train(t, 1, kBatch, kIn);
+    EXPECT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK);
+    return seen;
+}
+
+TEST_F(Pad, ObserversSeeNone) {
+    const Seen with = Observe(Compile("seen-pad", Rows(Block("fp16", true))));
+    const Seen without = Observe(Compile("seen", Rows(Block("fp16", false))));
+    int compared = 0;
+    for (const auto &[name, data] : with.read) {
+        const auto other = without.read.find(name);
+        if (other == without.read.end()) continue;
+        EXPECT_TRUE(e2e::same_bits(data, other->second)) << name;
+        EXPECT_FALSE(memcmp(&with.counted.at(name), &without.counted.at(name), sizeof(amp_number_bins))) << name;
+        compared++;
+    }
+    EXPECT_GT(compared, 15);
+}
+
+// The places of maxima are integers, and on CUDA their rows of 260 have padding without being asked for.
+std::string Pooled() {
+    return "amp 1\n"
+           "model m(x: f32[N, 2, 4, 4]) -> y {\n"
+           "    h = max_pool2d(relu(conv2d(x; out = 260, kernel = 1) as a); kernel = 2)\n"
+           "    y = linear(flatten(h); out = 10) as b\n}\n"
+           "train m {\n    input t: i32[N]\n    loss = cross_entropy(y, t)\n    optimizer = sgd(lr = 0.1)\n}\n" +
+           Block("fp16", false);
+}
+
+amp_status SeeIntegers(void *user, const amp_observed_kernel *kernel, amp_error *err) {
+    std::map<std::string, std::vector<int32_t>> &seen =
+        *static_cast<std::map<std::string, std::vector<int32_t>> *>(user);
+    amp_operand o;
+    for (int32_t i = 0; kernel->operand(kernel, i, &o); i++) {
+        if (!o.written || o.dtype != AMP_DT_I32 || !o.count) continue;
+        std::vector<int32_t> &data = seen[o.name];
+        data.assign(static_cast<size_t>(o.count), -1);
+        EXPECT_EQ(kernel->read(kernel, i, data.data(), data.size() * sizeof data[0], err), AMP_OK) << err->message;
+    }
+    return AMP_OK;
+}
+
+TEST_F(Pad, IntegersHaveNone) {
+    Training t(Compile("pooled", Pooled()), kBatch);
+    ASSERT_TRUE(t.ok());
+    std::map<std::string, std::vector<int32_t>> seen;
+    amp_observer observer = {};
+    observer.struct_size = sizeof observer;
+    observer.user = &seen;
+    observer.kernel = SeeIntegers;
+    ASSERT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK);
+    e2e::train(t, 1, kBatch, 4 * 4 * 2);
+    int found = 0;
+    for (const auto &[name, data] : seen) {
+        if (data.size() != size_t(kBatch) * 2 * 2 * 260) continue;
+        std::set<int32_t> places(data.begin(), data.end());
+        EXPECT_EQ(places, (std::set<int32_t>{0, 1, 2, 3})) << name;
+        found++;
+    }
+    EXPECT_TRUE(found || !e2e::device()); // the CPU finds them again in the backward pass
 }
 
 // On the CPU the model has no more memory than without; on CUDA its copies of weights and its temporaries have.

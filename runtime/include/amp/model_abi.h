@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 25u
+#define AMP_MODEL_ABI_MINOR 26u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -192,6 +192,9 @@ typedef struct amp_model_buffer {
     /* minor 22.  TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in
      * every session; no kernel writes it */
     uint32_t renamed;
+    /* minor 26.  TEMP and STATE of CUDA: of the last dimension, elements at its end that are padding: zeros, and no
+     * part of the value */
+    uint32_t padding;
 } amp_model_buffer;
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */

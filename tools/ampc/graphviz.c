@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tools/temporary.h"
 
 extern char **environ;
 
@@ -21,9 +22,7 @@ typedef struct Folder {
 } Folder;
 
 static bool make_folder(Folder *f) {
-    const char *base = getenv("TMPDIR");
-    if (!base || !*base) base = "/tmp";
-    const int length = snprintf(f->path, sizeof f->path, "%s/ampc-dot-XXXXXX", base);
+    const int length = snprintf(f->path, sizeof f->path, "%s/ampc-dot-XXXXXX", temporary_folder());
     if (length < 0 || (size_t)length >= sizeof f->path || !mkdtemp(f->path)) return false;
     snprintf(f->drawings, sizeof f->drawings, "%s/drawings", f->path);
     snprintf(f->plain, sizeof f->plain, "%s/plain", f->path);

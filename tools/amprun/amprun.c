@@ -14,6 +14,7 @@
 #include "runtime/files/safetensors.h"
 #include "tools/amprun/weights.h"
 #include "tools/standard_streams.h"
+#include "tools/temporary.h"
 
 /* ---- what went wrong --------------------------------------------------------------------------------------------- */
 
@@ -155,10 +156,9 @@ void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *
 /* Through a temporary file: the writer replaces files, and standard output may be anything. */
 static int write_to_stdout(const TensorsOut *out, const amp_metadata *metadata, int32_t count) {
     amp_error err = {0};
-    const char *folder = getenv("TMPDIR");
     char path[AMP_FILE_PATH], *data = NULL;
     size_t size = 0;
-    snprintf(path, sizeof path, "%s/amprun-XXXXXX", folder && *folder ? folder : "/tmp");
+    snprintf(path, sizeof path, "%s/amprun-XXXXXX", temporary_folder());
     int fd = mkstemp(path);
     if (fd < 0) return report_text("%s: %s", path, strerror(errno));
     close(fd);

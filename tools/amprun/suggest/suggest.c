@@ -14,6 +14,7 @@
 #include "tools/amprun/suggest/evidence.h"
 #include "tools/amprun/suggest/trial.h"
 #include "tools/amprun/trace/tracer.h"
+#include "tools/temporary.h"
 
 enum { DEFAULT_STEPS = 100, ROUNDS = 4, LOOKS = 4, TRIALS_MOST = 16 };
 /* Of the loss: a smaller difference is none, whatever seeds say. */
@@ -135,9 +136,7 @@ static int look(Suggesting *s, Lines *proposed) {
     char *bytes = NULL;
     size_t size = 0;
     TrialResult ignored;
-    const char *parent = getenv("TMPDIR");
-    snprintf(l.checkpoint, sizeof l.checkpoint, "%.200s/amprun-suggest-%ld", parent && *parent ? parent : "/tmp",
-             (long)getpid());
+    snprintf(l.checkpoint, sizeof l.checkpoint, "%.200s/amprun-suggest-%ld", temporary_folder(), (long)getpid());
     int failed = trial_open(&run, &s->plan, &s->f32, s->seed, &bytes, &size);
     const TwinSource source = {
         .args = s->plan.args, .bytes = bytes, .size = size, .capacity = s->plan.batch, .seed = s->seed};

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "tools/temporary.h"
 
 enum {
     SNAPSHOT_STEPS = 32,
@@ -39,8 +40,7 @@ static void remove_file(const Tracer *t, const char *name) {
 }
 
 static int make_folder(Tracer *t) {
-    const char *parent = getenv("TMPDIR");
-    snprintf(t->folder, sizeof t->folder, "%.200s/amprun-trace-XXXXXX", parent && *parent ? parent : "/tmp");
+    snprintf(t->folder, sizeof t->folder, "%.200s/amprun-trace-XXXXXX", temporary_folder());
     if (mkdtemp(t->folder)) return 0;
     report_text("--trace-nonfinite: %s: %s; TMPDIR names a folder for temporary files", t->folder, strerror(errno));
     t->folder[0] = 0;

@@ -2,9 +2,7 @@
 #ifndef AMP_TOOLS_AMPRUN_WATCH_RUN_LOG_H
 #define AMP_TOOLS_AMPRUN_WATCH_RUN_LOG_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "tools/amprun/log_lines.h"
 
 typedef struct LoggedTensor { /* of the last line of --stats */
     char name[96], dtype[8];
@@ -15,10 +13,7 @@ typedef struct LoggedTensor { /* of the last line of --stats */
 enum { TENSORS_SHOWN = 8, HEALTH_TEXT = 32 };
 
 typedef struct RunLog {
-    FILE *file;
-    char *line; /* what is read of the line so far */
-    size_t length, room;
-    int64_t lines;
+    LogLines lines;
     char model[96], policy[64];
     double *loss, *scale; /* by step */
     int count, capacity;
@@ -34,7 +29,7 @@ typedef struct RunLog {
 /* Report and return 1 on failure; in any case run_log_close frees everything. */
 int run_log_open(RunLog *l, const char *path);
 /* Takes in the lines that are whole. */
-int run_log_read(RunLog *l, const char *path);
+int run_log_read(RunLog *l);
 void run_log_close(RunLog *l);
 
 #endif

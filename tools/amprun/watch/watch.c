@@ -75,12 +75,12 @@ int command_watch(const Args *a) {
     RunLog l;
     const struct timespec second = {.tv_sec = 1};
     int failed = run_log_open(&l, a->model);
-    if (!failed) failed = run_log_read(&l, a->model);
+    if (!failed) failed = run_log_read(&l);
     if (!failed && !isatty(STDOUT_FILENO)) draw(stdout, &l);
     while (!failed && isatty(STDOUT_FILENO)) { /* until a signal ends it */
         redraw(&l);
         nanosleep(&second, NULL);
-        failed = run_log_read(&l, a->model);
+        failed = run_log_read(&l);
     }
     run_log_close(&l);
     return failed;

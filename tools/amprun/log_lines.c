@@ -1,0 +1,91 @@
+/* log_lines.c: see log_lines.h. */
+#include "tools/amprun/log_lines.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/amprun/amprun.h"
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+double log_number(const amp_json *object, const char *key) {
+    const amp_json *v = amp_json_get(object, key);
+    if (v && v->kind == AMP_JSON_NUMBER) return v->number.value;
+    if (v && v->kind == AMP_JSON_STRING) return strtod(v->string.data, NULL);
+    return NAN;
+}
+
+int64_t log_whole(const amp_json *object, const char *key) {
+    const amp_json *v = amp_json_get(object, key);
+    return v && v->kind == AMP_JSON_NUMBER && v->number.is_integer ? v->number.integer : 0;
+}
+
+bool log_truth(const amp_json *object, const char *key) {
+    const amp_json *v = amp_json_get(object, key);
+    return v && v->kind == AMP_JSON_BOOL && v->boolean;
+}
+
+const char *log_string(const amp_json *object, const char *key) {
+    const amp_json *v = amp_json_get(object, key);
+    return v && v->kind == AMP_JSON_STRING ? v->string.data : "";
+}
+
+void log_text(const amp_json *object, const char *key, char *out, size_t size) {
+    snprintf(out, size, "%s", log_string(object, key));
+    for (; *out; out++)
+        if ((unsigned char)*out < 0x20 || *out == 0x7F) *out = '?';
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+int log_lines_open(LogLines *l, const char *path) {
+    *l = (LogLines){.path = path, .file = fopen(path, "r")};
+    return l->file ? 0 : report_text("%s: %s; amprun train --log writes such a file", path, strerror(errno));
+}
+
+void log_lines_close(LogLines *l) {
+    if (l->file) fclose(l->file);
+    free(l->line);
+    *l = (LogLines){0};
+}
+
+static int parse_line(LogLines *l, LineTaker *take, void *user) {
+    static const amp_json_limits limits = {.values = 100000000}; /* statistics of a large model are a long line */
+    amp_error err = {0};
+    amp_json_document *document = NULL;
+    l->count++;
+    if (amp_json_parse(l->line, l->length, &limits, NULL, &document, &err))
+        return report_text("%s: line %lld: %s; is it a log of amprun train?", l->path, (long long)l->count,
+                           err.message);
+    const int failed = take(user, amp_json_root(document));
+    amp_json_free(document);
+    return failed;
+}
+
+static int append(LogLines *l, int c) {
+    if (l->length == l->room) {
+        char *more = realloc(l->line, 2 * l->room + 4096);
+        if (!more) return report_text("%s: no memory for a line of %zu bytes", l->path, l->length);
+        l->line = more;
+        l->room = 2 * l->room + 4096;
+    }
+    l->line[l->length++] = (char)c;
+    return 0;
+}
+
+/* A line that is being written is gone on with the next time. */
+int log_lines_read(LogLines *l, LineTaker *take, void *user) {
+    int c, failed = 0;
+    clearerr(l->file);
+    while (!failed && (c = getc(l->file)) != EOF) {
+        if (c != '\n') {
+            failed = append(l, c);
+            continue;
+        }
+        failed = l->length ? parse_line(l, take, user) : 0;
+        l->length = 0;
+    }
+    return !failed && ferror(l->file) ? report_text("%s: cannot be read: %s", l->path, strerror(errno)) : failed;
+}

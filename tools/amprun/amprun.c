@@ -58,6 +58,13 @@ amp_session_options run_options(const Args *a, int64_t capacity, bool inference,
     };
 }
 
+amp_session_options run_options_again(const Args *a, int64_t capacity, uint64_t seed) {
+    amp_session_options options = run_options(a, capacity, false, false);
+    options.seed = seed;
+    options.log = NULL;
+    return options;
+}
+
 const char *run_target(const Args *a) { return a->device && !strcmp(a->device, "cuda") ? "cuda" : "cpu"; }
 
 static int open_params(Run *r, const Args *a) {

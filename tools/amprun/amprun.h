@@ -50,7 +50,6 @@ int command_step(const Args *a);
 int command_schema(const Args *a);
 int command_suggest(const Args *a);
 int command_watch(const Args *a);
-int command_suggest(const Args *a);
 int command_doctor(const Args *a);
 
 /* Prints "amprun: MESSAGE" and returns 1. */
@@ -70,6 +69,8 @@ typedef struct Run {
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
 amp_session_options run_options(const Args *a, int64_t capacity, bool inference, bool keep_values);
+/* Of a session beside another one, or after it, that takes steps of a training by |seed|: it repeats no warnings. */
+amp_session_options run_options_again(const Args *a, int64_t capacity, uint64_t seed);
 /* What a model is compiled for to run on the device of --device: "cuda" or "cpu". */
 const char *run_target(const Args *a);
 /* Loads the model alone, and plans what a session that trains would take. */

@@ -29,7 +29,6 @@ static const Command commands[] = {
     {"doctor", command_doctor, 0},
     {"suggest", command_suggest, BIT(O_DATA)},
     {"watch", command_watch, 0},
-    {"suggest", command_suggest, BIT(O_DATA)},
 };
 
 static int wrong(const char *format, const char *a, const char *b) {

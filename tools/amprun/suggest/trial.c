@@ -24,12 +24,7 @@ static int open_run(Run *run, const TrialPlan *plan, const void *bytes, size_t s
     amp_error err = {0};
     const Args *a = plan->args;
     const amp_params_options params = {.struct_size = sizeof params, .seed = seed};
-    const amp_session_options session = {.struct_size = sizeof session,
-                                         .capacity = plan->batch,
-                                         .device = a->device,
-                                         .cuda_device = a->cuda_device,
-                                         .threads = (int32_t)a->threads,
-                                         .seed = seed};
+    const amp_session_options session = run_options_again(a, plan->batch, seed);
     if (amp_model_load_memory(bytes, size, a->model, NULL, &run->model, &err)) return report(&err);
     amp_model_get_info(run->model, &run->info);
     if (amp_params_create(run->model, &params, &run->params, &err)) return report(&err);

@@ -109,15 +109,9 @@ typedef struct Replay { /* the same model again */
 } Replay;
 
 static amp_status replay_open(Replay *r, const Tracer *t, amp_error *err) {
-    const Args *a = t->args;
     char path[320];
     const amp_params_options params = {.struct_size = sizeof params, .zeros = 1};
-    const amp_session_options options = {.struct_size = sizeof options,
-                                         .capacity = t->source.capacity,
-                                         .device = a->device,
-                                         .cuda_device = a->cuda_device,
-                                         .threads = (int32_t)a->threads,
-                                         .isa = a->isa};
+    const amp_session_options options = run_options_again(t->args, t->source.capacity, t->source.seed);
     AMP_TRY(amp_params_create(t->run->model, &params, &r->params, err));
     AMP_TRY(amp_session_create(t->run->model, r->params, &options, &r->session, err));
     AMP_TRY(amp_checkpoint_load(r->session, path_of(t, SNAPSHOT, path), NULL, 0, err));

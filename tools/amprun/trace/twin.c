@@ -34,12 +34,7 @@ static amp_status make_session(Twin *t, const TwinSource *source, const amp_comp
     size_t size;
     const void *bytes = amp_compile_result_data(compiled, &size);
     const amp_params_options params = {.struct_size = sizeof params, .zeros = 1};
-    const amp_session_options options = {.struct_size = sizeof options,
-                                         .capacity = source->capacity,
-                                         .device = a->device,
-                                         .cuda_device = a->cuda_device,
-                                         .threads = (int32_t)a->threads,
-                                         .seed = source->seed};
+    const amp_session_options options = run_options_again(a, source->capacity, source->seed);
     AMP_TRY(amp_model_load_memory(bytes, size, a->model, NULL, &t->model, err));
     AMP_TRY(amp_params_create(t->model, &params, &t->params, err));
     AMP_TRY(amp_session_create(t->model, t->params, &options, &t->session, err));

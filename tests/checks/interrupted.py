@@ -37,7 +37,7 @@ def log_of(name):
     assert text == "" or text.endswith("\n"), f"half a line: {text[-80:]!r}"
     lines = [json.loads(line) for line in text.splitlines()]
     for line in lines:
-        for name in "samples_per_s", "peak_bytes":  # of the machine, of the number of threads
+        for name in "samples_per_s", "peak_bytes", "threads":  # of the machine, of the number of threads
             line.pop(name, None)
     return lines
 

@@ -61,6 +61,10 @@ void data_close(Dataset *d) {
     memset(d, 0, sizeof *d);
 }
 
+int64_t data_held_out(const Dataset *d, double asked) {
+    return asked < 1 ? (int64_t)(asked * (double)d->count + 0.5) : (int64_t)asked;
+}
+
 int data_split(Dataset *d, int64_t held, Dataset *out) {
     *out = *d;
     d->rows = malloc(sizeof *d->rows * (size_t)d->count + 1);

@@ -78,6 +78,8 @@ void data_close(Dataset *d);
 
 /* Whether |spec| says itself what is held out (DataOptions.held), so that data_split is not for it. */
 bool data_splits_itself(const char *spec);
+/* How many samples --eval-split |asked| holds out: a part, or a number of them. */
+int64_t data_held_out(const Dataset *d, double asked);
 /* Moves |held| of the samples, drawn the same way in every run, into a data set that lives no longer than |d|.  Reports
  * and returns 1 on failure. */
 int data_split(Dataset *d, int64_t held, Dataset *out);

@@ -1,7 +1,7 @@
 /* log.h: the file of --log: lines of JSON, each written at once as a whole.
  *
- * The first line says what is trained, then there is one for each step ({"iteration": ...) and one for each evaluation
- * ({"epoch": ...), in order.  A run that is killed leaves whole lines.
+ * The first line says what is trained, and all that decides its numbers (log_head.h), then there is one for each step
+ * ({"iteration": ...) and one for each evaluation ({"epoch": ...), in order.  A run that is killed leaves whole lines.
  */
 #ifndef AMP_TOOLS_LOG_H
 #define AMP_TOOLS_LOG_H

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tools/amprun/log_head.h"
 #include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
 #include "tools/amprun/scale_watch.h"
@@ -36,17 +37,10 @@ static void print_header(Training *t) {
         progress_print(&t->progress, "device null: nothing is computed; every number below is zero\n");
 }
 
-/* The first line of the log: what is trained, and the bytes that it takes. */
 static void log_header(Training *t) {
-    amp_memory_info m;
     FILE *line = t->log.started ? NULL : log_line(&t->log);
     if (!line) return;
-    amp_session_memory(t->run.session, &m);
-    fprintf(line, "{\"model\": ");
-    json_text(line, t->run.info.name);
-    fprintf(line, ", \"policy\": ");
-    json_text(line, t->run.info.policy);
-    fprintf(line, ", \"batch\": %" PRId64 ", \"peak_bytes\": %" PRIu64 "}", t->batch, m.total);
+    log_head(line, t);
     log_end_line(&t->log);
 }
 
@@ -78,15 +72,9 @@ static int take_position(Training *t) {
     return 0;
 }
 
-/* How many samples --eval-split holds out: a part, or a number of them. */
-static int64_t held_out(const Training *t) {
-    double asked = t->args->eval_split;
-    return asked < 1 ? (int64_t)(asked * (double)t->train.count + 0.5) : (int64_t)asked;
-}
-
 /* --eval-split of data that do not say themselves what is held out. */
 static int split(Training *t) {
-    int64_t held = held_out(t);
+    int64_t held = data_held_out(&t->train, t->args->eval_split);
     if (held < 1 || held >= t->train.count)
         return report_text("--eval-split %g: would hold out %" PRId64 " of %" PRId64 " samples; some must be left for "
                            "each",

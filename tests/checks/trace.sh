@@ -166,6 +166,7 @@ says 'iteration 40'
 printf 'x\n' >>"$work/log"
 run 1 "$amprun" watch "$work/log"
 says 'line 42: ' 'is it a log of amprun train?'
+expect 'and nothing besides' 1 "$(grep -c amprun: <<<"$err")"
 printf '{"model": "a\\u001b[2J", "policy": "b"}\n' >"$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'a?[2J, b: iteration 0'

@@ -31,7 +31,8 @@ typedef struct Args {
     double scale;                   /* < 0: not given */
     const char *roofline, *program; /* info */
     const char *against;
-    uint64_t memory; /* bytes; 0: not given */
+    const char *stats_log; /* suggest: --stats names a log */
+    uint64_t memory;       /* bytes; 0: not given */
     bool kernels, trace, timeline, batch_auto;
     bool quiet, force, seed_given, as_json, verbose;
 } Args;

@@ -83,8 +83,8 @@ static const ToolCommand amprun_commands[] = {
      "print what the columns of a table are to a model, with what is derived of them", NULL},
     {"doctor", " [MODEL.so] [--device D] [--json]",
      "say what this machine has of what a model needs on a device, and what to do about the rest", NULL},
-    {"suggest", " MODEL.so --data SPEC [--steps K] [options]",
-     "propose lines for the model's precision block, found and proven by training it", NULL},
+    {"suggest", " MODEL.so --data SPEC [--steps K] [options] | [MODEL.so] --stats LOG [options]",
+     "propose lines for the model's precision block, found and proven by training it, or by the steps of a log", NULL},
     {"watch", " LOG",
      "draw a log that amprun train --log is writing: loss, loss scale, what f16 would lose (--stats), faults", NULL},
     {0},
@@ -125,18 +125,18 @@ static const ToolOption amprun_options[] = {
     {O_RENAME, "rename", NULL, "FROM=TO", VALUE_TEXT, false, NULL, NULL,
      "Takes the tensors of --weights whose name matches FROM as TO, where each * is what the * of FROM matched: "
      "'transformer.*=*'. May be given several times; each applies to what those before it made.",
-     TRAIN | EVAL | INFER | STEP},
+     TRAIN | EVAL | INFER | STEP | SUGGEST},
     {O_IGNORE, "ignore", NULL, "GLOB", VALUE_TEXT, false, NULL, NULL,
      "Leaves out the tensors of --weights whose names match, before they are renamed. May be given several times.",
-     TRAIN | EVAL | INFER | STEP},
+     TRAIN | EVAL | INFER | STEP | SUGGEST},
     {O_TRANSPOSE, "transpose", NULL, "GLOB", VALUE_TEXT, false, NULL, NULL,
      "Turns the weights of the parameters that match, which --weights has the other way round (GPT-2). May be given "
      "several times.",
-     TRAIN | EVAL | INFER | STEP},
+     TRAIN | EVAL | INFER | STEP | SUGGEST},
     {O_FRESH, "fresh", NULL, "GLOB", VALUE_TEXT, false, NULL, NULL,
      "Parameters that match are initialised by --seed and not taken from --weights: a new head. May be given several "
      "times.",
-     TRAIN | EVAL | INFER | STEP},
+     TRAIN | EVAL | INFER | STEP | SUGGEST},
     {O_SAVE, "save", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Writes parameters and buffers by name; after csv:FILE also F.schema, which evaluation and inference take.",
      TRAIN | STEP},
@@ -187,12 +187,14 @@ static const ToolOption amprun_options[] = {
      "compiler (on cuda also NVRTC) is needed. Keeps the batches of the last 32 steps, and writes the state before "
      "them to TMPDIR. Skipped steps that a lower loss scale mends are told in --log, and with --verbose.",
      TRAIN | STEP},
-    {O_STATS, "stats", NULL, "EVERY", VALUE_TEXT, false, NULL, "never",
+    {O_STATS, "stats", NULL, "EVERY|LOG", VALUE_FILE, false, NULL, "never",
      "Writes after every EVERY steps a line of JSON on each tensor of the step that is in memory: how many of its "
      "numbers have which exponent, are zero, infinite or NaN, and would become zero, subnormal or infinite in f16, "
      "bf16 "
-     "and the FP8 types; train into --log, step to standard output. On cuda the tensors are copied to the host.",
-     TRAIN | STEP},
+     "and the FP8 types; train into --log, step to standard output. On cuda the tensors are copied to the host. "
+     "suggest: LOG is what train has written so; its steps are taken again, up to --steps (1000). The model, the data "
+     "and all that decides the numbers are those of the log where no argument says another.",
+     TRAIN | STEP | SUGGEST},
     {O_QUIET, "quiet", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints nothing but errors.", TRAIN},
     {O_INPUTS, "inputs", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Arrays by the names of the model's inputs, a safetensors file; with infer also csv:FILE[,schema=FILE].",

@@ -133,7 +133,14 @@ static int take_rule(const char *option, const char *rules[RULES_MOST + 1]) {
     return 0;
 }
 
-static int take(Args *a, int option, char **argv) {
+/* train and step write statistics, suggest reads them. */
+static int take_stats(const char *text, const Command *c, Args *a) {
+    if (c->run != command_suggest) return whole("stats", text, &a->stats);
+    a->stats_log = text;
+    return 0;
+}
+
+static int take(Args *a, const Command *c, int option, char **argv) {
     switch (option) {
     case O_BATCH: return take_batch(optarg, a);
     case O_EPOCHS: return whole("epochs", optarg, &a->epochs);
@@ -178,7 +185,7 @@ static int take(Args *a, int option, char **argv) {
     case O_PROFILE: a->profile = optarg; return 0;
     case O_QUIET: a->quiet = true; return 0;
     case O_TRACE: a->trace = true; return 0;
-    case O_STATS: return whole("stats", optarg, &a->stats);
+    case O_STATS: return take_stats(optarg, c, a);
     case O_PRECISION: a->precision = optarg; return 0;
     case O_INPUTS: a->inputs = optarg; return 0;
     case O_OUTPUTS: a->outputs = optarg; return 0;
@@ -235,11 +242,11 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         if (!(options_find(&amprun_tool, option)->commands >> (c - commands) & 1))
             return wrong("%s does not take --%s", c->name, option_name(option));
         seen |= BIT(option);
-        int failed = take(a, option, argv);
+        int failed = take(a, c, option, argv);
         if (failed) return failed;
     }
     for (int option = O_BATCH; option < O_END; option++)
-        if ((c->needs & BIT(option)) && !(seen & BIT(option)))
+        if ((c->needs & BIT(option)) && !(seen & BIT(option)) && !a->stats_log)
             return wrong("%s needs --%s", c->name, option_name(option));
     if (a->epochs && a->steps) return wrong("%s takes --epochs or --steps, not both%s", c->name, "");
     if (c->run == command_step && !a->weights && !a->resume)
@@ -271,7 +278,7 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
 static int read_arguments(Args *a, const Command *c, int argc, char **argv) {
     int failed = read_options(a, c, argc, argv);
     if (failed) return failed;
-    if (optind == argc && c->run == command_doctor) return 0;
+    if (optind == argc && (c->run == command_doctor || a->stats_log)) return 0;
     if (optind == argc) return wrong("%s: no %s was given", c->name, c->run == command_schema ? "table" : "model");
     a->model = argv[optind++];
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;

@@ -19,6 +19,10 @@ bool lines_add(Lines *l, const char *path, const char *word, const char *why) {
     return true;
 }
 
+void lines_append(Lines *to, const Lines *from, int first, int count) {
+    for (int i = first; i < first + count && to->count < LINES_MOST; i++) to->line[to->count++] = from->line[i];
+}
+
 void lines_overrides(const Lines *l, amp_override *out) {
     for (int i = 0; i < l->count; i++)
         out[i] = (amp_override){.path = l->line[i].path, .word = l->line[i].word, .because = l->line[i].why};

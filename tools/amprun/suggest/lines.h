@@ -22,6 +22,8 @@ typedef struct Lines {
 bool lines_have(const Lines *l, const char *path);
 /* false: there is no room. */
 bool lines_add(Lines *l, const char *path, const char *word, const char *why);
+/* |count| lines of |from|, from the one numbered |first| on, as far as there is room. */
+void lines_append(Lines *to, const Lines *from, int first, int count);
 /* As options of a compilation; |out| has room for LINES_MOST. */
 void lines_overrides(const Lines *l, amp_override *out);
 

@@ -32,9 +32,26 @@ static int open_run(Run *run, const TrialPlan *plan, const void *bytes, size_t s
     return amp_session_create(run->model, run->params, &session, &run->session, &err) ? report(&err) : 0;
 }
 
+/* The model as it is, with the very kernels that a training has. */
+static int open_as_is(Run *run, const TrialPlan *plan, uint64_t seed, char **bytes, size_t *size) {
+    amp_error err = {0};
+    Args args = *plan->args;
+    char *data = NULL;
+    args.seed = seed;
+    args.verbose = false;
+    if (run_open(run, &args, plan->batch, false, false)) return 1;
+    if (!bytes) return 0;
+    if (amp_file_read(args.model, 0, NULL, &data, size, &err)) return report(&err);
+    *bytes = malloc(*size);
+    if (*bytes) memcpy(*bytes, data, *size);
+    amp_free(NULL, data, *size + 1);
+    return *bytes ? 0 : report_text("%s: no memory for a copy", args.model);
+}
+
 int trial_open(Run *run, const TrialPlan *plan, const Lines *lines, uint64_t seed, char **bytes, size_t *size) {
     amp_error err = {0};
     amp_compile_result *compiled = NULL;
+    if (plan->as_is && !lines->count) return open_as_is(run, plan, seed, bytes, size);
     if (compile(plan, lines, &compiled, &err)) return report(&err);
     const void *made = amp_compile_result_data(compiled, size);
     int failed = open_run(run, plan, made, *size, seed);

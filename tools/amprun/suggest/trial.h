@@ -9,6 +9,7 @@ typedef struct TrialPlan {
     const Args *args;
     const Dataset *data;
     int64_t batch, batches, steps;
+    bool as_is; /* without lines the model is not compiled again, so that its steps are those of a training with it */
 } TrialPlan;
 
 typedef struct TrialResult {

@@ -100,6 +100,8 @@ int tracer_before(Tracer *t, const void *const *inputs, int64_t n) {
     return report_text("--trace-nonfinite: %s", err.message);
 }
 
+void tracer_forget(Tracer *t) { batches_clear(&t->batches); }
+
 /* ---- the state before the step ----------------------------------------------------------------------------------- */
 
 typedef struct Replay { /* the same model again */

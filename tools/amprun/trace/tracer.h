@@ -28,6 +28,8 @@ void tracer_close(Tracer *t);
 
 /* Before amp_step of the next micro-batch. */
 int tracer_before(Tracer *t, const void *const *inputs, int64_t n);
+/* Steps were taken that it was not told of: it begins anew. */
+void tracer_forget(Tracer *t);
 /* After a whole step: true, and |out|, where there is something to tell.  A verdict that is_expected is for the log.
  * The strings of |out| live until the next call. */
 bool tracer_after(Tracer *t, const amp_step_report *report, Verdict *out);

@@ -57,6 +57,7 @@ enum {
     DIFF = 8,
     POLICIES = 16,
     SERVER = 32,
+    SUGGESTING = 64,
     MODELS = COMPILE | EXPLAIN | LINT | DIFF,
     ALL = MODELS | POLICIES
 };
@@ -71,6 +72,10 @@ static const ToolCommand ampc_commands[] = {
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
      "list the built-in policies, print one, check a file, say what differs between two", "list show check diff"},
     {"lsp", " [--stdio]", "serve editors on standard input and output (docs/guides/editors.md)", NULL},
+    {"suggest", " --stats LOG [options] | MODEL.so --data SPEC [options]",
+     "propose lines for a model's precision block, proven by training: amprun suggest (its options: ampc suggest "
+     "--help)",
+     NULL},
     {0},
 };
 
@@ -220,12 +225,12 @@ static const ToolOption ampc_options[] = {
     {O_VERBOSE, "verbose", "v", NULL, VALUE_TEXT, false, NULL, NULL,
      "Says on standard error what the library is doing: each stage, and how many there are.", COMPILE},
     {O_COLOR, "color", NULL, "auto|always|never", VALUE_TEXT, false, "auto always never", "auto",
-     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ALL},
+     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ALL | SUGGESTING},
     {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
      "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.",
-     ALL | SERVER},
-    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ALL | SERVER},
-    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ALL | SERVER},
+     ALL | SERVER | SUGGESTING},
+    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ALL | SERVER | SUGGESTING},
+    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ALL | SERVER | SUGGESTING},
     {0},
 };
 

@@ -18,6 +18,7 @@
 #include "tools/ampc/lint.h"
 #include "tools/ampc/lsp.h"
 #include "tools/ampc/policy.h"
+#include "tools/ampc/suggest.h"
 #include "tools/standard_streams.h"
 
 /* ---- what the library reports ------------------------------------------------------------------------------------ */
@@ -188,7 +189,7 @@ static int refuse_option(int option, char **argv) {
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
-/* By the order of ampc_commands. */
+/* By the order of ampc_commands, but for suggest, which is amprun's. */
 static const struct {
     int (*run)(Command *c);
     int most;         /* arguments that are no options */
@@ -265,6 +266,7 @@ static void command_free(Command *c) {
 int main(int argc, char **argv) {
     static Command c = {.files = {.tool = "ampc"}};
     standard_streams_open();
+    if (argc > 1 && !strcmp(argv[1], "suggest")) return suggest_become_amprun(argv);
     c.compile = (amp_compile_options){.struct_size = sizeof c.compile,
                                       .defines = c.defines,
                                       .overrides = c.overrides,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `amprun suggest`: twelve models that overflow, or lose numbers that they divide by, in 16 bits are mended by lines of
 # the precision block alone, and train with these lines written into the model; what it calls safe in the lower type
-# leaves the loss of a small GPT within the noise of seeds.
+# leaves the loss of a small GPT within the noise of seeds. The logs of these trainings give the same lines.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
@@ -44,10 +44,20 @@ write() {
 mends() {
     write "$1" "$3" ''
     run 0 "$amprun" suggest "$work/$1.so" --data "safetensors:$work/$2.st" --batch 32 --steps 30 --json
+    told=$out
+    # it ends, and says so, where the loss scale is at its floor
+    "$amprun" train "$work/$1.so" --data "safetensors:$work/$2.st" --batch 32 --steps 30 --stats 5 --quiet --force \
+        --log "$work/recorded.log" 2>"$work/said"
+    run 0 "$ampc" suggest --stats "$work/recorded.log" --json
+    expect "$1: its log gives the same steps and lines" True "$(python3 -c 'import json, sys
+told, recorded = (json.loads(text) for text in sys.argv[1:])
+paths = [[line["path"] for line in one["f32"]] for one in (told, recorded)]
+print(recorded["log"]["same"] and recorded["with_f32"]["finite"] and paths[0] == paths[1][:len(paths[0])] or paths)' \
+        "$told" "$out")"
     lines=$(python3 -c 'import json, sys
 told = json.loads(sys.argv[1])
 assert not told["before"]["finite"] and told["with_f32"]["finite"] and told["f32"], told
-print("\n".join("    \"{path}\": f32".format(**line) for line in told["f32"]))' "$out" 2>"$work/why") ||
+print("\n".join("    \"{path}\": f32".format(**line) for line in told["f32"]))' "$told" 2>"$work/why") ||
         failed "$1 is mended" "$(tail -1 "$work/why")"
     write "$1" "$3" "$lines"
     run 0 "$amprun" train "$work/$1.so" --data "safetensors:$work/$2.st" --batch 32 --steps 60 --log "$work/$1.log" \
@@ -85,6 +95,13 @@ if [[ -n ${TEXT:-} ]] || command -v bible >"$work/found"; then
     expect 'a GPT: lines are proposed, and the loss stays within the noise' True "$(python3 -c 'import json, sys
 told = json.loads(sys.argv[1])
 print(len(told["low"]) >= 5 and abs(told["with_all"]["loss"] - told["before"]["loss"]) <= told["noise"])' "$out")"
+    run 0 "$amprun" train "$work/gpt.so" --data "tokens:$work/text,held=0" --batch 16 --steps 120 --stats 20 --quiet \
+        --log "$work/gpt.log"
+    run 0 "$ampc" suggest --stats "$work/gpt.log" --json
+    expect 'so does its log' True "$(python3 -c 'import json, sys
+told = json.loads(sys.argv[1])
+print(told["log"]["same"] and len(told["low"]) >= 5
+      and abs(told["with_all"]["loss"] - told["before"]["loss"]) <= told["noise"])' "$out")"
 else
     skipped 'a GPT: no text (tools/setup --text)'
 fi

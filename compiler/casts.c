@@ -80,9 +80,17 @@ void casts_step_funcs(const Module *m, const Func *out[STEP_FUNCS + 1]) {
 
 static bool is_rule(const Op *o, const char *rule) { return !strcmp(o->reason->rule, rule); }
 
+bool casts_is_gradient(const Op *o) {
+    static const char mark[] = ".grad";
+    for (const char *at = o->path ? strstr(o->path, mark) : NULL; at; at = strstr(at + 1, mark))
+        if (!at[sizeof mark - 1] || strchr("._", at[sizeof mark - 1])) return true;
+    return ir_op_info[o->code].flags & BACKWARD;
+}
+
 const char *casts_phase(const Op *o) {
-    if (is_rule(o, "gradient") || is_rule(o, "weight_gradient") || o->code == OP_scale_loss) return "backward";
     if (is_rule(o, "update") || is_rule(o, "loss_scale")) return "update";
+    if (casts_is_gradient(o)) return "backward"; /* painted ops have the reasons of the policy */
+    if (is_rule(o, "gradient") || is_rule(o, "weight_gradient") || o->code == OP_scale_loss) return "backward";
     return "forward";
 }
 

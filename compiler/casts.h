@@ -33,6 +33,8 @@ Casts casts_of(const Module *graph);
 enum { STEP_FUNCS = 3 };
 void casts_step_funcs(const Module *m, const Func *out[STEP_FUNCS + 1]);
 
+/* Of the backward pass, by its path: "fc1.linear.grad.input", "softmax.grad". */
+bool casts_is_gradient(const Op *o);
 /* The part of a step that an op with a reason belongs to: "forward", "backward" or "update". */
 const char *casts_phase(const Op *o);
 

@@ -42,8 +42,6 @@ typedef struct Lint {
 void lint_each_op(Lint *x, void (*check)(Lint *x, const LintFunc *g, const Op *o));
 LintFunc lint_func(Arena *a, const Func *f, int64_t batch);
 bool lint_is_forward(const Op *o);
-/* Of the backward pass, by its path: "fc1.linear.grad.input", "softmax.grad". */
-bool lint_is_gradient(const Op *o);
 
 bool is_low(Dtype t);                             /* f16 or bf16 */
 Dtype lint_dtype(const LintFunc *g, const Op *o); /* of the first result */

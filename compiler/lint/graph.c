@@ -9,17 +9,8 @@ bool is_low(Dtype t) { return t == AMP_DT_F16 || t == AMP_DT_BF16; }
 
 Dtype lint_dtype(const LintFunc *g, const Op *o) { return o->n_out ? ir_dtype(g->f, o->out[0]) : AMP_DT_NONE; }
 
-bool lint_is_gradient(const Op *o) {
-    static const char mark[] = ".grad";
-    for (const char *at = o->path ? strstr(o->path, mark) : NULL; at; at = strstr(at + 1, mark))
-        if (!at[sizeof mark - 1] || strchr("._", at[sizeof mark - 1])) return true;
-    return ir_op_info[o->code].flags & BACKWARD;
-}
-
-/* Painted ops of the backward pass have reasons as those of the forward pass: their paths tell them apart. */
 bool lint_is_forward(const Op *o) {
-    if (lint_is_gradient(o)) return false;
-    return !o->reason || !strcmp(casts_phase(o), "forward");
+    return !casts_is_gradient(o) && (!o->reason || !strcmp(casts_phase(o), "forward"));
 }
 
 LintFunc lint_func(Arena *a, const Func *f, int64_t batch) {

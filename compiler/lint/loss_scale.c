@@ -1,12 +1,13 @@
 /* loss_scale.c: gradients below 2^-25 are 0 in f16, which a loss scale is there for. */
 #include <string.h>
 
+#include "compiler/casts.h"
 #include "compiler/lint/check.h"
 
 static bool has_f16_gradient(const LintFunc *g) {
     for (int i = 0; i < g->f->body.len; i++) {
         const Op *o = ir_op_at(g->f, i);
-        if (lint_is_gradient(o) && lint_dtype(g, o) == AMP_DT_F16) return true;
+        if (casts_is_gradient(o) && lint_dtype(g, o) == AMP_DT_F16) return true;
     }
     return false;
 }

@@ -36,6 +36,16 @@ for model in $models; do
         run 0 python3 "$work/reasons.py" "$work/reasons.json"
     done
 done
+# painted ops of the backward pass have reasons as those of the forward pass, and are of the backward pass
+run 0 "$bin/tools/ampc" explain examples/fashion_mnist/cnn.amp --policy tf-fp16 --json "$work/phases.json"
+cat >"$work/phases.py" <<'PYTHON'
+import json, sys
+told = json.load(open(sys.argv[1]))
+backward = [row for row in told["rows"] if ".grad" in row["path"]] + [c for c in told["casts"] if ".grad" in c["name"]]
+assert len(backward) > 10
+assert {row["phase"] for row in backward} == {"backward"}
+PYTHON
+run 0 python3 "$work/phases.py" "$work/phases.json"
 sed -i 's/"origin_line":\([0-9]*\)/"origin_line":1\1/' "$work/reasons.json" # another line
 run 1 python3 "$work/reasons.py" "$work/reasons.json"
 

@@ -100,12 +100,13 @@ amp_scaler_state = _struct(
     iteration=c_int64)
 amp_memory_info = _struct(
     "amp_memory_info", params=c_uint64, derived=c_uint64, moments=c_uint64, activations=c_uint64, outputs=c_uint64,
-    scratch=c_uint64, total=c_uint64)
+    scratch=c_uint64, total=c_uint64, device=c_uint64)
 _FILL = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_void_p), c_int64, POINTER(c_int64), POINTER(amp_error))
 amp_dataset_options = _struct(
     "amp_dataset_options", struct_size=c_size_t, fill=_FILL, user=c_void_p, capacity=c_int64, first=c_int64,
     ahead=c_int32, inference=c_int32)
 amp_define = _struct("amp_define", name=c_char_p, value=c_char_p)
+amp_override = _struct("amp_override", path=c_char_p, word=c_char_p, because=c_char_p)
 _PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int32, c_int32)
 _DIAGNOSTIC = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32)
 amp_compile_options = _struct(
@@ -114,7 +115,8 @@ amp_compile_options = _struct(
     no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
     isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
-    cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p)
+    cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p,
+    overrides=POINTER(amp_override), override_count=c_size_t)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     json=c_int32, sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,
@@ -917,17 +919,28 @@ class Compiled:
             file.write(self.data)
 
 
+def _strings(struct_type, pairs):
+    """A dict of strings as an array of structs that begin with two."""
+    return (struct_type * len(pairs or ()))(*((str(k).encode(), str(v).encode()) for k, v in (pairs or {}).items()))
+
+
+def _compile_options(defines=None, overrides=None, **options):
+    pairs, lines = _strings(amp_define, defines), _strings(amp_override, overrides)
+    settings = _options(amp_compile_options, define_count=len(pairs), override_count=len(lines), **options)
+    settings.defines, settings.overrides = pairs, lines
+    return settings
+
+
 def _run(function, path, text, name, defines, options):
     """One call of the compiler: the bytes it gives and its warnings."""
     if (path is None) == (text is None):
         raise TypeError("either the path of a model or text= is wanted")
     said = []
     collect = _DIAGNOSTIC(lambda _, words, is_error: said.append((bool(is_error), words.decode("utf-8", "replace"))))
-    pairs = (amp_define * len(defines or ()))(*((str(k).encode(), str(v).encode()) for k, v in (defines or {}).items()))
     words = None if text is None else text.encode()
-    settings = _options(amp_compile_options, name=name if path is None else path, text_size=len(words or b""),
-                        define_count=len(pairs), diagnostic=collect, **options)
-    settings.text, settings.defines = words, pairs
+    settings = _compile_options(defines, name=name if path is None else path, text_size=len(words or b""),
+                                diagnostic=collect, **options)
+    settings.text = words
     result, error, size = c_void_p(), amp_error(), c_size_t()
     status = function(byref(settings), byref(result), byref(error))
     try:
@@ -944,7 +957,8 @@ def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", 
     """Compiles the model in a file, or `text`, which messages call `name`. Gives a Compiled, or raises CompileError.
 
     defines: {"HIDDEN": 64}, the model's constants. options: the fields of amp_compile_options, as output="mlp.so",
-    precision="bf16", policy="my.policy", isa="v3", target="cpu", stop_after="autocast" (with emit="ir").
+    precision="bf16", policy="my.policy", isa="v3", target="cpu", stop_after="autocast" (with emit="ir");
+    overrides={"fc3": "f32"}: lines of the precision block, besides those that the model has.
     progress(stage, index, count): called before each stage; what it answers ends the call, unless it is None or false.
     """
     if emit not in EMIT:
@@ -979,7 +993,7 @@ def compare(before, after, glob=None, *, json=False, dtype=None, op=None, rule=N
     """
     which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json))
     def function(settings, result, error):
-        other = _options(amp_compile_options, **{**options, **(before_options or {}), "name": before})
+        other = _compile_options(**{**options, **(before_options or {}), "name": before})
         other.diagnostic = settings._obj.diagnostic
         return _ampc.amp_compare(byref(other), settings, byref(which), result, error)
     said, _ = _run(function, after, None, None, None, options)

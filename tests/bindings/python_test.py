@@ -285,6 +285,10 @@ class Use(Rings):
         compared = ampc.compare(model, model, json=True, before_options={"precision": "fp32"}, precision="bf16")
         self.assertFalse(compared["same"])
         self.assertEqual(compared["before"]["policy"], "fp32")
+        lines = ampc.compare(model, model, json=True, precision="fp16", before_options={"overrides": {"first": "f32"}})
+        self.assertFalse(lines["same"])
+        self.assertIn("override", ampc.explain(text=MODEL, glob="first*", overrides={"first": "f32"}))
+        self.refused(ampc.CompileError, "nosuch", ampc.compile, text=MODEL, overrides={"nosuch": "f32"})
         self.refused(ampc.CompileError, "there is no policy nosuch", ampc.compare, model, model,
                      before_options={"policy": "nosuch"})
         output = self.path / "out.so"

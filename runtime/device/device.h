@@ -70,8 +70,9 @@ typedef struct amp_device_memory_calls {
     /* After all runs so far; they return when the copy is done. */
     amp_status (*read)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
     amp_status (*write)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
-    void (*settle)(amp_device *device);        /* waits for all runs, or for nothing after a fatal error */
-    size_t (*bytes)(const amp_device *device); /* that it holds besides what allocators gave it */
+    void (*settle)(amp_device *device); /* waits for all runs, or for nothing after a fatal error */
+    /* That it holds besides what allocators gave it: in its memory, or of the host's. */
+    size_t (*bytes)(const amp_device *device, bool on_device);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };
@@ -84,8 +85,7 @@ typedef struct amp_device_type {
     /* Memory for running |program| with up to |n| samples: what was reserved is not allocated by a run. */
     amp_status (*reserve)(amp_device *device, const amp_program *program, int64_t n, amp_error *err);
     amp_status (*run)(amp_device *device, const amp_run *run, amp_error *err);
-    size_t (*scratch_bytes)(const amp_device *device); /* of the host */
-    bool computes;                                     /* false: results are zeros and states stay as they are */
+    bool computes; /* false: results are zeros and states stay as they are */
     /* Adds to |*to|: at once, or after all runs so far and by the time that finish_counts returns.  Called between runs
      * or by after_kernel.  NULL: it computes nothing. */
     amp_status (*count_numbers)(amp_device *device, const amp_counted *what, amp_number_bins *to, amp_error *err);

@@ -81,10 +81,15 @@ static uint64_t params_bytes(const amp_session *s) {
     return p->memory.bytes + sizeof *p + sizeof *p->published + atomic_load(&p->published->bytes);
 }
 
-/* Of the device, what allocators do not see. */
 static uint64_t device_bytes(const amp_session *s) {
     if (!amp_session_has_device_memory(s)) return 0;
-    return s->device_arena.bytes + s->params->residency->bytes + s->device->type->device_memory->bytes(s->device);
+    return s->device_arena.bytes + s->params->residency->bytes + s->device->type->device_memory->bytes(s->device, true);
+}
+
+/* What allocators do not see. */
+static uint64_t other_bytes(const amp_session *s) {
+    if (!amp_session_has_device_memory(s)) return 0;
+    return device_bytes(s) + s->device->type->device_memory->bytes(s->device, false);
 }
 
 void amp_session_memory(const amp_session *s, amp_memory_info *out) {
@@ -96,7 +101,8 @@ void amp_session_memory(const amp_session *s, amp_memory_info *out) {
         .derived = bytes_of_role(s, AMP_STATE_DERIVED),
         .moments = held_bytes(s),
         .activations = s->arena.bytes,
-        .total = s->memory.bytes + sizeof *s + params_bytes(s) + device_bytes(s),
+        .total = s->memory.bytes + sizeof *s + params_bytes(s) + other_bytes(s),
+        .device = device_bytes(s),
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_bound_program *b = &s->programs[i];

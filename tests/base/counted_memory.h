@@ -1,11 +1,11 @@
 // counted_memory.h: an allocator that counts what is out.
-#ifndef AMP_TESTS_E2E_COUNTED_MEMORY_H
-#define AMP_TESTS_E2E_COUNTED_MEMORY_H
+#ifndef AMP_TESTS_BASE_COUNTED_MEMORY_H
+#define AMP_TESTS_BASE_COUNTED_MEMORY_H
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "amp/amp.h"
+#include "amp/base.h"
 
 struct Counter {
     size_t live = 0, most = 0, largest = 0; // bytes; |most|: that were live at once

@@ -49,6 +49,26 @@ says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, 
 run 1 on 90 "$amprun" doctor --device cuda:1
 says 'device    FAILED no CUDA device 1: there is 1, numbered from 0'
 
+# ---- the largest batch in so much of the device's memory ------------------------------------------------------------------------
+
+# peak BATCH: the device's memory that a training of so many samples took, less the tables that its CUDA graphs bring
+peak() {
+    run 0 on 90 "$amprun" train "$work/dropout.so" --data "safetensors:$work/dropout.many" --batch "$1" --steps 1 \
+        --device cuda --quiet
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["totals"]["peak_bytes"] - 4096)' "$work/report.json"
+}
+cuda_py data "$work/dropout.many" 8 x=F32:1500x40 targets=I32:1500:10
+run 0 on 90 "$amprun" info "$work/dropout.so" --batch auto --memory 1M --device cuda --json
+read -r batch device <<<"$(python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))["models"][0]
+print(found["batch"], found["memory"]["device"])' "$work/.out")"
+holds "the largest batch in 1 MB, $batch, takes $device bytes of the device" test "$device" -le 1000000
+holds 'a training of that batch stays within' test "$(peak "$batch")" -le 1000000
+holds 'a training of the next does not' test "$(peak $((batch + 1)))" -gt $((1000000 - 4096))
+run 1 on 90 "$amprun" info "$work/dropout.so" --batch auto --memory 1K --device cuda
+says 'a batch of the smallest size takes' 'bytes of the device'
+
 # ---- loss scaling ---------------------------------------------------------------------------------------------------------------
 
 scales_alike 80 6 2.0 0.5 1

@@ -181,14 +181,9 @@ static amp_status skeleton_reserve(amp_device *device, const amp_program *progra
     return amp_device_cpu.reserve(s->cpu, program, n, err);
 }
 
-static size_t skeleton_bytes(const amp_device *device) {
+static size_t skeleton_bytes(const amp_device *device, bool on_device) {
     const Skeleton *s = (const Skeleton *)device;
-    return s->inputs_bytes + AMP_READBACKS * s->scalar_bytes;
-}
-
-static size_t skeleton_scratch_bytes(const amp_device *device) {
-    const Skeleton *s = (const Skeleton *)device;
-    return sizeof *s + amp_device_cpu.scratch_bytes(s->cpu) + AMP_READBACKS * s->scalar_bytes;
+    return on_device ? s->inputs_bytes : AMP_READBACKS * s->scalar_bytes;
 }
 
 /* ---- one run ----------------------------------------------------------------------------------------------------- */
@@ -279,6 +274,10 @@ static const amp_device_memory_calls memory_calls = {
     skeleton_start_readback, skeleton_finish_readback, skeleton_copy,
     skeleton_copy,           skeleton_settle,          skeleton_bytes};
 
-const amp_device_type amp_device_skeleton = {
-    "skeleton", skeleton_create, skeleton_destroy, skeleton_reserve, skeleton_run, skeleton_scratch_bytes,
-    true,       &memory_calls};
+const amp_device_type amp_device_skeleton = {.name = "skeleton",
+                                             .create = skeleton_create,
+                                             .destroy = skeleton_destroy,
+                                             .reserve = skeleton_reserve,
+                                             .run = skeleton_run,
+                                             .computes = true,
+                                             .device_memory = &memory_calls};

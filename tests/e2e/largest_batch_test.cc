@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/e2e/counted_memory.h"
+#include "tests/base/counted_memory.h"
 #include "tests/e2e/harness.h"
 #include "tools/amprun/largest_batch.h"
 

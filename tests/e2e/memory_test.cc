@@ -12,7 +12,7 @@
 extern "C" {
 #include "runtime/model/matrix_layout.h"
 }
-#include "tests/e2e/counted_memory.h"
+#include "tests/base/counted_memory.h"
 #include "tests/e2e/harness.h"
 
 namespace {

@@ -28,6 +28,10 @@ typedef struct Sides {
 
 static int refuse(const Args *a, const Side *s) {
     const amp_memory_info *m = &s->found.memory;
+    if (m->device)
+        return report_text("%s: --memory %" PRIu64 ": a batch of the smallest size takes %" PRIu64
+                           " bytes of the device; give as much",
+                           s->file, a->memory, m->device);
     return report_text(
         "%s: --memory %" PRIu64 ": a batch of the smallest size takes %" PRIu64 " bytes: weights %" PRIu64
         ", copies %" PRIu64 ", moments %" PRIu64 ", activations %" PRIu64 ", outputs %" PRIu64 ", scratch %" PRIu64
@@ -63,6 +67,7 @@ static void print_row(const Sides *x, const char *name, uint64_t (*value)(const 
 
 static uint64_t batch_of(const Side *s) { return (uint64_t)s->found.batch; }
 static uint64_t next_of(const Side *s) { return (uint64_t)s->found.next; }
+static uint64_t device_of(const Side *s) { return s->found.memory.device; }
 static uint64_t next_total_of(const Side *s) { return s->found.next_total; }
 
 static void print_kinds(const Sides *x) {
@@ -73,6 +78,7 @@ static void print_kinds(const Sides *x) {
         for (int i = 0; i < x->count; i++) printf(" %20" PRIu64, kinds[i][kind].bytes);
         printf("\n");
     }
+    if (x->side[0].found.memory.device) print_row(x, "on device", device_of);
 }
 
 static int print_text(const Sides *x) {

@@ -24,6 +24,8 @@ static bool has_device_memory(const Search *s) {
     return type && type->device_memory;
 }
 
+uint64_t largest_batch_bytes(const amp_memory_info *m) { return m->device ? m->device : m->total; }
+
 /* ---- one batch --------------------------------------------------------------------------------------------------- */
 
 /* A total of UINT64_MAX: more than memory can address, or than the device has. */
@@ -31,7 +33,7 @@ static amp_status plan(Search *s, int64_t units, amp_memory_info *out, amp_error
     s->options.capacity = units * s->model->batch_multiple;
     const amp_status status = amp_session_plan(s->model, NULL, &s->options, out, err);
     const bool too_large = units > 1 && (status == AMP_INVALID_ARGUMENT || status == AMP_OUT_OF_MEMORY);
-    if (too_large) out->total = UINT64_MAX;
+    if (too_large) *out = (amp_memory_info){.total = UINT64_MAX};
     return too_large ? AMP_OK : status;
 }
 
@@ -39,13 +41,13 @@ static amp_status plan(Search *s, int64_t units, amp_memory_info *out, amp_error
 static amp_status try_batch(Search *s, int64_t units, bool *fits, amp_error *err) {
     amp_memory_info memory;
     AMP_TRY(plan(s, units, &memory, err));
-    *fits = memory.total <= s->limit;
+    *fits = largest_batch_bytes(&memory) <= s->limit;
     if (*fits) {
         s->low = units;
         s->at_low = memory;
     } else {
         s->high = units;
-        s->high_total = memory.total;
+        s->high_total = largest_batch_bytes(&memory);
     }
     return AMP_OK;
 }
@@ -54,7 +56,8 @@ static amp_status try_batch(Search *s, int64_t units, bool *fits, amp_error *err
 
 /* Memory is nearly linear in the batch. */
 static int64_t interpolate(const Search *s) {
-    const double bytes = (double)(s->high_total - s->at_low.total), room = (double)(s->limit - s->at_low.total);
+    const uint64_t low_total = largest_batch_bytes(&s->at_low);
+    const double bytes = (double)(s->high_total - low_total), room = (double)(s->limit - low_total);
     if (s->high_total == UINT64_MAX || bytes <= 0) return s->low;
     return s->low + (int64_t)((double)(s->high - s->low) * (room / bytes));
 }
@@ -137,7 +140,7 @@ amp_status largest_batch(amp_model *model, const amp_session_options *options, u
     *out = (LargestBatch){0};
     AMP_TRY(plan(&s, 1, &s.at_low, err));
     out->memory = s.at_low;
-    if (s.at_low.total > limit) return AMP_OK;
+    if (largest_batch_bytes(&s.at_low) > limit) return AMP_OK;
     AMP_TRY(search(&s, &bound, err));
     *out = (LargestBatch){.batch = s.low * unit, .memory = s.at_low, .bound = bound * unit};
     if (s.low == units_at_most(&s)) return AMP_OK;

@@ -22,8 +22,10 @@ typedef struct LargestBatch {
  * fits is looked for up to |bound|, but among no more than LARGEST_BATCH_LOOK. */
 enum { LARGEST_BATCH_LOOK = 256 };
 
-/* Of sessions with |options|, but for their capacity; |limit| bytes are for the session and its params.  The errors of
- * amp_session_plan. */
+/* What is limited: a device's own memory where there is one, else all that the session and its params take. */
+uint64_t largest_batch_bytes(const amp_memory_info *memory);
+
+/* Of sessions with |options|, but for their capacity.  The errors of amp_session_plan. */
 amp_status largest_batch(amp_model *model, const amp_session_options *options, uint64_t limit, LargestBatch *out,
                          amp_error *err);
 

@@ -146,17 +146,11 @@ static amp_status cpu_finish_counts(amp_device *device, amp_error *err) {
     return AMP_OK;
 }
 
-static size_t cpu_scratch_bytes(const amp_device *device) {
-    const CpuDevice *d = (const CpuDevice *)device;
-    return sizeof *d + scratch_size(d) + d->shared_size + amp_executor_bytes(&d->executor);
-}
-
 const amp_device_type amp_device_cpu = {.name = "cpu",
                                         .create = cpu_create,
                                         .destroy = cpu_destroy,
                                         .reserve = cpu_reserve,
                                         .run = cpu_run,
-                                        .scratch_bytes = cpu_scratch_bytes,
                                         .computes = true,
                                         .count_numbers = cpu_count_numbers,
                                         .finish_counts = cpu_finish_counts};

@@ -129,15 +129,11 @@ static amp_status cuda_reserve(amp_device *device, const amp_program *program, i
     return AMP_OK;
 }
 
-static size_t cuda_bytes(const amp_device *device) {
+static size_t cuda_bytes(const amp_device *device, bool on_device) {
     const CudaDevice *d = (const CudaDevice *)device;
-    return amp_cuda_upload_bytes(&d->upload) + amp_cuda_readback_bytes(&d->readback) +
-           amp_cuda_graphs_bytes(&d->graphs) + amp_cuda_counting_bytes(&d->counting);
-}
-
-static size_t cuda_scratch_bytes(const amp_device *device) {
-    const CudaDevice *d = (const CudaDevice *)device;
-    return sizeof *d + functions_bytes(d) + cuda_bytes(device);
+    if (!on_device) return amp_cuda_upload_pinned(&d->upload) + amp_cuda_readback_bytes(&d->readback);
+    return amp_cuda_upload_bytes(&d->upload) + amp_cuda_graphs_bytes(&d->graphs) +
+           amp_cuda_counting_bytes(&d->counting);
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -236,7 +232,6 @@ const amp_device_type amp_device_cuda = {.name = "cuda",
                                          .destroy = cuda_destroy,
                                          .reserve = cuda_reserve,
                                          .run = cuda_run,
-                                         .scratch_bytes = cuda_scratch_bytes,
                                          .computes = true,
                                          .count_numbers = cuda_count_numbers,
                                          .finish_counts = cuda_finish_counts,

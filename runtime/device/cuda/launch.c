@@ -175,7 +175,9 @@ amp_status amp_cuda_poison_make(amp_cuda_poison *u, amp_cuda_context *context, c
     *u = (amp_cuda_poison){0};
     for (int32_t i = 0; run->poisons_temporaries && i < run->program->buffer_count; i++)
         if (is_temporary(run, i) && bytes_of(run, i) > most) most = bytes_of(run, i);
-    return most ? AMP_CUDA(context, err, mem_alloc, (&u->memory, most)) : AMP_OK;
+    if (most) AMP_TRY(AMP_CUDA(context, err, mem_alloc, (&u->memory, most)));
+    u->bytes = most;
+    return AMP_OK;
 }
 
 void amp_cuda_poison_free(amp_cuda_poison *u, amp_cuda_context *context) {
@@ -216,7 +218,7 @@ void amp_cuda_graphs_free(amp_cuda_graphs *g) {
 
 size_t amp_cuda_graphs_bytes(const amp_cuda_graphs *g) {
     size_t bytes = 0;
-    for (int i = 0; i < AMP_CUDA_GRAPHS; i++) bytes += g->graphs[i].tables.bytes;
+    for (int i = 0; i < AMP_CUDA_GRAPHS; i++) bytes += g->graphs[i].tables.bytes + g->graphs[i].poison.bytes;
     return bytes;
 }
 

@@ -40,6 +40,7 @@ amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_
 
 typedef struct amp_cuda_poison {
     CuPointer memory; /* 0: temporaries are left alone */
+    size_t bytes;
 } amp_cuda_poison;
 
 /* As long as the longest temporary of |run|, if its temporaries end at all.  All of these inside the context. */

@@ -84,8 +84,10 @@ void amp_cuda_upload_free(amp_cuda_upload *g, const amp_allocator *allocator) {
 }
 
 size_t amp_cuda_upload_bytes(const amp_cuda_upload *g) {
-    return (2 * AMP_CUDA_UPLOAD_SLOTS + 1) * g->bytes + g->separate_bytes;
+    return (AMP_CUDA_UPLOAD_SLOTS + 1) * g->bytes + g->separate_bytes;
 }
+
+size_t amp_cuda_upload_pinned(const amp_cuda_upload *g) { return AMP_CUDA_UPLOAD_SLOTS * g->bytes; }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 

@@ -43,7 +43,8 @@ void amp_cuda_upload_free(amp_cuda_upload *upload, const amp_allocator *allocato
 CuPointer amp_cuda_upload_address(const amp_cuda_upload *upload, const amp_program *program, int32_t buffer, int64_t n);
 /* Copies the inputs of |run|; what |compute| is given afterwards finds them.  A program without inputs: nothing. */
 amp_status amp_cuda_upload_send(amp_cuda_upload *upload, const amp_run *run, CuStream compute, amp_error *err);
-size_t amp_cuda_upload_bytes(const amp_cuda_upload *upload);
+size_t amp_cuda_upload_bytes(const amp_cuda_upload *upload);  /* of the device */
+size_t amp_cuda_upload_pinned(const amp_cuda_upload *upload); /* of the host */
 
 /* ---- readback: the scalars of runs ------------------------------------------------------------------------------- */
 
@@ -68,6 +69,6 @@ void amp_cuda_readback_free(amp_cuda_readback *readback);
 amp_status amp_cuda_readback_start(amp_cuda_readback *readback, CuStream compute, amp_error *err);
 /* NULL: the oldest is still under way. */
 amp_status amp_cuda_readback_finish(amp_cuda_readback *readback, bool wait, const void **out, amp_error *err);
-size_t amp_cuda_readback_bytes(const amp_cuda_readback *readback);
+size_t amp_cuda_readback_bytes(const amp_cuda_readback *readback); /* of the host */
 
 #endif

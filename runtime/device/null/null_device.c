@@ -40,14 +40,5 @@ static amp_status null_run(amp_device *device, const amp_run *run, amp_error *er
     return AMP_OK;
 }
 
-static size_t null_scratch_bytes(const amp_device *device) {
-    (void)device;
-    return 0;
-}
-
-const amp_device_type amp_device_null = {.name = "null",
-                                         .create = null_create,
-                                         .destroy = null_destroy,
-                                         .reserve = null_reserve,
-                                         .run = null_run,
-                                         .scratch_bytes = null_scratch_bytes};
+const amp_device_type amp_device_null = {
+    .name = "null", .create = null_create, .destroy = null_destroy, .reserve = null_reserve, .run = null_run};

@@ -593,6 +593,7 @@ typedef struct amp_memory_info {
     uint64_t outputs;     /* results */
     uint64_t scratch;     /* of products and threads */
     uint64_t total;
+    uint64_t device; /* of the total, what is in memory of the device's own; 0 on "cpu" and "null" */
 } amp_memory_info;
 AMP_API void amp_session_memory(const amp_session *session, amp_memory_info *out);
 /* The same of a session with these options, which is not made: on "cpu" and "null" nothing is allocated for its

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/base/counted_memory.h"
 #include "tests/runtime/device/cpu/images.h"
 #include "tests/runtime/runtime_c.h"
 
@@ -142,15 +143,17 @@ void RunKernel(amp_model_kernel &kernel, amp_model_buffer *buffers, void *const 
     run.program = &program, run.buffers = memory, run.n = n;
     amp_device_options options = {};
     options.threads = threads, options.isa = nullptr;
-    amp_allocator allocator = {};
+    Counter counter;
+    const amp_allocator allocator = counter.allocator();
     amp_device *device = nullptr;
     amp_error err = {};
     ASSERT_EQ(amp_device_cpu.create(&options, &allocator, &device, &err), AMP_OK) << err.message;
     ASSERT_EQ(amp_device_cpu.reserve(device, &program, n, &err), AMP_OK) << err.message;
-    const size_t reserved = amp_device_cpu.scratch_bytes(device);
+    const size_t reserved = counter.most;
     for (int i = 0; i < 3; i++) ASSERT_EQ(amp_device_cpu.run(device, &run, &err), AMP_OK) << err.message;
-    EXPECT_EQ(amp_device_cpu.scratch_bytes(device), reserved) << "a run allocates nothing";
+    EXPECT_EQ(counter.most, reserved) << "a run allocates nothing";
     amp_device_cpu.destroy(device);
+    EXPECT_EQ(counter.live, 0u);
 }
 
 TEST(ImageProducts, GiveTheSameBitsOnEveryNumberOfThreads) {

@@ -264,6 +264,7 @@ TEST_F(CudaStep, MemoryIsWhatTheDriverAndTheAllocatorGave) {
             EXPECT_EQ(m.total, m.params + m.derived + m.moments + m.activations + m.outputs + m.scratch);
             EXPECT_EQ(m.params, 10u * 40 * 4 + 64 /* to 128 */ + 128 + 128);
             EXPECT_EQ(m.derived, 10u * 40 * 4 + 64);
+            EXPECT_EQ(m.device, static_cast<uint64_t>(report().total("peak_bytes")));
             size_t after_first = counter.live;
             ASSERT_EQ(amp_step(session, batch.inputs, 100, nullptr, &tiny.err), AMP_OK);
             EXPECT_EQ(counter.live, after_first) << "a step allocates nothing";

@@ -230,6 +230,20 @@ TEST(Roofline, BuffersCountOnce) {
     EXPECT_DOUBLE_EQ(t.bytes, 400);
 }
 
+// A tile kernel that makes 100 elements of an operand of a million reads no more of it; as many for each term of a sum.
+TEST(Roofline, ASliceReadsWhatItMakes) {
+    KernelTime t;
+    Made k(AMP_KERNEL_TILE);
+    k.Buffer(AMP_DT_F16, Fixed(1000000), 1, READ);
+    k.Buffer(AMP_DT_F16, Fixed(100), 1, WRITE);
+    k.kernel.launch.extent[0] = Fixed(100), k.kernel.launch.per[0] = 256;
+    ASSERT_EQ(k.Time("H100", 1, &t), ROOFLINE_OK);
+    EXPECT_DOUBLE_EQ(t.bytes, 400);
+    k.Work(AMP_INSTRUCTION_PLAIN, 1, Fixed(100), Fixed(9));
+    ASSERT_EQ(k.Time("H100", 1, &t), ROOFLINE_OK);
+    EXPECT_DOUBLE_EQ(t.bytes, 2000);
+}
+
 TEST(Roofline, WhatIsNotKnown) {
     KernelTime t;
     Made bf16(AMP_KERNEL_PRODUCT);

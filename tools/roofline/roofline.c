@@ -1,6 +1,8 @@
 /* roofline.c: the formula of roofline.h. */
 #include "tools/roofline/roofline.h"
 
+#include <math.h>
+
 const char *const bound_names[BOUND_COUNT] = {"memory", "tensor cores", "arithmetic", "too few blocks", "launch"};
 
 const char *instruction_name(uint32_t instruction) {
@@ -61,18 +63,33 @@ static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b
     return b->kind == AMP_BUFFER_STATE && t->states && t->states[b->index].role == AMP_STATE_DERIVED;
 }
 
-static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form) {
-    double bytes = at(&b->rows, n) * at(&b->cols, n) * storage_bytes(b->storage);
-    bool wide = form != FORM_OWN && is_low(b->storage);
+/* |most_read|: elements. */
+static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form,
+                       double most_read) {
+    const double elements = at(&b->rows, n) * at(&b->cols, n), size = storage_bytes(b->storage);
+    const bool wide = form != FORM_OWN && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH) return 0; /* nobody asks for it */
-    int times = (access & AMP_ACCESS_READ ? 1 : 0) + (access & AMP_ACCESS_WRITE ? 1 : 0);
-    if (wide && access & AMP_ACCESS_WRITE && is_copy_of_weight(t, b)) times--;
-    return bytes * (wide ? 2 : 1) * times;
+    double moved = access & AMP_ACCESS_READ ? (elements < most_read ? elements : most_read) : 0;
+    if (access & AMP_ACCESS_WRITE && !(wide && is_copy_of_weight(t, b))) moved += elements;
+    return moved * size * (wide ? 2 : 1);
+}
+
+/* An element of a tile kernel reads no more of an operand than it is made of: of one that it takes a slice of, or rows
+ * by their numbers, little. */
+static double most_read(const amp_model_cuda_kernel *k, const Part *p, int64_t n) {
+    double terms = 1;
+    if (p->kind != AMP_KERNEL_TILE || !p->launch->per[0]) return INFINITY;
+    for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
+        const amp_model_cuda_work *w = (const void *)((const char *)k->work.data + (size_t)i * k->work.elem_size);
+        if (at(&w->terms, n) > terms) terms = at(&w->terms, n);
+    }
+    return at(&p->launch->extent[0], n) * terms;
 }
 
 /* Each buffer of a kernel once where it is read and once where it is written, whatever operands name it. */
 static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n,
                           Form form) {
+    const double most = most_read(k, p, n);
     double bytes = 0;
     for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
         uint32_t first = p->operand;
@@ -80,7 +97,7 @@ static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *
         while (k->operands[first] != k->operands[i]) first++;
         for (uint32_t j = i + 1; j < p->operand + p->operand_count; j++)
             if (k->operands[j] == k->operands[i]) access |= k->access[j];
-        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], access, n, form);
+        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], access, n, form, most);
     }
     return bytes;
 }

@@ -276,6 +276,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .reduce_shape = "",
         .first_phase = w->first_phase,
         .pass = form.pass,
+        .columns = form.columns,
         .block = form.threads ? "block" : "blockIdx",
         .bundled = form.threads > 0,
         .bundle_part = form.part,

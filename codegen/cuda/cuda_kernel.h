@@ -30,6 +30,7 @@ typedef struct CudaKernel {
     Walk *w;
     CudaBody *body;
     int pass;           /* of a single-pass reduction, from 1; 0: a kernel by itself */
+    int columns;        /* of a block of a column kernel; 0: as many as it likes */
     const char *how;    /* of body->how, what is the kind's own; NULL: nothing */
     int vector;         /* elements of a thread side by side */
     bool flat;          /* full and scalar operands alone: an element is its number */

@@ -188,7 +188,7 @@ static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKerne
     AMP_TRY(walk_kernel(&x->w, f->kernels.data[at], x->err));
     CudaPass first = cuda_first_pass(&x->w, body);
     for (int i = at + 1; i < f->kernels.len && f->kernels.data[i]->kind == KERNEL_COLUMN; i++) {
-        AMP_TRY(emit(x, f->kernels.data[i], (CudaForm){0}, &next));
+        AMP_TRY(emit(x, f->kernels.data[i], (CudaForm){.columns = body->columns}, &next));
         if (!cuda_is_next_pass(&x->w, &next, &first, entry->members.data, entry->members.len)) return AMP_OK;
         vec_push(x->m->arena, &entry->members, f->kernels.data[i]);
         first.operands += x->w.operands.len;
@@ -212,7 +212,8 @@ static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody 
     Text comment;
     text_init(&comment, a);
     for (int i = 0; i < count; i++) {
-        AMP_TRY(emit(x, entry->members.data[i], (CudaForm){.pass = i + 1}, &passes[i]));
+        const CudaForm form = {.pass = i + 1, .columns = i ? passes[0].columns : 0};
+        AMP_TRY(emit(x, entry->members.data[i], form, &passes[i]));
         text_printf(&comment, " *   pass %d\n", i + 1);
         cuda_comment_body(&comment, &x->w);
     }

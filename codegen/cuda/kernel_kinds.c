@@ -333,12 +333,26 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
 /* Reductions over rows.  A block of WIDTH x HEIGHT threads owns WIDTH columns (of a segment): thread row y
  * adds the rows y, y + HEIGHT, ..  of its column in ascending order, then the thread rows are added pairwise
  * (prelude/reduce.cuh).  WIDTH and HEIGHT depend on the number of columns and the segment alone. */
-enum { MAX_WIDTH = 32, COLUMN_THREADS = 512 };
+enum {
+    MAX_WIDTH = 32,
+    LEAST_WIDTH = 16, /* a sector of f16 */
+    COLUMN_THREADS = 512,
+    ASSUMED_SEGMENTS = 64,     /* where there is one for each sample */
+    LARGE_SEGMENT = 256 * 1024 /* elements: below it a launch that several kernels share is worth more */
+};
 
 static int power_above(int64_t count, int most) {
     int p = 1;
     while (p < count && p < most) p *= 2;
     return p;
+}
+
+/* Where a segment is a large sample, blocks of few columns are enough for the multiprocessors of a large GPU. */
+static int width_of(const Walk *w) {
+    const int width = power_above(w->cols.mul, MAX_WIDTH);
+    const int64_t blocks = (w->cols.mul + width - 1) / width * dim_eval(walk_segments(w), ASSUMED_SEGMENTS);
+    const bool is_large = walk_segments(w).n && w->segment * w->cols.mul >= LARGE_SEGMENT;
+    return is_large && blocks < target_cuda.sum_blocks / 2 && width > LEAST_WIDTH ? LEAST_WIDTH : width;
 }
 
 /* Threads that go down the rows side by side. */
@@ -370,7 +384,7 @@ static void put_place(CudaKernel *ck, int width) {
 
 amp_status cuda_emit_column(CudaKernel *ck, int members) {
     Walk *w = ck->w;
-    int width = power_above(w->cols.mul, MAX_WIDTH), height = height_of(w, width);
+    int width = ck->columns ? ck->columns : width_of(w), height = height_of(w, width);
     int64_t blocks = (w->cols.mul + width - 1) / width;
     ck->column = "c";
     ck->at = "r * COLS + c";

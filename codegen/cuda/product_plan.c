@@ -27,7 +27,7 @@ static const Instructions *instructions_of(Dtype t) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    MANY_BLOCKS = 128, /* where n does not decide: about the multiprocessors of a large GPU */
+    MANY_BLOCKS = 128, /* where n does not decide: the multiprocessors of an H100 */
     NARROW = 16,       /* columns */
     MOST_STEP_BYTES = 128,
     SEAMLESS_WINDOWS = 64, /* of an image: lines of a step at most */

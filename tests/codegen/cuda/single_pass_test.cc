@@ -42,6 +42,20 @@ TEST_F(SinglePass, BothPassesAreOneLaunch) {
     }
 }
 
+// Of large samples of few columns a block makes sixteen, in both passes.
+TEST_F(SinglePass, PassesHaveEquallyManyColumns) {
+    for (const auto &[cols, rows, tickets] :
+         {std::tuple<const char *, const char *, int>{"40", "7000", 3}, {"17", "16384", 2}}) {
+        std::string text = With(statistics, "COLS", cols);
+        for (size_t at; (at = text.find(" 50,")) != std::string::npos;)
+            text.replace(at, 4, std::string(" ") + rows + ",");
+        const Built b = Build(Text(text));
+        ASSERT_NE(b.ptx, nullptr);
+        EXPECT_EQ(Launches(b.cuda), (Expected{{2, tickets}})) << Functions(b.cuda);
+        Check(Text(text), {1, 3}, 2e-2);
+    }
+}
+
 // Each sample's sums, made by a launch that has no second pass, are the input of one that has no first.
 TEST_F(SinglePass, HasTheBitsOfTwoLaunches) {
     const Built both = Build(Text(With(statistics, "COLS", "70")));

@@ -61,8 +61,9 @@ const char *describe_types(Arena *a, const amp_analysis *analysis, const amp_sym
 }
 
 void describe_decision(Text *t, const amp_op_decision *d, bool markdown) {
-    text_printf(t, markdown ? "`%s`" : "%s", d->path);
-    text_printf(t, " %s%s%s", d->types, d->shape ? " " : "", d->shape ? d->shape : "");
+    /* In Markdown as code: a shape outside it is a link to some editors, which hide its brackets. */
+    text_printf(t, markdown ? "`%s %s%s%s`" : "%s %s%s%s", d->path, d->types, d->shape ? " " : "",
+                d->shape ? d->shape : "");
     text_printf(t, markdown ? "  \nbecause %s" : "\nbecause %s", d->reason);
 }
 

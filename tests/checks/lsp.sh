@@ -12,14 +12,24 @@ expect 'nothing but the checks is said' '' "$err"
 
 # ---- Neovim, with the plugin of editors/vim
 
-if command -v nvim >/dev/null; then
+# drive NVIM
+drive() {
     run 0 env AMPC="$ampc" MODELS="$examples" TYPED=examples/fashion_mnist/mlp.amp HOME="$work" \
         XDG_STATE_HOME="$work" XDG_DATA_HOME="$work" XDG_CACHE_HOME="$work" \
-        timeout 100 nvim --headless -u NONE -i NONE -c 'luafile tests/checks/lsp_nvim.lua'
+        timeout 100 "$1" --headless -u NONE -i NONE -c 'luafile tests/checks/lsp_nvim.lua'
     out=$(grep -aE '^(pass|FAIL) ' <<<"$out")
     told
     says 'pass Neovim: the script ends'
+}
+if command -v nvim >/dev/null; then
+    drive nvim
 else
     skipped 'Neovim is not installed (tools/setup --editors): it is no client of the language server here'
+fi
+if [[ -e .editor-env/ready ]]; then
+    drive .editor-env/bin/nvim
+    says 'pass Neovim: hints are shown'
+else
+    skipped 'no Neovim that shows inlay hints is here (tools/editor-env)'
 fi
 finish

@@ -60,6 +60,17 @@ local function check_typing(path)
   check('hover opens a window', wait(function() return #vim.api.nvim_list_wins() == 2 end), vim.api.nvim_list_wins())
 end
 
+-- Neovim 0.10 and later show hints by themselves.
+local function check_shown_hints(path)
+  if not vim.lsp.inlay_hint then return end
+  open(path)
+  vim.lsp.inlay_hint.enable()
+  local function hints() return vim.lsp.inlay_hint.get({ bufnr = 0 }) end
+  check('hints are shown', wait(function() return #hints() > 0 end), hints())
+  local function is_h(hint) return hint.inlay_hint.label:find('f16[N, 512]', 1, true) end
+  check('with shape and dtype', vim.iter(hints()):any(is_h), hints())
+end
+
 local function run()
   vim.opt.runtimepath:append(vim.fn.getcwd() .. '/editors/vim')
   vim.opt.swapfile = false
@@ -69,6 +80,7 @@ local function run()
   local models = vim.split(vim.trim(vim.env.MODELS), '\n')
   for _, path in ipairs(models) do check_model(path) end
   check_typing(vim.env.TYPED)
+  check_shown_hints(vim.env.TYPED)
   check('a keyword is highlighted',
     vim.fn.synIDattr(vim.fn.synID(vim.fn.search('^model '), 1, 1), 'name') == 'ampDeclaration', vim.b.current_syntax)
 end

@@ -7,7 +7,9 @@ let client;
 exports.activate = function () {
     const command = vscode.workspace.getConfiguration("ampc").get("path");
     client = new LanguageClient("ampc", "ampc", { command, args: ["lsp"] }, { documentSelector: [{ language: "amp" }] });
-    return client.start();
+    return client.start().catch((why) => {
+        vscode.window.showErrorMessage(`${why} The setting ampc.path names the program.`);
+    });
 };
 
-exports.deactivate = () => client && client.stop();
+exports.deactivate = () => client && client.isRunning() && client.stop();

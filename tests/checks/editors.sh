@@ -31,10 +31,24 @@ holds 'the files of VS Code are JSON' python3 - <<'PYTHON'
 import json, pathlib, re
 folder = pathlib.Path("editors/vscode")
 package = json.loads((folder / "package.json").read_text())
+# what VS Code refuses, or passes over without a word
+assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", package["name"]) and package["publisher"] and package["license"]
+assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"])
+minor = int(re.fullmatch(r"\^1\.(\d+)\.0", package["engines"]["vscode"])[1])
+assert minor >= 67, "vscode-languageclient 8.1 wants 1.67"
+assert package["dependencies"] == {"vscode-languageclient": "^8.1.0"}
+assert set(package["contributes"]) == {"languages", "grammars", "configuration"}
+languages = [part["id"] for part in package["contributes"]["languages"]]
+assert package["activationEvents"] == [f"onLanguage:{language}" for language in languages]
+assert [part["language"] for part in package["contributes"]["grammars"]] == languages
+for name, setting in package["contributes"]["configuration"]["properties"].items():
+    assert name.startswith("ampc.") and setting["description"]
+    assert {"string": str, "boolean": bool}[setting["type"]] == type(setting["default"])
 for part in package["contributes"]["languages"]:
     json.loads((folder / part["configuration"]).read_text())
 for part in package["contributes"]["grammars"]:
     grammar = json.loads((folder / part["path"]).read_text())
+    assert grammar["scopeName"] == part["scopeName"]
     for pattern in grammar["patterns"]:
         re.compile(pattern.get("match") or pattern["begin"])
 assert (folder / package["main"]).exists()

@@ -32,4 +32,20 @@ if [[ -e .editor-env/ready ]]; then
 else
     skipped 'no Neovim that shows inlay hints is here (tools/editor-env)'
 fi
+
+# ---- VS Code's extension, in node
+
+if command -v node >/dev/null; then
+    extension=$work/vscode
+    cp -r editors/vscode "$extension"
+    [[ -e $extension/node_modules || ! -e .editor-env/vscode/node_modules ]] ||
+        ln -s "$PWD/.editor-env/vscode/node_modules" "$extension"
+    run 0 timeout 60 node tests/checks/vscode.js "$extension" "$ampc" examples/fashion_mnist/mlp.amp
+    told
+    says 'pass VS Code: the checks end'
+    [[ -e $extension/node_modules ]] ||
+        skipped 'no client library of VS Code (tools/editor-env): its extension does not start the server'
+else
+    skipped 'no node: the extension for VS Code is not run'
+fi
 finish

@@ -21,9 +21,19 @@ static void tell_decisions(Text *t, const amp_analysis *a, amp_span at) {
     if (told > MOST_DECISIONS) text_puts(t, "\n\n...");
 }
 
+/* A comment as Markdown: what it would take for links and emphasis is a shape and a name. */
+static void tell_about(Text *t, const char *about) {
+    for (bool is_code = false; *about; about++) {
+        if (*about == '`') is_code = !is_code;
+        if (!is_code && strchr("[]_*<", *about)) text_putc(t, '\\');
+        text_putc(t, *about);
+    }
+}
+
 static void tell_call(Text *t, const View *v, const amp_symbol *s, amp_span call, Arena *a) {
     text_printf(t, "```amp\n%s\n```", describe_signature(a, s));
-    if (s->about) text_printf(t, "\n%s", s->about);
+    if (s->about) text_putc(t, '\n');
+    if (s->about) tell_about(t, s->about);
     if (call.begin != s->span.begin || call.file != s->span.file) tell_decisions(t, v->analysis, call);
 }
 
@@ -37,7 +47,8 @@ static void tell_symbol(Text *t, const View *v, const amp_symbol *s, amp_span ca
     }
     describe_values(t, v->analysis, s, true);
     if (!t->len) text_printf(t, "%s `%s`", kinds[s->kind], s->name);
-    if (s->about) text_printf(t, "\n\n%s", s->about);
+    if (s->about) text_puts(t, "\n\n");
+    if (s->about) tell_about(t, s->about);
 }
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */

@@ -156,7 +156,7 @@ fi
 train cubes large --steps 12 --stats 4 --log "$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'cubes, min-cast: iteration 12, 0 updates, 12 skipped' 'loss scale ' ', as a power of 2' 'overflow' \
-    'was not finite: overflow mul_1  cubes.amp:5'
+    'not finite   f16, iteration 12' 'was not finite: overflow mul_1  cubes.amp:5'
 train plain good --steps 40 --log "$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'plain, min-cast: iteration 40, 40 updates, 0 skipped' 'loss '
@@ -172,6 +172,11 @@ run 0 "$amprun" watch "$work/log"
 says 'a?[2J, b: iteration 0'
 printf '{"stats": 1, "tensors": [{"name": "h"}, 7]}\n{"stats": 2}\n[]\n7\n' >"$work/log" # not what training writes
 run 0 "$amprun" watch "$work/log"
+printf '{"stats": 3, "tensors": [{"name": "h", "dtype": "f16", "count": 8, "zeros": 0, "nans": 1, "infinities": 1,
+    "largest": 1, "f16": {"flushed": 0, "subnormal": 0, "overflow": 0}}]}' | tr -d '\n' >"$work/log"
+echo >>"$work/log"
+run 0 "$amprun" watch "$work/log"
+says 'h                                f16            1     0.000%     0.000%    25.000%' # of what is broken already
 run 1 "$amprun" watch "$work/nosuch"
 says 'nosuch: '
 

@@ -41,7 +41,7 @@ static int take_step(RunLog *l, const amp_json *line) {
 }
 
 static double lost(const LoggedTensor *t) {
-    return t->count ? (double)(t->flushed + t->overflow) / (double)t->count : 0;
+    return t->count ? (double)(t->flushed + t->overflow + t->broken) / (double)t->count : 0;
 }
 
 /* Into its place, if it is among the first. */
@@ -63,6 +63,7 @@ static void take_stats(RunLog *l, const amp_json *line) {
         LoggedTensor tensor = {.count = log_whole(t, "count"),
                                .flushed = log_whole(f16, "flushed"),
                                .overflow = log_whole(f16, "overflow"),
+                               .broken = log_whole(t, "infinities") + log_whole(t, "nans"),
                                .largest = log_number(t, "largest")};
         log_text(t, "name", tensor.name, sizeof tensor.name);
         log_text(t, "dtype", tensor.dtype, sizeof tensor.dtype);

@@ -7,6 +7,7 @@
 typedef struct LoggedTensor { /* of the last line of --stats */
     char name[96], dtype[8];
     int64_t count, flushed, overflow; /* in f16 */
+    int64_t broken;                   /* infinities and NaNs that it holds */
     double largest;
 } LoggedTensor;
 

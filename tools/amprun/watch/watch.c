@@ -41,18 +41,20 @@ static void draw_curves(FILE *to, const RunLog *l) {
     free(powers);
 }
 
+static double percent(int64_t part, const LoggedTensor *t) { return 100.0 * (double)part / (double)t->count; }
+
 static void draw_tensors(FILE *to, const RunLog *l) {
     if (!l->stats_at) return;
     if (!l->tensor_count) {
         fprintf(to, "in f16 every number of iteration %" PRId64 " would keep its magnitude\n", l->stats_at);
         return;
     }
-    fprintf(to, "%-32s %-5s %10s %10s %10s   f16, iteration %" PRId64 "\n", "tensor", "type", "largest", "to zero",
-            "overflow", l->stats_at);
+    fprintf(to, "%-32s %-5s %10s %10s %10s %10s   f16, iteration %" PRId64 "\n", "tensor", "type", "largest", "to zero",
+            "overflow", "not finite", l->stats_at);
     for (int i = 0; i < l->tensor_count; i++) {
         const LoggedTensor *t = &l->tensor[i];
-        fprintf(to, "%-32.32s %-5s %10.4g %9.3f%% %9.3f%%\n", t->name, t->dtype, t->largest,
-                100.0 * (double)t->flushed / (double)t->count, 100.0 * (double)t->overflow / (double)t->count);
+        fprintf(to, "%-32.32s %-5s %10.4g %9.3f%% %9.3f%% %9.3f%%\n", t->name, t->dtype, t->largest,
+                percent(t->flushed, t), percent(t->overflow, t), percent(t->broken, t));
     }
 }
 

@@ -96,7 +96,7 @@ def check_hover(client, uri):
     says("an op", place("softmax", "y = softmax"), "softmax(x", "f32 -> f32 [N, 8]", "because override at m.amp:18")
     says("a layer", place("linear", "a = relu"), "linear(x; out: int",
          "`two.first.linear f16 x f16 x f16 -> f16 [N, 8]`", "`one.first.linear f16",
-         "x times a weight \\[out, in\\] plus a bias \\[out\\].  `transposed` stores", "kaiming\\_uniform(")
+         "x times a weight `[out, in]` plus a bias `[out]`.  `transposed` stores", " from [-bound, bound): ")
     says("a block", place("pair", "h = pair(x"), "pair(x; size: int = 8)", "Two products.")
     says("a const", place("WIDTH", "h = pair(x"), "16")
     says("a setting", place("size", "h = pair(x"), "size")

@@ -21,12 +21,18 @@ static void tell_decisions(Text *t, const amp_analysis *a, amp_span at) {
     if (told > MOST_DECISIONS) text_puts(t, "\n\n...");
 }
 
-/* A comment as Markdown: what it would take for links and emphasis is a shape and a name. */
+/* A comment as Markdown: a shape in it is code, or editors would take it for a link. */
 static void tell_about(Text *t, const char *about) {
-    for (bool is_code = false; *about; about++) {
+    bool is_code = false;
+    while (*about) {
+        const size_t shape = *about == '[' && !is_code ? strcspn(about, "]()\n`") : 0;
         if (*about == '`') is_code = !is_code;
-        if (!is_code && strchr("[]_*<", *about)) text_putc(t, '\\');
-        text_putc(t, *about);
+        if (shape && about[shape] == ']') {
+            text_printf(t, "`%.*s`", (int)shape + 1, about);
+            about += shape + 1;
+        } else {
+            text_putc(t, *about++);
+        }
     }
 }
 

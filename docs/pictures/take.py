@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 BASIC = ["#000000", "#b3261e", "#1b7f3b", "#8a6100", "#1f5fbf", "#8e3fa8", "#00707a", "#c8c8c8"]
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body { margin: 0; background: #fff }
-pre { display: inline-block; margin: 0; padding: 12px 14px; font: 14px/1.17 "DejaVu Sans Mono", "DejaVu Sans";
+pre { display: inline-block; margin: 0; padding: 12px 14px; font: 14px/1.3 "DejaVu Sans Mono", "DejaVu Sans";
       color: #14161b; background: #fafafa; border: 1px solid #d0d0d0; border-radius: 6px }
 </style><pre>"""
 

@@ -135,7 +135,9 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
-	runtime/device/cuda/context.c runtime/device/cuda/count.c))
+	runtime/device/cuda/context.c runtime/device/cuda/count.c runtime/device/cuda/cuda_device.c \
+	runtime/device/cpu/cpu_device.c runtime/model/signature.c runtime/memory/memory_plan.c \
+	base/diag.c base/file.c base/json.c base/names.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

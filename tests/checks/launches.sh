@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Launches of a training step on CUDA, and functions of the whole model, each of which NVRTC takes 0.2 s to compile: no
 # more than there were when this was written. Fewer is better: then the numbers here go down. And the bytes that a step
-# moves, beside those that step_bytes.py says it has to.
+# moves, beside those that step_bytes.py says it has to; and kernels that leave multiprocessors of an H100 idle.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
@@ -11,12 +11,26 @@ bytes() {
     local has list
     run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --emit ir --stop-after autocast -o "$work/model.ir"
     run 0 "$bin/tools/amprun" info "$work/model.so" --roofline H100 --batch "$2" --json
+    roofline=$out
     has=$(sed -n 's/.*"flops":[^,]*,"bytes":\([0-9]*\)[^,]*,"microseconds":.*"verdict".*/\1/p' <<<"$out")
     run 0 python3 tests/checks/step_bytes.py "$work/model.ir" "$2"
     list=$(sed -n 's/^total *//p' <<<"$out")
     printf '%s at %s: %s bytes, %s in the list\n' "$1" "$2" "${has:-no}" "${list:-no}"
     holds "$1: at most $3 % of the list" test "$((${has:-0} * 100))" -le "$((${list:-0} * $3))"
     holds "$1: bytes are counted" test "${has:-0}" -gt 0
+}
+
+# blocks MOST: of the model whose bytes were asked for last, kernels of more than 20 modelled microseconds that have
+# fewer blocks than an H100 has multiprocessors
+blocks() {
+    local few
+    few=$(python3 -c '
+import json, sys
+for k in json.load(sys.stdin)["roofline"]["kernels"]:
+    if k["microseconds"] > 20 and k["blocks"] < 132:
+        print(k["name"], k["title"], k["blocks"], "blocks")' <<<"$roofline")
+    printf '%s' "${few:+$few$'\n'}"
+    holds "at most $1 long kernels of few blocks" test "$(grep -c . <<<"$few")" -le "$1"
 }
 
 # launches MODEL MOST_LAUNCHES MOST_FUNCTIONS
@@ -35,17 +49,24 @@ launches() {
 
 launches fashion_mnist/mlp 12 19
 bytes fashion_mnist/mlp 128 101
+blocks 0
 launches fashion_mnist/cnn 25 34
 bytes fashion_mnist/cnn 128 111
+blocks 0
 launches resnet/resnet50 330 100
 bytes resnet/resnet50 64 102
+blocks 1 # 128 blocks of a weight gradient
 launches gpt/gpt2 215 60
 bytes gpt/gpt2 16 104
+blocks 0
 launches bert/bert 225 82
 bytes bert/bert 32 103
+blocks 0
 launches tabular/tabular 33 43
 bytes tabular/tabular 1024 98
+blocks 0
 # Concat and slices of channels are copied, and 32 x 32 pixels leave much of a step to weights.
 launches unet/unet 173 120
 bytes unet/unet 64 124
+blocks 0
 finish

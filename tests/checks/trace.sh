@@ -185,6 +185,8 @@ says 'nosuch: '
 run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --profile -
 says '--profile -: a trace is no text'
 
+run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --device null --stats 2 --log "$work/log"
+says 'train --stats: device null computes nothing to count; choose cpu or cuda'
 run 2 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --device null --trace-nonfinite
 says 'device null computes nothing'
 mkdir "$work/no_compiler"

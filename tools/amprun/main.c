@@ -265,6 +265,8 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s --profile %s: a trace is no text; name a file", c->name, "-");
     if (a->profile && a->stats)
         return wrong("%s takes --profile or --stats, not both: counting would take the time%s", c->name, "");
+    if (a->stats && a->device && !strcmp(a->device, "null"))
+        return wrong("%s --stats: device null computes nothing to count; choose cpu or cuda%s", c->name, "");
     if (a->eval_data && a->eval_split > 0)
         return wrong("%s takes --eval-data or --eval-split, not both%s", c->name, "");
     if (a->roofline && !a->batch)

@@ -56,6 +56,7 @@ static const unsigned char needs[CALL_COUNT] = {
     [CALL_cuMemFree_v2] = CONTEXT | UNSAFE | GIVES,
     [CALL_cuMemHostAlloc] = CONTEXT | UNSAFE,
     [CALL_cuMemFreeHost] = CONTEXT | UNSAFE | GIVES,
+    [CALL_cuPointerGetAttribute] = INIT,
     [CALL_cuMemcpyHtoDAsync_v2] = CONTEXT,
     [CALL_cuMemcpyDtoHAsync_v2] = CONTEXT,
     [CALL_cuMemcpyDtoDAsync_v2] = CONTEXT,
@@ -269,6 +270,9 @@ CuResult cuMemHostAlloc(void **pointer, size_t bytes, unsigned int flags) {
     RUN(cuMemHostAlloc, host_alloc(call.context, pointer, bytes, flags));
 }
 CuResult cuMemFreeHost(void *pointer) { RUN(cuMemFreeHost, host_free(call.context, pointer)); }
+CuResult cuPointerGetAttribute(void *value, int attribute, CuPointer pointer) {
+    RUN(cuPointerGetAttribute, pointer_attribute(value, attribute, pointer));
+}
 CuResult cuMemcpyHtoDAsync_v2(CuPointer to, const void *from, size_t bytes, CuStream stream) {
     RUN(cuMemcpyHtoDAsync_v2, copy_in(call.context, to, from, bytes, stream));
 }

@@ -168,6 +168,7 @@ typedef enum HostKind { HOST_PAGEABLE, HOST_PINNED, HOST_PAST_END } HostKind;
 HostKind host_kind(const void *pointer, uint64_t bytes);
 CuResult host_alloc(Context *c, void **out, size_t bytes, unsigned int flags);
 CuResult host_free(Context *c, void *pointer);
+CuResult pointer_attribute(void *value, int attribute, CuPointer pointer);
 void host_leaks(const Context *c);
 void host_free_all(const Context *c);
 

@@ -142,6 +142,33 @@ void host_free_all(const Context *c) {
     }
 }
 
+/* ---- whose memory an address is in ------------------------------------------------------------------------------- */
+
+static const Context *device_owner(CuPointer pointer) {
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        bool freed = false;
+        const Context *c = driver.primary[i];
+        if (c && exec_range(c->memory, pointer, NULL, NULL, &freed) && !freed) return c;
+    }
+    return NULL;
+}
+
+static const Context *pinned_owner(CuPointer pointer) {
+    for (const Pinned *p = pinned; p; p = p->next)
+        if (pointer - (uintptr_t)p->start < p->bytes) return p->owner;
+    return NULL;
+}
+
+/* An address that the driver gave nobody is an error, as is memory that was freed. */
+CuResult pointer_attribute(void *value, int attribute, CuPointer pointer) {
+    const Context *on_device = device_owner(pointer), *owner = on_device ? on_device : pinned_owner(pointer);
+    if (!value || !owner) return CU_INVALID_VALUE;
+    if (attribute == CU_POINTER_MEMORY_TYPE) *(unsigned int *)value = on_device ? CU_MEMORY_DEVICE : CU_MEMORY_HOST;
+    else if (attribute == CU_POINTER_DEVICE_ORDINAL) *(int *)value = owner->device;
+    else return CU_INVALID_VALUE;
+    return CU_SUCCESS;
+}
+
 /* ---- copies and fills, in the order of their stream -------------------------------------------------------------- */
 
 /* As the document's page "API synchronization behavior" says: of pageable memory, a copy to the device takes the

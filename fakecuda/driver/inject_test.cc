@@ -42,8 +42,8 @@ class Injection : public StandIn {
             good(cu.function_set_attribute(f, CU_FUNC_MAX_DYNAMIC_SHARED, 1024)) && good(cu.mem_info(&bytes, &total)) &&
             good(cu.mem_alloc(&p, 64)) && good(cu.host_alloc(&h, 64, 0)) && good(cu.event_record(a, s)) &&
             good(cu.fill8(p, 0, 64, s)) && good(cu.fill32(p, 5, 4, s)) && good(cu.copy_in(p, h, 16, s)) &&
-            good(cu.copy(p + 16, p, 16, s)) && good(cu.stream_wait(s, a, 0)) &&
-            good(cu.capture_begin(s, CU_CAPTURE_THREAD_LOCAL));
+            good(cu.copy(p + 16, p, 16, s)) && good(cu.pointer_attribute(&n, CU_POINTER_MEMORY_TYPE, p)) &&
+            good(cu.stream_wait(s, a, 0)) && good(cu.capture_begin(s, CU_CAPTURE_THREAD_LOCAL));
         if (result == CU_SUCCESS) {
             good(launch(f, 32, s, {&p, &count})), good(cu.capture_end(s, &g));
             good(cu.graph_node_count(g, nullptr, &bytes)) && good(cu.graph_instantiate(&x, g, 0)) &&

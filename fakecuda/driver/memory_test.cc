@@ -29,6 +29,40 @@ TEST_F(Memory, AllocationsAreCounted) {
     finish();
 }
 
+TEST_F(Memory, AddressesTellWhoseTheyAre) {
+    start({{"DEVICES", "2"}});
+    CuContext second, popped;
+    OK(cu.primary_retain(&second, 1));
+    OK(cu.context_push(second));
+    CuPointer there = alloc(64);
+    OK(cu.context_pop(&popped));
+    CuPointer here = alloc(64), freed = alloc(64);
+    OK(cu.mem_free(freed));
+    uint32_t *page_locked = pinned(16);
+    unsigned type = 0;
+    int device = -1;
+    for (CuPointer p : {here, here + 63, there + 63}) {
+        OK(cu.pointer_attribute(&type, CU_POINTER_MEMORY_TYPE, p));
+        EXPECT_EQ(static_cast<unsigned>(CU_MEMORY_DEVICE), type);
+        OK(cu.pointer_attribute(&device, CU_POINTER_DEVICE_ORDINAL, p));
+        EXPECT_EQ(p == there + 63, device);
+    }
+    OK(cu.pointer_attribute(&type, CU_POINTER_MEMORY_TYPE, reinterpret_cast<CuPointer>(page_locked + 15)));
+    EXPECT_EQ(static_cast<unsigned>(CU_MEMORY_HOST), type);
+    for (CuPointer p : {here + 64, freed, CuPointer{0}, reinterpret_cast<CuPointer>(&type)})
+        EXPECT_EQ(CU_INVALID_VALUE, cu.pointer_attribute(&type, CU_POINTER_MEMORY_TYPE, p));
+    EXPECT_EQ(CU_INVALID_VALUE, cu.pointer_attribute(&type, 1000, here));
+    EXPECT_EQ(CU_INVALID_VALUE, cu.pointer_attribute(nullptr, CU_POINTER_MEMORY_TYPE, here));
+    OK(cu.context_push(second));
+    OK(cu.mem_free(there));
+    OK(cu.context_pop(&popped));
+    OK(cu.primary_release(1));
+    OK(cu.mem_free(here));
+    OK(cu.host_free(page_locked));
+    finish();
+    EXPECT_TRUE(report().lines("misuse").empty());
+}
+
 TEST_F(Memory, TheHostMayNotTouchIt) {
     start();
     CuPointer p = alloc(16);

@@ -68,6 +68,9 @@ enum {
     CU_ATTR_CC_MINOR = 76,
     CU_ATTR_MAX_SHARED_PER_BLOCK_OPTIN = 97
 };
+/* CUpointer_attribute, and what the first of them answers (CUmemorytype) */
+enum { CU_POINTER_MEMORY_TYPE = 2, CU_POINTER_DEVICE_ORDINAL = 9 };
+enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2 };
 /* CUfunction_attribute */
 enum {
     CU_FUNC_MAX_THREADS = 0,
@@ -116,6 +119,7 @@ enum {
     X(mem_free, cuMemFree_v2, (CuPointer pointer))                                                                     \
     X(host_alloc, cuMemHostAlloc, (void **pointer, size_t bytes, unsigned int flags))                                  \
     X(host_free, cuMemFreeHost, (void *pointer))                                                                       \
+    X(pointer_attribute, cuPointerGetAttribute, (void *value, int attribute, CuPointer pointer))                       \
     X(copy_in, cuMemcpyHtoDAsync_v2, (CuPointer to, const void *from, size_t bytes, CuStream stream))                  \
     X(copy_out, cuMemcpyDtoHAsync_v2, (void *to, CuPointer from, size_t bytes, CuStream stream))                       \
     X(copy, cuMemcpyDtoDAsync_v2, (CuPointer to, CuPointer from, size_t bytes, CuStream stream))                       \

@@ -134,6 +134,7 @@ static const char *advice(CuResult result) {
 amp_status amp_cuda_result(const CudaDriver *driver, amp_cuda_latch *latch, CudaCall call, CuResult result,
                            amp_error *err) {
     if (result == CU_SUCCESS) return AMP_OK;
+    if (result == AMP_CUDA_NOT_CALLED) return amp_cuda_latch_check(latch, err);
     amp_error own, *to = err ? err : &own; /* the latch wants the message even where the caller does not */
     amp_status status =
         amp_fail(to, amp_cuda_result_status(result), "%s: %s (%d): %s%s", amp_cuda_call_symbol(call),

@@ -38,15 +38,16 @@ amp_status amp_cuda_latch_check(const amp_cuda_latch *latch, amp_error *err);
 void amp_cuda_latch_set(amp_cuda_latch *latch, const amp_error *first);
 
 /* AMP_OK for CU_SUCCESS, else a status and "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".  A fatal
- * result is put into |latch| (which may be NULL). */
+ * result is put into |latch| (which may be NULL).  AMP_CUDA_NOT_CALLED: what the latch keeps. */
+enum { AMP_CUDA_NOT_CALLED = -1 }; /* in place of a result of the driver */
 amp_status amp_cuda_result(const CudaDriver *driver, amp_cuda_latch *latch, CudaCall call, CuResult result,
                            amp_error *err);
 
 /* One checked call: CUDA_CHECKED(driver, latch, err, mem_alloc, (&pointer, bytes)) is an amp_status.  After a fatal
  * error the driver is not called. */
 #define CUDA_CHECKED(driver, latch, err, name, arguments)                                                              \
-    (amp_cuda_latch_is_set(latch) ? amp_cuda_latch_check(latch, err)                                                   \
-                                  : amp_cuda_result(driver, latch, CUDA_CALL_##name, (driver)->name arguments, err))
+    amp_cuda_result(driver, latch, CUDA_CALL_##name,                                                                   \
+                    amp_cuda_latch_is_set(latch) ? AMP_CUDA_NOT_CALLED : (driver)->name arguments, err)
 
 /* ---- opening, and devices ---------------------------------------------------------------------------------------- */
 

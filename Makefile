@@ -136,6 +136,9 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
 	runtime/device/cuda/context.c runtime/device/cuda/count.c runtime/device/cuda/cuda_device.c \
+	runtime/device/cuda/device_inputs.c runtime/device/cuda/transfer.c runtime/device/cuda/launch.c \
+	runtime/session/device_inputs.c runtime/session/session_run.c runtime/memory/bound_program.c \
+	runtime/model/cuda_launch.c base/text.c \
 	runtime/device/cpu/cpu_device.c runtime/model/signature.c runtime/memory/memory_plan.c \
 	base/diag.c base/file.c base/json.c base/names.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.

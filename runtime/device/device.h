@@ -30,7 +30,8 @@ typedef struct amp_run {
         *buffers; /* by buffer of the program: memory of the device; INPUT: the caller's array; WATCH may be NULL */
     int64_t n;
     /* For devices with memory of their own: */
-    void *flags; /* the FLAG buffers are together */
+    bool device_inputs; /* its inputs are in the device's memory too */
+    void *flags;        /* the FLAG buffers are together */
     size_t flag_bytes;
     amp_device_memory *params; /* where the params are */
     bool writes_params;
@@ -48,12 +49,25 @@ typedef struct amp_counted {
     int64_t rows, cols;
 } amp_counted;
 
+/* Of an input of indices in device memory: the first one that is out of range, as ~(place << 32 | index); 0: none.
+ * Programs read amp_index_instead in its place. */
+typedef uint64_t amp_index_fault;
+
+static inline int32_t amp_index_instead(const amp_model_input *input) {
+    const int64_t ignore = input->index_ignore;
+    return ignore >= INT32_MIN && ignore <= INT32_MAX ? (int32_t)ignore : 0;
+}
+
 /* Room for the inputs of a run. */
 typedef struct amp_input_room {
     const void *header; /* bytes that the host may change between runs; they go with the inputs */
     size_t header_bytes, input_bytes;
+    size_t host_bytes;      /* of |input_bytes|, what comes from the host at most */
     const size_t *separate; /* by input of the model: its bytes, each in an allocation of its own; NULL: all in one */
     int32_t count;          /* of them */
+    /* With runs that have device_inputs, else NULL: */
+    const amp_model_input *inputs; /* by input of the model */
+    void *faults;                  /* on the device, by input: an amp_index_fault of the last of these runs */
 } amp_input_room;
 
 /* What a device with memory of its own does besides: device memory.  Runs are started and not waited for. */
@@ -73,6 +87,9 @@ typedef struct amp_device_memory_calls {
     void (*settle)(amp_device *device); /* waits for all runs, or for nothing after a fatal error */
     /* That it holds besides what allocators gave it: in its memory, or of the host's. */
     size_t (*bytes)(const amp_device *device, bool on_device);
+    /* AMP_INVALID_ARGUMENT where |array|, for input |name|, is not in the device's memory; NULL: no runs have
+     * device_inputs. */
+    amp_status (*check_array)(amp_device *device, const char *name, const void *array, size_t bytes, amp_error *err);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

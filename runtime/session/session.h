@@ -39,6 +39,7 @@ typedef struct amp_readback_run { /* a run whose scalars were, or will be, copie
     bool step;                    /* a call of amp_step */
     int64_t micro;                /* which micro-batch of it */
     bool complete;                /* it ended the step */
+    int64_t n;                    /* samples, where its inputs were in device memory; else 0 */
 } amp_readback_run;
 
 typedef struct amp_measured { /* of runs whose scalars have arrived */
@@ -59,6 +60,13 @@ typedef struct amp_session_readback {
     size_t header_bytes;
     amp_readback_run pending[AMP_READBACKS]; /* oldest first */
     int pending_count;
+    /* With device_inputs: */
+    size_t faults_at; /* in the block: an amp_index_fault for each input of the model */
+    struct {
+        amp_index_fault first; /* 0: none, or its call has told of it */
+        int32_t input;
+        int64_t n;
+    } fault;
 } amp_session_readback;
 
 /* ---- the session ------------------------------------------------------------------------------------------------- */
@@ -89,6 +97,7 @@ struct amp_session {
     bool training;
     bool sizes_only;      /* has no memory of states, temporaries and results: amp_session_plan */
     bool keeps_gradients; /* they are readable after a step */
+    bool device_inputs;   /* callers' arrays are in device memory */
     int64_t capacity;
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
@@ -154,6 +163,21 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- device_inputs.c --------------------------------------------------------------------------------------------- */
+
+/* An index of an input that is out of range, wherever it was found. */
+amp_status amp_session_bad_index(const amp_model_input *input, int64_t sample, int32_t index, amp_error *err);
+
+/* The run of |bound| reads the caller's arrays in device memory. */
+bool amp_session_takes_device_inputs(const amp_session *session, const amp_bound_program *bound);
+/* The array of a buffer that is an input is there, in full. */
+amp_status amp_session_check_device_input(const amp_session *session, const amp_model_buffer *buffer, const void *array,
+                                          int64_t n, amp_error *err);
+/* Keeps the first index that was out of range in a run that was taken in, ... */
+void amp_session_note_fault(const amp_session *session, const amp_readback_run *run);
+/* ... and tells of it, once. */
+amp_status amp_session_tell_fault(const amp_session *session, amp_error *err);
 
 /* ---- observe.c --------------------------------------------------------------------------------------------------- */
 

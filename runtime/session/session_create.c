@@ -249,6 +249,10 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
                         MAX_THREADS);
     *device = amp_device_type_named(o->device);
     if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", o->device);
+    if (o->device_inputs && !((*device)->device_memory && (*device)->device_memory->check_array))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "device_inputs: the device %s reads arrays of the host; take the device cuda, or leave it at 0",
+                        o->device);
     if (o->cuda_device < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "cuda_device %d: counts from 0", o->cuda_device);
     return AMP_OK;
 }
@@ -324,6 +328,7 @@ static amp_status make(const Request *r, amp_params *params, bool sizes_only, am
     s->capacity = o->capacity;
     s->log = (amp_log){o->log, o->log_user};
     s->published = o->published != 0;
+    s->device_inputs = o->device_inputs != 0;
     s->training = amp_model_trains(s->model) && !o->inference && !o->published;
     s->keeps_gradients = o->keep_values || o->grad_norm;
     s->sizes_only = sizes_only;

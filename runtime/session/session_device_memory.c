@@ -58,6 +58,12 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
     plan_states(s, scalar_at);
     s->readback->bytes = s->readback->state_bytes;
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) plan_program(s, &s->programs[i], scalar_at);
+    if (s->device_inputs) {
+        const size_t faults = (size_t)s->model->all_input_count * sizeof(amp_index_fault);
+        s->readback->faults_at = s->readback->bytes;
+        s->readback->bytes +=
+            (faults + AMP_DEVICE_MEMORY_ALIGN - 1) / AMP_DEVICE_MEMORY_ALIGN * AMP_DEVICE_MEMORY_ALIGN;
+    }
     s->readback->host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s));
     if (!s->readback->host)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its scalars", s->model->desc.name);
@@ -146,11 +152,12 @@ static void bind_scalars(amp_session *s, amp_bound_program *b) {
     if (b->flag_bytes) b->flags = s->readback->block + first;
 }
 
-static size_t input_bytes(const amp_session *s) {
+static size_t input_bytes(const amp_session *s, bool from_host) {
     size_t most = 0;
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_bound_program *b = &s->programs[i];
         size_t bytes = 0;
+        if (from_host && amp_session_takes_device_inputs(s, b)) continue;
         for (int32_t j = 0; b->program && j < b->program->buffer_count; j++)
             if (b->program->buffers[j].kind == AMP_BUFFER_INPUT) bytes += b->plan.bytes[j];
         if (bytes > most) most = bytes;
@@ -171,8 +178,13 @@ static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) 
     const amp_allocator *a = &s->memory.allocator;
     amp_input_room room = {.header = s->readback->header,
                            .header_bytes = s->readback->header_bytes,
-                           .input_bytes = input_bytes(s),
+                           .input_bytes = input_bytes(s, false),
+                           .host_bytes = input_bytes(s, true),
                            .count = s->model->all_input_count};
+    if (s->device_inputs) {
+        room.inputs = s->model->inputs;
+        room.faults = s->readback->block + s->readback->faults_at;
+    }
     size_t list = (size_t)room.count * sizeof(size_t), *bytes = amp_alloc_zeroed(a, list);
     if (!bytes) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its inputs", s->model->desc.name);
     if (s->device_arena.separate) {

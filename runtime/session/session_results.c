@@ -85,6 +85,7 @@ static void take_in(const amp_session *s, const void *scalars) {
     memcpy(r->host, scalars, r->bytes);
     memmove(&r->pending[0], &r->pending[1], sizeof run * (size_t)--r->pending_count);
     if (run.step) note_step(s, &run);
+    amp_session_note_fault(s, &run);
 }
 
 amp_status amp_session_settle(const amp_session *s, bool wait, amp_error *err) {
@@ -94,7 +95,7 @@ amp_status amp_session_settle(const amp_session *s, bool wait, amp_error *err) {
         if (!scalars) break;
         take_in(s, scalars);
     }
-    return AMP_OK;
+    return amp_session_tell_fault(s, err);
 }
 
 static amp_status make_room(const amp_session *s, amp_error *err) {

@@ -2,7 +2,6 @@
 #include "runtime/session/session.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -20,14 +19,6 @@ static amp_status check_n(const amp_session *s, int64_t n, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status bad_index(const amp_model_input *in, int64_t sample, int32_t index, amp_error *err) {
-    char ignored[48] = "";
-    if (in->index_ignore != INT64_MIN)
-        snprintf(ignored, sizeof ignored, " nor %lld (ignored)", (long long)in->index_ignore);
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "input %s, sample %lld: index %d is %sin 0 .. %lld%s", in->name,
-                    (long long)sample, index, *ignored ? "neither " : "not ", (long long)in->index_bound - 1, ignored);
-}
-
 /* Indices address tables, and classes: one that is out of range would read elsewhere, or give a wrong loss in silence.
  */
 static amp_status check_indices(const amp_model_input *in, const int32_t *index, int64_t n, amp_error *err) {
@@ -36,7 +27,7 @@ static amp_status check_indices(const amp_model_input *in, const int32_t *index,
     int64_t count = per_sample * (in->rank ? amp_model_dim_at(&in->dims[0], n) : 1);
     for (int64_t i = 0; i < count; i++) {
         if (index[i] == in->index_ignore || (index[i] >= 0 && index[i] < in->index_bound)) continue;
-        return bad_index(in, i / per_sample, index[i], err);
+        return amp_session_bad_index(in, i / per_sample, index[i], err);
     }
     return AMP_OK;
 }
@@ -49,9 +40,12 @@ static amp_status check_alignment(const char *what, const char *name, const void
                     align);
 }
 
-static amp_status check_input(const amp_model_input *in, const void *array, int64_t n, amp_error *err) {
+static amp_status check_input(const amp_session *s, const amp_model_buffer *buffer, const void *array, int64_t n,
+                              amp_error *err) {
+    const amp_model_input *in = &s->model->inputs[buffer->index];
     if (!array) return amp_fail(err, AMP_INVALID_ARGUMENT, "input %s is NULL", in->name);
     AMP_TRY(check_alignment("input", in->name, array, amp_dtype_size((amp_dtype)in->dtype), err));
+    if (s->device_inputs) return amp_session_check_device_input(s, buffer, array, n, err);
     return in->index_bound ? check_indices(in, array, n, err) : AMP_OK;
 }
 
@@ -61,7 +55,7 @@ static amp_status check_inputs(const amp_session *s, const amp_bound_program *b,
         const amp_model_buffer *buffer = &b->program->buffers[i];
         if (buffer->kind != AMP_BUFFER_INPUT) continue;
         if (!inputs) return amp_fail(err, AMP_INVALID_ARGUMENT, "inputs is NULL");
-        AMP_TRY(check_input(&s->model->inputs[buffer->index], inputs[buffer->index], n, err));
+        AMP_TRY(check_input(s, buffer, inputs[buffer->index], n, err));
     }
     return AMP_OK;
 }
@@ -89,6 +83,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     amp_run run = {.program = b->program,
                    .buffers = b->buffers,
                    .n = n,
+                   .device_inputs = amp_session_takes_device_inputs(s, b),
                    .flags = b->flags,
                    .flag_bytes = b->flag_bytes,
                    .params = s->params->residency->memory,
@@ -180,12 +175,16 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
+/* By the device: of amp_readback_run. */
+static int64_t samples_to_check(const amp_session *s, int64_t n) { return s->device_inputs ? n : 0; }
+
 /* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
 static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
     int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
     if (micro) *micro = s->step.micro;
     AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
-    amp_readback_run made = {.step = true, .micro = s->step.micro, .complete = s->step.micro + 1 == k};
+    amp_readback_run made = {
+        .step = true, .micro = s->step.micro, .complete = s->step.micro + 1 == k, .n = samples_to_check(s, n)};
     s->step.last_n = n;
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
@@ -230,7 +229,7 @@ amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, 
         return amp_fail(err, AMP_WRONG_STATE, "amp_eval: %s has no train block, so no loss and no metrics",
                         session->model->desc.name);
     AMP_TRY(amp_session_run(session, eval, inputs, n, err));
-    AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.step = false}, err));
+    AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = samples_to_check(session, n)}, err));
     AMP_TRY(amp_session_settle(session, true, err));
     return read_measures(session, loss, metrics, err);
 }
@@ -275,5 +274,9 @@ amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
     AMP_TRY(check_outputs(infer->program, outputs, err));
     if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
     AMP_TRY(amp_session_run(session, infer, inputs, n, err));
+    if (session->device_inputs) {
+        AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = n}, err));
+        AMP_TRY(amp_session_settle(session, true, err));
+    }
     return copy_others(session, n, outputs, err);
 }

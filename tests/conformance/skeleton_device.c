@@ -269,10 +269,16 @@ static amp_status skeleton_copy(amp_device *device, void *to, const void *from, 
 
 static void skeleton_settle(amp_device *device) { (void)device; }
 
-static const amp_device_memory_calls memory_calls = {
-    skeleton_memory,         skeleton_reserve_inputs,  skeleton_reserve_readback,
-    skeleton_start_readback, skeleton_finish_readback, skeleton_copy,
-    skeleton_copy,           skeleton_settle,          skeleton_bytes};
+static const amp_device_memory_calls memory_calls = {skeleton_memory,
+                                                     skeleton_reserve_inputs,
+                                                     skeleton_reserve_readback,
+                                                     skeleton_start_readback,
+                                                     skeleton_finish_readback,
+                                                     skeleton_copy,
+                                                     skeleton_copy,
+                                                     skeleton_settle,
+                                                     skeleton_bytes,
+                                                     NULL};
 
 const amp_device_type amp_device_skeleton = {.name = "skeleton",
                                              .create = skeleton_create,

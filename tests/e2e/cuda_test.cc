@@ -20,7 +20,7 @@ struct OnOne {
     amp_error err = {};
     amp_status status;
 
-    OnOne(const std::string &path, const char *device, int64_t capacity, bool separate) {
+    OnOne(const std::string &path, const char *device, int64_t capacity, bool separate, bool device_inputs = false) {
         amp_params_options p = {sizeof p, 3, 0};
         amp_session_options o = {};
         o.struct_size = sizeof o;
@@ -29,6 +29,7 @@ struct OnOne {
         o.seed = 3;
         o.device = device;
         o.separate_buffers = separate;
+        o.device_inputs = device_inputs;
         status = amp_model_load(path.c_str(), nullptr, &model, &err);
         if (!status) status = amp_params_create(model, &p, &params, &err);
         if (!status) status = amp_session_create(model, params, &o, &session, &err);
@@ -184,6 +185,73 @@ TEST_F(CudaEndToEnd, GradientsOfOddLongRows) {
         e2e::Batch batch(16, 484, 10, 5);
         EXPECT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK) << cuda.err.message;
     }
+}
+
+// Ids of a table, micro-batches, dropout and a metric of averages, with inputs in device memory.
+TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
+    const std::string path = e2e::compile_to_file(
+        "amp 1\nmodel m(ids: i32[N, 3], x: f32[N, 5]) -> logits {\n"
+        "    words = flatten(embedding(ids; count = 7, dim = 4)) as table\n"
+        "    h = dropout(relu(linear(concat(words, x; dim = 1); out = 16) as fc1); p = 0.25)\n"
+        "    logits = linear(h; out = 4) as fc2\n}\n"
+        "train m {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
+        "    metric ppl = exp(loss)\n    optimizer = sgd(0.1)\n    accumulate = 2\n}\nprecision fp16 { }\n",
+        "ids.so");
+    begin({{"ARCH", "90"}});
+    {
+        OnOne host(path, "cuda", 12, false), device(path, "cuda", 12, false, true);
+        ASSERT_EQ(host.status, AMP_OK) << host.err.message;
+        ASSERT_EQ(device.status, AMP_OK) << device.err.message;
+        CuContext context, popped;
+        OK(cu.primary_retain(&context, 0));
+        OK(cu.context_push(context));
+        const void *there[] = {reinterpret_cast<void *>(alloc(12 * 3 * 4)), reinterpret_cast<void *>(alloc(12 * 5 * 4)),
+                               reinterpret_cast<void *>(alloc(12 * 4))};
+        auto at = [&](int i) { return reinterpret_cast<CuPointer>(there[i]); };
+        std::vector<int32_t> ids(12 * 3), targets(12);
+        std::vector<float> x(12 * 5);
+        const void *here[] = {ids.data(), x.data(), targets.data()};
+        uint32_t state = 3;
+        auto send = [&] {
+            OK(cu.copy_in(at(0), ids.data(), ids.size() * 4, nullptr));
+            OK(cu.copy_in(at(1), x.data(), x.size() * 4, nullptr));
+            OK(cu.copy_in(at(2), targets.data(), targets.size() * 4, nullptr));
+            OK(cu.context_sync()); // and what reads the arrays
+        };
+        amp_step_report a, b;
+        for (int i = 0; i < 8; i++) {
+            for (int32_t &v : ids) v = static_cast<int32_t>(e2e::Batch::next(state) >> 8) % 7;
+            for (float &v : x) v = static_cast<float>(e2e::Batch::next(state) >> 8) / 8388608.0f - 1.0f;
+            for (int32_t &v : targets) v = static_cast<int32_t>(e2e::Batch::next(state) >> 8) % 4;
+            send();
+            const int64_t n = i < 4 ? 12 : 7;
+            ASSERT_EQ(amp_step(host.session, here, n, &a, &host.err), AMP_OK) << host.err.message;
+            ASSERT_EQ(amp_step(device.session, there, n, &b, &device.err), AMP_OK) << device.err.message;
+            EXPECT_EQ(a.loss, b.loss) << i;
+            EXPECT_EQ(a.complete, b.complete);
+        }
+        double loss[2], ppl[2];
+        std::vector<float> logits[2] = {std::vector<float>(12 * 4), std::vector<float>(12 * 4)};
+        void *outputs[2][1] = {{logits[0].data()}, {logits[1].data()}};
+        ASSERT_EQ(amp_eval(host.session, here, 12, &loss[0], &ppl[0], &host.err), AMP_OK) << host.err.message;
+        ASSERT_EQ(amp_eval(device.session, there, 12, &loss[1], &ppl[1], &device.err), AMP_OK) << device.err.message;
+        ASSERT_EQ(amp_infer(host.session, here, 12, outputs[0], &host.err), AMP_OK) << host.err.message;
+        ASSERT_EQ(amp_infer(device.session, there, 12, outputs[1], &device.err), AMP_OK) << device.err.message;
+        EXPECT_EQ(loss[0], loss[1]);
+        EXPECT_EQ(ppl[0], ppl[1]);
+        EXPECT_TRUE(e2e::same_bits(logits[0], logits[1]));
+        // an id past the table: nothing is read there, and inference says so
+        ids[4 * 3 + 1] = 1 << 28;
+        send();
+        EXPECT_EQ(amp_infer(device.session, there, 12, outputs[1], &device.err), AMP_INVALID_ARGUMENT);
+        EXPECT_STREQ(device.err.message, "input ids, sample 4: index 268435456 is not in 0 .. 6; it was in device "
+                                         "memory, and its call computed with 0 in its place");
+        EXPECT_TRUE(e2e::same_bits(logits[0], logits[1])) << "no result is written";
+        for (int i = 0; i < 3; i++) OK(cu.mem_free(at(i)));
+        OK(cu.context_pop(&popped));
+        OK(cu.primary_release(0));
+    }
+    ExpectClean();
 }
 
 } // namespace

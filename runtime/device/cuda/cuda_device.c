@@ -117,6 +117,13 @@ static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *
     return AMP_OK;
 }
 
+static amp_status cuda_check_array(amp_device *device, const char *name, const void *array, size_t bytes,
+                                   amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_check_array(d->context, name, array, bytes, err));
+    return AMP_OK;
+}
+
 static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     AMP_TRY_INSIDE(d->context, err,
@@ -223,9 +230,9 @@ static void cuda_settle(amp_device *device) {
     amp_cuda_leave(d->context);
 }
 
-static const amp_device_memory_calls device_memory = {cuda_memory,         cuda_reserve_inputs,  cuda_reserve_readback,
-                                                      cuda_start_readback, cuda_finish_readback, cuda_read,
-                                                      cuda_write,          cuda_settle,          cuda_bytes};
+static const amp_device_memory_calls device_memory = {
+    cuda_memory, cuda_reserve_inputs, cuda_reserve_readback, cuda_start_readback, cuda_finish_readback,
+    cuda_read,   cuda_write,          cuda_settle,           cuda_bytes,          cuda_check_array};
 
 const amp_device_type amp_device_cuda = {.name = "cuda",
                                          .create = cuda_create,

@@ -24,9 +24,9 @@ static size_t input_bytes(const amp_model_buffer *b, int64_t n) {
 static amp_status make_slot(amp_cuda_upload *g, amp_cuda_upload_slot *s, amp_error *err) {
     amp_cuda_context *c = g->context;
     void *pinned = NULL;
-    AMP_TRY(AMP_CUDA(c, err, host_alloc, (&pinned, g->bytes, CU_HOST_PORTABLE)));
+    AMP_TRY(AMP_CUDA(c, err, host_alloc, (&pinned, g->slot_bytes, CU_HOST_PORTABLE)));
     s->pinned = pinned;
-    AMP_TRY(AMP_CUDA(c, err, mem_alloc, (&s->device, g->bytes)));
+    AMP_TRY(AMP_CUDA(c, err, mem_alloc, (&s->device, g->slot_bytes)));
     AMP_TRY(AMP_CUDA(c, err, event_create, (&s->arrived, CU_EVENT_DISABLE_TIMING)));
     return AMP_CUDA(c, err, event_create, (&s->consumed, CU_EVENT_DISABLE_TIMING));
 }
@@ -42,7 +42,6 @@ static amp_status send_header(amp_cuda_upload *g, amp_error *err) {
 static amp_status make_separate(amp_cuda_upload *g, const amp_input_room *room, const amp_allocator *allocator,
                                 amp_error *err) {
     if (!room->separate) return AMP_OK;
-    g->separate_count = room->count;
     g->separate = amp_alloc_zeroed(allocator, (size_t)room->count * sizeof *g->separate);
     if (!g->separate) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to list %d inputs", room->count);
     for (int32_t i = 0; i < room->count; i++) {
@@ -52,16 +51,27 @@ static amp_status make_separate(amp_cuda_upload *g, const amp_input_room *room, 
     return AMP_OK;
 }
 
+static bool has_indices(const amp_cuda_upload *g) {
+    for (int32_t i = 0; g->inputs && i < g->input_count; i++)
+        if (g->inputs[i].index_bound) return true;
+    return false;
+}
+
 amp_status amp_cuda_upload_make(amp_cuda_upload *g, amp_cuda_context *context, const amp_input_room *room,
                                 const amp_allocator *allocator, amp_error *err) {
     *g = (amp_cuda_upload){.context = context,
                            .header = room->header,
                            .header_bytes = room->header_bytes,
-                           .bytes = aligned(room->header_bytes) + aligned(room->input_bytes)};
+                           .bytes = aligned(room->header_bytes) + aligned(room->input_bytes),
+                           .slot_bytes = aligned(room->header_bytes) + aligned(room->host_bytes),
+                           .input_count = room->count,
+                           .inputs = room->inputs,
+                           .faults = amp_cuda_pointer(room->faults)};
     if (!g->bytes) return AMP_OK;
     AMP_TRY(AMP_CUDA(context, err, stream_create, (&g->stream, CU_STREAM_NON_BLOCKING)));
     AMP_TRY(AMP_CUDA(context, err, mem_alloc, (&g->block, g->bytes)));
-    for (int i = 0; i < AMP_CUDA_UPLOAD_SLOTS; i++) AMP_TRY(make_slot(g, &g->slots[i], err));
+    for (int i = 0; g->slot_bytes && i < AMP_CUDA_UPLOAD_SLOTS; i++) AMP_TRY(make_slot(g, &g->slots[i], err));
+    if (has_indices(g)) AMP_TRY(amp_cuda_indices_load(&g->indices, context, err));
     AMP_TRY(make_separate(g, room, allocator, err));
     return send_header(g, err);
 }
@@ -75,19 +85,20 @@ void amp_cuda_upload_free(amp_cuda_upload *g, const amp_allocator *allocator) {
         if (s->arrived) AMP_CUDA_FREE(c, event_destroy, (s->arrived));
         if (s->consumed) AMP_CUDA_FREE(c, event_destroy, (s->consumed));
     }
-    for (int32_t i = 0; g->separate && i < g->separate_count; i++)
+    for (int32_t i = 0; g->separate && i < g->input_count; i++)
         if (g->separate[i]) AMP_CUDA_FREE(c, mem_free, (g->separate[i]));
-    amp_free(allocator, g->separate, (size_t)g->separate_count * sizeof *g->separate);
+    amp_free(allocator, g->separate, (size_t)g->input_count * sizeof *g->separate);
     if (g->block) AMP_CUDA_FREE(c, mem_free, (g->block));
+    amp_cuda_indices_free(&g->indices, c);
     if (g->stream) AMP_CUDA_FREE(c, stream_destroy, (g->stream));
     *g = (amp_cuda_upload){0};
 }
 
 size_t amp_cuda_upload_bytes(const amp_cuda_upload *g) {
-    return (AMP_CUDA_UPLOAD_SLOTS + 1) * g->bytes + g->separate_bytes;
+    return AMP_CUDA_UPLOAD_SLOTS * g->slot_bytes + g->bytes + g->separate_bytes;
 }
 
-size_t amp_cuda_upload_pinned(const amp_cuda_upload *g) { return AMP_CUDA_UPLOAD_SLOTS * g->bytes; }
+size_t amp_cuda_upload_pinned(const amp_cuda_upload *g) { return AMP_CUDA_UPLOAD_SLOTS * g->slot_bytes; }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
@@ -107,6 +118,10 @@ static size_t pack(const amp_cuda_upload *g, const amp_run *run, char *to) {
     size_t at = aligned(g->header_bytes), end = 0;
     for (int32_t i = 0; i < run->program->buffer_count; i++) {
         if (!is_input(run->program, i)) continue;
+        if (run->device_inputs) {
+            end = g->header_bytes;
+            continue;
+        }
         size_t bytes = input_bytes(&run->program->buffers[i], run->n);
         if (to) memcpy(to + at, run->buffers[i], bytes);
         end = at + bytes;
@@ -135,7 +150,7 @@ static amp_status spread(const amp_cuda_upload *g, const amp_run *run, CuStream 
     return AMP_OK;
 }
 
-amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+static amp_status send_packed(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
     amp_cuda_context *c = g->context;
     amp_cuda_upload_slot *s = &g->slots[g->next];
     size_t bytes = pack(g, run, NULL);
@@ -148,8 +163,35 @@ amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream
     g->next = (g->next + 1) % AMP_CUDA_UPLOAD_SLOTS;
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (compute, s->arrived, 0)));
     AMP_TRY(AMP_CUDA(c, err, copy, (g->block, s->device, bytes, compute)));
-    if (g->separate) AMP_TRY(spread(g, run, compute, err));
+    if (g->separate && !run->device_inputs) AMP_TRY(spread(g, run, compute, err));
     return AMP_CUDA(c, err, event_record, (s->consumed, compute));
+}
+
+/* ---- inputs in device memory ------------------------------------------------------------------------------------- */
+
+static amp_status take_input(const amp_cuda_upload *g, const amp_run *run, int32_t buffer, CuStream compute,
+                             amp_error *err) {
+    const amp_model_buffer *b = &run->program->buffers[buffer];
+    const CuPointer from = amp_cuda_pointer(run->buffers[buffer]);
+    const CuPointer to = amp_cuda_upload_address(g, run->program, buffer, run->n);
+    const size_t bytes = input_bytes(b, run->n);
+    if (!g->inputs[b->index].index_bound) return AMP_CUDA(g->context, err, copy, (to, from, bytes, compute));
+    const amp_cuda_index_copy indices = {from, to, bytes / sizeof(int32_t), &g->inputs[b->index],
+                                         g->faults + (CuPointer)b->index * sizeof(amp_index_fault)};
+    return amp_cuda_copy_indices(&g->indices, g->context, &indices, compute, err);
+}
+
+static amp_status take_inputs(const amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+    const size_t words = (size_t)g->input_count * sizeof(amp_index_fault) / sizeof(uint32_t);
+    if (g->indices.function) AMP_TRY(AMP_CUDA(g->context, err, fill32, (g->faults, 0, words, compute)));
+    for (int32_t i = 0; i < run->program->buffer_count; i++)
+        if (is_input(run->program, i)) AMP_TRY(take_input(g, run, i, compute, err));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+    AMP_TRY(send_packed(g, run, compute, err));
+    return run->device_inputs ? take_inputs(g, run, compute, err) : AMP_OK;
 }
 
 /* ---- readback ---------------------------------------------------------------------------------------------------- */

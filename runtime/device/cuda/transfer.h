@@ -3,6 +3,7 @@
 #define AMP_RUNTIME_DEVICE_CUDA_TRANSFER_H
 
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/device_inputs.h"
 #include "runtime/device/device.h"
 
 /* ---- upload: the inputs of runs ---------------------------------------------------------------------------------- */
@@ -10,7 +11,9 @@
 /* Programs read them in one block: first the header (counters that the host writes), then the inputs one after the
  * other, packed for the number of samples.  A call copies them into pinned memory; a stream of its own copies that to
  * the device, while the run before may still read the block; the last short copy is after that run.  There are two
- * of each, so a caller waits only for the inputs of two calls before. */
+ * of each, so a caller waits only for the inputs of two calls before.
+ * Inputs in device memory are copied into the block by the stream of the runs, and the header alone comes from the
+ * host.  They are not read where they are, because a graph keeps the addresses of its kernels. */
 
 enum { AMP_CUDA_UPLOAD_SLOTS = 2 };
 
@@ -24,11 +27,16 @@ typedef struct amp_cuda_upload_slot {
 typedef struct amp_cuda_upload {
     amp_cuda_context *context;
     const void *header;
-    size_t header_bytes, bytes; /* of a whole block */
+    size_t header_bytes;
+    size_t bytes;      /* of a whole block */
+    size_t slot_bytes; /* of what the host may send of one */
     CuPointer block;
     CuPointer *separate; /* by input of the model; NULL: all are in the block */
-    int32_t separate_count;
     size_t separate_bytes;
+    int32_t input_count;           /* of the model */
+    const amp_model_input *inputs; /* NULL: none are in device memory */
+    CuPointer faults;
+    amp_cuda_indices indices;
     CuStream stream;
     amp_cuda_upload_slot slots[AMP_CUDA_UPLOAD_SLOTS];
     int next;

@@ -410,7 +410,25 @@ typedef struct amp_session_options {
      * or jump out; on the device "cuda" another CUDA context may be current. */
     void (*log)(void *user, amp_log_level level, const char *text);
     void *log_user;
+    int32_t device_inputs; /* 1: arrays that calls of the session take are in the device's memory: below */
+    int32_t reserved;      /* 0 */
 } amp_session_options;
+
+/* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
+ * address that cuMemAlloc, cudaMalloc or an allocator over them gave (also of managed memory), on the session's device.
+ * Nothing but a few counters comes from the host.  Results are written to arrays of the host as ever.
+ * Order.    The session's stream copies the arrays within the device, after all that is on it when the call is made:
+ *           what makes them is to be on |cuda_stream|, ordered before by an event that it waits for, or done.  What the
+ *           application puts on |cuda_stream| after the call may write them; other work, and a session with a stream of
+ *           its own, have to wait until a later amp_step with a report, amp_eval or amp_infer has returned, or the
+ *           session is released.
+ * Indices.  The host cannot look at them before the call, so the device does.  In the place of one that is out of range
+ *           it computes with what the input ignores, or else with 0, and nothing is read past a table; that call, or
+ *           without a report a later one that reads results, answers AMP_INVALID_ARGUMENT with input, sample and index.
+ *           A step was taken all the same.  Each call is told of once.
+ * Errors.   An array that begins or ends elsewhere than in the device's memory: AMP_INVALID_ARGUMENT, before anything
+ *           changes.  That what lies between belongs to it, nobody can check.
+ * AMP_INVALID_ARGUMENT on "cpu" and "null". */
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
                                                    const amp_session_options *options, amp_session **out,

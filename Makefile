@@ -126,21 +126,21 @@ flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $
 	$(if $(filter $(ONCE),$(1)),-Os)
 # Of the products, what only hands out tasks: it would be larger, and no faster.
 TASKS := conv.c narrow.c product.c
-# What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, and makes a
-# session runs once: it is small rather than fast.
+# What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, makes a
+# session and its CUDA graphs, and the few calls that a step makes of the driver: it is small rather than fast.
 ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/learning_rate.c \
-	runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
+	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
 	runtime/device/cuda/context.c runtime/device/cuda/count.c runtime/device/cuda/cuda_device.c \
 	runtime/device/cuda/device_inputs.c runtime/device/cuda/transfer.c runtime/device/cuda/launch.c \
-	runtime/session/device_inputs.c runtime/session/session_run.c runtime/memory/bound_program.c \
-	runtime/model/cuda_launch.c base/text.c \
-	runtime/device/cpu/cpu_device.c runtime/model/signature.c runtime/memory/memory_plan.c \
-	base/diag.c base/file.c base/json.c base/names.c))
+	runtime/session/device_inputs.c runtime/session/session_run.c runtime/session/computed_norm.c \
+	runtime/device/cpu/cpu_device.c runtime/model/signature.c runtime/model/cuda_launch.c \
+	runtime/memory/memory_plan.c runtime/memory/bound_program.c runtime/memory/device_memory.c \
+	base/alloc.c base/diag.c base/elf.c base/error.c base/file.c base/file_reader.c base/json.c base/names.c base/text.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

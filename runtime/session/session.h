@@ -40,7 +40,30 @@ typedef struct amp_readback_run { /* a run whose scalars were, or will be, copie
     int64_t micro;                /* which micro-batch of it */
     bool complete;                /* it ended the step */
     int64_t n;                    /* samples, where its inputs were in device memory; else 0 */
+    bool reported;                /* to the caller of amp_step, who waits: its report is not kept */
+    bool finishes;                /* no step: metrics of averages, of the report that is kept of call |call| */
+    int64_t call;
 } amp_readback_run;
+
+/* Reports of calls of amp_step that had none, for amp_session_next_report.  Calls are numbered from 0; the report of
+ * call i is at i % AMP_KEPT_REPORTS.  given <= finished <= finishing <= arrived <= made where there are metrics of
+ * averages and somebody asks for metrics; else |finishing| and |finished| stay behind. */
+typedef struct amp_kept_report {
+    amp_step_report report;
+    float scale; /* after it */
+    int32_t floor_hits;
+    double *losses, *metrics; /* metrics of averages: once they are finished */
+} amp_kept_report;
+
+typedef struct amp_kept_reports {
+    amp_kept_report calls[AMP_KEPT_REPORTS];
+    double *numbers;   /* that |losses| and |metrics| are in */
+    int64_t made;      /* calls that were started */
+    int64_t arrived;   /* whose scalars were taken in */
+    int64_t finishing; /* whose metrics of averages were started */
+    int64_t finished;  /* and have arrived */
+    int64_t given;     /* that were given to the caller, or dropped */
+} amp_kept_reports;
 
 typedef struct amp_measured { /* of runs whose scalars have arrived */
     double *sums;     /* by measure of the model: of the step, over its micro-batches; then of the last evaluation */
@@ -52,6 +75,7 @@ typedef struct amp_measured { /* of runs whose scalars have arrived */
 
 typedef struct amp_session_readback {
     amp_measured measured;
+    amp_kept_reports kept;
     /* Zeros on the host's memory: */
     char *block; /* on the device */
     char *host;  /* the copy that was taken in last; then the header */
@@ -156,6 +180,11 @@ const amp_bound_program *amp_session_last_program(const amp_session *session);
 
 /* Train blocks that the last step did not update, because a gradient of theirs was not finite. */
 int32_t amp_session_skipped_blocks(const amp_session *session);
+/* Of the step whose scalars were taken in last; |complete|: that call ended it. */
+void amp_session_fill_report(const amp_session *session, bool complete, amp_step_report *report);
+/* AMP_SCALE_AT_FLOOR, with its message: after |iteration| steps, at |scale|. */
+amp_status amp_session_at_floor(const amp_session *session, int64_t iteration, float scale, int32_t hits,
+                                amp_error *err);
 /* Runs a bound program. */
 amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
 /* Recomputes derived states where params were set. */
@@ -213,6 +242,10 @@ void amp_session_free_readback(amp_session *session);
 amp_status amp_session_start_readback(const amp_session *session, const amp_readback_run *run, amp_error *err);
 /* Takes in what has arrived; |wait|: everything. */
 amp_status amp_session_settle(const amp_session *session, bool wait, amp_error *err);
+/* Waits for the oldest copy that is under way, and takes it in. */
+amp_status amp_session_take_in_oldest(const amp_session *session, amp_error *err);
+/* Starts to compute the metrics of averages of call |call|, whose report is kept with the averages themselves. */
+amp_status amp_session_start_metrics(const amp_session *session, int64_t call, amp_error *err);
 /* Counters or the scaler were changed on the host (settle before): the device gets them. */
 amp_status amp_session_write_scalars(const amp_session *session, amp_error *err);
 

@@ -19,6 +19,18 @@
 static size_t sums_bytes(const amp_session *s) { return 2 * (size_t)amp_measure_count(s->model) * sizeof(double); }
 static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
 static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
+/* Those of a report that is kept. */
+static size_t numbers_count(const amp_session *s) {
+    return (size_t)amp_loss_count(s->model) + (size_t)amp_metric_count(s->model);
+}
+static size_t kept_bytes(const amp_session *s) { return (AMP_KEPT_REPORTS * numbers_count(s) + 1) * sizeof(double); }
+
+static void place_kept(const amp_session *s, amp_kept_reports *kept) {
+    for (size_t i = 0; i < AMP_KEPT_REPORTS; i++) {
+        kept->calls[i].losses = kept->numbers + i * numbers_count(s);
+        kept->calls[i].metrics = kept->calls[i].losses + amp_loss_count(s->model);
+    }
+}
 
 amp_status amp_session_make_readback(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
@@ -27,7 +39,9 @@ amp_status amp_session_make_readback(amp_session *s, amp_error *err) {
         r->measured.sums = amp_alloc_zeroed(a, sums_bytes(s));
         r->measured.losses = amp_alloc_zeroed(a, losses_bytes(s));
         r->measured.averages = amp_alloc_zeroed(a, averages_bytes(s));
-        if (r->measured.sums && r->measured.losses && r->measured.averages) return AMP_OK;
+        r->kept.numbers = amp_alloc_zeroed(a, kept_bytes(s));
+        if (r->kept.numbers) place_kept(s, &r->kept);
+        if (r->measured.sums && r->measured.losses && r->measured.averages && r->kept.numbers) return AMP_OK;
     }
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
 }
@@ -39,6 +53,7 @@ void amp_session_free_readback(amp_session *s) {
     amp_free(a, r->measured.sums, sums_bytes(s));
     amp_free(a, r->measured.losses, losses_bytes(s));
     amp_free(a, r->measured.averages, averages_bytes(s));
+    amp_free(a, r->kept.numbers, kept_bytes(s));
     amp_free(a, r->host, r->bytes + r->header_bytes);
     amp_free(a, r, sizeof *r);
 }
@@ -65,6 +80,25 @@ static void say_skipped(const amp_session *s) {
                     before, now);
 }
 
+/* The averages of the last step's metrics, of which some may be left to be finished. */
+static void average_metrics(const amp_session *s, double *metrics) {
+    const amp_measured *m = &s->readback->measured;
+    int32_t losses = amp_loss_count(s->model), count = amp_metric_count(s->model);
+    for (int32_t i = 0; i < count; i++) metrics[i] = m->sums[1 + losses + i] / (double)m->count;
+}
+
+static void keep_report(const amp_session *s, const amp_readback_run *run) {
+    amp_kept_reports *kept = &s->readback->kept;
+    amp_kept_report *k = &kept->calls[kept->arrived++ % AMP_KEPT_REPORTS];
+    const float *scale = amp_session_scale(s);
+    const int32_t *hits = amp_session_floor_hits(s);
+    amp_session_fill_report(s, run->complete, &k->report);
+    k->scale = scale ? *scale : 1;
+    k->floor_hits = hits ? *hits : 0;
+    memcpy(k->losses, s->readback->measured.losses, (size_t)amp_loss_count(s->model) * sizeof *k->losses);
+    average_metrics(s, k->metrics);
+}
+
 /* The means of a step; those of micro-batches before it are already in. */
 static void note_step(const amp_session *s, const amp_readback_run *run) {
     amp_measured *m = &s->readback->measured;
@@ -74,6 +108,27 @@ static void note_step(const amp_session *s, const amp_readback_run *run) {
     m->count = run->micro + 1;
     for (int32_t i = 0; i < losses; i++) m->losses[i] = m->sums[1 + i] / (double)m->count;
     if (run->complete) say_skipped(s);
+    if (!run->reported) keep_report(s, run);
+}
+
+static void take_metrics(const amp_session *s, double *metrics) {
+    const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];
+    for (int32_t i = 0, first = 1 + amp_loss_count(s->model); amp_metric_name(s->model, i); i++) {
+        int32_t result = amp_measure_result(s->model, b->program, first + i);
+        if (result >= 0) metrics[i] = amp_bound_program_scalar(b, result);
+    }
+}
+
+/* The report may have been given without its metrics, or dropped, and its place taken. */
+static void note_metrics(const amp_session *s, int64_t call) {
+    amp_kept_reports *kept = &s->readback->kept;
+    if (call >= kept->given) take_metrics(s, kept->calls[call % AMP_KEPT_REPORTS].metrics);
+    kept->finished = call + 1;
+}
+
+static void note_run(const amp_session *s, const amp_readback_run *run) {
+    if (run->step) note_step(s, run);
+    if (run->finishes) note_metrics(s, run->call);
 }
 
 /* The scale is the one before the run, which the copy replaces. */
@@ -84,7 +139,7 @@ static void take_in(const amp_session *s, const void *scalars) {
     if (run.step) r->measured.used_scale = scale ? *scale : 1;
     memcpy(r->host, scalars, r->bytes);
     memmove(&r->pending[0], &r->pending[1], sizeof run * (size_t)--r->pending_count);
-    if (run.step) note_step(s, &run);
+    note_run(s, &run);
     amp_session_note_fault(s, &run);
 }
 
@@ -98,22 +153,27 @@ amp_status amp_session_settle(const amp_session *s, bool wait, amp_error *err) {
     return amp_session_tell_fault(s, err);
 }
 
-static amp_status make_room(const amp_session *s, amp_error *err) {
+amp_status amp_session_take_in_oldest(const amp_session *s, amp_error *err) {
     const void *scalars;
-    if (s->readback->pending_count < AMP_READBACKS) return AMP_OK;
     AMP_TRY(calls_of(s)->finish_readback(s->device, true, &scalars, err));
     take_in(s, scalars);
     return AMP_OK;
 }
 
+/* Of more calls than are kept the oldest report is dropped, whether it has arrived or not. */
+static void count_call(amp_kept_reports *kept) {
+    if (++kept->made - kept->given > AMP_KEPT_REPORTS) kept->given = kept->made - AMP_KEPT_REPORTS;
+}
+
 amp_status amp_session_start_readback(const amp_session *s, const amp_readback_run *run, amp_error *err) {
-    if (!calls_of(s)) {
-        if (run->step) note_step(s, run);
-        return AMP_OK;
+    amp_session_readback *r = s->readback;
+    if (calls_of(s)) {
+        if (r->pending_count == AMP_READBACKS) AMP_TRY(amp_session_take_in_oldest(s, err));
+        AMP_TRY(calls_of(s)->start_readback(s->device, err));
+        r->pending[r->pending_count++] = *run;
     }
-    AMP_TRY(make_room(s, err));
-    AMP_TRY(calls_of(s)->start_readback(s->device, err));
-    s->readback->pending[s->readback->pending_count++] = *run;
+    if (run->step && !run->reported) count_call(&r->kept);
+    if (!calls_of(s)) note_run(s, run);
     return AMP_OK;
 }
 
@@ -130,11 +190,9 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
     if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
     AMP_TRY(amp_session_settle(session, true, err));
-    const amp_model *m = session->model;
-    int32_t losses = amp_loss_count(m), count = amp_metric_count(m);
-    double measured = (double)session->readback->measured.count, *sums = session->readback->measured.sums;
-    for (int32_t i = 0; i < count; i++) metrics[i] = sums[1 + losses + i] / measured;
-    return amp_session_finish_metrics(session, sums[0] / measured, NULL, metrics, err);
+    average_metrics(session, metrics);
+    double loss = session->readback->measured.sums[0] / (double)session->readback->measured.count;
+    return amp_session_finish_metrics(session, loss, NULL, metrics, err);
 }
 
 amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
@@ -166,10 +224,15 @@ static void give_averages(const amp_session *s, double loss, const double *losse
     }
 }
 
-static amp_status run_metrics(const amp_session *s, amp_error *err) {
+static amp_status run_metrics(const amp_session *s, const amp_readback_run *run, amp_error *err) {
     AMP_TRY(amp_session_run_bound(s, &s->programs[AMP_RUN_METRICS], s->model->batch_multiple, err));
-    AMP_TRY(amp_session_start_readback(s, &(amp_readback_run){.step = false}, err));
-    return amp_session_settle(s, true, err);
+    return amp_session_start_readback(s, run, err);
+}
+
+amp_status amp_session_start_metrics(const amp_session *s, int64_t call, amp_error *err) {
+    const amp_kept_report *k = &s->readback->kept.calls[call % AMP_KEPT_REPORTS];
+    give_averages(s, k->report.loss, NULL, k->metrics);
+    return run_metrics(s, &(amp_readback_run){.finishes = true, .call = call}, err);
 }
 
 amp_status amp_session_finish_metrics(const amp_session *s, double loss, const double *losses, double *metrics,
@@ -180,11 +243,9 @@ amp_status amp_session_finish_metrics(const amp_session *s, double loss, const d
     const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];
     if (!b->program) return AMP_OK;
     give_averages(s, loss, losses, metrics);
-    AMP_TRY(run_metrics(s, err));
-    for (int32_t i = 0, first = 1 + amp_loss_count(s->model); amp_metric_name(s->model, i); i++) {
-        int32_t result = amp_measure_result(s->model, b->program, first + i);
-        if (result >= 0) metrics[i] = amp_bound_program_scalar(b, result);
-    }
+    AMP_TRY(run_metrics(s, &(amp_readback_run){.step = false}, err));
+    AMP_TRY(amp_session_settle(s, true, err));
+    take_metrics(s, metrics);
     return AMP_OK;
 }
 

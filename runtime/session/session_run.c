@@ -149,7 +149,7 @@ int32_t amp_session_skipped_blocks(const amp_session *s) {
     return blocks ? skipped : amp_bound_program_scalar(last, ok) == 0;
 }
 
-static void fill_report(const amp_session *s, bool complete, amp_step_report *report) {
+void amp_session_fill_report(const amp_session *s, bool complete, amp_step_report *report) {
     *report = (amp_step_report){
         .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
         .scale = s->readback->measured.used_scale,
@@ -162,15 +162,19 @@ static void fill_report(const amp_session *s, bool complete, amp_step_report *re
     };
 }
 
-static amp_status floor_status(const amp_session *s, amp_error *err) {
-    if (!at_floor(s)) return AMP_OK;
+amp_status amp_session_at_floor(const amp_session *s, int64_t iteration, float scale, int32_t hits, amp_error *err) {
     return amp_fail(
         err, AMP_SCALE_AT_FLOOR,
         "iteration %lld: gradients overflow %s though the loss scale is at its floor of %g, so steps are "
         "skipped (%d so far at the floor); look for a NaN in the data, a learning rate that is too high, or an op "
         "that needs f32 (precision block); amp_session_set_scaler goes on from another scale",
-        (long long)count_of(amp_session_iteration(s)), s->model->desc.low ? s->model->desc.low : "f16",
-        (double)*amp_session_scale(s), *amp_session_floor_hits(s));
+        (long long)iteration, s->model->desc.low ? s->model->desc.low : "f16", (double)scale, hits);
+}
+
+static amp_status floor_status(const amp_session *s, amp_error *err) {
+    if (!at_floor(s)) return AMP_OK;
+    return amp_session_at_floor(s, count_of(amp_session_iteration(s)), *amp_session_scale(s),
+                                *amp_session_floor_hits(s), err);
 }
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
@@ -179,12 +183,16 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 static int64_t samples_to_check(const amp_session *s, int64_t n) { return s->device_inputs ? n : 0; }
 
 /* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
-static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
+static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool reported, bool *complete,
+                           amp_error *err) {
     int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
     if (micro) *micro = s->step.micro;
     AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
-    amp_readback_run made = {
-        .step = true, .micro = s->step.micro, .complete = s->step.micro + 1 == k, .n = samples_to_check(s, n)};
+    amp_readback_run made = {.step = true,
+                             .micro = s->step.micro,
+                             .complete = s->step.micro + 1 == k,
+                             .reported = reported,
+                             .n = samples_to_check(s, n)};
     s->step.last_n = n;
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
@@ -199,9 +207,9 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
     const float *scale = amp_session_scale(session);
     session->readback->measured.used_scale = scale ? *scale : 1;
-    AMP_TRY(run_step(session, inputs, n, &complete, err));
+    AMP_TRY(run_step(session, inputs, n, report != NULL, &complete, err));
     AMP_TRY(amp_session_settle(session, report != NULL, err));
-    if (report) fill_report(session, complete, report);
+    if (report) amp_session_fill_report(session, complete, report);
     return floor_status(session, err);
 }
 

@@ -325,6 +325,22 @@ TEST(CppRuntime, ACheckpointGoesOn) {
     EXPECT_EQ(again.session.scaler().step, 2);
 }
 
+TEST(CppRuntime, ReportsOfStepsThatWereStarted) {
+    Trained waits, starts;
+    amp::LateReport late;
+    EXPECT_FALSE(starts.session.next_report(late, true)) << "no step yet";
+    for (int i = 0; i < 3; i++) {
+        const amp::StepReport report = waits.session.step({x, targets});
+        EXPECT_TRUE(starts.session.start_step({x, targets}));
+        ASSERT_TRUE(starts.session.next_report(late));
+        EXPECT_EQ(late.report.loss, report.loss);
+        EXPECT_EQ(late.report.iteration, report.iteration);
+        EXPECT_EQ(late.metrics, waits.session.metrics());
+        EXPECT_EQ(late.losses, waits.session.losses());
+    }
+    EXPECT_FALSE(starts.session.next_report(late)) << "each is given once";
+}
+
 // What ampc's own scale says by a status is in the report.
 TEST(CppRuntime, TheScaleAtItsFloorIsNoException) {
     Trained t;
@@ -334,6 +350,10 @@ TEST(CppRuntime, TheScaleAtItsFloorIsNoException) {
     EXPECT_EQ(report.at_floor, 1);
     EXPECT_EQ(report.iteration, 6);
     EXPECT_FALSE(t.session.start_step({x, targets}));
+    amp::LateReport late;
+    ASSERT_TRUE(t.session.next_report(late, true));
+    EXPECT_EQ(late.report.at_floor, 1);
+    EXPECT_EQ(late.report.iteration, 7);
     amp::Scaler scaler = t.session.scaler();
     scaler.floor_hits = 0;
     t.session.set_scaler(scaler);

@@ -38,6 +38,7 @@ struct Fixture : Tiny {
     float numbers[TINY_CLASSES * TINY_FEATURES] = {};
     double doubles[8] = {};
     int64_t count = 0;
+    int32_t there = 0;
     amp_number_bins bins = {};
     void *outputs[1] = {numbers};
 };
@@ -127,6 +128,9 @@ const Row kRefused[] = {
     CALL(amp_session_metrics, "metrics", f.session, nullptr, &f.e),
     CALL(amp_session_losses, "session", nullptr, f.doubles, &f.e),
     CALL(amp_session_losses, "losses", f.session, nullptr, &f.e),
+    CALL(amp_session_next_report, "session", nullptr, 0, &f.report, f.doubles, f.doubles, &f.there, &f.e),
+    CALL(amp_session_next_report, "report", f.session, 0, nullptr, f.doubles, f.doubles, &f.there, &f.e),
+    CALL(amp_session_next_report, "there", f.session, 0, &f.report, f.doubles, f.doubles, nullptr, &f.e),
     CALL(amp_session_finish_metrics, "session", nullptr, 0, nullptr, f.doubles, &f.e),
     CALL(amp_session_finish_metrics, "metrics", f.session, 0, nullptr, nullptr, &f.e),
     CALL(amp_session_value, "session", nullptr, "logits", &f.info, f.numbers, 4, &f.e),

@@ -458,13 +458,36 @@ typedef struct amp_step_report {
  * during the call.
  * On the device "cuda" a step is started and, with |report| NULL, not waited for; it waits at most for the inputs of
  * two calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is
- * known. A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a
- * step, and the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not
- * finite in any of them skips the whole step, running statistics included. AMP_SCALE_AT_FLOOR: this step or an earlier
- * one was skipped at the scale's floor; every later step says so too, until amp_session_set_scaler or
- * amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
+ * known; amp_session_next_report gives the report.
+ * A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a step, and
+ * the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not finite in
+ * any of them skips the whole step, running statistics included.
+ * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so too, until
+ * amp_session_set_scaler or amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
 AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n,
                                          amp_step_report *report, amp_error *err);
+
+/* Reports of the calls of amp_step that had |report| NULL and did what they were asked to, one a call, in their order,
+ * each once; so that an application shows one step while the device computes the next:
+ *
+ *     amp_step(session, inputs, n, NULL, &err);
+ *     while (!amp_session_next_report(session, 0, &report, losses, metrics, &there, &err) && there) show(&report);
+ *
+ * |*there|: 1: the report was given, with the named losses (or NULL) and the metrics (or NULL) that amp_session_losses
+ * and amp_session_metrics would have given after that call; all have the bits that waiting for each step gives.  0: no
+ * call has a report left; or, unless |wait|, the device is not done with the oldest, and nothing was waited for.
+ * |wait| waits for that one, not for what was started after it.
+ * The last AMP_KEPT_REPORTS calls are kept, given ones not counted; of more the oldest are dropped, so who asks once
+ * for each call before it makes the next misses none: with |wait| once so many are left.  Evaluating, saving, loading
+ * and setting leave them as they are.  On "cpu" and "null" a report is there when amp_step returns.
+ * Metrics of averages (`metric ppl = exp(loss)`) are computed when |metrics| asks, by a run of their own behind what
+ * was started before it: on "cuda" such a report is there a step later.
+ * AMP_SCALE_AT_FLOOR: the report, which was given, says at_floor; amp_step says so for the call that it makes, as soon
+ * as it is known, too.  An error of the device: no report was given; those that had arrived before it are. */
+enum { AMP_KEPT_REPORTS = 8 };
+AMP_API AMP_MUST_USE amp_status amp_session_next_report(amp_session *session, int32_t wait, amp_step_report *report,
+                                                        double *losses, double *metrics, int32_t *there,
+                                                        amp_error *err);
 
 /* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |loss| (or NULL); |metrics| (or NULL):
  * one double each.

@@ -476,6 +476,12 @@ struct Evaluation {
     std::vector<double> metrics;
 };
 
+/* What Session::next_report gives: named losses and metrics are in the model's order. */
+struct LateReport {
+    StepReport report{};
+    std::vector<double> losses, metrics;
+};
+
 class Session {
   public:
     Session(const Model &model, const Params &params, const SessionOptions &options = {})
@@ -506,6 +512,19 @@ class Session {
         const amp_status status = amp_step(get(), in_.data(), n, nullptr, call.error());
         if (status != AMP_SCALE_AT_FLOOR) call.check(status);
         return status == AMP_OK;
+    }
+    /* The oldest report of start_step that was not given yet, of the last AMP_KEPT_REPORTS.  False: there is none, or,
+     * unless |wait|, the device is not done with it (amp_session_next_report).  A scale at its floor is in the report.
+     */
+    bool next_report(LateReport &out, bool wait = false) {
+        int32_t there = 0;
+        out.losses.resize(static_cast<std::size_t>(info_.loss_count));
+        out.metrics.resize(static_cast<std::size_t>(info_.metric_count));
+        detail::Call call;
+        const amp_status status = amp_session_next_report(get(), wait, &out.report, out.losses.data(),
+                                                          out.metrics.data(), &there, call.error());
+        if (status != AMP_SCALE_AT_FLOOR) call.check(status);
+        return there != 0;
     }
 
     /* Loss and metrics in evaluation mode; the second form writes the metrics to the caller's array, or nowhere. */

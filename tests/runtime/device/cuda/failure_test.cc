@@ -24,6 +24,7 @@ class Failure : public OnStandIn {
         TinyBatch batch(8), small(3);
         amp_step_report report;
         double loss, metric;
+        int32_t there;
         amp_scaler_state scaler;
         std::vector<float> logits(8 * TINY_CLASSES), weight(TINY_CLASSES * TINY_FEATURES), bias(TINY_CLASSES);
         void *outputs[] = {logits.data()};
@@ -33,6 +34,7 @@ class Failure : public OnStandIn {
         if (!s) s = amp_step(session, batch.inputs, 8, nullptr, err);
         if (!s) s = amp_step(session, small.inputs, 3, &report, err);
         if (!s) s = amp_session_metrics(session, &metric, err);
+        if (!s) s = amp_session_next_report(session, 1, &report, nullptr, &metric, &there, err);
         if (!s) s = amp_eval(session, batch.inputs, 8, &loss, &metric, err);
         if (!s) s = amp_infer(session, batch.inputs, 8, outputs, err);
         if (!s) s = amp_session_get_scaler(session, &scaler, err);

@@ -60,6 +60,10 @@ class Life {
             {"step", true, [](Life &l, amp_error *e) { return l.Step(N, false, e); }},
             {"step, small", true, [](Life &l, amp_error *e) { return l.Step(N - 3, true, e); }},
             {"metrics", false, [](Life &l, amp_error *e) { return amp_session_metrics(l.session_, &l.metric_, e); }},
+            {"report", false,
+             [](Life &l, amp_error *e) {
+                 return amp_session_next_report(l.session_, 1, &l.report_, nullptr, &l.metric_, &l.there_, e);
+             }},
             {"eval", true,
              [](Life &l, amp_error *e) { return amp_eval(l.session_, l.batch_.inputs(), N, &l.loss_, &l.metric_, e); }},
             {"infer", true,
@@ -116,6 +120,8 @@ class Life {
     amp_session *session_ = nullptr;
     e2e::Batch batch_{N, IN, CLASSES, 5};
     double loss_ = 0, metric_ = 0;
+    amp_step_report report_ = {};
+    int32_t there_ = 0;
     amp_scaler_state scaler_ = {};
     std::vector<float> weight_ = std::vector<float>(HIDDEN * IN), logits_ = std::vector<float>(N * CLASSES);
     void *outputs_[1] = {logits_.data()};

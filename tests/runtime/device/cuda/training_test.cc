@@ -163,6 +163,60 @@ TEST_F(CudaStep, WaitsOnceForOneCopyWithAReport) {
     EXPECT_EQ(scaler.step, 2);
 }
 
+// The host waits for inputs of two calls before, whether it looks at reports or not.
+TEST_F(CudaStep, ReportsWaitForNothing) {
+    int64_t waits[2];
+    for (bool looks : {false, true}) {
+        begin();
+        TinyOnCuda tiny;
+        amp_session *session = tiny.Open(CudaOptions(8));
+        amp_error err = {};
+        TinyBatch batch(8);
+        const int steps = 100;
+        int told = 0;
+        amp_step_report r;
+        double metric;
+        int32_t there = 1;
+        ASSERT_EQ(amp_step(session, batch.inputs, 8, &r, &err), AMP_OK) << err.message; // makes its graphs
+        reset_counters();
+        for (int i = 0; i < steps; i++) {
+            ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+            for (there = looks; there; told += there) {
+                ASSERT_EQ(amp_session_next_report(session, 0, &r, nullptr, &metric, &there, &err), AMP_OK);
+                ASSERT_TRUE(!there || r.iteration == told + 2) << "in order, and none is missing";
+            }
+            EXPECT_LE(i + 1 - told, looks ? AMP_KEPT_REPORTS : steps);
+        }
+        waits[looks] = report().total("host_synchronisations");
+        EXPECT_EQ(report().calls("cuMemcpyDtoHAsync_v2"), steps) << "one copy a step";
+        for (there = looks; there; told += there)
+            ASSERT_EQ(amp_session_next_report(session, 1, &r, nullptr, &metric, &there, &err), AMP_OK);
+        EXPECT_EQ(told, looks ? steps : 0);
+    }
+    EXPECT_LE(waits[true], waits[false]);
+}
+
+TEST_F(CudaStep, AReportIsGivenThoughTheDeviceFailedAfterIt) {
+    TinyOnCuda tiny;
+    amp_session *session = tiny.Open(CudaOptions(8));
+    amp_error err = {};
+    TinyBatch batch(8);
+    amp_step_report r = {};
+    int32_t there;
+    for (int i = 0; i < 2; i++) ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, 8, &r, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message; // its copy is lost
+    ASSERT_EQ(set_fail("cuGraphLaunch:1:700"), 0);
+    EXPECT_NE(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK);
+    for (int i = 1; i <= 2; i++) {
+        ASSERT_EQ(amp_session_next_report(session, 1, &r, nullptr, nullptr, &there, &err), AMP_OK) << err.message;
+        EXPECT_EQ(there, 1);
+        EXPECT_EQ(r.iteration, i);
+    }
+    EXPECT_NE(amp_session_next_report(session, 0, &r, nullptr, nullptr, &there, &err), AMP_OK);
+    EXPECT_EQ(there, 0);
+}
+
 TEST_F(CudaStep, GraphsAreMadeOncePerNumberOfSamples) {
     TinyOnCuda tiny;
     amp_session *session = tiny.Open(CudaOptions(40));

@@ -49,6 +49,31 @@ says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, 
 run 1 on 90 "$amprun" doctor --device cuda:1
 says 'device    FAILED no CUDA device 1: there is 1, numbered from 0'
 
+# ---- a training does not wait for its steps -------------------------------------------------------------------------------------
+
+# logged NAME [OPTION...]: trains $work/net.so, 60 steps of which many overflow; prints how often the host waited
+logged() {
+    run 0 on 90 "$amprun" train "$work/net.so" --data "safetensors:$work/net.in" --batch 16 --steps 60 --seed 3 --quiet \
+        --device cuda --log "$work/$1.log" --checkpoint "$work/$1.state" "${@:2}"
+    waits=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["totals"]["host_synchronisations"])' \
+        "$work/report.json")
+}
+cuda_py data "$work/net.in" 9 x=F32:960x40 targets=I32:960:10
+for parts in 1 2; do
+    layers 40 64 48 "accumulate = $parts" | sed 's/    optimizer/    metric ppl = exp(loss)\n&/; s/init = 1024.0/init = 16777216.0/' \
+        >"$work/net.amp"
+    run 0 "$ampc" "$work/net.amp" -o "$work/net.so"
+    logged asked --profile "$work/asked.trace" # which needs the numbers of each step before the next
+    asked_waits=$waits
+    logged late
+    expect "a log of steps that were not waited for, in $parts parts" "$(tail -n +2 "$work/asked.log")" \
+        "$(tail -n +2 "$work/late.log")"
+    holds "its checkpoint, in $parts parts" cmp "$work/asked.state" "$work/late.state"
+    expect 'a line for each step' 60 "$(grep -c '"iteration"' "$work/late.log")"
+    holds 'steps were skipped' grep -q '"skipped": true' "$work/late.log"
+    holds "the host waited $waits times, where it waits for each step $asked_waits times" test $((2 * waits)) -lt "$asked_waits"
+done
+
 # ---- the largest batch in so much of the device's memory ------------------------------------------------------------------------
 
 # peak BATCH: the device's memory that a training of so many samples took, less the tables that its CUDA graphs bring

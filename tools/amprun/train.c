@@ -88,7 +88,9 @@ int training_checkpoint_if_due(Training *t) {
     if (!a->checkpoint) return 0;
     double seconds = a->every_seconds > 0 ? a->every_seconds : DEFAULT_SECONDS;
     bool due = a->every_steps ? t->unsaved >= a->every_steps : amp_seconds() - t->saved >= seconds;
-    return due && write_checkpoint(t) ? 1 : 0;
+    if (!due) return 0;
+    int failed = training_catch_up(t);
+    return failed ? failed : write_checkpoint(t);
 }
 
 /* However training ended.  Each file is tried whatever became of the other. */
@@ -135,7 +137,8 @@ static int run(Training *t) {
     bool kept = !keep(t);
     failed |= log_close(&t->log) | events_close(&t->events) | t->profile.failed;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
-    if (failed && kept) report_stop(t, "after this error", scaler.iteration);
+    /* Where a report ended it, steps may have been started after that. */
+    if (failed && kept) report_stop(t, "after this error", t->ahead.count ? t->last.iteration : scaler.iteration);
     if (failed || !kept) return 1;
     if (!signal || scaler.iteration >= t->total_steps) return 0;
     report_stop(t, stopping_name(signal), scaler.iteration);

@@ -304,10 +304,7 @@ static void watch_scale(Training *t) {
 }
 
 static int end_step(Training *t, int64_t index, int64_t n) {
-    amp_error err = {0};
     Position *p = &t->position;
-    if (amp_session_metrics(t->run.session, t->metrics, &err)) return report(&err);
-    if (amp_session_losses(t->run.session, t->losses, &err)) return report(&err);
     int64_t k = t->run.info.accumulate;
     p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
     watch_scale(t);
@@ -320,33 +317,69 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     return check_numbers(t);
 }
 
+/* ---- reports of steps, some steps behind ------------------------------------------------------------------------- */
+
+/* |before|: the loss of the report before, which is the mean of the step so far. */
+static int take_report(Training *t, AheadCall call, double before, amp_status status, const amp_error *err) {
+    amp_error failure = {0};
+    int64_t micro = call.index % t->run.info.accumulate;
+    double counted = micro ? before * (double)micro : 0;
+    if (profile_after(&t->profile, &t->last, &failure)) return report(&failure);
+    if (call.index % t->batches == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
+    t->epoch_loss += (t->last.loss * (double)(micro + 1) - counted) * (double)call.n;
+    t->epoch_samples += call.n;
+    t->epoch_skipped += t->last.skipped;
+    if (!t->last.complete) return 0;
+    int failed = end_step(t, call.index, call.n);
+    if (status) progress_clear(&t->progress);
+    return failed || (status && report(err));
+}
+
+/* Takes the reports that are there, and waits for others until |most| calls are left without. */
+static int take_reports(Training *t, int most) {
+    while (t->ahead.count) {
+        amp_error err = {0};
+        int32_t there = 0;
+        double before = t->last.loss;
+        AheadCall call = t->ahead.call[0];
+        double *metrics = ahead_ends_step(&t->ahead, call.index) ? t->metrics : NULL;
+        amp_status status =
+            amp_session_next_report(t->run.session, t->ahead.count > most, &t->last, t->losses, metrics, &there, &err);
+        if (!there && status) {
+            progress_clear(&t->progress);
+            return feed_report(&t->feed, call.index, &err);
+        }
+        if (!there) return 0;
+        ahead_pop(&t->ahead, &t->last);
+        int failed = take_report(t, call, before, status, &err);
+        if (failed) return failed;
+    }
+    return 0;
+}
+
+int training_catch_up(Training *t) { return take_reports(t, 0); }
+
 /* Batch |index| of the training, counted from its start, is a micro-batch of its step. */
 static int train_batch(Training *t, int64_t index) {
     amp_error err = {0};
     const void *const *inputs;
-    int64_t n, micro = index % t->run.info.accumulate;
-    double before = micro ? t->last.loss * (double)micro : 0; /* the report's loss is the mean of the step so far */
-    if (index % t->batches == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
+    int64_t n, k = t->run.info.accumulate;
     if (amp_dataset_next(t->feed.filled, &inputs, &n, &err)) {
+        if (training_catch_up(t)) return 1;
         progress_clear(&t->progress);
         return report(&err);
     }
     if (t->args->trace && tracer_before(&t->tracer, inputs, n)) return 1;
-    if (stats_before(&t->stats, index / t->run.info.accumulate + 1, micro == 0, &err)) return report(&err);
+    if (stats_before(&t->stats, index / k + 1, index % k == 0, &err)) return report(&err);
     if (profile_before(&t->profile, n, &err)) return report(&err);
-    amp_status status = amp_step(t->run.session, inputs, n, &t->last, &err);
-    if (status && status != AMP_SCALE_AT_FLOOR) {
+    amp_status status = amp_step(t->run.session, inputs, n, NULL, &err);
+    if (status && status != AMP_SCALE_AT_FLOOR) { /* the floor is its report's to tell */
+        if (training_catch_up(t)) return 1;
         progress_clear(&t->progress);
         return feed_report(&t->feed, index, &err);
     }
-    if (profile_after(&t->profile, &t->last, &err)) return report(&err);
-    t->epoch_loss += (t->last.loss * (double)(micro + 1) - before) * (double)n;
-    t->epoch_samples += n;
-    t->epoch_skipped += t->last.skipped;
-    if (!t->last.complete) return 0;
-    int failed = end_step(t, index, n);
-    if (status) progress_clear(&t->progress);
-    return failed || (status && report(&err));
+    ahead_push(&t->ahead, (AheadCall){index, n});
+    return take_reports(t, ahead_most(&t->ahead));
 }
 
 static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
@@ -409,7 +442,8 @@ static int between_batches(Training *t, int64_t index) {
     if (whole || index + 1 == t->total_steps * t->run.info.accumulate) {
         /* After the last step nothing goes on that could evaluate again. */
         bool last = index + 1 == t->total_steps * t->run.info.accumulate;
-        int failed = end_epoch(t, index / t->batches, whole, step_ended && !last);
+        int failed = training_catch_up(t);
+        if (!failed) failed = end_epoch(t, index / t->batches, whole, step_ended && !last);
         if (failed) return failed;
         if (whole) t->position.evaluated = index / t->batches + 1;
     }
@@ -432,6 +466,8 @@ int training_run(Training *t, int64_t iteration) {
     print_header(t);
     log_header(t);
     if (t->log.failed) return 1;
+    const bool waits = t->args->trace || t->args->stats || t->args->profile;
+    if (ahead_start(&t->ahead, &t->run, waits)) return 1;
     stopping_watch();
     FeedPlan plan = {&t->train, t->position.seed, t->batch, t->batches};
     int failed = enter(t, first);
@@ -442,6 +478,7 @@ int training_run(Training *t, int64_t iteration) {
         failed = train_batch(t, i);
         if (!failed) failed = between_batches(t, i);
     }
+    if (!failed) failed = training_catch_up(t);
     progress_clear(&t->progress);
     show_profile(t, true);
     return failed == EVALUATION_STOPPED ? 0 : failed;

@@ -2,6 +2,7 @@
 #ifndef AMP_TOOLS_TRAINING_H
 #define AMP_TOOLS_TRAINING_H
 
+#include "tools/amprun/ahead.h"
 #include "tools/amprun/best.h"
 #include "tools/amprun/feed.h"
 #include "tools/amprun/log.h"
@@ -31,7 +32,8 @@ typedef struct Training {
     Tracer tracer;     /* with --trace-nonfinite */
     Stats stats;       /* with --stats */
     Profile profile;   /* with --profile */
-    amp_step_report last;
+    Ahead ahead;
+    amp_step_report last; /* that was taken */
     double metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
     double epoch_loss; /* sum of loss * n over the epoch */
     int64_t epoch_samples, epoch_skipped;
@@ -42,6 +44,9 @@ int training_open(Training *t);
 void training_close(Training *t);
 /* Steps after |iteration|, until they are done, a signal asks for the end, or something fails. */
 int training_run(Training *t, int64_t iteration);
+/* Waits for the reports of all steps that were started, and takes them: before anything that is to be of the same step
+ * as the session. */
+int training_catch_up(Training *t);
 
 /* train.c: writes --checkpoint where --checkpoint-every says so. */
 int training_checkpoint_if_due(Training *t);

@@ -25,7 +25,7 @@ holds 'the report of the training has the log' grep -q '"traced"' "$work/text/pr
 holds 'the terminal shows a curve and a table' grep -q 'loss scale' "$work/text/watch.txt"
 if [[ -e $work/text/editor.ansi ]]; then
     screen=$(sed 's/\x1b\[[0-9;:]*m//g' "$work/text/editor.ansi")
-    holds 'the editor shows hints' grep -qF 'h: f16[N, 64, 7, 7] =' <<<"$screen"
+    holds 'the editor shows hints' grep -qF 'h: f16[N, 64, 14, 14] =' <<<"$screen"
     holds 'and why' grep -qF 'because min-cast.policy:' <<<"$screen"
 else
     skipped 'no Neovim with inlay hints, or no tmux (tools/editor-env): no editor is looked at'

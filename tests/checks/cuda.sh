@@ -74,6 +74,12 @@ for parts in 1 2; do
     holds "the host waited $waits times, where it waits for each step $asked_waits times" test $((2 * waits)) -lt "$asked_waits"
 done
 
+# ---- statistics on the oldest architecture --------------------------------------------------------------------------------------
+
+run 0 on 75 "$amprun" train "$work/dropout.so" --data "safetensors:$work/dropout.in" --batch 16 --steps 2 --device cuda \
+    --log "$work/stats.jsonl" --stats 1 --quiet
+expect 'both steps are told of' 2 "$(grep -c '^{"stats": ' "$work/stats.jsonl")"
+
 # ---- the largest batch in so much of the device's memory ------------------------------------------------------------------------
 
 # peak BATCH: the device's memory that a training of so many samples took, less the tables that its CUDA graphs bring

@@ -31,7 +31,7 @@ _Static_assert(AMP_NUMBER_BINS * 8 + 1 == 2129, "ENTRIES, LARGEST and LARGEST_BY
 
 static const char kernel_text[] =
     ".version 7.0\n"
-    ".target sm_80\n"
+    ".target sm_75\n"
     ".address_size 64\n"
     ".visible .entry amp_count(.param .u64 numbers, .param .u64 count, .param .u32 storage, .param .u64 place)\n"
     ".maxntid 256, 1, 1\n"

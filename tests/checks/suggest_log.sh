@@ -8,11 +8,12 @@ ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 
-python3 - "$work" <<'END'
-import json
+PYTHONPATH=tests/checks python3 -B - "$work" <<'END'
 import random
 import struct
 import sys
+
+import safetensors_write
 
 random.seed(1)
 for name, scale, count in (("good", 1.0, 256), ("large", 60.0, 256), ("other", 60.5, 256), ("short", 1.0, 200)):
@@ -20,14 +21,7 @@ for name, scale, count in (("good", 1.0, 256), ("large", 60.0, 256), ("other", 6
     classes = [max(range(4), key=lambda k: x[16 * i + k]) for i in range(count)]
     arrays = {"x": ("F32", [count, 16], struct.pack(f"<{16 * count}f", *x)),
               "targets": ("I32", [count], struct.pack(f"<{count}i", *classes))}
-    head, data = {}, b""
-    for key, (dtype, shape, packed) in arrays.items():
-        head[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
-        data += packed
-    text = json.dumps(head).encode()
-    text += b" " * (-len(text) % 8)
-    with open(f"{sys.argv[1]}/{name}.st", "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+    safetensors_write.write(f"{sys.argv[1]}/{name}.st", arrays)
 END
 
 # make NAME POLICY MODEL LINES: a model whose middle is MODEL

@@ -11,10 +11,11 @@ mkdir "$TMPDIR"
 
 cat >"$work/make.py" <<'END'
 """make.py FILE [SCALE] [SAMPLE VALUE]: 256 samples of 16 features times SCALE; one feature of SAMPLE is VALUE."""
-import json
 import random
 import struct
 import sys
+
+import safetensors_write
 
 random.seed(1)
 scale = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
@@ -23,16 +24,9 @@ if len(sys.argv) > 3:
     x[int(sys.argv[3]) * 16 + 3] = float(sys.argv[4])
 arrays = {"x": ("F32", [256, 16], struct.pack("<4096f", *x)),
           "targets": ("I32", [256], struct.pack("<256i", *(random.randrange(4) for _ in range(256))))}
-head, data = {}, b""
-for name, (dtype, shape, packed) in arrays.items():
-    head[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
-    data += packed
-text = json.dumps(head).encode()
-text += b" " * (-len(text) % 8)
-with open(sys.argv[1], "wb") as file:
-    file.write(struct.pack("<Q", len(text)) + text + data)
+safetensors_write.write(sys.argv[1], arrays)
 END
-make_data() { python3 "$work/make.py" "$work/$1.st" "${@:2}"; }
+make_data() { PYTHONPATH=tests/checks python3 -B "$work/make.py" "$work/$1.st" "${@:2}"; }
 make_data good
 make_data wrong 1 77 nan
 make_data large 60

@@ -9,25 +9,19 @@ ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 
-python3 - "$work" <<'END'
-import json
+PYTHONPATH=tests/checks python3 -B - "$work" <<'END'
 import random
 import struct
 import sys
+
+import safetensors_write
 
 random.seed(1)
 for name, scale in (("plain", 1.0), ("large", 60.0), ("huge", 3e5), ("tiny", 1e-4)):
     x = [random.gauss(0, 1) * scale for _ in range(128 * 16)]
     arrays = {"x": ("F32", [128, 16], struct.pack("<2048f", *x)),
               "targets": ("I32", [128], struct.pack("<128i", *(random.randrange(4) for _ in range(128))))}
-    head, data = {}, b""
-    for key, (dtype, shape, packed) in arrays.items():
-        head[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(packed)]}
-        data += packed
-    text = json.dumps(head).encode()
-    text += b" " * (-len(text) % 8)
-    with open(f"{sys.argv[1]}/{name}.st", "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+    safetensors_write.write(f"{sys.argv[1]}/{name}.st", arrays)
 END
 
 # write NAME LINES PRECISION

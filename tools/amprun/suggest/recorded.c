@@ -43,9 +43,8 @@ static uint64_t seed_of(const amp_json *line) {
 }
 
 /* "cuda:1" is the second one. */
-static void take_device(Recorded *r, const amp_json *line) {
+static void split_device(Recorded *r) {
     char *colon = strchr(r->device, ':');
-    (void)line;
     if (!colon) return;
     r->cuda_device = (int32_t)strtol(colon + 1, NULL, 10);
     *colon = 0;
@@ -64,7 +63,7 @@ static int take_head(Recorded *r, const amp_json *line) {
         *texts[i].to = strdup(log_string(line, texts[i].key));
         if (!*texts[i].to) return no_memory(r);
     }
-    take_device(r, line);
+    split_device(r);
     r->batch = log_whole(line, "batch");
     r->samples = log_whole(line, "samples");
     r->threads = log_whole(line, "threads");

@@ -48,8 +48,8 @@ class Context:
         if self.nvrtc:
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), self.nvrtc]))
         self.built_here = self.build_programs()
-        self.torch_version = None if args.stand_in else self.find_torch()
         self.context = None if args.stand_in else self.keep_context()
+        self.torch_said = None
         self.begin("")
 
     def __del__(self):
@@ -87,14 +87,17 @@ class Context:
         if not os.path.exists(os.path.join(self.home, "bin", program)):
             raise Skip(f"{program} is not built here")
 
-    def find_torch(self):
-        done = self.run([sys.executable, "-c", "import torch; print(torch.__version__)"], timeout=120, must=False)
-        return done.stdout.strip() if done.returncode == 0 else None
-
     def keep_context(self):
-        """A process that holds the device: without one the driver starts it anew for each program."""
-        hold = "import torch, time; torch.zeros(1, device='cuda'); time.sleep(86400)"
-        return subprocess.Popen([sys.executable, "-c", hold], env=self.env, stderr=subprocess.DEVNULL) if self.torch_version else None
+        """A process that holds the device: without one the driver starts it anew for each program.  PyTorch's files are read meanwhile."""
+        hold = "import torch, time; torch.zeros(1, device='cuda'); print(torch.__version__, flush=True); time.sleep(86400)"
+        return subprocess.Popen([sys.executable, "-c", hold], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    @property
+    def torch_version(self):
+        """PyTorch's; None: there is none here.  Waits until it has been imported."""
+        if self.torch_said is None and self.context:
+            self.torch_said = self.context.stdout.readline().strip()
+        return self.torch_said or None
 
     def say(self, text):
         print(text, flush=True)

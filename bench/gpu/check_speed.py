@@ -21,11 +21,14 @@ def peer(c):
     if c.args.stand_in:
         c.skip("PyTorch's side")
         return None
+    if c.args.no_peer:
+        c.skip("PyTorch's side: --no-peer")
+        return None
     if not c.torch_version:
         c.fail("python3 has no PyTorch: nothing to compare with")
         return None
     server = Server(c, [sys.executable, os.path.join(c.beside, "torch_peer.py")])
-    server.read()
+    c.say(f"PyTorch {server.read()['torch']}")
     return server
 
 
@@ -113,7 +116,7 @@ def steps(c):
     return run_cases(c, step_cases(c))
 
 
-SECONDS = 60  # of an example, most of it torch.compile
+SECONDS, ALONE = 60, 15  # of an example, most of it torch.compile; without PyTorch
 
 
 def example_case(c, example):
@@ -125,14 +128,14 @@ def example_case(c, example):
 def examples(c):
     """The programs of examples/ beside their twins."""
     chosen = [example for example in EXAMPLES if example.name == "tabular" or not c.args.stand_in]
-    return run_cases(c, [example_case(c, example) for example in chosen], SECONDS)
+    return run_cases(c, [example_case(c, example) for example in chosen], ALONE if c.args.no_peer else SECONDS)
 
 
 # ---- single kernels --------------------------------------------------------------------------------------------------------
 
 
 def kernel_times(c, model, program, n, repeats):
-    return json.loads(c.run(["bin/kernel_bench", model, program, str(n), str(repeats)], timeout=90).stdout)
+    return json.loads(c.run(["bin/kernel_bench", model, program, str(n), str(repeats)], timeout=45).stdout)
 
 
 def optimizer(c):

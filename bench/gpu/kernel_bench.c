@@ -1,8 +1,9 @@
-/* kernel_bench.c: each kernel of a program by itself, between device events: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL]]
+/* kernel_bench.c: each kernel of a program by itself, between device events: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL...]]
  *
- * Writes one line of JSON: the kernels in order (or the one of that name) with the median of their times, the bytes of their operands (each once) and what a
- * device-to-device copy of 1 GiB (less where memory is short) takes, bytes read and written.  Launches are repeated with other
- * operands each time (sets of buffers take turns, 256 MiB in all at least where there is room), so that no cache keeps them. */
+ * Writes one line of JSON: the kernels in order (or those of these names) with the median of their times, the bytes of
+ * their operands (each once) and what a device-to-device copy of 1 GiB (less where memory is short) takes, bytes read and
+ * written.  Launches are repeated with other operands each time (sets of buffers take turns, 256 MiB in all at least where
+ * there is room), so that no cache keeps them.  REPEATS 0, for a profiler: each is launched once, nothing is timed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 enum { MAX_SETS = 16, MAX_OPERANDS = 4096, WARM_UP = 3, MAX_REPEATS = 1000 };
 static const size_t cold_bytes = (size_t)256 << 20;
+static const size_t pattern_bytes = (size_t)1 << 20; /* a multiple of each type's size */
 
 typedef struct Bench {
     amp_cuda_context *context;
@@ -25,7 +27,7 @@ typedef struct Bench {
     amp_cuda_loaded *functions;
     int64_t n;
     int sets, repeats;
-    const char *only;   /* the name of a kernel; NULL: all */
+    char **only;        /* names of kernels, up to a NULL; none: all */
     CuPointer *buffers; /* [sets][buffer_count] */
     CuStream stream;
     CuEvent start, end;
@@ -84,6 +86,22 @@ static CuPointer shared_state(const Bench *b, const CuPointer *set, int i) {
     return 0;
 }
 
+/* A pattern of the host, then copies of what is there: the bus would take longer than the kernels. */
+static int fill_buffer(Bench *b, CuPointer to, const amp_model_buffer *x, size_t bytes, unsigned seed) {
+    size_t filled = bytes < pattern_bytes ? bytes : pattern_bytes;
+    void *data = malloc(filled + 16);
+    if (!data) return fail("no memory");
+    fill(data, x, filled, seed);
+    DRIVER(b, copy_in, (to, data, filled, b->stream));
+    DRIVER(b, stream_sync, (b->stream));
+    free(data);
+    for (size_t part; filled < bytes; filled += part) {
+        part = filled < bytes - filled ? filled : bytes - filled;
+        DRIVER(b, copy, (to + filled, to, part, b->stream));
+    }
+    return 0;
+}
+
 static int make_set(Bench *b, int number) {
     CuPointer *set = b->buffers + number * b->program->buffer_count;
     for (int i = 0; i < b->program->buffer_count; i++) {
@@ -91,14 +109,10 @@ static int make_set(Bench *b, int number) {
         size_t bytes = buffer_bytes(b, x);
         set[i] = x->kind == AMP_BUFFER_WATCH ? 0 : shared_state(b, set, i);
         if (set[i] || x->kind == AMP_BUFFER_WATCH) continue;
-        void *data = malloc(bytes + 16);
-        if (!data) return fail("no memory");
-        fill(data, x, bytes, (unsigned)(number * 1000 + i + 1));
         DRIVER(b, mem_alloc, (&set[i], bytes + 16));
-        DRIVER(b, copy_in, (set[i], data, bytes, b->stream));
-        DRIVER(b, stream_sync, (b->stream));
-        free(data);
+        if (fill_buffer(b, set[i], x, bytes, (unsigned)(number * 1000 + i + 1))) return 1;
     }
+    DRIVER(b, stream_sync, (b->stream));
     return 0;
 }
 
@@ -232,6 +246,18 @@ static int clear_flags(Bench *b) {
     return 0;
 }
 
+static bool is_chosen(const Bench *b, const char *kernel) {
+    for (char **name = b->only; *name; name++)
+        if (!strcmp(*name, kernel)) return true;
+    return !*b->only;
+}
+
+static int launch_once(Bench *b, Launch *l) {
+    if (start(b, l)) return 1;
+    DRIVER(b, stream_sync, (b->stream));
+    return 0;
+}
+
 static int time_all(Bench *b) {
     Launch *launches = calloc(MAX_SETS, sizeof *launches);
     if (!launches) return fail("no memory");
@@ -239,13 +265,13 @@ static int time_all(Bench *b) {
     printf("\"kernels\": [");
     for (int i = 0; i < b->program->kernel_count; i++) {
         const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
-        double median, in_a_row;
+        double median = 0, in_a_row = 0;
         int64_t elements = 0;
-        if (b->only && strcmp(b->only, k->name)) continue;
+        if (!is_chosen(b, k->name)) continue;
         for (int s = 0; s < b->sets; s++)
             if (prepare(b, k, s, &launches[s])) return 1;
         const amp_cuda_loaded *f = &b->functions[launches[0].used.function];
-        if (time_kernel(b, launches, &median, &in_a_row)) return 1;
+        if (b->repeats ? time_kernel(b, launches, &median, &in_a_row) : launch_once(b, launches)) return 1;
         for (int s = 0; s < b->sets; s++)
             if (launches[s].tables) DRIVER(b, mem_free, (launches[s].tables));
         memset(launches, 0, MAX_SETS * sizeof *launches);
@@ -321,12 +347,12 @@ static int open_program(Bench *b, const char *path, const char *name) {
 }
 
 int main(int argc, char **argv) {
-    Bench b = {.repeats = argc > 4 ? atoi(argv[4]) : 30, .only = argc > 5 ? argv[5] : NULL};
-    if (argc < 4 || argc > 6 || (b.n = atoll(argv[3])) < 1 || b.repeats < 1 || b.repeats > MAX_REPEATS)
-        return fprintf(stderr, "usage: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL]]\n"), 2;
+    Bench b = {.repeats = argc > 4 ? atoi(argv[4]) : 30, .only = argv + (argc > 5 ? 5 : argc)};
+    if (argc < 4 || (b.n = atoll(argv[3])) < 1 || b.repeats < 0 || b.repeats > MAX_REPEATS)
+        return fprintf(stderr, "usage: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL...]]\n"), 2;
     if (open_program(&b, argv[1], argv[2]) || make_buffers(&b) || clear_flags(&b)) return 1;
     printf("{\"program\": \"%s\", \"n\": %lld, \"sets\": %d, ", argv[2], (long long)b.n, b.sets);
-    if (time_all(&b) || time_copy(&b)) return 1;
+    if (time_all(&b) || (b.repeats && time_copy(&b))) return 1;
     printf("}\n");
     return 0;
 }

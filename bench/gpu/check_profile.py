@@ -39,7 +39,8 @@ def read_metrics(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         for row in csv.DictReader(line for line in file if line.startswith('"')):
             if row["Metric Name"]:
-                launches.setdefault(row["ID"], {})[row["Metric Name"]] = f"{row['Metric Value']} {row['Metric Unit']}".strip()
+                value = f"{row['Metric Value']} {row['Metric Unit']}".strip()
+                launches.setdefault(row["ID"], {})[row["Metric Name"]] = value
     return list(launches.values())
 
 
@@ -47,8 +48,9 @@ def profile_kernels(c, ncu, model, n, kernels):
     """The metrics of each of the |kernels|."""
     log = c.file("ncu.csv")
     sections = [word for section in SECTIONS for word in ("--section", section)]
-    bench = ["bin/kernel_bench", f"models/{model}.so", "train_step", str(n), "0", *(kernel["name"] for kernel in kernels)]
-    done = c.run([ncu, "--clock-control", "none", "--set", "basic", *sections, "--csv", "--log-file", log, *bench], timeout=60, must=False)
+    options = ["--clock-control", "none", "--set", "basic", *sections, "--csv", "--log-file", log]
+    bench = ["bin/kernel_bench", f"models/{model}.so", "train_step", str(n), "0"]
+    done = c.run([ncu, *options, *bench, *(kernel["name"] for kernel in kernels)], timeout=60, must=False)
     said = done.stdout + done.stderr
     launches = []
     if os.path.exists(log):
@@ -80,7 +82,8 @@ def profile(c):
             c.fail(str(error))
             continue
         for kernel, metrics in zip(kernels, launches):
-            rows.append({"model": model, "n": n, "kernel": kernel["name"], "title": kernel["title"], "metrics": metrics})
+            row = {"model": model, "n": n, "kernel": kernel["name"], "title": kernel["title"], "metrics": metrics}
+            rows.append(row)
             shown = "; ".join(f"{name} {metrics[name]}" for name in SHOWN if name in metrics)
             c.say(f"{model} {kernel['name']}, {kernel['title']}\n    {shown}")
     return rows

@@ -39,7 +39,7 @@ class Context:
         self.text = open(os.path.join(self.out, "report.txt"), "w", encoding="utf-8")
         self.scratch = tempfile.mkdtemp(prefix="gpu-check-")
         self.home = os.path.join(self.scratch, "programs")
-        with tarfile.open(os.path.join(home, "programs.tar.gz")) as programs:
+        with tarfile.open(os.path.join(home, "programs.tar.xz")) as programs:
             programs.extractall(self.home)
         self.nvrtc = nvrtc_folder()
         self.env = dict(os.environ)

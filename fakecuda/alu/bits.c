@@ -74,11 +74,15 @@ static uint64_t insert(uint64_t a, uint64_t b, unsigned pos, unsigned len, unsig
     return (b & ~mask) | (a << pos & mask);
 }
 
+/* Of 32 bits a place and a length are the lowest 8 bits of their operands.  Of 64 bits they are the whole operands: the
+ * document limits them to 255 without saying how, and this is what an H200 with driver 580.159 does. */
+#define WITHIN(x) (BITS == 32 ? (x)&0xff : (x) < 0xff ? (x) : 0xff)
+
 #define BFE(t)                                                                                                         \
     static void bfe_##t(ALU_ARGS) {                                                                                    \
         ALU_BEGIN(t)                                                                                                   \
         const uint32_t *y = src[1], *z = src[2];                                                                       \
-        ALU_EACH_LANE(active, d[i] = (Unsigned)extract(x[i], y[i] & 0xff, z[i] & 0xff, BITS, (Type)-1 < 1));           \
+        ALU_EACH_LANE(active, d[i] = (Unsigned)extract(x[i], WITHIN(y[i]), WITHIN(z[i]), BITS, (Type)-1 < 1));         \
     }
 BFE(u32)
 BFE(s32)
@@ -89,7 +93,7 @@ BFE(s64)
         ALU_BEGIN(t)                                                                                                   \
         const Lane *y = src[1];                                                                                        \
         const uint32_t *z = src[2], *w = src[3];                                                                       \
-        ALU_EACH_LANE(active, d[i] = (Unsigned)insert(x[i], y[i], z[i] & 0xff, w[i] & 0xff, BITS));                    \
+        ALU_EACH_LANE(active, d[i] = (Unsigned)insert(x[i], y[i], WITHIN(z[i]), WITHIN(w[i]), BITS));                  \
     }
 BFI(u32)
 BFI(u64)

@@ -124,6 +124,7 @@ TEST(Bits, Fields) {
     const std::vector<uint64_t> at = {0, 1, 7, 31, 32, 33, 63, 64, 200, 255, 256 + 3},
                                 lengths = {0, 1, 5, 31, 32, 33, 63, 64, 255, 256 + 4};
     for (int bits : {32, 64}) {
+        auto within = [bits](uint64_t x) { return int(bits == 32 ? x & 0xff : std::min<uint64_t>(x, 0xff)); };
         std::vector<Operands> extract, insert;
         for (uint64_t a : integers(bits, 10, 5))
             for (uint64_t p : at)
@@ -134,7 +135,7 @@ TEST(Bits, Fields) {
         for (bool is_signed : {false, true})
             check(std::string("bfe") + (is_signed ? ".s" : ".u") + std::to_string(bits), extract,
                   [&](const Operands &o) {
-                      int pos = o[1] & 0xff, len = o[2] & 0xff;
+                      int pos = within(o[1]), len = within(o[2]);
                       bool sign = is_signed && len && o[0] >> std::min(pos + len - 1, bits - 1) & 1;
                       uint64_t d = 0;
                       for (int i = 0; i < bits; ++i)
@@ -142,7 +143,7 @@ TEST(Bits, Fields) {
                       return d;
                   });
         check("bfi" + b(bits), insert, [&](const Operands &o) {
-            int pos = o[2] & 0xff, len = o[3] & 0xff;
+            int pos = within(o[2]), len = within(o[3]);
             uint64_t f = o[1];
             for (int i = 0; i < len && pos + i < bits; ++i)
                 f = (f & ~(1ull << (pos + i))) | (o[0] >> i & 1) << (pos + i);

@@ -118,7 +118,8 @@ ALU_FOR_UNSIGNED(ALU_BINARY, mul_lo, LOW(a, b))
 ALU_FOR_INTEGERS(ALU_BINARY, mul_hi, HIGH(a, b))
 ALU_FOR_UNSIGNED(ALU_TERNARY, mad_lo, (Unsigned)(LOW(a, b) + c_))
 ALU_FOR_INTEGERS(ALU_TERNARY, mad_hi, (Unsigned)(HIGH(a, b) + (Unsigned)c_))
-ALU_TERNARY(mad_hi_sat, s32, CLAMP_S32((((Wide)a * b) >> 32) + c_))
+/* The document has it saturate; on an H200 with driver 580.159 it wraps. */
+ALU_TERNARY(mad_hi_sat, s32, (Unsigned)(HIGH(a, b) + (Unsigned)c_))
 
 /* The result, and what is added, are twice as wide as the factors. */
 #define WIDE(t, RESULT)                                                                                                \

@@ -9,9 +9,12 @@ namespace {
 uint32_t u(uint64_t x) { return static_cast<uint32_t>(x); }
 
 // The loops of the document, bit by bit.
+// A place or a length: of 64 bits the document does not say what a number above 255 means, and devices take it whole.
+uint32_t within(uint32_t x, int bits) { return bits == 32 ? x & 0xff : std::min(x, 0xffu); }
+
 uint64_t extract(uint64_t a, uint32_t pos, uint32_t len, int bits, bool is_signed) {
-    pos &= 0xff;
-    len &= 0xff;
+    pos = within(pos, bits);
+    len = within(len, bits);
     int msb = bits - 1;
     bool sign = is_signed && len > 0 && (a >> std::min<int>(static_cast<int>(pos + len) - 1, msb) & 1);
     uint64_t d = 0;
@@ -24,8 +27,8 @@ uint64_t extract(uint64_t a, uint32_t pos, uint32_t len, int bits, bool is_signe
 }
 
 uint64_t insert(uint64_t a, uint64_t b, uint32_t pos, uint32_t len, int bits) {
-    pos &= 0xff;
-    len &= 0xff;
+    pos = within(pos, bits);
+    len = within(len, bits);
     for (uint32_t i = 0; i < len && pos + i < static_cast<uint32_t>(bits); i++) {
         uint64_t one = uint64_t(1) << (pos + i);
         b = (b & ~one) | (a >> i & 1 ? one : 0);

@@ -223,7 +223,7 @@ Case variables() {
 .global .align 4 .u32 counter = 41;
 .global .align 4 .b8 bytes[8] = { 1, 2, 3, 200, 133 };
 .global .align 8 .u64 pointer = generic(bytes)+3;
-.const .u32 grid[3][2] = { {1, 2}, {3}, {5, 6} };
+.const .u32 grid[3][2] = { {1, 2}, {3, 4}, {5, 6} };
 .global .s64 negative = -3;
 .global .u32 empty;
 )");

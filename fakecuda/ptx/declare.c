@@ -174,6 +174,7 @@ typedef struct Filling {
     uint8_t *to;
     uint64_t sizes[MAX_DIMENSIONS + 1];
     int count;
+    int dimensions; /* of the sizes; one of a vector follows */
     int element;
 } Filling;
 
@@ -197,6 +198,9 @@ static void fill(const Filling *f, const Initializer *i, uint64_t at, int level)
         if (index == f->sizes[level]) parser_fail(f->p, item->place, "more values than '%s' holds", f->v->is.name);
         fill(f, item, at + index * inner, level + 1);
     }
+    if (level && level < f->dimensions &&
+        index < f->sizes[level]) /* the document has zeros there; ptxas goes on with the next list */
+        parser_fail(f->p, i->place, "a list within '%s' has fewer values than its dimension", f->v->is.name);
 }
 
 void initialize(Parser *p, Variable *v, const Dimensions *dimensions, const Initializer *init) {
@@ -204,6 +208,7 @@ void initialize(Parser *p, Variable *v, const Dimensions *dimensions, const Init
     if (f.element > 8) parser_fail(p, v->place, "values of 16 bytes are not known");
     f.to = ptx_arena_alloc(&p->arena, (size_t)v->is.bytes);
     for (int i = 0; i < dimensions->count; i++) f.sizes[f.count++] = dimensions->sizes[i];
+    f.dimensions = f.count;
     if (v->vector > 1) f.sizes[f.count++] = (uint64_t)v->vector;
     fill(&f, init, 0, 0);
     v->is.init = f.to;

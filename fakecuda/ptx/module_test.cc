@@ -28,7 +28,7 @@ template <class T> T value(const PtxVariable *v, int at) {
 TEST(Variables, InitialValues) {
     Module m = parse_items(
         ".global .align 4 .f32 fz = 0f40600000;\n.global .align 8 .u64 ll = -3;\n.global .align 4 .b8 big[8] = "
-        "{0,0,0,128,5};\n.const .f64 d[] = { 1.5, -0d4000000000000000 };\n.global .s32 grid[3][2] = { {1}, "
+        "{0,0,0,128,5};\n.const .f64 d[] = { 1.5, -0d4000000000000000 };\n.global .s32 grid[3][2] = { {1,0}, "
         "{2,3} };\n.global .v4 .f32 v[2] = { {1.0,2.0}, {3.0} };\n.global .u16 h = 1 << 4;\n"
         ".visible .global .attribute(.managed) .align 16 .u32 zeros[5], more;\n.extern .global .u32 outside;");
     ASSERT_TRUE(m) << last_message();
@@ -88,6 +88,7 @@ TEST(Variables, WrongOnesAreRefused) {
     const char *wrong[] = {
         ".global .u32 a[2] = {1,2,3};",
         ".global .u32 a = {1,2};",
+        ".global .u32 a[2][2] = { {1}, {2,3} };",
         ".global .f32 a = 1;",
         ".global .u32 a = 1.5;",
         ".global .u32 a = b;",

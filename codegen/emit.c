@@ -148,7 +148,8 @@ const EmitEntry *emit_row(Opcode code) {
 }
 
 static const char *expression(Emitter *e, const Op *o, bool vector) {
-    const EmitEntry *entry = emit_row(o->code);
+    const bool is_near = e->spelling->is_near && e->spelling->is_near(e->w, o);
+    const EmitEntry *entry = is_near ? &emit_near : emit_row(o->code);
     const char *template = vector ? entry->vector : entry->scalar;
     if (entry->build) return entry->build(e, o, vector);
     if (!template) return NULL;
@@ -412,6 +413,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_scatter] = {.by_memory = true},
 };
 
+const EmitEntry emit_near = {.scalar = "near_$n_$t($0)"};
 const EmitEntry emit_function = {.vector = "$n_$t($0)", .scalar = "$n_$t($0)", .kinds = FLOATING | KIND_I32};
 
 /* ---- strings inside generated C ---------------------------------------------------------------------------------- */

@@ -76,6 +76,9 @@ typedef struct Spelling {
     void (*keep)(Emitter *e, Val v);
     void (*take_lane)(Emitter *e, Val v); /* v12 of what ValueWalk.in_lanes says is made */
 
+    /* ---- emit.c ---- */
+    bool (*is_near)(const Walk *w, const Op *o); /* calls a near function; NULL: none does */
+
     /* ---- indirect*.c ---- */
     /* The coordinates of the op's element along the leading dimensions of its result: i0, i1, .. */
     amp_status (*put_coordinates)(Emitter *e, const Op *o);
@@ -98,6 +101,8 @@ typedef struct EmitEntry {
     bool by_memory; /* made from memory (indirect.c); a template is for where nothing moves */
 } EmitEntry;
 extern const EmitEntry emit_rules[OP_COUNT];
+/* An op that is near: near_exp_f32. */
+extern const EmitEntry emit_near;
 /* A core op without a row calls the function of its name: exp_vf, exp_f32. */
 extern const EmitEntry emit_function;
 const EmitEntry *emit_row(Opcode code);

@@ -52,6 +52,9 @@ typedef struct ValueWalk { /* of a value in the current kernel */
     bool in_lanes; /* target: made for all lanes before the elements of this phase (codegen/indirect_lanes.c) */
 } ValueWalk;
 
+/* Where a value goes, from what asks least of it. */
+typedef enum Exactness { EXACT_TO_16_BITS, EXACT_IN_A_SUM, EXACT_TO_THE_BIT } Exactness;
+
 typedef struct Walk {
     const Func *f;
     const Kernel *k;
@@ -65,6 +68,7 @@ typedef struct Walk {
     VEC(uint32_t) operands; /* 1-based buffers of the function: reads, then writes that are not among them */
     VEC(Sink) sinks;
     ValueWalk *values; /* by value id */
+    Exactness *asked;  /* by value id; a target's; NULL: all are exact to the bit */
     int *first_phase;  /* by value id; a target's, which leaves it zero after each kernel */
 } Walk;
 

@@ -84,6 +84,7 @@ const Spelling cuda_spelling = {
     .vector_at = cuda_element_at,
     .take_lane = take_lane,
     .load_lanes = load_lanes,
+    .is_near = cuda_is_near,
 };
 
 /* ---- values outside of the elements ------------------------------------------------------------------------------ */

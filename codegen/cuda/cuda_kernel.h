@@ -135,6 +135,10 @@ void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce);
 /* Whether some element needs its row or column. */
 bool cuda_needs_coordinates(const CudaKernel *ck);
 
+/* near.c: fills Walk.asked; whether |o| then takes its function from prelude/near.cuh. */
+void cuda_find_exactness(Walk *w);
+bool cuda_is_near(const Walk *w, const Op *o);
+
 /* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
 amp_status cuda_emit_tile(CudaKernel *ck, int members);

@@ -2,6 +2,7 @@
  * on one another share a launch. */
 #include "amp/model_abi.h"
 #include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 #include "codegen/cuda/prelude_parts.h"
 #include "codegen/emit.h"
@@ -455,6 +456,7 @@ static amp_status add_program(Writer *x, const Func *f) {
     CudaProgram program = {.func = f};
     x->buffer_of = index_buffers(f);
     walk_init(&x->w, f, x->m->arena);
+    cuda_find_exactness(&x->w);
     for (int i = 0; i < f->kernels.len;) {
         if (ir_is_still(f, f->kernels.data[i])) i++;
         else AMP_TRY(add_launch(x, &program, &i));

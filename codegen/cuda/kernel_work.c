@@ -3,6 +3,7 @@
 #include "amp/model_abi.h"
 #include "codegen/cuda/attention_plan.h"
 #include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 /* Instructions for an element where they are not one: of exp those in NVRTC's machine code, of the others a count of
  * what codegen/prelude/functions.h does, and 10 for IEEE division and root.  Round numbers: they stand beside the time
@@ -13,16 +14,23 @@ static const struct Cost {
 } costs[] = {{OP_div, 10}, {OP_sqrt, 10},  {OP_floor, 6},   {OP_exp, 27},    {OP_expm1, 32},
              {OP_log, 32}, {OP_log1p, 50}, {OP_tanh, 55},   {OP_erf, 60},    {OP_sin, 60},
              {OP_cos, 60}, {OP_pow, 150},  {OP_random, 40}, {OP_resample, 8}};
+/* Of prelude/near.cuh. */
+static const struct Cost near_costs[] = {{OP_exp, 9}, {OP_tanh, 18}, {OP_erf, 26}};
 /* These only name or move elements. */
 static const Opcode moves[] = {OP_const,   OP_iota,    OP_extent, OP_assign, OP_barrier, OP_expand, OP_broadcast,
                                OP_reshape, OP_permute, OP_slice,  OP_pad,    OP_concat,  OP_gather};
 
-static int operations_of(Opcode code) {
-    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
-        if (moves[i] == code) return 0;
-    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++)
-        if (costs[i].op == code) return costs[i].operations;
+static int cost_in(const struct Cost *list, size_t count, Opcode code) {
+    for (size_t i = 0; i < count; i++)
+        if (list[i].op == code) return list[i].operations;
     return 1;
+}
+
+static int operations_of(const Walk *w, const Op *o) {
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
+        if (moves[i] == o->code) return 0;
+    if (cuda_is_near(w, o)) return cost_in(near_costs, sizeof near_costs / sizeof near_costs[0], o->code);
+    return cost_in(costs, sizeof costs / sizeof costs[0], o->code);
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
@@ -106,7 +114,7 @@ static bool count_elements(const Walk *w, const Op *o, Dim *elements) {
 }
 
 static CudaWork work_of(const Walk *w, const Op *o) {
-    CudaWork work = {AMP_INSTRUCTION_PLAIN, operations_of(o->code), dim_const(1), dim_const(1)};
+    CudaWork work = {AMP_INSTRUCTION_PLAIN, operations_of(w, o), dim_const(1), dim_const(1)};
     if (!work.operations || !walk_is_live(w, o) || !count_elements(w, o, &work.elements)) return (CudaWork){0};
     const Windows g = is_pooling(o) ? ir_windows(w->f, o) : (Windows){.kh = 1, .kw = 1};
     work.terms = o->code == OP_sum_parts ? ir_shape(w->f, o->in[0])->d[0] : dim_const(g.kh * g.kw);

@@ -391,10 +391,39 @@ class CudaRunTest : public CudaModelTest {
         }
     }
 
-    // The result of CUDA is that of the CPU, bit by bit.
+    // The result of CUDA is that of the CPU, bit by bit.  Of 16 bits it may be a neighbour, one in a hundred, where
+    // |near|: a function of prelude/near.cuh came before the rounding.
     void ExpectBitsOfCpu(const LoadedModel &cpu, const Module *m, int64_t n, const Values &given, const Values &got,
-                         const std::string &what) {
-        ExpectSame(got, RunOnCpu(cpu, m->funcs.data[0]->name, n, given), what);
+                         bool near, const std::string &what) {
+        const Func *f = m->funcs.data[0];
+        Values want = RunOnCpu(cpu, f->name, n, given);
+        for (int i = 0; near && i < f->results.len; i++) {
+            const Result &r = f->results.data[i];
+            const Dtype t = ir_dtype(f, r.value);
+            if (t == AMP_DT_F16 || t == AMP_DT_BF16) TakeNeighbours(got.at(r.name), t, &want.at(r.name));
+        }
+        ExpectSame(got, want, what);
+    }
+
+    // Where |got| is beside |want|, |want| becomes it.
+    static void TakeNeighbours(const std::vector<double> &got, Dtype t, std::vector<double> *want) {
+        const int digits = t == AMP_DT_F16 ? 10 : 7, least = t == AMP_DT_F16 ? -24 : -133;
+        size_t taken = 0;
+        for (size_t i = 0; i < want->size() && i < got.size(); i++) {
+            const double a = got[i], b = (*want)[i];
+            if (a == b || !std::isfinite(a) || !std::isfinite(b)) continue;
+            const int exponent = std::ilogb(std::max(std::abs(a), std::abs(b)));
+            if (std::abs(a - b) > std::ldexp(1.0, std::max(exponent - digits, least))) continue;
+            (*want)[i] = a;
+            taken++;
+        }
+        EXPECT_LE(taken * 100, want->size() + 99);
+    }
+
+    static bool IsNear(const CudaModule *cuda) {
+        for (int i = 0; i < cuda->functions.len; i++)
+            if (strstr(cuda->functions.data[i].source, " near_")) return true;
+        return false;
     }
 
     // Near the float64 interpreter, fused and not; |same_bits|: as on the CPU.
@@ -421,7 +450,7 @@ class CudaRunTest : public CudaModelTest {
                     const Result &r = f->results.data[i];
                     Compare(got.at(r.name), want.at(ir_value(f, r.value)->name), tolerance, what + r.name);
                 }
-                if (cpu) ExpectBitsOfCpu(*cpu, m, n, given, got, what);
+                if (cpu) ExpectBitsOfCpu(*cpu, m, n, given, got, IsNear(cuda), what);
                 if (HasFailure()) {
                     ADD_FAILURE() << Functions(cuda);
                     return;

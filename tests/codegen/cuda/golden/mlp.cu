@@ -554,7 +554,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             const float v2 = kept2[0][0];
             const float v4 = v2 - v3;
             kept4[0][0] = v4;
-            const float v5 = exp_f32(v4);
+            const float v5 = near_exp_f32(v4);
             const float v21 = kept21[0][0];
             const int32_t v23 = v21 == v22;
             const int32_t v24 = (int32_t)c;
@@ -580,7 +580,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             const int32_t v12 = v11 == v10;
             const float v14 = v12 ? v8 : v13;
             const float v43 = kept43[0][0];
-            const float v44 = exp_f32(v8);
+            const float v44 = near_exp_f32(v8);
             const float v46 = v44 * v45;
             const float v47 = v43 - v46;
             const float v48 = round_f16_f32(v47);
@@ -1636,7 +1636,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
             const float v2 = kept2[0][0];
             const float v4 = v2 - v3;
             kept4[0][0] = v4;
-            const float v5 = exp_f32(v4);
+            const float v5 = near_exp_f32(v4);
             const float v21 = kept21[0][0];
             const int32_t v23 = v21 == v22;
             const int32_t v24 = (int32_t)c;

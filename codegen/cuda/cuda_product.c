@@ -108,9 +108,14 @@ static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "
 static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
     if (p->batch.rank) emit_batch(ck, p, place);
     if (p->parts > 1) emit_part(ck, p, place);
-    const char *down = are_along_rows(p) ? "(%s.x %% tiles_down)" : "%s.x";
-    emit_line(&ck->e, "const int64_t row0 = (int64_t)%s * %d, col0 = (int64_t)%s.y * %d;",
-              arena_printf(ck->w->arena, down, ck->block), p->tile.m, ck->block, p->tile.n);
+    if (are_along_rows(p)) {
+        emit_line(&ck->e, "const int64_t row0 = (int64_t)(%s.x %% tiles_down) * %d, col0 = (int64_t)%s.y * %d;",
+                  ck->block, p->tile.m, ck->block, p->tile.n);
+        return;
+    }
+    emit_line(&ck->e, "const uint2 tile = tile_in_stripe(%s.x, %s.y, (rows + %d) / %d, (%s + %d) / %d);", ck->block,
+              ck->block, p->tile.m - 1, p->tile.m, columns_of(p), p->tile.n - 1, p->tile.n);
+    emit_line(&ck->e, "const int64_t row0 = (int64_t)tile.x * %d, col0 = (int64_t)tile.y * %d;", p->tile.m, p->tile.n);
 }
 
 static void emit_run(CudaKernel *ck, const ProductPlan *p) {
@@ -185,7 +190,7 @@ static void close_runs(CudaKernel *ck) {
 }
 
 static void set_launch(const ProductPlan *p, CudaBody *out) {
-    out->launch.extent[0] = p->rows; /* rows first: the blocks of one column of tiles, which run together, share B */
+    out->launch.extent[0] = p->rows; /* tile_in_stripe has that order, column of tiles by column */
     out->launch.extent[1] = dim_const(p->cols);
     out->launch.extent[2] = dim_const(1);
     out->launch.per[0] = p->tile.m;

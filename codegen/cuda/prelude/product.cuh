@@ -1,5 +1,14 @@
 /* product.cuh: sums of products: a block walks along k, tile by tile, through a ring of tiles in shared memory. */
 
+/* The tile of block |x|, |y| of a grid of |down| by |across| blocks.  Blocks that run at once are neighbours along x;
+ * their tiles are a stripe of 16 rows of tiles, column by column, so that they read little of both operands, and that
+ * from the L2 cache. */
+INLINE uint2 tile_in_stripe(uint32_t x, uint32_t y, uint32_t down, uint32_t across) {
+    const uint32_t number = y * down + x, stripe = number / (16 * across), in = number % (16 * across);
+    const uint32_t rows = down - 16 * stripe < 16 ? down - 16 * stripe : 16;
+    return make_uint2(16 * stripe + in % rows, in / rows);
+}
+
 /* Sums: TensorSums or FmaSums; A and B: TensorOperand or FmaOperand. */
 template <class Sums_, class A, class B> struct Product {
     typedef Sums_ Sums;

@@ -24,7 +24,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
+    const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();

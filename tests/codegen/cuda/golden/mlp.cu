@@ -142,7 +142,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
+    const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -211,7 +212,8 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 127) / 128, (COLS + 127) / 128);
+    const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -279,7 +281,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
+    const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -347,7 +350,8 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 127) / 128, (COLS + 127) / 128);
+    const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -407,7 +411,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 15) / 16);
+    const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 16;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -636,12 +641,14 @@ struct train_step_k07_part0 {
         sums.clear();
         {
             const uint3 block = place.now();
-            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+            const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
-        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+        const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
         int32_t any3 = 0;
         const float v7 = get_f32(b2);
         typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -691,12 +698,14 @@ struct train_step_k07_part1 {
         sums.clear();
         {
             const uint3 block = place.now();
-            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+            const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
-        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+        const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
         const float v7 = 0.0f;
         typedef Sums::Runs<8, Matrices::SHARED> Runs;
         NO_UNROLL
@@ -787,12 +796,14 @@ struct train_step_k09_part0 {
         sums.clear();
         {
             const uint3 block = place.now();
-            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+            const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
-        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+        const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
         int32_t any3 = 0;
         const float v7 = get_f32(b2);
         typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -842,12 +853,14 @@ struct train_step_k09_part1 {
         sums.clear();
         {
             const uint3 block = place.now();
-            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+            const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
-        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+        const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
         const float v7 = 0.0f;
         typedef Sums::Runs<8, Matrices::SHARED> Runs;
         NO_UNROLL
@@ -938,12 +951,14 @@ struct train_step_k09_1_part0 {
         sums.clear();
         {
             const uint3 block = place.now();
-            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+            const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
-        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
+        const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
         int32_t any3 = 0;
         const float v7 = get_f32(b2);
         typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -993,12 +1008,14 @@ struct train_step_k09_1_part1 {
         sums.clear();
         {
             const uint3 block = place.now();
-            const int64_t row0 = (int64_t)block.x * 128, col0 = (int64_t)block.y * 128;
+            const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 127) / 128, (COLS + 127) / 128);
+            const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
-        const int64_t row0 = (int64_t)block.x * 128, col0 = (int64_t)block.y * 128;
+        const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 127) / 128, (COLS + 127) / 128);
+        const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
         const float v7 = 0.0f;
         typedef Sums::Runs<8, Matrices::SHARED> Runs;
         NO_UNROLL
@@ -1216,7 +1233,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
+    const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -1518,7 +1536,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     const int32_t COLS = (int32_t)cols;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
+    const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 15) / 16);
+    const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 16;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();

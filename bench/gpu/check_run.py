@@ -32,6 +32,7 @@ def nvrtc_folder():
 class Context:
     def __init__(self, args, home):
         self.args, self.beside, self.out = args, home, os.path.abspath(args.out)
+        self.preparing = []  # threads that compile PyTorch's side
         self.tables = []  # what the part of that name measured
         os.makedirs(self.out, exist_ok=True)
         self.end = time.monotonic() + args.limit
@@ -144,13 +145,12 @@ class Context:
 class Server:
     """A process that answers each line with a line of JSON."""
 
-    def __init__(self, context, command):
-        self.command = command
+    def __init__(self, context, command, env=None):
+        self.command, self.log = command, context.file(f"stderr-{id(self)}")
         self.process = subprocess.Popen(
-            command, cwd=context.home, env=context.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=open(context.file("stderr"), "w", encoding="utf-8"), text=True,
+            command, cwd=context.home, env={**context.env, **(env or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=open(self.log, "w", encoding="utf-8"), text=True,
         )
-        self.log = context.file("stderr")
         self.limit = threading.Timer(context.left(), self.process.kill)
         self.limit.daemon = True
         self.limit.start()

@@ -6,8 +6,9 @@ import json
 import os
 import statistics
 import sys
+import threading
 
-from check_run import Server
+from check_run import Server, Skip
 from examples import EXAMPLES
 
 ADAMW_BYTES = 30  # a parameter: master, m and v read and written, an f32 gradient read, a 16-bit copy written
@@ -17,7 +18,33 @@ def median(rows, key):
     return round(statistics.median(row[key] for row in rows), 3)
 
 
+def prepare(c):
+    """Starts to compile all that PyTorch's side will train, in processes beside one another; the parts that follow do not wait for
+    it.  What they leave in the caches of torch.compile is what the one that is timed takes from there."""
+    if c.args.stand_in or c.args.no_peer:
+        raise Skip("there is no PyTorch's side")
+    c.env["TORCHINDUCTOR_CACHE_DIR"] = c.file("torch")
+    c.env["TORCHINDUCTOR_FX_GRAPH_CACHE"] = c.env["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "1"
+    asked = [{**network, "precision": precision, "batch": batch} for _, network, precision, batch in step_cases(c)]
+    asked += [{**network, "precision": precision, "batch": batch} for _, network, precision, batch, _ in map(lambda e: example_case(c, e), EXAMPLES)]
+    c.preparing = [threading.Thread(target=prepare_one, args=(c, one), daemon=True) for one in asked]
+    for thread in c.preparing:
+        thread.start()
+    c.say(f"{len(asked)} networks are being compiled by PyTorch")
+
+
+def prepare_one(c, asked):
+    try:
+        with Server(c, [sys.executable, os.path.join(c.beside, "torch_peer.py")], {"TORCHINDUCTOR_COMPILE_THREADS": "2"}) as server:
+            server.read()
+            server.ask(json.dumps(asked))
+    except (RuntimeError, OSError, ValueError) as error:  # then the one that is timed compiles it
+        c.say(f"not prepared: {error}")
+
+
 def peer(c):
+    while c.preparing and c.left() > 0:
+        c.preparing.pop().join(max(1, c.left()))
     if c.args.stand_in:
         c.skip("PyTorch's side")
         return None
@@ -116,7 +143,7 @@ def steps(c):
     return run_cases(c, step_cases(c))
 
 
-SECONDS, ALONE = 60, 15  # of an example, most of it torch.compile; without PyTorch
+SECONDS, PREPARED, ALONE = 60, 25, 15  # of an example, most of it torch.compile; that is prepared; without PyTorch
 
 
 def example_case(c, example):
@@ -128,7 +155,7 @@ def example_case(c, example):
 def examples(c):
     """The programs of examples/ beside their twins."""
     chosen = [example for example in EXAMPLES if example.name == "tabular" or not c.args.stand_in]
-    return run_cases(c, [example_case(c, example) for example in chosen], ALONE if c.args.no_peer else SECONDS)
+    return run_cases(c, [example_case(c, example) for example in chosen], ALONE if c.args.no_peer else PREPARED if "TORCHINDUCTOR_CACHE_DIR" in c.env else SECONDS)
 
 
 # ---- single kernels --------------------------------------------------------------------------------------------------------

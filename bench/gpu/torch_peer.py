@@ -173,6 +173,7 @@ def answer(state, ask):
 
 def main():
     torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.benchmark = True
     print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name()}), flush=True)
     state = {}
     for line in sys.stdin:

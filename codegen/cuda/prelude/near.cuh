@@ -31,7 +31,7 @@ INLINE float reciprocal_near(float x) {
     return y;
 }
 
-/* |x| < 0.625: the polynomial of tanh_f32; else 1 - 2 / (e^2|x| + 1). */
+/* |x| < 0.625: the polynomial of functions.h; else 1 - 2 / (e^2|x| + 1). */
 INLINE float near_tanh_f32(float x) {
     const float a = abs_f32(x), z = x * x;
     float p = -0x1.750ce4p-8f;
@@ -44,7 +44,7 @@ INLINE float near_tanh_f32(float x) {
     return a < 0.625f ? small : float_of(bits_of(large) | (bits_of(x) & 0x80000000u));
 }
 
-/* |x| < 1: the polynomial of erf_f32; else 1 - 2^-Q(|x| - 2.5), with its other polynomial. */
+/* |x| < 1: that of functions.h; else 1 - 2^-Q(|x| - 2.5), with its other polynomial. */
 INLINE float near_erf_f32(float x) {
     const float a = abs_f32(x), z = x * x;
     float p = 0x1.4771fcp-14f;

@@ -1,6 +1,8 @@
 /* cuda_launch.c: see cuda_launch.h. */
 #include "runtime/model/cuda_launch.h"
 
+#include <string.h>
+
 #include "runtime/model/model.h"
 
 void amp_cuda_launch_grid(const amp_model_cuda_launch *l, int64_t n, int64_t grid[3]) {
@@ -31,10 +33,21 @@ static amp_cuda_used use(const amp_model_cuda_kernel *k, uint32_t form, int64_t 
     return used;
 }
 
+/* Of a part that has larger tiles than in the launch's own form, a few blocks would be at work long after all others. */
+static bool has_few_blocks(const amp_model_cuda_kernel *k, uint32_t form, int64_t n, int multiprocessors) {
+    int64_t grid[3];
+    for (uint32_t i = 0; i < k->part_count; i++) {
+        const amp_model_cuda_launch *own = &k->parts[i].launches[0], *other = &k->parts[i].launches[form];
+        amp_cuda_launch_grid(other, n, grid);
+        if (memcmp(own->per, other->per, sizeof own->per) != 0 && 4 * count(grid) < multiprocessors) return true;
+    }
+    return false;
+}
+
 amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int multiprocessors) {
     for (uint32_t i = 0; i < k->choice_count; i++) {
         const amp_cuda_used used = use(k, i + 1, n);
-        if (count(used.grid) >= multiprocessors) return used;
+        if (count(used.grid) >= multiprocessors && !has_few_blocks(k, i + 1, n, multiprocessors)) return used;
     }
     return use(k, 0, n);
 }

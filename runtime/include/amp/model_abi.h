@@ -478,7 +478,8 @@ typedef struct amp_model_cuda_kernel {
     const amp_model_dim *sizes;
     uint32_t size_count;
     /* minor 15: the first that has at least as many blocks at n as the device has multiprocessors is launched in place
-     * of |function| and |launch|, which are right everywhere, too */
+     * of |function| and |launch|, which are right everywhere, too; of each part with tiles of another size than in
+     * that launch there are to be a fourth as many */
     uint32_t choice_count;
     const amp_model_cuda_choice *choices;
     /* minor 18: counters of blocks, of a kernel that is no batch */

@@ -182,9 +182,16 @@ class CudaRun {
         return blocks;
     }
 
+    bool HasFew(const CudaKernelEntry &e, int form) const {
+        return std::any_of(e.parts.data, e.parts.data + e.parts.len, [&](const CudaPart &part) {
+            const CudaLaunch &own = part.launches.data[0], &other = part.launches.data[form];
+            return memcmp(own.per, other.per, sizeof own.per) && 4 * Blocks(other) < multiprocessors_;
+        });
+    }
+
     int ChooseForm(const CudaKernelEntry &e) const {
         for (int i = 0; i < e.choices.len; i++)
-            if (Blocks(e, e.choices.data[i].launch, i + 1) >= multiprocessors_) return i + 1;
+            if (Blocks(e, e.choices.data[i].launch, i + 1) >= multiprocessors_ && !HasFew(e, i + 1)) return i + 1;
         return 0;
     }
 

@@ -42,7 +42,7 @@ TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
 
 // Kernels in one launch have their blocks one after another, and choose together.
 TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
-    const amp_model_cuda_launch rows[] = {Tiles(64), Tiles(128)}, columns[] = {Tiles(100), Tiles(300)};
+    const amp_model_cuda_launch rows[] = {Tiles(64), Tiles(128)}, columns[] = {Tiles(100), Tiles(150)};
     const amp_model_cuda_part parts[] = {{0, 0, 0, 0, rows}, {0, 0, 0, 0, columns}};
     const amp_model_cuda_choice choice = {7, 0, Tiles(1)};
     amp_model_cuda_kernel k = {};
@@ -51,22 +51,37 @@ TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
     k.part_count = 2;
     k.choices = &choice;
     k.choice_count = 1;
-    amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 11);
-    EXPECT_EQ(used.function, 9u); // 3 x 3 and 1 x 1 would be 10
+    amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 14);
+    EXPECT_EQ(used.function, 9u); // 3 x 3 and 2 x 2 would be 13
     EXPECT_EQ(used.form, 0u);
     EXPECT_EQ(used.grid[0], 5 * 5 + 3 * 3);
     EXPECT_EQ(used.grid[1], 1);
     EXPECT_EQ(used.grid[2], 1);
-    used = amp_cuda_launch_choose(&k, 100, 10);
+    used = amp_cuda_launch_choose(&k, 100, 13);
     EXPECT_EQ(used.function, 7u);
     EXPECT_EQ(used.form, 1u);
-    EXPECT_EQ(used.grid[0], 10);
+    EXPECT_EQ(used.grid[0], 13);
     const amp_cuda_part_place place = amp_cuda_place_part(&k, 0, 1, 100);
     EXPECT_EQ(place.first, 5 * 5);
     EXPECT_EQ(place.x, 3);
     EXPECT_EQ(place.y, 3);
     used = amp_cuda_launch_choose(&k, int64_t{1} << 40, INT32_MAX);
     EXPECT_GT(used.grid[0], INT32_MAX) << "more than CUDA has";
+}
+
+// A part of few larger tiles would be at work when all others are done.
+TEST(CudaLaunch, EachPartWithLargerTilesHasBlocksEnough) {
+    const amp_model_cuda_launch same[] = {Tiles(20), Tiles(20)}, larger[] = {Tiles(100), Tiles(300)};
+    const amp_model_cuda_part parts[] = {{0, 0, 0, 0, same}, {0, 0, 0, 0, larger}};
+    const amp_model_cuda_choice choice = {7, 0, Tiles(1)};
+    amp_model_cuda_kernel k = {};
+    k.function = 9;
+    k.parts = parts;
+    k.part_count = 2;
+    k.choices = &choice;
+    k.choice_count = 1;
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 5).form, 0u) << "one of 226 blocks is large";
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 4).form, 1u);
 }
 
 } // namespace

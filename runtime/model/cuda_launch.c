@@ -33,7 +33,7 @@ static amp_cuda_used use(const amp_model_cuda_kernel *k, uint32_t form, int64_t 
     return used;
 }
 
-/* Of a part that has larger tiles than in the launch's own form, a few blocks would be at work long after all others. */
+/* Of a part with larger tiles than in the launch's own form, a few blocks would be at work long after all others. */
 static bool has_few_blocks(const amp_model_cuda_kernel *k, uint32_t form, int64_t n, int multiprocessors) {
     int64_t grid[3];
     for (uint32_t i = 0; i < k->part_count; i++) {

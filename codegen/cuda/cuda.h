@@ -2,7 +2,8 @@
  *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
  *   kernel_function.c  the function around them
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
- *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
+ *   kernel_kinds.c   which thread makes what: tile, row, column kernels
+ *   scatter_kernel.c rows added up by id
  *   scalar_kernel.c  scalars: one thread, or one for each part of many
  *   product_plan.c   which instructions and tiles make a product (product_plan.h)
  *   cuda_product.c   mma.sync through shared memory

@@ -144,7 +144,7 @@ bool cuda_is_near(const Walk *w, const Op *o);
 amp_status cuda_emit_tile(CudaKernel *ck, int members);
 amp_status cuda_emit_row(CudaKernel *ck, int members);
 amp_status cuda_emit_column(CudaKernel *ck, int members);
-amp_status cuda_emit_scatter(CudaKernel *ck); /* scatter_kernel.c */
-amp_status cuda_emit_scalar(CudaKernel *ck);  /* scalar_kernel.c */
+amp_status cuda_emit_scatter(CudaKernel *ck, int members); /* scatter_kernel.c */
+amp_status cuda_emit_scalar(CudaKernel *ck);               /* scalar_kernel.c */
 
 #endif

@@ -17,10 +17,10 @@
  *         @_part1::run({first1, x1, y1}, shared.part1, b3, b4, b5, n);
  *     }
  *
- * Products are bundled with products, kernels of rows or of columns with their like, elementwise ones with scalars too:
- * what is bound by memory would have few blocks a multiprocessor beside a product.  A part does what its kernel does
- * alone: the same bits.  All blocks have as many threads, so that no barrier waits for a thread that is not there; a
- * product has tiles for either number (product_plan.c).
+ * Products are bundled with products, kernels of rows, of columns or of sums by id with their like, elementwise ones
+ * with scalars too: what is bound by memory would have few blocks a multiprocessor beside a product.  A part does
+ * what its kernel does alone: the same bits.  All blocks have as many threads, so that no barrier waits for a thread
+ * that is not there; a product has tiles for either number (product_plan.c).
  *
  * A part may be a batch of kernels, but not of products.  Then, where they are too many for parameters, and where a
  * part reads each pointer only where it needs it (CudaBody.takes_table), all operands come out of a table.  Those of

@@ -28,32 +28,37 @@ static void emit_target(CudaKernel *ck, const Op *o, int operand) {
     const Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
     emit_line(&ck->e, "scatter_rows<COUNT, GROUPS>(");
     ck->e.indent++;
-    emit_line(&ck->e, "list, rows, blockIdx.y, b%d + ((int64_t)blockIdx.y * COLS + c), (int64_t)GROUPS * COLS, in,",
-              operand);
+    emit_line(&ck->e, "rows, group, b%d + ((int64_t)group * COLS + c), (int64_t)GROUPS * COLS, in,", operand);
     emit_line(&ck->e, "[=](int64_t r) { return get_%s(b%d + r); },", ids.storage->name, ids.operand);
     emit_line(&ck->e, "[=](int64_t r) { return %s; });", cuda_element_at(&ck->e, &dy, "r", "c"));
     ck->e.indent--;
 }
 
-amp_status cuda_emit_scatter(CudaKernel *ck) {
+static void put_place(CudaKernel *ck, int64_t count, int64_t blocks, int groups) {
+    emit_line(&ck->e, "enum { COLS = %lld, GROUPS = %d };", (long long)ck->w->cols.mul, groups);
+    emit_line(&ck->e, "constexpr int64_t COUNT = %lld;", (long long)count);
+    emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(ck->w->arena, ck->w->rows));
+    emit_line(&ck->e, "const int group = %s.x / %lld;", ck->block, (long long)blocks);
+    emit_line(&ck->e, "const int32_t column = %s.x %% %lld * %d + threadIdx.x %% %d;", ck->block, (long long)blocks,
+              WIDTH, WIDTH);
+    emit_line(&ck->e, "const bool in = column < COLS;");
+    emit_line(&ck->e, "const int32_t c = in ? column : COLS - 1;");
+}
+
+amp_status cuda_emit_scatter(CudaKernel *ck, int members) {
     Walk *w = ck->w;
     const Op *o = find_scatter(w);
     if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
     const int64_t count = ir_shape(w->f, o->out[0])->d[0].mul, blocks = (w->cols.mul + WIDTH - 1) / WIDTH;
     const int groups = scatter_groups(blocks, count);
-    ck->body->launch.extent[0] = dim_const(blocks);
-    ck->body->launch.extent[1] = dim_const(groups);
-    ck->body->launch.per[0] = ck->body->launch.per[1] = 1;
+    ck->body->launch.extent[0] = dim_const(blocks * groups);
+    ck->body->launch.per[0] = 1;
     ck->body->min_blocks = 2;
+    ck->body->bundles = true;
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     ck->how = "32 columns and some ids a block";
-    AMP_TRY(cuda_open_function(ck, THREADS, 0));
-    emit_line(&ck->e, "enum { COLS = %lld, GROUPS = %d };", (long long)w->cols.mul, groups);
-    emit_line(&ck->e, "constexpr int64_t COUNT = %lld;", (long long)count);
-    emit_line(&ck->e, "__shared__ ScatterList list;");
-    emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
-    emit_line(&ck->e, "const int32_t column = blockIdx.x * %d + threadIdx.x %% %d;", WIDTH, WIDTH);
-    emit_line(&ck->e, "const bool in = column < COLS;");
-    emit_line(&ck->e, "const int32_t c = in ? column : COLS - 1;");
+    AMP_TRY(cuda_open_function(ck, THREADS, members));
+    put_place(ck, count, blocks, groups);
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
         if (b->value.id != o->out[0].id) continue;

@@ -44,7 +44,7 @@ const char *kernel_signature(const Func *f, const Kernel *k) {
     Text t;
     text_init(&t, f->module->arena);
     if (k->kind == KERNEL_SCALAR) return arena_printf(f->module->arena, "scalar %u", k->pred.id);
-    if (k->kind == KERNEL_SCATTER || k->kind == KERNEL_ATTENTION) return NULL;
+    if (k->kind == KERNEL_ATTENTION) return NULL;
     text_printf(&t, "%d %d %d", k->kind, k->reads.len, k->writes.len);
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(f, k->first + i);
@@ -185,9 +185,19 @@ static const char **sign_sums(const Func *f) {
     return signature;
 }
 
+/* So may sums by id.  What follows the gradient of a table may stand behind it: they move up. */
+static const char **sign_scatters(const Func *f) {
+    const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
+    for (int i = 0; i < f->kernels.len; i++)
+        if (f->kernels.data[i]->kind == KERNEL_SCATTER)
+            signature[i] = arena_printf(f->module->arena, "scatter %u", f->kernels.data[i]->pred.id);
+    return signature;
+}
+
 bool gather_sums(Func *f) {
     if (!target_of(f->module)->batches_updates) return false;
     KernelOrder order = kernel_order_open(f);
     gather(&order, sign_sums(f), false);
+    gather(&order, sign_scatters(f), true);
     return kernel_order_close(&order);
 }

@@ -59,10 +59,10 @@ blocks 1 # 128 blocks of a weight gradient
 launches gpt/gpt2 215 60
 bytes gpt/gpt2 16 104
 blocks 0
-launches bert/bert 225 82
+launches bert/bert 224 81
 bytes bert/bert 32 103
 blocks 0
-launches tabular/tabular 33 43
+launches tabular/tabular 30 40
 bytes tabular/tabular 1024 98
 blocks 0
 # Concat and slices of channels are copied, and 32 x 32 pixels leave much of a step to weights.

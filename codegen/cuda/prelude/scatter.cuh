@@ -22,6 +22,13 @@ struct ScatterList {
     float parts[SCATTER_WARPS][32];              /* of each warp, what it has of a run that began before it */
 };
 
+/* Of the block, whatever it adds up. */
+INLINE ScatterList &scatter_list()
+{
+    __shared__ ScatterList list;
+    return list;
+}
+
 struct ScatterOrder { /* where a sorted list is */
     int rows, keys;
 };
@@ -133,9 +140,9 @@ INLINE void scatter_sums(ScatterList &list, ScatterOrder order, int count, bool 
 
 /* Clears the lines of |group|, then adds to them the rows of their ids.  |out|: the thread's element of line 0. */
 template <int64_t COUNT, int GROUPS, typename Id, typename Element>
-INLINE void scatter_rows(ScatterList &list, uint32_t rows, int group, float *out, int64_t pitch, bool in, Id id,
-                         Element element)
+INLINE void scatter_rows(uint32_t rows, int group, float *out, int64_t pitch, bool in, Id id, Element element)
 {
+    ScatterList &list = scatter_list();
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int64_t line = warp; in && group + line * GROUPS < COUNT; line += SCATTER_WARPS) out[line * pitch] = 0.0f;
     const uint32_t below = (1u << lane) - 1;

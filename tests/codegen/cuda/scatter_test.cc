@@ -96,17 +96,67 @@ TEST_F(Scatter, IdsOfEveryKind) {
     }
 }
 
-// Rows that begin at multiples of 8 elements.
+// Rows in f16 that begin at multiples of 8 elements.
 TEST_F(Scatter, RowsWithAPitch) {
     const Built b = Build(Of(20, 257, R"(  input %x : f32[N, COLS]
   input %ids : i32[N]
-  %dy = mul(%x, %x) : f32[N, COLS]
+  %sq = mul(%x, %x) : f32[N, COLS]
+  %half = cast(%sq) : f16[N, COLS]
+  %dy = cast(%half) : f32[N, COLS]
   %dt = scatter(%dy, %ids) : f32[COUNT, COLS]
   result dt = %dt
 )"));
     ASSERT_NE(b.ptx, nullptr);
     Expect(b, 90, Given(b, 90, 20, Equal), "equal ");
     Expect(b, 90, Given(b, 90, 20, Random), "random ");
+}
+
+// Tables of different sizes share a launch, and so do equal ones, as a batch.
+TEST_F(Scatter, TablesShareALaunch) {
+    const std::string text = Text(R"(  input %da : f32[N, 5]
+  input %db : f32[N, 40]
+  input %dc : f32[N, 5]
+  input %a : i32[N]
+  input %b : i32[N]
+  input %c : i32[N]
+  %x = scatter(%da, %a) : f32[9, 5]
+  %xx = mul(%x, %x) : f32[9, 5]
+  %xs = reduce_sum(%xx; dims = (1)) : f32[9]
+  %y = scatter(%db, %b) : f32[17, 40]
+  %yy = mul(%y, %y) : f32[17, 40]
+  %ys = reduce_sum(%yy; dims = (1)) : f32[17]
+  %z = scatter(%dc, %c) : f32[9, 5]
+  result x = %x
+  result xs = %xs
+  result y = %y
+  result ys = %ys
+  result z = %z
+)");
+    const Built b = Build(text);
+    ASSERT_NE(b.ptx, nullptr);
+    const CudaProgram &p = b.cuda->programs.data[0];
+    int launches = 0;
+    for (int i = 0; i < p.kernels.len; i++) launches += p.kernels.data[i].members.data[0]->kind == KERNEL_SCATTER;
+    EXPECT_EQ(launches, 1) << Functions(b.cuda);
+    Check(text, {1, 700}, 1e-4);
+    ExpectTheBitsOf(b.m, b.cuda, EmitAlone(b.m), {600}, 90, 1e-4);
+}
+
+// Equal ones alone.
+TEST_F(Scatter, EqualTablesAreABatch) {
+    const std::string text = Text(R"(  input %da : f32[N, 40]
+  input %db : f32[N, 40]
+  input %a : i32[N]
+  input %b : i32[N]
+  %x = scatter(%da, %a) : f32[70, 40]
+  %y = scatter(%db, %b) : f32[70, 40]
+  result x = %x
+  result y = %y
+)");
+    const Built b = Build(text);
+    ASSERT_NE(b.ptx, nullptr);
+    EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 1) << Functions(b.cuda);
+    Check(text, {1, 700}, 1e-4);
 }
 
 // What a session watches, beside what it keeps, or nothing.

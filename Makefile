@@ -122,10 +122,10 @@ endif
 REQUIRED := -std=c11 -fPIC -fvisibility=hidden -I. -I$(GENERATED) -Ibase/include -Iruntime/include -Icompiler/include \
 	-ffile-prefix-map=$(CURDIR)/=
 flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $(notdir $(1)))) \
-	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(TASKS),$(notdir $(1))),,-O3)) \
+	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(SMALLER),$(notdir $(1))),,-O3)) \
 	$(if $(filter $(ONCE),$(1)),-Os)
-# Of the products, what only hands out tasks: it would be larger, and no faster.
-TASKS := conv.c narrow.c product.c
+# Of the products, what would be larger by -O3 and no faster: what only hands out tasks, and the portable ones on x86.
+SMALLER := conv.c narrow.c product.c $(if $(filter x86_64 amd64,$(MACHINE)),product_portable.c)
 # What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, makes a
 # session and its CUDA graphs, and the few calls that a step makes of the driver: it is small rather than fast.
 ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \

@@ -23,6 +23,13 @@ typedef struct amp_device_options {
     int32_t cuda_device;    /* where there is no stream: which device, from 0 */
 } amp_device_options;
 
+/* Where callers' arrays of inputs are.  Of the last the host cannot look at indices. */
+typedef enum amp_input_memory {
+    AMP_INPUTS_HOST,
+    AMP_INPUTS_PINNED, /* page-locked: the device copies them itself, after the call has returned */
+    AMP_INPUTS_DEVICE
+} amp_input_memory;
+
 /* One execution of a program. */
 typedef struct amp_run {
     const amp_program *program;
@@ -30,8 +37,8 @@ typedef struct amp_run {
         *buffers; /* by buffer of the program: memory of the device; INPUT: the caller's array; WATCH may be NULL */
     int64_t n;
     /* For devices with memory of their own: */
-    bool device_inputs; /* its inputs are in the device's memory too */
-    void *flags;        /* the FLAG buffers are together */
+    amp_input_memory inputs_in;
+    void *flags; /* the FLAG buffers are together */
     size_t flag_bytes;
     amp_device_memory *params; /* where the params are */
     bool writes_params;
@@ -62,10 +69,11 @@ static inline int32_t amp_index_instead(const amp_model_input *input) {
 typedef struct amp_input_room {
     const void *header; /* bytes that the host may change between runs; they go with the inputs */
     size_t header_bytes, input_bytes;
-    size_t host_bytes;      /* of |input_bytes|, what comes from the host at most */
+    size_t host_bytes;      /* of |input_bytes|, what comes from the host at most, */
+    size_t staged_bytes;    /* and of these from memory that is not page-locked */
     const size_t *separate; /* by input of the model: its bytes, each in an allocation of its own; NULL: all in one */
     int32_t count;          /* of them */
-    /* With runs that have device_inputs, else NULL: */
+    /* With runs that have AMP_INPUTS_DEVICE, else NULL: */
     const amp_model_input *inputs; /* by input of the model */
     void *faults;                  /* on the device, by input: an amp_index_fault of the last of these runs */
 } amp_input_room;
@@ -87,9 +95,10 @@ typedef struct amp_device_memory_calls {
     void (*settle)(amp_device *device); /* waits for all runs, or for nothing after a fatal error */
     /* That it holds besides what allocators gave it: in its memory, or of the host's. */
     size_t (*bytes)(const amp_device *device, bool on_device);
-    /* AMP_INVALID_ARGUMENT where |array|, for input |name|, is not in the device's memory; NULL: no runs have
-     * device_inputs. */
-    amp_status (*check_array)(amp_device *device, const char *name, const void *array, size_t bytes, amp_error *err);
+    /* AMP_INVALID_ARGUMENT where |array|, for input |name|, is in no such memory.  NULL: all runs have AMP_INPUTS_HOST.
+     */
+    amp_status (*check_array)(amp_device *device, amp_input_memory memory, const char *name, const void *array,
+                              size_t bytes, amp_error *err);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

@@ -1,7 +1,7 @@
-/* device_inputs.c: inputs that the application has in device memory.
+/* device_inputs.c: inputs that the application has in page-locked memory, or in device memory.
  *
- * The host cannot look at their indices before a run.  The device replaces those that are out of range as it takes
- * them, so that no kernel reads past a table, and keeps the first; it is told of when its run is read back. */
+ * Of the latter the host cannot look at indices before a run.  The device replaces those that are out of range as it
+ * takes them, so that no kernel reads past a table, and keeps the first; it is told of when its run is read back. */
 #include <stdio.h>
 
 #include "base/error.h"
@@ -17,18 +17,18 @@ amp_status amp_session_bad_index(const amp_model_input *in, int64_t sample, int3
 }
 
 /* Metrics of averages take numbers of the session's own. */
-bool amp_session_takes_device_inputs(const amp_session *s, const amp_bound_program *b) {
-    return s->device_inputs && b != &s->programs[AMP_RUN_METRICS];
+amp_input_memory amp_session_inputs_of(const amp_session *s, const amp_bound_program *b) {
+    return b == &s->programs[AMP_RUN_METRICS] ? AMP_INPUTS_HOST : s->inputs_in;
 }
 
-amp_status amp_session_check_device_input(const amp_session *s, const amp_model_buffer *b, const void *array, int64_t n,
-                                          amp_error *err) {
+amp_status amp_session_check_memory(const amp_session *s, const amp_model_buffer *b, const void *array, int64_t n,
+                                    amp_error *err) {
     const amp_model_input *in = &s->model->inputs[b->index];
     const uint64_t count = (uint64_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n));
-    if (in->index_bound && count > UINT32_MAX) /* of an amp_index_fault */
+    if (s->inputs_in == AMP_INPUTS_DEVICE && in->index_bound && count > UINT32_MAX) /* of an amp_index_fault */
         return amp_fail(err, AMP_UNSUPPORTED, "input %s: %llu indices in device memory; at most %u can be checked",
                         in->name, (unsigned long long)count, UINT32_MAX);
-    return s->device->type->device_memory->check_array(s->device, in->name, array,
+    return s->device->type->device_memory->check_array(s->device, s->inputs_in, in->name, array,
                                                        (size_t)count * amp_storage_size(b->storage), err);
 }
 

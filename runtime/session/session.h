@@ -84,7 +84,7 @@ typedef struct amp_session_readback {
     size_t header_bytes;
     amp_readback_run pending[AMP_READBACKS]; /* oldest first */
     int pending_count;
-    /* With device_inputs: */
+    /* With inputs in device memory: */
     size_t faults_at; /* in the block: an amp_index_fault for each input of the model */
     struct {
         amp_index_fault first; /* 0: none, or its call has told of it */
@@ -119,9 +119,9 @@ typedef struct amp_session_states { /* each by state of the model */
 struct amp_session {
     atomic_int references;
     bool training;
-    bool sizes_only;      /* has no memory of states, temporaries and results: amp_session_plan */
-    bool keeps_gradients; /* they are readable after a step */
-    bool device_inputs;   /* callers' arrays are in device memory */
+    bool sizes_only;            /* has no memory of states, temporaries and results: amp_session_plan */
+    bool keeps_gradients;       /* they are readable after a step */
+    amp_input_memory inputs_in; /* callers' arrays */
     int64_t capacity;
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
@@ -198,11 +198,11 @@ amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const
 /* An index of an input that is out of range, wherever it was found. */
 amp_status amp_session_bad_index(const amp_model_input *input, int64_t sample, int32_t index, amp_error *err);
 
-/* The run of |bound| reads the caller's arrays in device memory. */
-bool amp_session_takes_device_inputs(const amp_session *session, const amp_bound_program *bound);
-/* The array of a buffer that is an input is there, in full. */
-amp_status amp_session_check_device_input(const amp_session *session, const amp_model_buffer *buffer, const void *array,
-                                          int64_t n, amp_error *err);
+/* Where the arrays are that the run of |bound| reads. */
+amp_input_memory amp_session_inputs_of(const amp_session *session, const amp_bound_program *bound);
+/* The array of a buffer that is an input is in the memory that the session's options name. */
+amp_status amp_session_check_memory(const amp_session *session, const amp_model_buffer *buffer, const void *array,
+                                    int64_t n, amp_error *err);
 /* Keeps the first index that was out of range in a run that was taken in, ... */
 void amp_session_note_fault(const amp_session *session, const amp_readback_run *run);
 /* ... and tells of it, once. */

@@ -240,6 +240,10 @@ static amp_status check_precision(const amp_session_options *o, const amp_model 
                     m->desc.name);
 }
 
+static amp_input_memory inputs_in(const amp_session_options *o) {
+    return o->device_inputs ? AMP_INPUTS_DEVICE : o->pinned_inputs ? AMP_INPUTS_PINNED : AMP_INPUTS_HOST;
+}
+
 static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
     if (o->capacity < 1 || o->capacity > AMP_BATCH_LIMIT)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity %lld: must be from 1 to %d", (long long)o->capacity,
@@ -249,10 +253,14 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
                         MAX_THREADS);
     *device = amp_device_type_named(o->device);
     if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", o->device);
-    if (o->device_inputs && !((*device)->device_memory && (*device)->device_memory->check_array))
+    if (o->device_inputs && o->pinned_inputs)
+        return amp_fail(
+            err, AMP_INVALID_ARGUMENT,
+            "device_inputs and pinned_inputs are both set: arrays are in one kind of memory; leave one at 0");
+    if (inputs_in(o) && !((*device)->device_memory && (*device)->device_memory->check_array))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "device_inputs: the device %s reads arrays of the host; take the device cuda, or leave it at 0",
-                        o->device);
+                        "%s_inputs: the device %s reads arrays of the host; take the device cuda, or leave it at 0",
+                        o->device_inputs ? "device" : "pinned", o->device);
     if (o->cuda_device < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "cuda_device %d: counts from 0", o->cuda_device);
     return AMP_OK;
 }
@@ -328,7 +336,7 @@ static amp_status make(const Request *r, amp_params *params, bool sizes_only, am
     s->capacity = o->capacity;
     s->log = (amp_log){o->log, o->log_user};
     s->published = o->published != 0;
-    s->device_inputs = o->device_inputs != 0;
+    s->inputs_in = inputs_in(o);
     s->training = amp_model_trains(s->model) && !o->inference && !o->published;
     s->keeps_gradients = o->keep_values || o->grad_norm;
     s->sizes_only = sizes_only;

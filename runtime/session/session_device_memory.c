@@ -58,7 +58,7 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
     plan_states(s, scalar_at);
     s->readback->bytes = s->readback->state_bytes;
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) plan_program(s, &s->programs[i], scalar_at);
-    if (s->device_inputs) {
+    if (s->inputs_in == AMP_INPUTS_DEVICE) {
         const size_t faults = (size_t)s->model->all_input_count * sizeof(amp_index_fault);
         s->readback->faults_at = s->readback->bytes;
         s->readback->bytes +=
@@ -152,12 +152,13 @@ static void bind_scalars(amp_session *s, amp_bound_program *b) {
     if (b->flag_bytes) b->flags = s->readback->block + first;
 }
 
-static size_t input_bytes(const amp_session *s, bool from_host) {
+/* Of a run whose arrays are in that memory or nearer to the host. */
+static size_t input_bytes(const amp_session *s, amp_input_memory memory) {
     size_t most = 0;
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_bound_program *b = &s->programs[i];
         size_t bytes = 0;
-        if (from_host && amp_session_takes_device_inputs(s, b)) continue;
+        if (amp_session_inputs_of(s, b) > memory) continue;
         for (int32_t j = 0; b->program && j < b->program->buffer_count; j++)
             if (b->program->buffers[j].kind == AMP_BUFFER_INPUT) bytes += b->plan.bytes[j];
         if (bytes > most) most = bytes;
@@ -178,10 +179,11 @@ static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) 
     const amp_allocator *a = &s->memory.allocator;
     amp_input_room room = {.header = s->readback->header,
                            .header_bytes = s->readback->header_bytes,
-                           .input_bytes = input_bytes(s, false),
-                           .host_bytes = input_bytes(s, true),
+                           .input_bytes = input_bytes(s, AMP_INPUTS_DEVICE),
+                           .host_bytes = input_bytes(s, AMP_INPUTS_PINNED),
+                           .staged_bytes = input_bytes(s, AMP_INPUTS_HOST),
                            .count = s->model->all_input_count};
-    if (s->device_inputs) {
+    if (s->inputs_in == AMP_INPUTS_DEVICE) {
         room.inputs = s->model->inputs;
         room.faults = s->readback->block + s->readback->faults_at;
     }

@@ -45,8 +45,8 @@ static amp_status check_input(const amp_session *s, const amp_model_buffer *buff
     const amp_model_input *in = &s->model->inputs[buffer->index];
     if (!array) return amp_fail(err, AMP_INVALID_ARGUMENT, "input %s is NULL", in->name);
     AMP_TRY(check_alignment("input", in->name, array, amp_dtype_size((amp_dtype)in->dtype), err));
-    if (s->device_inputs) return amp_session_check_device_input(s, buffer, array, n, err);
-    return in->index_bound ? check_indices(in, array, n, err) : AMP_OK;
+    if (s->inputs_in) AMP_TRY(amp_session_check_memory(s, buffer, array, n, err));
+    return in->index_bound && s->inputs_in != AMP_INPUTS_DEVICE ? check_indices(in, array, n, err) : AMP_OK;
 }
 
 static amp_status check_inputs(const amp_session *s, const amp_bound_program *b, const void *const *inputs, int64_t n,
@@ -83,7 +83,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     amp_run run = {.program = b->program,
                    .buffers = b->buffers,
                    .n = n,
-                   .device_inputs = amp_session_takes_device_inputs(s, b),
+                   .inputs_in = amp_session_inputs_of(s, b),
                    .flags = b->flags,
                    .flag_bytes = b->flag_bytes,
                    .params = s->params->residency->memory,
@@ -180,7 +180,7 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 /* By the device: of amp_readback_run. */
-static int64_t samples_to_check(const amp_session *s, int64_t n) { return s->device_inputs ? n : 0; }
+static int64_t samples_to_check(const amp_session *s, int64_t n) { return s->inputs_in == AMP_INPUTS_DEVICE ? n : 0; }
 
 /* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
 static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool reported, bool *complete,
@@ -282,7 +282,7 @@ amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
     AMP_TRY(check_outputs(infer->program, outputs, err));
     if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
     AMP_TRY(amp_session_run(session, infer, inputs, n, err));
-    if (session->device_inputs) {
+    if (session->inputs_in == AMP_INPUTS_DEVICE) {
         AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = n}, err));
         AMP_TRY(amp_session_settle(session, true, err));
     }

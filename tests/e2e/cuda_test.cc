@@ -20,7 +20,8 @@ struct OnOne {
     amp_error err = {};
     amp_status status;
 
-    OnOne(const std::string &path, const char *device, int64_t capacity, bool separate, bool device_inputs = false) {
+    OnOne(const std::string &path, const char *device, int64_t capacity, bool separate,
+          int32_t amp_session_options::*inputs = nullptr) {
         amp_params_options p = {sizeof p, 3, 0};
         amp_session_options o = {};
         o.struct_size = sizeof o;
@@ -29,7 +30,7 @@ struct OnOne {
         o.seed = 3;
         o.device = device;
         o.separate_buffers = separate;
-        o.device_inputs = device_inputs;
+        if (inputs) o.*inputs = 1;
         status = amp_model_load(path.c_str(), nullptr, &model, &err);
         if (!status) status = amp_params_create(model, &p, &params, &err);
         if (!status) status = amp_session_create(model, params, &o, &session, &err);
@@ -187,9 +188,9 @@ TEST_F(CudaEndToEnd, GradientsOfOddLongRows) {
     }
 }
 
-// Ids of a table, micro-batches, dropout and a metric of averages, with inputs in device memory.
-TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
-    const std::string path = e2e::compile_to_file(
+// Ids of a table, micro-batches, dropout and a metric of averages.
+std::string IdsModel() {
+    return e2e::compile_to_file(
         "amp 1\nmodel m(ids: i32[N, 3], x: f32[N, 5]) -> logits {\n"
         "    words = flatten(embedding(ids; count = 7, dim = 4)) as table\n"
         "    h = dropout(relu(linear(concat(words, x; dim = 1); out = 16) as fc1); p = 0.25)\n"
@@ -197,9 +198,13 @@ TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
         "train m {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
         "    metric ppl = exp(loss)\n    optimizer = sgd(0.1)\n    accumulate = 2\n}\nprecision fp16 { }\n",
         "ids.so");
+}
+
+TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
+    const std::string path = IdsModel();
     begin({{"ARCH", "90"}});
     {
-        OnOne host(path, "cuda", 12, false), device(path, "cuda", 12, false, true);
+        OnOne host(path, "cuda", 12, false), device(path, "cuda", 12, false, &amp_session_options::device_inputs);
         ASSERT_EQ(host.status, AMP_OK) << host.err.message;
         ASSERT_EQ(device.status, AMP_OK) << device.err.message;
         CuContext context, popped;
@@ -248,6 +253,75 @@ TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
                                          "memory, and its call computed with 0 in its place");
         EXPECT_TRUE(e2e::same_bits(logits[0], logits[1])) << "no result is written";
         for (int i = 0; i < 3; i++) OK(cu.mem_free(at(i)));
+        OK(cu.context_pop(&popped));
+        OK(cu.primary_release(0));
+    }
+    ExpectClean();
+}
+
+// Three sets of arrays take turns, and no step waits: reports come later.
+TEST_F(CudaEndToEnd, InputsInPageLockedMemoryGiveTheSameBits) {
+    const std::string path = IdsModel();
+    begin({{"ARCH", "90"}});
+    {
+        OnOne pageable(path, "cuda", 12, false), locked(path, "cuda", 12, false, &amp_session_options::pinned_inputs);
+        ASSERT_EQ(pageable.status, AMP_OK) << pageable.err.message;
+        ASSERT_EQ(locked.status, AMP_OK) << locked.err.message;
+        CuContext context, popped;
+        OK(cu.primary_retain(&context, 0));
+        OK(cu.context_push(context));
+        uint32_t *sets[3][3]; // ids, x, targets
+        for (auto &set : sets) set[0] = pinned(12 * 3), set[1] = pinned(12 * 5), set[2] = pinned(12);
+        uint32_t state = 3;
+        auto fill = [&](uint32_t **set) {
+            for (int i = 0; i < 12 * 3; i++) set[0][i] = (e2e::Batch::next(state) >> 8) % 7;
+            for (int i = 0; i < 12; i++) set[2][i] = (e2e::Batch::next(state) >> 8) % 4;
+            for (int i = 0; i < 12 * 5; i++) {
+                float v = static_cast<float>(e2e::Batch::next(state) >> 8) / 8388608.0f - 1.0f;
+                memcpy(&set[1][i], &v, sizeof v);
+            }
+        };
+        std::vector<amp_step_report> a(8), b;
+        std::vector<double> ppl_a(8), ppl_b;
+        for (int i = 0; i < 8; i++) {
+            uint32_t **set = sets[i % 3];
+            fill(set);
+            const void *inputs[] = {set[0], set[1], set[2]};
+            const int64_t n = i < 4 ? 12 : 7;
+            ASSERT_EQ(amp_step(pageable.session, inputs, n, &a[i], &pageable.err), AMP_OK) << pageable.err.message;
+            ASSERT_EQ(amp_session_metrics(pageable.session, &ppl_a[i], &pageable.err), AMP_OK);
+            ASSERT_EQ(amp_step(locked.session, inputs, n, nullptr, &locked.err), AMP_OK) << locked.err.message;
+        }
+        for (int32_t there = 1; there;) {
+            amp_step_report report;
+            double ppl;
+            ASSERT_EQ(amp_session_next_report(locked.session, 1, &report, nullptr, &ppl, &there, &locked.err), AMP_OK);
+            if (there) b.push_back(report), ppl_b.push_back(ppl);
+        }
+        ASSERT_EQ(b.size(), 8u);
+        for (int i = 0; i < 8; i++) {
+            EXPECT_EQ(a[i].loss, b[i].loss) << i;
+            EXPECT_EQ(a[i].complete, b[i].complete);
+        }
+        EXPECT_EQ(ppl_a, ppl_b);
+        const void *inputs[] = {sets[0][0], sets[0][1], sets[0][2]};
+        double loss[2], ppl[2];
+        std::vector<float> logits[2] = {std::vector<float>(12 * 4), std::vector<float>(12 * 4)};
+        OnOne *both[] = {&pageable, &locked};
+        for (int i = 0; i < 2; i++) {
+            void *outputs[] = {logits[i].data()};
+            ASSERT_EQ(amp_eval(both[i]->session, inputs, 12, &loss[i], &ppl[i], &both[i]->err), AMP_OK);
+            ASSERT_EQ(amp_infer(both[i]->session, inputs, 12, outputs, &both[i]->err), AMP_OK);
+        }
+        EXPECT_EQ(loss[0], loss[1]);
+        EXPECT_EQ(ppl[0], ppl[1]);
+        EXPECT_TRUE(e2e::same_bits(logits[0], logits[1]));
+        sets[0][0][4 * 3 + 1] = 1 << 28;
+        EXPECT_EQ(amp_eval(locked.session, inputs, 12, &loss[1], nullptr, &locked.err), AMP_INVALID_ARGUMENT);
+        EXPECT_STREQ(locked.err.message, "input ids, sample 4: index 268435456 is not in 0 .. 6");
+        OK(cu.context_sync());
+        for (auto &set : sets)
+            for (uint32_t *array : set) OK(cu.host_free(array));
         OK(cu.context_pop(&popped));
         OK(cu.primary_release(0));
     }

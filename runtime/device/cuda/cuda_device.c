@@ -117,10 +117,10 @@ static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *
     return AMP_OK;
 }
 
-static amp_status cuda_check_array(amp_device *device, const char *name, const void *array, size_t bytes,
-                                   amp_error *err) {
+static amp_status cuda_check_array(amp_device *device, amp_input_memory memory, const char *name, const void *array,
+                                   size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_check_array(d->context, name, array, bytes, err));
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_check_array(d->context, memory, name, array, bytes, err));
     return AMP_OK;
 }
 

@@ -14,17 +14,24 @@ static amp_status ask(amp_cuda_context *c, int attribute, CuPointer pointer, int
     return amp_cuda_result(&c->driver, &c->latch, CUDA_CALL_pointer_attribute, result, err);
 }
 
-static amp_status check_address(amp_cuda_context *c, const char *name, const void *array, size_t offset,
-                                amp_error *err) {
+static amp_status check_address(amp_cuda_context *c, amp_input_memory memory, const char *name, const void *array,
+                                size_t offset, amp_error *err) {
     const CuPointer pointer = amp_cuda_pointer(array) + offset;
+    const bool pinned = memory == AMP_INPUTS_PINNED;
     int type = 0, device = -1;
     bool known;
     AMP_TRY(ask(c, CU_POINTER_MEMORY_TYPE, pointer, &type, &known, err));
-    if (!known || type != CU_MEMORY_DEVICE)
+    if (!known || type != (pinned ? CU_MEMORY_HOST : CU_MEMORY_DEVICE))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "input %s: byte %zu of the array at %p is in %s, and the session was created with "
-                        "device_inputs = 1; copy the array to the device, or create the session without it",
-                        name, offset, array, known ? "page-locked memory of the host" : "no memory of a CUDA device");
+                        "%s_inputs = 1; copy the array to %s, or create the session without it",
+                        name, offset, array,
+                        type == CU_MEMORY_HOST     ? "page-locked memory of the host"
+                        : type == CU_MEMORY_DEVICE ? "memory of a CUDA device"
+                        : pinned                   ? "no page-locked memory"
+                                                   : "no memory of a CUDA device",
+                        pinned ? "pinned" : "device", pinned ? "page-locked memory" : "the device");
+    if (pinned) return AMP_OK;
     AMP_TRY(ask(c, CU_POINTER_DEVICE_ORDINAL, pointer, &device, &known, err));
     if (known && device == c->info.ordinal) return AMP_OK;
     return amp_fail(err, AMP_INVALID_ARGUMENT,
@@ -33,11 +40,11 @@ static amp_status check_address(amp_cuda_context *c, const char *name, const voi
 }
 
 /* Both ends, because an allocation may be mapped in pieces, so that its size is nothing that the driver tells. */
-amp_status amp_cuda_check_array(amp_cuda_context *c, const char *name, const void *array, size_t bytes,
-                                amp_error *err) {
+amp_status amp_cuda_check_array(amp_cuda_context *c, amp_input_memory memory, const char *name, const void *array,
+                                size_t bytes, amp_error *err) {
     if (!bytes) return AMP_OK;
-    AMP_TRY(check_address(c, name, array, 0, err));
-    return check_address(c, name, array, bytes - 1, err);
+    AMP_TRY(check_address(c, memory, name, array, 0, err));
+    return check_address(c, memory, name, array, bytes - 1, err);
 }
 
 /* ---- the copy of indices ----------------------------------------------------------------------------------------- */

@@ -1,14 +1,15 @@
-/* device_inputs.h: inputs of runs that the application has in device memory: whose memory an array is, and the copy
- * that replaces what is no index. */
+/* device_inputs.h: inputs of runs that the application has in page-locked or in device memory: whose memory an array
+ * is, and the copy within the device that replaces what is no index. */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_DEVICE_INPUTS_H
 #define AMP_RUNTIME_DEVICE_CUDA_DEVICE_INPUTS_H
 
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/device.h"
 
-/* AMP_INVALID_ARGUMENT, naming input |name|, where |array| does not begin and end in memory of the context's device. */
-amp_status amp_cuda_check_array(amp_cuda_context *context, const char *name, const void *array, size_t bytes,
-                                amp_error *err);
+/* AMP_INVALID_ARGUMENT, naming input |name|, where |array| does not begin and end in page-locked memory, or in memory
+ * of the context's device. */
+amp_status amp_cuda_check_array(amp_cuda_context *context, amp_input_memory memory, const char *name, const void *array,
+                                size_t bytes, amp_error *err);
 
 /* Zeroed: nothing is loaded. */
 typedef struct amp_cuda_indices {

@@ -24,7 +24,7 @@ static size_t input_bytes(const amp_model_buffer *b, int64_t n) {
 static amp_status make_slot(amp_cuda_upload *g, amp_cuda_upload_slot *s, amp_error *err) {
     amp_cuda_context *c = g->context;
     void *pinned = NULL;
-    AMP_TRY(AMP_CUDA(c, err, host_alloc, (&pinned, g->slot_bytes, CU_HOST_PORTABLE)));
+    if (g->staged_bytes) AMP_TRY(AMP_CUDA(c, err, host_alloc, (&pinned, g->staged_bytes, CU_HOST_PORTABLE)));
     s->pinned = pinned;
     AMP_TRY(AMP_CUDA(c, err, mem_alloc, (&s->device, g->slot_bytes)));
     AMP_TRY(AMP_CUDA(c, err, event_create, (&s->arrived, CU_EVENT_DISABLE_TIMING)));
@@ -64,6 +64,7 @@ amp_status amp_cuda_upload_make(amp_cuda_upload *g, amp_cuda_context *context, c
                            .header_bytes = room->header_bytes,
                            .bytes = aligned(room->header_bytes) + aligned(room->input_bytes),
                            .slot_bytes = aligned(room->header_bytes) + aligned(room->host_bytes),
+                           .staged_bytes = aligned(room->header_bytes) + aligned(room->staged_bytes),
                            .input_count = room->count,
                            .inputs = room->inputs,
                            .faults = amp_cuda_pointer(room->faults)};
@@ -98,7 +99,7 @@ size_t amp_cuda_upload_bytes(const amp_cuda_upload *g) {
     return AMP_CUDA_UPLOAD_SLOTS * g->slot_bytes + g->bytes + g->separate_bytes;
 }
 
-size_t amp_cuda_upload_pinned(const amp_cuda_upload *g) { return AMP_CUDA_UPLOAD_SLOTS * g->slot_bytes; }
+size_t amp_cuda_upload_pinned(const amp_cuda_upload *g) { return AMP_CUDA_UPLOAD_SLOTS * g->staged_bytes; }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
@@ -113,22 +114,10 @@ CuPointer amp_cuda_upload_address(const amp_cuda_upload *g, const amp_program *p
     return g->separate ? g->separate[p->buffers[buffer].index] : g->block + offset_of(g, p, buffer, n);
 }
 
-/* Bytes that are to be sent; 0: none. */
-static size_t pack(const amp_cuda_upload *g, const amp_run *run, char *to) {
-    size_t at = aligned(g->header_bytes), end = 0;
-    for (int32_t i = 0; i < run->program->buffer_count; i++) {
-        if (!is_input(run->program, i)) continue;
-        if (run->device_inputs) {
-            end = g->header_bytes;
-            continue;
-        }
-        size_t bytes = input_bytes(&run->program->buffers[i], run->n);
-        if (to) memcpy(to + at, run->buffers[i], bytes);
-        end = at + bytes;
-        at += aligned(bytes);
-    }
-    if (to && g->header_bytes) memcpy(to, g->header, g->header_bytes);
-    return end;
+static bool needs_host(const amp_cuda_upload *g, const amp_run *run) {
+    for (int32_t i = 0; i < run->program->buffer_count; i++)
+        if (is_input(run->program, i)) return run->inputs_in != AMP_INPUTS_DEVICE || g->header_bytes;
+    return false;
 }
 
 /* Asks before it waits: two calls later the copy is done, unless the device is far behind. */
@@ -150,20 +139,72 @@ static amp_status spread(const amp_cuda_upload *g, const amp_run *run, CuStream 
     return AMP_OK;
 }
 
-static amp_status send_packed(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+/* What is on its way to a slot. */
+typedef struct Sending {
+    amp_cuda_upload *upload;
+    amp_cuda_upload_slot *slot;
+    size_t started; /* bytes whose copy was */
+    size_t end;     /* of those and of what lies in pinned memory behind them */
+} Sending;
+
+static amp_status copy_in(const Sending *x, size_t at, const void *from, size_t bytes, amp_error *err) {
+    return AMP_CUDA(x->upload->context, err, copy_in, (x->slot->device + at, from, bytes, x->upload->stream));
+}
+
+static amp_status start(Sending *x, amp_error *err) {
+    const size_t at = x->started;
+    x->started = x->end;
+    return at < x->end ? copy_in(x, at, x->slot->pinned + at, x->end - at, err) : AMP_OK;
+}
+
+/* The bus is at work on one piece while the next is copied. */
+enum { PIECE = 1 << 20 };
+
+static amp_status stage(Sending *x, const void *array, size_t bytes, amp_error *err) {
+    for (const char *from = array; bytes;) {
+        const size_t room = PIECE - (x->end - x->started), piece = bytes < room ? bytes : room;
+        memcpy(x->slot->pinned + x->end, from, piece);
+        x->end += piece, from += piece, bytes -= piece;
+        if (x->end - x->started == PIECE) AMP_TRY(start(x, err));
+    }
+    return AMP_OK;
+}
+
+/* From where the application has it. */
+static amp_status pass(Sending *x, const void *array, size_t bytes, amp_error *err) {
+    const size_t at = x->end;
+    x->started = x->end += bytes;
+    return copy_in(x, at, array, bytes, err);
+}
+
+static amp_status send_inputs(Sending *x, const amp_run *run, amp_error *err) {
+    const amp_program *p = run->program;
+    const bool pinned = run->inputs_in == AMP_INPUTS_PINNED;
+    AMP_TRY(stage(x, x->upload->header, x->upload->header_bytes, err));
+    if (run->inputs_in) AMP_TRY(start(x, err));
+    for (int32_t i = 0; run->inputs_in != AMP_INPUTS_DEVICE && i < p->buffer_count; i++) {
+        if (!is_input(p, i)) continue;
+        x->end = aligned(x->end);
+        AMP_TRY((pinned ? pass : stage)(x, run->buffers[i], input_bytes(&p->buffers[i], run->n), err));
+    }
+    return pinned ? AMP_OK : start(x, err);
+}
+
+static amp_status send_from_host(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
     amp_cuda_context *c = g->context;
     amp_cuda_upload_slot *s = &g->slots[g->next];
-    size_t bytes = pack(g, run, NULL);
-    if (!bytes) return AMP_OK;
+    Sending x = {.upload = g, .slot = s};
+    if (!needs_host(g, run)) return AMP_OK;
     AMP_TRY(await(c, s->arrived, err));
-    (void)pack(g, run, s->pinned);
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (g->stream, s->consumed, 0)));
-    AMP_TRY(AMP_CUDA(c, err, copy_in, (s->device, s->pinned, bytes, g->stream)));
+    const amp_status sent = send_inputs(&x, run, err);
+    if (sent) (void)AMP_CUDA(c, NULL, stream_sync, (g->stream)); /* no event is for what is on its way */
+    AMP_TRY(sent);
     AMP_TRY(AMP_CUDA(c, err, event_record, (s->arrived, g->stream)));
     g->next = (g->next + 1) % AMP_CUDA_UPLOAD_SLOTS;
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (compute, s->arrived, 0)));
-    AMP_TRY(AMP_CUDA(c, err, copy, (g->block, s->device, bytes, compute)));
-    if (g->separate && !run->device_inputs) AMP_TRY(spread(g, run, compute, err));
+    AMP_TRY(AMP_CUDA(c, err, copy, (g->block, s->device, x.end, compute)));
+    if (g->separate && run->inputs_in != AMP_INPUTS_DEVICE) AMP_TRY(spread(g, run, compute, err));
     return AMP_CUDA(c, err, event_record, (s->consumed, compute));
 }
 
@@ -190,8 +231,8 @@ static amp_status take_inputs(const amp_cuda_upload *g, const amp_run *run, CuSt
 }
 
 amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
-    AMP_TRY(send_packed(g, run, compute, err));
-    return run->device_inputs ? take_inputs(g, run, compute, err) : AMP_OK;
+    AMP_TRY(send_from_host(g, run, compute, err));
+    return run->inputs_in == AMP_INPUTS_DEVICE ? take_inputs(g, run, compute, err) : AMP_OK;
 }
 
 /* ---- readback ---------------------------------------------------------------------------------------------------- */

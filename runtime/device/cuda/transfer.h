@@ -12,13 +12,14 @@
  * other, packed for the number of samples.  A call copies them into pinned memory; a stream of its own copies that to
  * the device, while the run before may still read the block; the last short copy is after that run.  There are two
  * of each, so a caller waits only for the inputs of two calls before.
+ * Inputs in pinned memory of the application go from there; the header alone is copied by the call.
  * Inputs in device memory are copied into the block by the stream of the runs, and the header alone comes from the
  * host.  They are not read where they are, because a graph keeps the addresses of its kernels. */
 
 enum { AMP_CUDA_UPLOAD_SLOTS = 2 };
 
 typedef struct amp_cuda_upload_slot {
-    char *pinned;
+    char *pinned; /* NULL: nothing comes through it */
     CuPointer device;
     CuEvent arrived;  /* on the device: |pinned| may be written again */
     CuEvent consumed; /* by the copy into the block: |device| may be */
@@ -28,8 +29,9 @@ typedef struct amp_cuda_upload {
     amp_cuda_context *context;
     const void *header;
     size_t header_bytes;
-    size_t bytes;      /* of a whole block */
-    size_t slot_bytes; /* of what the host may send of one */
+    size_t bytes;        /* of a whole block */
+    size_t slot_bytes;   /* of what the host may send of one */
+    size_t staged_bytes; /* of that, what it copies into pinned memory */
     CuPointer block;
     CuPointer *separate; /* by input of the model; NULL: all are in the block */
     size_t separate_bytes;

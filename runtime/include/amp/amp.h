@@ -411,7 +411,7 @@ typedef struct amp_session_options {
     void (*log)(void *user, amp_log_level level, const char *text);
     void *log_user;
     int32_t device_inputs; /* 1: arrays that calls of the session take are in the device's memory: below */
-    int32_t reserved;      /* 0 */
+    int32_t pinned_inputs; /* 1: they are in page-locked memory of the host: below */
 } amp_session_options;
 
 /* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
@@ -428,7 +428,18 @@ typedef struct amp_session_options {
  *           A step was taken all the same.  Each call is told of once.
  * Errors.   An array that begins or ends elsewhere than in the device's memory: AMP_INVALID_ARGUMENT, before anything
  *           changes.  That what lies between belongs to it, nobody can check.
- * AMP_INVALID_ARGUMENT on "cpu" and "null". */
+ * AMP_INVALID_ARGUMENT on "cpu" and "null".
+ *
+ * Inputs in page-locked memory ("cuda", pinned_inputs = 1): each array given to these calls is in memory that
+ * cuMemHostAlloc, cudaMallocHost or an allocator over them gave (PyTorch's pin_memory), or that cuMemHostRegister
+ * locked.  The device copies it while the host goes on; without the option a call first copies it to such memory.
+ * Order.    An array may be written or freed once two later calls that take inputs have returned AMP_OK; or a later
+ *           amp_step with a report, amp_eval or amp_infer has, or the report of its own call was given; or the session
+ *           is released.  Until then the device may read it, whatever its call returned.  So for steps without a
+ *           report three sets of arrays take turns.
+ * Indices.  The host checks them within the call, as without the option.
+ * Errors.   An array that begins or ends elsewhere: AMP_INVALID_ARGUMENT, before anything changes.
+ * AMP_INVALID_ARGUMENT on "cpu" and "null", and together with device_inputs. */
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
                                                    const amp_session_options *options, amp_session **out,
@@ -455,7 +466,7 @@ typedef struct amp_step_report {
 } amp_step_report;
 
 /* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
- * during the call.
+ * during the call (amp_session_options.device_inputs, pinned_inputs: after it too).
  * On the device "cuda" a step is started and, with |report| NULL, not waited for; it waits at most for the inputs of
  * two calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is
  * known; amp_session_next_report gives the report.

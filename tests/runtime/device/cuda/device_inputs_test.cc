@@ -1,50 +1,11 @@
 // Sessions whose inputs are in device memory: the bits are those of arrays of the host, nothing of them comes from the
 // host, and what is no index or no address is told of.
-#include <functional>
-
-#include "tests/runtime/device/cuda/on_stand_in.h"
+#include "tests/runtime/device/cuda/own_memory.h"
 
 namespace {
 
-class DeviceInputs : public OnStandIn {
+class DeviceInputs : public OwnMemory {
   protected:
-    void SetUp() override {
-        OnStandIn::SetUp();
-        if (!IsSkipped()) Begin({{"DEVICES", "2"}});
-    }
-    void TearDown() override {
-        if (context) End();
-        OnStandIn::TearDown();
-    }
-    void Begin(std::vector<std::pair<std::string, std::string>> environment) {
-        if (context) End();
-        start(environment);
-        CuContext popped;
-        OK(cu.context_pop(&popped));
-    }
-    void End() {
-        Inside([&] {
-            for (CuPointer p : allocations_) EXPECT_EQ(cu.mem_free(p), CU_SUCCESS);
-            for (CuStream s : streams_) EXPECT_EQ(cu.stream_destroy(s), CU_SUCCESS);
-        });
-        allocations_.clear(), streams_.clear();
-        EXPECT_EQ(cu.primary_release(0), CU_SUCCESS);
-        context = nullptr;
-        ExpectNoLeak();
-    }
-    void Inside(const std::function<void()> &work) {
-        CuContext popped;
-        ASSERT_EQ(cu.context_push(context), CU_SUCCESS);
-        work();
-        ASSERT_EQ(cu.context_pop(&popped), CU_SUCCESS);
-    }
-    // Device memory that ends where the array does.
-    void *Allocate(size_t bytes) {
-        CuPointer p = 0;
-        Inside([&] { p = alloc(bytes); });
-        allocations_.push_back(p);
-        return reinterpret_cast<void *>(p);
-    }
     template <class T> void *Copy(const std::vector<T> &values) {
         void *p = Allocate(values.size() * sizeof(T));
         Inside([&] {
@@ -53,12 +14,6 @@ class DeviceInputs : public OnStandIn {
             EXPECT_EQ(cu.stream_sync(nullptr), CU_SUCCESS);
         });
         return p;
-    }
-    CuStream MakeStream() {
-        CuStream s = nullptr;
-        Inside([&] { s = stream(); });
-        streams_.push_back(s);
-        return s;
     }
     static amp_session_options OnDevice(int64_t capacity) {
         amp_session_options o = CudaOptions(capacity);
@@ -69,9 +24,6 @@ class DeviceInputs : public OnStandIn {
         There(DeviceInputs *test, const TinyBatch &batch) : inputs{test->Copy(batch.x), test->Copy(batch.targets)} {}
         const void *inputs[2];
     };
-
-    std::vector<CuPointer> allocations_;
-    std::vector<CuStream> streams_;
 };
 
 TEST_F(DeviceInputs, GiveTheBitsOfTheHosts) {

@@ -160,7 +160,7 @@ class Server:
         if not line:
             with open(self.log, encoding="utf-8", errors="replace") as file:
                 last = file.read().strip().splitlines()[-3:]
-            raise RuntimeError(f"{' '.join(self.command[:2])} died: " + " / ".join(last))
+            raise RuntimeError(f"{' '.join(self.command[:4])} died: " + " / ".join(last))
         answer = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])

@@ -86,31 +86,56 @@ def block_of(c, name):
     return (300, 3, 100) if c.small else (500, 5, 100)
 
 
-def time_steps(c, torch, name, network, precision, batch, bounds=()):
-    """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler, beside our default
-    policy of that precision; `copied`: its batch comes from pinned memory in each step, as ours comes from ordinary memory; `resident`:
-    it lies on the device."""
-    model = f"models/{name}-{precision}.so"
-    steps, rounds, warm = block_of(c, name)
-    modes = ["copied", "resident"] if torch else []
-    ours, theirs = [], {mode: [] for mode in modes}
-    with Server(c, ["bin/step_bench", model, str(batch), *bounds]) as bench:
+# where our inputs are: where those of the peer are that takes turns with us
+PLACES = {"pageable": None, "pinned": "copied", "device": "resident"}
+
+
+def take_turns(c, torch, command, mode, steps, rounds, warm):
+    """One process of ours, and the peer in that mode; None: alone."""
+    ours, theirs = [], []
+    with Server(c, command) as bench:
         bench.read()
-        if torch:
-            torch.ask(json.dumps({**network, "precision": precision, "batch": batch}))
         bench.ask(warm)
-        for mode in modes:
+        if mode:
             torch.ask(json.dumps({"steps": warm, "mode": mode}))
         for _ in range(rounds):
             ours.append(bench.ask(steps))
-            for mode in modes:
-                theirs[mode].append(torch.ask(json.dumps({"steps": steps, "mode": mode})))
+            if mode:
+                theirs.append(torch.ask(json.dumps({"steps": steps, "mode": mode})))
+    return ours, theirs
+
+
+def time_steps(c, torch, name, network, precision, batch, bounds=()):
+    """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler, beside our default
+    policy of that precision.  `copied`: its batch comes from pinned memory in each step, beside ours with `pinned_inputs`;
+    `resident`: it lies on the device, beside ours with `device_inputs`."""
+    command = [f"models/{name}-{precision}.so", str(batch), *bounds]
+    steps, rounds, warm = block_of(c, name)
     row = {"model": name, "precision": precision, "batch": batch, "rounds": rounds, "steps": steps}
-    row["ampc"] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us")}
-    row["torch"] = {mode: {key: median(rows, key) for key in ("wall_us", "device_us")} for mode, rows in theirs.items()}
-    row["all"] = {"ampc": ours, "torch": theirs}
-    row["ratio"] = {mode: round(times["wall_us"] / row["ampc"]["wall_us"], 2) for mode, times in row["torch"].items()}
+    row.update(ampc={}, torch={}, ratio={}, all={"ampc": {}, "torch": {}})
+    if torch:
+        torch.ask(json.dumps({**network, "precision": precision, "batch": batch}))
+    for place, mode in PLACES.items():
+        mode = mode if torch else None
+        ours, theirs = take_turns(c, torch, ["bin/step_bench", "--inputs", place, *command], mode, steps, rounds, warm)
+        row["all"]["ampc"][place] = ours
+        row["ampc"][place] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us")}
+        if mode:
+            row["all"]["torch"][mode] = theirs
+            row["torch"][mode] = {key: median(theirs, key) for key in ("wall_us", "device_us")}
+            row["ratio"][mode] = round(row["torch"][mode]["wall_us"] / row["ampc"][place]["wall_us"], 2)
     return row
+
+
+def say_steps(c, row):
+    c.say(f"{row['model']} {row['precision']} batch {row['batch']}, us a step (on the device; host, of processor time a call):")
+    for place, mode in PLACES.items():
+        ours, text = row["ampc"][place], ""
+        if mode in row["torch"]:
+            text = (f"   PyTorch {mode} {row['torch'][mode]['wall_us']:.1f}, {row['ratio'][mode]} times ours "
+                    f"(aim: {AIMS.get(row['model'], 3)})")
+        aim = ", aim: under 10" if place == "pinned" else ""
+        c.say(f"    {place:8} {ours['wall_us']:9.1f} ({ours['device_us']:.1f}; {ours['host_cpu_us']:.1f}{aim}){text}")
 
 
 def run_cases(c, cases, seconds=0):
@@ -128,11 +153,7 @@ def run_cases(c, cases, seconds=0):
                 c.fail(f"{case}: {error}")
                 continue
             rows.append(row)
-            ours = row["ampc"]
-            c.say(f"{row['model']} {row['precision']} batch {row['batch']}: {ours['wall_us']:.1f} us a step ({ours['device_us']:.1f} on the "
-                  f"device), host {ours['host_cpu_us']:.1f} us of processor time a call (aim: under 10)")
-            for mode, times in row["torch"].items():
-                c.say(f"    PyTorch, batch {mode}: {times['wall_us']:.1f} us, {row['ratio'][mode]} times ours (aim: {AIMS.get(row['model'], 3)})")
+            say_steps(c, row)
     finally:
         if torch:
             torch.__exit__()
@@ -143,7 +164,7 @@ def steps(c):
     return run_cases(c, step_cases(c))
 
 
-SECONDS, PREPARED, ALONE = 60, 25, 15  # of an example, most of it torch.compile; that is prepared; without PyTorch
+SECONDS, PREPARED, ALONE = 65, 30, 20  # of an example, most of it torch.compile; that is prepared; without PyTorch
 
 
 def example_case(c, example):

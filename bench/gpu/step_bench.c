@@ -1,12 +1,14 @@
-/* step_bench.c: training steps on the device "cuda", for gpu-check: step_bench MODEL.so BATCH [INPUT=COUNT...]
+/* step_bench.c: training steps on the device "cuda", for gpu-check:
+ *
+ *     step_bench [--inputs pageable|pinned|device] MODEL.so BATCH [INPUT=COUNT...]
  *
  * Prints {"ready": 1}, then answers each line K with a line of JSON:
  *   wall_us, device_us   of a step, of K steps that are started without waiting; by the host's clock until all are done,
  *                        and between device events
  *   host_cpu_us, host_us of one call of amp_step without a report, on a device that has nothing to do: processor time
  *                        of the calling thread and the host's clock; medians
- * Inputs are in ordinary host memory, in several sets that take turns: each step brings its own to the device.  Integers
- * of INPUT are below COUNT, else below 10. */
+ * Inputs are in ordinary or page-locked memory of the host, where each step brings its own to the device, or on the device
+ * already; several sets take turns.  Integers of INPUT are below COUNT, else below 10. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,15 @@
 #include "runtime/device/cuda/cuda_driver.h"
 
 enum { SETS = 8, HOST_STEPS = 200, USUAL_BOUND = 10 };
+typedef enum Place { PAGEABLE, PINNED, DEVICE, PLACES } Place;
+static const char *const places[PLACES] = {"pageable", "pinned", "device"};
 
 typedef struct Bench {
     CudaDriver driver;
     CuStream stream;
     CuEvent start, end;
     amp_session *session;
+    Place place;
     int64_t batch;
     char **bounds; /* "INPUT=COUNT", up to a NULL */
     const void *inputs[SETS][8];
@@ -45,6 +50,20 @@ static int bound_of(const Bench *b, const char *input) {
     return USUAL_BOUND;
 }
 
+static void *host_memory(const Bench *b, size_t bytes) {
+    void *memory = NULL;
+    if (b->place != PINNED) return malloc(bytes);
+    return b->driver.host_alloc(&memory, bytes, CU_HOST_PORTABLE) ? NULL : memory;
+}
+
+static void *on_device(const Bench *b, void *data, size_t bytes) {
+    CuPointer memory = 0;
+    const int failed = b->driver.mem_alloc(&memory, bytes) || b->driver.copy_in(memory, data, bytes, b->stream) ||
+                       b->driver.stream_sync(b->stream);
+    free(data);
+    return failed ? NULL : (void *)(uintptr_t)memory;
+}
+
 /* Floats in [0, 1), integers below the input's bound. */
 static void *make_input(const Bench *b, const amp_model *model, int index, unsigned seed) {
     amp_error err;
@@ -53,13 +72,13 @@ static void *make_input(const Bench *b, const amp_model *model, int index, unsig
     const int bound = bound_of(b, info.name);
     int64_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= info.dims[i];
-    float *data = malloc((size_t)count * 4);
+    float *data = host_memory(b, (size_t)count * 4);
     for (int64_t i = 0; data && i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
         if (info.dtype == AMP_DT_I32) ((int *)data)[i] = (int)(seed >> 8) % bound;
         else data[i] = (float)(seed >> 8) / 16777216.0f;
     }
-    return data;
+    return data && b->place == DEVICE ? on_device(b, data, (size_t)count * 4) : data;
 }
 
 /* The application's stream: events can be put before and after the steps. */
@@ -81,8 +100,12 @@ static int open_session(Bench *b, const char *path) {
     amp_model *model;
     amp_params *params;
     amp_model_info info;
-    amp_session_options options = {
-        .struct_size = sizeof options, .capacity = b->batch, .device = "cuda", .cuda_stream = b->stream};
+    amp_session_options options = {.struct_size = sizeof options,
+                                   .capacity = b->batch,
+                                   .device = "cuda",
+                                   .cuda_stream = b->stream,
+                                   .device_inputs = b->place == DEVICE,
+                                   .pinned_inputs = b->place == PINNED};
     if (amp_model_load(path, NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
         amp_session_create(model, params, &options, &b->session, &err))
         return fail(err.message);
@@ -140,10 +163,22 @@ static int time_host(Bench *b, int steps) {
     return 0;
 }
 
+static Place place_named(const char *name) {
+    Place place = 0;
+    while (place < PLACES && strcmp(name, places[place])) place++;
+    return place;
+}
+
 int main(int argc, char **argv) {
-    Bench b = {.bounds = argv + 3};
-    if (argc < 3 || (b.batch = atoll(argv[2])) < 1)
-        return fprintf(stderr, "usage: step_bench MODEL.so BATCH [INPUT=COUNT...]\n"), 2;
+    Bench b = {.place = PAGEABLE};
+    if (argc > 2 && !strcmp(argv[1], "--inputs")) {
+        b.place = place_named(argv[2]);
+        argc -= 2, argv += 2;
+    }
+    if (argc < 3 || b.place == PLACES || (b.batch = atoll(argv[2])) < 1)
+        return fprintf(stderr, "usage: step_bench [--inputs pageable|pinned|device] MODEL.so BATCH [INPUT=COUNT...]\n"),
+               2;
+    b.bounds = argv + 3;
     if (open_stream(&b) || open_session(&b, argv[1])) return 1;
     printf("{\"ready\": 1}\n");
     fflush(stdout);

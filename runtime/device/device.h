@@ -99,6 +99,9 @@ typedef struct amp_device_memory_calls {
      */
     amp_status (*check_array)(amp_device *device, amp_input_memory memory, const char *name, const void *array,
                               size_t bytes, amp_error *err);
+    /* Page-locked memory; NULL: there is none.  Giving it back waits for copies of inputs. */
+    amp_status (*alloc_pinned)(amp_device *device, size_t bytes, void **out, amp_error *err);
+    void (*free_pinned)(amp_device *device, void *memory);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

@@ -32,6 +32,20 @@ amp_status amp_session_check_memory(const amp_session *s, const amp_model_buffer
                                                        (size_t)count * amp_storage_size(b->storage), err);
 }
 
+amp_status amp_session_alloc_pinned(amp_session *s, size_t bytes, void **out, amp_error *err) {
+    if (out) *out = NULL;
+    if (!s || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_alloc_pinned: session or out is NULL");
+    const amp_device_type *type = s->device->type;
+    if (!type->device_memory || !type->device_memory->alloc_pinned)
+        return amp_fail(err, AMP_UNSUPPORTED, "amp_session_alloc_pinned: sessions on %s read any memory", type->name);
+    return type->device_memory->alloc_pinned(s->device, bytes ? bytes : 1, out, err);
+}
+
+void amp_session_free_pinned(amp_session *s, void *memory) {
+    const amp_device_memory_calls *calls = s && memory ? s->device->type->device_memory : NULL;
+    if (calls && calls->free_pinned) calls->free_pinned(s->device, memory);
+}
+
 void amp_session_note_fault(const amp_session *s, const amp_readback_run *run) {
     amp_session_readback *r = s->readback;
     const amp_index_fault *faults = (const amp_index_fault *)(const void *)(r->host + r->faults_at);

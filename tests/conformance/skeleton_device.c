@@ -278,6 +278,8 @@ static const amp_device_memory_calls memory_calls = {skeleton_memory,
                                                      skeleton_copy,
                                                      skeleton_settle,
                                                      skeleton_bytes,
+                                                     NULL,
+                                                     NULL,
                                                      NULL};
 
 const amp_device_type amp_device_skeleton = {.name = "skeleton",

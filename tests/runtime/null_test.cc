@@ -111,6 +111,8 @@ const Row kRefused[] = {
     CALL(amp_session_create, "model", nullptr, f.params, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "params", f.model, nullptr, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "out", f.model, f.params, nullptr, nullptr, &f.e),
+    CALL(amp_session_alloc_pinned, "session", nullptr, 8, &f.outputs[0], &f.e),
+    CALL(amp_session_alloc_pinned, "out", f.session, 8, nullptr, &f.e),
     CALL(amp_session_observe, "session", nullptr, nullptr, &f.e),
     CALL(amp_session_count_param, "session", nullptr, "fc1.weight", &f.bins, &f.e),
     CALL(amp_session_count_param, "name", f.session, nullptr, &f.bins, &f.e),
@@ -195,6 +197,7 @@ TEST(Null, IsNothing) {
     amp_params_retain(nullptr), amp_params_release(nullptr);
     amp_session_retain(nullptr), amp_session_release(nullptr);
     amp_dataset_retain(nullptr), amp_dataset_release(nullptr);
+    amp_session_free_pinned(nullptr, nullptr), amp_session_free_pinned(f.session, nullptr);
     EXPECT_EQ(amp_dataset_position(nullptr), 0);
     f.about.input_count = 7;
     amp_model_get_info(nullptr, &f.about);
@@ -230,7 +233,7 @@ TEST(Null, EveryFunctionIsHere) {
         "amp_session_retain",    "amp_session_release",     "amp_model_get_info",     "amp_session_memory",
         "amp_model_metric_at",   "amp_model_loss_at",       "amp_session_value_name", "amp_session_version",
         "amp_model_isa_at",      "amp_dataset_retain",      "amp_dataset_release",    "amp_dataset_position",
-        "amp_scale_health_name", "amp_scale_monitor_start", "amp_scale_monitor_step"};
+        "amp_scale_health_name", "amp_scale_monitor_start", "amp_scale_monitor_step", "amp_session_free_pinned"};
     for (const Row &r : kRefused) here.insert(r.function);
     std::ifstream map("packaging/libamp.map");
     std::string line;

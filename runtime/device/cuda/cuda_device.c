@@ -124,6 +124,20 @@ static amp_status cuda_check_array(amp_device *device, amp_input_memory memory, 
     return AMP_OK;
 }
 
+static amp_status cuda_alloc_pinned(amp_device *device, size_t bytes, void **out, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY_INSIDE(d->context, err, AMP_CUDA(d->context, err, host_alloc, (out, bytes, CU_HOST_PORTABLE)));
+    return AMP_OK;
+}
+
+static void cuda_free_pinned(amp_device *device, void *memory) {
+    CudaDevice *d = of(device);
+    if (!amp_cuda_enter_to_free(d->context)) return;
+    if (d->upload.stream) AMP_CUDA_FREE(d->context, stream_sync, (d->upload.stream));
+    AMP_CUDA_FREE(d->context, host_free, (memory));
+    amp_cuda_leave(d->context);
+}
+
 static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     AMP_TRY_INSIDE(d->context, err,
@@ -230,9 +244,10 @@ static void cuda_settle(amp_device *device) {
     amp_cuda_leave(d->context);
 }
 
-static const amp_device_memory_calls device_memory = {
-    cuda_memory, cuda_reserve_inputs, cuda_reserve_readback, cuda_start_readback, cuda_finish_readback,
-    cuda_read,   cuda_write,          cuda_settle,           cuda_bytes,          cuda_check_array};
+static const amp_device_memory_calls device_memory = {cuda_memory,         cuda_reserve_inputs,  cuda_reserve_readback,
+                                                      cuda_start_readback, cuda_finish_readback, cuda_read,
+                                                      cuda_write,          cuda_settle,          cuda_bytes,
+                                                      cuda_check_array,    cuda_alloc_pinned,    cuda_free_pinned};
 
 const amp_device_type amp_device_cuda = {.name = "cuda",
                                          .create = cuda_create,

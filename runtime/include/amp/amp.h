@@ -431,12 +431,13 @@ typedef struct amp_session_options {
  * AMP_INVALID_ARGUMENT on "cpu" and "null".
  *
  * Inputs in page-locked memory ("cuda", pinned_inputs = 1): each array given to these calls is in memory that
- * cuMemHostAlloc, cudaMallocHost or an allocator over them gave (PyTorch's pin_memory), or that cuMemHostRegister
- * locked.  The device copies it while the host goes on; without the option a call first copies it to such memory.
- * Order.    An array may be written or freed once two later calls that take inputs have returned AMP_OK; or a later
- *           amp_step with a report, amp_eval or amp_infer has, or the report of its own call was given; or the session
- *           is released.  Until then the device may read it, whatever its call returned.  So for steps without a
- *           report three sets of arrays take turns.
+ * amp_session_alloc_pinned, cuMemHostAlloc, cudaMallocHost or an allocator over them gave (PyTorch's pin_memory), or
+ * that cuMemHostRegister locked.  The device copies it while the host goes on; without the option a call first copies
+ * it to such memory.
+ * Order.    An array may be written or freed once its call or a later one has waited and returned AMP_OK (amp_step with
+ *           a report, amp_eval, amp_infer), once the report of its call was given, once two later calls that take
+ *           inputs have returned AMP_OK, or once the session is released.  Until then the device may read it, whatever
+ *           its call returned.  So for steps without a report three sets of arrays take turns.
  * Indices.  The host checks them within the call, as without the option.
  * Errors.   An array that begins or ends elsewhere: AMP_INVALID_ARGUMENT, before anything changes.
  * AMP_INVALID_ARGUMENT on "cpu" and "null", and together with device_inputs. */
@@ -446,6 +447,13 @@ AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params 
                                                    amp_error *err);
 AMP_API void amp_session_retain(amp_session *session);
 AMP_API void amp_session_release(amp_session *session);
+
+/* Page-locked memory of the host, with any content, for inputs of this session and of others on "cuda".  It is given
+ * back before the session is released; that waits for copies of this session that read it.  AMP_UNSUPPORTED on "cpu"
+ * and "null", whose sessions read any memory.  By the session's thread; giving NULL back does nothing. */
+AMP_API AMP_MUST_USE amp_status amp_session_alloc_pinned(amp_session *session, size_t bytes, void **out,
+                                                         amp_error *err);
+AMP_API void amp_session_free_pinned(amp_session *session, void *memory);
 
 /* The version that the last amp_infer or amp_eval of a session with published = 1 read, or that it was created with; 0
  * for any other session.  By the session's thread. */

@@ -310,6 +310,46 @@ TEST_F(PinnedInputs, AFailedCopyEndsItsCallAlone) {
     }
 }
 
+// Memory of amp_session_alloc_pinned: what is given back is read to its end before.
+TEST_F(PinnedInputs, MemoryOfASession) {
+    for (int seed = 1; seed < 8; seed++) {
+        Begin({{"SEED", std::to_string(seed)}});
+        TinyOnCuda a, b;
+        amp_session *pageable = a.Open(CudaOptions(8)), *locked = b.Open(Pinned(8));
+        for (unsigned i = 0; i < 4; i++) {
+            TinyBatch batch(8, i);
+            void *memory[2];
+            for (int k = 0; k < 2; k++) {
+                const size_t bytes = k ? 8 * 4 : 8 * TINY_FEATURES * 4;
+                ASSERT_EQ(amp_session_alloc_pinned(locked, bytes, &memory[k], &a.err), AMP_OK) << a.err.message;
+                memcpy(memory[k], batch.inputs[k], bytes);
+            }
+            ASSERT_EQ(amp_step(pageable, batch.inputs, 8, nullptr, &a.err), AMP_OK) << a.err.message;
+            ASSERT_EQ(amp_step(locked, memory, 8, nullptr, &b.err), AMP_OK) << b.err.message;
+            for (void *array : memory) amp_session_free_pinned(locked, array);
+        }
+        EXPECT_EQ(a.Weight(), b.Weight());
+    }
+    TinyOnCuda tiny;
+    amp_session *session = tiny.Open(CudaOptions(1));
+    void *memory = &memory;
+    ASSERT_EQ(set_fail("cuMemHostAlloc:1:2"), 0);
+    EXPECT_EQ(amp_session_alloc_pinned(session, 64, &memory, &tiny.err), AMP_OUT_OF_MEMORY);
+    EXPECT_EQ(memory, nullptr);
+    ExpectMessage(tiny.err, "cuMemHostAlloc");
+    set_fail("");
+    ASSERT_EQ(amp_session_alloc_pinned(session, 0, &memory, &tiny.err), AMP_OK) << tiny.err.message;
+    amp_session_free_pinned(session, memory);
+    for (const char *device : {"cpu", "null"}) {
+        TinyOnCuda other;
+        amp_session_options o = TinyOptions(1);
+        o.device = device;
+        EXPECT_EQ(amp_session_alloc_pinned(other.Open(o), 64, &memory, &other.err), AMP_UNSUPPORTED);
+        ExpectMessage(other.err,
+                      (std::string("amp_session_alloc_pinned: sessions on ") + device + " read any memory").c_str());
+    }
+}
+
 TEST_F(PinnedInputs, AreRefusedByOtherDevicesAndBesideDeviceInputs) {
     for (const char *device : {"cpu", "null", "cuda"}) {
         TinyOnCuda tiny;

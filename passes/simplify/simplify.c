@@ -179,6 +179,17 @@ static void simplify_op(Simplify *s, Op *o) {
     }
 }
 
+/* An op that was replaced has no readers, but operands: their types may have changed to what it does not take. */
+static void drop_replaced(Simplify *s) {
+    int kept = 0;
+    for (int i = 0; i < s->f->body.len; i++) {
+        const Op *o = ir_op_at(s->f, i);
+        const bool is_new = o->n_out && (int)o->out[0].id >= s->renames.count;
+        if (o->n_out != 1 || is_new || !s->renames.to[o->out[0].id].id) s->f->body.data[kept++] = s->f->body.data[i];
+    }
+    s->f->body.len = kept;
+}
+
 /* One walk is enough: rules look only at earlier ops, which are already simplified. */
 static void simplify_func(Func *f) {
     Arena *a = f->module->arena;
@@ -195,6 +206,7 @@ static void simplify_func(Func *f) {
         simplify_op(&s, o);
     }
     renames_apply_results(&s.renames, f);
+    drop_replaced(&s);
 }
 
 /* ---- relu after max pooling ----------------------------------------------------------------------------------------

@@ -58,6 +58,9 @@ class Context:
             self.context.kill()
         shutil.rmtree(getattr(self, "scratch", ""), ignore_errors=True)
 
+    def wants(self, model):
+        return not self.args.models or model in self.args.models.split(",")
+
     def begin(self, name):
         self.failures, self.skips = [], []
         if name:

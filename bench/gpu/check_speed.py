@@ -26,7 +26,7 @@ def prepare(c):
     c.env["TORCHINDUCTOR_CACHE_DIR"] = c.file("torch")
     c.env["TORCHINDUCTOR_FX_GRAPH_CACHE"] = c.env["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "1"
     asked = [{**network, "precision": precision, "batch": batch} for _, network, precision, batch in step_cases(c)]
-    asked += [{**network, "precision": precision, "batch": batch} for _, network, precision, batch, _ in map(lambda e: example_case(c, e), EXAMPLES)]
+    asked += [{**network, "precision": precision, "batch": batch} for _, network, precision, batch, _ in example_cases(c)]
     c.preparing = [threading.Thread(target=prepare_one, args=(c, one), daemon=True) for one in asked]
     for thread in c.preparing:
         thread.start()
@@ -74,7 +74,7 @@ def step_cases(c):
         return [("small", mlp(32), "fp16", 16)]
     few = [("mlp512", mlp(512), "fp16", 128), ("cnn", {"cnn": 32}, "fp16", 128), ("mlp512", mlp(512), "bf16", 128)]
     more = [("mlp512", mlp(512), "fp16", 4096), ("mlp512", mlp(512), "fp32", 128), ("mlp1024", mlp(1024), "fp16", 128)]
-    return few if c.small else few + more
+    return [case for case in (few if c.small else few + more) if c.wants(case[0])]
 
 
 def block_of(c, name):
@@ -83,7 +83,7 @@ def block_of(c, name):
         return 2, 1, 1
     if name in [example.name for example in EXAMPLES]:
         return 20, 3, 10
-    return (300, 3, 100) if c.small else (500, 5, 100)
+    return 200, 3, 100
 
 
 # where our inputs are: where those of the peer are that takes turns with us
@@ -173,10 +173,15 @@ def example_case(c, example):
     return example.name, network, "fp16", 16 if c.args.stand_in else example.batch, bounds
 
 
+def example_cases(c):
+    few = ["tabular"] if c.args.stand_in else [example.name for example in EXAMPLES]
+    return [example_case(c, example) for example in EXAMPLES if example.name in few and c.wants(example.name)]
+
+
 def examples(c):
     """The programs of examples/ beside their twins."""
-    chosen = [example for example in EXAMPLES if example.name == "tabular" or not c.args.stand_in]
-    return run_cases(c, [example_case(c, example) for example in chosen], ALONE if c.args.no_peer else PREPARED if "TORCHINDUCTOR_CACHE_DIR" in c.env else SECONDS)
+    seconds = ALONE if c.args.no_peer else PREPARED if "TORCHINDUCTOR_CACHE_DIR" in c.env else SECONDS
+    return run_cases(c, example_cases(c), seconds)
 
 
 # ---- single kernels --------------------------------------------------------------------------------------------------------
@@ -303,6 +308,8 @@ def tables(c):
     results, gpu = [], gpu_of(c)
     examples = [(f"{example.name}-fp16", example.batch) for example in EXAMPLES]
     for model, n in [("small-fp16", 16)] if c.args.stand_in else TABLES if c.small else TABLES + examples:
+        if not c.wants(model.rsplit("-", 1)[0]):
+            continue
         before = None if c.args.stand_in else clocks(c)
         try:
             run = kernel_times(c, f"models/{model}.so", "train_step", n, 1 if c.args.stand_in else 20)

@@ -50,6 +50,18 @@ TEST_F(Checks, SharedOutOfBounds) {
     bad("st.shared.u32 [%r0], %r1; ret;", {1}, {0, 0}, EXEC_ILLEGAL_ADDRESS, {"before the first"});
 }
 
+// Bytes of the last word, which may be cut short, have a record each.
+TEST_F(Checks, LastByteOfSharedMemory) {
+    for (int size : {1, 5, 6, 7, 21}) {
+        const std::string last = std::to_string(size - 1);
+        good(".shared .b8 s[" + std::to_string(size) + "]; st.shared.u8 [s+" + last +
+                 "], 1; bar.sync 0; ld.shared.u8 "
+                 "%r1, [s+" +
+                 last + "]; ret;",
+             {33}, {0, 0});
+    }
+}
+
 // ---- uninitialised memory
 
 TEST_F(Checks, UninitialisedMemory) {

@@ -201,8 +201,10 @@ static amp_status check_type(const Emitter *e, const Op *o, Val v) {
 
 static void put_result_name(Emitter *e, Val v) {
     const char *type = emit_type(ir_dtype(e->w->f, v), !e->per_thread);
-    if (e->lane_count) emit_line(e, "%s x%d[%d];", type, walk_number(e->w, v), e->lane_count);
-    else emit_line(e, "%s v%d;", type, walk_number(e->w, v));
+    const int id = walk_number(e->w, v);
+    if (e->lanes_of_row && e->lane_count) emit_line(e, "%s(&x%d)[%d] = all%d[u];", type, id, e->lane_count, id);
+    else if (e->lane_count) emit_line(e, "%s x%d[%d];", type, id, e->lane_count);
+    else emit_line(e, "%s v%d;", type, id);
 }
 
 amp_status indirect_emit(Emitter *e, const Op *o) {

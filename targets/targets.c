@@ -207,8 +207,11 @@ int64_t target_pitch(const Target *t, const Module *m, int64_t cols, RowReader b
     return cols % unit ? round_up(cols, unit) : 0;
 }
 
+/* As many of a sample as it has chunks whose sums are added (passes/common). */
+enum { FEW_ROWS = 16 };
+
 bool target_repeats_columns(const Func *f, Dim rows) {
-    return target_of(f->module)->repeats_columns && rows.n && rows.mul == 1 && rows.div == 1;
+    return target_of(f->module)->repeats_columns && rows.n && rows.mul <= FEW_ROWS && rows.div == 1;
 }
 
 bool target_moves_on_load(const Func *f, const Op *o) {

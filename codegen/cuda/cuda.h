@@ -2,7 +2,8 @@
  *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
  *   kernel_function.c  the function around them
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
- *   kernel_kinds.c   which thread makes what: tile, row, column kernels
+ *   kernel_kinds.c   which thread makes what: tile, row kernels
+ *   column_kernel.c  the same of column kernels
  *   scatter_kernel.c rows added up by id
  *   scalar_kernel.c  scalars: one thread, or one for each part of many
  *   product_plan.c   which instructions and tiles make a product (product_plan.h)
@@ -75,11 +76,10 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaWords pointers; /* types of its operands, "const float *"; but of a pass, of its predicate, too */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
-    int columns;     /* of a block, of a column kernel */
-    bool moves;      /* of a pass: it computes places in memory, which takes registers */
-    int choices;     /* functions that are faster where they have blocks enough, the best first */
-    CudaBatch batch; /* how kernels of equal source and sizes share a launch */
-    Dim elements;    /* how many this kernel has, where they may */
+    int columns, height; /* of a block of a column kernel; its rows at once */
+    int choices;         /* functions that are faster where they have blocks enough, the best first */
+    CudaBatch batch;     /* how kernels of equal source and sizes share a launch */
+    Dim elements;        /* how many this kernel has, where they may */
     KernelKind kind;
     bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
     bool bundles;       /* it may be a part of a bundle (kernel_bundle.c) */
@@ -92,10 +92,10 @@ typedef struct CudaBody { /* what writing a kernel gives */
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
  * CudaBatch; launch is then that of one of them); with |chain|, one after another in each block (kernel_chain.c).
  * |choice| > 0: that one of |choices|.  |threads| > 0: as part |part| of a bundle whose blocks have so many.  |pass| >
- * 0: as that pass of a single-pass reduction, a function on the device (only KERNEL_COLUMN).  |columns| > 0: of a
- * block, as the first pass has them. */
+ * 0: as that pass of a single-pass reduction, a function on the device (only KERNEL_COLUMN).  |columns|,
+ * |height| > 0: of a block, as the first pass has them. */
 typedef struct CudaForm {
-    int members, choice, threads, part, pass, columns;
+    int members, choice, threads, part, pass, columns, height;
     bool chain;
 } CudaForm;
 

@@ -4,31 +4,48 @@
 
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
 
+/* Of a row one number, which becomes the result; of columns one for each that the thread has. */
+static bool is_by_column(const CudaKernel *ck) { return ck->w->k->kind == KERNEL_COLUMN; }
+
+static const char *repeated(const CudaKernel *ck, const char *text) {
+    const char *all = text;
+    for (int i = 1; i < ck->vector; i++) all = arena_printf(ck->w->arena, "%s, %s", all, text);
+    return all;
+}
+
 amp_status cuda_open_reductions(CudaKernel *ck, int p) {
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
         if (!loop_reduces_in(ck->w, s, p)) continue;
         AMP_TRY(loop_check_reduction(&ck->e, s));
-        emit_line(&ck->e, "%s v%d = %s;", emit_type(ir_dtype(ck->w->f, s->value), false),
-                  walk_number(ck->w, s->op->out[0]), loop_start(&ck->e, s));
+        const char *type = emit_type(ir_dtype(ck->w->f, s->value), false), *start = loop_start(&ck->e, s);
+        const int id = walk_number(ck->w, s->op->out[0]);
+        if (is_by_column(ck)) emit_line(&ck->e, "%s s%d[%d] = {%s};", type, id, ck->vector, repeated(ck, start));
+        else emit_line(&ck->e, "%s v%d = %s;", type, id, start);
     }
     return AMP_OK;
 }
 
 static void step_reduction(CudaKernel *ck, const Sink *s) {
     const char *type = emit_suffix(ir_dtype(ck->w->f, s->value), false), *value = emit_operand(&ck->e, s->value, false);
-    int id = walk_number(ck->w, s->op->out[0]);
-    if (s->op->code == OP_reduce_sum) emit_line(&ck->e, "v%d = v%d + %s;", id, id, value);
-    else if (s->op->code == OP_reduce_prod) emit_line(&ck->e, "v%d = v%d * %s;", id, id, value);
-    else emit_line(&ck->e, "v%d = %s_%s(v%d, %s);", id, loop_reduction(s)->function, type, id, value);
+    const int id = walk_number(ck->w, s->op->out[0]);
+    const char *sum =
+        is_by_column(ck) ? arena_printf(ck->w->arena, "s%d[%s]", id, ck->index) : arena_printf(ck->w->arena, "v%d", id);
+    if (s->op->code == OP_reduce_sum) emit_line(&ck->e, "%s = %s + %s;", sum, sum, value);
+    else if (s->op->code == OP_reduce_prod) emit_line(&ck->e, "%s = %s * %s;", sum, sum, value);
+    else emit_line(&ck->e, "%s = %s_%s(%s, %s);", sum, loop_reduction(s)->function, type, sum, value);
 }
 
 void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce) {
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
         if (!loop_reduces_in(ck->w, s, p)) continue;
-        int id = walk_number(ck->w, s->op->out[0]);
-        emit_line(&ck->e, "v%d = %s<%s%s>(v%d);", id, reduce, loop_reduction(s)->functor, ck->reduce_shape, id);
+        const int id = walk_number(ck->w, s->op->out[0]);
+        const char *functor = loop_reduction(s)->functor;
+        if (is_by_column(ck))
+            emit_line(&ck->e, "const %s v%d = %s<%s%s>(s%d);", emit_type(ir_dtype(ck->w->f, s->value), false), id,
+                      reduce, functor, ck->reduce_shape, id);
+        else emit_line(&ck->e, "v%d = %s<%s%s>(v%d);", id, reduce, functor, ck->reduce_shape, id);
     }
 }
 
@@ -157,7 +174,7 @@ static bool names_column(const CudaKernel *ck) {
         if (!o->n_out || !loop_is_step(&ck->e, o->out[0])) continue;
         if (o->code == OP_iota || (o->code == OP_random && !ck->flat) || walk_is_indirect(w, o)) return true;
     }
-    for (int i = 0; i < w->sinks.len && !loop_has_lines(&ck->e); i++)
+    for (int i = 0; i < w->sinks.len && w->k->kind != KERNEL_ROW; i++)
         if (w->values[w->sinks.data[i].value.id].span == SPAN_ROW) return true;
     return false;
 }
@@ -190,6 +207,46 @@ static amp_status emit_lanes(CudaKernel *ck, int p) {
     return AMP_OK;
 }
 
+/* A number of each column, which the elements of phase |p| read: of an input, or of what earlier phases reduced. */
+static bool is_spread(const CudaKernel *ck, Val v, int p) {
+    const ValueWalk *x = &ck->w->values[v.id];
+    return ck->vector > 1 && is_by_column(ck) && x->span == SPAN_COLUMN && x->needed && (!x->made || x->level <= p);
+}
+
+static void for_spread(CudaKernel *ck, int p, void (*each)(CudaKernel *ck, Val v)) {
+    const Walk *w = ck->w;
+    bool *done = arena_array(w->arena, bool, walk_numbers(w));
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (!o->n_out || !(loop_is_step(&ck->e, o->out[0]) || w->values[o->out[0].id].inlined)) continue;
+        for (int n = 0; n < o->n_in; n++) {
+            if (!walk_reads(w, o, n) || !is_spread(ck, o->in[n], p) || done[walk_number(w, o->in[n])]) continue;
+            done[walk_number(w, o->in[n])] = true;
+            each(ck, o->in[n]);
+        }
+    }
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        if (!loop_reduces_in(w, s, p) || !is_spread(ck, s->value, p) || done[walk_number(w, s->value)]) continue;
+        done[walk_number(w, s->value)] = true;
+        each(ck, s->value);
+    }
+}
+
+static void spread(CudaKernel *ck, Val v) {
+    const int id = walk_number(ck->w, v);
+    emit_line(&ck->e, "%s x%d[%d];", emit_type(ir_dtype(ck->w->f, v), false), id, ck->vector);
+    emit_line(&ck->e, "spread_columns<%d>(x%d, v%d);", ck->body->columns, id, id);
+}
+
+static void take_one(CudaKernel *ck, Val v) {
+    const int id = walk_number(ck->w, v);
+    emit_line(&ck->e, "const %s v%d = x%d[i];", emit_type(ir_dtype(ck->w->f, v), false), id, id);
+}
+
+void cuda_spread_columns(CudaKernel *ck, int p) { for_spread(ck, p, spread); }
+static void take_spread(CudaKernel *ck, int p) { for_spread(ck, p, take_one); }
+
 static void forget_lanes(CudaKernel *ck) {
     for (int i = 0; i < ck->w->k->count; i++) {
         const Op *o = walk_op(ck->w, i);
@@ -205,16 +262,19 @@ static void open_elements(CudaKernel *ck) {
     if (names_column(ck)) emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = c0 + i;");
 }
 
-amp_status cuda_emit_elements(CudaKernel *ck, int p) {
-    Walk *w = ck->w;
-    ck->phase = p;
-    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
-    for (int i = 0; i < w->sinks.len; i++) {
-        const Sink *s = &w->sinks.data[i];
+static amp_status declare_stores(CudaKernel *ck, int p) {
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
         if (s->kind == SINK_STORE && sinks_here(ck, s, p)) AMP_TRY(cuda_declare_store(ck, s));
     }
-    AMP_TRY(emit_lanes(ck, p));
+    return AMP_OK;
+}
+
+/* After what is loaded, or made from memory. */
+static amp_status make_elements(CudaKernel *ck, int p) {
+    Walk *w = ck->w;
     open_elements(ck);
+    take_spread(ck, p);
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, take_element));
     AMP_TRY(loop_step_ops(&ck->e, p));
     for (int i = 0; i < w->sinks.len; i++) {
@@ -229,6 +289,79 @@ amp_status cuda_emit_elements(CudaKernel *ck, int p) {
         if (s->kind == SINK_STORE && sinks_here(ck, s, p)) cuda_store_vector(ck, s);
     }
     forget_lanes(ck);
+    return AMP_OK;
+}
+
+amp_status cuda_emit_elements(CudaKernel *ck, int p) {
+    ck->phase = p;
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
+    AMP_TRY(declare_stores(ck, p));
+    AMP_TRY(emit_lanes(ck, p));
+    return make_elements(ck, p);
+}
+
+/* ---- several rows of columns ------------------------------------------------------------------------------------- */
+
+/* What a thread has of the rows that it loads together: `float all1[4][2]`, of which x1 is that of the row at hand. */
+static amp_status declare_rows(Emitter *e, Val v) {
+    cuda_declare_rows((CudaKernel *)e, v);
+    return AMP_OK;
+}
+
+static amp_status recall_row(Emitter *e, Val v) {
+    cuda_recall_row((CudaKernel *)e, v);
+    return AMP_OK;
+}
+
+/* |each| result of an op that reads vectors from other places. */
+static void for_lanes(CudaKernel *ck, int p, void (*each)(CudaKernel *ck, Val v)) {
+    for (int i = 0; i < ck->w->k->count; i++) {
+        const Op *o = walk_op(ck->w, i);
+        const ValueWalk *x = o->n_out ? &ck->w->values[o->out[0].id] : NULL;
+        if (!is_by_lanes(ck, o) || (x->kept && x->level < p)) continue;
+        for (int r = 0; r < o->n_out; r++) each(ck, o->out[r]);
+    }
+}
+
+static bool has_lanes(const CudaKernel *ck, int p) {
+    for (int i = 0; i < ck->w->k->count; i++) {
+        const Op *o = walk_op(ck->w, i);
+        if (is_by_lanes(ck, o) && !(ck->w->values[o->out[0].id].kept && ck->w->values[o->out[0].id].level < p))
+            return true;
+    }
+    return false;
+}
+
+amp_status cuda_emit_rows_of_elements(CudaKernel *ck, int p) {
+    ck->phase = p;
+    if (ck->rows == 1) {
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t r = row;");
+        return cuda_emit_elements(ck, p);
+    }
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, declare_rows));
+    for_lanes(ck, p, cuda_declare_rows);
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int u = 0; u < %d; u++)", ck->rows);
+    emit_line(&ck->e, "const int64_t r = row + u * %d;", ck->row_step);
+    emit_line(&ck->e, "MAYBE_UNUSED const bool here = r < last;");
+    ck->e.lanes_of_row = true;
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
+    if (has_lanes(ck, p)) {
+        emit_open(&ck->e, "if (here)");
+        AMP_TRY(emit_lanes(ck, p));
+        emit_close(&ck->e);
+    }
+    ck->e.lanes_of_row = false;
+    emit_close(&ck->e);
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int u = 0; u < %d; u++)", ck->rows);
+    emit_line(&ck->e, "const int64_t r = row + u * %d;", ck->row_step);
+    emit_line(&ck->e, "if (r >= last) break;");
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, recall_row));
+    for_lanes(ck, p, cuda_recall_row);
+    AMP_TRY(declare_stores(ck, p));
+    AMP_TRY(make_elements(ck, p));
+    emit_close(&ck->e);
     return AMP_OK;
 }
 
@@ -278,6 +411,8 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .first_phase = w->first_phase,
         .pass = form.pass,
         .columns = form.columns,
+        .height = form.height,
+        .rows = 1,
         .block = form.threads ? "block" : "blockIdx",
         .bundled = form.threads > 0,
         .bundle_part = form.part,

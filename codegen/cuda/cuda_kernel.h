@@ -29,19 +29,20 @@ typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
-    int pass;           /* of a single-pass reduction, from 1; 0: a kernel by itself */
-    int columns;        /* of a block of a column kernel; 0: as many as it likes */
-    const char *how;    /* of body->how, what is the kind's own; NULL: nothing */
-    int vector;         /* elements of a thread side by side */
-    bool flat;          /* full and scalar operands alone: an element is its number */
-    int64_t pitch;      /* of operands with longer rows (Buffer.pitch); 0: there are none */
-    bool part;          /* the last vector may have fewer elements: |left| */
-    bool by_rows;       /* so may the last one of each row; those with a pitch are zeros there */
-    const char *at;     /* of the first element in a full operand */
-    const char *column; /* its column */
-    const char *index;  /* of an element among those of a thread: "i", "0" */
-    const char *slot;   /* of the vector among those of a thread: "[q]", "" */
-    int slots;          /* vectors of a thread; known where values stay in registers */
+    int pass;            /* of a single-pass reduction, from 1; 0: a kernel by itself */
+    int columns, height; /* of a block of a column kernel, and its rows at once; 0: as many as it likes */
+    int rows, row_step;  /* of a column kernel that a thread loads together, so far from one another */
+    const char *how;     /* of body->how, what is the kind's own; NULL: nothing */
+    int vector;          /* elements of a thread side by side */
+    bool flat;           /* full and scalar operands alone: an element is its number */
+    int64_t pitch;       /* of operands with longer rows (Buffer.pitch); 0: there are none */
+    bool part;           /* the last vector may have fewer elements: |left| */
+    bool by_rows;        /* so may the last one of each row; those with a pitch are zeros there */
+    const char *at;      /* of the first element in a full operand */
+    const char *column;  /* its column */
+    const char *index;   /* of an element among those of a thread: "i", "0" */
+    const char *slot;    /* of the vector among those of a thread: "[q]", "" */
+    int slots;           /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */
     const char *reduce_shape;        /* further arguments of the reducing template: ", 32, 8" */
@@ -79,6 +80,9 @@ amp_status cuda_load(CudaKernel *ck, Val v);
 void cuda_take_element(CudaKernel *ck, Val v);
 /* A store of a value: before, in and after the element loop. */
 amp_status cuda_declare_store(CudaKernel *ck, const Sink *s);
+/* Of the rows that a thread of a column kernel loads together: `float all1[4][2]`; x1 or v1 of row u. */
+void cuda_declare_rows(CudaKernel *ck, Val v);
+void cuda_recall_row(CudaKernel *ck, Val v);
 void cuda_store_element(CudaKernel *ck, const Sink *s);
 void cuda_store_vector(CudaKernel *ck, const Sink *s);
 /* A store of a value that all elements of the thread share. */
@@ -126,6 +130,10 @@ amp_status cuda_emit_line_ops(CudaKernel *ck, int level);
 amp_status cuda_store_line(CudaKernel *ck);
 /* The three parts above, of phase |p| (walk_phase); tile and product kernels have one. */
 amp_status cuda_emit_elements(CudaKernel *ck, int p);
+/* The same of |rows| rows, from `row` on: first what is loaded of all of them. */
+amp_status cuda_emit_rows_of_elements(CudaKernel *ck, int p);
+/* `float x5[4]` of v5, a number of a column, for the thread's own columns. */
+void cuda_spread_columns(CudaKernel *ck, int p);
 /* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads
  * one, at the earliest. */
 void cuda_delay_stores(CudaKernel *ck);
@@ -143,7 +151,7 @@ bool cuda_is_near(const Walk *w, const Op *o);
 
 amp_status cuda_emit_tile(CudaKernel *ck, int members);
 amp_status cuda_emit_row(CudaKernel *ck, int members);
-amp_status cuda_emit_column(CudaKernel *ck, int members);
+amp_status cuda_emit_column(CudaKernel *ck, int members);  /* column_kernel.c */
 amp_status cuda_emit_scatter(CudaKernel *ck, int members); /* scatter_kernel.c */
 amp_status cuda_emit_scalar(CudaKernel *ck);               /* scalar_kernel.c */
 

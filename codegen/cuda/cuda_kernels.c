@@ -189,7 +189,8 @@ static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKerne
     AMP_TRY(walk_kernel(&x->w, f->kernels.data[at], x->err));
     CudaPass first = cuda_first_pass(&x->w, body);
     for (int i = at + 1; i < f->kernels.len && f->kernels.data[i]->kind == KERNEL_COLUMN; i++) {
-        AMP_TRY(emit(x, f->kernels.data[i], (CudaForm){.columns = body->columns}, &next));
+        const CudaForm form = {.columns = body->columns, .height = body->height};
+        AMP_TRY(emit(x, f->kernels.data[i], form, &next));
         if (!cuda_is_next_pass(&x->w, &next, &first, entry->members.data, entry->members.len)) return AMP_OK;
         vec_push(x->m->arena, &entry->members, f->kernels.data[i]);
         first.operands += x->w.operands.len;
@@ -213,7 +214,7 @@ static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody 
     Text comment;
     text_init(&comment, a);
     for (int i = 0; i < count; i++) {
-        const CudaForm form = {.pass = i + 1, .columns = i ? passes[0].columns : 0};
+        const CudaForm form = {.pass = i + 1, .columns = passes[0].columns, .height = passes[0].height};
         AMP_TRY(emit(x, entry->members.data[i], form, &passes[i]));
         text_printf(&comment, " *   pass %d\n", i + 1);
         cuda_comment_body(&comment, &x->w);

@@ -115,11 +115,17 @@ amp_status cuda_load(CudaKernel *ck, Val v) {
                         walk_name(ck->w), ir_value(ck->w->f, v)->name, amp_dtype_name(t), s->name);
     cuda_declare_operand(ck, x->operand);
     if (!is_vector(ck, v)) {
-        emit_line(&ck->e, "const %s v%d = get_%s(%s);", type, number, s->name, at);
+        if (ck->e.lanes_of_row) emit_line(&ck->e, "all%d[u] = here ? get_%s(%s) : 0;", number, s->name, at);
+        else emit_line(&ck->e, "const %s v%d = get_%s(%s);", type, number, s->name, at);
         return AMP_OK;
     }
     bool stays = ck->first_phase[v.id];
     if (stays && ck->first_phase[v.id] != ck->phase + 1) return AMP_OK;
+    if (ck->e.lanes_of_row) {
+        cuda_recall_row(ck, v);
+        emit_line(&ck->e, "load_if_%s(x%d, %s, here);", s->name, number, at);
+        return AMP_OK;
+    }
     if (!stays) emit_line(&ck->e, "%s x%d[%d];", type, number, ck->vector);
     const Access by = access_of(ck, x->operand, x->span);
     emit_line(&ck->e, "load_%s%s(x%d%s, %s%s);", by.each, s->name, number, stays ? ck->slot : "", at, by.left);
@@ -132,6 +138,23 @@ void cuda_take_element(CudaKernel *ck, Val v) {
         emit_line(&ck->e, "%sconst %s v%d = x%d%s[%s];", ck->inlines ? "MAYBE_UNUSED " : "",
                   emit_type(ir_dtype(ck->w->f, v), false), number, number, ck->first_phase[v.id] ? ck->slot : "",
                   ck->index);
+}
+
+/* A vector of each row, or one number. */
+static bool has_vectors(const CudaKernel *ck, Val v) { return ck->w->values[v.id].made || is_vector(ck, v); }
+
+void cuda_declare_rows(CudaKernel *ck, Val v) {
+    const char *type = emit_type(ir_dtype(ck->w->f, v), false);
+    const int number = walk_number(ck->w, v);
+    if (has_vectors(ck, v)) emit_line(&ck->e, "%s all%d[%d][%d];", type, number, ck->rows, ck->vector);
+    else emit_line(&ck->e, "%s all%d[%d];", type, number, ck->rows);
+}
+
+void cuda_recall_row(CudaKernel *ck, Val v) {
+    const char *type = emit_type(ir_dtype(ck->w->f, v), false);
+    const int number = walk_number(ck->w, v);
+    if (has_vectors(ck, v)) emit_line(&ck->e, "%s(&x%d)[%d] = all%d[u];", type, number, ck->vector, number);
+    else emit_line(&ck->e, "const %s v%d = all%d[u];", type, number, number);
 }
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */

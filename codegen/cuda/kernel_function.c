@@ -103,8 +103,6 @@ static const char *describe(const CudaKernel *ck, int threads) {
 
 /* A function on the device; single_pass.c calls it, and has tested the predicate. */
 static void open_pass(CudaKernel *ck) {
-    for (int i = 0; i < ck->w->k->count; i++)
-        if (walk_is_indirect(ck->w, walk_op(ck->w, i))) ck->body->moves = true;
     text_printf(ck->e.out, "INLINE void @_pass%d(", ck->pass);
     put_parameters(ck);
     put_sizes(ck);

@@ -9,7 +9,7 @@
  * It adds all samples in the order in which a launch of its own would add them, so neither bits nor results depend on
  * the order of blocks.
  */
-#include "codegen/cuda/cuda.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 enum { MOST_PASSES = 4 }; /* the last block makes all but the first, one after another */
 
@@ -89,14 +89,6 @@ static void put_call(Text *t, const CudaBody *pass, int number) {
     text_puts(t, number > 1 ? ", block);\n" : ");\n");
 }
 
-/* Blocks of a multiprocessor. Where it is told none, ptxas takes 32 registers for 512 threads, and spills the rest.
- * Before sm_80 no three fit. */
-static const char *count_blocks(const CudaBody *passes, int count) {
-    for (int p = 0; p < count; p++)
-        if (passes[p].moves) return "2";
-    return "HAS_ASYNC_COPIES ? 3 : 2";
-}
-
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out) {
     Text t;
     text_init(&t, a);
@@ -104,11 +96,13 @@ void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicat
     out->sizes = (CudaSizes){0};
     out->how = arena_printf(a, "%s, the last block of a column makes what follows", passes[0].how);
     for (int p = 0; p < count; p++) {
+        if (passes[p].min_blocks < out->min_blocks) out->min_blocks = passes[p].min_blocks;
         for (int i = 0; i < passes[p].sizes.len; i++) vec_push(a, &out->sizes, passes[p].sizes.data[i]);
         text_printf(&t, "%s\n", passes[p].source);
     }
-    text_printf(&t, "extern \"C\" __global__ void __launch_bounds__(%d, %s) @(", out->launch.block[0],
-                count_blocks(passes, count));
+    text_puts(&t, "extern \"C\" __global__ void ");
+    cuda_put_bounds(&t, out->launch.block[0], out);
+    text_puts(&t, " @(");
     put_parameters(&t, passes, count, predicate);
     text_puts(&t, ")\n{\n");
     text_printf(&t, "    const uint32_t blocks = ((uint32_t)cols1 + %d) / %d, block = blockIdx.x %% blocks;\n",

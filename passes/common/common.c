@@ -207,3 +207,15 @@ Diag *place_error(PassContext *c, Pos pos, const char *fmt, ...) {
     if (loc.source || !pos.line || !pos.file) return diag_error(c->diags, loc, "%s", what);
     return diag_error(c->diags, loc, "%s:%d:%d: %s", pos.file, pos.line, pos.column, what);
 }
+
+/* ---- sums over rows ---------------------------------------------------------------------------------------------- */
+
+/* Columns of a block; of a sample, blocks that are wanted, and rows that are worth one. */
+enum { BLOCK_COLUMNS = 32, MOST_CHUNKS = 16, LEAST_ROWS = 256 };
+
+int64_t chunks_of_sample(int64_t rows, int64_t cols, int64_t least) {
+    int64_t chunks = MOST_CHUNKS / ((cols + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS);
+    if (chunks < least) chunks = least;
+    while (chunks > 1 && (rows % chunks || rows / chunks < LEAST_ROWS)) chunks--;
+    return chunks > 1 ? chunks : 1;
+}

@@ -39,6 +39,16 @@ bool is_float(Dtype t);
 /* Whether |o| is a cast that changes no number. */
 bool is_widening(const Func *f, const Op *o);
 
+/* ---- sums over rows ---------------------------------------------------------------------------------------------- */
+
+/* A sum over all samples has one task per 32 columns.  Where a sample has so many rows, they are added first, by
+ * sample, or by chunk of one. */
+enum { ROWS_PER_SAMPLE = 16 };
+
+/* Chunks of a sample of |rows| x |cols| that are added by themselves: equally long, and more where there are few
+ * columns, so that sixteen samples give a large GPU blocks enough; |least| where they have rows for it. */
+int64_t chunks_of_sample(int64_t rows, int64_t cols, int64_t least);
+
 /* ---- modes: training and evaluation are one function in the language; here it becomes one for each --------------- */
 
 typedef struct Mode {

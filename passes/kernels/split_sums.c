@@ -15,10 +15,7 @@
  */
 #include "passes/kernels/fuse.h"
 
-enum {
-    COLUMNS = 32,        /* columns of what a block of a column kernel makes */
-    ROWS_PER_SAMPLE = 16 /* from which on a sum is per sample first */
-};
+enum { COLUMNS = 32 }; /* of what a block of a column kernel makes */
 
 static int64_t blocks_of(int64_t size, int64_t of) { return (size + of - 1) / of; }
 
@@ -70,10 +67,12 @@ static bool is_column_sum(const Func *f, const Op *o, int64_t *per_sample) {
     return true;
 }
 
-/* Before |o| one number per sample and column. */
+/* Before |o| one number per sample, or chunk of one, and column. */
 static void split_rows(Func *f, Op *o, int64_t per_sample) {
     const Shape *x = ir_shape(f, o->in[0]);
-    const Shape samples = shape_of(3, (Dim[]){dim_n(1, 1), dim_const(per_sample), x->d[x->rank - 1]});
+    const Dim cols = x->d[x->rank - 1];
+    const int64_t chunks = chunks_of_sample(per_sample, cols.mul, 1);
+    const Shape samples = shape_of(3, (Dim[]){dim_n(chunks, 1), dim_const(per_sample / chunks), cols});
     const Shape sums = shape_of(2, (Dim[]){samples.d[0], samples.d[2]});
     Op *view = new_op(f, OP_reshape, o->in[0], o);
     Op *sum = new_op(f, OP_reduce_sum, ir_result(f, view, NULL, AMP_DT_F32, samples), o);

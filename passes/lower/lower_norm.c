@@ -50,10 +50,24 @@ static Moments moments_of_rows(Lowering *l, Val x) {
     return m;
 }
 
+/* [N, M.., C] as [N, rows, C]; a large sample in chunks, as samples of their own, [N chunks, rows, C]. */
+static Val cut_samples(Lowering *l, Val x) {
+    const Shape *s = ir_shape(l->f, x);
+    Dim rows = dim_const(1);
+    for (int i = 1; i + 1 < s->rank; i++) dim_mul(rows, s->d[i], &rows);
+    const Dim cols = s->d[s->rank - 1];
+    if (rows.n || dim_is_one(rows)) return x;
+    const int64_t chunks = cols.n ? 1 : chunks_of_sample(rows.mul, cols.mul, 2);
+    Shape cut = shape_of(3, (Dim[]){s->d[0], dim_const(rows.mul / chunks), cols});
+    if (s->rank < 4 && chunks == 1) return x;
+    return dim_mul(s->d[0], dim_const(chunks), &cut.d[0]) ? lower_reshape(l, x, &cut) : x;
+}
+
 /* Each sample by itself, in parallel, and then all of them together: groups of equal size M have
  *     mean = mean of the means,   squares = sum of the squares + M * sum((mean of the group - mean)^2)
  * (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979). */
-static Moments moments_of_samples(Lowering *l, Val x) {
+static Moments moments_of_samples(Lowering *l, Val whole) {
+    const Val x = cut_samples(l, whole);
     const Shape s = *ir_shape(l->f, x), samples = one_row_per_sample(&s);
     bool rows[MAX_RANK];
     rows_of_sample(s.rank, rows);
@@ -118,11 +132,13 @@ static void lower_batch_norm_eval(Lowering *l) {
 static void lower_batch_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
     Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
-    bool rows[MAX_RANK];
+    const Val dy_parts = cut_samples(l, dy), x_parts = cut_samples(l, x);
+    bool rows[MAX_RANK], part_rows[MAX_RANK];
     all_rows(ir_shape(l->f, x)->rank, rows);
+    all_rows(ir_shape(l->f, x_parts)->rank, part_rows);
     Val scale = weighted(l, rstd, weight), count = lower_count(l, x, rows);
-    Val db = sum(l, dy, rows, false), product = lower_mul(l, dy, lower_sub(l, x, mean));
-    Val dw = lower_mul(l, sum(l, product, rows, false), rstd);
+    Val db = sum(l, dy_parts, part_rows, false), product = lower_mul(l, dy_parts, lower_sub(l, x_parts, mean));
+    Val dw = lower_mul(l, sum(l, product, part_rows, false), rstd);
     Val shift = lower_divide_by_count(l, db, count);
     Val slope = lower_divide_by_count(l, lower_mul(l, dw, rstd), count);
     Val plane = lower_add(l, lower_mul(l, lower_sub(l, x, mean), slope), shift);

@@ -8,10 +8,6 @@
 
 #include <math.h>
 
-/* A fold over all samples has one task per 32 columns; where a sample has more rows than these, they are folded first,
- * by sample. */
-enum { ROWS_PER_SAMPLE = 16 };
-
 typedef struct Folding {
     Lowering *l;
     Opcode code;
@@ -109,11 +105,27 @@ static int64_t rows_per_sample(const Folding *z, int last) {
     return rows.mul;
 }
 
+/* [N, M.., C] becomes [N chunks, rows, C]; of what is in memory alone: what is computed would be stored for it. */
+static void cut_samples(Folding *z, int last) {
+    const Dim samples = z->s.d[0], cols = z->s.d[last + 1];
+    const Op *o = ir_def(z->l->f, z->v);
+    if (o && o->code != OP_cast) return;
+    const int64_t rows = rows_per_sample(z, last), chunks = cols.n ? 1 : chunks_of_sample(rows, cols.mul, 1);
+    if (chunks == 1 || !dim_mul(samples, dim_const(chunks), &z->s.d[0])) return;
+    z->s.d[1] = dim_const(rows / chunks);
+    if (last > 1) remove_dims(z, 2, last - 1);
+}
+
 /* A run with kept dimensions after it, which become one.  Where that one depends on N and nothing else is left, the
  * result is a row, [1, N]: [N] would be a column. */
 static void fold_rows(Folding *z, int first, int last) {
     merge_dims(z, last + 1, z->s.rank);
     bool in_two = first == 0 && last > 0 && z->s.d[0].n && rows_per_sample(z, last) >= ROWS_PER_SAMPLE;
+    if (in_two) {
+        const int rank = z->s.rank;
+        cut_samples(z, last);
+        last -= rank - z->s.rank;
+    }
     int from = in_two ? 1 : first, count = last + 1 - from;
     bool is_row = count == z->s.rank - 1 && z->s.d[count].n;
     z->v = reduce_dims(z->l, z->code, shaped(z), from, count, is_row);

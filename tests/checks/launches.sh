@@ -33,6 +33,20 @@ for k in json.load(sys.stdin)["roofline"]["kernels"]:
     holds "at most $1 long kernels of few blocks" test "$(grep -c . <<<"$few")" -le "$1"
 }
 
+# sums MODEL N BYTES LEAST: at N samples each kernel of sums down columns that moves so many bytes has LEAST blocks
+sums() {
+    local few
+    run 0 "$bin/tools/amprun" info "$work/model.so" --roofline H100 --batch "$2" --json
+    few=$(python3 -c '
+import json, sys
+columns = [k for k in json.load(sys.stdin)["roofline"]["kernels"] if k["kind"] == "column"]
+large = [k for k in columns if k["bytes"] >= int(sys.argv[1])]
+print("\n".join(str(k) for k in large if k["blocks"] < int(sys.argv[2])) if large else "none is so large")' \
+        "$3" "$4" <<<"$out")
+    printf '%s' "${few:+$few$'\n'}"
+    holds "$1 at $2: sums of $3 bytes have $4 blocks" test -z "$few"
+}
+
 # launches MODEL MOST_LAUNCHES MOST_FUNCTIONS
 launches() {
     local so=$work/model.so count
@@ -53,9 +67,12 @@ blocks 0
 launches fashion_mnist/cnn 25 34
 bytes fashion_mnist/cnn 128 111
 blocks 0
+sums fashion_mnist/cnn 128 1000000 256
 launches resnet/resnet50 330 100
 bytes resnet/resnet50 64 102
 blocks 1 # 128 blocks of a weight gradient
+sums resnet/resnet50 64 1000000 512
+sums resnet/resnet50 16 1000000 128
 launches gpt/gpt2 215 60
 bytes gpt/gpt2 16 104
 blocks 0

@@ -228,7 +228,7 @@ inline std::vector<LowerCase> ImageCases() {
 inline std::vector<LowerCase> NormCases() {
     std::vector<LowerCase> all;
     for (const std::string x : {"f32[N, 3, 4, 5]", "f16[N, 3, 2, 2]", "f32[N, 3]", "f32[N, 3, 5]", "f32[N, 3, 1, 1]",
-                                "f32[4, 3, 2]", "f32[N, 3, 9, 8]", "f32[N, 3, 2, 3, 2]"}) {
+                                "f32[4, 3, 2]", "f32[N, 3, 9, 8]", "f32[N, 3, 2, 3, 2]", "f32[N, 3, 32, 32]"}) {
         std::string w =
             "input %x : " + x + "\ninput %w0 : f32[3]\ninput %b0 : f32[3]\ninput %m0 : f32[3]\ninput %v : f32[3]\n";
         all.push_back({OP_batch_norm,

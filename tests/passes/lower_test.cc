@@ -239,6 +239,36 @@ TEST_F(LowerTest, ALinearLayerBecomesARegion) {
     EXPECT_EQ(STAGE_LOWER, m->stage);
 }
 
+// Few columns of large samples are added in chunks, 16 of 32 columns, so that small batches have many blocks; no chunk
+// is shorter than 256 rows.
+TEST_F(LowerTest, LargeSamplesAreAddedInChunks) {
+    for (const auto &[size, sums] : {std::pair<const char *, const char *>{"[N, 32, 64, 64]", "[16 * N, 32]"},
+                                     {"[N, 64, 64, 64]", "[8 * N, 64]"},
+                                     {"[N, 32, 28, 28]", "[2 * N, 32]"},
+                                     {"[N, 64, 14, 14]", "[N, 64]"},
+                                     {"[N, 512, 28, 28]", "[2 * N, 512]"}}) {
+        const std::string x = std::string("f32") + size;
+        const std::string channels = x.substr(x.find("N, ") + 3, x.find(',', x.find("N, ") + 3) - x.find("N, ") - 3);
+        const std::string c = "f32[" + channels + "]";
+        Module *m = Lower("input %x : " + x + "\ninput %y : " + x + "\ninput %w : " + c + "\ninput %m : " + c +
+                          "\ninput %v : " + c + "\n%r, %s, %t = batch_norm_grad(%y, %x, %w, %m, %v) : " + x + ", " + c +
+                          ", " + c + "\nresult r = %r\nresult s = %s\nresult t = %t\n");
+        ASSERT_NE(m, nullptr);
+        const Func *f = m->funcs.data[0];
+        int found = 0;
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            if (o->code != OP_reduce_sum || ir_shape(f, o->out[0])->rank != 2) continue;
+            Text t;
+            text_init(&t, m->arena);
+            shape_print(&t, ir_shape(f, o->out[0]));
+            EXPECT_STREQ(sums, text_str(&t)) << size;
+            found++;
+        }
+        EXPECT_EQ(2, found) << size;
+    }
+}
+
 // ---- losses and metrics on unusual rows -----------------------------------------------------------------------------
 
 InterpTensor Tensor(const char *name, std::vector<int64_t> dims, std::vector<double> *data) {

@@ -104,13 +104,23 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
     store_words(p, w);
 }
 
-/* Two elements of a word. */
+/* Two elements of a word.  Loads with |here|: zeros where it is false; several of them do not wait for one another, for
+ * what is branched around is the access alone. */
 #define DEFINE_16(name, get, put, to_f32, pack)                                                                        \
     template <int V> INLINE void load_##name(float(&x)[V], const uint16_t *p) {                                        \
         if constexpr (V == 1) x[0] = get(p);                                                                           \
         else {                                                                                                         \
             uint32_t w[V / 2];                                                                                         \
             load_words(w, p);                                                                                          \
+            UNROLL                                                                                                     \
+            for (int i = 0; i < V; i++) x[i] = to_f32((uint16_t)(w[i / 2] >> (i % 2 * 16)));                           \
+        }                                                                                                              \
+    }                                                                                                                  \
+    template <int V> INLINE void load_if_##name(float(&x)[V], const uint16_t *p, bool here) {                          \
+        if constexpr (V == 1) x[0] = here ? get(p) : 0.0f;                                                             \
+        else {                                                                                                         \
+            uint32_t w[V / 2] = {};                                                                                    \
+            if (here) load_words(w, p);                                                                                \
             UNROLL                                                                                                     \
             for (int i = 0; i < V; i++) x[i] = to_f32((uint16_t)(w[i / 2] >> (i % 2 * 16)));                           \
         }                                                                                                              \
@@ -229,6 +239,29 @@ DEFINE_PART(f8v, get_f8v, put_f8v, uint8_t, float)
 DEFINE_PART(i64, get_i64, put_i64, int64_t, int64_t)
 
 DEFINE_PART(f64, get_f64, put_f64, double, double)
+
+#define DEFINE_IF(name, load, element, type)                                                                           \
+    template <int V> INLINE void load_if_##name(type(&x)[V], const element *p, bool here) {                            \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < V; i++) x[i] = (type)0;                                                                    \
+        if (here) load(x, p);                                                                                          \
+    }
+
+DEFINE_IF(f32, load_f32, float, float)
+
+DEFINE_IF(i32, load_i32, int32_t, int32_t)
+
+DEFINE_IF(bool, load_bool, int32_t, int32_t)
+
+DEFINE_IF(u8, load_u8, uint8_t, int32_t)
+
+DEFINE_IF(f8m, load_f8m, uint8_t, float)
+
+DEFINE_IF(f8v, load_f8v, uint8_t, float)
+
+DEFINE_IF(i64, load_i64, int64_t, int64_t)
+
+DEFINE_IF(f64, load_f64, double, double)
 
 /* ---- places ---- */
 

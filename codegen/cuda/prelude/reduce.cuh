@@ -38,20 +38,37 @@ template <typename By, int THREADS, typename T> INLINE T block_reduce(T v) {
     return v;
 }
 
-/* Of the threads of a block of WIDTH columns x HEIGHT that have the same column, threadIdx.x % WIDTH: the upper half
- * is combined with the lower until one is left. */
-template <typename By, int WIDTH, int HEIGHT, typename T> INLINE T column_reduce(T v) {
-    __shared__ T partial[WIDTH * HEIGHT];
-    __syncthreads();
-    partial[threadIdx.x] = v;
+/* Of a block of WIDTH columns, of which each thread has V neighbours in one of its HEIGHT rows: for each thread the
+ * result of column threadIdx.x % WIDTH.  The rows of a warp are combined first: l and l ^ 16, ..; then the warps. */
+template <typename By, int WIDTH, int HEIGHT, typename T, int V> INLINE T column_reduce(const T (&v)[V]) {
+    constexpr int LANES = WIDTH / V, WARPS = LANES * HEIGHT / 32;
+    __shared__ T partial[WARPS * WIDTH];
+    const int lane = threadIdx.x % 32;
+    T own[V];
     UNROLL
-    for (int half = HEIGHT / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < WIDTH * half)
-            partial[threadIdx.x] = By::combine(partial[threadIdx.x], partial[threadIdx.x + WIDTH * half]);
+    for (int i = 0; i < V; i++) {
+        own[i] = v[i];
+        UNROLL
+        for (int d = 16; d >= LANES; d /= 2) {
+            const T other = __shfl_xor_sync(0xFFFFFFFFu, own[i], d);
+            own[i] = lane & d ? By::combine(other, own[i]) : By::combine(own[i], other);
+        }
     }
+    __syncthreads(); /* earlier sums have been read */
+    UNROLL
+    for (int i = 0; i < V; i++)
+        if (lane < LANES && threadIdx.x < WARPS * 32) partial[threadIdx.x / 32 * WIDTH + lane * V + i] = own[i];
     __syncthreads();
-    return partial[threadIdx.x % WIDTH];
+    T all = partial[threadIdx.x % WIDTH];
+    UNROLL
+    for (int w = 1; w < WARPS; w++) all = By::combine(all, partial[w * WIDTH + threadIdx.x % WIDTH]);
+    return all;
+}
+
+/* A number of each column, which the thread of column threadIdx.x % WIDTH has: for each thread those of its V. */
+template <int WIDTH, typename T, int V> INLINE void spread_columns(T (&x)[V], T v) {
+    UNROLL
+    for (int i = 0; i < V; i++) x[i] = __shfl_sync(0xFFFFFFFFu, v, threadIdx.x % (WIDTH / V) * V + i);
 }
 
 /* Whether all others of |blocks| blocks have taken a ticket before this one: then it may read what they have stored.

@@ -231,18 +231,31 @@ TEST_F(Bundle, ManyOperands) {
     Expect("  input %n : f32[N]\n" + inputs + ops + results + "  result n = %n\n", {4}, {1}, 80); // one copies %n
 }
 
-// Blocks of fewer threads, and rows beside columns.
-TEST_F(Bundle, NotOfBlocksThatDiffer) {
+// Segments of few rows, which fewer threads add, beside all rows: some threads have none.
+TEST_F(Bundle, ColumnsOfFewerThreads) {
     Expect(R"(  input %x : f32[N, 50]
   input %s : f32[N, 3, 72]
+  input %t : f16[N, 33, 64]
   %1 = reduce_sum(%x; dims = (0)) : f32[50]
   %2 = reduce_sum(%s; dims = (1)) : f32[N, 72]
-  %3 = reduce_sum(%x; dims = (1)) : f32[N]
+  %f = cast(%t) : f32[N, 33, 64]
+  %3 = reduce_max(%f; dims = (1)) : f32[N, 64]
   result a = %1
   result b = %2
   result c = %3
 )",
-           {0, 0, 0}, {1, 37}, 80);
+           {3}, {1, 37}, 80);
+}
+
+// Rows beside columns.
+TEST_F(Bundle, NotOfBlocksThatDiffer) {
+    Expect(R"(  input %x : f32[N, 50]
+  %1 = reduce_sum(%x; dims = (0)) : f32[50]
+  %2 = reduce_sum(%x; dims = (1)) : f32[N]
+  result a = %1
+  result b = %2
+)",
+           {0, 0}, {1, 37}, 80);
 }
 
 // One reads what the other makes; both have one text.

@@ -41,6 +41,28 @@ TEST_F(Sectors, ColumnSums) {
                40);
 }
 
+// A thread loads 8 bytes of f16, 16 of f32, at once.
+TEST_F(Sectors, ColumnsAreLoadedWide) {
+    if (TestDriver::Asked()) GTEST_SKIP() << "the counters are the interpreter's";
+    for (const char *cols : {"32", "64", "96"})
+        for (const auto &[type, bytes] : {std::pair<const char *, uint64_t>{"f16", 8}, {"f32", 16}}) {
+            const Built b = Build(Text(With(With(R"(  input %x : TYPE[N, 128, COLS]
+  %f = cast(%x) : f32[N, 128, COLS]
+  %s = reduce_sum(%f; dims = (1)) : f32[N, COLS]
+  result s = %s
+)",
+                                                 "COLS", cols),
+                                            "TYPE", type)));
+            ASSERT_NE(b.ptx, nullptr);
+            const Func *f = b.m->funcs.data[0];
+            CudaRun run(b.cuda, *b.ptx, f->name, 3);
+            run.Set(Draw(b.m, f, 3));
+            ASSERT_TRUE(run.Run());
+            const ExecCounters &c = run.launches()[0];
+            EXPECT_EQ(c.global_load_bytes, c.global_loads * 32 * bytes) << type << " " << cols;
+        }
+}
+
 TEST_F(Sectors, BatchNorm) {
     for (const char *cols : {"64", "256", "32"})
         Expect(With(R"(  input %x : TYPE[N, 7, 7, COLS]

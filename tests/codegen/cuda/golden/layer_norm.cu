@@ -216,60 +216,118 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uin
  *   v24 %160 bool[64] = not(v23)
  *   v25 %161 bool = reduce_or(v24)
  *   v26 %grad.conv.bias f32[64] = mul(v22, v18)   {loss_scale}
- *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
+ *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
 INLINE void train_step_k18_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 32;
+    MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
     const uint32_t blocks = (COLS + 31) / 32;
     const int64_t s = blockIdx.x / blocks;
-    const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;
-    const int32_t column = (int32_t)(blockIdx.x % blocks) * 32 + threadIdx.x % 32;
+    MAYBE_UNUSED const int64_t first = s * segment;
+    MAYBE_UNUSED const int64_t last = first + segment < rows ? first + segment : rows;
+    const int32_t column0 = (int32_t)(blockIdx.x % blocks) * 32, column = column0 + threadIdx.x % 32;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-    float v3 = 0.0f;
-    for (int64_t r = first + y; in && r < last; r += 16) {
-        const float v1 = get_f16(b0 + r * COLS + c);
-        const float v2 = v1;
-        v3 = v3 + v2;
+    const int32_t c0 = column0 + threadIdx.x % 8 * 4;
+    MAYBE_UNUSED const bool own = c0 < COLS;
+    float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    {
+        NO_UNROLL
+        for (int64_t row = first + y; own && row < last; row += 256) {
+            float all1[8][4];
+            UNROLL
+            for (int u = 0; u < 8; u++) {
+                const int64_t r = row + u * 32;
+                MAYBE_UNUSED const bool here = r < last;
+                float(&x1)[4] = all1[u];
+                load_if_f16(x1, b0 + r * COLS + c0, here);
+            }
+            UNROLL
+            for (int u = 0; u < 8; u++) {
+                const int64_t r = row + u * 32;
+                if (r >= last) break;
+                float(&x1)[4] = all1[u];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v1 = x1[i];
+                    const float v2 = v1;
+                    s3[i] = s3[i] + v2;
+                }
+            }
+        }
     }
-    v3 = column_reduce<Plus, 32, 16>(v3);
-    if (in && y == 0) put_f32(b1 + s * COLS + c, v3);
+    const float v3 = column_reduce<Plus, 32, 32>(s3);
+    if (in && threadIdx.x < 32) put_f32(b1 + s * COLS + c, v3);
 }
 
 INLINE void train_step_k18_pass2(const uint16_t *b0, const uint16_t *b1, const float *b2, const float *b3, const float *b4, const float *b5, int32_t *b6, int32_t *b7, float *b8, float *b9, int32_t *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 32;
-    const int32_t column = (int32_t)block * 32 + threadIdx.x % 32;
+    MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+    MAYBE_UNUSED const int64_t first = 0, last = rows;
+    const int32_t column0 = (int32_t)block * 32, column = column0 + threadIdx.x % 32;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const int32_t c0 = column0 + threadIdx.x % 8 * 4;
+    MAYBE_UNUSED const bool own = c0 < COLS;
     int32_t any6 = 0;
     int32_t any7 = 0;
     int32_t any10 = 0;
     const float v18 = get_f32(b4);
-    float v10 = 0.0f;
-    float v11 = 0.0f;
-    float v22 = 0.0f;
-    for (int64_t r = y; in && r < rows; r += 16) {
-        const float v1 = get_f16(b0 + r * COLS + c);
-        const float v3 = get_f16(b1 + r * COLS + c);
-        const float v5 = get_f32(b2 + r);
-        const float v7 = get_f32(b3 + r);
-        const float v21 = get_f32(b5 + r * COLS + c);
-        const float v2 = v1;
-        const float v4 = v3;
-        const float v6 = v4 - v5;
-        const float v8 = v6 * v7;
-        const float v9 = v2 * v8;
-        v10 = v10 + v9;
-        v11 = v11 + v2;
-        v22 = v22 + v21;
+    float s10[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float s11[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    float s22[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    {
+        NO_UNROLL
+        for (int64_t row = first + y; own && row < last; row += 128) {
+            float all1[4][4];
+            float all3[4][4];
+            float all5[4];
+            float all7[4];
+            float all21[4][4];
+            UNROLL
+            for (int u = 0; u < 4; u++) {
+                const int64_t r = row + u * 32;
+                MAYBE_UNUSED const bool here = r < last;
+                float(&x1)[4] = all1[u];
+                load_if_f16(x1, b0 + r * COLS + c0, here);
+                float(&x3)[4] = all3[u];
+                load_if_f16(x3, b1 + r * COLS + c0, here);
+                all5[u] = here ? get_f32(b2 + r) : 0;
+                all7[u] = here ? get_f32(b3 + r) : 0;
+                float(&x21)[4] = all21[u];
+                load_if_f32(x21, b5 + r * COLS + c0, here);
+            }
+            UNROLL
+            for (int u = 0; u < 4; u++) {
+                const int64_t r = row + u * 32;
+                if (r >= last) break;
+                float(&x1)[4] = all1[u];
+                float(&x3)[4] = all3[u];
+                const float v5 = all5[u];
+                const float v7 = all7[u];
+                float(&x21)[4] = all21[u];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v1 = x1[i];
+                    const float v3 = x3[i];
+                    const float v21 = x21[i];
+                    const float v2 = v1;
+                    const float v4 = v3;
+                    const float v6 = v4 - v5;
+                    const float v8 = v6 * v7;
+                    const float v9 = v2 * v8;
+                    s10[i] = s10[i] + v9;
+                    s11[i] = s11[i] + v2;
+                    s22[i] = s22[i] + v21;
+                }
+            }
+        }
     }
-    v10 = column_reduce<Plus, 32, 16>(v10);
-    v11 = column_reduce<Plus, 32, 16>(v11);
-    v22 = column_reduce<Plus, 32, 16>(v22);
+    const float v10 = column_reduce<Plus, 32, 32>(s10);
+    const float v11 = column_reduce<Plus, 32, 32>(s11);
+    const float v22 = column_reduce<Plus, 32, 32>(s22);
     const int32_t v12 = finite_f32(v10);
     const int32_t v13 = !v12;
     const int32_t v15 = finite_f32(v11);
@@ -281,16 +339,16 @@ INLINE void train_step_k18_pass2(const uint16_t *b0, const uint16_t *b1, const f
     const float v26 = v22 * v18;
     any6 |= v13;
     any7 |= v16;
-    if (in && y == 0) put_f32(b8 + c, v19);
-    if (in && y == 0) put_f32(b9 + c, v20);
+    if (in && threadIdx.x < 32) put_f32(b8 + c, v19);
+    if (in && threadIdx.x < 32) put_f32(b9 + c, v20);
     any10 |= v24;
-    if (in && y == 0) put_f32(b11 + c, v26);
+    if (in && threadIdx.x < 32) put_f32(b11 + c, v26);
     if (any6) *b6 = 1;
     if (any7) *b7 = 1;
     if (any10) *b10 = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) train_step_k18(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, 4) train_step_k18(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
     train_step_k18_pass1(b1_0, b1_1, n, rows1, cols1, segment1);

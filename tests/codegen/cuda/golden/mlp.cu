@@ -85,34 +85,51 @@ extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float
  *   v10 %52 f32 = maximum(v8, v9)
  *   v12 %73 f32 = div(v11, v10)
  *   v13 %74 f32 = neg(v12)
- *   1 columns, 512 rows at once, 512 threads a block
+ *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(256, 4) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
     const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 1;
-    const int32_t column = (int32_t)blockIdx.x * 1 + threadIdx.x % 1;
+    MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
+    MAYBE_UNUSED const int64_t first = 0, last = rows;
+    const int32_t column0 = (int32_t)blockIdx.x * 1, column = column0 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    MAYBE_UNUSED const bool own = in;
     const float v11 = get_f32(b1);
     const int32_t v1 = -100;
     const float v5 = 1.0f;
     const float v6 = 0.0f;
     const float v9 = 1.0f;
-    float v8 = 0.0f;
-    for (int64_t r = y; in && r < rows; r += 512) {
-        const int32_t v2 = get_i32(b0 + r * COLS + c);
-        const int32_t v3 = v2 == v1;
-        const int32_t v4 = !v3;
-        const float v7 = v4 ? v5 : v6;
-        v8 = v8 + v7;
+    float s8[1] = {0.0f};
+    {
+        NO_UNROLL
+        for (int64_t row = first + y; own && row < last; row += 2048) {
+            int32_t all2[8];
+            UNROLL
+            for (int u = 0; u < 8; u++) {
+                const int64_t r = row + u * 256;
+                MAYBE_UNUSED const bool here = r < last;
+                all2[u] = here ? get_i32(b0 + r * COLS + c) : 0;
+            }
+            UNROLL
+            for (int u = 0; u < 8; u++) {
+                const int64_t r = row + u * 256;
+                if (r >= last) break;
+                const int32_t v2 = all2[u];
+                const int32_t v3 = v2 == v1;
+                const int32_t v4 = !v3;
+                const float v7 = v4 ? v5 : v6;
+                s8[0] = s8[0] + v7;
+            }
+        }
     }
-    v8 = column_reduce<Plus, 1, 512>(v8);
+    const float v8 = column_reduce<Plus, 1, 256>(s8);
     const float v10 = max_f32(v8, v9);
     const float v12 = v11 / v10;
     const float v13 = -v12;
-    if (in && y == 0) put_f32(b2 + c, v10);
-    if (in && y == 0) put_f32(b3 + c, v13);
+    if (in && threadIdx.x < 1) put_f32(b2 + c, v10);
+    if (in && threadIdx.x < 1) put_f32(b3 + c, v13);
 }
 
 /* k02  fc1: linear + bias + relu           mlp.amp:7
@@ -1081,7 +1098,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v6 %67 f32 = reduce_sum(v5)
  *   v8 %68 f32 = extent(v7)
  *   v9 %acc f32 = div(v6, v8)   {f32_out, min-cast:21}
- *   1 columns, 512 rows at once, 512 threads a block
+ *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  * part 1
  *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
  *   out    b2 134 bool   b3 grad.fc3.bias f32[10]
@@ -1091,7 +1108,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v5 %133 bool[10] = not(v4)
  *   v6 %134 bool = reduce_or(v5)
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
- *   16 columns, 32 rows at once, 512 threads a block
+ *   16 columns, 2 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  * part 2
  *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
  *   out    b2 126 bool   b3 grad.fc2.bias f32[512]
@@ -1101,7 +1118,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v5 %125 bool[512] = not(v4)
  *   v6 %126 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
- *   32 columns, 16 rows at once, 512 threads a block
+ *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
 struct train_step_k10_part0 {
     static constexpr int SHARED = 1;
@@ -1110,26 +1127,45 @@ struct train_step_k10_part0 {
     {
         const uint3 block = place.now();
         const int32_t COLS = (int32_t)cols;
-        const int32_t y = threadIdx.x / 1;
-        const int32_t column = (int32_t)block.x * 1 + threadIdx.x % 1;
+        MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
+        MAYBE_UNUSED const int64_t first = 0, last = rows;
+        const int32_t column0 = (int32_t)block.x * 1, column = column0 + threadIdx.x % 1;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        MAYBE_UNUSED const bool own = in;
         const float v3 = get_f32(b1);
         const float v8 = (float)(n);
-        float v2 = 0.0f;
-        float v6 = 0.0f;
-        for (int64_t r = y; in && r < rows; r += 512) {
-            const float v1 = get_f32(b0 + r * COLS + c);
-            const float v5 = get_f32(b2 + r * COLS + c);
-            v2 = v2 + v1;
-            v6 = v6 + v5;
+        float s2[1] = {0.0f};
+        float s6[1] = {0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 2048) {
+                float all1[8];
+                float all5[8];
+                UNROLL
+                for (int u = 0; u < 8; u++) {
+                    const int64_t r = row + u * 256;
+                    MAYBE_UNUSED const bool here = r < last;
+                    all1[u] = here ? get_f32(b0 + r * COLS + c) : 0;
+                    all5[u] = here ? get_f32(b2 + r * COLS + c) : 0;
+                }
+                UNROLL
+                for (int u = 0; u < 8; u++) {
+                    const int64_t r = row + u * 256;
+                    if (r >= last) break;
+                    const float v1 = all1[u];
+                    const float v5 = all5[u];
+                    s2[0] = s2[0] + v1;
+                    s6[0] = s6[0] + v5;
+                }
+            }
         }
-        v2 = column_reduce<Plus, 1, 512>(v2);
-        v6 = column_reduce<Plus, 1, 512>(v6);
+        const float v2 = column_reduce<Plus, 1, 256>(s2);
+        const float v6 = column_reduce<Plus, 1, 256>(s6);
         const float v4 = v2 / v3;
         const float v9 = v6 / v8;
-        if (in && y == 0) put_f32(b3 + c, v4);
-        if (in && y == 0) put_f32(b4 + c, v9);
+        if (in && threadIdx.x < 1) put_f32(b3 + c, v4);
+        if (in && threadIdx.x < 1) put_f32(b4 + c, v9);
     }
 };
 
@@ -1140,24 +1176,47 @@ struct train_step_k10_part1 {
     {
         const uint3 block = place.now();
         const int32_t COLS = (int32_t)cols;
-        const int32_t y = threadIdx.x / 16;
-        const int32_t column = (int32_t)block.x * 16 + threadIdx.x % 16;
+        MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+        MAYBE_UNUSED const int64_t first = 0, last = rows;
+        const int32_t column0 = (int32_t)block.x * 16, column = column0 + threadIdx.x % 16;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        const int32_t c0 = column0 + threadIdx.x % 8 * 2;
+        MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float v3 = 0.0f;
-        for (int64_t r = y; in && r < rows; r += 32) {
-            const float v1 = get_f16(b0 + r * COLS + c);
-            const float v2 = v1;
-            v3 = v3 + v2;
+        float s3[2] = {0.0f, 0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 256) {
+                float all1[8][2];
+                UNROLL
+                for (int u = 0; u < 8; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[2] = all1[u];
+                    load_if_f16(x1, b0 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 8; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[2] = all1[u];
+                    UNROLL
+                    for (int i = 0; i < 2; i++) {
+                        const float v1 = x1[i];
+                        const float v2 = v1;
+                        s3[i] = s3[i] + v2;
+                    }
+                }
+            }
         }
-        v3 = column_reduce<Plus, 16, 32>(v3);
+        const float v3 = column_reduce<Plus, 16, 32>(s3);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
         any2 |= v5;
-        if (in && y == 0) put_f32(b3 + c, v8);
+        if (in && threadIdx.x < 16) put_f32(b3 + c, v8);
         if (any2) *b2 = 1;
     }
 };
@@ -1175,29 +1234,52 @@ struct train_step_k10_part2 {
         MAYBE_UNUSED int32_t *const b2 = (int32_t *)operand[2];
         MAYBE_UNUSED float *const b3 = (float *)operand[3];
         const int32_t COLS = (int32_t)cols;
-        const int32_t y = threadIdx.x / 32;
-        const int32_t column = (int32_t)block.x * 32 + threadIdx.x % 32;
+        MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+        MAYBE_UNUSED const int64_t first = 0, last = rows;
+        const int32_t column0 = (int32_t)block.x * 32, column = column0 + threadIdx.x % 32;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        const int32_t c0 = column0 + threadIdx.x % 8 * 4;
+        MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float v3 = 0.0f;
-        for (int64_t r = y; in && r < rows; r += 16) {
-            const float v1 = get_f16(b0 + r * COLS + c);
-            const float v2 = v1;
-            v3 = v3 + v2;
+        float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 256) {
+                float all1[8][4];
+                UNROLL
+                for (int u = 0; u < 8; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[4] = all1[u];
+                    load_if_f16(x1, b0 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 8; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[4] = all1[u];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v1 = x1[i];
+                        const float v2 = v1;
+                        s3[i] = s3[i] + v2;
+                    }
+                }
+            }
         }
-        v3 = column_reduce<Plus, 32, 16>(v3);
+        const float v3 = column_reduce<Plus, 32, 32>(s3);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
         any2 |= v5;
-        if (in && y == 0) put_f32(b3 + c, v8);
+        if (in && threadIdx.x < 32) put_f32(b3 + c, v8);
         if (any2) *b2 = 1;
     }
 };
 
-extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
+extern "C" __global__ void __launch_bounds__(256, 4) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k10_part0::SHARED], part1[train_step_k10_part1::SHARED], part2[train_step_k10_part2::SHARED];
@@ -1708,42 +1790,63 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
  *   v15 %62 f32 = reduce_sum(v14)
  *   v17 %63 f32 = extent(v16)
  *   v18 %acc f32 = div(v15, v17)   {f32_out, min-cast:21}
- *   1 columns, 512 rows at once, 512 threads a block
+ *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(512, LEAN) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(256, 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
     const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 1;
-    const int32_t column = (int32_t)blockIdx.x * 1 + threadIdx.x % 1;
+    MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
+    MAYBE_UNUSED const int64_t first = 0, last = rows;
+    const int32_t column0 = (int32_t)blockIdx.x * 1, column = column0 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    MAYBE_UNUSED const bool own = in;
     const int32_t v3 = -100;
     const float v7 = 1.0f;
     const float v8 = 0.0f;
     const float v11 = 1.0f;
     const float v17 = (float)(n);
-    float v2 = 0.0f;
-    float v10 = 0.0f;
-    float v15 = 0.0f;
-    for (int64_t r = y; in && r < rows; r += 512) {
-        const float v1 = get_f32(b0 + r * COLS + c);
-        const int32_t v4 = get_i32(b1 + r * COLS + c);
-        const float v14 = get_f32(b2 + r * COLS + c);
-        const int32_t v5 = v4 == v3;
-        const int32_t v6 = !v5;
-        const float v9 = v6 ? v7 : v8;
-        v2 = v2 + v1;
-        v10 = v10 + v9;
-        v15 = v15 + v14;
+    float s2[1] = {0.0f};
+    float s10[1] = {0.0f};
+    float s15[1] = {0.0f};
+    {
+        NO_UNROLL
+        for (int64_t row = first + y; own && row < last; row += 1024) {
+            float all1[4];
+            int32_t all4[4];
+            float all14[4];
+            UNROLL
+            for (int u = 0; u < 4; u++) {
+                const int64_t r = row + u * 256;
+                MAYBE_UNUSED const bool here = r < last;
+                all1[u] = here ? get_f32(b0 + r * COLS + c) : 0;
+                all4[u] = here ? get_i32(b1 + r * COLS + c) : 0;
+                all14[u] = here ? get_f32(b2 + r * COLS + c) : 0;
+            }
+            UNROLL
+            for (int u = 0; u < 4; u++) {
+                const int64_t r = row + u * 256;
+                if (r >= last) break;
+                const float v1 = all1[u];
+                const int32_t v4 = all4[u];
+                const float v14 = all14[u];
+                const int32_t v5 = v4 == v3;
+                const int32_t v6 = !v5;
+                const float v9 = v6 ? v7 : v8;
+                s2[0] = s2[0] + v1;
+                s10[0] = s10[0] + v9;
+                s15[0] = s15[0] + v14;
+            }
+        }
     }
-    v2 = column_reduce<Plus, 1, 512>(v2);
-    v10 = column_reduce<Plus, 1, 512>(v10);
-    v15 = column_reduce<Plus, 1, 512>(v15);
+    const float v2 = column_reduce<Plus, 1, 256>(s2);
+    const float v10 = column_reduce<Plus, 1, 256>(s10);
+    const float v15 = column_reduce<Plus, 1, 256>(s15);
     const float v12 = max_f32(v10, v11);
     const float v13 = v2 / v12;
     const float v18 = v15 / v17;
-    if (in && y == 0) put_f32(b3 + c, v13);
-    if (in && y == 0) put_f32(b4 + c, v18);
+    if (in && threadIdx.x < 1) put_f32(b3 + c, v13);
+    if (in && threadIdx.x < 1) put_f32(b4 + c, v18);
 }
 
 /* k00  fc1.weight: copies           mlp.amp:7

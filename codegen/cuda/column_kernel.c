@@ -1,0 +1,203 @@
+/* column_kernel.c: reductions over rows.  A block has WIDTH columns (of a segment), and goes down HEIGHT rows at once.
+ * A thread has V neighbouring columns, loads a few of its rows together, and adds them in ascending order; then the
+ * rows of a block are added (prelude/reduce.cuh).  WIDTH, HEIGHT and V depend on the number of columns and the segment
+ * alone, so that fusion changes no bit.
+ *
+ *     float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+ *     NO_UNROLL
+ *     for (int64_t row = first + y; own && row < last; row += 4 * 32) {
+ *         float all1[4][4];
+ *         for (int u = 0; u < 4; u++) {
+ *             const int64_t r = row + u * 32;
+ *             const bool here = r < last;
+ *             float(&x1)[4] = all1[u];
+ *             load_if_f16(x1, b1 + r * COLS + c0, here);
+ *         }
+ *         for (int u = 0; u < 4; u++) {
+ *             ..                                 the elements of a thread (cuda_kernel.h): s3[i] = s3[i] + v2;
+ *         }
+ *     }
+ *     const float v3 = column_reduce<Plus, 32, 32>(s3);
+ *
+ * Values of a column, v3, are those of column c, which is threadIdx.x % WIDTH of the block's; a thread gets those of
+ * its own columns by spread_columns.
+ */
+#include "codegen/cuda/cuda_kernel.h"
+#include "targets/target.h"
+
+enum {
+    WARP = 32,
+    MAX_WIDTH = 32,
+    MAX_VECTOR = 4, /* 8 bytes of f16, 16 of f32 */
+    COLUMN_THREADS = 256,
+    RESIDENT_THREADS = 1024, /* of a multiprocessor: so that a thread may have 64 registers */
+    MOVING_THREADS = 768,    /* the same where places in memory are computed: 80 */
+    MOST_BLOCKS = 16,        /* of a multiprocessor */
+    BYTES_OF_THREAD = 64,    /* that it loads together: with those of the others what keeps memory busy */
+    BYTES_OF_FEW = 128,      /* the same where there are few blocks, without segments */
+    MOST_ROWS = 8,           /* that it loads together */
+    MOST_LOADS = 16,         /* of these rows: each takes a place in memory */
+    MOVED_ROWS = 2,          /* the same where places in memory are computed */
+    LEAST_ROWS = 2           /* of a segment that are worth a thread */
+};
+
+static int power_above(int64_t count, int most) {
+    int p = 1;
+    while (p < count && p < most) p *= 2;
+    return p;
+}
+
+static int vector_of(const Walk *w) {
+    int vector = MAX_VECTOR;
+    while (w->cols.mul % vector) vector /= 2;
+    return vector;
+}
+
+/* Rows that a block goes down at once. */
+static int height_of(const Walk *w, int lanes) {
+    const int most = COLUMN_THREADS / lanes;
+    int height = w->segment ? power_above((w->segment + LEAST_ROWS - 1) / LEAST_ROWS, most) : most;
+    while (height * lanes < WARP) height *= 2;
+    return height;
+}
+
+/* A second pass (single_pass.c) is told which columns are its own. */
+static const char *block_of_columns(const CudaKernel *ck) {
+    return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.x", ck->block);
+}
+
+/* In a bundle of larger blocks some threads have no row of their own. */
+static void put_place(CudaKernel *ck, int width, int threads) {
+    const bool segments = ck->w->segment;
+    const int lanes = width / ck->vector;
+    const char *at = block_of_columns(ck), *block = segments ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
+    emit_line(&ck->e, "MAYBE_UNUSED const int32_t y = threadIdx.x / %d;", lanes);
+    if (segments) {
+        emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
+        emit_line(&ck->e, "const int64_t s = %s / blocks;", at);
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = s * segment;");
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t last = first + segment < rows ? first + segment : rows;");
+    } else emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = 0, last = rows;");
+    emit_line(&ck->e, "const int32_t column0 = (int32_t)%s * %d, column = column0 + threadIdx.x %% %d;", block, width,
+              width);
+    emit_line(&ck->e, "const bool in = column < COLS;");
+    emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
+    if (ck->vector > 1) emit_line(&ck->e, "const int32_t c0 = column0 + threadIdx.x %% %d * %d;", lanes, ck->vector);
+    emit_line(&ck->e, "MAYBE_UNUSED const bool own = %s%s;", ck->vector > 1 ? "c0 < COLS" : "in",
+              ck->bundle_threads > threads ? arena_printf(ck->w->arena, " && threadIdx.x < %d", threads) : "");
+}
+
+/* Whether places in memory are computed. */
+static bool moves(const Walk *w) {
+    for (int i = 0; i < w->k->count; i++)
+        if (walk_is_indirect(w, walk_op(w, i))) return true;
+    return false;
+}
+
+/* Bytes that a thread loads of a row in the phase at hand; by how many loads. */
+static int row_bytes(const CudaKernel *ck, int *loads) {
+    const Walk *w = ck->w;
+    bool *counted = arena_array(w->arena, bool, w->operands.len + 1);
+    int bytes = 0;
+    *loads = 0;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        for (int n = 0; n < o->n_in; n++) {
+            const ValueWalk *x = &w->values[o->in[n].id];
+            const bool is_load = walk_reads(w, o, n) && !x->made && x->touched && x->span == SPAN_FULL;
+            if (!is_load || counted[x->operand]) continue;
+            counted[x->operand] = true;
+            ++*loads;
+            bytes += emit_storage(w, x->operand)->bytes * ck->vector;
+        }
+    }
+    return bytes;
+}
+
+/* As many rows as their bytes ask for. */
+static int rows_together(const CudaKernel *ck) {
+    int loads;
+    const int bytes = row_bytes(ck, &loads), most = moves(ck->w) ? MOVED_ROWS : MOST_ROWS;
+    const int wanted = ck->w->segment ? BYTES_OF_THREAD : BYTES_OF_FEW;
+    int rows = 1;
+    while (rows < most && rows * bytes < wanted && 2 * rows * loads <= MOST_LOADS) rows *= 2;
+    return rows;
+}
+
+static amp_status emit_phase(CudaKernel *ck, int p, int height) {
+    ck->rows = rows_together(ck);
+    ck->row_step = height;
+    AMP_TRY(cuda_open_reductions(ck, p));
+    emit_block(&ck->e);
+    cuda_spread_columns(ck, p);
+    emit_line(&ck->e, "NO_UNROLL");
+    emit_open(&ck->e, "for (int64_t row = first + y; own && row < last; row += %d)", ck->rows * height);
+    const char *line = ck->column, *at = ck->at;
+    if (ck->vector > 1) ck->column = "c0", ck->at = "r * COLS + c0";
+    AMP_TRY(cuda_emit_rows_of_elements(ck, p));
+    ck->column = line;
+    ck->at = at;
+    emit_close(&ck->e);
+    emit_close(&ck->e);
+    cuda_close_reductions(ck, p, "column_reduce");
+    return AMP_OK;
+}
+
+static amp_status emit_phases(CudaKernel *ck, int height) {
+    Walk *w = ck->w;
+    AMP_TRY(cuda_load_line(ck));
+    for (int p = 0; p < w->phases; p++) {
+        AMP_TRY(cuda_emit_line_ops(ck, p));
+        if (!loop_has_phase(w, p)) continue;
+        walk_phase(w, p);
+        AMP_TRY(emit_phase(ck, p, height));
+    }
+    AMP_TRY(cuda_emit_line_ops(ck, w->phases));
+    return cuda_store_line(ck);
+}
+
+/* What the launch is told. */
+static amp_status set_launch(CudaKernel *ck, int width, int height) {
+    Walk *w = ck->w;
+    const int threads = ck->bundled ? ck->bundle_threads : width / ck->vector * height;
+    const int blocks = (moves(w) ? MOVING_THREADS : RESIDENT_THREADS) / threads;
+    if (!dim_mul(walk_segments(w), dim_const((w->cols.mul + width - 1) / width), &ck->body->launch.extent[0]))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
+    ck->body->launch.per[0] = 1;
+    ck->body->columns = width;
+    ck->body->height = height;
+    ck->body->bundles = true;
+    ck->body->min_blocks = blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
+    cuda_add_size(ck, "rows", w->rows);
+    cuda_add_size(ck, "cols", w->cols);
+    if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
+    ck->how = arena_printf(w->arena, "%d columns, %d a thread, %d rows at once", width, ck->vector, height);
+    return AMP_OK;
+}
+
+amp_status cuda_emit_column(CudaKernel *ck, int members) {
+    Walk *w = ck->w;
+    ck->vector = vector_of(w);
+    const int width = ck->columns ? ck->columns : power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
+    const int height = ck->height ? ck->height : height_of(w, lanes), threads = lanes * height;
+    ck->column = "c";
+    ck->at = "r * COLS + c";
+    ck->e.element = ck->at;
+    ck->index = ck->vector > 1 ? "i" : "0";
+    ck->segment = w->segment ? "s" : NULL;
+    ck->line_store = arena_printf(w->arena, "in && threadIdx.x < %d", width);
+    ck->first_thread = arena_printf(w->arena, "%s == 0 && threadIdx.x == 0", block_of_columns(ck));
+    ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
+    AMP_TRY(set_launch(ck, width, height));
+    cuda_delay_stores(ck);
+    if (ck->bundled && ck->bundle_threads < threads) return AMP_OK;
+    AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : threads, members));
+    cuda_declare_columns(ck);
+    put_place(ck, width, threads);
+    AMP_TRY(cuda_emit_once(ck));
+    AMP_TRY(emit_phases(ck, height));
+    AMP_TRY(cuda_finish_once(ck));
+    cuda_close_function(ck);
+    return AMP_OK;
+}

@@ -91,9 +91,9 @@ typedef struct CudaBody { /* what writing a kernel gives */
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
  * CudaBatch; launch is then that of one of them); with |chain|, one after another in each block (kernel_chain.c).
- * |choice| > 0: that one of |choices|.  |threads| > 0: as part |part| of a bundle whose blocks have so many.  |pass| >
- * 0: as that pass of a single-pass reduction, a function on the device (only KERNEL_COLUMN).  |columns|,
- * |height| > 0: of a block, as the first pass has them. */
+ * |choice| > 0: that one of |choices|, of a part the first.  |threads| > 0: as part |part| of a bundle whose blocks
+ * have so many.  |pass| > 0: as that pass of a single-pass reduction, a function on the device (only KERNEL_COLUMN).
+ * |columns|, |height| > 0: of a block, as the first pass has them. */
 typedef struct CudaForm {
     int members, choice, threads, part, pass, columns, height;
     bool chain;

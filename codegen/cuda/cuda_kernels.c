@@ -282,12 +282,13 @@ typedef struct Bundle { /* while it may still grow */
     int count;
 } Bundle;
 
-/* Its parts as those of a function in blocks of so many threads; a part without source has none such. */
-static amp_status emit_parts(Writer *x, const Bundle *b, int threads, CudaBody *parts) {
+/* Its parts as those of a function in blocks of so many threads, each its own or, |choice|, that for many blocks; a
+ * part without source has none such. */
+static amp_status emit_parts(Writer *x, const Bundle *b, int threads, int choice, CudaBody *parts) {
     int first = 0;
     for (int i = 0; i < b->count; first += b->members[i++]) {
         const int members = b->members[i] > 1 ? b->members[i] : 0;
-        const CudaForm form = {.members = members, .threads = threads, .part = i};
+        const CudaForm form = {.members = members, .choice = choice, .threads = threads, .part = i};
         AMP_TRY(emit(x, b->entry->members.data[first], form, &parts[i]));
         if (members) set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
     }
@@ -300,7 +301,7 @@ static amp_status have_forms(Writer *x, const Bundle *b, bool *out) {
     const int forms = cuda_bundle_threads(b->alone, b->count, threads);
     *out = true;
     for (int f = 0; f < forms; f++) {
-        AMP_TRY(emit_parts(x, b, threads[f], parts));
+        AMP_TRY(emit_parts(x, b, threads[f], f, parts));
         for (int i = 0; i < b->count; i++) *out &= parts[i].source != NULL;
     }
     return AMP_OK;
@@ -388,7 +389,7 @@ static amp_status add_bundle(Writer *x, Bundle *b) {
     for (int i = 0; i < b->count; i++)
         vec_push(a, &entry->parts, ((CudaPart){.kind = b->alone[i].kind, .members = b->members[i]}));
     for (int f = 0; f < forms; f++) {
-        AMP_TRY(emit_parts(x, b, threads[f], parts));
+        AMP_TRY(emit_parts(x, b, threads[f], f, parts));
         cuda_bundle(a, parts, b->members, b->count, &body);
         AMP_TRY(bundle_function(x, b, parts, &body, f, &function));
         for (int i = 0; i < b->count; i++) vec_push(a, &entry->parts.data[i].launches, parts[i].launch);

@@ -76,12 +76,15 @@ bool cuda_may_bundle(const CudaBody *alone, const int *members, int count) {
 
 /* A kernel of which one function is for many blocks has that one in the bundle too, whose blocks are more. */
 int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]) {
+    bool choose = false;
     threads[0] = threads[1] = 0;
     for (int i = 0; i < count; i++) {
         if (alone[i].launch.block[0] > threads[0]) threads[0] = alone[i].launch.block[0];
         if (alone[i].most_threads > threads[1]) threads[1] = alone[i].most_threads;
+        choose |= alone[i].choices > 0;
     }
-    return threads[1] > threads[0] ? 2 : 1;
+    if (threads[1] < threads[0]) threads[1] = threads[0];
+    return choose ? 2 : 1;
 }
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */

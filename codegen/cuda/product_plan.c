@@ -34,13 +34,17 @@ enum {
     LONG_K_BYTES = 1024    /* so that the end of k is little of a step */
 };
 
-static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 256, 2, 4, 2, 64},
+/* A warp makes 64 x 64 sums of a large tile, and reads shared memory 8 times for 32 mma instructions; one of 64 x 32,
+ * which the wide one has, 6 times for 16. */
+static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 128, 2, 2, 2, 64},
                          small_tile = {64, 64, 128, 2, 2, 3, MOST_STEP_BYTES},
                          narrow_tile = {64, 16, 128, 4, 1, 3, MOST_STEP_BYTES},
                          element_tile = {64, 64, 256, 2, 4, 1, 64};
 
-/* Small tiles for blocks with the threads of a large one, beside which they are in a bundle. */
-static const ProductTile small_wide_tile = {64, 64, 256, 2, 4, 2, MOST_STEP_BYTES},
+/* The same tiles in blocks of more threads: for what holds many places in each, and for what is beside it in a
+ * bundle. */
+static const ProductTile large_wide_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 256, 2, 4, 2, 64},
+                         small_wide_tile = {64, 64, 256, 2, 4, 2, MOST_STEP_BYTES},
                          narrow_wide_tile = {128, 16, 256, 8, 1, 2, 64}, no_tile = {0};
 
 bool product_has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
@@ -49,6 +53,9 @@ static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where 
     return p->members * p->parts * p->batch.count.mul * ((p->rows.mul + t->m - 1) / t->m) *
            ((p->cols + t->n - 1) / t->n);
 }
+
+/* Windows hold a place for each copy of a thread, and terms of 32 bits take twice the registers. */
+static bool has_few_places(const ProductPlan *p) { return p->mma && p->element_bytes == 2 && !p->has_windows; }
 
 /* The tiles that serve a product, the largest first; returns their number.  The last one serves any number of blocks,
  * the others where they have as many as the device has multiprocessors.
@@ -60,25 +67,24 @@ static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
     const bool n_decides = p->rows.n || p->batch.count.n;
     bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
     int count = 0;
+    const ProductTile *largest = has_few_places(p) ? &large_tile : &large_wide_tile;
     tiles[0] = &small_tile;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) tiles[0] = &narrow_tile;
     else if (p->has_windows && p->mma && p->a.bytes <= 4) tiles[0] = &element_tile;
     if (tiles[0] != &small_tile) return 1;
     if (product_has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) large = false; /* half of a tile's rows */
-    if (large && (n_decides || blocks_of(p, &large_tile) >= MANY_BLOCKS)) tiles[count++] = &large_tile;
+    if (large && (n_decides || blocks_of(p, largest) >= MANY_BLOCKS)) tiles[count++] = largest;
     if (!count || n_decides) tiles[count++] = &small_tile;
     return count;
 }
 
 /* The same sums in blocks of so many threads, in a bundle. */
-static const ProductTile *tile_of_threads(const ProductPlan *p, const ProductTile *const tiles[2], int count,
-                                          int threads) {
-    for (int i = 0; i < count; i++)
-        if (tiles[i]->threads == threads) return tiles[i];
-    const ProductTile *smallest = tiles[count - 1];
-    if (!p->mma || threads != large_tile.threads) return &no_tile;
-    return smallest == &small_tile ? &small_wide_tile : smallest == &narrow_tile ? &narrow_wide_tile : &no_tile;
+static const ProductTile *tile_of_threads(const ProductPlan *p, const ProductTile *tile, int threads) {
+    if (tile->threads == threads) return tile;
+    if (!p->mma || threads != large_wide_tile.threads) return &no_tile;
+    if (tile == &large_tile) return &large_wide_tile;
+    return tile == &small_tile ? &small_wide_tile : tile == &narrow_tile ? &narrow_wide_tile : &no_tile;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
@@ -305,8 +311,8 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
     const int count = list_tiles(out, tiles);
     out->choices = count - 1;
     out->most_threads = tiles[0]->threads;
-    if (form.threads) out->tile = *tile_of_threads(out, tiles, count, form.threads);
-    else out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
+    out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
+    if (form.threads) out->tile = *tile_of_threads(out, tiles[form.choice ? 0 : out->choices], form.threads);
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;

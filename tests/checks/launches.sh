@@ -68,15 +68,15 @@ launches fashion_mnist/cnn 25 34
 bytes fashion_mnist/cnn 128 111
 blocks 0
 sums fashion_mnist/cnn 128 1000000 256
-launches resnet/resnet50 330 100
+launches resnet/resnet50 330 103
 bytes resnet/resnet50 64 102
 blocks 1 # 128 blocks of a weight gradient
 sums resnet/resnet50 64 1000000 512
 sums resnet/resnet50 16 1000000 128
-launches gpt/gpt2 215 60
+launches gpt/gpt2 215 61
 bytes gpt/gpt2 16 104
 blocks 0
-launches bert/bert 224 81
+launches bert/bert 224 82
 bytes bert/bert 32 103
 blocks 0
 launches tabular/tabular 30 40

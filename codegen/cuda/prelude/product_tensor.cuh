@@ -130,9 +130,9 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
         static INLINE float *part(char *shared) { return (float *)shared + threadIdx.x / 32 * (ROWS * WARP_N); }
         /* Where four columns of a row are: what lanes write or read at once lies in different banks. */
         static INLINE int chunk(int row, int number) {
-            constexpr int CHUNKS = WARP_N / 4, ROWS_OF_BANKS = 8 / CHUNKS;
-            const int turn = row / ROWS_OF_BANKS % (CHUNKS / 2);
-            return (number ^ (turn * 2 + turn % 2)) * 4;
+            constexpr int CHUNKS = WARP_N / 4, ROWS_OF_BANKS = CHUNKS < 8 ? 8 / CHUNKS : 1;
+            const int turn = row / ROWS_OF_BANKS % (CHUNKS < 8 ? CHUNKS / 2 : 4);
+            return (number ^ number / 8 ^ (turn * 2 + turn % 2)) * 4;
         }
 
         /* The rows of a pass; by all lanes of the warp. */
@@ -157,10 +157,11 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
         }
         static INLINE void take(float (&x)[WIDTH], const TensorSums &, char *shared, int run) {
             const int first = lane() / LANES;
-            const float *const from = part(shared) + (run * ROWS_AT_ONCE + first) * WARP_N;
+            const int row = run * ROWS_AT_ONCE + first;
+            const float *const from = part(shared) + row * WARP_N;
             UNROLL
             for (int i = 0; i < WIDTH; i += 4)
-                load_shared(x + i, from + chunk(first, (lane() % LANES * WIDTH + i) / 4));
+                load_shared(x + i, from + chunk(row, (lane() % LANES * WIDTH + i) / 4));
         }
     };
 };

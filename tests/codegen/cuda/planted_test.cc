@@ -206,7 +206,7 @@ TEST_F(Planted, FragmentIndexIsWrong) {
                   "OF_B ? lane / 8 % 2 * 8 + lane % 8 : lane % 16, chunk = OF_B ? lane / 16 :"}});
     ExpectWrong({{"const unsigned pair[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};",
                   "const unsigned pair[2] = {b[n / 2][n % 2], b[n / 2][n % 2 + 2]};"}});
-    ExpectWrong({{"load_shared(x + i, from + chunk(first,", "load_shared(x + i, from + chunk(first + 1,"}});
+    ExpectWrong({{"load_shared(x + i, from + chunk(row,", "load_shared(x + i, from + chunk(row + 1,"}});
     Use(Of(turned_product_model, "TYPE", "f16"), 1, 80);
     ExpectRight();
     ExpectWrong({{"lane / 16 * 8 + lane % 8, chunk = OF_B ? lane / 16 : lane / 8 % 2;",

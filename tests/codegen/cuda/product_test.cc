@@ -641,6 +641,13 @@ func train_step {
         }
 }
 
+// 64 x 64 sums a warp, of which two blocks of four warps run on a multiprocessor.
+bool HasLargeWarps(const CudaModule *cuda, const std::string &entry) {
+    return std::any_of(cuda->functions.data, cuda->functions.data + cuda->functions.len, [&](const CudaFunction &f) {
+        return f.entry == entry && strstr(f.source, ", 128, 128, 2, 2, ");
+    });
+}
+
 // Registers and spills, as ptxas counts them: the largest tiles in every order, copies element by element, and windows
 // of which every element is a copy.
 TEST_F(ProductTest, FitsInRegisters) {
@@ -658,7 +665,7 @@ TEST_F(ProductTest, FitsInRegisters) {
                 for (const amp_nvrtc_kernel_use &use : Uses(cuda, arch)) {
                     const std::string what = type + std::string(" sm_") + Int(arch) + " " + use.name;
                     EXPECT_EQ(use.spill_loads + use.spill_stores + use.stack_bytes, 0) << what;
-                    EXPECT_LE(use.registers, convolution ? 255 : 168) << what;
+                    EXPECT_LE(use.registers, convolution || HasLargeWarps(cuda, use.name) ? 255 : 168) << what;
                 }
             }
         }

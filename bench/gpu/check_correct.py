@@ -34,7 +34,7 @@ def kernels(c):
 # ---- conformance -------------------------------------------------------------------------------------------------------
 
 TESTS = ["cuda_ops_test", "kernels_test"]
-RESERVE = 40  # seconds before the end in which no test begins: what was stopped would look like what failed
+MINUTES = 150  # seconds that the long ones take
 LONG = ["CudaAttentionTest.ByChance"]  # begin first
 FEW = {"cuda_ops_test": "*.Lines", "kernels_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
 
@@ -53,7 +53,7 @@ def list_tests(c, program):
 
 def run_test(c, program, name):
     """Each in a process of its own: an error of the device ends what its context can do."""
-    if c.left() < RESERVE:
+    if c.left() < c.args.reserve + (MINUTES if name in LONG else 0):
         return program, name, "not run", ""
     env = {"AMP_KERNELS_ON": "driver", "AMP_CUDA_ARCHS": os.environ.get("AMP_CUDA_ARCHS", "90")}
     if not c.args.stand_in:

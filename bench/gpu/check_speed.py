@@ -175,7 +175,10 @@ def example_case(c, example):
 
 def example_cases(c):
     few = ["tabular"] if c.args.stand_in else [example.name for example in EXAMPLES]
-    return [example_case(c, example) for example in EXAMPLES if example.name in few and c.wants(example.name)]
+    wanted = [example for example in EXAMPLES if example.name in few and c.wants(example.name)]
+    if c.args.models:
+        wanted.sort(key=lambda example: c.args.models.split(",").index(example.name))
+    return [example_case(c, example) for example in wanted]
 
 
 def examples(c):

@@ -52,6 +52,7 @@ typedef struct ProductPlan {
     Dim rows, k;   /* of one product, with gaps */
     int64_t parts; /* of k */
     int64_t cols;
+    bool reads_beside;           /* an element reads others than sums and what there is of its row or column */
     bool has_windows;            /* A holds a convolution's windows over images */
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */

@@ -939,7 +939,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16
  *   v5 %121 bool[512, 512] = not(v4)
  *   v6 %122 bool = reduce_or(v5)
  *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
- *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  * part 1
  *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
  *   out    b3 d.fc1.y f16[N, 512]
@@ -951,12 +951,12 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16
  *   v9 %104 f32[N, 512] = cast(v4)
  *   v10 %108 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
- *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 255 registers: 2 blocks a multiprocessor
+ *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
 struct train_step_k09_1_part0 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 4, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 256> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
@@ -1011,9 +1011,9 @@ struct train_step_k09_1_part0 {
 };
 
 struct train_step_k09_1_part1 {
-    typedef TensorSums<MmaF16, 128, 128, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 128, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
@@ -1070,7 +1070,7 @@ struct train_step_k09_1_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) train_step_k09_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k09_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k09_1_part0::SHARED], part1[train_step_k09_1_part1::SHARED];

@@ -10,16 +10,17 @@
  *
  *   mma_share  On Hopper the peak is that of wgmma.  mma.sync issues at 0.6 of it at most; good kernels that use it
  *              reach 330 to 450 of the 989 TFLOP/s (FlashAttention 2: 350).
- *   copy       H200: BabelStream's copy, 4.01 TB/s of 4.8 (Azure).  T4: 220 of 320 GB/s (Jia et al., "Dissecting the
- *              NVidia Turing T4 GPU via Microbenchmarking", arXiv:1903.07486).  H100: 3.0 of 3.35 TB/s, an estimate
- *              below the 3.24 that reading reaches.  A100, RTX 4090: an estimate, 0.86 of the data sheet, as on those.
- *   launch     An estimate: the start of a kernel that waits for the one before it in a graph. */
+ *   copy       H200: measured, 4.23 TB/s of 4.8 (bench/results/2026-11-27-h200.md).  T4: 220 of 320 GB/s (Jia et al.,
+ *              "Dissecting the NVidia Turing T4 GPU via Microbenchmarking", arXiv:1903.07486).  H100: 3.0 of 3.35 TB/s,
+ *              an estimate below the 3.24 that reading reaches.  A100, RTX 4090: an estimate, 0.86 of the data sheet.
+ *   launch     H200: measured, the smallest kernels of a graph, one after another.  The others: as there. */
 static const Gpu gpus[] = {
-    {"H200", "H200 SXM 141 GB", 132, 989.4, 989.4, 494.7, 66.9, 0.6, 4010, 2.5, "NVIDIA H200 data sheet; BabelStream"},
-    {"H100", "H100 SXM5 80 GB", 132, 989.4, 989.4, 494.7, 66.9, 0.6, 3000, 2.5, "NVIDIA H100 architecture paper"},
-    {"A100", "A100 SXM4 80 GB", 108, 312, 312, 156, 19.5, 1.0, 1750, 2.5, "NVIDIA A100 data sheet"},
-    {"RTX4090", "GeForce RTX 4090", 128, 165.2, 165.2, 82.6, 82.6, 1.0, 870, 2.5, "NVIDIA Ada architecture paper"},
-    {"T4", "T4 16 GB", 40, 65.1, 0, 0, 8.1, 1.0, 220, 2.5, "NVIDIA Turing architecture paper; arXiv:1903.07486"},
+    {"H200", "H200 SXM 141 GB", 132, 989.4, 989.4, 494.7, 66.9, 0.6, 4230, 1.0,
+     "NVIDIA H200 data sheet; bench/results"},
+    {"H100", "H100 SXM5 80 GB", 132, 989.4, 989.4, 494.7, 66.9, 0.6, 3000, 1.0, "NVIDIA H100 architecture paper"},
+    {"A100", "A100 SXM4 80 GB", 108, 312, 312, 156, 19.5, 1.0, 1750, 1.0, "NVIDIA A100 data sheet"},
+    {"RTX4090", "GeForce RTX 4090", 128, 165.2, 165.2, 82.6, 82.6, 1.0, 870, 1.0, "NVIDIA Ada architecture paper"},
+    {"T4", "T4 16 GB", 40, 65.1, 0, 0, 8.1, 1.0, 220, 1.0, "NVIDIA Turing architecture paper; arXiv:1903.07486"},
 };
 
 const Gpu *gpu_at(int index) {

@@ -10,13 +10,32 @@ const char *instruction_name(uint32_t instruction) {
     return instruction < sizeof names / sizeof names[0] ? names[instruction] : "unknown";
 }
 
-/* What our kernels reach of a rate, estimates from the machine code of their loops: products by mma.sync in tiles of
- * 128 x 128 and in smaller ones, of what mma.sync can reach; products by multiply-adds in tiles; the same as a loop
- * for each element; and single operations, which are one instruction each where a peak counts two for a multiply-
- * add. */
-static const double large_tile_share = 0.55, small_tile_share = 0.28, fma_share = 0.4, loop_share = 0.05,
-                    plain_share = 0.5;
+/* What our kernels reach of a rate.  Measured on an H200 (bench/results/2026-11-27-h200.md): products by mma.sync in
+ * tiles of 128 x 128, in smaller ones, and attention, of what mma.sync can reach.  Estimates from the machine code of
+ * their loops: products by multiply-adds in tiles; the same as a loop for each element; and single operations, which
+ * are one instruction each where a peak counts two for a multiply-add. */
+static const double large_tile_share = 0.78, small_tile_share = 0.5, attention_share = 0.4, fma_share = 0.4,
+                    loop_share = 0.05, plain_share = 0.5;
 enum { LARGE_TILE = 128 };
+
+/* By kind, what is measured there too: microseconds that a kernel takes whatever its size, beyond those of the smallest
+ * one; and the share of a copy's bytes a second that it moves. */
+typedef struct KindCost {
+    double start, share;
+} KindCost;
+static const KindCost kind_costs[] = {
+    [AMP_KERNEL_TILE] = {0.3, 0.95},     [AMP_KERNEL_ROW] = {0.3, 1.0},     [AMP_KERNEL_COLUMN] = {0.3, 0.75},
+    [AMP_KERNEL_SCALAR] = {0.3, 0.8},    [AMP_KERNEL_SCATTER] = {3.0, 0.5}, [AMP_KERNEL_PRODUCT] = {2.0, 1.0},
+    [AMP_KERNEL_ATTENTION] = {3.0, 0.7},
+};
+static const KindCost two_passes_cost = {3.0, 0.7}; /* of columns: the second one waits for the first */
+
+static KindCost cost_of(const amp_model_cuda_kernel *k) {
+    const uint32_t kind = k->part_count ? k->parts[0].kind : k->kind;
+    if (k->tickets) return two_passes_cost;
+    return kind < sizeof kind_costs / sizeof kind_costs[0] && kind_costs[kind].share > 0 ? kind_costs[kind]
+                                                                                         : (KindCost){0.3, 0.8};
+}
 
 /* ---- kernels in one launch --------------------------------------------------------------------------------------- */
 
@@ -115,7 +134,9 @@ static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p-
 static double rate_of(const Gpu *g, const Part *p, uint32_t instruction) {
     const int64_t *per = p->launch->per;
     bool large = per[0] >= LARGE_TILE && per[1] >= LARGE_TILE;
-    double share = g->mma_share * (large ? large_tile_share : small_tile_share);
+    double share = g->mma_share * (p->kind == AMP_KERNEL_ATTENTION ? attention_share
+                                   : large                         ? large_tile_share
+                                                                   : small_tile_share);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
     case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (is_tiled(p) ? fma_share : loop_share);
@@ -155,19 +176,18 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, con
     return ROOFLINE_OK;
 }
 
-static void take_longest(const Gpu *g, const Seconds *s, KernelTime *out) {
+static void add_up(const Gpu *g, const Seconds *s, double start, KernelTime *out) {
     const double parts[] = {s->memory, s->tensor_cores, s->arithmetic};
-    double longest = 0;
+    double longest = 0, all = 0;
     for (int i = BOUND_MEMORY; i <= BOUND_ARITHMETIC; i++) {
+        all += parts[i];
         if (parts[i] <= longest) continue;
         longest = parts[i];
         out->bound = (Bound)i;
     }
     if (out->blocks < g->multiprocessors) out->bound = BOUND_BLOCKS;
-    out->microseconds = 1e6 * longest;
-    if (out->microseconds > g->launch) return;
-    out->microseconds = g->launch;
-    out->bound = BOUND_LAUNCH;
+    if (1e6 * longest <= start) out->bound = BOUND_LAUNCH;
+    out->microseconds = start + 1e6 * (out->blocks < g->multiprocessors ? longest : all);
 }
 
 RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
@@ -186,10 +206,12 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     } while (next_part(k, &out->used, ++number, &p));
     const int64_t m = g->multiprocessors, waves = (out->blocks + m - 1) / m;
     const double filled = (double)out->blocks / (double)(m * waves);
-    const double part = out->blocks < m ? (double)out->blocks / (double)m : 1;
-    s.memory = out->bytes / (1e9 * g->copy * part);
+    const KindCost cost = cost_of(k);
+    /* a multiprocessor with a block of a product, whose copies are on their way all the time, takes twice its part */
+    const double part = (is_tiled(&p) ? 2.0 : 1.0) * (double)out->blocks / (double)m;
+    s.memory = out->bytes / (1e9 * g->copy * cost.share * (part < 1 ? part : 1));
     s.tensor_cores /= filled;
     s.arithmetic /= filled;
-    take_longest(g, &s, out);
+    add_up(g, &s, g->launch + cost.start, out);
     return ROOFLINE_OK;
 }

@@ -1,14 +1,16 @@
 /* roofline.h: a model of the time that a kernel takes on a GPU, from a model's tables alone (amp/model_abi.h).
  *
- *     time = max of   bytes / (copy * min(1, B / M))
- *                     operations / (rate * share * B / (M * ceil(B / M)))      for each kind of instruction
- *                     launch
+ *     time = launch + start
+ *            + bytes / (copy * share * min(1, B / M))
+ *            + operations / (rate * share * B / (M * ceil(B / M)))               for each kind of instruction
  *
- * B: blocks; M: multiprocessors.  Bytes: each operand once where it is read, and once where it is written.  A kernel
- * of few blocks has its share of the bandwidth, and the last wave of blocks takes as long as a full one.  Kernels in
- * one launch have the bytes and operations of all, each at its own rate, and their blocks together.  |share|: what our
- * kernels reach of the rate (roofline.c).  Caches, latencies, registers, and what overlaps with another kernel are
- * left out: it is a model, not a measurement (docs/design/cuda.md). */
+ * A sum, because our kernels wait for memory before and after they compute more than they overlap the two; where B < M,
+ * whose blocks have no others beside them, the larger of both.  B: blocks (of products twice, in the second line); M:
+ * multiprocessors; start: of the kind of kernel.  Bytes: each operand once where it is read, and once where it is
+ * written.  A kernel of few blocks has its share of the bandwidth, and the last wave of blocks takes as long as a full
+ * one.  Kernels in one launch have the bytes and operations of all, each at its own rate, and their blocks together.
+ * |share|: what our kernels reach of the rate, measured on an H200 (roofline.c).  Caches, registers, and what overlaps
+ * with another kernel are left out: it is a model, not a measurement (docs/design/cuda.md). */
 #ifndef AMP_TOOLS_ROOFLINE_H
 #define AMP_TOOLS_ROOFLINE_H
 
@@ -26,7 +28,7 @@ typedef enum Bound {
     BOUND_TENSOR_CORES,
     BOUND_ARITHMETIC, /* instructions in f32 */
     BOUND_BLOCKS,     /* one of the three, but fewer blocks than multiprocessors */
-    BOUND_LAUNCH,
+    BOUND_LAUNCH,     /* and the start: longer than any of the three */
     BOUND_COUNT
 } Bound;
 extern const char *const bound_names[BOUND_COUNT]; /* "memory" */

@@ -191,8 +191,8 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
     if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
     AMP_TRY(amp_session_settle(session, true, err));
     average_metrics(session, metrics);
-    double loss = session->readback->measured.sums[0] / (double)session->readback->measured.count;
-    return amp_session_finish_metrics(session, loss, NULL, metrics, err);
+    const amp_measured *m = &session->readback->measured;
+    return amp_session_finish_metrics(session, m->sums[0] / (double)m->count, m->losses, metrics, err);
 }
 
 amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
@@ -231,7 +231,7 @@ static amp_status run_metrics(const amp_session *s, const amp_readback_run *run,
 
 amp_status amp_session_start_metrics(const amp_session *s, int64_t call, amp_error *err) {
     const amp_kept_report *k = &s->readback->kept.calls[call % AMP_KEPT_REPORTS];
-    give_averages(s, k->report.loss, NULL, k->metrics);
+    give_averages(s, k->report.loss, k->losses, k->metrics);
     return run_metrics(s, &(amp_readback_run){.finishes = true, .call = call}, err);
 }
 

@@ -2,6 +2,8 @@
 // for, in the order of the steps, however late somebody asks.
 #include "tests/e2e/harness.h"
 
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <map>
 
@@ -102,7 +104,8 @@ bool is_on_host() { return !e2e::device(); }
 
 TEST_F(Reports, HaveTheBitsOfStepsThatAreWaitedFor) {
     for (int accumulate : {1, 3})
-        for (const char *metric : {"metric ppl = exp(loss)", "metric top = accuracy(logits, targets)"}) {
+        for (const char *metric :
+             {"metric ppl = exp(loss)", "metric top = accuracy(logits, targets)", "metric ppl = exp(fit)"}) {
             Training asked(model(accumulate, metric), 30), late(model(accumulate, metric), 30);
             ASSERT_TRUE(asked.ok() && late.ok());
             const int calls = 24;
@@ -119,6 +122,10 @@ TEST_F(Reports, HaveTheBitsOfStepsThatAreWaitedFor) {
             for (int i = 0; i < calls; i++) {
                 expect_same(told[i], expected[i],
                             "accumulate " + std::to_string(accumulate) + ", call " + std::to_string(i));
+                const double fit = told[i].losses[0];
+                if (strstr(metric, "fit") && std::isfinite(fit)) {
+                    EXPECT_NEAR(told[i].metrics[1] / std::exp(fit), 1, 1e-5) << "call " << i;
+                }
                 skipped += told[i].report.skipped, complete += told[i].report.complete;
             }
             EXPECT_GT(skipped, 2);

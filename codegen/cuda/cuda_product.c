@@ -118,7 +118,19 @@ static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
     emit_line(&ck->e, "const int64_t row0 = (int64_t)tile.x * %d, col0 = (int64_t)tile.y * %d;", p->tile.m, p->tile.n);
 }
 
+/* Of results whose rows are where the block's are: one product without gaps. */
+static void emit_prefetches(CudaKernel *ck, const ProductPlan *p) {
+    if (product_has_several(p) || has_row_gaps(p)) return;
+    for (int i = 0; i < ck->w->operands.len; i++) {
+        if (!product_reads_beside(ck->w, i)) continue;
+        const int bytes = emit_storage(ck->w, i)->bytes;
+        emit_line(&ck->e, "prefetch_tile<%d, %d>(%s + row0 * COLS + col0, COLS * %d, rows - row0, (COLS - col0) * %d);",
+                  p->tile.m, p->tile.n * bytes, cuda_operand(ck, i), bytes, bytes);
+    }
+}
+
 static void emit_run(CudaKernel *ck, const ProductPlan *p) {
+    emit_prefetches(ck, p);
     emit_line(&ck->e, "Matrices matrices = Matrices();");
     if (p->a.geometry) emit_line(&ck->e, "matrices.copy_a.memory.set(%s);", p->a.geometry);
     if (p->b.geometry) emit_line(&ck->e, "matrices.copy_b.memory.set(%s);", p->b.geometry);

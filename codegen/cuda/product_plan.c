@@ -61,15 +61,21 @@ static bool suits_few_warps(const ProductPlan *p) {
     return p->mma && p->element_bytes == 2 && !p->has_windows && !p->reads_beside;
 }
 
-/* Whether the elements read a matrix that has one for each of them. */
-static bool reads_beside(const Walk *w) {
+bool product_reads_beside(const Walk *w, int operand) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         for (int n = 0; n < o->n_in; n++) {
             const ValueWalk *x = &w->values[o->in[n].id];
-            if (!ir_is_product(o) && walk_reads(w, o, n) && !x->made && x->span == SPAN_FULL) return true;
+            const bool full = !ir_is_product(o) && walk_reads(w, o, n) && !x->made && x->span == SPAN_FULL;
+            if (full && x->operand == operand) return true;
         }
     }
+    return false;
+}
+
+static bool reads_any_beside(const Walk *w) {
+    for (int i = 0; i < w->operands.len; i++)
+        if (product_reads_beside(w, i)) return true;
     return false;
 }
 
@@ -354,7 +360,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes,
                          .members = form.members ? form.members : 1,
-                         .reads_beside = reads_beside(w)};
+                         .reads_beside = reads_any_beside(w)};
     if (out->has_windows) {
         out->images = images_of(w, o);
         AMP_TRY(check_images(w, &out->images, err));

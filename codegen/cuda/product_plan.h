@@ -67,6 +67,8 @@ typedef struct ProductPlan {
 /* Of the kernel that |w| has analysed, in that form; |tile| has no threads where there is none of as many as a bundle
  * asks for.  AMP_UNSUPPORTED names the op, or the operand, that has no code yet. */
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err);
+/* Whether an element reads, beside the sums, the matrix that is |operand|, which has one for each of them. */
+bool product_reads_beside(const Walk *w, int operand);
 /* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
 bool product_has_several(const ProductPlan *p);
 

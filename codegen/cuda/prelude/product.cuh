@@ -9,6 +9,20 @@ INLINE uint2 tile_in_stripe(uint32_t x, uint32_t y, uint32_t down, uint32_t acro
     return make_uint2(16 * stripe + in % rows, in / rows);
 }
 
+/* Asks for a tile of ROWS rows of ROW_BYTES, of a matrix of which |rows| and |row_bytes| are left, so that it is in the
+ * L2 cache when the block has its sums: what it needs beside them it reads with few loads on their way. */
+template <int ROWS, int ROW_BYTES>
+INLINE void prefetch_tile(const void *first, int64_t pitch, int64_t rows, int64_t row_bytes) {
+    constexpr int LINE = 128, LINES = (ROW_BYTES + LINE - 1) / LINE;
+    NO_UNROLL
+    for (int i = threadIdx.x; i < ROWS * LINES; i += blockDim.x) {
+        const int row = i / LINES, at = i % LINES * LINE;
+        const char *const line = (const char *)first + row * pitch + at;
+        if (row < rows && at < row_bytes)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(line)));
+    }
+}
+
 /* Sums: TensorSums or FmaSums; A and B: TensorOperand or FmaOperand. */
 template <class Sums_, class A, class B> struct Product {
     typedef Sums_ Sums;

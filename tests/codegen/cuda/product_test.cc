@@ -672,6 +672,31 @@ TEST_F(ProductTest, FitsInRegisters) {
     }
 }
 
+// A matrix that is read beside the sums is asked for when the block begins, a row of numbers is not; and its tiles have
+// eight warps.
+TEST_F(ProductTest, PrefetchesWhatIsReadBesideTheSums) {
+    const std::string product = "  input %a : f16[N, 512]\n  input %b : f16[512, 256]\n  input %row : f32[256]\n"
+                                "  input %beside : f16[N, 256]\n"
+                                "  %s = contract(%a, %b) : f32[N, 256]\n";
+    const std::string rest = "  %f = cast(%beside) : f32[N, 256]\n  %y = add(%s, %f) : f32[N, 256]\n  result y = %y\n",
+                      bias = "  %y = add(%s, %row) : f32[N, 256]\n  result y = %y\n";
+    for (const bool beside : {true, false}) {
+        const std::string text = product + (beside ? rest : bias);
+        const CudaModule *cuda = Emit(PlannedForCuda(Text(text)));
+        ASSERT_NE(cuda, nullptr);
+        int large = 0;
+        for (int i = 0; i < cuda->functions.len; i++) {
+            const std::string source = cuda->functions.data[i].source;
+            EXPECT_EQ(source.find("prefetch_tile<") != std::string::npos, beside) << source;
+            if (source.find(", 128, 128, ") == std::string::npos) continue;
+            large++;
+            EXPECT_NE(source.find(beside ? ", 128, 128, 2, 4, " : ", 128, 128, 2, 2, "), std::string::npos) << source;
+        }
+        EXPECT_EQ(large, 1);
+        CudaRunTest::Check(Text(text), {1, 130}, 2e-2);
+    }
+}
+
 TEST_F(ProductTest, SaysWhatItCannotDo) {
     Module *m = PlannedForCuda(Text(R"(  input %x : f32[N, 4]
   input %w : f32[N, 4]

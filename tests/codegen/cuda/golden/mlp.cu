@@ -717,6 +717,7 @@ struct train_step_k07_part1 {
             const uint3 block = place.now();
             const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
             const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+            prefetch_tile<64, 128>(b2 + row0 * COLS + col0, COLS * 2, rows - row0, (COLS - col0) * 2);
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
@@ -872,6 +873,7 @@ struct train_step_k09_part1 {
             const uint3 block = place.now();
             const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
             const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+            prefetch_tile<64, 128>(b2 + row0 * COLS + col0, COLS * 2, rows - row0, (COLS - col0) * 2);
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
@@ -1027,6 +1029,7 @@ struct train_step_k09_1_part1 {
             const uint3 block = place.now();
             const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 127) / 128, (COLS + 127) / 128);
             const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
+            prefetch_tile<128, 256>(b2 + row0 * COLS + col0, COLS * 2, rows - row0, (COLS - col0) * 2);
             Matrices matrices = Matrices();
             matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }

@@ -160,7 +160,8 @@ static void take_bounds(const CudaBody *part, CudaBody *out) {
 void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out) {
     Text t;
     text_init(&t, a);
-    *out = (CudaBody){.launch = {.block = {parts[0].launch.block[0], 1, 1}},
+    *out = (CudaBody){.kind = parts[0].kind,
+                      .launch = {.block = {parts[0].launch.block[0], 1, 1}},
                       .operand_table = have_table(parts, members, count)};
     for (int i = 0; i < count; i++) {
         text_printf(&t, "%s\n", parts[i].source);

@@ -575,7 +575,7 @@ before, after = step["before"], step["after"]
 assert (before["program"], before["micro_batches"], after["program"], after["micro_batches"]) == ("train_step", 1, "micro_step", 4)
 assert before["launches"] >= 5 and after["launches"] > 3 * before["launches"], (before, after)
 assert after["bytes"] > before["bytes"] > 0 and before["temporaries"] > 0 < before["cpu_temporaries"]
-assert before["microseconds"] == 2.5 * before["launches"]
+assert 1.3 * before["launches"] <= before["microseconds"] < 4 * before["launches"]
 for key, ratio in step["ratio"].items():
     assert abs(ratio - after[key] / before[key]) < 1e-12, key
 print("ok")
@@ -1144,9 +1144,10 @@ says 'infer at batch 1 on H100: '
 expect 'one program alone' 1 "$(grep -c ' at batch ' "$work/.out")"
 for gpu in H100 h100 'RTX 4090' rtx-4090 T4; do
     run 0 "$amprun" info "$so" --roofline "$gpu" --batch 128
-    says 'train_step at batch 128 on ' 'a model of the time, not a measurement' 'launches' 'mma f16' 'as if in FP32' \
-        'verdict  FP16 does not pay at this batch: it takes 1.00 of FP32'"'"'s modelled time' 'kernels are bound by launches'
+    says 'train_step at batch 128 on ' 'a model of the time, not a measurement' 'launches' 'mma f16' 'as if in FP32' 'verdict  FP16 '
 done
+run 0 "$amprun" info "$so" --roofline H100 --batch 128
+says 'verdict  FP16 does not pay at this batch: it takes 0.98 of FP32'"'"'s modelled time' '10 of 10 kernels are bound by launches'
 run 0 "$amprun" info "$so" --roofline H100 --batch 128 --kernels --json
 expect 'info --roofline --json: sums, shares and what bounds each kernel' ok "$(python3 - "$work/.out" <<'PYTHON'
 import json, sys
@@ -1158,7 +1159,7 @@ assert model["gpu"] == "H100" and model["batch"] == 128 and model["measured"] is
 assert model["launches"] == len(rows) and close(sum(k["share"] for k in rows), 1)
 for key in "flops", "bytes", "microseconds":
     assert close(model[key], sum(k[key] for k in rows)), key
-assert {k["bound"] for k in rows} == {"launch"} and all(k["microseconds"] == 2.5 for k in rows)
+assert {k["bound"] for k in rows} == {"launch"} and all(1.3 <= k["microseconds"] < 4 for k in rows)
 products = [k for k in rows if k["instruction"] == "mma f16"]
 assert all(k["instruction"] is None for k in rows if k["kind"] != "product")
 listed = [k for k in told["kernels"] if k["program"] == "train_step"]

@@ -348,7 +348,7 @@ INLINE void train_step_k18_pass2(const uint16_t *b0, const uint16_t *b1, const f
     if (any10) *b10 = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4) train_step_k18(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k18(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
     train_step_k18_pass1(b1_0, b1_1, n, rows1, cols1, segment1);

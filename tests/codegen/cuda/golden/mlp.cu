@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float
  *   v13 %74 f32 = neg(v12)
  *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, 4) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
@@ -1282,7 +1282,7 @@ struct train_step_k10_part2 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256, 4) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k10_part0::SHARED], part1[train_step_k10_part1::SHARED], part2[train_step_k10_part2::SHARED];
@@ -1795,7 +1795,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
  *   v18 %acc f32 = div(v15, v17)   {f32_out, min-cast:21}
  *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;

@@ -103,7 +103,9 @@ void Compare(const std::string &text, int calls) {
         ASSERT_EQ(amp_params_get(asked.params, name, b.data(), b.size(), nullptr), AMP_OK);
         EXPECT_TRUE(same_bits(a, b)) << "training is the same";
     }
-    EXPECT_GT(asked.Bytes(), plain.Bytes());
+    if (!getenv("AMP_TEST_SEPARATE")) { // where nothing shares a place gradients have one of their own in any case
+        EXPECT_GT(asked.Bytes(), plain.Bytes());
+    }
 }
 
 TEST_F(GradNorm, IsThatOfTheGradients) {

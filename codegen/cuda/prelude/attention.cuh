@@ -223,13 +223,6 @@ INLINE void exchange_down(uint32_t (&words)[4]) {
 
 enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 
-/* 2^x within two units in the last place; subnormal results are 0. */
-INLINE float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 #define LOG2_E 1.44269504f
 
 /* What is done to the scores of one head of queries; where they are known, fields are constants. */
@@ -259,7 +252,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     }
     /* exp(score - base), of a base that has been prepared. */
     INLINE float weight(float score, float base) const {
-        return exp2_fast(scales_late() ? fma_f32(score, scale * LOG2_E, -base) : (score - base) * LOG2_E);
+        return exp2_near(scales_late() ? fma_f32(score, scale * LOG2_E, -base) : (score - base) * LOG2_E);
     }
     /* A score as a base; the natural logarithm of a sum as one. */
     INLINE float base_of(float score) const { return scales_late() ? score * (scale * LOG2_E) : score; }

@@ -46,7 +46,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFu, most, 2));
             most = fmaxf(largest[half], rule.base_of(most));
             base[half] = most == -INF ? 0.0f : most; /* no key is seen so far: all weights are exp(-INF) */
-            change[half] = exp2_fast((largest[half] - base[half]) * (rule.scales_late() ? 1.0f : LOG2_E));
+            change[half] = exp2_near((largest[half] - base[half]) * (rule.scales_late() ? 1.0f : LOG2_E));
             largest[half] = most;
             sum[half] *= change[half];
         }

@@ -8,7 +8,7 @@
  * Results below 2^-126 are 0.  The bits are not those of functions.h, nor those of the CPU.
  */
 
-/* 2^x within two units in the last place. */
+/* 2^x within two units in the last place; subnormal results are 0. */
 INLINE float exp2_near(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

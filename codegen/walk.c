@@ -40,6 +40,11 @@ bool walk_reads(const Walk *w, const Op *o, int n) {
     return !is_written && ir_reads_elements(o, n);
 }
 
+bool walk_loads_full(const Walk *w, const Op *o, int n) {
+    const ValueWalk *x = &w->values[o->in[n].id];
+    return walk_reads(w, o, n) && !x->made && x->span == SPAN_FULL;
+}
+
 static bool is_line_reduction(const Op *o) { return ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or; }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */

@@ -100,6 +100,8 @@ bool walk_is_inlined(const Walk *w, const Op *o);
 bool walk_reads_inlined(const Walk *w, const Op *o, int n);
 /* Whether an op reads its |n|th input in registers: not where only the shape matters (`like`), nor from memory. */
 bool walk_reads(const Walk *w, const Op *o, int n);
+/* The same of an operand with an element for each of the space. */
+bool walk_loads_full(const Walk *w, const Op *o, int n);
 /* The op makes its result from memory (ir/operands.h). */
 bool walk_is_indirect(const Walk *w, const Op *o);
 bool walk_is_live(const Walk *w, const Op *o); /* the kernel stores a result, or an op of it reads one */

@@ -104,8 +104,7 @@ static int row_bytes(const CudaKernel *ck, int *loads) {
         const Op *o = walk_op(w, i);
         for (int n = 0; n < o->n_in; n++) {
             const ValueWalk *x = &w->values[o->in[n].id];
-            const bool is_load = walk_reads(w, o, n) && !x->made && x->touched && x->span == SPAN_FULL;
-            if (!is_load || counted[x->operand]) continue;
+            if (!walk_loads_full(w, o, n) || !x->touched || counted[x->operand]) continue;
             counted[x->operand] = true;
             ++*loads;
             bytes += emit_storage(w, x->operand)->bytes * ck->vector;

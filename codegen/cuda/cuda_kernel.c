@@ -143,8 +143,7 @@ static bool loads_full(const CudaKernel *ck, int p) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         for (int n = 0; n < o->n_in; n++) {
-            const ValueWalk *x = &w->values[o->in[n].id];
-            if (walk_reads(w, o, n) && !x->made && x->touched && x->span == SPAN_FULL) return true;
+            if (walk_loads_full(w, o, n) && w->values[o->in[n].id].touched) return true;
         }
     }
     return false;

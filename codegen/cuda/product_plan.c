@@ -64,11 +64,8 @@ static bool suits_few_warps(const ProductPlan *p) {
 bool product_reads_beside(const Walk *w, int operand) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
-        for (int n = 0; n < o->n_in; n++) {
-            const ValueWalk *x = &w->values[o->in[n].id];
-            const bool full = !ir_is_product(o) && walk_reads(w, o, n) && !x->made && x->span == SPAN_FULL;
-            if (full && x->operand == operand) return true;
-        }
+        for (int n = 0; n < o->n_in; n++)
+            if (walk_loads_full(w, o, n) && w->values[o->in[n].id].operand == operand) return true;
     }
     return false;
 }
@@ -333,8 +330,8 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
     const int count = list_tiles(out, tiles);
     out->choices = count - 1;
     out->most_threads = tiles[0]->threads;
-    out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
-    if (form.threads) out->tile = *tile_of_threads(out, tiles[form.choice ? 0 : out->choices], form.threads);
+    const ProductTile *tile = tiles[form.choice ? form.choice - 1 : out->choices];
+    out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;

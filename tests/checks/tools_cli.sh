@@ -31,22 +31,17 @@ sed '/^train/,/^}/d; /^precision/,/^}/d; s/small/plain/' "$work/small.amp" >"$wo
 sed 's/out = 3/out = 4/' "$work/small.amp" >"$work/other.amp"
 sed 's/linear(h;/linear(hh;/' "$work/small.amp" >"$work/wrong.amp"
 
-python3 - "$work" <<'DATA'
-import json, os, random, struct, sys
+PYTHONPATH=tests/checks python3 - "$work" <<'DATA'
+import os, random, struct, sys
+
+import safetensors_write
 
 work = sys.argv[1]
 random.seed(1)
 
 
 def safetensors(name, arrays):
-    header, data = {}, b""
-    for key, (dtype, shape, raw) in arrays.items():
-        header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(os.path.join(work, name), "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
+    safetensors_write.write(os.path.join(work, name), arrays)
 
 
 def idx(name, sizes, data):

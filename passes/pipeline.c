@@ -11,7 +11,8 @@ const Pass passes[STAGE_COUNT] = {
     [STAGE_AUTOCAST] = {STAGE_AUTOCAST, pass_autocast, "elaborate", "nothing"},
     [STAGE_AUTODIFF] = {STAGE_AUTODIFF, pass_autodiff, "autocast", "the function forward"},
     [STAGE_PAINT] = {STAGE_PAINT, pass_paint, "autodiff", "nothing"},
-    [STAGE_SCALE] = {STAGE_SCALE, pass_scale, "paint", "nothing"},
+    [STAGE_DISTRIBUTE] = {STAGE_DISTRIBUTE, pass_distribute, "paint", "nothing"},
+    [STAGE_SCALE] = {STAGE_SCALE, pass_scale, "distribute", "nothing"},
     [STAGE_OPTIMIZER] = {STAGE_OPTIMIZER, pass_optimizer, "scale", "nothing"},
     [STAGE_SIMPLIFY] = {STAGE_SIMPLIFY, pass_simplify, "optimizer", "nothing"},
     [STAGE_LOWER] = {STAGE_LOWER, pass_lower, "simplify", "the graph level"},
@@ -22,14 +23,14 @@ const Pass passes[STAGE_COUNT] = {
 
 /* The stage from which on a module has states of a role, and functions of a kind: passes add them. */
 static const Stage first_of_role[STATE_STAGED + 1] = {
-    [STATE_MOMENT] = STAGE_OPTIMIZER,  [STATE_SCALER] = STAGE_SCALE, [STATE_DERIVED] = STAGE_LAYOUT,
-    [STATE_ACCUMULATOR] = STAGE_SCALE, [STATE_STAGED] = STAGE_SCALE,
+    [STATE_MOMENT] = STAGE_OPTIMIZER,       [STATE_SCALER] = STAGE_SCALE,      [STATE_DERIVED] = STAGE_LAYOUT,
+    [STATE_ACCUMULATOR] = STAGE_DISTRIBUTE, [STATE_STAGED] = STAGE_DISTRIBUTE,
 };
 static const Stage first_of_program[PROGRAM_KINDS] = {
-    [PROGRAM_TRAIN_STEP] = STAGE_AUTODIFF, [PROGRAM_MICRO_STEP] = STAGE_SCALE,
-    [PROGRAM_APPLY_STEP] = STAGE_SCALE,    [PROGRAM_EVAL] = STAGE_AUTODIFF,
-    [PROGRAM_INFER] = STAGE_AUTODIFF,      [PROGRAM_EVAL_FP32] = STAGE_AUTODIFF,
-    [PROGRAM_INFER_FP32] = STAGE_AUTODIFF, [PROGRAM_FORWARD_FP32] = STAGE_AUTOCAST,
+    [PROGRAM_TRAIN_STEP] = STAGE_AUTODIFF,   [PROGRAM_MICRO_STEP] = STAGE_DISTRIBUTE,
+    [PROGRAM_APPLY_STEP] = STAGE_DISTRIBUTE, [PROGRAM_EVAL] = STAGE_AUTODIFF,
+    [PROGRAM_INFER] = STAGE_AUTODIFF,        [PROGRAM_EVAL_FP32] = STAGE_AUTODIFF,
+    [PROGRAM_INFER_FP32] = STAGE_AUTODIFF,   [PROGRAM_FORWARD_FP32] = STAGE_AUTOCAST,
     [PROGRAM_REFRESH] = STAGE_LAYOUT,
 };
 

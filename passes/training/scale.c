@@ -1,5 +1,5 @@
 /* scale: loss scaling, visible in the IR.
- * needs: autodiff.  breaks: nothing.
+ * needs: distribute.  breaks: nothing.
  *
  *   %d.loss = grad_seed() : f32   =>   %d.loss = grad_seed() : f32
  *   ...                                %1 = scale_loss(%d.loss, %scale) : f32   replaces %d.loss from here on
@@ -18,8 +18,8 @@
  * Several train blocks share the scaler but skip separately: the results "ok.0", "ok.1", ... say whether the gradients
  * of each block are finite; "ok", which drives the scale, whether all of them are.
  *
- * If steps accumulate, accumulate_split comes first: the loss is scaled in micro_step, and everything else is done in
- * apply_step, with the summed gradients.
+ * If steps accumulate, the loss is scaled in micro_step, and everything else is done in apply_step, with the summed
+ * gradients.
  */
 #include "ir/loss_scale.h"
 #include "passes/passes.h"
@@ -187,7 +187,6 @@ static void add_scaling(Scaling *s, const Call *call) {
 }
 
 bool pass_scale(PassContext *c) {
-    accumulate_split(c->m);
     Scaling s = {.m = c->m, .first = train_first_function(c->m), .last = train_last_function(c->m)};
     if (!s.first || s.m->low != AMP_DT_F16 || !has_f16_gradient(&s)) return true;
     const Call *call = loss_scale(&s);

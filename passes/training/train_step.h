@@ -39,10 +39,6 @@ Func *train_last_function(const Module *m);
 /* The one that runs the model: micro_step or train_step. */
 Func *train_first_function(const Module *m);
 
-/* If the module's steps accumulate, `train_step`, which ends with gradients, becomes `micro_step` and
- * `apply_step`; the latter starts from the summed gradients. */
-void accumulate_split(Module *m);
-
 #ifdef __cplusplus
 }
 #endif

@@ -161,8 +161,9 @@ TEST(Progress, NamesEachStageOnce) {
     amp_compile_options o = {};
     o.target = "cpu";
     ASSERT_EQ(CompileWith(&cpu, text, o).status, AMP_OK);
-    std::vector<std::string> want = {"elaborate", "autocast", "autodiff", "paint", "scale",   "optimizer", "simplify",
-                                     "lower",     "fuse",     "layout",   "plan",  "codegen", "cc"};
+    std::vector<std::string> want = {"elaborate", "autocast",  "autodiff", "paint", "distribute",
+                                     "scale",     "optimizer", "simplify", "lower", "fuse",
+                                     "layout",    "plan",      "codegen",  "cc"};
     EXPECT_EQ(cpu.names, want);
     EXPECT_EQ(cpu.count, 13);
     o.emit = AMP_EMIT_C, o.target = "both";

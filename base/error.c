@@ -24,6 +24,7 @@ static const char *const status_names[] = {
     [AMP_SCALE_AT_FLOOR] = "AMP_SCALE_AT_FLOOR",
     [AMP_INTERNAL] = "AMP_INTERNAL",
     [AMP_DEVICE_FAILED] = "AMP_DEVICE_FAILED",
+    [AMP_PEER_FAILED] = "AMP_PEER_FAILED",
 };
 
 const char *amp_status_name(amp_status status) {

@@ -38,7 +38,7 @@ __all__ = ["Compiled", "CompileError", "Dataset", "Error", "Evaluation", "Model"
 SOVERSION = "0.1"
 STATUS = ["AMP_OK", "AMP_INVALID_ARGUMENT", "AMP_OUT_OF_MEMORY", "AMP_IO", "AMP_BAD_FILE", "AMP_NOT_FOUND",
           "AMP_MISMATCH", "AMP_BAD_SOURCE", "AMP_UNSUPPORTED", "AMP_WRONG_STATE", "AMP_SCALE_AT_FLOOR", "AMP_INTERNAL",
-          "AMP_DEVICE_FAILED", "AMP_CANCELLED"]
+          "AMP_DEVICE_FAILED", "AMP_CANCELLED", "AMP_PEER_FAILED"]
 # By amp_dtype. NumPy has no bf16: its words are given as they are; tf32 is stored as f32.
 DTYPES = [None, np.float32, np.float16, np.uint16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
 DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool", "f8m", "f8v"]

@@ -53,7 +53,7 @@ static const char *reason(const Slot *s) {
 /* What the callback says is checked, and its text gets the batch. */
 static void check_filled(const amp_dataset *d, Slot *s, int64_t index) {
     amp_error said = {.code = s->status};
-    if (s->status < AMP_OK || s->status > AMP_CANCELLED)
+    if (s->status < AMP_OK || s->status > AMP_PEER_FAILED)
         s->status = amp_fail(&said, AMP_INVALID_ARGUMENT, "batch %lld: %s (status %d, which amp_status does not have)",
                              (long long)index, reason(s), (int)s->status);
     else if (s->status) amp_fail(&said, s->status, "batch %lld: %s", (long long)index, reason(s));

@@ -64,8 +64,8 @@ TEST(Error, ControlCharactersAreMasked) {
 TEST(Error, StatusNames) {
     EXPECT_STREQ(amp_status_name(AMP_OK), "AMP_OK");
     EXPECT_STREQ(amp_status_name(AMP_SCALE_AT_FLOOR), "AMP_SCALE_AT_FLOOR");
-    for (int code = AMP_OK; code <= AMP_CANCELLED; code++)
+    for (int code = AMP_OK; code <= AMP_PEER_FAILED; code++)
         EXPECT_EQ(std::string(amp_status_name(static_cast<amp_status>(code))).substr(0, 4), "AMP_") << code;
-    EXPECT_STREQ(amp_status_name(static_cast<amp_status>(AMP_CANCELLED + 1)), "unknown status");
+    EXPECT_STREQ(amp_status_name(static_cast<amp_status>(AMP_PEER_FAILED + 1)), "unknown status");
     EXPECT_STREQ(amp_status_name(static_cast<amp_status>(-1)), "unknown status");
 }

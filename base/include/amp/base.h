@@ -41,7 +41,8 @@ typedef enum amp_status {
     AMP_SCALE_AT_FLOOR = 10,  /* the loss scale reached its floor and gradients still overflow (sticky) */
     AMP_INTERNAL = 11,        /* a bug in this library; please report it with the message */
     AMP_DEVICE_FAILED = 12,   /* the GPU gave up, and every later call on it fails (sticky); only a new process helps */
-    AMP_CANCELLED = 13        /* the caller ended the call (amp_compile_options.cancelled) */
+    AMP_CANCELLED = 13,       /* the caller ended the call (amp_compile_options.cancelled) */
+    AMP_PEER_FAILED = 14      /* another rank died, hangs or disagrees (sticky); this process has to end, too */
 } amp_status;
 
 /* Where a failed call says what happened.  Owned by the caller; never allocated by the library. */

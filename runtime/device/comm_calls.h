@@ -1,0 +1,53 @@
+/* comm_calls.h: what sessions see of an amp_comm (amp/comm.h): libamp_comm fills it, libamp calls it.
+ *
+ * All ranks make the same calls in the same order; one thread at a time makes them, which need not always be the same.
+ * A call that fails says so for ever once a peer failed: AMP_PEER_FAILED, with the first cause.
+ */
+#ifndef AMP_RUNTIME_DEVICE_COMM_CALLS_H
+#define AMP_RUNTIME_DEVICE_COMM_CALLS_H
+
+#include <stdbool.h>
+
+#include "amp/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct amp_comm;
+
+/* What one bucket's collective is.  A part is count / R elements; rank r has part r. */
+typedef enum amp_collective_op {
+    AMP_COLLECTIVE_ALL_REDUCE = 0,     /* the sum over ranks, everywhere */
+    AMP_COLLECTIVE_REDUCE_SCATTER = 1, /* the sum of the own part; the other parts are not defined afterwards */
+    AMP_COLLECTIVE_ALL_GATHER = 2,     /* every part from the rank whose part it is */
+    AMP_COLLECTIVE_BROADCAST = 3       /* all from |root| */
+} amp_collective_op;
+
+typedef struct amp_comm_calls {
+    /* Starts the collective |*number| (0, 1, 2, .. over the life of the comm; equal on all ranks) over |count| elements
+     * at |data|, in place.  Does not wait.  |data| and |what|, which names it in errors ("bucket 0 (fc1.weight ..)"),
+     * stay until wait has returned.  Sums are of f32, f64, f16 and bf16, the last two added in f32 and rounded once;
+     * the others move any type.  For parts |count| is a multiple of R.
+     * AMP_INVALID_ARGUMENT, AMP_OUT_OF_MEMORY: nothing was started. */
+    amp_status (*start)(struct amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count,
+                        int32_t root, const char *what, uint64_t *number, amp_error *err);
+    /* Waits until |number| and all before it are done, at most the deadline. */
+    amp_status (*wait)(struct amp_comm *comm, uint64_t number, amp_error *err);
+    /* Gathers |size| bytes of each rank into all[R][size], by rank.  Waits.  Where ranks meet for something else, or
+     * with another size, all are told and none can go on. */
+    amp_status (*meet)(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
+                       amp_error *err);
+} amp_comm_calls;
+
+/* The head of every amp_comm. */
+struct amp_comm {
+    const amp_comm_calls *calls;
+    int32_t rank, size;
+    bool ordered; /* sums have the bits of adding ranks from left to right */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,4 +1,5 @@
-# Builds and installs ampc without Bazel: the programs ampc and amprun, and libamp and libampc, static and shared.
+# Builds and installs ampc without Bazel: the programs ampc and amprun, and libamp, libamp_comm and libampc, static and
+# shared.
 #
 #     make [-j N]                     into $(OUT), "out"
 #     make libamp                     the runtime alone; needs neither flex nor bison
@@ -33,7 +34,8 @@ MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 # ---- sources -------------------------------------------------------------------------------------
 
 BASE := $(wildcard base/*.c cuda_sdk/*.c)
-RUNTIME := $(BASE) $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*/*/*.c)
+RUNTIME := $(BASE) $(filter-out runtime/comm/%,$(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*/*/*.c))
+COMM := $(wildcard base/*.c runtime/comm/*.c runtime/comm/*/*.c)
 COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c passes/*.c passes/*/*.c codegen/*.c \
 	codegen/*/*.c compiler/*.c compiler/*/*.c)
 GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
@@ -46,27 +48,32 @@ BENCHES := bench/gpu/step_bench.c bench/gpu/kernel_bench.c
 GENERATED := $(if $(wildcard generated/frontend/parser.c),generated,$(OUT)/generated)
 object = $(patsubst %.c,$(OUT)/objects/%.o,$(1))
 RUNTIME_OBJECTS := $(call object,$(RUNTIME))
+COMM_OBJECTS := $(call object,$(COMM))
 COMPILER_OBJECTS := $(call object,$(COMPILER) $(GENERATED_C))
 
-LIBS := libamp libampc
+LIBS := libamp libamp_comm libampc
 PROGRAMS := $(OUT)/ampc $(OUT)/amprun
 
-.PHONY: all libamp libampc generate install uninstall clean gpu-benches
-all: libamp libampc $(PROGRAMS)
-libamp libampc: %: $(OUT)/%.a $(OUT)/%.so.$(SOVERSION)
+.PHONY: all $(LIBS) generate install uninstall clean gpu-benches
+all: $(LIBS) $(PROGRAMS)
+$(LIBS): %: $(OUT)/%.a $(OUT)/%.so.$(SOVERSION)
 # What dist/gpu-check builds on a machine on which the programs that it brings do not start.
 gpu-benches: $(OUT)/amprun $(patsubst bench/gpu/%.c,$(OUT)/%,$(BENCHES))
 generate: $(addprefix $(GENERATED)/,$(GENERATED_C) frontend/parser.h)
 clean:
 	rm -rf $(OUT)
 # What a library is made of, for tests.
-.PHONY: sources_of_libamp sources_of_libampc objects_of_libamp objects_of_libampc
+.PHONY: $(LIBS:%=sources_of_%) $(LIBS:%=objects_of_%)
 sources_of_libamp:
 	@echo $(RUNTIME)
+sources_of_libamp_comm:
+	@echo $(COMM)
 sources_of_libampc:
 	@echo $(COMPILER)
 objects_of_libamp:
 	@echo $(RUNTIME_OBJECTS)
+objects_of_libamp_comm:
+	@echo $(COMM_OBJECTS)
 objects_of_libampc:
 	@echo $(COMPILER_OBJECTS)
 # What a failed command left is no result.
@@ -162,13 +169,13 @@ $(OUT)/objects/%.o: $(GENERATED)/%.c
 	@mkdir -p $(@D)
 	$(COMPILE)
 $(call object,$(wildcard frontend/*.c) $(GENERATED_C)): | $(GENERATED)/frontend/parser.h
-$(call object,$(RUNTIME) $(COMPILER) $(GENERATED_C) $(AMPC) $(AMPRUN) $(BENCHES)): Makefile
--include $(patsubst %.o,%.d,$(sort $(RUNTIME_OBJECTS) $(COMPILER_OBJECTS) $(call object,$(AMPC) $(AMPRUN) $(BENCHES))))
+$(call object,$(RUNTIME) $(COMM) $(COMPILER) $(GENERATED_C) $(AMPC) $(AMPRUN) $(BENCHES)): Makefile
+-include $(patsubst %.o,%.d,$(sort $(RUNTIME_OBJECTS) $(COMM_OBJECTS) $(COMPILER_OBJECTS) $(call object,$(AMPC) $(AMPRUN) $(BENCHES))))
 
 # ---- libraries and programs ----------------------------------------------------------------------
 
 # An archive of one object in which only the public functions are visible, so that no name inside can clash with one of
-# the application; they are weak, so that an application can link both archives, which share base/.
+# the application; they are weak, so that an application can link several of the archives, which share base/.
 define ARCHIVE
 $(CC) -r -nostdlib -o $@.o $(filter %.o,$^)
 $(READELF) -sW $@.o | awk '$$5 == "GLOBAL" && $$6 == "HIDDEN" && $$7 != "UND" { print $$8 }' >$@.hidden
@@ -183,9 +190,13 @@ SHARED = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(notdir $@) -Wl,--versi
 
 $(OUT)/libamp.a: $(RUNTIME_OBJECTS)
 	$(ARCHIVE)
+$(OUT)/libamp_comm.a: $(COMM_OBJECTS)
+	$(ARCHIVE)
 $(OUT)/libampc.a: $(COMPILER_OBJECTS)
 	$(ARCHIVE)
 $(OUT)/libamp.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(RUNTIME_OBJECTS) packaging/libamp.map
+	$(SHARED)
+$(OUT)/libamp_comm.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMM_OBJECTS) packaging/libamp_comm.map
 	$(SHARED)
 $(OUT)/libampc.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMPILER_OBJECTS) packaging/libampc.map
 	$(SHARED)
@@ -215,7 +226,7 @@ complete = for p in ampc amprun; do $(OUT)/$$p --describe $(1) >$(DESTDIR)$(DATA
 INSTALLED := $(COMPLETIONS) $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS))) \
 	$(foreach l,$(LIBS),$(LIBDIR)/$(l).a $(LIBDIR)/$(l).so.$(SOVERSION) $(LIBDIR)/$(l).so) \
 	$(BINDIR)/ampc $(BINDIR)/amprun $(DATADIR)/man/man1/ampc.1 $(DATADIR)/man/man1/amprun.1 \
-	$(LIBDIR)/pkgconfig/amp.pc $(LIBDIR)/pkgconfig/ampc.pc \
+	$(addprefix $(LIBDIR)/pkgconfig/,amp.pc amp_comm.pc ampc.pc) \
 	$(CMAKEDIR)/ampcConfig.cmake $(CMAKEDIR)/ampcConfigVersion.cmake $(CMAKEDIR)/AmpAddModel.cmake \
 	$(BAZELDIR)/WORKSPACE $(BAZELDIR)/BUILD.bazel $(BAZELDIR)/amp.bzl \
 	$(DATADIR)/ampc/prelude.amp $(DATADIR)/ampc/python/ampc.py $(addprefix $(DOCDIR)/,$(DOCS)) \
@@ -235,6 +246,7 @@ install: all
 	install -m 644 packaging/cmake/AmpAddModel.cmake $(call to,$(CMAKEDIR))
 	install -m 644 packaging/bazel/WORKSPACE packaging/bazel/amp.bzl $(call to,$(BAZELDIR))
 	$(call fill,packaging/amp.pc.in,$(LIBDIR)/pkgconfig/amp.pc)
+	$(call fill,packaging/amp_comm.pc.in,$(LIBDIR)/pkgconfig/amp_comm.pc)
 	$(call fill,packaging/ampc.pc.in,$(LIBDIR)/pkgconfig/ampc.pc)
 	$(call fill,packaging/cmake/ampcConfig.cmake.in,$(CMAKEDIR)/ampcConfig.cmake)
 	$(call fill,packaging/cmake/ampcConfigVersion.cmake.in,$(CMAKEDIR)/ampcConfigVersion.cmake)

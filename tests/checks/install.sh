@@ -17,7 +17,7 @@ while read -r file; do
     holds "$file is what Bazel generates" cmp "$bin/$file" "$work/out/generated/$file"
 done <"$work/generated"
 # libraries LABEL: the sources that Bazel compiles for it, less what is generated or another instruction set's
-for library in runtime:libamp compiler:libampc; do
+for library in runtime:libamp runtime/comm:libamp_comm compiler:libampc; do
     label=//${library%%:*} name=${library##*:}
     sources=$(bazel query --noimplicit_deps "kind('source file', deps($label))" 2>/dev/null |
         sed -n 's,^//,,; s,:,/,; /\.c$/p' | sort)
@@ -29,7 +29,7 @@ done
 
 # functions HEADER...: the functions that are public
 functions() { cat "$@" | grep -v '^ *\*' | grep -oE '\bamp_[a-z0-9_]+\(' | tr -d '(' | sort -u; }
-for library in 'libamp runtime/include/amp/amp.h' \
+for library in 'libamp runtime/include/amp/amp.h' 'libamp_comm runtime/include/amp/comm.h' \
     'libampc compiler/include/amp/analyze.h compiler/include/amp/compile.h compiler/include/amp/trace.h'; do
     read -r -a headers <<<"$library"
     name=${headers[0]}

@@ -4,7 +4,7 @@
 # abort, and keep no state of their own).
 set -uo pipefail
 source tests/checks/checks.bash
-build //tools:ampc //runtime:amp_static //compiler:ampc_static
+build //tools:ampc //runtime:amp_static //runtime/comm:amp_comm_static //compiler:ampc_static
 ampc=$bin/tools/ampc
 model=$PWD/examples/fashion_mnist/mlp.amp
 
@@ -84,9 +84,9 @@ expect 'compiled in less than a second' 0 "$?"
 readonly FORBIDDEN='exit|_exit|_Exit|quick_exit|abort|__assert_fail|printf|__printf_chk|vprintf|__vprintf_chk|puts|putchar|perror|psignal|stdout|stderr|stdin|system|popen|err|errx|warn|warnx'
 # flex names the streams that its scanner would use if it were given no text; ours is always given one, and its rules
 # match every byte, so that nothing is echoed.
-declare -Ar ALLOWED=([libamp.a]='' [libampc.a]='stdin|stdout')
+declare -Ar ALLOWED=([libamp.a]='' [libamp_comm.a]='' [libampc.a]='stdin|stdout')
 
-for archive in runtime/libamp.a compiler/libampc.a; do
+for archive in runtime/libamp.a runtime/comm/libamp_comm.a compiler/libampc.a; do
     library=$(basename "$archive")
     expect "$library calls nothing that prints or exits" '' \
         "$(nm -u "$bin/$archive" | awk '$1 == "U" { print $2 }' | grep -xE "$FORBIDDEN" | grep -vxE "${ALLOWED[$library]}")"
@@ -101,6 +101,8 @@ declared() { grep -ohE '^AMP_API .*' "$@" | grep -oE 'amp_[a-z_]+\(' | tr -d '('
 exported() { nm --defined-only -g "$1" | awk 'NF == 3 { print $3 }' | sort; }
 expect 'libamp.a exports what amp/amp.h declares' \
     "$(declared runtime/include/amp/amp.h base/include/amp/base.h)" "$(exported "$bin/runtime/libamp.a")"
+expect 'libamp_comm.a exports what amp/comm.h declares' \
+    "$(declared runtime/include/amp/comm.h base/include/amp/base.h)" "$(exported "$bin/runtime/comm/libamp_comm.a")"
 expect 'libampc.a exports what amp/compile.h declares' \
     "$(declared compiler/include/amp/{analyze,compile,trace}.h base/include/amp/base.h)" "$(exported "$bin/compiler/libampc.a")"
 finish

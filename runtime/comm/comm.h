@@ -1,0 +1,95 @@
+/* comm.h: the parts of a comm, and who may touch them.
+ *
+ * Collectives wait in a queue, in order of their numbers; number n travels in lane n % AMP_LANES, when the one before
+ * it in that lane is done.  Whoever drives the comm starts and tests messages: its thread, or where an engine has none,
+ * the caller.
+ */
+#ifndef AMP_RUNTIME_COMM_COMM_H
+#define AMP_RUNTIME_COMM_COMM_H
+
+#include <pthread.h>
+#include <time.h>
+
+#include "amp/comm.h"
+#include "runtime/comm/engine.h"
+#include "runtime/comm/lane.h"
+#include "runtime/device/comm_calls.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum amp_comm_phase {
+    AMP_COMM_CONNECTS,
+    AMP_COMM_RUNS,
+    AMP_COMM_CLOSES, /* the thread is to disconnect and end */
+    AMP_COMM_ENDED
+} amp_comm_phase;
+
+typedef struct amp_comm_state {
+    struct amp_comm head;
+    amp_engine *engine;
+    amp_allocator allocator;
+    int64_t timeout; /* nanoseconds */
+    amp_lane_limits limits;
+    void *heads; /* of a meeting: one of each rank */
+    pthread_t thread;
+    bool started; /* the thread */
+
+    /* Of the driver. */
+    amp_lane lanes[AMP_LANES];
+    int64_t moved;  /* when a message was done, or the first of several was started */
+    int64_t driven; /* when it last looked */
+
+    /* Of whoever has the lock, which nobody holds in a call of the engine. */
+    pthread_mutex_t lock;
+    pthread_cond_t work, news; /* for the driver; for who waits */
+    amp_comm_phase phase;
+    amp_collective *first, *last; /* in the queue */
+    amp_collective *idle;         /* to be used again */
+    amp_staging *retired;         /* no lane uses it any more: freed by the next caller, since threads of ours do not */
+    size_t planned[AMP_LANES];    /* bytes of staging that the lane has when all in the queue have begun */
+    uint64_t next_number, done;   /* all below |done| are */
+    uint64_t beats;               /* how often the thread was outside the engine */
+    amp_error failure;            /* the first; .code AMP_OK: none */
+} amp_comm_state;
+
+extern const amp_comm_calls amp_comm_state_calls;
+
+/* Over |engine|, which it closes, also where it fails. */
+amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *options, const amp_lane_limits *limits,
+                                amp_comm **out, amp_error *err);
+
+/* ---- drive.c: queue and thread ---- */
+
+/* Starts what can start, tests what is under way.  |*busy|: something is. */
+void amp_comm_drive(amp_comm_state *c, bool *busy);
+amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err);
+/* Disconnects or abandons; false: the thread hangs in the engine, and everything that it may touch has to stay. */
+bool amp_comm_end(amp_comm_state *c);
+/* The time in |nanoseconds| from now, for conditions of a comm. */
+struct timespec amp_comm_clock(int64_t nanoseconds);
+/* The first failure, if there is one.  Takes the lock. */
+amp_status amp_comm_check(amp_comm_state *c, amp_error *err);
+/* Keeps the first; the text gets the rank.  Takes the lock. */
+amp_status amp_comm_fail(amp_comm_state *c, amp_error *err, amp_status code, const char *fmt, ...) AMP_PRINTF(4, 5);
+
+/* ---- calls.c: amp_comm_calls ---- */
+
+amp_status amp_comm_start(struct amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count,
+                          int32_t root, const char *what, uint64_t *number, amp_error *err);
+amp_status amp_comm_wait(struct amp_comm *comm, uint64_t number, amp_error *err);
+void amp_comm_free_retired(amp_comm_state *c);
+
+/* ---- meet.c ---- */
+
+size_t amp_meeting_bytes(int32_t ranks); /* of |heads| */
+amp_status amp_comm_meet(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
+                         amp_error *err);
+/* What has to be the same on all ranks before anything else. */
+amp_status amp_comm_hello(amp_comm_state *c, amp_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

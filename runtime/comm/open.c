@@ -1,0 +1,150 @@
+/* open.c: opening and releasing a comm. */
+#define _POSIX_C_SOURCE 200809L /* pthread_condattr_setclock */
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/mpi/mpi_engine.h"
+
+enum { DEFAULT_TIMEOUT = 30 };
+
+static const double shortest_timeout = 0.01, longest_timeout = 1e6; /* seconds */
+
+int32_t amp_comm_rank(const amp_comm *comm) { return comm ? comm->rank : 0; }
+int32_t amp_comm_size(const amp_comm *comm) { return comm ? comm->size : 1; }
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static bool init_locks(amp_comm_state *c) {
+    pthread_condattr_t monotonic;
+    if (pthread_condattr_init(&monotonic)) return false;
+    bool ok = !pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) && !pthread_mutex_init(&c->lock, NULL);
+    if (ok && pthread_cond_init(&c->work, &monotonic)) {
+        pthread_mutex_destroy(&c->lock);
+        ok = false;
+    }
+    if (ok && pthread_cond_init(&c->news, &monotonic)) {
+        pthread_cond_destroy(&c->work);
+        pthread_mutex_destroy(&c->lock);
+        ok = false;
+    }
+    pthread_condattr_destroy(&monotonic);
+    return ok;
+}
+
+static void free_collectives(const amp_comm_state *c, amp_collective *list) {
+    for (amp_collective *next; list; list = next) {
+        next = list->next;
+        if (list->grown) amp_free_aligned(&c->allocator, list->grown, list->grown->size, AMP_STAGING_ALIGN);
+        amp_free(&c->allocator, list, sizeof *list);
+    }
+}
+
+/* Everything but the engine. */
+static void free_comm(amp_comm_state *c) {
+    const amp_allocator allocator = c->allocator;
+    amp_comm_free_retired(c);
+    free_collectives(c, c->first);
+    free_collectives(c, c->idle);
+    for (int32_t i = 0; i < AMP_LANES; i++) {
+        amp_lane *l = &c->lanes[i];
+        if (l->staging) amp_free_aligned(&allocator, l->staging, l->staging->size, AMP_STAGING_ALIGN);
+        if (l->now) {
+            l->now->next = NULL;
+            free_collectives(c, l->now);
+        }
+    }
+    amp_free(&allocator, c->heads, amp_meeting_bytes(c->head.size));
+    pthread_cond_destroy(&c->news);
+    pthread_cond_destroy(&c->work);
+    pthread_mutex_destroy(&c->lock);
+    amp_free(&allocator, c, sizeof *c);
+}
+
+/* What a thread that hangs may still touch stays where it is. */
+static void close_comm(amp_comm_state *c) {
+    amp_engine *engine = c->engine;
+    if (!amp_comm_end(c)) return;
+    free_comm(c);
+    engine->type->close(engine);
+}
+
+static amp_status join(amp_comm_state *c, amp_error *err) {
+    AMP_TRY(amp_comm_start_thread(c, err));
+    c->heads = amp_alloc_zeroed(&c->allocator, amp_meeting_bytes(c->head.size));
+    if (!c->heads) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d ranks", c->head.size);
+    return amp_comm_hello(c, err);
+}
+
+amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *options, const amp_lane_limits *limits,
+                                amp_comm **out, amp_error *err) {
+    amp_comm_state *c = amp_alloc_zeroed(&engine->allocator, sizeof *c);
+    *out = NULL;
+    if (!c || !init_locks(c)) {
+        if (c) amp_free(&engine->allocator, c, sizeof *c);
+        engine->type->close(engine);
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for a comm");
+    }
+    c->engine = engine;
+    c->allocator = engine->allocator;
+    c->limits = *limits;
+    c->timeout = (int64_t)((options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT) * 1e9);
+    c->head.calls = &amp_comm_state_calls;
+    c->head.ordered = options->ordered != 0;
+    amp_status status = join(c, err);
+    if (status) close_comm(c);
+    else *out = &c->head;
+    return status;
+}
+
+/* ---- the public calls -------------------------------------------------------------------------------------------- */
+
+static amp_status read_options(amp_comm_options *o, const amp_comm_options *options, amp_error *err) {
+    AMP_TRY(amp_options_read(o, sizeof *o, options, "amp_comm_options", err));
+    if (!o->engine) o->engine = "mpi";
+    if (!strcmp(o->engine, "nccl"))
+        return amp_fail(err, AMP_UNSUPPORTED, "the engine \"nccl\" is not built yet; \"mpi\" is");
+    if (strcmp(o->engine, "mpi"))
+        return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\" is one", o->engine);
+    if (!(o->timeout == 0 || (o->timeout >= shortest_timeout && o->timeout <= longest_timeout)))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "timeout is %g; it must be from %g to %g seconds, or 0 (%d)",
+                        o->timeout, shortest_timeout, longest_timeout, DEFAULT_TIMEOUT);
+    if (o->ordered != 0 && o->ordered != 1)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "ordered is %d; it must be 0 or 1", o->ordered);
+    return AMP_OK;
+}
+
+static amp_status open_mpi(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
+                           amp_error *err) {
+    amp_comm_options o;
+    amp_engine *engine;
+    AMP_TRY(read_options(&o, options, err));
+    const amp_allocator allocator = amp_allocator_or_default(o.allocator);
+    AMP_TRY(amp_mpi_engine_open(o.library, mpi_comm, size, &allocator, &engine, err));
+    return amp_comm_open_engine(engine, &o, &amp_lane_default_limits, out, err);
+}
+
+amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err) {
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_open: out is NULL");
+    *out = NULL;
+    return open_mpi(options, NULL, 0, out, err);
+}
+
+amp_status amp_comm_from_mpi(const void *mpi_comm, size_t size, const amp_comm_options *options, amp_comm **out,
+                             amp_error *err) {
+    if (out) *out = NULL;
+    if (!out || !mpi_comm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_from_mpi: mpi_comm or out is NULL");
+    return open_mpi(options, mpi_comm, size, out, err);
+}
+
+/* The meeting makes sure that nobody leaves while others still count on it, and that MPI_Finalize need not wait. */
+void amp_comm_release(amp_comm *comm) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    if (!c) return;
+    amp_status status = amp_comm_meet(comm, NULL, 0, NULL, "amp_comm_release", NULL);
+    if (status) amp_comm_fail(c, NULL, status, "the comm was released, and the ranks did not meet");
+    close_comm(c);
+}

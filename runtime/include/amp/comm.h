@@ -1,0 +1,73 @@
+/* amp/comm.h: ranks that train together: libamp_comm, a library beside libamp.
+ *
+ *     amp_comm_options o = {.struct_size = sizeof o, .engine = "mpi"};
+ *     amp_comm *comm;
+ *     if (amp_comm_open(&o, &comm, &err)) fail(err.message);
+ *     printf("rank %d of %d\n", amp_comm_rank(comm), amp_comm_size(comm));
+ *     ...                                          sessions that were made with it
+ *     amp_comm_release(comm);
+ *
+ * A rank is one process of R that a launcher (mpirun, srun) has started.  The library needs a C library only: MPI is
+ * opened at run time, whichever of Open MPI, MPICH, Intel MPI and what has the ABI of MPI 5 the launcher belongs to.
+ *
+ * All ranks open, use and release their comms in the same order.
+ *
+ * Threads.  One thread at a time calls with a comm; which one may change.  A comm has a thread of its own, with 4 MiB
+ *           of stack and signals blocked but faults, which makes every call of MPI, MPI_Init_thread and MPI_Finalize
+ *           too.  Where the program has initialised MPI without MPI_THREAD_MULTIPLE, calls of MPI are made by the
+ *           threads that call here, and messages move during these calls alone.
+ * fork.     Children have no ranks: they may not use a comm.
+ * Errors.   amp/base.h.  AMP_PEER_FAILED: a rank has died, hangs or disagrees, or a call of MPI failed.  It is sticky,
+ *           is told within twice |timeout|, and its text begins with the rank that tells it.  From then on nothing of
+ *           MPI is called any more, MPI_Finalize included, and memory of collectives that were under way may still be
+ *           written until the process ends: end it soon.
+ * NULL.     As in amp/amp.h.
+ */
+#ifndef AMP_COMM_H
+#define AMP_COMM_H
+
+#include "amp/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct amp_comm amp_comm;
+
+typedef struct amp_comm_options {
+    size_t struct_size;
+    const amp_allocator *allocator; /* copied */
+    const char *engine;             /* "mpi"; NULL: "mpi" */
+    const char
+        *library;    /* the MPI to open; NULL: the one of the process, else by launcher, else the first that is there */
+    double timeout;  /* seconds without an answer after which a rank has failed; 0: 30 */
+    int32_t ordered; /* 1: sums have the bits of adding ranks from left to right, on every machine; equal on all */
+} amp_comm_options;
+
+/* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, and compares versions and
+ * |ordered| of all ranks.  Waits for all of them, ten times |timeout| at most.
+ * AMP_NOT_FOUND: no such engine, or no MPI.  AMP_BAD_FILE: |library| is no MPI.  AMP_UNSUPPORTED: an MPI of a kind that
+ * is not known, or an engine that is not built yet.  AMP_MISMATCH: the launcher and the MPI do not belong together, or
+ * a rank has another version or another |ordered|.  AMP_WRONG_STATE: MPI was finalised before.  AMP_INVALID_ARGUMENT,
+ * AMP_OUT_OF_MEMORY, AMP_PEER_FAILED. */
+AMP_API AMP_MUST_USE amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err);
+
+/* The same over the ranks of a communicator of the program: |mpi_comm| is the address of an MPI_Comm of |size| bytes.
+ * It is duplicated, and neither changed nor freed.  The program has initialised MPI and finalises it, after the
+ * release.  AMP_WRONG_STATE: MPI is not initialised. */
+AMP_API AMP_MUST_USE amp_status amp_comm_from_mpi(const void *mpi_comm, size_t size, const amp_comm_options *options,
+                                                  amp_comm **out, amp_error *err);
+
+/* Which of the ranks this is, from 0; how many there are.  NULL: 0 and 1.  Any thread. */
+AMP_API int32_t amp_comm_rank(const amp_comm *comm);
+AMP_API int32_t amp_comm_size(const amp_comm *comm);
+
+/* All ranks, after everything that uses the comm is released.  Waits for the others, |timeout| at most; then calls
+ * MPI_Finalize where amp_comm_open initialised MPI.  After AMP_PEER_FAILED it waits for nobody and calls nothing of
+ * MPI.  NULL is a no-op. */
+AMP_API void amp_comm_release(amp_comm *comm);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# libamp_comm over Open MPI and MPICH, whichever is installed (tools/setup --mpi): one program, built without an MPI, in
+# 1 to 4 ranks: every collective against float64 and bit by bit, ranks that are killed, stopped, late or disagree, the
+# launcher of the other MPI, libraries that are not there; our numbers against the header of each.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tests/runtime/comm:mpi_ranks
+program=$bin/tests/runtime/comm/mpi_ranks
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# ranks OPENMPI|MPICH COUNT COMMAND...: on this machine alone, and more than it has processors
+openmpi() {
+    timeout 60 mpirun.openmpi --oversubscribe --bind-to none --mca pml ob1 --mca btl self,vader,tcp \
+        --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -n "$@"
+}
+mpich() { timeout 60 mpiexec.mpich -iface lo -n "$@"; }
+declare -Ar LIBRARY=([openmpi]=libmpi.so.40 [mpich]=libmpich.so.12) NAME=([openmpi]='Open MPI' [mpich]='MPICH')
+declare -Ar SIZE=([openmpi]=OMPI_COMM_WORLD_SIZE [mpich]=PMI_SIZE)
+
+# each N WHAT: N ranks have said it, in the last command
+each() {
+    local wanted='' rank
+    for ((rank = 0; rank < $1; rank++)); do wanted+="rank $rank of $1: $2"$'\n'; done
+    expect "$command_line" "${wanted%$'\n'}" "$(grep '^rank ' <<<"$out" | sort)"
+}
+
+# ---- values ----
+
+values() {
+    local mpi=$1 ranks
+    for ranks in 1 2 3 4; do
+        run 0 "$mpi" "$ranks" "$program" values
+        each "$ranks" 'all values are right'
+    done
+    for ranks in 2 3; do
+        run 0 "$mpi" "$ranks" "$program" values ordered
+        each "$ranks" 'all values are right'
+    done
+    run 1 env_of AMP_PLANTED=1 "$mpi" 2 "$program" values ordered
+    says 'FAIL all_reduce f32 [0]'
+}
+# env_of NAME=VALUE COMMAND...: for functions, which env cannot run
+env_of() { (export "$1" && "${@:2}"); }
+
+# An application that has initialised MPI: with the thread of the comm (MPI_THREAD_MULTIPLE, 3), and without (0).
+own_mpi() {
+    local mpi=$1 level
+    for level in 0 3; do
+        run 0 env_of AMP_LOADS_MPI="${LIBRARY[$mpi]}" env_of AMP_THREADS=$level "$mpi" 3 "$program" values
+        each 3 'all values are right'
+    done
+}
+
+# ---- failures ----
+
+# signalled MPI SIGNAL: rank 1 of 3 gets it after some steps; |took| is the time to the end in milliseconds
+signalled() {
+    local pid begin status=0 job
+    "$1" 3 "$program" loop 2 >"$work/.out" 2>"$work/.err" &
+    job=$!
+    for _ in {1..200}; do
+        (($(grep -c ': pid ' "$work/.out") < 3)) || break
+        sleep 0.1
+    done
+    pid=$(sed -n 's/^rank 1 of 3: pid //p' "$work/.out")
+    begin=$(date +%s%3N)
+    holds "$1: rank 1 runs" kill "-$2" "$pid"
+    wait "$job" || status=$?
+    took=$(($(date +%s%3N) - begin))
+    kill -KILL "$pid" 2>/dev/null # the launcher cannot end what is stopped
+    out=$(<"$work/.out") err='' command_line="$1: rank 1 after SIG$2"
+    holds "$command_line: the job fails" test "$status" -ne 0
+}
+
+failures() {
+    local mpi=$1 rank
+    run 0 "$mpi" 3 "$program" late 800 # of a deadline of 2 s
+    each 3 'all came'
+    run 3 "$mpi" 3 "$program" mismatch
+    says "rank 0 of 3: meet: AMP_PEER_FAILED: rank 0: rank 1 meets for 'checkpoint' (8 bytes, after 2 collectives)"
+    signalled "$mpi" STOP
+    for rank in 0 2; do
+        says "rank $rank of 3: wait: AMP_PEER_FAILED: rank $rank: all_reduce bucket 1 (fc2.weight ..): no answer for 2"
+    done
+    holds "$command_line: within the bound (took $took ms)" test "$took" -lt 12000
+    signalled "$mpi" KILL # ends others before they can speak, or leaves them to the deadline
+    holds "$command_line: within the bound (took $took ms)" test "$took" -lt 12000
+}
+
+# ---- libraries ----
+
+libraries() {
+    local mpi=$1 other=$2
+    run 0 "$mpi" 2 "$program" open "${LIBRARY[$mpi]}"
+    each 2 opened
+    run 1 "$mpi" 2 "$program" open /nowhere/libmpi.so
+    says 'amp_comm_open: AMP_NOT_FOUND: the MPI library cannot be opened: /nowhere/libmpi.so: '
+    command -v "$other" >/dev/null || return
+    run 1 "$mpi" 2 "$program" open "${LIBRARY[${other##*.}]}"
+    says "AMP_MISMATCH: the launcher started 2 processes (${SIZE[$mpi]}), but " \
+        "${NAME[${other##*.}]}" ' says that this is rank 0 of 1: they do not belong together; start it with the mpi' \
+        '--dist-library'
+}
+
+numbers() {
+    run 0 "$1" -std=c11 -Wall -Wextra -Werror -I. -Ibase/include tests/runtime/comm/mpi_numbers.c -o "$work/numbers"
+    run 0 "$work/numbers"
+    says 'the numbers are right'
+}
+
+for mpi in openmpi mpich; do
+    [[ $mpi == openmpi ]] && launcher=mpirun.openmpi other=mpiexec.mpich || launcher=mpiexec.mpich other=mpirun.openmpi
+    if ! command -v $launcher >/dev/null; then
+        skipped "no ${NAME[$mpi]} here (tools/setup --mpi)"
+        continue
+    fi
+    values $mpi
+    own_mpi $mpi
+    failures $mpi
+    libraries $mpi $other
+    if command -v mpicc.$mpi >/dev/null; then numbers mpicc.$mpi; else skipped "no header of ${NAME[$mpi]} here"; fi
+done
+
+# ---- the library ----
+
+echo 'no library' >"$work/libmpi.so.40"
+run 1 env LD_LIBRARY_PATH="$work" OMPI_COMM_WORLD_SIZE=2 "$program" open
+says "AMP_NOT_FOUND: no MPI: tried libmpi.so.40: $work/libmpi.so.40: " '; install Open MPI or MPICH, or name the file'
+expect 'the program is built without an MPI' '' "$(ldd "$program" | grep -i mpi)"
+finish

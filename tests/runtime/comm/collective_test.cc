@@ -156,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(All, Collective,
                          });
 
 // The engine's own order is another one: the two must differ somewhere, or the tests above show nothing.
-TEST(Sums, OrderMatters) {
+TEST(OrderedSums, DifferFromOthers) {
     size_t differ = 0;
     for (bool ordered : {false, true}) {
         World world(3);
@@ -176,7 +176,7 @@ TEST(Sums, OrderMatters) {
 }
 
 // An engine that adds f16 itself is asked to, unless sums are ordered.
-TEST(Sums, EngineAddsWhatItCan) {
+TEST(OrderedSums, EngineAddsWhatItCan) {
     for (bool ordered : {false, true}) {
         World world(2);
         world.sums = 0;

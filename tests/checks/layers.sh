@@ -34,6 +34,7 @@ run 0 in_copy build --nobuild //...
 forbidden ir/shape.c passes/passes.h
 forbidden ir/shape.c targets/target.h
 forbidden runtime/session/session_run.c ir/ir.h
+forbidden runtime/comm/calls.c runtime/model/model.h
 forbidden passes/lower/lower.c passes/kernels/fuse.h
 forbidden codegen/walk.c passes/passes.h codegen/BUILD //passes:passes
 forbidden ir/shape.c targets/target.h ir/BUILD //targets:targets

@@ -238,7 +238,8 @@ static bool has_f8_moments(const Module *m) {
     return false;
 }
 
-static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_length, const CodegenCuda *cuda) {
+static void put_descriptor(TableWriter *x, int programs, int groups, int collectives, size_t ir_length,
+                           const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
@@ -259,6 +260,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
+    if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
     table_put_field(x->t, "name", m->name);
     table_put_field(x->t, "compiler_version", AMP_VERSION);
@@ -284,6 +286,10 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     table_put(x->t, "trains", "amp_model_train", "trains", m->trains.len);
     text_puts(x->t, ",\n    ");
     table_put(x->t, "groups", "amp_model_group", "groups", groups);
+    if (collectives) {
+        text_puts(x->t, ",\n    ");
+        table_put(x->t, "collectives", "amp_model_collective", "collectives", collectives);
+    }
     text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
     if (m->sums != SUMS_IEEE) text_printf(x->t, "    .sums = \"%s\",\n", ir_sums_names[m->sums]);
     if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
@@ -306,8 +312,8 @@ amp_status descriptor_emit(const Module *m, const KernelNames *names, const Code
     AMP_TRY(cpu_put_programs(&x, names, &programs));
     put_decisions(&x);
     if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda, out, err));
-    const int groups = put_training(&x);
-    put_descriptor(&x, programs, groups, put_ir(&x), cuda);
+    const int groups = put_training(&x), collectives = table_put_collectives(&x);
+    put_descriptor(&x, programs, groups, collectives, put_ir(&x), cuda);
     return AMP_OK;
 }
 
@@ -359,7 +365,7 @@ static void index_states(TableWriter *x) {
         table_set(x->m->arena, &x->states, x->m->states.data[i]->name, (void *)(uintptr_t)(i + 1));
 }
 
-static int state_index(const TableWriter *x, const char *name) {
+int table_state_index(const TableWriter *x, const char *name) {
     uintptr_t number = name ? (uintptr_t)table_get(&x->states, name) : 0;
     return number ? (int)number - 1 : AMP_MODEL_NONE;
 }
@@ -407,7 +413,7 @@ amp_status table_put_states(TableWriter *x) {
         const State *s = m->states.data[i];
         text_puts(x->t, "    {");
         table_put_field(x->t, "name", s->name);
-        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(x, s->of));
+        text_printf(x->t, ".role = %d, .of = %d, ", s->role, table_state_index(x, s->of));
         table_put_field(x->t, "slot", s->slot);
         text_printf(x->t, ".dtype = %d, .storage = %d, .layout = %d, .rank = %d, .dims = {", s->dtype, s->storage,
                     s->layout, s->shape.rank);
@@ -491,7 +497,7 @@ amp_status table_put_results(TableWriter *x, const Func *f) {
         table_put_dims(x->t, &shape);
         if (r->hwio) text_puts(x->t, ", .hwio = 1");
         text_printf(x->t, ", .kind = %d, .index = %d},\n", r->kind,
-                    r->kind == RESULT_GRADIENT ? state_index(x, r->of) : r->block);
+                    r->kind == RESULT_GRADIENT ? table_state_index(x, r->of) : r->block);
     }
     if (f->results.len) text_puts(x->t, "};\n\n");
     return AMP_OK;

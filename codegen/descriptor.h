@@ -69,6 +69,9 @@ void table_put(Text *t, const char *field, const char *type, const char *array, 
 void table_put_numbers(Text *t, const char *name, const uint32_t *numbers, int count);
 /* "train_step", with the prefix */
 const char *table_func_name(const TableWriter *x, const Func *f);
+int table_state_index(const TableWriter *x, const char *name); /* AMP_MODEL_NONE where |name| is NULL or no state's */
+/* collectives.c: the model's collectives; how many there are. */
+int table_put_collectives(TableWriter *x);
 
 /* `static const amp_model_state states[] = {..};` */
 amp_status table_put_states(TableWriter *x);

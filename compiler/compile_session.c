@@ -260,6 +260,25 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
     return AMP_OK;
 }
 
+/* The pass distribute reads it. */
+static amp_status set_distribution(const Session *s, Module *m, amp_error *err) {
+    const char *word = s->options.distribute;
+    const int asked = word ? word_index(word, ir_distribution_names, DISTRIBUTE_DATA + 1) : (int)m->distribution;
+    if (asked < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "distribute %s: it can be none, or data (ranks train together, each on samples of its own)%s",
+                        word, strcmp(word, "zero1") ? "" : "; zero1, sharded moments, is not built yet");
+    if (asked == (int)m->distribution) return AMP_OK;
+    if (m->stage >= STAGE_DISTRIBUTE)
+        return amp_fail(
+            err, AMP_INVALID_ARGUMENT,
+            "distribute %s: %s is at stage %s, whose steps are divided already; give the model, or IR of an "
+            "earlier stage",
+            word, s->source->name, ir_stage_names[m->stage]);
+    m->distribution = (Distribution)asked;
+    return AMP_OK;
+}
+
 /* The kernels are made with them, and attention is lowered for them. */
 static amp_status set_sums(const Session *s, Module *m, amp_error *err) {
     if (!s->options.sums) return AMP_OK;
@@ -354,6 +373,7 @@ amp_status session_load(Session *s, Module **out, amp_error *err) {
     s->stages_done += (int)m->stage; /* of IR: passes that have run already */
     AMP_TRY(set_eval_precision(s, m, err));
     AMP_TRY(set_sums(s, m, err));
+    AMP_TRY(set_distribution(s, m, err));
     session_add_overrides(s, m);
     if (!s->is_ir) ir_compact(m);
     keep_model(s, m);

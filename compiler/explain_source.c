@@ -38,6 +38,7 @@ static const char *compiled_option(const amp_compile_options *o) {
            : o->eval_precision ? "eval precision"
            : o->sums           ? "sums"
            : o->override_count ? "override"
+           : o->distribute     ? "distribute"
                                : NULL;
 }
 

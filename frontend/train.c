@@ -11,6 +11,7 @@ typedef enum SettingKind {
     SETTING_CLIP_VALUE,
     SETTING_ACCUMULATE,
     SETTING_EVERY,
+    SETTING_DATA_PARALLEL,
     SETTING_COUNT
 } SettingKind;
 
@@ -299,6 +300,13 @@ static void set_every(Elab *e, TrainBlock *b, const Stmt *s) {
     }
 }
 
+/* All train blocks are part of the same step. */
+static void set_data_parallel(Elab *e, TrainBlock *b, const Stmt *s) {
+    (void)b;
+    Item item = elab_eval_static(e, s->bind.value, "data_parallel", STATIC_BOOL);
+    if (item.kind != ITEM_ERROR && item.b) e->m->distribution = DISTRIBUTE_DATA;
+}
+
 static const struct Setting {
     const char *name;
     void (*set)(Elab *, TrainBlock *, const Stmt *);
@@ -309,6 +317,7 @@ static const struct Setting {
     [SETTING_CLIP_VALUE] = {"clip_value", set_clip_value},
     [SETTING_ACCUMULATE] = {"accumulate", set_accumulate},
     [SETTING_EVERY] = {"every", set_every},
+    [SETTING_DATA_PARALLEL] = {"data_parallel", set_data_parallel},
 };
 
 /* A name of the block, unless it is likely to be a misspelt setting. */

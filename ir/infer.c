@@ -132,6 +132,13 @@ const char *infer_due(Inferring *c) {
     return infer_result(c, AMP_DT_BOOL, shape_scalar());
 }
 
+/* Of collectives: whether the operands are states the verifier says. */
+const char *infer_states(Inferring *c) {
+    for (int i = 0; i < c->o->n_in; i++)
+        if (shape_batch_dims(infer_in(c, i))) return infer_mismatch(c, "a state does not depend on N");
+    return NULL;
+}
+
 const char *infer_nothing(Inferring *c) {
     return shape_equal(infer_in(c, 0), infer_in(c, 1)) ? NULL : infer_mismatch(c, "shapes differ");
 }

@@ -198,6 +198,13 @@ const char *infer_scalar_f64(Inferring *c) {
     return wrong ? wrong : infer_result(c, AMP_DT_F64, shape_scalar());
 }
 
+const char *infer_count(Inferring *c) { return infer_result(c, AMP_DT_F64, shape_scalar()); }
+
+const char *infer_count_labels(Inferring *c) {
+    const char *wrong = check_targets(c, 0);
+    return wrong ? wrong : infer_result(c, AMP_DT_F64, shape_scalar());
+}
+
 /* ---- normalisations ---------------------------------------------------------------------------------------------- */
 
 /* Operands |first| .. |end| are vectors of |size|. */

@@ -125,7 +125,8 @@ enum {
     GIVEN = 1 << 10,
     INDIRECT = 1 << 11,
     LEADS = 1 << 12,
-    CALL = 1 << 13
+    CALL = 1 << 13,
+    COLLECTIVE = 1 << 14
 };
 
 typedef struct OpInfo {
@@ -197,13 +198,14 @@ typedef struct Region { /* what came from one graph op */
 /* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading
  * dims as rows; [N] is N rows of one column. */
 typedef enum KernelKind {
-    KERNEL_PRODUCT,  /* a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles */
-    KERNEL_TILE,     /* elementwise over 32 x 32 tiles */
-    KERNEL_ROW,      /* reductions along a row, elementwise around them; tasks are blocks of rows */
-    KERNEL_COLUMN,   /* reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns */
-    KERNEL_SCALAR,   /* one task; scalars of any type */
-    KERNEL_SCATTER,  /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
-    KERNEL_ATTENTION /* one attend or attend_grad; tasks are blocks of queries, or of keys, of one head */
+    KERNEL_PRODUCT,   /* a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles */
+    KERNEL_TILE,      /* elementwise over 32 x 32 tiles */
+    KERNEL_ROW,       /* reductions along a row, elementwise around them; tasks are blocks of rows */
+    KERNEL_COLUMN,    /* reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns */
+    KERNEL_SCALAR,    /* one task; scalars of any type */
+    KERNEL_SCATTER,   /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
+    KERNEL_ATTENTION, /* one attend or attend_grad; tasks are blocks of queries, or of keys, of one head */
+    KERNEL_COLLECTIVE /* one collective: nothing is computed, ranks exchange states */
 } KernelKind;
 
 /* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero
@@ -303,14 +305,16 @@ typedef struct Call {
 } Call;
 
 typedef enum StateRole {
-    STATE_PARAM,       /* trained; f32 master */
-    STATE_BUFFER,      /* `state` of the language: saved, not trained */
-    STATE_MOMENT,      /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
-    STATE_COUNTER,     /* a scalar that a step counts: see CounterKind */
-    STATE_SCALER,      /* a scalar of the loss scaler: see CounterKind */
-    STATE_DERIVED,     /* a copy of |of| in another dtype or layout: the optimizer or "refresh" writes it; not saved */
-    STATE_ACCUMULATOR, /* of a training session: the sum so far of the micro-batches' gradients of |of| */
-    STATE_STAGED       /* of a training session: what the step would make of buffer |of|; committed with the weights */
+    STATE_PARAM,   /* trained; f32 master */
+    STATE_BUFFER,  /* `state` of the language: saved, not trained */
+    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
+    STATE_COUNTER, /* a scalar that a step counts: see CounterKind */
+    STATE_SCALER,  /* a scalar of the loss scaler: see CounterKind */
+    STATE_DERIVED, /* a copy of |of| in another dtype or layout: the optimizer or "refresh" writes it; not saved */
+    /* of a training session: a sum over the micro-batches of a step, and of ranks: of gradients of |of|, or of numbers
+     * that nothing owns */
+    STATE_ACCUMULATOR,
+    STATE_STAGED /* of a training session: what the step would make of buffer |of|; committed with the weights */
 } StateRole;
 
 typedef struct State {
@@ -387,6 +391,12 @@ typedef struct ParamTraining {
  * docs/design/sums.md defines. */
 typedef enum Sums { SUMS_IEEE, SUMS_SM_80, SUMS_SM_90 } Sums;
 
+/* How a step is divided over ranks: processes that train the same model on different samples. */
+typedef enum Distribution {
+    DISTRIBUTE_NONE,
+    DISTRIBUTE_DATA /* every rank has all states; gradients are summed */
+} Distribution;
+
 typedef struct Module {
     Arena *arena;
     const char *name;
@@ -421,7 +431,8 @@ typedef struct Module {
     /* ---- training */
     bool has_train;
     VEC(Train) trains;
-    int64_t accumulate;         /* micro-batches in a step; 1 unless set */
+    int64_t accumulate; /* micro-batches in a step; 1 unless set */
+    Distribution distribution;
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */
     VEC(const char *) metrics;  /* names of the results "metric.NAME" */
 
@@ -505,6 +516,10 @@ bool ir_operand_varies(const Op *o, int i);
 Reason *ir_reason(Module *m, const char *rule); /* a new one, other fields empty */
 Region *ir_region(Func *f, uint32_t region);
 CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */
+/* Whether a step is micro_step and apply_step: its micro-batches are added up, or ranks exchange their sums. */
+bool ir_step_is_divided(const Module *m);
+/* reduce_step, whose kernels are collectives: devices have no code for it, its table is read by who exchanges. */
+bool ir_is_exchange(const Func *f);
 /* By name, whether the module has such a parameter or not. */
 ParamTraining ir_param_training(const Module *m, const char *param);
 /* The group's number in the model: groups are counted over all train blocks, in the order of the text. */

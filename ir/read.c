@@ -123,6 +123,10 @@ static void read_group(Reader *r) {
 static void read_accumulate(Reader *r) {
     r->m->accumulate = reader_int(r, "the number of micro-batches", 1, INT32_MAX);
 }
+static void read_distribute(Reader *r) {
+    r->m->distribution =
+        (Distribution)reader_choice(r, "none or data", ir_distribution_names, COUNT(ir_distribution_names));
+}
 static void read_eval_precision(Reader *r) { r->m->eval_precision = reader_name(r, "a precision"); }
 
 static void read_metric(Reader *r) {
@@ -153,6 +157,7 @@ static const Line header_lines[] = {
     {"metric", read_metric},
     {"group", read_group},
     {"accumulate", read_accumulate},
+    {"distribute", read_distribute},
     {"eval_precision", read_eval_precision},
     {"pad", read_pad},
 };

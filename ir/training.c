@@ -2,6 +2,10 @@
 #include "base/text.h"
 #include "ir/ir.h"
 
+bool ir_step_is_divided(const Module *m) { return m->accumulate > 1 || m->distribution; }
+
+bool ir_is_exchange(const Func *f) { return f->kind == PROGRAM_REDUCE_STEP; }
+
 ParamTraining ir_param_training(const Module *m, const char *param) {
     ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
     for (int i = 0; t.block == NO_BLOCK && i < m->trains.len; i++) {

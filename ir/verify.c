@@ -256,6 +256,23 @@ static void check_assign(Verifying *c, const Op *o) {
     if (c->assigned[state.id]) fail_op(c, o, "%%%s is written twice", name);
 }
 
+static bool is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
+
+/* All ranks make the same calls in the same order, and nothing else happens between them. */
+static void check_collective(Verifying *c, const Op *o) {
+    if (!ir_is_exchange(c->f)) fail_op(c, o, "is in %s: only reduce_step exchanges states", c->f->name);
+    if (o->pred.id) fail_op(c, o, "has a predicate: all ranks take part");
+    for (int i = 0; i < o->n_in && !failed(c); i++) {
+        const Value *v = ir_value(c->f, o->in[i]);
+        const State *s = v->kind == VAL_STATE ? ir_state_of(c->f, o->in[i]) : NULL;
+        if (!s || (s->role != STATE_ACCUMULATOR && s->role != STATE_STAGED))
+            fail_op(c, o, "%%%s is no sum of a step and no staged buffer", v->name);
+        else if (c->assigned[o->in[i].id]) fail_op(c, o, "%%%s is exchanged twice", v->name);
+        for (int j = 0; j < i; j++)
+            if (o->in[j].id == o->in[i].id) fail_op(c, o, "%%%s is exchanged twice", v->name);
+    }
+}
+
 /* A level that has the op, and an op that is one. */
 static bool check_level(Verifying *c, const Op *o) {
     if (o->code == OP_NONE || o->code >= OP_COUNT) fail(c, "an op without a code");
@@ -278,6 +295,8 @@ void check_op(Verifying *c, const Op *o, int at) {
     check_attrs(c, o);
     check_checkpoint(c, o);
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
+    if (!failed(c) && is_collective(o)) check_collective(c, o);
+    else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is no collective, in reduce_step");
     if (o->region && !ir_region((Func *)c->f, o->region))
         fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
     for (int i = 0; i < o->n_out && !failed(c); i++) define(c, o->out[i]);
@@ -288,6 +307,7 @@ static void mark_assigned(Verifying *c, int first, int count) {
     for (int i = first; i < first + count; i++) {
         const Op *o = ir_op_at(c->f, i);
         if (o->code == OP_assign) c->assigned[o->in[0].id] = true;
+        for (int j = 0; j < o->n_in && is_collective(o); j++) c->assigned[o->in[j].id] = true;
     }
 }
 
@@ -357,6 +377,9 @@ static void check_kind(Verifying *c, const Kernel *k) {
     const int attentions = count_ops(c, k, is_attention);
     if (attentions != (k->kind == KERNEL_ATTENTION))
         fail(c, "kernel %s is of kind %s and has %d attentions", k->name, ir_kernel_kind_names[k->kind], attentions);
+    if (count_ops(c, k, is_collective) != (k->kind == KERNEL_COLLECTIVE) ||
+        (k->kind == KERNEL_COLLECTIVE && k->count > 1))
+        fail(c, "kernel %s is of kind %s: a collective is a kernel of its own", k->name, ir_kernel_kind_names[k->kind]);
     if (k->segment < 0 || (k->segment && k->kind != KERNEL_COLUMN))
         fail(c, "kernel %s has a segment and is no column kernel", k->name);
 }

@@ -212,8 +212,10 @@ static amp_status put_functions(KernelWriter *kw, const Func *f) {
 
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err) {
     KernelWriter kw = {.m = m, .names = names, .out = out, .err = err};
-    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(emit_bodies(&kw, m->funcs.data[i]));
-    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(put_functions(&kw, m->funcs.data[i]));
+    for (int i = 0; i < m->funcs.len; i++)
+        if (!ir_is_exchange(m->funcs.data[i])) AMP_TRY(emit_bodies(&kw, m->funcs.data[i]));
+    for (int i = 0; i < m->funcs.len; i++)
+        if (!ir_is_exchange(m->funcs.data[i])) AMP_TRY(put_functions(&kw, m->funcs.data[i]));
     return AMP_OK;
 }
 
@@ -412,6 +414,7 @@ static amp_status put_kernels(Tables *x, const Func *f) {
 
 static amp_status put_program_arrays(Tables *x) {
     for (int i = 0; i < x->rows->m->funcs.len; i++) {
+        if (ir_is_exchange(x->rows->m->funcs.data[i])) continue;
         table_put_buffers(x->rows, x->rows->m->funcs.data[i], NULL);
         AMP_TRY(put_kernels(x, x->rows->m->funcs.data[i]));
         AMP_TRY(table_put_results(x->rows, x->rows->m->funcs.data[i]));

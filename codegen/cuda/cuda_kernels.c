@@ -471,7 +471,8 @@ static amp_status emit_kernels(const Module *m, bool bundles, CudaModule *out, a
     Writer x = {.m = m, .out = out, .err = err, .bundles = bundles};
     CudaPrelude *prelude = cuda_prelude_split(m->arena, cuda_prelude);
     out->module = m;
-    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(add_program(&x, m->funcs.data[i]));
+    for (int i = 0; i < m->funcs.len; i++)
+        if (!ir_is_exchange(m->funcs.data[i])) AMP_TRY(add_program(&x, m->funcs.data[i]));
     for (int i = 0; i < x.functions.len; i++) {
         const Function *f = x.functions.data[i];
         CudaFunction function = {f->entry, function_source(&x, f), cuda_prelude_for(prelude, f->body), f->min_arch};

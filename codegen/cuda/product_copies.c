@@ -55,6 +55,7 @@ static amp_status list_kernel(Lister *x, const Kernel *k, amp_error *err) {
 amp_status codegen_cuda_copies(const Module *m, CodegenCopies *out, amp_error *err) {
     *out = (CodegenCopies){0};
     for (int i = 0; i < m->funcs.len; i++) {
+        if (ir_is_exchange(m->funcs.data[i])) continue;
         const Func *f = m->funcs.data[i];
         Lister x = {.out = out};
         walk_init(&x.w, f, m->arena);

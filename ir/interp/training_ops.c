@@ -58,6 +58,16 @@ static void run_nll_loss_grad(Running *r) {
     }
 }
 
+static void run_count_samples(Running *r) {
+    const Shape *s = ir_shape(r->f, r->op->in[0]);
+    int batch = 0;
+    while (batch < s->rank && !s->d[batch].n) batch++;
+    const double n = batch < s->rank ? (double)r->in[0]->dims[batch] : 1.0;
+    result(r)[0] = batch < s->rank ? n * (double)(s->d[batch].div ? s->d[batch].div : 1) / (double)s->d[batch].mul : n;
+}
+
+static void run_count_labels(Running *r) { result(r)[0] = counted_weight(r, r->in[1], 2); }
+
 /* The index of the first largest; -1 where the row has a NaN. */
 static int64_t first_largest(const double *x, int64_t count) {
     int64_t best = 0;
@@ -132,6 +142,9 @@ static void run_top_k_accuracy(Running *r) {
 }
 
 /* ---- loss scaling ------------------------------------------------------------------------------------------------ */
+
+/* Of a collective: here is one rank, whose sums are those of all. */
+static void run_nothing(Running *r) { (void)r; }
 
 static void run_grad_seed(Running *r) { result(r)[0] = 1.0; }
 
@@ -283,6 +296,9 @@ const InterpFn interp_training_ops[OP_COUNT] = {
     [OP_inverse_scale] = run_inverse_scale,
     [OP_unscale] = run_product,
     [OP_all_finite] = run_all_finite,
+    [OP_count_samples] = run_count_samples,
+    [OP_count_labels] = run_count_labels,
+    [OP_all_reduce] = run_nothing,
     [OP_update_scale] = run_update_scale,
     [OP_is_due] = run_is_due,
     [OP_sgd] = run_sgd,

@@ -417,11 +417,26 @@ static void check_sums(PassContext *c) {
               "compile with --precision fp16, bf16 or tf32");
 }
 
+/* A kernel for each collective, in the order in which all ranks make them. */
+static void list_collectives(Func *f) {
+    KernelList list = kernel_list_open(f);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        KernelOps *k = kernel_list_insert(&list, list.at.len, KERNEL_COLLECTIVE, o->path, o->pos);
+        vec_push(f->module->arena, &k->ops, o->id);
+    }
+    kernel_list_close(&list);
+}
+
 bool pass_fuse(PassContext *c) {
     target_set(c->m, c->options->target ? c->options->target : targets[0]);
     for (int i = 0; i < c->m->funcs.len; i++)
         if (!check_target(c, c->m->funcs.data[i])) return false;
-    for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
+    for (int i = 0; i < c->m->funcs.len; i++) {
+        Func *f = c->m->funcs.data[i];
+        if (ir_is_exchange(f)) list_collectives(f);
+        else fuse_func(f, !c->options->no_fuse);
+    }
     check_sums(c);
     return true;
 }

@@ -139,7 +139,9 @@ static void keep_op(Lowering *l, Op *o, OpId id) {
     int from = f->body.len;
     bool any_form = o->code == OP_cast || o->code == OP_barrier, last = any_form && lower_is_last(l, o->in[0]);
     bool hwio = o->n_in && lower_is_hwio(l, o->in[0]);
-    for (int i = 0; i < o->n_in && !any_form; i++) o->in[i] = hwio ? lower_hwio(l, o->in[i]) : lower_plain(l, o->in[i]);
+    bool as_it_is =
+        any_form || ir_op_info[o->code].flags & COLLECTIVE; /* ranks exchange states as they are in memory */
+    for (int i = 0; i < o->n_in && !as_it_is; i++) o->in[i] = hwio ? lower_hwio(l, o->in[i]) : lower_plain(l, o->in[i]);
     mark_moves(l, o, from);
     vec_push(f->module->arena, &f->body, id);
     if (o->n_out && (last || hwio)) ir_value(f, o->out[0])->shape = *ir_shape(f, o->in[0]);

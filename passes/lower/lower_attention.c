@@ -110,7 +110,7 @@ static int add_mask_and_counters(Lowering *l, const Attention *a, Val *in, int n
     if (a->p == 0.0) return n;
     in[n++] = lower_counter(l, COUNTER_SEED);
     in[n++] = lower_counter(l, COUNTER_ITERATION);
-    if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, COUNTER_MICRO);
+    if (ir_step_is_divided(l->f->module)) in[n++] = lower_counter(l, COUNTER_MICRO);
     return n;
 }
 

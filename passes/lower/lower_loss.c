@@ -66,11 +66,24 @@ static Val counted_rows(Lowering *l, Val labels) {
 /* The weight of the classes [C]: operand |i|, if it is there. */
 static Val class_weight(Lowering *l, int i) { return i < l->op->n_in ? lower_operand(l, i) : NO_VAL; }
 
-/* The weights of the labels of the rows that count, summed; 1 where that is 0. */
-static Val weight_of_rows(Lowering *l, const LabelledRows *r, Val weight) {
+/* The number of rows that count, or where classes have weights the sum of those of their labels: the loss, its gradient
+ * and what weighs ranks share it. */
+static Val raw_count(Lowering *l, const LabelledRows *r, Val weight) {
+    Val *shared = lower_memo(l, "raw count %u %lld %u", r->key.id, (long long)lower_int(l, "ignore"), weight.id);
+    if (shared->id) return *shared;
+    if (!weight.id) {
+        *shared = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, counted_rows(l, r->labels)));
+        return *shared;
+    }
     Val zero = lower_number(l, 0.0), label = rows_label(l, r);
     Val own = rows_fold(l, OP_reduce_sum, lower_select(l, rows_is_label(l, label), weight, zero));
-    Val total = lower_reduce_all(l, OP_reduce_sum, lower_select(l, counted_rows(l, r->labels), own, zero));
+    *shared = lower_reduce_all(l, OP_reduce_sum, lower_select(l, counted_rows(l, r->labels), own, zero));
+    return *shared;
+}
+
+/* 1 where the sum of weights is 0. */
+static Val weight_of_rows(Lowering *l, const LabelledRows *r, Val weight) {
+    Val total = raw_count(l, r, weight), zero = lower_number(l, 0.0);
     return lower_select(l, lower_binary(l, OP_eq, total, zero), lower_number(l, 1.0), total);
 }
 
@@ -82,10 +95,31 @@ static Val row_count(Lowering *l, const LabelledRows *r, Val weight) {
         return *shared;
     }
     if (!shared->id) {
-        Val count = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, counted_rows(l, r->labels)));
+        Val count = raw_count(l, r, NO_VAL);
         *shared = lower_binary(l, OP_maximum, count, lower_number(l, 1.0));
     }
     return *shared;
+}
+
+/* n: the batch dimension of |like| is mul * N / div. */
+static void lower_count_samples(Lowering *l) {
+    Val like = lower_given(l, 0);
+    const Shape *s = ir_shape(l->f, like);
+    bool batch[MAX_RANK] = {false};
+    int dim = 0;
+    while (dim + 1 < s->rank && !s->d[dim].n) dim++;
+    if (s->rank) batch[dim] = true;
+    Val n = lower_count(l, like, batch);
+    const double mul = (double)(s->rank ? s->d[dim].mul : 1),
+                 div = s->rank && s->d[dim].div ? (double)s->d[dim].div : 1;
+    if (div != 1) n = lower_scaled(l, n, div);
+    if (mul != 1) n = lower_div(l, n, lower_number(l, mul));
+    lower_give(l, 0, lower_cast(l, n, AMP_DT_F64));
+}
+
+static void lower_count_labels(Lowering *l) {
+    LabelledRows r = rows_of(l, 0, 1);
+    lower_give(l, 0, lower_cast(l, raw_count(l, &r, class_weight(l, 2)), AMP_DT_F64));
 }
 
 /* v * factor / classes */
@@ -175,6 +209,8 @@ const LowerRow lower_loss_ops[OP_COUNT] = {
     [OP_nll_loss] = {lower_nll_loss, TAKES_PLAIN},
     [OP_nll_loss_grad] = {lower_nll_loss_grad, TAKES_PLAIN},
     [OP_grad_seed] = {lower_grad_seed, TAKES_PLAIN},
+    [OP_count_samples] = {lower_count_samples, TAKES_PLAIN},
+    [OP_count_labels] = {lower_count_labels, TAKES_PLAIN},
     [OP_accuracy] = {lower_accuracy, TAKES_PLAIN},
     [OP_top_k_accuracy] = {lower_top_k_accuracy, TAKES_PLAIN},
 };

@@ -264,7 +264,7 @@ Val lower_random(Lowering *l, Val like, const char *key) {
     int n = 3;
     in[1] = lower_counter(l, COUNTER_SEED);
     in[2] = lower_counter(l, COUNTER_ITERATION);
-    if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, COUNTER_MICRO);
+    if (ir_step_is_divided(l->f->module)) in[n++] = lower_counter(l, COUNTER_MICRO);
     Op *random = ir_op_new(l->f, OP_random, in, n);
     ir_attr(random, "key")->s = key && *key ? key : l->op->path;
     return ir_make_results(l->f, random, AMP_DT_F32, NULL);

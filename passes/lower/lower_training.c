@@ -17,6 +17,9 @@ static void give_product(Lowering *l) {
     lower_give(l, 0, lower_binary(l, OP_mul, a, b));
 }
 
+/* Never called: it stays. */
+static void lower_kept(Lowering *l) { (void)l; }
+
 static void lower_scale_loss(Lowering *l) { give_product(l); }
 
 static void lower_unscale(Lowering *l) { give_product(l); }
@@ -342,6 +345,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_inverse_scale] = {lower_inverse_scale, TAKES_PLAIN},
     [OP_all_finite] = {lower_all_finite, TAKES_PLAIN, WEIGHTS_EACH},
+    [OP_all_reduce] = {lower_kept, TAKES_EITHER, .stays = true},
     [OP_update_scale] = {lower_update_scale, TAKES_PLAIN},
     [OP_is_due] = {lower_is_due, TAKES_PLAIN},
     [OP_global_norm] = {lower_global_norm, TAKES_PLAIN, WEIGHTS_EACH},

@@ -146,8 +146,10 @@ static bool is_accumulator(const Func *f, Val v) {
     return s && s->role == STATE_ACCUMULATOR;
 }
 
-/* sum + gradient, or where(first, gradient, sum + gradient): passes/training/train_step.c. */
+/* sum + gradient, or where(first, gradient, sum + gradient), or of one micro-batch the gradient itself:
+ * passes/training/accumulate.c. */
 static bool is_accumulation(const Func *f, const Op *o, int operand) {
+    if (o->code == OP_assign) return operand == 1 && is_accumulator(f, o->in[0]);
     if (o->code == OP_add) return operand == 1 && is_accumulator(f, o->in[0]);
     const Op *sum = o->code == OP_where ? ir_def(f, o->in[2]) : NULL;
     return sum && operand == 1 && sum->code == OP_add && is_accumulator(f, sum->in[0]);

@@ -15,21 +15,20 @@
  *                                                result grad.w = %"w/sum"
  *                                                result update.mean = %"mean/staged"
  *
- * Buffers are staged, so that a skipped step leaves them unchanged.
+ * Buffers are staged, so that a skipped step leaves them unchanged.  Where several ranks train together the share is
+ * that of a micro-batch among those of all ranks (rank_mean.h), and a step of one micro-batch is divided too: ranks
+ * exchange sums between its functions.
  */
 #include "passes/training/accumulate.h"
 
-typedef struct Split {
-    Module *m;
-    Func *micro_step, *apply_step;
-    Val micro; /* the number of the micro-batch, from 0 */
-    Val first; /* it is the first of its step */
-} Split;
+#include "passes/training/rank_mean.h"
 
 static void explain(Split *s, Op *o, const char *path) {
     o->path = path;
     o->reason = ir_reason(s->m, "update");
 }
+
+static bool has_many(const Split *s) { return s->m->accumulate > 1; }
 
 static Val emitted(Split *s, Val v, const char *path) {
     explain(s, ir_def(s->micro_step, v), path);
@@ -68,8 +67,7 @@ static void replace_in(Op *o, Val from, Val to) {
         if (o->in[i].id == from.id) o->in[i] = to;
 }
 
-/* Moves the last |count| ops of the body to |at|. */
-static void move_last(Func *f, int count, int at) {
+void accumulate_move_last(Func *f, int count, int at) {
     int kept = f->body.len - count;
     OpId *moved = arena_array(f->module->arena, OpId, count), *body = f->body.data;
     memcpy(moved, &body[kept], sizeof *moved * (size_t)count);
@@ -77,20 +75,32 @@ static void move_last(Func *f, int count, int at) {
     memcpy(&body[at], moved, sizeof *moved * (size_t)count);
 }
 
-static void share_seed(Split *s, int at) {
+static void share_seed(Split *s, int at, int block) {
     Func *f = s->micro_step;
-    Val seed = ir_op_at(f, at)->out[0], k = number(f, AMP_DT_F32, (double)s->m->accumulate, "loss.micro_batches");
+    Val seed = ir_op_at(f, at)->out[0];
+    int before = f->body.len;
+    Val k = number(f, AMP_DT_F32, (double)s->m->accumulate, "loss.micro_batches");
+    if (s->m->distribution) k = rank_mean_batches(s, k);
     Val share = emitted(s, ir_emit(f, OP_div, AMP_DT_F32, "d.loss.share", 2, seed, k), "loss.share");
-    for (int i = at + 1; i < f->body.len - 1; i++) replace_in(ir_op_at(f, i), seed, share);
+    if (s->m->distribution) share = rank_mean_share(s, share, block);
+    for (int i = at + 1; i < before; i++) replace_in(ir_op_at(f, i), seed, share);
     for (int i = 0; i < f->results.len; i++)
         if (f->results.data[i].value.id == seed.id && f->results.data[i].kind == RESULT_GRADIENT)
             f->results.data[i].value = share;
-    move_last(f, 2, at + 1);
+    accumulate_move_last(f, f->body.len - before, at + 1);
+}
+
+/* There is a seed for each train block that trains something, in their order. */
+static int next_block(const Split *s, int block) {
+    do block++;
+    while (block < train_block_count(s->m) && !train_gradients(s->micro_step, block).len);
+    return block;
 }
 
 static void share_loss(Split *s) {
+    int block = NO_BLOCK;
     for (int i = 0; i < s->micro_step->body.len; i++)
-        if (ir_op_at(s->micro_step, i)->code == OP_grad_seed) share_seed(s, i);
+        if (ir_op_at(s->micro_step, i)->code == OP_grad_seed) share_seed(s, i, block = next_block(s, block));
 }
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
@@ -100,12 +110,14 @@ static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
     Func *f = s->micro_step;
     State *staged = state_of(s, buffer, STATE_STAGED, "staged");
     Val old = ir_use_state(f, buffer), so_far = ir_use_state(f, staged);
-    Val now = ir_emit(f, OP_where, buffer->dtype, arena_printf(s->m->arena, "%s.now", buffer->name), 3, s->first, old,
-                      so_far);
-    emitted(s, now, arena_printf(s->m->arena, "%s.now", buffer->name));
-    for (int i = 0; i < f->body.len - 1; i++)
-        if (i >= *ops_before) replace_in(ir_op_at(f, i), old, now);
-    move_last(f, 1, (*ops_before)++);
+    if (has_many(s)) {
+        Val now = ir_emit(f, OP_where, buffer->dtype, arena_printf(s->m->arena, "%s.now", buffer->name), 3, s->first,
+                          old, so_far);
+        emitted(s, now, arena_printf(s->m->arena, "%s.now", buffer->name));
+        for (int i = 0; i < f->body.len - 1; i++)
+            if (i >= *ops_before) replace_in(ir_op_at(f, i), old, now);
+        accumulate_move_last(f, 1, (*ops_before)++);
+    }
     if (ir_dtype(f, next) != buffer->dtype)
         next = emitted(s, ir_emit(f, OP_cast, buffer->dtype, NULL, 1, next), buffer->name);
     assign(s, f, so_far, next);
@@ -115,35 +127,49 @@ static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-static void add_up(Split *s, const State *param, Val gradient) {
+Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
     Func *f = s->micro_step;
+    Val state = ir_use_state(f, sum), next = v;
+    if (has_many(s)) {
+        Val so_far = emitted(s, ir_emit(f, OP_add, sum->dtype, NULL, 2, state, v), path);
+        next =
+            ir_emit(f, OP_where, sum->dtype, arena_printf(s->m->arena, "%s.next", sum->name), 3, s->first, v, so_far);
+        emitted(s, next, path);
+    }
+    assign(s, f, state, next);
+    return ir_use_state(s->apply_step, sum);
+}
+
+static void add_up(Split *s, const State *param, Val gradient) {
     Arena *a = s->m->arena;
-    Val sum = ir_use_state(f, state_of(s, param, STATE_ACCUMULATOR, "sum"));
-    Val so_far = emitted(s, ir_emit(f, OP_add, AMP_DT_F32, NULL, 2, sum, gradient),
-                         arena_printf(a, "%s.accumulate", param->name));
-    Val next =
-        ir_emit(f, OP_where, AMP_DT_F32, arena_printf(a, "%s/sum.next", param->name), 3, s->first, gradient, so_far);
-    emitted(s, next, arena_printf(a, "%s.accumulate", param->name));
-    assign(s, f, sum, next);
-    ir_add_result(s->apply_step, amp_result_text(a, RESULT_GRADIENT, NO_BLOCK, param->name),
-                  ir_use_state(s->apply_step, ir_state_of(f, sum)));
+    const State *sum = state_of(s, param, STATE_ACCUMULATOR, "sum");
+    Val total = accumulate_add(s, sum, gradient, arena_printf(a, "%s.accumulate", param->name));
+    ir_add_result(s->apply_step, amp_result_text(a, RESULT_GRADIENT, NO_BLOCK, param->name), total);
 }
 
 /* ---- the split --------------------------------------------------------------------------------------------------- */
 
+/* The number of the step's first micro-batch; of this rank's. */
+static Val first_number(Split *s, Func *f) {
+    if (s->m->distribution) return ir_use_state(f, ir_counter(s->m, COUNTER_FIRST_MICRO, NO_BLOCK));
+    return number(f, AMP_DT_I64, 0, "micro.zero");
+}
+
 /* %micro and %first, before all other ops. */
 static void count(Split *s) {
     Func *f = s->micro_step;
+    int before = f->body.len;
     s->micro = ir_use_state(f, ir_counter(s->m, COUNTER_MICRO, NO_BLOCK));
-    Val zero = number(f, AMP_DT_I64, 0, "micro.zero");
+    if (!has_many(s)) return;
+    Val zero = first_number(s, f);
     s->first = emitted(s, ir_emit(f, OP_eq, AMP_DT_BOOL, "first", 2, s->micro, zero), "micro.first");
-    move_last(f, 2, 0);
+    accumulate_move_last(f, f->body.len - before, 0);
 }
 
 /* Gradients and updates become results of apply_step; the other results stay in micro_step. */
-static void split_results(Split *s) {
+static void split_results(Split *s, int ops_before) {
     Func *f = s->micro_step;
-    int kept = 0, results = f->results.len, ops_before = 2;
+    int kept = 0, results = f->results.len;
     for (int i = 0; i < results; i++) {
         Result r = f->results.data[i];
         if (r.kind == RESULT_GRADIENT) add_up(s, ir_result_state(f, &r), r.value);
@@ -157,16 +183,19 @@ static void count_on(Split *s) {
     Func *f = s->micro_step, *last = s->apply_step;
     Val next = emitted(s, ir_emit(f, OP_increment, AMP_DT_I64, "micro.next", 1, s->micro), "micro.increment");
     assign(s, f, s->micro, next);
-    assign(s, last, ir_use_state(last, ir_state_of(f, s->micro)), number(last, AMP_DT_I64, 0, "micro.zero"));
+    assign(s, last, ir_use_state(last, ir_state_of(f, s->micro)), first_number(s, last));
 }
 
-void accumulate_split(Module *m) {
+Split accumulate_split(Module *m) {
     Split s = {.m = m, .micro_step = ir_program(m, PROGRAM_TRAIN_STEP)};
-    if (!s.micro_step || m->accumulate < 2) return;
+    if (!s.micro_step || !ir_step_is_divided(m)) return (Split){.m = m};
     ir_program_become(s.micro_step, PROGRAM_MICRO_STEP);
     s.apply_step = ir_program_new(m, PROGRAM_APPLY_STEP);
+    if (m->distribution) rank_mean_count(&s);
     share_loss(&s);
+    int before = s.micro_step->body.len;
     count(&s);
-    split_results(&s);
+    split_results(&s, s.micro_step->body.len - before);
     count_on(&s);
+    return s;
 }

@@ -1,16 +1,31 @@
-/* accumulate.h: steps of several micro-batches. */
+/* accumulate.h: a step as two functions: one for each micro-batch, and one that ends the step. */
 #ifndef AMP_PASSES_TRAINING_ACCUMULATE_H
 #define AMP_PASSES_TRAINING_ACCUMULATE_H
 
-#include "ir/ir.h"
+#include "passes/training/train_step.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* If the module's steps accumulate, `train_step`, which ends with gradients, becomes `micro_step` and
- * `apply_step`; the latter starts from the summed gradients. */
-void accumulate_split(Module *m);
+typedef struct RankMean RankMean;
+
+typedef struct Split {
+    Module *m;
+    Func *micro_step, *apply_step; /* NULL: the step is one function */
+    Val micro;                     /* the number of the micro-batch */
+    Val first;                     /* it is the first of its step; NO_VAL: each is */
+    RankMean *mean;                /* of models that train on several ranks; else NULL */
+} Split;
+
+/* Where the module's steps accumulate, or are divided over ranks, `train_step`, which ends with gradients, becomes
+ * `micro_step` and `apply_step`; the latter starts from the summed gradients. */
+Split accumulate_split(Module *m);
+
+/* |sum| holds the sum of |v| over the step's micro-batches; the sum, in apply_step. */
+Val accumulate_add(Split *s, const State *sum, Val v, const char *path);
+/* Moves the last |count| ops of the body to |at|. */
+void accumulate_move_last(Func *f, int count, int at);
 
 #ifdef __cplusplus
 }

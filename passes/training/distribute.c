@@ -1,10 +1,130 @@
 /* distribute: what one step does over several micro-batches, and over several ranks.
  * needs: paint.  breaks: nothing.
+ *
+ * A rank is a process that trains the same model on other samples.  Where the model is divided over ranks, a step is
+ * three functions: micro_step adds gradients up, reduce_step makes the sums of all ranks of them, apply_step goes on
+ * as if there were one rank.  So the check for finite gradients, the loss scale, the skipping of steps and the norm for
+ * clipping are the same on all ranks, because they are computed from the same numbers.
+ *
+ *   func reduce_step {
+ *     all_reduce(%"fc3.weight/sum", %"fc3.bias/sum"; bucket = 0)   because {distribute, "2 of 6 gradients, 20 KB"}
+ *     all_reduce(%"samples/sum", %"loss/sum"; bucket = 2)          because {distribute, "losses, metrics and counts"}
+ *   }
+ *
+ * Gradients that are ready together travel together: buckets are filled in the order in which the backward pass makes
+ * gradients, and a bucket may be on its way while micro_step still computes the next.
  */
-#include "passes/passes.h"
+#include <stdlib.h>
+
+#include "passes/common/common.h"
 #include "passes/training/accumulate.h"
+#include "passes/training/rank_mean.h"
+
+/* The first is small, so that ranks begin to exchange early (PyTorch's DistributedDataParallel does so). */
+enum { FIRST_BUCKET = 1 << 20, BUCKET = 8 << 20 };
+
+typedef struct Exchange {
+    Split *s;
+    Func *f;
+    int buckets;
+} Exchange;
+
+/* ---- buckets ----------------------------------------------------------------------------------------------------- */
+
+typedef struct Ready {
+    const State *sum;
+    int at; /* in the body of micro_step */
+} Ready;
+
+static int by_time(const void *a, const void *b) {
+    const Ready *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static int *positions(const Func *f) {
+    int *at = arena_array(f->module->arena, int, f->values.len + 1);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        for (int r = 0; r < o->n_out; r++) at[o->out[r].id] = i;
+    }
+    return at;
+}
+
+/* The sums of gradients, in the order in which the backward pass makes what they add. */
+static Ready *gradients_in_time(const Split *s, int *count) {
+    const Func *f = s->micro_step;
+    const int *at = positions(f);
+    Ready *list = arena_array(s->m->arena, Ready, f->body.len + 1);
+    *count = 0;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        const State *sum = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
+        if (sum && sum->role == STATE_ACCUMULATOR && sum->of) list[(*count)++] = (Ready){sum, at[o->in[1].id]};
+    }
+    qsort(list, (size_t)*count, sizeof *list, by_time);
+    return list;
+}
+
+static int64_t bytes_of(const State *s) {
+    Dim count = dim_const(1);
+    shape_count(&s->shape, &count);
+    return count.mul * (int64_t)amp_dtype_size(s->dtype);
+}
+
+static const char *bytes_text(Arena *a, int64_t bytes) {
+    if (bytes >= 1000000) return arena_printf(a, "%.1f MB", (double)bytes / 1e6);
+    return bytes >= 1000 ? arena_printf(a, "%.1f KB", (double)bytes / 1e3)
+                         : arena_printf(a, "%lld bytes", (long long)bytes);
+}
+
+static void add_collective(Exchange *x, const StateList *states, const char *because) {
+    Val *in = arena_array(x->f->module->arena, Val, states->len + 1);
+    for (int i = 0; i < states->len; i++) in[i] = ir_use_state(x->f, states->data[i]);
+    Op *o = ir_op_new(x->f, OP_all_reduce, in, states->len);
+    ir_attr(o, "bucket")->i = x->buckets;
+    o->path = arena_printf(x->f->module->arena, "bucket.%d", x->buckets++);
+    o->reason = ir_reason(x->f->module, "distribute");
+    o->reason->because = because;
+}
+
+static void reduce_gradients(Exchange *x) {
+    Arena *a = x->f->module->arena;
+    int count, from = 0;
+    const Ready *list = gradients_in_time(x->s, &count);
+    while (from < count) {
+        StateList bucket = {0};
+        int64_t bytes = 0, room = x->buckets ? BUCKET : FIRST_BUCKET;
+        while (from < count && (!bucket.len || bytes + bytes_of(list[from].sum) <= room)) {
+            bytes += bytes_of(list[from].sum);
+            vec_push(a, &bucket, list[from++].sum);
+        }
+        add_collective(x, &bucket, arena_printf(a, "%d of %d gradients, %s", bucket.len, count, bytes_text(a, bytes)));
+    }
+}
+
+/* Each rank has its own statistics of its own samples: a buffer becomes the mean of what the ranks would make of it. */
+static void average_buffers(Exchange *x) {
+    Func *last = x->s->apply_step;
+    StateList buffers = {0};
+    for (int i = 0; i < last->results.len; i++) {
+        Result *r = &last->results.data[i];
+        if (r->kind != RESULT_UPDATE || ir_dtype(last, r->value) != AMP_DT_F32) continue;
+        vec_push(last->module->arena, &buffers, ir_state_of(last, r->value));
+        r->value = rank_mean_of_ranks(x->s, r->value, r->of);
+    }
+    if (buffers.len) add_collective(x, &buffers, "buffers: their mean over ranks");
+}
+
+static void exchange(Split *s) {
+    Exchange x = {s, ir_program_new(s->m, PROGRAM_REDUCE_STEP), 0};
+    reduce_gradients(&x);
+    average_buffers(&x);
+    const StateList measures = rank_mean_measures(s);
+    add_collective(&x, &measures, "losses, metrics and counts");
+}
 
 bool pass_distribute(PassContext *c) {
-    accumulate_split(c->m);
+    Split s = accumulate_split(c->m);
+    if (s.micro_step && c->m->distribution) exchange(&s);
     return true;
 }

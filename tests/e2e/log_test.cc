@@ -165,16 +165,16 @@ TEST(Progress, NamesEachStageOnce) {
                                      "scale",     "optimizer", "simplify", "lower", "fuse",
                                      "layout",    "plan",      "codegen",  "cc"};
     EXPECT_EQ(cpu.names, want);
-    EXPECT_EQ(cpu.count, 13);
+    EXPECT_EQ(cpu.count, 14);
     o.emit = AMP_EMIT_C, o.target = "both";
     ASSERT_EQ(CompileWith(&both, text, o).status, AMP_OK);
-    EXPECT_EQ(both.names.size(), 16u);
-    EXPECT_EQ(both.count, 16);
+    EXPECT_EQ(both.names.size(), 17u);
+    EXPECT_EQ(both.count, 17);
     // IR has passes behind it; all are counted.
     o.emit = AMP_EMIT_IR, o.stop_after = "simplify";
     Compiled half = CompileWith(&ir, text, o);
     ASSERT_EQ(half.status, AMP_OK);
-    EXPECT_EQ(ir.count, 7);
+    EXPECT_EQ(ir.count, 8);
     for (const char *target : {"cpu", "both"}) {
         Stages rest;
         amp_compile_options whole = {};

@@ -38,6 +38,7 @@ enum {
     O_AGAINST_PRECISION,
     O_AGAINST_POLICY,
     O_EVAL_PRECISION,
+    O_DISTRIBUTE,
     O_FORCE,
     O_VERBOSE,
     O_COLOR,
@@ -79,7 +80,7 @@ static const ToolCommand ampc_commands[] = {
     {0},
 };
 
-#define PASSES "elaborate autocast autodiff paint scale optimizer simplify lower fuse layout plan"
+#define PASSES "elaborate autocast autodiff paint distribute scale optimizer simplify lower fuse layout plan"
 
 static const ToolOption ampc_options[] = {
     {'o', NULL, "o", "FILE", VALUE_FILE, false, NULL, "MODEL with its ending replaced", "What to write.", COMPILE},
@@ -104,6 +105,10 @@ static const ToolOption ampc_options[] = {
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",
+     COMPILE | EXPLAIN},
+    {O_DISTRIBUTE, "distribute", NULL, "none|data", VALUE_TEXT, false, "none data", "the model's own word",
+     "data: several processes may train the model together, each on samples of its own; as `data_parallel = true' in a "
+     "train block. It also trains alone. none: not.",
      COMPILE | EXPLAIN},
     {O_SUMS, "sums", NULL, "ieee|sm_80|sm_90", VALUE_TEXT, false, "ieee sm_80 sm_90", "ieee",
      "How the CPU adds up products of f16, bf16 and tf32. ieee: f32 multiply-adds. sm_80, sm_90: bit for bit as tensor "

@@ -110,6 +110,9 @@ typedef struct amp_compile_options {
      * dtypes already. */
     const amp_override *overrides;
     size_t override_count;
+    /* "data": several processes (ranks) may train the model together, each on samples of its own; it also trains alone.
+     * "none": not.  NULL: as the model says (`data_parallel = true` in its train block) */
+    const char *distribute;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 26u
+#define AMP_MODEL_ABI_MINOR 27u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -64,11 +64,13 @@ enum {
     AMP_STATE_PARAM = 0,  /* in amp_params; f32, or (minor 24) bf16 or f16; saved by --save */
     AMP_STATE_BUFFER = 1, /* in amp_params; saved by --save, not trained */
     AMP_STATE_MOMENT = 2, /* in the training session; types as PARAM, or (minor 25) f8m or f8v; saved by --checkpoint */
-    AMP_STATE_COUNTER = 3,     /* in the training session; see AMP_COUNTER_* */
-    AMP_STATE_SCALER = 4,      /* in the training session; see AMP_COUNTER_* */
-    AMP_STATE_DERIVED = 5,     /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
-    AMP_STATE_ACCUMULATOR = 6, /* in the training session; sum of gradients of |of| over micro-batches; never saved */
-    AMP_STATE_STAGED = 7       /* in the training session; the next value of buffer |of|; never saved */
+    AMP_STATE_COUNTER = 3, /* in the training session; see AMP_COUNTER_* */
+    AMP_STATE_SCALER = 4,  /* in the training session; see AMP_COUNTER_* */
+    AMP_STATE_DERIVED = 5, /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
+    /* in the training session: a sum over micro-batches (and ranks), of gradients of |of|, or (minor 27) an f64 number
+     * that is nothing's; never saved */
+    AMP_STATE_ACCUMULATOR = 6,
+    AMP_STATE_STAGED = 7 /* in the training session; the next value of buffer |of|; never saved */
 };
 
 /* Scalars (minor 4).  Their names are those of checkpoints. */
@@ -88,7 +90,12 @@ enum {
     /* minor 6.  COUNTER, f64 "scheduled_rate", "scheduled_rate.0": what the schedule said in the last step */
     AMP_COUNTER_SCHEDULED_RATE = 9,
     /* minor 6.  COUNTER, f64 "lr_scale.0": factor of a group; |counter_block| is the group's number */
-    AMP_COUNTER_LR_SCALE = 10
+    AMP_COUNTER_LR_SCALE = 10,
+    /* minor 27, for the session to set, of models that have collectives */
+    AMP_COUNTER_RANKS = 11, /* COUNTER, f32 "ranks": how many processes train together */
+    AMP_COUNTER_FIRST_MICRO =
+        12,                     /* COUNTER, i64 "first_micro": this rank's first micro-batch of a step, of all ranks' */
+    AMP_COUNTER_FULL_BATCH = 13 /* COUNTER, f64 "full_batch": samples of a full micro-batch: the capacity */
 };
 
 typedef struct amp_model_state {
@@ -355,7 +362,8 @@ enum {
     /* minor 4 */
     AMP_PROGRAM_OTHER = 0, /* none that a runtime of this version runs */
     AMP_PROGRAM_TRAIN_STEP = 1,
-    AMP_PROGRAM_MICRO_STEP = 2, /* where accumulate > 1, in place of TRAIN_STEP: once for each micro-batch, */
+    AMP_PROGRAM_MICRO_STEP =
+        2, /* where accumulate > 1, or there are collectives, in place of TRAIN_STEP: once for each micro-batch, */
     AMP_PROGRAM_APPLY_STEP = 3, /* then this one */
     AMP_PROGRAM_EVAL = 4,
     AMP_PROGRAM_INFER = 5,
@@ -511,6 +519,19 @@ typedef struct amp_model_cuda {
     uint64_t ir_length;
 } amp_model_cuda;
 
+/* ---- collectives: what ranks exchange between MICRO_STEP and APPLY_STEP ------------------------------------------ */
+
+enum { AMP_EXCHANGE_ALL_REDUCE = 0 /* each state holds the sum of all ranks' values of it */ };
+
+/* All ranks make them, in this order.  A state is in one of them at most, and is an ACCUMULATOR or STAGED. */
+typedef struct amp_model_collective {
+    uint32_t op, bucket; /* of one bucket: one message */
+    uint32_t dtype;      /* of all its states' elements in memory */
+    uint32_t state_count;
+    const int32_t *states; /* in the order of the message */
+    const char *what;      /* "2 of 6 gradients, 20.5 KB", for messages */
+} amp_model_collective;
+
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
 
 /* Minor 7.  Kernels have functions from another instruction set on than the portable one, all of them from the same;
@@ -544,6 +565,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_LOW_STATES 8192ull
 /* Minor 25.  A MOMENT is f8m or f8v. */
 #define AMP_MODEL_NEEDS_F8_MOMENTS 16384ull
+/* Minor 27.  The model has collectives: an older runtime would train each rank alone. */
+#define AMP_MODEL_NEEDS_COLLECTIVES 32768ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;
@@ -565,6 +588,7 @@ typedef struct amp_model_desc {
     const char *cuda_missing;
     amp_model_table trains, groups; /* minor 8: amp_model_train, amp_model_group */
     const char *sums;               /* minor 23: "sm_90", whose tensor cores the CPU's products follow; NULL: "ieee" */
+    amp_model_table collectives;    /* minor 27: amp_model_collective; none: the model trains alone */
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

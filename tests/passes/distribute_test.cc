@@ -1,0 +1,247 @@
+// distribute_test.cc: ranks that exchange their sums make the step of one rank that has all samples, in exact
+// arithmetic: the interpreter runs each rank's functions, and the test adds up what reduce_step names.
+#include "tests/passes/training_test.h"
+
+namespace {
+
+using Numbers = std::map<std::string, std::vector<double>>;
+
+struct Batch { // of one micro-batch
+    int64_t n;
+    Numbers inputs; // each |n| times the elements of a sample
+};
+
+class DistributeTest : public TrainingTest {
+  protected:
+    // A module with |body| as its forward function, three inputs and two weights.
+    Module *Make(const std::string &header, const std::string &body) {
+        const std::string text = "module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
+                                 "}\nstate %w : f32[3, 4] param = zeros()\nstate %v : f32[3] param = zeros()\n"
+                                 "state %mean : f32[3] buffer = zeros()\n"
+                                 "func forward {\n  input %x : f32[N, 4]\n  input %y : f32[N, 3]\n"
+                                 "  input %t : i32[N]\n  state %w : f32[3, 4]\n  state %v : f32[3]\n" +
+                                 (body.find("%mean") != std::string::npos ? "  state %mean : f32[3]\n" : "") +
+                                 "  %a = linear(%x, %w, %v) : f32[N, 3] @fc.linear\n"
+                                 "  %l = log_softmax(%a) : f32[N, 3] @log_softmax\n" +
+                                 body + "}\n";
+        return Run(Read(text), STAGE_DISTRIBUTE);
+    }
+
+    Batch Samples(int64_t n, int64_t first, bool ignored = false) {
+        Batch b = {n, {}};
+        for (int64_t i = first; i < first + n; i++) {
+            for (int j = 0; j < 4; j++) b.inputs["x"].push_back(0.3 * std::sin(double(i * 4 + j)));
+            for (int j = 0; j < 3; j++) b.inputs["y"].push_back(0.5 * std::cos(double(i * 3 + j)));
+            b.inputs["t"].push_back(ignored || i % 5 == 1 ? -100 : double(i % 3));
+        }
+        return b;
+    }
+
+    static Batch Joined(const std::vector<Batch> &batches) {
+        Batch all = {0, {}};
+        for (const Batch &b : batches) {
+            all.n += b.n;
+            for (const auto &[name, numbers] : b.inputs)
+                all.inputs[name].insert(all.inputs[name].end(), numbers.begin(), numbers.end());
+        }
+        return all;
+    }
+
+    // States, by name, that keep their values from call to call.
+    static Numbers States(const Module *m, double ranks, double first_micro, double capacity) {
+        Numbers states;
+        for (int i = 0; i < m->states.len; i++) {
+            const State *s = m->states.data[i];
+            Dim count = dim_const(1);
+            shape_count(&s->shape, &count);
+            auto &to = states[s->name];
+            for (int64_t j = 0; j < count.mul; j++)
+                to.push_back(s->role == STATE_PARAM || s->role == STATE_BUFFER ? 0.1 * double(j % 5) - 0.2 : 0);
+        }
+        for (const auto &[name, value] : std::map<std::string, double>{
+                 {"ranks", ranks}, {"first_micro", first_micro}, {"full_batch", capacity}, {"micro", first_micro}})
+            if (states.count(name)) states[name] = {value};
+        return states;
+    }
+
+    // Its results; states are updated.
+    Numbers Call(const Func *f, int64_t n, const Numbers &inputs, Numbers *states) {
+        std::vector<InterpTensor> given;
+        for (int i = 0; i < f->inputs.len; i++) {
+            const Value *v = ir_value(f, f->inputs.data[i]);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, n);
+            const Numbers &from = v->kind == VAL_STATE ? *states : inputs;
+            EXPECT_EQ(from.at(v->name).size(), size_t(t.count)) << v->name;
+            std::copy(from.at(v->name).begin(), from.at(v->name).end(), t.data);
+            given.push_back(t);
+        }
+        std::vector<InterpTensor> results(size_t(f->results.len) + 1);
+        EXPECT_EQ(interp_run(f, n, nullptr, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
+            << error_.message;
+        for (const InterpTensor &t : given)
+            if (states->count(t.name)) (*states)[t.name] = {t.data, t.data + t.count};
+        Numbers out;
+        for (int i = 0; i < f->results.len; i++)
+            out[f->results.data[i].name] = {results[i].data, results[i].data + results[i].count};
+        return out;
+    }
+
+    static void AddUp(const Module *m, std::vector<Numbers> *ranks) {
+        const Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
+        for (int i = 0; i < f->inputs.len; i++) {
+            const std::string name = ir_value(f, f->inputs.data[i])->name;
+            std::vector<double> sum((*ranks)[0][name].size());
+            for (Numbers &r : *ranks)
+                for (size_t j = 0; j < sum.size(); j++) sum[j] += r[name][j];
+            for (Numbers &r : *ranks) r[name] = sum;
+        }
+    }
+
+    // One step of |ranks|, each with its micro-batches: what apply_step gives on each.
+    std::vector<Numbers> Step(const Module *m, const std::vector<std::vector<Batch>> &ranks, double capacity) {
+        std::vector<Numbers> states, results;
+        for (size_t r = 0; r < ranks.size(); r++) {
+            states.push_back(States(m, double(ranks.size()), double(r * ranks[r].size()), capacity));
+            for (const Batch &b : ranks[r]) Call(ir_program(m, PROGRAM_MICRO_STEP), b.n, b.inputs, &states.back());
+        }
+        AddUp(m, &states);
+        for (Numbers &s : states) results.push_back(Call(ir_program(m, PROGRAM_APPLY_STEP), 1, {}, &s));
+        return results;
+    }
+
+    static void ExpectNear(const Numbers &got, const Numbers &want) {
+        for (const auto &[name, numbers] : want) {
+            ASSERT_TRUE(got.count(name)) << name;
+            for (size_t i = 0; i < numbers.size(); i++)
+                EXPECT_NEAR(got.at(name)[i], numbers[i], 1e-12) << name << " " << i;
+        }
+    }
+
+    // Whatever the ranks and micro-batches, the step is that of one rank with all samples at once.
+    void ExpectSameStep(const std::string &body, const std::vector<std::vector<Batch>> &ranks, double capacity) {
+        const std::string many =
+            ranks[0].size() > 1 ? "  accumulate " + std::to_string(ranks[0].size()) + "\n" : std::string();
+        const Module *alone = Make("", body), *together = Make(many + "  distribute data\n", body);
+        std::vector<Batch> all;
+        for (const auto &r : ranks) all.insert(all.end(), r.begin(), r.end());
+        const Batch whole = Joined(all);
+        Numbers states = States(alone, 1, 0, capacity);
+        const Numbers want = Call(Step(alone), whole.n, whole.inputs, &states);
+        for (const Numbers &got : Step(together, ranks, capacity)) ExpectNear(got, want);
+    }
+    using TrainingTest::Step;
+};
+
+const char kMse[] = "  %loss = mse_loss(%a, %y) : f32 @mse_loss\n  result loss = %loss\n";
+const char kLabels[] = "  %loss = nll_loss(%l, %t) : f32 @nll_loss\n  %acc = accuracy(%a, %t) : f32 @accuracy\n"
+                       "  result loss = %loss\n  result metric.acc = %acc\n";
+const char kBoth[] = "  %n = nll_loss(%l, %t) : f32 @nll_loss\n  %m = mse_loss(%a, %y) : f32 @mse_loss\n"
+                     "  %loss = add(%m, %m) : f32 @add\n  result loss = %loss\n  result loss.labels = %n\n";
+
+TEST_F(DistributeTest, FullBatchesOfSamples) {
+    ExpectSameStep(kMse, {{Samples(4, 0)}, {Samples(4, 4)}, {Samples(4, 8)}}, 4);
+}
+
+TEST_F(DistributeTest, TheLastBatchIsShort) { ExpectSameStep(kMse, {{Samples(4, 0)}, {Samples(1, 4)}}, 4); }
+
+TEST_F(DistributeTest, MicroBatchesOfEachRank) {
+    ExpectSameStep(kMse, {{Samples(4, 0), Samples(4, 4)}, {Samples(4, 8), Samples(3, 12)}}, 4);
+}
+
+TEST_F(DistributeTest, LabelsThatAreIgnoredDoNotCount) {
+    ExpectSameStep(kLabels, {{Samples(4, 0)}, {Samples(4, 4)}, {Samples(3, 8)}}, 4);
+}
+
+TEST_F(DistributeTest, ARankWhoseLabelsAreAllIgnoredAddsNothing) {
+    ExpectSameStep(kLabels, {{Samples(4, 0), Samples(2, 4)}, {Samples(4, 6, true), Samples(4, 10, true)}}, 4);
+}
+
+TEST_F(DistributeTest, NoLabelAtAll) { ExpectSameStep(kLabels, {{Samples(4, 0, true)}, {Samples(4, 4, true)}}, 4); }
+
+TEST_F(DistributeTest, LossesOfDifferentCounts) { ExpectSameStep(kBoth, {{Samples(4, 0)}, {Samples(2, 4)}}, 4); }
+
+// The weights of the classes are a parameter here, for want of other vectors; it has no gradient by this path.
+TEST_F(DistributeTest, ClassesHaveWeights) {
+    ExpectSameStep("  %c = relu(%v) : f32[3] @relu\n  %loss = nll_loss(%l, %t, %c) : f32 @nll_loss\n"
+                   "  result loss = %loss\n",
+                   {{Samples(4, 0)}, {Samples(3, 4)}}, 4);
+}
+
+// A sum of means over labels and over samples is counted by samples: right where no label is ignored.
+TEST_F(DistributeTest, AMixtureIsCountedBySamples) {
+    const Module *m =
+        Make("  distribute data\n", "  %n = nll_loss(%l, %t) : f32 @nll_loss\n  %m = mse_loss(%a, %y) : f32 @mse_loss\n"
+                                    "  %loss = add(%n, %m) : f32 @add\n  result loss = %loss\n");
+    EXPECT_EQ(Find(ir_program(m, PROGRAM_MICRO_STEP), OP_count_labels), nullptr);
+    EXPECT_NE(Find(ir_program(m, PROGRAM_MICRO_STEP), OP_count_samples), nullptr);
+}
+
+TEST_F(DistributeTest, BuffersBecomeTheMeanOfTheRanks) {
+    const Module *m = Make("  distribute data\n", std::string(kMse) + "  %b = mean(%a; dims = (0)) : f32[3] @b\n"
+                                                                      "  %next = add(%mean, %b) : f32[3] @next\n"
+                                                                      "  result update.mean = %next\n");
+    const std::vector<std::vector<Batch>> ranks = {{Samples(4, 0)}, {Samples(4, 4)}};
+    std::vector<double> want(3);
+    for (const auto &r : ranks) {
+        Numbers states = States(m, 2, 0, 4);
+        Call(ir_program(m, PROGRAM_MICRO_STEP), 4, r[0].inputs, &states);
+        for (size_t j = 0; j < 3; j++) want[j] += states["mean/staged"][j] / 2;
+    }
+    for (const Numbers &got : Step(m, ranks, 4)) ExpectNear(got, {{"update.mean", want}});
+}
+
+// The first bucket is small; the order is that in which the backward pass makes gradients.
+TEST_F(DistributeTest, Buckets) {
+    const std::string w = "f32[1024, 1024]";
+    std::string states, uses, body = "  %h0 = relu(%x) : f32[N, 1024] @r\n";
+    for (int i = 0; i < 5; i++) {
+        const std::string n = std::to_string(i);
+        states += "state %w" + n + " : " + w + " param = zeros()\n";
+        uses += "  state %w" + n + " : " + w + "\n";
+        body += "  %h" + std::to_string(i + 1) + " = linear(%h" + n + ", %w" + n + ") : f32[N, 1024] @l" + n + "\n";
+    }
+    const Module *m = Run(Read("module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n  distribute data\n"
+                               "}\n" +
+                               states + "func forward {\n  input %x : f32[N, 1024]\n" + uses + body +
+                               "  %loss = mean(%h5) : f32 @mean\n  result loss = %loss\n}\n"),
+                          STAGE_DISTRIBUTE);
+    const Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
+    std::string got;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        got += std::to_string(ir_attr(o, "bucket")->i) + ":";
+        for (int j = 0; j < o->n_in; j++) got += std::string(" ") + ir_value(f, o->in[j])->name;
+        got += "\n";
+    }
+    EXPECT_EQ(got, "0: w4/sum\n1: w3/sum w2/sum\n2: w1/sum w0/sum\n3: samples/sum loss/sum\n");
+}
+
+// What the verifier says of a reduce_step that ranks could not make together.
+TEST_F(DistributeTest, WrongExchanges) {
+    const struct {
+        const char *states, *func, *says;
+    } cases[] = {
+        {"state %s : f32[4] accumulator\n", "func eval {\n  state %s : f32[4]\n  all_reduce(%s) @b\n}\n",
+         "only reduce_step exchanges states"},
+        {"state %s : f32[4] accumulator\n",
+         "func reduce_step {\n  state %s : f32[4]\n  all_reduce(%s) @b\n  all_reduce(%s; bucket = 1) @c\n}\n",
+         "exchanged twice"},
+        {"state %s : f32[4] accumulator\n", "func reduce_step {\n  state %s : f32[4]\n  all_reduce(%s, %s) @b\n}\n",
+         "exchanged twice"},
+        {"state %s : f32[4] param\n", "func reduce_step {\n  state %s : f32[4]\n  all_reduce(%s) @b\n}\n",
+         "no sum of a step"},
+        {"state %s : f32[4] accumulator\n",
+         "func reduce_step {\n  state %s : f32[4]\n  %r = relu(%s) : f32[4] @r\n  all_reduce(%s) @b\n}\n",
+         "is no collective"},
+        {"state %s : f32[4] accumulator\nstate %d : f64 accumulator\n",
+         "func reduce_step {\n  state %s : f32[4]\n  state %d : f64\n  all_reduce(%s, %d) @b\n}\n", "all_reduce"},
+    };
+    for (const auto &c : cases) {
+        Module *m = Read(std::string("module \"t\" stage distribute {\n}\n") + c.states + c.func);
+        const char *wrong = ir_verify(m);
+        ASSERT_NE(wrong, nullptr) << c.func;
+        EXPECT_NE(std::string(wrong).find(c.says), std::string::npos) << wrong;
+    }
+}
+
+} // namespace

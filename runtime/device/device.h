@@ -30,6 +30,13 @@ typedef enum amp_input_memory {
     AMP_INPUTS_DEVICE
 } amp_input_memory;
 
+/* Around the kernels of a run, by its thread; NULL: nothing.  A failure ends the run. */
+typedef struct amp_kernel_hooks {
+    amp_status (*before)(void *user, int32_t kernel, amp_error *err);
+    amp_status (*after)(void *user, int32_t kernel, amp_error *err); /* what it wrote is there */
+    void *user;
+} amp_kernel_hooks;
+
 /* One execution of a program. */
 typedef struct amp_run {
     const amp_program *program;
@@ -47,6 +54,7 @@ typedef struct amp_run {
     amp_status (*after_kernel)(const void *watcher, int32_t kernel, amp_error *err);
     bool watcher_waits; /* until what the kernel wrote is there; else it need only have been started */
     const void *watcher;
+    amp_kernel_hooks hooks; /* of devices that run on the host's memory */
 } amp_run;
 
 /* A matrix of floats in memory of the device, whose numbers are counted (amp/observe.h). */

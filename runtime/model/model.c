@@ -46,10 +46,12 @@ void amp_model_free_programs(amp_model *m) {
     amp_model_free_table(&m->allocator, m->programs, m->program_count, sizeof *m->programs);
 }
 
+static bool is_divided(const amp_model *m) { return m->accumulate > 1 || m->desc.collectives.count; }
+
 void amp_model_find_programs(amp_model *m) {
     m->accumulate = m->desc.accumulate > 1 ? m->desc.accumulate : 1;
-    m->train_step = amp_model_program_of(m, m->accumulate > 1 ? AMP_PROGRAM_MICRO_STEP : AMP_PROGRAM_TRAIN_STEP);
-    if (m->accumulate > 1) m->apply_step = amp_model_program_of(m, AMP_PROGRAM_APPLY_STEP);
+    m->train_step = amp_model_program_of(m, is_divided(m) ? AMP_PROGRAM_MICRO_STEP : AMP_PROGRAM_TRAIN_STEP);
+    if (is_divided(m)) m->apply_step = amp_model_program_of(m, AMP_PROGRAM_APPLY_STEP);
     m->eval = amp_model_program_of(m, AMP_PROGRAM_EVAL);
     m->infer = amp_model_program_of(m, AMP_PROGRAM_INFER);
     m->eval_fp32 = amp_model_program_of(m, AMP_PROGRAM_EVAL_FP32);
@@ -60,7 +62,7 @@ void amp_model_find_programs(amp_model *m) {
 
 /* ---- looking things up ------------------------------------------------------------------------------------------- */
 
-bool amp_model_trains(const amp_model *m) { return m->train_step && (m->accumulate == 1 || m->apply_step); }
+bool amp_model_trains(const amp_model *m) { return m->train_step && (!is_divided(m) || m->apply_step); }
 
 bool amp_model_has_fp32(const amp_model *m) { return m->infer_fp32 || (m->desc.low && !strcmp(m->desc.low, "f32")); }
 

@@ -19,6 +19,13 @@ typedef struct amp_program {
     amp_model_result *results;
 } amp_program;
 
+/* States of one collective are one block of memory, in the order of its message.  Each state's bytes are rounded up to
+ * a multiple of 128, so nothing is between them but zeros. */
+typedef struct amp_state_block {
+    int32_t first;    /* the state whose memory the block begins with */
+    size_t at, bytes; /* of the state in the block, and of the block */
+} amp_state_block;
+
 struct amp_model {
     atomic_int references;
     amp_allocator allocator;
@@ -39,6 +46,10 @@ struct amp_model {
     amp_model_train *trains; /* none, and no groups, in a model of before minor 8 */
     amp_model_group *groups;
     int32_t train_count, group_count;
+    /* What ranks exchange in each step, in order; |states| are those of this table, also in a model for CUDA. */
+    amp_model_collective *collectives;
+    int32_t collective_count;
+    amp_state_block *blocks; /* by state; NULL where there are no collectives */
     /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
     const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh;
     int64_t accumulate;     /* micro-batches of a step */

@@ -141,6 +141,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     case AMP_STATE_SCALER: return is_known_scalar(s);
     case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);
     case AMP_STATE_ACCUMULATOR:
+        if (s->of == AMP_MODEL_NONE) return s->storage == AMP_DT_F64 && s->rank == 0;
         return of && of->role == AMP_STATE_PARAM && s->storage == AMP_DT_F32 &&
                amp_model_state_elements(of) == amp_model_state_elements(s);
     case AMP_STATE_STAGED:
@@ -360,7 +361,8 @@ static amp_status check_training(Check *c) {
     }
     if (m->desc.accumulate < 0)
         return amp_check_fail(c, "a step has %lld micro-batches", (long long)m->desc.accumulate);
-    if (m->desc.accumulate < 2 || !amp_model_program_of(m, AMP_PROGRAM_MICRO_STEP)) return AMP_OK;
+    const bool divided = m->desc.accumulate > 1 || m->desc.collectives.count;
+    if (!divided || !amp_model_program_of(m, AMP_PROGRAM_MICRO_STEP)) return AMP_OK;
     if (!amp_model_program_of(m, AMP_PROGRAM_APPLY_STEP)) return amp_check_fail(c, "micro_step has no apply_step");
     if (amp_model_counter(m, AMP_COUNTER_MICRO) < 0) return amp_check_fail(c, "micro_step has no counter micro");
     return AMP_OK;
@@ -416,5 +418,6 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) 
     for (int32_t i = 0; i < model->program_count; i++) AMP_TRY(check_program(&c, &model->programs[i]));
     AMP_TRY(check_training(&c));
     AMP_TRY(check_train_blocks(&c));
+    AMP_TRY(amp_check_collectives(&c));
     return model->owner ? amp_check_cuda(&c) : AMP_OK;
 }

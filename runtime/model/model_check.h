@@ -31,6 +31,8 @@ static inline bool amp_check_index(int64_t i, int64_t count) { return i >= 0 && 
 amp_status amp_check_cuda_buffer(const amp_check *check, const amp_model_buffer *buffer);
 amp_status amp_check_cuda_kernel(amp_check *check, int32_t index);
 amp_status amp_check_cuda(amp_check *check);
+/* model_check_collectives.c */
+amp_status amp_check_collectives(const amp_check *check);
 
 /* model_check_use.c: of check->program, whose kernels and results are sound by themselves. */
 amp_status amp_check_use(amp_check *check);

@@ -11,6 +11,7 @@
 #include "runtime/model/model.h"
 #include "runtime/model/model_library.h"
 #include "runtime/model/model_tables.h"
+#include "runtime/model/state.h"
 
 enum { HASH_SIZE = 32 };
 
@@ -139,6 +140,7 @@ static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.trains, "train blocks", m->trains, m->train_count));
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.groups, "groups", m->groups, m->group_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.collectives, "collectives", m->collectives, m->collective_count));
     return copy_programs(c, m);
 }
 
@@ -167,7 +169,7 @@ static void fill_instruction_sets(amp_model *m) {
     (AMP_MODEL_NEEDS_ISA | AMP_MODEL_NEEDS_BATCH | AMP_MODEL_NEEDS_HWIO | AMP_MODEL_NEEDS_ATTENTION |                  \
      AMP_MODEL_NEEDS_GROUPS | AMP_MODEL_NEEDS_NARROW | AMP_MODEL_NEEDS_SIZES | AMP_MODEL_NEEDS_CUDA_ATTENTION |        \
      AMP_MODEL_NEEDS_TICKETS | AMP_MODEL_NEEDS_PARTS | AMP_MODEL_NEEDS_BATCHED_PARTS | AMP_MODEL_NEEDS_MANY_SIZES |    \
-     AMP_MODEL_NEEDS_RENAMED | AMP_MODEL_NEEDS_LOW_STATES | AMP_MODEL_NEEDS_F8_MOMENTS)
+     AMP_MODEL_NEEDS_RENAMED | AMP_MODEL_NEEDS_LOW_STATES | AMP_MODEL_NEEDS_F8_MOMENTS | AMP_MODEL_NEEDS_COLLECTIVES)
 
 static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
     if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);
@@ -204,6 +206,7 @@ static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *whe
     AMP_TRY(amp_model_check(m, where, err));
     count_inputs(m);
     amp_model_find_programs(m);
+    AMP_TRY(amp_states_join(m, err));
     return m->desc.cuda ? amp_model_add_cuda(m, where, err) : AMP_OK;
 }
 
@@ -241,6 +244,8 @@ void amp_model_release(amp_model *m) {
     amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
     amp_model_free_table(&a, m->trains, m->train_count, sizeof *m->trains);
     amp_model_free_table(&a, m->groups, m->group_count, sizeof *m->groups);
+    amp_free(&a, m->blocks, m->blocks ? (size_t)m->state_count * sizeof *m->blocks : 0);
+    amp_model_free_table(&a, m->collectives, m->collective_count, sizeof *m->collectives);
     amp_library_close(m->library);
     amp_free(&a, m, sizeof *m);
 }

@@ -52,35 +52,69 @@ size_t amp_state_content_bytes(const amp_model_state *s) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
+static amp_state_block block_of(const amp_model *model, int32_t state) {
+    if (model->blocks) return model->blocks[state];
+    return (amp_state_block){state, 0, amp_state_bytes(&model->states[state])};
+}
+
+static void join(amp_model *m, const amp_model_collective *c) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < c->state_count; i++) {
+        m->blocks[c->states[i]] = (amp_state_block){.first = c->states[0], .at = bytes};
+        bytes += amp_state_bytes(&m->states[c->states[i]]);
+    }
+    for (uint32_t i = 0; i < c->state_count; i++) m->blocks[c->states[i]].bytes = bytes;
+}
+
+amp_status amp_states_join(amp_model *m, amp_error *err) {
+    if (!m->collective_count) return AMP_OK;
+    amp_state_block *blocks = amp_alloc_zeroed(&m->allocator, (size_t)m->state_count * sizeof *blocks);
+    if (!blocks) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", m->desc.name);
+    for (int32_t i = 0; i < m->state_count; i++) blocks[i] = block_of(m, i);
+    m->blocks = blocks;
+    for (int32_t i = 0; i < m->collective_count; i++) join(m, &m->collectives[i]);
+    return AMP_OK;
+}
+
+static amp_status alloc_state(const amp_model *model, int32_t i, const amp_allocator *allocator, void **states,
+                              amp_error *err) {
+    const amp_state_block b = block_of(model, i);
+    if (!states[b.first]) states[b.first] = amp_alloc_zeroed_aligned(allocator, b.bytes, AMP_MEMORY_ALIGN);
+    if (!states[b.first])
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the %zu bytes of %s", model->desc.name, b.bytes,
+                        model->states[i].name);
+    states[i] = (char *)states[b.first] + b.at;
+    return AMP_OK;
+}
+
 amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
                             const amp_allocator *allocator, void ***out, amp_error *err) {
     void **states = amp_alloc_zeroed(allocator, (size_t)model->state_count * sizeof *states);
+    amp_status status = AMP_OK;
     *out = NULL;
     if (!states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", model->desc.name);
-    for (int32_t i = 0; i < model->state_count; i++) {
-        size_t bytes = amp_state_bytes(&model->states[i]);
-        if (!wanted(model, i, ctx)) continue;
-        states[i] = amp_alloc_zeroed_aligned(allocator, bytes, AMP_MEMORY_ALIGN);
-        if (states[i]) continue;
-        amp_states_free(model, states, allocator);
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the %zu bytes of %s", model->desc.name, bytes,
-                        model->states[i].name);
-    }
-    *out = states;
-    return AMP_OK;
+    for (int32_t i = 0; i < model->state_count && !status; i++)
+        if (wanted(model, i, ctx)) status = alloc_state(model, i, allocator, states, err);
+    if (status) amp_states_free(model, states, allocator);
+    else *out = states;
+    return status;
 }
 
 void amp_states_plan(const amp_model *model, amp_state_filter *wanted, const void *ctx,
                      amp_counted_allocator *allocator) {
     amp_counted_allocator_plan(allocator, (size_t)model->state_count * sizeof(void *));
-    for (int32_t i = 0; i < model->state_count; i++)
-        if (wanted(model, i, ctx)) amp_counted_allocator_plan(allocator, amp_state_bytes(&model->states[i]));
+    for (int32_t i = 0; i < model->state_count; i++) {
+        const amp_state_block b = block_of(model, i);
+        if (wanted(model, i, ctx) && b.first == i) amp_counted_allocator_plan(allocator, b.bytes);
+    }
 }
 
 void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator) {
     if (!states) return;
-    for (int32_t i = 0; i < model->state_count; i++)
-        amp_free_aligned(allocator, states[i], amp_state_bytes(&model->states[i]), AMP_MEMORY_ALIGN);
+    for (int32_t i = 0; i < model->state_count; i++) {
+        const amp_state_block b = block_of(model, i);
+        if (b.first == i) amp_free_aligned(allocator, states[i], b.bytes, AMP_MEMORY_ALIGN);
+    }
     amp_free(allocator, states, (size_t)model->state_count * sizeof *states);
 }
 

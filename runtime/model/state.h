@@ -24,6 +24,8 @@ size_t amp_state_content_bytes(const amp_model_state *s);
 /* One pointer per state of the model, NULL for those that are not wanted. */
 typedef bool amp_state_filter(const amp_model *model, int32_t index, const void *ctx);
 bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* a filter: else in sessions */
+/* Once, when the model has been checked: which states are one block. */
+amp_status amp_states_join(amp_model *model, amp_error *err);
 amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
                             const amp_allocator *allocator, void ***out, amp_error *err);
 /* Counts what that would allocate. */

@@ -116,6 +116,22 @@ typedef struct amp_session_states { /* each by state of the model */
     void **held, **bound, **host;
 } amp_session_states;
 
+/* What ranks exchange in a step; see exchange.c. */
+typedef struct amp_message {
+    void *data;
+    size_t count;
+    int32_t ready;   /* the kernel of micro_step after which it is complete, and those before it are; -1: at once */
+    int32_t needed;  /* the kernel of apply_step that reads it first; -1: none */
+    uint64_t number; /* of the comm, once it is started */
+} amp_message;
+
+typedef struct amp_exchange {
+    amp_comm *comm;
+    const amp_model *model;
+    amp_message *messages;    /* by collective of the model */
+    int32_t started, arrived; /* in the step, of the messages */
+} amp_exchange;
+
 struct amp_session {
     atomic_int references;
     bool training;
@@ -144,6 +160,7 @@ struct amp_session {
         int64_t last_n; /* of the last step; 0: no step yet */
         int64_t micro;  /* micro-batches that were run of a step that is not complete */
     } step;
+    amp_exchange *exchange; /* with other ranks, apart as |readback|; NULL: it trains alone */
     struct {
         amp_value *list; /* by name; NULL: the session keeps none */
         int32_t count;
@@ -192,6 +209,20 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- exchange.c -------------------------------------------------------------------------------------------------- */
+
+/* Once everything else is made.  |comm| may be NULL. */
+amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, amp_error *err);
+void amp_session_free_exchange(amp_session *session);
+/* All ranks: they get rank 0's weights, moments and counters. */
+amp_status amp_session_share(amp_session *session, amp_error *err);
+/* The number of this rank's first micro-batch among those of a step of all ranks. */
+int64_t amp_session_first_micro(const amp_session *session);
+/* What starts and awaits messages while |bound| runs. */
+amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
+/* After apply_step: nothing is on its way any more. */
+amp_status amp_session_finish_exchange(const amp_session *session, amp_error *err);
 
 /* ---- device_inputs.c --------------------------------------------------------------------------------------------- */
 

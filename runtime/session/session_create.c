@@ -297,6 +297,7 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
     AMP_TRY(make_programs(s, o, err));
     if (type->device_memory) AMP_TRY(amp_session_make_device_memory(s, o->seed, o->separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
+    if (!s->sizes_only) AMP_TRY(amp_session_make_exchange(s, o->comm, err));
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 
@@ -399,6 +400,7 @@ void amp_session_release(amp_session *s) {
     bool device_memory = amp_session_has_device_memory(s);
     if (device_memory) s->device->type->device_memory->settle(s->device);
     amp_session_free_values(s);
+    amp_session_free_exchange(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(&s->programs[i], a);
     amp_session_free_readback(s);
     amp_free(a, s->states.bound, list_bytes(s));

@@ -99,13 +99,22 @@ static void keep_report(const amp_session *s, const amp_readback_run *run) {
     average_metrics(s, k->metrics);
 }
 
+/* Of a model with collectives apply_step has the means over all micro-batches of all ranks. */
+static const amp_bound_program *measured_by(const amp_session *s, const amp_readback_run *run) {
+    const amp_bound_program *last = &s->programs[AMP_RUN_APPLY_STEP];
+    const bool has = run->complete && last->program && amp_program_result(last->program, AMP_RESULT_LOSS) >= 0;
+    return has ? last : &s->programs[AMP_RUN_TRAIN_STEP];
+}
+
 /* The means of a step; those of micro-batches before it are already in. */
 static void note_step(const amp_session *s, const amp_readback_run *run) {
     amp_measured *m = &s->readback->measured;
     int32_t count = amp_measure_count(s->model), losses = amp_loss_count(s->model);
-    if (run->micro == 0) memset(m->sums, 0, (size_t)count * sizeof *m->sums);
-    amp_bound_program_add_measures(&s->programs[AMP_RUN_TRAIN_STEP], s->model, m->sums);
-    m->count = run->micro + 1;
+    const amp_bound_program *of = measured_by(s, run);
+    const bool whole = of != &s->programs[AMP_RUN_TRAIN_STEP]; /* and not of a micro-batch */
+    if (run->micro == 0 || whole) memset(m->sums, 0, (size_t)count * sizeof *m->sums);
+    amp_bound_program_add_measures(of, s->model, m->sums);
+    m->count = whole ? 1 : run->micro + 1;
     for (int32_t i = 0; i < losses; i++) m->losses[i] = m->sums[1 + i] / (double)m->count;
     if (run->complete) say_skipped(s);
     if (!run->reported) keep_report(s, run);

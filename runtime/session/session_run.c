@@ -89,6 +89,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
                    .params = s->params->residency->memory,
                    .writes_params = writes_params(s, b) || b == &s->programs[AMP_RUN_REFRESH],
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
+    run.hooks = amp_session_exchange_hooks(s, b);
     const amp_observed_run observed = {s, b, n};
     if (is_observed(s, b)) {
         run.after_kernel = amp_session_observe_kernel;
@@ -186,7 +187,7 @@ static int64_t samples_to_check(const amp_session *s, int64_t n) { return s->inp
 static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool reported, bool *complete,
                            amp_error *err) {
     int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
-    if (micro) *micro = s->step.micro;
+    if (micro) *micro = amp_session_first_micro(s) + s->step.micro;
     AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
     amp_readback_run made = {.step = true,
                              .micro = s->step.micro,
@@ -196,7 +197,10 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     s->step.last_n = n;
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
-    if (made.complete && k > 1) AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
+    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
+        AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
+        AMP_TRY(amp_session_finish_exchange(s, err));
+    }
     return amp_session_start_readback(s, &made, err);
 }
 

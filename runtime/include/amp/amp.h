@@ -375,6 +375,8 @@ typedef enum amp_log_level {
     AMP_LOG_WARNING = 2   /* slower than it could be, or likely not meant: the scale's floor, more threads than cores */
 } amp_log_level;
 
+typedef struct amp_comm amp_comm; /* amp/comm.h */
+
 typedef struct amp_session_options {
     size_t struct_size;
     int64_t capacity;         /* samples per call at most; 0: 1 */
@@ -412,7 +414,18 @@ typedef struct amp_session_options {
     void *log_user;
     int32_t device_inputs; /* 1: arrays that calls of the session take are in the device's memory: below */
     int32_t pinned_inputs; /* 1: they are in page-locked memory of the host: below */
+    amp_comm *comm;        /* the ranks to train with: below; NULL: alone */
 } amp_session_options;
+
+/* Training on several ranks (comm, of amp/comm.h, which outlives the session): a model that was compiled with
+ * `ampc --distribute data`.  Each rank is a process with a session of its own and samples of its own; a step is that of
+ * one rank with the micro-batches of all, and weights, moments, counters and the loss scale stay the same on all.
+ * amp_session_create, each amp_step and amp_checkpoint_load are called by all ranks, in the same order; the first and
+ * the last give all ranks what rank 0 has.  Losses and metrics of a complete step are those of all ranks; amp_eval's
+ * are the rank's own.  A step waits for the slowest rank; AMP_PEER_FAILED: a rank has died, hangs or disagrees, and no
+ * call of the session trains any more.  AMP_MISMATCH at creation: a rank has another model, policy, version or option.
+ * AMP_INVALID_ARGUMENT: the model was compiled to train alone.  AMP_UNSUPPORTED on "cuda".  Sessions that do not train
+ * ignore it. */
 
 /* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
  * address that cuMemAlloc, cudaMalloc or an allocator over them gave (also of managed memory), on the session's device.

@@ -1,0 +1,57 @@
+/* model_check_collectives.c: the table of what ranks exchange. */
+#include "runtime/model/model_check.h"
+
+#include "base/alloc.h"
+
+/* Sets |seen| by state: a second collective would add what the first has added up already. */
+static amp_status check_state(const amp_check *x, int32_t collective, int32_t index, bool *seen) {
+    const amp_model *m = x->m;
+    if (!amp_check_index(index, m->state_count))
+        return amp_check_fail(x, "collective %d exchanges a state that does not exist", collective);
+    const amp_model_state *s = &m->states[index];
+    if ((s->role != AMP_STATE_ACCUMULATOR && s->role != AMP_STATE_STAGED) ||
+        s->storage != m->collectives[collective].dtype)
+        return amp_check_fail(x, "collective %d cannot exchange the state %s", collective, s->name);
+    if (seen[index]) return amp_check_fail(x, "collective %d exchanges the state %s again", collective, s->name);
+    seen[index] = true;
+    return AMP_OK;
+}
+
+static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
+    const amp_model_collective *c = &x->m->collectives[i];
+    if (c->op != AMP_EXCHANGE_ALL_REDUCE) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
+    if (c->dtype != AMP_DT_F32 && c->dtype != AMP_DT_F64)
+        return amp_check_fail(x, "collective %d adds numbers of the unknown type %u", i, c->dtype);
+    if (!c->state_count || c->state_count > (uint32_t)x->m->state_count || !c->states || !c->what)
+        return amp_check_fail(x, "collective %d has no states, or no text that says what they are", i);
+    for (uint32_t j = 0; j < c->state_count; j++) AMP_TRY(check_state(x, i, c->states[j], seen));
+    return AMP_OK;
+}
+
+static amp_status check_each(const amp_check *x) {
+    const amp_model *m = x->m;
+    const size_t bytes = (size_t)m->state_count * sizeof(bool);
+    bool *seen = amp_alloc_zeroed(&m->allocator, bytes);
+    if (!seen) return amp_fail(x->err, AMP_OUT_OF_MEMORY, "%s: no memory to check its collectives", x->where);
+    amp_status status = AMP_OK;
+    for (int32_t i = 0; i < m->collective_count && !status; i++) status = check_collective(x, i, seen);
+    amp_free(&m->allocator, seen, bytes);
+    return status;
+}
+
+amp_status amp_check_collectives(const amp_check *x) {
+    static const struct {
+        uint32_t counter;
+        const char *name;
+    } needed[] = {
+        {AMP_COUNTER_RANKS, "ranks"}, {AMP_COUNTER_FIRST_MICRO, "first_micro"}, {AMP_COUNTER_FULL_BATCH, "full_batch"}};
+    const amp_model *m = x->m;
+    if (!m->collective_count) return AMP_OK;
+    AMP_TRY(check_each(x));
+    if (!amp_model_program_of(m, AMP_PROGRAM_MICRO_STEP))
+        return amp_check_fail(x, "it has collectives, but no program micro_step before them");
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (amp_model_counter(m, needed[i].counter) < 0)
+            return amp_check_fail(x, "it has collectives, but no counter %s", needed[i].name);
+    return AMP_OK;
+}

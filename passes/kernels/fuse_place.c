@@ -159,6 +159,17 @@ static int when_made(const Fuse *z, Val v) {
     return def ? when(z, fuse_node(z, def)->home) : 0;
 }
 
+/* When everything that |v| is computed from has been made, where it is pending itself. */
+static int when_needed(const Fuse *z, Val v) {
+    const Op *def = fuse_maker(z, v, true);
+    int latest = fuse_is_pending(z, def) ? 0 : when_made(z, v);
+    for (int i = 0; fuse_is_pending(z, def) && i < def->n_in; i++) {
+        int needed = ir_reads_elements(def, i) ? when_needed(z, def->in[i]) : 0;
+        if (needed > latest) latest = needed;
+    }
+    return latest;
+}
+
 static uint32_t root_of(const Readers *r, Val v) { return (int)v.id < r->known ? r->root[v.id] : 0; }
 
 static void note_reads(Readers *r, const Op *o, int g) {
@@ -260,7 +271,7 @@ static bool fits(const Readers *r, int g, const Op *o) {
     const Op *def = fuse_maker(z, o->in[1], false);
     int now = when(z, g);
     if (group->guard.id != o->pred.id || (o->pred.id && now <= when_made(z, o->pred))) return false;
-    if (now < r->last[state] || now <= r->whole[state] || now < when_made(z, o->in[1])) return false;
+    if (now < r->last[state] || now <= r->whole[state] || now < when_needed(z, o->in[1])) return false;
     if (fuse_is_pending(z, def) && !fuse_fits(z, g, def)) return false;
     return fuse_accepts_assign(z, g, o->in[1]);
 }

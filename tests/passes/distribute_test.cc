@@ -216,6 +216,11 @@ TEST_F(DistributeTest, Buckets) {
     EXPECT_EQ(got, "0: w4/sum\n1: w3/sum w2/sum\n2: w1/sum w0/sum\n3: samples/sum loss/sum\n");
 }
 
+// Counts are scalars that come from a column kernel: what adds them up is no part of the scalars before all kernels.
+TEST_F(DistributeTest, KernelsComeAfterWhatTheyRead) {
+    for (const char *body : {kMse, kLabels, kBoth}) Run(Make("  accumulate 2\n  distribute data\n", body), STAGE_PLAN);
+}
+
 // What the verifier says of a reduce_step that ranks could not make together.
 TEST_F(DistributeTest, WrongExchanges) {
     const struct {

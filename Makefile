@@ -202,7 +202,7 @@ $(OUT)/libampc.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMPILER_OBJECTS) pa
 	$(SHARED)
 $(OUT)/ampc: $(call object,$(AMPC)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
-$(OUT)/amprun: $(call object,$(AMPRUN)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS)
+$(OUT)/amprun: $(call object,$(AMPRUN)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS) $(COMM_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm
 $(patsubst bench/gpu/%.c,$(OUT)/%,$(BENCHES)): $(OUT)/%: $(OUT)/objects/bench/gpu/%.o $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm

@@ -95,7 +95,7 @@ PYTHON
 )"
 run 0 "$ampc" "$work/small.amp" --precision fp32 --time-passes -o "$work/timed.so"
 unchanged=$(awk '/ ms \(unchanged\)$/ { print $1 }' "$work/.err" | paste -sd ' ')
-expect 'FP32: nothing is painted, no gradient is scaled, no rounding removed' 'paint scale simplify' "$unchanged"
+expect 'FP32: nothing is painted, no gradient is scaled, no rounding removed' 'paint distribute scale simplify' "$unchanged"
 for pass in fuse layout simplify; do
     run 0 "$ampc" "$work/small.amp" --no-pass=$pass --isa portable -o "$work/no-$pass.so"
 done
@@ -226,8 +226,8 @@ holds 'no escape reaches the terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "
 
 # ---- ampc: dumps, stopping and going on ----------------------------------------------------------
 
-passes=(elaborate autocast autodiff paint scale optimizer simplify lower fuse layout plan)
-planned=$work/dumps/10-plan.ir
+passes=(elaborate autocast autodiff paint distribute scale optimizer simplify lower fuse layout plan)
+planned=$work/dumps/11-plan.ir
 run 0 "$ampc" "$work/small.amp" --dump-dir "$work/dumps" -o "$work/dumped.so"
 portable=(--isa portable) # a third of the C compiler's time
 run 0 "$ampc" "$work/small.amp" "${portable[@]}" -o "$work/small_portable.so"
@@ -650,7 +650,7 @@ run 0 "$ampc" explain -h
 says 'usage: ampc explain' '--policy NAME|FILE' '-h, --help'
 holds 'the help of explain names its options alone' bash -c '! grep -q -e --emit -e "\[explain\]" "$1"' - "$work/.out"
 run 0 "$ampc" -v "$work/small.amp" -o "$work/verbose.so" --isa portable
-says 'ampc: 1/17 elaborate' 'ampc: 12/17 codegen cuda' 'ampc: 17/17 cc'
+says 'ampc: 1/18 elaborate' 'ampc: 13/18 codegen cuda' 'ampc: 18/18 cc'
 run 2 "$ampc" explain "$work/small.amp" -v
 says '--verbose: explain does not take this'
 run 2 "$ampc" "$work/small.amp" --color sometimes

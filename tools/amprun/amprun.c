@@ -20,13 +20,21 @@
 
 /* One line on standard error. */
 
+static char rank_prefix[24];
+
+void report_as_rank(int32_t rank) {
+    rank_prefix[0] = 0;
+    if (rank >= 0) snprintf(rank_prefix, sizeof rank_prefix, "rank %d: ", rank);
+}
+
 int report_text(const char *format, ...) {
     char text[4 * AMP_FILE_PATH];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fprintf(stderr, "amprun: ");
+    const bool says_rank = !strncmp(text, rank_prefix, strlen(rank_prefix));
+    fprintf(stderr, "amprun: %s", says_rank ? "" : rank_prefix);
     print_plain(stderr, text, strlen(text));
     fprintf(stderr, "\n");
     return 1;
@@ -55,6 +63,7 @@ amp_session_options run_options(const Args *a, int64_t capacity, bool inference,
         .keep_values = keep_values,
         .precision = a->precision,
         .log = a->verbose ? on_log : NULL,
+        .comm = a->comm,
     };
 }
 
@@ -62,6 +71,7 @@ amp_session_options run_options_again(const Args *a, int64_t capacity, uint64_t 
     amp_session_options options = run_options(a, capacity, false, false);
     options.seed = seed;
     options.log = NULL;
+    options.comm = NULL;
     return options;
 }
 

@@ -31,8 +31,12 @@ typedef struct Args {
     double scale;                   /* < 0: not given */
     const char *roofline, *program; /* info */
     const char *against;
-    const char *stats_log; /* suggest: --stats names a log */
-    uint64_t memory;       /* bytes; 0: not given */
+    const char *stats_log;           /* suggest: --stats names a log */
+    uint64_t memory;                 /* bytes; 0: not given */
+    const char *dist, *dist_library; /* --dist: the engine; NULL: alone */
+    double dist_timeout;             /* 0: not given */
+    bool ordered;                    /* --reduce ordered */
+    amp_comm *comm;                  /* the ranks to train with; not of the command line */
     bool kernels, trace, timeline, batch_auto;
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
@@ -55,6 +59,8 @@ int command_doctor(const Args *a);
 
 /* Prints "amprun: MESSAGE" and returns 1. */
 int report(const amp_error *err);
+/* From here on messages begin with the rank; -1: not. */
+void report_as_rank(int32_t rank);
 int report_text(const char *format, ...) AMP_PRINTF(1, 2);
 
 /* A model with its params and one session, as the arguments say. */

@@ -43,24 +43,42 @@ static int finish(const Run *run, Evaluation *out) {
     return 0;
 }
 
+/* What the other ranks added up; a rank without a batch has zeros. */
+static int add_ranks(const Ranks *ranks, Evaluation *out) {
+    double sums[2 + 2 * EVALUATION_METRICS];
+    sums[0] = out->loss;
+    sums[1] = (double)out->samples;
+    memcpy(&sums[2], out->losses, sizeof out->losses);
+    memcpy(&sums[2 + EVALUATION_METRICS], out->metrics, sizeof out->metrics);
+    if (ranks_sum(ranks, sums, 2 + 2 * EVALUATION_METRICS)) return 1;
+    out->loss = sums[0];
+    out->samples = (int64_t)sums[1];
+    memcpy(out->losses, &sums[2], sizeof out->losses);
+    memcpy(out->metrics, &sums[2 + EVALUATION_METRICS], sizeof out->metrics);
+    return 0;
+}
+
 static int evaluate_batches(const Run *run, const Dataset *data, int64_t batch, int64_t *index, void *const *inputs,
-                            int (*stop)(void), Evaluation *out) {
+                            int (*stop)(void), const Ranks *ranks, Evaluation *out) {
     if (run->info.metric_count > EVALUATION_METRICS || run->info.loss_count > EVALUATION_METRICS)
         return report_text("%s: more than %d metrics or losses", run->info.name, EVALUATION_METRICS);
-    for (int64_t from = 0; from < data->count; from += batch) {
+    const int64_t first = ranks ? ranks->rank * batch : 0, next = ranks ? ranks->count * batch : batch;
+    for (int64_t from = first; from < data->count; from += next) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
         for (int64_t i = 0; i < n; i++) index[i] = data_sample(data, from + i);
         if (stop && stop()) return EVALUATION_STOPPED;
         if (evaluate_batch(run, data, index, inputs, n, out)) return 1;
     }
+    if (ranks && add_ranks(ranks, out)) return 1;
     return finish(run, out);
 }
 
-int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), Evaluation *out) {
+int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), const Ranks *ranks,
+             Evaluation *out) {
     memset(out, 0, sizeof *out);
     int64_t *index = malloc(sizeof *index * (size_t)batch);
     void *const *inputs = data_batch_new(data, batch);
-    int failed = index && inputs ? evaluate_batches(run, data, batch, index, inputs, stop, out)
+    int failed = index && inputs ? evaluate_batches(run, data, batch, index, inputs, stop, ranks, out)
                                  : report_text("no memory for a batch of %" PRId64, batch);
     data_batch_free(data, inputs);
     free(index);
@@ -107,7 +125,7 @@ int command_eval(const Args *a) {
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
     failed = failed || open_data(a, a->data, &run, run.info.input_count, false, &data) ||
-             evaluate(&run, &data, batch, NULL, &e);
+             evaluate(&run, &data, batch, NULL, NULL, &e);
     if (!failed) print_evaluation(&run, &e);
     data_close(&data);
     run_close(&run);

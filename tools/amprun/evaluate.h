@@ -3,6 +3,7 @@
 #define AMP_TOOLS_EVALUATE_H
 
 #include "tools/amprun/data.h"
+#include "tools/amprun/ranks.h"
 
 enum { EVALUATION_METRICS = 16 };
 
@@ -12,8 +13,10 @@ typedef struct Evaluation {
 } Evaluation;
 
 /* Means over the samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure; returns
- * EVALUATION_STOPPED where |stop| (may be NULL) says so between two batches. */
+ * EVALUATION_STOPPED where |stop| (may be NULL) says so between two batches.  |ranks|: each takes its share of the
+ * batches, and all get the means; NULL: this process takes all. */
 enum { EVALUATION_STOPPED = -1 };
-int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), Evaluation *out);
+int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), const Ranks *ranks,
+             Evaluation *out);
 
 #endif

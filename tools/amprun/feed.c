@@ -12,7 +12,9 @@ enum { AHEAD = 2, AHEAD_OF_LARGE = 1, NO_THREAD = -1, LARGE = 16 << 20 };
  * unless they come from a file that need not be in memory. */
 enum { SMALL = 64 << 10, FILE_IN_MEMORY = 64 << 20 };
 
-static int64_t samples_of(const FeedPlan *p, int64_t index, int64_t *from) {
+int64_t feed_batch(const FeedPlan *p, int64_t call) { return call / p->own * p->step + p->first + call % p->own; }
+
+int64_t feed_samples(const FeedPlan *p, int64_t index, int64_t *from) {
     *from = index % p->batches * p->batch;
     return p->data->count - *from < p->batch ? p->data->count - *from : p->batch;
 }
@@ -20,10 +22,10 @@ static int64_t samples_of(const FeedPlan *p, int64_t index, int64_t *from) {
 static amp_status fill(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n, amp_error *err) {
     Feed *f = user;
     const FeedPlan *p = &f->plan;
-    int64_t epoch = index / p->batches, from;
+    int64_t from, epoch = (index = feed_batch(p, index)) / p->batches;
     (void)capacity;
     if (f->shuffled != epoch) data_order(p->data, p->seed, f->shuffled = epoch, f->order);
-    *n = samples_of(p, index, &from);
+    *n = feed_samples(p, index, &from);
     return data_fill(p->data, f->order + from, *n, arrays, err);
 }
 
@@ -63,7 +65,8 @@ void feed_close(Feed *f) {
 
 void feed_place(const Feed *f, int64_t index, int64_t sample, char place[64]) {
     const FeedPlan *p = &f->plan;
-    int64_t from, n = samples_of(p, index, &from), *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    int64_t from, n = feed_samples(p, index = feed_batch(p, index), &from),
+                  *order = malloc(sizeof *order * (size_t)p->data->count + 1);
     place[0] = 0;
     if (order && sample >= 0 && sample < n) {
         data_order(p->data, p->seed, index / p->batches, order);
@@ -75,7 +78,8 @@ void feed_place(const Feed *f, int64_t index, int64_t sample, char place[64]) {
 /* The thread has |order|: it may have begun the next epoch. */
 int feed_report(const Feed *f, int64_t index, const amp_error *err) {
     const FeedPlan *p = &f->plan;
-    int64_t from, n = samples_of(p, index, &from), *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    int64_t from, n = feed_samples(p, index = feed_batch(p, index), &from),
+                  *order = malloc(sizeof *order * (size_t)p->data->count + 1);
     if (!order) return report(err);
     data_order(p->data, p->seed, index / p->batches, order);
     int failed = data_report(p->data, order + from, n, err);

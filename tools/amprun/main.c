@@ -110,6 +110,19 @@ static int take_split(const char *text, double *out) {
     return 0;
 }
 
+static int take_reduce(const char *text, Args *a) {
+    a->ordered = !strcmp(text, "ordered");
+    return a->ordered || !strcmp(text, "fast") ? 0 : wrong("--%s %s: fast or ordered is wanted", "reduce", text);
+}
+
+static int take_timeout(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    return *end || end == text || !(*out > 0 && *out <= 1e6)
+               ? wrong("--%s %s: a number of seconds is wanted, at most a million", "dist-timeout", text)
+               : 0;
+}
+
 /* "cuda:1": the second of them. */
 static int take_device(const char *text, Args *a) {
     const char *number = strncmp(text, "cuda:", 5) ? NULL : text + 5;
@@ -184,6 +197,10 @@ static int take(Args *a, const Command *c, int option, char **argv) {
     case O_TENSORBOARD: a->tensorboard = optarg; return 0;
     case O_PROFILE: a->profile = optarg; return 0;
     case O_QUIET: a->quiet = true; return 0;
+    case O_DIST: a->dist = optarg; return 0;
+    case O_REDUCE: return take_reduce(optarg, a);
+    case O_DIST_TIMEOUT: return take_timeout(optarg, &a->dist_timeout);
+    case O_DIST_LIBRARY: a->dist_library = optarg; return 0;
     case O_TRACE: a->trace = true; return 0;
     case O_STATS: return take_stats(optarg, c, a);
     case O_PRECISION: a->precision = optarg; return 0;
@@ -273,6 +290,8 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --roofline only with --batch: how many samples the program is given%s", c->name, "");
     if (a->program && !a->roofline && !a->kernels && !a->timeline)
         return wrong("%s takes --program only with --roofline, --kernels or --timeline%s", c->name, "");
+    if ((a->ordered || a->dist_timeout > 0 || a->dist_library) && !a->dist)
+        return wrong("%s takes --reduce, --dist-timeout and --dist-library only with --dist%s", c->name, "");
     return check_memory_options(a, c);
 }
 

@@ -17,6 +17,7 @@ char *position_write(const Position *p) {
     amp_json_put_int(&w, "seed", (int64_t)p->seed);
     amp_json_put_int(&w, "batch", p->batch);
     amp_json_put_int(&w, "samples", p->samples);
+    amp_json_put_int(&w, "ranks", p->ranks);
     amp_json_put_int(&w, "evaluated", p->evaluated);
     amp_json_put_double(&w, "epoch_loss", p->epoch_loss);
     amp_json_put_int(&w, "epoch_samples", p->epoch_samples);
@@ -51,6 +52,7 @@ static void take(const amp_json *from, Position *p) {
     p->seed = (uint64_t)seed;
     take_int(from, "batch", &p->batch);
     take_int(from, "samples", &p->samples);
+    take_int(from, "ranks", &p->ranks);
     take_int(from, "evaluated", &p->evaluated);
     take_int(from, "epoch_samples", &p->epoch_samples);
     take_int(from, "epoch_skipped", &p->epoch_skipped);

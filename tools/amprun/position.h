@@ -7,6 +7,7 @@
 typedef struct Position {
     uint64_t seed;          /* of the order of samples */
     int64_t batch, samples; /* of a micro-batch; of the data set. 0: not known */
+    int64_t ranks;          /* that trained together; 0: not known, from before there were any */
     int64_t evaluated;      /* epochs after which the model was evaluated */
     double epoch_loss;      /* of the epoch so far: sum of loss * n, samples, skipped steps */
     int64_t epoch_samples, epoch_skipped;

@@ -55,7 +55,7 @@ static int check_files(const Args *a) {
 /* --log and --tensorboard. */
 static int open_logs(Training *t, int64_t iteration) {
     const Args *a = t->args;
-    if (a->resume && !t->known) t->position.evaluated = iteration * t->run.info.accumulate / t->batches;
+    if (a->resume && !t->known) t->position.evaluated = iteration * t->per_step / t->batches;
     if (a->tensorboard && events_open(&t->events, a->tensorboard, iteration + 1)) return 1;
     if (!a->log) return 0;
     return a->resume ? log_go_on(&t->log, a->log, iteration, t->position.evaluated) : log_open(&t->log, a->log);
@@ -133,7 +133,8 @@ static int run(Training *t) {
     if (scaler.iteration >= t->total_steps) return nothing_left(t, scaler.iteration); /* may be too large to multiply */
     if (open_logs(t, scaler.iteration)) return 1;
     t->saved = amp_seconds();
-    int failed = training_run(t, scaler.iteration), signal = stopping_signal();
+    int failed = training_run(t, scaler.iteration);
+    const int signal = t->ranks->count > 1 ? t->stopped_by : stopping_signal();
     bool kept = !keep(t);
     failed |= log_close(&t->log) | events_close(&t->events) | t->profile.failed;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
@@ -145,14 +146,24 @@ static int run(Training *t) {
     return SIGNALLED + signal;
 }
 
+static int train_on(Ranks *ranks, const Args *a) {
+    const Args mine = ranks_args(ranks, a);
+    Training t = {.args = &mine, .ranks = ranks};
+    int failed = check_files(&mine);
+    if (!failed) failed = training_open(&t);
+    if (!failed) failed = weights_check_like(&t.run, &mine);
+    if (!failed) failed = run(&t);
+    if (failed && failed < SIGNALLED) ranks_end(ranks, failed);
+    training_close(&t);
+    return failed;
+}
+
 int command_train(const Args *a) {
-    Training t = {.args = a};
+    Ranks ranks;
     if (a->stats && !a->log && !a->tensorboard)
         return report_text("--stats: its lines go into the log; give --log FILE too, or --tensorboard DIR") + 1;
-    int failed = check_files(a);
-    if (!failed) failed = training_open(&t);
-    if (!failed) failed = weights_check_like(&t.run, a);
-    if (!failed) failed = run(&t);
-    training_close(&t);
+    int failed = ranks_open(&ranks, a);
+    if (!failed) failed = train_on(&ranks, a);
+    ranks_close(&ranks);
     return failed;
 }

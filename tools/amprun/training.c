@@ -54,12 +54,27 @@ static int refuse_other(const char *option, int64_t given, const char *resume, i
     return 1;
 }
 
+/* Other ranks than before share the samples of a step as well as they divide them. */
+static int share_batch(Training *t) {
+    Position *p = &t->position;
+    const int64_t now = t->ranks->count, before = p->ranks ? p->ranks : 1, all = p->batch * before;
+    p->ranks = now;
+    if (!p->batch || now == before) return 0;
+    if (!t->args->force && (t->args->batch ? t->args->batch * now != all : all % now != 0))
+        return report_text("--resume %s: was trained by %" PRId64 " ranks with batches of %" PRId64 "; %" PRId64
+                           " ranks take the same steps with batches of %g; give --force to take other ones",
+                           t->args->resume, before, p->batch, now, (double)all / (double)now);
+    if (!t->args->batch || t->args->batch * now == all) p->batch = all / now;
+    return 0;
+}
+
 /* Batch and seed are those of the checkpoint, where it holds them. */
 static int take_position(Training *t) {
     const Args *a = t->args;
     Position *p = &t->position;
     *p = (Position){.seed = a->seed, .best = NAN};
     if (a->resume && position_read(a->resume, p)) return 1;
+    if (share_batch(t)) return 1;
     if (a->resume && p->batch && !a->force) {
         if (a->seed_given && a->seed != p->seed)
             return refuse_other("seed", (int64_t)a->seed, a->resume, (int64_t)p->seed);
@@ -129,7 +144,7 @@ static int open_data(Training *t) {
     t->batches = (t->train.count + t->batch - 1) / t->batch;
     /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked
      * for would not complete. */
-    int64_t k = t->run.info.accumulate, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches / k;
+    int64_t k = t->per_step, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches / k;
     t->total_steps = a->steps ? a->steps : asked > 0 ? asked : 1;
     t->epochs = (t->total_steps * k + t->batches - 1) / t->batches;
     return 0;
@@ -153,6 +168,7 @@ int training_open(Training *t) {
     if (take_position(t)) return 1;
     args.seed = t->position.seed;
     if (run_open(&t->run, &args, t->batch, false, false)) return 1;
+    t->per_step = t->run.info.accumulate * t->ranks->count;
     if (!t->run.info.can_train)
         return report_text("%s: has no train block; write one in its model file", t->args->model);
     if (t->run.info.metric_count > MAX_METRICS || t->run.info.loss_count > MAX_METRICS)
@@ -305,10 +321,10 @@ static void watch_scale(Training *t) {
 
 static int end_step(Training *t, int64_t index, int64_t n) {
     Position *p = &t->position;
-    int64_t k = t->run.info.accumulate;
+    int64_t k = t->run.info.accumulate, step = index / k, last = (step + 1) * t->per_step - 1;
     p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
     watch_scale(t);
-    show_step(t, index / t->batches, index % t->batches, t->total_steps - index / k - 1, n * k);
+    show_step(t, last / t->batches, last % t->batches, t->total_steps - step - 1, n * t->per_step);
     log_step(t);
     tensorboard_step(&t->events, &t->run, &t->last, t->losses, t->metrics, progress_rate(&t->progress));
     if (log_stats(t)) return 1;
@@ -317,18 +333,46 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     return check_numbers(t);
 }
 
-/* ---- reports of steps, some steps behind ------------------------------------------------------------------------- */
+/* ---- what an epoch adds up --------------------------------------------------------------------------------------- */
+
+static void begin_epoch(Training *t) { t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0; }
 
 /* |before|: the loss of the report before, which is the mean of the step so far. */
-static int take_report(Training *t, AheadCall call, double before, amp_status status, const amp_error *err) {
-    amp_error failure = {0};
+static void count_call(Training *t, AheadCall call, double before) {
     int64_t micro = call.index % t->run.info.accumulate;
     double counted = micro ? before * (double)micro : 0;
-    if (profile_after(&t->profile, &t->last, &failure)) return report(&failure);
-    if (call.index % t->batches == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
+    if (call.index % t->batches == 0) begin_epoch(t);
     t->epoch_loss += (t->last.loss * (double)(micro + 1) - counted) * (double)call.n;
     t->epoch_samples += call.n;
     t->epoch_skipped += t->last.skipped;
+}
+
+/* The samples of all ranks in the step that call |index| ends. */
+static int64_t samples_of_step(const Training *t, int64_t index) {
+    int64_t samples = 0, from, first = index / t->run.info.accumulate * t->per_step;
+    for (int64_t i = 0; i < t->per_step; i++) samples += feed_samples(&t->feed.plan, first + i, &from);
+    return samples;
+}
+
+/* Of several ranks only a whole step has a loss of all of them.  A step that begins in one epoch and ends in the next
+ * counts where it ends. */
+static void count_step(Training *t, AheadCall call) {
+    if (!t->last.complete) return;
+    const int64_t first = call.index / t->run.info.accumulate * t->per_step, last = first + t->per_step - 1;
+    if (first % t->batches == 0 || first / t->batches != last / t->batches) begin_epoch(t);
+    const int64_t samples = samples_of_step(t, call.index);
+    t->epoch_loss += t->last.loss * (double)samples;
+    t->epoch_samples += samples;
+    t->epoch_skipped += t->last.skipped;
+}
+
+/* ---- reports of steps, some steps behind ------------------------------------------------------------------------- */
+
+static int take_report(Training *t, AheadCall call, double before, amp_status status, const amp_error *err) {
+    amp_error failure = {0};
+    if (profile_after(&t->profile, &t->last, &failure)) return report(&failure);
+    if (t->ranks->count > 1) count_step(t, call);
+    else count_call(t, call, before);
     if (!t->last.complete) return 0;
     int failed = end_step(t, call.index, call.n);
     if (status) progress_clear(&t->progress);
@@ -407,7 +451,7 @@ static int note_best(Training *t, const Evaluation *test) {
 
 /* Steps that are complete where an epoch, or training inside it, ends. */
 static int64_t steps_at_end(const Training *t, int64_t epoch, bool whole) {
-    return whole ? (epoch + 1) * t->batches / t->run.info.accumulate : t->total_steps;
+    return whole ? (epoch + 1) * t->batches / t->per_step : t->total_steps;
 }
 
 /* |whole|: the epoch has ended, and not only training.  |stops|: a signal ends it, EVALUATION_STOPPED; going on
@@ -416,7 +460,8 @@ static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
     Evaluation test = {0};
     double paused = amp_seconds();
     if (t->has_test) {
-        int failed = evaluate(&t->run, &t->test, t->batch, stops ? stopping_signal : NULL, &test);
+        int failed = evaluate(&t->run, &t->test, t->batch, stops && t->ranks->count == 1 ? stopping_signal : NULL,
+                              t->ranks, &test);
         if (failed) return failed;
     }
     t->progress.start += amp_seconds() - paused; /* the rate is that of training */
@@ -436,16 +481,20 @@ static bool out_of_patience(Training *t) {
     return true;
 }
 
-/* After batch |index|, and before the next. */
+/* After call |index|, and before the next.  Ranks go on together: what ends within a step ends with it. */
 static int between_batches(Training *t, int64_t index) {
-    bool whole = (index + 1) % t->batches == 0, step_ended = (index + 1) % t->run.info.accumulate == 0;
-    if (whole || index + 1 == t->total_steps * t->run.info.accumulate) {
-        /* After the last step nothing goes on that could evaluate again. */
-        bool last = index + 1 == t->total_steps * t->run.info.accumulate;
+    const int64_t k = t->run.info.accumulate;
+    const bool step_ended = (index + 1) % k == 0, last = index + 1 == t->total_steps * k;
+    const int64_t ended = t->ranks->count == 1 ? index + 1 : (index + 1) / k * t->per_step; /* micro-batches so far */
+    const int64_t before = t->ranks->count == 1 ? index : ended - t->per_step;
+    const bool whole = (t->ranks->count == 1 || step_ended) && ended / t->batches != before / t->batches;
+    if (whole || last) {
+        const int64_t epoch = whole ? ended / t->batches - 1 : (ended - 1) / t->batches;
         int failed = training_catch_up(t);
-        if (!failed) failed = end_epoch(t, index / t->batches, whole, step_ended && !last);
+        /* After the last step nothing goes on that could evaluate again. */
+        if (!failed) failed = end_epoch(t, epoch, whole, step_ended && !last);
         if (failed) return failed;
-        if (whole) t->position.evaluated = index / t->batches + 1;
+        if (whole) t->position.evaluated = epoch + 1;
     }
     return step_ended ? training_checkpoint_if_due(t) : 0;
 }
@@ -461,6 +510,15 @@ static int enter(Training *t, int64_t index) {
     return failed;
 }
 
+/* A signal that some rank has got, or nobody's patience, before |step|. */
+static int ask_to_end(Training *t, int64_t step, bool *ends) {
+    int signal = stopping_signal();
+    if (ranks_meet(t->ranks, step, &signal)) return 1;
+    t->stopped_by = signal;
+    *ends = signal || out_of_patience(t);
+    return 0;
+}
+
 int training_run(Training *t, int64_t iteration) {
     int64_t k = t->run.info.accumulate, first = iteration * k, last = t->total_steps * k;
     print_header(t);
@@ -469,12 +527,13 @@ int training_run(Training *t, int64_t iteration) {
     const bool waits = t->args->trace || t->args->stats || t->args->profile;
     if (ahead_start(&t->ahead, &t->run, waits)) return 1;
     stopping_watch();
-    FeedPlan plan = {&t->train, t->position.seed, t->batch, t->batches};
-    int failed = enter(t, first);
+    const FeedPlan plan = {&t->train, t->position.seed, t->batch, t->batches, t->per_step, t->ranks->rank * k, k};
+    int failed = enter(t, iteration * t->per_step);
     if (!failed) failed = feed_open(&t->feed, t->run.model, &plan, first);
     for (int64_t i = first; !failed && i < last; i++) {
-        bool at_step = i % k == 0;
-        if (at_step && (stopping_signal() || out_of_patience(t))) break;
+        bool ends = false;
+        if (i % k == 0) failed = ask_to_end(t, i / k, &ends);
+        if (failed || ends) break;
         failed = train_batch(t, i);
         if (!failed) failed = between_batches(t, i);
     }

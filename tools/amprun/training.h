@@ -9,16 +9,19 @@
 #include "tools/amprun/position.h"
 #include "tools/amprun/profile/profile.h"
 #include "tools/amprun/progress.h"
+#include "tools/amprun/ranks.h"
 #include "tools/amprun/stats/stats.h"
 #include "tools/amprun/tensorboard/events.h"
 #include "tools/amprun/trace/tracer.h"
 
 typedef struct Training {
     const Args *args;
+    Ranks *ranks;
     Run run;
     Dataset train, test;
     bool has_test;
     int64_t batch, batches, epochs, total_steps;
+    int64_t per_step; /* micro-batches of a step of all ranks */
     Feed feed;
     Log log;
     EventFile events; /* of --tensorboard */
@@ -29,6 +32,7 @@ typedef struct Training {
     int64_t infinite;  /* numbers of the parameters at the start */
     double saved;      /* when the last checkpoint was written */
     int64_t unsaved;   /* steps since then */
+    int stopped_by;    /* the signal that asked for the end; 0: none */
     Tracer tracer;     /* with --trace-nonfinite */
     Stats stats;       /* with --stats */
     Profile profile;   /* with --profile */

@@ -81,7 +81,7 @@ static int run_step(const Run *run, const Feed *feed, int64_t step, const TrialV
 }
 
 int trial_run(const Run *run, const TrialPlan *plan, uint64_t seed, const TrialVisitor *visitor, TrialResult *out) {
-    const FeedPlan feeding = {plan->data, seed, plan->batch, plan->batches};
+    const FeedPlan feeding = {plan->data, seed, plan->batch, plan->batches, .step = 1, .own = 1};
     const int64_t tail = plan->steps - plan->steps / 4;
     Feed feed = {0};
     int64_t counted = 0;

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# amprun train --dist mpi over Open MPI and MPICH, whichever is installed (tools/setup --mpi): ranks make the steps of one
+# rank with as many micro-batches, bit for bit; what is refused; signals, faults, and going on with other ranks.
+#
+#     distributed.sh          2 ranks
+#     distributed.sh --full   1 to 4 ranks, every precision
+set -uo pipefail
+source tests/checks/checks.bash
+source tests/checks/mpi.bash
+build //tools:ampc //tools:amprun
+ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+tool() { PYTHONPATH=tests/checks python3 tests/checks/distributed.py "$@"; }
+ranks=(2) precisions=(fp16 fp32)
+[[ ${1:-} != --full ]] || ranks=(1 2 3 4) precisions=(fp32 fp16 bf16)
+
+# model FILE ACCUMULATE LINE...: with labels that are ignored, dropout, clipping and a running mean
+model() {
+    cat >"$1" <<AMP
+amp 1
+model small(x: f32[N, 40]) -> logits {
+    h = relu(batch_norm(linear(x; out = 64) as fc1) as bn)
+    logits = linear(dropout(h; p = 0.1) as drop; out = 5) as fc2
+}
+train small {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    metric acc = accuracy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+    clip_norm = 1.0
+    accumulate = $2
+    $3
+}
+precision fp16 { loss_scale = dynamic(init = 65536.0, interval = 5) }
+AMP
+}
+tool data "$work/d.st" 150
+tool data "$work/wild.st" 150 wild
+small=(--data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 3)
+
+# ---- without an MPI ----
+
+model "$work/one.amp" 1 'data_parallel = true'
+run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 -o "$work/one.so"
+run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --distribute none -o "$work/alone.so"
+run 0 "$ampc" "$work/one.amp" --dump-ir=distribute --stop-after=distribute -o "$work/one.ir"
+says 'func reduce_step' 'all_reduce(%"fc2.weight/sum"' 'because {distribute, "losses, metrics and counts"}'
+run 0 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --quiet --log "$work/one.log" --save "$work/one.st"
+run 0 "$amprun" train "$work/alone.so" "${small[@]}" --batch 15 --quiet --log "$work/alone.log"
+run 2 "$ampc" "$work/one.amp" --distribute zero1 -o "$work/x.so"
+says 'zero1' 'is not built yet'
+run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
+says 'distribute all: it can be none, or data'
+run 2 "$amprun" train "$work/one.so" "${small[@]}" --reduce ordered
+says 'only with --dist'
+run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist nccl
+says 'nccl' 'not built yet'
+run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-library "$work/none.so"
+says 'none.so'
+run 2 env OMPI_COMM_WORLD_SIZE=4 "$amprun" train "$work/one.so" "${small[@]}"
+says '4 processes were started (OMPI_COMM_WORLD_SIZE), and each would train alone' 'give --dist mpi'
+
+# ---- the steps of one rank ----
+
+# twins MPI N PRECISION: with the sums of the library within rounding, with ordered ones bit for bit
+twins() {
+    local mpi=$1 n=$2 p=$3 data=$work/d.st reduce tolerance=1e-5
+    [[ $p == fp32 ]] || tolerance=2e-2
+    [[ $p != fp16 ]] || data=$work/wild.st
+    small=(--data "safetensors:$data" --batch 16 --steps 50 --seed 3)
+    model "$work/$n.amp" "$n" 'data_parallel = true'
+    run 0 "$ampc" "$work/$n.amp" --target cpu --isa v3 --precision "$p" -o "$work/twin.so"
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision "$p" -o "$work/one.so"
+    run 0 "$amprun" train "$work/twin.so" "${small[@]}" --quiet --log "$work/twin.log" --checkpoint "$work/twin.ck"
+    for reduce in fast ordered; do
+        run 0 "$mpi" "$n" "$amprun" train "$work/one.so" "${small[@]}" --quiet --dist mpi --reduce $reduce \
+            --log "$work/$n.log" --checkpoint "$work/$n.ck"
+        run 0 tool same "$work/twin.log" "$work/$n.log" $tolerance
+        run 0 tool near "$work/twin.ck" "$work/$n.ck" $tolerance
+    done
+    run 0 tool same "$work/twin.log" "$work/$n.log" 0
+    run 0 tool near "$work/twin.ck" "$work/$n.ck" 0
+}
+
+# ---- what is refused, and how it ends ----
+
+refused() {
+    local mpi=$1
+    small=(--data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 3)
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 -o "$work/one.so"
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision bf16 -o "$work/other.so"
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --distribute none -o "$work/alone.so"
+    run 2 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --save "$work/x.st"
+    says '2 processes were started'
+    run 1 "$mpi" 2 "$amprun" train "$work/alone.so" "${small[@]}" --dist mpi
+    says 'was compiled to train alone, and there are 2 ranks; compile it with --distribute data'
+    run 1 "$mpi" 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi : \
+        -n 1 "$amprun" train "$work/other.so" "${small[@]}" --dist mpi
+    says 'rank 1 has another'
+    run 1 "$mpi" 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi : \
+        -n 1 "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 4 --dist mpi
+    says 'rank 1 has another seed than rank 0: 4 instead of 3'
+}
+
+# A checkpoint of two ranks goes on with one, whose batch is twice as large; bits of the twin.
+resumed() {
+    local mpi=$1
+    small=(--data "safetensors:$work/d.st" --seed 3 --quiet)
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --steps 20 --dist mpi --checkpoint "$work/two.ck"
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --dist mpi --resume "$work/two.ck" \
+        --checkpoint "$work/on.ck"
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --steps 40 --dist mpi --checkpoint "$work/whole.ck"
+    run 0 tool near "$work/on.ck" "$work/whole.ck" 0
+    run 0 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --resume "$work/two.ck" --log "$work/alone.log"
+    expect 'one rank takes the samples of two' 20 "$(grep -c '"iteration"' "$work/alone.log")"
+    run 1 "$mpi" 4 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --dist mpi --resume "$work/two.ck"
+    says 'was trained by 2 ranks with batches of 15; 4 ranks take the same steps with batches of 7.5'
+}
+
+# One rank is asked to end: all do, after the same step.
+stopped() {
+    local mpi=$1 pid status=0
+    "$mpi" 2 "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" --batch 16 --steps 1000000 --dist mpi \
+        --checkpoint "$work/stopped.ck" >"$work/.out" 2>"$work/.err" &
+    for _ in {1..100}; do
+        pid=$(pgrep -n -f "$amprun train $work/one.so" || true)
+        [[ ! -s $work/.out ]] || break
+        sleep 0.1
+    done
+    sleep 1
+    kill -TERM "$pid"
+    wait $! || status=$?
+    out=$(<"$work/.out") err=$(<"$work/.err") command_line="$mpi: SIGTERM of one rank"
+    says 'SIGTERM: training ended after step'
+    holds "$command_line: the checkpoint is whole" "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" \
+        --resume "$work/stopped.ck" --steps 1000000 --batch 32 --force --epochs 1
+}
+
+for mpi in $(mpis); do
+    for n in "${ranks[@]}"; do
+        for p in "${precisions[@]}"; do twins "$mpi" "$n" "$p"; done
+    done
+    refused "$mpi"
+    resumed "$mpi"
+done
+[[ -n $(mpis) ]] || skipped 'no MPI is installed (tools/setup --mpi)'
+finish

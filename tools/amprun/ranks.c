@@ -1,0 +1,150 @@
+/* ranks.c: see ranks.h. */
+#include "tools/amprun/ranks.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "amp/comm.h"
+#include "base/file.h"
+#include "runtime/device/comm_calls.h"
+
+/* Seconds between meetings; and before a process ends, so that others can print before the launcher ends them. */
+#define MEETING_SECONDS 0.25
+enum { LAST_WORDS = 1 };
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static long number_of(const char *variable) {
+    const char *text = getenv(variable);
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
+/* Of a launcher that started several processes; NULL: none is known to have.  A script of SLURM's has the number of its
+ * tasks before any was started, so only a later task can tell. */
+static const char *launched_by(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (number_of(sizes[i]) > 1) return sizes[i];
+    return number_of("SLURM_NTASKS") > 1 && number_of("SLURM_PROCID") > 0 ? "SLURM_NTASKS" : NULL;
+}
+
+static int check_alone(const Args *a) {
+    const char *variable = launched_by();
+    if (!variable || a->force) return 0;
+    return report_text("%ld processes were started (%s), and each would train alone and write the same files; give "
+                       "--dist mpi, or --force",
+                       number_of(variable), variable) +
+           1;
+}
+
+int ranks_open(Ranks *r, const Args *a) {
+    amp_error err = {0};
+    *r = (Ranks){.count = 1};
+    if (!a->dist) return check_alone(a);
+    const amp_comm_options options = {.struct_size = sizeof options,
+                                      .engine = a->dist,
+                                      .library = a->dist_library,
+                                      .timeout = a->dist_timeout,
+                                      .ordered = a->ordered};
+    if (a->trace)
+        return report_text("--trace-nonfinite takes steps again, which other ranks would have to take too; trace a "
+                           "training of one process, with accumulate in place of ranks") +
+               1;
+    if (amp_comm_open(&options, &r->comm, &err)) return report(&err);
+    r->rank = amp_comm_rank(r->comm);
+    r->count = amp_comm_size(r->comm);
+    report_as_rank(r->count > 1 ? r->rank : -1);
+    return 0;
+}
+
+void ranks_close(Ranks *r) {
+    amp_comm_release(r->comm);
+    *r = (Ranks){.count = 1};
+}
+
+void ranks_end(const Ranks *r, int status) {
+    if (!r->comm || r->count == 1) return;
+    fflush(NULL);
+    sleep(LAST_WORDS);
+    _Exit(status);
+}
+
+/* ---- what a rank does -------------------------------------------------------------------------------------------- */
+
+/* Those of this host, by what launchers say. */
+static long ranks_of_host(const Ranks *r) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE",
+                                        "SLURM_NTASKS_PER_NODE"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (number_of(sizes[i]) > 0) return number_of(sizes[i]);
+    return r->count;
+}
+
+/* Ranks of a host share its processors; a launcher may have given each its own already. */
+static int64_t threads_of(const Ranks *r) {
+    cpu_set_t set;
+    const long here = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set), all = sysconf(_SC_NPROCESSORS_ONLN);
+    const long threads = here < all ? here : here / ranks_of_host(r);
+    return threads < 1 ? 1 : threads;
+}
+
+Args ranks_args(const Ranks *r, const Args *a) {
+    Args mine = *a;
+    mine.comm = r->comm;
+    if (r->count == 1) return mine;
+    if (!mine.threads) mine.threads = threads_of(r);
+    if (!r->rank) return mine;
+    mine.save = mine.checkpoint = mine.best_file = mine.log = mine.tensorboard = mine.profile = mine.save_like = NULL;
+    mine.stats = 0;
+    mine.quiet = true;
+    return mine;
+}
+
+/* ---- what ranks tell each other ---------------------------------------------------------------------------------- */
+
+typedef struct Meeting {
+    int64_t signal, next;
+} Meeting;
+
+/* Steps until the next meeting, by how long those since the last one took. */
+static int64_t steps_between(const Ranks *r, int64_t step) {
+    const double each =
+        step > r->met_before ? (amp_seconds() - r->met) / (double)(step - r->met_before) : MEETING_SECONDS;
+    const double steps = each > 0 ? MEETING_SECONDS / each : 1;
+    return steps < 1 ? 1 : steps > 1000 ? 1000 : (int64_t)steps;
+}
+
+int ranks_meet(Ranks *r, int64_t step, int *signal) {
+    amp_error err = {0};
+    if (r->count == 1 || step < r->next_meeting) {
+        if (r->count > 1) *signal = 0; /* the others do not know of it yet */
+        return 0;
+    }
+    const Meeting mine = {*signal, step + steps_between(r, step)};
+    Meeting *all = calloc((size_t)r->count, sizeof *all);
+    if (!all) return report_text("no memory for what %d ranks say", r->count);
+    int failed =
+        r->comm->calls->meet(r->comm, &mine, sizeof mine, all, "whether training goes on", &err) ? report(&err) : 0;
+    for (int32_t i = 0; i < r->count && !failed && !*signal; i++) *signal = (int)all[i].signal;
+    r->next_meeting = all[0].next;
+    r->met_before = step;
+    r->met = amp_seconds();
+    free(all);
+    return failed;
+}
+
+int ranks_sum(const Ranks *r, double *values, int count) {
+    amp_error err = {0};
+    if (r->count == 1) return 0;
+    const size_t bytes = (size_t)count * sizeof *values;
+    double *all = calloc((size_t)r->count, bytes);
+    if (!all) return report_text("no memory for the sums of %d ranks", r->count);
+    int failed = r->comm->calls->meet(r->comm, values, bytes, all, "sums of an evaluation", &err) ? report(&err) : 0;
+    memset(values, 0, bytes);
+    for (int32_t i = 0; i < r->count; i++)
+        for (int j = 0; j < count; j++) values[j] += all[i * count + j];
+    free(all);
+    return failed;
+}

@@ -1,0 +1,30 @@
+/* ranks.h: the processes of a training: which this one is, what it does of the whole, and what they tell each other. */
+#ifndef AMP_TOOLS_RANKS_H
+#define AMP_TOOLS_RANKS_H
+
+#include "tools/amprun/amprun.h"
+
+typedef struct Ranks {
+    amp_comm *comm; /* NULL: this process trains alone */
+    int32_t rank, count;
+    int64_t next_meeting; /* the step before which ranks meet next */
+    double met;           /* when they met last, by the clock, before step |met_before| */
+    int64_t met_before;
+} Ranks;
+
+/* As --dist says; alone without it.  Reports and returns 1 or 2, as commands do; ranks_close in either case. */
+int ranks_open(Ranks *r, const Args *a);
+void ranks_close(Ranks *r);
+/* Ends the process after a failure that was reported: whatever the others do, nothing waits. */
+void ranks_end(const Ranks *r, int status);
+
+/* What a rank is asked to do: rank 0 alone prints and writes. */
+Args ranks_args(const Ranks *r, const Args *a);
+
+/* Before |step|, counted from 0: |*signal| gets the one that asked some rank to end, 0 where none was asked.  Ranks
+ * meet a few times a second at most, all before the same steps. */
+int ranks_meet(Ranks *r, int64_t step, int *signal);
+/* Sums over ranks, added in their order. */
+int ranks_sum(const Ranks *r, double *values, int count);
+
+#endif

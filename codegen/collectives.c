@@ -3,10 +3,11 @@
 
 static void put_collective(TableWriter *x, const Func *f, const Op *o, int number) {
     const State *first = ir_state_of(f, o->in[0]);
+    const char *op = o->code == OP_all_reduce ? "ALL_REDUCE" : "GATHER_BATCHES";
     text_printf(x->t,
-                "    {.op = AMP_EXCHANGE_ALL_REDUCE, .bucket = %d, .dtype = %d, .state_count = %d, "
+                "    {.op = AMP_EXCHANGE_%s, .bucket = %d, .dtype = %d, .state_count = %d, "
                 ".states = exchanged_%d, ",
-                (int)ir_attr(o, "bucket")->i, first->storage, o->n_in, number);
+                op, (int)ir_attr(o, "bucket")->i, first->storage, o->n_in, number);
     table_put_field(x->t, "what", o->reason ? o->reason->because : NULL);
     text_puts(x->t, "},\n");
 }

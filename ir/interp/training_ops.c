@@ -299,6 +299,7 @@ const InterpFn interp_training_ops[OP_COUNT] = {
     [OP_count_samples] = run_count_samples,
     [OP_count_labels] = run_count_labels,
     [OP_all_reduce] = run_nothing,
+    [OP_gather_batches] = run_nothing,
     [OP_update_scale] = run_update_scale,
     [OP_is_due] = run_is_due,
     [OP_sgd] = run_sgd,

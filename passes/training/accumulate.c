@@ -22,6 +22,7 @@
 #include "passes/training/accumulate.h"
 
 #include "passes/training/rank_mean.h"
+#include "passes/training/statistics.h"
 
 static void explain(Split *s, Op *o, const char *path) {
     o->path = path;
@@ -50,7 +51,7 @@ static Op *assign(Split *s, Func *f, Val state, Val next) {
     return o;
 }
 
-static State *state_of(Split *s, const State *of, StateRole role, const char *slot) {
+State *accumulate_state(Split *s, const State *of, StateRole role, const char *slot) {
     const char *name = arena_printf(s->m->arena, "%s/%s", of->name, slot);
     State *state = ir_state_find(s->m, name);
     if (state) return state;
@@ -108,7 +109,7 @@ static void share_loss(Split *s) {
 /* Within a step, each micro-batch reads the value that the one before it left. */
 static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
     Func *f = s->micro_step;
-    State *staged = state_of(s, buffer, STATE_STAGED, "staged");
+    State *staged = accumulate_state(s, buffer, STATE_STAGED, "staged");
     Val old = ir_use_state(f, buffer), so_far = ir_use_state(f, staged);
     if (has_many(s)) {
         Val now = ir_emit(f, OP_where, buffer->dtype, arena_printf(s->m->arena, "%s.now", buffer->name), 3, s->first,
@@ -142,7 +143,7 @@ Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
 
 static void add_up(Split *s, const State *param, Val gradient) {
     Arena *a = s->m->arena;
-    const State *sum = state_of(s, param, STATE_ACCUMULATOR, "sum");
+    const State *sum = accumulate_state(s, param, STATE_ACCUMULATOR, "sum");
     Val total = accumulate_add(s, sum, gradient, arena_printf(a, "%s.accumulate", param->name));
     ir_add_result(s->apply_step, amp_result_text(a, RESULT_GRADIENT, NO_BLOCK, param->name), total);
 }
@@ -166,6 +167,12 @@ static void count(Split *s) {
     accumulate_move_last(f, f->body.len - before, 0);
 }
 
+static void update_buffer(Split *s, const Result *r, int *ops_before) {
+    const State *buffer = ir_result_state(s->micro_step, r);
+    if (s->m->distribution && statistics_move(s, buffer, r->value, &s->batch)) return;
+    stage(s, buffer, r->value, ops_before);
+}
+
 /* Gradients and updates become results of apply_step; the other results stay in micro_step. */
 static void split_results(Split *s, int ops_before) {
     Func *f = s->micro_step;
@@ -173,7 +180,7 @@ static void split_results(Split *s, int ops_before) {
     for (int i = 0; i < results; i++) {
         Result r = f->results.data[i];
         if (r.kind == RESULT_GRADIENT) add_up(s, ir_result_state(f, &r), r.value);
-        else if (r.kind == RESULT_UPDATE) stage(s, ir_result_state(f, &r), r.value, &ops_before);
+        else if (r.kind == RESULT_UPDATE) update_buffer(s, &r, &ops_before);
         else f->results.data[kept++] = r;
     }
     f->results.len = kept;

@@ -9,19 +9,24 @@ extern "C" {
 #endif
 
 typedef struct RankMean RankMean;
+typedef VEC(const State *) StateList;
 
 typedef struct Split {
     Module *m;
     Func *micro_step, *apply_step; /* NULL: the step is one function */
     Val micro;                     /* the number of the micro-batch */
     Val first;                     /* it is the first of its step; NO_VAL: each is */
-    RankMean *mean;                /* of models that train on several ranks; else NULL */
+    /* Of models that train on several ranks: */
+    RankMean *mean;
+    StateList batch; /* what micro_step leaves for statistics_step */
 } Split;
 
 /* Where the module's steps accumulate, or are divided over ranks, `train_step`, which ends with gradients, becomes
  * `micro_step` and `apply_step`; the latter starts from the summed gradients. */
 Split accumulate_split(Module *m);
 
+/* The state "NAME/SLOT" of a step, like |of|; made where there is none. */
+State *accumulate_state(Split *s, const State *of, StateRole role, const char *slot);
 /* |sum| holds the sum of |v| over the step's micro-batches; the sum, in apply_step. */
 Val accumulate_add(Split *s, const State *sum, Val v, const char *path);
 /* Moves the last |count| ops of the body to |at|. */

@@ -77,10 +77,10 @@ static const char *bytes_text(Arena *a, int64_t bytes) {
                          : arena_printf(a, "%lld bytes", (long long)bytes);
 }
 
-static void add_collective(Exchange *x, const StateList *states, const char *because) {
+static void add_collective(Exchange *x, Opcode code, const StateList *states, const char *because) {
     Val *in = arena_array(x->f->module->arena, Val, states->len + 1);
     for (int i = 0; i < states->len; i++) in[i] = ir_use_state(x->f, states->data[i]);
-    Op *o = ir_op_new(x->f, OP_all_reduce, in, states->len);
+    Op *o = ir_op_new(x->f, code, in, states->len);
     ir_attr(o, "bucket")->i = x->buckets;
     o->path = arena_printf(x->f->module->arena, "bucket.%d", x->buckets++);
     o->reason = ir_reason(x->f->module, "distribute");
@@ -98,29 +98,43 @@ static void reduce_gradients(Exchange *x) {
             bytes += bytes_of(list[from].sum);
             vec_push(a, &bucket, list[from++].sum);
         }
-        add_collective(x, &bucket, arena_printf(a, "%d of %d gradients, %s", bucket.len, count, bytes_text(a, bytes)));
+        add_collective(x, OP_all_reduce, &bucket,
+                       arena_printf(a, "%d of %d gradients, %s", bucket.len, count, bytes_text(a, bytes)));
     }
 }
 
-/* Each rank has its own statistics of its own samples: a buffer becomes the mean of what the ranks would make of it. */
+static bool is_averaged(const Split *s, const Result *r) {
+    if (r->kind != RESULT_UPDATE || ir_dtype(s->apply_step, r->value) != AMP_DT_F32) return false;
+    const Func *f = ir_program(s->m, PROGRAM_STATISTICS_STEP);
+    const State *staged = ir_state_of(s->apply_step, r->value);
+    for (int i = 0; f && i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        if (o->code == OP_assign && ir_state_of(f, o->in[0]) == staged) return false;
+    }
+    return true;
+}
+
+/* What statistics_step cannot make: such a buffer becomes the mean of what the ranks have made of it. */
 static void average_buffers(Exchange *x) {
     Func *last = x->s->apply_step;
     StateList buffers = {0};
     for (int i = 0; i < last->results.len; i++) {
         Result *r = &last->results.data[i];
-        if (r->kind != RESULT_UPDATE || ir_dtype(last, r->value) != AMP_DT_F32) continue;
+        if (!is_averaged(x->s, r)) continue;
         vec_push(last->module->arena, &buffers, ir_state_of(last, r->value));
         r->value = rank_mean_of_ranks(x->s, r->value, r->of);
     }
-    if (buffers.len) add_collective(x, &buffers, "buffers: their mean over ranks");
+    if (buffers.len)
+        add_collective(x, OP_all_reduce, &buffers, "buffers that the forward pass reads: their mean over ranks");
 }
 
 static void exchange(Split *s) {
     Exchange x = {s, ir_program_new(s->m, PROGRAM_REDUCE_STEP), 0};
     reduce_gradients(&x);
     average_buffers(&x);
+    if (s->batch.len) add_collective(&x, OP_gather_batches, &s->batch, "statistics of each micro-batch");
     const StateList measures = rank_mean_measures(s);
-    add_collective(&x, &measures, "losses, metrics and counts");
+    add_collective(&x, OP_all_reduce, &measures, "losses, metrics and counts");
 }
 
 bool pass_distribute(PassContext *c) {

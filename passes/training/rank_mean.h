@@ -18,7 +18,6 @@ Val rank_mean_share(Split *s, Val share, int block);
 Val rank_mean_of_ranks(Split *s, Val sum, const char *of);
 /* Adds losses, metrics and counts up; apply_step gets their means over all ranks, and gradients the factor that makes
  * sums over ranks means.  The states that hold the sums: ranks exchange them. */
-typedef VEC(const State *) StateList;
 StateList rank_mean_measures(Split *s);
 
 #ifdef __cplusplus

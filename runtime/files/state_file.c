@@ -27,8 +27,12 @@ static const struct Naming *naming_of(const amp_state_list *l, int32_t state) {
     return &namings[l->model->states[state].role];
 }
 
-/* The number of a micro-batch has no meaning between steps, which is when files are written. */
-static bool is_within_step(const amp_model_state *s) { return s->counter == AMP_COUNTER_MICRO; }
+/* The number of a micro-batch has no meaning between steps, which is when files are written; how many ranks there are,
+ * and what is the own share, is the session's. */
+static bool is_within_step(const amp_model_state *s) {
+    return s->counter == AMP_COUNTER_MICRO || s->counter == AMP_COUNTER_RANKS ||
+           s->counter == AMP_COUNTER_FIRST_MICRO || s->counter == AMP_COUNTER_FULL_BATCH;
+}
 
 /* What a schedule said is made again by the next step. */
 static bool is_made_again(const amp_model_state *s) { return s->counter == AMP_COUNTER_SCHEDULED_RATE; }

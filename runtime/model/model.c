@@ -58,6 +58,7 @@ void amp_model_find_programs(amp_model *m) {
     m->infer_fp32 = amp_model_program_of(m, AMP_PROGRAM_INFER_FP32);
     m->metrics = amp_model_program_of(m, AMP_PROGRAM_METRICS);
     m->refresh = amp_model_program_of(m, AMP_PROGRAM_REFRESH);
+    if (is_divided(m)) m->statistics_step = amp_model_program_of(m, AMP_PROGRAM_STATISTICS_STEP);
 }
 
 /* ---- looking things up ------------------------------------------------------------------------------------------- */

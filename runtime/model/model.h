@@ -51,7 +51,8 @@ struct amp_model {
     int32_t collective_count;
     amp_state_block *blocks; /* by state; NULL where there are no collectives */
     /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
-    const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh;
+    const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh,
+        *statistics_step;
     int64_t accumulate;     /* micro-batches of a step */
     int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
     /* AMP_ISA_*: those that its kernels have functions for; what is above the largest runs as the largest. */

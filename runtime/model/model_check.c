@@ -127,6 +127,12 @@ static bool is_stored_float(const amp_model_state *s) {
     return s->dtype == s->storage && s->dtype != AMP_DT_TF32 && amp_readable_dtype(s->dtype) == AMP_DT_F32;
 }
 
+/* What ranks exchange besides gradients: sums of losses and counts, and statistics. */
+static bool is_number_of_ranks(const amp_model *m, const amp_model_state *s) {
+    const bool exchanges = (m->owner ? m->owner : m)->collective_count > 0;
+    return exchanges && (s->storage == AMP_DT_F64 ? s->rank == 0 : s->storage == AMP_DT_F32 && s->dtype == AMP_DT_F32);
+}
+
 /* What the roles promise about types; see amp/model_abi.h. */
 static bool role_fits(const Check *c, const amp_model_state *s) {
     if (s->counter && s->role != AMP_STATE_COUNTER && s->role != AMP_STATE_SCALER) return false;
@@ -141,7 +147,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     case AMP_STATE_SCALER: return is_known_scalar(s);
     case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);
     case AMP_STATE_ACCUMULATOR:
-        if (s->of == AMP_MODEL_NONE) return s->storage == AMP_DT_F64 && s->rank == 0;
+        if (s->of == AMP_MODEL_NONE) return is_number_of_ranks(c->m, s);
         return of && of->role == AMP_STATE_PARAM && s->storage == AMP_DT_F32 &&
                amp_model_state_elements(of) == amp_model_state_elements(s);
     case AMP_STATE_STAGED:

@@ -19,11 +19,13 @@ static amp_status check_state(const amp_check *x, int32_t collective, int32_t in
 
 static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
     const amp_model_collective *c = &x->m->collectives[i];
-    if (c->op != AMP_EXCHANGE_ALL_REDUCE) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
+    if (c->op > AMP_EXCHANGE_GATHER_BATCHES) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
     if (c->dtype != AMP_DT_F32 && c->dtype != AMP_DT_F64)
         return amp_check_fail(x, "collective %d adds numbers of the unknown type %u", i, c->dtype);
     if (!c->state_count || c->state_count > (uint32_t)x->m->state_count || !c->states || !c->what)
         return amp_check_fail(x, "collective %d has no states, or no text that says what they are", i);
+    if (c->op == AMP_EXCHANGE_GATHER_BATCHES && !amp_model_program_of(x->m, AMP_PROGRAM_STATISTICS_STEP))
+        return amp_check_fail(x, "collective %d is for statistics_step, which is not there", i);
     for (uint32_t j = 0; j < c->state_count; j++) AMP_TRY(check_state(x, i, c->states[j], seen));
     return AMP_OK;
 }

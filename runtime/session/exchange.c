@@ -202,18 +202,32 @@ static void find_use(const amp_model *m, const amp_program *p, const amp_model_c
 
 static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
 
-static void plan_messages(const amp_session *s) {
+static bool is_gather(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
+
+static size_t block_bytes(const amp_model *m, const amp_model_collective *c) { return m->blocks[c->states[0]].bytes; }
+
+/* Of what each micro-batch of all ranks leaves. */
+static size_t slots_bytes(const amp_model *m, const amp_comm *comm, const amp_model_collective *c) {
+    return block_bytes(m, c) * (size_t)(comm->size * m->accumulate);
+}
+
+static amp_status plan_messages(const amp_session *s, amp_error *err) {
     const amp_model *m = s->model;
     for (int32_t i = 0, ready = -1; i < m->collective_count; i++) {
         const amp_model_collective *c = &m->collectives[i];
         amp_message *to = &s->exchange->messages[i];
+        const size_t bytes = is_gather(c) ? slots_bytes(m, s->exchange->comm, c) : block_bytes(m, c);
         int32_t first, last;
-        to->data = s->states.bound[c->states[0]];
-        to->count = m->blocks[c->states[0]].bytes / amp_storage_size(c->dtype);
+        to->data = is_gather(c) ? amp_alloc_zeroed_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN)
+                                : s->states.bound[c->states[0]];
+        if (!to->data) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the statistics of all ranks");
+        to->block = s->states.bound[c->states[0]];
+        to->count = bytes / amp_storage_size(c->dtype);
         find_use(m, m->train_step, c, &first, &last);
         to->ready = ready = last > ready ? last : ready; /* not before the one before it */
         find_use(m, m->apply_step, c, &to->needed, &last);
     }
+    return AMP_OK;
 }
 
 static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
@@ -224,8 +238,7 @@ static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", s->model->desc.name);
     s->exchange->comm = comm;
     s->exchange->model = s->model;
-    plan_messages(s);
-    return AMP_OK;
+    return plan_messages(s, err);
 }
 
 static amp_status check_comm(const amp_session *s, const amp_comm *comm, amp_error *err) {
@@ -258,8 +271,55 @@ amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, amp_error *
 void amp_session_free_exchange(amp_session *s) {
     const amp_allocator *a = &s->memory.allocator;
     if (!s->exchange) return;
+    for (int32_t i = 0; s->exchange->messages && i < s->model->collective_count; i++) {
+        const amp_model_collective *c = &s->model->collectives[i];
+        if (is_gather(c))
+            amp_free_aligned(a, s->exchange->messages[i].data, slots_bytes(s->model, s->exchange->comm, c),
+                             AMP_MEMORY_ALIGN);
+    }
     amp_free(a, s->exchange->messages, s->exchange->messages ? messages_bytes(s->model) : 0);
     amp_free(a, s->exchange, sizeof *s->exchange);
+}
+
+/* ---- statistics -------------------------------------------------------------------------------------------------- */
+
+/* What micro-batch |batch| of all ranks has left: from its states, or to them for statistics_step. */
+static void copy_slot(const amp_exchange *x, int32_t collective, int64_t batch, bool keep) {
+    const amp_model_collective *c = &x->model->collectives[collective];
+    const size_t bytes = block_bytes(x->model, c);
+    amp_message *m = &x->messages[collective];
+    char *slot = (char *)m->data + bytes * (size_t)batch;
+    memcpy(keep ? slot : m->block, keep ? m->block : slot, bytes);
+}
+
+static void copy_slots(const amp_exchange *x, int64_t batch, bool keep) {
+    for (int32_t i = 0; i < x->model->collective_count; i++)
+        if (is_gather(&x->model->collectives[i])) copy_slot(x, i, batch, keep);
+}
+
+static amp_status run_statistics(amp_session *s, int64_t batch, int64_t n, amp_error *err) {
+    int64_t *micro = amp_session_micro(s);
+    if (micro) *micro = batch;
+    return amp_session_run(s, &s->programs[AMP_RUN_STATISTICS], NULL, n, err);
+}
+
+/* Of one rank micro-batches are in order; of several they are gathered first. */
+amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, amp_error *err) {
+    amp_exchange *x = s->exchange;
+    if (!s->programs[AMP_RUN_STATISTICS].program) return AMP_OK;
+    const int64_t k = s->model->accumulate, here = complete ? k - 1 : s->step.micro - 1;
+    if (!x) return run_statistics(s, here, n, err);
+    if (!complete) {
+        copy_slots(x, x->comm->rank * k + here, true);
+        return AMP_OK;
+    }
+    for (int32_t i = 0; i < x->model->collective_count; i++)
+        if (is_gather(&x->model->collectives[i])) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
+    for (int64_t batch = 0; batch < x->comm->size * k; batch++) {
+        copy_slots(x, batch, false);
+        AMP_TRY(run_statistics(s, batch, n, err));
+    }
+    return AMP_OK;
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
@@ -270,8 +330,11 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
     for (; x->started < x->model->collective_count && x->messages[x->started].ready <= kernel; x->started++) {
         amp_message *m = &x->messages[x->started];
         const amp_model_collective *c = &x->model->collectives[x->started];
-        AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_REDUCE, (amp_dtype)c->dtype, m->data, m->count, 0,
-                                      c->what, &m->number, err));
+        const amp_collective_op op = is_gather(c) ? AMP_COLLECTIVE_ALL_GATHER : AMP_COLLECTIVE_ALL_REDUCE;
+        if (is_gather(c))
+            copy_slot(x, x->started, x->comm->rank * x->model->accumulate + x->model->accumulate - 1, true);
+        AMP_TRY(
+            x->comm->calls->start(x->comm, op, (amp_dtype)c->dtype, m->data, m->count, 0, c->what, &m->number, err));
     }
     return AMP_OK;
 }

@@ -109,6 +109,7 @@ enum {
     AMP_RUN_INFER,      /* or its FP32 form */
     AMP_RUN_METRICS,
     AMP_RUN_REFRESH,
+    AMP_RUN_STATISTICS, /* after micro-batches: what they make of buffers */
     AMP_SESSION_PROGRAMS
 };
 
@@ -118,7 +119,8 @@ typedef struct amp_session_states { /* each by state of the model */
 
 /* What ranks exchange in a step; see exchange.c. */
 typedef struct amp_message {
-    void *data;
+    void *data;  /* of GATHER_BATCHES: what each micro-batch of all ranks has left, one after the other; owned */
+    void *block; /* the states */
     size_t count;
     int32_t ready;   /* the kernel of micro_step after which it is complete, and those before it are; -1: at once */
     int32_t needed;  /* the kernel of apply_step that reads it first; -1: none */
@@ -221,6 +223,8 @@ amp_status amp_session_share(amp_session *session, amp_error *err);
 int64_t amp_session_first_micro(const amp_session *session);
 /* What starts and awaits messages while |bound| runs. */
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
+/* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
+amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
 /* After apply_step: nothing is on its way any more. */
 amp_status amp_session_finish_exchange(const amp_session *session, amp_error *err);
 

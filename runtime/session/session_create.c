@@ -220,6 +220,7 @@ static amp_status make_programs(amp_session *s, const amp_session_options *o, am
         [AMP_RUN_INFER] = in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer,
         [AMP_RUN_METRICS] = m->metrics,
         [AMP_RUN_REFRESH] = s->published ? NULL : m->refresh,
+        [AMP_RUN_STATISTICS] = s->training ? m->statistics_step : NULL,
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         bool step = i == AMP_RUN_TRAIN_STEP || i == AMP_RUN_APPLY_STEP;

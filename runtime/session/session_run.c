@@ -76,7 +76,8 @@ static bool writes_params(const amp_session *s, const amp_bound_program *b) {
 
 /* What derives weights, and metrics of averages, is no part of what an application computes. */
 static bool is_observed(const amp_session *s, const amp_bound_program *b) {
-    return s->observer.kernel && b != &s->programs[AMP_RUN_REFRESH] && b != &s->programs[AMP_RUN_METRICS];
+    return s->observer.kernel && b != &s->programs[AMP_RUN_REFRESH] && b != &s->programs[AMP_RUN_METRICS] &&
+           b != &s->programs[AMP_RUN_STATISTICS];
 }
 
 amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *b, int64_t n, amp_error *err) {
@@ -197,6 +198,7 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     s->step.last_n = n;
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
+    AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
     if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
         AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
         AMP_TRY(amp_session_finish_exchange(s, err));

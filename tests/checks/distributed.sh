@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# amprun train --dist mpi over Open MPI and MPICH, whichever is installed (tools/setup --mpi): ranks make the steps of one
-# rank with as many micro-batches, bit for bit; what is refused; signals, faults, and going on with other ranks.
+# amprun train --dist mpi over Open MPI and MPICH, whichever is installed (tools/setup --mpi): ranks make the steps of
+# one rank with as many micro-batches, bit for bit; what is refused; signals, faults, and going on with other ranks.
 #
 #     distributed.sh          2 ranks
 #     distributed.sh --full   1 to 4 ranks, every precision
@@ -40,12 +40,13 @@ small=(--data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 3)
 # ---- without an MPI ----
 
 model "$work/one.amp" 1 'data_parallel = true'
-run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 -o "$work/one.so"
-run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --distribute none -o "$work/alone.so"
-run 0 "$ampc" "$work/one.amp" --dump-ir=distribute --stop-after=distribute -o "$work/one.ir"
+run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/one.so"
+run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 --distribute none -o "$work/alone.so"
+run 0 "$ampc" "$work/one.amp" --dump-ir=distribute -o "$work/x.so"
 says 'func reduce_step' 'all_reduce(%"fc2.weight/sum"' 'because {distribute, "losses, metrics and counts"}'
 run 0 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --quiet --log "$work/one.log" --save "$work/one.st"
 run 0 "$amprun" train "$work/alone.so" "${small[@]}" --batch 15 --quiet --log "$work/alone.log"
+run 0 tool same "$work/one.log" "$work/alone.log" 1e-4
 run 2 "$ampc" "$work/one.amp" --distribute zero1 -o "$work/x.so"
 says 'zero1' 'is not built yet'
 run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
@@ -105,13 +106,15 @@ refused() {
 resumed() {
     local mpi=$1
     small=(--data "safetensors:$work/d.st" --seed 3 --quiet)
-    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --steps 20 --dist mpi --checkpoint "$work/two.ck"
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --steps 20 --dist mpi \
+        --checkpoint "$work/two.ck"
     run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --dist mpi --resume "$work/two.ck" \
         --checkpoint "$work/on.ck"
-    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --steps 40 --dist mpi --checkpoint "$work/whole.ck"
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --steps 40 --dist mpi \
+        --checkpoint "$work/whole.ck"
     run 0 tool near "$work/on.ck" "$work/whole.ck" 0
-    run 0 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --resume "$work/two.ck" --log "$work/alone.log"
-    expect 'one rank takes the samples of two' 20 "$(grep -c '"iteration"' "$work/alone.log")"
+    run 0 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --resume "$work/two.ck" --log "$work/rest.log"
+    expect 'one rank takes the samples of two' 20 "$(grep -c '"iteration"' "$work/rest.log")"
     run 1 "$mpi" 4 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --dist mpi --resume "$work/two.ck"
     says 'was trained by 2 ranks with batches of 15; 4 ranks take the same steps with batches of 7.5'
 }

@@ -176,10 +176,43 @@ TEST_F(DistributeTest, AMixtureIsCountedBySamples) {
     EXPECT_NE(Find(ir_program(m, PROGRAM_MICRO_STEP), OP_count_samples), nullptr);
 }
 
-TEST_F(DistributeTest, BuffersBecomeTheMeanOfTheRanks) {
-    const Module *m = Make("  distribute data\n", std::string(kMse) + "  %b = mean(%a; dims = (0)) : f32[3] @b\n"
-                                                                      "  %next = add(%mean, %b) : f32[3] @next\n"
-                                                                      "  result update.mean = %next\n");
+const char kRunning[] = "  %b = mean(%a; dims = (0)) : f32[3] @b\n  %h = mul(%mean, %mean) : f32[3] @h\n"
+                        "  %next = add(%h, %b) : f32[3] @next\n  result update.mean = %next\n";
+
+// What each micro-batch adds is kept, and added in the order of all ranks' micro-batches.
+TEST_F(DistributeTest, StatisticsAreThoseOfOneRank) {
+    const std::vector<Batch> batches = {Samples(4, 0), Samples(4, 4), Samples(3, 8), Samples(4, 11)};
+    const Module *alone = Make("  accumulate 4\n", std::string(kMse) + kRunning);
+    Numbers states = States(alone, 1, 0, 4);
+    for (size_t i = 0; i < batches.size(); i++) {
+        states["micro"] = {double(i)};
+        Call(ir_program(alone, PROGRAM_MICRO_STEP), batches[i].n, batches[i].inputs, &states);
+    }
+    const std::vector<double> want = states["mean/staged"];
+
+    const Module *m = Make("  distribute data\n", std::string(kMse) + kRunning);
+    const Func *reduce = ir_program(m, PROGRAM_REDUCE_STEP), *statistics = ir_program(m, PROGRAM_STATISTICS_STEP);
+    ASSERT_NE(statistics, nullptr);
+    EXPECT_NE(Find(reduce, OP_gather_batches), nullptr);
+    Numbers all = States(m, 4, 0, 4);
+    for (size_t i = 0; i < batches.size(); i++) {
+        Numbers own = States(m, 4, double(i), 4);
+        Call(ir_program(m, PROGRAM_MICRO_STEP), batches[i].n, batches[i].inputs, &own);
+        all["mean/batch.0"] = own["mean/batch.0"];
+        all["micro"] = {double(i)};
+        Call(statistics, 1, {}, &all);
+    }
+    for (size_t j = 0; j < 3; j++) EXPECT_NEAR(all["mean/staged"][j], want[j], 1e-12);
+}
+
+// A forward pass that reads the buffer would need what the ranks before it make of theirs.
+TEST_F(DistributeTest, BuffersThatTheForwardPassReadsBecomeTheMeanOfTheRanks) {
+    const Module *m = Make("  distribute data\n", "  %b = mean(%a; dims = (0)) : f32[3] @b\n"
+                                                  "  %c = sub(%a, %mean) : f32[N, 3] @c\n"
+                                                  "  %loss = mse_loss(%c, %y) : f32 @mse_loss\n"
+                                                  "  %next = add(%mean, %b) : f32[3] @next\n"
+                                                  "  result loss = %loss\n  result update.mean = %next\n");
+    EXPECT_EQ(ir_program(m, PROGRAM_STATISTICS_STEP), nullptr);
     const std::vector<std::vector<Batch>> ranks = {{Samples(4, 0)}, {Samples(4, 4)}};
     std::vector<double> want(3);
     for (const auto &r : ranks) {

@@ -370,7 +370,10 @@ enum {
     AMP_PROGRAM_EVAL_FP32 = 6,
     AMP_PROGRAM_INFER_FP32 = 7,
     AMP_PROGRAM_METRICS = 8, /* of averages */
-    AMP_PROGRAM_REFRESH = 9  /* of derived states */
+    AMP_PROGRAM_REFRESH = 9, /* of derived states */
+    /* minor 27: between MICRO_STEP and APPLY_STEP, for each micro-batch of all ranks in their order, with the number of
+     * the micro-batch in "micro" and what it left in the states of GATHER_BATCHES */
+    AMP_PROGRAM_STATISTICS_STEP = 10
 };
 
 typedef struct amp_model_program {
@@ -521,7 +524,10 @@ typedef struct amp_model_cuda {
 
 /* ---- collectives: what ranks exchange between MICRO_STEP and APPLY_STEP ------------------------------------------ */
 
-enum { AMP_EXCHANGE_ALL_REDUCE = 0 /* each state holds the sum of all ranks' values of it */ };
+enum {
+    AMP_EXCHANGE_ALL_REDUCE = 0,    /* each state holds the sum of all ranks' values of it */
+    AMP_EXCHANGE_GATHER_BATCHES = 1 /* what each micro-batch of all ranks left in the states, for STATISTICS_STEP */
+};
 
 /* All ranks make them, in this order.  A state is in one of them at most, and is an ACCUMULATOR or STAGED. */
 typedef struct amp_model_collective {

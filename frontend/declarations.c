@@ -1,6 +1,8 @@
 /* declarations.c: const, model and precision. */
 #include "frontend/elaborate.h"
 
+#include "ir/words.h"
+
 #include "base/text.h"
 #include "base/names.h"
 
@@ -203,6 +205,20 @@ static void set_state_type(Elab *e, const Stmt *s, Call *out) {
 static void set_masters(Elab *e, const Stmt *s) { set_state_type(e, s, &e->m->masters); }
 static void set_moments(Elab *e, const Stmt *s) { set_state_type(e, s, &e->m->moments); }
 
+/* What gradients travel in between ranks. */
+static void set_reduce(Elab *e, const Stmt *s) {
+    Item item = elab_eval_static(e, s->bind.value, "reduce", STATIC_SYMBOL);
+    if (item.kind == ITEM_ERROR) return;
+    const Dtype t = word_dtype(item.s);
+    if (t != AMP_DT_F32 && t != AMP_DT_BF16 && t != AMP_DT_F16) {
+        Diag *diag = elab_error(e, s->bind.value->loc, "reduce cannot be '%s'", item.s);
+        diag_help(e->d, diag, "ranks exchange gradients in f32 (as without it), bf16 or f16");
+        return;
+    }
+    e->m->reduce = t;
+    e->m->reduce_pos = elab_pos(e, s->loc);
+}
+
 static void set_pad(Elab *e, const Stmt *s) {
     const Expr *x = s->bind.value;
     if (x->kind == EXPR_NAME && !elab_find(e, x->name->text)) {
@@ -235,7 +251,8 @@ static const struct {
                 {"eval_precision", set_eval_precision},
                 {"masters", set_masters},
                 {"moments", set_moments},
-                {"pad", set_pad}};
+                {"pad", set_pad},
+                {"reduce", set_reduce}};
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **seen) {

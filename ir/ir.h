@@ -419,9 +419,11 @@ typedef struct Module {
     bool precision_is_file;
     Pos precision_pos; /* for messages; not printed */
     VEC(Override) overrides;
-    Call loss_scale;                         /* dynamic(...), static(v), none() */
-    Call masters, moments;                   /* bf16(rounding = stochastic): how they are stored; no name: f32 */
-    bool pad;                                /* rows that tensor cores multiply begin at multiples of 16 bytes */
+    Call loss_scale;       /* dynamic(...), static(v), none() */
+    Call masters, moments; /* bf16(rounding = stochastic): how they are stored; no name: f32 */
+    Dtype reduce;   /* what gradients travel in between ranks: f32, bf16 or f16; NONE: f32, which nobody has chosen */
+    Pos reduce_pos; /* of the model's text or the policy's */
+    bool pad;       /* rows that tensor cores multiply begin at multiples of 16 bytes */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
     Dtype low;          /* the policy's low type; AMP_DT_NONE before autocast */

@@ -342,6 +342,11 @@ static void put_training(Text *t, const Module *m) {
     put_call_line(t, "loss_scale", &m->loss_scale);
     put_call_line(t, "masters", &m->masters);
     put_call_line(t, "moments", &m->moments);
+    if (m->reduce) {
+        text_printf(t, "  reduce %s", amp_dtype_name(m->reduce));
+        print_at(t, m->reduce_pos);
+        text_putc(t, '\n');
+    }
     if (m->pad) text_puts(t, "  pad\n");
     if (m->eval_precision) {
         text_puts(t, "  eval_precision ");

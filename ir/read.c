@@ -123,6 +123,12 @@ static void read_group(Reader *r) {
 static void read_accumulate(Reader *r) {
     r->m->accumulate = reader_int(r, "the number of micro-batches", 1, INT32_MAX);
 }
+/* reduce bf16 at mlp.amp:20:5 */
+static void read_reduce(Reader *r) {
+    r->m->reduce = reader_dtype(r);
+    r->m->reduce_pos = reader_at(r);
+}
+
 static void read_distribute(Reader *r) {
     r->m->distribution =
         (Distribution)reader_choice(r, "none or data", ir_distribution_names, COUNT(ir_distribution_names));
@@ -158,6 +164,7 @@ static const Line header_lines[] = {
     {"group", read_group},
     {"accumulate", read_accumulate},
     {"distribute", read_distribute},
+    {"reduce", read_reduce},
     {"eval_precision", read_eval_precision},
     {"pad", read_pad},
 };

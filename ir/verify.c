@@ -143,6 +143,8 @@ static void check_calls(Verifying *c) {
     if (m->loss_scale.name) check_scale(c, "loss scale", &m->loss_scale);
     check_state_type(c, "masters", &m->masters);
     check_state_type(c, "moments", &m->moments);
+    if (m->reduce && m->reduce != AMP_DT_F32 && m->reduce != AMP_DT_BF16 && m->reduce != AMP_DT_F16)
+        fail(c, "gradients travel in f32, bf16 or f16, not in %s", amp_dtype_name(m->reduce));
     for (int i = 0; i < m->states.len; i++)
         if (m->states.data[i]->counter.kind == COUNTER_SCALE && m->states.data[i]->init.name)
             check_scale(c, "state scale: initialiser", &m->states.data[i]->init);

@@ -184,6 +184,7 @@ static bool keep_f32_copy(PassContext *c, const Func *forward) {
 static void choose_state_types(Module *m, const Policy *policy) {
     if (!m->masters.name) m->masters = policy->masters;
     if (!m->moments.name) m->moments = policy->moments;
+    if (!m->reduce) m->reduce = policy->reduce, m->reduce_pos = policy->reduce_pos;
 }
 
 static int64_t batch_hint_of(const PassContext *c) {

@@ -59,6 +59,8 @@ typedef struct Policy {
     const char *version;   /* of what it describes: "2.12"; NULL: it says none */
     Dtype low;             /* f16, bf16, tf32 or f32 */
     Call masters, moments; /* as in a Module, where the model does not say: of a system that keeps them so */
+    Dtype reduce;          /* likewise; NONE: it says nothing */
+    Pos reduce_pos;
     VEC(PolicyEntry) entries;
 } Policy;
 

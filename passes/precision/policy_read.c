@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/names.h"
 #include "ir/state_type.h"
+#include "ir/words.h"
 #include "passes/precision/policy.h"
 
 typedef enum TokenKind {
@@ -32,12 +33,12 @@ typedef struct Reader {
     const Source *source;
     Policy *policy;
     uint32_t at;
-    int line;                                                                    /* number of the statement's line */
-    uint32_t begin;                                                              /* of the statement's line */
-    Token token;                                                                 /* the next one */
-    const char *form;                                                            /* of the statement: "low = f16" */
-    bool is_empty;                                                               /* no statement so far */
-    Loc has_name, has_version, has_algorithm, has_low, has_masters, has_moments; /* source NULL: not yet */
+    int line;         /* number of the statement's line */
+    uint32_t begin;   /* of the statement's line */
+    Token token;      /* the next one */
+    const char *form; /* of the statement: "low = f16" */
+    bool is_empty;    /* no statement so far */
+    Loc has_name, has_version, has_algorithm, has_low, has_masters, has_moments, has_reduce; /* source NULL: not yet */
 } Reader;
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -209,6 +210,22 @@ static void read_moments(Reader *r, Loc here) {
     read_state_type(r, here, "moments", &r->has_moments, &r->policy->moments);
 }
 
+static void read_reduce(Reader *r, Loc here) {
+    static const char *const types[] = {"f32", "bf16", "f16"};
+    enum { TYPES = sizeof types / sizeof *types };
+    Token type;
+    if (is_second(r, &r->has_reduce, here, "reduce") || !take(r, TOKEN_EQUALS, "'='", NULL) ||
+        !take(r, TOKEN_WORD, "a type", &type))
+        return;
+    const char *file = strrchr(r->source->name, '/');
+    r->policy->reduce_pos = (Pos){file ? file + 1 : r->source->name, r->line, 1};
+    for (int i = 0; i < TYPES; i++)
+        if (!strcmp(type.text, types[i])) r->policy->reduce = word_dtype(type.text);
+    if (r->policy->reduce) return;
+    help_nearest(r, diag_error(r->diags, type.loc, "gradients do not travel in %s", type.text), type.text, types,
+                 TYPES);
+}
+
 /* The statement without its comment and surrounding blanks. */
 static const char *statement_text(const Reader *r, uint32_t end) {
     const char *text = r->source->text;
@@ -323,8 +340,10 @@ static const struct {
     {"op", read_ops, "op exp, log f32"},
     {"masters", read_masters, "masters = bf16 nearest"},
     {"moments", read_moments, "moments = bf16 stochastic"},
+    {"reduce", read_reduce, "reduce = bf16"},
 };
-static const char *const statement_words[] = {"policy", "version", "algorithm", "low", "op", "masters", "moments"};
+static const char *const statement_words[] = {"policy", "version", "algorithm", "low",
+                                              "op",     "masters", "moments",   "reduce"};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 static void read_statement(Reader *r) {
@@ -333,7 +352,7 @@ static void read_statement(Reader *r) {
     if (r->token.kind == TOKEN_END) return;
     r->is_empty = false;
     r->form = NULL;
-    if (!take(r, TOKEN_WORD, "policy, version, algorithm, low, op, masters or moments", &first)) return;
+    if (!take(r, TOKEN_WORD, "policy, version, algorithm, low, op, masters, moments or reduce", &first)) return;
     for (int i = 0; i < STATEMENTS; i++) {
         if (strcmp(first.text, statements[i].word)) continue;
         r->form = statements[i].form;

@@ -141,10 +141,37 @@ Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
     return ir_use_state(s->apply_step, sum);
 }
 
+/* Reduced in another type than f32, a gradient is rounded when its sum of this rank's micro-batches is known. */
+static Val add_up_rounded(Split *s, const State *param, Val gradient, const char *path) {
+    Func *f = s->micro_step, *last = s->apply_step;
+    State *sum = accumulate_state(s, param, STATE_ACCUMULATOR, "sum");
+    sum->dtype = sum->storage = s->m->reduce;
+    if (has_many(s)) {
+        const State *own = accumulate_state(s, param, STATE_ACCUMULATOR, "own");
+        Val so_far = emitted(s, ir_emit(f, OP_add, AMP_DT_F32, NULL, 2, ir_use_state(f, own), gradient), path);
+        gradient = emitted(s, ir_emit(f, OP_where, AMP_DT_F32, NULL, 3, s->first, gradient, so_far), path);
+        assign(s, f, ir_use_state(f, own), gradient);
+    }
+    Val rounded = ir_emit(f, OP_cast, sum->dtype, NULL, 1, gradient);
+    Val wide = ir_emit(last, OP_cast, AMP_DT_F32, NULL, 1, ir_use_state(last, sum));
+    Op *casts[] = {ir_def(f, rounded), ir_def(last, wide)};
+    for (int i = 0; i < 2; i++) {
+        casts[i]->path = arena_printf(s->m->arena, "%s.reduce", param->name);
+        casts[i]->pos = s->m->reduce_pos;
+        casts[i]->reason = ir_reason(s->m, "reduce");
+        casts[i]->reason->because =
+            arena_printf(s->m->arena, "ranks exchange gradients in %s", amp_dtype_name(sum->dtype));
+    }
+    assign(s, f, ir_use_state(f, sum), rounded);
+    return wide;
+}
+
 static void add_up(Split *s, const State *param, Val gradient) {
     Arena *a = s->m->arena;
-    const State *sum = accumulate_state(s, param, STATE_ACCUMULATOR, "sum");
-    Val total = accumulate_add(s, sum, gradient, arena_printf(a, "%s.accumulate", param->name));
+    const char *path = arena_printf(a, "%s.accumulate", param->name);
+    const bool rounds = s->m->distribution && s->m->reduce && s->m->reduce != AMP_DT_F32;
+    Val total = rounds ? add_up_rounded(s, param, gradient, path)
+                       : accumulate_add(s, accumulate_state(s, param, STATE_ACCUMULATOR, "sum"), gradient, path);
     ir_add_result(s->apply_step, amp_result_text(a, RESULT_GRADIENT, NO_BLOCK, param->name), total);
 }
 

@@ -50,6 +50,16 @@ static int *positions(const Func *f) {
     return at;
 }
 
+/* The gradient itself, before it is added up and rounded. */
+static Val gradient_in(const Func *f, Val v) {
+    for (const Op *o = ir_def(f, v); o; o = ir_def(f, v)) {
+        if (o->code == OP_where) v = o->in[1];
+        else if (o->code == OP_cast) v = o->in[0];
+        else break;
+    }
+    return v;
+}
+
 /* The sums of gradients, in the order in which the backward pass makes what they add. */
 static Ready *gradients_in_time(const Split *s, int *count) {
     const Func *f = s->micro_step;
@@ -59,7 +69,8 @@ static Ready *gradients_in_time(const Split *s, int *count) {
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         const State *sum = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
-        if (sum && sum->role == STATE_ACCUMULATOR && sum->of) list[(*count)++] = (Ready){sum, at[o->in[1].id]};
+        if (sum && sum->role == STATE_ACCUMULATOR && sum->of && !strcmp(sum->slot, "sum"))
+            list[(*count)++] = (Ready){sum, at[gradient_in(f, o->in[1]).id]};
     }
     qsort(list, (size_t)*count, sizeof *list, by_time);
     return list;
@@ -137,7 +148,21 @@ static void exchange(Split *s) {
     add_collective(&x, OP_all_reduce, &measures, "losses, metrics and counts");
 }
 
+/* Small gradients vanish in f16 unless the loss is scaled. */
+static bool check_reduce(PassContext *c) {
+    const Module *m = c->m;
+    if (!m->distribution || m->reduce != AMP_DT_F16) return true;
+    if (m->low == AMP_DT_F16 && (!m->loss_scale.name || strcmp(m->loss_scale.name, "none"))) return true;
+    diag_help(c->diags,
+              place_error(c, m->reduce_pos,
+                          "reduce = f16: the model does not scale its loss, so gradients "
+                          "that are small would become zero on their way"),
+              "reduce = bf16 has the range of f32; fp16 models scale their loss");
+    return false;
+}
+
 bool pass_distribute(PassContext *c) {
+    if (!check_reduce(c)) return false;
     Split s = accumulate_split(c->m);
     if (s.micro_step && c->m->distribution) exchange(&s);
     return true;

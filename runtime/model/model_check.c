@@ -148,7 +148,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);
     case AMP_STATE_ACCUMULATOR:
         if (s->of == AMP_MODEL_NONE) return is_number_of_ranks(c->m, s);
-        return of && of->role == AMP_STATE_PARAM && s->storage == AMP_DT_F32 &&
+        return of && of->role == AMP_STATE_PARAM && amp_is_exchanged_type(s->storage) && s->storage != AMP_DT_F64 &&
                amp_model_state_elements(of) == amp_model_state_elements(s);
     case AMP_STATE_STAGED:
         return of && of->role == AMP_STATE_BUFFER && s->dtype == of->dtype &&

@@ -32,6 +32,7 @@ amp_status amp_check_cuda_buffer(const amp_check *check, const amp_model_buffer 
 amp_status amp_check_cuda_kernel(amp_check *check, int32_t index);
 amp_status amp_check_cuda(amp_check *check);
 /* model_check_collectives.c */
+bool amp_is_exchanged_type(uint32_t dtype);
 amp_status amp_check_collectives(const amp_check *check);
 
 /* model_check_use.c: of check->program, whose kernels and results are sound by themselves. */

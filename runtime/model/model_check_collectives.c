@@ -3,6 +3,10 @@
 
 #include "base/alloc.h"
 
+bool amp_is_exchanged_type(uint32_t t) {
+    return t == AMP_DT_F32 || t == AMP_DT_F64 || t == AMP_DT_BF16 || t == AMP_DT_F16;
+}
+
 /* Sets |seen| by state: a second collective would add what the first has added up already. */
 static amp_status check_state(const amp_check *x, int32_t collective, int32_t index, bool *seen) {
     const amp_model *m = x->m;
@@ -20,7 +24,7 @@ static amp_status check_state(const amp_check *x, int32_t collective, int32_t in
 static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
     const amp_model_collective *c = &x->m->collectives[i];
     if (c->op > AMP_EXCHANGE_GATHER_BATCHES) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
-    if (c->dtype != AMP_DT_F32 && c->dtype != AMP_DT_F64)
+    if (!amp_is_exchanged_type(c->dtype))
         return amp_check_fail(x, "collective %d adds numbers of the unknown type %u", i, c->dtype);
     if (!c->state_count || c->state_count > (uint32_t)x->m->state_count || !c->states || !c->what)
         return amp_check_fail(x, "collective %d has no states, or no text that says what they are", i);

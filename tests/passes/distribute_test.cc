@@ -223,7 +223,7 @@ TEST_F(DistributeTest, BuffersThatTheForwardPassReadsBecomeTheMeanOfTheRanks) {
     for (const Numbers &got : Step(m, ranks, 4)) ExpectNear(got, {{"update.mean", want}});
 }
 
-// The first bucket is small; the order is that in which the backward pass makes gradients.
+// The first bucket is small; the order is that in which the backward pass makes gradients, however they are added up.
 TEST_F(DistributeTest, Buckets) {
     const std::string w = "f32[1024, 1024]";
     std::string states, uses, body = "  %h0 = relu(%x) : f32[N, 1024] @r\n";
@@ -233,20 +233,26 @@ TEST_F(DistributeTest, Buckets) {
         uses += "  state %w" + n + " : " + w + "\n";
         body += "  %h" + std::to_string(i + 1) + " = linear(%h" + n + ", %w" + n + ") : f32[N, 1024] @l" + n + "\n";
     }
-    const Module *m = Run(Read("module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n  distribute data\n"
-                               "}\n" +
-                               states + "func forward {\n  input %x : f32[N, 1024]\n" + uses + body +
-                               "  %loss = mean(%h5) : f32 @mean\n  result loss = %loss\n}\n"),
-                          STAGE_DISTRIBUTE);
-    const Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
-    std::string got;
-    for (int i = 0; i < f->body.len; i++) {
-        const Op *o = ir_op_at(f, i);
-        got += std::to_string(ir_attr(o, "bucket")->i) + ":";
-        for (int j = 0; j < o->n_in; j++) got += std::string(" ") + ir_value(f, o->in[j])->name;
-        got += "\n";
-    }
-    EXPECT_EQ(got, "0: w4/sum\n1: w3/sum w2/sum\n2: w1/sum w0/sum\n3: samples/sum loss/sum\n");
+    auto buckets = [&](const std::string &header) {
+        const Module *m = Run(Read("module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
+                                   "  distribute data\n}\n" + states + "func forward {\n  input %x : f32[N, 1024]\n" +
+                                   uses + body + "  %loss = mean(%h5) : f32 @mean\n  result loss = %loss\n}\n"),
+                              STAGE_DISTRIBUTE);
+        const Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
+        std::string got;
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            got += std::to_string(ir_attr(o, "bucket")->i) + ":";
+            for (int j = 0; j < o->n_in; j++) got += std::string(" ") + ir_value(f, o->in[j])->name;
+            got += "\n";
+        }
+        return got;
+    };
+    const char want[] = "0: w4/sum\n1: w3/sum w2/sum\n2: w1/sum w0/sum\n3: samples/sum loss/sum\n";
+    EXPECT_EQ(buckets(""), want);
+    EXPECT_EQ(buckets("  accumulate 2\n"), want);
+    EXPECT_EQ(buckets("  accumulate 2\n  reduce bf16\n"),
+              "0: w4/sum\n1: w3/sum w2/sum w1/sum w0/sum\n2: samples/sum loss/sum\n"); // half of the bytes
 }
 
 // Counts are scalars that come from a column kernel: what adds them up is no part of the scalars before all kernels.

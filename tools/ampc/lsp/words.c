@@ -49,6 +49,8 @@ static const LanguageWord words[] = {
     {"fp32", WORD_PRECISION, "everything in f32"},
     {"loss_scale", WORD_SETS, "`loss_scale = dynamic(init = 65536.0)`, `static(1024.0)` or `none`"},
     {"eval_precision", WORD_SETS, "`eval_precision = fp32`: FP32 forms of evaluation and inference too"},
+    {"reduce", WORD_SETS, "`reduce = bf16`: what processes that train together exchange gradients in"},
+    {"data_parallel", WORD_SETS, "`data_parallel = true`: several processes may train the model together"},
     {"optimizer", WORD_SETS, "`optimizer = adamw(lr = 0.001)`: how parameters follow their gradients"},
 };
 

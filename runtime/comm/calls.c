@@ -9,7 +9,7 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/sums.h"
 
-const amp_comm_calls amp_comm_state_calls = {amp_comm_start, amp_comm_wait, amp_comm_meet};
+const amp_comm_calls amp_comm_state_calls = {amp_comm_start, amp_comm_wait, amp_comm_meet, amp_comm_does};
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 
@@ -159,4 +159,12 @@ amp_status amp_comm_wait(struct amp_comm *comm, uint64_t number, amp_error *err)
     if (c->started) AMP_TRY(wait_for_thread(c, number, err));
     else drive_until(c, number);
     return amp_comm_check(c, err);
+}
+
+void amp_comm_does(struct amp_comm *comm, amp_rank_does what, int64_t step) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    pthread_mutex_lock(&c->lock);
+    c->does = what;
+    c->step = step;
+    pthread_mutex_unlock(&c->lock);
 }

@@ -13,11 +13,19 @@
 #include "amp/comm.h"
 #include "runtime/comm/engine.h"
 #include "runtime/comm/lane.h"
+#include "runtime/comm/roll.h"
 #include "runtime/device/comm_calls.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What the roll call has of each rank. */
+typedef struct amp_roll_rank {
+    amp_letter question, reply; /* to it */
+    amp_question asked;
+    amp_answer answer;
+} amp_roll_rank;
 
 typedef enum amp_comm_phase {
     AMP_COMM_CONNECTS,
@@ -40,6 +48,7 @@ typedef struct amp_comm_state {
     amp_lane lanes[AMP_LANES];
     int64_t moved;  /* when a message was done, or the first of several was started */
     int64_t driven; /* when it last looked */
+    amp_roll roll;
 
     /* Of whoever has the lock, which nobody holds in a call of the engine. */
     pthread_mutex_t lock;
@@ -52,6 +61,9 @@ typedef struct amp_comm_state {
     uint64_t next_number, done;   /* all below |done| are */
     uint64_t beats;               /* how often the thread was outside the engine */
     amp_error failure;            /* the first; .code AMP_OK: none */
+    amp_rank_does does;           /* what the session says */
+    int64_t step;
+    amp_roll_rank *ranks; /* NULL: not yet */
 } amp_comm_state;
 
 extern const amp_comm_calls amp_comm_state_calls;
@@ -74,11 +86,20 @@ amp_status amp_comm_check(amp_comm_state *c, amp_error *err);
 /* Keeps the first; the text gets the rank.  Takes the lock. */
 amp_status amp_comm_fail(amp_comm_state *c, amp_error *err, amp_status code, const char *fmt, ...) AMP_PRINTF(4, 5);
 
+/* ---- roll.c: who is alive ---- */
+
+/* Reads letters that have come and answers them. */
+void amp_roll_read(amp_comm_state *c);
+/* |waits| is under way since |c->moved|: asks all ranks before the timeout ends, and judges by their answers when it
+ * has. */
+amp_status amp_roll_judge(amp_comm_state *c, const amp_collective *waits, int64_t now);
+
 /* ---- calls.c: amp_comm_calls ---- */
 
 amp_status amp_comm_start(struct amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count,
                           int32_t root, const char *what, uint64_t *number, amp_error *err);
 amp_status amp_comm_wait(struct amp_comm *comm, uint64_t number, amp_error *err);
+void amp_comm_does(struct amp_comm *comm, amp_rank_does what, int64_t step);
 void amp_comm_free_retired(amp_comm_state *c);
 
 /* ---- meet.c ---- */

@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "runtime/comm/comm.h"
 
-enum { STACK = 4 << 20, SPIN = 20000, NAP = 50000 /* nanoseconds */ };
+enum { STACK = 4 << 20, SPIN = 20000, NAP = 50000, LOOK = 50000000 /* nanoseconds */ };
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -133,11 +133,20 @@ static amp_status test_lanes(amp_comm_state *c) {
     return AMP_OK;
 }
 
+/* Ranks without a thread could not answer. */
+static bool has_letters(amp_comm_state *c) {
+    pthread_mutex_lock(&c->lock);
+    bool has = c->ranks && c->started && c->head.size > 1;
+    pthread_mutex_unlock(&c->lock);
+    return has;
+}
+
 /* A process that was stopped and goes on waits anew: the others may have been stopped with it. */
 static amp_status check_deadline(amp_comm_state *c, const amp_collective *waits) {
     const int64_t now = amp_nanoseconds();
     if (now - c->driven > c->timeout / 2) c->moved = now;
     c->driven = now;
+    if (waits && has_letters(c)) return amp_roll_judge(c, waits, now);
     if (!waits || now - c->moved < c->timeout) return AMP_OK;
     return amp_comm_fail(c, NULL, AMP_PEER_FAILED,
                          "%s: no answer for %.1f s: another rank has died, hangs or is late, or the network is down; "
@@ -190,10 +199,13 @@ static void leave(amp_comm_state *c) {
     else if (c->engine->type->abandon) c->engine->type->abandon(c->engine);
 }
 
-/* Until there is something to do; false: the thread is to end. */
+/* Until there is something to do, or time to look for letters; false: the thread is to end. */
 static bool has_work(amp_comm_state *c, bool busy) {
+    const struct timespec t = amp_comm_clock(LOOK);
+    int late = 0;
     pthread_mutex_lock(&c->lock);
-    while (!busy && !c->first && c->phase == AMP_COMM_RUNS && !c->failure.code) pthread_cond_wait(&c->work, &c->lock);
+    while (!busy && !late && !c->first && c->phase == AMP_COMM_RUNS && !c->failure.code)
+        late = pthread_cond_timedwait(&c->work, &c->lock, &t);
     c->beats++;
     bool goes_on = c->phase == AMP_COMM_RUNS && !c->failure.code;
     pthread_mutex_unlock(&c->lock);
@@ -208,6 +220,7 @@ static void *drive_thread(void *comm) {
         set_phase(c, AMP_COMM_RUNS); /* which nobody closes before */
         for (int64_t moved = -1; has_work(c, busy);) {
             amp_comm_drive(c, &busy);
+            if (has_letters(c) && !amp_comm_check(c, NULL)) amp_roll_read(c);
             if (moved != c->moved) idle_since = amp_nanoseconds();
             moved = c->moved;
             if (busy && amp_nanoseconds() - idle_since > SPIN) nap();

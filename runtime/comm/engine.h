@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { AMP_LANES = 4 };
+enum { AMP_LANES = 4, AMP_LETTER_BYTES = 512 };
 
 /* Part r of [R][count / R] belongs to rank r. */
 typedef enum amp_message_op {
@@ -36,6 +36,13 @@ typedef struct amp_message {
 /* Counts of MPI are ints. */
 #define AMP_MESSAGE_MOST ((size_t)1 << 30)
 
+/* A short message beside the lanes, which nobody has to expect. */
+typedef struct amp_letter {
+    unsigned char bytes[AMP_LETTER_BYTES];
+    void *request; /* the engine's, while |leaves| */
+    bool leaves;   /* it may not be written to */
+} amp_letter;
+
 typedef struct amp_engine amp_engine;
 
 typedef struct amp_engine_type {
@@ -46,6 +53,11 @@ typedef struct amp_engine_type {
     /* Neither waits.  |test|: whether the message that the lane has under way is done. */
     amp_status (*start)(amp_engine *engine, int32_t lane, const amp_message *message, amp_error *err);
     amp_status (*test)(amp_engine *engine, int32_t lane, bool *done, amp_error *err);
+    /* Sends a letter, which leaves until |sent| says that it does not. */
+    amp_status (*send)(amp_engine *engine, int32_t to, amp_letter *letter, amp_error *err);
+    amp_status (*sent)(amp_engine *engine, amp_letter *letter, amp_error *err);
+    /* Takes a letter that has come, if there is one. */
+    amp_status (*receive)(amp_engine *engine, unsigned char bytes[AMP_LETTER_BYTES], bool *came, amp_error *err);
     /* Leaves the ranks, none of which has a message under way. */
     void (*disconnect)(amp_engine *engine);
     /* A peer failed: in place of disconnect, and nothing else is called but close. */

@@ -57,6 +57,7 @@ static void free_comm(amp_comm_state *c) {
             free_collectives(c, l->now);
         }
     }
+    amp_free(&allocator, c->ranks, (size_t)c->head.size * sizeof *c->ranks);
     amp_free(&allocator, c->heads, amp_meeting_bytes(c->head.size));
     pthread_cond_destroy(&c->news);
     pthread_cond_destroy(&c->work);
@@ -75,7 +76,14 @@ static void close_comm(amp_comm_state *c) {
 static amp_status join(amp_comm_state *c, amp_error *err) {
     AMP_TRY(amp_comm_start_thread(c, err));
     c->heads = amp_alloc_zeroed(&c->allocator, amp_meeting_bytes(c->head.size));
-    if (!c->heads) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d ranks", c->head.size);
+    amp_roll_rank *ranks = amp_alloc_zeroed(&c->allocator, (size_t)c->head.size * sizeof *ranks);
+    if (!c->heads || !ranks) {
+        amp_free(&c->allocator, ranks, (size_t)c->head.size * sizeof *ranks);
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d ranks", c->head.size);
+    }
+    pthread_mutex_lock(&c->lock);
+    c->ranks = ranks;
+    pthread_mutex_unlock(&c->lock);
     return amp_comm_hello(c, err);
 }
 
@@ -91,6 +99,7 @@ amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *opti
     c->engine = engine;
     c->allocator = engine->allocator;
     c->limits = *limits;
+    c->step = -1;
     c->timeout = (int64_t)((options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT) * 1e9);
     c->head.calls = &amp_comm_state_calls;
     c->head.ordered = options->ordered != 0;

@@ -24,6 +24,14 @@ typedef enum amp_collective_op {
     AMP_COLLECTIVE_BROADCAST = 3       /* all from |root| */
 } amp_collective_op;
 
+/* What a rank may be at while others wait for it; all but computing may take long. */
+typedef enum amp_rank_does {
+    AMP_RANK_COMPUTES = 0,
+    AMP_RANK_LOADS = 1,
+    AMP_RANK_SAVES = 2,
+    AMP_RANK_EVALUATES = 3
+} amp_rank_does;
+
 typedef struct amp_comm_calls {
     /* Starts the collective |*number| (0, 1, 2, .. over the life of the comm; equal on all ranks) over |count| elements
      * at |data|, in place.  Does not wait.  |data| and |what|, which names it in errors ("bucket 0 (fc1.weight ..)"),
@@ -38,6 +46,8 @@ typedef struct amp_comm_calls {
      * with another size, all are told and none can go on. */
     amp_status (*meet)(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
                        amp_error *err);
+    /* What this rank is at from now on, and in which step (-1: none): told to ranks that wait for it.  Any time. */
+    void (*does)(struct amp_comm *comm, amp_rank_does what, int64_t step);
 } amp_comm_calls;
 
 /* The head of every amp_comm. */

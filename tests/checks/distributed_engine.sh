@@ -42,6 +42,8 @@ values() {
 # env_of NAME=VALUE COMMAND...: for functions, which env cannot run
 env_of() { (export "$1" && "${@:2}"); }
 
+fails() { ! "$@"; }
+
 # An application that has initialised MPI: with the thread of the comm (MPI_THREAD_MULTIPLE, 3), and without (0).
 own_mpi() {
     local mpi=$1 level
@@ -56,6 +58,7 @@ own_mpi() {
 # signalled MPI SIGNAL: rank 1 of 3 gets it after some steps; |took| is the time to the end in milliseconds
 signalled() {
     local pid begin status=0 job
+    : >"$work/.out" # before the job, lest the lines of the last one are read
     "$1" 3 "$program" loop 2 >"$work/.out" 2>"$work/.err" &
     job=$!
     for _ in {1..200}; do
@@ -74,13 +77,16 @@ signalled() {
 
 failures() {
     local mpi=$1 rank
-    run 0 "$mpi" 3 "$program" late 800 # of a deadline of 2 s
+    run 0 "$mpi" 3 "$program" late 1300 # longer than the deadline, 1 s, but with a reason
     each 3 'all came'
     run 3 "$mpi" 3 "$program" mismatch
     says "rank 0 of 3: meet: AMP_PEER_FAILED: rank 0: rank 1 meets for 'checkpoint' (8 bytes, after 2 collectives)"
+    run 0 fails "$mpi" 3 "$program" behind # with whatever status, since the launcher ends rank 1
+    says 'all_reduce bucket 0 (fc1.weight ..): rank 1 lives, but has not come for 2.0 s: it computes in step 117'
     signalled "$mpi" STOP
     for rank in 0 2; do
-        says "rank $rank of 3: wait: AMP_PEER_FAILED: rank $rank: all_reduce bucket 1 (fc2.weight ..): no answer for 2"
+        says "rank $rank of 3: wait: AMP_PEER_FAILED: rank $rank: " \
+            'all_reduce bucket 1 (fc2.weight ..): no answer from rank 1 for 2.0 s: died, hangs or was stopped'
     done
     holds "$command_line: within the bound (took $took ms)" test "$took" -lt 12000
     signalled "$mpi" KILL # ends others before they can speak, or leaves them to the deadline

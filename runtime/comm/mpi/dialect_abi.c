@@ -16,5 +16,6 @@ static bool find_handles(amp_mpi *m) {
 #define FIELD pointer
 #define DIALECT abi
 #define IN_PLACE ((void *)ABI_IN_PLACE)
+#define ANY_SOURCE ABI_ANY_SOURCE
 #define THREAD_LEVELS ABI_THREAD_LEVELS
 #include "runtime/comm/mpi/dialect.inc"

@@ -16,5 +16,6 @@ static bool find_handles(amp_mpi *m) {
 #define FIELD number
 #define DIALECT mpich
 #define IN_PLACE ((void *)MPICH_IN_PLACE)
+#define ANY_SOURCE MPICH_ANY_SOURCE
 #define THREAD_LEVELS MPICH_THREAD_LEVELS
 #include "runtime/comm/mpi/dialect.inc"

@@ -23,5 +23,6 @@ static bool find_handles(amp_mpi *m) {
 #define FIELD pointer
 #define DIALECT openmpi
 #define IN_PLACE ((void *)OPENMPI_IN_PLACE)
+#define ANY_SOURCE OPENMPI_ANY_SOURCE
 #define THREAD_LEVELS OPENMPI_THREAD_LEVELS
 #include "runtime/comm/mpi/dialect.inc"

@@ -27,6 +27,9 @@
     X(Ialltoall, (const void *, int, H, void *, int, H, H, H *))                                                       \
     X(Ibcast, (void *, int, H, int, H, H *))                                                                           \
     X(Test, (H *, int *, void *))                                                                                      \
+    X(Isend, (const void *, int, H, int, int, H, H *))                                                                 \
+    X(Iprobe, (int, int, H, int *, void *))                                                                            \
+    X(Recv, (void *, int, H, int, int, H, void *))                                                                     \
     X(Finalize, (void))
 
 typedef enum amp_mpi_call {
@@ -38,7 +41,9 @@ typedef enum amp_mpi_call {
 
 enum {
     AMP_MPI_VERSION_MOST = 8192 + 1, /* characters of MPI_Get_library_version, of any MPI */
-    AMP_MPI_ERROR_MOST = 1024        /* of MPI_Error_string */
+    AMP_MPI_ERROR_MOST = 1024,       /* of MPI_Error_string */
+    AMP_MPI_LETTERS = AMP_LANES,     /* the communicator of letters, after those of lanes */
+    AMP_MPI_COMMS
 };
 
 typedef union amp_mpi_handle {
@@ -57,8 +62,8 @@ typedef struct amp_mpi {
     void (*calls[AMP_MPI_CALL_COUNT])(void);
     /* Handles that the library has */
     amp_mpi_handle world, f32, f64, byte, sum, errors_return;
-    amp_mpi_handle comms[AMP_LANES], requests[AMP_LANES]; /* ours */
-    char name[200];                                       /* file and version, for errors */
+    amp_mpi_handle comms[AMP_MPI_COMMS], requests[AMP_LANES]; /* ours */
+    char name[200];                                           /* file and version, for errors */
 } amp_mpi;
 
 /* Every function returns the number that MPI returns: 0 is success. */
@@ -72,11 +77,14 @@ typedef struct amp_mpi_dialect {
     int (*init)(const amp_mpi *m, amp_mpi_thread wanted, amp_mpi_thread *granted);
     /* |comm|: the address of one of its communicators; NULL: all ranks */
     int (*rank_and_size)(const amp_mpi *m, const void *comm, int *rank, int *size);
-    int (*duplicate)(amp_mpi *m, const void *comm, int32_t lane);
-    int (*free_duplicate)(amp_mpi *m, int32_t lane);
+    int (*duplicate)(amp_mpi *m, const void *comm, int32_t index);
+    int (*free_duplicate)(amp_mpi *m, int32_t index);
     /* |call|: which one it was, for errors */
     int (*start)(amp_mpi *m, int32_t lane, const amp_message *message, int32_t ranks, amp_mpi_call *call);
     int (*test)(amp_mpi *m, int32_t lane, int *done);
+    int (*send)(amp_mpi *m, int32_t to, amp_letter *letter);
+    int (*sent)(amp_mpi *m, amp_letter *letter, int *done);
+    int (*receive)(amp_mpi *m, unsigned char *bytes, int *came);
 } amp_mpi_dialect;
 
 extern const amp_mpi_dialect amp_mpi_abi, amp_mpi_mpich, amp_mpi_openmpi;

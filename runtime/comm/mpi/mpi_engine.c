@@ -58,7 +58,7 @@ static amp_status connect_ranks(amp_engine *engine, amp_error *err) {
     if ((code = dialect->rank_and_size(&e->mpi, comm, &rank, &size)))
         return amp_mpi_fail(&e->mpi, AMP_MPI_Comm_size, code, err);
     if (!e->given) AMP_TRY(check_launcher(e, rank, size, err));
-    for (; e->duplicates < AMP_LANES; e->duplicates++)
+    for (; e->duplicates < AMP_MPI_COMMS; e->duplicates++)
         if ((code = dialect->duplicate(&e->mpi, comm, e->duplicates)))
             return amp_mpi_fail(&e->mpi, AMP_MPI_Comm_dup, code, err);
     engine->rank = rank;
@@ -105,6 +105,30 @@ static amp_status test_message(amp_engine *engine, int32_t lane, bool *done, amp
     return AMP_OK;
 }
 
+/* ---- letters ----------------------------------------------------------------------------------------------------- */
+
+static amp_status send_letter(amp_engine *engine, int32_t to, amp_letter *letter, amp_error *err) {
+    MpiEngine *e = (MpiEngine *)engine;
+    int code = e->mpi.dialect->send(&e->mpi, to, letter);
+    letter->leaves = !code;
+    return code ? amp_mpi_fail(&e->mpi, AMP_MPI_Isend, code, err) : AMP_OK;
+}
+
+static amp_status letter_sent(amp_engine *engine, amp_letter *letter, amp_error *err) {
+    MpiEngine *e = (MpiEngine *)engine;
+    int done = 0, code = e->mpi.dialect->sent(&e->mpi, letter, &done);
+    if (done) letter->leaves = false;
+    return code ? amp_mpi_fail(&e->mpi, AMP_MPI_Test, code, err) : AMP_OK;
+}
+
+static amp_status receive_letter(amp_engine *engine, unsigned char bytes[AMP_LETTER_BYTES], bool *came,
+                                 amp_error *err) {
+    MpiEngine *e = (MpiEngine *)engine;
+    int flag = 0, code = e->mpi.dialect->receive(&e->mpi, bytes, &flag);
+    *came = flag != 0;
+    return code ? amp_mpi_fail(&e->mpi, AMP_MPI_Recv, code, err) : AMP_OK;
+}
+
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static const amp_engine_type type = {
@@ -113,6 +137,9 @@ static const amp_engine_type type = {
     .connect = connect_ranks,
     .start = start_message,
     .test = test_message,
+    .send = send_letter,
+    .sent = letter_sent,
+    .receive = receive_letter,
     .disconnect = disconnect_ranks,
     .abandon = NULL, /* nothing of MPI is safe any more */
     .close = close_engine,

@@ -6,4 +6,5 @@
 #define ABI_SUM 0x21
 #define ABI_ERRORS_RETURN 0x143
 #define ABI_IN_PLACE 1
+#define ABI_ANY_SOURCE -1
 #define ABI_THREAD_LEVELS 0, 1024, 2048, 4096

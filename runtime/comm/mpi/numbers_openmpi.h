@@ -7,4 +7,5 @@
 #define OPENMPI_SUM ompi_mpi_op_sum
 #define OPENMPI_ERRORS_RETURN ompi_mpi_errors_return
 #define OPENMPI_IN_PLACE 1
+#define OPENMPI_ANY_SOURCE -1
 #define OPENMPI_THREAD_LEVELS 0, 1, 2, 3

@@ -18,9 +18,11 @@
  *           threads that call here, and messages move during these calls alone.
  * fork.     Children have no ranks: they may not use a comm.
  * Errors.   amp/base.h.  AMP_PEER_FAILED: a rank has died, hangs or disagrees, or a call of MPI failed.  It is sticky,
- *           is told within twice |timeout|, and its text begins with the rank that tells it.  From then on nothing of
- *           MPI is called any more, MPI_Finalize included, and memory of collectives that were under way may still be
- *           written until the process ends: end it soon.
+ *           and its text begins with the rank that tells it and names the rank at fault.  It is told |timeout| after
+ *           the last message; 2 s later where ranks are slow to answer; after twice the timeout for a rank that lives
+ *           and computes, after twenty for one that loads, saves or evaluates.  From then on nothing of MPI is called
+ *           any more, MPI_Finalize included, and memory of collectives that were under way may still be written until
+ *           the process ends: end it soon.
  * NULL.     As in amp/amp.h.
  */
 #ifndef AMP_COMM_H

@@ -34,7 +34,7 @@ TEST_P(Failure, ASilentRankIsToldWithTheOpAndForEver) {
     world.silent_rank = 2;
     world.silent_from = 5;
     all.Run([&](amp_comm *comm) {
-        std::vector<unsigned char> data = Brought(AMP_DT_F32, comm->rank, 1000), scalar(8), kept = data;
+        std::vector<unsigned char> data = Brought(AMP_DT_F32, comm->rank, 1000), scalar(8);
         amp_error err = {}, again = {};
         for (int k = 0; k < 3; k++)
             ASSERT_EQ(Do(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_F64, scalar.data(), 1, &err), 0);
@@ -44,8 +44,11 @@ TEST_P(Failure, ASilentRankIsToldWithTheOpAndForEver) {
         EXPECT_EQ(status, AMP_PEER_FAILED);
         EXPECT_GE(took, timeout);
         EXPECT_LT(took, timeout + bound);
-        EXPECT_THAT(std::string(err.message),
-                    StartsWith("rank " + std::to_string(comm->rank) + ": " + bucket + ": no answer for 0.4 s"));
+        const std::string mine = GetParam() ? ": all ranks are in it, and nothing came for 0.4 s: the network or the "
+                                              "engine of threads is at fault"
+                                            : ": no answer for 0.4 s";
+        EXPECT_THAT(std::string(err.message), StartsWith("rank " + std::to_string(comm->rank) + ": "));
+        EXPECT_THAT(std::string(err.message), HasSubstr(bucket + mine)); // or: rank 1 says: ..
         uint64_t number = 0;
         EXPECT_EQ(comm->calls->start(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data.data(), 1000, 0, "later",
                                      &number, &again),
@@ -85,7 +88,7 @@ TEST_P(Failure, AnEngineThatFailsIsToldAtOnce) {
         EXPECT_EQ(status, AMP_PEER_FAILED);
         if (comm->rank == 1)
             EXPECT_EQ(err.message, "rank 1: " + std::string(bucket) + ": Engine_start: the network is on fire");
-        else EXPECT_THAT(std::string(err.message), HasSubstr("no answer for 0.4 s"));
+        else EXPECT_THAT(std::string(err.message), HasSubstr("no answer f"));
     });
     EXPECT_EQ(world.seen().abandoned, 3);
 }
@@ -199,7 +202,7 @@ TEST(Hang, IsToldByWhoWaits) {
     World world(2);
     world.hanging_rank = 0;
     world.hanging_from = 4;
-    world.hangs = std::chrono::milliseconds(2500);
+    world.hangs = std::chrono::milliseconds(1600);
     Ranks all(&world, false, timeout);
     all.Run([&](amp_comm *comm) {
         if (comm->rank == 0) kept = comm;
@@ -211,7 +214,7 @@ TEST(Hang, IsToldByWhoWaits) {
                 status = Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 100, &err, 0, bucket);
         });
         EXPECT_EQ(status, AMP_PEER_FAILED);
-        EXPECT_LT(took, 2.4);
+        EXPECT_LT(took, 1.5);
         if (comm->rank == 0) {
             EXPECT_THAT(std::string(err.message),
                         HasSubstr("the engine of threads has not come back from a call for 0.6 s"));

@@ -28,6 +28,7 @@ _Static_assert(MPI_MAX_LIBRARY_VERSION_STRING < AMP_MPI_VERSION_MOST && MPI_MAX_
 
 #ifdef OPEN_MPI
 SAME_LEVELS(OPENMPI_THREAD_LEVELS)
+SAME(OPENMPI_ANY_SOURCE, MPI_ANY_SOURCE);
 _Static_assert(sizeof(MPI_Comm) == sizeof(void *), "handles are pointers");
 /* Addresses are no constants of C11. */
 static int same_handles(void) {
@@ -46,6 +47,7 @@ SAME(ABI_BYTE, MPI_BYTE);
 SAME(ABI_SUM, MPI_SUM);
 SAME(ABI_ERRORS_RETURN, MPI_ERRORS_RETURN);
 SAME(ABI_IN_PLACE, MPI_IN_PLACE);
+SAME(ABI_ANY_SOURCE, MPI_ANY_SOURCE);
 static int same_handles(void) { return 1; }
 #else
 SAME_LEVELS(MPICH_THREAD_LEVELS)
@@ -57,6 +59,7 @@ SAME(MPICH_BYTE, MPI_BYTE);
 SAME(MPICH_SUM, MPI_SUM);
 SAME(MPICH_ERRORS_RETURN, MPI_ERRORS_RETURN);
 SAME(MPICH_IN_PLACE, MPI_IN_PLACE);
+SAME(MPICH_ANY_SOURCE, MPI_ANY_SOURCE);
 static int same_handles(void) { return 1; }
 #endif
 

@@ -2,9 +2,10 @@
  *
  *     mpi_ranks values [ordered]     every collective, type and size against what has to come out
  *     mpi_ranks loop SECONDS         all_reduce without end, deadline SECONDS; the check kills or stops a rank
- *     mpi_ranks late MS              rank 0 is MS late for each of three collectives, deadline 2 s
+ *     mpi_ranks late MS              rank 0 saves, and is MS late for each of two collectives, deadline 1 s
  *     mpi_ranks large MIB            one all_reduce of so much, in pieces where it is more than a message holds
  *     mpi_ranks mismatch             rank 1 meets for something else
+ *     mpi_ranks behind               rank 1 does not come, deadline 1 s
  *     mpi_ranks open [LIBRARY]       opens and releases
  *     mpi_ranks time MIB             how long all_reduce takes
  *
@@ -195,7 +196,8 @@ static void run_loop(void) {
 
 static void run_late(int ms) {
     float data[10] = {0};
-    for (int step = 0; step < 3; step++) {
+    for (int step = 0; step < 2; step++) {
+        comm->calls->does(comm, comm->rank ? AMP_RANK_COMPUTES : AMP_RANK_SAVES, step);
         if (!comm->rank) nap(ms);
         collective(AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, "all_reduce bucket 0 (fc1.weight ..)");
     }
@@ -206,6 +208,13 @@ static void run_mismatch(void) {
     char mine[8] = "", *all = malloc(8 * (size_t)comm->size);
     check(comm->calls->meet(comm, mine, 8, all, comm->rank == 1 ? "checkpoint" : "hello", &err), "meet");
     free(all);
+}
+
+static void run_behind(void) {
+    float data[10] = {0};
+    comm->calls->does(comm, AMP_RANK_COMPUTES, 117);
+    if (comm->rank == 1) nap(6000);
+    collective(AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, "all_reduce bucket 0 (fc1.weight ..)");
 }
 
 static void run_large(size_t mib) {
@@ -273,7 +282,7 @@ int main(int argc, char **argv) {
     amp_comm_options o = {.struct_size = sizeof o, .engine = "mpi", .timeout = 20};
     o.ordered = !strcmp(word, "ordered");
     if (!strcmp(mode, "loop")) o.timeout = atof(word);
-    if (!strcmp(mode, "late")) o.timeout = 2;
+    if (!strcmp(mode, "late") || !strcmp(mode, "behind")) o.timeout = 1;
     if (!strcmp(mode, "open") && *word) o.library = word;
     if (file) open_own(&o, file, atoi(getenv("AMP_THREADS")));
     else check(amp_comm_open(&o, &comm, &err), "amp_comm_open");
@@ -281,6 +290,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(mode, "loop")) run_loop();
     else if (!strcmp(mode, "late")) run_late(atoi(word));
     else if (!strcmp(mode, "mismatch")) run_mismatch();
+    else if (!strcmp(mode, "behind")) run_behind();
     else if (!strcmp(mode, "large")) run_large((size_t)atoi(word));
     else if (!strcmp(mode, "time")) run_time(atof(word));
     else SAY("opened");

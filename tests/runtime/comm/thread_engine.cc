@@ -52,7 +52,7 @@ struct ThreadEngine {
         m.there.resize(m.of.size());
         m.of[static_cast<size_t>(rank)] = pending[lane];
         m.there[static_cast<size_t>(rank)] = true;
-        if (++m.arrived == world->ranks) world->Move(m);
+        if (++m.arrived == world->ranks) world->Move(&m);
         waits[lane] = false;
     }
 
@@ -74,8 +74,9 @@ struct ThreadEngine {
         e->waits[lane] = true;
         e->starts_at[lane] = std::chrono::steady_clock::now();
         if (e->rank == w->delayed_rank) e->starts_at[lane] += w->delay;
+        if (e->dead()) e->starts_at[lane] += std::chrono::hours(1);
         if (e->rank == w->silent_rank && number >= w->silent_from) e->starts_at[lane] += std::chrono::hours(1);
-        else if (e->rank != w->delayed_rank) e->Arrive(lane);
+        if (std::chrono::steady_clock::now() >= e->starts_at[lane]) e->Arrive(lane);
         return AMP_OK;
     }
 
@@ -91,8 +92,37 @@ struct ThreadEngine {
         }
         if (e->waits[lane] && std::chrono::steady_clock::now() >= e->starts_at[lane]) e->Arrive(lane);
         auto found = w->meetings_.find({lane, e->started[lane]});
-        *done = !e->waits[lane] && found != w->meetings_.end() && found->second.arrived == w->ranks;
+        *done =
+            !e->waits[lane] && found != w->meetings_.end() && found->second.arrived == w->ranks && found->second.fits;
         if (*done) e->busy[lane] = false;
+        return AMP_OK;
+    }
+
+    bool dead() const { return rank == world->dead_rank && messages > world->dead_from; }
+
+    static amp_status Send(amp_engine *engine, int32_t to, amp_letter *letter, amp_error *) {
+        ThreadEngine *e = Of(engine);
+        std::lock_guard<std::mutex> hold(e->world->lock_);
+        letter->leaves = true;
+        if (e->dead()) return AMP_OK;
+        auto &box = e->world->letters_[to];
+        box.emplace_back();
+        memcpy(box.back().data(), letter->bytes, AMP_LETTER_BYTES);
+        return AMP_OK;
+    }
+    static amp_status Sent(amp_engine *engine, amp_letter *letter, amp_error *) {
+        std::lock_guard<std::mutex> hold(Of(engine)->world->lock_);
+        letter->leaves = false;
+        return AMP_OK;
+    }
+    static amp_status Receive(amp_engine *engine, unsigned char *bytes, bool *came, amp_error *) {
+        ThreadEngine *e = Of(engine);
+        std::lock_guard<std::mutex> hold(e->world->lock_);
+        auto &box = e->world->letters_[e->rank];
+        *came = !e->dead() && !box.empty();
+        if (!*came) return AMP_OK;
+        memcpy(bytes, box.front().data(), AMP_LETTER_BYTES);
+        box.pop_front();
         return AMP_OK;
     }
 
@@ -114,7 +144,8 @@ struct ThreadEngine {
     }
 };
 
-void World::Move(const Meeting &m) {
+void World::Move(Meeting *meeting) {
+    const Meeting &m = *meeting;
     const amp_message &first = m.of[0];
     const size_t size = amp_dtype_size(first.dtype), n = static_cast<size_t>(ranks), part = first.count / n;
     for (const amp_message &other : m.of)
@@ -122,6 +153,7 @@ void World::Move(const Meeting &m) {
             other.rank != first.rank) {
             seen_.mismatches.push_back("op " + std::to_string(other.op) + " of " + std::to_string(other.count) +
                                        ", not op " + std::to_string(first.op) + " of " + std::to_string(first.count));
+            meeting->fits = false;
             return;
         }
     auto at = [&](void *p, size_t element) { return static_cast<char *>(p) + element * size; };
@@ -161,14 +193,19 @@ amp_engine *World::Engine(int32_t rank, const amp_allocator *allocator) {
     e->world = this;
     e->rank = rank;
     e->head = {};
-    e->head.type = new amp_engine_type{"threads",
-                                       sums,
-                                       ThreadEngine::Connect,
-                                       ThreadEngine::Start,
-                                       ThreadEngine::Test,
-                                       ThreadEngine::Disconnect,
-                                       ThreadEngine::Abandon,
-                                       ThreadEngine::Close};
+    auto *type = new amp_engine_type{};
+    type->name = "threads";
+    type->sums = sums;
+    type->connect = ThreadEngine::Connect;
+    type->start = ThreadEngine::Start;
+    type->test = ThreadEngine::Test;
+    type->send = ThreadEngine::Send;
+    type->sent = ThreadEngine::Sent;
+    type->receive = ThreadEngine::Receive;
+    type->disconnect = ThreadEngine::Disconnect;
+    type->abandon = ThreadEngine::Abandon;
+    type->close = ThreadEngine::Close;
+    e->head.type = type;
     e->head.allocator = amp_allocator_or_default(allocator);
     e->head.own_thread = own_thread;
     e->head.library = "the engine of threads";

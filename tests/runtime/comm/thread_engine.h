@@ -2,7 +2,9 @@
 #ifndef AMP_TESTS_RUNTIME_COMM_THREAD_ENGINE_H
 #define AMP_TESTS_RUNTIME_COMM_THREAD_ENGINE_H
 
+#include <array>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -24,6 +26,8 @@ class World {
     uint32_t sums =
         1u << AMP_DT_F32 | 1u << AMP_DT_F64; // that the engine adds by itself, from the last rank to the first
     bool own_thread = true;
+    int32_t dead_rank = -1; // neither starts a message nor takes a letter from its message |dead_from| on
+    int64_t dead_from = 0;
     int32_t silent_rank = -1;  // starts no message from |silent_from| on, and does not fail
     int32_t failing_rank = -1; // its start fails from |failing_from| on
     int64_t silent_from = 0, failing_from = 0;
@@ -51,11 +55,13 @@ class World {
         std::vector<amp_message> of;
         std::vector<bool> there;
         int arrived = 0;
+        bool fits = true; // all have started the same
     };
-    void Move(const Meeting &m);
+    void Move(Meeting *m);
 
     std::mutex lock_;
-    std::map<std::pair<int32_t, int64_t>, Meeting> meetings_; // by lane and number in it
+    std::map<std::pair<int32_t, int64_t>, Meeting> meetings_;                            // by lane and number in it
+    std::map<int32_t, std::deque<std::array<unsigned char, AMP_LETTER_BYTES>>> letters_; // by who gets them
     Seen seen_;
 };
 

@@ -4,10 +4,18 @@
 
 #include "amp/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How many processes were started, and the variable that says so; 0: no launcher that is known. */
 int32_t amp_launcher_size(const char **variable);
 
 /* The libraries that an MPI of this launcher has, the most probable first; ends with NULL. */
 const char *const *amp_launcher_libraries(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -2,14 +2,13 @@
  *
  *     mpi_ranks values [ordered]     every collective, type and size against what has to come out
  *     mpi_ranks loop SECONDS         all_reduce without end, deadline SECONDS; the check kills or stops a rank
- *     mpi_ranks late MS              rank 0 saves, and is MS late for each of two collectives, deadline 1 s
- *     mpi_ranks large MIB            one all_reduce of so much, in pieces where it is more than a message holds
+ *     mpi_ranks large MIB [ordered]  one all_reduce of so much, in pieces where it is more than a message holds
  *     mpi_ranks mismatch             rank 1 meets for something else
  *     mpi_ranks behind               rank 1 does not come, deadline 1 s
  *     mpi_ranks open [LIBRARY]       opens and releases
  *     mpi_ranks time MIB             how long all_reduce takes
  *
- * AMP_PLANTED: one bit is wrong.
+ * AMP_PLANTED: one bit is wrong.  AMP_LIBRARY: the library to open.
  * AMP_LOADS_MPI=FILE and AMP_THREADS=LEVEL: the program initialises MPI itself, and hands its communicator over.
  * Each rank says `rank R of N: WHAT`, and failures as `FAIL ..`.  Exit status 3 after AMP_PEER_FAILED.
  */
@@ -194,16 +193,6 @@ static void run_loop(void) {
     }
 }
 
-static void run_late(int ms) {
-    float data[10] = {0};
-    for (int step = 0; step < 2; step++) {
-        comm->calls->does(comm, comm->rank ? AMP_RANK_COMPUTES : AMP_RANK_SAVES, step);
-        if (!comm->rank) nap(ms);
-        collective(AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, "all_reduce bucket 0 (fc1.weight ..)");
-    }
-    SAY("all came");
-}
-
 static void run_mismatch(void) {
     char mine[8] = "", *all = malloc(8 * (size_t)comm->size);
     check(comm->calls->meet(comm, mine, 8, all, comm->rank == 1 ? "checkpoint" : "hello", &err), "meet");
@@ -280,15 +269,15 @@ static void finalise(const char *file) {
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "open", *word = argc > 2 ? argv[2] : "", *file = getenv("AMP_LOADS_MPI");
     amp_comm_options o = {.struct_size = sizeof o, .engine = "mpi", .timeout = 20};
-    o.ordered = !strcmp(word, "ordered");
+    o.ordered = !strcmp(argv[argc - 1], "ordered");
     if (!strcmp(mode, "loop")) o.timeout = atof(word);
-    if (!strcmp(mode, "late") || !strcmp(mode, "behind")) o.timeout = 1;
+    if (!strcmp(mode, "behind")) o.timeout = 1;
+    o.library = getenv("AMP_LIBRARY");
     if (!strcmp(mode, "open") && *word) o.library = word;
     if (file) open_own(&o, file, atoi(getenv("AMP_THREADS")));
     else check(amp_comm_open(&o, &comm, &err), "amp_comm_open");
     if (!strcmp(mode, "values")) run_values();
     else if (!strcmp(mode, "loop")) run_loop();
-    else if (!strcmp(mode, "late")) run_late(atoi(word));
     else if (!strcmp(mode, "mismatch")) run_mismatch();
     else if (!strcmp(mode, "behind")) run_behind();
     else if (!strcmp(mode, "large")) run_large((size_t)atoi(word));

@@ -97,7 +97,7 @@ static bool take(amp_comm_state *c, amp_collective **out) {
 }
 
 /* What is done, without gaps, is given to who waits. */
-static void tell(amp_comm_state *c) {
+static void report_done(amp_comm_state *c) {
     amp_lane *l = &c->lanes[c->done % AMP_LANES]; /* nobody else writes |done| */
     if (!l->now || !l->done) return;
     pthread_mutex_lock(&c->lock);
@@ -160,10 +160,10 @@ void amp_comm_drive(amp_comm_state *c, bool *busy) {
     while (take(c, &begun)) {
         if (oldest(c) == begun) c->moved = amp_nanoseconds();
         if (next_message(c, (int32_t)(begun->number % AMP_LANES))) return;
-        tell(c);
+        report_done(c);
     }
     if (amp_comm_check(c, NULL) || test_lanes(c)) return;
-    tell(c);
+    report_done(c);
     const amp_collective *waits = oldest(c);
     *busy = !check_deadline(c, waits) && waits;
 }
@@ -262,7 +262,7 @@ amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err) {
     c->started = true;
     if (!wait_for_phase(c, AMP_COMM_RUNS, true, bound))
         return amp_comm_fail(c, err, AMP_PEER_FAILED,
-                             "%s has not brought the ranks together for %.0f s: was every rank started, and are their "
+                             "%s has not brought the ranks together for %.1f s: was every rank started, and are their "
                              "hosts connected?",
                              c->engine->library, (double)bound * 1e-9);
     return amp_comm_check(c, err);

@@ -3,7 +3,7 @@
  *     NOTHING         one rank, or no elements
  *     WHOLE           one message of the engine, or several over consecutive elements
  *     ADD_ALL         in pieces of whole parts; what is small, or does not divide by the ranks, is gathered whole:
- *                         exchange(data -> staging); add; gather(data); gather(rest in staging); add
+ *                         exchange(data -> staging); add; gather(data); gather(remainder in staging); add
  *     ADD_SHARE       exchange(data -> staging); add into the own part
  *     PACKED_SHARE    the same in pieces of parts: pack; exchange; add
  *     PACKED_SUM      pack; sum; unpack the own part
@@ -58,7 +58,7 @@ static size_t piece_of(const amp_lane_world *w, const amp_collective *c, Way way
     return 0;
 }
 
-/* Of |width| elements that are added, those that are exchanged; the rest is gathered whole. */
+/* Of |width| elements that are added, those that are exchanged; the remainder is gathered whole. */
 static size_t body_of(const amp_lane_world *w, const amp_collective *c, size_t width) {
     const size_t ranks = ranks_of(w);
     const bool small = width <= w->limits->small / amp_dtype_size(c->dtype) / ranks;
@@ -128,9 +128,9 @@ static bool step_whole(const Step *s) {
 }
 
 static bool step_add_all(const Step *s) {
-    enum { BEGIN, EXCHANGED, GATHERED, REST_GATHERED };
+    enum { BEGIN, EXCHANGED, GATHERED, REMAINDER_GATHERED };
     amp_lane *l = s->lane;
-    const size_t part = l->body / ranks_of(s->w), rest = l->width - l->body;
+    const size_t part = l->body / ranks_of(s->w), remainder = l->width - l->body;
     switch (l->step) {
     case EXCHANGED: {
         unsigned char *own = data_at(s, l->at + (size_t)s->w->rank * part);
@@ -138,11 +138,11 @@ static bool step_add_all(const Step *s) {
         return make(s, GATHERED, AMP_GATHER, data_at(s, l->at), NULL, l->body);
     }
     case GATHERED:
-        if (!rest) break;
-        memcpy(staged_at(s, (size_t)s->w->rank * rest), data_at(s, l->at + l->body), rest * s->size);
-        return make(s, REST_GATHERED, AMP_GATHER, staged_at(s, 0), NULL, rest * ranks_of(s->w));
-    case REST_GATHERED:
-        amp_sums_add(s->c->dtype, staged_at(s, 0), s->w->size, rest, data_at(s, l->at + l->body));
+        if (!remainder) break;
+        memcpy(staged_at(s, (size_t)s->w->rank * remainder), data_at(s, l->at + l->body), remainder * s->size);
+        return make(s, REMAINDER_GATHERED, AMP_GATHER, staged_at(s, 0), NULL, remainder * ranks_of(s->w));
+    case REMAINDER_GATHERED:
+        amp_sums_add(s->c->dtype, staged_at(s, 0), s->w->size, remainder, data_at(s, l->at + l->body));
         break;
     }
     if (!next_piece(s, ADD_ALL, s->c->count)) return false;

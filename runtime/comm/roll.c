@@ -32,7 +32,7 @@ _Static_assert(sizeof(Letter) <= AMP_LETTER_BYTES, "a letter has room for it");
 
 /* ---- letters ----------------------------------------------------------------------------------------------------- */
 
-/* False: the one before has not left yet.  What fails here, a collective tells of. */
+/* False: the one before has not left yet.  What fails here, a collective reports. */
 static bool send_to(amp_comm_state *c, int32_t to, amp_letter *by, const Letter *letter) {
     if (by->leaves && (c->engine->type->sent(c->engine, by, NULL) || by->leaves)) return false;
     memcpy(by->bytes, letter, sizeof *letter);
@@ -119,8 +119,8 @@ static void ask(amp_comm_state *c, const amp_collective *waits, int64_t now) {
 }
 
 /* What all ranks end with; letters need a moment to leave. */
-static amp_status fail_and_tell(amp_comm_state *c, const char *fmt, ...) AMP_PRINTF(2, 3);
-static amp_status fail_and_tell(amp_comm_state *c, const char *fmt, ...) {
+static amp_status fail_all(amp_comm_state *c, const char *fmt, ...) AMP_PRINTF(2, 3);
+static amp_status fail_all(amp_comm_state *c, const char *fmt, ...) {
     const struct timespec pause = {.tv_nsec = MILLISECOND};
     Letter l = {.kind = FAILED, .from = c->head.rank};
     amp_error said;
@@ -164,7 +164,7 @@ static int32_t first_that_differs(const amp_comm_state *c) {
 }
 
 /* Of the ranks that have not started it, one that computes before one that has a reason to be late. */
-static int32_t first_behind(const amp_comm_state *c, uint64_t number) {
+static int32_t first_absent(const amp_comm_state *c, uint64_t number) {
     int32_t found = -1;
     for (int32_t r = 0; r < c->head.size; r++) {
         if (r == c->head.rank || c->ranks[r].answer.started > number) continue;
@@ -174,36 +174,35 @@ static int32_t first_behind(const amp_comm_state *c, uint64_t number) {
     return found;
 }
 
-static amp_status fail_behind(amp_comm_state *c, const amp_collective *waits, int32_t rank, double seconds) {
+static amp_status fail_absent(amp_comm_state *c, const amp_collective *waits, int32_t rank, double seconds) {
     static const char *const words[] = {"computes", "loads", "saves", "evaluates"};
     const amp_answer *a = &c->ranks[rank].answer;
     const char *word = words[a->does >= 0 && a->does < 4 ? a->does : AMP_RANK_COMPUTES];
     char step[40] = "";
     if (a->step >= 0) snprintf(step, sizeof step, " in step %lld", (long long)a->step);
-    return fail_and_tell(c,
-                         "%s: rank %d lives, but has not come for %.1f s: it %s%s; give ranks that are late by right a "
-                         "longer timeout",
-                         waits->what, rank, seconds, word, step);
+    return fail_all(c,
+                    "%s: rank %d lives, but has not come for %.1f s: it %s%s; give ranks that are late by right a "
+                    "longer timeout",
+                    waits->what, rank, seconds, word, step);
 }
 
 /* The time is over, and these are the answers. */
 static amp_status judge(amp_comm_state *c, const amp_collective *waits, int64_t waited) {
     const double seconds = (double)waited * 1e-9;
-    const int32_t differs = first_that_differs(c), behind = first_behind(c, waits->number);
+    const int32_t differs = first_that_differs(c), absent = first_absent(c, waits->number);
     char who[100];
     if (list_ranks(c, is_silent, who, sizeof who))
-        return fail_and_tell(c, "%s: no answer from %s for %.1f s: died, hangs or was stopped", waits->what, who,
-                             seconds);
+        return fail_all(c, "%s: no answer from %s for %.1f s: died, hangs or was stopped", waits->what, who, seconds);
     if (differs >= 0)
-        return fail_and_tell(c,
-                             "%s: rank %d is in %s in its place: all ranks have to make the same calls in the same "
-                             "order",
-                             waits->what, differs, c->ranks[differs].answer.what);
-    if (behind < 0)
-        return fail_and_tell(c, "%s: all ranks are in it, and nothing came for %.1f s: the network or %s is at fault",
-                             waits->what, seconds, c->engine->library);
-    const int64_t patience = c->ranks[behind].answer.does == AMP_RANK_COMPUTES ? LATE : BUSY;
-    if (waited >= patience * c->timeout) return fail_behind(c, waits, behind, seconds);
+        return fail_all(c,
+                        "%s: rank %d is in %s instead: all ranks have to make the same calls in the same "
+                        "order",
+                        waits->what, differs, c->ranks[differs].answer.what);
+    if (absent < 0)
+        return fail_all(c, "%s: all ranks are in it, and nothing came for %.1f s: the network or %s is at fault",
+                        waits->what, seconds, c->engine->library);
+    const int64_t patience = c->ranks[absent].answer.does == AMP_RANK_COMPUTES ? LATE : BUSY;
+    if (waited >= patience * c->timeout) return fail_absent(c, waits, absent, seconds);
     c->roll.granted += c->timeout;
     c->roll.asked = 0;
     return AMP_OK;

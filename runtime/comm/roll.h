@@ -7,7 +7,7 @@
  *     .. loading, saving, ..     that may take twenty timeouts
  *     all are in it              the network, or the library
  *
- * Who fails so tells the others, so that all end with the same reason.
+ * A rank that fails so says it to the others, so that all end with the same reason.
  */
 #ifndef AMP_RUNTIME_COMM_ROLL_H
 #define AMP_RUNTIME_COMM_ROLL_H

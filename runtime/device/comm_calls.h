@@ -1,7 +1,7 @@
 /* comm_calls.h: what sessions see of an amp_comm (amp/comm.h): libamp_comm fills it, libamp calls it.
  *
  * All ranks make the same calls in the same order; one thread at a time makes them, which need not always be the same.
- * A call that fails says so for ever once a peer failed: AMP_PEER_FAILED, with the first cause.
+ * Once a peer failed every call fails: AMP_PEER_FAILED, with the first cause.
  */
 #ifndef AMP_RUNTIME_DEVICE_COMM_CALLS_H
 #define AMP_RUNTIME_DEVICE_COMM_CALLS_H
@@ -42,8 +42,8 @@ typedef struct amp_comm_calls {
                         int32_t root, const char *what, uint64_t *number, amp_error *err);
     /* Waits until |number| and all before it are done, at most the deadline. */
     amp_status (*wait)(struct amp_comm *comm, uint64_t number, amp_error *err);
-    /* Gathers |size| bytes of each rank into all[R][size], by rank.  Waits.  Where ranks meet for something else, or
-     * with another size, all are told and none can go on. */
+    /* Gathers |size| bytes of each rank into all[R][size], by rank.  Waits.  If ranks meet for something else, or with
+     * another size, the call fails on all of them, for good. */
     amp_status (*meet)(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
                        amp_error *err);
     /* What this rank is at from now on, and in which step (-1: none): told to ranks that wait for it.  Any time. */

@@ -18,11 +18,11 @@
  *           threads that call here, and messages move during these calls alone.
  * fork.     Children have no ranks: they may not use a comm.
  * Errors.   amp/base.h.  AMP_PEER_FAILED: a rank has died, hangs or disagrees, or a call of MPI failed.  It is sticky,
- *           and its text begins with the rank that tells it and names the rank at fault.  It is told |timeout| after
- *           the last message; 2 s later where ranks are slow to answer; after twice the timeout for a rank that lives
- *           and computes, after twenty for one that loads, saves or evaluates.  From then on nothing of MPI is called
- *           any more, MPI_Finalize included, and memory of collectives that were under way may still be written until
- *           the process ends: end it soon.
+ *           and its text begins with the rank that reports it and names the rank at fault.  It comes |timeout| after
+ *           the last message, 2 s later if ranks are slow to answer; after twice the timeout for a rank that lives and
+ *           computes, after twenty for one that loads, saves or evaluates.  From then on nothing of MPI is called any
+ *           more, MPI_Finalize included, and memory of collectives that were under way may still be written until the
+ *           process ends: end it soon.
  * NULL.     As in amp/amp.h.
  */
 #ifndef AMP_COMM_H
@@ -49,7 +49,7 @@ typedef struct amp_comm_options {
 /* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, and compares versions and
  * |ordered| of all ranks.  Waits for all of them, ten times |timeout| at most.
  * AMP_NOT_FOUND: no such engine, or no MPI.  AMP_BAD_FILE: |library| is no MPI.  AMP_UNSUPPORTED: an MPI of a kind that
- * is not known, or an engine that is not built yet.  AMP_MISMATCH: the launcher and the MPI do not belong together, or
+ * is not known, or the engine "nccl".  AMP_MISMATCH: the launcher and the MPI do not belong together, or
  * a rank has another version or another |ordered|.  AMP_WRONG_STATE: MPI was finalised before.  AMP_INVALID_ARGUMENT,
  * AMP_OUT_OF_MEMORY, AMP_PEER_FAILED. */
 AMP_API AMP_MUST_USE amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err);

@@ -40,6 +40,7 @@ struct ThreadEngine {
 
     static amp_status Connect(amp_engine *engine, amp_error *err) {
         World *w = Of(engine)->world;
+        std::this_thread::sleep_for(w->connect_takes);
         if (w->connect_status) return amp_fail(err, w->connect_status, "the ranks cannot be joined");
         engine->rank = Of(engine)->rank;
         engine->size = w->ranks;
@@ -127,6 +128,7 @@ struct ThreadEngine {
     }
 
     static void Disconnect(amp_engine *engine) {
+        std::this_thread::sleep_for(Of(engine)->world->disconnect_takes);
         std::lock_guard<std::mutex> hold(Of(engine)->world->lock_);
         Of(engine)->world->seen_.disconnected++;
     }

@@ -37,6 +37,7 @@ class World {
     int32_t delayed_rank = -1; // each of its messages starts so much later
     std::chrono::milliseconds delay{0};
     amp_status connect_status = AMP_OK;
+    std::chrono::milliseconds connect_takes{0}, disconnect_takes{0};
 
     // What has happened.
     struct Seen {

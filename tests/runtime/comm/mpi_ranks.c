@@ -52,7 +52,7 @@ static void nap(int ms) {
 static void check(amp_status status, const char *what) {
     if (!status) return;
     SAY("%s: %s: %s", what, amp_status_name(status), err.message);
-    nap(300); /* so that others speak before the launcher ends them */
+    nap(600); /* so that others speak before the launcher ends them */
     _Exit(status == AMP_PEER_FAILED ? 3 : 1);
 }
 

@@ -115,7 +115,7 @@ static amp_status read_options(amp_comm_options *o, const amp_comm_options *opti
     AMP_TRY(amp_options_read(o, sizeof *o, options, "amp_comm_options", err));
     if (!o->engine) o->engine = "mpi";
     if (!strcmp(o->engine, "nccl"))
-        return amp_fail(err, AMP_UNSUPPORTED, "the engine \"nccl\" is not supported; \"mpi\" is");
+        return amp_fail(err, AMP_UNSUPPORTED, "the engine \"nccl\" is not built yet; \"mpi\" is");
     if (strcmp(o->engine, "mpi"))
         return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\" is one", o->engine);
     if (!(o->timeout == 0 || (o->timeout >= shortest_timeout && o->timeout <= longest_timeout)))

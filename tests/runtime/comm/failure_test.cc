@@ -315,7 +315,7 @@ TEST(Options, AreChecked) {
     EXPECT_EQ(amp_comm_open(&o, nullptr, &err), AMP_INVALID_ARGUMENT);
     o.engine = "nccl";
     EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_UNSUPPORTED);
-    EXPECT_STREQ(err.message, "the engine \"nccl\" is not supported; \"mpi\" is");
+    EXPECT_STREQ(err.message, "the engine \"nccl\" is not built yet; \"mpi\" is");
     o.engine = "gloo";
     EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_NOT_FOUND);
     EXPECT_STREQ(err.message, "there is no engine \"gloo\"; \"mpi\" is one");

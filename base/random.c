@@ -20,7 +20,7 @@ void amp_philox4x32(uint64_t key, const uint32_t counter[4], uint32_t out[4]) {
 }
 
 uint32_t amp_random_u32(uint64_t seed, uint32_t path_hash, uint32_t iteration, uint32_t micro, uint64_t element) {
-    const uint32_t counter[4] = {path_hash, iteration, micro, (uint32_t)(element / 4)};
+    const uint32_t counter[4] = {path_hash, iteration, micro + (uint32_t)(element >> 34), (uint32_t)(element / 4)};
     uint32_t words[4];
     amp_philox4x32(seed, counter, words);
     return words[element % 4];

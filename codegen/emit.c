@@ -309,12 +309,13 @@ static const char *key_of(const Emitter *e, const Op *o) {
     return arena_printf(e->w->arena, "0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
 }
 
-/* Seed, iteration, micro-batch, key, element. */
+/* Seed, iteration, micro-batch, key, element; elements are counted from a number that is given. */
 static const char *drawn_at(const Emitter *e, const Op *o) {
     Arena *a = e->w->arena;
     const char *micro = o->n_in > 3 ? arena_printf(a, "v%d", walk_number(e->w, o->in[3])) : "0";
-    return arena_printf(a, "v%d, v%d, %s, %s, %s", walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
-                        key_of(e, o), element_number(e, e->w->values[o->out[0].id].span));
+    const char *first = o->n_in > 4 ? arena_printf(a, "v%d + ", walk_number(e->w, o->in[4])) : "";
+    return arena_printf(a, "v%d, v%d, %s, %s, %s%s", walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
+                        key_of(e, o), first, element_number(e, e->w->values[o->out[0].id].span));
 }
 
 static bool draws_by_word(const Op *o) { return o->code == OP_random && ir_attr(o, "word")->i >= 0; }

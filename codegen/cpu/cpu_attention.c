@@ -21,7 +21,7 @@ static const char *row_kind(Dtype storage) {
 }
 
 static void put_counters(const Walk *w, const Op *o, int first, Text *out) {
-    static const char *const names[] = {"seed", "iteration", "micro"};
+    static const char *const names[] = {"seed", "iteration", "micro", "first"};
     for (int i = 0; first >= 0 && first + i < o->n_in; i++)
         text_printf(out, ", .%s = *(const int64_t *)a->buffer[%d]", names[i], operand_of(w, o, first + i));
 }

@@ -62,7 +62,7 @@ static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
 }
 
 static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
-    static const char *const names[] = {"seed", "iteration", "micro"};
+    static const char *const names[] = {"seed", "iteration", "micro", "first"};
     Arena *a = ck->w->arena;
     const double drop = ir_attr(p->op, "p")->f;
     emit_line(&ck->e, "rule.p = %s;", emit_literal(a, AMP_DT_F32, drop));
@@ -73,7 +73,8 @@ static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
         if (operand < 0) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: no counter", walk_name(ck->w));
         emit_line(&ck->e, "rule.%s = *b%d;", names[i], operand);
     }
-    emit_line(&ck->e, "rule.row = (lead * %lld + head) * %lld;", (long long)p->heads, (long long)p->queries);
+    emit_line(&ck->e, "rule.row = %s(lead * %lld + head) * %lld;",
+              p->at.counters + 3 < p->op->n_in ? "rule.first + " : "", (long long)p->heads, (long long)p->queries);
     emit_line(&ck->e, "rule.key_hash = (uint32_t)key;");
     return AMP_OK;
 }

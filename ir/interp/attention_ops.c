@@ -20,6 +20,7 @@ static void find_counters(Attention *a, int at) {
     if (!a->together || at + 1 >= r->op->n_in) return;
     a->dropout.seed = (uint64_t)(int64_t)r->in[at]->data[0];
     a->dropout.iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
+    a->dropout.first = at + 3 < r->op->n_in ? (int64_t)r->in[at + 3]->data[0] * a->keys : 0;
     a->dropout.micro = at + 2 < r->op->n_in ? (uint32_t)(int64_t)r->in[at + 2]->data[0] : 0;
 }
 
@@ -42,7 +43,9 @@ static Attention attention_of(Running *r, int first, int mask) {
     a.scores.count = a.q->count / a.width * a.keys;
     a.scale = interp_float(r, "scale");
     if (a.scale == 0.0) a.scale = 1.0 / sqrt((double)a.width);
-    a.dropout = interp_dropout(r);
+    Shape scores = *ir_shape(r->f, r->op->in[first]);
+    scores.d[scores.rank - 1] = dim_const(a.keys);
+    a.dropout = interp_dropout(r, &scores);
     find_counters(&a, mask + (a.mask != NULL));
     a.weight = interp_scratch(r, a.keys);
     a.kept = interp_scratch(r, a.keys);

@@ -16,7 +16,7 @@ typedef struct Interp {
     InterpTensor *given;
     int given_count;
     InterpTensor **values; /* by id; NULL: not computed yet */
-    uint64_t seed, iteration, micro;
+    uint64_t seed, iteration, micro, full_batch;
     amp_error *err;
 } Interp;
 
@@ -149,7 +149,7 @@ static amp_status run_op(Interp *it, const Op *o) {
         *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->n);
         it->values[o->out[i].id] = out[i];
     }
-    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->a});
+    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->full_batch, it->a});
     for (int i = 0; i < o->n_out; i++) finish_value(it, o->out[i]);
     return AMP_OK;
 }
@@ -224,6 +224,7 @@ amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, In
     it.seed = counter(&it, COUNTER_SEED);
     it.iteration = counter(&it, COUNTER_ITERATION);
     it.micro = counter(&it, COUNTER_MICRO);
+    it.full_batch = counter(&it, COUNTER_FULL_BATCH);
     AMP_TRY(take_inputs(&it));
     for (int i = 0; i < f->body.len; i++) AMP_TRY(run_op(&it, ir_op_at(f, i)));
     AMP_TRY(check_predicates(&it));

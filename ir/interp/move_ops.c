@@ -133,10 +133,11 @@ static void run_random(Running *r) {
     uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
     uint64_t seed = (uint64_t)(int64_t)r->in[1]->data[0];
     uint32_t iteration = (uint32_t)(int64_t)r->in[2]->data[0];
-    uint32_t micro = r->op->n_in == 4 ? (uint32_t)(int64_t)r->in[3]->data[0] : 0;
+    uint32_t micro = r->op->n_in > 3 ? (uint32_t)(int64_t)r->in[3]->data[0] : 0;
+    uint64_t first = r->op->n_in > 4 ? (uint64_t)(int64_t)r->in[4]->data[0] : 0;
     int64_t word = interp_int(r, "word");
     for (int64_t i = 0; i < r->out[0]->count; i++) {
-        uint64_t element = (uint64_t)(word < 0 ? i : 4 * i + word);
+        uint64_t element = word < 0 ? first + (uint64_t)i : 4 * (first + (uint64_t)i) + (uint64_t)word;
         r->out[0]->data[i] = amp_random_unit(amp_random_u32(seed, key, iteration, micro, element));
     }
 }

@@ -17,7 +17,7 @@ typedef struct Running {
     const InterpTensor *const *in;
     InterpTensor *const *out;
     bool round;
-    uint64_t seed, iteration, micro; /* for dropout, whose states appear when it is lowered */
+    uint64_t seed, iteration, micro, full_batch; /* for dropout, whose states appear when it is lowered */
     Arena *a;
 } Running;
 
@@ -57,9 +57,12 @@ Line interp_line(const InterpTensor *t, int64_t dim, int64_t l);
 typedef struct Dropout {
     uint64_t seed;
     uint32_t key, iteration, micro;
+    int64_t first; /* the number of the tensor's first element */
     double p;
 } Dropout;
-Dropout interp_dropout(const Running *r); /* of the op's p and key, with the counters of the run */
+/* Of the op's p and key, with the counters of the run, for a tensor of shape |s|.  Where ranks train together elements
+ * are counted over all their samples. */
+Dropout interp_dropout(const Running *r, const Shape *s);
 double interp_kept(const Running *r, const Dropout *d, int64_t element);
 
 /* ---- elements ---------------------------------------------------------------------------------------------------- */

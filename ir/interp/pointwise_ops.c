@@ -119,21 +119,38 @@ static void run_sigmoid_grad(Running *r) {
 
 static void run_tanh_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (1 - in(r, 1, i) * in(r, 1, i)); }
 
-Dropout interp_dropout(const Running *r) {
+/* As lower_place_in_step. */
+static void place_in_step(const Running *r, const Shape *s, uint32_t *micro, int64_t *first) {
+    *micro = (uint32_t)r->micro;
+    *first = 0;
+    if (!r->f->module->distribution) return;
+    int64_t each = 1;
+    bool leads = s->rank && s->d[0].n && s->d[0].div <= 1;
+    for (int i = 0; i < s->rank; i++) {
+        leads = leads && (!i || !s->d[i].n);
+        each *= s->d[i].mul;
+    }
+    if (leads) *first = (int64_t)(r->micro * r->full_batch) * each;
+    if (leads || !shape_batch_dims(s)) *micro = 0;
+}
+
+Dropout interp_dropout(const Running *r, const Shape *s) {
     const char *key = ir_attr(r->op, "key")->s;
     uint32_t hash = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
-    return (Dropout){r->seed, hash, (uint32_t)r->iteration, (uint32_t)r->micro, interp_float(r, "p")};
+    Dropout d = {.seed = r->seed, .key = hash, .iteration = (uint32_t)r->iteration, .p = interp_float(r, "p")};
+    place_in_step(r, s, &d.micro, &d.first);
+    return d;
 }
 
 double interp_kept(const Running *r, const Dropout *d, int64_t element) {
     if (d->p == 0.0) return 1.0;
-    uint32_t word = amp_random_u32(d->seed, d->key, d->iteration, d->micro, (uint64_t)element);
+    uint32_t word = amp_random_u32(d->seed, d->key, d->iteration, d->micro, (uint64_t)(d->first + element));
     bool kept = amp_random_unit(word) >= interp_round(r->round, AMP_DT_F32, d->p);
     return kept ? interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - d->p)) : 0.0;
 }
 
 static void run_dropout(Running *r) {
-    const Dropout d = interp_dropout(r);
+    const Dropout d = interp_dropout(r, ir_shape(r->f, r->op->out[0]));
     FOR_EACH(r, i) {
         double kept = interp_kept(r, &d, i);
         result(r)[i] = kept == 0.0 ? 0.0 : in(r, 0, i) * kept; /* of inf and NaN, too */
@@ -181,9 +198,12 @@ static void run_dithered_cast(Running *r) {
 static void run_stochastic_cast(Running *r) {
     Dtype t = ir_dtype(r->f, r->op->out[0]);
     const uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
+    uint32_t micro;
+    int64_t first;
+    place_in_step(r, ir_shape(r->f, r->op->out[0]), &micro, &first);
     FOR_EACH(r, i) {
-        uint64_t element = (uint64_t)(4 * i + interp_int(r, "word"));
-        uint32_t word = amp_random_u32(r->seed, key, (uint32_t)r->iteration, (uint32_t)r->micro, element);
+        uint64_t element = (uint64_t)(4 * (first + i) + interp_int(r, "word"));
+        uint32_t word = amp_random_u32(r->seed, key, (uint32_t)r->iteration, micro, element);
         result(r)[i] = r->round ? dithered(t, in(r, 0, i), amp_random_unit(word)) : in(r, 0, i);
     }
 }

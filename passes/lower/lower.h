@@ -229,6 +229,11 @@ Val lower_transposed_product(Lowering *l, Val v);
 Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb);
 /* log(1 + t) for t >= 0, accurate near 0. */
 Val lower_log1p(Lowering *l, Val t);
+/* Of the random numbers of a tensor of shape |s|: appends to |in| where they are in a step of several micro-batches:
+ * the number of the micro-batch; or, where ranks train together, how many places come before, so that numbers do not
+ * depend on how samples are divided.  Places are what the first |dims| dimensions count.  How many operands there are
+ * then. */
+int lower_place_in_step(Lowering *l, const Shape *s, int dims, Val *in, int n);
 /* Uniform numbers in [0, 1) for the elements of |like|, f32 and plain, by the key |key| or the op's path. */
 Val lower_random(Lowering *l, Val like, const char *key);
 /* 1 / (1 + exp(-x)) */

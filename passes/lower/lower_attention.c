@@ -110,8 +110,8 @@ static int add_mask_and_counters(Lowering *l, const Attention *a, Val *in, int n
     if (a->p == 0.0) return n;
     in[n++] = lower_counter(l, COUNTER_SEED);
     in[n++] = lower_counter(l, COUNTER_ITERATION);
-    if (ir_step_is_divided(l->f->module)) in[n++] = lower_counter(l, COUNTER_MICRO);
-    return n;
+    const Shape queries = *ir_shape(l->f, a->q);
+    return lower_place_in_step(l, &queries, queries.rank - 1, in, n);
 }
 
 static Op *attend_op(Lowering *l, const Attention *a, Opcode code, const Val *in, int n) {
@@ -125,7 +125,7 @@ static Op *attend_op(Lowering *l, const Attention *a, Opcode code, const Val *in
 }
 
 static void lower_to_attend(Lowering *l, const Attention *a) {
-    Val in[8] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
+    Val in[9] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
     const int n = add_mask_and_counters(l, a, in, 3);
     const Op *o = attend_op(l, a, OP_attend, in, n);
     give_heads(l, a, 0, o->out[0]);
@@ -133,7 +133,7 @@ static void lower_to_attend(Lowering *l, const Attention *a) {
 }
 
 static void lower_to_attend_grad(Lowering *l, const Attention *a) {
-    Val in[11] = {with_heads(l, a, l->op->in[0]), with_heads(l, a, a->q), with_heads(l, a, a->k),
+    Val in[12] = {with_heads(l, a, l->op->in[0]), with_heads(l, a, a->q), with_heads(l, a, a->k),
                   with_heads(l, a, a->v)};
     in[4] = heads_together(l, with_heads(l, a, l->op->in[4]));
     in[5] = with_heads(l, a, l->op->in[5]);

@@ -259,12 +259,41 @@ static void lower_tanh_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, dy, one_minus(l, lower_mul(l, y, y))));
 }
 
+/* i64: |each| times the samples of all micro-batches before this one. */
+static Val elements_before(Lowering *l, int64_t each) {
+    Val *shared = lower_memo(l, "elements before, of %lld", (long long)each);
+    if (shared->id) return *shared;
+    Val micro = lower_counter(l, COUNTER_MICRO), full = lower_counter(l, COUNTER_FULL_BATCH);
+    Val samples = ir_emit(l->f, OP_mul, AMP_DT_I64, NULL, 2, micro, full);
+    Val of_sample = lower_number_of(l, (double)each, AMP_DT_I64);
+    return *shared = ir_emit(l->f, OP_mul, AMP_DT_I64, NULL, 2, samples, of_sample);
+}
+
+int lower_place_in_step(Lowering *l, const Shape *s, int dims, Val *in, int n) {
+    const Module *m = l->f->module;
+    if (!ir_step_is_divided(m)) return n;
+    if (!m->distribution) {
+        in[n++] = lower_counter(l, COUNTER_MICRO);
+        return n;
+    }
+    if (!shape_batch_dims(s)) return n;
+    int64_t each = 1;
+    bool leads = s->d[0].n && s->d[0].div <= 1;
+    for (int i = 0; i < dims; i++) {
+        leads = leads && (!i || !s->d[i].n);
+        each *= s->d[i].mul;
+    }
+    in[n++] = leads ? lower_number_of(l, 0, AMP_DT_I64) : lower_counter(l, COUNTER_MICRO);
+    if (leads) in[n++] = elements_before(l, each);
+    return n;
+}
+
 Val lower_random(Lowering *l, Val like, const char *key) {
-    Val in[4] = {like};
-    int n = 3;
+    Val in[5] = {like};
+    const Shape s = *ir_shape(l->f, like);
     in[1] = lower_counter(l, COUNTER_SEED);
     in[2] = lower_counter(l, COUNTER_ITERATION);
-    if (ir_step_is_divided(l->f->module)) in[n++] = lower_counter(l, COUNTER_MICRO);
+    const int n = lower_place_in_step(l, &s, s.rank, in, 3);
     Op *random = ir_op_new(l->f, OP_random, in, n);
     ir_attr(random, "key")->s = key && *key ? key : l->op->path;
     return ir_make_results(l->f, random, AMP_DT_F32, NULL);

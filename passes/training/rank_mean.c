@@ -130,7 +130,7 @@ static const char *count_name(const Split *s, const Counted *c) {
 static void emit_count(Split *s, Counted *c) {
     Func *f = s->micro_step;
     const char *name = count_name(s, c);
-    Val full = counter(f, COUNTER_FULL_BATCH);
+    Val full = cast(f, counter(f, COUNTER_FULL_BATCH), AMP_DT_F64, name);
     if (c->targets.id) {
         Val in[] = {c->logp, c->targets, c->weight};
         Op *o = ir_op_new(f, OP_count_labels, in, c->weight.id ? 3 : 2);
@@ -239,7 +239,8 @@ static Val total_of(Split *s, const Counted *c) {
 /* f32: what all ranks' full batches have, by what they had. */
 static Val factor_of(Split *s, const Counted *c, Val total) {
     Func *last = s->apply_step;
-    Val full = counter(last, COUNTER_FULL_BATCH), ranks = cast(last, counter(last, COUNTER_RANKS), AMP_DT_F64, "mean");
+    Val full = cast(last, counter(last, COUNTER_FULL_BATCH), AMP_DT_F64, "mean"),
+        ranks = cast(last, counter(last, COUNTER_RANKS), AMP_DT_F64, "mean");
     double each = (double)s->m->accumulate * (c->targets.id ? labels_of_sample(s->micro_step, c->targets) : 1);
     Val all = two(last, OP_mul, AMP_DT_F64, two(last, OP_mul, AMP_DT_F64, full, ranks, "mean"),
                   number(last, AMP_DT_F64, each, "mean"), "mean");

@@ -35,6 +35,7 @@ AMP
 }
 tool data "$work/d.st" 150
 tool data "$work/wild.st" 150 wild
+tool data "$work/even.st" 160
 small=(--data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 3)
 
 # ---- without an MPI ----
@@ -80,6 +81,18 @@ twins() {
     done
     run 0 tool same "$work/twin.log" "$work/$n.log" 0
     run 0 tool near "$work/twin.ck" "$work/$n.ck" 0
+}
+
+# However samples are divided, masks are the same, and so is the step, but for the order of sums.
+divided() {
+    local mpi=$1
+    model "$work/plain.amp" 1 'data_parallel = true'
+    sed -i 's/batch_norm(\(.*\)) as bn/\1/' "$work/plain.amp"
+    run 0 "$ampc" "$work/plain.amp" --target cpu --isa v3 --precision fp32 -o "$work/plain.so"
+    small=(--data "safetensors:$work/even.st" --steps 50 --seed 3 --quiet)
+    run 0 "$amprun" train "$work/plain.so" "${small[@]}" --batch 32 --log "$work/whole.log"
+    run 0 "$mpi" 2 "$amprun" train "$work/plain.so" "${small[@]}" --batch 16 --dist mpi --log "$work/two.log"
+    run 0 tool same "$work/whole.log" "$work/two.log" 1e-4
 }
 
 # ---- what is refused, and how it ends ----
@@ -142,6 +155,7 @@ for mpi in $(mpis); do
     for n in "${ranks[@]}"; do
         for p in "${precisions[@]}"; do twins "$mpi" "$n" "$p"; done
     done
+    divided "$mpi"
     refused "$mpi"
     resumed "$mpi"
 done

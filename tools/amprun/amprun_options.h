@@ -224,16 +224,17 @@ static const ToolOption amprun_options[] = {
      "Intel "
      "MPI, or one with the ABI of MPI 5, which is opened at run time. The model is compiled with ampc --distribute "
      "data. "
-     "A step takes --batch samples of each rank; each reads its own, and rank 0 alone prints and writes files.",
-     TRAIN},
+     "A step takes --batch samples of each rank; each reads its own, and rank 0 alone prints and writes files. eval "
+     "divides the batches among the ranks.",
+     TRAIN | EVAL},
     {O_REDUCE, "reduce", NULL, "fast|ordered", VALUE_TEXT, false, "fast ordered", "fast",
      "With --dist: how sums over ranks are added. ordered: from the first rank to the last, so that the bits do not "
      "depend on the library and its version.",
      TRAIN},
     {O_DIST_TIMEOUT, "dist-timeout", NULL, "S", VALUE_TEXT, false, NULL, "30",
-     "With --dist: seconds after which a rank that does not answer has failed, and all others end.", TRAIN},
+     "With --dist: seconds after which a rank that does not answer has failed, and all others end.", TRAIN | EVAL},
     {O_DIST_LIBRARY, "dist-library", NULL, "FILE", VALUE_FILE, false, NULL, "by the launcher",
-     "With --dist: the shared library of MPI to open.", TRAIN},
+     "With --dist: the shared library of MPI to open.", TRAIN | EVAL},
     {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
      "Instruction set.", ANY | DOCTOR | SUGGEST},
     {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.",

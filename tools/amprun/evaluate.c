@@ -112,23 +112,34 @@ static int open_data(const Args *a, const char *spec, const Run *run, int inputs
     return failed;
 }
 
-int command_eval(const Args *a) {
+static int evaluate_on(const Ranks *ranks, const Args *a) {
     Run run = {0};
     Dataset data = {0};
     Evaluation e;
     int64_t batch = a->batch ? a->batch : 128;
-    int failed = 0;
-    if (a->precision && strcmp(a->precision, "fp32"))
-        return report_text("--precision %s: evaluation runs in the model's own precision, or in fp32", a->precision) +
-               1;
-    failed = run_open(&run, a, batch, true, false);
+    int failed = run_open(&run, a, batch, true, false);
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
     failed = failed || open_data(a, a->data, &run, run.info.input_count, false, &data) ||
-             evaluate(&run, &data, batch, NULL, NULL, &e);
-    if (!failed) print_evaluation(&run, &e);
+             evaluate(&run, &data, batch, NULL, ranks, &e);
+    if (!failed && !ranks->rank) print_evaluation(&run, &e);
+    if (failed) ranks_end(ranks, failed);
     data_close(&data);
     run_close(&run);
+    return failed;
+}
+
+int command_eval(const Args *a) {
+    Ranks ranks;
+    if (a->precision && strcmp(a->precision, "fp32"))
+        return report_text("--precision %s: evaluation runs in the model's own precision, or in fp32", a->precision) +
+               1;
+    int failed = ranks_open(&ranks, a);
+    if (!failed) {
+        const Args mine = ranks_args(&ranks, a);
+        failed = evaluate_on(&ranks, &mine);
+    }
+    ranks_close(&ranks);
     return failed;
 }
 

@@ -12,7 +12,7 @@ typedef struct AttentionOp {
     RowKind dy, y;
     int64_t all_keys;
     uint32_t key_hash;
-    int64_t seed, iteration, micro;
+    int64_t seed, iteration, micro, first; /* first: the number of the first query of the call */
 } AttentionOp;
 
 /* ---- scores ---- */
@@ -54,21 +54,22 @@ INLINE vf attention_score(const amp_attention_tile *t, const AttentionOp *op, in
 
 /* What dropout multiplies the weights of rows i .. i + 3 by. */
 INLINE void attention_kept(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int c, vf *kept) {
-    const vu row = (vu)lane_index() + (uint32_t)(t->row + c);
+    const uint64_t row = (uint64_t)(op->first + t->row + c);
     vu word[4];
     if (op->all_keys % 4 == 0) { /* the four words of a draw are the four keys */
-        const vu quarter = row * (uint32_t)(op->all_keys / 4) + (uint32_t)((t->key + i) / 4);
-        philox(op->seed, op->iteration, op->micro, op->key_hash, quarter, word);
+        const uint64_t keys = (uint64_t)op->all_keys / 4, quarter = row * keys + (uint64_t)(t->key + i) / 4;
+        philox(op->seed, op->iteration, op->micro, op->key_hash, quarter, (vu)lane_index() * (uint32_t)keys, word);
     } else {
         for (int j = 0; j < 4; j++) {
+            const uint64_t keys = (uint64_t)op->all_keys, first = row * keys + (uint64_t)(t->key + i + j);
             vu quarter = {0}, drawn[4];
             vi which = {0};
             for (int l = 0; l < W; l++) {
-                const uint64_t element = (uint64_t)((t->row + c + l) * op->all_keys + t->key + i + j);
+                const uint64_t element = (first & 3) + (uint64_t)l * keys;
                 quarter[l] = (uint32_t)(element >> 2);
                 which[l] = (int32_t)(element & 3);
             }
-            philox(op->seed, op->iteration, op->micro, op->key_hash, quarter, drawn);
+            philox(op->seed, op->iteration, op->micro, op->key_hash, first >> 2, quarter, drawn);
             word[j] = (vu)select_vi(which < 2, select_vi(which == 0, (vi)drawn[0], (vi)drawn[1]),
                                     select_vi(which == 2, (vi)drawn[2], (vi)drawn[3]));
         }

@@ -1,6 +1,6 @@
 /* random.h: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) on vectors.
  * key = seed; counter = (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element
- * % 4 of the four. */
+ * % 4 of the four.  What element / 4 has above 32 bits is added to the micro-batch. */
 
 /* Low and high 32 bits of a * m, lane by lane. */
 typedef struct WideProduct {
@@ -27,9 +27,11 @@ INLINE WideProduct wide_product(vu a, uint32_t m) {
     return (WideProduct){(vu)((even & low_half) | (odd << 32)), (vu)((even >> 32) | (odd & ~low_half))};
 }
 
-/* The four words of each lane's counter |quarter|, an element divided by 4. */
-INLINE void philox(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, vu quarter, vu *word) {
-    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c2 = (uint32_t)micro + (vu){0}, c3 = quarter;
+/* The four words of each lane's counter: |first| + |lane|, an element divided by 4. */
+INLINE void philox(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, uint64_t first, vu lane,
+                   vu *word) {
+    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c3 = lane + (uint32_t)first;
+    vu c2 = (uint32_t)micro + (uint32_t)(first >> 32) - (vu)(c3 < (uint32_t)first + (vu){0}); /* a carry is -1 */
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         const WideProduct p0 = wide_product(c0, 0xD2511F53u), p1 = wide_product(c2, 0xCD9E8D57u);
@@ -51,7 +53,7 @@ INLINE vf uniform_vf(vu word) { return float_vi((vi)(word >> 8)) * 0x1p-24f; }
 INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
     const vu element_low = (vu)lane_index() + (uint32_t)(first & 3), which = element_low & 3;
     vu c[4];
-    philox(seed, iteration, micro, key_hash, (element_low >> 2) + (uint32_t)((uint64_t)first >> 2), c);
+    philox(seed, iteration, micro, key_hash, (uint64_t)first >> 2, element_low >> 2, c);
     return uniform_vf((vu)select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c[0], (vi)c[1]),
                                     select_vi((vi)(which == 2), (vi)c[2], (vi)c[3])));
 }
@@ -63,6 +65,6 @@ typedef struct RandomWords {
 
 INLINE RandomWords random_words(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
     RandomWords w;
-    philox(seed, iteration, micro, key_hash, (vu)lane_index() + (uint32_t)first, w.word);
+    philox(seed, iteration, micro, key_hash, (uint64_t)first, (vu)lane_index(), w.word);
     return w;
 }

@@ -232,7 +232,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     const int32_t *chooses;
     int64_t mask_row, mask_column;
     float p, kept;                       /* of dropout; kept: 1 / (1 - p) */
-    int64_t seed, iteration, micro, row; /* row: the number of the head's first query among all */
+    int64_t seed, iteration, micro, first, row; /* first, row: numbers of the call's, and of the head's first query */
     uint32_t key_hash;
 
     /* Scores stay as products give them until the scale goes into the multiply-add before the exponential. */
@@ -271,7 +271,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             const int down = own + g + mine / 2 * 8, across = other + 2 * q + mine % 2;
             const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
             random_words(words, seed, iteration, micro, key_hash,
-                         (uint32_t)(row + query) * (Shape::KEYS / 4) + key / 4);
+                         (uint64_t)(row + query) * (Shape::KEYS / 4) + key / 4);
             if (BY_KEYS) exchange_down(words);
             else exchange_along(words);
         }

@@ -1,11 +1,12 @@
 /* random.cuh: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).  key = seed;
  * counter = (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element % 4 of the
- * four. */
+ * four.  What element / 4 has above 32 bits is added to the micro-batch. */
 
 /* The four words of a counter. */
 INLINE void random_words(uint32_t (&words)[4], int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash,
-                         uint32_t quarter) {
-    uint32_t c0 = key_hash, c1 = (uint32_t)iteration, c2 = (uint32_t)micro, c3 = quarter;
+                         uint64_t quarter) {
+    uint32_t c0 = key_hash, c1 = (uint32_t)iteration, c2 = (uint32_t)micro + (uint32_t)(quarter >> 32);
+    uint32_t c3 = (uint32_t)quarter;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
     UNROLL
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
@@ -29,13 +30,13 @@ struct RandomWords {
 
 INLINE RandomWords random_words(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
     RandomWords w;
-    random_words(w.word, seed, iteration, micro, key_hash, (uint32_t)element);
+    random_words(w.word, seed, iteration, micro, key_hash, (uint64_t)element);
     return w;
 }
 
 INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
     uint32_t w[4];
-    random_words(w, seed, iteration, micro, key_hash, (uint32_t)((uint64_t)element >> 2));
+    random_words(w, seed, iteration, micro, key_hash, (uint64_t)element >> 2);
     const int which = (int)(element & 3);
     return uniform_f32(which < 2 ? (which == 0 ? w[0] : w[1]) : (which == 2 ? w[2] : w[3]));
 }

@@ -95,7 +95,7 @@ enum {
     AMP_COUNTER_RANKS = 11, /* COUNTER, f32 "ranks": how many processes train together */
     AMP_COUNTER_FIRST_MICRO =
         12,                     /* COUNTER, i64 "first_micro": this rank's first micro-batch of a step, of all ranks' */
-    AMP_COUNTER_FULL_BATCH = 13 /* COUNTER, f64 "full_batch": samples of a full micro-batch: the capacity */
+    AMP_COUNTER_FULL_BATCH = 13 /* COUNTER, i64 "full_batch": samples of a full micro-batch: the capacity */
 };
 
 typedef struct amp_model_state {
@@ -572,7 +572,7 @@ typedef struct amp_model_collective {
 /* Minor 25.  A MOMENT is f8m or f8v. */
 #define AMP_MODEL_NEEDS_F8_MOMENTS 16384ull
 /* Minor 27.  The model has collectives: an older runtime would train each rank alone. */
-#define AMP_MODEL_NEEDS_COLLECTIVES 32768ull
+#define AMP_MODEL_NEEDS_COLLECTIVES 131072ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

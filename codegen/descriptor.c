@@ -258,6 +258,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
     if (has_low_states(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOW_STATES");
     if (has_f8_moments(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_F8_MOMENTS");
     if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
+    if (needs.buffer_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BUFFER_PARTS");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
@@ -460,6 +461,7 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         if (b->pitch)
             text_printf(x->t, ".padding = %lld, ",
                         (long long)(b->pitch - ir_shape(f, b->value)->d[shape.rank - 1].mul));
+        if (b->is_part) text_printf(x->t, ".part = %lld, ", (long long)b->column + 1);
         table_put_dims(x->t, &shape);
         text_puts(x->t, "},\n");
     }

@@ -55,8 +55,8 @@ int64_t walk_pitch(const Walk *w) {
     Dim rows, cols;
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
-        if (b->pitch && shape_matrix(ir_shape(w->f, b->value), &rows, &cols) && dim_equal(rows, w->rows) &&
-            dim_equal(cols, w->cols))
+        if (b->pitch && !b->is_part && shape_matrix(ir_shape(w->f, b->value), &rows, &cols) &&
+            dim_equal(rows, w->rows) && dim_equal(cols, w->cols))
             return b->pitch;
     }
     return 0;

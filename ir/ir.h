@@ -234,6 +234,8 @@ typedef struct Buffer {
     Layout layout;
     Dtype storage;   /* element type in memory: f32 also for f16 and tf32 values that products read (widened once) */
     int64_t pitch;   /* ROWS: elements from row to row, those past the columns zero; 0: as many as columns */
+    bool is_part;    /* plan: |pitch| is a row that it shares with others, in which it begins at |column| */
+    int64_t column;  /* a part: elements */
     uint32_t state;  /* BUFFER_STATE: 1-based index into Module.states */
     int first, last; /* plan: kernels of the function that touch it, counted from 0 */
     uint32_t place;  /* plan: 1-based index of the TEMP whose memory it takes when no kernel needs that; 0: none */

@@ -11,10 +11,25 @@ bool ir_is_reshape_alone(const Func *f, const Kernel *k) {
            ir_op_at(f, k->first)->code == OP_reshape;
 }
 
+bool ir_is_cut_alone(const Func *f, const Kernel *k) {
+    const Opcode code = ir_op_at(f, k->first)->code;
+    const bool joins = code == OP_concat && k->count == 1;
+    for (int i = 0; i < k->count; i++)
+        if (!joins && ir_op_at(f, k->first + i)->code != OP_slice) return false;
+    return k->kind == KERNEL_TILE && k->reads.len && k->writes.len == k->count;
+}
+
 bool ir_is_still(const Func *f, const Kernel *k) {
-    return ir_is_reshape_alone(f, k) && ir_place_of(f, k->writes.data[0]) == ir_place_of(f, k->reads.data[0]);
+    if (!ir_is_reshape_alone(f, k) && !ir_is_cut_alone(f, k)) return false;
+    const uint32_t place = ir_place_of(f, k->reads.data[0]);
+    for (int i = 1; i < k->reads.len; i++)
+        if (ir_place_of(f, k->reads.data[i]) != place) return false;
+    for (int i = 0; i < k->writes.len; i++)
+        if (ir_place_of(f, k->writes.data[i]) != place) return false;
+    return true;
 }
 
 bool ir_is_renamed(const Func *f, const Buffer *b) {
+    if (b->place && b->is_part) return true;
     return b->place && b->first >= 0 && b->first < f->kernels.len && ir_is_still(f, f->kernels.data[b->first]);
 }

@@ -12,9 +12,11 @@ extern "C" {
 uint32_t ir_place_of(const Func *f, uint32_t id);
 /* A tile kernel that is a reshape of one buffer into another, and nothing else. */
 bool ir_is_reshape_alone(const Func *f, const Kernel *k);
-/* A kernel that has nothing to do: such a reshape whose result has the memory of its operand. */
+/* A tile kernel that puts rows of whole buffers beside each other, or takes parts of them, and nothing else. */
+bool ir_is_cut_alone(const Func *f, const Kernel *k);
+/* A kernel that has nothing to do: a reshape, concat or slices whose results have the memory of its operands. */
 bool ir_is_still(const Func *f, const Kernel *k);
-/* Whether such a kernel makes |b|: then it has that memory in every session. */
+/* Whether |b| has the memory of its place in every session: such a kernel makes it, or reads it as a part. */
 bool ir_is_renamed(const Func *f, const Buffer *b);
 
 #ifdef __cplusplus

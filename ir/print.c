@@ -176,6 +176,7 @@ static void add_buffers(Columns *c, const void *of) {
         print_value(&value, f, b->value);
         text_puts(&layout, ir_layout_names[b->layout]);
         if (b->pitch) text_printf(&layout, " pitch %lld", (long long)b->pitch);
+        if (b->is_part) text_printf(&layout, " part %lld", (long long)b->column);
         if (b->first >= 0) text_printf(&live, "live %d to %d", b->first, b->last);
         if (b->place && b->place <= (uint32_t)f->buffers.len) {
             text_puts(&live, " in ");

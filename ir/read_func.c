@@ -234,7 +234,7 @@ static void read_kernel(FuncReader *fr) {
 }
 
 /* "buffer b1 state of fc1.weight %fc1.weight f32 panels live 0 to 7",
- * "buffer b9 temp %6 f16 rows pitch 304 live 3 to 5 in b4" */
+ * "buffer b9 temp %6 f16 rows pitch 304 live 3 to 5 in b4", "buffer b9 temp %6 f16 rows pitch 304 part 128 .." */
 static void read_buffer(FuncReader *fr) {
     Reader *r = fr->r;
     Buffer *b = arena_new(r->a, Buffer);
@@ -254,6 +254,8 @@ static void read_buffer(FuncReader *fr) {
     b->layout = (Layout)reader_choice(r, "a layout (rows, panels, pairs, panels_t, pairs_t)", ir_layout_names,
                                       LAYOUT_PAIRS_T + 1);
     if (reader_take_word(r, "pitch")) b->pitch = reader_int(r, "a number of elements", 1, INT32_MAX);
+    b->is_part = reader_take_word(r, "part");
+    if (b->is_part) b->column = reader_int(r, "a column", 0, INT32_MAX);
     b->first = b->last = -1;
     if (reader_take_word(r, "live")) {
         b->first = (int)reader_int(r, "a kernel's number", 0, INT32_MAX);

@@ -402,14 +402,36 @@ static void check_kernels(Verifying *c) {
     for (int i = 0; i < c->f->kernels.len && !failed(c); i++) check_kernel_body(c, c->f->kernels.data[i]);
 }
 
+/* In memory. */
+static bool has_as_many(const Func *f, const Buffer *in, const Buffer *b) {
+    const Shape a = ir_buffer_shape(f, in), s = ir_buffer_shape(f, b);
+    Dim count[2];
+    return shape_count(&a, &count[0]) && shape_count(&s, &count[1]) && dim_equal(count[0], count[1]);
+}
+
 /* Of the same size, and there before it: places do not go round in circles. */
 static void check_place(Verifying *c, const Buffer *b) {
     const Func *f = c->f;
     const Buffer *in = b->place && b->place <= (uint32_t)f->buffers.len ? f->buffers.data[b->place - 1] : NULL;
-    bool fits = in && in->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP && !in->place && in->first < b->first &&
-                in->storage == b->storage && in->layout == b->layout && in->pitch == b->pitch &&
-                (shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value)) || ir_is_renamed(f, b));
+    const bool is_renamed = ir_is_renamed(f, b);
+    bool fits = in && in->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP && !in->place &&
+                in->first <= b->first - !is_renamed && in->storage == b->storage && in->layout == b->layout;
+    if (is_renamed) fits = fits && has_as_many(f, in, b);
+    else if (b->place)
+        fits = fits && in->pitch == b->pitch && shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value));
     if (b->place && !fits) fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
+}
+
+/* Whole vectors of a longer row: so that what reads and writes the part touches no other. */
+static void check_part(Verifying *c, const Buffer *b) {
+    enum { VECTOR_BYTES = 16 };
+    Dim rows, cols;
+    if (!b->is_part) return;
+    const int64_t size = amp_dtype_size(b->storage);
+    const bool fits = b->kind == BUFFER_TEMP && b->pitch && shape_matrix(ir_shape(c->f, b->value), &rows, &cols) &&
+                      !cols.n && b->column + cols.mul <= b->pitch && cols.mul * size % VECTOR_BYTES == 0 &&
+                      b->column * size % VECTOR_BYTES == 0 && b->pitch * size % VECTOR_BYTES == 0;
+    if (!fits) fail(c, "buffer %s cannot be a part of rows of %lld elements", b->name, (long long)b->pitch);
 }
 
 static bool fits_pitch(const Shape *s, Layout layout, int64_t pitch) {
@@ -438,6 +460,7 @@ static void check_buffers(Verifying *c) {
             fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first, b->last, c->f->kernels.len);
         if (is_second(c, &names, b->name)) fail(c, "two buffers are called %s", b->name);
         if (!failed(c)) check_pitch(c, b);
+        if (!failed(c)) check_part(c, b);
         if (!failed(c)) check_place(c, b);
     }
 }

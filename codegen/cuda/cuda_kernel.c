@@ -367,6 +367,7 @@ amp_status cuda_emit_rows_of_elements(CudaKernel *ck, int p) {
 bool cuda_needs_coordinates(const CudaKernel *ck) {
     const Walk *w = ck->w;
     if (ck->pitch) return true;
+    if (cuda_has_parts(w)) return true;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (!o->n_out || !w->values[o->out[0].id].needed) continue;

@@ -64,6 +64,12 @@ typedef struct CudaKernel {
 /* The elements that one thread makes side by side: 16 bytes of the widest full operand, 8 elements at most, so that the
  * accesses of a warp lie side by side. */
 int cuda_vector_width(const Walk *w);
+/* Elements of a row of operand |operand| where zeros fill it; 0: it has none. */
+int64_t cuda_padded_pitch(const Walk *w, int operand);
+/* Whether an operand is a part of longer rows: then elements are found by row and column. */
+bool cuda_has_parts(const Walk *w);
+/* From row to row of it, as text. */
+const char *cuda_length_of(const CudaKernel *ck, int operand);
 int64_t cuda_common_divisor(int64_t a, int64_t b);
 /* The largest access of up to 16 bytes that cuts |elements| evenly. */
 int cuda_copy_bytes(int64_t elements, int element_bytes);

@@ -1,4 +1,4 @@
-/* cuda_memory.c: loads and stores of a kernel (cuda_kernel.h).  Every operand begins at a multiple of 256 bytes, so
+/* cuda_memory.c: loads and stores of a kernel (cuda_kernel.h).  Every operand begins at a multiple of 16 bytes, so
  * that a vector of V elements is at a multiple of its bytes wherever the number of its first element is a multiple of
  * V: in each row, where rows are multiples of V, or stored at a pitch that is one.  Of other rows elements are moved
  * one by one. */
@@ -63,7 +63,18 @@ static bool is_per_segment(const CudaKernel *ck, int operand) {
 
 static bool has_pitch(const CudaKernel *ck, int operand) { return walk_operand(ck->w, operand)->pitch; }
 
-static const char *length_of(const CudaKernel *ck, int operand) {
+int64_t cuda_padded_pitch(const Walk *w, int operand) {
+    const Buffer *b = walk_operand(w, operand);
+    return b->is_part ? 0 : b->pitch;
+}
+
+bool cuda_has_parts(const Walk *w) {
+    for (int i = 0; i < w->operands.len; i++)
+        if (walk_operand(w, i)->is_part) return true;
+    return false;
+}
+
+const char *cuda_length_of(const CudaKernel *ck, int operand) {
     const int64_t pitch = walk_operand(ck->w, operand)->pitch;
     return pitch ? arena_printf(ck->w->arena, "%lld", (long long)pitch) : "COLS";
 }
@@ -75,11 +86,11 @@ static const char *address(const CudaKernel *ck, int operand, Span span) {
     case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
     case SPAN_COLUMN:
         if (is_per_segment(ck, operand))
-            return arena_printf(a, "b%d + %s * %s + %s", operand, ck->segment, length_of(ck, operand), ck->column);
+            return arena_printf(a, "b%d + %s * %s + %s", operand, ck->segment, cuda_length_of(ck, operand), ck->column);
         return arena_printf(a, "b%d + %s", operand, ck->column);
     default:
         if (has_pitch(ck, operand))
-            return arena_printf(a, "b%d + r * %s + %s", operand, length_of(ck, operand), ck->column);
+            return arena_printf(a, "b%d + r * %s + %s", operand, cuda_length_of(ck, operand), ck->column);
         return arena_printf(a, "b%d + %s", operand, ck->at);
     }
 }
@@ -91,7 +102,7 @@ typedef struct Access {
 
 static Access access_of(const CudaKernel *ck, int operand, Span span) {
     if (ck->by_rows) {
-        if (span == SPAN_FULL && has_pitch(ck, operand)) return (Access){"", ""};
+        if (span == SPAN_FULL && cuda_padded_pitch(ck->w, operand)) return (Access){"", ""};
         return (Access){span == SPAN_COLUMN || ck->w->cols.mul % ck->vector == 0 ? "" : "each_", ", left"};
     }
     return (Access){"", ck->part && span == SPAN_FULL ? ", left" : ""};

@@ -124,8 +124,9 @@ static void emit_prefetches(CudaKernel *ck, const ProductPlan *p) {
     for (int i = 0; i < ck->w->operands.len; i++) {
         if (!product_reads_beside(ck->w, i)) continue;
         const int bytes = emit_storage(ck->w, i)->bytes;
-        emit_line(&ck->e, "prefetch_tile<%d, %d>(%s + row0 * COLS + col0, COLS * %d, rows - row0, (COLS - col0) * %d);",
-                  p->tile.m, p->tile.n * bytes, cuda_operand(ck, i), bytes, bytes);
+        const char *length = cuda_length_of(ck, i);
+        emit_line(&ck->e, "prefetch_tile<%d, %d>(%s + row0 * %s + col0, %s * %d, rows - row0, (COLS - col0) * %d);",
+                  p->tile.m, p->tile.n * bytes, cuda_operand(ck, i), length, length, bytes, bytes);
     }
 }
 
@@ -194,7 +195,9 @@ static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     if (product_has_several(p)) emit_line(&ck->e, "const int64_t r = first_row + line;");
     if (p->batch.merged) emit_line(&ck->e, "const int32_t %s = (int32_t)first_column + element;", ck->column);
     if (ck->by_rows) ck->at = "r * COLS + c0";
-    else emit_line(&ck->e, "const int64_t at = r * COLS + %s;", ck->column);
+    else
+        emit_line(&ck->e, "%sconst int64_t at = r * COLS + %s;", cuda_has_parts(ck->w) ? "MAYBE_UNUSED " : "",
+                  ck->column);
 }
 
 static void close_runs(CudaKernel *ck) {

@@ -125,6 +125,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
     for (int p = 0; p < cuda->programs.len; p++) {
         const Func *f = cuda->programs.data[p].func;
         for (int i = 0; i < f->kernels.len; i++) needs.renamed |= ir_is_still(f, f->kernels.data[i]);
+        for (int i = 0; i < f->buffers.len; i++) needs.buffer_parts |= f->buffers.data[i]->is_part;
         for (int i = 0; i < cuda->programs.data[p].kernels.len; i++) {
             const CudaKernelEntry *e = &cuda->programs.data[p].kernels.data[i];
             needs.sizes |= e->sizes.len > 0;

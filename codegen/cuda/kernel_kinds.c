@@ -48,7 +48,7 @@ static void fill_elements(CudaKernel *ck) {
     emit_open(&ck->e, "if (c >= COLS)");
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        const int64_t pitch = s->kind == SINK_STORE ? walk_operand(w, s->operand)->pitch : 0;
+        const int64_t pitch = s->kind == SINK_STORE ? cuda_padded_pitch(w, s->operand) : 0;
         if (!pitch) continue;
         emit_line(&ck->e, "put_%s(b%d + r * %lld + c, 0.0f);", emit_storage(w, s->operand)->name, s->operand,
                   (long long)pitch);
@@ -269,7 +269,7 @@ static void fill_short_rows(CudaKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        const int64_t pitch = s->kind == SINK_STORE ? walk_operand(w, s->operand)->pitch : 0;
+        const int64_t pitch = s->kind == SINK_STORE ? cuda_padded_pitch(w, s->operand) : 0;
         if (!pitch) continue;
         cuda_declare_operand(ck, s->operand);
         emit_line(&ck->e, "if (COLS + lane < %lld) put_%s(b%d + r * %lld + COLS + lane, 0.0f);", (long long)pitch,

@@ -177,19 +177,22 @@ static bool is_seamless(const ProductImages *i, Windows g) {
     return i->height == i->out_height * g.stride[0] && i->out_height * i->out_width >= SEAMLESS_WINDOWS;
 }
 
-/* A convolution's A: windows over images, whose pixels have |channels| places. */
+/* A convolution's A: windows over images, whose pixels have |channels| places, and as parts are further apart. */
 static void set_windows(const Walk *w, const ProductPlan *p, int64_t channels, ProductOperand *a) {
     const Op *o = p->op;
     const Windows g = ir_windows(w->f, o);
     const bool of_weight = o->code == OP_conv_weight; /* k runs down the pixels: no step goes over channels */
     const long long taps = (long long)(g.kh * g.kw);
+    const Buffer *b = walk_operand(w, a->operand);
+    const int64_t pixel = b->is_part ? b->pitch : 0;
     a->memory =
-        arena_printf(w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s, %s, %s>",
+        arena_printf(w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s, %s, %s%s>",
                      a->memory, of_weight ? 0 : template_count(p, channels), (long long)g.kh, (long long)g.kw,
                      (long long)g.stride[0], (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1],
                      (long long)g.dilation[0], (long long)g.dilation[1], o->code == OP_conv_data ? "true" : "false",
-                     has_few_windows(&p->images, channels) ? "true" : "false",
-                     of_weight && is_seamless(&p->images, g) ? "true" : "false");
+                     has_few_windows(&p->images, pixel ? pixel : channels) ? "true" : "false",
+                     of_weight && is_seamless(&p->images, g) ? "true" : "false",
+                     pixel ? arena_printf(w->arena, ", %lld", (long long)pixel) : "");
     a->geometry =
         arena_printf(w->arena, "height, width, %s / %lld, out_height, out_width", of_weight ? "rows" : "k", taps);
 }
@@ -201,18 +204,20 @@ static void set_taps(const Walk *w, const ProductPlan *p, ProductOperand *b) {
     b->geometry = arena_printf(w->arena, "COLS, k / %lld", (long long)(g.kh * g.kw));
 }
 
-/* Of a matrix in memory: its columns, or what its rows are longer. */
+/* Of a matrix in memory: its columns, and the zeros that fill its rows. */
 static int64_t row_length(const Walk *w, const ProductOperand *x) {
-    const Buffer *b = walk_operand(w, x->operand);
+    const int64_t padded = cuda_padded_pitch(w, x->operand);
     Dim rows, cols;
-    shape_matrix(ir_shape(w->f, b->value), &rows, &cols);
-    return b->pitch ? b->pitch : cols.mul;
+    shape_matrix(ir_shape(w->f, walk_operand(w, x->operand)->value), &rows, &cols);
+    return padded ? padded : cols.mul;
 }
 
 /* Elements side by side in memory that a copy may take at once. */
 static int64_t run_of(const Walk *w, const ProductPlan *p, int n, const ProductOperand *x) {
+    const int64_t pitch = walk_operand(w, x->operand)->pitch;
     if (n && reads_taps(p->op)) return ir_windows(w->f, p->op).oc;
-    if (n == 0 || walk_operand(w, x->operand)->pitch) return row_length(w, x); /* windows: the channels of a pixel */
+    if (pitch) return cuda_common_divisor(row_length(w, x), pitch);
+    if (n == 0) return row_length(w, x); /* windows: the channels of a pixel */
     return x->k_inner ? p->k.mul : p->cols;
 }
 
@@ -318,9 +323,9 @@ static void plan_batch(const Walk *w, ProductPlan *out) {
 static void plan_gaps(const Walk *w, ProductPlan *out) {
     const int operand = walk_memory_operand(w, out->op, 0);
     Dim pixels, channels, *with_gaps = out->op->code == OP_conv_weight ? &out->rows : &out->k;
-    if (!out->has_windows || operand < 0 || !walk_operand(w, operand)->pitch) return;
+    if (!out->has_windows || operand < 0 || !cuda_padded_pitch(w, operand)) return;
     shape_matrix(ir_shape(w->f, out->op->in[0]), &pixels, &channels);
-    out->gaps = (Gaps){channels.mul, walk_operand(w, operand)->pitch};
+    out->gaps = (Gaps){channels.mul, cuda_padded_pitch(w, operand)};
     with_gaps->mul = with_gaps->mul / out->gaps.run * out->gaps.per;
 }
 

@@ -3,6 +3,7 @@
  *   weight_copies.c   copies of weights in the form that products read, written by the optimizer
  *   plan.c            a buffer for every form in which a value crosses kernels
  *   pitch.c           which of them have longer rows than the value
+ *   parts.c           and which are parts of the rows of others
  *   postpone.c, sequence.c, merge_columns.c, gather.c, merge_scalars.c
  *                     the order of kernels, and which become one
  */
@@ -37,6 +38,11 @@ Table number_states(const Module *m);
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
 /* pitch.c: Buffer.pitch of those that make_buffers has made. */
 void choose_pitches(Func *f);
+/* By value id: its kernel can write it, and all that read it can read it, with rows at any distance. */
+bool *values_at_any_pitch(const Func *f);
+/* parts.c: lets values whose rows are parts of the rows of others have their memory; |named|, by buffer from 1: those
+ * that have several names, which are added to. */
+void share_rows(Func *f, bool *named);
 /* When each buffer is live, and which takes the memory of another. */
 void plan_buffers(Func *f);
 /* postpone.c: lets kernels wait that read no temporary.  True: some have, and the buffers are to be made again. */

@@ -56,12 +56,43 @@ static bool fills_rows(const Func *f, const Kernel *k, Val v) {
     return k->kind == KERNEL_TILE && !counts_elements(f, k);
 }
 
-static bool reads_pitch(const Func *f, const Kernel *k, const Op *o, int n) {
+/* Whether rows of what it reads may be at any distance. */
+static bool reads_by_rows(const Func *f, const Kernel *k, const Op *o, int n) {
     if (k->kind == KERNEL_SCALAR || k->kind == KERNEL_ATTENTION || counts_elements(f, k)) return false;
     if (reads_by_number(f, o)) return false;
-    if (is_batched(f, k)) return false;                                         /* at strides of dense matrices */
+    if (is_batched(f, k)) return false;                                  /* at strides of dense matrices */
+    return !((o->code == OP_gather || o->code == OP_scatter) && n == 1); /* ids, by their number */
+}
+
+static bool reads_pitch(const Func *f, const Kernel *k, const Op *o, int n) {
     if (o->code == OP_conv_data && n == 0 && ir_attr(o, "tb")->b) return false; /* its weights' taps have no gaps */
-    return !((o->code == OP_gather || o->code == OP_scatter) && n == 1);        /* ids, by their number */
+    return reads_by_rows(f, k, o, n);
+}
+
+static bool writes_by_rows(const Func *f, const Kernel *k) {
+    if (k->kind == KERNEL_PRODUCT) return !is_batched(f, k);
+    return k->kind == KERNEL_ROW || k->kind == KERNEL_COLUMN || (k->kind == KERNEL_TILE && !counts_elements(f, k));
+}
+
+bool *values_at_any_pitch(const Func *f) {
+    const int *maker = kernel_makers(f);
+    bool *any = arena_array(f->module->arena, bool, f->values.len + 1);
+    for (int i = 0; i < f->body.len; i++)
+        for (int r = 0; r < ir_op_at(f, i)->n_out; r++) any[ir_op_at(f, i)->out[r].id] = true;
+    for (int i = 0; i < f->kernels.len; i++) {
+        const Kernel *k = f->kernels.data[i];
+        for (int j = 0; j < k->count; j++) {
+            const Op *o = ir_op_at(f, k->first + j);
+            for (int r = 0; r < o->n_out && !writes_by_rows(f, k); r++) any[o->out[r].id] = false;
+            for (int n = 0; n < o->n_in; n++) {
+                const Val v = ir_is_product(o) ? product_source(f, o->in[n], maker, i) : ir_memory_source(f, o->in[n]);
+                if (!reads_by_rows(f, k, o, n)) any[v.id] = any[o->in[n].id] = false;
+            }
+        }
+        any[k->pred.id] = false;
+    }
+    for (int i = 0; i < f->results.len; i++) any[f->results.data[i].value.id] = false;
+    return any;
 }
 
 typedef struct Uses { /* by value id */

@@ -389,6 +389,7 @@ static void find_places(Func *f) {
     Places p = {f, arena_array(a, bool, count), arena_array(a, bool, count)};
     for (int i = 0; i < f->buffers.len; i++) f->buffers.data[i]->place = 0;
     for (int i = 0; i < f->kernels.len; i++) rename_rows(&p, f->kernels.data[i], i);
+    share_rows(f, p.named);
     join_intervals(f);
     write_over_operands(&p);
 }

@@ -71,12 +71,14 @@ static const char *form_text(const Check *x, const Buffer *b) {
     text_printf(&t, " %%%s %s %s", ir_value(x->f, b->value)->name, amp_dtype_name(b->storage),
                 ir_layout_names[b->layout]);
     if (b->pitch) text_printf(&t, " pitch %lld", (long long)b->pitch);
+    if (b->is_part) text_printf(&t, " part %lld", (long long)b->column);
     return text_str(&t);
 }
 
 static void compare_buffer(Check *x, const Buffer *has, const Buffer *made) {
     bool same = has->kind == made->kind && has->value.id == made->value.id && has->layout == made->layout &&
-                has->storage == made->storage && has->pitch == made->pitch && has->state == made->state;
+                has->storage == made->storage && has->pitch == made->pitch && has->state == made->state &&
+                has->is_part == made->is_part && has->column == made->column;
     if (!same) fail(x, "buffer %s is `%s`, but the ops need `%s`", has->name, form_text(x, has), form_text(x, made));
     if (has->first != made->first || has->last != made->last)
         fail(x, "buffer %s is live %d to %d, but kernels use it from %d to %d", has->name, has->first, has->last,
@@ -201,6 +203,9 @@ static void check_func(Check *x, const Table *state_numbers) {
         if (x->wrong) x->wrong = wrong;
     }
     if (!x->wrong) check_forms(x);
+    if (x->wrong || x->m->stage < STAGE_PLAN) return;
+    const char *wrong = parts_check(x->f);
+    if (wrong) fail(x, "%s", wrong);
 }
 
 const char *plan_check(const Module *m) {

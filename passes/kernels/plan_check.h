@@ -12,6 +12,8 @@ extern "C" {
 /* NULL, or what is wrong, with function, kernel and buffer (in the module's arena).  The module is verified, and at
  * stage layout or plan.  Linear in its size. */
 const char *plan_check(const Module *m);
+/* Of a function at stage plan: whether what shares rows has its own columns of them.  plan_check calls it. */
+const char *parts_check(const Func *f);
 
 #ifdef __cplusplus
 }

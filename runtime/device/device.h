@@ -62,6 +62,7 @@ typedef struct amp_counted {
     const void *memory;
     uint32_t layout, storage;
     int64_t rows, cols;
+    int64_t gap; /* elements from the end of a row to the next */
 } amp_counted;
 
 /* Of an input of indices in device memory: the first one that is out of range, as ~(place << 32 | index); 0: none.

@@ -184,6 +184,8 @@ static int64_t stored_elements(const amp_model_buffer *b, int64_t n) {
     return amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n);
 }
 
+int64_t amp_buffer_begin(const amp_model_buffer *b) { return b->part ? (int64_t)b->part - 1 : 0; }
+
 int64_t amp_buffer_elements(const amp_model_buffer *b, int64_t n) {
     const int64_t stored = stored_elements(b, n);
     return stored - stored / pitch_of(b) * b->padding;
@@ -191,8 +193,8 @@ int64_t amp_buffer_elements(const amp_model_buffer *b, int64_t n) {
 
 static void read_padded(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
     const int64_t stored = stored_elements(b, n), pitch = pitch_of(b), width = pitch - b->padding;
-    for (int64_t at = 0, index = 0; at < stored; at++)
-        if (at % pitch < width) read_element(b, memory, at, to, index++);
+    for (int64_t row = amp_buffer_begin(b), index = 0; row < stored; row += pitch)
+        for (int64_t c = 0; c < width; c++) read_element(b, memory, row + c, to, index++);
 }
 
 void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {

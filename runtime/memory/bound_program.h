@@ -62,6 +62,8 @@ size_t amp_bound_program_temporaries(const amp_bound_program *bound);
 char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes);
 void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
 
+/* The first element in memory of the value that it holds. */
+int64_t amp_buffer_begin(const amp_model_buffer *buffer);
 /* Of the value that it holds, without padding. */
 int64_t amp_buffer_elements(const amp_model_buffer *buffer, int64_t n);
 /* The values of a buffer that is at |memory| with |n|, row-major, as amp_readable_dtype. */

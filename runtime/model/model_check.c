@@ -256,11 +256,11 @@ static bool place_fits(const Check *c, const amp_model_buffer *b) {
     if (!b->place) return !b->renamed;
     if (b->place > (uint32_t)c->program->buffer_count) return false;
     const amp_model_buffer *in = &c->program->buffers[b->place - 1];
-    const bool same_form = in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel < b->first_kernel &&
+    const bool same_form = in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel <= b->first_kernel &&
                            in->storage == b->storage && in->layout == b->layout;
     if (b->renamed) return same_form && has_as_many(c, in, b);
-    return same_form && in->last_kernel <= b->first_kernel && same_dim(&in->rows, &b->rows) &&
-           same_dim(&in->cols, &b->cols);
+    const bool is_later = in->first_kernel < b->first_kernel && in->last_kernel <= b->first_kernel;
+    return same_form && is_later && !in->part && same_dim(&in->rows, &b->rows) && same_dim(&in->cols, &b->cols);
 }
 
 static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {
@@ -319,6 +319,8 @@ static amp_status check_buffer(Check *c, int32_t index) {
         return amp_check_fail(c, "buffer %s is no input and no state, but has the index of one", b->name);
     if (b->kind != AMP_BUFFER_TEMP && b->renamed)
         return amp_check_fail(c, "buffer %s is no temporary, but renamed", b->name);
+    if (b->part && (b->kind != AMP_BUFFER_TEMP || !b->padding || b->part - 1 > b->padding))
+        return amp_check_fail(c, "buffer %s is no part of its rows", b->name);
     if (b->padding && !padding_fits(c, b)) return amp_check_fail(c, "buffer %s: its padding is damaged", b->name);
     if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));
     return buffer_checks[b->kind](c, b);

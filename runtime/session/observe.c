@@ -2,6 +2,7 @@
 #include "runtime/session/session.h"
 
 #include "base/error.h"
+#include "runtime/model/matrix_layout.h"
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
@@ -84,14 +85,18 @@ static amp_status count_operand(const amp_observed_kernel *kernel, int32_t index
         return amp_fail(err, AMP_UNSUPPORTED, "%s is an input: it is the caller's", operand.name);
     if (!operand.count) return AMP_OK;
     const amp_model_buffer *b = &run->bound->program->buffers[operand.buffer];
-    const amp_counted what = {.memory = run->bound->buffers[operand.buffer],
-                              .layout = b->layout,
-                              .storage = b->storage,
-                              .rows = amp_model_dim_at(&b->rows, run->n),
-                              .cols = amp_model_dim_at(&b->cols, run->n)};
-    AMP_TRY(amp_session_count(run->session, operand.name, &what, to, err));
-    to->count[0] -= what.rows * what.cols - operand.count; /* padding is zeros */
-    return AMP_OK;
+    amp_counted what = {.memory = run->bound->buffers[operand.buffer],
+                        .layout = b->layout,
+                        .storage = b->storage,
+                        .rows = amp_model_dim_at(&b->rows, run->n),
+                        .cols = amp_model_dim_at(&b->cols, run->n)};
+    if (b->padding) {
+        what.memory = (const char *)what.memory + (size_t)amp_buffer_begin(b) * amp_storage_size(b->storage);
+        what.cols = amp_model_dim_at(&b->dims[b->rank - 1], 1) - b->padding;
+        what.rows = operand.count / what.cols;
+        what.gap = b->padding;
+    }
+    return amp_session_count(run->session, operand.name, &what, to, err);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */

@@ -85,7 +85,7 @@ example() {
         trains "$@" tabular/tabular \
             'numbers=F32:16x4 trade=I32:16:17 region=I32:16:11 purpose=I32:16:9 targets=I32:16:2' -D WIDE=24
         ;;
-    unet) trains "$@" unet/unet 'image=F32:4x1x32x32 targets=F32:4x1x32x32' -D S=32 -D C=2 ;;
+    unet) trains "$@" unet/unet 'image=F32:4x1x32x32 targets=F32:4x1x32x32' -D S=32 -D C=8 ;;
     unet-bilinear)
         trains "$@" unet/unet 'image=F32:3x1x16x16 targets=F32:3x1x16x16' -D S=16 -D C=4 -D BILINEAR=true -D GROUPS=2
         ;;

@@ -208,6 +208,36 @@ TEST_F(Pad, ObserversSeeNone) {
     EXPECT_GT(compared, 15);
 }
 
+// On CUDA what a concat puts side by side is made there: whoever reads or counts one part sees no other.
+TEST_F(Pad, PartsOfRowsAreSeenAlone) {
+    const std::string text = "amp 1\n"
+                             "model m(x: f32[N, 30]) -> y {\n"
+                             "    a = linear(x; out = 24) as a\n"
+                             "    b = linear(x; out = 8) as b\n"
+                             "    y = linear(concat(a, b; dim = 1); out = 10) as c\n}\n"
+                             "train m {\n    input t: i32[N]\n    loss = cross_entropy(y, t)\n"
+                             "    optimizer = adamw(lr = 0.01)\n}\nprecision fp16 {\n}\n";
+    const std::string path = Compile("parts", text);
+    const Seen seen = Observe(path);
+    for (const auto &[name, data] : seen.read) {
+        int64_t counted = 0;
+        float largest = 0;
+        for (const int64_t count : seen.counted.at(name).count) counted += count;
+        for (const float x : data) largest = std::max(largest, std::fabs(x));
+        EXPECT_EQ(static_cast<int64_t>(data.size()), counted) << name;
+        EXPECT_EQ(0, memcmp(&largest, &seen.counted.at(name).largest, sizeof largest)) << name;
+    }
+    ASSERT_TRUE(seen.read.count("a") && seen.read.count("b"));
+    Training t(path, kBatch, 1, 3, true);
+    e2e::train(t, 1, kBatch, kIn);
+    for (const auto &[name, width] : {std::pair{"a", 24}, {"b", 8}}) {
+        std::vector<float> kept(size_t(kBatch) * size_t(width));
+        ASSERT_EQ(amp_session_value(t.session, name, nullptr, kept.data(), kept.size() * sizeof(float), &t.err), AMP_OK)
+            << t.err.message;
+        EXPECT_TRUE(e2e::same_bits(kept, seen.read.at(name))) << name;
+    }
+}
+
 // The places of maxima are integers, and on CUDA their rows of 260 have padding without being asked for.
 std::string Pooled() {
     return "amp 1\n"

@@ -4,6 +4,7 @@
 
 #include "ir/places.h"
 #include "passes/kernels/kernel_check.h"
+#include "passes/kernels/plan_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
 #include "tests/passes/pass_test.h"
@@ -191,6 +192,77 @@ func infer {
     EXPECT_EQ(2, renamed);
     EXPECT_GE(negated, last) << "the operand is overwritten while its other names are read";
     EXPECT_EQ(Print(m), Print(Read(Print(m))));
+}
+
+// Parts are in the text, and what is read may not have them elsewhere.
+TEST_F(CudaTargetTest, PartsOfRowsArePartOfTheText) {
+    const std::string text = R"(module "m" stage lower {
+}
+func infer {
+  input %x : f16[N, 16]
+  input %w : f16[16, 8]
+  input %v : f16[24, 8]
+  %1 = contract(%x, %w) : f32[N, 8]
+  %a = cast(%1) : f16[N, 8]
+  %2 = contract(%x, %w) : f32[N, 8]
+  %b = cast(%2) : f16[N, 8]
+  %3 = contract(%x, %w) : f32[N, 8]
+  %c = cast(%3) : f16[N, 8]
+  %all = concat(%a, %b, %c; dim = 1) : f16[N, 24]
+  %y = contract(%all, %v) : f32[N, 8]
+  result y = %y
+}
+)";
+    const std::string planned = Print(PlannedText(text)), part = "rows pitch 24 part 8 ";
+    const size_t at = planned.find(part);
+    ASSERT_NE(std::string::npos, at) << planned;
+    EXPECT_EQ(planned, Print(Read(planned)));
+    PassOptions o = {};
+    o.target = &target_cuda;
+    for (const auto &[wrong, says] : {std::pair{"rows pitch 24 part 16", "but the ops need"},
+                                      {"rows pitch 24 part 4", "cannot be a part of rows of 24 elements"},
+                                      {"rows pitch 24 part 24", "cannot be a part of rows of 24 elements"}}) {
+        std::string other = planned;
+        amp_error err = {};
+        Module *m = Read(other.replace(at, part.size(), std::string(wrong) + " "));
+        EXPECT_EQ(AMP_BAD_SOURCE, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << wrong;
+        EXPECT_NE(nullptr, strstr(err.message, says)) << err.message;
+    }
+}
+
+// What no plan may be, whoever made it.
+TEST_F(CudaTargetTest, PartsThatLieOnOthersAreFound) {
+    const std::string text = R"(module "m" stage lower {
+}
+func infer {
+  input %x : f16[N, 16]
+  input %w : f16[16, 8]
+  input %v : f16[16, 8]
+  %1 = contract(%x, %w) : f32[N, 8]
+  %a = cast(%1) : f16[N, 8]
+  %2 = contract(%x, %w) : f32[N, 8]
+  %b = cast(%2) : f16[N, 8]
+  %both = concat(%a, %b; dim = 1) : f16[N, 16]
+  %y = contract(%both, %v) : f32[N, 8]
+  result y = %y
+}
+)";
+    const auto wrong = [&](void (*damage)(Buffer * a, Buffer * b)) -> std::string {
+        Module *m = PlannedText(text);
+        Func *f = m->funcs.data[0];
+        std::vector<Buffer *> parts;
+        for (int i = 0; i < f->buffers.len; i++)
+            if (f->buffers.data[i]->is_part) parts.push_back(f->buffers.data[i]);
+        EXPECT_EQ(2u, parts.size());
+        EXPECT_EQ(nullptr, parts_check(f));
+        damage(parts[0], parts[1]);
+        const char *found = parts_check(f);
+        return found ? found : "";
+    };
+    EXPECT_EQ("kernel k01 writes buffer b04 over others", wrong([](Buffer *, Buffer *b) { b->column = 0; }));
+    EXPECT_EQ("kernel k02 does nothing, but has to move",
+              wrong([](Buffer *a, Buffer *b) { std::swap(a->column, b->column); }));
+    EXPECT_EQ("buffer b04 lives longer than its memory", wrong([](Buffer *, Buffer *b) { b->last++; }));
 }
 
 TEST_F(CudaTargetTest, ATargetThatDoesNotExistIsAnError) {

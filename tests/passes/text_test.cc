@@ -5,6 +5,7 @@
 
 #include "ir/words.h"
 #include "passes/kernels/kernel_check.h"
+#include "passes/kernels/plan_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
 #include "tests/golden/golden.h"
@@ -149,6 +150,8 @@ class TextTest : public LowerPassTest {
         const Func *f = m->funcs.data[0];
         const char *wrong = kernel_check(f);
         EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
+        const char *shared = m->stage == STAGE_PLAN ? parts_check(f) : nullptr;
+        EXPECT_EQ(nullptr, shared) << shared;
         for (int i = 0; i < f->kernels.len; i++)
             EXPECT_EQ("k" + std::string(i < 10 ? "0" : "") + std::to_string(i), f->kernels.data[i]->name);
     }
@@ -169,7 +172,7 @@ class TextTest : public LowerPassTest {
 
     std::string Show(const Module *m) {
         const Func *f = m->funcs.data[0];
-        std::string text = Get("show") == "kernels" ? Kernels(f) : Body(f);
+        std::string text = Get("show") == "kernels" ? Kernels(f) : Get("show") == "memory" ? Memory(f) : Body(f);
         for (int i = 0; i < m->removed.len; i++)
             text += std::string("removed ") + m->removed.data[i].func + " %" + m->removed.data[i].value + ": " +
                     m->removed.data[i].what + "\n";
@@ -228,6 +231,21 @@ class TextTest : public LowerPassTest {
         return text;
     }
 
+    // "  %a: pitch 24 part 8 in %b": how the rows of each temporary lie, where they are not dense or its own.
+    static std::string Memory(const Func *f) {
+        std::string text;
+        for (int i = 0; i < f->buffers.len; i++) {
+            const Buffer *b = f->buffers.data[i];
+            if (!b->pitch && !b->place) continue;
+            text += std::string("  %") + ir_value(f, b->value)->name + ":";
+            if (b->pitch) text += " pitch " + std::to_string(b->pitch);
+            if (b->is_part) text += " part " + std::to_string(b->column);
+            if (b->place) text += std::string(" in %") + ir_value(f, f->buffers.data[b->place - 1]->value)->name;
+            text += "\n";
+        }
+        return text;
+    }
+
     void CheckText(const std::string &text) {
         std::string root = golden::BlessRoot();
         if (root.empty()) {
@@ -253,8 +271,11 @@ class TextTest : public LowerPassTest {
     const Case case_;
 };
 
-const std::map<std::string, PassFn> TextTest::kPasses = {
-    {"simplify", pass_simplify}, {"lower", pass_lower}, {"fuse", pass_fuse}};
+const std::map<std::string, PassFn> TextTest::kPasses = {{"simplify", pass_simplify},
+                                                         {"lower", pass_lower},
+                                                         {"fuse", pass_fuse},
+                                                         {"layout", pass_layout},
+                                                         {"plan", pass_plan}};
 
 // A suite per file, a test per case.
 int RegisterAll() {

@@ -158,6 +158,11 @@ const Damage damages[] = {
     {"is no temporary, but renamed", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).renamed = 1; }},
     {"is no temporary, but renamed", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).renamed = 1; }},
     {"its padding is damaged", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).padding = 1; }}, // on the CPU
+    {"is no part of its rows", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).part = 1; }},
+    {"is no part of its rows",
+     [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).padding = 1, c.Buffer(AMP_BUFFER_TEMP).part = 3; }},
+    {"is no part of its rows",
+     [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).padding = c.Buffer(AMP_BUFFER_STATE).part = 1; }},
     {"lives from kernel -2", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = -2; }},
     {"flag flag is no int32", [](Copy &c) { c.Buffer(AMP_BUFFER_FLAG).storage = AMP_DT_F16; }},
     {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},

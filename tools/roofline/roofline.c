@@ -85,7 +85,8 @@ static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b
 /* |most_read|: elements. */
 static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form,
                        double most_read) {
-    const double elements = at(&b->rows, n) * at(&b->cols, n), size = storage_bytes(b->storage);
+    const double of_others = b->part ? (double)b->padding / at(&b->dims[b->rank - 1], n) : 0;
+    const double elements = at(&b->rows, n) * at(&b->cols, n) * (1 - of_others), size = storage_bytes(b->storage);
     const bool wide = form != FORM_OWN && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH) return 0; /* nobody asks for it */
     double moved = access & AMP_ACCESS_READ ? (elements < most_read ? elements : most_read) : 0;

@@ -57,12 +57,13 @@ template <class M> struct WindowDigits {
 
 /* Images [N, height, width, C] as a matrix: a line for each pixel of the images [N, out_height, out_width] on the other
  * side of a convolution, and along it the KH x KW x C elements that its window meets.  BACK: windows of the other side
- * meet a pixel of this one.  CHANNELS: C; 0: a parameter, no less than a step has elements.  FEW: of the images that
+ * meet a pixel of this one.  CHANNELS: C; 0: a parameter, no less than a step has elements.  PIXEL: elements from pixel
+ * to pixel; 0: C.  FEW: of the images that
  * a tile's windows are at, places fit an int, and windows (rows) times those of a row (image) are below 2^31.
  * SEAMLESS: the rows of windows go on from image to image at the same distance, and 64 windows are in two images at
  * most. */
 template <class Memory, int CHANNELS, int KH_, int KW_, int STRIDE_Y_, int STRIDE_X_, int PAD_Y_, int PAD_X_,
-          int DILATION_Y_, int DILATION_X_, bool BACK_, bool FEW_, bool SEAMLESS_>
+          int DILATION_Y_, int DILATION_X_, bool BACK_, bool FEW_, bool SEAMLESS_, int PIXEL = 0>
 struct Windows : Memory {
     static constexpr Lines KIND = LINES_OF_WINDOWS;
     static constexpr bool BACK = BACK_, FEW = FEW_, SEAMLESS = SEAMLESS_;
@@ -78,7 +79,8 @@ struct Windows : Memory {
         out_height = (int)out_height_;
         out_width = (int)out_width_;
     }
-    INLINE int64_t image_elements() const { return (int64_t)height * width * channels; }
+    INLINE int pixel_elements() const { return PIXEL ? PIXEL : channels; }
+    INLINE int64_t image_elements() const { return (int64_t)height * width * pixel_elements(); }
     INLINE int windows() const { return out_height * out_width; } /* of an image */
 
     /* Of whole images before a window. */
@@ -100,7 +102,7 @@ struct Windows : Memory {
     }
     INLINE bool covers(int64_t line, int64_t element) const { return pixel(line, element) >= 0; }
     INLINE int64_t place(int64_t line, int64_t element, int64_t) const {
-        return pixel(line, element) * channels + (int)element % channels;
+        return pixel(line, element) * pixel_elements() + (int)element % channels;
     }
 };
 
@@ -189,7 +191,7 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
             y[turn] = M::BACK ? digits.row + M::PAD_Y : digits.row * M::STRIDE_Y - M::PAD_Y;
             x[turn] = M::BACK ? digits.column + M::PAD_X : digits.column * M::STRIDE_X - M::PAD_X;
             from[turn] = digits.image * image_elements;
-            if (EVEN) from[turn] += ((Place)y[turn] * memory.width + x[turn]) * memory.channels;
+            if (EVEN) from[turn] += ((Place)y[turn] * memory.width + x[turn]) * memory.pixel_elements();
             if (first + Parts::line_of(turn) >= extent) y[turn] = NOWHERE;
             if (HAS_BITS) taps_inside[turn] = find_inside(y[turn], x[turn]);
         }
@@ -209,7 +211,7 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
         const M &memory = this->memory;
         const unsigned height = memory.height, width = memory.width;
         const int down = SIGN * tap_y * M::DILATION_Y, across = SIGN * tap_x * M::DILATION_X;
-        const Place tap = ((Place)down * memory.width + across) * memory.channels + channel;
+        const Place tap = ((Place)down * memory.width + across) * memory.pixel_elements() + channel;
         const bool any = !last || ends;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
@@ -227,7 +229,7 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
             const bool meets = at_y % M::STRIDE_Y == 0 && at_x % M::STRIDE_X == 0;
             const unsigned row = at_y / M::STRIDE_Y, column = at_x / M::STRIDE_X;
             const bool inside = any && meets && row < height && column < width;
-            const Place place = ((Place)row * memory.width + (int)column) * memory.channels + channel;
+            const Place place = ((Place)row * memory.width + (int)column) * memory.pixel_elements() + channel;
             this->move(turn, stage, images + (from[turn] + (inside ? place : 0)), inside);
         }
         channel += ELEMENTS;
@@ -264,8 +266,8 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         window1 = (int)(begin - image * memory.windows()) + Parts::line_of(0) + 1;
         height = kept(element < extent ? memory.height : 0);
         row_pitch = (int)kept((unsigned)(M::STRIDE_Y * memory.width));
-        pixel_bytes = memory.channels * (int)sizeof(Stored);
-        images = matrix + image * memory.image_elements() + (int64_t)tap_y * memory.width * memory.channels +
+        pixel_bytes = memory.pixel_elements() * (int)sizeof(Stored);
+        images = matrix + image * memory.image_elements() + (int64_t)tap_y * memory.width * memory.pixel_elements() +
                  element % memory.channels;
         inside_last = 0;
         UNROLL

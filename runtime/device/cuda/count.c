@@ -33,14 +33,15 @@ static const char kernel_text[] =
     ".version 7.0\n"
     ".target sm_75\n"
     ".address_size 64\n"
-    ".visible .entry amp_count(.param .u64 numbers, .param .u64 count, .param .u32 storage, .param .u64 place)\n"
+    ".visible .entry amp_count(.param .u64 numbers, .param .u64 count, .param .u32 storage, .param .u64 place,\n"
+    " .param .u64 columns, .param .u64 between)\n"
     ".maxntid 256, 1, 1\n"
     "{\n"
     ".reg .pred p;\n"
     ".reg .b16 h;\n"
     ".reg .f32 f;\n"
     ".reg .b32 thread, base, table, kind, zero, one, entry, m, bin, largest, t;\n"
-    ".reg .b64 from, to, end, i, step, a;\n"
+    ".reg .b64 from, to, end, i, step, a, at, width, gap;\n"
     ".shared .align 4 .b32 tables[" ENTRIES "];\n"
     "ld.param.u64 from, [numbers];\n"
     "cvta.to.global.u64 from, from;\n"
@@ -48,6 +49,8 @@ static const char kernel_text[] =
     "cvta.to.global.u64 to, to;\n"
     "ld.param.u64 end, [count];\n"
     "ld.param.u32 kind, [storage];\n"
+    "ld.param.u64 width, [columns];\n"
+    "ld.param.u64 gap, [between];\n"
     "mov.u32 thread, %tid.x;\n"
     "mov.u32 base, tables;\n"
     "mov.u32 zero, 0;\n"
@@ -73,9 +76,15 @@ static const char kernel_text[] =
     "next:\n"
     "setp.ge.u64 p, i, end;\n"
     "@p bra counted;\n"
+    "mov.b64 at, i;\n"
+    "setp.eq.u64 p, gap, 0;\n"
+    "@p bra dense;\n"
+    "div.u64 at, i, width;\n"
+    "mad.lo.u64 at, at, gap, i;\n"
+    "dense:\n"
     "setp.eq.u32 p, kind, 0;\n"
     "@p bra f32;\n"
-    "shl.b64 a, i, 1;\n"
+    "shl.b64 a, at, 1;\n"
     "add.u64 a, a, from;\n"
     "ld.global.u16 h, [a];\n"
     "setp.eq.u32 p, kind, 1;\n"
@@ -88,7 +97,7 @@ static const char kernel_text[] =
     "mov.b32 m, f;\n"
     "bra magnitude;\n"
     "f32:\n"
-    "shl.b64 a, i, 2;\n"
+    "shl.b64 a, at, 2;\n"
     "add.u64 a, a, from;\n"
     "ld.global.u32 m, [a];\n"
     "magnitude:\n"
@@ -165,9 +174,9 @@ static unsigned blocks_for(const amp_cuda_context *context, uint64_t count) {
 static amp_status launch(const amp_cuda_counting *c, amp_cuda_context *context, const amp_counted *what,
                          CuStream stream, amp_error *err) {
     CuPointer from = amp_cuda_pointer(what->memory), to = c->memory + (CuPointer)c->taken * sizeof(Place);
-    uint64_t count = (uint64_t)(what->rows * what->cols);
+    uint64_t count = (uint64_t)(what->rows * what->cols), columns = (uint64_t)what->cols, gap = (uint64_t)what->gap;
     uint32_t kind = what->storage == AMP_DT_F16 ? 1 : what->storage == AMP_DT_BF16 ? 2 : 0;
-    void *parameters[] = {&from, &count, &kind, &to};
+    void *parameters[] = {&from, &count, &kind, &to, &columns, &gap};
     return AMP_CUDA(context, err, launch,
                     (c->function, blocks_for(context, count), 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
 }

@@ -13,9 +13,9 @@ enum {
 };
 
 static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uint32_t buffer) {
-    bool input = run->program->buffers[buffer].kind == AMP_BUFFER_INPUT;
-    return input ? amp_cuda_upload_address(l->upload, run->program, (int32_t)buffer, run->n)
-                 : amp_cuda_pointer(run->buffers[buffer]);
+    const amp_model_buffer *b = &run->program->buffers[buffer];
+    if (b->kind == AMP_BUFFER_INPUT) return amp_cuda_upload_address(l->upload, run->program, (int32_t)buffer, run->n);
+    return amp_cuda_pointer(run->buffers[buffer]) + (b->part ? b->part - 1 : 0) * amp_storage_size(b->storage);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */

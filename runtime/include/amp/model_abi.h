@@ -202,6 +202,9 @@ typedef struct amp_model_buffer {
     /* minor 26.  TEMP and STATE of CUDA: of the last dimension, elements at its end that are padding: zeros, and no
      * part of the value */
     uint32_t padding;
+    /* minor 27.  TEMP of CUDA, not 0: the elements that are no part of the value are those of other buffers of the
+     * memory, and the value begins at element |part| - 1 of the last dimension */
+    uint32_t part;
 } amp_model_buffer;
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -571,6 +574,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_LOW_STATES 8192ull
 /* Minor 25.  A MOMENT is f8m or f8v. */
 #define AMP_MODEL_NEEDS_F8_MOMENTS 16384ull
+/* Minor 27.  A buffer is a |part|. */
+#define AMP_MODEL_NEEDS_BUFFER_PARTS 32768ull
 /* Minor 27.  The model has collectives: an older runtime would train each rank alone. */
 #define AMP_MODEL_NEEDS_COLLECTIVES 131072ull
 

@@ -4,6 +4,7 @@
 
 #include "cuda_sdk/nvrtc.h"
 #include "codegen/cuda/cuda.h"
+#include "passes/kernels/plan_check.h"
 #include "targets/target.h"
 #include "tests/codegen/core_model.h"
 #include "tests/codegen/cuda/quick_compile.h"
@@ -29,6 +30,8 @@ class CudaModelTest : public CoreModelTest {
         amp_error err = {};
         EXPECT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
         EXPECT_EQ(m->stage, STAGE_PLAN);
+        for (int i = 0; m->stage == STAGE_PLAN && i < m->funcs.len; i++)
+            EXPECT_EQ(nullptr, parts_check(m->funcs.data[i])) << parts_check(m->funcs.data[i]);
         return m;
     }
 

@@ -345,6 +345,7 @@ static void fuse_func(Func *f, bool fusing) {
     fuse_split_sums(f);
     const Op **barriers = fuse_take_barriers(f);
     fuse_cancel_moves(f, barriers);
+    fuse_turn_inputs(f, barriers);
     fuse_pack_batches(f);
     fuse_pack_windows(f);
     fuse_move_batch_results(f);

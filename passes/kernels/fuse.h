@@ -3,6 +3,7 @@
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
  *   split_sums.c     sums over many rows with few results, in parts
  *   fuse_moves.c     movement that together does nothing
+ *   fuse_inputs.c    images that are inputs
  *   fuse_weights.c   convolutions with groups; weights that conv_data reads transposed
  *   fuse_batch.c     batched products and attention, and what they read at strides
  *   fuse_batch_result.c  what moves their results
@@ -200,6 +201,9 @@ void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 void fuse_cancel_moves(Func *f, const Op **barriers);
 /* After fuse_move_batch_results: sums over rows read what a view in front of them is a view of. */
 void fuse_read_behind_views(Func *f, const Op **barriers);
+
+/* fuse_inputs.c.  Before fuse_new: images are made of inputs once. */
+void fuse_turn_inputs(Func *f, const Op **barriers);
 
 /* ---- split_sums.c ----------------------------------------------------------------------------------------------- */
 

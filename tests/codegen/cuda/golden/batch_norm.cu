@@ -1,6 +1,6 @@
-/* k06  bn: batch_norm           image.amp:3
+/* k03  bn: batch_norm           image.amp:3
  *   column over [256 * n, 64] in train_step
- * k07  bn: batch_norm + mul + add           image.amp:3
+ * k04  bn: batch_norm + mul + add           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 conv2d.y.nhwc f16[N, 16, 16, 64]
@@ -19,14 +19,14 @@
  *   out    b7 bn.mean f32[64]   b8 72 f32[64]   b9 60 f32[64]   b10 65 f32[64]   b11 75 f32[64]
  *   v2 %42 f32[N, 64] = reshape(v1)
  *   v3 %43 f32[64] = reduce_sum(v2)
- *   v5 %372 f32 = extent(v4)
+ *   v5 %373 f32 = extent(v4)
  *   v6 %bn.mean f32[64] = div(v3, v5)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   v7 %8 f32 = const()   {weak}
  *   v8 %71 f32[64] = mul(v7, v6)   {follow, min-cast:23, input bn.batch_norm}
  *   v9 %6 f32 = const()   {weak}
  *   v11 %70 f32[64] = mul(v9, v10)   {follow, min-cast:23, input bn.running_mean}
  *   v12 %72 f32[64] = add(v11, v8)   {follow, min-cast:23, input bn.mul}
- *   v13 %373 f32[N, 64] = reshape(v1)
+ *   v13 %374 f32[N, 64] = reshape(v1)
  *   v14 %46 f32[N, 64] = sub(v13, v6)
  *   v15 %47 f32[N, 64] = mul(v14, v14)
  *   v16 %48 f32[64] = reduce_sum(v15)
@@ -49,7 +49,7 @@
  *   v38 %75 f32[64] = add(v37, v34)   {follow, min-cast:23, input bn.mul_2}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
-INLINE void train_step_k06_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+INLINE void train_step_k03_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -130,7 +130,7 @@ INLINE void train_step_k06_pass1(const uint16_t *b0, float *b1, float *b2, int64
     if (in && threadIdx.x < 32) put_f32(b2 + s * COLS + c, v10);
 }
 
-INLINE void train_step_k06_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, float *b9, float *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, float *b9, float *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -242,17 +242,17 @@ INLINE void train_step_k06_pass2(const float *b0, const float *b1, const float *
     if (in && threadIdx.x < 32) put_f32(b11 + c, v38);
 }
 
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k06(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k03(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
-    train_step_k06_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
+    train_step_k03_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
-    train_step_k06_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
+    train_step_k03_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
 }
 
-/* k16  mean.grad: broadcast_to + relu_grad + batch_norm_grad           image.amp:4
+/* k13  mean.grad: broadcast_to + relu_grad + batch_norm_grad           image.amp:4
  *   column over [256 * n, 64] in train_step
- * k17  bn.batch_norm.grad.input: batch_norm_grad + all_finite + unscale           image.amp:3
+ * k14  bn.batch_norm.grad.input: batch_norm_grad + all_finite + unscale           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 147 f32[N, 1, 1, 64]   b1 h.nhwc f16[N, 16, 16, 64]   b2 conv2d.y.nhwc f16[N, 16, 16, 64]   b3 bn.mean f32[64]
@@ -292,7 +292,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k06(c
  *   v19 %grad.bn.bias f32[64] = mul(v2, v17)   {loss_scale}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
-INLINE void train_step_k16_pass1(const float *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, uint16_t *b4, float *b5, float *b6, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+INLINE void train_step_k13_pass1(const float *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, uint16_t *b4, float *b5, float *b6, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -368,7 +368,7 @@ INLINE void train_step_k16_pass1(const float *b0, const uint16_t *b1, const uint
     if (in && threadIdx.x < 32) put_f32(b6 + s * COLS + c, v20);
 }
 
-INLINE void train_step_k16_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, float *b5, float *b6, int32_t *b7, int32_t *b8, float *b9, float *b10, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+INLINE void train_step_k13_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, float *b5, float *b6, int32_t *b7, int32_t *b8, float *b9, float *b10, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -437,17 +437,17 @@ INLINE void train_step_k16_pass2(const float *b0, const float *b1, const float *
     if (any8) *b8 = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k16(const float *b1_0, const uint16_t *b1_1, const uint16_t *b1_2, const float *b1_3, uint16_t *b1_4, float *b1_5, float *b1_6, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, float *b2_5, float *b2_6, int32_t *b2_7, int32_t *b2_8, float *b2_9, float *b2_10, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k13(const float *b1_0, const uint16_t *b1_1, const uint16_t *b1_2, const float *b1_3, uint16_t *b1_4, float *b1_5, float *b1_6, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, float *b2_5, float *b2_6, int32_t *b2_7, int32_t *b2_8, float *b2_9, float *b2_10, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
-    train_step_k16_pass1(b1_0, b1_1, b1_2, b1_3, b1_4, b1_5, b1_6, n, rows1, cols1, segment1);
+    train_step_k13_pass1(b1_0, b1_1, b1_2, b1_3, b1_4, b1_5, b1_6, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
-    train_step_k16_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, n, rows2, cols2, block);
+    train_step_k13_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, n, rows2, cols2, block);
 }
 
-/* k21  conv2d.conv2d.grad.bias: sum           image.amp:3
+/* k18  conv2d.conv2d.grad.bias: sum           image.amp:3
  *   column over [256 * n, 64] in train_step
- * k22  conv2d.conv2d.grad.bias: sum + all_finite + unscale           image.amp:3
+ * k19  conv2d.conv2d.grad.bias: sum + all_finite + unscale           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 d.conv2d.y.nhwc f16[N, 16, 16, 64]
@@ -464,7 +464,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k16(c
  *   v7 %grad.conv2d.bias f32[64] = mul(v2, v6)   {loss_scale}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
-INLINE void train_step_k21_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+INLINE void train_step_k18_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -507,7 +507,7 @@ INLINE void train_step_k21_pass1(const uint16_t *b0, float *b1, int64_t n, int64
     if (in && threadIdx.x < 32) put_f32(b1 + s * COLS + c, v3);
 }
 
-INLINE void train_step_k21_pass2(const float *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+INLINE void train_step_k18_pass2(const float *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -553,10 +553,10 @@ INLINE void train_step_k21_pass2(const float *b0, const float *b1, int32_t *b2, 
     if (any2) *b2 = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k21(const uint16_t *b1_0, float *b1_1, const float *b2_0, const float *b2_1, int32_t *b2_2, float *b2_3, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k18(const uint16_t *b1_0, float *b1_1, const float *b2_0, const float *b2_1, int32_t *b2_2, float *b2_3, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
-    train_step_k21_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
+    train_step_k18_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
-    train_step_k21_pass2(b2_0, b2_1, b2_2, b2_3, n, rows2, cols2, block);
+    train_step_k18_pass2(b2_0, b2_1, b2_2, b2_3, n, rows2, cols2, block);
 }

@@ -1,8 +1,8 @@
-/* k05  conv: conv2d + relu           image.amp:3
+/* k02  conv: conv2d + relu           image.amp:3
  *   product over [256 * n, 64] in train_step
- * k02  conv: conv2d + relu           image.amp:3
+ * k01  conv: conv2d + relu           image.amp:3
  *   product over [256 * n, 64] in eval
- * k02  conv: conv2d + relu           image.amp:3
+ * k01  conv: conv2d + relu           image.amp:3
  *   product over [256 * n, 64] in infer
  *   in     b0 x.f16.nhwc f16[N, 16, 16, 8]   b1 conv.weight/f16.rows f16[3, 3, 8, 64]   b2 conv.bias/f16.rows f16[64]
  *   out    b3 h.nhwc f16[N, 16, 16, 64]
@@ -16,7 +16,7 @@
  *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, min-cast:23, "f32 would move 4194304 bytes more at N = 32"}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols, int64_t height, int64_t width, int64_t out_height, int64_t out_width)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols, int64_t height, int64_t width, int64_t out_height, int64_t out_width)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<Windows<AsStored<uint16_t>, 8, 3, 3, 1, 1, 1, 1, 1, 1, false, true, false>, true, 64, 64, 16, 128> A;

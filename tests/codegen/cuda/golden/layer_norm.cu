@@ -1,4 +1,4 @@
-/* k08  ln: layer_norm           image.amp:4
+/* k05  ln: layer_norm           image.amp:4
  *   row over [n, 64] in train_step
  *   in     b0 40 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
  *   out    b3 44 f32[N, 1]   b4 55 f32[N, 1]   b5 h.1.f16 f16[N, 64]
@@ -22,7 +22,7 @@
  *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
     enum { COLS = 64 };
     const int64_t rows = n;
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uin
     if (lane == 0) put_f32(b4 + r, v15);
 }
 
-/* k15  ln.layer_norm.grad.input: layer_norm_grad + broadcast_to           image.amp:5
+/* k12  ln.layer_norm.grad.input: layer_norm_grad + broadcast_to           image.amp:5
  *   row over [n, 64] in train_step
  *   in     b0 d.h.1.f16 f16[N, 64]   b1 ln.weight f32[64]   b2 40 f16[N, 64]   b3 44 f32[N, 1]   b4 55 f32[N, 1]
  *   out    b5 141 f32[N, 1, 1, 64]
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uin
  *   v5 %118 f32[N, 1] = reduce_sum(v4)
  *   v6 %120 f32 = const()
  *   v7 %121 f32[N, 1] = mul(v5, v6)
- *   v9 %342 f32[N, 64] = cast(v8)   {f32, min-cast:12, for ln.layer_norm}
+ *   v9 %343 f32[N, 64] = cast(v8)   {f32, min-cast:12, for ln.layer_norm}
  *   v11 %115 f32[N, 64] = sub(v9, v10)
  *   v13 %116 f32[N, 64] = mul(v11, v12)
  *   v14 %122 f32[N, 64] = mul(v4, v13)
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uin
  *   v26 %141 f32[N, 1, 1, 64] = mul(v24, v25)
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k12(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
 {
     enum { COLS = 64 };
     const int64_t rows = n;
@@ -184,9 +184,9 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uin
     }
 }
 
-/* k18  conv.conv2d.grad.bias: sum           image.amp:3
+/* k15  conv.conv2d.grad.bias: sum           image.amp:3
  *   column over [256 * n, 64] in train_step
- * k19  ln.layer_norm.grad.input: layer_norm_grad + all_finite + unscale, and more           image.amp:5
+ * k16  ln.layer_norm.grad.input: layer_norm_grad + all_finite + unscale, and more           image.amp:5
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 d.conv.y.nhwc f16[N, 16, 16, 64]
@@ -196,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uin
  *   pass 2
  *   in     b0 d.h.1.f16 f16[N, 64]   b1 40 f16[N, 64]   b2 44 f32[N, 1]   b3 55 f32[N, 1]   b4 inverse_scale f32   b5 154 f32[N, 64]
  *   out    b6 165 bool   b7 169 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 161 bool   b11 grad.conv.bias f32[64]
- *   v2 %343 f32[N, 64] = cast(v1)   {gradient, of head.linear}
- *   v4 %344 f32[N, 64] = cast(v3)   {f32, min-cast:12, for ln.layer_norm}
+ *   v2 %344 f32[N, 64] = cast(v1)   {gradient, of head.linear}
+ *   v4 %345 f32[N, 64] = cast(v3)   {f32, min-cast:12, for ln.layer_norm}
  *   v6 %131 f32[N, 64] = sub(v4, v5)
  *   v8 %132 f32[N, 64] = mul(v6, v7)
  *   v9 %133 f32[N, 64] = mul(v2, v8)
@@ -218,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uin
  *   v26 %grad.conv.bias f32[64] = mul(v22, v18)   {loss_scale}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
-INLINE void train_step_k18_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+INLINE void train_step_k15_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -261,7 +261,7 @@ INLINE void train_step_k18_pass1(const uint16_t *b0, float *b1, int64_t n, int64
     if (in && threadIdx.x < 32) put_f32(b1 + s * COLS + c, v3);
 }
 
-INLINE void train_step_k18_pass2(const uint16_t *b0, const uint16_t *b1, const float *b2, const float *b3, const float *b4, const float *b5, int32_t *b6, int32_t *b7, float *b8, float *b9, int32_t *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+INLINE void train_step_k15_pass2(const uint16_t *b0, const uint16_t *b1, const float *b2, const float *b3, const float *b4, const float *b5, int32_t *b6, int32_t *b7, float *b8, float *b9, int32_t *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -348,17 +348,17 @@ INLINE void train_step_k18_pass2(const uint16_t *b0, const uint16_t *b1, const f
     if (any10) *b10 = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k18(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
-    train_step_k18_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
+    train_step_k15_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
-    train_step_k18_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
+    train_step_k15_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
 }
 
-/* k04  ln: layer_norm           image.amp:4
+/* k03  ln: layer_norm           image.amp:4
  *   row over [n, 64] in eval
- * k04  ln: layer_norm           image.amp:4
+ * k03  ln: layer_norm           image.amp:4
  *   row over [n, 64] in infer
  *   in     b0 23 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
  *   out    b3 h.1.f16 f16[N, 64]
@@ -382,7 +382,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k18(c
  *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k04(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
 {
     enum { COLS = 64 };
     const int64_t rows = n;

@@ -21,8 +21,9 @@ typedef struct Target {
     bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool rounds_attention; /* attention stores its results rounded where casts read them */
     int pitch_unit;        /* rows begin at multiples of so many elements (target_pitch); 0: dense */
-    bool keeps_images; /* an image that convolutions read is made of the input once a step; else wherever it is read */
-    int sum_blocks;    /* sums with few results are split until they have so many blocks; 0: none is */
+    bool keeps_images;  /* an image that convolutions read is made of the input once a step; else wherever it is read */
+    bool carries_moves; /* ops between a permute and its inverse work in the order before */
+    int sum_blocks;     /* sums with few results are split until they have so many blocks; 0: none is */
     bool repeats_columns; /* a sum down one row a sample may go over the rows again, with what it has reduced */
     bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
     /* Whether attention of q, k and v in |factors| is a kernel that never stores the scores; false: products and a

@@ -117,6 +117,7 @@ const Target target_cuda = {
     .attends = cuda_attends,
     .pitch_unit = 8, /* 16 bytes of f16 */
     .keeps_images = true,
+    .carries_moves = true,
     .sum_blocks = 264, /* two for each multiprocessor of an H100 */
     .repeats_columns = true,
     .batches_updates = true,

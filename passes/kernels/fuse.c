@@ -343,6 +343,7 @@ static void write_kernels(Fuse *z) {
 
 static void fuse_func(Func *f, bool fusing) {
     fuse_split_sums(f);
+    fuse_carry_moves(f);
     const Op **barriers = fuse_take_barriers(f);
     fuse_cancel_moves(f, barriers);
     fuse_turn_inputs(f, barriers);

@@ -259,6 +259,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
     if (has_f8_moments(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_F8_MOMENTS");
     if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
     if (needs.buffer_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BUFFER_PARTS");
+    if (needs.turned_columns) text_puts(x->t, " | AMP_MODEL_NEEDS_TURNED_COLUMNS");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
@@ -421,6 +422,7 @@ amp_status table_put_states(TableWriter *x) {
         put_state_dims(x->t, s);
         AMP_TRY(put_init(x, s));
         if (s->hwio) text_puts(x->t, ", .hwio = 1");
+        if (s->pixels) text_printf(x->t, ", .hwio = %lld", (long long)s->pixels);
         if (s->counter.kind)
             text_printf(x->t, ", .counter = %d, .counter_block = %d", s->counter.kind, s->counter.block);
         if (s->role == STATE_PARAM) put_param_training(x, s);
@@ -498,6 +500,7 @@ amp_status table_put_results(TableWriter *x, const Func *f) {
         if (r->hwio) shape = shape_of(4, (Dim[]){shape.d[3], shape.d[2], shape.d[0], shape.d[1]});
         table_put_dims(x->t, &shape);
         if (r->hwio) text_puts(x->t, ", .hwio = 1");
+        if (r->pixels) text_printf(x->t, ", .hwio = %lld", (long long)r->pixels);
         text_printf(x->t, ", .kind = %d, .index = %d},\n", r->kind,
                     r->kind == RESULT_GRADIENT ? table_state_index(x, r->of) : r->block);
     }

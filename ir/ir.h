@@ -261,7 +261,8 @@ typedef struct Result { /* a result of a function: what a user sees after the ca
     ResultKind kind; /* kind, block and of: what amp_result_name reads in the name */
     int32_t block;
     const char *of;
-    bool hwio; /* lower: the value is [KH, KW, I, O]; the user reads [O, I, KH, KW] */
+    bool hwio;      /* lower: the value is [KH, KW, I, O]; the user reads [O, I, KH, KW] */
+    int64_t pixels; /* fuse: as State.pixels */
 } Result;
 
 typedef struct Func {
@@ -324,9 +325,12 @@ typedef struct State {
     StateRole role;
     CounterName counter; /* COUNTER, SCALER: what amp_counter_name reads in the name */
     const char *of, *slot;
-    Dtype dtype;   /* of the values */
-    Shape shape;   /* never depends on N */
-    bool hwio;     /* lower: the weight of a convolution, or what goes with one: its values have ir_hwio_shape */
+    Dtype dtype; /* of the values */
+    Shape shape; /* never depends on N */
+    bool hwio;   /* lower: the weight of a convolution, or what goes with one: its values have ir_hwio_shape */
+    /* fuse: not 0: of flattened images of C channels and so many pixels; column c * pixels + p of the user is column
+     * p * C + c of the value */
+    int64_t pixels;
     Call init;     /* params and buffers */
     Dtype storage; /* layout: element type in memory; before it: = dtype */
     Layout layout; /* layout: of the memory; before it: rows */

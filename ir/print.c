@@ -196,6 +196,7 @@ static void add_results(Columns *c, const void *of) {
         text_puts(&value, "= ");
         print_value(&value, f, f->results.data[i].value);
         if (f->results.data[i].hwio) text_puts(&value, " hwio");
+        if (f->results.data[i].pixels) text_printf(&value, " hwio %lld", (long long)f->results.data[i].pixels);
         columns_add(c, 2, text_str(&name), text_str(&value), NULL);
     }
 }
@@ -393,6 +394,7 @@ static void add_states(Columns *c, const void *of) {
         }
         print_optional(&role, "of", s->of);
         if (s->hwio) text_puts(&role, " hwio");
+        if (s->pixels) text_printf(&role, " hwio %lld", (long long)s->pixels);
         if (s->storage != s->dtype || s->layout != LAYOUT_ROWS || s->pitch)
             text_printf(&stored, "stored %s %s", amp_dtype_name(s->storage), ir_layout_names[s->layout]);
         if (s->pitch) text_printf(&stored, " pitch %lld", (long long)s->pitch);

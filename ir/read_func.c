@@ -288,7 +288,10 @@ static void read_func_result(FuncReader *fr) {
     const char *name = reader_name(r, "a result's name");
     reader_need(r, '=');
     ir_add_result(fr->f, name, read_value(fr));
-    fr->f->results.data[fr->f->results.len - 1].hwio = reader_take_word(r, "hwio");
+    Result *result = &fr->f->results.data[fr->f->results.len - 1];
+    if (!reader_take_word(r, "hwio")) return;
+    result->hwio = ir_shape(fr->f, result->value)->rank != 2;
+    if (!result->hwio) result->pixels = reader_int(r, "a number of pixels", 2, INT32_MAX);
 }
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */

@@ -465,6 +465,10 @@ static void check_buffers(Verifying *c) {
     }
 }
 
+static bool has_pixels(const Shape *s, int64_t pixels) {
+    return s->rank == 2 && !s->d[1].n && s->d[1].mul % pixels == 0;
+}
+
 /* ---- states and inputs ------------------------------------------------------------------------------------------- */
 
 static void check_states(Verifying *c) {
@@ -473,6 +477,8 @@ static void check_states(Verifying *c) {
         if (ir_state_find(c->m, s->name) != s) fail(c, "two states are called %s", s->name);
         for (int d = 0; d < s->shape.rank; d++)
             if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
+        if (s->pixels && !has_pixels(&s->shape, s->pixels))
+            fail(c, "state %s has no columns of %lld pixels", s->name, (long long)s->pixels);
         if (s->hwio && s->shape.rank != 4) fail(c, "state %s is no weight of a convolution", s->name);
         const Shape shape = ir_state_shape(s);
         if (s->pitch && (s->role != STATE_DERIVED || !fits_pitch(&shape, s->layout, s->pitch)))
@@ -552,6 +558,8 @@ static void check_func_results(Verifying *c) {
         const Result *r = &c->f->results.data[i];
         if (!is_defined(c, r->value)) fail(c, "result %s is not a value of the function", r->name);
         if (is_second(c, &names, r->name)) fail(c, "two results are called %s", r->name);
+        if (r->pixels && !has_pixels(ir_shape(c->f, r->value), r->pixels))
+            fail(c, "result %s has no columns of %lld pixels", r->name, (long long)r->pixels);
         if (r->hwio && ir_shape(c->f, r->value)->rank != 4) fail(c, "result %s is no weight of a convolution", r->name);
     }
 }

@@ -122,6 +122,8 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
 
 CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
     CodegenCudaNeeds needs = {0};
+    for (int i = 0; i < cuda->module->states.len; i++)
+        needs.turned_columns |= cuda->module->states.data[i]->pixels != 0;
     for (int p = 0; p < cuda->programs.len; p++) {
         const Func *f = cuda->programs.data[p].func;
         for (int i = 0; i < f->kernels.len; i++) needs.renamed |= ir_is_still(f, f->kernels.data[i]);

@@ -50,10 +50,23 @@ static void turn(const InterpTensor *oihw, const InterpTensor *hwio, bool forth)
             }
 }
 
-static InterpTensor *turned_state(const Interp *it, const Value *value, const InterpTensor *given) {
+/* Between columns as the user counts them, and State.pixels. */
+static void turn_columns(const InterpTensor *user, const InterpTensor *value, int64_t pixels, bool forth) {
+    const int64_t columns = user->dims[1], channels = columns / pixels;
+    for (int64_t i = 0; i < user->count; i++) {
+        const int64_t c = i % columns, to = i - c + c % pixels * channels + c / pixels;
+        if (forth) value->data[to] = user->data[i];
+        else user->data[i] = value->data[to];
+    }
+}
+
+static bool is_turned(const State *s) { return s && (s->hwio || s->pixels); }
+
+static InterpTensor *turned_state(const Interp *it, const Value *value, const State *s, const InterpTensor *given) {
     InterpTensor *t = arena_new(it->a, InterpTensor);
     *t = interp_tensor(it->a, value->name, &value->shape, it->n);
-    turn(given, t, true);
+    if (s->hwio) turn(given, t, true);
+    else turn_columns(given, t, s->pixels, true);
     return t;
 }
 
@@ -72,7 +85,7 @@ static amp_status take_inputs(Interp *it) {
             return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s must have shape %s at N = %lld", it->f->name,
                             value->name, text_str(&wanted), (long long)it->n);
         }
-        it->values[v.id] = s && s->hwio ? turned_state(it, value, t) : t;
+        it->values[v.id] = is_turned(s) ? turned_state(it, value, s, t) : t;
     }
     return AMP_OK;
 }
@@ -169,6 +182,8 @@ static amp_status copy_results(Interp *it, InterpTensor *results) {
             const int64_t plain[] = {t->dims[3], t->dims[2], t->dims[0], t->dims[1]};
             memcpy(results[i].dims, plain, sizeof plain);
             turn(&results[i], t, false);
+        } else if (r->pixels) {
+            turn_columns(&results[i], t, r->pixels, false);
         } else {
             memcpy(results[i].data, t->data, sizeof(double) * (size_t)t->count);
         }
@@ -198,6 +213,7 @@ static void write_states(Interp *it) {
         memcpy(state->data, sources.data[k++], sizeof(double) * (size_t)state->count);
         const State *s = ir_state_of(it->f, o->in[0]);
         if (s->hwio) turn(find_given(it, s->name), state, false);
+        if (s->pixels) turn_columns(find_given(it, s->name), state, s->pixels, false);
     }
 }
 

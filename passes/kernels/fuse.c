@@ -434,6 +434,7 @@ bool pass_fuse(PassContext *c) {
     target_set(c->m, c->options->target ? c->options->target : targets[0]);
     for (int i = 0; i < c->m->funcs.len; i++)
         if (!check_target(c, c->m->funcs.data[i])) return false;
+    fuse_turn_columns(c->m);
     for (int i = 0; i < c->m->funcs.len; i++) {
         Func *f = c->m->funcs.data[i];
         if (ir_is_exchange(f)) list_collectives(f);

@@ -2,6 +2,7 @@
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
  *   split_sums.c     sums over many rows with few results, in parts
+ *   turn_columns.c   weights that multiply flattened images
  *   fuse_carry.c     what stands between a permute and its inverse
  *   fuse_moves.c     movement that together does nothing
  *   fuse_inputs.c    images that are inputs
@@ -203,6 +204,8 @@ void fuse_cancel_moves(Func *f, const Op **barriers);
 /* After fuse_move_batch_results: sums over rows read what a view in front of them is a view of. */
 void fuse_read_behind_views(Func *f, const Op **barriers);
 
+/* turn_columns.c.  Before all else, of all functions: weights of flattened images. */
+void fuse_turn_columns(Module *m);
 /* fuse_carry.c.  Before barriers are taken: no permute is taken back behind what could do without both. */
 void fuse_carry_moves(Func *f);
 /* fuse_inputs.c.  Before fuse_new: images are made of inputs once. */

@@ -38,7 +38,7 @@ int64_t amp_layout_index(uint32_t layout, int64_t rows, int64_t cols, int64_t ro
 }
 
 void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols) {
-    if (state->hwio) {
+    if (state->hwio && state->rank == 4) {
         *rows = state->dims[1] * state->dims[2] * state->dims[3];
         *cols = state->dims[0];
         return;

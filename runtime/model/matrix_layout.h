@@ -17,7 +17,7 @@ size_t amp_storage_size(uint32_t storage);
 bool amp_layout_bytes(uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, size_t *out);
 /* Element number of (row, col), in elements of the storage type. */
 int64_t amp_layout_index(uint32_t layout, int64_t rows, int64_t cols, int64_t row, int64_t col);
-/* A state as a matrix: [] and [C] are one row; hwio: [KH * KW * I, O]. */
+/* A state as a matrix: [] and [C] are one row; of a convolution, hwio: [KH * KW * I, O]. */
 void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols);
 
 /* One element as f32 (floats) or as a double (any type). */
@@ -30,6 +30,11 @@ void amp_store_element(void *data, uint32_t storage, int64_t index, double value
 static inline void amp_hwio_place(int64_t inputs, int64_t taps, int64_t index, int64_t *row, int64_t *col) {
     *row = index % taps * inputs + index / taps % inputs;
     *col = index / taps / inputs;
+}
+
+/* Where column |index| of a weight of flattened images is, whose columns are stored channels last. */
+static inline int64_t amp_turned_column(int64_t channels, int64_t pixels, int64_t index) {
+    return index % pixels * channels + index / pixels;
 }
 
 /* Row-major f32 to and from a matrix in memory; padding is written as zero. */

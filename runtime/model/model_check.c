@@ -157,6 +157,11 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     }
 }
 
+/* The weight of a convolution, or of flattened images of so many pixels. */
+static bool hwio_fits(uint32_t hwio, uint32_t rank, int64_t columns) {
+    return rank == 4 ? hwio == 1 : rank == 2 && columns % hwio == 0;
+}
+
 static bool state_shape_fits(const amp_model_state *s) {
     size_t elements = 1, bytes;
     int64_t rows, cols;
@@ -166,7 +171,7 @@ static bool state_shape_fits(const amp_model_state *s) {
             !amp_size_mul(elements, (size_t)s->dims[i], &elements))
             return false;
     if (elements > (size_t)AMP_CHECK_DIM_LIMIT) return false;
-    if (s->hwio > 1 || (s->hwio && s->rank != 4)) return false;
+    if (s->hwio && !hwio_fits(s->hwio, s->rank, s->dims[1])) return false;
     amp_state_matrix(s, &rows, &cols);
     return amp_layout_bytes(s->layout, s->storage, rows, cols, &bytes);
 }
@@ -333,8 +338,9 @@ static amp_status check_result(Check *c, int32_t index) {
     if (!amp_check_index(r->buffer, c->program->buffer_count))
         return amp_check_fail(c, "result %s is no buffer", r->name);
     if (!is_dtype(r->dtype) || !check_dims(c, r->dims, r->rank) ||
-        !same_elements(c, r->dims, r->rank, &c->program->buffers[r->buffer]) || r->hwio > 1 ||
-        (r->hwio && (r->rank != 4 || r->kind != AMP_RESULT_GRADIENT || r->dtype != AMP_DT_F32)))
+        !same_elements(c, r->dims, r->rank, &c->program->buffers[r->buffer]) ||
+        (r->hwio && (!hwio_fits(r->hwio, r->rank, amp_model_dim_at(&r->dims[1], 1)) || r->kind != AMP_RESULT_GRADIENT ||
+                     r->dtype != AMP_DT_F32)))
         return amp_check_fail(c, "result %s does not fit its buffer", r->name);
     if (r->index < AMP_MODEL_NONE || (r->kind == AMP_RESULT_GRADIENT && r->index >= c->m->state_count))
         return amp_check_fail(c, "result %s is of no state or train block", r->name);

@@ -161,8 +161,10 @@ static int64_t next_hwio_index(Walk *w) {
 }
 
 static int64_t next_index(Walk *w) {
-    if (w->state->hwio) return next_hwio_index(w);
+    const int64_t pixels = w->state->hwio;
+    if (pixels && w->state->rank == 4) return next_hwio_index(w);
     int64_t row = w->turned ? w->inner : w->outer, col = w->turned ? w->outer : w->inner;
+    if (pixels) col = amp_turned_column(w->m.cols / pixels, pixels, col);
     if (++w->inner == (w->turned ? w->m.rows : w->m.cols)) w->inner = 0, w->outer++;
     return amp_layout_index(w->state->layout, w->m.rows, w->m.cols, row, col);
 }

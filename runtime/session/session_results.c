@@ -364,17 +364,24 @@ static size_t value_bytes(const amp_tensor_info *info) {
     return count * amp_dtype_size(amp_readable_dtype(info->dtype));
 }
 
-/* [KH, KW, I, O] in |data| becomes [O, I, KH, KW]. */
-static amp_status turn_weight(const amp_session *s, const amp_tensor_info *info, float *data, amp_error *err) {
-    const int64_t *d = info->dims, taps = d[2] * d[3], count = d[0] * d[1] * taps;
+/* Where element |index| of a weight that is |hwio| is in its rows. */
+static int64_t turned_index(const int64_t *d, int32_t rank, int64_t hwio, int64_t index) {
+    int64_t row, col;
+    if (rank == 2) return index / d[1] * d[1] + amp_turned_column(d[1] / hwio, hwio, index % d[1]);
+    amp_hwio_place(d[1], d[2] * d[3], index, &row, &col);
+    return row * d[0] + col;
+}
+
+/* |data| as it is stored becomes what the user sees. */
+static amp_status turn_weight(const amp_session *s, const amp_tensor_info *info, int64_t hwio, float *data,
+                              amp_error *err) {
+    int64_t count = 1;
+    for (int32_t i = 0; i < info->rank; i++) count *= info->dims[i];
     const size_t bytes = (size_t)count * sizeof *data;
     float *copy = amp_alloc(&s->memory.allocator, bytes);
     if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read %s", s->model->desc.name, info->name);
     memcpy(copy, data, bytes);
-    for (int64_t i = 0, row, col; i < count; i++) {
-        amp_hwio_place(d[1], taps, i, &row, &col);
-        data[i] = copy[row * d[0] + col];
-    }
+    for (int64_t i = 0; i < count; i++) data[i] = copy[turned_index(info->dims, info->rank, hwio, i)];
     amp_free(&s->memory.allocator, copy, bytes);
     return AMP_OK;
 }
@@ -396,6 +403,6 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
     if (info) *info = described;
     if (!data) return AMP_OK;
     AMP_TRY(amp_session_read_buffer(session, v->in, v->buffer, session->step.last_n, data, err));
-    const bool is_turned = v->result >= 0 && v->in->program->results[v->result].hwio;
-    return is_turned ? turn_weight(session, &described, data, err) : AMP_OK;
+    const uint32_t hwio = v->result >= 0 ? v->in->program->results[v->result].hwio : 0;
+    return hwio ? turn_weight(session, &described, hwio, data, err) : AMP_OK;
 }

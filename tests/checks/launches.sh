@@ -64,8 +64,8 @@ launches() {
 launches fashion_mnist/mlp 12 19
 bytes fashion_mnist/mlp 128 101
 blocks 0
-launches fashion_mnist/cnn 25 34
-bytes fashion_mnist/cnn 128 111
+launches fashion_mnist/cnn 23 34
+bytes fashion_mnist/cnn 128 108
 blocks 0
 sums fashion_mnist/cnn 128 1000000 256
 launches resnet/resnet50 330 103

@@ -238,6 +238,52 @@ TEST_F(Pad, PartsOfRowsAreSeenAlone) {
     }
 }
 
+// On CUDA the weight of flattened images has its columns in the order of the pixels; users count them as channels first
+// when they set it and when they read its gradient.
+TEST_F(Pad, ColumnsOfImagesAreTheUsers) {
+    constexpr int kPixels = 20, kImage = 3 * kPixels;
+    const std::string text = "amp 1\n"
+                             "model m(x: f32[N, 3, 4, 5]) -> y {\n"
+                             "    h = conv2d(x; out = 3, kernel = 1, bias = false) as a\n"
+                             "    y = linear(flatten(h); out = 10, bias = false) as b\n}\n"
+                             "train m {\n    input t: i32[N]\n    loss = cross_entropy(y, t)\n"
+                             "    optimizer = adamw(lr = 0.01)\n}\nprecision fp32 {\n}\n";
+    Training r(Compile("columns", text), kBatch, 1, 3, true);
+    ASSERT_TRUE(r.ok());
+    std::vector<float> same(9), picks(size_t(10) * kImage), read(picks.size());
+    const auto column = [](int o) { return size_t(o * 7 % kImage); };
+    for (size_t i = 0; i < 3; i++) same[i * 3 + i] = 1;
+    for (int o = 0; o < 10; o++) picks[size_t(o) * kImage + column(o)] = 1;
+    ASSERT_EQ(amp_params_set(r.params, "a.weight", same.data(), same.size(), &r.err), AMP_OK) << r.err.message;
+    ASSERT_EQ(amp_params_set(r.params, "b.weight", picks.data(), picks.size(), &r.err), AMP_OK) << r.err.message;
+    const std::vector<float> y = Infer(r, kImage);
+    const e2e::Batch batch(kBatch, kImage, 10, 7);
+    for (int64_t n = 0; n < kBatch; n++)
+        for (int o = 0; o < 10; o++)
+            EXPECT_EQ(batch.x[size_t(n) * kImage + column(o)], y[size_t(n * 10 + o)]) << n << ", " << o;
+    ASSERT_EQ(amp_params_get(r.params, "b.weight", read.data(), read.size(), &r.err), AMP_OK) << r.err.message;
+    EXPECT_TRUE(e2e::same_bits(read, picks));
+    e2e::train(r, 1, kBatch, kImage);
+    std::vector<float> gradient(picks.size());
+    ASSERT_EQ(amp_session_value(r.session, "grad.b.weight", nullptr, gradient.data(), gradient.size() * sizeof(float),
+                                &r.err),
+              AMP_OK)
+        << r.err.message;
+    const e2e::Batch seen(kBatch, kImage, 10, 100); // of the step
+    std::vector<double> wanted(gradient.size());
+    for (size_t n = 0; n < size_t(kBatch); n++) {
+        const float *x = &seen.x[n * kImage];
+        double sum = 0;
+        for (int o = 0; o < 10; o++) sum += std::exp(static_cast<double>(x[column(o)]));
+        for (size_t o = 0; o < 10; o++) {
+            const double p = std::exp(static_cast<double>(x[column(int(o))])) / sum;
+            const double dy = (p - (seen.y[n] == int32_t(o))) / static_cast<double>(kBatch);
+            for (size_t k = 0; k < kImage; k++) wanted[o * kImage + k] += dy * static_cast<double>(x[k]);
+        }
+    }
+    for (size_t i = 0; i < gradient.size(); i++) ASSERT_NEAR(wanted[i], static_cast<double>(gradient[i]), 1e-6) << i;
+}
+
 // The places of maxima are integers, and on CUDA their rows of 260 have padding without being asked for.
 std::string Pooled() {
     return "amp 1\n"

@@ -112,7 +112,8 @@ typedef struct amp_model_state {
     double init_args[4]; /* in the order of the language's reference */
     uint32_t init_arg_count;
     /* minor 10.  1: the weight of a convolution, or what goes with one: |dims| are [O, I, KH, KW], and the matrix in
-     * memory is [KH * KW * I, O] */
+     * memory is [KH * KW * I, O].  Minor 27.  |dims| are [O, K]: the weight of flattened images of so many pixels, for
+     * CUDA; column c * pixels + p is column p * C + c in memory, C = K / pixels */
     uint32_t hwio;
     uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
     int32_t counter_block; /* of the train block that counts; of LR_SCALE the group; AMP_MODEL_NONE: of all */
@@ -167,7 +168,7 @@ typedef struct amp_model_result {
     const char *name; /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
     int32_t buffer;   /* of the program */
     uint32_t dtype, rank;
-    uint32_t hwio; /* minor 10.  1: as a state's; |dims| are [O, I, KH, KW] */
+    uint32_t hwio; /* minor 10.  As a state's */
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
     uint32_t kind; /* minor 4.  AMP_RESULT_* */
     int32_t index; /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
@@ -576,6 +577,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_F8_MOMENTS 16384ull
 /* Minor 27.  A buffer is a |part|. */
 #define AMP_MODEL_NEEDS_BUFFER_PARTS 32768ull
+/* Minor 27.  A state or a result of two dimensions is |hwio|. */
+#define AMP_MODEL_NEEDS_TURNED_COLUMNS 65536ull
 /* Minor 27.  The model has collectives: an older runtime would train each rank alone. */
 #define AMP_MODEL_NEEDS_COLLECTIVES 131072ull
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Launches of a training step on CUDA, and functions of the whole model, each of which NVRTC takes 0.2 s to compile: no
 # more than there were when this was written. Fewer is better: then the numbers here go down. And the bytes that a step
-# moves, beside those that step_bytes.py says it has to; and kernels that leave multiprocessors of an H100 idle.
+# moves, beside those that step_bytes.py says it has to, and those of kernels that only copy (copies.py); and kernels
+# that leave multiprocessors of an H100 idle.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
@@ -61,28 +62,46 @@ launches() {
     holds "$1: at most $3 functions" test "$count" -le "$3"
 }
 
+# copies MODEL N MOST: at N samples, bytes of kernels that only move what others have made
+copies() {
+    local total
+    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target cuda --emit ir -o "$work/model.cuda.ir"
+    run 0 python3 tests/checks/copies.py "$work/model.cuda.ir" "$2"
+    printf '%s\n' "$out"
+    total=$(sed -n 's/^total *//p' <<<"$out")
+    holds "$1: at most $3 bytes are copied" test "${total:-$(($3 + 1))}" -le "$3"
+}
+
 launches fashion_mnist/mlp 12 19
+copies fashion_mnist/mlp 128 0
 bytes fashion_mnist/mlp 128 101
 blocks 0
 launches fashion_mnist/cnn 23 34
+copies fashion_mnist/cnn 128 0
 bytes fashion_mnist/cnn 128 108
 blocks 0
 sums fashion_mnist/cnn 128 1000000 256
-launches resnet/resnet50 330 103
+launches resnet/resnet50 329 103
+copies resnet/resnet50 64 0
 bytes resnet/resnet50 64 102
 blocks 1 # 128 blocks of a weight gradient
 sums resnet/resnet50 64 1000000 512
 sums resnet/resnet50 16 1000000 128
 launches gpt/gpt2 215 61
+copies gpt/gpt2 16 0
 bytes gpt/gpt2 16 104
 blocks 0
-launches bert/bert 224 82
+launches bert/bert 223 82
+copies bert/bert 32 600000 # the gradient of positions is rounded
 bytes bert/bert 32 103
 blocks 0
 launches tabular/tabular 30 40
-bytes tabular/tabular 1024 98
+copies tabular/tabular 1024 280000 # columns of 8, 6, 5 and 4 are no vectors
+bytes tabular/tabular 1024 97
 blocks 0
 launches unet/unet 163 120
+copies unet/unet 64 132000 # one number is repeated
 bytes unet/unet 64 114
 blocks 0
+copies llama/llama 16 50000 # tables of angles
 finish

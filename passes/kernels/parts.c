@@ -96,6 +96,7 @@ static bool take_part(Sharing *s, const Op *o) {
     const int64_t first = ir_attr(o, "from")->i;
     if (!is_dense(s, from) || x->d[dim].n || dim < x->rank - 2) return false;
     Part part = rows_of(s, from);
+    if (!part.pitch) return false; /* columns that depend on N */
     if (dim == x->rank - 1) part.column += first;
     else {
         if (!dim_is_one(y->d[dim]) || x->d[dim].mul > MOST_PITCH / part.pitch) return false;

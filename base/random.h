@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* key = seed; counter = (amp_hash32 of a path, iteration, micro-batch, element / 4): out[element % 4].  What element / 4
- * has above 32 bits is added to the micro-batch. */
+/* key = seed; counter = (amp_hash32 of a path, iteration, micro-batch, element / 4): out[element % 4].  What element
+ * / 4 has above 32 bits is added to the micro-batch. */
 void amp_philox4x32(uint64_t key, const uint32_t counter[4], uint32_t out[4]);
 /* The random word of one element. */
 uint32_t amp_random_u32(uint64_t seed, uint32_t path_hash, uint32_t iteration, uint32_t micro, uint64_t element);

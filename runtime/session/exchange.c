@@ -117,31 +117,39 @@ static amp_status say_hello(amp_session *s, amp_error *err) {
 
 /* ---- the same weights everywhere --------------------------------------------------------------------------------- */
 
+static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_COUNTER || s->role == AMP_STATE_SCALER; }
+
 /* What a checkpoint holds; the number of a rank's first micro-batch is its own. */
 static bool is_shared(const amp_session *s, int32_t i) {
     const amp_model_state *state = &s->model->states[i];
     if (!s->states.bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO || state->counter == AMP_COUNTER_MICRO)
         return false;
-    return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || state->role == AMP_STATE_COUNTER ||
-           state->role == AMP_STATE_SCALER;
+    return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || is_scalar(state);
 }
 
-static amp_status broadcast(amp_session *s, int32_t i, uint64_t *number, amp_error *err) {
-    const amp_model_state *state = &s->model->states[i];
+static amp_status broadcast(const amp_session *s, void *const *states, amp_error *err) {
     amp_comm *comm = s->exchange->comm;
-    const size_t count = amp_state_bytes(state) / amp_storage_size(state->storage);
-    return comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, (amp_dtype)state->storage, s->states.bound[i], count, 0,
-                              state->name, number, err);
+    uint64_t last = 0;
+    bool any = false;
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        const size_t count = amp_state_bytes(state) / amp_storage_size(state->storage);
+        if (!is_shared(s, i) || !states[i]) continue;
+        AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, (amp_dtype)state->storage, states[i],
+                                   is_scalar(state) ? 1 : count, 0, state->name, &last, err));
+        any = true;
+    }
+    return any ? comm->calls->wait(comm, last, err) : AMP_OK;
 }
 
-static amp_status check_equal(amp_session *s, amp_error *err) {
+static amp_status check_equal(amp_session *s, void *const *states, amp_error *err) {
     amp_sha256 hash;
     uint8_t mine[SHA256_BYTES];
     char *all;
     amp_sha256_init(&hash);
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (is_shared(s, i))
-            amp_sha256_update(&hash, s->states.bound[i], amp_state_content_bytes(&s->model->states[i]));
+        if (is_shared(s, i) && states[i])
+            amp_sha256_update(&hash, states[i], amp_state_content_bytes(&s->model->states[i]));
     amp_sha256_final(&hash, mine);
     AMP_TRY(gather(s, mine, sizeof mine, "hashes of the weights", &all, err));
     amp_status status = AMP_OK;
@@ -156,17 +164,15 @@ static amp_status check_equal(amp_session *s, amp_error *err) {
 }
 
 amp_status amp_session_share(amp_session *s, amp_error *err) {
-    uint64_t last = 0;
-    bool any = false;
+    void **states;
     if (!s->exchange) return AMP_OK;
-    for (int32_t i = 0; i < s->model->state_count; i++) {
-        if (!is_shared(s, i)) continue;
-        AMP_TRY(broadcast(s, i, &last, err));
-        any = true;
-    }
-    if (any) AMP_TRY(s->exchange->comm->calls->wait(s->exchange->comm, last, err));
-    amp_params_changed_on_host(s->params);
-    return check_equal(s, err);
+    AMP_TRY(amp_session_host_states(s, true, &states, err));
+    amp_status status = broadcast(s, states, err);
+    if (!status) status = check_equal(s, states, err);
+    if (!status) amp_params_changed_on_host(s->params);
+    if (!status) status = amp_session_take_states(s, states, err);
+    amp_session_drop_host_states(s, states);
+    return status;
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -188,6 +194,17 @@ int64_t amp_session_first_micro(const amp_session *s) {
     return s->exchange ? s->exchange->comm->rank * s->model->accumulate : 0;
 }
 
+static bool is_gather(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
+
+/* Of the session, which runs the model or its form for a device. */
+static int32_t state_of(const amp_exchange *x, const amp_model_collective *c, uint32_t i) {
+    return x->states ? x->states[c->states[i]] : c->states[i];
+}
+
+static size_t state_bytes(const amp_exchange *x, const amp_model_collective *c, uint32_t i) {
+    return amp_state_bytes(&x->session->model->states[state_of(x, c, i)]);
+}
+
 /* The kernels of a program between which the message's states are used; -1, -1: none. */
 static void find_use(const amp_model *m, const amp_program *p, const amp_model_collective *c, int32_t *first,
                      int32_t *last) {
@@ -200,45 +217,64 @@ static void find_use(const amp_model *m, const amp_program *p, const amp_model_c
     }
 }
 
-static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
-
-static bool is_gather(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
-
-static size_t block_bytes(const amp_model *m, const amp_model_collective *c) { return m->blocks[c->states[0]].bytes; }
-
-/* Of what each micro-batch of all ranks leaves. */
-static size_t slots_bytes(const amp_model *m, const amp_comm *comm, const amp_model_collective *c) {
-    return block_bytes(m, c) * (size_t)(comm->size * m->accumulate);
+/* Where the states are in the host's memory a message may start before micro_step has ended. */
+static void plan_time(const amp_exchange *x, int32_t i) {
+    const amp_model_collective *c = &x->model->collectives[i];
+    amp_message *to = &x->messages[i];
+    int32_t first, last;
+    if (x->states) return;
+    find_use(x->model, x->model->train_step, c, &first, &last);
+    to->ready = i && x->messages[i - 1].ready > last ? x->messages[i - 1].ready : last; /* not before the one before */
+    find_use(x->model, x->model->apply_step, c, &to->needed, &last);
 }
 
-static amp_status plan_messages(const amp_session *s, amp_error *err) {
-    const amp_model *m = s->model;
-    for (int32_t i = 0, ready = -1; i < m->collective_count; i++) {
-        const amp_model_collective *c = &m->collectives[i];
-        amp_message *to = &s->exchange->messages[i];
-        const size_t bytes = is_gather(c) ? slots_bytes(m, s->exchange->comm, c) : block_bytes(m, c);
-        int32_t first, last;
-        to->data = is_gather(c) ? amp_alloc_zeroed_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN)
-                                : s->states.bound[c->states[0]];
-        if (!to->data) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the statistics of all ranks");
-        to->block = s->states.bound[c->states[0]];
-        to->count = bytes / amp_storage_size(c->dtype);
-        find_use(m, m->train_step, c, &first, &last);
-        to->ready = ready = last > ready ? last : ready; /* not before the one before it */
-        find_use(m, m->apply_step, c, &to->needed, &last);
-    }
+static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err) {
+    const amp_session *s = x->session;
+    const amp_model_collective *c = &x->model->collectives[i];
+    amp_message *to = &x->messages[i];
+    for (uint32_t j = 0; j < c->state_count; j++) to->block_bytes += state_bytes(x, c, j);
+    to->bytes = is_gather(c) ? to->block_bytes * (size_t)(x->comm->size * s->model->accumulate) : to->block_bytes;
+    to->count = to->bytes / amp_storage_size(c->dtype);
+    to->is_owned = is_gather(c) || x->states;
+    to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN)
+                            : s->states.bound[c->states[0]];
+    plan_time(x, i);
+    if (to->data) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes that ranks exchange", x->model->desc.name,
+                    to->bytes);
+}
+
+static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
+static size_t list_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(int32_t); }
+
+static amp_status find_states(amp_exchange *x, const amp_allocator *a, amp_error *err) {
+    if (!amp_session_has_device_memory(x->session)) return AMP_OK;
+    x->states = amp_alloc_zeroed(a, list_bytes(x->model));
+    if (!x->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its states", x->model->desc.name);
+    for (int32_t i = 0; i < x->model->collective_count; i++)
+        for (uint32_t j = 0; j < x->model->collectives[i].state_count; j++) {
+            const int32_t of_table = x->model->collectives[i].states[j];
+            const char *name = x->model->states[of_table].name;
+            x->states[of_table] = amp_model_state_index(x->session->model, name);
+            if (x->states[of_table] < 0)
+                return amp_fail(err, AMP_BAD_FILE, "%s: the device's form of it has no state %s, which ranks exchange",
+                                x->model->desc.name, name);
+        }
     return AMP_OK;
 }
 
 static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
+    const amp_model *table = s->model->owner ? s->model->owner : s->model;
     s->exchange = amp_alloc_zeroed(a, sizeof *s->exchange);
-    if (s->exchange) s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(s->model));
-    if (!s->exchange || !s->exchange->messages)
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", s->model->desc.name);
-    s->exchange->comm = comm;
-    s->exchange->model = s->model;
-    return plan_messages(s, err);
+    if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", table->desc.name);
+    *s->exchange = (amp_exchange){.comm = comm, .session = s, .model = table};
+    s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(table));
+    if (!s->exchange->messages)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", table->desc.name);
+    AMP_TRY(find_states(s->exchange, a, err));
+    for (int32_t i = 0; i < table->collective_count; i++) AMP_TRY(plan_message(s->exchange, i, err));
+    return AMP_OK;
 }
 
 static amp_status check_comm(const amp_session *s, const amp_comm *comm, amp_error *err) {
@@ -248,11 +284,6 @@ static amp_status check_comm(const amp_session *s, const amp_comm *comm, amp_err
                         "%s was compiled to train alone, and there are %d ranks; compile it with --distribute data, or "
                         "say data_parallel = true in its train block",
                         owner->desc.name, comm->size);
-    if (amp_session_has_device_memory(s))
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "%s: ranks exchange states in the host's memory only; training on several GPUs is not built "
-                        "yet: take the device cpu",
-                        owner->desc.name);
     return AMP_OK;
 }
 
@@ -270,31 +301,45 @@ amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, amp_error *
 
 void amp_session_free_exchange(amp_session *s) {
     const amp_allocator *a = &s->memory.allocator;
-    if (!s->exchange) return;
-    for (int32_t i = 0; s->exchange->messages && i < s->model->collective_count; i++) {
-        const amp_model_collective *c = &s->model->collectives[i];
-        if (is_gather(c))
-            amp_free_aligned(a, s->exchange->messages[i].data, slots_bytes(s->model, s->exchange->comm, c),
-                             AMP_MEMORY_ALIGN);
+    amp_exchange *x = s->exchange;
+    if (!x) return;
+    for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
+        if (x->messages[i].is_owned) amp_free_aligned(a, x->messages[i].data, x->messages[i].bytes, AMP_MEMORY_ALIGN);
+    amp_free(a, x->messages, x->messages ? messages_bytes(x->model) : 0);
+    amp_free(a, x->states, x->states ? list_bytes(x->model) : 0);
+    amp_free(a, x, sizeof *x);
+}
+
+/* ---- the states of a message and the host's memory --------------------------------------------------------------- */
+
+/* |to_host|: from the states to |block|, one after the other; else back. */
+static amp_status copy_block(const amp_exchange *x, int32_t collective, char *block, bool to_host, amp_error *err) {
+    const amp_session *s = x->session;
+    const amp_model_collective *c = &x->model->collectives[collective];
+    const amp_device_memory_calls *calls = s->device->type->device_memory;
+    for (uint32_t j = 0; j < c->state_count; j++) {
+        void *state = s->states.bound[state_of(x, c, j)];
+        const size_t bytes = state_bytes(x, c, j);
+        if (!x->states) memcpy(to_host ? block : state, to_host ? state : block, bytes);
+        else if (to_host) AMP_TRY(calls->read(s->device, block, state, bytes, err));
+        else AMP_TRY(calls->write(s->device, state, block, bytes, err));
+        block += bytes;
     }
-    amp_free(a, s->exchange->messages, s->exchange->messages ? messages_bytes(s->model) : 0);
-    amp_free(a, s->exchange, sizeof *s->exchange);
+    return AMP_OK;
 }
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
 /* What micro-batch |batch| of all ranks has left: from its states, or to them for statistics_step. */
-static void copy_slot(const amp_exchange *x, int32_t collective, int64_t batch, bool keep) {
-    const amp_model_collective *c = &x->model->collectives[collective];
-    const size_t bytes = block_bytes(x->model, c);
-    amp_message *m = &x->messages[collective];
-    char *slot = (char *)m->data + bytes * (size_t)batch;
-    memcpy(keep ? slot : m->block, keep ? m->block : slot, bytes);
+static amp_status copy_slot(const amp_exchange *x, int32_t collective, int64_t batch, bool keep, amp_error *err) {
+    const amp_message *m = &x->messages[collective];
+    return copy_block(x, collective, (char *)m->data + m->block_bytes * (size_t)batch, keep, err);
 }
 
-static void copy_slots(const amp_exchange *x, int64_t batch, bool keep) {
+static amp_status copy_slots(const amp_exchange *x, int64_t batch, bool keep, amp_error *err) {
     for (int32_t i = 0; i < x->model->collective_count; i++)
-        if (is_gather(&x->model->collectives[i])) copy_slot(x, i, batch, keep);
+        if (is_gather(&x->model->collectives[i])) AMP_TRY(copy_slot(x, i, batch, keep, err));
+    return AMP_OK;
 }
 
 static amp_status run_statistics(amp_session *s, int64_t batch, int64_t n, amp_error *err) {
@@ -309,14 +354,11 @@ amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, 
     if (!s->programs[AMP_RUN_STATISTICS].program) return AMP_OK;
     const int64_t k = s->model->accumulate, here = complete ? k - 1 : s->step.micro - 1;
     if (!x) return run_statistics(s, here, n, err);
-    if (!complete) {
-        copy_slots(x, x->comm->rank * k + here, true);
-        return AMP_OK;
-    }
+    if (!complete) return copy_slots(x, x->comm->rank * k + here, true, err);
     for (int32_t i = 0; i < x->model->collective_count; i++)
         if (is_gather(&x->model->collectives[i])) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
     for (int64_t batch = 0; batch < x->comm->size * k; batch++) {
-        copy_slots(x, batch, false);
+        AMP_TRY(copy_slots(x, batch, false, err));
         AMP_TRY(run_statistics(s, batch, n, err));
     }
     return AMP_OK;
@@ -331,8 +373,9 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
         amp_message *m = &x->messages[x->started];
         const amp_model_collective *c = &x->model->collectives[x->started];
         const amp_collective_op op = is_gather(c) ? AMP_COLLECTIVE_ALL_GATHER : AMP_COLLECTIVE_ALL_REDUCE;
-        if (is_gather(c))
-            copy_slot(x, x->started, x->comm->rank * x->model->accumulate + x->model->accumulate - 1, true);
+        const int64_t last = (x->comm->rank + 1) * x->model->accumulate - 1; /* of this rank's micro-batches */
+        if (is_gather(c)) AMP_TRY(copy_slot(x, x->started, last, true, err));
+        else if (x->states) AMP_TRY(copy_block(x, x->started, m->data, true, err));
         AMP_TRY(
             x->comm->calls->start(x->comm, op, (amp_dtype)c->dtype, m->data, m->count, 0, c->what, &m->number, err));
     }
@@ -353,13 +396,24 @@ static amp_status wait_for_messages(void *exchange, int32_t kernel, amp_error *e
 
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_bound_program *b) {
     amp_kernel_hooks hooks = {.user = s->exchange};
-    if (!s->exchange) return hooks;
+    if (!s->exchange || s->exchange->states) return hooks;
     if (b == &s->programs[AMP_RUN_APPLY_STEP]) hooks.before = wait_for_messages;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP] && s->step.micro + 1 == s->model->accumulate) {
         s->exchange->started = s->exchange->arrived = 0;
         hooks.after = start_messages;
     }
     return hooks;
+}
+
+amp_status amp_session_exchange_on_host(amp_session *s, bool complete, amp_error *err) {
+    amp_exchange *x = s->exchange;
+    if (!x || !x->states || !complete) return AMP_OK;
+    x->started = x->arrived = 0;
+    AMP_TRY(start_messages(x, INT32_MAX, err));
+    AMP_TRY(wait_for_messages(x, INT32_MAX, err));
+    for (int32_t i = 0; i < x->model->collective_count; i++)
+        if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
+    return AMP_OK;
 }
 
 amp_status amp_session_finish_exchange(const amp_session *s, amp_error *err) {

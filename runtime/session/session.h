@@ -119,18 +119,23 @@ typedef struct amp_session_states { /* each by state of the model */
 
 /* What ranks exchange in a step; see exchange.c. */
 typedef struct amp_message {
-    void *data;  /* of GATHER_BATCHES: what each micro-batch of all ranks has left, one after the other; owned */
-    void *block; /* the states */
-    size_t count;
-    int32_t ready;   /* the kernel of micro_step after which it is complete, and those before it are; -1: at once */
-    int32_t needed;  /* the kernel of apply_step that reads it first; -1: none */
-    uint64_t number; /* of the comm, once it is started */
+    /* What is sent and received, in the host's memory: the block of the states; on a device, and of GATHER_BATCHES
+     * (what each micro-batch of all ranks has left, one after the other), memory of its own. */
+    void *data;
+    size_t count, bytes; /* elements, and bytes of |data| */
+    size_t block_bytes;  /* of the states, one after the other */
+    int32_t ready;       /* the kernel of micro_step after which it is complete, and those before it are; -1: at once */
+    int32_t needed;      /* the kernel of apply_step that reads it first; -1: none */
+    uint64_t number;     /* of the comm, once it is started */
+    bool is_owned;       /* |data| */
 } amp_message;
 
 typedef struct amp_exchange {
     amp_comm *comm;
-    const amp_model *model;
-    amp_message *messages;    /* by collective of the model */
+    const amp_session *session;
+    const amp_model *model;   /* whose table of collectives it is */
+    amp_message *messages;    /* by collective of |model| */
+    int32_t *states;          /* by state of |model|: the session's; NULL: the same */
     int32_t started, arrived; /* in the step, of the messages */
 } amp_exchange;
 
@@ -223,6 +228,8 @@ amp_status amp_session_share(amp_session *session, amp_error *err);
 int64_t amp_session_first_micro(const amp_session *session);
 /* What starts and awaits messages while |bound| runs. */
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
+/* After a micro-batch: on a device, what it left goes to the others by the host's memory. */
+amp_status amp_session_exchange_on_host(amp_session *session, bool complete, amp_error *err);
 /* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
 amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
 /* After apply_step: nothing is on its way any more. */

@@ -27,6 +27,7 @@ typedef struct Args {
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
     double every_seconds, eval_split;
     int32_t cuda_device;
+    bool numbers_device; /* --device cuda:N: of several ranks all take that one */
     uint64_t seed;
     double scale;                   /* < 0: not given */
     const char *roofline, *program; /* info */

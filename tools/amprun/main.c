@@ -128,6 +128,7 @@ static int take_device(const char *text, Args *a) {
     const char *number = strncmp(text, "cuda:", 5) ? NULL : text + 5;
     char *end = NULL;
     a->device = number ? "cuda" : text;
+    a->numbers_device = number != NULL;
     if (!number) return 0;
     errno = 0;
     long v = strtol(number, &end, 10);

@@ -424,8 +424,8 @@ typedef struct amp_session_options {
  * the last give all ranks what rank 0 has.  Losses and metrics of a complete step are those of all ranks; amp_eval's
  * are the rank's own.  A step waits for the slowest rank; AMP_PEER_FAILED: a rank has died, hangs or disagrees, and no
  * call of the session trains any more.  AMP_MISMATCH at creation: a rank has another model, policy, version or option.
- * AMP_INVALID_ARGUMENT: the model was compiled to train alone.  AMP_UNSUPPORTED on "cuda".  Sessions that do not train
- * ignore it. */
+ * AMP_INVALID_ARGUMENT: the model was compiled to train alone.  On "cuda" what ranks exchange goes by the host's
+ * memory.  Sessions that do not train ignore it. */
 
 /* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
  * address that cuMemAlloc, cudaMalloc or an allocator over them gave (also of managed memory), on the session's device.

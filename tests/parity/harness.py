@@ -19,7 +19,7 @@ SHOWN = 5  # differences of one comparison that are printed
 
 class Tally:
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.left_out = 0
 
     def _count(self, good, line):
         self.passed += good
@@ -40,6 +40,11 @@ class Tally:
         differences = list(differences)
         self._count(bool(differences), f"planted: {fault}: " + (f"seen ({differences[0]})" if differences else "not seen"))
 
+    def skipped(self, why):
+        """For what this machine cannot run."""
+        self.left_out += 1
+        print(f"skipped: {why}", flush=True)
+
     def attempt(self, function, *args):
         """Runs a group of checks; an exception is one failure, and the groups behind it still run."""
         try:
@@ -58,5 +63,5 @@ def main(description, checks, plants):
     with tempfile.TemporaryDirectory() as options.work:
         for group in ([] if options.plant else checks) + plants:
             tally.attempt(group, options)
-    print(f"{tally.passed} passed, {tally.failed} failed")
+    print(f"{tally.passed} passed, {tally.failed} failed" + (f", {tally.left_out} skipped" if tally.left_out else ""))
     sys.exit(tally.failed > 0)

@@ -145,7 +145,7 @@ struct Training {
     amp_error err = {};
 
     Training(const std::string &path, int64_t capacity, int32_t threads = 1, uint64_t seed = 3,
-             bool keep_values = false, const char *isa = nullptr) {
+             bool keep_values = false, const char *isa = nullptr, amp_comm *comm = nullptr) {
         amp_params_options p = {};
         p.struct_size = sizeof p;
         p.seed = seed;
@@ -156,6 +156,7 @@ struct Training {
         o.seed = seed;
         o.keep_values = keep_values;
         o.isa = isa;
+        o.comm = comm;
         o.device = device();
         if (device()) setenv("AMPC_CACHE_DIR", temp_path("kernels").c_str(), 0);
         o.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;

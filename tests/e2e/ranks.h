@@ -1,0 +1,203 @@
+// ranks.h: sessions of several ranks, which are threads of one process, and what joins them: an engine whose transfers
+// take as long as a test says.
+#ifndef AMP_TESTS_E2E_RANKS_H
+#define AMP_TESTS_E2E_RANKS_H
+
+#include <algorithm>
+#include <condition_variable>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "runtime/device/comm_calls.h"
+#include "tests/e2e/harness.h"
+
+namespace e2e {
+
+// Adds from the first rank to the last.  Time is simulated: a rank's clock is the processor time of its thread outside
+// the engine, and what it has waited; so that other work on the machine makes no transfer hidden or not.  The network
+// carries one message at a time, from when all ranks have started it, and one after the other.
+class Network {
+  public:
+    explicit Network(int32_t ranks) : size_(ranks) {
+        for (int32_t r = 0; r < ranks; r++) ranks_.push_back(std::make_unique<Rank>(this, r));
+    }
+    Network(const Network &) = delete;
+
+    amp_comm *Comm(int32_t rank) { return &ranks_[static_cast<size_t>(rank)]->head; }
+    int32_t size() const { return size_; }
+
+    // From here on, which each rank calls, with nothing under way: clocks at 0.  0 bytes a second: transfers take none.
+    void Begin(int32_t rank, double bytes_a_second) {
+        Rank &r = *ranks_[static_cast<size_t>(rank)];
+        Meet(&rank, sizeof rank, nullptr);
+        if (!rank) bandwidth_ = bytes_a_second, free_at_ = 0, transfers_.clear();
+        Meet(&rank, sizeof rank, nullptr);
+        r.elsewhere = ProcessorTime(), r.waited = r.exposed = 0, r.started = 0;
+    }
+
+    struct Transfer {
+        double begins, ends;
+        size_t bytes;
+        std::string what;
+    };
+    // Since Begin: of all ranks; a rank's clock; for how much of the time in which messages were on their way it had
+    // nothing else to do.
+    const std::vector<Transfer> &transfers() const { return transfers_; }
+    double Clock(int32_t rank) const { return ranks_[static_cast<size_t>(rank)]->Clock(); }
+    double exposed(int32_t rank) const { return ranks_[static_cast<size_t>(rank)]->exposed; }
+
+  private:
+    struct Rank {
+        amp_comm head;
+        Network *network;
+        uint64_t next = 0;    // number of a message
+        uint64_t started = 0; // messages since Begin
+        double elsewhere = 0, waited = 0, exposed = 0;
+        Rank(Network *n, int32_t rank) : head{&Calls(), rank, n->size_, true}, network(n) {}
+        double Clock() const { return ProcessorTime() - elsewhere + waited; }
+    };
+    struct Message {
+        amp_collective_op op;
+        amp_dtype dtype;
+        size_t count;
+        int32_t root;
+        double begins = 0;
+        std::vector<void *> data;
+        bool done = false;
+    };
+    // Keeps what the engine itself computes out of the rank's clock.
+    struct Aside {
+        Rank *rank;
+        double since = ProcessorTime();
+        ~Aside() { rank->elsewhere += ProcessorTime() - since; }
+    };
+
+    static double ProcessorTime() {
+        timespec t;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+    }
+    static Rank *Of(amp_comm *comm) { return reinterpret_cast<Rank *>(comm); }
+    static const amp_comm_calls &Calls() {
+        static const amp_comm_calls calls = {Start, Wait, MeetOf};
+        return calls;
+    }
+
+    static amp_status Start(amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count,
+                            int32_t root, const char *what, uint64_t *number, amp_error *) {
+        Rank *r = Of(comm);
+        const double now = r->Clock();
+        Aside aside{r};
+        Network *n = r->network;
+        std::lock_guard<std::mutex> hold(n->lock_);
+        *number = r->next++;
+        r->started++;
+        if (n->messages_.size() <= *number) n->messages_.resize(*number + 1);
+        Message &m = n->messages_[*number];
+        if (m.data.empty()) m = {op, dtype, count, root};
+        EXPECT_TRUE(m.op == op && m.dtype == dtype && m.count == count && m.root == root)
+            << "ranks start different messages, number " << *number << ": " << what;
+        m.data.resize(static_cast<size_t>(n->size_));
+        m.data[static_cast<size_t>(comm->rank)] = data;
+        m.begins = std::max(m.begins, now);
+        if (std::count(m.data.begin(), m.data.end(), nullptr)) return AMP_OK;
+        n->Move(m);
+        m.done = true;
+        const size_t bytes = count * amp_dtype_size(dtype);
+        const double begins = std::max(m.begins, n->free_at_);
+        n->free_at_ = begins + (n->bandwidth_ > 0 ? static_cast<double>(bytes) / n->bandwidth_ : 0);
+        n->transfers_.push_back({begins, n->free_at_, bytes, what});
+        n->arrived_.notify_all();
+        return AMP_OK;
+    }
+
+    static amp_status Wait(amp_comm *comm, uint64_t number, amp_error *) {
+        Rank *r = Of(comm);
+        const double now = r->Clock();
+        Aside aside{r};
+        Network *n = r->network;
+        std::unique_lock<std::mutex> hold(n->lock_);
+        n->arrived_.wait(hold, [&] { return number < n->messages_.size() && n->messages_[number].done; });
+        const uint64_t first = r->next - r->started; // since Begin
+        if (number < first) return AMP_OK;
+        const size_t at = number - first;
+        const double until = n->transfers_[at].ends;
+        for (size_t i = 0; i <= at; i++)
+            r->exposed += std::max(0.0, n->transfers_[i].ends - std::max(now, n->transfers_[i].begins));
+        r->waited += std::max(0.0, until - now);
+        return AMP_OK;
+    }
+
+    static amp_status MeetOf(amp_comm *comm, const void *mine, size_t size, void *all, const char *, amp_error *) {
+        Aside aside{Of(comm)};
+        Of(comm)->network->Meet(mine, size, static_cast<char *>(all), comm->rank);
+        return AMP_OK;
+    }
+
+    void Meet(const void *mine, size_t size, char *all, int32_t rank = 0) {
+        std::unique_lock<std::mutex> hold(lock_);
+        std::vector<char> &room = said_[met_ % 2];
+        room.resize(size * static_cast<size_t>(size_));
+        memcpy(room.data() + size * static_cast<size_t>(rank), mine, size);
+        const uint64_t meeting = met_;
+        if (++there_ == size_) there_ = 0, met_++, arrived_.notify_all();
+        else arrived_.wait(hold, [&] { return met_ > meeting; });
+        if (all) memcpy(all, room.data(), room.size());
+    }
+
+    template <typename T> void Add(const Message &m) {
+        for (size_t i = 0; i < m.count; i++) {
+            T sum = static_cast<T *>(m.data[0])[i];
+            for (size_t r = 1; r < m.data.size(); r++) sum += static_cast<T *>(m.data[r])[i];
+            for (void *to : m.data) static_cast<T *>(to)[i] = sum;
+        }
+    }
+
+    void Move(const Message &m) {
+        const size_t bytes = m.count * amp_dtype_size(m.dtype), part = bytes / m.data.size();
+        switch (m.op) {
+        case AMP_COLLECTIVE_ALL_REDUCE:
+            ASSERT_TRUE(m.dtype == AMP_DT_F32 || m.dtype == AMP_DT_F64) << m.dtype;
+            if (m.dtype == AMP_DT_F64) Add<double>(m);
+            else Add<float>(m);
+            return;
+        case AMP_COLLECTIVE_ALL_GATHER:
+            for (size_t from = 0; from < m.data.size(); from++)
+                for (void *to : m.data)
+                    if (to != m.data[from])
+                        memcpy(static_cast<char *>(to) + from * part, static_cast<char *>(m.data[from]) + from * part,
+                               part);
+            return;
+        case AMP_COLLECTIVE_BROADCAST:
+            for (void *to : m.data)
+                if (to != m.data[static_cast<size_t>(m.root)]) memcpy(to, m.data[static_cast<size_t>(m.root)], bytes);
+            return;
+        default: FAIL() << "no session starts op " << m.op;
+        }
+    }
+
+    const int32_t size_;
+    std::vector<std::unique_ptr<Rank>> ranks_;
+    std::mutex lock_;
+    std::condition_variable arrived_;
+    std::vector<Message> messages_; // by number
+    std::vector<Transfer> transfers_;
+    double bandwidth_ = 0, free_at_ = 0;
+    std::vector<char> said_[2]; // in this meeting, and in the one before it, which some have not left yet
+    uint64_t met_ = 0;
+    int32_t there_ = 0;
+};
+
+// |body| on a thread of each rank.
+inline void on_ranks(int32_t ranks, const std::function<void(int32_t rank)> &body) {
+    std::vector<std::thread> threads;
+    for (int32_t r = 0; r < ranks; r++) threads.emplace_back(body, r);
+    for (std::thread &t : threads) t.join();
+}
+
+} // namespace e2e
+#endif

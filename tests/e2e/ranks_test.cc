@@ -1,0 +1,263 @@
+// ranks_test.cc: sessions of several ranks make the steps of one rank with as many micro-batches (the twin), bit for
+// bit; what amp_session_create says where ranks do not agree.
+#include <limits>
+
+#include "tests/e2e/ranks.h"
+
+namespace {
+
+using e2e::Batch;
+using e2e::Training;
+
+constexpr int kFeatures = 21, kClasses = 5;
+constexpr int64_t kCapacity = 16;
+
+// With all whose sums are not those of its parts: labels that are ignored, batch norm, dropout, clipping.
+std::string Text(const std::string &precision, int accumulate, const std::string &more = "") {
+    return "amp 1\nmodel small(x: f32[N, 21]) -> logits {\n"
+           "    h = relu(batch_norm(linear(x; out = 33) as fc1) as bn)\n"
+           "    logits = linear(dropout(h; p = 0.1) as drop; out = 5) as fc2\n}\n"
+           "train small {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
+           "    metric acc = accuracy(logits, targets)\n    optimizer = adamw(lr = 0.01)\n    clip_norm = 1.0\n"
+           "    accumulate = " +
+           std::to_string(accumulate) + more + "\n}\nprecision " + precision +
+           (precision == "fp16" ? " { loss_scale = dynamic(init = 65536.0, interval = 3) }\n" : " { }\n");
+}
+
+std::string Compile(const std::string &precision, int accumulate) {
+    amp_compile_options options = {};
+    options.distribute = "data";
+    return e2e::compile_to_file(Text(precision, accumulate),
+                                "ranks-" + precision + "-" + std::to_string(accumulate) + ".so", options);
+}
+
+// Of a rank in a step: every seventh label is ignored, and the last rank's batches are short.
+struct Samples : Batch {
+    Samples(int32_t rank, int32_t ranks, int step)
+        : Batch(kCapacity - (ranks > 1 && rank + 1 == ranks ? step % 4 : 0), kFeatures, kClasses,
+                static_cast<uint32_t>(100 + step * ranks + rank)) {
+        for (size_t i = 0; i < y.size(); i += 7) y[i] = -100;
+    }
+};
+
+// What a session is after its steps, and what it has told.
+struct Course {
+    std::vector<amp_step_report> reports;
+    std::vector<float> params;
+    std::string tensors; // of its checkpoint: moments, counters and the scale, too
+};
+
+// The tensors of a safetensors file without its header, which names the model's text, and that is the twin's own.
+std::string ReadTensors(const std::string &path) {
+    std::ifstream in(path, std::ios::binary);
+    uint64_t header = 0;
+    in.read(reinterpret_cast<char *>(&header), sizeof header);
+    in.ignore(static_cast<std::streamsize>(header));
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void Finish(Training &t, const std::string &name, Course *c) {
+    const std::string path = e2e::temp_path(name);
+    ASSERT_EQ(amp_checkpoint_save(t.session, path.c_str(), "", &t.err), AMP_OK) << t.err.message;
+    c->params = e2e::all_params(t);
+    c->tensors = ReadTensors(path);
+}
+
+using Change = std::function<void(Samples &, int32_t rank, int step)>;
+
+void StepOnce(Training &t, int32_t rank, int32_t ranks, int step, const Change &change, Course *c) {
+    Samples b(rank, ranks, step);
+    if (change) change(b, rank, step);
+    amp_step_report report;
+    ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, &report, &t.err), AMP_OK) << t.err.message;
+    if (report.complete) c->reports.push_back(report);
+}
+
+std::vector<Course> OfRanks(const std::string &model, int32_t ranks, int steps, const Change &change) {
+    std::vector<Course> courses(static_cast<size_t>(ranks));
+    e2e::Network network(ranks);
+    e2e::on_ranks(ranks, [&](int32_t rank) {
+        Course &c = courses[static_cast<size_t>(rank)];
+        Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+        ASSERT_TRUE(t.ok());
+        for (int s = 0; s < steps; s++) StepOnce(t, rank, ranks, s, change, &c);
+        Finish(t, "rank" + std::to_string(rank) + ".st", &c);
+    });
+    return courses;
+}
+
+Course OfTwin(const std::string &model, int32_t ranks, int steps, const Change &change) {
+    Course c;
+    Training t(model, kCapacity);
+    EXPECT_TRUE(t.ok());
+    for (int s = 0; s < steps && t.ok(); s++)
+        for (int32_t rank = 0; rank < ranks; rank++) StepOnce(t, rank, ranks, s, change, &c);
+    Finish(t, "twin.st", &c);
+    return c;
+}
+
+void ExpectSame(const Course &got, const Course &want, const std::string &who) {
+    ASSERT_EQ(got.reports.size(), want.reports.size()) << who;
+    for (size_t i = 0; i < want.reports.size(); i++) {
+        const amp_step_report &a = got.reports[i], &b = want.reports[i];
+        EXPECT_TRUE(!memcmp(&a.loss, &b.loss, sizeof a.loss) || (a.loss != a.loss && b.loss != b.loss))
+            << who << ", step " << i << ": loss " << a.loss << ", not " << b.loss;
+        EXPECT_TRUE(!memcmp(&a.grad_norm, &b.grad_norm, sizeof a.loss) || a.skipped)
+            << who << ", step " << i << ": norm " << a.grad_norm << ", not " << b.grad_norm;
+        EXPECT_EQ(a.scale, b.scale) << who << ", step " << i;
+        EXPECT_EQ(a.skipped, b.skipped) << who << ", step " << i;
+        EXPECT_EQ(a.step, b.step) << who << ", step " << i;
+    }
+    EXPECT_TRUE(e2e::same_bits(got.params, want.params)) << who;
+    EXPECT_TRUE(got.tensors == want.tensors) << who << ": another checkpoint";
+}
+
+class Ranks : public ::testing::TestWithParam<std::tuple<const char *, int>> {
+  protected:
+    const std::string precision_ = std::get<0>(GetParam());
+    const int32_t ranks_ = std::get<1>(GetParam());
+
+    std::vector<Course> ExpectSameAsTwin(int steps, const Change &change = {}) {
+        const Course twin = OfTwin(Compile(precision_, ranks_), ranks_, steps, change);
+        std::vector<Course> courses = OfRanks(Compile(precision_, 1), ranks_, steps, change);
+        EXPECT_EQ(twin.reports.size(), static_cast<size_t>(steps));
+        EXPECT_GT(twin.tensors.size(), 2 * sizeof(float) * twin.params.size());
+        for (size_t r = 0; r < courses.size(); r++) ExpectSame(courses[r], twin, "rank " + std::to_string(r));
+        return courses;
+    }
+};
+
+TEST_P(Ranks, MakeTheStepsOfTheirTwin) { ExpectSameAsTwin(8); }
+
+// All skip what one cannot take, and have the same scale afterwards.
+TEST_P(Ranks, SkipTogetherWhereOneOverflows) {
+    const int32_t last = ranks_ - 1;
+    const auto courses = ExpectSameAsTwin(10, [last](Samples &b, int32_t rank, int step) {
+        if ((step == 4 && rank == last) || (step == 7 && rank == 0)) b.x[kFeatures + 3] = 1e30f;
+    });
+    if (precision_ != "fp16") return;
+    for (const Course &c : courses) {
+        for (size_t i = 0; i < c.reports.size(); i++) EXPECT_EQ(c.reports[i].skipped, i == 4 || i == 7) << i;
+        EXPECT_EQ(c.reports.back().step, 8);
+        EXPECT_EQ(c.reports[5].scale, c.reports[4].scale / 2);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Ranks,
+                         ::testing::Combine(::testing::Values("fp32", "bf16", "fp16"), ::testing::Values(2, 3)),
+                         [](const ::testing::TestParamInfo<std::tuple<const char *, int>> &i) {
+                             return std::string(std::get<0>(i.param)) + "_" + std::to_string(std::get<1>(i.param));
+                         });
+
+// ---- what ranks do not agree on -------------------------------------------------------------------------------------
+
+struct Setting {
+    std::string model;
+    int64_t capacity = kCapacity;
+    uint64_t seed = 3;
+};
+
+// What each rank's amp_session_create answers.
+void ExpectRefused(const Setting &first, const Setting &second, const std::string &why) {
+    e2e::Network network(2);
+    e2e::on_ranks(2, [&](int32_t rank) {
+        const Setting &s = rank ? second : first;
+        amp_error err = {};
+        amp_model *model = nullptr;
+        amp_params *params = nullptr;
+        amp_session *session = nullptr;
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.capacity = s.capacity;
+        o.seed = s.seed;
+        o.threads = 1;
+        o.comm = network.Comm(rank);
+        ASSERT_EQ(amp_model_load(s.model.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_MISMATCH) << "rank " << rank;
+        EXPECT_EQ(session, nullptr);
+        EXPECT_EQ(std::string(err.message).compare(0, why.size(), why), 0) << "rank " << rank << ": " << err.message;
+        EXPECT_NE(strstr(err.message, "start all ranks with the same model, options and version"), nullptr);
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+    });
+}
+
+TEST(RanksThatDiffer, AreRefused) {
+    amp_compile_options options = {};
+    options.distribute = "data";
+    const Setting same = {Compile("fp32", 1)};
+    Setting other = same;
+    other.capacity = 8;
+    ExpectRefused(same, other, "rank 1 has another capacity (samples of a micro-batch) than rank 0: 8 instead of 16");
+    other = same;
+    other.seed = 4;
+    ExpectRefused(same, other, "rank 1 has another seed than rank 0: 4 instead of 3");
+    other = same;
+    other.model = Compile("bf16", 1);
+    ExpectRefused(same, other, "rank 1 has another model text (SHA-256) than rank 0: ");
+    other.model = e2e::compile_to_file(e2e::mlp("fp32"), "another.so", options);
+    ExpectRefused(same, other, "rank 1 has another model than rank 0: mlp instead of small");
+    other.model = Compile("fp32", 2);
+    ExpectRefused(same, other, "rank 1 has another model text (SHA-256) than rank 0: ");
+    // the same text by another policy, and without fusion
+    options.precision = "fp16";
+    other.model = e2e::compile_to_file(Text("fp32", 1), "precision.so", options);
+    ExpectRefused(same, other, "rank 1 has another policy (SHA-256) than rank 0: ");
+    options.precision = nullptr;
+    options.no_fuse = 1;
+    other.model = e2e::compile_to_file(Text("fp32", 1), "unfused.so", options);
+    ExpectRefused(same, other, "rank 1 has another compilation of the model (SHA-256 of its IR) than rank 0: ");
+}
+
+TEST(RanksThatDiffer, NeedAModelThatCanBeDivided) {
+    const std::string alone = e2e::compile_to_file(Text("fp32", 1), "alone.so");
+    e2e::Network network(2);
+    amp_error err = {};
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_session_options o = {};
+    o.struct_size = sizeof o;
+    o.comm = network.Comm(0);
+    ASSERT_EQ(amp_model_load(alone.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_NE(strstr(err.message, "small was compiled to train alone, and there are 2 ranks; compile it with "
+                                  "--distribute data"),
+              nullptr)
+        << err.message;
+    o.inference = 1; // trains nothing, and so asks nobody
+    EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
+    amp_session_release(session);
+    amp_params_release(params);
+    amp_model_release(model);
+}
+
+// Whatever a rank had before.
+TEST(RanksThatStart, HaveTheWeightsOfTheFirst) {
+    const std::string model = Compile("fp32", 1);
+    e2e::Network network(2);
+    std::vector<std::vector<float>> before(2), after(2);
+    e2e::on_ranks(2, [&](int32_t rank) {
+        amp_error err = {};
+        Training own(model, kCapacity, 1, 3 + static_cast<uint64_t>(rank));
+        ASSERT_TRUE(own.ok());
+        before[static_cast<size_t>(rank)] = e2e::all_params(own);
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.capacity = kCapacity;
+        o.threads = 1;
+        o.comm = network.Comm(rank);
+        amp_session *session = nullptr;
+        ASSERT_EQ(amp_session_create(own.model, own.params, &o, &session, &err), AMP_OK) << err.message;
+        after[static_cast<size_t>(rank)] = e2e::all_params(own);
+        amp_session_release(session);
+    });
+    EXPECT_FALSE(e2e::same_bits(before[0], before[1]));
+    EXPECT_TRUE(e2e::same_bits(after[0], before[0]));
+    EXPECT_TRUE(e2e::same_bits(after[1], before[0]));
+}
+
+} // namespace

@@ -20,8 +20,11 @@
 #include "passes/training/accumulate.h"
 #include "passes/training/rank_mean.h"
 
-/* The first is small, so that ranks begin to exchange early (PyTorch's DistributedDataParallel does so). */
-enum { FIRST_BUCKET = 1 << 20, BUCKET = 8 << 20 };
+/* Bytes.  The first bucket is small, so that ranks begin to exchange early (PyTorch's DistributedDataParallel does so).
+ * The last one is complete when the backward pass ends, so that nothing hides it: no bucket has more than a sixteenth
+ * of the whole, unless that is so little that what a message costs whatever its size would count.  For the same reason
+ * what fills less than an eighth of a bucket is no message of its own: it goes with a gradient that is larger. */
+enum { FIRST_BUCKET = 1 << 20, LEAST_BUCKET = 1 << 20, LARGEST_BUCKET = 8 << 20, BUCKETS = 16, LITTLE = 8 };
 
 typedef struct Exchange {
     Split *s;
@@ -82,6 +85,13 @@ static int64_t bytes_of(const State *s) {
     return count.mul * (int64_t)amp_dtype_size(s->dtype);
 }
 
+static int64_t bucket_bytes(const Ready *list, int count) {
+    int64_t whole = 0;
+    for (int i = 0; i < count; i++) whole += bytes_of(list[i].sum);
+    const int64_t part = whole / BUCKETS;
+    return part < LEAST_BUCKET ? LEAST_BUCKET : part > LARGEST_BUCKET ? LARGEST_BUCKET : part;
+}
+
 static const char *bytes_text(Arena *a, int64_t bytes) {
     if (bytes >= 1000000) return arena_printf(a, "%.1f MB", (double)bytes / 1e6);
     return bytes >= 1000 ? arena_printf(a, "%.1f KB", (double)bytes / 1e3)
@@ -102,10 +112,11 @@ static void reduce_gradients(Exchange *x) {
     Arena *a = x->f->module->arena;
     int count, from = 0;
     const Ready *list = gradients_in_time(x->s, &count);
+    const int64_t most = bucket_bytes(list, count);
     while (from < count) {
         StateList bucket = {0};
-        int64_t bytes = 0, room = x->buckets ? BUCKET : FIRST_BUCKET;
-        while (from < count && (!bucket.len || bytes + bytes_of(list[from].sum) <= room)) {
+        int64_t bytes = 0, room = x->buckets ? most : FIRST_BUCKET;
+        while (from < count && (bytes < room / LITTLE || bytes + bytes_of(list[from].sum) <= room)) {
             bytes += bytes_of(list[from].sum);
             vec_push(a, &bucket, list[from++].sum);
         }

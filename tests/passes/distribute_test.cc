@@ -223,36 +223,52 @@ TEST_F(DistributeTest, BuffersThatTheForwardPassReadsBecomeTheMeanOfTheRanks) {
     for (const Numbers &got : Step(m, ranks, 4)) ExpectNear(got, {{"update.mean", want}});
 }
 
-// The first bucket is small; the order is that in which the backward pass makes gradients, however they are added up.
-TEST_F(DistributeTest, Buckets) {
-    const std::string w = "f32[1024, 1024]";
-    std::string states, uses, body = "  %h0 = relu(%x) : f32[N, 1024] @r\n";
-    for (int i = 0; i < 5; i++) {
+// |layers| products by weights of |width| x |width|, and with biases: the first and the last of each bucket.
+static std::string BucketsOf(int layers, int width, const std::function<Module *(const std::string &)> &make,
+                             bool bias = false) {
+    const std::string d = std::to_string(width), w = "f32[" + d + ", " + d + "]";
+    std::string states, uses, body = "  %h0 = relu(%x) : f32[N, " + d + "] @r\n", got;
+    for (int i = 0; i < layers; i++) {
         const std::string n = std::to_string(i);
         states += "state %w" + n + " : " + w + " param = zeros()\n";
         uses += "  state %w" + n + " : " + w + "\n";
-        body += "  %h" + std::to_string(i + 1) + " = linear(%h" + n + ", %w" + n + ") : f32[N, 1024] @l" + n + "\n";
-    }
-    auto buckets = [&](const std::string &header) {
-        const Module *m = Run(Read("module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
-                                   "  distribute data\n}\n" + states + "func forward {\n  input %x : f32[N, 1024]\n" +
-                                   uses + body + "  %loss = mean(%h5) : f32 @mean\n  result loss = %loss\n}\n"),
-                              STAGE_DISTRIBUTE);
-        const Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
-        std::string got;
-        for (int i = 0; i < f->body.len; i++) {
-            const Op *o = ir_op_at(f, i);
-            got += std::to_string(ir_attr(o, "bucket")->i) + ":";
-            for (int j = 0; j < o->n_in; j++) got += std::string(" ") + ir_value(f, o->in[j])->name;
-            got += "\n";
+        if (bias) {
+            states += "state %b" + n + " : f32[" + d + "] param = zeros()\n";
+            uses += "  state %b" + n + " : f32[" + d + "]\n";
         }
-        return got;
-    };
-    const char want[] = "0: w4/sum\n1: w3/sum w2/sum\n2: w1/sum w0/sum\n3: samples/sum loss/sum\n";
-    EXPECT_EQ(buckets(""), want);
-    EXPECT_EQ(buckets("  accumulate 2\n"), want);
-    EXPECT_EQ(buckets("  accumulate 2\n  reduce bf16\n"),
-              "0: w4/sum\n1: w3/sum w2/sum w1/sum w0/sum\n2: samples/sum loss/sum\n"); // half of the bytes
+        body += "  %h" + std::to_string(i + 1) + " = linear(%h" + n + ", %w" + n + (bias ? ", %b" + n : "") +
+                ") : f32[N, " + d + "] @l" + n + "\n";
+    }
+    const Module *m =
+        make("module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
+             "  distribute data\n}\n" + states + "func forward {\n  input %x : f32[N, " + d + "]\n" + uses + body +
+             "  %loss = mean(%h" + std::to_string(layers) + ") : f32 @mean\n  result loss = %loss\n}\n");
+    const Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        EXPECT_EQ(ir_attr(o, "bucket")->i, i);
+        got += std::string(i ? ", " : "") + ir_value(f, o->in[0])->name;
+        if (o->n_in > 1) got += std::string(" to ") + ir_value(f, o->in[o->n_in - 1])->name;
+    }
+    return got;
+}
+
+// Gradients are in the order in which the backward pass makes them.  The first bucket has 1 MiB at most; the others
+// have a sixteenth of the whole, but 1 MiB at least and 8 MiB at most, for nothing hides the last one.  What is little
+// is sent with what follows.
+TEST_F(DistributeTest, Buckets) {
+    const auto make = [this](const std::string &text) { return Run(Read(text), STAGE_DISTRIBUTE); };
+    const std::string measures = ", samples/sum to loss/sum";
+    EXPECT_EQ(BucketsOf(5, 256, make), "w4/sum to w1/sum, w0/sum" + measures);                // of 256 KiB each
+    EXPECT_EQ(BucketsOf(5, 1024, make), "w4/sum, w3/sum, w2/sum, w1/sum, w0/sum" + measures); // of 4 MiB
+    for (const char *header : {"  accumulate 2\n", "  accumulate 2\n  reduce bf16\n"}) // however they are added up
+        EXPECT_EQ(BucketsOf(5, 1024, make, false, header), "w4/sum, w3/sum, w2/sum, w1/sum, w0/sum" + measures);
+    EXPECT_EQ(BucketsOf(9, 768, make), // 2.25 MiB; the whole 20
+              "w8/sum, w7/sum, w6/sum, w5/sum, w4/sum, w3/sum, w2/sum, w1/sum, w0/sum" + measures);
+    EXPECT_EQ(BucketsOf(16, 512, make).find("w15/sum, w14/sum, w13/sum, "), 0u);                       // 1 MiB
+    EXPECT_EQ(BucketsOf(36, 512, make).find("w35/sum, w34/sum to w33/sum, w32/sum to w31/sum, "), 0u); // 2.25 of 36
+    EXPECT_EQ(BucketsOf(3, 1024, make, true), "w2/sum, b2/sum to w1/sum, b1/sum to w0/sum, b0/sum" + measures);
+    EXPECT_EQ(BucketsOf(40, 1024, make).find("w39/sum, w38/sum to w37/sum, w36/sum to w35/sum, "), 0u); // 8 of 160
 }
 
 // Counts are scalars that come from a column kernel: what adds them up is no part of the scalars before all kernels.

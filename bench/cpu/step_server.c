@@ -2,7 +2,10 @@
  *
  * Prints "ready", then answers each line K with the milliseconds of K training steps; with PAUSE of K requests for
  * inference, PAUSE microseconds apart, and then the processor time of all together.  BENCH_CLOCK=processor in the
- * environment: milliseconds of processor time, of all threads. */
+ * environment: milliseconds of processor time, of all threads.
+ *
+ * BENCH_RANKS=PREFIX in the environment: one of the ranks that mpirun has started.  Each reads its lines from the pipe
+ * PREFIX.RANK, so that one that waits takes no processor time, and rank 0 alone prints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +13,7 @@
 #include <unistd.h>
 
 #include "amp/amp.h"
+#include "amp/comm.h"
 
 static double ms(clockid_t clock) {
     struct timespec t;
@@ -90,14 +94,32 @@ static int answer(Server *s, int calls, amp_error *err) {
     return 0;
 }
 
+/* Alone: no comm. */
+static amp_status join_ranks(amp_comm **comm, amp_error *err) {
+    const char *prefix = getenv("BENCH_RANKS");
+    const amp_comm_options options = {.struct_size = sizeof options};
+    char pipe[512];
+    *comm = NULL;
+    if (!prefix) return AMP_OK;
+    amp_status status = amp_comm_open(&options, comm, err);
+    if (status) return status;
+    snprintf(pipe, sizeof pipe, "%s.%d", prefix, amp_comm_rank(*comm));
+    if (freopen(pipe, "r", stdin) && (!amp_comm_rank(*comm) || freopen("/dev/null", "w", stdout))) return AMP_OK;
+    snprintf(err->message, sizeof err->message, "%s cannot be opened", pipe);
+    return AMP_IO;
+}
+
 int main(int argc, char **argv) {
     amp_error err = {0};
+    amp_comm *comm;
     amp_model *model;
     amp_params *params;
     if (argc != 4 && argc != 5) return fprintf(stderr, "usage: step_server MODEL.so BATCH THREADS [PAUSE]\n"), 2;
     Server s = {.batch = atoll(argv[2]), .clock = step_clock(), .pause = argc == 5 ? atoi(argv[4]) : -1};
     amp_session_options options = {
         .struct_size = sizeof options, .capacity = s.batch, .threads = atoi(argv[3]), .inference = s.pause >= 0};
+    if (join_ranks(&comm, &err)) return fail(&err);
+    options.comm = comm;
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
         amp_session_create(model, params, &options, &s.session, &err))
         return fail(&err);
@@ -112,5 +134,6 @@ int main(int argc, char **argv) {
     amp_session_release(s.session);
     amp_params_release(params);
     amp_model_release(model);
+    amp_comm_release(comm);
     return 0;
 }

@@ -4,12 +4,15 @@ torch_peer.py mlp|cnn|gpt|resnet WIDTH PRECISION BATCH THREADS eager|compile|cha
 
 Prints "ready", then answers each line K with the milliseconds of K training steps
 (of processor time, where BENCH_CLOCK=processor in the environment).
+
+BENCH_RANKS=FILE, RANK and WORLD_SIZE in the environment: one of several processes of DistributedDataParallel (gloo).
 """
 import os
 import sys
 import time
 
 import torch
+import torch.distributed
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -105,6 +108,12 @@ def make_gpt():
 model, x = {"mlp": make_mlp, "cnn": make_cnn, "gpt": make_gpt, "resnet": make_resnet}[kind]()
 if mode == "channels_last":
     model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+if "BENCH_RANKS" in os.environ:
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{os.environ['BENCH_RANKS']}", rank=int(os.environ["RANK"]),
+        world_size=int(os.environ["WORLD_SIZE"]))
+    model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 low = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 scaler = torch.amp.GradScaler("cpu", enabled=precision == "fp16")

@@ -225,7 +225,7 @@ TEST_F(DistributeTest, BuffersThatTheForwardPassReadsBecomeTheMeanOfTheRanks) {
 
 // |layers| products by weights of |width| x |width|, and with biases: the first and the last of each bucket.
 static std::string BucketsOf(int layers, int width, const std::function<Module *(const std::string &)> &make,
-                             bool bias = false) {
+                             bool bias = false, const std::string &header = "") {
     const std::string d = std::to_string(width), w = "f32[" + d + ", " + d + "]";
     std::string states, uses, body = "  %h0 = relu(%x) : f32[N, " + d + "] @r\n", got;
     for (int i = 0; i < layers; i++) {

@@ -9,7 +9,8 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/sums.h"
 
-const amp_comm_calls amp_comm_state_calls = {amp_comm_start, amp_comm_wait, amp_comm_meet, amp_comm_does};
+const amp_comm_calls amp_comm_state_calls = {amp_comm_start, amp_comm_wait, amp_comm_meet, amp_comm_does,
+                                             amp_comm_give_up};
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 

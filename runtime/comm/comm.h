@@ -61,7 +61,9 @@ typedef struct amp_comm_state {
     uint64_t next_number, done;   /* all below |done| are */
     uint64_t beats;               /* how often the thread was outside the engine */
     amp_error failure;            /* the first; .code AMP_OK: none */
-    amp_rank_does does;           /* what the session says */
+    bool tells;                   /* it is this rank's own, and the thread tells the others before it ends: */
+    char why[400];
+    amp_rank_does does; /* what the session says */
     int64_t step;
     amp_roll_rank *ranks; /* NULL: not yet */
 } amp_comm_state;
@@ -81,6 +83,8 @@ amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err);
 bool amp_comm_end(amp_comm_state *c);
 /* The time in |nanoseconds| from now, for conditions of a comm. */
 struct timespec amp_comm_clock(int64_t nanoseconds);
+/* See amp_comm_calls. */
+void amp_comm_give_up(struct amp_comm *comm, const char *why);
 /* The first failure, if there is one.  Takes the lock. */
 amp_status amp_comm_check(amp_comm_state *c, amp_error *err);
 /* Keeps the first; the text gets the rank.  Takes the lock. */
@@ -90,6 +94,8 @@ amp_status amp_comm_fail(amp_comm_state *c, amp_error *err, amp_status code, con
 
 /* Reads letters that have come and answers them. */
 void amp_roll_read(amp_comm_state *c);
+/* Tells all ranks what this one fails with; letters get a moment to leave. */
+void amp_roll_tell(amp_comm_state *c, const char *why);
 /* |waits| is under way since |c->moved|: asks all ranks before the timeout ends, and judges by their answers when it
  * has. */
 amp_status amp_roll_judge(amp_comm_state *c, const amp_collective *waits, int64_t now);

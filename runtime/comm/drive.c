@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "runtime/comm/comm.h"
 
-enum { STACK = 4 << 20, SPIN = 20000, NAP = 50000, LOOK = 50000000 /* nanoseconds */ };
+enum { STACK = 4 << 20, SPIN = 20000, NAP = 50000, LOOK = 50000000, TELLING = 1000000000 /* nanoseconds */ };
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -193,8 +193,16 @@ static amp_status connect_engine(amp_comm_state *c) {
     return AMP_OK;
 }
 
-/* Nothing is called where messages may be under way. */
+static void tell_others(amp_comm_state *c) {
+    pthread_mutex_lock(&c->lock);
+    const bool tells = c->tells && c->ranks && c->started && c->head.size > 1;
+    pthread_mutex_unlock(&c->lock);
+    if (tells) amp_roll_tell(c, c->why);
+}
+
+/* Nothing but letters is sent where messages may be under way. */
 static void leave(amp_comm_state *c) {
+    tell_others(c);
     if (c->head.size && !amp_comm_check(c, NULL) && !oldest(c)) c->engine->type->disconnect(c->engine);
     else if (c->engine->type->abandon) c->engine->type->abandon(c->engine);
 }
@@ -266,6 +274,21 @@ amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err) {
                              "hosts connected?",
                              c->engine->library, (double)bound * 1e-9);
     return amp_comm_check(c, err);
+}
+
+void amp_comm_give_up(struct amp_comm *comm, const char *why) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    pthread_mutex_lock(&c->lock);
+    const bool first = !c->failure.code;
+    if (first) {
+        c->tells = true;
+        snprintf(c->why, sizeof c->why, "%s", why);
+        amp_fail(&c->failure, AMP_PEER_FAILED, "rank %d: %s", c->head.rank, why);
+        pthread_cond_broadcast(&c->news);
+        pthread_cond_signal(&c->work);
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (first && c->started) (void)wait_for_phase(c, AMP_COMM_ENDED, false, TELLING);
 }
 
 bool amp_comm_end(amp_comm_state *c) {

@@ -118,24 +118,32 @@ static void ask(amp_comm_state *c, const amp_collective *waits, int64_t now) {
     send_to_all(c, &l);
 }
 
-/* What all ranks end with; letters need a moment to leave. */
-static amp_status fail_all(amp_comm_state *c, const char *fmt, ...) AMP_PRINTF(2, 3);
-static amp_status fail_all(amp_comm_state *c, const char *fmt, ...) {
+/* A rank whose last question has not left yet is told when it has; one that takes nothing holds nobody up. */
+void amp_roll_tell(amp_comm_state *c, const char *why) {
     const struct timespec pause = {.tv_nsec = MILLISECOND};
     Letter l = {.kind = FAILED, .from = c->head.rank};
-    amp_error said;
-    va_list args;
-    va_start(args, fmt);
-    amp_vfail(&said, AMP_PEER_FAILED, fmt, args);
-    va_end(args);
-    snprintf(l.text, sizeof l.text, "%.*s", (int)sizeof l.text - 1, said.message);
-    send_to_all(c, &l);
-    for (int tries = 0, leave = 1; leave && tries < 50; tries++) {
+    int tries = 50, leave = 1;
+    snprintf(l.text, sizeof l.text, "%s", why);
+    for (int32_t r = 0; r < c->head.size; r++)
+        for (; r != c->head.rank && !send_to(c, r, &c->ranks[r].question, &l) && tries; tries--)
+            nanosleep(&pause, NULL);
+    for (; leave && tries; tries--) {
         leave = 0;
         for (int32_t r = 0; r < c->head.size; r++)
             if (c->ranks[r].question.leaves) leave += !c->engine->type->sent(c->engine, &c->ranks[r].question, NULL);
         if (leave) nanosleep(&pause, NULL);
     }
+}
+
+/* What all ranks end with. */
+static amp_status fail_all(amp_comm_state *c, const char *fmt, ...) AMP_PRINTF(2, 3);
+static amp_status fail_all(amp_comm_state *c, const char *fmt, ...) {
+    amp_error said;
+    va_list args;
+    va_start(args, fmt);
+    amp_vfail(&said, AMP_PEER_FAILED, fmt, args);
+    va_end(args);
+    amp_roll_tell(c, said.message);
     return amp_comm_fail(c, NULL, AMP_PEER_FAILED, "%s", said.message);
 }
 
@@ -178,8 +186,9 @@ static amp_status fail_absent(amp_comm_state *c, const amp_collective *waits, in
     static const char *const words[] = {"computes", "loads", "saves", "evaluates"};
     const amp_answer *a = &c->ranks[rank].answer;
     const char *word = words[a->does >= 0 && a->does < 4 ? a->does : AMP_RANK_COMPUTES];
+    const char *when = a->does == AMP_RANK_COMPUTES ? "in" : "after";
     char step[40] = "";
-    if (a->step >= 0) snprintf(step, sizeof step, " in step %lld", (long long)a->step);
+    if (a->step >= 0) snprintf(step, sizeof step, " %s step %lld", when, (long long)a->step);
     return fail_all(c,
                     "%s: rank %d lives, but has not come for %.1f s: it %s%s; give ranks that are late by right a "
                     "longer timeout",

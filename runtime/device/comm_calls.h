@@ -46,8 +46,12 @@ typedef struct amp_comm_calls {
      * another size, the call fails on all of them, for good. */
     amp_status (*meet)(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
                        amp_error *err);
-    /* What this rank is at from now on, and in which step (-1: none): told to ranks that wait for it.  Any time. */
+    /* What this rank is at from now on: it computes step |step|, or saves, .. after it (-1: none).  Ranks that wait for
+     * it are told.  Any time. */
     void (*does)(struct amp_comm *comm, amp_rank_does what, int64_t step);
+    /* This rank ends by a failure of its own: the others are told |why| and fail with it, at once and not after their
+     * timeout.  Every later call fails.  Takes a second at most. */
+    void (*give_up)(struct amp_comm *comm, const char *why);
 } amp_comm_calls;
 
 /* The head of every amp_comm. */

@@ -30,9 +30,8 @@ typedef enum amp_input_memory {
     AMP_INPUTS_DEVICE
 } amp_input_memory;
 
-/* Around the kernels of a run, by its thread; NULL: nothing.  A failure ends the run. */
+/* After each kernel of a run, by its thread; NULL: nothing.  A failure ends the run. */
 typedef struct amp_kernel_hooks {
-    amp_status (*before)(void *user, int32_t kernel, amp_error *err);
     amp_status (*after)(void *user, int32_t kernel, amp_error *err); /* what it wrote is there */
     void *user;
 } amp_kernel_hooks;

@@ -23,6 +23,7 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
             "amp_checkpoint_save: %lld of the %lld micro-batches of a step have been run; save when the step "
             "is complete",
             (long long)session->step.micro, (long long)session->model->accumulate);
+    amp_session_does(session, AMP_RANK_SAVES);
     const amp_model *m = session->model;
     amp_sha256_hex(m->desc.source_sha256, source);
     const amp_metadata metadata[] = {
@@ -154,9 +155,10 @@ amp_status amp_checkpoint_load(amp_session *session, const char *path, char *ext
     amp_state_list list;
     AMP_TRY(amp_session_check_training(session, "amp_checkpoint_load", err));
     if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_load: path is NULL");
+    amp_session_does(session, AMP_RANK_LOADS);
     AMP_TRY(amp_state_list_make(&list, session->model, AMP_FILE_OF_CHECKPOINT, &session->model->allocator, err));
     amp_status status = amp_state_list_reserve(&list, err);
     if (!status) status = load(session, &list, path, (Extra){extra, extra_size}, err);
     amp_state_list_free(&list);
-    return status;
+    return status ? status : amp_session_share(session, err);
 }

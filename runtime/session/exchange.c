@@ -3,7 +3,8 @@
  *
  *   micro_step   kernel 0 ... kernel i                          the last one that writes a message: it is started
  *                kernel i + 1 ...                               the message is on its way
- *   apply_step   ... kernel j                                   the first one that reads it waits
+ *                                                               all have arrived
+ *   apply_step
  *
  * All ranks start messages in the order of the table, so a message waits for those before it.
  */
@@ -32,11 +33,10 @@ typedef struct Hello {
     int64_t capacity, seed, accumulate, state_count;
 } Hello;
 
-static Hello hello_of(const amp_session *s) {
+static Hello hello_of(const amp_session *s, uint64_t seed) {
     const amp_model_desc *d = &s->model->desc;
-    const int64_t *seed = amp_session_seed(s);
     Hello h = {.capacity = s->capacity,
-               .seed = seed ? *seed : 0,
+               .seed = (int64_t)seed,
                .accumulate = s->model->accumulate,
                .state_count = s->model->state_count};
     snprintf(h.version, sizeof h.version, "%s", AMP_VERSION);
@@ -100,8 +100,8 @@ static amp_status gather(amp_session *s, const void *mine, size_t size, const ch
     return status;
 }
 
-static amp_status say_hello(amp_session *s, amp_error *err) {
-    const Hello mine = hello_of(s);
+static amp_status say_hello(amp_session *s, uint64_t seed, amp_error *err) {
+    const Hello mine = hello_of(s, seed);
     char *all;
     AMP_TRY(gather(s, &mine, sizeof mine, "what ranks train", &all, err));
     amp_status status = AMP_OK;
@@ -175,6 +175,13 @@ amp_status amp_session_share(amp_session *s, amp_error *err) {
     return status;
 }
 
+void amp_session_does(const amp_session *s, amp_rank_does what) {
+    const int64_t *iteration = amp_session_iteration(s);
+    if (!s->exchange) return;
+    amp_comm *comm = s->exchange->comm;
+    comm->calls->does(comm, what, iteration ? *iteration + (what == AMP_RANK_COMPUTES) : -1);
+}
+
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static void set_counter(const amp_session *s, uint32_t counter, double value) {
@@ -205,27 +212,25 @@ static size_t state_bytes(const amp_exchange *x, const amp_model_collective *c, 
     return amp_state_bytes(&x->session->model->states[state_of(x, c, i)]);
 }
 
-/* The kernels of a program between which the message's states are used; -1, -1: none. */
-static void find_use(const amp_model *m, const amp_program *p, const amp_model_collective *c, int32_t *first,
-                     int32_t *last) {
-    *first = *last = -1;
+/* The last kernel of micro_step that uses the message's states; -1: none. */
+static int32_t last_use(const amp_model *m, const amp_model_collective *c) {
+    const amp_program *p = m->train_step;
+    int32_t last = -1;
     for (int32_t i = 0; i < p->buffer_count; i++) {
         const amp_model_buffer *b = &p->buffers[i];
-        if (b->kind != AMP_BUFFER_STATE || m->blocks[b->index].first != c->states[0] || b->last_kernel < 0) continue;
-        if (*first < 0 || b->first_kernel < *first) *first = b->first_kernel;
-        if (b->last_kernel > *last) *last = b->last_kernel;
+        if (b->kind != AMP_BUFFER_STATE || m->blocks[b->index].first != c->states[0]) continue;
+        if (b->last_kernel > last) last = b->last_kernel;
     }
+    return last;
 }
 
 /* Where the states are in the host's memory a message may start before micro_step has ended. */
 static void plan_time(const amp_exchange *x, int32_t i) {
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
-    int32_t first, last;
     if (x->states) return;
-    find_use(x->model, x->model->train_step, c, &first, &last);
+    const int32_t last = last_use(x->model, c);
     to->ready = i && x->messages[i - 1].ready > last ? x->messages[i - 1].ready : last; /* not before the one before */
-    find_use(x->model, x->model->apply_step, c, &to->needed, &last);
 }
 
 static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err) {
@@ -287,7 +292,7 @@ static amp_status check_comm(const amp_session *s, const amp_comm *comm, amp_err
     return AMP_OK;
 }
 
-amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, amp_error *err) {
+amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, uint64_t seed, amp_error *err) {
     if (!s->training) return AMP_OK;
     if (comm && comm->size > 1 && s->device->type->computes) {
         AMP_TRY(check_comm(s, comm, err));
@@ -295,7 +300,7 @@ amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, amp_error *
     }
     AMP_TRY(set_counters(s, err));
     if (!s->exchange) return AMP_OK;
-    AMP_TRY(say_hello(s, err));
+    AMP_TRY(say_hello(s, seed, err));
     return amp_session_share(s, err);
 }
 
@@ -348,15 +353,13 @@ static amp_status run_statistics(amp_session *s, int64_t batch, int64_t n, amp_e
     return amp_session_run(s, &s->programs[AMP_RUN_STATISTICS], NULL, n, err);
 }
 
-/* Of one rank micro-batches are in order; of several they are gathered first. */
+/* Of one rank micro-batches are in order; of several they have been gathered. */
 amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, amp_error *err) {
     amp_exchange *x = s->exchange;
     if (!s->programs[AMP_RUN_STATISTICS].program) return AMP_OK;
     const int64_t k = s->model->accumulate, here = complete ? k - 1 : s->step.micro - 1;
     if (!x) return run_statistics(s, here, n, err);
     if (!complete) return copy_slots(x, x->comm->rank * k + here, true, err);
-    for (int32_t i = 0; i < x->model->collective_count; i++)
-        if (is_gather(&x->model->collectives[i])) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
     for (int64_t batch = 0; batch < x->comm->size * k; batch++) {
         AMP_TRY(copy_slots(x, batch, false, err));
         AMP_TRY(run_statistics(s, batch, n, err));
@@ -382,24 +385,11 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
     return AMP_OK;
 }
 
-/* Those that |kernel| of apply_step is the first to use. */
-static amp_status wait_for_messages(void *exchange, int32_t kernel, amp_error *err) {
-    amp_exchange *x = exchange;
-    int32_t arrived = x->arrived;
-    for (int32_t i = x->arrived; i < x->started; i++)
-        if (x->messages[i].needed <= kernel) arrived = i + 1;
-    if (arrived == x->arrived) return AMP_OK;
-    AMP_TRY(x->comm->calls->wait(x->comm, x->messages[arrived - 1].number, err));
-    x->arrived = arrived;
-    return AMP_OK;
-}
-
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_bound_program *b) {
     amp_kernel_hooks hooks = {.user = s->exchange};
     if (!s->exchange || s->exchange->states) return hooks;
-    if (b == &s->programs[AMP_RUN_APPLY_STEP]) hooks.before = wait_for_messages;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP] && s->step.micro + 1 == s->model->accumulate) {
-        s->exchange->started = s->exchange->arrived = 0;
+        s->exchange->started = 0;
         hooks.after = start_messages;
     }
     return hooks;
@@ -408,14 +398,15 @@ amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_boun
 amp_status amp_session_exchange_on_host(amp_session *s, bool complete, amp_error *err) {
     amp_exchange *x = s->exchange;
     if (!x || !x->states || !complete) return AMP_OK;
-    x->started = x->arrived = 0;
+    x->started = 0;
     AMP_TRY(start_messages(x, INT32_MAX, err));
-    AMP_TRY(wait_for_messages(x, INT32_MAX, err));
+    AMP_TRY(amp_session_finish_exchange(s, err));
     for (int32_t i = 0; i < x->model->collective_count; i++)
         if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;
 }
 
 amp_status amp_session_finish_exchange(const amp_session *s, amp_error *err) {
-    return s->exchange ? wait_for_messages(s->exchange, INT32_MAX, err) : AMP_OK;
+    const amp_exchange *x = s->exchange;
+    return x && x->started ? x->comm->calls->wait(x->comm, x->messages[x->started - 1].number, err) : AMP_OK;
 }

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "runtime/device/comm_calls.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/bound_program.h"
 #include "runtime/memory/device_memory.h"
@@ -125,7 +126,6 @@ typedef struct amp_message {
     size_t count, bytes; /* elements, and bytes of |data| */
     size_t block_bytes;  /* of the states, one after the other */
     int32_t ready;       /* the kernel of micro_step after which it is complete, and those before it are; -1: at once */
-    int32_t needed;      /* the kernel of apply_step that reads it first; -1: none */
     uint64_t number;     /* of the comm, once it is started */
     bool is_owned;       /* |data| */
 } amp_message;
@@ -133,10 +133,10 @@ typedef struct amp_message {
 typedef struct amp_exchange {
     amp_comm *comm;
     const amp_session *session;
-    const amp_model *model;   /* whose table of collectives it is */
-    amp_message *messages;    /* by collective of |model| */
-    int32_t *states;          /* by state of |model|: the session's; NULL: the same */
-    int32_t started, arrived; /* in the step, of the messages */
+    const amp_model *model; /* whose table of collectives it is */
+    amp_message *messages;  /* by collective of |model| */
+    int32_t *states;        /* by state of |model|: the session's; NULL: the same */
+    int32_t started;        /* in the step, of the messages */
 } amp_exchange;
 
 struct amp_session {
@@ -219,20 +219,24 @@ amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------------- */
 
-/* Once everything else is made.  |comm| may be NULL. */
-amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, amp_error *err);
+/* Once everything else is made.  |comm| may be NULL.  |seed|: of all ranks, also where the model draws nothing: its
+ * application may. */
+amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, uint64_t seed, amp_error *err);
 void amp_session_free_exchange(amp_session *session);
 /* All ranks: they get rank 0's weights, moments and counters. */
 amp_status amp_session_share(amp_session *session, amp_error *err);
+/* What the session is at from now on: ranks that wait for this one are told. */
+void amp_session_does(const amp_session *session, amp_rank_does what);
 /* The number of this rank's first micro-batch among those of a step of all ranks. */
 int64_t amp_session_first_micro(const amp_session *session);
-/* What starts and awaits messages while |bound| runs. */
+/* What starts messages while |bound| runs. */
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
 /* After a micro-batch: on a device, what it left goes to the others by the host's memory. */
 amp_status amp_session_exchange_on_host(amp_session *session, bool complete, amp_error *err);
 /* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
 amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
-/* After apply_step: nothing is on its way any more. */
+/* Waits for all messages of the step.  Weights and statistics are changed after that only: where a rank fails, those
+ * of the others are of the step before, and can be saved. */
 amp_status amp_session_finish_exchange(const amp_session *session, amp_error *err);
 
 /* ---- device_inputs.c --------------------------------------------------------------------------------------------- */

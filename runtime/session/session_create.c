@@ -298,7 +298,7 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
     AMP_TRY(make_programs(s, o, err));
     if (type->device_memory) AMP_TRY(amp_session_make_device_memory(s, o->seed, o->separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
-    if (!s->sizes_only) AMP_TRY(amp_session_make_exchange(s, o->comm, err));
+    if (!s->sizes_only) AMP_TRY(amp_session_make_exchange(s, o->comm, o->seed, err));
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 

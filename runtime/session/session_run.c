@@ -199,11 +199,10 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
     AMP_TRY(amp_session_exchange_on_host(s, made.complete, err));
+    if (made.complete) AMP_TRY(amp_session_finish_exchange(s, err));
     AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
-    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
+    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program)
         AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
-        AMP_TRY(amp_session_finish_exchange(s, err));
-    }
     return amp_session_start_readback(s, &made, err);
 }
 
@@ -212,6 +211,7 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
+    amp_session_does(session, AMP_RANK_COMPUTES);
     const float *scale = amp_session_scale(session);
     session->readback->measured.used_scale = scale ? *scale : 1;
     AMP_TRY(run_step(session, inputs, n, report != NULL, &complete, err));
@@ -243,6 +243,7 @@ amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, 
     if (!eval->program)
         return amp_fail(err, AMP_WRONG_STATE, "amp_eval: %s has no train block, so no loss and no metrics",
                         session->model->desc.name);
+    amp_session_does(session, AMP_RANK_EVALUATES);
     AMP_TRY(amp_session_run(session, eval, inputs, n, err));
     AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = samples_to_check(session, n)}, err));
     AMP_TRY(amp_session_settle(session, true, err));

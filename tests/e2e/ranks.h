@@ -83,7 +83,8 @@ class Network {
     }
     static Rank *Of(amp_comm *comm) { return reinterpret_cast<Rank *>(comm); }
     static const amp_comm_calls &Calls() {
-        static const amp_comm_calls calls = {Start, Wait, MeetOf};
+        static const amp_comm_calls calls = {Start, Wait, MeetOf, [](amp_comm *, amp_rank_does, int64_t) {},
+                                             [](amp_comm *, const char *) {}};
         return calls;
     }
 

@@ -394,7 +394,6 @@ static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
     e->run = run;
     clear_flags(run);
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
-        if (run->hooks.before) AMP_TRY(run->hooks.before(run->hooks.user, i, err));
         run_kernel(e, &run->program->kernels[i]);
         if (run->hooks.after) AMP_TRY(run->hooks.after(run->hooks.user, i, err));
         if (run->after_kernel) AMP_TRY(run->after_kernel(run->watcher, i, err));

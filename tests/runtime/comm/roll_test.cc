@@ -99,6 +99,28 @@ TEST_F(Roll, NamesTheRankInAnotherCollective) {
     EXPECT_EQ(world.seen().mismatches.size(), 1u);
 }
 
+// A rank that ends by itself: all others say why, long before their timeout, whether they wait or come later.
+TEST_F(Roll, GivingUpIsToldToAll) {
+    Ranks slow(&world, false, 20);
+    slow.Run([&](amp_comm *comm) {
+        std::string said;
+        const auto begin = std::chrono::steady_clock::now();
+        ASSERT_EQ(AllReduce(comm, &said), AMP_OK) << said;
+        if (comm->rank == 1) comm->calls->give_up(comm, "data.csv, line 7: no number");
+        if (comm->rank == 2) Sleep(0.3);
+        EXPECT_EQ(AllReduce(comm, &said), AMP_PEER_FAILED);
+        const std::string who = "rank " + std::to_string(comm->rank);
+        EXPECT_EQ(said, comm->rank == 1 ? "rank 1: data.csv, line 7: no number"
+                                        : who + ": rank 1 says: data.csv, line 7: no number");
+        comm->calls->give_up(comm, "not the first");
+        EXPECT_EQ(AllReduce(comm, &said), AMP_PEER_FAILED);
+        EXPECT_EQ(said.find("not the first"), std::string::npos);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        EXPECT_LT(took.count(), 10);
+    });
+    EXPECT_EQ(world.seen().abandoned, 3);
+}
+
 // Ranks that sleep between collectives answer nothing wrong and cost nothing.
 TEST_F(Roll, PausesBetweenCollectives) {
     all.Run([&](amp_comm *comm) {

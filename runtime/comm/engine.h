@@ -64,6 +64,7 @@ typedef struct amp_engine_type {
     void (*abandon)(amp_engine *engine);
     /* Frees it, whether it was connected or not; calls nothing of the library. */
     void (*close)(amp_engine *engine);
+    int32_t connect_seconds; /* that ranks have to come together, also where the timeout is shorter */
 } amp_engine_type;
 
 /* The head of every engine. */

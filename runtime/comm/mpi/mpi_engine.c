@@ -143,6 +143,7 @@ static const amp_engine_type type = {
     .disconnect = disconnect_ranks,
     .abandon = NULL, /* nothing of MPI is safe any more */
     .close = close_engine,
+    .connect_seconds = 30,
 };
 
 /* Who has initialised it, and what that allows. */

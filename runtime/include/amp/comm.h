@@ -47,7 +47,7 @@ typedef struct amp_comm_options {
 } amp_comm_options;
 
 /* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, and compares versions and
- * |ordered| of all ranks.  Waits for all of them, ten times |timeout| at most.
+ * |ordered| of all ranks.  Waits for all of them, |timeout| at most, but no less than 30 s.
  * AMP_NOT_FOUND: no such engine, or no MPI.  AMP_BAD_FILE: |library| is no MPI.  AMP_UNSUPPORTED: an MPI of a kind that
  * is not known, or the engine "nccl".  AMP_MISMATCH: the launcher and the MPI do not belong together, or
  * a rank has another version or another |ordered|.  AMP_WRONG_STATE: MPI was finalised before.  AMP_INVALID_ARGUMENT,

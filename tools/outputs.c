@@ -2,6 +2,7 @@
 #include "tools/outputs.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,15 +171,26 @@ void outputs_folder(Outputs *o, const char *option, const char *path) {
     outputs_output(o, option, path, OUTPUT_FOLDER);
 }
 
+static void tell(const Outputs *o, const char *format, ...) AMP_PRINTF(2, 3);
+static void tell(const Outputs *o, const char *format, ...) {
+    char text[4 * AMP_FILE_PATH];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (o->report) (void)o->report("%s", text);
+    else fprintf(stderr, "%s: %s\n", o->tool, text);
+}
+
 static int report_same(const Outputs *o, const NamedFile *out, const NamedFile *other, const char *why) {
-    fprintf(stderr, "%s: %s %s: is the same file as %s %s, %s; name another file\n", o->tool, out->option, out->path,
-            other->option, other->path, why);
+    tell(o, "%s %s: is the same file as %s %s, %s; name another file", out->option, out->path, other->option,
+         other->path, why);
     return 2;
 }
 
 /* |count| outputs are looked at. */
 static int check_same(const Outputs *o, const NamedFile *out, int count) {
-    if (o->out_of_memory) return fprintf(stderr, "%s: no memory for the list of files\n", o->tool), 1;
+    if (o->out_of_memory) return tell(o, "no memory for the list of files"), 1;
     for (int i = 0; i < o->inputs; i++)
         if (!(o->input[i].except && !strcmp(o->input[i].except, out->option)) && same_file(out->path, o->input[i].path))
             return report_same(o, out, &o->input[i], "which is read and would be overwritten");
@@ -203,14 +215,14 @@ static int check_folder(const Outputs *o, const NamedFile *out) {
     char there[AMP_FILE_PATH];
     struct stat st;
     const char *why = NULL;
-    if (!*out->path) return fprintf(stderr, "%s: %s: names no folder\n", o->tool, out->option), 1;
+    if (!*out->path) return tell(o, "%s: names no folder", out->option), 1;
     find_there(out->path, there);
     if (stat(there, &st)) why = strerror(errno);
     else if (!S_ISDIR(st.st_mode)) why = "is there already and is no folder; name another one";
     else if (access(there, W_OK | X_OK)) why = strerror(errno);
     if (!why) return 0;
-    fprintf(stderr, "%s: %s %s: %s%s%s\n", o->tool, out->option, out->path, strcmp(there, out->path) ? there : "",
-            strcmp(there, out->path) ? ": " : "", why);
+    tell(o, "%s %s: %s%s%s", out->option, out->path, strcmp(there, out->path) ? there : "",
+         strcmp(there, out->path) ? ": " : "", why);
     return 1;
 }
 
@@ -219,14 +231,14 @@ static int check_target(const Outputs *o, const NamedFile *out) {
     amp_error err = {0};
     if (out->kind == OUTPUT_FOLDER) return check_folder(o, out);
     if (!o->force && !outputs_are_own(out->path, out->kind)) {
-        fprintf(stderr,
-                "%s: %s %s: is there already and is not %s, so it is not replaced; name another file, or give "
-                "--force\n",
-                o->tool, out->option, out->path, kind_name(out->kind));
+        tell(o,
+             "%s %s: is there already and is not %s, so it is not replaced; name another file, or give "
+             "--force",
+             out->option, out->path, kind_name(out->kind));
         return 1;
     }
     if (!amp_file_try(out->path, &err)) return 0;
-    fprintf(stderr, "%s: %s %s\n", o->tool, out->option, err.message);
+    tell(o, "%s %s", out->option, err.message);
     return 1;
 }
 

@@ -44,7 +44,8 @@ typedef struct NamedFile {
 
 /* Zeroed, with |tool|: nothing is read or written yet.  Paths are kept, not copied. */
 typedef struct Outputs {
-    const char *tool; /* "ampc" */
+    const char *tool;                       /* "ampc" */
+    int (*report)(const char *format, ...); /* tells what is wrong, as a line of the tool's; NULL: on standard error */
     bool force;
     int inputs, outputs;
     NamedFile *input, *output;

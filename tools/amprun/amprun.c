@@ -20,11 +20,16 @@
 
 /* One line on standard error. */
 
-static char rank_prefix[24];
+static char rank_prefix[24], last_text[400];
+
+const char *report_last(void) { return last_text; }
 
 void report_as_rank(int32_t rank) {
+    static char line[4096];
     rank_prefix[0] = 0;
-    if (rank >= 0) snprintf(rank_prefix, sizeof rank_prefix, "rank %d: ", rank);
+    if (rank < 0) return;
+    setvbuf(stderr, line, _IOLBF, sizeof line); /* whole lines: other ranks write there too */
+    snprintf(rank_prefix, sizeof rank_prefix, "rank %d: ", rank);
 }
 
 int report_text(const char *format, ...) {
@@ -33,6 +38,7 @@ int report_text(const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    snprintf(last_text, sizeof last_text, "%.*s", (int)sizeof last_text - 1, text);
     const bool says_rank = !strncmp(text, rank_prefix, strlen(rank_prefix));
     fprintf(stderr, "amprun: %s", says_rank ? "" : rank_prefix);
     print_plain(stderr, text, strlen(text));

@@ -63,6 +63,8 @@ int report(const amp_error *err);
 /* From here on messages begin with the rank; -1: not. */
 void report_as_rank(int32_t rank);
 int report_text(const char *format, ...) AMP_PRINTF(1, 2);
+/* The text that was reported last; "": none. */
+const char *report_last(void);
 
 /* A model with its params and one session, as the arguments say. */
 typedef struct Run {

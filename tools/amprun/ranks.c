@@ -1,6 +1,7 @@
 /* ranks.c: see ranks.h. */
 #include "tools/amprun/ranks.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,7 @@ int ranks_open(Ranks *r, const Args *a) {
     r->rank = amp_comm_rank(r->comm);
     r->count = amp_comm_size(r->comm);
     report_as_rank(r->count > 1 ? r->rank : -1);
+    ranks_does(r, AMP_RANK_LOADS);
     return 0;
 }
 
@@ -65,8 +67,18 @@ void ranks_close(Ranks *r) {
     *r = (Ranks){.count = 1};
 }
 
+void ranks_does(const Ranks *r, amp_rank_does what) {
+    if (r->count > 1) r->comm->calls->does(r->comm, what, -1);
+}
+
+void ranks_give_up(const Ranks *r) {
+    const char *why = report_last();
+    if (r->count > 1) r->comm->calls->give_up(r->comm, *why ? why : "it has ended by an error of its own");
+}
+
 void ranks_end(const Ranks *r, int status) {
     if (!r->comm || r->count == 1) return;
+    ranks_give_up(r);
     fflush(NULL);
     sleep(LAST_WORDS);
     _Exit(status);
@@ -151,6 +163,24 @@ int ranks_meet(Ranks *r, int64_t step, int *signal) {
     r->next_meeting = all[0].next;
     r->met_before = step;
     r->met = amp_seconds();
+    free(all);
+    return failed;
+}
+
+int ranks_agree(const Ranks *r, const RankOption *options, int count) {
+    amp_error err = {0};
+    if (r->count == 1) return 0;
+    const size_t bytes = (size_t)count * sizeof(int64_t);
+    int64_t *all = calloc((size_t)r->count + 1, bytes), *mine = all + (size_t)r->count * (size_t)count;
+    if (!all) return report_text("no memory for what %d ranks say", r->count);
+    for (int j = 0; j < count; j++) mine[j] = options[j].value;
+    int failed = r->comm->calls->meet(r->comm, mine, bytes, all, "options of the training", &err) ? report(&err) : 0;
+    for (int32_t i = 1; i < r->count && !failed; i++)
+        for (int j = 0; j < count && !failed; j++)
+            if (all[i * count + j] != all[j])
+                failed = report_text("rank %d has another %s than rank 0: %" PRId64 " instead of %" PRId64
+                                     "; start all ranks with the same options and data",
+                                     i, options[j].name, all[i * count + j], all[j]);
     free(all);
     return failed;
 }

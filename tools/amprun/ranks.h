@@ -2,6 +2,7 @@
 #ifndef AMP_TOOLS_RANKS_H
 #define AMP_TOOLS_RANKS_H
 
+#include "runtime/device/comm_calls.h"
 #include "tools/amprun/amprun.h"
 
 typedef struct Ranks {
@@ -15,8 +16,19 @@ typedef struct Ranks {
 /* As --dist says; alone without it.  Reports and returns 1 or 2, as commands do; ranks_close in either case. */
 int ranks_open(Ranks *r, const Args *a);
 void ranks_close(Ranks *r);
-/* Ends the process after a failure that was reported: whatever the others do, nothing waits. */
+/* Tells the others that this rank ends, and what it has reported last; not where it is another one's failure. */
+void ranks_give_up(const Ranks *r);
+/* Gives up, and ends the process: whatever the others do, nothing waits. */
 void ranks_end(const Ranks *r, int status);
+
+/* What it is at, for ranks that wait for it, until the session says something else. */
+void ranks_does(const Ranks *r, amp_rank_does what);
+/* What all ranks have to have the same, by what a user calls it, before the first step. */
+typedef struct RankOption {
+    const char *name; /* "--batch" */
+    int64_t value;
+} RankOption;
+int ranks_agree(const Ranks *r, const RankOption *options, int count);
 
 /* What a rank is asked to do: rank 0 alone prints and writes. */
 Args ranks_args(const Ranks *r, const Args *a);

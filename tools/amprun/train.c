@@ -26,7 +26,7 @@ static void output_schema(Outputs *files, const char *option, const char *path, 
 /* All that is written is compared with all that is read, and tried, before anything is trained.  --checkpoint may be
  * the file of --resume: it is read before, and replaced as a whole. */
 static int check_files(const Args *a) {
-    Outputs files = {.tool = "amprun", .force = a->force};
+    Outputs files = {.tool = "amprun", .report = report_text, .force = a->force};
     WeightInputs weights;
     char data[8][AMP_FILE_PATH], eval[8][AMP_FILE_PATH], save[AMP_FILE_PATH], best[AMP_FILE_PATH];
     outputs_input(&files, "the model", a->model);
@@ -121,6 +121,18 @@ static int nothing_left(Training *t, int64_t iteration) {
     return keep(t);
 }
 
+/* What decides which samples a rank takes, and when ranks meet. */
+static int agree(const Training *t, int64_t iteration) {
+    const RankOption options[] = {{"number of samples in --data", t->train.count},
+                                  {"number of samples to evaluate on", t->has_test ? t->test.count : 0},
+                                  {"--seed", (int64_t)t->position.seed},
+                                  {"--batch", t->batch},
+                                  {"number of steps (--steps, --epochs)", t->total_steps},
+                                  {"step to go on from (--resume)", iteration},
+                                  {"--patience", t->args->patience}};
+    return ranks_agree(t->ranks, options, sizeof options / sizeof *options);
+}
+
 static int run(Training *t) {
     amp_error err = {0};
     amp_scaler_state scaler;
@@ -129,17 +141,21 @@ static int run(Training *t) {
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     const int wrong = profile_open(&t->profile, a, &t->run, t->total_steps - scaler.iteration, false);
     if (wrong) return wrong;
+    if (agree(t, scaler.iteration)) return 1;
     progress_start(&t->progress, a->quiet ? NULL : to);
     if (scaler.iteration >= t->total_steps) return nothing_left(t, scaler.iteration); /* may be too large to multiply */
     if (open_logs(t, scaler.iteration)) return 1;
     t->saved = amp_seconds();
     int failed = training_run(t, scaler.iteration);
+    if (failed) ranks_give_up(t->ranks);
+    ranks_does(t->ranks, AMP_RANK_SAVES);
     const int signal = t->ranks->count > 1 ? t->stopped_by : stopping_signal();
     bool kept = !keep(t);
     failed |= log_close(&t->log) | events_close(&t->events) | t->profile.failed;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     /* Where a report ended it, steps may have been started after that. */
-    if (failed && kept) report_stop(t, "after this error", t->ahead.count ? t->last.iteration : scaler.iteration);
+    if (failed && kept && !t->ranks->rank)
+        report_stop(t, "after this error", t->ahead.count ? t->last.iteration : scaler.iteration);
     if (failed || !kept) return 1;
     if (!signal || scaler.iteration >= t->total_steps) return 0;
     report_stop(t, stopping_name(signal), scaler.iteration);

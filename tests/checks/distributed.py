@@ -1,7 +1,8 @@
 """Data and comparisons for distributed.sh.
 
-distributed.py data FILE SAMPLES [wild]     40 features and 5 classes; every seventh label is ignored; wild: one sample
-                                            that overflows f16
+distributed.py data FILE SAMPLES [wild|label]
+                                            40 features and 5 classes; every seventh label is ignored; wild: one sample
+                                            that overflows f16; label: one that is no class
 distributed.py same LOG LOG TOLERANCE       the steps of two logs: losses and metrics within the tolerance, relative
 distributed.py near FILE FILE TOLERANCE     the arrays of two safetensors files, relative to the largest of each
 """
@@ -14,14 +15,16 @@ import sys
 import safetensors_write
 
 
-def data(path, samples, wild=False):
+def data(path, samples, fault=None):
     random.seed(7)
     x, targets = array.array("f"), array.array("i")
     for i in range(samples):
         row = [random.gauss(0, 1) for _ in range(40)]
         targets.append(-100 if i % 7 == 3 else max(range(5), key=lambda c: row[c]))
-        if wild and i == samples // 2:
+        if fault == "wild" and i == samples // 2:
             row[3] = 1e30
+        if fault == "label" and i == 77:
+            targets[i] = 99
         x.extend(row)
     safetensors_write.write(path, {"x": ("F32", [samples, 40], x.tobytes()),
                                    "targets": ("I32", [samples], targets.tobytes())})
@@ -70,6 +73,6 @@ def near(one, other, tolerance):
 
 command, arguments = sys.argv[1], sys.argv[2:]
 if command == "data":
-    data(arguments[0], int(arguments[1]), arguments[2:] == ["wild"])
+    data(arguments[0], int(arguments[1]), *arguments[2:])
 else:
     {"same": same, "near": near}[command](*arguments[:2], float(arguments[2]))

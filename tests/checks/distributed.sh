@@ -7,6 +7,7 @@
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/mpi.bash
+source tests/checks/faults.bash
 build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
@@ -113,8 +114,14 @@ on_cuda() {
 
 # ---- what is refused, and how it ends ----
 
-# With whatever status: the launcher may end some ranks before they have.
-fails() { ! "$@"; }
+# fails COMMAND...: with whatever status but 0, as launchers have their own
+fails() {
+    local status=0
+    command_line="${*//$work\//}"
+    "$@" >"$work/.out" 2>"$work/.err" || status=$?
+    out=$(tr -d '\0' <"$work/.out") err=$(tr -d '\0' <"$work/.err")
+    if ((status)); then passed; else failed "$command_line" 'should fail'; fi
+}
 
 refused() {
     local mpi=$1
@@ -122,14 +129,14 @@ refused() {
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 -o "$work/one.so"
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision bf16 -o "$work/other.so"
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --distribute none -o "$work/alone.so"
-    run 0 fails "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --save "$work/x.st"
+    fails "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --save "$work/x.st"
     says '2 processes were started'
-    run 0 fails "$mpi" 2 "$amprun" train "$work/alone.so" "${small[@]}" --dist mpi
+    fails "$mpi" 2 "$amprun" train "$work/alone.so" "${small[@]}" --dist mpi
     says 'was compiled to train alone, and there are 2 ranks; compile it with --distribute data'
-    run 0 fails "$mpi" 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi : \
+    fails "$mpi" 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi : \
         -n 1 "$amprun" train "$work/other.so" "${small[@]}" --dist mpi
-    says 'rank 1 has another'
-    run 0 fails "$mpi" 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi : \
+    says 'rank 1 has another policy (SHA-256) than rank 0: '
+    fails "$mpi" 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi : \
         -n 1 "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 4 --dist mpi
     says 'rank 1 has another seed than rank 0: 4 instead of 3'
 }
@@ -147,29 +154,75 @@ resumed() {
     run 0 tool near "$work/on.ck" "$work/whole.ck" 0
     run 0 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --resume "$work/two.ck" --log "$work/rest.log"
     expect 'one rank takes the samples of two' 20 "$(grep -c '"iteration"' "$work/rest.log")"
-    run 0 fails "$mpi" 4 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --dist mpi --resume "$work/two.ck"
+    fails "$mpi" 4 "$amprun" train "$work/one.so" "${small[@]}" --steps 40 --dist mpi --resume "$work/two.ck"
     says 'was trained by 2 ranks with batches of 15; 4 ranks take the same steps with batches of 7.5'
 }
 
-# One rank is asked to end: all do, after the same step.
-stopped() {
-    local mpi=$1 pid status=0
-    "$mpi" 2 "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" --batch 16 --steps 1000000 --dist mpi \
-        --checkpoint "$work/stopped.ck" >"$work/.out" 2>"$work/.err" &
-    for _ in {1..100}; do
-        pid=$(pgrep -n -f "$amprun train $work/one.so" || true)
-        [[ ! -s $work/.out ]] || break
-        sleep 0.1
-    done
-    sleep 1
-    kill -TERM "$pid"
-    wait $! || status=$?
-    out=$(<"$work/.out") err=$(<"$work/.err") command_line="$mpi: SIGTERM of one rank"
-    says 'SIGTERM: training ended after step'
-    holds "$command_line: the checkpoint is whole" "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" \
-        --resume "$work/stopped.ck" --steps 1000000 --batch 32 --force --epochs 1
+# ---- ranks that end by themselves ----
+
+# lone WHAT...: one rank fails, and the other says why, not that nobody answers
+lone() {
+    says "$@"
+    expect "$command_line: nobody waits" '' "$(grep -o 'no answer' <<<"$out$err" | head -n 1)"
 }
 
+alone_fails() {
+    local mpi=$1 one train=("$amprun" train "$work/one.so" --batch 16 --steps 50 --seed 3 --dist mpi)
+    one="safetensors:$work/d.st"
+    tool data "$work/damaged.st" 150 label
+    tool data "$work/short.st" 140
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/damaged.st"
+    lone 'rank 0: rank 1 says: ' 'damaged.st: input targets, sample 77: index 99 is neither in 0 .. 4'
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/short.st"
+    lone 'rank 1 has another number of samples in --data than rank 0: 140 instead of 150'
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/none.st"
+    lone "rank 0: rank 1 says: $work/none.st: cannot open: No such file or directory"
+    fails "$mpi" 2 "${train[@]}" --data "$one" --checkpoint /dev/full --checkpoint-every 5
+    lone 'rank 1: rank 0 says: --checkpoint /dev/full: cannot write: No space left on device'
+    fails "$mpi" 2 "${train[@]}" --data "$one" --log /dev/full
+    lone 'rank 1: rank 0 says: --log /dev/full: could not be written: No space left on device'
+    fails "$mpi" 2 "${train[@]}" --data "$one" --save "$work/none/x.st"
+    lone "rank 1: rank 0 says: --save $work/none/x.st: cannot create: No such file or directory"
+}
+
+# ---- signals and faults ----
+
+# stopped MPI SIGNAL WHO: one rank, all of them or the launcher is asked to end: all ranks do, after the same step
+stopped() {
+    local mpi=$1 job last pids name=$work/stopped
+    rm -f "$name".*
+    set -m # lest SIGINT is ignored
+    "$mpi" 2 bash -c 'echo $$ >"$0.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@"' "$name.pid" "$amprun" train \
+        "$work/one.so" --data "safetensors:$work/d.st" --batch 15 --seed 3 --steps 1000000 --quiet --dist mpi \
+        --checkpoint "$name.ck" --log "$name.log" >"$work/.out" 2>"$work/.err" &
+    job=$!
+    set +m
+    for _ in {1..300}; do
+        [[ ! -s $name.log ]] || (($(grep -c '"iteration"' "$name.log") < 5)) || break
+        sleep 0.1
+    done
+    case $3 in
+    all) mapfile -t pids < <(cat "$name".pid.*) ;;
+    launcher) mapfile -t pids < <(pgrep -f -- "$name.pid" | sort -n | head -n 1) ;; # or timeout, which hands it on
+    *) mapfile -t pids <"$name.pid.$3" ;;
+    esac
+    command_line="$mpi: SIG$2 of $3"
+    holds "$command_line: they run" kill "-$2" "${pids[@]}"
+    holds "$command_line: the job says that it was ended" fails_of "$job"
+    out=$(<"$work/.out") err=$(<"$work/.err")
+    says "rank 0: SIG" ": training ended after step"
+    last=$(tail -n 1 "$name.log" | sed 's/^{"iteration": \([0-9]*\),.*/\1/')
+    says "training ended after step $last of 1000000; go on with --resume $name.ck"
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" --seed 3 --quiet --dist mpi \
+        --steps $((last + 5)) --resume "$name.ck" --checkpoint "$name.ck" --log "$name.log"
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" --data "safetensors:$work/d.st" --batch 15 --seed 3 --quiet \
+        --dist mpi --steps $((last + 5)) --checkpoint "$name.whole" --log "$name.all"
+    run 0 tool near "$name.ck" "$name.whole" 0
+    run 0 tool same "$name.log" "$name.all" 0
+}
+fails_of() { ! wait "$1"; }
+
+[[ -z $(mpis) ]] || faults_inputs
 for mpi in $(mpis); do
     for n in "${ranks[@]}"; do
         for p in "${precisions[@]}"; do twins "$mpi" "$n" "$p"; done
@@ -178,6 +231,12 @@ for mpi in $(mpis); do
     on_cuda "$mpi"
     refused "$mpi"
     resumed "$mpi"
+    alone_fails "$mpi"
+    stopped "$mpi" TERM 1
+    stopped "$mpi" INT all
+    stopped "$mpi" TERM launcher
+    run 0 faults "$mpi" 4 "$RANDOM"
+    told
 done
 [[ -n $(mpis) ]] || skipped 'no MPI is installed (tools/setup --mpi)'
 finish

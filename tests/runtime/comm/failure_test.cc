@@ -236,7 +236,7 @@ static void KeepOn(void *, void *, size_t, size_t) {}
 TEST(Hang, WhileRanksJoinAndLeave) {
     static World world(1), other(1);                       // for threads that end later
     world.connect_takes = std::chrono::milliseconds(1800); // a second longer than it is waited for
-    Ranks joins(&world, false, 0.05);
+    Ranks joins(&world, false, 0.5);
     amp_comm *comm = nullptr;
     amp_error err = {};
     const amp_allocator keeps = {nullptr, Keep, KeepOn};

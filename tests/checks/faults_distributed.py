@@ -207,6 +207,7 @@ def fault(ranks, rank, phase, kind, alone, early, totals):
         before, begin = steps("part"), time.monotonic()
         hit = lives(pids[rank])
         strike(kind, pids[rank])
+        in_time = phase != "end" or is_writing()
         survivors = [other for other in pids if other != rank]
         bound = BOUND_OF_START if phase == "start" else BOUND
         if kind == "late":
@@ -232,13 +233,13 @@ def fault(ranks, rank, phase, kind, alone, early, totals):
         check_bits(ranks)
         totals["went on" if hit else "had ended before"] += 1
         return
-    if status == 0:  # the ranks had time: after the last meeting, or to come together
-        require(phase == "end" or phase == "start" and kind == "late", "the job succeeds")
+    if status == 0:  # the ranks had time to come together, or had met for the last time
+        require(phase == "start" and kind == "late" or not in_time, "the job succeeds")
         check_bits(ranks)
         totals["went on"] += 1
         return
     told = check_words(rank, survivors, phase)
-    require(told == len(survivors) or kind == "kill" or phase == "end" or told and not alone,
+    require(told == len(survivors) or not alone and (kind == "kill" or told) or not in_time,
             f"{told} of {len(survivors)} ranks say why: " + open(path("part.said"), errors="replace").read()[-600:])
     totals["told" if told == len(survivors) else "ended by the launcher"] += 1
     totals["before the first step"] += before == 0

@@ -185,6 +185,12 @@ int ranks_agree(const Ranks *r, const RankOption *options, int count) {
     return failed;
 }
 
+int ranks_finish(const Ranks *r) {
+    amp_error err = {0};
+    if (r->count == 1) return 0;
+    return r->comm->calls->meet(r->comm, NULL, 0, NULL, "the end of the training", &err) ? report(&err) : 0;
+}
+
 int ranks_sum(const Ranks *r, double *values, int count) {
     amp_error err = {0};
     if (r->count == 1) return 0;

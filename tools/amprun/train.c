@@ -109,6 +109,7 @@ static int keep(Training *t) {
 /* |why|: "SIGINT". */
 static void report_stop(const Training *t, const char *why, int64_t iteration) {
     const Args *a = t->args;
+    if (t->ranks->rank) return; /* rank 0 has kept it, and says so */
     char kept[2 * AMP_FILE_PATH] = "; nothing was asked to be kept (--save, --checkpoint)";
     if (a->checkpoint) snprintf(kept, sizeof kept, "; go on with --resume %s", a->checkpoint);
     else if (a->save) snprintf(kept, sizeof kept, "; its parameters are in %s", a->save);
@@ -154,8 +155,7 @@ static int run(Training *t) {
     failed |= log_close(&t->log) | events_close(&t->events) | t->profile.failed;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     /* Where a report ended it, steps may have been started after that. */
-    if (failed && kept && !t->ranks->rank)
-        report_stop(t, "after this error", t->ahead.count ? t->last.iteration : scaler.iteration);
+    if (failed && kept) report_stop(t, "after this error", t->ahead.count ? t->last.iteration : scaler.iteration);
     if (failed || !kept) return 1;
     if (!signal || scaler.iteration >= t->total_steps) return 0;
     report_stop(t, stopping_name(signal), scaler.iteration);
@@ -169,6 +169,7 @@ static int train_on(Ranks *ranks, const Args *a) {
     if (!failed) failed = training_open(&t);
     if (!failed) failed = weights_check_like(&t.run, &mine);
     if (!failed) failed = run(&t);
+    if ((!failed || failed >= SIGNALLED) && ranks_finish(ranks)) failed = 1;
     if (failed && failed < SIGNALLED) ranks_end(ranks, failed);
     training_close(&t);
     return failed;

@@ -171,8 +171,9 @@ int ranks_agree(const Ranks *r, const RankOption *options, int count) {
     amp_error err = {0};
     if (r->count == 1) return 0;
     const size_t bytes = (size_t)count * sizeof(int64_t);
-    int64_t *all = calloc((size_t)r->count + 1, bytes), *mine = all + (size_t)r->count * (size_t)count;
+    int64_t *all = calloc((size_t)r->count + 1, bytes);
     if (!all) return report_text("no memory for what %d ranks say", r->count);
+    int64_t *mine = all + (size_t)r->count * (size_t)count;
     for (int j = 0; j < count; j++) mine[j] = options[j].value;
     int failed = r->comm->calls->meet(r->comm, mine, bytes, all, "options of the training", &err) ? report(&err) : 0;
     for (int32_t i = 1; i < r->count && !failed; i++)

@@ -255,7 +255,7 @@ cases = [(*where, kind) for many in zip(*(chance.sample(each, len(each)) for _ i
          for where, kind in zip(many, KINDS)]  # all of them, and any four in a row are of all kinds
 totals = collections.Counter(seconds=0)
 for number, (ranks, rank, phase, kind) in enumerate(itertools.islice(itertools.cycle(cases), int(count))):
-    alone, early = mpi == "mpich" and number % 2 == 1, number % 8 == 0
+    alone, early = mpi == "mpich" and number // 4 % 2 == 1, number // 4 % 4 == 0  # with every kind
     name = f"{mpi}: {kind} of rank {rank} of {ranks}, {phase}, fault {number} of seed {seed}"
     try:
         fault(ranks, rank, phase, kind, alone, early, totals)

@@ -1,5 +1,6 @@
 /* descriptor.h: the descriptor of amp/model_abi.h as C text.
- *   descriptor.c    the whole; what no target makes: states, inputs, decisions; rows that each target's tables have
+ *   descriptor.c    the whole; what no target makes: inputs, training, decisions
+ *   table_rows.c    rows that each target's tables have: states, buffers, results
  *   model_facts.c   what the descriptor holds and no single field of the IR does
  *   cpu/cpu_kernels.c, cuda/cuda_tables.c   kernels and programs of a target
  */
@@ -70,13 +71,13 @@ void table_put_numbers(Text *t, const char *name, const uint32_t *numbers, int c
 /* "train_step", with the prefix */
 const char *table_func_name(const TableWriter *x, const Func *f);
 int table_state_index(const TableWriter *x, const char *name); /* AMP_MODEL_NONE where |name| is NULL or no state's */
-/* collectives.c: the model's collectives; how many there are. */
-int table_put_collectives(TableWriter *x);
-
 /* `static const amp_model_state states[] = {..};` */
 amp_status table_put_states(TableWriter *x);
 /* |position|: of each kernel of the function in its table; NULL: its own index. */
 void table_put_buffers(TableWriter *x, const Func *f, const int *position);
 amp_status table_put_results(TableWriter *x, const Func *f);
+
+/* collectives.c: the model's collectives; how many there are. */
+int table_put_collectives(TableWriter *x);
 
 #endif

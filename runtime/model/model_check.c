@@ -14,17 +14,6 @@
 
 typedef amp_check Check;
 
-amp_status amp_check_fail(const Check *c, const char *format, ...) {
-    amp_error what = {0};
-    va_list args;
-    va_start(args, format);
-    amp_vfail(&what, AMP_BAD_FILE, format, args);
-    va_end(args);
-    const char *program = c->program ? c->program->name : "", *colon = c->program ? ": " : "";
-    return amp_fail(c->err, AMP_BAD_FILE, "%s: %s%s%s; compile the model again", c->where, program, colon,
-                    what.message);
-}
-
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 static bool is_dtype(uint32_t t) { return t != AMP_DT_NONE && amp_dtype_size((amp_dtype)t) > 0; }

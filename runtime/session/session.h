@@ -269,7 +269,7 @@ amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_e
 amp_status amp_session_count(const amp_session *session, const char *name, const amp_counted *what, amp_number_bins *to,
                              amp_error *err);
 
-/* ---- publish.c --------------------------------------------------------------------------------------------------- */
+/* ---- published_session.c ---------------------------------------------------------------------------------------- */
 
 /* A session that reads versions can be made: AMP_WRONG_STATE before the first, AMP_UNSUPPORTED on such a device. */
 amp_status amp_session_check_published(const amp_params *params, const amp_device_type *type, amp_error *err);

@@ -1,7 +1,7 @@
 /* rounding.c: see rounding.h. */
 #include "base/rounding.h"
 
-#include <string.h>
+#include "base/float_bits.h"
 
 /* IEEE 754 binary32: 1 sign, 8 exponent (bias 127), 23 mantissa bits; binary16: 1, 5 (bias 15), 10; bfloat16 is the
  * upper half of binary32. */
@@ -10,18 +10,6 @@ enum { F32_MANTISSA = 23, F16_MANTISSA = 10, F16_SHIFT = F32_MANTISSA - F16_MANT
 static const uint32_t f32_magnitude = 0x7FFFFFFF, f32_infinity = 0x7F800000, f32_mantissa = 0x007FFFFF,
                       f32_implicit_one = 0x00800000, f32_quiet = 0x00400000;
 static const uint32_t f16_infinity = 0x7C00, f16_quiet_nan = 0x7E00;
-
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* Drops the low |shift| bits (1 to 31), to nearest, ties to even. */
 static uint32_t shift_right_rounded(uint32_t v, int shift) {
@@ -32,7 +20,7 @@ static uint32_t shift_right_rounded(uint32_t v, int shift) {
 /* A carry out of the mantissa steps the exponent up, and out of the largest exponent it gives infinity: both are the
  * right results, because the fields are adjacent. */
 uint16_t amp_f32_to_f16(float x) {
-    uint32_t bits = bits_of(x), magnitude = bits & f32_magnitude;
+    uint32_t bits = amp_bits_of(x), magnitude = bits & f32_magnitude;
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     int exponent = (int)(magnitude >> F32_MANTISSA) - BIAS_DIFFERENCE;
     if (magnitude > f32_infinity) return (uint16_t)(sign | f16_quiet_nan | (magnitude >> F16_SHIFT & 0x3FF));
@@ -49,22 +37,22 @@ uint16_t amp_f32_to_f16(float x) {
 
 float amp_f16_to_f32(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7FFF;
-    if (magnitude >= f16_infinity) return float_of(sign | f32_infinity | (magnitude & 0x3FF) << F16_SHIFT);
+    if (magnitude >= f16_infinity) return amp_float_of(sign | f32_infinity | (magnitude & 0x3FF) << F16_SHIFT);
     if (magnitude < 0x400) { /* subnormal: units of 2^-24, exact in float */
         float value = (float)magnitude * 0x1p-24f;
         return sign ? -value : value;
     }
-    return float_of(sign | ((magnitude << F16_SHIFT) + ((uint32_t)BIAS_DIFFERENCE << F32_MANTISSA)));
+    return amp_float_of(sign | ((magnitude << F16_SHIFT) + ((uint32_t)BIAS_DIFFERENCE << F32_MANTISSA)));
 }
 
 uint16_t amp_f32_to_bf16(float x) {
-    uint32_t bits = bits_of(x);
+    uint32_t bits = amp_bits_of(x);
     if ((bits & f32_magnitude) > f32_infinity) return (uint16_t)(bits >> 16 | 0x0040); /* quiet, and not infinity */
     /* The sign rides along: a magnitude never carries into it. */
     return (uint16_t)shift_right_rounded(bits, 16);
 }
 
-float amp_bf16_to_f32(uint16_t h) { return float_of((uint32_t)h << 16); }
+float amp_bf16_to_f32(uint16_t h) { return amp_float_of((uint32_t)h << 16); }
 
 /* ---- 8 bits ------------------------------------------------------------------------------------------------------ */
 
@@ -78,25 +66,25 @@ static uint32_t code_of(uint32_t magnitude, uint32_t before, uint32_t nan) {
 }
 
 static float of_code(uint32_t code, uint32_t before, uint32_t nan) {
-    if (code == nan) return float_of(f32_infinity | f32_quiet);
-    return code ? float_of((code + before) << F8_SHIFT) : 0.0f;
+    if (code == nan) return amp_float_of(f32_infinity | f32_quiet);
+    return code ? amp_float_of((code + before) << F8_SHIFT) : 0.0f;
 }
 
 uint8_t amp_f32_to_f8m(float x) {
-    const uint32_t magnitude = bits_of(x) & f32_magnitude, least = (uint32_t)(F8M_BEFORE + 1) << F8_SHIFT;
+    const uint32_t magnitude = amp_bits_of(x) & f32_magnitude, least = (uint32_t)(F8M_BEFORE + 1) << F8_SHIFT;
     const uint32_t half = least - f32_implicit_one; /* of the least number: an exponent less */
     const uint32_t code = magnitude < least ? magnitude > half : code_of(magnitude, F8M_BEFORE, F8M_NAN);
-    return (uint8_t)(code | (bits_of(x) >> 24 & 0x80));
+    return (uint8_t)(code | (amp_bits_of(x) >> 24 & 0x80));
 }
 
 float amp_f8m_to_f32(uint8_t code) {
     const float size = of_code(code & 0x7F, F8M_BEFORE, F8M_NAN);
-    return float_of(bits_of(size) | (uint32_t)(code & 0x80) << 24);
+    return amp_float_of(amp_bits_of(size) | (uint32_t)(code & 0x80) << 24);
 }
 
 uint8_t amp_f32_to_f8v(float x) {
     if (x <= 0.0f) return 0;
-    const uint32_t code = code_of(bits_of(x) & f32_magnitude, F8V_BEFORE, F8V_NAN);
+    const uint32_t code = code_of(amp_bits_of(x) & f32_magnitude, F8V_BEFORE, F8V_NAN);
     return (uint8_t)(code ? code : 1);
 }
 
@@ -109,9 +97,9 @@ float amp_round_f16(float x) { return amp_f16_to_f32(amp_f32_to_f16(x)); }
 float amp_round_bf16(float x) { return amp_bf16_to_f32(amp_f32_to_bf16(x)); }
 
 float amp_round_tf32(float x) {
-    uint32_t bits = bits_of(x);
+    uint32_t bits = amp_bits_of(x);
     if ((bits & f32_magnitude) > f32_infinity) return x;
-    return float_of(shift_right_rounded(bits, F16_SHIFT) << F16_SHIFT);
+    return amp_float_of(shift_right_rounded(bits, F16_SHIFT) << F16_SHIFT);
 }
 
 float amp_round_dtype(amp_dtype dtype, float x) {

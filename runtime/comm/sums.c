@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/float_bits.h"
 #include "base/float_environment.h"
 
 enum { BLOCK = 512 }; /* elements whose sums stay in the first cache */
@@ -28,18 +29,6 @@ static void add_f64(const double *restrict parts, int32_t ranks, size_t stride, 
 /* The conversions of base/rounding.h have branches, which cost ten times the addition.  These are the same (the test
  * compares them for every number) over whole blocks, in a form that compilers make vectors of. */
 
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* All ones where |a| is greater, as signed numbers. */
 static uint32_t greater(uint32_t a, uint32_t b) { return 0u - (uint32_t)((int32_t)a > (int32_t)b); }
 static uint32_t select(uint32_t mask, uint32_t yes, uint32_t no) { return (mask & yes) | (~mask & no); }
@@ -49,21 +38,22 @@ static uint32_t select(uint32_t mask, uint32_t yes, uint32_t no) { return (mask 
 static void widen_f16(const uint16_t *restrict from, float *restrict to) {
     for (int i = 0; i < BLOCK; i++) {
         const uint32_t h = from[i], magnitude = (h & 0x7fff) << 13, special = greater(magnitude, 0x0f7fffff);
-        to[i] = float_of(bits_of(float_of(magnitude) * 0x1p112f) | (special & 0x7f800000) | (h & 0x8000) << 16);
+        to[i] =
+            amp_float_of(amp_bits_of(amp_float_of(magnitude) * 0x1p112f) | (special & 0x7f800000) | (h & 0x8000) << 16);
     }
 }
 
 static void widen_bf16(const uint16_t *restrict from, float *restrict to) {
-    for (int i = 0; i < BLOCK; i++) to[i] = float_of((uint32_t)from[i] << 16);
+    for (int i = 0; i < BLOCK; i++) to[i] = amp_float_of((uint32_t)from[i] << 16);
 }
 
 /* To nearest, ties to even: half of what is dropped, less one where the last bit that stays is even.  Subnormals are
  * rounded by the addition of a half, below which an f32 has as many bits as they have. */
 static void narrow_f16(const float *restrict from, uint16_t *restrict to) {
     for (int i = 0; i < BLOCK; i++) {
-        const uint32_t bits = bits_of(from[i]), magnitude = bits & 0x7fffffff;
+        const uint32_t bits = amp_bits_of(from[i]), magnitude = bits & 0x7fffffff;
         const uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
-        const uint32_t small = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
+        const uint32_t small = amp_bits_of(amp_float_of(magnitude) + 0.5f) - 0x3f000000;
         const uint32_t nan = 0x7e00 | (magnitude >> 13 & 0x3ff);
         uint32_t h = select(greater(113u << 23, magnitude), small, normal);
         h = select(greater(magnitude, 0x477fefff), 0x7c00, h); /* from 65520 on */
@@ -74,7 +64,7 @@ static void narrow_f16(const float *restrict from, uint16_t *restrict to) {
 
 static void narrow_bf16(const float *restrict from, uint16_t *restrict to) {
     for (int i = 0; i < BLOCK; i++) {
-        const uint32_t bits = bits_of(from[i]), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        const uint32_t bits = amp_bits_of(from[i]), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
         to[i] = (uint16_t)select(greater(bits & 0x7fffffff, 0x7f800000), bits >> 16 | 0x0040, rounded);
     }
 }

@@ -4,17 +4,12 @@
 # or disagree, the launcher of the other MPI, libraries that are not there; our numbers against the header of each.
 set -uo pipefail
 source tests/checks/checks.bash
+source tests/checks/mpi.bash
 build //tests/runtime/comm:mpi_ranks
-program=$bin/tests/runtime/comm/mpi_ranks
+program=$bin/tests/runtime/comm/mpi_ranks MPI_LIMIT=60
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# ranks OPENMPI|MPICH COUNT COMMAND...: on this machine alone, and more than it has processors
-openmpi() {
-    timeout 60 mpirun.openmpi --oversubscribe --bind-to none --mca pml ob1 --mca btl self,vader,tcp \
-        --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -n "$@"
-}
-mpich() { timeout 60 mpiexec.mpich -iface lo -n "$@"; }
-abi() { (export LD_LIBRARY_PATH=$PWD/.mpi/lib && timeout 60 .mpi/bin/mpiexec.hydra -iface lo -n "$@"); }
+# abi COUNT COMMAND...: the MPI of .mpi, which has the ABI of MPI 5
+abi() { (export LD_LIBRARY_PATH=$PWD/.mpi/lib && timeout "$MPI_LIMIT" .mpi/bin/mpiexec.hydra -iface lo -n "$@"); }
 declare -Ar LIBRARY=([openmpi]=libmpi.so.40 [mpich]=libmpich.so.12) NAME=([openmpi]='Open MPI' [mpich]='MPICH')
 declare -Ar SIZE=([openmpi]=OMPI_COMM_WORLD_SIZE [mpich]=PMI_SIZE)
 

@@ -3,14 +3,9 @@
 # in pieces, added by the MPI and by us; and many failures at many moments, each of which must end in time by name.
 set -uo pipefail
 source tests/checks/checks.bash
+source tests/checks/mpi.bash
 build //tests/runtime/comm:mpi_ranks
-program=$bin/tests/runtime/comm/mpi_ranks
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-openmpi() {
-    timeout 300 mpirun.openmpi --oversubscribe --bind-to none --mca pml ob1 --mca btl self,vader,tcp \
-        --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo -n "$@"
-}
-mpich() { timeout 300 mpiexec.mpich -iface lo -n "$@"; }
+program=$bin/tests/runtime/comm/mpi_ranks MPI_LIMIT=300
 
 # stopped MPI RANK SECONDS: that rank of 3 is stopped so long after the first steps
 stopped() {

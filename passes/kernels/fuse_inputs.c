@@ -66,7 +66,7 @@ static void take(Op *o, const Op *from) {
     o->reason = from->reason;
 }
 
-/* A cast in front of movement comes behind it, where nothing else reads what is between. */
+/* A cast before movement goes after it, where nothing else reads what is between. */
 static void round_last(Func *f, const Chain *c, const int *uses) {
     const Op first = *c->op[0];
     if (first.code != OP_cast || c->count < 2 || ir_dtype(f, first.in[0]) != AMP_DT_F32) return;

@@ -395,18 +395,15 @@ amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_boun
     return hooks;
 }
 
-amp_status amp_session_exchange_on_host(amp_session *s, bool complete, amp_error *err) {
+amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     amp_exchange *x = s->exchange;
-    if (!x || !x->states || !complete) return AMP_OK;
-    x->started = 0;
-    AMP_TRY(start_messages(x, INT32_MAX, err));
-    AMP_TRY(amp_session_finish_exchange(s, err));
-    for (int32_t i = 0; i < x->model->collective_count; i++)
+    if (!x) return AMP_OK;
+    if (x->states) {
+        x->started = 0;
+        AMP_TRY(start_messages(x, INT32_MAX, err));
+    }
+    if (x->started) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[x->started - 1].number, err));
+    for (int32_t i = 0; x->states && i < x->model->collective_count; i++)
         if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;
-}
-
-amp_status amp_session_finish_exchange(const amp_session *s, amp_error *err) {
-    const amp_exchange *x = s->exchange;
-    return x && x->started ? x->comm->calls->wait(x->comm, x->messages[x->started - 1].number, err) : AMP_OK;
 }

@@ -231,13 +231,12 @@ void amp_session_does(const amp_session *session, amp_rank_does what);
 int64_t amp_session_first_micro(const amp_session *session);
 /* What starts messages while |bound| runs. */
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
-/* After a micro-batch: on a device, what it left goes to the others by the host's memory. */
-amp_status amp_session_exchange_on_host(amp_session *session, bool complete, amp_error *err);
 /* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
 amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
-/* Waits for all messages of the step.  Weights and statistics are changed after that only: where a rank fails, those
- * of the others are of the step before, and can be saved. */
-amp_status amp_session_finish_exchange(const amp_session *session, amp_error *err);
+/* After the last micro-batch: waits for all messages of the step; of a device they go by the host's memory, here.
+ * Weights and statistics are changed after that only: where a rank fails, those of the others are of the step before,
+ * and can be saved. */
+amp_status amp_session_finish_exchange(amp_session *session, amp_error *err);
 
 /* ---- device_inputs.c --------------------------------------------------------------------------------------------- */
 

@@ -198,7 +198,6 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     s->step.last_n = n;
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
-    AMP_TRY(amp_session_exchange_on_host(s, made.complete, err));
     if (made.complete) AMP_TRY(amp_session_finish_exchange(s, err));
     AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
     if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program)

@@ -93,7 +93,7 @@ static void drop_unread(Func *f, const bool *of_input, int *uses) {
         else f->body.data[--kept] = f->body.data[i];
     }
     f->body.len -= kept;
-    memmove(f->body.data, f->body.data + kept, sizeof *f->body.data * (size_t)f->body.len);
+    if (f->body.len) memmove(f->body.data, f->body.data + kept, sizeof *f->body.data * (size_t)f->body.len);
 }
 
 void fuse_turn_inputs(Func *f, const Op **barriers) {

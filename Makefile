@@ -139,7 +139,7 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
-	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/learning_rate.c \
+	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/agreement.c runtime/session/learning_rate.c \
 	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
@@ -157,9 +157,12 @@ FLAGS_compiler := -D_GNU_SOURCE
 FLAGS_tools := -D_GNU_SOURCE
 FLAGS_bench := -D_GNU_SOURCE
 ifneq ($(filter x86_64 amd64,$(MACHINE)),)
-FLAGS_product_avx2 := -mavx2 -mfma
-FLAGS_product_avx512 := -mavx512f
-FLAGS_product_avx512_bf16 := -mavx512f -mavx512bf16
+# Nothing that they call unwinds: they call nothing.
+LEAF := -fno-asynchronous-unwind-tables -fno-unwind-tables
+FLAGS_product_avx2 := -mavx2 -mfma $(LEAF)
+FLAGS_product_avx512 := -mavx512f $(LEAF)
+FLAGS_product_avx512_bf16 := -mavx512f -mavx512bf16 $(LEAF)
+FLAGS_product_portable := $(LEAF)
 endif
 
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(call flags,$*.c) -MMD -MP -c $< -o $@

@@ -1,5 +1,5 @@
-/* exchange.c: a session that trains together with those of other ranks: before its first step they agree on what they
- * train, and in each step they exchange what the model's collectives say.
+/* exchange.c: a session that trains together with those of other ranks: in each step they exchange what the model's
+ * collectives say.
  *
  *   micro_step   kernel 0 ... kernel i                          the last one that writes a message: it is started
  *                kernel i + 1 ...                               the message is on its way
@@ -8,172 +8,14 @@
  *
  * All ranks start messages in the order of the table, so a message waits for those before it.
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "amp/version.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "runtime/device/comm_calls.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
-
-/* ---- what ranks agree on ----------------------------------------------------------------------------------------- */
-
-enum { SHA256_BYTES = 32 };
-
-/* What each rank says of itself; padded with zeros.  The first field never changes, so that any two versions can tell
- * that they differ. */
-typedef struct Hello {
-    char version[32];
-    char model[64], device[16];
-    uint8_t source[SHA256_BYTES], policy[SHA256_BYTES], ir[SHA256_BYTES];
-    int64_t capacity, seed, accumulate, state_count;
-} Hello;
-
-static Hello hello_of(const amp_session *s, uint64_t seed) {
-    const amp_model_desc *d = &s->model->desc;
-    Hello h = {.capacity = s->capacity,
-               .seed = (int64_t)seed,
-               .accumulate = s->model->accumulate,
-               .state_count = s->model->state_count};
-    snprintf(h.version, sizeof h.version, "%s", AMP_VERSION);
-    snprintf(h.model, sizeof h.model, "%s", d->name);
-    snprintf(h.device, sizeof h.device, "%s", s->device->type->name);
-    memcpy(h.source, d->source_sha256, sizeof h.source);
-    memcpy(h.policy, d->policy_sha256, sizeof h.policy);
-    if (d->ir_text) amp_sha256_of(d->ir_text, d->ir_length, h.ir);
-    return h;
-}
-
-static amp_status differs(int32_t rank, const char *what, const char *theirs, const char *ours, amp_error *err) {
-    return amp_fail(
-        err, AMP_MISMATCH,
-        "rank %d has another %s than rank 0: %s instead of %s; start all ranks with the same model, options "
-        "and version",
-        rank, what, theirs, ours);
-}
-
-static amp_status check_text(int32_t rank, const char *what, const char *theirs, const char *ours, amp_error *err) {
-    return strcmp(theirs, ours) ? differs(rank, what, theirs, ours, err) : AMP_OK;
-}
-
-static amp_status check_hash(int32_t rank, const char *what, const uint8_t *theirs, const uint8_t *ours,
-                             amp_error *err) {
-    char a[16], b[16];
-    if (!memcmp(theirs, ours, SHA256_BYTES)) return AMP_OK;
-    snprintf(a, sizeof a, "%02x%02x%02x%02x..", theirs[0], theirs[1], theirs[2], theirs[3]);
-    snprintf(b, sizeof b, "%02x%02x%02x%02x..", ours[0], ours[1], ours[2], ours[3]);
-    return differs(rank, what, a, b, err);
-}
-
-static amp_status check_number(int32_t rank, const char *what, int64_t theirs, int64_t ours, amp_error *err) {
-    char a[24], b[24];
-    snprintf(a, sizeof a, "%lld", (long long)theirs);
-    snprintf(b, sizeof b, "%lld", (long long)ours);
-    return theirs == ours ? AMP_OK : differs(rank, what, a, b, err);
-}
-
-static amp_status check_hello(int32_t rank, const Hello *theirs, const Hello *ours, amp_error *err) {
-    AMP_TRY(check_text(rank, "version of ampc", theirs->version, ours->version, err));
-    AMP_TRY(check_text(rank, "model", theirs->model, ours->model, err));
-    AMP_TRY(check_hash(rank, "model text (SHA-256)", theirs->source, ours->source, err));
-    AMP_TRY(check_hash(rank, "policy (SHA-256)", theirs->policy, ours->policy, err));
-    AMP_TRY(check_text(rank, "device", theirs->device, ours->device, err));
-    AMP_TRY(check_hash(rank, "compilation of the model (SHA-256 of its IR)", theirs->ir, ours->ir, err));
-    AMP_TRY(check_number(rank, "capacity (samples of a micro-batch)", theirs->capacity, ours->capacity, err));
-    AMP_TRY(check_number(rank, "seed", theirs->seed, ours->seed, err));
-    return check_number(rank, "number of micro-batches", theirs->accumulate, ours->accumulate, err);
-}
-
-/* Gathers |size| bytes of each rank; the caller frees them. */
-static amp_status gather(amp_session *s, const void *mine, size_t size, const char *what, char **all, amp_error *err) {
-    amp_comm *comm = s->exchange->comm;
-    const size_t bytes = size * (size_t)comm->size;
-    *all = amp_alloc_zeroed(&s->memory.allocator, bytes);
-    if (!*all) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for what %d ranks say of themselves", comm->size);
-    amp_status status = comm->calls->meet(comm, mine, size, *all, what, err);
-    if (!status) return AMP_OK;
-    amp_free(&s->memory.allocator, *all, bytes);
-    return status;
-}
-
-static amp_status say_hello(amp_session *s, uint64_t seed, amp_error *err) {
-    const Hello mine = hello_of(s, seed);
-    char *all;
-    AMP_TRY(gather(s, &mine, sizeof mine, "what ranks train", &all, err));
-    amp_status status = AMP_OK;
-    Hello first, other;
-    memcpy(&first, all, sizeof first);
-    for (int32_t r = 1; r < s->exchange->comm->size && !status; r++) {
-        memcpy(&other, all + (size_t)r * sizeof other, sizeof other);
-        status = check_hello(r, &other, &first, err);
-    }
-    amp_free(&s->memory.allocator, all, sizeof mine * (size_t)s->exchange->comm->size);
-    return status;
-}
-
-/* ---- the same weights everywhere --------------------------------------------------------------------------------- */
-
-static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_COUNTER || s->role == AMP_STATE_SCALER; }
-
-/* What a checkpoint holds; the number of a rank's first micro-batch is its own. */
-static bool is_shared(const amp_session *s, int32_t i) {
-    const amp_model_state *state = &s->model->states[i];
-    if (!s->states.bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO || state->counter == AMP_COUNTER_MICRO)
-        return false;
-    return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || is_scalar(state);
-}
-
-static amp_status broadcast(const amp_session *s, void *const *states, amp_error *err) {
-    amp_comm *comm = s->exchange->comm;
-    uint64_t last = 0;
-    bool any = false;
-    for (int32_t i = 0; i < s->model->state_count; i++) {
-        const amp_model_state *state = &s->model->states[i];
-        const size_t count = amp_state_bytes(state) / amp_storage_size(state->storage);
-        if (!is_shared(s, i) || !states[i]) continue;
-        AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, (amp_dtype)state->storage, states[i],
-                                   is_scalar(state) ? 1 : count, 0, state->name, &last, err));
-        any = true;
-    }
-    return any ? comm->calls->wait(comm, last, err) : AMP_OK;
-}
-
-static amp_status check_equal(amp_session *s, void *const *states, amp_error *err) {
-    amp_sha256 hash;
-    uint8_t mine[SHA256_BYTES];
-    char *all;
-    amp_sha256_init(&hash);
-    for (int32_t i = 0; i < s->model->state_count; i++)
-        if (is_shared(s, i) && states[i])
-            amp_sha256_update(&hash, states[i], amp_state_content_bytes(&s->model->states[i]));
-    amp_sha256_final(&hash, mine);
-    AMP_TRY(gather(s, mine, sizeof mine, "hashes of the weights", &all, err));
-    amp_status status = AMP_OK;
-    for (int32_t r = 1; r < s->exchange->comm->size && !status; r++)
-        if (memcmp(all, all + (size_t)r * sizeof mine, sizeof mine))
-            status = amp_fail(err, AMP_MISMATCH,
-                              "weights of rank %d differ from rank 0's after its broadcast: the fault is in the "
-                              "library that exchanges them, or in memory",
-                              r);
-    amp_free(&s->memory.allocator, all, sizeof mine * (size_t)s->exchange->comm->size);
-    return status;
-}
-
-amp_status amp_session_share(amp_session *s, amp_error *err) {
-    void **states;
-    if (!s->exchange) return AMP_OK;
-    AMP_TRY(amp_session_host_states(s, true, &states, err));
-    amp_status status = broadcast(s, states, err);
-    if (!status) status = check_equal(s, states, err);
-    if (!status) amp_params_changed_on_host(s->params);
-    if (!status) status = amp_session_take_states(s, states, err);
-    amp_session_drop_host_states(s, states);
-    return status;
-}
 
 void amp_session_does(const amp_session *s, amp_rank_does what) {
     const int64_t *iteration = amp_session_iteration(s);
@@ -300,8 +142,7 @@ amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, uint64_t se
     }
     AMP_TRY(set_counters(s, err));
     if (!s->exchange) return AMP_OK;
-    AMP_TRY(say_hello(s, seed, err));
-    return amp_session_share(s, err);
+    return amp_session_agree(s, seed, err);
 }
 
 void amp_session_free_exchange(amp_session *s) {

@@ -217,14 +217,19 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
 
+/* ---- agreement.c ------------------------------------------------------------------------------------------------- */
+
+/* All ranks, before their first step: they train the same, from rank 0's weights. */
+amp_status amp_session_agree(amp_session *session, uint64_t seed, amp_error *err);
+/* All ranks: they get rank 0's weights, moments and counters. */
+amp_status amp_session_share(amp_session *session, amp_error *err);
+
 /* ---- exchange.c -------------------------------------------------------------------------------------------------- */
 
 /* Once everything else is made.  |comm| may be NULL.  |seed|: of all ranks, also where the model draws nothing: its
  * application may. */
 amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, uint64_t seed, amp_error *err);
 void amp_session_free_exchange(amp_session *session);
-/* All ranks: they get rank 0's weights, moments and counters. */
-amp_status amp_session_share(amp_session *session, amp_error *err);
 /* What the session is at from now on: ranks that wait for this one are told. */
 void amp_session_does(const amp_session *session, amp_rank_does what);
 /* The number of this rank's first micro-batch among those of a step of all ranks. */

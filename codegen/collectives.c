@@ -3,7 +3,9 @@
 
 static void put_collective(TableWriter *x, const Func *f, const Op *o, int number) {
     const State *first = ir_state_of(f, o->in[0]);
-    const char *op = o->code == OP_all_reduce ? "ALL_REDUCE" : "GATHER_BATCHES";
+    const char *op = o->code != OP_all_reduce                  ? "GATHER_BATCHES"
+                     : !strcmp(ir_attr(o, "order")->s, "tree") ? "ALL_REDUCE_TREE"
+                                                               : "ALL_REDUCE";
     text_printf(x->t,
                 "    {.op = AMP_EXCHANGE_%s, .bucket = %d, .dtype = %d, .state_count = %d, "
                 ".states = exchanged_%d, ",

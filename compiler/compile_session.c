@@ -279,6 +279,20 @@ static amp_status set_distribution(const Session *s, Module *m, amp_error *err) 
     return AMP_OK;
 }
 
+/* The pass distribute reads it too. */
+static amp_status set_accumulate_order(const Session *s, Module *m, amp_error *err) {
+    const char *word = s->options.accumulate_order;
+    const int asked = word ? word_index(word, ir_order_names, ORDER_TREE + 1) : (int)m->accumulate_order;
+    if (asked < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "accumulate order %s: it can be left or tree", word);
+    if (asked != (int)m->accumulate_order && m->stage >= STAGE_DISTRIBUTE)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "accumulate order %s: %s is at stage %s, whose steps are divided already; give the model, or "
+                        "IR of an earlier stage",
+                        word, s->source->name, ir_stage_names[m->stage]);
+    m->accumulate_order = (SumOrder)asked;
+    return AMP_OK;
+}
+
 /* The kernels are made with them, and attention is lowered for them. */
 static amp_status set_sums(const Session *s, Module *m, amp_error *err) {
     if (!s->options.sums) return AMP_OK;
@@ -374,6 +388,7 @@ amp_status session_load(Session *s, Module **out, amp_error *err) {
     AMP_TRY(set_eval_precision(s, m, err));
     AMP_TRY(set_sums(s, m, err));
     AMP_TRY(set_distribution(s, m, err));
+    AMP_TRY(set_accumulate_order(s, m, err));
     session_add_overrides(s, m);
     if (!s->is_ir) ir_compact(m);
     keep_model(s, m);

@@ -32,14 +32,15 @@ static amp_status compile_source(Session *s, ExplainSource *out, amp_error *err)
 
 /* An option that changes what is compiled, and so nothing of a model.so; NULL: there is none. */
 static const char *compiled_option(const amp_compile_options *o) {
-    return o->precision        ? "precision"
-           : o->policy         ? "policy"
-           : o->define_count   ? "define"
-           : o->eval_precision ? "eval precision"
-           : o->sums           ? "sums"
-           : o->override_count ? "override"
-           : o->distribute     ? "distribute"
-                               : NULL;
+    return o->precision          ? "precision"
+           : o->policy           ? "policy"
+           : o->define_count     ? "define"
+           : o->eval_precision   ? "eval precision"
+           : o->sums             ? "sums"
+           : o->override_count   ? "override"
+           : o->distribute       ? "distribute"
+           : o->accumulate_order ? "accumulate order"
+                                 : NULL;
 }
 
 /* Every op that autocast decides has a path and a reason; the text form can leave them out. */

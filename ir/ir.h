@@ -403,6 +403,12 @@ typedef enum Distribution {
     DISTRIBUTE_DATA /* every rank has all states; gradients are summed */
 } Distribution;
 
+/* In which order the micro-batches of a step are added, and the ranks' sums of them. */
+typedef enum SumOrder {
+    ORDER_LEFT, /* ((0 + 1) + 2) + 3 */
+    ORDER_TREE  /* (0 + 1) + (2 + 3): passes/training/accumulate_tree.c */
+} SumOrder;
+
 typedef struct Module {
     Arena *arena;
     const char *name;
@@ -440,6 +446,7 @@ typedef struct Module {
     bool has_train;
     VEC(Train) trains;
     int64_t accumulate; /* micro-batches in a step; 1 unless set */
+    SumOrder accumulate_order;
     Distribution distribution;
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */
     VEC(const char *) metrics;  /* names of the results "metric.NAME" */

@@ -129,6 +129,10 @@ static void read_reduce(Reader *r) {
     r->m->reduce_pos = reader_at(r);
 }
 
+static void read_accumulate_order(Reader *r) {
+    r->m->accumulate_order = (SumOrder)reader_choice(r, "left or tree", ir_order_names, COUNT(ir_order_names));
+}
+
 static void read_distribute(Reader *r) {
     r->m->distribution =
         (Distribution)reader_choice(r, "none or data", ir_distribution_names, COUNT(ir_distribution_names));
@@ -163,6 +167,7 @@ static const Line header_lines[] = {
     {"metric", read_metric},
     {"group", read_group},
     {"accumulate", read_accumulate},
+    {"accumulate_order", read_accumulate_order},
     {"distribute", read_distribute},
     {"reduce", read_reduce},
     {"eval_precision", read_eval_precision},

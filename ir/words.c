@@ -9,6 +9,7 @@ const char *const ir_role_names[] = {"param",  "buffer",  "moment",      "counte
 const char *const ir_kernel_kind_names[] = {"product", "tile",    "row",       "column",
                                             "scalar",  "scatter", "attention", "collective"};
 const char *const ir_distribution_names[] = {"none", "data"};
+const char *const ir_order_names[] = {"left", "tree"};
 const char *const ir_sums_names[] = {"ieee", "sm_80", "sm_90"};
 const char *const ir_layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
 const char *const ir_buffer_kind_names[] = {"temp", "flag", "input", "output", "state", "watch"};

@@ -117,7 +117,8 @@ amp_compile_options = _struct(
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
     isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
     cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p,
-    overrides=POINTER(amp_override), override_count=c_size_t, distribute=c_char_p)
+    overrides=POINTER(amp_override), override_count=c_size_t, distribute=c_char_p,
+    accumulate_order=c_char_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     json=c_int32, sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,

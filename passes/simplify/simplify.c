@@ -147,12 +147,14 @@ static bool is_accumulator(const Func *f, Val v) {
 }
 
 /* sum + gradient, or where(first, gradient, sum + gradient), or of one micro-batch the gradient itself:
- * passes/training/accumulate.c. */
+ * passes/training/accumulate.c; of a tree also where(merges, sum + gradient, gradient), where(keeps, gradient, sum). */
 static bool is_accumulation(const Func *f, const Op *o, int operand) {
     if (o->code == OP_assign) return operand == 1 && is_accumulator(f, o->in[0]);
     if (o->code == OP_add) return operand == 1 && is_accumulator(f, o->in[0]);
-    const Op *sum = o->code == OP_where ? ir_def(f, o->in[2]) : NULL;
-    return sum && operand == 1 && sum->code == OP_add && is_accumulator(f, sum->in[0]);
+    if (o->code != OP_where || !operand) return false;
+    const Val other = o->in[3 - operand];
+    const Op *sum = ir_def(f, other);
+    return is_accumulator(f, other) || (sum && sum->code == OP_add && is_accumulator(f, sum->in[0]));
 }
 
 static const bool *find_optimizer_values(const Func *f) {

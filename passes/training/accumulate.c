@@ -17,10 +17,11 @@
  *
  * Buffers are staged, so that a skipped step leaves them unchanged.  Where several ranks train together the share is
  * that of a micro-batch among those of all ranks (rank_mean.h), and a step of one micro-batch is divided too: ranks
- * exchange sums between its functions.
+ * exchange sums between its functions.  accumulate_tree.h has another order of the sums.
  */
 #include "passes/training/accumulate.h"
 
+#include "passes/training/accumulate_tree.h"
 #include "passes/training/rank_mean.h"
 #include "passes/training/statistics.h"
 
@@ -128,16 +129,19 @@ static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
+/* What |sum| becomes. */
+static Val next_sum(Split *s, const State *sum, Val v, const char *path) {
     Func *f = s->micro_step;
-    Val state = ir_use_state(f, sum), next = v;
-    if (has_many(s)) {
-        Val so_far = emitted(s, ir_emit(f, OP_add, sum->dtype, NULL, 2, state, v), path);
-        next =
-            ir_emit(f, OP_where, sum->dtype, arena_printf(s->m->arena, "%s.next", sum->name), 3, s->first, v, so_far);
-        emitted(s, next, path);
-    }
-    assign(s, f, state, next);
+    if (!has_many(s)) return v;
+    if (s->levels) return accumulate_tree_next(s, sum, v, path);
+    Val so_far = emitted(s, ir_emit(f, OP_add, sum->dtype, NULL, 2, ir_use_state(f, sum), v), path);
+    const char *name = arena_printf(s->m->arena, "%s.next", sum->name);
+    return emitted(s, ir_emit(f, OP_where, sum->dtype, name, 3, s->first, v, so_far), path);
+}
+
+Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
+    Val next = next_sum(s, sum, v, path);
+    assign(s, s->micro_step, ir_use_state(s->micro_step, sum), next);
     return ir_use_state(s->apply_step, sum);
 }
 
@@ -148,8 +152,7 @@ static Val add_up_rounded(Split *s, const State *param, Val gradient, const char
     sum->dtype = sum->storage = s->m->reduce;
     if (has_many(s)) {
         const State *own = accumulate_state(s, param, STATE_ACCUMULATOR, "own");
-        Val so_far = emitted(s, ir_emit(f, OP_add, AMP_DT_F32, NULL, 2, ir_use_state(f, own), gradient), path);
-        gradient = emitted(s, ir_emit(f, OP_where, AMP_DT_F32, NULL, 3, s->first, gradient, so_far), path);
+        gradient = next_sum(s, own, gradient, path);
         assign(s, f, ir_use_state(f, own), gradient);
     }
     Val rounded = ir_emit(f, OP_cast, sum->dtype, NULL, 1, gradient);
@@ -190,6 +193,7 @@ static void count(Split *s) {
     s->micro = ir_use_state(f, ir_counter(s->m, COUNTER_MICRO, NO_BLOCK));
     if (!has_many(s)) return;
     Val zero = first_number(s, f);
+    accumulate_tree_begin(s, zero);
     s->first = emitted(s, ir_emit(f, OP_eq, AMP_DT_BOOL, "first", 2, s->micro, zero), "micro.first");
     accumulate_move_last(f, f->body.len - before, 0);
 }

@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 typedef struct RankMean RankMean;
+typedef struct TreeLevel TreeLevel;
 typedef VEC(const State *) StateList;
 
 typedef struct Split {
@@ -16,6 +17,8 @@ typedef struct Split {
     Func *micro_step, *apply_step; /* NULL: the step is one function */
     Val micro;                     /* the number of the micro-batch */
     Val first;                     /* it is the first of its step; NO_VAL: each is */
+    TreeLevel *level;              /* of the tree in which micro-batches are added; accumulate_tree.h */
+    int levels;                    /* 0: they are added from left to right */
     /* Of models that train on several ranks: */
     RankMean *mean;
     StateList batch; /* what micro_step leaves for statistics_step */

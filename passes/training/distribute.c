@@ -16,6 +16,7 @@
  */
 #include <stdlib.h>
 
+#include "ir/words.h"
 #include "passes/common/common.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/rank_mean.h"
@@ -57,6 +58,7 @@ static int *positions(const Func *f) {
 static Val gradient_in(const Func *f, Val v) {
     for (const Op *o = ir_def(f, v); o; o = ir_def(f, v)) {
         if (o->code == OP_where) v = o->in[1];
+        else if (o->code == OP_add && ir_state_of(f, o->in[0])) v = o->in[1]; /* of a tree */
         else if (o->code == OP_cast) v = o->in[0];
         else break;
     }
@@ -103,6 +105,7 @@ static void add_collective(Exchange *x, Opcode code, const StateList *states, co
     for (int i = 0; i < states->len; i++) in[i] = ir_use_state(x->f, states->data[i]);
     Op *o = ir_op_new(x->f, code, in, states->len);
     ir_attr(o, "bucket")->i = x->buckets;
+    if (code == OP_all_reduce) ir_attr(o, "order")->s = ir_order_names[x->f->module->accumulate_order];
     o->path = arena_printf(x->f->module->arena, "bucket.%d", x->buckets++);
     o->reason = ir_reason(x->f->module, "distribute");
     o->reason->because = because;

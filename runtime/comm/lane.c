@@ -32,7 +32,8 @@ static Way way_of(const amp_lane_world *w, const amp_collective *c) {
     const bool adds = w->ordered || !(w->engine->sums >> c->dtype & 1);
     if (w->size == 1 || c->count == 0) return NOTHING;
     switch (c->op) {
-    case AMP_COLLECTIVE_ALL_REDUCE: return adds ? ADD_ALL : WHOLE;
+    case AMP_COLLECTIVE_ALL_REDUCE:
+    case AMP_COLLECTIVE_ALL_REDUCE_TREE: return adds ? ADD_ALL : WHOLE;
     case AMP_COLLECTIVE_BROADCAST: return WHOLE;
     case AMP_COLLECTIVE_ALL_GATHER: return bytes > w->limits->message ? PACKED_GATHER : WHOLE;
     case AMP_COLLECTIVE_REDUCE_SCATTER: break;
@@ -94,6 +95,9 @@ typedef struct Step {
 } Step;
 
 static unsigned char *data_at(const Step *s, size_t element) { return (unsigned char *)s->c->data + element * s->size; }
+static amp_sums_order order_of(const Step *s) {
+    return s->c->op == AMP_COLLECTIVE_ALL_REDUCE_TREE ? AMP_SUMS_TREE : AMP_SUMS_LEFT;
+}
 /* Where part |rank| of the piece is in the caller's memory, and in staging. */
 static unsigned char *part_at(const Step *s, int32_t rank) {
     return data_at(s, (size_t)rank * share_of(s->w, s->c) + s->lane->at);
@@ -122,7 +126,8 @@ static bool step_whole(const Step *s) {
     static const amp_message_op ops[] = {[AMP_COLLECTIVE_ALL_REDUCE] = AMP_SUM_ALL,
                                          [AMP_COLLECTIVE_REDUCE_SCATTER] = AMP_SUM_SHARE,
                                          [AMP_COLLECTIVE_ALL_GATHER] = AMP_GATHER,
-                                         [AMP_COLLECTIVE_BROADCAST] = AMP_FROM_RANK};
+                                         [AMP_COLLECTIVE_BROADCAST] = AMP_FROM_RANK,
+                                         [AMP_COLLECTIVE_ALL_REDUCE_TREE] = AMP_SUM_ALL};
     if (!next_piece(s, WHOLE, s->c->count)) return false;
     return make(s, 0, ops[s->c->op], data_at(s, s->lane->at), NULL, s->lane->width);
 }
@@ -134,7 +139,7 @@ static bool step_add_all(const Step *s) {
     switch (l->step) {
     case EXCHANGED: {
         unsigned char *own = data_at(s, l->at + (size_t)s->w->rank * part);
-        amp_sums_add(s->c->dtype, staged_at(s, 0), s->w->size, part, own);
+        amp_sums_add(s->c->dtype, order_of(s), staged_at(s, 0), s->w->size, part, own);
         return make(s, GATHERED, AMP_GATHER, data_at(s, l->at), NULL, l->body);
     }
     case GATHERED:
@@ -142,7 +147,7 @@ static bool step_add_all(const Step *s) {
         memcpy(staged_at(s, (size_t)s->w->rank * remainder), data_at(s, l->at + l->body), remainder * s->size);
         return make(s, REMAINDER_GATHERED, AMP_GATHER, staged_at(s, 0), NULL, remainder * ranks_of(s->w));
     case REMAINDER_GATHERED:
-        amp_sums_add(s->c->dtype, staged_at(s, 0), s->w->size, remainder, data_at(s, l->at + l->body));
+        amp_sums_add(s->c->dtype, order_of(s), staged_at(s, 0), s->w->size, remainder, data_at(s, l->at + l->body));
         break;
     }
     if (!next_piece(s, ADD_ALL, s->c->count)) return false;
@@ -162,9 +167,9 @@ static bool step_packed(const Step *s, Way way) {
     const int32_t own = s->w->rank, ranks = s->w->size;
     const size_t all = l->width * ranks_of(s->w);
     if (l->step == CAME && way == ADD_SHARE)
-        amp_sums_add(s->c->dtype, staged_at(s, 0), ranks, l->width, part_at(s, own));
+        amp_sums_add(s->c->dtype, order_of(s), staged_at(s, 0), ranks, l->width, part_at(s, own));
     else if (l->step == CAME && way == PACKED_SHARE)
-        amp_sums_add(s->c->dtype, staged_at(s, all), ranks, l->width, part_at(s, own));
+        amp_sums_add(s->c->dtype, order_of(s), staged_at(s, all), ranks, l->width, part_at(s, own));
     else if (l->step == CAME && way == PACKED_SUM) memcpy(part_at(s, own), staged_part(s, own), l->width * s->size);
     else if (l->step == CAME)
         for (int32_t r = 0; r < ranks; r++)

@@ -12,18 +12,6 @@ bool amp_sums_have(amp_dtype dtype) {
     return dtype == AMP_DT_F32 || dtype == AMP_DT_F64 || dtype == AMP_DT_F16 || dtype == AMP_DT_BF16;
 }
 
-static void add_f32(const float *restrict parts, int32_t ranks, size_t stride, size_t count, float *restrict out) {
-    memcpy(out, parts, count * sizeof *out);
-    for (int32_t r = 1; r < ranks; r++)
-        for (size_t i = 0; i < count; i++) out[i] += parts[(size_t)r * stride + i];
-}
-
-static void add_f64(const double *restrict parts, int32_t ranks, size_t stride, size_t count, double *restrict out) {
-    memcpy(out, parts, count * sizeof *out);
-    for (int32_t r = 1; r < ranks; r++)
-        for (size_t i = 0; i < count; i++) out[i] += parts[(size_t)r * stride + i];
-}
-
 /* ---- 16 bits ----------------------------------------------------------------------------------------------------- */
 
 /* The conversions of base/rounding.h have branches, which cost ten times the addition.  These are the same (the test
@@ -69,35 +57,88 @@ static void narrow_bf16(const float *restrict from, uint16_t *restrict to) {
     }
 }
 
-static void add_block(float *restrict sums, const float *restrict more) {
-    for (int i = 0; i < BLOCK; i++) sums[i] += more[i];
-}
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* |count| elements, a block at most: what is beyond them is computed and not used. */
-static void add_16(amp_dtype dtype, const uint16_t *parts, int32_t ranks, size_t stride, size_t count, uint16_t *out) {
-    void (*const widen)(const uint16_t *, float *) = dtype == AMP_DT_F16 ? widen_f16 : widen_bf16;
-    void (*const narrow)(const float *, uint16_t *) = dtype == AMP_DT_F16 ? narrow_f16 : narrow_bf16;
+/* |count| elements of each part, a block at most. */
+typedef struct Parts {
+    amp_dtype dtype;
+    const char *at; /* of part 0 */
+    size_t stride;  /* bytes from part to part */
+    size_t count;
+} Parts;
+
+/* Sums of f64 are in |f64|, those of the others in |f32|; what is beyond |count| is computed and not used. */
+typedef union Block {
+    float f32[BLOCK];
+    double f64[BLOCK];
+} Block;
+
+static void take(const Parts *p, int32_t part, Block *out) {
+    const char *from = p->at + (size_t)part * p->stride;
     uint16_t block[BLOCK] = {0};
-    float sums[BLOCK], more[BLOCK];
-    for (int32_t r = 0; r < ranks; r++) {
-        memcpy(block, parts + (size_t)r * stride, count * sizeof *parts);
-        widen(block, r ? more : sums);
-        if (r) add_block(sums, more);
+    if (p->count < BLOCK) memset(out, 0, sizeof *out);
+    switch (p->dtype) {
+    case AMP_DT_F32: memcpy(out->f32, from, p->count * sizeof *out->f32); break;
+    case AMP_DT_F64: memcpy(out->f64, from, p->count * sizeof *out->f64); break;
+    default:
+        memcpy(block, from, p->count * sizeof *block);
+        if (p->dtype == AMP_DT_F16) widen_f16(block, out->f32);
+        else widen_bf16(block, out->f32);
     }
-    narrow(sums, block);
-    memcpy(out, block, count * sizeof *out);
 }
 
-void amp_sums_add(amp_dtype dtype, const void *parts, int32_t ranks, size_t count, void *out) {
+static void add(const Parts *p, Block *restrict sums, const Block *restrict more) {
+    if (p->dtype == AMP_DT_F64)
+        for (int i = 0; i < BLOCK; i++) sums->f64[i] += more->f64[i];
+    else
+        for (int i = 0; i < BLOCK; i++) sums->f32[i] += more->f32[i];
+}
+
+static void put(const Parts *p, const Block *sums, void *out) {
+    uint16_t block[BLOCK];
+    switch (p->dtype) {
+    case AMP_DT_F32: memcpy(out, sums->f32, p->count * sizeof *sums->f32); break;
+    case AMP_DT_F64: memcpy(out, sums->f64, p->count * sizeof *sums->f64); break;
+    default:
+        if (p->dtype == AMP_DT_F16) narrow_f16(sums->f32, block);
+        else narrow_bf16(sums->f32, block);
+        memcpy(out, block, p->count * sizeof *block);
+    }
+}
+
+/* ---- orders ------------------------------------------------------------------------------------------------------ */
+
+static void add_left(const Parts *p, int32_t ranks, Block *sums) {
+    Block more;
+    take(p, 0, sums);
+    for (int32_t r = 1; r < ranks; r++) {
+        take(p, r, &more);
+        add(p, sums, &more);
+    }
+}
+
+/* As deep as |ranks| has binary digits. */
+static void add_tree(const Parts *p, int32_t first, int32_t ranks, Block *sums) {
+    Block more;
+    int32_t left = 1;
+    if (ranks == 1) {
+        take(p, first, sums);
+        return;
+    }
+    while (left < ranks - left) left *= 2;
+    add_tree(p, first, left, sums);
+    add_tree(p, first + left, ranks - left, &more);
+    add(p, sums, &more);
+}
+
+void amp_sums_add(amp_dtype dtype, amp_sums_order order, const void *parts, int32_t ranks, size_t count, void *out) {
+    const size_t size = amp_dtype_size(dtype);
+    Block sums;
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     for (size_t at = 0; at < count; at += BLOCK) {
-        const size_t n = count - at < BLOCK ? count - at : BLOCK;
-        switch (dtype) {
-        case AMP_DT_F32: add_f32((const float *)parts + at, ranks, count, n, (float *)out + at); break;
-        case AMP_DT_F64: add_f64((const double *)parts + at, ranks, count, n, (double *)out + at); break;
-        case AMP_DT_F16:
-        case AMP_DT_BF16: add_16(dtype, (const uint16_t *)parts + at, ranks, count, n, (uint16_t *)out + at); break;
-        default: break; /* amp_sums_have */
-        }
+        const Parts p = {dtype, (const char *)parts + at * size, count * size, count - at < BLOCK ? count - at : BLOCK};
+        if (order == AMP_SUMS_TREE) add_tree(&p, 0, ranks, &sums);
+        else add_left(&p, ranks, &sums);
+        put(&p, &sums, (char *)out + at * size);
     }
 }

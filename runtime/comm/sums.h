@@ -13,9 +13,15 @@ extern "C" {
 /* f32, f64, f16, bf16 */
 bool amp_sums_have(amp_dtype dtype);
 
-/* out[i] = ((part 0 [i] + part 1 [i]) + part 2 [i]) + ..  Part r is |count| elements from r * |count| on.  f32 and f64
- * are added in their own type, f16 and bf16 in f32 and rounded once, at the end.  |out| is outside of the parts. */
-void amp_sums_add(amp_dtype dtype, const void *parts, int32_t ranks, size_t count, void *out);
+/* In which order parts are added. */
+typedef enum amp_sums_order {
+    AMP_SUMS_LEFT, /* ((0 + 1) + 2) + 3 */
+    AMP_SUMS_TREE  /* (0 + 1) + (2 + 3): of 2^k parts and more, the sum of the first 2^k and that of the others */
+} amp_sums_order;
+
+/* out[i] = part 0 [i] + part 1 [i] + part 2 [i] + ..  Part r is |count| elements from r * |count| on.  f32 and f64 are
+ * added in their own type, f16 and bf16 in f32 and rounded once, at the end.  |out| is outside of the parts. */
+void amp_sums_add(amp_dtype dtype, amp_sums_order order, const void *parts, int32_t ranks, size_t count, void *out);
 
 #ifdef __cplusplus
 }

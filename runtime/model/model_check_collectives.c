@@ -23,7 +23,7 @@ static amp_status check_state(const amp_check *x, int32_t collective, int32_t in
 
 static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
     const amp_model_collective *c = &x->m->collectives[i];
-    if (c->op > AMP_EXCHANGE_GATHER_BATCHES) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
+    if (c->op > AMP_EXCHANGE_ALL_REDUCE_TREE) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
     if (!amp_is_exchanged_type(c->dtype))
         return amp_check_fail(x, "collective %d adds numbers of the unknown type %u", i, c->dtype);
     if (!c->state_count || c->state_count > (uint32_t)x->m->state_count || !c->states || !c->what)

@@ -167,7 +167,26 @@ amp_status amp_session_share(amp_session *s, amp_error *err) {
     return status;
 }
 
+/* Ordered sums promise the bits of one rank with the micro-batches of all. */
+static amp_status check_order(const amp_exchange *x, amp_error *err) {
+    const amp_model *m = x->model;
+    const int64_t k = m->accumulate;
+    if (!x->comm->ordered || k == 1) return AMP_OK;
+    if (k & (k - 1))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "%s: sums of ranks cannot be ordered where each has %lld micro-batches: bits depend on the "
+                        "number of ranks unless it is a power of two; train without --reduce ordered",
+                        m->desc.name, (long long)k);
+    if (m->collectives[0].op != AMP_EXCHANGE_ALL_REDUCE) return AMP_OK;
+    return amp_fail(
+        err, AMP_INVALID_ARGUMENT,
+        "%s: sums of ranks cannot be ordered where each adds its %lld micro-batches from left to right: bits "
+        "would depend on the number of ranks; compile the model with --accumulate-order tree",
+        m->desc.name, (long long)k);
+}
+
 amp_status amp_session_agree(amp_session *s, uint64_t seed, amp_error *err) {
     AMP_TRY(say_hello(s, seed, err));
+    AMP_TRY(check_order(s->exchange, err));
     return amp_session_share(s, err);
 }

@@ -210,13 +210,18 @@ amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, 
 
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
 
+static amp_collective_op engine_op(const amp_model_collective *c) {
+    if (is_gather(c)) return AMP_COLLECTIVE_ALL_GATHER;
+    return c->op == AMP_EXCHANGE_ALL_REDUCE_TREE ? AMP_COLLECTIVE_ALL_REDUCE_TREE : AMP_COLLECTIVE_ALL_REDUCE;
+}
+
 /* Those that are complete after |kernel| of the last micro-batch. */
 static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err) {
     amp_exchange *x = exchange;
     for (; x->started < x->model->collective_count && x->messages[x->started].ready <= kernel; x->started++) {
         amp_message *m = &x->messages[x->started];
         const amp_model_collective *c = &x->model->collectives[x->started];
-        const amp_collective_op op = is_gather(c) ? AMP_COLLECTIVE_ALL_GATHER : AMP_COLLECTIVE_ALL_REDUCE;
+        const amp_collective_op op = engine_op(c);
         const int64_t last = (x->comm->rank + 1) * x->model->accumulate - 1; /* of this rank's micro-batches */
         if (is_gather(c)) AMP_TRY(copy_slot(x, x->started, last, true, err));
         else if (x->states) AMP_TRY(copy_block(x, x->started, m->data, true, err));

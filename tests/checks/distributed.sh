@@ -85,6 +85,24 @@ twins() {
     run 0 tool near "$work/twin.ck" "$work/$n.ck" 0
 }
 
+# Two micro-batches on each of two ranks, added as a tree.
+in_pairs() {
+    local mpi=$1
+    small=(--data "safetensors:$work/wild.st" --batch 16 --steps 25 --seed 3 --quiet)
+    model "$work/4.amp" 4 'data_parallel = true'
+    model "$work/2.amp" 2 'data_parallel = true'
+    run 0 "$ampc" "$work/4.amp" --target cpu --isa v3 --accumulate-order tree -o "$work/twin.so"
+    run 0 "$ampc" "$work/2.amp" --target cpu --isa v3 --accumulate-order tree -o "$work/pair.so"
+    run 0 "$ampc" "$work/2.amp" --target cpu --isa v3 -o "$work/left.so"
+    run 0 "$amprun" train "$work/twin.so" "${small[@]}" --log "$work/twin.log" --checkpoint "$work/twin.ck"
+    run 0 "$mpi" 2 "$amprun" train "$work/pair.so" "${small[@]}" --dist mpi --reduce ordered --log "$work/pair.log" \
+        --checkpoint "$work/pair.ck"
+    run 0 tool same "$work/twin.log" "$work/pair.log" 0
+    run 0 tool near "$work/twin.ck" "$work/pair.ck" 0
+    fails "$mpi" 2 "$amprun" train "$work/left.so" "${small[@]}" --dist mpi --reduce ordered
+    says 'its 2 micro-batches from left to right' 'compile the model with --accumulate-order tree'
+}
+
 # However samples are divided, masks are the same, and so is the step, but for the order of sums.
 divided() {
     local mpi=$1
@@ -231,6 +249,7 @@ for mpi in $(mpis); do
     for n in "${ranks[@]}"; do
         for p in "${precisions[@]}"; do twins "$mpi" "$n" "$p"; done
     done
+    in_pairs "$mpi"
     divided "$mpi"
     on_cuda "$mpi"
     refused "$mpi"

@@ -154,14 +154,23 @@ class Network {
         for (size_t i = 0; i < m.count; i++) {
             T sum = static_cast<T *>(m.data[0])[i];
             for (size_t r = 1; r < m.data.size(); r++) sum += static_cast<T *>(m.data[r])[i];
+            if (m.op == AMP_COLLECTIVE_ALL_REDUCE_TREE) sum = Tree<T>(m, i, 0, m.data.size());
             for (void *to : m.data) static_cast<T *>(to)[i] = sum;
         }
+    }
+
+    template <typename T> static T Tree(const Message &m, size_t i, size_t first, size_t count) {
+        if (count == 1) return static_cast<T *>(m.data[first])[i];
+        size_t left = 1;
+        while (2 * left < count) left *= 2;
+        return Tree<T>(m, i, first, left) + Tree<T>(m, i, first + left, count - left);
     }
 
     void Move(const Message &m) {
         const size_t bytes = m.count * amp_dtype_size(m.dtype), part = bytes / m.data.size();
         switch (m.op) {
         case AMP_COLLECTIVE_ALL_REDUCE:
+        case AMP_COLLECTIVE_ALL_REDUCE_TREE:
             ASSERT_TRUE(m.dtype == AMP_DT_F32 || m.dtype == AMP_DT_F64) << m.dtype;
             if (m.dtype == AMP_DT_F64) Add<double>(m);
             else Add<float>(m);

@@ -24,11 +24,12 @@ std::string Text(const std::string &precision, int accumulate, const std::string
            (precision == "fp16" ? " { loss_scale = dynamic(init = 65536.0, interval = 3) }\n" : " { }\n");
 }
 
-std::string Compile(const std::string &precision, int accumulate) {
+std::string Compile(const std::string &precision, int accumulate, const char *order = "left") {
     amp_compile_options options = {};
     options.distribute = "data";
+    options.accumulate_order = order;
     return e2e::compile_to_file(Text(precision, accumulate),
-                                "ranks-" + precision + "-" + std::to_string(accumulate) + ".so", options);
+                                "ranks-" + precision + "-" + std::to_string(accumulate) + order + ".so", options);
 }
 
 // Of a rank in a step: every seventh label is ignored, and the last rank's batches are short.
@@ -73,25 +74,27 @@ void StepOnce(Training &t, int32_t rank, int32_t ranks, int step, const Change &
     if (report.complete) c->reports.push_back(report);
 }
 
-std::vector<Course> OfRanks(const std::string &model, int32_t ranks, int steps, const Change &change) {
+// A step is |micro| batches of each rank.
+std::vector<Course> OfRanks(const std::string &model, int32_t ranks, int steps, int micro, const Change &change) {
     std::vector<Course> courses(static_cast<size_t>(ranks));
     e2e::Network network(ranks);
     e2e::on_ranks(ranks, [&](int32_t rank) {
         Course &c = courses[static_cast<size_t>(rank)];
         Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
         ASSERT_TRUE(t.ok());
-        for (int s = 0; s < steps; s++) StepOnce(t, rank, ranks, s, change, &c);
+        for (int s = 0; s < steps * micro; s++) StepOnce(t, rank, ranks, s, change, &c);
         Finish(t, "rank" + std::to_string(rank) + ".st", &c);
     });
     return courses;
 }
 
-Course OfTwin(const std::string &model, int32_t ranks, int steps, const Change &change) {
+Course OfTwin(const std::string &model, int32_t ranks, int steps, int micro, const Change &change) {
     Course c;
     Training t(model, kCapacity);
     EXPECT_TRUE(t.ok());
     for (int s = 0; s < steps && t.ok(); s++)
-        for (int32_t rank = 0; rank < ranks; rank++) StepOnce(t, rank, ranks, s, change, &c);
+        for (int32_t rank = 0; rank < ranks; rank++)
+            for (int j = 0; j < micro; j++) StepOnce(t, rank, ranks, s * micro + j, change, &c);
     Finish(t, "twin.st", &c);
     return c;
 }
@@ -112,14 +115,17 @@ void ExpectSame(const Course &got, const Course &want, const std::string &who) {
     EXPECT_TRUE(got.tensors == want.tensors) << who << ": another checkpoint";
 }
 
-class Ranks : public ::testing::TestWithParam<std::tuple<const char *, int>> {
+// Precision, ranks, micro-batches of each; several of them are added as a tree.
+class Ranks : public ::testing::TestWithParam<std::tuple<const char *, int, int>> {
   protected:
     const std::string precision_ = std::get<0>(GetParam());
     const int32_t ranks_ = std::get<1>(GetParam());
+    const int micro_ = std::get<2>(GetParam());
 
     std::vector<Course> ExpectSameAsTwin(int steps, const Change &change = {}) {
-        const Course twin = OfTwin(Compile(precision_, ranks_), ranks_, steps, change);
-        std::vector<Course> courses = OfRanks(Compile(precision_, 1), ranks_, steps, change);
+        const char *order = micro_ > 1 ? "tree" : "left";
+        const Course twin = OfTwin(Compile(precision_, ranks_ * micro_, order), ranks_, steps, micro_, change);
+        std::vector<Course> courses = OfRanks(Compile(precision_, micro_, order), ranks_, steps, micro_, change);
         EXPECT_EQ(twin.reports.size(), static_cast<size_t>(steps));
         EXPECT_GT(twin.tensors.size(), 2 * sizeof(float) * twin.params.size());
         for (size_t r = 0; r < courses.size(); r++) ExpectSame(courses[r], twin, "rank " + std::to_string(r));
@@ -131,9 +137,9 @@ TEST_P(Ranks, MakeTheStepsOfTheirTwin) { ExpectSameAsTwin(8); }
 
 // All skip what one cannot take, and have the same scale afterwards.
 TEST_P(Ranks, SkipTogetherWhereOneOverflows) {
-    const int32_t last = ranks_ - 1;
-    const auto courses = ExpectSameAsTwin(10, [last](Samples &b, int32_t rank, int step) {
-        if ((step == 4 && rank == last) || (step == 7 && rank == 0)) b.x[kFeatures + 3] = 1e30f;
+    const int32_t last = ranks_ - 1, micro = micro_;
+    const auto courses = ExpectSameAsTwin(10, [last, micro](Samples &b, int32_t rank, int step) {
+        if ((step == 4 * micro && rank == last) || (step == 8 * micro - 1 && rank == 0)) b.x[kFeatures + 3] = 1e30f;
     });
     if (precision_ != "fp16") return;
     for (const Course &c : courses) {
@@ -144,9 +150,18 @@ TEST_P(Ranks, SkipTogetherWhereOneOverflows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Ranks,
-                         ::testing::Combine(::testing::Values("fp32", "bf16", "fp16"), ::testing::Values(2, 3)),
-                         [](const ::testing::TestParamInfo<std::tuple<const char *, int>> &i) {
+                         ::testing::Combine(::testing::Values("fp32", "bf16", "fp16"), ::testing::Values(2, 3),
+                                            ::testing::Values(1)),
+                         [](const ::testing::TestParamInfo<std::tuple<const char *, int, int>> &i) {
                              return std::string(std::get<0>(i.param)) + "_" + std::to_string(std::get<1>(i.param));
+                         });
+// In their twins 4, 8, 12 and 5 times 2 are a whole tree, a deep one, and trees with branches of unequal size.
+INSTANTIATE_TEST_SUITE_P(MicroBatches, Ranks,
+                         ::testing::Values(std::make_tuple("fp32", 2, 2), std::make_tuple("fp16", 2, 4),
+                                           std::make_tuple("bf16", 3, 4), std::make_tuple("fp16", 5, 2)),
+                         [](const ::testing::TestParamInfo<std::tuple<const char *, int, int>> &i) {
+                             return std::string(std::get<0>(i.param)) + "_" + std::to_string(std::get<1>(i.param)) +
+                                    "_of_" + std::to_string(std::get<2>(i.param));
                          });
 
 // ---- what ranks do not agree on -------------------------------------------------------------------------------------
@@ -233,6 +248,33 @@ TEST(RanksThatDiffer, NeedAModelThatCanBeDivided) {
     amp_session_release(session);
     amp_params_release(params);
     amp_model_release(model);
+}
+
+// Ordered sums promise the bits of the twin.
+void ExpectNoOrder(const std::string &path, const char *why) {
+    e2e::Network network(2);
+    e2e::on_ranks(2, [&](int32_t rank) {
+        amp_error err = {};
+        amp_model *model = nullptr;
+        amp_params *params = nullptr;
+        amp_session *session = nullptr;
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.threads = 1;
+        o.comm = network.Comm(rank);
+        ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_NE(strstr(err.message, why), nullptr) << err.message;
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+    });
+}
+
+TEST(RanksInOrder, NeedAnOrderThatDoesNotDependOnThem) {
+    ExpectNoOrder(Compile("fp32", 2), "compile the model with --accumulate-order tree");
+    ExpectNoOrder(Compile("fp32", 3, "tree"), "each has 3 micro-batches");
 }
 
 // Whatever a rank had before.

@@ -39,6 +39,7 @@ enum {
     O_AGAINST_POLICY,
     O_EVAL_PRECISION,
     O_DISTRIBUTE,
+    O_ACCUMULATE_ORDER,
     O_FORCE,
     O_VERBOSE,
     O_COLOR,
@@ -109,6 +110,12 @@ static const ToolOption ampc_options[] = {
     {O_DISTRIBUTE, "distribute", NULL, "none|data", VALUE_TEXT, false, "none data", "the model's own word",
      "data: several processes may train the model together, each on samples of its own; as `data_parallel = true' in a "
      "train block. It also trains alone. none: not.",
+     COMPILE | EXPLAIN},
+    {O_ACCUMULATE_ORDER, "accumulate-order", NULL, "left|tree", VALUE_TEXT, false, "left tree", "left",
+     "The order in which a step adds its micro-batches: left, one after the other, or tree, pairs, pairs of pairs and "
+     "so "
+     "on. With tree, ranks of which each has a power of two of them get the bits of one rank with all (amprun train "
+     "--reduce ordered); it takes log2(accumulate) - 1 more sums of each gradient.",
      COMPILE | EXPLAIN},
     {O_SUMS, "sums", NULL, "ieee|sm_80|sm_90", VALUE_TEXT, false, "ieee sm_80 sm_90", "ieee",
      "How the CPU adds up products of f16, bf16 and tf32. ieee: f32 multiply-adds. sm_80, sm_90: bit for bit as tensor "

@@ -125,6 +125,7 @@ static int take_option(Command *c, int option, char **argv) {
     case 'M': return take_dependencies(c, optarg, argv);
     case O_PRECISION: c->compile.precision = optarg; return 0;
     case O_DISTRIBUTE: c->compile.distribute = optarg; return 0;
+    case O_ACCUMULATE_ORDER: c->compile.accumulate_order = optarg; return 0;
     case O_EVAL_PRECISION: c->compile.eval_precision = optarg; return 0;
     case O_POLICY: c->compile.policy = optarg; return 0;
     case O_OVERRIDE: return add_override(c, optarg);

@@ -229,7 +229,8 @@ static const ToolOption amprun_options[] = {
      TRAIN | EVAL},
     {O_REDUCE, "reduce", NULL, "fast|ordered", VALUE_TEXT, false, "fast ordered", "fast",
      "With --dist: how sums over ranks are added. ordered: from the first rank to the last, so that the bits do not "
-     "depend on the library and its version.",
+     "depend on the library and its version; where a step accumulates, the model is compiled with ampc "
+     "--accumulate-order tree, and the bits do not depend on the number of ranks either.",
      TRAIN},
     {O_DIST_TIMEOUT, "dist-timeout", NULL, "S", VALUE_TEXT, false, NULL, "30",
      "With --dist: seconds after which a rank that does not answer has failed, and all others end.", TRAIN | EVAL},

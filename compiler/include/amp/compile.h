@@ -113,6 +113,10 @@ typedef struct amp_compile_options {
     /* "data": several processes (ranks) may train the model together, each on samples of its own; it also trains alone.
      * "none": not.  NULL: as the model says (`data_parallel = true` in its train block) */
     const char *distribute;
+    /* In which order a step adds its micro-batches: "left", one after the other; "tree", pairs, pairs of pairs, ..,
+     * which takes log2(accumulate) - 1 sums more of each gradient.  Ranks of which each has a power of two of them then
+     * get the bits of one rank with all.  NULL: as IR says, else "left" */
+    const char *accumulate_order;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

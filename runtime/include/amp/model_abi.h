@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 27u
+#define AMP_MODEL_ABI_MINOR 28u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -529,8 +529,11 @@ typedef struct amp_model_cuda {
 /* ---- collectives: what ranks exchange between MICRO_STEP and APPLY_STEP ------------------------------------------ */
 
 enum {
-    AMP_EXCHANGE_ALL_REDUCE = 0,    /* each state holds the sum of all ranks' values of it */
-    AMP_EXCHANGE_GATHER_BATCHES = 1 /* what each micro-batch of all ranks left in the states, for STATISTICS_STEP */
+    AMP_EXCHANGE_ALL_REDUCE = 0,     /* each state holds the sum of all ranks' values of it */
+    AMP_EXCHANGE_GATHER_BATCHES = 1, /* what each micro-batch of all ranks left in the states, for STATISTICS_STEP */
+    /* Minor 28.  ALL_REDUCE whose sums, where they have an order, are added as a balanced tree: (0 + 1) + (2 + 3).  The
+     * model adds its micro-batches so. */
+    AMP_EXCHANGE_ALL_REDUCE_TREE = 2
 };
 
 /* All ranks make them, in this order.  A state is in one of them at most, and is an ACCUMULATOR or STAGED. */

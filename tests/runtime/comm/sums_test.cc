@@ -19,7 +19,7 @@ TEST(Sums, EveryNumberOf16Bits) {
              {0x0000, 0x8000, 0x0001, 0x3c01, 0x7bff, 0xfbff, 0x7f7f, 0x7c00, 0x7f80, 0xfc00, 0x8234}) {
             std::vector<uint16_t> parts(2 * all), out(all);
             for (size_t i = 0; i < all; i++) parts[i] = static_cast<uint16_t>(i), parts[all + i] = other;
-            amp_sums_add(dtype, parts.data(), 2, all, out.data());
+            amp_sums_add(dtype, AMP_SUMS_LEFT, parts.data(), 2, all, out.data());
             for (size_t i = 0; i < all; i++) {
                 const float wanted = wide(static_cast<uint16_t>(i)) + wide(other);
                 if (std::isnan(wanted)) {
@@ -42,7 +42,7 @@ TEST(Sums, SizesAroundBlocks) {
                     std::vector<unsigned char> one = Brought(dtype, r, count);
                     parts.insert(parts.end(), one.begin(), one.end());
                 }
-                amp_sums_add(dtype, parts.data(), ranks, count, out.data());
+                amp_sums_add(dtype, AMP_SUMS_LEFT, parts.data(), ranks, count, out.data());
                 for (size_t i = 0; i < count; i++) {
                     double wanted = 0;
                     LeftToRight(dtype, ranks, i, &wanted);
@@ -54,11 +54,41 @@ TEST(Sums, SizesAroundBlocks) {
             }
 }
 
+float Tree(const std::vector<float> &x, size_t from, size_t count) {
+    if (count == 1) return x[from];
+    size_t left = 1;
+    while (2 * left < count) left *= 2;
+    return Tree(x, from, left) + Tree(x, from + left, count - left);
+}
+
+TEST(Sums, OfATree) {
+    std::mt19937 random(7);
+    std::normal_distribution<float> normal;
+    bool differs = false;
+    for (int32_t ranks = 1; ranks <= 17; ranks++) {
+        constexpr size_t count = 600;
+        std::vector<float> parts(count * static_cast<size_t>(ranks)), out(count), left(count);
+        for (float &x : parts) x = normal(random);
+        amp_sums_add(AMP_DT_F32, AMP_SUMS_TREE, parts.data(), ranks, count, out.data());
+        amp_sums_add(AMP_DT_F32, AMP_SUMS_LEFT, parts.data(), ranks, count, left.data());
+        for (size_t i = 0; i < count; i++) {
+            std::vector<float> x;
+            for (size_t r = 0; r < static_cast<size_t>(ranks); r++) x.push_back(parts[r * count + i]);
+            ASSERT_EQ(out[i], Tree(x, 0, x.size())) << ranks;
+        }
+        differs = differs || out != left;
+        if (ranks < 4) {
+            EXPECT_EQ(out, left);
+        }
+    }
+    EXPECT_TRUE(differs) << "the orders are not the same";
+}
+
 TEST(Sums, InTheDefaultFloatEnvironment) {
     const float parts[2] = {1, 0x1p-25f};
     float out = 0;
     ASSERT_EQ(fesetround(FE_UPWARD), 0);
-    amp_sums_add(AMP_DT_F32, parts, 2, 1, &out);
+    amp_sums_add(AMP_DT_F32, AMP_SUMS_LEFT, parts, 2, 1, &out);
     EXPECT_EQ(fegetround(), FE_UPWARD);
     fesetround(FE_TONEAREST);
     EXPECT_EQ(out, 1.0f);

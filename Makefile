@@ -139,7 +139,7 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
-	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/agreement.c \
+	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/agreement.c runtime/session/drift.c \
 	runtime/session/learning_rate.c \
 	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \

@@ -119,6 +119,10 @@ static bool is_shared(const amp_session *s, int32_t i) {
     return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || is_scalar(state);
 }
 
+bool amp_session_shares_scalar(const amp_session *s, int32_t state) {
+    return is_scalar(&s->model->states[state]) && is_shared(s, state);
+}
+
 static amp_status broadcast(const amp_session *s, void *const *states, amp_error *err) {
     amp_comm *comm = s->exchange->comm;
     uint64_t last = 0;

@@ -91,6 +91,7 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
                     to->bytes);
 }
 
+static size_t prints_bytes(const amp_comm *comm) { return (size_t)comm->size * sizeof(amp_fingerprint); }
 static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
 static size_t list_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(int32_t); }
 
@@ -117,7 +118,8 @@ static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
     if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", table->desc.name);
     *s->exchange = (amp_exchange){.comm = comm, .session = s, .model = table};
     s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(table));
-    if (!s->exchange->messages)
+    s->exchange->prints = amp_alloc_zeroed(a, prints_bytes(comm));
+    if (!s->exchange->messages || !s->exchange->prints)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", table->desc.name);
     AMP_TRY(find_states(s->exchange, a, err));
     for (int32_t i = 0; i < table->collective_count; i++) AMP_TRY(plan_message(s->exchange, i, err));
@@ -151,6 +153,7 @@ void amp_session_free_exchange(amp_session *s) {
     if (!x) return;
     for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
         if (x->messages[i].is_owned) amp_free_aligned(a, x->messages[i].data, x->messages[i].bytes, AMP_MEMORY_ALIGN);
+    amp_free(a, x->prints, x->prints ? prints_bytes(x->comm) : 0);
     amp_free(a, x->messages, x->messages ? messages_bytes(x->model) : 0);
     amp_free(a, x->states, x->states ? list_bytes(x->model) : 0);
     amp_free(a, x, sizeof *x);
@@ -248,7 +251,10 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
         x->started = 0;
         AMP_TRY(start_messages(x, INT32_MAX, err));
     }
-    if (x->started) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[x->started - 1].number, err));
+    uint64_t last;
+    AMP_TRY(amp_session_compare_ranks(s, &last, err));
+    AMP_TRY(x->comm->calls->wait(x->comm, last, err));
+    AMP_TRY(amp_session_check_drift(s, err));
     for (int32_t i = 0; x->states && i < x->model->collective_count; i++)
         if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;

@@ -130,13 +130,19 @@ typedef struct amp_message {
     bool is_owned;       /* |data| */
 } amp_message;
 
+/* Hashes of what a rank has in common with the others: drift.c. */
+typedef struct amp_fingerprint {
+    uint64_t scalars, weights;
+} amp_fingerprint;
+
 typedef struct amp_exchange {
     amp_comm *comm;
     const amp_session *session;
-    const amp_model *model; /* whose table of collectives it is */
-    amp_message *messages;  /* by collective of |model| */
-    int32_t *states;        /* by state of |model|: the session's; NULL: the same */
-    int32_t started;        /* in the step, of the messages */
+    const amp_model *model;  /* whose table of collectives it is */
+    amp_message *messages;   /* by collective of |model| */
+    int32_t *states;         /* by state of |model|: the session's; NULL: the same */
+    int32_t started;         /* in the step, of the messages */
+    amp_fingerprint *prints; /* by rank */
 } amp_exchange;
 
 struct amp_session {
@@ -223,6 +229,16 @@ amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const
 amp_status amp_session_agree(amp_session *session, uint64_t seed, amp_error *err);
 /* All ranks: they get rank 0's weights, moments and counters. */
 amp_status amp_session_share(amp_session *session, amp_error *err);
+
+/* Whether all ranks have the same number or scale in it. */
+bool amp_session_shares_scalar(const amp_session *session, int32_t state);
+
+/* ---- drift.c ----------------------------------------------------------------------------------------------------- */
+
+/* Starts to gather the ranks' fingerprints, as collective |*number|. */
+amp_status amp_session_compare_ranks(const amp_session *session, uint64_t *number, amp_error *err);
+/* When they have come: AMP_MISMATCH names the first rank that differs from rank 0. */
+amp_status amp_session_check_drift(const amp_session *session, amp_error *err);
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------------- */
 

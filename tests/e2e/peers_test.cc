@@ -22,12 +22,19 @@ struct Peer : amp_comm {
     bool dead = false; // the last message that was started never arrives
 
     Peer() : amp_comm{&Calls(), 0, 2, false} {}
+    void Gather(char *mine, size_t size) {
+        std::string record(mine, size);
+        if (answer) answer(&record, "what ranks have in common");
+        memcpy(mine + size, record.data(), size);
+    }
     static Peer *Of(amp_comm *comm) { return static_cast<Peer *>(comm); }
     static const amp_comm_calls &Calls() {
         static const amp_comm_calls calls = [] {
             amp_comm_calls c = {};
-            c.start = [](amp_comm *comm, amp_collective_op, amp_dtype, void *, size_t, int32_t, const char *,
-                         uint64_t *number, amp_error *) {
+            c.start = [](amp_comm *comm, amp_collective_op op, amp_dtype, void *data, size_t count, int32_t,
+                         const char *what, uint64_t *number, amp_error *) {
+                if (op == AMP_COLLECTIVE_ALL_GATHER && !strcmp(what, "what ranks have in common"))
+                    Of(comm)->Gather(static_cast<char *>(data), count / 2);
                 *number = Of(comm)->started++;
                 return AMP_OK;
             };
@@ -167,6 +174,25 @@ TEST(Peers, AreToldWhatARankDoes) {
     ASSERT_EQ(amp_checkpoint_load(rank.session, file.c_str(), nullptr, 0, &rank.err), AMP_OK) << rank.err.message;
     EXPECT_THAT(rank.peer.did,
                 ElementsAre("computes 1", "computes 2", "evaluates 2", "saves 2", "computes 3", "loads 3"));
+}
+
+// Before the step changes anything.
+TEST(Peers, ThatDriftAreNamed) {
+    Rank rank(Model("drift.so"));
+    size_t at = 0;
+    ASSERT_EQ(rank.Join(), AMP_OK) << rank.err.message;
+    ASSERT_EQ(rank.Step(1), AMP_OK) << rank.err.message;
+    const std::vector<float> before = rank.Weights();
+    rank.peer.answer = [&](std::string *mine, const std::string &what) {
+        if (what == "what ranks have in common") (*mine)[at] ^= 1;
+    };
+    EXPECT_EQ(rank.Step(2), AMP_MISMATCH);
+    EXPECT_THAT(std::string(rank.err.message),
+                StartsWith("step 2: rank 1 has drifted from rank 0: another loss scale, step number or learning rate"));
+    at = 8;
+    EXPECT_EQ(rank.Step(2), AMP_MISMATCH);
+    EXPECT_THAT(std::string(rank.err.message), StartsWith("step 2: rank 1 has drifted from rank 0: other weights"));
+    EXPECT_TRUE(e2e::same_bits(before, rank.Weights()));
 }
 
 // Nothing of a step is kept before all ranks have brought theirs, and what is there can be saved.

@@ -277,6 +277,34 @@ TEST(RanksInOrder, NeedAnOrderThatDoesNotDependOnThem) {
     ExpectNoOrder(Compile("fp32", 3, "tree"), "each has 3 micro-batches");
 }
 
+// A program that sets a learning rate or a weight on one rank alone.
+TEST(RanksThatDrift, AreNamed) {
+    for (const bool weight : {false, true}) {
+        const std::string model = Compile("fp32", 1);
+        e2e::Network network(2);
+        e2e::on_ranks(2, [&](int32_t rank) {
+            Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+            ASSERT_TRUE(t.ok());
+            Samples b(rank, 2, 0);
+            ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, nullptr, &t.err), AMP_OK) << t.err.message;
+            if (rank == 1 && weight) {
+                const std::vector<float> w(33 * 5, 0.25f);
+                ASSERT_EQ(amp_params_set(t.params, "fc2.weight", w.data(), w.size(), &t.err), AMP_OK) << t.err.message;
+            } else if (rank == 1) {
+                ASSERT_EQ(amp_session_set_lr(t.session, 0, 0.5, &t.err), AMP_OK) << t.err.message;
+            }
+            amp_status status = AMP_OK;
+            for (int step = 0; step < 20 && !status; step++) // each compares one weight
+                status = amp_step(t.session, b.inputs(), b.n, nullptr, &t.err);
+            EXPECT_EQ(status, AMP_MISMATCH);
+            EXPECT_NE(strstr(t.err.message, weight ? "rank 1 has drifted from rank 0: other weights"
+                                                   : "rank 1 has drifted from rank 0: another loss scale"),
+                      nullptr)
+                << t.err.message;
+        });
+    }
+}
+
 // Whatever a rank had before.
 TEST(RanksThatStart, HaveTheWeightsOfTheFirst) {
     const std::string model = Compile("fp32", 1);

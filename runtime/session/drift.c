@@ -1,0 +1,77 @@
+/* drift.c: in each step ranks compare what they have to have in common: loss scale, counters and learning rates, and in
+ * the host's memory a piece of their weights, another one in each step.  What differs, because a program sets it on one
+ * rank alone, or a library adds differently, would otherwise be seen in the loss, much later. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "runtime/device/comm_calls.h"
+#include "runtime/model/state.h"
+#include "runtime/session/session.h"
+
+enum { PIECE = 4096 }; /* bytes */
+
+static uint64_t hash_of(amp_sha256 *h) {
+    uint8_t bytes[32];
+    uint64_t first;
+    amp_sha256_final(h, bytes);
+    memcpy(&first, bytes, sizeof first);
+    return first;
+}
+
+/* A device's scale and counters are in its memory: there only what programs set is compared. */
+static uint64_t hash_scalars(const amp_session *s) {
+    const bool on_device = amp_session_has_device_memory(s);
+    amp_sha256 h;
+    amp_sha256_init(&h);
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        const bool is_set = state->counter == AMP_COUNTER_LEARNING_RATE || state->counter == AMP_COUNTER_LR_SCALE;
+        const void *at = on_device ? s->states.host[i] : s->states.bound[i];
+        if (at && amp_session_shares_scalar(s, i) && (is_set || !on_device))
+            amp_sha256_update(&h, at, amp_state_content_bytes(state));
+    }
+    return hash_of(&h);
+}
+
+/* The next weight in each step, and when all had their turn the next piece of each. */
+static uint64_t hash_weights(const amp_session *s) {
+    const amp_model *m = s->model;
+    const int64_t *iteration = amp_session_iteration(s);
+    int64_t params = 0, turn;
+    amp_sha256 h;
+    amp_sha256_init(&h);
+    for (int32_t i = 0; i < m->state_count; i++) params += amp_state_is_param(&m->states[i]) && s->states.bound[i];
+    if (!params || !iteration || amp_session_has_device_memory(s)) return hash_of(&h);
+    turn = *iteration % params;
+    for (int32_t i = 0; i < m->state_count; i++) {
+        if (!amp_state_is_param(&m->states[i]) || !s->states.bound[i] || turn--) continue;
+        const size_t bytes = amp_state_bytes(&m->states[i]), pieces = (bytes + PIECE - 1) / PIECE;
+        const size_t at = (size_t)(*iteration / params) % (pieces ? pieces : 1) * PIECE;
+        amp_sha256_update(&h, (const char *)s->states.bound[i] + at, bytes - at < PIECE ? bytes - at : PIECE);
+    }
+    return hash_of(&h);
+}
+
+amp_status amp_session_compare_ranks(const amp_session *s, uint64_t *number, amp_error *err) {
+    const amp_exchange *x = s->exchange;
+    x->prints[x->comm->rank] = (amp_fingerprint){hash_scalars(s), hash_weights(s)};
+    return x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_GATHER, AMP_DT_U8, x->prints,
+                                 sizeof *x->prints * (size_t)x->comm->size, 0, "what ranks have in common", number,
+                                 err);
+}
+
+amp_status amp_session_check_drift(const amp_session *s, amp_error *err) {
+    const amp_exchange *x = s->exchange;
+    const int64_t *iteration = amp_session_iteration(s);
+    for (int32_t r = 1; r < x->comm->size; r++) {
+        const bool scalars = x->prints[r].scalars != x->prints[0].scalars;
+        if (!scalars && x->prints[r].weights == x->prints[0].weights) continue;
+        return amp_fail(err, AMP_MISMATCH, "step %lld: rank %d has drifted from rank 0: %s",
+                        iteration ? (long long)*iteration + 1 : 0, r,
+                        scalars ? "another loss scale, step number or learning rate; all ranks have to set the same"
+                                : "other weights; all ranks have to set the same, or the library that exchanges "
+                                  "gradients does not give all ranks the same sums");
+    }
+    return AMP_OK;
+}

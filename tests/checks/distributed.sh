@@ -195,6 +195,10 @@ alone_fails() {
     lone 'rank 1 has another number of samples in --data than rank 0: 140 instead of 150'
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/none.st"
     lone "rank 0: rank 1 says: $work/none.st: cannot open: No such file or directory"
+    train[4]=400000 # --batch: 315 MB of activations
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 bash -c 'ulimit -v 500000 && exec "$@"' - "${train[@]}" --data "$one"
+    lone 'rank 0: rank 1 says: ' 'no memory for'
+    train[4]=16
     fails "$mpi" 2 "${train[@]}" --data "$one" --checkpoint /dev/full --checkpoint-every 5
     lone 'rank 1: rank 0 says: --checkpoint /dev/full: cannot write: No space left on device'
     fails "$mpi" 2 "${train[@]}" --data "$one" --log /dev/full

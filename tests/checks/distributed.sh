@@ -68,8 +68,9 @@ says '4 processes were started (OMPI_COMM_WORLD_SIZE), and each would train alon
 
 # twins MPI N PRECISION: with the sums of the library within rounding, with ordered ones bit for bit
 twins() {
-    local mpi=$1 n=$2 p=$3 data=$work/d.st reduce tolerance=1e-5
-    [[ $p == fp32 ]] || tolerance=2e-2
+    local mpi=$1 n=$2 p=$3 data=$work/d.st reduce tolerance=1e-5 drift=1e-5
+    # Of 4 ranks the library's order is another one: after 50 steps in f16 a running mean is 3.3 % of the largest off.
+    [[ $p == fp32 ]] || tolerance=2e-2 drift=5e-2
     if [[ $p == fp16 ]]; then # as many steps between overflows, whatever the ranks
         data=$work/wild$n.st
         tool data "$data" $((75 * n)) wild
@@ -83,7 +84,7 @@ twins() {
         run 0 "$mpi" "$n" "$amprun" train "$work/one.so" "${small[@]}" --quiet --dist mpi --reduce $reduce \
             --log "$work/$n.log" --checkpoint "$work/$n.ck"
         run 0 tool same "$work/twin.log" "$work/$n.log" $tolerance
-        run 0 tool near "$work/twin.ck" "$work/$n.ck" $tolerance
+        run 0 tool near "$work/twin.ck" "$work/$n.ck" $drift
     done
     run 0 tool same "$work/twin.log" "$work/$n.log" 0
     run 0 tool near "$work/twin.ck" "$work/$n.ck" 0
@@ -202,7 +203,7 @@ alone_fails() {
     train[4]=400000 # --batch: 315 MB of activations
     fails "$mpi" 1 "${train[@]}" --data "$one" : \
         -n 1 bash -c 'ulimit -v 500000 && exec "$@"' - "${train[@]}" --data "$one"
-    lone 'rank 0: rank 1 says: ' 'no memory for'
+    lone 'rank 1: ' 'no memory for' # rank 0, which clears as much, may be ended by the launcher before it can speak
     train[4]=16
     fails "$mpi" 2 "${train[@]}" --data "$one" --checkpoint /dev/full --checkpoint-every 5
     lone 'rank 1: rank 0 says: --checkpoint /dev/full: cannot write: No space left on device'

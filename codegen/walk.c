@@ -82,6 +82,11 @@ int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage) {
     return -1;
 }
 
+const Op *walk_constant(const Walk *w, Val v) {
+    const Op *o = ir_def(w->f, v);
+    return o && o->code == OP_const ? o : NULL;
+}
+
 /* Elementwise code reads rows and panels. */
 static int find_readable(const Walk *w, Val v) {
     for (int i = 0; i < w->k->reads.len; i++) {

@@ -114,6 +114,8 @@ Dim walk_segments(const Walk *w);
 /* |v| in terms of what the kernel has in memory, for those of its operands that are read at strides; false: there are
  * none, which fuse has made sure of. */
 bool walk_strided(const Walk *w, Val v, Strided *out);
+/* What makes |v|, where that is a number known when the model is compiled; NULL. */
+const Op *walk_constant(const Walk *w, Val v);
 /* The op that is attention, of a kernel of that kind. */
 const Op *walk_attention(const Walk *w);
 int walk_number(const Walk *w, Val v);

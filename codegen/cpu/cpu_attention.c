@@ -20,10 +20,18 @@ static const char *row_kind(Dtype storage) {
     return storage == AMP_DT_BF16 ? "ROW_BF16" : storage == AMP_DT_F16 ? "ROW_F16" : "ROW_F32";
 }
 
-static void put_counters(const Walk *w, const Op *o, int first, Text *out) {
+/* A counter is a state, or the number 0. */
+static amp_status put_counters(const Walk *w, const Op *o, int first, Text *out, amp_error *err) {
     static const char *const names[] = {"seed", "iteration", "micro", "first"};
-    for (int i = 0; first >= 0 && first + i < o->n_in; i++)
-        text_printf(out, ", .%s = *(const int64_t *)a->buffer[%d]", names[i], operand_of(w, o, first + i));
+    for (int i = 0; first >= 0 && first + i < o->n_in; i++) {
+        const Op *constant = walk_constant(w, o->in[first + i]);
+        const int operand = operand_of(w, o, first + i);
+        if (constant)
+            text_printf(out, ", .%s = %s", names[i], emit_literal(w->arena, AMP_DT_I64, ir_attr(constant, "value")->f));
+        else if (operand >= 0) text_printf(out, ", .%s = *(const int64_t *)a->buffer[%d]", names[i], operand);
+        else return amp_fail(err, AMP_INTERNAL, "%s: no counter", walk_name(w));
+    }
+    return AMP_OK;
 }
 
 amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
@@ -41,7 +49,7 @@ amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
     if (p > 0.0)
         text_printf(out, ",\n        .p = %s, .kept = %s, .key_hash = key0", emit_literal(a, AMP_DT_F32, p),
                     emit_literal(a, AMP_DT_F32, 1.0 / (1.0 - p)));
-    put_counters(w, o, at.counters, out);
+    AMP_TRY(put_counters(w, o, at.counters, out, err));
     if (o->code == OP_attend_grad)
         text_printf(out, ",\n        .dy = %s, .y = %s", row_kind(target_attention_form(w->f, o, at.dy).storage),
                     row_kind(walk_operand(w, operand_of(w, o, at.y))->storage));

@@ -69,9 +69,12 @@ static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "rule.kept = %s;", emit_literal(a, AMP_DT_F32, 1.0 / (1.0 - drop)));
     for (int i = 0; p->at.counters + i < p->op->n_in; i++) {
         const Val v = p->op->in[p->at.counters + i];
+        const Op *constant = walk_constant(ck->w, v);
         const int operand = walk_find_operand(ck->w, v, LAYOUT_ROWS, AMP_DT_I64);
-        if (operand < 0) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: no counter", walk_name(ck->w));
-        emit_line(&ck->e, "rule.%s = *b%d;", names[i], operand);
+        if (constant)
+            emit_line(&ck->e, "rule.%s = %s;", names[i], emit_literal(a, AMP_DT_I64, ir_attr(constant, "value")->f));
+        else if (operand >= 0) emit_line(&ck->e, "rule.%s = *b%d;", names[i], operand);
+        else return amp_fail(ck->e.err, AMP_INTERNAL, "%s: no counter", walk_name(ck->w));
     }
     emit_line(&ck->e, "rule.row = %s(lead * %lld + head) * %lld;",
               p->at.counters + 3 < p->op->n_in ? "rule.first + " : "", (long long)p->heads, (long long)p->queries);

@@ -164,6 +164,32 @@ INSTANTIATE_TEST_SUITE_P(MicroBatches, Ranks,
                                     "_of_" + std::to_string(std::get<2>(i.param));
                          });
 
+// Dropout of attention counts from the place of the first sample among those of all ranks; the number of the
+// micro-batch is 0 then, a constant.
+std::string AttentionText(const std::string &name, amp_emit emit) {
+    amp_compile_options options = {};
+    options.distribute = "data";
+    options.emit = emit;
+    std::ifstream in(e2e::compile_to_file("amp 1\nmodel attends(x: f32[N, 64]) -> logits {\n"
+                                          "    h = reshape(x; shape = [N, 4, 16])\n"
+                                          "    h = self_attention(h; heads = 2, p = 0.25) as attn\n"
+                                          "    logits = linear(reshape(h; shape = [N, 64]); out = 5) as fc\n}\n"
+                                          "train attends {\n    input targets: i32[N]\n"
+                                          "    loss = cross_entropy(logits, targets)\n"
+                                          "    optimizer = adamw(lr = 0.01)\n}\nprecision bf16 { }\n",
+                                          name, options));
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(RanksThatAttend, ReadNoCounterThatIsNone) {
+    const std::string c = AttentionText("attends.c", AMP_EMIT_C);
+    EXPECT_NE(c.find(".micro = INT64_C(0), .first = *(const int64_t *)a->buffer["), std::string::npos);
+    EXPECT_EQ(c.find("buffer[-1]"), std::string::npos);
+    const std::string cuda = AttentionText("attends.cu", AMP_EMIT_CU);
+    EXPECT_NE(cuda.find("rule.micro = INT64_C(0);"), std::string::npos);
+    EXPECT_NE(cuda.find("rule.first = *b"), std::string::npos);
+}
+
 // ---- what ranks do not agree on -------------------------------------------------------------------------------------
 
 struct Setting {

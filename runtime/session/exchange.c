@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "runtime/device/comm_calls.h"
 #include "runtime/model/matrix_layout.h"
+#include "runtime/model/messages.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
 
@@ -54,24 +55,12 @@ static size_t state_bytes(const amp_exchange *x, const amp_model_collective *c, 
     return amp_state_bytes(&x->session->model->states[state_of(x, c, i)]);
 }
 
-/* The last kernel of micro_step that uses the message's states; -1: none. */
-static int32_t last_use(const amp_model *m, const amp_model_collective *c) {
-    const amp_program *p = m->train_step;
-    int32_t last = -1;
-    for (int32_t i = 0; i < p->buffer_count; i++) {
-        const amp_model_buffer *b = &p->buffers[i];
-        if (b->kind != AMP_BUFFER_STATE || m->blocks[b->index].first != c->states[0]) continue;
-        if (b->last_kernel > last) last = b->last_kernel;
-    }
-    return last;
-}
-
 /* Where the states are in the host's memory a message may start before micro_step has ended. */
 static void plan_time(const amp_exchange *x, int32_t i) {
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
     if (x->states) return;
-    const int32_t last = last_use(x->model, c);
+    const int32_t last = amp_collective_last_use(x->model, x->model, c);
     to->ready = i && x->messages[i - 1].ready > last ? x->messages[i - 1].ready : last; /* not before the one before */
 }
 
@@ -79,8 +68,8 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
-    for (uint32_t j = 0; j < c->state_count; j++) to->block_bytes += state_bytes(x, c, j);
-    to->bytes = is_gather(c) ? to->block_bytes * (size_t)(x->comm->size * s->model->accumulate) : to->block_bytes;
+    to->block_bytes = amp_collective_block_bytes(x->model, s->model, c);
+    to->bytes = amp_collective_bytes(x->model, s->model, c, x->comm->size);
     to->count = to->bytes / amp_storage_size(c->dtype);
     to->is_owned = is_gather(c) || x->states;
     to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN)
@@ -91,9 +80,20 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
                     to->bytes);
 }
 
-static size_t prints_bytes(const amp_comm *comm) { return (size_t)comm->size * sizeof(amp_fingerprint); }
+size_t amp_fingerprints_bytes(int32_t ranks) { return (size_t)ranks * sizeof(amp_fingerprint); }
 static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
 static size_t list_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(int32_t); }
+
+/* What join_ranks allocates. */
+uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int32_t ranks) {
+    uint64_t bytes = sizeof(amp_exchange) + messages_bytes(table) + amp_fingerprints_bytes(ranks);
+    if (model != table) bytes += list_bytes(table);
+    for (int32_t i = 0; i < table->collective_count; i++) {
+        const amp_model_collective *c = &table->collectives[i];
+        if (model != table || is_gather(c)) bytes += amp_collective_bytes(table, model, c, ranks);
+    }
+    return bytes;
+}
 
 static amp_status find_states(amp_exchange *x, const amp_allocator *a, amp_error *err) {
     if (!amp_session_has_device_memory(x->session)) return AMP_OK;
@@ -118,7 +118,7 @@ static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
     if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", table->desc.name);
     *s->exchange = (amp_exchange){.comm = comm, .session = s, .model = table};
     s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(table));
-    s->exchange->prints = amp_alloc_zeroed(a, prints_bytes(comm));
+    s->exchange->prints = amp_alloc_zeroed(a, amp_fingerprints_bytes(comm->size));
     if (!s->exchange->messages || !s->exchange->prints)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", table->desc.name);
     AMP_TRY(find_states(s->exchange, a, err));
@@ -153,7 +153,7 @@ void amp_session_free_exchange(amp_session *s) {
     if (!x) return;
     for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
         if (x->messages[i].is_owned) amp_free_aligned(a, x->messages[i].data, x->messages[i].bytes, AMP_MEMORY_ALIGN);
-    amp_free(a, x->prints, x->prints ? prints_bytes(x->comm) : 0);
+    amp_free(a, x->prints, x->prints ? amp_fingerprints_bytes(x->comm->size) : 0);
     amp_free(a, x->messages, x->messages ? messages_bytes(x->model) : 0);
     amp_free(a, x->states, x->states ? list_bytes(x->model) : 0);
     amp_free(a, x, sizeof *x);

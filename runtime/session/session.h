@@ -246,6 +246,10 @@ amp_status amp_session_check_drift(const amp_session *session, amp_error *err);
  * application may. */
 amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, uint64_t seed, amp_error *err);
 void amp_session_free_exchange(amp_session *session);
+/* Of what ranks compare in each step. */
+size_t amp_fingerprints_bytes(int32_t ranks);
+/* What a session of |ranks| ranks takes more than one that trains alone: of the table, and of the model that runs. */
+uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int32_t ranks);
 /* What the session is at from now on: ranks that wait for this one are told. */
 void amp_session_does(const amp_session *session, amp_rank_does what);
 /* The number of this rank's first micro-batch among those of a step of all ranks. */

@@ -976,7 +976,7 @@ completes '--save --save-like --save-best' amprun train --sa
 completes '' amprun info --sa
 completes 'portable' amprun train m.so --isa p
 completes '--json' amprun info --j
-completes '--roofline' amprun info --r
+completes '--roofline --ranks' amprun info --r
 completes 'RTX4090' amprun info m.so --roofline R
 completes '--precision --policy' ampc m.amp --p
 completes 'fp16 fp32' ampc m.amp --precision fp
@@ -1129,6 +1129,76 @@ run 1 "$amprun" info "$work/small_cpu.so" --timeline --device cuda
 says 'it has no CUDA code, which --device cuda looks at'
 run 2 "$amprun" info "$so" --timeline --kernels
 says 'info takes --timeline, or --kernels and --roofline, not both'
+
+# ---- amprun info: what ranks send -----------------------------------------------------------------
+
+cat >"$work/ranks.amp" <<'AMP'
+amp 1
+model ranks(x: f32[N, 40]) -> logits {
+    h = relu(batch_norm(linear(x; out = 64) as fc1) as bn)
+    logits = linear(h; out = 5) as fc2
+}
+train ranks {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+    data_parallel = true
+    accumulate = 2
+}
+precision bf16 { reduce = bf16 }
+AMP
+run 0 "$ampc" "$work/ranks.amp" -o "$work/ranks.so"
+for device in cpu cuda; do
+    run 0 "$amprun" info "$work/ranks.so" --ranks 5 --batch 16 --device $device --json
+    expect "info --ranks on $device: messages add up, are of whole tensors, and are complete in order" ok "$(
+        python3 - "$work/.out" $device <<'PYTHON'
+import json, sys
+info = json.load(open(sys.argv[1]))
+of, wrong = info["messages"], []
+kinds = [m["kind"] for m in of]
+if kinds != ["gradients", "statistics", "measures", "agreement"]: wrong.append(kinds)
+if [m["dtype"] for m in of] != ["bf16", "f32", "f64", "u8"]: wrong.append("dtypes")
+if [m["op"] for m in of] != ["all_reduce", "all_gather", "all_reduce", "all_gather"]: wrong.append("ops")
+for m in of:
+    if m["kind"] == "agreement":
+        if m["bytes"] != 16 * 5 or m["tensors"]: wrong.append("agreement")
+        continue
+    tensors = sum(t["bytes"] for t in m["tensors"])
+    if m["bytes"] != tensors * (5 * 2 if m["kind"] == "statistics" else 1): wrong.append(m["kind"])
+    if m["complete_after"] < max(t["complete_after"] for t in m["tensors"]): wrong.append("it is complete too early")
+    if not all(0 <= t["complete_after"] < info["kernels"] for t in m["tensors"]): wrong.append("a kernel")
+times = [m["complete_after"] for m in of]
+if times != sorted(times): wrong.append(times)
+least = 2 * (40 * 64 + 3 * 64 + 64 * 5 + 5)  # bf16; each tensor is padded
+if not least <= of[0]["bytes"] < 2.5 * least: wrong.append(of[0]["bytes"])
+if of[1]["bytes"] < 10 * 4 * 2 * 64: wrong.append(of[1]["bytes"])
+total = info["bytes"]
+if total["total"] != sum(m["bytes"] for m in of) or any(total[m["kind"]] != m["bytes"] for m in of): wrong.append("sums")
+if total["sent_by_a_ring"] != (2 * (of[0]["bytes"] + of[2]["bytes"]) + of[1]["bytes"] + of[3]["bytes"]) * 4 // 5: wrong.append("ring")
+if info["samples"] != 5 * 2 * 16 or info["exchange"] < of[1]["bytes"]: wrong.append("samples, exchange")
+if ("memory" in info) != (sys.argv[2] == "cpu"): wrong.append("memory")
+print(wrong or "ok")
+PYTHON
+    )"
+done
+run 0 "$amprun" info "$work/ranks.so" --ranks 5 --batch 16
+says 'ranks on cpu: a step of 5 ranks with 2 x 16 samples each: 160 samples' 'complete after' 'bf16' \
+    '6 of 6 gradients, ' 'statistics of each micro-batch' 'losses, metrics and counts' 'in all' 'a ring' \
+    'memory   of a rank at batch 16, in bytes' 'exchange'
+run 0 "$amprun" info "$work/ranks.so" --ranks 1
+says 'a step of 1 rank with' 'a ring               0  by each rank'
+run 1 "$amprun" info "$so" --ranks 4
+says 'small.so: it was compiled to train alone; compile it with --distribute data, or say data_parallel = true in its'
+run 1 "$amprun" info "$work/plain.so" --ranks 4
+says 'plain.so: it only infers: a model without a train block has nothing that ranks add up'
+for ranks in 0 -1 two 4x; do
+    run 2 "$amprun" info "$work/ranks.so" --ranks $ranks
+    says "--ranks $ranks: a whole number from 1 "
+done
+run 2 "$amprun" info "$work/ranks.so" --ranks 1048577
+says '--ranks 1048577: more than 1048576 ranks are not counted'
+run 2 "$amprun" info "$work/ranks.so" --ranks 4 --timeline
+says 'info takes --ranks with a number as --batch, and without --timeline, --kernels and --roofline'
 
 # ---- amprun info: CUDA kernels, and a model of their time ----------------------------------------
 

@@ -1,5 +1,6 @@
 // ranks_test.cc: sessions of several ranks make the steps of one rank with as many micro-batches (the twin), bit for
 // bit; what amp_session_create says where ranks do not agree.
+#include <cstdio>
 #include <limits>
 
 #include "tests/e2e/ranks.h"
@@ -188,6 +189,60 @@ TEST(RanksThatAttend, ReadNoCounterThatIsNone) {
     const std::string cuda = AttentionText("attends.cu", AMP_EMIT_CU);
     EXPECT_NE(cuda.find("rule.micro = INT64_C(0);"), std::string::npos);
     EXPECT_NE(cuda.find("rule.first = *b"), std::string::npos);
+}
+
+// ---- what a step moves, and what it takes ---------------------------------------------------------------------------
+
+// What amprun info --ranks says: the bytes and the text of each message, and the memory of a rank.
+struct Told {
+    std::vector<std::pair<size_t, std::string>> messages;
+    uint64_t total = 0;
+};
+
+Told AskInfo(const std::string &model, int32_t ranks) {
+    Told told;
+    const std::string command = "tools/amprun info " + model + " --threads 1 --batch " + std::to_string(kCapacity) +
+                                " --ranks " + std::to_string(ranks);
+    FILE *pipe = popen(command.c_str(), "r");
+    EXPECT_NE(pipe, nullptr);
+    char line[512];
+    while (pipe && fgets(line, sizeof line, pipe)) {
+        unsigned long long bytes;
+        int number, tensors, what;
+        char kernel[32];
+        if (sscanf(line, "%d %llu %*s %d %31s %n", &number, &bytes, &tensors, kernel, &what) == 4 &&
+            number == static_cast<int>(told.messages.size()))
+            told.messages.push_back({bytes, std::string(line + what, strcspn(line + what, "\n"))});
+        if (sscanf(line, " total %llu", &bytes) == 1) told.total = bytes;
+    }
+    EXPECT_TRUE(pipe && !pclose(pipe)) << command;
+    return told;
+}
+
+TEST(WhatRanksExchange, IsWhatInfoSays) {
+    for (int accumulate : {1, 2})
+        for (int32_t ranks : {2, 3}) {
+            const std::string model = Compile("bf16", accumulate, "tree");
+            const Told told = AskInfo(model, ranks);
+            e2e::Network network(ranks);
+            e2e::on_ranks(ranks, [&](int32_t rank) {
+                Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+                ASSERT_TRUE(t.ok());
+                amp_memory_info memory;
+                amp_session_memory(t.session, &memory);
+                EXPECT_EQ(memory.total, told.total) << "rank " << rank << " of " << ranks;
+                network.Begin(rank, 0);
+                Course c;
+                for (int micro = 0; micro < accumulate; micro++) StepOnce(t, rank, ranks, micro, {}, &c);
+                ASSERT_EQ(c.reports.size(), 1u);
+            });
+            ASSERT_EQ(network.transfers().size(), told.messages.size());
+            EXPECT_EQ(told.messages.size(), 4u); // gradients, statistics, measures, and what ranks compare
+            for (size_t i = 0; i < told.messages.size(); i++) {
+                EXPECT_EQ(network.transfers()[i].bytes, told.messages[i].first) << told.messages[i].second;
+                EXPECT_EQ(network.transfers()[i].what, told.messages[i].second);
+            }
+        }
 }
 
 // ---- what ranks do not agree on -------------------------------------------------------------------------------------

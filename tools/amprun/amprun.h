@@ -24,6 +24,7 @@ typedef struct Args {
     const char *eval_data, *best_metric, *best_file, *save_like, *tensorboard, *profile;
     WeightRules rules;
     int64_t epochs, steps, batch, threads, patience, stats;
+    int32_t ranks;       /* info; 0: not given */
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
     double every_seconds, eval_split;
     int32_t cuda_device;
@@ -42,13 +43,14 @@ typedef struct Args {
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 
-enum { DEFAULT_BATCH = 128 };
+enum { DEFAULT_BATCH = 128, RANKS_MOST = 1 << 20 };
 
 /* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */
 int command_info(const Args *a);
 int command_info_cuda(const Args *a);     /* with --kernels or --roofline */
 int command_info_batch(const Args *a);    /* with --batch auto */
 int command_info_timeline(const Args *a); /* with --timeline */
+int command_info_ranks(const Args *a);    /* with --ranks */
 int command_train(const Args *a);
 int command_eval(const Args *a);
 int command_infer(const Args *a);

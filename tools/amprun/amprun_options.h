@@ -47,6 +47,7 @@ typedef enum AmprunOption {
     O_MEMORY,
     O_AGAINST,
     O_TIMELINE,
+    O_RANKS,
     O_DIST,
     O_REDUCE,
     O_DIST_TIMEOUT,
@@ -259,6 +260,11 @@ static const ToolOption amprun_options[] = {
     {O_TIMELINE, "timeline", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Prints how many bytes of activations are alive while each kernel runs, at --batch on --device (no GPU is needed "
      "for cuda), and the buffers that are alive where they are most.",
+     INFO},
+    {O_RANKS, "ranks", NULL, "R", VALUE_TEXT, false, NULL, NULL,
+     "Prints what each of R ranks sends in a step, of a model compiled with ampc --distribute data: every message, its "
+     "bytes, and the kernel of micro_step after which it is complete; and what a rank holds in memory. With --device "
+     "cuda the messages alone, for which no GPU is needed.",
      INFO},
     {O_PROGRAM, "program", NULL, "NAME", VALUE_TEXT, false, NULL, "train_step, else infer; --kernels: all",
      "The program of --roofline, --kernels and --timeline, such as train_step, eval or infer.", INFO},

@@ -265,6 +265,7 @@ int command_info(const Args *a) {
     if (a->kernels || a->roofline) return command_info_cuda(a);
     if (a->batch_auto) return command_info_batch(a);
     if (a->timeline) return command_info_timeline(a);
+    if (a->ranks) return command_info_ranks(a);
     int failed = run_plan(&r, a, batch);
     if (!failed) failed = a->as_json ? print_json(&r, batch) : print_text(&r, batch);
     run_close(&r);

@@ -48,6 +48,14 @@ static int whole(const char *option, const char *text, int64_t *out) {
     return 0;
 }
 
+static int take_ranks(const char *text, Args *a) {
+    int64_t ranks;
+    int failed = whole("ranks", text, &ranks);
+    if (!failed && ranks > RANKS_MOST) return wrong("--%s %s: more than 1048576 ranks are not counted", "ranks", text);
+    if (!failed) a->ranks = (int32_t)ranks;
+    return failed;
+}
+
 /* "auto", of info: as many as fit. */
 static int take_batch(const char *text, Args *a) {
     a->batch_auto = !strcmp(text, "auto");
@@ -173,6 +181,7 @@ static int take(Args *a, const Command *c, int option, char **argv) {
     case O_MEMORY: return take_bytes("memory", optarg, &a->memory);
     case O_AGAINST: a->against = optarg; return 0;
     case O_TIMELINE: a->timeline = true; return 0;
+    case O_RANKS: return take_ranks(optarg, a);
     case O_VERBOSE: a->verbose = true; return 0;
     case O_COLOR:
         return standard_streams_colour_when(optarg) ? 0 : wrong("--%s %s: auto, always or never", "color", optarg);
@@ -243,6 +252,9 @@ static int check_memory_options(const Args *a, const Command *c) {
     if (a->against && !a->batch_auto) return wrong("%s takes --against only with --batch auto%s", c->name, "");
     if (a->batch_auto && (a->timeline || a->kernels || a->roofline))
         return wrong("%s takes a number as --batch with --timeline, --kernels and --roofline%s", c->name, "");
+    if (a->ranks && (a->batch_auto || a->timeline || a->kernels || a->roofline))
+        return wrong("%s takes --ranks with a number as --batch, and without --timeline, --kernels and --roofline%s",
+                     c->name, "");
     if (a->timeline && (a->kernels || a->roofline))
         return wrong("%s takes --timeline, or --kernels and --roofline, not both%s", c->name, "");
     return 0;

@@ -1,0 +1,230 @@
+/* info_ranks.c: amprun info --ranks R: what a rank of R sends in a step, message by message, and what it holds in
+ * memory; as text and as JSON.  A message is a collective of the model's table, or what ranks compare, and its numbers
+ * are those by which a session makes it (runtime/model/messages.h). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "runtime/model/messages.h"
+#include "runtime/model/state.h"
+#include "runtime/session/session.h"
+#include "tools/amprun/amprun.h"
+#include "tools/amprun/memory_kinds.h"
+#include "tools/standard_streams.h"
+
+typedef enum MessageKind { GRADIENTS, STATISTICS, BUFFERS, MEASURES, AGREEMENT, MESSAGE_KINDS } MessageKind;
+
+static const char *const kind_names[MESSAGE_KINDS] = {"gradients", "statistics", "buffers", "measures", "agreement"};
+
+typedef struct Message {
+    const amp_model_collective *collective; /* NULL: AGREEMENT, which sessions add (drift.c) */
+    MessageKind kind;
+    amp_dtype dtype;
+    const char *what;
+    uint64_t bytes;
+    int32_t complete; /* after this kernel of micro_step, and so are those before it; -1: from the start */
+} Message;
+
+typedef struct Ranks {
+    const Args *args;
+    int64_t batch;
+    Run run;
+    const amp_model *table, *model; /* that has the table; as the device runs it */
+    bool on_cuda;
+    Message *messages;
+    int32_t count;
+    uint64_t bytes[MESSAGE_KINDS], exchange;
+} Ranks;
+
+/* ---- what is sent ------------------------------------------------------------------------------------------------ */
+
+static MessageKind kind_of(const amp_model *table, const amp_model_collective *c) {
+    const amp_model_state *first = &table->states[c->states[0]];
+    if (c->op == AMP_EXCHANGE_GATHER_BATCHES) return STATISTICS;
+    if (first->role == AMP_STATE_STAGED) return BUFFERS;
+    return first->of == AMP_MODEL_NONE ? MEASURES : GRADIENTS;
+}
+
+static void add_message(Ranks *x, Message m) {
+    x->messages[x->count++] = m;
+    x->bytes[m.kind] += m.bytes;
+}
+
+static int list_messages(Ranks *x) {
+    int32_t last = -1;
+    x->messages = calloc((size_t)x->table->collective_count + 1, sizeof *x->messages);
+    if (!x->messages) return report_text("%s: no memory for its messages", x->args->model);
+    for (int32_t i = 0; i < x->table->collective_count; i++) {
+        const amp_model_collective *c = &x->table->collectives[i];
+        const int32_t used = amp_collective_last_use(x->table, x->model, c);
+        if (used > last) last = used;
+        add_message(x, (Message){.collective = c,
+                                 .kind = kind_of(x->table, c),
+                                 .dtype = (amp_dtype)c->dtype,
+                                 .what = c->what,
+                                 .bytes = amp_collective_bytes(x->table, x->model, c, x->args->ranks),
+                                 .complete = last});
+    }
+    add_message(x, (Message){.kind = AGREEMENT,
+                             .dtype = AMP_DT_U8,
+                             .what = "what ranks have in common",
+                             .bytes = amp_fingerprints_bytes(x->args->ranks),
+                             .complete = x->model->train_step->kernel_count - 1});
+    x->exchange = x->args->ranks > 1 ? amp_exchange_bytes(x->table, x->model, x->args->ranks) : 0;
+    return 0;
+}
+
+static uint64_t all_bytes(const Ranks *x) {
+    uint64_t sum = 0;
+    for (int i = 0; i < MESSAGE_KINDS; i++) sum += x->bytes[i];
+    return sum;
+}
+
+/* A sum goes round twice, as parts and as sums of the parts, what is gathered once; of both all but one part of R. */
+static uint64_t sent_by_a_ring(const Ranks *x) {
+    const uint64_t ranks = (uint64_t)x->args->ranks, gathered = x->bytes[STATISTICS] + x->bytes[AGREEMENT];
+    return (2 * (all_bytes(x) - gathered) + gathered) * (ranks - 1) / ranks;
+}
+
+static int64_t samples(const Ranks *x) { return x->batch * x->model->accumulate * x->args->ranks; }
+
+static const char *kernel_name(const Ranks *x, int32_t i) {
+    const amp_program *p = x->model->train_step;
+    if (i < 0) return "the start";
+    return p->cuda_kernels ? p->cuda_kernels[i].name : p->kernels[i].name;
+}
+
+/* A session on a GPU can be planned only where there is one. */
+static int open_model(Ranks *x) {
+    amp_error err = {0};
+    x->on_cuda = x->args->device && !strcmp(x->args->device, "cuda");
+    if (!x->on_cuda && run_plan(&x->run, x->args, x->batch)) return 1;
+    if (x->on_cuda && amp_model_load(x->args->model, NULL, &x->run.model, &err)) return report(&err);
+    amp_model_get_info(x->run.model, &x->run.info);
+    if (!x->run.info.can_train)
+        return report_text("%s: it only infers: a model without a train block has nothing that ranks add up",
+                           x->args->model);
+    x->table = x->run.model;
+    x->model = x->on_cuda ? x->table->cuda : x->table;
+    if (!x->model)
+        return report_text("%s: it has no CUDA code, which --device cuda looks at: %s", x->args->model,
+                           x->run.info.cuda_missing);
+    if (!x->table->collective_count)
+        return report_text("%s: it was compiled to train alone; compile it with --distribute data, or say "
+                           "data_parallel = true in its train block",
+                           x->args->model);
+    if (x->batch > AMP_BATCH_LIMIT || x->batch % x->model->batch_multiple)
+        return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %d at most", x->args->model,
+                           x->batch, x->model->batch_multiple, AMP_BATCH_LIMIT);
+    return list_messages(x);
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+static void print_messages(const Ranks *x) {
+    print_plain_line("%-7s %14s  %-5s %7s  %-15s %s", "message", "bytes", "dtype", "tensors", "complete after", "what");
+    for (int32_t i = 0; i < x->count; i++) {
+        const Message *m = &x->messages[i];
+        print_plain_line("%-7d %14" PRIu64 "  %-5s %7u  %-15s %s", i, m->bytes, amp_dtype_name(m->dtype),
+                         m->collective ? m->collective->state_count : 0, kernel_name(x, m->complete), m->what);
+    }
+    char kinds[256] = "";
+    size_t at = 0;
+    for (int i = 0; i < MESSAGE_KINDS; i++)
+        if (x->bytes[i])
+            at += (size_t)snprintf(kinds + at, sizeof kinds - at, "%s%s %" PRIu64, at ? ", " : "", kind_names[i],
+                                   x->bytes[i]);
+    print_plain_line("%-7s %14" PRIu64 "  %s", "in all", all_bytes(x), kinds);
+    print_plain_line("%-7s %14" PRIu64 "  by each rank in a step, and as many received", "a ring", sent_by_a_ring(x));
+}
+
+static void print_memory(const Ranks *x) {
+    MemoryKind kinds[MEMORY_KINDS];
+    if (x->on_cuda) return;
+    memory_kinds(&x->run.memory, kinds);
+    printf("memory   of a rank at batch %" PRId64 ", in bytes\n", x->batch);
+    for (int i = 0; i + 1 < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
+    printf("         %-12s %14" PRIu64 "\n", "exchange", x->exchange);
+    printf("         %-12s %14" PRIu64 "\n", "total", x->run.memory.total + x->exchange);
+}
+
+static int print_text(const Ranks *x) {
+    print_plain_line("%s on %s: a step of %d rank%s with %" PRId64 " x %" PRId64 " samples each: %" PRId64 " samples",
+                     x->run.info.name, x->on_cuda ? "cuda" : "cpu", x->args->ranks, x->args->ranks > 1 ? "s" : "",
+                     x->model->accumulate, x->batch, samples(x));
+    print_messages(x);
+    print_memory(x);
+    return 0;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void put_tensors(amp_json_writer *w, const Ranks *x, const Message *m) {
+    amp_json_begin_array(w, "tensors");
+    for (uint32_t i = 0; m->collective && i < m->collective->state_count; i++) {
+        const int32_t state = amp_collective_state(x->table, x->model, m->collective, i);
+        amp_json_begin_object(w, NULL);
+        amp_json_put_string(w, "name", x->model->states[state].name);
+        amp_json_put_int(w, "bytes", (int64_t)amp_state_bytes(&x->model->states[state]));
+        amp_json_put_int(w, "complete_after", amp_state_last_use(x->model, state));
+        amp_json_end_object(w);
+    }
+    amp_json_end_array(w);
+}
+
+static void put_message(amp_json_writer *w, const Ranks *x, const Message *m) {
+    amp_json_begin_object(w, NULL);
+    amp_json_put_string(w, "op", m->kind == STATISTICS || m->kind == AGREEMENT ? "all_gather" : "all_reduce");
+    amp_json_put_string(w, "kind", kind_names[m->kind]);
+    amp_json_put_int(w, "bytes", (int64_t)m->bytes);
+    amp_json_put_string(w, "dtype", amp_dtype_name(m->dtype));
+    amp_json_put_int(w, "complete_after", m->complete);
+    amp_json_put_string(w, "what", m->what);
+    put_tensors(w, x, m);
+    amp_json_end_object(w);
+}
+
+static void put_sums(amp_json_writer *w, const Ranks *x) {
+    amp_json_begin_object(w, "bytes");
+    for (int i = 0; i < MESSAGE_KINDS; i++) amp_json_put_int(w, kind_names[i], (int64_t)x->bytes[i]);
+    amp_json_put_int(w, "total", (int64_t)all_bytes(x));
+    amp_json_put_int(w, "sent_by_a_ring", (int64_t)sent_by_a_ring(x));
+    amp_json_end_object(w);
+}
+
+static int print_json(const Ranks *x) {
+    amp_error err = {0};
+    amp_json_writer w;
+    amp_json_writer_init(&w, NULL);
+    amp_json_begin_object(&w, NULL);
+    amp_json_put_string(&w, "model", x->run.info.name);
+    amp_json_put_string(&w, "policy", x->run.info.policy);
+    amp_json_put_string(&w, "device", x->on_cuda ? "cuda" : "cpu");
+    amp_json_put_int(&w, "ranks", x->args->ranks);
+    amp_json_put_int(&w, "batch", x->batch);
+    amp_json_put_int(&w, "accumulate", x->model->accumulate);
+    amp_json_put_int(&w, "samples", samples(x));
+    amp_json_put_int(&w, "kernels", x->model->train_step->kernel_count);
+    amp_json_begin_array(&w, "messages");
+    for (int32_t i = 0; i < x->count; i++) put_message(&w, x, &x->messages[i]);
+    amp_json_end_array(&w);
+    put_sums(&w, x);
+    if (!x->on_cuda) memory_put(&w, &x->run.memory);
+    amp_json_put_int(&w, "exchange", (int64_t)x->exchange);
+    amp_json_end_object(&w);
+    int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;
+    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
+    amp_json_writer_free(&w);
+    return failed;
+}
+
+int command_info_ranks(const Args *a) {
+    Ranks x = {.args = a, .batch = a->batch ? a->batch : 1};
+    int failed = open_model(&x);
+    if (!failed) failed = a->as_json ? print_json(&x) : print_text(&x);
+    free(x.messages);
+    run_close(&x.run);
+    return failed;
+}

@@ -1,5 +1,6 @@
 /* explain_json.c: decisions as tools read them, and "rows": one per op of the graph that is run, casts, backward pass
  * and update included. */
+#include "compiler/exchange_cost.h"
 #include "compiler/explain_graph.h"
 #include "ir/words.h"
 
@@ -282,6 +283,7 @@ void explain_put_members(amp_json_writer *w, const ExplainSource *s, const Expla
     for (int i = 0; i < told.len; i++) put_decision(w, &facts, &m->decisions.data[told.data[i]]);
     amp_json_end_array(w);
     put_casts(w, &facts, s, which);
+    exchange_cost_put(w, s->m);
     put_removed(w, m);
     explain_params_as_json(w, m, which);
     explain_put_graph(w, &graph);

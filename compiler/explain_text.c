@@ -1,6 +1,7 @@
 /* explain_text.c: why each op has its dtype, as text for people. */
 #include <string.h>
 
+#include "compiler/exchange_cost.h"
 #include "compiler/explain.h"
 #include "ir/state_type.h"
 #include "ir/words.h"
@@ -265,4 +266,5 @@ void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *wh
     }
     CastTotals totals = explain_cast_totals(&facts, which);
     explain_tell_totals(t, m->arena, &totals);
+    if (which->all) exchange_cost_tell(t, m);
 }

@@ -163,7 +163,7 @@ class Course:
 
 
 def run_step(network, ranks, step, messages, overlapped=True):
-    """Messages go one after the other, in their order, each when it is ready; all have arrived before weights change."""
+    """Messages go one after the other, in order, each when it is ready; all have arrived before weights change."""
     free = sent = 0.0
     for m in messages:
         took = message_time(network, m, ranks)
@@ -174,7 +174,7 @@ def run_step(network, ranks, step, messages, overlapped=True):
     return Course(step.alone() + exposed + others, step.alone(), sent, exposed, others)
 
 
-# ---- buckets ------------------------------------------------------------------------------------------------------
+# ---- buckets --------------------------------------------------------------------------------------------------------
 
 MIB = 1 << 20
 FIRST, LEAST, LARGEST, BUCKETS, LITTLE = MIB, MIB, 8 * MIB, 16, 8  # passes/training/distribute.c

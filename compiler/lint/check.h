@@ -90,6 +90,7 @@ void lint_bce_logits(Lint *x);
 void lint_whole_numbers(Lint *x);
 void lint_loss_low(Lint *x);
 void lint_loss_scale(Lint *x);
+void lint_wide_reduce(Lint *x);
 void lint_no_gain(Lint *x);
 
 #endif

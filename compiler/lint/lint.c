@@ -24,6 +24,7 @@ static const struct Check {
     {"whole-numbers", lint_whole_numbers, "Counts and positions in a type that has not all of them."},
     {"loss-low", lint_loss_low, "A loss that is stored in 16 bits."},
     {"loss-scale", lint_loss_scale, "Gradients in f16 without a loss scale."},
+    {"wide-reduce", lint_wide_reduce, "Gradients of a model of 16 bits that travel between ranks in f32."},
     {"no-gain", lint_no_gain, "A lower type that makes the step no faster, where its time is known."},
 };
 enum { CHECKS = sizeof checks / sizeof checks[0] };

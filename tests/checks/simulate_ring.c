@@ -1,4 +1,4 @@
-/* simulate_ring.c: how long MPI_Allreduce takes, by the clock of SimGrid's SMPI, which runs it on a cluster of its own. */
+/* simulate_ring.c: how long MPI_Allreduce takes, by the clock of SimGrid's SMPI, on a modelled cluster. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1185,6 +1185,22 @@ run 0 "$amprun" info "$work/ranks.so" --ranks 5 --batch 16
 says 'ranks on cpu: a step of 5 ranks with 2 x 16 samples each: 160 samples' 'complete after' 'bf16' \
     '6 of 6 gradients, ' 'statistics of each micro-batch' 'losses, metrics and counts' 'in all' 'a ring' \
     'memory   of a rank at batch 16, in bytes' 'exchange'
+numbers=$((40 * 64 + 3 * 64 + 64 * 5 + 5))
+for model in ranks.amp ranks.so; do
+    run 0 "$ampc" explain "$work/$model"
+    says "between ranks          3 messages a step: 6 gradients in bf16, $((2 * numbers)) bytes; with reduce = f32 $((4 * numbers))"
+done
+run 0 "$ampc" explain "$work/ranks.so" --op linear
+expect 'explain of some ops tells of no ranks' '' "$(grep 'between ranks' <<<"$out")"
+run 0 "$ampc" explain "$work/ranks.so" --json "$work/ranks.json"
+expect 'explain --json: what ranks exchange' "{'messages': 3, 'gradients': 6, 'numbers': $numbers, 'dtype': 'bf16', 'bytes': $((2 * numbers)), 'bytes_in_f32': $((4 * numbers))}" \
+    "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["exchange"])' "$work/ranks.json")"
+run 0 "$ampc" explain "$so" --json "$work/alone.json"
+holds 'explain --json: nothing, where it trains alone' grep -q '"exchange": *null' "$work/alone.json"
+run 0 "$ampc" lint "$work/ranks.amp"
+run 1 "$ampc" lint "$work/small.amp" --distribute data --allow alignment
+says 'wide-reduce: ranks add up ' ' bytes of gradients in f32 in each step, and the model computes in f16' 'reduce = bf16'
+run 0 "$ampc" lint "$work/small.amp" --distribute data --allow alignment --allow wide-reduce
 run 0 "$amprun" info "$work/ranks.so" --ranks 1
 says 'a step of 1 rank with' 'a ring               0  by each rank'
 run 1 "$amprun" info "$so" --ranks 4

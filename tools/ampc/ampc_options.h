@@ -110,7 +110,7 @@ static const ToolOption ampc_options[] = {
     {O_DISTRIBUTE, "distribute", NULL, "none|data", VALUE_TEXT, false, "none data", "the model's own word",
      "data: several processes may train the model together, each on samples of its own; as `data_parallel = true' in a "
      "train block. It also trains alone. none: not.",
-     COMPILE | EXPLAIN},
+     COMPILE | EXPLAIN | LINT},
     {O_ACCUMULATE_ORDER, "accumulate-order", NULL, "left|tree", VALUE_TEXT, false, "left tree", "left",
      "The order in which a step adds its micro-batches: left, one after the other, or tree, pairs, pairs of pairs and "
      "so "

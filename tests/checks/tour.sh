@@ -17,7 +17,7 @@ for picture in $named; do
     holds "$picture, which a document shows, is there" test -s "$picture"
     holds "$picture has less than 150 KB" test "$(stat -c %s "$picture")" -lt 150000
 done
-expect 'each picture is shown somewhere' "$(ls $pictures/*.png)" "$(grep "^$pictures/" <<<"$named")"
+expect 'each picture is shown somewhere' "$(ls $pictures/*.png $pictures/*.svg)" "$(grep "^$pictures/" <<<"$named")"
 
 mkdir "$work/text"
 run 0 $pictures/make --text "$work/text"

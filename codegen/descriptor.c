@@ -26,6 +26,7 @@ SAME(KERNEL_COLUMN, AMP_KERNEL_COLUMN);
 SAME(KERNEL_SCALAR, AMP_KERNEL_SCALAR);
 SAME(KERNEL_SCATTER, AMP_KERNEL_SCATTER);
 SAME(KERNEL_ATTENTION, AMP_KERNEL_ATTENTION);
+SAME(KERNEL_COLLECTIVE, AMP_KERNEL_COLLECTIVE);
 SAME(BUFFER_TEMP, AMP_BUFFER_TEMP);
 SAME(BUFFER_FLAG, AMP_BUFFER_FLAG);
 SAME(BUFFER_INPUT, AMP_BUFFER_INPUT);
@@ -238,6 +239,8 @@ static bool has_f8_moments(const Module *m) {
     return false;
 }
 
+static bool sums_ranks(const Op *o) { return o->code == OP_sum_ranks; }
+
 static void put_descriptor(TableWriter *x, int programs, int groups, int collectives, size_t ir_length,
                            const CodegenCuda *cuda) {
     const Module *m = x->m;
@@ -263,6 +266,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
+    if (has_op(m, sums_ranks)) text_puts(x->t, " | AMP_MODEL_NEEDS_RANK_SUMS");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
     table_put_field(x->t, "name", m->name);
     table_put_field(x->t, "compiler_version", AMP_VERSION);

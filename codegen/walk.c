@@ -158,6 +158,7 @@ static Val space_of(const Walk *w, const Op *o) {
     case KERNEL_PRODUCT: return ir_is_product(o) ? o->out[0] : NO_VAL;
     case KERNEL_SCATTER: return o->code == OP_scatter ? o->in[0] : NO_VAL;
     case KERNEL_ATTENTION: return ir_is_attention(o) ? o->out[0] : NO_VAL;
+    case KERNEL_COLLECTIVE: return o->out[0];
     case KERNEL_TILE:
         return !walk_is_live(w, o) || walk_is_inlined(w, o) ? NO_VAL
                : !o->n_out || o->code == OP_reduce_or       ? o->in[0]
@@ -578,7 +579,7 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     find_inlined(w);
     find_live(w);
     find_space(w);
-    if (k->kind == KERNEL_ATTENTION) return AMP_OK; /* the runtime walks */
+    if (k->kind == KERNEL_ATTENTION || k->kind == KERNEL_COLLECTIVE) return AMP_OK; /* the runtime walks */
     find_flat_space(w);
     if (w->flat) find_live(w); /* what a reshape moves is now read in registers */
     for (int i = 0; i < k->count; i++) AMP_TRY(place_op(w, walk_op(w, i), err));

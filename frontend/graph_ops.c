@@ -369,7 +369,7 @@ static const GraphOp graph_ops[] = {
      .args = {MAY_FROM("scale", STATIC_PAIR, AT_LEAST_1), MAY_FROM("size", STATIC_PAIR, AT_LEAST_1),
               ONE_OF("mode", "nearest", "bilinear"), MAY("align_corners", STATIC_BOOL)},
      .prepare = prepare_upsample},
-    {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
+    {"batch_norm", OP_batch_norm, .least = 5, .most = 5, .results = 3, .args = {EPS_ARG, MAY("sync", STATIC_BOOL)}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
     {"group_norm", OP_group_norm, .args = {NEEDS_FROM("groups", STATIC_INT, AT_LEAST_1), EPS_ARG}},
     {"instance_norm", OP_instance_norm, .args = {EPS_ARG}},

@@ -37,7 +37,7 @@ static Val moved(const Compacting *c, Val v) { return (Val){v.id < (uint32_t)c->
 static bool is_fixed(const Func *f) { return f->buffers.len > 0; }
 
 static bool is_live(const Compacting *c, const Op *o) {
-    if (is_fixed(c->f) || ir_op_info[o->code].flags & EFFECT) return true;
+    if (is_fixed(c->f) || ir_op_info[o->code].flags & (EFFECT | COLLECTIVE)) return true;
     for (int i = 0; i < o->n_out; i++)
         if (c->needed[o->out[i].id]) return true;
     return false;

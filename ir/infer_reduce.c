@@ -210,7 +210,8 @@ const char *infer_count_labels(Inferring *c) {
 /* Operands |first| .. |end| are vectors of |size|. */
 static const char *check_vectors(const Inferring *c, int first, int end, Dim size) {
     for (int i = first; i < end && i < c->o->n_in; i++) {
-        static const char *const names[] = {"", "operand 2", "operand 3", "operand 4", "operand 5"};
+        static const char *const names[] = {"operand 1", "operand 2", "operand 3", "operand 4",
+                                            "operand 5", "operand 6", "operand 7", "operand 8"};
         Shape vector = shape_of(1, &size);
         const char *wrong = infer_check_like(c, i, names[i], &vector);
         if (wrong) return wrong;
@@ -230,15 +231,57 @@ static const char *last_of(const Inferring *c, const Shape *x, Dim *last) {
     return last->n ? infer_mismatch(c, "the last dimension may not depend on N") : NULL;
 }
 
+/* A sum of each channel, and a count. */
+static Dim sums_of(Dim channels) { return dim_const(channels.mul + 1); }
+
 /* batch_norm also gives three statistics, batch_norm_eval only y. */
 const char *infer_batch_norm(Inferring *c) {
     Dim channels;
     const char *wrong = channels_of(c, infer_in(c, 0), &channels);
     if (!wrong) wrong = check_vectors(c, 1, 5, channels);
+    if (!wrong) wrong = check_vectors(c, 5, 6, sums_of(channels));
+    if (!wrong) wrong = check_vectors(c, 6, 7, channels);
     if (wrong) return wrong;
     infer_result(c, c->t, *infer_in(c, 0));
     for (int i = 1; i < ir_op_arity(c->o->code).out; i++) infer_result(c, AMP_DT_F32, shape_of(1, &channels));
     return NULL;
+}
+
+const char *infer_batch_norm_sums(Inferring *c) {
+    Dim channels;
+    const char *wrong = channels_of(c, infer_in(c, 0), &channels);
+    if (wrong) return wrong;
+    Dim sums = sums_of(channels);
+    infer_result(c, AMP_DT_F32, shape_of(1, &sums));
+    return infer_result(c, AMP_DT_F32, shape_of(1, &channels));
+}
+
+/* (x for its shape, own sums, sums of all ranks, own squares) */
+const char *infer_batch_norm_squares(Inferring *c) {
+    Dim channels;
+    const char *wrong = channels_of(c, infer_in(c, 0), &channels);
+    if (!wrong) wrong = check_vectors(c, 1, 3, sums_of(channels));
+    if (!wrong) wrong = check_vectors(c, 3, 4, channels);
+    return wrong ? wrong : infer_result(c, AMP_DT_F32, shape_of(1, &channels));
+}
+
+/* (dy, x, mean, rstd): d weight and d bias in one. */
+const char *infer_batch_norm_grad_sums(Inferring *c) {
+    Dim channels;
+    const char *wrong = channels_of(c, infer_in(c, 1), &channels);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", infer_in(c, 1));
+    if (!wrong) wrong = check_vectors(c, 2, 4, channels);
+    if (wrong) return wrong;
+    Dim both = dim_const(2 * channels.mul);
+    return infer_result(c, AMP_DT_F32, shape_of(1, &both));
+}
+
+/* Ranks have batches of different sizes, so what they add does not depend on them. */
+const char *infer_rank_sum(Inferring *c) {
+    const Shape *x = infer_in(c, 0);
+    if (x->rank > 1) return infer_mismatch(c, "adds vectors or scalars over ranks");
+    if (depends_on_n(x)) return infer_mismatch(c, "adds over ranks, whose N differ");
+    return infer_result(c, AMP_DT_F32, *x);
 }
 
 static Shape one_per_row(const Shape *x) {
@@ -329,6 +372,8 @@ const char *infer_norm_grad(Inferring *c) {
     if (!wrong) wrong = infer_check_like(c, 0, "the gradient", x);
     if (!wrong) wrong = check_groups(c, size);
     if (!wrong) wrong = check_vectors(c, 2, is_batch ? 5 : 3, size);
+    if (!wrong && is_batch) wrong = check_vectors(c, 5, 6, sums_of(size));
+    if (!wrong && is_batch) wrong = check_vectors(c, 6, 8, dim_const(2 * size.mul));
     if (!wrong && !is_batch) wrong = check_statistics(c, x);
     if (wrong) return wrong;
     infer_result(c, c->t, *x);

@@ -205,7 +205,7 @@ typedef enum KernelKind {
     KERNEL_SCALAR,    /* one task; scalars of any type */
     KERNEL_SCATTER,   /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
     KERNEL_ATTENTION, /* one attend or attend_grad; tasks are blocks of queries, or of keys, of one head */
-    KERNEL_COLLECTIVE /* one collective: nothing is computed, ranks exchange states */
+    KERNEL_COLLECTIVE /* one collective: nothing is computed, ranks exchange states, or add up a value */
 } KernelKind;
 
 /* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero

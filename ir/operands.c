@@ -117,6 +117,7 @@ bool ir_reads_elements(const Op *o, int i) {
     case OP_extent:
     case OP_random: return i != 0;
     case OP_barrier: return i == 0;
+    case OP_batch_norm_squares: return i != 0;
     case OP_broadcast:
     case OP_broadcast_to:
     case OP_sum_to:
@@ -136,6 +137,7 @@ bool ir_reads_elements(const Op *o, int i) {
 bool ir_reads_memory(const Func *f, const Op *o, int i) {
     if (o->code == OP_scatter || ir_is_product(o)) return i < 2;
     if (ir_is_attention(o)) return ir_dtype(f, o->in[i]) != AMP_DT_I64;
+    if (o->code == OP_sum_ranks) return true;
     bool indirect = ir_op_info[o->code].flags & INDIRECT || ir_is_convolution(o);
     return indirect && !ir_is_view(f, o);
 }

@@ -14,6 +14,7 @@ typedef struct Verifying {
     bool *defined;    /* by value */
     bool *assigned;   /* by value: states that some op before has written */
     const Op *assign; /* in the open kernel: its first effect */
+    int64_t summed;   /* sum_ranks of the function, so far */
 } Verifying;
 
 /* ---- messages: the first one stays ------------------------------------------------------------------------------ */
@@ -260,7 +261,24 @@ static void check_assign(Verifying *c, const Op *o) {
 
 static bool is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
 
-/* All ranks make the same calls in the same order, and nothing else happens between them. */
+/* Of a value, in the middle of a function. */
+static bool sums_value(const Op *o) { return is_collective(o) && !(ir_op_info[o->code].flags & EFFECT); }
+
+/* All ranks make the same calls in the same order, which the numbers keep, in training alone. */
+static void check_sum_of_ranks(Verifying *c, const Op *o) {
+    const ProgramKind kind = c->f->kind;
+    const bool before = c->m->stage < STAGE_DISTRIBUTE;
+    if (before ? kind != PROGRAM_FORWARD && kind != PROGRAM_FORWARD_FP32 && kind != PROGRAM_TRAIN_STEP
+               : kind != PROGRAM_MICRO_STEP)
+        fail_op(c, o, "is in %s: ranks wait for each other in micro_step alone", c->f->name);
+    if (!before && !c->m->distribution) fail_op(c, o, "adds over ranks, and the model trains alone");
+    if (!before && ir_attr(o, "number")->i != c->summed)
+        fail_op(c, o, "has number %lld, and is number %lld of those in the function: all ranks make them in one order",
+                (long long)ir_attr(o, "number")->i, (long long)c->summed);
+    c->summed++;
+}
+
+/* Nothing else happens between them. */
 static void check_collective(Verifying *c, const Op *o) {
     if (!ir_is_exchange(c->f)) fail_op(c, o, "is in %s: only reduce_step exchanges states", c->f->name);
     if (o->pred.id) fail_op(c, o, "has a predicate: all ranks take part");
@@ -297,7 +315,8 @@ void check_op(Verifying *c, const Op *o, int at) {
     check_attrs(c, o);
     check_checkpoint(c, o);
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
-    if (!failed(c) && is_collective(o)) check_collective(c, o);
+    if (!failed(c) && sums_value(o)) check_sum_of_ranks(c, o);
+    if (!failed(c) && is_collective(o) && !sums_value(o)) check_collective(c, o);
     else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is no collective, in reduce_step");
     if (o->region && !ir_region((Func *)c->f, o->region))
         fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
@@ -309,7 +328,7 @@ static void mark_assigned(Verifying *c, int first, int count) {
     for (int i = first; i < first + count; i++) {
         const Op *o = ir_op_at(c->f, i);
         if (o->code == OP_assign) c->assigned[o->in[0].id] = true;
-        for (int j = 0; j < o->n_in && is_collective(o); j++) c->assigned[o->in[j].id] = true;
+        for (int j = 0; j < o->n_in && is_collective(o) && !sums_value(o); j++) c->assigned[o->in[j].id] = true;
     }
 }
 
@@ -345,6 +364,7 @@ static void check_kernel_predicate(Verifying *c, const Kernel *k) {
     if (!k->pred.id) return;
     if (!is_defined(c, k->pred) || !is_bool_scalar(c, k->pred))
         fail(c, "kernel %s: its predicate is no bool scalar that is defined before it", k->name);
+    if (k->kind == KERNEL_COLLECTIVE) fail(c, "kernel %s has a predicate: all ranks take part", k->name);
 }
 
 /* In a kernel effects share their predicate; and memory that an earlier kernel has written holds no old value. */
@@ -574,6 +594,7 @@ static void check_func(Verifying *c, const Func *f) {
     c->f = f;
     c->defined = arena_array(c->scratch, bool, f->values.len);
     c->assigned = arena_array(c->scratch, bool, f->values.len);
+    c->summed = 0;
     check_body_ids(c);
     check_cover(c);
     check_inputs(c);

@@ -414,6 +414,16 @@ static amp_status emit_scatter(CpuKernel *ck) {
     return AMP_OK;
 }
 
+/* ---- what ranks add up ------------------------------------------------------------------------------------------- */
+
+/* The runtime adds the copies up; of one rank they are the sums. */
+static amp_status emit_collective(CpuKernel *ck) {
+    emit_line(&ck->e, "const float *from = OPERAND(const float, 0, 0);");
+    emit_line(&ck->e, "float *to = OPERAND(float, 1, 0);");
+    emit_line(&ck->e, "for (int64_t i = 0; i < %lld; i++) to[i] = from[i];", (long long)ck->w->cols.mul);
+    return AMP_OK;
+}
+
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err) {
@@ -432,6 +442,7 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err)
     };
     ck.stepped = cpu_stepped_shape(&ck);
     if (w->k->kind == KERNEL_SCATTER) return emit_scatter(&ck);
+    if (w->k->kind == KERNEL_COLLECTIVE) return emit_collective(&ck);
     emit_prologue(&ck);
     AMP_TRY(cpu_declare_sums(&ck));
     AMP_TRY(loop_inputs(&ck.e, loop_is_one, load));

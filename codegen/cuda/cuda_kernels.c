@@ -495,7 +495,22 @@ amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **ou
     return AMP_OK;
 }
 
+/* In the middle of a step: a device's programs run without the host. */
+static amp_status check_collectives(const Module *m, amp_error *err) {
+    for (int i = 0; i < m->funcs.len; i++)
+        for (int j = 0; j < m->funcs.data[i]->body.len; j++) {
+            const Op *o = ir_op_at(m->funcs.data[i], j);
+            if (o->code != OP_sum_ranks) continue;
+            return amp_fail(err, AMP_UNSUPPORTED,
+                            "%s has no CUDA code yet: ranks would add up in the middle of a step; train with --target "
+                            "cpu, leave out sync = true, or train alone (--distribute none)",
+                            o->path ? o->path : ir_op_info[o->code].name);
+        }
+    return AMP_OK;
+}
+
 amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
+    AMP_TRY(check_collectives(m, err));
     return cuda_emit_module(m, true, out, err);
 }
 

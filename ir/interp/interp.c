@@ -17,6 +17,7 @@ typedef struct Interp {
     int given_count;
     InterpTensor **values; /* by id; NULL: not computed yet */
     uint64_t seed, iteration, micro, full_batch;
+    const InterpOptions *options;
     amp_error *err;
 } Interp;
 
@@ -162,7 +163,8 @@ static amp_status run_op(Interp *it, const Op *o) {
         *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->n);
         it->values[o->out[i].id] = out[i];
     }
-    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->full_batch, it->a});
+    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->full_batch, it->a,
+                  it->options});
     for (int i = 0; i < o->n_out; i++) finish_value(it, o->out[i]);
     return AMP_OK;
 }
@@ -232,6 +234,7 @@ amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, In
                  .a = f->module->arena,
                  .n = n,
                  .round = options && options->round,
+                 .options = options,
                  .given = given,
                  .given_count = given_count,
                  .err = err};

@@ -27,6 +27,9 @@ typedef struct InterpOptions {
     /* Round every value to its dtype, as the backends do; else exact reals as far as doubles go,
      * also through casts between floats. */
     bool round;
+    /* Makes sum_ranks of what this rank has, in place, in the order of the ops; NULL: there is one rank. */
+    void (*sum_ranks)(void *user, double *data, int64_t count);
+    void *user;
 } InterpOptions;
 
 /* A zeroed tensor of a shape at batch |n|. */

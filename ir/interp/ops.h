@@ -19,6 +19,7 @@ typedef struct Running {
     bool round;
     uint64_t seed, iteration, micro, full_batch; /* for dropout, whose states appear when it is lowered */
     Arena *a;
+    const InterpOptions *options; /* or NULL */
 } Running;
 
 typedef void (*InterpFn)(Running *r);

@@ -189,11 +189,22 @@ static void channel_moments(const InterpTensor *x, double *mean, double *squares
     }
 }
 
+/* The moments of all ranks, from their sums; returns the count. */
+static double moments_of_sums(const InterpTensor *sums, const InterpTensor *squares, double *mean, double *out) {
+    const double count = sums->data[squares->count];
+    for (int64_t c = 0; c < squares->count; c++) {
+        mean[c] = sums->data[c] / count;
+        out[c] = squares->data[c];
+    }
+    return count;
+}
+
 static void run_batch_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     double *mean = data(r, 1), *var = data(r, 2), *rstd = data(r, 3);
     double count = (double)(x->count / x->dims[1]);
-    channel_moments(x, mean, var);
+    if (r->op->n_in > 5) count = moments_of_sums(r->in[5], r->in[6], mean, var);
+    else channel_moments(x, mean, var);
     for (int64_t c = 0; c < x->dims[1]; c++) {
         rstd[c] = 1.0 / sqrt(var[c] / count + interp_float(r, "eps"));
         var[c] /= fmax(count - 1, 1); /* one element has no variance; a NaN would stay in the running statistics */
@@ -201,6 +212,25 @@ static void run_batch_norm(Running *r) {
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
         data(r, 0)[i] = (x->data[i] - mean[c]) * rstd[c] * r->in[1]->data[c] + r->in[2]->data[c];
+    }
+}
+
+/* Sums and counts of elements. */
+static void run_batch_norm_sums(Running *r) {
+    const InterpTensor *x = r->in[0];
+    const int64_t channels = x->dims[1];
+    double *sums = data(r, 0);
+    channel_moments(x, sums, data(r, 1));
+    sums[channels] = (double)(x->count / channels);
+    for (int64_t c = 0; c < channels; c++) sums[c] *= sums[channels];
+}
+
+static void run_batch_norm_squares(Running *r) {
+    const double *own = r->in[1]->data, *all = r->in[2]->data;
+    const int64_t channels = r->out[0]->count;
+    FOR_EACH(r, c) {
+        double distance = own[c] / own[channels] - all[c] / all[channels];
+        result(r)[c] = r->in[3]->data[c] + own[channels] * distance * distance;
     }
 }
 
@@ -213,17 +243,37 @@ static void run_batch_norm_eval(Running *r) {
     }
 }
 
-/* (dy, x, weight, mean, rstd): with h = (x - mean) rstd, dw = sum(dy h) and db = sum(dy),
- * dx = w rstd (dy - db / count - h dw / count). */
-static void run_batch_norm_grad(Running *r) {
-    const InterpTensor *dy = r->in[0], *x = r->in[1];
-    const double *w = r->in[2]->data, *mean = r->in[3]->data, *rstd = r->in[4]->data;
-    double *dw = data(r, 1), *db = data(r, 2), count = (double)(x->count / x->dims[1]);
+static void grad_sums(const InterpTensor *dy, const InterpTensor *x, const double *mean, const double *rstd, double *dw,
+                      double *db) {
     for (int64_t c = 0; c < x->dims[1]; c++) dw[c] = db[c] = 0.0;
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
         dw[c] += dy->data[i] * (x->data[i] - mean[c]) * rstd[c];
         db[c] += dy->data[i];
+    }
+}
+
+/* (dy, x, mean, rstd) */
+static void run_batch_norm_grad_sums(Running *r) {
+    double *dw = data(r, 0);
+    grad_sums(r->in[0], r->in[1], r->in[2]->data, r->in[3]->data, dw, dw + r->in[1]->dims[1]);
+}
+
+/* (dy, x, weight, mean, rstd): with h = (x - mean) rstd, dw = sum(dy h) and db = sum(dy),
+ * dx = w rstd (dy - db / count - h dw / count).  For d x of the batches of all ranks these are theirs. */
+static void run_batch_norm_grad(Running *r) {
+    const InterpTensor *dy = r->in[0], *x = r->in[1];
+    const int64_t channels = x->dims[1];
+    const double *w = r->in[2]->data, *mean = r->in[3]->data, *rstd = r->in[4]->data;
+    const double *dw = data(r, 1), *db = data(r, 2);
+    double count = (double)(x->count / channels);
+    grad_sums(dy, x, mean, rstd, data(r, 1), data(r, 2));
+    if (r->op->n_in > 5) {
+        count = r->in[5]->data[channels];
+        memcpy(data(r, 1), r->in[6]->data, sizeof(double) * (size_t)channels);
+        memcpy(data(r, 2), r->in[6]->data + channels, sizeof(double) * (size_t)channels);
+        dw = r->in[7]->data;
+        db = dw + channels;
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
@@ -445,6 +495,9 @@ const InterpFn interp_reduce_ops[OP_COUNT] = {
     [OP_group_norm_grad] = run_group_norm_grad,
     [OP_layer_norm] = run_layer_norm,
     [OP_batch_norm_grad] = run_batch_norm_grad,
+    [OP_batch_norm_sums] = run_batch_norm_sums,
+    [OP_batch_norm_squares] = run_batch_norm_squares,
+    [OP_batch_norm_grad_sums] = run_batch_norm_grad_sums,
     [OP_layer_norm_grad] = run_layer_norm_grad,
     [OP_rms_norm] = run_rms_norm,
     [OP_rms_norm_grad] = run_rms_norm_grad,

@@ -146,6 +146,11 @@ static void run_top_k_accuracy(Running *r) {
 /* Of a collective: here is one rank, whose sums are those of all. */
 static void run_nothing(Running *r) { (void)r; }
 
+static void run_sum_ranks(Running *r) {
+    memcpy(result(r), r->in[0]->data, sizeof(double) * (size_t)r->out[0]->count);
+    if (r->options && r->options->sum_ranks) r->options->sum_ranks(r->options->user, result(r), r->out[0]->count);
+}
+
 static void run_grad_seed(Running *r) { result(r)[0] = 1.0; }
 
 static void run_product(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i); }
@@ -300,6 +305,7 @@ const InterpFn interp_training_ops[OP_COUNT] = {
     [OP_count_labels] = run_count_labels,
     [OP_all_reduce] = run_nothing,
     [OP_gather_batches] = run_nothing,
+    [OP_sum_ranks] = run_sum_ranks,
     [OP_update_scale] = run_update_scale,
     [OP_is_due] = run_is_due,
     [OP_sgd] = run_sgd,

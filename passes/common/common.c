@@ -160,7 +160,7 @@ static void copy_in_mode(Making *mk, const Op *o) {
     bool draws = ir_op_info[o->code].flags & RANDOM;
     if (!mk->mode->training && o->code == OP_batch_norm) copy_by_running_statistics(mk, o);
     else if (!mk->mode->training && o->code == OP_attention) copy_without_dropout(mk, o);
-    else if (!mk->mode->training && draws) copy_as_identity(mk, o);
+    else if (!mk->mode->training && (draws || o->code == OP_sum_ranks)) copy_as_identity(mk, o);
     else copy_op(mk, o);
 }
 

@@ -16,6 +16,7 @@
  *   delayed  an op whose users all need something later waits for it (fuse_order.c)
  *   barriers an op that reads a value through one joins no kernel before those that the barrier waits for
  *   guarded  an op that only assigns under predicate p depend on runs where p is known, in kernels that p skips
+ *   summed   what ranks add up is a kernel of its own, never guarded; these kernels keep the order of the body
  * Nothing is computed twice except copied ops and values that cost less to recompute than to keep (fuse_memory.c).
  * Without fusion every op that is not copied is a kernel.
  */
@@ -43,8 +44,8 @@ static void look_through_casts(const Fuse *z, Op *o) {
     }
 }
 
-/* Marks what operand |i| of |o| needs in memory: of a product the operand itself; else the value that it is a view
- * or an exact widening of. */
+/* Marks what operand |i| of |o| needs in memory: of a product, and of what ranks add up, the operand itself; else the
+ * value that it is a view or an exact widening of. */
 static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
     if (z->strided[o->in[i].id]) return;
     if (o->n_out && z->strided[o->out[0].id]) { /* read at strides by a product or attention, be it a view */
@@ -52,7 +53,8 @@ static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
         return;
     }
     if (!ir_reads_memory(z->f, o, i)) return;
-    in_memory[ir_is_product(o) || ir_is_attention(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
+    const bool itself = ir_is_product(o) || ir_is_attention(o) || o->code == OP_sum_ranks;
+    in_memory[itself ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
 }
 
 /* By value id: whether a result or an op that is not a product reads it. */
@@ -163,6 +165,7 @@ static void find_guards(Fuse *z) {
         for (int r = 1; r < o->n_out; r++)
             if (need[o->out[r].id] != guard) guard = ALWAYS;
         if (guard > 0 && (position[guard] > i || n->home >= 0)) guard = ALWAYS;
+        if (ir_op_info[o->code].flags & COLLECTIVE) guard = ALWAYS; /* all ranks take part */
         if (guard > 0 && !n->copied) fuse_edit(z, o)->guard = (Val){(uint32_t)guard};
         if (o->pred.id) need[o->pred.id] = ALWAYS;
         for (int j = 0; j < o->n_in; j++) {
@@ -229,7 +232,7 @@ static bool waits_for_fold(const Fuse *z, const Op *o) {
 }
 
 static void place(Fuse *z, Op *o) {
-    bool joins = z->fusing && !ir_is_product(o) && !ir_is_attention(o);
+    bool joins = z->fusing && !ir_is_product(o) && !ir_is_attention(o) && o->code != OP_sum_ranks;
     bool waits = joins && fuse_reduction(z->f, o) == REDUCTION_NONE;
     waits = waits && (reads_no_kernel(z, o) || waits_for_fold(z, o));
     if (waits && fuse_depth(z, o) < FUSE_MAX_DEPTH) fuse_set_pending(z, o);

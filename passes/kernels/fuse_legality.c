@@ -13,7 +13,7 @@ static bool is_move(const Func *f, const Op *o) {
 }
 
 bool fuse_is_scalar(const Func *f, const Op *o) {
-    if (ir_op_info[o->code].flags & (REDUCE | PRODUCT) || is_move(f, o)) return false;
+    if (ir_op_info[o->code].flags & (REDUCE | PRODUCT | COLLECTIVE) || is_move(f, o)) return false;
     for (int i = 0; i < o->n_out; i++)
         if (ir_shape(f, o->out[i])->rank) return false;
     for (int i = 0; i < o->n_in; i++)
@@ -52,6 +52,7 @@ Group fuse_group_for(const Func *f, const Op *o) {
     if (ir_is_product(o)) g.kind = KERNEL_PRODUCT;
     else if (o->code == OP_scatter) g.kind = KERNEL_SCATTER;
     else if (ir_is_attention(o)) g.kind = KERNEL_ATTENTION;
+    else if (o->code == OP_sum_ranks) g.kind = KERNEL_COLLECTIVE;
     else if (!ir_shape(f, space)->rank && fuse_is_scalar(f, o)) g.kind = KERNEL_SCALAR;
     shape_matrix(ir_shape(f, space), &g.rows, &g.cols);
     return g;
@@ -190,7 +191,7 @@ static bool attention_accepts(const Fuse *z, int g, const Op *o) {
     return true;
 }
 
-/* Of scatter. */
+/* Of scatter, and of what ranks add up. */
 static bool nothing_accepts(const Fuse *z, int g, const Op *o) {
     (void)z, (void)g, (void)o;
     return false; /* a kernel of its own */
@@ -198,12 +199,14 @@ static bool nothing_accepts(const Fuse *z, int g, const Op *o) {
 
 typedef bool (*Accepts)(const Fuse *z, int g, const Op *o);
 static const Accepts accepts[] = {
-    [KERNEL_PRODUCT] = tile_accepts,        [KERNEL_TILE] = tile_accepts,     [KERNEL_ROW] = row_accepts,
-    [KERNEL_COLUMN] = column_accepts,       [KERNEL_SCALAR] = scalar_accepts, [KERNEL_SCATTER] = nothing_accepts,
-    [KERNEL_ATTENTION] = attention_accepts,
+    [KERNEL_PRODUCT] = tile_accepts,        [KERNEL_TILE] = tile_accepts,          [KERNEL_ROW] = row_accepts,
+    [KERNEL_COLUMN] = column_accepts,       [KERNEL_SCALAR] = scalar_accepts,      [KERNEL_SCATTER] = nothing_accepts,
+    [KERNEL_ATTENTION] = attention_accepts, [KERNEL_COLLECTIVE] = nothing_accepts,
 };
 
-static bool takes_nothing(const Group *g) { return g->kind == KERNEL_SCATTER || g->kind == KERNEL_ATTENTION; }
+static bool takes_nothing(const Group *g) {
+    return g->kind == KERNEL_SCATTER || g->kind == KERNEL_ATTENTION || g->kind == KERNEL_COLLECTIVE;
+}
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
@@ -236,7 +239,8 @@ static bool has_room_for_move(const Fuse *z, int g) {
 
 bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     const Group *group = fuse_group(z, g);
-    if (ir_is_product(o) || o->code == OP_scatter || ir_is_attention(o)) return false;
+    if (ir_is_product(o) || o->code == OP_scatter || ir_is_attention(o) || o->code == OP_sum_ranks) return false;
+    if (group->kind == KERNEL_COLLECTIVE) return false;
     if (group->ops.len + fuse_depth(z, o) >= FUSE_MAX_OPS) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
     bool in_registers = group->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, group->segment);

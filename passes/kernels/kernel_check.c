@@ -140,6 +140,11 @@ static bool fits_scalar(Check *x, const Op *o) {
     return !ir_is_product(o) && is_scalar(x, o->out[0]);
 }
 
+static bool fits_collective(Check *x, const Op *o) {
+    (void)x;
+    return ir_op_info[o->code].flags & COLLECTIVE;
+}
+
 static bool fits_scatter(Check *x, const Op *o) {
     (void)x;
     return o->code == OP_scatter;
@@ -160,9 +165,14 @@ static bool fits_attention(Check *x, const Op *o) {
 
 typedef bool (*Fits)(Check *x, const Op *o);
 static const Fits fits[] = {
-    [KERNEL_PRODUCT] = fits_product,     [KERNEL_TILE] = fits_tile,     [KERNEL_ROW] = fits_row,
-    [KERNEL_COLUMN] = fits_column,       [KERNEL_SCALAR] = fits_scalar, [KERNEL_SCATTER] = fits_scatter,
+    [KERNEL_PRODUCT] = fits_product,
+    [KERNEL_TILE] = fits_tile,
+    [KERNEL_ROW] = fits_row,
+    [KERNEL_COLUMN] = fits_column,
+    [KERNEL_SCALAR] = fits_scalar,
+    [KERNEL_SCATTER] = fits_scatter,
     [KERNEL_ATTENTION] = fits_attention,
+    [KERNEL_COLLECTIVE] = fits_collective,
 };
 
 /* ---- the space of a kernel: of its product, of what it reduces, or of its first elementwise op ------------------ */

@@ -60,7 +60,7 @@ int *kernel_list_makers(const KernelList *l) {
 }
 
 static bool needed(const Op *o, const int *uses) {
-    if (ir_op_info[o->code].flags & EFFECT) return true;
+    if (ir_op_info[o->code].flags & (EFFECT | COLLECTIVE)) return true;
     for (int r = 0; r < o->n_out; r++)
         if (uses[o->out[r].id]) return true;
     return false;

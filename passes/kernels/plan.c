@@ -223,8 +223,8 @@ static void fill_kernel(Making *mk, int index) {
             make_for_value(mk, o->in[0]);
             list_once(a, &writes, mk->made[o->in[0].id].data[0]);
         }
-        for (int n = 0; n < o->n_in && ir_op_info[o->code].flags & COLLECTIVE; n++)
-            list_once(a, &writes, mk->made[o->in[n].id].data[0]);
+        const bool in_place = ir_op_info[o->code].flags & COLLECTIVE && ir_op_info[o->code].flags & EFFECT;
+        for (int n = 0; n < o->n_in && in_place; n++) list_once(a, &writes, mk->made[o->in[n].id].data[0]);
         for (int r = 0; r < o->n_out; r++) {
             make_for_value(mk, o->out[r]);
             for (int b = 0; b < mk->made[o->out[r].id].len; b++) list_once(a, &writes, mk->made[o->out[r].id].data[b]);

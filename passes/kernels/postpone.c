@@ -21,7 +21,7 @@ typedef struct Next {
 
 /* Whether |k| writes temporaries alone, and reads none: wherever it runs, no memory becomes free. */
 static bool can_wait(const Func *f, const Kernel *k) {
-    if (k->pred.id || !k->writes.len) return false;
+    if (k->pred.id || !k->writes.len || k->kind == KERNEL_COLLECTIVE) return false; /* ranks have one order of those */
     for (int i = 0; i < k->reads.len; i++)
         if (f->buffers.data[k->reads.data[i] - 1]->kind == BUFFER_TEMP) return false;
     for (int i = 0; i < k->writes.len; i++)

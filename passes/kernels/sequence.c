@@ -104,6 +104,7 @@ static void keep_results(Sequence *s) {
 
 static bool is_better_swapped(const Sequence *s, const Kernel *a, const Kernel *b, int at) {
     if (kernel_touches(s->f, a, b) || kernel_touches(s->f, b, a)) return false;
+    if (a->kind == KERNEL_COLLECTIVE && b->kind == KERNEL_COLLECTIVE) return false; /* all ranks have one order */
     int64_t of_a = begins(s, a, at), of_b = begins(s, b, at + 1);
     return peak(s, b, of_b, a, of_a, at) < peak(s, a, of_a, b, of_b, at);
 }

@@ -38,6 +38,7 @@ static bool has_one_row_per_sample(const Shape *s) {
 }
 
 typedef struct Moments {
+    Val total, count;  /* [C], and f32: the mean is total / count */
     Val mean, squares; /* [C]; squares: the sum of the squared differences from the mean */
 } Moments;
 
@@ -45,22 +46,37 @@ static const bool OVER_SAMPLES[MAX_RANK] = {true};
 
 static Moments moments_of_rows(Lowering *l, Val x) {
     Moments m;
-    m.mean = lower_mean_of(l, x, OVER_SAMPLES, false);
+    m.total = sum(l, x, OVER_SAMPLES, false);
+    m.count = lower_count(l, x, OVER_SAMPLES);
+    m.mean = lower_divide_by_count(l, m.total, m.count);
     m.squares = sum(l, square(l, lower_sub(l, x, m.mean)), OVER_SAMPLES, false);
     return m;
+}
+
+static Dim rows_of(const Shape *s) {
+    Dim rows = dim_const(1);
+    for (int i = 1; i + 1 < s->rank; i++) dim_mul(rows, s->d[i], &rows);
+    return rows;
+}
+
+/* Of a sample of |s|, [N, M.., C]. */
+static int64_t chunks_of(const Shape *s) {
+    const Dim rows = rows_of(s), cols = s->d[s->rank - 1];
+    if (rows.n || cols.n) return 1;
+    const int64_t chunks = chunks_of_sample(rows.mul, cols.mul, 2);
+    return dim_mul(s->d[0], dim_const(chunks), &(Dim){0}) ? chunks : 1;
 }
 
 /* [N, M.., C] as [N, rows, C]; a large sample in chunks, as samples of their own, [N chunks, rows, C]. */
 static Val cut_samples(Lowering *l, Val x) {
     const Shape *s = ir_shape(l->f, x);
-    Dim rows = dim_const(1);
-    for (int i = 1; i + 1 < s->rank; i++) dim_mul(rows, s->d[i], &rows);
-    const Dim cols = s->d[s->rank - 1];
+    const Dim rows = rows_of(s), cols = s->d[s->rank - 1];
     if (rows.n || dim_is_one(rows)) return x;
-    const int64_t chunks = cols.n ? 1 : chunks_of_sample(rows.mul, cols.mul, 2);
+    const int64_t chunks = chunks_of(s);
     Shape cut = shape_of(3, (Dim[]){s->d[0], dim_const(rows.mul / chunks), cols});
     if (s->rank < 4 && chunks == 1) return x;
-    return dim_mul(s->d[0], dim_const(chunks), &cut.d[0]) ? lower_reshape(l, x, &cut) : x;
+    dim_mul(s->d[0], dim_const(chunks), &cut.d[0]);
+    return lower_reshape(l, x, &cut);
 }
 
 /* Each sample by itself, in parallel, and then all of them together: groups of equal size M have
@@ -77,7 +93,8 @@ static Moments moments_of_samples(Lowering *l, Val whole) {
     Moments between = moments_of_rows(l, means);
     Val within = sum(l, own_squares, OVER_SAMPLES, false);
     Val size = lower_count(l, x, rows);
-    return (Moments){between.mean, lower_add(l, within, lower_mul(l, between.squares, size))};
+    Val squares = lower_add(l, within, lower_mul(l, between.squares, size));
+    return (Moments){between.total, between.count, between.mean, squares};
 }
 
 static Val reduced_to_samples(Lowering *l, Val x) {
@@ -103,12 +120,92 @@ static Val weighted(Lowering *l, Val rstd, Val weight) {
     return *shared;
 }
 
-static void lower_batch_norm(Lowering *l) {
-    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
+/* ---- batch norm of several ranks: what they add up --------------------------------------------------------------- */
+
+/* Groups, as in moments_of_samples, are as large on all ranks, so sums over ranks of their means, and of how many there
+ * are, give the mean of all.  One rank alone has its own bits. */
+
+/* Elements of each channel of a group; 0: that depends on N, and elements are counted themselves. */
+static double size_of_group(const Shape *s) {
+    const Dim rows = rows_of(s);
+    if (has_one_row_per_sample(s)) return 1;
+    return rows.n ? 0 : (double)(rows.mul / chunks_of(s));
+}
+
+static Val join_vectors(Lowering *l, Val a, Val b) {
+    const Dim count = dim_const(ir_shape(l->f, a)->d[0].mul + ir_shape(l->f, b)->d[0].mul);
+    const Shape both = shape_of(1, &count);
+    Op *o = lower_op_of(l, OP_concat, (Val[]){a, b}, 2);
+    return lower_result_of(l, o, AMP_DT_F32, &both);
+}
+
+static Val part_of(Lowering *l, Val v, int64_t from, int64_t to) {
+    Op *o = ir_op_new(l->f, OP_slice, &v, 1);
+    ir_attr(o, "from")->i = from;
+    ir_attr(o, "to")->i = to;
+    return ir_make_results(l->f, o, AMP_DT_F32, NULL);
+}
+
+/* What batch_norm_sums has made, be it of one rank or of all. */
+typedef struct ChannelSums {
+    Val mean;  /* [C] */
+    Val count; /* f32: elements of a channel */
+} ChannelSums;
+
+static ChannelSums read_sums(Lowering *l, Val sums, const Shape *x) {
+    const int64_t channels = ir_shape(l->f, sums)->d[0].mul - 1;
+    const Shape scalar = shape_scalar();
+    Val total = part_of(l, sums, 0, channels), count = part_of(l, sums, channels, channels + 1);
+    count = lower_reshape(l, count, &scalar);
+    Val mean = lower_div(l, total, count);
+    const double elements = size_of_group(x);
+    return (ChannelSums){mean, elements > 1 ? lower_scaled(l, count, elements) : count};
+}
+
+static void lower_batch_norm_sums(Lowering *l) {
+    Val x = lower_operand(l, 0);
+    const Shape s = *ir_shape(l->f, x), one = shape_of(1, (Dim[]){dim_const(1)});
+    Moments m = moments_of_batch(l, x);
+    if (size_of_group(&s) == 0) {
+        bool rows[MAX_RANK];
+        all_rows(s.rank, rows);
+        m.count = lower_count(l, x, rows);
+        m.total = lower_mul(l, m.mean, m.count);
+    }
+    Val count = lower_reshape(l, m.count, &one);
+    lower_give_as(l, 0, join_vectors(l, m.total, count), FORM_PLAIN);
+    lower_give_as(l, 1, m.squares, FORM_PLAIN);
+}
+
+/* Of one rank the means are the same number, and nothing is added. */
+static void lower_batch_norm_squares(Lowering *l) {
+    Val own = lower_plain_operand(l, 1), all = lower_plain_operand(l, 2), squares = lower_plain_operand(l, 3);
+    const Shape plain = lower_plain_shape(l, l->op->in[0]), s = lower_shape_in_form(l, &plain);
+    ChannelSums mine = read_sums(l, own, &s), theirs = read_sums(l, all, &s);
+    Val between = lower_mul(l, square(l, lower_sub(l, mine.mean, theirs.mean)), mine.count);
+    lower_give_as(l, 0, lower_add(l, squares, between), FORM_PLAIN);
+}
+
+static Moments moments_of_ranks(Lowering *l, Val x, Val *count) {
+    const Shape s = *ir_shape(l->f, x);
+    ChannelSums all = read_sums(l, lower_plain_operand(l, 5), &s);
+    *count = all.count;
+    return (Moments){.mean = all.mean, .squares = lower_plain_operand(l, 6)};
+}
+
+/* ---- batch norm -------------------------------------------------------------------------------------------------- */
+
+static Moments moments_with_count(Lowering *l, Val x, Val *count) {
     bool rows[MAX_RANK];
     all_rows(ir_shape(l->f, x)->rank, rows);
     Moments m = moments_of_batch(l, x);
-    Val count = lower_count(l, x, rows);
+    *count = lower_count(l, x, rows);
+    return m;
+}
+
+static void lower_batch_norm(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2), count;
+    Moments m = l->op->n_in > 5 ? moments_of_ranks(l, x, &count) : moments_with_count(l, x, &count);
     Val rstd = reciprocal_deviation(l, lower_divide_by_count(l, m.squares, count));
     Val unbiased = lower_div(l, m.squares, unbiased_count(l, count));
     Val scale = weighted(l, rstd, weight), d = lower_sub(l, x, m.mean);
@@ -129,22 +226,54 @@ static void lower_batch_norm_eval(Lowering *l) {
 /* d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
  * d x = (dy - (d (d weight rstd / count) + d bias / count)) (rstd weight)
  * The vectors come first, and d is taken again, so that nothing as large as x goes through memory but dy and x. */
+typedef struct GradSums {
+    Val dw, db; /* [C] */
+} GradSums;
+
+static GradSums grad_sums_of(Lowering *l, Val dy_parts, Val x_parts, Val mean, Val rstd) {
+    bool part_rows[MAX_RANK];
+    all_rows(ir_shape(l->f, x_parts)->rank, part_rows);
+    Val db = sum(l, dy_parts, part_rows, false), product = lower_mul(l, dy_parts, lower_sub(l, x_parts, mean));
+    return (GradSums){lower_mul(l, sum(l, product, part_rows, false), rstd), db};
+}
+
+static GradSums read_grad_sums(Lowering *l, Val both) {
+    const int64_t channels = ir_shape(l->f, both)->d[0].mul / 2;
+    Val dw = part_of(l, both, 0, channels);
+    return (GradSums){dw, part_of(l, both, channels, 2 * channels)};
+}
+
+static void give_dx(Lowering *l, Val scale, Val count, GradSums of) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
+    Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
+    Val shift = lower_divide_by_count(l, of.db, count);
+    Val slope = lower_divide_by_count(l, lower_mul(l, of.dw, rstd), count);
+    Val plane = lower_add(l, lower_mul(l, lower_sub(l, x, mean), slope), shift);
+    lower_give(l, 0, lower_mul(l, lower_sub(l, dy, plane), scale));
+}
+
 static void lower_batch_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
     Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
-    const Val dy_parts = cut_samples(l, dy), x_parts = cut_samples(l, x);
-    bool rows[MAX_RANK], part_rows[MAX_RANK];
+    const bool of_ranks = l->op->n_in > 5;
+    const Val dy_parts = of_ranks ? dy : cut_samples(l, dy), x_parts = of_ranks ? x : cut_samples(l, x);
+    bool rows[MAX_RANK];
     all_rows(ir_shape(l->f, x)->rank, rows);
-    all_rows(ir_shape(l->f, x_parts)->rank, part_rows);
-    Val scale = weighted(l, rstd, weight), count = lower_count(l, x, rows);
-    Val db = sum(l, dy_parts, part_rows, false), product = lower_mul(l, dy_parts, lower_sub(l, x_parts, mean));
-    Val dw = lower_mul(l, sum(l, product, part_rows, false), rstd);
-    Val shift = lower_divide_by_count(l, db, count);
-    Val slope = lower_divide_by_count(l, lower_mul(l, dw, rstd), count);
-    Val plane = lower_add(l, lower_mul(l, lower_sub(l, x, mean), slope), shift);
-    lower_give(l, 0, lower_mul(l, lower_sub(l, dy, plane), scale));
-    lower_give_as(l, 1, dw, FORM_PLAIN);
-    lower_give_as(l, 2, db, FORM_PLAIN);
+    Val scale = weighted(l, rstd, weight);
+    Val count = of_ranks ? read_sums(l, lower_plain_operand(l, 5), ir_shape(l->f, x)).count : lower_count(l, x, rows);
+    GradSums own =
+        of_ranks ? read_grad_sums(l, lower_plain_operand(l, 6)) : grad_sums_of(l, dy_parts, x_parts, mean, rstd);
+    give_dx(l, scale, count, of_ranks ? read_grad_sums(l, lower_plain_operand(l, 7)) : own);
+    lower_give_as(l, 1, own.dw, FORM_PLAIN);
+    lower_give_as(l, 2, own.db, FORM_PLAIN);
+}
+
+static void lower_batch_norm_grad_sums(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
+    Val mean = lower_plain_operand(l, 2), rstd = lower_plain_operand(l, 3);
+    const Val dy_parts = cut_samples(l, dy), x_parts = cut_samples(l, x);
+    GradSums own = grad_sums_of(l, dy_parts, x_parts, mean, rstd);
+    lower_give_as(l, 0, join_vectors(l, own.dw, own.db), FORM_PLAIN);
 }
 
 /* ---- layer norm: statistics of a row ----------------------------------------------------------------------------- */
@@ -461,6 +590,9 @@ const LowerRow lower_norm_ops[OP_COUNT] = {
     [OP_batch_norm] = {lower_batch_norm, TAKES_LAST},
     [OP_batch_norm_eval] = {lower_batch_norm_eval, TAKES_LAST},
     [OP_batch_norm_grad] = {lower_batch_norm_grad, TAKES_LAST},
+    [OP_batch_norm_sums] = {lower_batch_norm_sums, TAKES_LAST},
+    [OP_batch_norm_squares] = {lower_batch_norm_squares, TAKES_LAST},
+    [OP_batch_norm_grad_sums] = {lower_batch_norm_grad_sums, TAKES_LAST},
     [OP_layer_norm] = {lower_layer_norm, TAKES_PLAIN},
     [OP_layer_norm_grad] = {lower_layer_norm_grad, TAKES_PLAIN},
     [OP_group_norm] = {lower_group_norm, TAKES_LAST},

@@ -347,6 +347,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_all_finite] = {lower_all_finite, TAKES_PLAIN, WEIGHTS_EACH},
     [OP_all_reduce] = {lower_kept, TAKES_EITHER, .stays = true},
     [OP_gather_batches] = {lower_kept, TAKES_EITHER, .stays = true},
+    [OP_sum_ranks] = {lower_kept, TAKES_EITHER, .stays = true},
     [OP_update_scale] = {lower_update_scale, TAKES_PLAIN},
     [OP_is_due] = {lower_is_due, TAKES_PLAIN},
     [OP_global_norm] = {lower_global_norm, TAKES_PLAIN, WEIGHTS_EACH},

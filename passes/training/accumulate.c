@@ -24,6 +24,7 @@
 #include "passes/training/accumulate_tree.h"
 #include "passes/training/rank_mean.h"
 #include "passes/training/statistics.h"
+#include "passes/training/sync.h"
 
 static void explain(Split *s, Op *o, const char *path) {
     o->path = path;
@@ -200,7 +201,8 @@ static void count(Split *s) {
 
 static void update_buffer(Split *s, const Result *r, int *ops_before) {
     const State *buffer = ir_result_state(s->micro_step, r);
-    if (s->m->distribution && statistics_move(s, buffer, r->value, &s->batch)) return;
+    if (sync_is_equal(s, buffer, r->value)) vec_push(s->m->arena, &s->synced, buffer);
+    else if (s->m->distribution && statistics_move(s, buffer, r->value, &s->batch)) return;
     stage(s, buffer, r->value, ops_before);
 }
 

@@ -21,7 +21,8 @@ typedef struct Split {
     int levels;                    /* 0: they are added from left to right */
     /* Of models that train on several ranks: */
     RankMean *mean;
-    StateList batch; /* what micro_step leaves for statistics_step */
+    StateList batch;  /* what micro_step leaves for statistics_step */
+    StateList synced; /* buffers that become the same on all ranks by themselves (sync.h) */
 } Split;
 
 /* Where the module's steps accumulate, or are divided over ranks, `train_step`, which ends with gradients, becomes

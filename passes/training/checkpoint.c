@@ -111,10 +111,11 @@ static bool is_cast_of_param(const Func *f, const Op *o) {
     return s && s->role == STATE_PARAM;
 }
 
-/* The innermost of |level| and the blocks around it whose copies stand for |v|; 0: |v| is kept as it is. */
+/* The innermost of |level| and the blocks around it whose copies stand for |v|; 0: |v| is kept as it is.  What ranks
+ * have added up is small, and they would wait for each other again. */
 static int level_for(const Checkpoints *c, Val v, int level) {
     const Op *o = ir_def(c->f, v);
-    if (!o || is_cast_of_param(c->f, o)) return 0;
+    if (!o || o->code == OP_sum_ranks || is_cast_of_param(c->f, o)) return 0;
     while (level && !is_inside(c, c->level_of[position_of(o)], level)) level = c->levels.data[level].parent;
     return level;
 }

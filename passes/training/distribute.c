@@ -20,6 +20,7 @@
 #include "passes/common/common.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/rank_mean.h"
+#include "passes/training/sync.h"
 
 /* Bytes.  The first bucket is small, so that ranks begin to exchange early (PyTorch's DistributedDataParallel does so).
  * The last one is complete when the backward pass ends, so that nothing hides it: no bucket has more than a sixteenth
@@ -132,6 +133,8 @@ static bool is_averaged(const Split *s, const Result *r) {
     if (r->kind != RESULT_UPDATE || ir_dtype(s->apply_step, r->value) != AMP_DT_F32) return false;
     const Func *f = ir_program(s->m, PROGRAM_STATISTICS_STEP);
     const State *staged = ir_state_of(s->apply_step, r->value);
+    for (int i = 0; i < s->synced.len; i++)
+        if (!strcmp(staged->of, s->synced.data[i]->name)) return false;
     for (int i = 0; f && i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         if (o->code == OP_assign && ir_state_of(f, o->in[0]) == staged) return false;
@@ -177,6 +180,7 @@ static bool check_reduce(PassContext *c) {
 
 bool pass_distribute(PassContext *c) {
     if (!check_reduce(c)) return false;
+    sync_expand(c->m);
     Split s = accumulate_split(c->m);
     if (s.micro_step && c->m->distribution) exchange(&s);
     return true;

@@ -270,6 +270,12 @@ static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
 }
 
 static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
+
+/* What a rank adds reaches the losses of all, and the objective is their sum, of which rank_mean.c makes the mean. */
+static bool gradient_sum_ranks(Backward *b) {
+    return grad_give_first(b, backward_op(b, OP_sum_ranks, b->dy, NO_VAL), AMP_DT_F32);
+}
+
 static bool gradient_layer_norm(Backward *b) { return norm(b, OP_layer_norm_grad, b->op->out[1], b->op->out[2]); }
 static bool gradient_rms_norm(Backward *b) { return norm(b, OP_rms_norm_grad, b->op->out[1], NO_VAL); }
 
@@ -479,6 +485,7 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_var] = {gradient_var},
     [OP_top_k] = {gradient_top_k},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
+    [OP_sum_ranks] = {gradient_sum_ranks, {"input"}},
     [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
     [OP_group_norm] = {gradient_group_norm, {"input", "weight", "bias"}},
     [OP_instance_norm] = {gradient_group_norm, {"input", "weight", "bias"}},

@@ -34,7 +34,7 @@ typedef struct Cut {
 /* ---- may it be cut ----------------------------------------------------------------------------------------------- */
 
 /* batch_norm holds the running statistics for its form in evaluation; in training it uses the batch's. */
-static bool is_read(const Op *o, int operand) { return o->code != OP_batch_norm || operand < 3; }
+static bool is_read(const Op *o, int operand) { return o->code != OP_batch_norm || (operand != 3 && operand != 4); }
 
 static bool reads_dependant(const Cut *c, const Op *o) {
     bool any = o->pred.id && c->depends[o->pred.id];

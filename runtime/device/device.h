@@ -33,6 +33,8 @@ typedef enum amp_input_memory {
 /* After each kernel of a run, by its thread; NULL: nothing.  A failure ends the run. */
 typedef struct amp_kernel_hooks {
     amp_status (*after)(void *user, int32_t kernel, amp_error *err); /* what it wrote is there */
+    /* Of a COLLECTIVE: adds |data| up over ranks, in place, and waits; before |after|.  NULL: there is one rank. */
+    amp_status (*sum)(void *user, const amp_model_kernel *kernel, float *data, size_t count, amp_error *err);
     void *user;
 } amp_kernel_hooks;
 

@@ -249,10 +249,23 @@ static bool updates_watched(const Check *c, const amp_model_kernel *k) {
     return false;
 }
 
+/* Two dense vectors of f32 that are as long whatever N is, in the training step. */
+static bool is_rank_sum(const Check *c, const amp_model_kernel *k) {
+    if (k->predicate != AMP_MODEL_NONE || k->operand_count != 2 || c->program->kind != AMP_PROGRAM_MICRO_STEP)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const amp_model_buffer *b = &c->program->buffers[k->operands[i]];
+        if (b->layout != AMP_LAYOUT_ROWS || b->storage != AMP_DT_F32 || b->rows.of_n || b->cols.of_n ||
+            b->rows.mul != 1 || b->cols.mul != k->cols.mul || k->cols.of_n || b->kind == AMP_BUFFER_WATCH)
+            return false;
+    }
+    return true;
+}
+
 amp_status amp_check_kernel(Check *c, int32_t index) {
     const amp_model_kernel *k = &c->program->kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
-    if (k->kind > AMP_KERNEL_ATTENTION) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
+    if (k->kind > AMP_KERNEL_COLLECTIVE) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
     if (k->operand_count > MAX_OPERANDS || !positions_fit(k->operands, k->operand_count, c->program->buffer_count))
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program", k->name);
     if (!positions_fit(k->updates, k->update_count, k->operand_count))
@@ -267,5 +280,7 @@ amp_status amp_check_kernel(Check *c, int32_t index) {
     if (!k->run[c->m->lowest_isa]) return amp_check_fail(c, "kernel %s: has no function", k->name);
     if (!segment_fits(c, k)) return amp_check_fail(c, "kernel %s: its rows are not whole segments", k->name);
     if (k->kind == AMP_KERNEL_ATTENTION) return amp_check_attention(c, k);
+    if (k->kind == AMP_KERNEL_COLLECTIVE && !is_rank_sum(c, k))
+        return amp_check_fail(c, "kernel %s: ranks cannot add up its operands", k->name);
     return k->kind == AMP_KERNEL_PRODUCT ? check_product(c, k) : AMP_OK;
 }

@@ -354,7 +354,7 @@ TEST_F(Interp, BadCallsAreErrorsThatNameTheInput) {
     ASSERT_NE(m, nullptr) << error_;
     const Func *f = m->funcs.data[0];
     InterpTensor result, given = interp_tensor(&arena_, "x", ir_shape(f, f->inputs.data[0]), 3);
-    InterpOptions options = {false};
+    InterpOptions options = {};
     amp_error err = {};
     EXPECT_EQ(interp_run(f, 3, &options, nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "f: input %x is not given");

@@ -34,7 +34,7 @@ class Interp : public IrTest {
             for (int64_t j = 0; j < given[i].count; j++) given[i].data[j] = inputs[i][j];
         }
         std::vector<InterpTensor> results(f->results.len);
-        InterpOptions options = {round};
+        InterpOptions options = {round, nullptr, nullptr};
         amp_error err = {};
         EXPECT_EQ(interp_run(f, n, &options, given.data(), static_cast<int>(given.size()), results.data(), &err),
                   AMP_OK)

@@ -138,7 +138,7 @@ class CorePassTest : public testing::Test {
     }
 
     Outcome Interpret(const Func *f, int64_t n, bool round, std::vector<InterpTensor> given) {
-        InterpOptions options = {round};
+        InterpOptions options = {round, nullptr, nullptr};
         std::vector<InterpTensor> results(static_cast<size_t>(f->results.len) + 1);
         amp_error err;
         amp_status status =

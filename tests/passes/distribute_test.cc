@@ -1,5 +1,10 @@
 // distribute_test.cc: ranks that exchange their sums make the step of one rank that has all samples, in exact
 // arithmetic: the interpreter runs each rank's functions, and the test adds up what reduce_step names.
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
 #include "tests/passes/training_test.h"
 
 namespace {
@@ -65,7 +70,7 @@ class DistributeTest : public TrainingTest {
     }
 
     // Its results; states are updated.
-    Numbers Call(const Func *f, int64_t n, const Numbers &inputs, Numbers *states) {
+    Numbers Call(const Func *f, int64_t n, const Numbers &inputs, Numbers *states, const InterpOptions *o = nullptr) {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
@@ -76,7 +81,7 @@ class DistributeTest : public TrainingTest {
             given.push_back(t);
         }
         std::vector<InterpTensor> results(size_t(f->results.len) + 1);
-        EXPECT_EQ(interp_run(f, n, nullptr, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
+        EXPECT_EQ(interp_run(f, n, o, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
             << error_.message;
         for (const InterpTensor &t : given)
             if (states->count(t.name)) (*states)[t.name] = {t.data, t.data + t.count};
@@ -274,6 +279,289 @@ TEST_F(DistributeTest, Buckets) {
 // Counts are scalars that come from a column kernel: what adds them up is no part of the scalars before all kernels.
 TEST_F(DistributeTest, KernelsComeAfterWhatTheyRead) {
     for (const char *body : {kMse, kLabels, kBoth}) Run(Make("  accumulate 2\n  distribute data\n", body), STAGE_PLAN);
+}
+
+// ---- what ranks add up in the middle of a step ----------------------------------------------------------------------
+
+// Ranks that take turns: one computes while the others wait for what it has to add.
+class Turns {
+  public:
+    explicit Turns(int ranks) : ranks_(ranks) {}
+    InterpOptions Options() { return {false, Add, this}; }
+    void Run(const std::function<void(int rank)> &body) {
+        std::vector<std::thread> threads;
+        for (int r = 0; r < ranks_; r++)
+            threads.emplace_back([&, r] {
+                hold_.lock();
+                body(r);
+                hold_.unlock();
+            });
+        for (std::thread &t : threads) t.join();
+    }
+    size_t sums() const { return sums_.size(); }
+
+  private:
+    static void Add(void *user, double *data, int64_t count) {
+        Turns *t = static_cast<Turns *>(user);
+        std::unique_lock<std::mutex> hold(t->hold_, std::adopt_lock);
+        if (!t->here_++) t->sums_.emplace_back(count);
+        const size_t at = t->sums_.size() - 1;
+        EXPECT_EQ(t->sums_[at].size(), size_t(count)) << "ranks add up different values";
+        for (int64_t i = 0; i < count; i++) t->sums_[at][size_t(i)] += data[i];
+        if (t->here_ == t->ranks_) t->here_ = 0, t->done_++, t->all_.notify_all();
+        else t->all_.wait(hold, [&] { return t->done_ > at; });
+        std::copy(t->sums_[at].begin(), t->sums_[at].end(), data);
+        hold.release();
+    }
+    const int ranks_;
+    int here_ = 0;
+    size_t done_ = 0;
+    std::deque<std::vector<double>> sums_;
+    std::mutex hold_;
+    std::condition_variable all_;
+};
+
+class SyncTest : public DistributeTest {
+  protected:
+    // Norms of rows, of images (more rows than one a sample) and, where |twice|, another beside the first.
+    Module *MakeNorm(const std::string &header, Stage stage, bool sync = true, bool twice = false) {
+        const std::string s = sync ? "; sync = true" : "", c = ", f32[3], f32[3], f32[3]", norm = "%o, %mean, %var";
+        std::string text =
+            "module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
+            "}\nstate %w : f32[3, 4] param = zeros()\nstate %o : f32[3] param = zeros()\n"
+            "state %k : f32[3, 5, 4] param = zeros()\nstate %bn.mean : f32[3] buffer = zeros()\n"
+            "state %bn.var : f32[3] buffer = zeros()\nstate %bn.count : i64 buffer = zeros()\n"
+            "func forward {\n  input %x : f32[N, 4]\n  input %y : f32[N, 3]\n  state %w : f32[3, 4]\n"
+            "  state %o : f32[3]\n  state %k : f32[3, 5, 4]\n  state %bn.mean : f32[3]\n  state %bn.var : f32[3]\n"
+            "  state %bn.count : i64\n"
+            "  %a = linear(%x, %w, %o) : f32[N, 3] @fc.linear\n"
+            "  %b, %m, %v, %r = batch_norm(%a, %o, %o, %bn.mean, %bn.var" +
+            s + ") : f32[N, 3]" + c +
+            " @bn.batch_norm\n"
+            "  %t = reshape(%b) : f32[N, 3, 1, 1] @t\n  %i = mul(%t, %k) : f32[N, 3, 5, 4] @i\n"
+            "  %j, %m.1, %v.1, %r.1 = batch_norm(%i, %o, %o, %bn.mean, %bn.var" +
+            s + ") : f32[N, 3, 5, 4]" + c + " @im.batch_norm\n  %p = mean(%j; dims = (2, 3)) : f32[N, 3] @p\n";
+        if (twice)
+            text += "  %d, %m.2, %v.2, %r.2 = batch_norm(%a, %o, %o, %bn.mean, %bn.var" + s + ") : f32[N, 3]" + c +
+                    " @side.batch_norm\n  %p.1 = add(%p, %d) : f32[N, 3] @p.1\n"
+                    "  %loss = mse_loss(%p.1, %y) : f32 @mse_loss\n";
+        else text += "  %loss = mse_loss(%p, %y) : f32 @mse_loss\n";
+        text += "  %next = add(%bn.mean, %m) : f32[3] @bn.next\n  %sq = mul(%bn.var, %bn.var) : f32[3] @bn.sq\n"
+                "  %next.1 = add(%sq, %v) : f32[3] @bn.next.1\n  %count = increment(%bn.count) : i64 @bn.increment\n"
+                "  result loss = %loss\n  result update.bn.mean = %next\n  result update.bn.var = %next.1\n"
+                "  result update.bn.count = %count\n}\n";
+        return Run(Read(text), stage);
+    }
+
+    static Numbers NormStates(const Module *m, double ranks, double first, double capacity) {
+        Numbers states = States(m, ranks, first, capacity);
+        states["o"] = {0.7, -1.1, 0.4}; // a weight of zero would hide what is behind it
+        states["bn.count"] = {5};
+        return states;
+    }
+
+    // What all have after micro_step and the sums of reduce_step, by rank.
+    std::vector<Numbers> MicroSteps(const Module *m, const std::vector<std::vector<Batch>> &ranks, size_t *sums) {
+        Turns turns(static_cast<int>(ranks.size()));
+        const InterpOptions o = turns.Options();
+        std::vector<Numbers> states;
+        for (size_t r = 0; r < ranks.size(); r++)
+            states.push_back(NormStates(m, double(ranks.size()), double(r * ranks[r].size()), 4));
+        turns.Run([&](int r) {
+            for (const Batch &b : ranks[size_t(r)])
+                Call(ir_program(m, PROGRAM_MICRO_STEP), b.n, b.inputs, &states[size_t(r)], &o);
+        });
+        AddUp(m, &states);
+        *sums = turns.sums();
+        return states;
+    }
+
+    static int SumsIn(const Module *m) {
+        int count = 0;
+        for (int i = 0; i < m->funcs.len; i++)
+            for (int j = 0; j < m->funcs.data[i]->body.len; j++)
+                count += ir_op_at(m->funcs.data[i], j)->code == OP_sum_ranks;
+        return count;
+    }
+
+    // As one rank with all samples of each micro-batch; then how the step goes on is as without sync.
+    void ExpectWhole(const std::vector<std::vector<Batch>> &ranks, bool twice = false) {
+        const size_t micros = ranks[0].size();
+        const std::string many = micros > 1 ? "  accumulate " + std::to_string(micros) + "\n" : std::string();
+        const Module *alone = MakeNorm(many + "  distribute data\n", STAGE_DISTRIBUTE, false, twice);
+        const Module *together = MakeNorm(many + "  distribute data\n", STAGE_DISTRIBUTE, true, twice);
+        EXPECT_EQ(SumsIn(alone), 0);
+        EXPECT_EQ(SumsIn(together), twice ? 9 : 6);
+        Numbers one = NormStates(alone, 1, 0, 4 * double(ranks.size()));
+        for (size_t i = 0; i < micros; i++) {
+            std::vector<Batch> parts;
+            for (const auto &r : ranks) parts.push_back(r[i]);
+            const Batch all = Joined(parts);
+            one["micro"] = {double(i)};
+            Call(ir_program(alone, PROGRAM_MICRO_STEP), all.n, all.inputs, &one);
+            const Func *statistics = ir_program(alone, PROGRAM_STATISTICS_STEP);
+            one["micro"] = {double(i)};
+            Call(statistics, 1, {}, &one);
+        }
+        const Numbers want = Call(ir_program(alone, PROGRAM_APPLY_STEP), 1, {}, &one);
+        size_t sums = 0;
+        for (Numbers &s : MicroSteps(together, ranks, &sums))
+            ExpectNear(Call(ir_program(together, PROGRAM_APPLY_STEP), 1, {}, &s), want);
+        EXPECT_EQ(sums, micros * (twice ? 9 : 6));
+        EXPECT_EQ(ir_program(together, PROGRAM_STATISTICS_STEP), nullptr);
+        for (Stage stage : {STAGE_LOWER, STAGE_FUSE}) ExpectSameAt(stage, many, ranks, twice);
+    }
+
+    // Lowered, and in kernels.
+    void ExpectSameAt(Stage stage, const std::string &many, const std::vector<std::vector<Batch>> &ranks, bool twice) {
+        SCOPED_TRACE(ir_stage_names[stage]);
+        size_t sums = 0, again = 0;
+        const Module *graph = MakeNorm(many + "  distribute data\n", STAGE_DISTRIBUTE, true, twice);
+        const Module *core = MakeNorm(many + "  distribute data\n", stage, true, twice);
+        EXPECT_EQ(SumsIn(core), SumsIn(graph));
+        const auto want = MicroSteps(graph, ranks, &sums), got = MicroSteps(core, ranks, &again);
+        EXPECT_EQ(again, sums);
+        for (size_t r = 0; r < want.size(); r++)
+            for (const auto &[name, numbers] : want[r]) {
+                if (name.find('/') == std::string::npos) continue;
+                ExpectNear(got[r], {{name, numbers}});
+            }
+    }
+};
+
+TEST_F(SyncTest, NormsAreThoseOfTheWholeBatch) { ExpectWhole({{Samples(4, 0)}, {Samples(4, 4)}}); }
+
+TEST_F(SyncTest, BatchesDifferInSize) { ExpectWhole({{Samples(4, 0)}, {Samples(1, 4)}, {Samples(3, 5)}}); }
+
+TEST_F(SyncTest, EachMicroBatchByItself) {
+    ExpectWhole({{Samples(4, 0), Samples(3, 4)}, {Samples(2, 7), Samples(4, 9)}});
+}
+
+TEST_F(SyncTest, NormsBesideEachOtherKeepTheirOrder) { ExpectWhole({{Samples(4, 0)}, {Samples(3, 4)}}, true); }
+
+// Nothing of it is left where the model trains alone, nor in evaluation.
+TEST_F(SyncTest, AloneItIsTheSame) {
+    const std::string with = ir_text(MakeNorm("", STAGE_DISTRIBUTE)),
+                      without = ir_text(MakeNorm("", STAGE_DISTRIBUTE, false));
+    EXPECT_EQ(with, without);
+    const Module *m = MakeNorm("  distribute data\n", STAGE_DISTRIBUTE);
+    EXPECT_EQ(Find(ir_program(m, PROGRAM_EVAL), OP_sum_ranks), nullptr);
+    EXPECT_NE(Find(ir_program(m, PROGRAM_EVAL), OP_batch_norm_eval), nullptr);
+}
+
+// The gradient of a sum over ranks is the sum over ranks of the gradients: what ranks differentiate is the sum of their
+// losses, so no rank counts twice.  By central differences of the loss of all.
+TEST_F(SyncTest, TheGradientOfASumOverRanks) {
+    const std::string text = "module \"t\" stage autocast {\n  train\n  optimizer sgd(lr = 0.1)\n  distribute data\n}\n"
+                             "state %w : f32[4] param = zeros()\nfunc forward {\n  input %x : f32[N, 4]\n"
+                             "  input %y : f32[N, 4]\n  state %w : f32[4]\n"
+                             "  %a = mul(%x, %w) : f32[N, 4] @a\n  %s = sum(%a; dims = (0)) : f32[4] @s\n"
+                             "  %all = sum_ranks(%s) : f32[4] @all\n  %q = mul(%all, %all) : f32[4] @q\n"
+                             "  %b = mul(%a, %q) : f32[N, 4] @b\n  %loss = mse_loss(%b, %y) : f32 @mse_loss\n"
+                             "  result loss = %loss\n}\n";
+    const Module *m = Run(Read(text), STAGE_DISTRIBUTE);
+    EXPECT_EQ(SumsIn(m), 2);
+    const std::vector<Batch> ranks = {Samples(4, 0), Samples(2, 4), Samples(4, 6)};
+    const auto step = [&](const std::vector<double> &w) {
+        Turns turns(3);
+        const InterpOptions o = turns.Options();
+        std::vector<Numbers> states;
+        for (int r = 0; r < 3; r++) states.push_back(States(m, 3, r, 4));
+        turns.Run([&](int r) {
+            Batch b = ranks[size_t(r)];
+            states[size_t(r)]["w"] = w;
+            b.inputs["y"].resize(size_t(b.n) * 4, 0.25);
+            Call(ir_program(m, PROGRAM_MICRO_STEP), b.n, b.inputs, &states[size_t(r)], &o);
+        });
+        AddUp(m, &states);
+        return Call(ir_program(m, PROGRAM_APPLY_STEP), 1, {}, &states[0]);
+    };
+    const std::vector<double> at = {0.9, -1.2, 0.7, 1.1};
+    const Numbers got = step(at);
+    for (size_t i = 0; i < 4; i++) {
+        std::vector<double> more = at, less = at;
+        more[i] += 1e-5, less[i] -= 1e-5;
+        const double slope = (step(more).at("loss")[0] - step(less).at("loss")[0]) / 2e-5;
+        EXPECT_GT(std::fabs(slope), 1e-5);
+        EXPECT_NEAR(got.at("grad.w")[i], slope, 1e-8);
+    }
+}
+
+// What the verifier says of sums that ranks could not make together.
+TEST_F(SyncTest, WrongSums) {
+    const char *const head = "input %x : f32[N, 4]\n  input %v : f32[4]\n  input %m : f32[2, 2]\n  ";
+    const struct {
+        const char *header, *func, *body, *says;
+    } cases[] = {
+        {"  distribute data\n", "eval", "%a = sum_ranks(%v) : f32[4] @a\n", "in eval: ranks wait for each other"},
+        {"  distribute data\n", "apply_step", "%a = sum_ranks(%v) : f32[4] @a\n", "in apply_step"},
+        {"", "micro_step", "%a = sum_ranks(%v) : f32[4] @a\n", "the model trains alone"},
+        // in another order, twice, and one that is lost
+        {"  distribute data\n", "micro_step",
+         "%a = sum_ranks(%v; number = 1) : f32[4] @a\n  %b = sum_ranks(%v) : f32[4] @b\n",
+         "has number 1, and is number 0"},
+        {"  distribute data\n", "micro_step", "%a = sum_ranks(%v) : f32[4] @a\n  %b = sum_ranks(%v) : f32[4] @b\n",
+         "has number 0, and is number 1"},
+        {"  distribute data\n", "micro_step",
+         "%a = sum_ranks(%v) : f32[4] @a\n  %b = sum_ranks(%v; number = 2) : f32[4] @b\n",
+         "has number 2, and is number 1"},
+        {"  distribute data\n", "micro_step", "%a = sum_ranks(%m) : f32[2, 2] @a\n", "adds vectors or scalars"},
+        {"  distribute data\n", "micro_step",
+         "%b = sum(%x; dims = (1)) : f32[N] @b\n  %a = sum_ranks(%b) : f32[N] @a\n", "whose N differ"},
+    };
+    for (const auto &c : cases) {
+        Module *m = Read("module \"t\" stage distribute {\n  train\n" + std::string(c.header) + "}\nfunc " + c.func +
+                         " {\n  " + head + c.body + "}\n");
+        const char *wrong = ir_verify(m);
+        ASSERT_NE(wrong, nullptr) << c.body;
+        EXPECT_NE(std::string(wrong).find(c.says), std::string::npos) << wrong;
+    }
+}
+
+// A norm beside another needs nothing of it: only the numbers tell that it has moved before it.
+TEST_F(SyncTest, AnotherOrder) {
+    Module *m = MakeNorm("  distribute data\n", STAGE_DISTRIBUTE, true, true);
+    const Func *f = ir_program(m, PROGRAM_MICRO_STEP);
+    const auto is = [&](int i, int number) {
+        return ir_op_at(f, i)->code == OP_sum_ranks && ir_attr(ir_op_at(f, i), "number")->i == number;
+    };
+    int first = 0, other = 0;
+    while (!is(first, 0)) first++;
+    while (!is(other, 4)) other++;
+    EXPECT_EQ(ir_op_at(f, other - 1)->out[0].id, ir_op_at(f, other)->in[0].id);
+    EXPECT_EQ(ir_verify(m), nullptr);
+    std::rotate(f->body.data + first, f->body.data + other - 1, f->body.data + other + 1);
+    const char *wrong = ir_verify(m);
+    ASSERT_NE(wrong, nullptr);
+    EXPECT_NE(strstr(wrong, "has number 4, and is number 0 of those in the function"), nullptr) << wrong;
+}
+
+// In kernels: one that is skipped, or shared.
+TEST_F(SyncTest, WrongKernels) {
+    const auto wrong = [this](const std::function<void(Func * f)> &change) {
+        Module *m = MakeNorm("  distribute data\n", STAGE_FUSE, true, true);
+        change(ir_program(m, PROGRAM_MICRO_STEP));
+        const char *said = ir_verify(m);
+        return std::string(said ? said : "nothing");
+    };
+    const auto collectives = [](Func *f) {
+        std::vector<int> at;
+        for (int i = 0; i < f->kernels.len; i++)
+            if (f->kernels.data[i]->kind == KERNEL_COLLECTIVE) at.push_back(i);
+        EXPECT_EQ(at.size(), 9u);
+        return at;
+    };
+    EXPECT_EQ(wrong([](Func *) {}), "nothing");
+    EXPECT_NE(wrong([&](Func *f) {
+                  f->kernels.data[collectives(f)[1]]->kind = KERNEL_TILE;
+              }).find("a collective is a kernel of its own"),
+              std::string::npos);
+    EXPECT_NE(wrong([&](Func *f) {
+                  Val flag = ir_new_value(f, "flag", AMP_DT_BOOL, shape_scalar(), VAL_INPUT);
+                  vec_push(f->module->arena, &f->inputs, flag);
+                  f->kernels.data[collectives(f)[1]]->pred = flag;
+              }).find("has a predicate: all ranks take part"),
+              std::string::npos);
 }
 
 // What the verifier says of a reduce_step that ranks could not make together.

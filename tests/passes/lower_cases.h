@@ -239,6 +239,23 @@ inline std::vector<LowerCase> NormCases() {
         all.push_back({OP_batch_norm_grad, "input %y : " + x + "\n" + w +
                                                "%r, %s, %t = batch_norm_grad(%y, %x, %w0, %m0, %v) : " + x +
                                                ", f32[3], f32[3]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
+        // of two ranks, one with %x and one with %y: sums count what they like, so only the norm can be compared
+        const std::string sums =
+            "input %y : " + x + "\n" + w +
+            "%p, %q = batch_norm_sums(%x) : f32[4], f32[3]\n"
+            "%p.1, %q.1 = batch_norm_sums(%y) : f32[4], f32[3]\n%all = add(%p, %p.1) : f32[4]\n"
+            "%e = batch_norm_squares(%x, %p, %all, %q) : f32[3]\n"
+            "%e.1 = batch_norm_squares(%y, %p.1, %all, %q.1) : f32[3]\n%d = add(%e, %e.1) : f32[3]\n";
+        const std::string norm = sums +
+                                 "%r, %m, %u, %s = batch_norm(%x, %w0, %b0, %m0, %v, %all, %d; eps = 0.01) : " + x +
+                                 ", f32[3], f32[3], f32[3]\n";
+        const std::string results = "result r = %r\nresult m = %m\nresult u = %u\nresult s = %s\n";
+        for (const Opcode code : {OP_batch_norm_sums, OP_batch_norm_squares}) all.push_back({code, norm + results});
+        all.push_back({OP_batch_norm_grad_sums,
+                       norm +
+                           "%g = batch_norm_grad_sums(%y, %x, %m, %s) : f32[6]\n%g.1 = add(%g, %g) : f32[6]\n"
+                           "%dx, %dw, %db = batch_norm_grad(%y, %x, %w0, %m, %s, %all, %g, %g.1) : " +
+                           x + ", f32[3], f32[3]\nresult g = %g\nresult dx = %dx\nresult dw = %dw\nresult db = %db\n"});
     }
     for (const std::string x : {"f32[N, 6, 4, 5]", "f16[N, 6, 2, 2]", "bf16[N, 6, 3]", "f32[2, 6, 1, 3]",
                                 "f32[N, 6, 9, 8]", "f32[4, 6, N]", "f32[N, 6, 2, 3, 2]"}) {

@@ -181,7 +181,7 @@ TEST_F(LowerTest, EveryRuleHasACase) {
         for (const LowerCase &c : cases) covered.insert(c.code);
     for (int code = 1; code < OP_COUNT; code++)
         EXPECT_TRUE(!(ir_op_levels(static_cast<Opcode>(code)) & GRAPH) || covered.count(code) ||
-                    ir_op_info[code].flags & COLLECTIVE) // of reduce_step alone: distribute_test.cc
+                    ir_op_info[code].flags & COLLECTIVE) // they stay: distribute_test.cc
             << ir_op_info[code].name;
 }
 

@@ -183,7 +183,7 @@ class AccumulateTest : public TrainBlocksTest {
                 t.data[j] = !is_input ? kept[size_t(j)] : Sample(v->name, from * (t.count / n) + j);
             given.push_back(t);
         }
-        InterpOptions exact = {false};
+        InterpOptions exact = {};
         std::vector<InterpTensor> out(size_t(f->results.len) + 1);
         ASSERT_EQ(interp_run(f, n, &exact, given.data(), int(given.size()), out.data(), &error_), AMP_OK)
             << error_.message;

@@ -76,7 +76,7 @@ class TrainingTest : public PassTest {
             if (state && state->counter.kind == COUNTER_LEARNING_RATE) t.data[0] = Initial(state);
             given.push_back(t);
         }
-        InterpOptions rounded = {true};
+        InterpOptions rounded = {true, nullptr, nullptr};
         std::vector<InterpTensor> results(size_t(f->results.len) + 1);
         EXPECT_EQ(interp_run(f, 4, &rounded, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
             << error_.message;

@@ -168,7 +168,8 @@ const Damage damages[] = {
     {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
-    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 7; }},
+    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 8; }},
+    {"k00: ranks cannot add up its operands", [](Copy &c) { c.Kernel("k00").kind = AMP_KERNEL_COLLECTIVE; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = none; }},
     {"k01: its operands are not buffers", [](Copy &c) { c.Kernel("k01").operands = outside; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operand_count = 4097; }},

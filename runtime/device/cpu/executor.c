@@ -385,6 +385,11 @@ static void run_kernel(amp_executor *e, const amp_model_kernel *k) {
     if (l->second_tasks) amp_pool_run(e->pool, run_second_task, l, l->second_tasks);
 }
 
+static amp_status sum_ranks(const amp_run *run, const amp_model_kernel *k, amp_error *err) {
+    if (k->kind != AMP_KERNEL_COLLECTIVE || !run->hooks.sum) return AMP_OK;
+    return run->hooks.sum(run->hooks.user, k, run->buffers[k->operands[1]], (size_t)k->cols.mul, err);
+}
+
 static void clear_flags(const amp_run *run) {
     for (int32_t i = 0; i < run->program->buffer_count; i++)
         if (run->program->buffers[i].kind == AMP_BUFFER_FLAG) memset(run->buffers[i], 0, sizeof(int32_t));
@@ -395,6 +400,7 @@ static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
     clear_flags(run);
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         run_kernel(e, &run->program->kernels[i]);
+        AMP_TRY(sum_ranks(run, &run->program->kernels[i], err));
         if (run->hooks.after) AMP_TRY(run->hooks.after(run->hooks.user, i, err));
         if (run->after_kernel) AMP_TRY(run->after_kernel(run->watcher, i, err));
     }

@@ -221,7 +221,11 @@ enum {
     /* run: called per block of 32 columns; row0 = 0, rows = all rows of the rows that are added up */
     AMP_KERNEL_SCATTER = 5,
     /* minor 11.  run: called with |attention| for what is no product; see amp_attention_tile */
-    AMP_KERNEL_ATTENTION = 6
+    AMP_KERNEL_ATTENTION = 6,
+    /* minor 28, of MICRO_STEP.  run: called once: copies operand 0 to operand 1, f32 vectors or scalars in ROWS whose
+     * size is not of N.  Then operand 1 is added up over all ranks, which wait for each other; where there is one, it
+     * is the sum.  All ranks run these kernels in the order of the program; none has a predicate */
+    AMP_KERNEL_COLLECTIVE = 7
 };
 
 /* Instruction sets that kernels are emitted for. */
@@ -584,6 +588,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_TURNED_COLUMNS 65536ull
 /* Minor 27.  The model has collectives: an older runtime would train each rank alone. */
 #define AMP_MODEL_NEEDS_COLLECTIVES 131072ull
+/* Minor 28.  A kernel is a COLLECTIVE: an older runtime would refuse it as of an unknown kind. */
+#define AMP_MODEL_NEEDS_RANK_SUMS 262144ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

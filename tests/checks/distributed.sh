@@ -51,6 +51,16 @@ says 'func reduce_step' 'all_reduce(%"fc2.weight/sum"' 'because {distribute, "lo
 run 0 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --quiet --log "$work/one.log" --save "$work/one.st"
 run 0 "$amprun" train "$work/alone.so" "${small[@]}" --batch 15 --quiet --log "$work/alone.log"
 run 0 tool same "$work/one.log" "$work/alone.log" 1e-4
+model "$work/sync.amp" 1 'data_parallel = true'
+sed -i 's/ as fc1)/ as fc1; sync = true)/' "$work/sync.amp"
+run 0 "$ampc" "$work/sync.amp" --dump-ir=distribute -o "$work/sync.so"
+says 'sum_ranks' 'because {sync, of bn.batch_norm, "squares around the mean of all ranks"}'
+run 0 "$amprun" info "$work/sync.so"
+says 'cuda     no: bn.batch_norm.sums.ranks has no CUDA code yet' 'train with --target cpu, leave out sync = true'
+run 1 "$ampc" "$work/sync.amp" --target cuda -o "$work/x.so"
+says 'bn.batch_norm.sums.ranks has no CUDA code yet'
+run 0 "$ampc" "$work/sync.amp" --target cpu --isa v3 --precision fp32 -o "$work/sync.so"
+run 0 "$ampc" "$work/sync.amp" --distribute none --target cuda -o "$work/x.so"
 run 2 "$ampc" "$work/one.amp" --distribute zero1 -o "$work/x.so"
 says 'zero1' 'is not built yet'
 run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
@@ -118,6 +128,18 @@ divided() {
     run 0 "$amprun" train "$work/plain.so" "${small[@]}" --batch 32 --log "$work/whole.log"
     run 0 "$mpi" 2 "$amprun" train "$work/plain.so" "${small[@]}" --batch 16 --dist mpi --log "$work/two.log"
     run 0 tool same "$work/whole.log" "$work/two.log" 1e-4
+}
+
+# A batch norm that is sync has the statistics of all samples of a step, of which the last has fewer.
+synced() {
+    local mpi=$1
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/one.so"
+    small=(--data "safetensors:$work/d.st" --steps 50 --seed 3 --quiet)
+    run 0 "$amprun" train "$work/one.so" "${small[@]}" --batch 32 --log "$work/whole.log"
+    run 0 "$mpi" 2 "$amprun" train "$work/sync.so" "${small[@]}" --batch 16 --dist mpi --log "$work/two.log"
+    run 0 tool same "$work/whole.log" "$work/two.log" 1e-4
+    run 0 "$mpi" 2 "$amprun" train "$work/one.so" "${small[@]}" --batch 16 --dist mpi --log "$work/apart.log"
+    fails tool same "$work/whole.log" "$work/apart.log" 1e-2
 }
 
 # On CUDA, here the stand-in, what ranks exchange goes by the host: the bits of one rank on the same device.
@@ -261,6 +283,7 @@ for mpi in $(mpis); do
     done
     in_pairs "$mpi"
     divided "$mpi"
+    synced "$mpi"
     on_cuda "$mpi"
     refused "$mpi"
     resumed "$mpi"

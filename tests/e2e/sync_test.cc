@@ -79,8 +79,8 @@ std::vector<float> Tensors(const Training &t, bool counters) {
     return all;
 }
 
-void Run(const std::string &model, int micros, int64_t capacity, amp_comm *comm, const std::function<Batch(int)> &batch,
-         const std::string &file, Course *c) {
+void Train(const std::string &model, int micros, int64_t capacity, amp_comm *comm,
+           const std::function<Batch(int)> &batch, const std::string &file, Course *c) {
     Training t(model, capacity, 1, 3, false, nullptr, comm);
     ASSERT_TRUE(t.ok());
     c->before = Tensors(t, false);
@@ -105,7 +105,7 @@ std::vector<Course> OfRanks(const std::string &model, int32_t ranks, int micros)
     std::vector<Course> courses(static_cast<size_t>(ranks));
     e2e::Network network(ranks);
     e2e::on_ranks(ranks, [&](int32_t rank) {
-        Run(
+        Train(
             model, micros, kCapacity, network.Comm(rank), [rank](int i) { return Samples(rank, i); },
             "rank" + std::to_string(rank) + ".st", &courses[static_cast<size_t>(rank)]);
     });
@@ -114,7 +114,7 @@ std::vector<Course> OfRanks(const std::string &model, int32_t ranks, int micros)
 
 Course OfOne(const std::string &model, int32_t ranks, int micros) {
     Course c;
-    Run(
+    Train(
         model, micros, kCapacity * ranks, nullptr, [ranks](int i) { return Joined(ranks, i); }, "one.st", &c);
     return c;
 }
@@ -177,6 +177,40 @@ TEST(SyncAlone, ChangesNothing) {
                 EXPECT_EQ(with.losses, without.losses);
                 EXPECT_TRUE(with.file == without.file);
             }
+}
+
+// Gradients that are ready are on their way when a norm in front of them adds up its own: all ranks start the same
+// messages in the same order, which the network checks, and the norm's does not wait for the end of the step.
+TEST(SyncAmongBuckets, KeepsTheOrder) {
+    std::string text[2];
+    for (int sync = 0; sync < 2; sync++) {
+        text[sync] = Text("fp32", sync, 1);
+        const std::string from = "    logits = linear(h; out = 5)";
+        text[sync].replace(text[sync].find(from), from.size(),
+                           "    h = relu(linear(h; out = 900) as wide)\n    h = relu(linear(h; out = 900) as wider)\n" +
+                               from);
+    }
+    const Course want = OfOne(Compile(text[0], "data"), 2, 3);
+    const std::string model = Compile(text[1], "data");
+    e2e::Network network(2);
+    std::vector<Course> courses(2);
+    e2e::on_ranks(2, [&](int32_t rank) {
+        network.Begin(rank, 0);
+        Train(
+            model, 3, kCapacity, network.Comm(rank), [rank](int i) { return Samples(rank, i); },
+            "rank" + std::to_string(rank) + ".st", &courses[static_cast<size_t>(rank)]);
+    });
+    EXPECT_LT(Largest(courses[0].after, want.after), 3e-6 * Largest(want.before, want.after));
+    EXPECT_TRUE(courses[0].file == courses[1].file);
+    std::string order;
+    for (const auto &t : network.transfers())
+        order += t.what.find("sum_ranks") != std::string::npos   ? 's'
+                 : t.what.find("gradients") != std::string::npos ? 'g'
+                                                                 : '.';
+    const std::string step = "ssssgss"; // two norms, a bucket, and their gradients
+    size_t found = 0;
+    for (size_t at = order.find(step); at != std::string::npos; at = order.find(step, at + 1)) found++;
+    EXPECT_EQ(found, 3u) << order;
 }
 
 // What a checkpoint computes again is not exchanged again, and is the same.

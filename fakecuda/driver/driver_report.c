@@ -52,6 +52,15 @@ void report_fault(CuResult error, const char *message) {
     report.faults[report.fault_count++] = (Fault){error, memcpy(must_alloc(size), message, size)};
 }
 
+void report_outside(const char *name, uint64_t bytes) {
+    struct OutsideRow *row = report.outside, *end = row + sizeof report.outside / sizeof *row;
+    while (row < end && row->calls && strcmp(row->name, name) != 0) row++;
+    if (row == end) return;
+    snprintf(row->name, sizeof row->name, "%s", name);
+    row->calls++;
+    row->bytes += bytes;
+}
+
 KernelRow *report_kernel(const char *name) {
     KernelRow **link = &report.kernels;
     while (*link && strcmp((*link)->name, name) != 0) link = &(*link)->next;
@@ -94,6 +103,17 @@ static void put_calls(amp_json_writer *w, const char *key, const uint64_t *count
     amp_json_begin_object(w, key);
     for (int i = 0; i < CALL_COUNT; i++)
         if (counts[i]) put(w, call_names[i], counts[i]);
+    amp_json_end_object(w);
+}
+
+static void put_outside(amp_json_writer *w) {
+    amp_json_begin_object(w, "outside");
+    for (size_t i = 0; i < sizeof report.outside / sizeof *report.outside && report.outside[i].calls; i++) {
+        amp_json_begin_object(w, report.outside[i].name);
+        put(w, "calls", report.outside[i].calls);
+        put(w, "bytes", report.outside[i].bytes);
+        amp_json_end_object(w);
+    }
     amp_json_end_object(w);
 }
 
@@ -192,6 +212,7 @@ char *report_json(void) {
     put_totals(&w);
     put_calls(&w, "synchronisations", report.waits);
     put_calls(&w, "calls", report.calls);
+    put_outside(&w);
     put_kernels(&w);
     put_faults(&w);
     put_texts(&w, "misuse", &report.misuse);

@@ -25,6 +25,10 @@ typedef struct Report {
         unfinished;
     uint64_t calls[CALL_COUNT], waits[CALL_COUNT]; /* made; those in which the host waited for the device */
     KernelRow *kernels;
+    struct OutsideRow { /* fakecuda_enqueue, by name */
+        char name[32];
+        uint64_t calls, bytes;
+    } outside[16];
     TextList leaks, misuse, injected, unknown;
     Fault *faults;
     int fault_count;
@@ -34,6 +38,7 @@ void text_add(TextList *l, const char *format, ...) __attribute__((format(printf
 void report_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_leak(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_fault(CuResult error, const char *message);
+void report_outside(const char *name, uint64_t bytes);
 KernelRow *report_kernel(const char *name); /* made where there is none */
 void report_reset(void);
 char *report_json(void); /* from malloc */

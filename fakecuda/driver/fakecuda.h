@@ -5,6 +5,7 @@
 #ifndef FAKECUDA_DRIVER_FAKECUDA_H
 #define FAKECUDA_DRIVER_FAKECUDA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -37,6 +38,26 @@ FAKECUDA_API int fakecuda_set_fail(const char *plan);
 /* As if the process had just begun: gives up all contexts (their handles are dead), reads the environment again;
  * cuInit must be called again. */
 FAKECUDA_API void fakecuda_restart(void);
+
+/* ---- for another stand-in, fakecuda/nccl, whose work stands in streams ------------------------------------------- */
+
+/* Work of somebody else: |run| is called when its turn has come, and again until it gives true.  Meanwhile the stream
+ * stands still, as behind a kernel that waits, and no host is held that does not wait for it.  |drop| follows in any
+ * case.  Both are called under the driver's lock, and may call nothing of it but fakecuda_read and fakecuda_write. */
+typedef struct FakecudaOutside {
+    bool (*run)(void *user, void *context);
+    void (*drop)(void *user);
+    void *user;
+} FakecudaOutside;
+
+/* A CUresult.  |stream| is a CUstream of the current context; where it fails nothing was enqueued.  In a capture
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.  |name| is counted in the report, under "outside", with |bytes|. */
+FAKECUDA_API int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes);
+
+/* Inside |run|, with its |context|: device memory; false: no such memory, which has ended the context and dropped the
+ * work: give false. */
+FAKECUDA_API bool fakecuda_read(void *context, uint64_t from, void *to, uint64_t bytes);
+FAKECUDA_API bool fakecuda_write(void *context, uint64_t to, const void *from, uint64_t bytes);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #define FAKECUDA_DRIVER_STREAMS_H
 
 #include "fakecuda/driver/driver.h"
+#include "fakecuda/driver/fakecuda.h"
 
 /* ---- work.c: one piece of work of a stream or of a graph --------------------------------------------------------- */
 
@@ -24,7 +25,8 @@ typedef enum WorkKind {
     WORK_COPY,
     WORK_FILL,
     WORK_KERNEL,
-    WORK_GRAPH
+    WORK_GRAPH,
+    WORK_OUTSIDE
 } WorkKind;
 
 typedef struct Work {
@@ -42,8 +44,10 @@ typedef struct Work {
     void *params; /* owned */
     uint64_t seed;
     Graph *graph; /* a reference */
+    FakecudaOutside outside;
 } Work;
-void work_run(Context *c, Work *w); /* a failure goes to context_fail */
+/* False: work from outside that is not done yet. */
+bool work_run(Context *c, Work *w); /* a failure goes to context_fail */
 void work_free(Work *w);            /* what it owns */
 Work work_copy(const Work *w);      /* of a graph's node: nothing staged */
 

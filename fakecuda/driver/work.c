@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fakecuda/driver/driver.h"
 
@@ -26,6 +27,7 @@ void work_free(Work *w) {
     free(w->staged);
     free(w->params);
     if (w->graph) graph_drop(w->graph);
+    if (w->outside.drop) w->outside.drop(w->outside.user);
     *w = (Work){0};
 }
 
@@ -126,15 +128,57 @@ static void run_graph(Context *c, Work *w) {
     graph_run(c, w->graph, w->seed);
 }
 
+/* ---- work from outside ---- */
+
+bool fakecuda_read(void *context, uint64_t from, void *to, uint64_t bytes) {
+    Context *c = context;
+    char why[256] = "";
+    if (exec_read(c->memory, from, to, bytes, why)) return true;
+    context_fail(c, memory_inside(c, from, bytes) ? CU_LAUNCH_FAILED : CU_ILLEGAL_ADDRESS, why);
+    return false;
+}
+
+bool fakecuda_write(void *context, uint64_t to, const void *from, uint64_t bytes) {
+    Context *c = context;
+    char why[256] = "";
+    if (exec_write(c->memory, to, from, bytes, why)) return true;
+    context_fail(c, CU_ILLEGAL_ADDRESS, why);
+    return false;
+}
+
+static CuResult add_outside(Context *c, CuStream stream, const FakecudaOutside *outside) {
+    Stream *s;
+    CuResult found = stream_find(c, stream, &s);
+    if (found != CU_SUCCESS) return found;
+    if (s->capture) return CU_STREAM_CAPTURE_UNSUPPORTED;
+    Work work = {.kind = WORK_OUTSIDE, .outside = *outside};
+    queue_add(s, &work, NULL, NULL);
+    return CU_SUCCESS;
+}
+
+int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes) {
+    Context *c;
+    driver_lock();
+    CuResult result = context_current(&c);
+    if (result == CU_SUCCESS) result = c->sticky ? c->sticky : add_outside(c, stream, work);
+    if (result == CU_SUCCESS) report_outside(name, bytes);
+    driver_unlock();
+    return result;
+}
+
+/* ---- any work ---- */
+
 static void run_nothing(Context *c, Work *w) { (void)c, (void)w; }
 
-void work_run(Context *c, Work *w) {
+bool work_run(Context *c, Work *w) {
     static void (*const run[])(Context *, Work *) = {
         [WORK_NOTHING] = run_nothing, [WORK_COPY_IN] = run_copy_in, [WORK_COPY_OUT] = run_copy_out,
         [WORK_COPY] = run_copy,       [WORK_FILL] = run_fill,       [WORK_KERNEL] = run_kernel,
         [WORK_GRAPH] = run_graph};
+    if (w->kind == WORK_OUTSIDE) return w->outside.run(w->outside.user, c);
     c->nanoseconds += w->kind == WORK_NOTHING ? 0 : LEAST;
     run[w->kind](c, w);
+    return true;
 }
 
 /* ---- queues ------------------------------------------------------------------------------------------------------ */
@@ -174,10 +218,26 @@ static Op *take(Stream *s) {
     return op;
 }
 
-static void run_head(Stream *s) {
-    Op *op = take(s);
+/* False: it is not done yet.  Work that has ended the context is gone. */
+static bool run_head(Stream *s) {
+    Op *op = s->head;
+    if (op->work.kind == WORK_OUTSIDE) {
+        if (!work_run(s->context, &op->work)) return s->head != op;
+        if (s->head == op) finish(s, take(s));
+        return true;
+    }
+    take(s);
     work_run(s->context, &op->work);
     finish(s, op);
+    return true;
+}
+
+/* Others may call the driver while a host waits for work that others have to bring on. */
+static void pause_host(void) {
+    const struct timespec t = {.tv_nsec = 100000};
+    driver_unlock();
+    nanosleep(&t, NULL);
+    driver_lock();
 }
 
 /* Whether the work of one waits for earlier work of the other: the legacy stream and the blocking streams do. */
@@ -192,7 +252,7 @@ void queue_run_to(Stream *s, uint64_t sequence) {
         if (op->after && !op->after->done) queue_run_to(op->after->stream, op->after->sequence);
         for (Stream *other = c->streams; other; other = other->next)
             if (ordered(s, other)) queue_run_to(other, op->sequence - 1);
-        if (!c->sticky && s->head == op) run_head(s);
+        if (!c->sticky && s->head == op && !run_head(s)) pause_host();
     }
 }
 

@@ -9,12 +9,23 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/sums.h"
 
-const amp_comm_calls amp_comm_state_calls = {amp_comm_start, amp_comm_wait, amp_comm_meet, amp_comm_does,
-                                             amp_comm_give_up};
+const amp_comm_calls amp_comm_state_calls = {.start = amp_comm_start,
+                                             .wait = amp_comm_wait,
+                                             .meet = amp_comm_meet,
+                                             .does = amp_comm_does,
+                                             .give_up = amp_comm_give_up};
+const amp_comm_calls amp_comm_device_calls = {.start = amp_comm_start,
+                                              .wait = amp_comm_wait,
+                                              .meet = amp_comm_meet,
+                                              .does = amp_comm_does,
+                                              .give_up = amp_comm_give_up,
+                                              .attach = amp_comm_attach,
+                                              .detach = amp_comm_detach,
+                                              .enqueue = amp_comm_enqueue};
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 
-static amp_status check_collective(const amp_comm_state *c, const amp_collective *new, amp_error *err) {
+amp_status amp_comm_check_collective(const amp_comm_state *c, const amp_collective *new, amp_error *err) {
     const size_t size = amp_dtype_size(new->dtype);
     const bool sums = new->op != AMP_COLLECTIVE_ALL_GATHER &&new->op != AMP_COLLECTIVE_BROADCAST;
     const bool parts = new->op == AMP_COLLECTIVE_REDUCE_SCATTER || new->op == AMP_COLLECTIVE_ALL_GATHER;
@@ -64,7 +75,7 @@ static amp_status grow(const amp_comm_state *c, amp_collective *new, amp_error *
     return AMP_OK;
 }
 
-static amp_collective *take_idle(amp_comm_state *c) {
+amp_collective *amp_comm_take_idle(amp_comm_state *c) {
     pthread_mutex_lock(&c->lock);
     amp_collective *new = c->idle;
     if (new) c->idle = new->next;
@@ -72,14 +83,14 @@ static amp_collective *take_idle(amp_comm_state *c) {
     return new ? new : amp_alloc(&c->allocator, sizeof *new);
 }
 
-static void put_idle(amp_comm_state *c, amp_collective *old) {
+void amp_comm_put_idle(amp_comm_state *c, amp_collective *old) {
     pthread_mutex_lock(&c->lock);
     old->next = c->idle;
     c->idle = old;
     pthread_mutex_unlock(&c->lock);
 }
 
-static void queue(amp_comm_state *c, amp_collective *new) {
+void amp_comm_queue(amp_comm_state *c, amp_collective *new) {
     pthread_mutex_lock(&c->lock);
     if (new->grown) c->planned[new->number % AMP_LANES] = new->grown->size - sizeof *new->grown;
     new->next = NULL;
@@ -103,18 +114,18 @@ amp_status amp_comm_start(struct amp_comm *comm, amp_collective_op op, amp_dtype
                              .what = what ? what : "a collective"};
     bool busy;
     AMP_TRY(amp_comm_check(c, err));
-    AMP_TRY(check_collective(c, &wanted, err));
+    AMP_TRY(amp_comm_check_collective(c, &wanted, err));
     amp_comm_free_retired(c);
-    amp_collective *new = take_idle(c);
+    amp_collective *new = amp_comm_take_idle(c);
     if (!new) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a collective", wanted.what);
     *new = wanted;
     amp_status status = grow(c, new, err);
     if (status) {
-        put_idle(c, new);
+        amp_comm_put_idle(c, new);
         return status;
     }
     *number = wanted.number;
-    queue(c, new);
+    amp_comm_queue(c, new);
     if (!c->started) amp_comm_drive(c, &busy);
     return AMP_OK;
 }

@@ -13,6 +13,7 @@
 #include "amp/comm.h"
 #include "runtime/comm/engine.h"
 #include "runtime/comm/lane.h"
+#include "runtime/comm/nccl/nccl.h"
 #include "runtime/comm/roll.h"
 #include "runtime/device/comm_calls.h"
 
@@ -26,6 +27,16 @@ typedef struct amp_roll_rank {
     amp_question asked;
     amp_answer answer;
 } amp_roll_rank;
+
+/* Collectives that were enqueued on a stream together: a place in it before them, and one after. */
+typedef struct amp_flight {
+    struct amp_flight *next;
+    CuEvent before, after;
+    int32_t users; /* collectives, which are not done; 0: to be used again */
+    bool enqueued; /* else the caller is about to */
+    /* Of the driver: */
+    bool reached, arrived;
+} amp_flight;
 
 typedef enum amp_comm_phase {
     AMP_COMM_CONNECTS,
@@ -66,9 +77,12 @@ typedef struct amp_comm_state {
     amp_rank_does does; /* what the session says */
     int64_t step;
     amp_roll_rank *ranks; /* NULL: not yet */
+    amp_nccl *nccl;       /* NULL: there are no collectives on devices */
+    amp_comm_user *users; /* of their devices */
+    amp_flight *flights;  /* all of them */
 } amp_comm_state;
 
-extern const amp_comm_calls amp_comm_state_calls;
+extern const amp_comm_calls amp_comm_state_calls, amp_comm_device_calls;
 
 /* Over |engine|, which it closes, also where it fails. */
 amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *options, const amp_lane_limits *limits,
@@ -90,6 +104,26 @@ amp_status amp_comm_check(amp_comm_state *c, amp_error *err);
 /* Keeps the first; the text gets the rank.  Takes the lock. */
 amp_status amp_comm_fail(amp_comm_state *c, amp_error *err, amp_status code, const char *fmt, ...) AMP_PRINTF(4, 5);
 
+/* ---- device.c: collectives on devices ---- */
+
+/* With them.  |n| is the comm's from now on. */
+amp_status amp_comm_use_nccl(amp_comm_state *c, amp_nccl *n, amp_error *err);
+typedef enum amp_flight_place {
+    AMP_FLIGHT_STARTS,   /* the caller has still to do with it */
+    AMP_FLIGHT_COMPUTES, /* the device had not come to it, when it was last asked */
+    AMP_FLIGHT_FLIES,
+    AMP_FLIGHT_ARRIVED
+} amp_flight_place;
+/* Of the driver: how far it is. */
+amp_status amp_flight_test(amp_comm_state *c, amp_flight *flight, amp_flight_place *out, amp_error *err);
+/* Of the driver, at its end: |together|: all ranks leave; else what is under way is ended, and users are told. */
+void amp_comm_part_devices(amp_comm_state *c, bool together);
+amp_status amp_comm_attach(struct amp_comm *comm, amp_comm_user *user, amp_error *err);
+void amp_comm_detach(struct amp_comm *comm, amp_comm_user *user);
+amp_status amp_comm_enqueue(struct amp_comm *comm, const amp_device_collective *list, int32_t count, void *stream,
+                            amp_error *err);
+void amp_comm_free_devices(amp_comm_state *c);
+
 /* ---- roll.c: who is alive ---- */
 
 /* Reads letters that have come and answers them. */
@@ -107,6 +141,11 @@ amp_status amp_comm_start(struct amp_comm *comm, amp_collective_op op, amp_dtype
 amp_status amp_comm_wait(struct amp_comm *comm, uint64_t number, amp_error *err);
 void amp_comm_does(struct amp_comm *comm, amp_rank_does what, int64_t step);
 void amp_comm_free_retired(amp_comm_state *c);
+/* |wanted| can be made: nothing of it is wrong.  Whether there is memory for it is another thing. */
+amp_status amp_comm_check_collective(const amp_comm_state *c, const amp_collective *wanted, amp_error *err);
+amp_collective *amp_comm_take_idle(amp_comm_state *c); /* NULL: no memory */
+void amp_comm_put_idle(amp_comm_state *c, amp_collective *old);
+void amp_comm_queue(amp_comm_state *c, amp_collective *collective);
 
 /* ---- meet.c ---- */
 

@@ -67,6 +67,7 @@ static amp_status next_message(amp_comm_state *c, int32_t lane) {
     const amp_lane_world w = world_of(c);
     amp_message message;
     amp_error said;
+    if (l->now->flight) return AMP_OK; /* which the caller has started */
     l->done = !amp_lane_next(&w, l, &message);
     if (l->done || !c->engine->type->start(c->engine, lane, &message, &said)) return AMP_OK;
     return fail_engine(c, l->now, &said);
@@ -102,6 +103,7 @@ static void report_done(amp_comm_state *c) {
     if (!l->now || !l->done) return;
     pthread_mutex_lock(&c->lock);
     for (; l->now && l->done; l = &c->lanes[c->done % AMP_LANES]) {
+        if (l->now->flight) l->now->flight->users--;
         l->now->next = c->idle;
         c->idle = l->now;
         l->now = NULL;
@@ -119,12 +121,34 @@ static const amp_collective *oldest(const amp_comm_state *c) {
     return NULL;
 }
 
+/* The others cannot know. */
+static amp_status fail_flight(amp_comm_state *c, const amp_collective *of, const amp_error *said) {
+    amp_error why;
+    amp_fail(&why, AMP_PEER_FAILED, "%s: %s", of->what, said->message);
+    amp_roll_tell(c, why.message);
+    return amp_comm_fail(c, NULL, AMP_PEER_FAILED, "%s", why.message);
+}
+
+static amp_status test_flight(amp_comm_state *c, amp_lane *l) {
+    amp_error said;
+    amp_flight_place place;
+    if (amp_flight_test(c, l->now->flight, &place, &said)) return fail_flight(c, l->now, &said);
+    if (place == AMP_FLIGHT_ARRIVED || (place == AMP_FLIGHT_COMPUTES && l->now == oldest(c)))
+        c->moved = amp_nanoseconds();
+    l->done = place == AMP_FLIGHT_ARRIVED;
+    return AMP_OK;
+}
+
 static amp_status test_lanes(amp_comm_state *c) {
     for (int32_t i = 0; i < AMP_LANES; i++) {
         amp_lane *l = &c->lanes[i];
         bool done = false;
         amp_error said;
         if (!l->now || l->done) continue;
+        if (l->now->flight) {
+            AMP_TRY(test_flight(c, l));
+            continue;
+        }
         if (c->engine->type->test(c->engine, i, &done, &said)) return fail_engine(c, l->now, &said);
         if (!done) continue;
         c->moved = amp_nanoseconds();
@@ -203,7 +227,9 @@ static void tell_others(amp_comm_state *c) {
 /* Nothing but letters is sent where messages may be under way. */
 static void leave(amp_comm_state *c) {
     tell_others(c);
-    if (c->head.size && !amp_comm_check(c, NULL) && !oldest(c)) c->engine->type->disconnect(c->engine);
+    const bool together = c->head.size && !amp_comm_check(c, NULL) && !oldest(c);
+    amp_comm_part_devices(c, together);
+    if (together) c->engine->type->disconnect(c->engine);
     else if (c->engine->type->abandon) c->engine->type->abandon(c->engine);
 }
 

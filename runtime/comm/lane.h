@@ -23,6 +23,7 @@ typedef struct amp_collective {
     size_t count;
     int32_t root;
     const char *what;
+    struct amp_flight *flight; /* of a collective on a device, which is on its way by itself; else NULL */
     struct amp_staging *grown; /* what the lane gets when this begins; NULL: what it has is enough */
 } amp_collective;
 

@@ -46,6 +46,7 @@ static void free_collectives(const amp_comm_state *c, amp_collective *list) {
 /* Everything but the engine. */
 static void free_comm(amp_comm_state *c) {
     const amp_allocator allocator = c->allocator;
+    amp_comm_free_devices(c);
     amp_comm_free_retired(c);
     free_collectives(c, c->first);
     free_collectives(c, c->idle);
@@ -111,42 +112,73 @@ amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *opti
 
 /* ---- the public calls -------------------------------------------------------------------------------------------- */
 
+static bool is_nccl(const amp_comm_options *o) { return !strcmp(o->engine, "nccl"); }
+
 static amp_status read_options(amp_comm_options *o, const amp_comm_options *options, amp_error *err) {
     AMP_TRY(amp_options_read(o, sizeof *o, options, "amp_comm_options", err));
     if (!o->engine) o->engine = "mpi";
-    if (!strcmp(o->engine, "nccl"))
-        return amp_fail(err, AMP_UNSUPPORTED, "the engine \"nccl\" is not built yet; \"mpi\" is");
-    if (strcmp(o->engine, "mpi"))
-        return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\" is one", o->engine);
+    if (strcmp(o->engine, "mpi") && !is_nccl(o))
+        return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\" and \"nccl\" are there", o->engine);
     if (!(o->timeout == 0 || (o->timeout >= shortest_timeout && o->timeout <= longest_timeout)))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "timeout is %g; it must be from %g to %g seconds, or 0 (%d)",
                         o->timeout, shortest_timeout, longest_timeout, DEFAULT_TIMEOUT);
     if (o->ordered != 0 && o->ordered != 1)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "ordered is %d; it must be 0 or 1", o->ordered);
+    if (o->ordered && is_nccl(o))
+        return amp_fail(
+            err, AMP_UNSUPPORTED,
+            "the engine \"nccl\" adds in an order of its own: leave ordered out (--reduce fast), or take the "
+            "engine \"mpi\", which goes by the host's memory");
     return AMP_OK;
 }
 
 static amp_status open_mpi(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
                            amp_error *err) {
-    amp_comm_options o;
     amp_engine *engine;
+    const amp_allocator allocator = amp_allocator_or_default(options->allocator);
+    const char *library = is_nccl(options) ? NULL : options->library;
+    AMP_TRY(amp_mpi_engine_open(library, mpi_comm, size, &allocator, &engine, err));
+    return amp_comm_open_engine(engine, options, &amp_lane_default_limits, out, err);
+}
+
+/* NCCL has no start of its own: ranks come together over MPI, which also moves what the host has. */
+static amp_status open_nccl(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
+                            amp_error *err) {
+    const amp_allocator allocator = amp_allocator_or_default(options->allocator);
+    amp_comm *comm;
+    amp_nccl *n = amp_alloc_zeroed(&allocator, sizeof *n);
+    if (!n) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the engine \"nccl\"");
+    amp_status status = amp_nccl_open(n, options->library, err), joined = status;
+    if (!status) joined = open_mpi(options, mpi_comm, size, &comm, err);
+    if (joined) {
+        if (!status) amp_nccl_close(n);
+        amp_free(&allocator, n, sizeof *n);
+        return joined;
+    }
+    status = amp_comm_use_nccl((amp_comm_state *)comm, n, err);
+    if (status) amp_comm_release(comm);
+    else *out = comm;
+    return status;
+}
+
+static amp_status open_ranks(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
+                             amp_error *err) {
+    amp_comm_options o;
     AMP_TRY(read_options(&o, options, err));
-    const amp_allocator allocator = amp_allocator_or_default(o.allocator);
-    AMP_TRY(amp_mpi_engine_open(o.library, mpi_comm, size, &allocator, &engine, err));
-    return amp_comm_open_engine(engine, &o, &amp_lane_default_limits, out, err);
+    return is_nccl(&o) ? open_nccl(&o, mpi_comm, size, out, err) : open_mpi(&o, mpi_comm, size, out, err);
 }
 
 amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err) {
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_open: out is NULL");
     *out = NULL;
-    return open_mpi(options, NULL, 0, out, err);
+    return open_ranks(options, NULL, 0, out, err);
 }
 
 amp_status amp_comm_from_mpi(const void *mpi_comm, size_t size, const amp_comm_options *options, amp_comm **out,
                              amp_error *err) {
     if (out) *out = NULL;
     if (!out || !mpi_comm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_from_mpi: mpi_comm or out is NULL");
-    return open_mpi(options, mpi_comm, size, out, err);
+    return open_ranks(options, mpi_comm, size, out, err);
 }
 
 /* The meeting makes sure that nobody leaves while others still count on it, and that MPI_Finalize need not wait. */

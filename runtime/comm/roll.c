@@ -54,6 +54,16 @@ static const amp_collective *own(const amp_comm_state *c, uint64_t number) {
     return NULL;
 }
 
+/* How many collectives this rank has come to: one on a device counts when the device is there, which computes until
+ * then. */
+static uint64_t came_to(const amp_comm_state *c) {
+    for (uint64_t n = c->done; n < c->next_number; n++) {
+        const amp_collective *mine = own(c, n);
+        if (mine && mine->flight && mine->flight->enqueued && !mine->flight->reached) return n;
+    }
+    return c->next_number;
+}
+
 static void take_question(amp_comm_state *c, const Letter *l) {
     amp_question *q = &c->ranks[l->from].asked;
     c->roll.open += !q->open;
@@ -66,7 +76,7 @@ static void answer(amp_comm_state *c, int32_t rank) {
     Letter a = {.kind = ANSWER, .from = c->head.rank, .round = q->round};
     pthread_mutex_lock(&c->lock);
     const amp_collective *mine = own(c, q->number);
-    a.started = c->next_number;
+    a.started = came_to(c);
     a.does = (int32_t)c->does;
     a.step = c->step;
     a.differs = mine && ((int32_t)mine->op != q->op || (int32_t)mine->dtype != q->dtype || mine->count != q->count);
@@ -209,7 +219,7 @@ static amp_status judge(amp_comm_state *c, const amp_collective *waits, int64_t 
                         waits->what, differs, c->ranks[differs].answer.what);
     if (absent < 0)
         return fail_all(c, "%s: all ranks are in it, and nothing came for %.1f s: the network or %s is at fault",
-                        waits->what, seconds, c->engine->library);
+                        waits->what, seconds, waits->flight ? c->nccl->name : c->engine->library);
     const int64_t patience = c->ranks[absent].answer.does == AMP_RANK_COMPUTES ? LATE : BUSY;
     if (waited >= patience * c->timeout) return fail_absent(c, waits, absent, seconds);
     c->roll.granted += c->timeout;

@@ -35,6 +35,23 @@ typedef enum amp_rank_does {
     AMP_RANK_EVALUATES = 3
 } amp_rank_does;
 
+/* One collective on memory of a device, in place. */
+typedef struct amp_device_collective {
+    amp_collective_op op;
+    amp_dtype dtype;
+    void *data;
+    size_t count;
+    int32_t root;
+    const char *what; /* as in start; lives as long as the comm is attached to */
+} amp_device_collective;
+
+/* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is under
+ * way on the device is ended; not where nothing is.  What streams do after that has no defined result. */
+typedef struct amp_comm_user {
+    struct amp_comm_user *next;
+    void (*failed)(struct amp_comm_user *user, const amp_error *why);
+} amp_comm_user;
+
 typedef struct amp_comm_calls {
     /* Starts the collective |*number| (0, 1, 2, .. over the life of the comm; equal on all ranks) over |count| elements
      * at |data|, in place.  Does not wait.  |data| and |what|, which names it in errors ("bucket 0 (fc1.weight ..)"),
@@ -55,6 +72,16 @@ typedef struct amp_comm_calls {
     /* This rank ends by a failure of its own: the others are told |why| and fail with it, at once and not after their
      * timeout.  Every later call fails.  Takes a second at most. */
     void (*give_up)(struct amp_comm *comm, const char *why);
+
+    /* Of engines that have collectives on memory of CUDA devices; else NULL.  All three with the same CUDA context
+     * current.  All ranks attach at the same place among their other calls; the first one joins the devices, and waits
+     * for all ranks.  |user| is the caller's memory, until detach, which waits for collectives that are under way. */
+    amp_status (*attach)(struct amp_comm *comm, amp_comm_user *user, amp_error *err);
+    void (*detach)(struct amp_comm *comm, amp_comm_user *user);
+    /* Enqueues them on |stream|, a CUstream, after what is there, and does not wait for it.  They take numbers as those
+     * of start do.  What fails later is told to users, and by every later call. */
+    amp_status (*enqueue)(struct amp_comm *comm, const amp_device_collective *list, int32_t count, void *stream,
+                          amp_error *err);
 } amp_comm_calls;
 
 /* The head of every amp_comm. */

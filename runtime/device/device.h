@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "amp/observe.h"
+#include "runtime/device/comm_calls.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/log.h"
 #include "runtime/model/model.h"
@@ -112,6 +113,13 @@ typedef struct amp_device_memory_calls {
     /* Page-locked memory; NULL: there is none.  Giving it back waits for copies of inputs. */
     amp_status (*alloc_pinned)(amp_device *device, size_t bytes, void **out, amp_error *err);
     void (*free_pinned)(amp_device *device, void *memory);
+    /* From one place of its memory to another, after all runs so far; not waited for. */
+    amp_status (*copy)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
+    /* Collectives of ranks on its memory, in order with runs (comm_calls.h, of the same names); after a failure of the
+     * comm every call fails with it.  NULL: ranks exchange by the host's memory. */
+    amp_status (*attach)(amp_device *device, struct amp_comm *comm, amp_error *err);
+    void (*detach)(amp_device *device); /* also where it is not attached */
+    amp_status (*enqueue)(amp_device *device, const amp_device_collective *list, int32_t count, amp_error *err);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

@@ -298,13 +298,14 @@ amp_status amp_model_add_cuda(amp_model *model, const char *where, amp_error *er
     snprintf(cuda, sizeof cuda, "%s: CUDA", where);
     AMP_TRY(amp_model_check(m, cuda, err));
     amp_model_find_programs(m);
-    return AMP_OK;
+    return amp_states_join(m, err);
 }
 
 void amp_model_free_cuda(amp_model *model) {
     amp_model *m = model->cuda;
     if (!m) return;
     amp_model_free_programs(m);
+    amp_free(&m->allocator, m->blocks, m->blocks ? (size_t)m->state_count * sizeof *m->blocks : 0);
     amp_model_free_table(&m->allocator, m->states, m->state_count, sizeof *m->states);
     amp_model_free_table(&m->allocator, m->functions, m->function_count, sizeof *m->functions);
     amp_free(&model->allocator, m, sizeof *m);

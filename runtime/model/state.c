@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/rounding.h"
 #include "runtime/model/matrix_layout.h"
+#include "runtime/model/messages.h"
 
 typedef struct Matrix {
     int64_t rows, cols;
@@ -57,22 +58,32 @@ static amp_state_block block_of(const amp_model *model, int32_t state) {
     return (amp_state_block){state, 0, amp_state_bytes(&model->states[state])};
 }
 
-static void join(amp_model *m, const amp_model_collective *c) {
+/* |table| has the collective; |m| is the same model or its form for a device. */
+static amp_status join(amp_model *m, const amp_model *table, const amp_model_collective *c, amp_error *err) {
+    int32_t first = -1;
     size_t bytes = 0;
     for (uint32_t i = 0; i < c->state_count; i++) {
-        m->blocks[c->states[i]] = (amp_state_block){.first = c->states[0], .at = bytes};
-        bytes += amp_state_bytes(&m->states[c->states[i]]);
+        const int32_t state = amp_collective_state(table, m, c, i);
+        if (state < 0)
+            return amp_fail(err, AMP_BAD_FILE, "%s: the device's form of it has no state %s, which ranks exchange",
+                            m->desc.name, table->states[c->states[i]].name);
+        if (first < 0) first = state;
+        m->blocks[state] = (amp_state_block){.first = first, .at = bytes};
+        bytes += amp_state_bytes(&m->states[state]);
     }
-    for (uint32_t i = 0; i < c->state_count; i++) m->blocks[c->states[i]].bytes = bytes;
+    for (int32_t i = 0; i < m->state_count; i++)
+        if (m->blocks[i].first == first) m->blocks[i].bytes = bytes;
+    return AMP_OK;
 }
 
 amp_status amp_states_join(amp_model *m, amp_error *err) {
-    if (!m->collective_count) return AMP_OK;
+    const amp_model *table = m->owner ? m->owner : m;
+    if (!table->collective_count) return AMP_OK;
     amp_state_block *blocks = amp_alloc_zeroed(&m->allocator, (size_t)m->state_count * sizeof *blocks);
     if (!blocks) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", m->desc.name);
     for (int32_t i = 0; i < m->state_count; i++) blocks[i] = block_of(m, i);
     m->blocks = blocks;
-    for (int32_t i = 0; i < m->collective_count; i++) join(m, &m->collectives[i]);
+    for (int32_t i = 0; i < table->collective_count; i++) AMP_TRY(join(m, table, &table->collectives[i], err));
     return AMP_OK;
 }
 

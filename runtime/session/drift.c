@@ -75,3 +75,14 @@ amp_status amp_session_check_drift(const amp_session *s, amp_error *err) {
     }
     return AMP_OK;
 }
+
+amp_status amp_session_compare_in_passing(const amp_session *s, amp_error *err) {
+    amp_exchange *x = s->exchange;
+    if (x->compares) {
+        AMP_TRY(x->comm->calls->wait(x->comm, x->compared, err));
+        AMP_TRY(amp_session_check_drift(s, err));
+    }
+    AMP_TRY(amp_session_compare_ranks(s, &x->compared, err));
+    x->compares = true;
+    return AMP_OK;
+}

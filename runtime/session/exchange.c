@@ -71,6 +71,7 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
     to->block_bytes = amp_collective_block_bytes(x->model, s->model, c);
     to->bytes = amp_collective_bytes(x->model, s->model, c, x->comm->size);
     to->count = to->bytes / amp_storage_size(c->dtype);
+    if (x->enqueued) return amp_exchange_place(x, i, err);
     to->is_owned = is_gather(c) || x->states;
     to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN)
                             : s->states.bound[c->states[0]];
@@ -122,6 +123,7 @@ static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
     if (!s->exchange->messages || !s->exchange->prints)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", table->desc.name);
     AMP_TRY(find_states(s->exchange, a, err));
+    AMP_TRY(amp_exchange_on_device(s->exchange, err));
     for (int32_t i = 0; i < table->collective_count; i++) AMP_TRY(plan_message(s->exchange, i, err));
     return AMP_OK;
 }
@@ -144,13 +146,15 @@ amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, uint64_t se
     }
     AMP_TRY(set_counters(s, err));
     if (!s->exchange) return AMP_OK;
-    return amp_session_agree(s, seed, err);
+    AMP_TRY(amp_session_agree(s, seed, err));
+    return amp_exchange_attach(s->exchange, err);
 }
 
 void amp_session_free_exchange(amp_session *s) {
     const amp_allocator *a = &s->memory.allocator;
     amp_exchange *x = s->exchange;
     if (!x) return;
+    if (x->enqueued) amp_exchange_leave_device(x);
     for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
         if (x->messages[i].is_owned) amp_free_aligned(a, x->messages[i].data, x->messages[i].bytes, AMP_MEMORY_ALIGN);
     amp_free(a, x->prints, x->prints ? amp_fingerprints_bytes(x->comm->size) : 0);
@@ -161,7 +165,8 @@ void amp_session_free_exchange(amp_session *s) {
 
 /* ---- the states of a message and the host's memory --------------------------------------------------------------- */
 
-/* |to_host|: from the states to |block|, one after the other; else back. */
+/* |to_host|: from the states to |block|, one after the other; else back.  With |enqueued| the block is on the device.
+ */
 static amp_status copy_block(const amp_exchange *x, int32_t collective, char *block, bool to_host, amp_error *err) {
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[collective];
@@ -170,6 +175,8 @@ static amp_status copy_block(const amp_exchange *x, int32_t collective, char *bl
         void *state = s->states.bound[state_of(x, c, j)];
         const size_t bytes = state_bytes(x, c, j);
         if (!x->states) memcpy(to_host ? block : state, to_host ? state : block, bytes);
+        else if (x->enqueued)
+            AMP_TRY(calls->copy(s->device, to_host ? block : state, to_host ? state : block, bytes, err));
         else if (to_host) AMP_TRY(calls->read(s->device, block, state, bytes, err));
         else AMP_TRY(calls->write(s->device, state, block, bytes, err));
         block += bytes;
@@ -218,6 +225,12 @@ static amp_collective_op engine_op(const amp_model_collective *c) {
     return c->op == AMP_EXCHANGE_ALL_REDUCE_TREE ? AMP_COLLECTIVE_ALL_REDUCE_TREE : AMP_COLLECTIVE_ALL_REDUCE;
 }
 
+/* What this rank's last micro-batch has left. */
+static amp_status copy_last_slot(const amp_exchange *x, int32_t i, amp_error *err) {
+    if (!is_gather(&x->model->collectives[i])) return AMP_OK;
+    return copy_slot(x, i, (x->comm->rank + 1) * x->model->accumulate - 1, true, err);
+}
+
 /* Those that are complete after |kernel| of the last micro-batch. */
 static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err) {
     amp_exchange *x = exchange;
@@ -225,9 +238,8 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
         amp_message *m = &x->messages[x->started];
         const amp_model_collective *c = &x->model->collectives[x->started];
         const amp_collective_op op = engine_op(c);
-        const int64_t last = (x->comm->rank + 1) * x->model->accumulate - 1; /* of this rank's micro-batches */
-        if (is_gather(c)) AMP_TRY(copy_slot(x, x->started, last, true, err));
-        else if (x->states) AMP_TRY(copy_block(x, x->started, m->data, true, err));
+        AMP_TRY(copy_last_slot(x, x->started, err));
+        if (x->states && !is_gather(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
         AMP_TRY(
             x->comm->calls->start(x->comm, op, (amp_dtype)c->dtype, m->data, m->count, 0, c->what, &m->number, err));
     }
@@ -248,6 +260,11 @@ amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_boun
 amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     amp_exchange *x = s->exchange;
     if (!x) return AMP_OK;
+    if (x->enqueued) {
+        AMP_TRY(amp_session_compare_in_passing(s, err));
+        for (int32_t i = 0; i < x->model->collective_count; i++) AMP_TRY(copy_last_slot(x, i, err));
+        return amp_exchange_enqueue(x, err);
+    }
     if (x->states) {
         x->started = 0;
         AMP_TRY(start_messages(x, INT32_MAX, err));

@@ -120,8 +120,9 @@ typedef struct amp_session_states { /* each by state of the model */
 
 /* What ranks exchange in a step; see exchange.c. */
 typedef struct amp_message {
-    /* What is sent and received, in the host's memory: the block of the states; on a device, and of GATHER_BATCHES
-     * (what each micro-batch of all ranks has left, one after the other), memory of its own. */
+    /* What is sent and received: the block of the states; of GATHER_BATCHES (what each micro-batch of all ranks has
+     * left, one after the other) memory of its own.  In the host's memory, where on a device all messages have memory
+     * of their own; with |enqueued| in the device's. */
     void *data;
     size_t count, bytes; /* elements, and bytes of |data| */
     size_t block_bytes;  /* of the states, one after the other */
@@ -138,11 +139,14 @@ typedef struct amp_fingerprint {
 typedef struct amp_exchange {
     amp_comm *comm;
     const amp_session *session;
-    const amp_model *model;  /* whose table of collectives it is */
-    amp_message *messages;   /* by collective of |model| */
-    int32_t *states;         /* by state of |model|: the session's; NULL: the same */
-    int32_t started;         /* in the step, of the messages */
-    amp_fingerprint *prints; /* by rank */
+    const amp_model *model;          /* whose table of collectives it is */
+    amp_message *messages;           /* by collective of |model| */
+    int32_t *states;                 /* by state of |model|: the session's; NULL: the same */
+    int32_t started;                 /* in the step, of the messages */
+    amp_device_collective *enqueued; /* by message, where collectives run on the device; NULL: they do not */
+    amp_fingerprint *prints;         /* by rank */
+    uint64_t compared;               /* the gather of |prints| that is under way; with |enqueued| */
+    bool compares;                   /* there is one */
 } amp_exchange;
 
 struct amp_session {
@@ -239,6 +243,9 @@ bool amp_session_shares_scalar(const amp_session *session, int32_t state);
 amp_status amp_session_compare_ranks(const amp_session *session, uint64_t *number, amp_error *err);
 /* When they have come: AMP_MISMATCH names the first rank that differs from rank 0. */
 amp_status amp_session_check_drift(const amp_session *session, amp_error *err);
+/* Both, where the host waits for no step: it looks at what was gathered in the step before.  That has come by now, or
+ * soon will: so a host is two steps ahead at most. */
+amp_status amp_session_compare_in_passing(const amp_session *session, amp_error *err);
 
 /* ---- exchange.c -------------------------------------------------------------------------------------------------- */
 
@@ -265,6 +272,17 @@ amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool comp
  * Weights and statistics are changed after that only: where a rank fails, those of the others are of the step before,
  * and can be saved. */
 amp_status amp_session_finish_exchange(amp_session *session, amp_error *err);
+
+/* ---- exchange_device.c ------------------------------------------------------------------------------------------- */
+
+/* Whether collectives run on the device, and room for their list. */
+amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err);
+/* The message's memory, on the device. */
+amp_status amp_exchange_place(const amp_exchange *x, int32_t message, amp_error *err);
+/* All ranks, once they agree. */
+amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err);
+amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err);
+void amp_exchange_leave_device(const amp_exchange *x);
 
 /* ---- device_inputs.c --------------------------------------------------------------------------------------------- */
 

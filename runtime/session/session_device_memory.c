@@ -87,11 +87,25 @@ static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t 
            amp_storage_size(buffer->storage);
 }
 
+static amp_state_block block_of(const amp_session *s, int32_t state) {
+    if (s->model->blocks) return s->model->blocks[state];
+    return (amp_state_block){state, 0, amp_state_bytes(&s->model->states[state])};
+}
+
+static bool has_place(const amp_session *s, int32_t state) {
+    return amp_session_holds(s, state) && !is_scalar(&s->model->states[state]);
+}
+
+/* Those of one message are one block. */
 static void place_states(amp_session *s) {
     for (int32_t i = 0; i < s->model->state_count; i++) {
-        const amp_model_state *state = &s->model->states[i];
-        if (amp_session_holds(s, i) && !is_scalar(state))
-            s->states.held[i] = amp_device_arena_take(&s->device_arena, amp_state_bytes(state));
+        const amp_state_block b = block_of(s, i);
+        if (has_place(s, i) && b.first == i) s->states.held[i] = amp_device_arena_take(&s->device_arena, b.bytes);
+    }
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_state_block b = block_of(s, i);
+        char *block = s->states.held[b.first];
+        if (has_place(s, i) && block) s->states.held[i] = block + b.at;
     }
 }
 

@@ -67,8 +67,6 @@ run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
 says 'distribute all: it can be none, or data'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --reduce ordered
 says 'only with --dist'
-run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist nccl
-says 'nccl' 'not built yet'
 run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-library "$work/none.so"
 says 'none.so'
 run 2 env OMPI_COMM_WORLD_SIZE=4 "$amprun" train "$work/one.so" "${small[@]}"

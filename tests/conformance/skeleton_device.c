@@ -269,18 +269,17 @@ static amp_status skeleton_copy(amp_device *device, void *to, const void *from, 
 
 static void skeleton_settle(amp_device *device) { (void)device; }
 
-static const amp_device_memory_calls memory_calls = {skeleton_memory,
-                                                     skeleton_reserve_inputs,
-                                                     skeleton_reserve_readback,
-                                                     skeleton_start_readback,
-                                                     skeleton_finish_readback,
-                                                     skeleton_copy,
-                                                     skeleton_copy,
-                                                     skeleton_settle,
-                                                     skeleton_bytes,
-                                                     NULL,
-                                                     NULL,
-                                                     NULL};
+static const amp_device_memory_calls memory_calls = {
+    .memory = skeleton_memory,
+    .reserve_inputs = skeleton_reserve_inputs,
+    .reserve_readback = skeleton_reserve_readback,
+    .start_readback = skeleton_start_readback,
+    .finish_readback = skeleton_finish_readback,
+    .read = skeleton_copy,
+    .write = skeleton_copy,
+    .settle = skeleton_settle,
+    .bytes = skeleton_bytes,
+};
 
 const amp_device_type amp_device_skeleton = {.name = "skeleton",
                                              .create = skeleton_create,

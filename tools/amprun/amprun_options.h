@@ -220,13 +220,14 @@ static const ToolOption amprun_options[] = {
      ANY | DOCTOR | SUGGEST},
     {O_THREADS, "threads", NULL, "T", VALUE_TEXT, false, NULL, "one per processor",
      "Threads of the CPU. Results do not depend on it.", ANY | DOCTOR | SUGGEST},
-    {O_DIST, "dist", NULL, "mpi", VALUE_TEXT, false, "mpi", "alone",
+    {O_DIST, "dist", NULL, "mpi|nccl", VALUE_TEXT, false, "mpi nccl", "alone",
      "Trains together with the other processes (ranks) that mpirun or srun has started, over MPI: Open MPI, MPICH, "
      "Intel "
      "MPI, or one with the ABI of MPI 5, which is opened at run time. The model is compiled with ampc --distribute "
      "data. "
      "A step takes --batch samples of each rank; each reads its own, and rank 0 alone prints and writes files. eval "
-     "divides the batches among the ranks.",
+     "divides the batches among the ranks. nccl, with --device cuda: the same, and what ranks add up stays in the "
+     "memory of their GPUs, one for each rank of a host; NCCL 2.18 or newer is opened at run time, too.",
      TRAIN | EVAL},
     {O_REDUCE, "reduce", NULL, "fast|ordered", VALUE_TEXT, false, "fast ordered", "fast",
      "With --dist: how sums over ranks are added. ordered: from the first rank to the last, so that the bits do not "
@@ -235,8 +236,8 @@ static const ToolOption amprun_options[] = {
      TRAIN},
     {O_DIST_TIMEOUT, "dist-timeout", NULL, "S", VALUE_TEXT, false, NULL, "30",
      "With --dist: seconds after which a rank that does not answer has failed, and all others end.", TRAIN | EVAL},
-    {O_DIST_LIBRARY, "dist-library", NULL, "FILE", VALUE_FILE, false, NULL, "by the launcher",
-     "With --dist: the shared library of MPI to open.", TRAIN | EVAL},
+    {O_DIST_LIBRARY, "dist-library", NULL, "FILE", VALUE_FILE, false, NULL, "by the launcher, or by name",
+     "With --dist: the shared library to open: of MPI, or with nccl of NCCL.", TRAIN | EVAL},
     {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
      "Instruction set.", ANY | DOCTOR | SUGGEST},
     {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.",

@@ -305,6 +305,11 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --program only with --roofline, --kernels or --timeline%s", c->name, "");
     if ((a->ordered || a->dist_timeout > 0 || a->dist_library) && !a->dist)
         return wrong("%s takes --reduce, --dist-timeout and --dist-library only with --dist%s", c->name, "");
+    if (a->dist && !strcmp(a->dist, "nccl") && (!a->device || strncmp(a->device, "cuda", 4)))
+        return wrong("%s --dist nccl adds up in the memory of GPUs: give --device cuda, or take --dist mpi%s", c->name,
+                     "");
+    if (a->dist && !strcmp(a->dist, "nccl") && a->ordered)
+        return wrong("%s takes --reduce ordered only with --dist mpi: NCCL adds in an order of its own%s", c->name, "");
     return check_memory_options(a, c);
 }
 

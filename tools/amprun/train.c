@@ -104,6 +104,19 @@ static int keep(Training *t) {
     return failed;
 }
 
+/* What ranks had under way on their devices when one failed was ended, and with it what weights were made of it. */
+static bool has_whole_step(const Training *t) {
+    amp_scaler_state scaler;
+    return t->ranks->count == 1 || !amp_session_get_scaler(t->run.session, &scaler, NULL);
+}
+
+static int keep_nothing(const Training *t) {
+    if (t->args->save || t->args->checkpoint)
+        report_text("--save and --checkpoint were not written: a step was under way on the devices, so the weights are "
+                    "of no whole step; go on from the last checkpoint");
+    return 1;
+}
+
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
 /* |why|: "SIGINT". */
@@ -148,11 +161,13 @@ static int run(Training *t) {
     if (open_logs(t, scaler.iteration)) return 1;
     t->saved = amp_seconds();
     int failed = training_run(t, scaler.iteration);
+    const bool whole = !failed || has_whole_step(t);
     if (failed) ranks_give_up(t->ranks);
     ranks_does(t->ranks, AMP_RANK_SAVES);
     const int signal = t->ranks->count > 1 ? t->stopped_by : stopping_signal();
-    bool kept = !keep(t);
+    bool kept = whole ? !keep(t) : !keep_nothing(t);
     failed |= log_close(&t->log) | events_close(&t->events) | t->profile.failed;
+    if (!whole) return 1;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
     /* Where a report ended it, steps may have been started after that. */
     if (failed && kept) report_stop(t, "after this error", t->ahead.count ? t->last.iteration : scaler.iteration);

@@ -1,4 +1,5 @@
 /* cuda_device.c: a CUDA device as a device (runtime/device/device.h): what a session holds of it, and one run. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,6 +22,8 @@ typedef struct CudaDevice {
     amp_cuda_readback readback;
     amp_cuda_graphs graphs;
     amp_cuda_counting counting;
+    amp_comm *comm; /* that it is attached to; NULL: none */
+    amp_comm_user user;
 } CudaDevice;
 
 static CudaDevice *of(amp_device *device) { return (CudaDevice *)device; }
@@ -244,10 +247,61 @@ static void cuda_settle(amp_device *device) {
     amp_cuda_leave(d->context);
 }
 
-static const amp_device_memory_calls device_memory = {cuda_memory,         cuda_reserve_inputs,  cuda_reserve_readback,
-                                                      cuda_start_readback, cuda_finish_readback, cuda_read,
-                                                      cuda_write,          cuda_settle,          cuda_bytes,
-                                                      cuda_check_array,    cuda_alloc_pinned,    cuda_free_pinned};
+static amp_status cuda_copy(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
+    CudaDevice *d = of(device);
+    if (!bytes) return AMP_OK;
+    AMP_TRY_INSIDE(d->context, err,
+                   AMP_CUDA(d->context, err, copy, (amp_cuda_pointer(to), amp_cuda_pointer(from), bytes, d->compute)));
+    return AMP_OK;
+}
+
+/* ---- collectives of ranks ---------------------------------------------------------------------------------------- */
+
+static void note_failure(amp_comm_user *user, const amp_error *why) {
+    CudaDevice *d = (CudaDevice *)((char *)user - offsetof(CudaDevice, user));
+    amp_cuda_latch_set(&d->context->latch, why);
+}
+
+static amp_status cuda_attach(amp_device *device, amp_comm *comm, amp_error *err) {
+    CudaDevice *d = of(device);
+    d->user.failed = note_failure;
+    AMP_TRY_INSIDE(d->context, err, comm->calls->attach(comm, &d->user, err));
+    d->comm = comm;
+    return AMP_OK;
+}
+
+/* After a failure the comm has to forget it all the same. */
+static void cuda_detach(amp_device *device) {
+    CudaDevice *d = of(device);
+    if (!d->comm) return;
+    bool inside = amp_cuda_enter_to_free(d->context);
+    d->comm->calls->detach(d->comm, &d->user);
+    if (inside) amp_cuda_leave(d->context);
+    d->comm = NULL;
+}
+
+static amp_status cuda_enqueue(amp_device *device, const amp_device_collective *list, int32_t count, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY_INSIDE(d->context, err, d->comm->calls->enqueue(d->comm, list, count, d->compute, err));
+    return AMP_OK;
+}
+
+static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
+                                                      .reserve_inputs = cuda_reserve_inputs,
+                                                      .reserve_readback = cuda_reserve_readback,
+                                                      .start_readback = cuda_start_readback,
+                                                      .finish_readback = cuda_finish_readback,
+                                                      .read = cuda_read,
+                                                      .write = cuda_write,
+                                                      .settle = cuda_settle,
+                                                      .bytes = cuda_bytes,
+                                                      .check_array = cuda_check_array,
+                                                      .alloc_pinned = cuda_alloc_pinned,
+                                                      .free_pinned = cuda_free_pinned,
+                                                      .copy = cuda_copy,
+                                                      .attach = cuda_attach,
+                                                      .detach = cuda_detach,
+                                                      .enqueue = cuda_enqueue};
 
 const amp_device_type amp_device_cuda = {.name = "cuda",
                                          .create = cuda_create,

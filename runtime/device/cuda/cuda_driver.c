@@ -92,7 +92,8 @@ bool amp_cuda_latch_is_set(const amp_cuda_latch *latch) {
 
 amp_status amp_cuda_latch_check(const amp_cuda_latch *latch, amp_error *err) {
     if (!amp_cuda_latch_is_set(latch)) return AMP_OK;
-    return amp_fail(err, latch->first.code, "the device failed earlier: %s", latch->first.message);
+    const bool peer = latch->first.code == AMP_PEER_FAILED; /* the device is all right */
+    return amp_fail(err, latch->first.code, "%s%s", peer ? "" : "the device failed earlier: ", latch->first.message);
 }
 
 void amp_cuda_latch_set(amp_cuda_latch *latch, const amp_error *first) {
@@ -133,8 +134,8 @@ static const char *advice(CuResult result) {
 
 amp_status amp_cuda_result(const CudaDriver *driver, amp_cuda_latch *latch, CudaCall call, CuResult result,
                            amp_error *err) {
-    if (result == CU_SUCCESS) return AMP_OK;
-    if (result == AMP_CUDA_NOT_CALLED) return amp_cuda_latch_check(latch, err);
+    /* What a call waited for may have been ended by what is in the latch since. */
+    if (result == CU_SUCCESS || result == AMP_CUDA_NOT_CALLED) return amp_cuda_latch_check(latch, err);
     amp_error own, *to = err ? err : &own; /* the latch wants the message even where the caller does not */
     amp_status status =
         amp_fail(to, amp_cuda_result_status(result), "%s: %s (%d): %s%s", amp_cuda_call_symbol(call),

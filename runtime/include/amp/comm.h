@@ -10,6 +10,13 @@
  * A rank is one process of R that a launcher (mpirun, srun) has started.  The library needs a C library only: MPI is
  * opened at run time, whichever of Open MPI, MPICH, Intel MPI and what has the ABI of MPI 5 the launcher belongs to.
  *
+ * The engine "nccl" is the engine "mpi", and sessions on the device "cuda" leave on it what they exchange in a step:
+ * NCCL 2.18 or newer, opened at run time too, adds it up in the order of their stream, and the host waits for nothing.
+ * The first such session of a comm joins the devices of all ranks; all sessions of a comm are on one device, and every
+ * rank of a host has its own.  When a rank fails while a step is under way, what the session and its params have on
+ * the device is of no whole step, and every call that would read it fails with AMP_PEER_FAILED.  It has run under
+ * stand-ins for the driver and NCCL alone, on no GPU.
+ *
  * All ranks open, use and release their comms in the same order.
  *
  * Threads.  One thread at a time calls with a comm; which one may change.  A comm has a thread of its own, with 4 MiB
@@ -39,19 +46,21 @@ typedef struct amp_comm amp_comm;
 typedef struct amp_comm_options {
     size_t struct_size;
     const amp_allocator *allocator; /* copied */
-    const char *engine;             /* "mpi"; NULL: "mpi" */
+    const char *engine;             /* "mpi", or "nccl" (below); NULL: "mpi" */
     const char
-        *library;    /* the MPI to open; NULL: the one of the process, else by launcher, else the first that is there */
+        *library;    /* the MPI to open; NULL: the one of the process, else by launcher, else the first that is there;
+                        of the engine "nccl": the NCCL, NULL: libnccl.so.2 */
     double timeout;  /* seconds without an answer after which a rank has failed; 0: 30 */
     int32_t ordered; /* 1: sums have the bits of adding ranks from left to right, on every machine; equal on all */
 } amp_comm_options;
 
 /* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, and compares versions and
  * |ordered| of all ranks.  Waits for all of them, |timeout| at most, but no less than 30 s.
- * AMP_NOT_FOUND: no such engine, or no MPI.  AMP_BAD_FILE: |library| is no MPI.  AMP_UNSUPPORTED: an MPI of a kind that
- * is not known, or the engine "nccl".  AMP_MISMATCH: the launcher and the MPI do not belong together, or
- * a rank has another version or another |ordered|.  AMP_WRONG_STATE: MPI was finalised before.  AMP_INVALID_ARGUMENT,
- * AMP_OUT_OF_MEMORY, AMP_PEER_FAILED. */
+ * AMP_NOT_FOUND: no such engine, no MPI or no NCCL.  AMP_BAD_FILE: |library| is no MPI, or no NCCL.  AMP_UNSUPPORTED:
+ * an MPI of a kind that is not known; an NCCL that is too old; "nccl" with |ordered|, as sums have an order of their
+ * own, or in a program that has initialised MPI without MPI_THREAD_MULTIPLE.  AMP_MISMATCH: the launcher and the MPI do
+ * not belong together, or a rank has another version or another |ordered|.  AMP_WRONG_STATE: MPI was finalised before.
+ * AMP_INVALID_ARGUMENT, AMP_OUT_OF_MEMORY, AMP_PEER_FAILED. */
 AMP_API AMP_MUST_USE amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err);
 
 /* The same over the ranks of a communicator of the program: |mpi_comm| is the address of an MPI_Comm of |size| bytes.

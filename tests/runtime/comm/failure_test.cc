@@ -323,11 +323,14 @@ TEST(Options, AreChecked) {
     o.struct_size = sizeof o;
     EXPECT_EQ(amp_comm_open(&o, nullptr, &err), AMP_INVALID_ARGUMENT);
     o.engine = "nccl";
+    o.ordered = 1;
     EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_UNSUPPORTED);
-    EXPECT_STREQ(err.message, "the engine \"nccl\" is not built yet; \"mpi\" is");
+    EXPECT_STREQ(err.message, "the engine \"nccl\" adds in an order of its own: leave ordered out (--reduce fast), or "
+                              "take the engine \"mpi\", which goes by the host's memory");
+    o.ordered = 0;
     o.engine = "gloo";
     EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_NOT_FOUND);
-    EXPECT_STREQ(err.message, "there is no engine \"gloo\"; \"mpi\" is one");
+    EXPECT_STREQ(err.message, "there is no engine \"gloo\"; \"mpi\" and \"nccl\" are there");
     o.engine = nullptr;
     for (double wrong : {-1.0, 0.001, 1e7, static_cast<double>(NAN)}) {
         o.timeout = wrong;

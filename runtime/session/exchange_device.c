@@ -1,0 +1,55 @@
+/* exchange_device.c: what ranks exchange, where collectives run on the device: they are enqueued between the graphs of
+ * a step, and the host waits for none of them.
+ *
+ *   stream   micro_step | collectives, in one group | statistics_step, once for each micro-batch of all | apply_step
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/session/session.h"
+
+static const amp_device_memory_calls *calls_of(const amp_exchange *x) {
+    return x->session->device->type->device_memory;
+}
+
+static size_t list_bytes(const amp_exchange *x) {
+    return (size_t)x->model->collective_count * sizeof(amp_device_collective);
+}
+
+amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err) {
+    if (!x->states || !calls_of(x)->enqueue || !x->comm->calls->enqueue) return AMP_OK;
+    x->enqueued = amp_alloc_zeroed(&x->session->memory.allocator, list_bytes(x));
+    return x->enqueued
+               ? AMP_OK
+               : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", x->model->desc.name);
+}
+
+amp_status amp_exchange_place(const amp_exchange *x, int32_t i, amp_error *err) {
+    const amp_model_collective *c = &x->model->collectives[i];
+    amp_message *m = &x->messages[i];
+    amp_device_memory *memory = calls_of(x)->memory(x->session->device);
+    const bool gathers = c->op == AMP_EXCHANGE_GATHER_BATCHES;
+    m->data = x->session->states.bound[x->states[c->states[0]]];
+    if (gathers) AMP_TRY(memory->type->allocate(memory, m->bytes, &m->data, err));
+    x->enqueued[i] = (amp_device_collective){.op = gathers ? AMP_COLLECTIVE_ALL_GATHER : AMP_COLLECTIVE_ALL_REDUCE,
+                                             .dtype = (amp_dtype)c->dtype,
+                                             .data = m->data,
+                                             .count = m->count,
+                                             .what = c->what};
+    return AMP_OK;
+}
+
+amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err) {
+    return x->enqueued ? calls_of(x)->attach(x->session->device, x->comm, err) : AMP_OK;
+}
+
+amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err) {
+    return calls_of(x)->enqueue(x->session->device, x->enqueued, x->model->collective_count, err);
+}
+
+void amp_exchange_leave_device(const amp_exchange *x) {
+    amp_device_memory *memory = calls_of(x)->memory(x->session->device);
+    calls_of(x)->detach(x->session->device);
+    for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
+        if (x->enqueued[i].op == AMP_COLLECTIVE_ALL_GATHER) memory->type->release(memory, x->messages[i].data);
+    amp_free(&x->session->memory.allocator, x->enqueued, list_bytes(x));
+}

@@ -1,0 +1,41 @@
+"""What ranks did in a step, from the reports of fakecuda of a short run and of a longer one.
+
+cuda_distributed.py FOLDER FOLDER STEPS GRAPHS CALLS     the second run made STEPS steps more, each of GRAPHS graph
+                                                         launches and CALLS calls of amp_step
+"""
+import glob
+import json
+import sys
+
+
+def reports(folder):
+    paths = sorted(glob.glob(f"{folder}/nccl-*.json"))
+    with_names = [json.load(open(path, encoding="utf-8")) for path in paths]
+    # Rank 0, which reads more, first: processes have no other order.
+    return sorted(with_names, key=lambda r: -r["totals"]["host_synchronisations"])
+
+
+def more(short, long, *keys):
+    for key in keys:
+        short, long = short.get(key, {}), long.get(key, {})
+    return (long or 0) - (short or 0)
+
+
+short, long = reports(sys.argv[1]), reports(sys.argv[2])
+steps, graphs, calls = map(int, sys.argv[3:])
+if not short or len(short) != len(long):
+    sys.exit(f"{len(short)} reports and {len(long)}")
+for a, b in zip(short, long):
+    made = more(a, b, "totals", "graph_launches")
+    if made != graphs * steps:
+        sys.exit(f"{made} graph launches in {steps} steps, not {graphs} in each")
+    for call in {*a["synchronisations"], *b["synchronisations"]} - {"cuEventSynchronize"}:
+        if more(a, b, "synchronisations", call):
+            sys.exit(f"{call} waited {more(a, b, 'synchronisations', call)} times in {steps} steps")
+    waits = more(a, b, "synchronisations", "cuEventSynchronize")
+    if waits > steps * calls:
+        sys.exit(f"the host waited {waits} times for a report in {steps} steps")
+    reduced = more(a, b, "outside", "ncclAllReduce", "calls")
+    if not reduced or reduced % steps:
+        sys.exit(f"{reduced} calls of ncclAllReduce in {steps} steps")
+print(f"{graphs} graph launches a step, {reduced // steps} calls of ncclAllReduce, no wait but for reports")

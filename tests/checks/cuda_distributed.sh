@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# amprun train --dist nccl, over the stand-ins for the CUDA driver and for NCCL (fakecuda/nccl): ranks make the bits
+# that they make over MPI; a step is two graph launches, and the host waits no more often than one rank alone; every
+# call of NCCL that fails and every rank that is late, dead, stopped or elsewhere is an error that says so, and nothing
+# hangs.
+#
+#     cuda_distributed.sh          2 ranks
+#     cuda_distributed.sh --full   2 to 4 ranks, every precision, both MPIs, every call more than once
+set -uo pipefail
+source tests/checks/cuda.bash
+source tests/checks/mpi.bash
+build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //fakecuda/nccl:libnccl.so.2
+ampc=$bin/tools/ampc amprun=$bin/tools/amprun MPI_LIMIT=60
+export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1 FAKECUDA_DEVICES=4
+tool() { PYTHONPATH=tests/checks python3 -B tests/checks/distributed.py "$@"; }
+ranks=(2) precisions=(fp16) again=(1)
+[[ ${1:-} != --full ]] || ranks=(2 3 4) precisions=(fp32 fp16 bf16) again=(1 2 7)
+
+# model FILE ACCUMULATE NORM: labels that are ignored, dropout, clipping; with NORM a running mean
+model() {
+    local hidden='linear(x; out = 64) as fc1'
+    [[ -z $3 ]] || hidden="batch_norm($hidden) as bn"
+    cat >"$1" <<AMP
+amp 1
+model small(x: f32[N, 40]) -> logits {
+    h = relu($hidden)
+    logits = linear(dropout(h; p = 0.1) as drop; out = 5) as fc2
+}
+train small {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    metric acc = accuracy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+    clip_norm = 1.0
+    accumulate = $2
+    data_parallel = true
+}
+precision fp16 { loss_scale = dynamic(init = 65536.0, interval = 5) }
+AMP
+}
+
+# ---- the numbers, against nccl.h ----
+
+header=''
+for folder in "${NCCL_HOME:-/none}/include" /usr/include /usr/local/include /usr/local/cuda/include \
+    .torch-env/lib/python3*/site-packages/nvidia/nccl/include; do
+    [[ -n $header || ! -f $folder/nccl.h ]] || header=$folder
+done
+cuda_headers=(/usr/local/cuda/include .torch-env/lib/python3*/site-packages/nvidia/cu*/include)
+if [[ -n $header && -f ${cuda_headers[0]}/cuda_runtime.h ]]; then
+    run 0 cc -std=c11 -Wall -Wextra -Werror -I. -isystem "$header" -isystem "${cuda_headers[0]}" -c \
+        tests/runtime/comm/nccl_numbers.c -o "$work/numbers.o"
+else
+    skipped 'no nccl.h is installed: our declarations are not compared with it'
+fi
+
+# ---- what is refused ----
+
+tool data "$work/d.st" 150
+tool data "$work/wild.st" 150 wild
+model "$work/one.amp" 1 ''
+run 2 "$amprun" train "$work/one.so" --data "$work/d.st" --dist nccl
+says '--dist nccl adds up in the memory of GPUs: give --device cuda, or take --dist mpi'
+run 2 "$amprun" train "$work/one.so" --data "$work/d.st" --dist nccl --device cuda --reduce ordered
+says '--reduce ordered only with --dist mpi: NCCL adds in an order of its own'
+
+"$ampc" "$work/one.amp" --isa v3 -o "$work/probe.so" --target cuda --gpu-arch sm_80 2>"$work/probe.err" || {
+    have_nvrtc && failed "ampc --gpu-arch sm_80" "$(<"$work/probe.err")"
+    have_nvrtc || skipped 'NVRTC is not installed (tools/setup --nvrtc): nothing is trained'
+    finish
+}
+[[ -n $(mpis) ]] || {
+    skipped 'no MPI is installed (tools/setup --mpi)'
+    finish
+}
+mpi=$(mpis | head -n 1)
+run 0 "$ampc" "$work/one.amp" --isa v3 -o "$work/one.so"
+small=(--data "safetensors:$work/d.st" --batch 16 --seed 3 --quiet --device cuda)
+
+run 1 tools/with-fakecuda "$amprun" train "$work/one.so" "${small[@]}" --steps 1 --dist nccl \
+    --dist-library "$work/none.so"
+says 'the NCCL library cannot be opened' 'none.so'
+echo 'no library' >"$work/libnccl.so.2"
+run 1 env LD_LIBRARY_PATH="$work" "$amprun" train "$work/one.so" "${small[@]}" --steps 1 --dist nccl
+says 'no NCCL: ' '/libnccl.so.2: ' 'install it (libnccl2' 'or take the engine "mpi"'
+rm "$work/libnccl.so.2"
+run 1 tools/with-fakecuda "$amprun" train "$work/one.so" "${small[@]}" --steps 1 --dist nccl \
+    --dist-library "$bin/fakecuda/libcuda.so.1"
+says 'is no NCCL of version 2.18 or newer: it has no ncclGetVersion'
+
+# ---- the same bits as over MPI ----
+
+# over ENGINE MPI RANKS MODEL STEPS [option...]: into ENGINE.log, ENGINE.ck and ENGINE-PROCESS.json
+over() {
+    local engine=$1 mpi=$2 n=$3 model=$4 steps=$5
+    shift 5
+    rm -f "$work/$engine"-*.json
+    run 0 "$mpi" "$n" tools/with-fakecuda --report "$work/$engine-%p.json" "$amprun" train "$work/$model.so" \
+        "${small[@]}" --steps "$steps" --dist "$engine" --log "$work/$engine.log" --checkpoint "$work/$engine.ck" "$@"
+}
+
+# Of two ranks the sum has one order.  Of more the stand-in adds in f32 by rank, as the ordered sums of MPI do.
+alike() {
+    local mpi=$1 n=$2 p=$3 model=$4 order=fast
+    ((n == 2)) || order=ordered
+    over mpi "$mpi" "$n" "$model" 12 --reduce $order
+    over nccl "$mpi" "$n" "$model" 12
+    run 0 tool same "$work/mpi.log" "$work/nccl.log" 0
+    run 0 tool near "$work/mpi.ck" "$work/nccl.ck" 0
+    for report in "$work"/nccl-*.json; do
+        asked "$n ranks, $p, $model: the stand-in's report" report "$report" clean
+    done
+}
+
+# steps MODEL GRAPHS CALLS: a step of two ranks is GRAPHS graph launches.  Of the device the host waits for nothing but,
+# once in each of its CALLS of amp_step at most, the report of a call several ones before, as one rank alone does.
+steps() {
+    over nccl "$mpi" 2 "$1" 10
+    mapfile -t short < <(ls "$work"/nccl-*.json)
+    mkdir "$work/short"
+    mv "${short[@]}" "$work/short"
+    over nccl "$mpi" 2 "$1" 30
+    run 0 python3 -B tests/checks/cuda_distributed.py "$work/short" "$work" 20 "$2" "$3"
+    printf '%s: %s\n' "$1" "$out"
+    rm -r "$work/short"
+}
+
+for p in "${precisions[@]}"; do
+    for n in "${ranks[@]}"; do
+        small=(--data "safetensors:$work/d.st" --batch 16 --seed 3 --quiet --device cuda)
+        [[ $p != fp16 ]] || small[1]=safetensors:$work/wild.st
+        run 0 "$ampc" "$work/one.amp" --isa v3 --precision "$p" -o "$work/one.so"
+        alike "$mpi" "$n" "$p" one
+    done
+    small[1]=safetensors:$work/d.st
+    model "$work/norm.amp" 2 norm
+    run 0 "$ampc" "$work/norm.amp" --isa v3 --precision "$p" -o "$work/norm.so"
+    alike "$mpi" 2 "$p" norm
+done
+steps one 2 1
+steps norm 7 2 # two micro-batches, the statistics of four, apply_step
+env_of() { (export "$1" && "${@:2}"); }
+cp "$work/nccl.ck" "$work/straight.ck"
+env_of FAKECUDA_NCCL=late:1:5 over nccl "$mpi" 2 norm 30
+run 0 tool near "$work/straight.ck" "$work/nccl.ck" 0
+
+# ---- what fails ----
+
+# Runs that fail mostly wait, so several go on at once: begin_* starts them, ended NAME TEXT... tells of each.
+train=(tools/with-fakecuda "$amprun" train)
+options=("${small[@]}" --steps 40 --dist nccl --dist-timeout 2)
+mkdir "$work/faults"
+
+# begin NAME COMMAND...
+begin() {
+    local name=$1 at=$work/faults/$1
+    shift
+    (($(jobs -r | wc -l) < 4)) || wait -n
+    { "$@" >"$at.out" 2>&1; echo $? >"$at.status"; } &
+}
+# begin_one FAULT MODEL: rank 1 has it, rank 0 has not
+begin_one() {
+    local to=$work/faults/one-$1.ck
+    begin "one-$1" "$mpi" 1 "${train[@]}" "$work/$2.so" "${options[@]}" --checkpoint "$to" : \
+        -n 1 env FAKECUDA_NCCL="$1" "${train[@]}" "$work/$2.so" "${options[@]}"
+}
+begin_all() { begin "all-$1" env_of FAKECUDA_NCCL="$1" "$mpi" 2 "${train[@]}" "$work/$2.so" "${options[@]}"; }
+# ended NAME TEXT...: it has failed by itself, with whatever status, as launchers have their own, and says TEXT
+ended() {
+    local at=$work/faults/$1 status
+    command_line="fault $1" status=$(<"$at.status") err='' out=$(tr -d '\0' <"$at.out")
+    shift
+    if ((status && status != 124)); then passed; else failed "$command_line" "ended with $status" "${out:0:300}"; fi
+    says "$@"
+}
+# called CALL: those of its failures
+called() {
+    local k
+    for k in "${again[@]}"; do
+        ended "one-fail:$1:$k" "$1: unhandled system error" 'rank 1: ' 'rank 0: rank 1 says: ' \
+            ': planted; libnccl.so.2, NCCL 2.28.9'
+    done
+}
+calls=(ncclGroupStart ncclAllReduce ncclGroupEnd ncclAllGather)
+
+for call in ncclGetVersion ncclGetUniqueId; do begin_all fail:$call:1 one; done
+begin_one fail:ncclCommInitRankConfig:1 norm
+for call in "${calls[@]}"; do
+    for k in "${again[@]}"; do begin_one "fail:$call:$k" norm; done
+done
+for fault in fail:ncclCommGetAsyncError:1 fail:ncclCommGetAsyncError:20; do begin_one $fault norm; done
+for fault in async:1:6 dead:1:5 stop:1:5 count:1:4 order:1:4 fail:ncclAllReduce:3,fail:ncclCommAbort:1; do
+    begin_one $fault one
+done
+begin duplicate env_of FAKECUDA_DEVICES=1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
+# Where the ranks have nothing more to do together, nobody is there to be told.
+for call in ncclCommFinalize ncclCommDestroy; do
+    begin "last-$call" env_of FAKECUDA_NCCL=fail:$call:1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
+done
+wait
+
+ended all-fail:ncclGetVersion:1 'ncclGetVersion: unhandled system error' ': planted; '
+ended all-fail:ncclGetUniqueId:1 'ncclGetUniqueId: unhandled system error' 'rank 1: rank 0 says: ncclGetUniqueId'
+ended one-fail:ncclCommInitRankConfig:1 'ncclCommInitRankConfig: unhandled system error' 'rank 0: rank 1 says: '
+for call in "${calls[@]}"; do called "$call"; done
+ended one-fail:ncclCommGetAsyncError:1 'ncclCommGetAsyncError after ncclCommInitRankConfig: ' 'rank 0: rank 1 says: '
+ended one-fail:ncclCommGetAsyncError:20 'ncclCommGetAsyncError' ': planted; ' 'rank 0: rank 1 says: '
+ended one-fail:ncclAllReduce:3,fail:ncclCommAbort:1 'ncclAllReduce: unhandled system error' 'rank 0: rank 1 says: '
+ended one-async:1:6 'rank 0: rank 1 says: ' \
+    ': remote process exited or there was a network error (6): planted: collective 6'
+ended one-dead:1:5 'all ranks are in it, and nothing came for 2.0 s: the network or libnccl.so.2, NCCL 2.28.9 is at' \
+    '--save and --checkpoint were not written: a step was under way on the devices'
+expect "$command_line: no checkpoint of half a step" '' "$(ls "$work/faults/one-dead:1:5.ck" 2>/dev/null)"
+ended one-stop:1:5 'rank 0: 4 of 4 gradients' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
+ended one-count:1:4 'invalid usage (5): rank 1 is in collective 4, of ' 'ncclCommGetAsyncError'
+ended one-order:1:4 'invalid usage (5): rank 1 is in collective 5, of ' 'ncclCommGetAsyncError'
+ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected : rank 0'
+for call in ncclCommFinalize ncclCommDestroy; do
+    expect "$call fails at the end" 0 "$(<"$work/faults/last-$call.status")"
+done
+expect 'no shared memory is left' '' "$(ls /dev/shm | grep fakecuda-nccl)"
+finish

@@ -5,7 +5,7 @@
 #     STAND_IN                        target patterns that leave these tests out:
 #                                     `bazel_tests NAME ... -- //... "${STAND_IN[@]}"`
 #
-# What they depend on: all code of fakecuda/, and the table of the driver's calls that the product uses.
+# What they depend on: all code of fakecuda/, and the tables of the driver's and NCCL's calls that the product uses.
 
 readonly STAND_IN=(-//fakecuda/...)
 readonly STAND_IN_STAMP=fakecuda/tested
@@ -14,7 +14,7 @@ stand_in_hash() {
     local LC_ALL=C
     {
         find fakecuda -type f ! -name '*.md' ! -path "$STAND_IN_STAMP"
-        printf '%s\n' runtime/device/cuda/driver_api.h
+        printf '%s\n' runtime/device/cuda/driver_api.h runtime/comm/nccl/nccl_api.h
     } | sort | xargs sha256sum | sha256sum | cut -d' ' -f1
 }
 

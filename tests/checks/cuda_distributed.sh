@@ -19,7 +19,8 @@ ranks=(2) precisions=(fp16) again=(1) full=0
 segments() { find /dev/shm -maxdepth 1 -name 'fakecuda-nccl-*' | sort; }
 segments=$(segments)
 
-# model FILE ACCUMULATE NORM: labels that are ignored, dropout, clipping; with NORM a running mean
+# model FILE ACCUMULATE NORM: labels that are ignored, dropout, clipping; with NORM a running mean, and gradients that
+# travel in bf16
 model() {
     local hidden='linear(x; out = 64) as fc1'
     [[ -z $3 ]] || hidden="batch_norm($hidden) as bn"
@@ -38,7 +39,10 @@ train small {
     accumulate = $2
     data_parallel = true
 }
-precision fp16 { loss_scale = dynamic(init = 65536.0, interval = 5) }
+precision fp16 {
+    loss_scale = dynamic(init = 65536.0, interval = 5)
+    ${3:+reduce = bf16}
+}
 AMP
 }
 
@@ -197,6 +201,18 @@ for fault in async:1:6 dead:1:5 stop:1:5 count:1:4 order:1:4 fail:ncclAllReduce:
     begin_one $fault one
 done
 begin duplicate env_of FAKECUDA_DEVICES=1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
+# A rank whose data are damaged: rank 0 itself, which can keep what is whole, and rank 1, which leaves rank 0 in a step.
+tool data "$work/damaged.st" 150 label
+damaged=(--data "safetensors:$work/damaged.st" "${options[@]:2}")
+begin own "$mpi" 1 "${train[@]}" "$work/one.so" "${damaged[@]}" --checkpoint "$work/own.ck" : \
+    -n 1 "${train[@]}" "$work/one.so" "${options[@]}"
+begin other "$mpi" 1 "${train[@]}" "$work/one.so" "${options[@]}" --checkpoint "$work/other.ck" : \
+    -n 1 "${train[@]}" "$work/one.so" "${damaged[@]}"
+# A real NCCL takes our calls until it wants a GPU.
+real=$(find .torch-env/lib/python3*/site-packages/nvidia/nccl/lib /usr/local/cuda/lib* -name libnccl.so.2 2>/dev/null |
+    head -n 1)
+[[ -z $real ]] || begin real env_of NCCL_SOCKET_IFNAME=lo "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}" \
+    --dist-library "$(realpath "$real")"
 # Where the ranks have nothing more to do together, nobody is there to be told.
 for call in ncclCommFinalize ncclCommDestroy; do
     begin "last-$call" env_of FAKECUDA_NCCL=fail:$call:1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
@@ -219,6 +235,15 @@ ended one-stop:1:5 'rank 0: 4 of 4 gradients' 'no answer from rank 1 for 2.0 s: 
 ended one-count:1:4 'invalid usage (5): rank 1 is in collective 4, of ' 'ncclCommGetAsyncError'
 ended one-order:1:4 'invalid usage (5): rank 1 is in collective 5, of ' 'ncclCommGetAsyncError'
 ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected : rank 0'
+ended own 'rank 0: safetensors:' 'sample 77: index 99 is neither' 'rank 1: rank 0 says: ' '; go on with --resume '
+last=$(sed -n 's/.*training ended after step \([0-9]*\) of.*/\1/p' <<<"$out")
+over nccl "$mpi" 2 one "${last:-0}"
+run 0 tool near "$work/own.ck" "$work/nccl.ck" 0
+ended other 'rank 0: rank 1 says: safetensors:' 'sample 77: index 99 is neither' '--save and --checkpoint were not'
+expect "$command_line: no checkpoint of half a step" '' "$(ls "$work/other.ck" 2>/dev/null)"
+if [[ -n $real ]]; then ended real 'rank 0: ncclCommInitRankConfig: unhandled cuda error' "libnccl.so.2, NCCL 2."; else
+    skipped 'no NCCL is installed: none but the stand-in is opened'
+fi
 for call in ncclCommFinalize ncclCommDestroy; do
     expect "$call fails at the end" 0 "$(<"$work/faults/last-$call.status")"
 done

@@ -29,6 +29,7 @@ std::string Compile(const std::string &text, const char *distribute) {
     static int count = 0;
     amp_compile_options options = {};
     options.distribute = distribute;
+    options.accumulate_order = "tree"; // the ranks of the test are added in order
     options.target = "cpu";
     return e2e::compile_to_file(text, "sync-" + std::to_string(count++) + ".so", options);
 }

@@ -12,8 +12,8 @@ build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
 tool() { PYTHONPATH=tests/checks python3 tests/checks/distributed.py "$@"; }
-ranks=(2) precisions=(fp16 fp32)
-[[ ${1:-} != --full ]] || ranks=(1 2 3 4) precisions=(fp32 fp16 bf16)
+ranks=(2) precisions=(fp16 fp32) some=2
+[[ ${1:-} != --full ]] || ranks=(1 2 3 4) precisions=(fp32 fp16 bf16) some=8
 
 # model FILE ACCUMULATE LINE...: with labels that are ignored, dropout, clipping and a running mean. The layer in front
 # of batch norm has no bias: its gradient would be rounding, and adamw would make steps of any rounding.
@@ -289,7 +289,7 @@ for mpi in $(mpis); do
     stopped "$mpi" TERM 1
     stopped "$mpi" INT all
     stopped "$mpi" TERM launcher
-    run 0 faults "$mpi" 4 "$RANDOM"
+    run 0 faults "$mpi" $some "$RANDOM"
     told
 done
 [[ -n $(mpis) ]] || skipped 'no MPI is installed (tools/setup --mpi)'

@@ -234,7 +234,8 @@ expect "$command_line: no checkpoint of half a step" '' "$(ls "$work/faults/one-
 ended one-stop:1:5 'rank 0: 4 of 4 gradients' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
 ended one-count:1:4 'invalid usage (5): rank 1 is in collective 4, of ' 'ncclCommGetAsyncError'
 ended one-order:1:4 'invalid usage (5): rank 1 is in collective 5, of ' 'ncclCommGetAsyncError'
-ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected : rank 0'
+ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected' \
+    '; start no more ranks on a host than it has GPUs'
 ended own 'rank 0: safetensors:' 'sample 77: index 99 is neither' 'rank 1: rank 0 says: ' '; go on with --resume '
 last=$(sed -n 's/.*training ended after step \([0-9]*\) of.*/\1/p' <<<"$out")
 over nccl "$mpi" 2 one "${last:-0}"

@@ -11,14 +11,19 @@ static const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* NCCL's last error ends with a newline, and may be empty. */
+/* "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 0" is NCCL's since 2.5. */
+static const char *remedy_for(const char *last) {
+    return strstr(last, "Duplicate GPU") ? "start no more ranks on a host than it has GPUs"
+                                         : "NCCL_DEBUG=INFO in the environment says more";
+}
+
+/* NCCL's last error ends with a newline, and may be empty; NULL is enough for it. */
 amp_status amp_nccl_fail(const amp_nccl *n, const char *call, NcclResult result, amp_error *err) {
-    const char *what = n->calls.get_error_string ? n->calls.get_error_string(result) : NULL;
-    const char *last = n->calls.get_last_error ? n->calls.get_last_error(n->comm) : NULL; /* which NULL is enough for */
-    const int length = last ? (int)strcspn(last, "\r\n") : 0;
-    return amp_fail(err, AMP_PEER_FAILED, "%s: %s (%d)%s%.*s; %s; NCCL_DEBUG=INFO in the environment says more", call,
-                    what ? what : "an error without a text", result, length ? ": " : "", length, last ? last : "",
-                    n->name);
+    const char *what = n->calls.get_error_string(result), *last = n->calls.get_last_error(n->comm);
+    if (!last) last = "";
+    const int length = (int)strcspn(last, "\r\n");
+    return amp_fail(err, AMP_PEER_FAILED, "%s: %s (%d)%s%.*s; %s; %s", call, what ? what : "an error without a text",
+                    result, length ? ": " : "", length, last, n->name, remedy_for(last));
 }
 
 amp_status amp_nccl_fail_cuda(const amp_nccl *n, const char *call, CuResult result, amp_error *err) {

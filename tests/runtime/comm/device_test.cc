@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 
 #include "base/alloc.h"
 #include "tests/runtime/comm/ranks.h"
@@ -36,11 +38,22 @@ bool Fails(const char *call) { return this_rank == 1 && failing_call == call; }
 CuResult ContextCurrent(CuContext *out) { return *out = current, 0; }
 CuResult ContextPush(CuContext) { return pushed++, 0; }
 CuResult ContextPop(CuContext *) { return pushed--, 0; }
+// Those that are there, as a context would keep them: after a failure nobody destroys them.
+std::mutex events_lock;
+std::set<Event *> &Events() {
+    static auto *all = new std::set<Event *>;
+    return *all;
+}
 CuResult EventCreate(CuEvent *out, unsigned) {
     if (Fails("cuEventCreate")) return CU_OUT_OF_MEMORY;
-    return *out = reinterpret_cast<CuEvent>(new Event), events++, 0;
+    std::lock_guard<std::mutex> lock(events_lock);
+    return *out = reinterpret_cast<CuEvent>(*Events().insert(new Event).first), events++, 0;
 }
-CuResult EventDestroy(CuEvent e) { return delete reinterpret_cast<Event *>(e), events--, 0; }
+CuResult EventDestroy(CuEvent e) {
+    std::lock_guard<std::mutex> lock(events_lock);
+    Events().erase(reinterpret_cast<Event *>(e));
+    return delete reinterpret_cast<Event *>(e), events--, 0;
+}
 CuResult EventRecord(CuEvent e, CuStream stream) {
     if (Fails("cuEventRecord")) return CU_INVALID_HANDLE;
     auto *s = reinterpret_cast<Stream *>(stream);

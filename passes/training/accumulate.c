@@ -33,12 +33,12 @@ static void explain(Split *s, Op *o, const char *path) {
 
 static bool has_many(const Split *s) { return s->m->accumulate > 1; }
 
-static Val emitted(Split *s, Val v, const char *path) {
+Val accumulate_explain(Split *s, Val v, const char *path) {
     explain(s, ir_def(s->micro_step, v), path);
     return v;
 }
 
-static Val number(Func *f, Dtype t, double value, const char *path) {
+Val accumulate_number(Func *f, Dtype t, double value, const char *path) {
     Val v = ir_emit(f, OP_const, t, NULL, 0);
     Op *o = ir_def(f, v);
     ir_attr(o, "value")->f = value;
@@ -47,10 +47,9 @@ static Val number(Func *f, Dtype t, double value, const char *path) {
     return v;
 }
 
-static Op *assign(Split *s, Func *f, Val state, Val next) {
+void accumulate_assign(Split *s, Func *f, Val state, Val next) {
     Op *o = ir_op_new(f, OP_assign, (Val[]){state, next}, 2);
     explain(s, o, arena_printf(s->m->arena, "%s.assign", ir_value(f, state)->name));
-    return o;
 }
 
 State *accumulate_state(Split *s, const State *of, StateRole role, const char *slot) {
@@ -82,9 +81,9 @@ static void share_seed(Split *s, int at, int block) {
     Func *f = s->micro_step;
     Val seed = ir_op_at(f, at)->out[0];
     int before = f->body.len;
-    Val k = number(f, AMP_DT_F32, (double)s->m->accumulate, "loss.micro_batches");
+    Val k = accumulate_number(f, AMP_DT_F32, (double)s->m->accumulate, "loss.micro_batches");
     if (s->m->distribution) k = rank_mean_batches(s, k);
-    Val share = emitted(s, ir_emit(f, OP_div, AMP_DT_F32, "d.loss.share", 2, seed, k), "loss.share");
+    Val share = accumulate_explain(s, ir_emit(f, OP_div, AMP_DT_F32, "d.loss.share", 2, seed, k), "loss.share");
     if (s->m->distribution) share = rank_mean_share(s, share, block);
     for (int i = at + 1; i < before; i++) replace_in(ir_op_at(f, i), seed, share);
     for (int i = 0; i < f->results.len; i++)
@@ -116,14 +115,14 @@ static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
     if (has_many(s)) {
         Val now = ir_emit(f, OP_where, buffer->dtype, arena_printf(s->m->arena, "%s.now", buffer->name), 3, s->first,
                           old, so_far);
-        emitted(s, now, arena_printf(s->m->arena, "%s.now", buffer->name));
+        accumulate_explain(s, now, arena_printf(s->m->arena, "%s.now", buffer->name));
         for (int i = 0; i < f->body.len - 1; i++)
             if (i >= *ops_before) replace_in(ir_op_at(f, i), old, now);
         accumulate_move_last(f, 1, (*ops_before)++);
     }
     if (ir_dtype(f, next) != buffer->dtype)
-        next = emitted(s, ir_emit(f, OP_cast, buffer->dtype, NULL, 1, next), buffer->name);
-    assign(s, f, so_far, next);
+        next = accumulate_explain(s, ir_emit(f, OP_cast, buffer->dtype, NULL, 1, next), buffer->name);
+    accumulate_assign(s, f, so_far, next);
     ir_add_result(s->apply_step, amp_result_text(s->m->arena, RESULT_UPDATE, NO_BLOCK, buffer->name),
                   ir_use_state(s->apply_step, staged));
 }
@@ -135,14 +134,14 @@ static Val next_sum(Split *s, const State *sum, Val v, const char *path) {
     Func *f = s->micro_step;
     if (!has_many(s)) return v;
     if (s->levels) return accumulate_tree_next(s, sum, v, path);
-    Val so_far = emitted(s, ir_emit(f, OP_add, sum->dtype, NULL, 2, ir_use_state(f, sum), v), path);
+    Val so_far = accumulate_explain(s, ir_emit(f, OP_add, sum->dtype, NULL, 2, ir_use_state(f, sum), v), path);
     const char *name = arena_printf(s->m->arena, "%s.next", sum->name);
-    return emitted(s, ir_emit(f, OP_where, sum->dtype, name, 3, s->first, v, so_far), path);
+    return accumulate_explain(s, ir_emit(f, OP_where, sum->dtype, name, 3, s->first, v, so_far), path);
 }
 
 Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
     Val next = next_sum(s, sum, v, path);
-    assign(s, s->micro_step, ir_use_state(s->micro_step, sum), next);
+    accumulate_assign(s, s->micro_step, ir_use_state(s->micro_step, sum), next);
     return ir_use_state(s->apply_step, sum);
 }
 
@@ -154,7 +153,7 @@ static Val add_up_rounded(Split *s, const State *param, Val gradient, const char
     if (has_many(s)) {
         const State *own = accumulate_state(s, param, STATE_ACCUMULATOR, "own");
         gradient = next_sum(s, own, gradient, path);
-        assign(s, f, ir_use_state(f, own), gradient);
+        accumulate_assign(s, f, ir_use_state(f, own), gradient);
     }
     Val rounded = ir_emit(f, OP_cast, sum->dtype, NULL, 1, gradient);
     Val wide = ir_emit(last, OP_cast, AMP_DT_F32, NULL, 1, ir_use_state(last, sum));
@@ -166,7 +165,7 @@ static Val add_up_rounded(Split *s, const State *param, Val gradient, const char
         casts[i]->reason->because =
             arena_printf(s->m->arena, "ranks exchange gradients in %s", amp_dtype_name(sum->dtype));
     }
-    assign(s, f, ir_use_state(f, sum), rounded);
+    accumulate_assign(s, f, ir_use_state(f, sum), rounded);
     return wide;
 }
 
@@ -184,7 +183,7 @@ static void add_up(Split *s, const State *param, Val gradient) {
 /* The number of the step's first micro-batch; of this rank's. */
 static Val first_number(Split *s, Func *f) {
     if (s->m->distribution) return ir_use_state(f, ir_counter(s->m, COUNTER_FIRST_MICRO, NO_BLOCK));
-    return number(f, AMP_DT_I64, 0, "micro.zero");
+    return accumulate_number(f, AMP_DT_I64, 0, "micro.zero");
 }
 
 /* %micro and %first, before all other ops. */
@@ -195,7 +194,7 @@ static void count(Split *s) {
     if (!has_many(s)) return;
     Val zero = first_number(s, f);
     accumulate_tree_begin(s, zero);
-    s->first = emitted(s, ir_emit(f, OP_eq, AMP_DT_BOOL, "first", 2, s->micro, zero), "micro.first");
+    s->first = accumulate_explain(s, ir_emit(f, OP_eq, AMP_DT_BOOL, "first", 2, s->micro, zero), "micro.first");
     accumulate_move_last(f, f->body.len - before, 0);
 }
 
@@ -221,9 +220,10 @@ static void split_results(Split *s, int ops_before) {
 
 static void count_on(Split *s) {
     Func *f = s->micro_step, *last = s->apply_step;
-    Val next = emitted(s, ir_emit(f, OP_increment, AMP_DT_I64, "micro.next", 1, s->micro), "micro.increment");
-    assign(s, f, s->micro, next);
-    assign(s, last, ir_use_state(last, ir_state_of(f, s->micro)), first_number(s, last));
+    Val next =
+        accumulate_explain(s, ir_emit(f, OP_increment, AMP_DT_I64, "micro.next", 1, s->micro), "micro.increment");
+    accumulate_assign(s, f, s->micro, next);
+    accumulate_assign(s, last, ir_use_state(last, ir_state_of(f, s->micro)), first_number(s, last));
 }
 
 Split accumulate_split(Module *m) {

@@ -33,6 +33,11 @@ Split accumulate_split(Module *m);
 State *accumulate_state(Split *s, const State *of, StateRole role, const char *slot);
 /* |sum| holds the sum of |v| over the step's micro-batches; the sum, in apply_step. */
 Val accumulate_add(Split *s, const State *sum, Val v, const char *path);
+/* Says of the op in micro_step that makes |v| where it comes from; returns |v|. */
+Val accumulate_explain(Split *s, Val v, const char *path);
+Val accumulate_number(Func *f, Dtype t, double value, const char *path);
+/* |state| becomes |next|, at the end of |f|. */
+void accumulate_assign(Split *s, Func *f, Val state, Val next);
 /* Moves the last |count| ops of the body to |at|. */
 void accumulate_move_last(Func *f, int count, int at);
 

@@ -22,36 +22,26 @@ struct TreeLevel {
     Val keeps;  /* what has been added up so far is kept */
 };
 
-static Val explained(Func *f, Val v, const char *path) {
-    Op *o = ir_def(f, v);
-    o->path = path;
-    o->reason = ir_reason(f->module, "update");
-    return v;
+static Val one(Split *s, Opcode code, Val a, const char *path) {
+    return accumulate_explain(s, ir_emit(s->micro_step, code, AMP_DT_F32, NULL, 1, a), path);
 }
 
-static Val number(Func *f, double value, const char *path) {
-    Val v = ir_emit(f, OP_const, AMP_DT_F32, NULL, 0);
-    ir_attr(ir_def(f, v), "value")->f = value;
-    return explained(f, v, path);
+static Val two(Split *s, Opcode code, Dtype t, Val a, Val b, const char *path) {
+    return accumulate_explain(s, ir_emit(s->micro_step, code, t, NULL, 2, a, b), path);
 }
 
-static Val one(Func *f, Opcode code, Dtype t, Val a, const char *path) {
-    return explained(f, ir_emit(f, code, t, NULL, 1, a), path);
-}
-
-static Val two(Func *f, Opcode code, Dtype t, Val a, Val b, const char *path) {
-    return explained(f, ir_emit(f, code, t, NULL, 2, a, b), path);
+static Val number(Split *s, double value, const char *path) {
+    return accumulate_number(s->micro_step, AMP_DT_F32, value, path);
 }
 
 /* |v| modulo |of|, a power of two: whole numbers of f32 are exact. */
-static Val remainder_of(Func *f, Val v, int64_t of, const char *path) {
-    Val whole =
-        one(f, OP_floor, AMP_DT_F32, two(f, OP_mul, AMP_DT_F32, v, number(f, 1.0 / (double)of, path), path), path);
-    return two(f, OP_sub, AMP_DT_F32, v, two(f, OP_mul, AMP_DT_F32, whole, number(f, (double)of, path), path), path);
+static Val remainder_of(Split *s, Val v, int64_t of, const char *path) {
+    Val whole = one(s, OP_floor, two(s, OP_mul, AMP_DT_F32, v, number(s, 1.0 / (double)of, path), path), path);
+    return two(s, OP_sub, AMP_DT_F32, v, two(s, OP_mul, AMP_DT_F32, whole, number(s, (double)of, path), path), path);
 }
 
-static Val equals(Func *f, Val v, int64_t value, const char *path) {
-    return two(f, OP_eq, AMP_DT_BOOL, v, number(f, (double)value, path), path);
+static Val equals(Split *s, Val v, int64_t value, const char *path) {
+    return two(s, OP_eq, AMP_DT_BOOL, v, number(s, (double)value, path), path);
 }
 
 static int levels_of(int64_t micro_batches) {
@@ -62,22 +52,21 @@ static int levels_of(int64_t micro_batches) {
 
 /* In the last micro-batch all that is kept is added. */
 void accumulate_tree_begin(Split *s, Val first) {
-    Func *f = s->micro_step;
     Arena *a = s->m->arena;
     const int64_t last = s->m->accumulate - 1;
     if (s->m->accumulate_order != ORDER_TREE || last < 2) return;
     s->levels = levels_of(s->m->accumulate);
     s->level = arena_array(a, TreeLevel, s->levels);
-    Val micro = one(f, OP_cast, AMP_DT_F32, s->micro, "micro.number");
-    Val here = two(f, OP_sub, AMP_DT_F32, micro, one(f, OP_cast, AMP_DT_F32, first, "micro.number"), "micro.here");
-    Val is_last = equals(f, here, last, "micro.last");
+    Val micro = one(s, OP_cast, s->micro, "micro.number");
+    Val here = two(s, OP_sub, AMP_DT_F32, micro, one(s, OP_cast, first, "micro.number"), "micro.here");
+    Val is_last = equals(s, here, last, "micro.last");
     for (int l = 0; l < s->levels; l++) {
         const char *path = arena_printf(a, "micro.level.%d", l);
         const int64_t half = (int64_t)1 << l, whole = 2 * half;
-        Val at = l == s->levels - 1 ? here : remainder_of(f, here, whole, path);
-        Val merges = equals(f, at, whole - 1, path), keeps = equals(f, at, half - 1, path);
-        if ((last & half) && last % whole != whole - 1) merges = two(f, OP_or, AMP_DT_BOOL, merges, is_last, path);
-        if (l == s->levels - 1) keeps = two(f, OP_or, AMP_DT_BOOL, keeps, is_last, path);
+        Val at = l == s->levels - 1 ? here : remainder_of(s, here, whole, path);
+        Val merges = equals(s, at, whole - 1, path), keeps = equals(s, at, half - 1, path);
+        if ((last & half) && last % whole != whole - 1) merges = two(s, OP_or, AMP_DT_BOOL, merges, is_last, path);
+        if (l == s->levels - 1) keeps = two(s, OP_or, AMP_DT_BOOL, keeps, is_last, path);
         s->level[l] = (TreeLevel){merges, keeps};
     }
 }
@@ -96,14 +85,12 @@ Val accumulate_tree_next(Split *s, const State *sum, Val v, const char *path) {
     for (int l = 0; l < s->levels; l++) {
         const TreeLevel *level = &s->level[l];
         const State *state = level_state(s, sum, l);
-        Val kept = ir_use_state(f, state), added = two(f, OP_add, sum->dtype, kept, v, path);
-        Val up = explained(f, ir_emit(f, OP_where, sum->dtype, NULL, 3, level->merges, added, v), path);
+        Val kept = ir_use_state(f, state), added = two(s, OP_add, sum->dtype, kept, v, path);
+        Val up = accumulate_explain(s, ir_emit(f, OP_where, sum->dtype, NULL, 3, level->merges, added, v), path);
         Val stays = l == s->levels - 1 ? up : v;
-        Val next = explained(f, ir_emit(f, OP_where, sum->dtype, NULL, 3, level->keeps, stays, kept), path);
+        Val next = accumulate_explain(s, ir_emit(f, OP_where, sum->dtype, NULL, 3, level->keeps, stays, kept), path);
         if (l == s->levels - 1) return next;
-        Op *o = ir_op_new(f, OP_assign, (Val[]){kept, next}, 2);
-        o->path = path;
-        o->reason = ir_reason(s->m, "update");
+        accumulate_assign(s, f, kept, next);
         v = up;
     }
     return v;

@@ -24,26 +24,7 @@ segments=$(segments)
 model() {
     local hidden='linear(x; out = 64) as fc1'
     [[ -z $3 ]] || hidden="batch_norm($hidden) as bn"
-    cat >"$1" <<AMP
-amp 1
-model small(x: f32[N, 40]) -> logits {
-    h = relu($hidden)
-    logits = linear(dropout(h; p = 0.1) as drop; out = 5) as fc2
-}
-train small {
-    input targets: i32[N]
-    loss = cross_entropy(logits, targets)
-    metric acc = accuracy(logits, targets)
-    optimizer = adamw(lr = 0.01)
-    clip_norm = 1.0
-    accumulate = $2
-    data_parallel = true
-}
-precision fp16 {
-    loss_scale = dynamic(init = 65536.0, interval = 5)
-    ${3:+reduce = bf16}
-}
-AMP
+    ranks_model "$1" "$hidden" "$2" 'data_parallel = true' "${3:+reduce = bf16}"
 }
 
 # ---- the numbers, against nccl.h ----

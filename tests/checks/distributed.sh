@@ -17,25 +17,7 @@ ranks=(2) precisions=(fp16 fp32) some=2
 
 # model FILE ACCUMULATE LINE...: with labels that are ignored, dropout, clipping and a running mean. The layer in front
 # of batch norm has no bias: its gradient would be rounding, and adamw would make steps of any rounding.
-model() {
-    cat >"$1" <<AMP
-amp 1
-model small(x: f32[N, 40]) -> logits {
-    h = relu(batch_norm(linear(x; out = 64, bias = false) as fc1) as bn)
-    logits = linear(dropout(h; p = 0.1) as drop; out = 5) as fc2
-}
-train small {
-    input targets: i32[N]
-    loss = cross_entropy(logits, targets)
-    metric acc = accuracy(logits, targets)
-    optimizer = adamw(lr = 0.01)
-    clip_norm = 1.0
-    accumulate = $2
-    $3
-}
-precision fp16 { loss_scale = dynamic(init = 65536.0, interval = 5) }
-AMP
-}
+model() { ranks_model "$1" 'batch_norm(linear(x; out = 64, bias = false) as fc1) as bn' "$2" "$3" ''; }
 tool data "$work/d.st" 150
 tool data "$work/wild.st" 300 wild
 tool data "$work/even.st" 160

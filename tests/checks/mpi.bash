@@ -3,6 +3,7 @@
 #     openmpi N COMMAND...   N ranks of it, on this machine alone, and more than it has processors
 #     mpich N COMMAND...
 #     mpis                   those of them that are installed (tools/setup --mpi)
+#     ranks_model ...        writes the model that ranks train
 #
 # MPI_LIMIT in the environment: seconds after which they are ended, in place of 120.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -16,4 +17,29 @@ mpich() { timeout "${MPI_LIMIT:-120}" mpiexec.mpich -iface lo -n "$@"; }
 mpis() {
     ! command -v mpirun.openmpi >/dev/null || echo openmpi
     ! command -v mpiexec.mpich >/dev/null || echo mpich
+}
+
+# ranks_model FILE HIDDEN ACCUMULATE TRAIN PRECISION: for the data of distributed.py. HIDDEN: its first layer. TRAIN and
+# PRECISION: one more line of these blocks.
+ranks_model() {
+    cat >"$1" <<AMP
+amp 1
+model small(x: f32[N, 40]) -> logits {
+    h = relu($2)
+    logits = linear(dropout(h; p = 0.1) as drop; out = 5) as fc2
+}
+train small {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    metric acc = accuracy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+    clip_norm = 1.0
+    accumulate = $3
+    $4
+}
+precision fp16 {
+    loss_scale = dynamic(init = 65536.0, interval = 5)
+    $5
+}
+AMP
 }

@@ -266,6 +266,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
+    if (ir_program(m, PROGRAM_GATHER_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_SHARES");
     if (has_op(m, sums_ranks)) text_puts(x->t, " | AMP_MODEL_NEEDS_RANK_SUMS");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
     table_put_field(x->t, "name", m->name);

@@ -263,11 +263,12 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
 /* The pass distribute reads it. */
 static amp_status set_distribution(const Session *s, Module *m, amp_error *err) {
     const char *word = s->options.distribute;
-    const int asked = word ? word_index(word, ir_distribution_names, DISTRIBUTE_DATA + 1) : (int)m->distribution;
+    const int asked = word ? word_index(word, ir_distribution_names, DISTRIBUTE_ZERO1 + 1) : (int)m->distribution;
     if (asked < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "distribute %s: it can be none, or data (ranks train together, each on samples of its own)%s",
-                        word, strcmp(word, "zero1") ? "" : "; zero1, sharded moments, is not built yet");
+                        "distribute %s: it can be none, data (ranks train together, each on samples of its own), or "
+                        "zero1 (and each keeps a share of the moments)",
+                        word);
     if (asked == (int)m->distribution) return AMP_OK;
     if (m->stage >= STAGE_DISTRIBUTE)
         return amp_fail(

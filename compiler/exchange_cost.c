@@ -4,7 +4,8 @@
 #include "base/text.h"
 
 static void add_gradients(ExchangeCost *x, const Func *f, const Op *o) {
-    for (int i = 0; o->code == OP_all_reduce && i < o->n_in; i++) {
+    const bool sums = o->code == OP_all_reduce || o->code == OP_reduce_scatter;
+    for (int i = 0; sums && i < o->n_in; i++) {
         const State *s = ir_state_of(f, o->in[i]);
         Dim count = dim_const(1);
         if (s->role != STATE_ACCUMULATOR || !s->of) continue;

@@ -400,7 +400,8 @@ typedef enum Sums { SUMS_IEEE, SUMS_SM_80, SUMS_SM_90 } Sums;
 /* How a step is divided over ranks: processes that train the same model on different samples. */
 typedef enum Distribution {
     DISTRIBUTE_NONE,
-    DISTRIBUTE_DATA /* every rank has all states; gradients are summed */
+    DISTRIBUTE_DATA, /* every rank has all states; gradients are summed */
+    DISTRIBUTE_ZERO1 /* and each updates its share of the weights, of which alone it has moments */
 } Distribution;
 
 /* In which order the micro-batches of a step are added, and the ranks' sums of them. */

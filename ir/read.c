@@ -135,7 +135,7 @@ static void read_accumulate_order(Reader *r) {
 
 static void read_distribute(Reader *r) {
     r->m->distribution =
-        (Distribution)reader_choice(r, "none or data", ir_distribution_names, COUNT(ir_distribution_names));
+        (Distribution)reader_choice(r, "none, data or zero1", ir_distribution_names, COUNT(ir_distribution_names));
 }
 static void read_eval_precision(Reader *r) { r->m->eval_precision = reader_name(r, "a precision"); }
 

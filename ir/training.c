@@ -4,7 +4,7 @@
 
 bool ir_step_is_divided(const Module *m) { return m->accumulate > 1 || m->distribution; }
 
-bool ir_is_exchange(const Func *f) { return f->kind == PROGRAM_REDUCE_STEP; }
+bool ir_is_exchange(const Func *f) { return f->kind == PROGRAM_REDUCE_STEP || f->kind == PROGRAM_GATHER_STEP; }
 
 ParamTraining ir_param_training(const Module *m, const char *param) {
     ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};

@@ -268,8 +268,9 @@ static bool sums_value(const Op *o) { return is_collective(o) && !(ir_op_info[o-
 static void check_sum_of_ranks(Verifying *c, const Op *o) {
     const ProgramKind kind = c->f->kind;
     const bool before = c->m->stage < STAGE_DISTRIBUTE;
+    const bool of_shares = kind == PROGRAM_APPLY_STEP && c->m->distribution == DISTRIBUTE_ZERO1;
     if (before ? kind != PROGRAM_FORWARD && kind != PROGRAM_FORWARD_FP32 && kind != PROGRAM_TRAIN_STEP
-               : kind != PROGRAM_MICRO_STEP)
+               : kind != PROGRAM_MICRO_STEP && !of_shares)
         fail_op(c, o, "is in %s: ranks wait for each other in micro_step alone", c->f->name);
     if (!before && !c->m->distribution) fail_op(c, o, "adds over ranks, and the model trains alone");
     if (!before && ir_attr(o, "number")->i != c->summed)
@@ -278,15 +279,25 @@ static void check_sum_of_ranks(Verifying *c, const Op *o) {
     c->summed++;
 }
 
+static bool is_exchanged_by(const Op *o, const State *s) {
+    if (!s) return false;
+    return o->code == OP_all_gather ? s->role == STATE_PARAM : s->role == STATE_ACCUMULATOR || s->role == STATE_STAGED;
+}
+
 /* Nothing else happens between them. */
 static void check_collective(Verifying *c, const Op *o) {
-    if (!ir_is_exchange(c->f)) fail_op(c, o, "is in %s: only reduce_step exchanges states", c->f->name);
+    const bool gathers = o->code == OP_all_gather;
+    if (c->f->kind != (gathers ? PROGRAM_GATHER_STEP : PROGRAM_REDUCE_STEP))
+        fail_op(c, o, "is in %s: %s", c->f->name,
+                gathers ? "only gather_step gathers weights" : "only reduce_step exchanges states");
+    if ((gathers || o->code == OP_reduce_scatter) && c->m->distribution != DISTRIBUTE_ZERO1)
+        fail_op(c, o, "is for shares, and every rank has all states");
     if (o->pred.id) fail_op(c, o, "has a predicate: all ranks take part");
     for (int i = 0; i < o->n_in && !failed(c); i++) {
         const Value *v = ir_value(c->f, o->in[i]);
         const State *s = v->kind == VAL_STATE ? ir_state_of(c->f, o->in[i]) : NULL;
-        if (!s || (s->role != STATE_ACCUMULATOR && s->role != STATE_STAGED))
-            fail_op(c, o, "%%%s is no sum of a step and no staged buffer", v->name);
+        if (!is_exchanged_by(o, s))
+            fail_op(c, o, gathers ? "%%%s is no parameter" : "%%%s is no sum of a step and no staged buffer", v->name);
         else if (c->assigned[o->in[i].id]) fail_op(c, o, "%%%s is exchanged twice", v->name);
         for (int j = 0; j < i; j++)
             if (o->in[j].id == o->in[i].id) fail_op(c, o, "%%%s is exchanged twice", v->name);
@@ -317,7 +328,7 @@ void check_op(Verifying *c, const Op *o, int at) {
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
     if (!failed(c) && sums_value(o)) check_sum_of_ranks(c, o);
     if (!failed(c) && is_collective(o) && !sums_value(o)) check_collective(c, o);
-    else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is no collective, in reduce_step");
+    else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is no collective, in %s", c->f->name);
     if (o->region && !ir_region((Func *)c->f, o->region))
         fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
     for (int i = 0; i < o->n_out && !failed(c); i++) define(c, o->out[i]);

@@ -170,6 +170,7 @@ _AMP = {
     "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
     "amp_session_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
     "amp_session_version": (c_uint64, _SESSION),
+    "amp_session_has_shares": (c_int32, _SESSION),
     "amp_session_get_lr": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),
     "amp_session_set_lr": (_STATUS, _SESSION, c_int32, c_double, _ERR),
     "amp_session_get_lr_scale": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),

@@ -497,6 +497,11 @@ amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **ou
 
 /* In the middle of a step: a device's programs run without the host. */
 static amp_status check_collectives(const Module *m, amp_error *err) {
+    if (m->distribution == DISTRIBUTE_ZERO1)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s has no CUDA code yet where ranks have shares of the moments (zero1); train with --target "
+                        "cpu, or compile with --distribute data",
+                        m->name);
     for (int i = 0; i < m->funcs.len; i++)
         for (int j = 0; j < m->funcs.data[i]->body.len; j++) {
             const Op *o = ir_op_at(m->funcs.data[i], j);

@@ -58,6 +58,20 @@ static const bool *find_line_states(const Module *m, const KernelList *lists) {
     return found;
 }
 
+/* A rank's share of a weight is that of its gradient and its moments. */
+static void store_shares_alike(Module *m) {
+    for (int i = 0; i < m->states.len && m->distribution == DISTRIBUTE_ZERO1; i++) {
+        const State *s = m->states.data[i];
+        State *param = s->of ? ir_state_find(m, s->of) : NULL;
+        if (param && s->role == STATE_ACCUMULATOR && s->layout == LAYOUT_ROWS) param->layout = LAYOUT_ROWS;
+    }
+    for (int i = 0; i < m->states.len && m->distribution == DISTRIBUTE_ZERO1; i++) {
+        State *s = m->states.data[i];
+        const State *param = s->of ? ir_state_find(m, s->of) : NULL;
+        if (param && s->role == STATE_MOMENT) s->layout = param->layout;
+    }
+}
+
 /* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its
  * optimizer state. */
 static void choose_master_layouts(Module *m, const KernelList *lists) {
@@ -69,6 +83,7 @@ static void choose_master_layouts(Module *m, const KernelList *lists) {
         bool matrix = s->shape.rank == 2 || s->hwio;
         s->layout = trained && matrix && has_tiles && !lines[i] ? LAYOUT_PANELS : LAYOUT_ROWS;
     }
+    store_shares_alike(m);
 }
 
 typedef struct Pack { /* a copy of |of| that a product reads in |form| */

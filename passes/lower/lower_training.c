@@ -346,6 +346,8 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_inverse_scale] = {lower_inverse_scale, TAKES_PLAIN},
     [OP_all_finite] = {lower_all_finite, TAKES_PLAIN, WEIGHTS_EACH},
     [OP_all_reduce] = {lower_kept, TAKES_EITHER, .stays = true},
+    [OP_reduce_scatter] = {lower_kept, TAKES_EITHER, .stays = true},
+    [OP_all_gather] = {lower_kept, TAKES_EITHER, .stays = true},
     [OP_gather_batches] = {lower_kept, TAKES_EITHER, .stays = true},
     [OP_sum_ranks] = {lower_kept, TAKES_EITHER, .stays = true},
     [OP_update_scale] = {lower_update_scale, TAKES_PLAIN},

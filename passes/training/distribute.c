@@ -11,6 +11,18 @@
  *     all_reduce(%"samples/sum", %"loss/sum"; bucket = 2)          because {distribute, "losses, metrics and counts"}
  *   }
  *
+ * With zero1 a rank updates its share of the weights, and has the moments of that share alone: reduce_step brings it
+ * the sums of the share, and gather_step, after apply_step, the weights of the other shares.  The rest of a gradient is
+ * zeros there, so what apply_step adds up over a gradient is the rank's part of it (shares.h).
+ *
+ *   func reduce_step {
+ *     reduce_scatter(%"fc3.weight/sum", %"fc3.bias/sum"; bucket = 0)
+ *     ...
+ *   }
+ *   func gather_step {
+ *     all_gather(%fc3.weight, %fc3.bias; bucket = 0)               because {distribute, "2 of 6 weights, 20 KB"}
+ *   }
+ *
  * Gradients that are ready together travel together: buckets are filled in the order in which the backward pass makes
  * gradients, and a bucket may be on its way while micro_step still computes the next.
  */
@@ -20,6 +32,7 @@
 #include "passes/common/common.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/rank_mean.h"
+#include "passes/training/shares.h"
 #include "passes/training/sync.h"
 
 /* Bytes.  The first bucket is small, so that ranks begin to exchange early (PyTorch's DistributedDataParallel does so).
@@ -32,13 +45,15 @@ typedef struct Exchange {
     Split *s;
     Func *f;
     int buckets;
+    Func *gather; /* gather_step; NULL: every rank updates all weights */
 } Exchange;
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Ready {
     const State *sum;
-    int at; /* in the body of micro_step */
+    int at;    /* in the body of micro_step */
+    bool fits; /* ranks may have shares of it */
 } Ready;
 
 static int by_time(const void *a, const void *b) {
@@ -75,8 +90,9 @@ static Ready *gradients_in_time(const Split *s, int *count) {
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         const State *sum = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
-        if (sum && sum->role == STATE_ACCUMULATOR && sum->of && !strcmp(sum->slot, "sum"))
-            list[(*count)++] = (Ready){sum, at[gradient_in(f, o->in[1]).id]};
+        if (!sum || sum->role != STATE_ACCUMULATOR || !sum->of || strcmp(sum->slot, "sum")) continue;
+        const Val gradient = gradient_in(f, o->in[1]);
+        list[(*count)++] = (Ready){sum, at[gradient.id], shares_fit(f, ir_state_find(s->m, sum->of), gradient)};
     }
     qsort(list, (size_t)*count, sizeof *list, by_time);
     return list;
@@ -102,30 +118,57 @@ static const char *bytes_text(Arena *a, int64_t bytes) {
 }
 
 static void add_collective(Exchange *x, Opcode code, const StateList *states, const char *because) {
-    Val *in = arena_array(x->f->module->arena, Val, states->len + 1);
+    Arena *a = x->f->module->arena;
+    Val *in = arena_array(a, Val, states->len + 1);
     for (int i = 0; i < states->len; i++) in[i] = ir_use_state(x->f, states->data[i]);
     Op *o = ir_op_new(x->f, code, in, states->len);
     ir_attr(o, "bucket")->i = x->buckets;
-    if (code == OP_all_reduce) ir_attr(o, "order")->s = ir_order_names[x->f->module->accumulate_order];
-    o->path = arena_printf(x->f->module->arena, "bucket.%d", x->buckets++);
+    AttrValue *order = ir_attr(o, "order");
+    if (order) order->s = ir_order_names[x->f->module->accumulate_order];
+    o->path = arena_printf(a, code == OP_all_gather ? "bucket.%d.gather" : "bucket.%d", x->buckets++);
     o->reason = ir_reason(x->f->module, "distribute");
     o->reason->because = because;
 }
 
+/* What the ranks make of a bucket's gradients. */
+static void gather_weights(Exchange *x, const StateList *gradients, int of) {
+    Module *m = x->f->module;
+    StateList weights = {0};
+    int64_t bytes = 0;
+    for (int i = 0; i < gradients->len; i++) {
+        vec_push(m->arena, &weights, ir_state_find(m, gradients->data[i]->of));
+        bytes += bytes_of(weights.data[i]);
+    }
+    Exchange gather = {.s = x->s, .f = x->gather, .buckets = x->gather->body.len};
+    add_collective(&gather, OP_all_gather, &weights,
+                   arena_printf(m->arena, "%d of %d weights, %s", weights.len, of, bytes_text(m->arena, bytes)));
+}
+
+static void reduce_bucket(Exchange *x, const StateList *bucket, int of, bool divided) {
+    Arena *a = x->f->module->arena;
+    int64_t bytes = 0;
+    for (int i = 0; i < bucket->len; i++) bytes += bytes_of(bucket->data[i]);
+    add_collective(x, divided ? OP_reduce_scatter : OP_all_reduce, bucket,
+                   arena_printf(a, "%d of %d gradients, %s", bucket->len, of, bytes_text(a, bytes)));
+    if (divided) gather_weights(x, bucket, of);
+}
+
+/* Those that go together; of them those that cannot be divided go by themselves, where there are shares. */
 static void reduce_gradients(Exchange *x) {
     Arena *a = x->f->module->arena;
     int count, from = 0;
     const Ready *list = gradients_in_time(x->s, &count);
     const int64_t most = bucket_bytes(list, count);
     while (from < count) {
-        StateList bucket = {0};
+        StateList divided = {0}, whole = {0};
         int64_t bytes = 0, room = x->buckets ? most : FIRST_BUCKET;
         while (from < count && (bytes < room / LITTLE || bytes + bytes_of(list[from].sum) <= room)) {
             bytes += bytes_of(list[from].sum);
-            vec_push(a, &bucket, list[from++].sum);
+            vec_push(a, x->gather && list[from].fits ? &divided : &whole, list[from].sum);
+            from++;
         }
-        add_collective(x, OP_all_reduce, &bucket,
-                       arena_printf(a, "%d of %d gradients, %s", bucket.len, count, bytes_text(a, bytes)));
+        if (divided.len) reduce_bucket(x, &divided, count, true);
+        if (whole.len) reduce_bucket(x, &whole, count, false);
     }
 }
 
@@ -157,7 +200,8 @@ static void average_buffers(Exchange *x) {
 }
 
 static void exchange(Split *s) {
-    Exchange x = {s, ir_program_new(s->m, PROGRAM_REDUCE_STEP), 0};
+    Exchange x = {.s = s, .f = ir_program_new(s->m, PROGRAM_REDUCE_STEP)};
+    if (s->m->distribution == DISTRIBUTE_ZERO1) x.gather = ir_program_new(s->m, PROGRAM_GATHER_STEP);
     reduce_gradients(&x);
     average_buffers(&x);
     if (s->batch.len) add_collective(&x, OP_gather_batches, &s->batch, "statistics of each micro-batch");

@@ -76,7 +76,7 @@ static bool is_looked_up(const Storing *s, const Op *o, int operand) {
 }
 
 static bool reads_as_stored(const Storing *s, const Op *o, int operand) {
-    bool updates = ir_op_info[o->code].flags & OPTIMIZER || (o->code == OP_assign && operand == 0);
+    bool updates = ir_op_info[o->code].flags & (OPTIMIZER | COLLECTIVE) || (o->code == OP_assign && operand == 0);
     return updates || !ir_reads_elements(o, operand) || is_looked_up(s, o, operand);
 }
 

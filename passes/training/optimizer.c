@@ -20,6 +20,7 @@
 #include "passes/common/common.h"
 #include "passes/training/low_states.h"
 #include "passes/training/rates.h"
+#include "passes/training/shares.h"
 #include "passes/training/train_step.h"
 
 typedef struct BlockStep { /* one train block while its updates are built */
@@ -91,12 +92,31 @@ static void assign_next(BlockStep *b, Val state, Val next) {
  *   %2         = clamp(%1; low = -0.5, high = 0.5)          : f32[...]
  */
 
+static Val global_norm(BlockStep *b, const Val *gradients, int count, const char *name) {
+    Op *o = ir_op_new(b->f, OP_global_norm, gradients, count);
+    explain_of_block(b, o, "clip", "global_norm");
+    return ir_make_results(b->f, o, AMP_DT_F32, name);
+}
+
+/* Where a rank has shares of some of them. */
+static Val norm_of_shares(BlockStep *b, const Val *gradients, const char *name) {
+    Val *of[2] = {arena_array(b->m->arena, Val, b->gradients.len), arena_array(b->m->arena, Val, b->gradients.len)};
+    Val norms[2] = {NO_VAL, NO_VAL};
+    int count[2] = {0};
+    for (int i = 0; i < b->gradients.len; i++) {
+        const int whole = !shares_have(b->m, b->gradients.data[i].param);
+        of[whole][count[whole]++] = gradients[i];
+    }
+    for (int i = 0; i < 2; i++)
+        if (count[i]) norms[i] = global_norm(b, of[i], count[i], NULL);
+    return shares_norm(b->f, norms[0], norms[1], "clip.global_norm", name);
+}
+
 static Val norm_of(BlockStep *b, const Val *gradients) {
     const char *name =
         amp_result_text(b->m->arena, RESULT_NORM, train_block_count(b->m) == 1 ? NO_BLOCK : b->index, NULL);
-    Op *o = ir_op_new(b->f, OP_global_norm, gradients, b->gradients.len);
-    explain_of_block(b, o, "clip", "global_norm");
-    Val norm = ir_make_results(b->f, o, AMP_DT_F32, name);
+    Val norm = b->m->distribution == DISTRIBUTE_ZERO1 ? norm_of_shares(b, gradients, name)
+                                                      : global_norm(b, gradients, b->gradients.len, name);
     ir_add_result(b->f, name, norm);
     return norm;
 }

@@ -23,6 +23,7 @@
  */
 #include "ir/loss_scale.h"
 #include "passes/passes.h"
+#include "passes/training/shares.h"
 #include "passes/training/train_step.h"
 
 typedef struct Scaling {
@@ -134,7 +135,8 @@ static Val all_finite(Scaling *s, int block) {
     if (!values.len) return NO_VAL;
     Op *o = ir_op_new(s->last, OP_all_finite, values.data, values.len);
     explain(s, o, block == NO_BLOCK ? "scaler.all_finite" : arena_printf(a, "scaler.all_finite.%d", block));
-    return ir_make_results(s->last, o, AMP_DT_F32, amp_result_text(a, RESULT_OK, block, NULL));
+    Val finite = ir_make_results(s->last, o, AMP_DT_F32, amp_result_text(a, RESULT_OK, block, NULL));
+    return shares_all(s->last, finite, o->path);
 }
 
 static void check_finite(Scaling *s) {

@@ -28,8 +28,9 @@ const amp_comm_calls amp_comm_device_calls = {.start = amp_comm_start,
 amp_status amp_comm_check_collective(const amp_comm_state *c, const amp_collective *new, amp_error *err) {
     const size_t size = amp_dtype_size(new->dtype);
     const bool sums = new->op != AMP_COLLECTIVE_ALL_GATHER &&new->op != AMP_COLLECTIVE_BROADCAST;
-    const bool parts = new->op == AMP_COLLECTIVE_REDUCE_SCATTER || new->op == AMP_COLLECTIVE_ALL_GATHER;
-    if ((unsigned)new->op > AMP_COLLECTIVE_ALL_REDUCE_TREE)
+    const bool parts = new->op == AMP_COLLECTIVE_REDUCE_SCATTER || new->op == AMP_COLLECTIVE_REDUCE_SCATTER_TREE ||
+                       new->op == AMP_COLLECTIVE_ALL_GATHER;
+    if ((unsigned)new->op > AMP_COLLECTIVE_REDUCE_SCATTER_TREE)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: there is no collective %d", new->what, (int)new->op);
     if (!new->data &&new->count) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: data is NULL", new->what);
     if (sums ? !amp_sums_have(new->dtype) : !size)

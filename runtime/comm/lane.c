@@ -36,7 +36,8 @@ static Way way_of(const amp_lane_world *w, const amp_collective *c) {
     case AMP_COLLECTIVE_ALL_REDUCE_TREE: return adds ? ADD_ALL : WHOLE;
     case AMP_COLLECTIVE_BROADCAST: return WHOLE;
     case AMP_COLLECTIVE_ALL_GATHER: return bytes > w->limits->message ? PACKED_GATHER : WHOLE;
-    case AMP_COLLECTIVE_REDUCE_SCATTER: break;
+    case AMP_COLLECTIVE_REDUCE_SCATTER:
+    case AMP_COLLECTIVE_REDUCE_SCATTER_TREE: break;
     }
     if (adds) return bytes > w->limits->staging ? PACKED_SHARE : ADD_SHARE;
     return bytes > w->limits->message ? PACKED_SUM : WHOLE;
@@ -96,7 +97,8 @@ typedef struct Step {
 
 static unsigned char *data_at(const Step *s, size_t element) { return (unsigned char *)s->c->data + element * s->size; }
 static amp_sums_order order_of(const Step *s) {
-    return s->c->op == AMP_COLLECTIVE_ALL_REDUCE_TREE ? AMP_SUMS_TREE : AMP_SUMS_LEFT;
+    const bool tree = s->c->op == AMP_COLLECTIVE_ALL_REDUCE_TREE || s->c->op == AMP_COLLECTIVE_REDUCE_SCATTER_TREE;
+    return tree ? AMP_SUMS_TREE : AMP_SUMS_LEFT;
 }
 /* Where part |rank| of the piece is in the caller's memory, and in staging. */
 static unsigned char *part_at(const Step *s, int32_t rank) {
@@ -123,11 +125,10 @@ static bool next_piece(const Step *s, Way way, size_t elements) {
 }
 
 static bool step_whole(const Step *s) {
-    static const amp_message_op ops[] = {[AMP_COLLECTIVE_ALL_REDUCE] = AMP_SUM_ALL,
-                                         [AMP_COLLECTIVE_REDUCE_SCATTER] = AMP_SUM_SHARE,
-                                         [AMP_COLLECTIVE_ALL_GATHER] = AMP_GATHER,
-                                         [AMP_COLLECTIVE_BROADCAST] = AMP_FROM_RANK,
-                                         [AMP_COLLECTIVE_ALL_REDUCE_TREE] = AMP_SUM_ALL};
+    static const amp_message_op ops[] = {
+        [AMP_COLLECTIVE_ALL_REDUCE] = AMP_SUM_ALL,      [AMP_COLLECTIVE_REDUCE_SCATTER] = AMP_SUM_SHARE,
+        [AMP_COLLECTIVE_ALL_GATHER] = AMP_GATHER,       [AMP_COLLECTIVE_BROADCAST] = AMP_FROM_RANK,
+        [AMP_COLLECTIVE_ALL_REDUCE_TREE] = AMP_SUM_ALL, [AMP_COLLECTIVE_REDUCE_SCATTER_TREE] = AMP_SUM_SHARE};
     if (!next_piece(s, WHOLE, s->c->count)) return false;
     return make(s, 0, ops[s->c->op], data_at(s, s->lane->at), NULL, s->lane->width);
 }

@@ -9,6 +9,7 @@
 #include "runtime/device/comm_calls.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/log.h"
+#include "runtime/model/messages.h"
 #include "runtime/model/model.h"
 
 typedef struct amp_device amp_device;
@@ -56,7 +57,8 @@ typedef struct amp_run {
     amp_status (*after_kernel)(const void *watcher, int32_t kernel, amp_error *err);
     bool watcher_waits; /* until what the kernel wrote is there; else it need only have been started */
     const void *watcher;
-    amp_kernel_hooks hooks; /* of devices that run on the host's memory */
+    amp_kernel_hooks hooks;  /* of devices that run on the host's memory */
+    const amp_share *shares; /* by state of the model: kernels that update one run for its share; NULL: all have all */
 } amp_run;
 
 /* A matrix of floats in memory of the device, whose numbers are counted (amp/observe.h). */

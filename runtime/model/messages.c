@@ -1,7 +1,64 @@
 /* messages.c: see messages.h. */
 #include "runtime/model/messages.h"
 
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
+
+/* ---- shares ------------------------------------------------------------------------------------------------------ */
+
+static bool is_scattered(const amp_model_collective *c) {
+    return c->op == AMP_EXCHANGE_REDUCE_SCATTER || c->op == AMP_EXCHANGE_REDUCE_SCATTER_TREE;
+}
+
+bool amp_collective_is_shared(const amp_model_collective *c) {
+    return is_scattered(c) || c->op == AMP_EXCHANGE_ALL_GATHER;
+}
+
+/* What is gathered travels in elements of 4 bytes, the size of gradients that are not rounded. */
+static size_t element_bytes(const amp_model_collective *c) {
+    return c->op == AMP_EXCHANGE_ALL_GATHER ? sizeof(float) : amp_storage_size(c->dtype);
+}
+
+int64_t amp_state_slots(const amp_model_state *s) {
+    return (int64_t)(amp_state_content_bytes(s) / amp_storage_size(s->storage));
+}
+
+static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+
+int64_t amp_collective_place(const amp_model *m, const amp_model_collective *c, uint32_t i) {
+    int64_t at = 0;
+    for (uint32_t j = 0; j < i; j++) at += round_up(amp_state_slots(&m->states[c->states[j]]), AMP_SHARE_UNIT);
+    return at;
+}
+
+static int64_t part_of(const amp_model *m, const amp_model_collective *c, int32_t ranks) {
+    const int64_t units = amp_collective_place(m, c, c->state_count) / AMP_SHARE_UNIT;
+    return (units + ranks - 1) / ranks * AMP_SHARE_UNIT;
+}
+
+static int64_t within(int64_t at, int64_t end) { return at < 0 ? 0 : at > end ? end : at; }
+
+amp_share amp_collective_share(const amp_model *m, const amp_model_collective *c, uint32_t i, int32_t rank,
+                               int32_t ranks) {
+    const int64_t part = part_of(m, c, ranks), place = amp_collective_place(m, c, i),
+                  slots = amp_state_slots(&m->states[c->states[i]]);
+    return (amp_share){within(part * rank - place, slots), within(part * (rank + 1) - place, slots)};
+}
+
+int32_t amp_collective_of_gradients(const amp_model *m, int32_t gather) {
+    int32_t before = 0;
+    for (int32_t i = 0; i < gather; i++) before += m->collectives[i].op == AMP_EXCHANGE_ALL_GATHER;
+    for (int32_t i = 0; i < m->collective_count; i++)
+        if (is_scattered(&m->collectives[i]) && !before--) return i;
+    return -1;
+}
+
+bool amp_collective_in_place(const amp_model *m, int32_t gather) {
+    const int32_t of = amp_collective_of_gradients(m, gather);
+    return of >= 0 && element_bytes(&m->collectives[of]) == element_bytes(&m->collectives[gather]);
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 int32_t amp_collective_state(const amp_model *table, const amp_model *model, const amp_model_collective *c,
                              uint32_t i) {
@@ -11,6 +68,7 @@ int32_t amp_collective_state(const amp_model *table, const amp_model *model, con
 
 size_t amp_collective_block_bytes(const amp_model *table, const amp_model *model, const amp_model_collective *c) {
     size_t bytes = 0;
+    if (amp_collective_is_shared(c)) return (size_t)amp_collective_place(model, c, c->state_count) * element_bytes(c);
     for (uint32_t i = 0; i < c->state_count; i++) {
         const int32_t state = amp_collective_state(table, model, c, i);
         if (state >= 0) bytes += amp_state_bytes(&model->states[state]);
@@ -21,6 +79,7 @@ size_t amp_collective_block_bytes(const amp_model *table, const amp_model *model
 size_t amp_collective_bytes(const amp_model *table, const amp_model *model, const amp_model_collective *c,
                             int32_t ranks) {
     const size_t block = amp_collective_block_bytes(table, model, c);
+    if (amp_collective_is_shared(c)) return (size_t)(part_of(model, c, ranks) * ranks) * element_bytes(c);
     return c->op == AMP_EXCHANGE_GATHER_BATCHES ? block * (size_t)(ranks * model->accumulate) : block;
 }
 

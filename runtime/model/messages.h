@@ -9,6 +9,29 @@
 extern "C" {
 #endif
 
+/* Of REDUCE_SCATTER and ALL_GATHER: ranks have parts of the message of one size.  Each state begins on a whole unit,
+ * and parts are of whole units: a unit is a tile of panels, 32 x 32, or so many elements of rows. */
+enum { AMP_SHARE_UNIT = 1024 };
+bool amp_collective_is_shared(const amp_model_collective *collective);
+
+/* A rank's share of a state: its elements, as they are in memory. */
+typedef struct amp_share {
+    int64_t first, end; /* end < 0: there are no shares of it, and each rank has all */
+} amp_share;
+/* Of state |i| of a message that is shared. */
+amp_share amp_collective_share(const amp_model *model, const amp_model_collective *collective, uint32_t i, int32_t rank,
+                               int32_t ranks);
+/* The element of the message with which state |i| of it begins. */
+int64_t amp_collective_place(const amp_model *model, const amp_model_collective *collective, uint32_t i);
+/* Elements in memory, between which there may be padding but not after them. */
+int64_t amp_state_slots(const amp_model_state *state);
+/* The REDUCE_SCATTER that brings the gradients of weights which |gather|, an ALL_GATHER, brings. */
+int32_t amp_collective_of_gradients(const amp_model *model, int32_t gather);
+
+/* Whether elements of those gradients take the 4 bytes that one of the weights takes on its way: then these travel in
+ * their memory. */
+bool amp_collective_in_place(const amp_model *model, int32_t gather);
+
 /* Of |model|, state |i| of the message; -1: it has none of that name. */
 int32_t amp_collective_state(const amp_model *table, const amp_model *model, const amp_model_collective *collective,
                              uint32_t i);

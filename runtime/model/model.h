@@ -20,10 +20,11 @@ typedef struct amp_program {
 } amp_program;
 
 /* States of one collective are one block of memory, in the order of its message.  Each state's bytes are rounded up to
- * a multiple of 128, so nothing is between them but zeros. */
+ * a multiple of 128, or to whole units of shares (messages.h), so nothing is between them but zeros. */
 typedef struct amp_state_block {
-    int32_t first;    /* the state whose memory the block begins with */
-    size_t at, bytes; /* of the state in the block, and of the block */
+    int32_t first; /* the state whose memory the block begins with */
+    int64_t at;    /* of the state in the block, bytes; of a share less than 0: from where all of it would begin */
+    size_t bytes;  /* of the block; 0: it has no memory */
 } amp_state_block;
 
 struct amp_model {

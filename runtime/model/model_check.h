@@ -34,6 +34,8 @@ amp_status amp_check_cuda(amp_check *check);
 /* model_check_collectives.c */
 bool amp_is_exchanged_type(uint32_t dtype);
 amp_status amp_check_collectives(const amp_check *check);
+/* model_check_shares.c: of those, whose states and indices are sound, the ones that give ranks shares. */
+amp_status amp_check_shares(const amp_check *check);
 
 /* model_check_use.c: of check->program, whose kernels and results are sound by themselves. */
 amp_status amp_check_use(amp_check *check);

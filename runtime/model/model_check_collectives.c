@@ -13,8 +13,10 @@ static amp_status check_state(const amp_check *x, int32_t collective, int32_t in
     if (!amp_check_index(index, m->state_count))
         return amp_check_fail(x, "collective %d exchanges a state that does not exist", collective);
     const amp_model_state *s = &m->states[index];
-    if ((s->role != AMP_STATE_ACCUMULATOR && s->role != AMP_STATE_STAGED) ||
-        s->storage != m->collectives[collective].dtype)
+    const bool gathers = m->collectives[collective].op == AMP_EXCHANGE_ALL_GATHER;
+    const bool has_role =
+        gathers ? s->role == AMP_STATE_PARAM : s->role == AMP_STATE_ACCUMULATOR || s->role == AMP_STATE_STAGED;
+    if (!has_role || (!gathers && s->storage != m->collectives[collective].dtype))
         return amp_check_fail(x, "collective %d cannot exchange the state %s", collective, s->name);
     if (seen[index]) return amp_check_fail(x, "collective %d exchanges the state %s again", collective, s->name);
     seen[index] = true;
@@ -23,7 +25,7 @@ static amp_status check_state(const amp_check *x, int32_t collective, int32_t in
 
 static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
     const amp_model_collective *c = &x->m->collectives[i];
-    if (c->op > AMP_EXCHANGE_ALL_REDUCE_TREE) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
+    if (c->op > AMP_EXCHANGE_ALL_GATHER) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
     if (!amp_is_exchanged_type(c->dtype))
         return amp_check_fail(x, "collective %d adds numbers of the unknown type %u", i, c->dtype);
     if (!c->state_count || c->state_count > (uint32_t)x->m->state_count || !c->states || !c->what)
@@ -54,6 +56,7 @@ amp_status amp_check_collectives(const amp_check *x) {
     const amp_model *m = x->m;
     if (!m->collective_count) return AMP_OK;
     AMP_TRY(check_each(x));
+    AMP_TRY(amp_check_shares(x));
     if (!amp_model_program_of(m, AMP_PROGRAM_MICRO_STEP))
         return amp_check_fail(x, "it has collectives, but no program micro_step before them");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)

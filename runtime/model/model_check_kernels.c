@@ -251,8 +251,8 @@ static bool updates_watched(const Check *c, const amp_model_kernel *k) {
 
 /* Two dense vectors of f32 that are as long whatever N is, in the training step. */
 static bool is_rank_sum(const Check *c, const amp_model_kernel *k) {
-    if (k->predicate != AMP_MODEL_NONE || k->operand_count != 2 || c->program->kind != AMP_PROGRAM_MICRO_STEP)
-        return false;
+    const bool in_step = c->program->kind == AMP_PROGRAM_MICRO_STEP || c->program->kind == AMP_PROGRAM_APPLY_STEP;
+    if (k->predicate != AMP_MODEL_NONE || k->operand_count != 2 || !in_step) return false;
     for (int i = 0; i < 2; i++) {
         const amp_model_buffer *b = &c->program->buffers[k->operands[i]];
         if (b->layout != AMP_LAYOUT_ROWS || b->storage != AMP_DT_F32 || b->rows.of_n || b->cols.of_n ||

@@ -53,7 +53,8 @@ size_t amp_state_content_bytes(const amp_model_state *s) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static amp_state_block block_of(const amp_model *model, int32_t state) {
+static amp_state_block block_of(const amp_model *model, const amp_state_block *blocks, int32_t state) {
+    if (blocks) return blocks[state];
     if (model->blocks) return model->blocks[state];
     return (amp_state_block){state, 0, amp_state_bytes(&model->states[state])};
 }
@@ -68,9 +69,12 @@ static amp_status join(amp_model *m, const amp_model *table, const amp_model_col
             return amp_fail(err, AMP_BAD_FILE, "%s: the device's form of it has no state %s, which ranks exchange",
                             m->desc.name, table->states[c->states[i]].name);
         if (first < 0) first = state;
-        m->blocks[state] = (amp_state_block){.first = first, .at = bytes};
+        const bool shared = amp_collective_is_shared(c);
+        const size_t at = shared ? (size_t)amp_collective_place(m, c, i) * amp_storage_size(c->dtype) : bytes;
+        m->blocks[state] = (amp_state_block){.first = first, .at = (int64_t)at};
         bytes += amp_state_bytes(&m->states[state]);
     }
+    if (amp_collective_is_shared(c)) bytes = amp_collective_block_bytes(table, m, c);
     for (int32_t i = 0; i < m->state_count; i++)
         if (m->blocks[i].first == first) m->blocks[i].bytes = bytes;
     return AMP_OK;
@@ -81,15 +85,17 @@ amp_status amp_states_join(amp_model *m, amp_error *err) {
     if (!table->collective_count) return AMP_OK;
     amp_state_block *blocks = amp_alloc_zeroed(&m->allocator, (size_t)m->state_count * sizeof *blocks);
     if (!blocks) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", m->desc.name);
-    for (int32_t i = 0; i < m->state_count; i++) blocks[i] = block_of(m, i);
+    for (int32_t i = 0; i < m->state_count; i++) blocks[i] = block_of(m, NULL, i);
     m->blocks = blocks;
-    for (int32_t i = 0; i < table->collective_count; i++) AMP_TRY(join(m, table, &table->collectives[i], err));
+    for (int32_t i = 0; i < table->collective_count; i++)
+        if (table->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) AMP_TRY(join(m, table, &table->collectives[i], err));
     return AMP_OK;
 }
 
-static amp_status alloc_state(const amp_model *model, int32_t i, const amp_allocator *allocator, void **states,
-                              amp_error *err) {
-    const amp_state_block b = block_of(model, i);
+static amp_status alloc_state(const amp_model *model, const amp_state_block *blocks, int32_t i,
+                              const amp_allocator *allocator, void **states, amp_error *err) {
+    const amp_state_block b = block_of(model, blocks, i);
+    if (!b.bytes) return AMP_OK;
     if (!states[b.first]) states[b.first] = amp_alloc_zeroed_aligned(allocator, b.bytes, AMP_MEMORY_ALIGN);
     if (!states[b.first])
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the %zu bytes of %s", model->desc.name, b.bytes,
@@ -98,33 +104,39 @@ static amp_status alloc_state(const amp_model *model, int32_t i, const amp_alloc
     return AMP_OK;
 }
 
-amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
-                            const amp_allocator *allocator, void ***out, amp_error *err) {
+amp_status amp_states_alloc(const amp_model *model, const amp_state_block *blocks, amp_state_filter *wanted,
+                            const void *ctx, const amp_allocator *allocator, void ***out, amp_error *err) {
     void **states = amp_alloc_zeroed(allocator, (size_t)model->state_count * sizeof *states);
     amp_status status = AMP_OK;
     *out = NULL;
     if (!states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", model->desc.name);
     for (int32_t i = 0; i < model->state_count && !status; i++)
-        if (wanted(model, i, ctx)) status = alloc_state(model, i, allocator, states, err);
-    if (status) amp_states_free(model, states, allocator);
+        if (wanted(model, i, ctx)) status = alloc_state(model, blocks, i, allocator, states, err);
+    if (status) amp_states_free(model, blocks, states, allocator);
     else *out = states;
     return status;
 }
 
-void amp_states_plan(const amp_model *model, amp_state_filter *wanted, const void *ctx,
+size_t amp_state_block_bytes(const amp_model *model, const amp_state_block *blocks, int32_t i) {
+    const amp_state_block b = block_of(model, blocks, i);
+    return b.first == i ? b.bytes : 0;
+}
+
+void amp_states_plan(const amp_model *model, const amp_state_block *blocks, amp_state_filter *wanted, const void *ctx,
                      amp_counted_allocator *allocator) {
     amp_counted_allocator_plan(allocator, (size_t)model->state_count * sizeof(void *));
     for (int32_t i = 0; i < model->state_count; i++) {
-        const amp_state_block b = block_of(model, i);
-        if (wanted(model, i, ctx) && b.first == i) amp_counted_allocator_plan(allocator, b.bytes);
+        const size_t bytes = amp_state_block_bytes(model, blocks, i);
+        if (wanted(model, i, ctx) && bytes) amp_counted_allocator_plan(allocator, bytes);
     }
 }
 
-void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator) {
+void amp_states_free(const amp_model *model, const amp_state_block *blocks, void **states,
+                     const amp_allocator *allocator) {
     if (!states) return;
     for (int32_t i = 0; i < model->state_count; i++) {
-        const amp_state_block b = block_of(model, i);
-        if (b.first == i) amp_free_aligned(allocator, states[i], b.bytes, AMP_MEMORY_ALIGN);
+        const amp_state_block b = block_of(model, blocks, i);
+        if (b.first == i && states[i]) amp_free_aligned(allocator, (char *)states[i] - b.at, b.bytes, AMP_MEMORY_ALIGN);
     }
     amp_free(allocator, states, (size_t)model->state_count * sizeof *states);
 }
@@ -223,7 +235,7 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
     amp_status status = AMP_OK;
     for (int32_t i = 0; !status && i < model->state_count; i++) {
         const amp_model_state *s = &model->states[i];
-        if (!states[i] || s->role == AMP_STATE_DERIVED) continue;
+        if (!states[i] || s->role == AMP_STATE_DERIVED || (!s->init && !s->counter)) continue;
         if (s->counter) {
             amp_store_element(states[i], s->storage, 0, amp_initial_scalar(s));
             continue;

@@ -26,12 +26,16 @@ typedef bool amp_state_filter(const amp_model *model, int32_t index, const void 
 bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* a filter: else in sessions */
 /* Once, when the model has been checked: which states are one block. */
 amp_status amp_states_join(amp_model *model, amp_error *err);
-amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
-                            const amp_allocator *allocator, void ***out, amp_error *err);
+/* |blocks|, by state: in place of the model's; NULL: those. */
+amp_status amp_states_alloc(const amp_model *model, const amp_state_block *blocks, amp_state_filter *wanted,
+                            const void *ctx, const amp_allocator *allocator, void ***out, amp_error *err);
 /* Counts what that would allocate. */
-void amp_states_plan(const amp_model *model, amp_state_filter *wanted, const void *ctx,
+void amp_states_plan(const amp_model *model, const amp_state_block *blocks, amp_state_filter *wanted, const void *ctx,
                      amp_counted_allocator *allocator);
-void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator);
+void amp_states_free(const amp_model *model, const amp_state_block *blocks, void **states,
+                     const amp_allocator *allocator);
+/* Bytes of memory that the state adds to those before it. */
+size_t amp_state_block_bytes(const amp_model *model, const amp_state_block *blocks, int32_t state);
 
 /* Row-major f32 from and to the state's memory. */
 void amp_state_set_f32(const amp_model_state *state, void *memory, const float *from);
@@ -44,7 +48,7 @@ void amp_state_put_f32(const amp_model_state *state, void *memory, bool turned, 
 void amp_state_take(const amp_model_state *state, const void *memory, bool turned, size_t from, size_t count,
                     void *values, amp_dtype dtype);
 
-/* First values of every state that has memory and is not derived. */
+/* First values of every state that has memory, zeroed, and is not derived. */
 amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,
                                  const amp_allocator *allocator, amp_error *err);
 /* Elements of the largest state; at least 1. */

@@ -13,10 +13,10 @@ static amp_status fill(amp_params *p, const amp_params_options *o, amp_error *er
     AMP_TRY(amp_params_make_residency(p, err));
     AMP_TRY(amp_published_make(p->model, &p->published, err));
     if (!o) {
-        amp_states_plan(p->model, amp_state_lives_in_params, NULL, &p->memory);
+        amp_states_plan(p->model, NULL, amp_state_lives_in_params, NULL, &p->memory);
         return AMP_OK;
     }
-    AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
+    AMP_TRY(amp_states_alloc(p->model, NULL, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
     return o->zeros ? AMP_OK : amp_states_initialise(p->model, p->states, o->seed, &p->memory.allocator, err);
 }
 
@@ -59,7 +59,7 @@ void amp_params_release(amp_params *p) {
     amp_model *model = p->model;
     amp_published_free(p->published);
     amp_params_free_residency(p);
-    amp_states_free(model, p->states, &p->memory.allocator);
+    amp_states_free(model, NULL, p->states, &p->memory.allocator);
     pthread_mutex_destroy(&p->refreshing);
     amp_free(&model->allocator, p, sizeof *p);
     amp_model_release(model);

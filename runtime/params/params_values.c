@@ -115,7 +115,7 @@ static amp_status drop(amp_params *p, amp_error *err) {
                         "amp_params_drop_masters: a session that reads the masters of %s is alive; release it before, "
                         "or create it with published = 1",
                         p->model->desc.name);
-    amp_states_free(p->model, p->states, &p->memory.allocator);
+    amp_states_free(p->model, NULL, p->states, &p->memory.allocator);
     p->states = NULL;
     return AMP_OK;
 }

@@ -116,6 +116,7 @@ static bool is_shared(const amp_session *s, int32_t i) {
     const amp_model_state *state = &s->model->states[i];
     if (!s->states.bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO || state->counter == AMP_COUNTER_MICRO)
         return false;
+    if (amp_session_has_share_of(s, i)) return false;
     return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || is_scalar(state);
 }
 
@@ -181,7 +182,8 @@ static amp_status check_order(const amp_exchange *x, amp_error *err) {
                         "%s: sums of ranks cannot be ordered where each has %lld micro-batches: bits depend on the "
                         "number of ranks unless it is a power of two; train without --reduce ordered",
                         m->desc.name, (long long)k);
-    if (m->collectives[0].op != AMP_EXCHANGE_ALL_REDUCE) return AMP_OK;
+    if (m->collectives[0].op != AMP_EXCHANGE_ALL_REDUCE && m->collectives[0].op != AMP_EXCHANGE_REDUCE_SCATTER)
+        return AMP_OK;
     return amp_fail(
         err, AMP_INVALID_ARGUMENT,
         "%s: sums of ranks cannot be ordered where each adds its %lld micro-batches from left to right: bits "

@@ -24,6 +24,7 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
             "is complete",
             (long long)session->step.micro, (long long)session->model->accumulate);
     amp_session_does(session, AMP_RANK_SAVES);
+    if (session->shares.of && session->exchange->comm->rank) return amp_session_send_moments(session, err);
     const amp_model *m = session->model;
     amp_sha256_hex(m->desc.source_sha256, source);
     const amp_metadata metadata[] = {
@@ -36,9 +37,9 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
     };
     AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
     void **states;
-    amp_status status = amp_session_host_states(session, true, &states, err);
+    amp_status status = amp_session_whole_states(session, true, &states, err);
     if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 6 : 5, err);
-    amp_session_drop_host_states(session, states);
+    amp_session_drop_whole_states(session, states);
     amp_state_list_free(&list);
     return status;
 }
@@ -118,12 +119,12 @@ typedef struct Extra { /* the caller's */
 
 static amp_status load_states(amp_session *s, const amp_state_list *list, const amp_safetensors *file, amp_error *err) {
     void **states;
-    amp_status status = amp_session_host_states(s, false, &states, err);
+    amp_status status = amp_session_whole_states(s, false, &states, err);
     if (!status) {
         amp_state_list_read(list, file, states);
-        status = amp_session_take_states(s, states, err);
+        status = amp_session_take_whole_states(s, states, err);
     }
-    amp_session_drop_host_states(s, states);
+    amp_session_drop_whole_states(s, states);
     return status;
 }
 

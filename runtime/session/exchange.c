@@ -45,6 +45,7 @@ int64_t amp_session_first_micro(const amp_session *s) {
 }
 
 static bool is_gather(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
+static bool is_after_step(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_ALL_GATHER; }
 
 /* Of the session, which runs the model or its form for a device. */
 static int32_t state_of(const amp_exchange *x, const amp_model_collective *c, uint32_t i) {
@@ -59,9 +60,15 @@ static size_t state_bytes(const amp_exchange *x, const amp_model_collective *c, 
 static void plan_time(const amp_exchange *x, int32_t i) {
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
-    if (x->states) return;
+    if (x->states || is_after_step(c)) return;
     const int32_t last = amp_collective_last_use(x->model, x->model, c);
     to->ready = i && x->messages[i - 1].ready > last ? x->messages[i - 1].ready : last; /* not before the one before */
+}
+
+/* Weights are gathered in the memory of their gradients, where an element of these takes as much. */
+static void *memory_of_gradients(const amp_exchange *x, int32_t i) {
+    if (!amp_collective_in_place(x->model, i)) return NULL;
+    return x->messages[amp_collective_of_gradients(x->model, i)].data;
 }
 
 static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err) {
@@ -70,11 +77,11 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
     amp_message *to = &x->messages[i];
     to->block_bytes = amp_collective_block_bytes(x->model, s->model, c);
     to->bytes = amp_collective_bytes(x->model, s->model, c, x->comm->size);
-    to->count = to->bytes / amp_storage_size(c->dtype);
+    to->count = to->bytes / (is_after_step(c) ? sizeof(float) : amp_storage_size(c->dtype));
     if (x->enqueued) return amp_exchange_place(x, i, err);
-    to->is_owned = is_gather(c) || x->states;
-    to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN)
-                            : s->states.bound[c->states[0]];
+    void *shared = is_after_step(c) ? memory_of_gradients(x, i) : s->states.bound[c->states[0]];
+    to->is_owned = is_gather(c) || x->states || !shared;
+    to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN) : shared;
     plan_time(x, i);
     if (to->data) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes that ranks exchange", x->model->desc.name,
@@ -91,7 +98,8 @@ uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int3
     if (model != table) bytes += list_bytes(table);
     for (int32_t i = 0; i < table->collective_count; i++) {
         const amp_model_collective *c = &table->collectives[i];
-        if (model != table || is_gather(c)) bytes += amp_collective_bytes(table, model, c, ranks);
+        const bool owned = is_after_step(c) ? !amp_collective_in_place(table, i) : is_gather(c);
+        if (model != table || owned) bytes += amp_collective_bytes(table, model, c, ranks);
     }
     return bytes;
 }
@@ -221,8 +229,15 @@ amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, 
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
 
 static amp_collective_op engine_op(const amp_model_collective *c) {
-    if (is_gather(c)) return AMP_COLLECTIVE_ALL_GATHER;
-    return c->op == AMP_EXCHANGE_ALL_REDUCE_TREE ? AMP_COLLECTIVE_ALL_REDUCE_TREE : AMP_COLLECTIVE_ALL_REDUCE;
+    static const amp_collective_op ops[] = {
+        [AMP_EXCHANGE_ALL_REDUCE] = AMP_COLLECTIVE_ALL_REDUCE,
+        [AMP_EXCHANGE_GATHER_BATCHES] = AMP_COLLECTIVE_ALL_GATHER,
+        [AMP_EXCHANGE_ALL_REDUCE_TREE] = AMP_COLLECTIVE_ALL_REDUCE_TREE,
+        [AMP_EXCHANGE_REDUCE_SCATTER] = AMP_COLLECTIVE_REDUCE_SCATTER,
+        [AMP_EXCHANGE_REDUCE_SCATTER_TREE] = AMP_COLLECTIVE_REDUCE_SCATTER_TREE,
+        [AMP_EXCHANGE_ALL_GATHER] = AMP_COLLECTIVE_ALL_GATHER,
+    };
+    return ops[c->op];
 }
 
 /* What this rank's last micro-batch has left. */
@@ -237,6 +252,7 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
     for (; x->started < x->model->collective_count && x->messages[x->started].ready <= kernel; x->started++) {
         amp_message *m = &x->messages[x->started];
         const amp_model_collective *c = &x->model->collectives[x->started];
+        if (is_after_step(c)) continue; /* the last ones */
         const amp_collective_op op = engine_op(c);
         AMP_TRY(copy_last_slot(x, x->started, err));
         if (x->states && !is_gather(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
@@ -249,7 +265,8 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_bound_program *b) {
     amp_kernel_hooks hooks = {.user = s->exchange};
     if (!s->exchange || s->exchange->states) return hooks;
-    if (b == &s->programs[AMP_RUN_TRAIN_STEP]) hooks.sum = amp_session_sum_ranks;
+    if (b == &s->programs[AMP_RUN_TRAIN_STEP] || b == &s->programs[AMP_RUN_APPLY_STEP])
+        hooks.sum = amp_session_sum_ranks;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP] && s->step.micro + 1 == s->model->accumulate) {
         s->exchange->started = 0;
         hooks.after = start_messages;
@@ -273,6 +290,7 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     AMP_TRY(amp_session_compare_ranks(s, &last, err));
     AMP_TRY(x->comm->calls->wait(x->comm, last, err));
     AMP_TRY(amp_session_check_drift(s, err));
+    amp_session_clear_other_shares(s);
     for (int32_t i = 0; x->states && i < x->model->collective_count; i++)
         if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;

@@ -76,6 +76,14 @@ amp_status amp_session_count(const amp_session *s, const char *name, const amp_c
     return s->device->type->count_numbers(s->device, what, to, err);
 }
 
+static amp_status check_share(const amp_observed_run *run, const amp_operand *operand, amp_error *err) {
+    const amp_model_buffer *b = &run->bound->program->buffers[operand->buffer];
+    if (b->kind != AMP_BUFFER_STATE || !amp_session_has_share_of(run->session, (int32_t)b->index)) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "%s: this rank has a share of it alone (zero1); train with --distribute data to see all of it",
+                    operand->name);
+}
+
 static amp_status count_operand(const amp_observed_kernel *kernel, int32_t index, amp_number_bins *to, amp_error *err) {
     const amp_observed_run *run = run_of(kernel);
     amp_operand operand;
@@ -84,6 +92,7 @@ static amp_status count_operand(const amp_observed_kernel *kernel, int32_t index
     if (operand.kind == AMP_OPERAND_INPUT)
         return amp_fail(err, AMP_UNSUPPORTED, "%s is an input: it is the caller's", operand.name);
     if (!operand.count) return AMP_OK;
+    AMP_TRY(check_share(run, &operand, err));
     const amp_model_buffer *b = &run->bound->program->buffers[operand.buffer];
     amp_counted what = {.memory = run->bound->buffers[operand.buffer],
                         .layout = b->layout,

@@ -25,6 +25,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/bound_program.h"
 #include "runtime/memory/device_memory.h"
+#include "runtime/model/messages.h"
 #include "runtime/params/params.h"
 
 /* ---- what is read back ------------------------------------------------------------------------------------------- */
@@ -177,6 +178,10 @@ struct amp_session {
         int64_t last_n; /* of the last step; 0: no step yet */
         int64_t micro;  /* micro-batches that were run of a step that is not complete */
     } step;
+    struct {
+        amp_share *of;           /* by state; NULL: this rank has all of each */
+        amp_state_block *blocks; /* by state, in place of the model's */
+    } shares;
     amp_exchange *exchange; /* with other ranks, apart as |readback|; NULL: it trains alone */
     struct {
         amp_value *list; /* by name; NULL: the session keeps none */
@@ -272,6 +277,27 @@ amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool comp
  * Weights and statistics are changed after that only: where a rank fails, those of the others are of the step before,
  * and can be saved. */
 amp_status amp_session_finish_exchange(amp_session *session, amp_error *err);
+
+/* ---- shares.c: where each rank has a share of the moments (zero1) ------------------------------------------------ */
+
+/* Before states have memory.  |comm| may be NULL. */
+amp_status amp_session_plan_shares(amp_session *session, const amp_comm *comm, amp_error *err);
+void amp_session_free_shares(amp_session *session);
+bool amp_session_has_share_of(const amp_session *session, int32_t state); /* a moment */
+/* After gradients have been exchanged. */
+void amp_session_clear_other_shares(const amp_session *session);
+/* After apply_step: the shares that other ranks have updated. */
+amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
+/* All ranks call, in the same order: the moment's shares from all ranks.  |whole|: memory as of the state; NULL: this
+ * rank sends its share alone. */
+amp_status amp_session_gather_moment(const amp_session *session, int32_t state, void *whole, amp_error *err);
+amp_status amp_session_send_moments(const amp_session *session, amp_error *err); /* all of them */
+/* Of a whole moment. */
+void amp_session_keep_share(amp_session *session, int32_t state, const void *whole);
+/* As amp_session_host_states, _take_states and _drop_host_states, with whole moments. */
+amp_status amp_session_whole_states(const amp_session *session, bool read, void ***out, amp_error *err);
+amp_status amp_session_take_whole_states(amp_session *session, void *const *states, amp_error *err);
+void amp_session_drop_whole_states(const amp_session *session, void **states);
 
 /* ---- exchange_device.c ------------------------------------------------------------------------------------------- */
 

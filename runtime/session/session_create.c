@@ -28,7 +28,7 @@ bool amp_session_holds(const amp_session *s, int32_t index) {
 static uint64_t held_bytes(const amp_session *s) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (amp_session_holds(s, i)) bytes += amp_state_bytes(&s->model->states[i]);
+        if (amp_session_holds(s, i)) bytes += amp_state_block_bytes(s->model, s->shares.blocks, i);
     return bytes;
 }
 
@@ -109,7 +109,7 @@ static amp_status count_states(amp_session *s, amp_error *err) {
     s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
     if (!s->states.bound)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to plan a session", s->model->desc.name);
-    amp_states_plan(s->model, lives_in_session, s, &s->memory);
+    amp_states_plan(s->model, s->shares.blocks, lives_in_session, s, &s->memory);
     return AMP_OK;
 }
 
@@ -118,7 +118,7 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
     if (amp_session_has_device_memory(s)) return make_state_lists(s, err);
     if (s->sizes_only) return count_states(s, err);
-    AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->states.held, err));
+    AMP_TRY(amp_states_alloc(m, s->shares.blocks, lives_in_session, s, a, &s->states.held, err));
     AMP_TRY(amp_states_initialise(m, s->states.held, seed, a, err));
     s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
     if (!s->states.bound) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
@@ -261,6 +261,7 @@ static amp_status open_device(amp_session *s, const amp_session_options *o, cons
 
 static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
     AMP_TRY(open_device(s, o, type, err));
+    AMP_TRY(amp_session_plan_shares(s, o->comm, err));
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(amp_session_make_readback(s, err));
     AMP_TRY(make_programs(s, o, err));
@@ -378,8 +379,9 @@ void amp_session_release(amp_session *s) {
         amp_free(a, s->states.held, list_bytes(s));
     } else {
         amp_arena_free(a, s->arena.memory, s->arena.bytes);
-        amp_states_free(model, s->states.held, a);
+        amp_states_free(model, s->shares.blocks, s->states.held, a);
     }
+    amp_session_free_shares(s);
     amp_device_arena_free(&s->device_arena, a);
     if (s->device) s->device->type->destroy(s->device);
     amp_params_leave(s->params, &s->params_user);

@@ -91,6 +91,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
                    .writes_params = writes_params(s, b) || b == &s->programs[AMP_RUN_REFRESH],
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
     run.hooks = amp_session_exchange_hooks(s, b);
+    if (b == &s->programs[AMP_RUN_APPLY_STEP]) run.shares = s->shares.of;
     const amp_observed_run observed = {s, b, n};
     if (is_observed(s, b)) {
         run.after_kernel = amp_session_observe_kernel;
@@ -200,8 +201,10 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
     if (made.complete) AMP_TRY(amp_session_finish_exchange(s, err));
     AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
-    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program)
+    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
         AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
+        AMP_TRY(amp_session_gather_weights(s, err));
+    }
     return amp_session_start_readback(s, &made, err);
 }
 

@@ -19,13 +19,16 @@ static amp_status no_memory(const amp_session *s, size_t bytes, amp_error *err) 
 amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
-    if (!amp_session_has_device_memory(s)) {
+    const bool shared = amp_session_has_share_of(s, i);
+    if (!amp_session_has_device_memory(s) && !shared) {
         amp_state_get_f32(state, s->states.bound[i], to);
         return AMP_OK;
     }
     void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
-    amp_status status = calls_of(s)->read(s->device, copy, s->states.bound[i], amp_state_content_bytes(state), err);
+    amp_status status =
+        shared ? amp_session_gather_moment(s, i, copy, err)
+               : calls_of(s)->read(s->device, copy, s->states.bound[i], amp_state_content_bytes(state), err);
     if (!status) amp_state_get_f32(state, copy, to);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
@@ -34,14 +37,17 @@ amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp
 amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
-    if (!amp_session_has_device_memory(s)) {
+    const bool shared = amp_session_has_share_of(s, i);
+    if (!amp_session_has_device_memory(s) && !shared) {
         amp_state_set_f32(state, s->states.bound[i], from);
         return AMP_OK;
     }
     void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
-    amp_status status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
+    amp_status status = AMP_OK;
+    if (shared) amp_session_keep_share(s, i, copy);
+    else status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }

@@ -43,10 +43,14 @@ run 1 "$ampc" "$work/sync.amp" --target cuda -o "$work/x.so"
 says 'bn.batch_norm.sums.ranks has no CUDA code yet'
 run 0 "$ampc" "$work/sync.amp" --target cpu --isa v3 --precision fp32 -o "$work/sync.so"
 run 0 "$ampc" "$work/sync.amp" --distribute none --target cuda -o "$work/x.so"
-run 2 "$ampc" "$work/one.amp" --distribute zero1 -o "$work/x.so"
-says 'zero1' 'is not built yet'
+run 0 "$ampc" "$work/one.amp" --distribute zero1 --dump-ir=distribute -o "$work/shares.so"
+says 'reduce_scatter(%"fc2.weight/sum"' 'func gather_step' 'all_gather(%fc2.weight'
+run 0 "$amprun" info "$work/shares.so"
+says 'has no CUDA code yet where ranks have shares of the moments (zero1)'
+run 1 "$ampc" "$work/one.amp" --distribute zero1 --target cuda -o "$work/x.so"
+says 'shares of the moments (zero1); train with --target cpu, or compile with --distribute data'
 run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
-says 'distribute all: it can be none, or data'
+says 'distribute all: it can be none, data' 'or zero1'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --reduce ordered
 says 'only with --dist'
 run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-library "$work/none.so"
@@ -96,6 +100,33 @@ in_pairs() {
     run 0 tool near "$work/twin.ck" "$work/pair.ck" 0
     fails "$mpi" 2 "$amprun" train "$work/left.so" "${small[@]}" --dist mpi --reduce ordered
     says 'its 2 micro-batches from left to right' 'compile the model with --accumulate-order tree'
+}
+
+# Each rank with a share of the moments: the bits of ranks with all of them, whoever goes on from whose checkpoint. The
+# norm for clipping is added by ranks, in another order.
+shared() {
+    local mpi=$1 n=$2 way
+    small=(--data "safetensors:$work/wild.st" --batch 15 --seed 3 --quiet --dist mpi)
+    sed '/clip_norm/d' "$work/one.amp" >"$work/free.amp"
+    for way in data zero1; do
+        run 0 "$ampc" "$work/free.amp" --target cpu --isa v3 --distribute $way -o "$work/$way.so"
+        run 0 "$mpi" "$n" "$amprun" train "$work/$way.so" "${small[@]}" --reduce ordered --steps 30 \
+            --log "$work/$way.log" --checkpoint "$work/$way.ck"
+    done
+    run 0 tool same "$work/data.log" "$work/zero1.log" 0
+    run 0 tool near "$work/data.ck" "$work/zero1.ck" 0
+    run 0 "$mpi" "$n" "$amprun" train "$work/zero1.so" "${small[@]}" --reduce ordered --steps 20 \
+        --checkpoint "$work/half.ck" --checkpoint-every 7
+    run 0 "$mpi" "$n" "$amprun" train "$work/zero1.so" "${small[@]}" --reduce ordered --steps 30 \
+        --resume "$work/half.ck" --checkpoint "$work/half.ck" --checkpoint-every 0.2s
+    run 0 tool near "$work/data.ck" "$work/half.ck" 0
+    run 0 "$amprun" train "$work/data.so" --data "safetensors:$work/wild.st" --steps 32 --quiet --resume "$work/half.ck"
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/data.so"
+    run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 --distribute zero1 -o "$work/zero1.so"
+    for way in data zero1; do
+        run 0 "$mpi" "$n" "$amprun" train "$work/$way.so" "${small[@]}" --steps 30 --log "$work/$way.log"
+    done
+    run 0 tool same "$work/data.log" "$work/zero1.log" 1e-4
 }
 
 # However samples are divided, masks are the same, and so is the step, but for the order of sums.
@@ -262,6 +293,7 @@ for mpi in $(mpis); do
         for p in "${precisions[@]}"; do twins "$mpi" "$n" "$p"; done
     done
     in_pairs "$mpi"
+    for n in "${ranks[@]}"; do ((n == 1)) || shared "$mpi" "$n"; done
     if [[ $mpi == "$(mpis | head -n 1)" || ${1:-} == --full ]]; then # what depends on no MPI
         divided "$mpi"
         synced "$mpi"

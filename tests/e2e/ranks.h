@@ -154,8 +154,15 @@ class Network {
         for (size_t i = 0; i < m.count; i++) {
             T sum = static_cast<T *>(m.data[0])[i];
             for (size_t r = 1; r < m.data.size(); r++) sum += static_cast<T *>(m.data[r])[i];
-            if (m.op == AMP_COLLECTIVE_ALL_REDUCE_TREE) sum = Tree<T>(m, i, 0, m.data.size());
-            for (void *to : m.data) static_cast<T *>(to)[i] = sum;
+            if (m.op == AMP_COLLECTIVE_ALL_REDUCE_TREE || m.op == AMP_COLLECTIVE_REDUCE_SCATTER_TREE)
+                sum = Tree<T>(m, i, 0, m.data.size());
+            if (m.op != AMP_COLLECTIVE_REDUCE_SCATTER && m.op != AMP_COLLECTIVE_REDUCE_SCATTER_TREE) {
+                for (void *to : m.data) static_cast<T *>(to)[i] = sum;
+                continue;
+            }
+            // To the rank whose part it is; what the others have is not defined.
+            const size_t part = m.count / m.data.size();
+            for (size_t r = 0; r < m.data.size(); r++) static_cast<T *>(m.data[r])[i] = i / part == r ? sum : T(-77);
         }
     }
 
@@ -171,6 +178,8 @@ class Network {
         switch (m.op) {
         case AMP_COLLECTIVE_ALL_REDUCE:
         case AMP_COLLECTIVE_ALL_REDUCE_TREE:
+        case AMP_COLLECTIVE_REDUCE_SCATTER:
+        case AMP_COLLECTIVE_REDUCE_SCATTER_TREE:
             ASSERT_TRUE(m.dtype == AMP_DT_F32 || m.dtype == AMP_DT_F64) << m.dtype;
             if (m.dtype == AMP_DT_F64) Add<double>(m);
             else Add<float>(m);

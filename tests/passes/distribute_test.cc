@@ -592,4 +592,30 @@ TEST_F(DistributeTest, WrongExchanges) {
     }
 }
 
+// The same of shares.
+TEST_F(DistributeTest, WrongShares) {
+    const struct {
+        const char *word, *func, *says;
+    } cases[] = {
+        {"data", "func gather_step {\n  state %w : f32[4]\n  all_gather(%w) @b\n}\n", "every rank has all states"},
+        {"data", "func reduce_step {\n  state %s : f32[4]\n  reduce_scatter(%s) @b\n}\n", "every rank has all states"},
+        {"zero1", "func reduce_step {\n  state %w : f32[4]\n  all_gather(%w) @b\n}\n",
+         "only gather_step gathers weights"},
+        {"zero1", "func gather_step {\n  state %s : f32[4]\n  reduce_scatter(%s) @b\n}\n",
+         "only reduce_step exchanges states"},
+        {"zero1", "func gather_step {\n  state %s : f32[4]\n  all_gather(%s) @b\n}\n", "is no parameter"},
+        {"zero1", "func gather_step {\n  state %w : f32[4]\n  %r = relu(%w) : f32[4] @r\n  all_gather(%w) @b\n}\n",
+         "is no collective, in gather_step"},
+        {"zero1", "func eval {\n  state %w : f32[4]\n  %r = sum_ranks(%w) : f32[4] @r\n}\n",
+         "ranks wait for each other in micro_step alone"},
+    };
+    for (const auto &c : cases) {
+        Module *m = Read(std::string("module \"t\" stage distribute {\n  distribute ") + c.word +
+                         "\n}\nstate %w : f32[4] param\nstate %s : f32[4] accumulator\n" + c.func);
+        const char *wrong = ir_verify(m);
+        ASSERT_NE(wrong, nullptr) << c.func;
+        EXPECT_NE(std::string(wrong).find(c.says), std::string::npos) << wrong;
+    }
+}
+
 } // namespace

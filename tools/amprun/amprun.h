@@ -19,7 +19,8 @@ typedef struct WeightRules {
 
 typedef struct Args {
     const char *model; /* of schema: the table; of doctor it may be NULL */
-    const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
+    const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *sends_checkpoint, *resume, *log, *device, *isa,
+        *precision;
     const char *grads, *values_glob, *values_file;
     const char *eval_data, *best_metric, *best_file, *save_like, *tensorboard, *profile;
     WeightRules rules;

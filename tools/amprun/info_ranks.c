@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "runtime/device/comm_calls.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/messages.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
@@ -14,9 +16,10 @@
 #include "tools/amprun/memory_kinds.h"
 #include "tools/standard_streams.h"
 
-typedef enum MessageKind { GRADIENTS, STATISTICS, BUFFERS, MEASURES, AGREEMENT, MESSAGE_KINDS } MessageKind;
+typedef enum MessageKind { GRADIENTS, STATISTICS, BUFFERS, MEASURES, AGREEMENT, WEIGHTS, MESSAGE_KINDS } MessageKind;
 
-static const char *const kind_names[MESSAGE_KINDS] = {"gradients", "statistics", "buffers", "measures", "agreement"};
+static const char *const kind_names[MESSAGE_KINDS] = {"gradients", "statistics", "buffers",
+                                                      "measures",  "agreement",  "weights"};
 
 typedef struct Message {
     const amp_model_collective *collective; /* NULL: AGREEMENT, which sessions add (drift.c) */
@@ -24,7 +27,8 @@ typedef struct Message {
     amp_dtype dtype;
     const char *what;
     uint64_t bytes;
-    int32_t complete; /* after this kernel of micro_step, and so are those before it; -1: from the start */
+    int32_t complete; /* after this kernel of micro_step, and so are those before it; -1: from the start; of WEIGHTS
+                         after apply_step */
 } Message;
 
 typedef struct Ranks {
@@ -43,6 +47,7 @@ typedef struct Ranks {
 static MessageKind kind_of(const amp_model *table, const amp_model_collective *c) {
     const amp_model_state *first = &table->states[c->states[0]];
     if (c->op == AMP_EXCHANGE_GATHER_BATCHES) return STATISTICS;
+    if (c->op == AMP_EXCHANGE_ALL_GATHER) return WEIGHTS;
     if (first->role == AMP_STATE_STAGED) return BUFFERS;
     return first->of == AMP_MODEL_NONE ? MEASURES : GRADIENTS;
 }
@@ -52,13 +57,13 @@ static void add_message(Ranks *x, Message m) {
     x->bytes[m.kind] += m.bytes;
 }
 
-static int list_messages(Ranks *x) {
+/* Of the table, those before apply_step or those after it. */
+static void list_collectives(Ranks *x, bool after) {
     int32_t last = -1;
-    x->messages = calloc((size_t)x->table->collective_count + 1, sizeof *x->messages);
-    if (!x->messages) return report_text("%s: no memory for its messages", x->args->model);
     for (int32_t i = 0; i < x->table->collective_count; i++) {
         const amp_model_collective *c = &x->table->collectives[i];
         const int32_t used = amp_collective_last_use(x->table, x->model, c);
+        if ((kind_of(x->table, c) == WEIGHTS) != after) continue;
         if (used > last) last = used;
         add_message(x, (Message){.collective = c,
                                  .kind = kind_of(x->table, c),
@@ -67,11 +72,18 @@ static int list_messages(Ranks *x) {
                                  .bytes = amp_collective_bytes(x->table, x->model, c, x->args->ranks),
                                  .complete = last});
     }
+}
+
+static int list_messages(Ranks *x) {
+    x->messages = calloc((size_t)x->table->collective_count + 1, sizeof *x->messages);
+    if (!x->messages) return report_text("%s: no memory for its messages", x->args->model);
+    list_collectives(x, false);
     add_message(x, (Message){.kind = AGREEMENT,
                              .dtype = AMP_DT_U8,
                              .what = "what ranks have in common",
                              .bytes = amp_fingerprints_bytes(x->args->ranks),
                              .complete = x->model->train_step->kernel_count - 1});
+    list_collectives(x, true);
     x->exchange = x->args->ranks > 1 ? amp_exchange_bytes(x->table, x->model, x->args->ranks) : 0;
     return 0;
 }
@@ -82,16 +94,27 @@ static uint64_t all_bytes(const Ranks *x) {
     return sum;
 }
 
-/* A sum goes round twice, as parts and as sums of the parts, what is gathered once; of both all but one part of R. */
+/* A sum goes round twice, as parts and as sums of the parts, and what is gathered or scattered once; of both all but
+ * one part of R. */
+static bool goes_round_once(const Message *m) {
+    if (m->kind == STATISTICS || m->kind == AGREEMENT) return true;
+    return m->collective && amp_collective_is_shared(m->collective);
+}
+
 static uint64_t sent_by_a_ring(const Ranks *x) {
-    const uint64_t ranks = (uint64_t)x->args->ranks, gathered = x->bytes[STATISTICS] + x->bytes[AGREEMENT];
-    return (2 * (all_bytes(x) - gathered) + gathered) * (ranks - 1) / ranks;
+    const uint64_t ranks = (uint64_t)x->args->ranks;
+    uint64_t rounds = 0;
+    for (int32_t i = 0; i < x->count; i++)
+        rounds += goes_round_once(&x->messages[i]) ? x->messages[i].bytes : 2 * x->messages[i].bytes;
+    return rounds * (ranks - 1) / ranks;
 }
 
 static int64_t samples(const Ranks *x) { return x->batch * x->model->accumulate * x->args->ranks; }
 
-static const char *kernel_name(const Ranks *x, int32_t i) {
+static const char *kernel_name(const Ranks *x, const Message *m) {
     const amp_program *p = x->model->train_step;
+    const int32_t i = m->complete;
+    if (m->kind == WEIGHTS) return "the update";
     if (i < 0) return "the start";
     return p->cuda_kernels ? p->cuda_kernels[i].name : p->kernels[i].name;
 }
@@ -100,7 +123,10 @@ static const char *kernel_name(const Ranks *x, int32_t i) {
 static int open_model(Ranks *x) {
     amp_error err = {0};
     x->on_cuda = x->args->device && !strcmp(x->args->device, "cuda");
-    if (!x->on_cuda && run_plan(&x->run, x->args, x->batch)) return 1;
+    amp_comm first = {.size = x->args->ranks};
+    Args planned = *x->args;
+    planned.comm = &first;
+    if (!x->on_cuda && run_plan(&x->run, &planned, x->batch)) return 1;
     if (x->on_cuda && amp_model_load(x->args->model, NULL, &x->run.model, &err)) return report(&err);
     amp_model_get_info(x->run.model, &x->run.info);
     if (!x->run.info.can_train)
@@ -121,6 +147,45 @@ static int open_model(Ranks *x) {
     return list_messages(x);
 }
 
+/* ---- what ranks have shares of ----------------------------------------------------------------------------------- */
+
+typedef struct Moments { /* bytes */
+    uint64_t all, least, most;
+} Moments;
+
+/* The gradient of |param| in a message that is shared: its collective, or NULL. */
+static const amp_model_collective *scatter_of(const amp_model *m, int32_t param, uint32_t *at) {
+    for (int32_t i = 0; i < m->collective_count; i++) {
+        const amp_model_collective *c = &m->collectives[i];
+        for (*at = 0; amp_collective_is_shared(c) && *at < c->state_count; ++*at)
+            if (m->states[c->states[*at]].of == param) return c;
+    }
+    return NULL;
+}
+
+static uint64_t moments_of_rank(const amp_model *m, int32_t rank, int32_t ranks) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < m->state_count; i++) {
+        uint32_t at;
+        if (m->states[i].role != AMP_STATE_MOMENT) continue;
+        const amp_model_collective *c = scatter_of(m, m->states[i].of, &at);
+        const amp_share whole = {0, amp_state_slots(&m->states[i])};
+        const amp_share share = c && ranks > 1 ? amp_collective_share(m, c, at, rank, ranks) : whole;
+        bytes += (uint64_t)(share.end - share.first) * amp_storage_size(m->states[i].storage);
+    }
+    return bytes;
+}
+
+static Moments moments_of(const Ranks *x) {
+    Moments all = {.all = moments_of_rank(x->table, 0, 1), .least = UINT64_MAX};
+    for (int32_t r = 0; r < x->args->ranks; r++) {
+        const uint64_t bytes = moments_of_rank(x->table, r, x->args->ranks);
+        if (bytes < all.least) all.least = bytes;
+        if (bytes > all.most) all.most = bytes;
+    }
+    return all;
+}
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void print_messages(const Ranks *x) {
@@ -128,7 +193,7 @@ static void print_messages(const Ranks *x) {
     for (int32_t i = 0; i < x->count; i++) {
         const Message *m = &x->messages[i];
         print_plain_line("%-7d %14" PRIu64 "  %-5s %7u  %-15s %s", i, m->bytes, amp_dtype_name(m->dtype),
-                         m->collective ? m->collective->state_count : 0, kernel_name(x, m->complete), m->what);
+                         m->collective ? m->collective->state_count : 0, kernel_name(x, m), m->what);
     }
     char kinds[256] = "";
     size_t at = 0;
@@ -144,7 +209,10 @@ static void print_memory(const Ranks *x) {
     MemoryKind kinds[MEMORY_KINDS];
     if (x->on_cuda) return;
     memory_kinds(&x->run.memory, kinds);
-    printf("memory   of a rank at batch %" PRId64 ", in bytes\n", x->batch);
+    const Moments moments = moments_of(x);
+    printf("moments  %" PRIu64 " bytes of %" PRIu64, moments.most, moments.all);
+    if (moments.least < moments.most) printf(" at most, %" PRIu64 " at least", moments.least);
+    printf(" on each rank\nmemory   of rank 0 at batch %" PRId64 ", in bytes\n", x->batch);
     for (int i = 0; i + 1 < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
     printf("         %-12s %14" PRIu64 "\n", "exchange", x->exchange);
     printf("         %-12s %14" PRIu64 "\n", "total", x->run.memory.total + x->exchange);
@@ -176,7 +244,8 @@ static void put_tensors(amp_json_writer *w, const Ranks *x, const Message *m) {
 
 static void put_message(amp_json_writer *w, const Ranks *x, const Message *m) {
     amp_json_begin_object(w, NULL);
-    amp_json_put_string(w, "op", m->kind == STATISTICS || m->kind == AGREEMENT ? "all_gather" : "all_reduce");
+    const bool gathers = m->kind == STATISTICS || m->kind == AGREEMENT || m->kind == WEIGHTS;
+    amp_json_put_string(w, "op", gathers ? "all_gather" : goes_round_once(m) ? "reduce_scatter" : "all_reduce");
     amp_json_put_string(w, "kind", kind_names[m->kind]);
     amp_json_put_int(w, "bytes", (int64_t)m->bytes);
     amp_json_put_string(w, "dtype", amp_dtype_name(m->dtype));
@@ -211,7 +280,15 @@ static int print_json(const Ranks *x) {
     for (int32_t i = 0; i < x->count; i++) put_message(&w, x, &x->messages[i]);
     amp_json_end_array(&w);
     put_sums(&w, x);
-    if (!x->on_cuda) memory_put(&w, &x->run.memory);
+    if (!x->on_cuda) {
+        const Moments moments = moments_of(x);
+        amp_json_begin_object(&w, "moments");
+        amp_json_put_int(&w, "all", (int64_t)moments.all);
+        amp_json_put_int(&w, "least", (int64_t)moments.least);
+        amp_json_put_int(&w, "most", (int64_t)moments.most);
+        amp_json_end_object(&w);
+        memory_put(&w, &x->run.memory);
+    }
     amp_json_put_int(&w, "exchange", (int64_t)x->exchange);
     amp_json_end_object(&w);
     int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;

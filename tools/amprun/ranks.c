@@ -128,6 +128,7 @@ Args ranks_args(const Ranks *r, const Args *a) {
     if (!mine.numbers_device && mine.device && !strcmp(mine.device, "cuda")) mine.cuda_device = cuda_device_of(r);
     if (!mine.threads) mine.threads = threads_of(r);
     if (!r->rank) return mine;
+    mine.sends_checkpoint = mine.checkpoint;
     mine.save = mine.checkpoint = mine.best_file = mine.log = mine.tensorboard = mine.profile = mine.save_like = NULL;
     mine.stats = 0;
     mine.quiet = true;
@@ -137,7 +138,7 @@ Args ranks_args(const Ranks *r, const Args *a) {
 /* ---- what ranks tell each other ---------------------------------------------------------------------------------- */
 
 typedef struct Meeting {
-    int64_t signal, next;
+    int64_t signal, next, saves;
 } Meeting;
 
 /* Steps until the next meeting, by how long those since the last one took. */
@@ -148,18 +149,21 @@ static int64_t steps_between(const Ranks *r, int64_t step) {
     return steps < 1 ? 1 : steps > 1000 ? 1000 : (int64_t)steps;
 }
 
-int ranks_meet(Ranks *r, int64_t step, int *signal) {
+int ranks_meet(Ranks *r, int64_t step, int *signal, bool *saves) {
     amp_error err = {0};
-    if (r->count == 1 || step < r->next_meeting) {
-        if (r->count > 1) *signal = 0; /* the others do not know of it yet */
+    if (r->count == 1) return 0;
+    if (step < r->next_meeting) {
+        *signal = 0; /* the others do not know of it yet */
+        *saves = false;
         return 0;
     }
-    const Meeting mine = {*signal, step + steps_between(r, step)};
+    const Meeting mine = {*signal, step + steps_between(r, step), *saves};
     Meeting *all = calloc((size_t)r->count, sizeof *all);
     if (!all) return report_text("no memory for what %d ranks say", r->count);
     int failed =
         r->comm->calls->meet(r->comm, &mine, sizeof mine, all, "whether training goes on", &err) ? report(&err) : 0;
     for (int32_t i = 0; i < r->count && !failed && !*signal; i++) *signal = (int)all[i].signal;
+    *saves = all[0].saves;
     r->next_meeting = all[0].next;
     r->met_before = step;
     r->met = amp_seconds();

@@ -35,9 +35,9 @@ int ranks_agree(const Ranks *r, const RankOption *options, int count);
 /* What a rank is asked to do: rank 0 alone prints and writes. */
 Args ranks_args(const Ranks *r, const Args *a);
 
-/* Before |step|, counted from 0: |*signal| gets the one that asked some rank to end, 0 where none was asked.  Ranks
- * meet a few times a second at most, all before the same steps. */
-int ranks_meet(Ranks *r, int64_t step, int *signal);
+/* Before |step|, counted from 0: |*signal| gets the one that asked some rank to end, 0 where none was asked; |*saves|
+ * what it is on rank 0.  Ranks meet a few times a second at most, all before the same steps; between, both are none. */
+int ranks_meet(Ranks *r, int64_t step, int *signal, bool *saves);
 /* Sums over ranks, added in their order. */
 int ranks_sum(const Ranks *r, double *values, int count);
 

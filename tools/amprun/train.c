@@ -73,8 +73,14 @@ static int check_finite(Training *t, const char *option, const char *path) {
                        option, path, damaged);
 }
 
+/* The file: of rank 0, and where ranks have shares of what it holds, of each that sends its share; else NULL. */
+static const char *checkpoint_file(const Training *t) {
+    const bool sends = t->ranks->rank && amp_session_has_shares(t->run.session);
+    return sends ? t->args->sends_checkpoint : t->args->checkpoint;
+}
+
 static int write_checkpoint(Training *t) {
-    const char *path = t->args->checkpoint;
+    const char *path = checkpoint_file(t);
     if (check_finite(t, "--checkpoint", path)) return 1;
     log_sync(&t->log); /* never older than the checkpoint */
     t->saved = amp_seconds();
@@ -82,15 +88,28 @@ static int write_checkpoint(Training *t) {
     return saving_checkpoint(&t->run, path, &t->position);
 }
 
+static bool is_due_by_time(const Training *t) {
+    const double seconds = t->args->every_seconds > 0 ? t->args->every_seconds : DEFAULT_SECONDS;
+    return !t->args->every_steps && amp_seconds() - t->saved >= seconds;
+}
+
+/* By the clock, which each rank reads differently: rank 0 asks the others when ranks meet. */
+bool training_checkpoint_is_asked(const Training *t) {
+    return amp_session_has_shares(t->run.session) && checkpoint_file(t) && is_due_by_time(t);
+}
+
+int training_checkpoint(Training *t) {
+    int failed = training_catch_up(t);
+    return failed ? failed : write_checkpoint(t);
+}
+
 int training_checkpoint_if_due(Training *t) {
     const Args *a = t->args;
     t->unsaved++;
-    if (!a->checkpoint) return 0;
-    double seconds = a->every_seconds > 0 ? a->every_seconds : DEFAULT_SECONDS;
-    bool due = a->every_steps ? t->unsaved >= a->every_steps : amp_seconds() - t->saved >= seconds;
-    if (!due) return 0;
-    int failed = training_catch_up(t);
-    return failed ? failed : write_checkpoint(t);
+    if (!checkpoint_file(t)) return 0;
+    const bool by_time = !amp_session_has_shares(t->run.session) && is_due_by_time(t);
+    const bool due = a->every_steps ? t->unsaved >= a->every_steps : by_time;
+    return due ? training_checkpoint(t) : 0;
 }
 
 /* However training ended.  Each file is tried whatever became of the other. */
@@ -100,20 +119,24 @@ static int keep(Training *t) {
     if (a->save)
         failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, a, "--save", a->save) ||
                   saving_schema(t->position.schema, "--save", a->save);
-    if (a->checkpoint) failed |= write_checkpoint(t);
+    if (checkpoint_file(t)) failed |= write_checkpoint(t);
     return failed;
 }
 
-/* What ranks had under way on their devices when one failed was ended, and with it what weights were made of it. */
+/* What ranks had under way on their devices when one failed was ended, and with it what weights were made of it; and of
+ * shares, those of the others do not come any more. */
 static bool has_whole_step(const Training *t) {
     amp_scaler_state scaler;
+    if (amp_session_has_shares(t->run.session)) return false;
     return t->ranks->count == 1 || !amp_session_get_scaler(t->run.session, &scaler, NULL);
 }
 
 static int keep_nothing(const Training *t) {
     if (t->args->save || t->args->checkpoint)
-        report_text("--save and --checkpoint were not written: a step was under way on the devices, so the weights are "
-                    "of no whole step; go on from the last checkpoint");
+        report_text("--save and --checkpoint were not written: %s; go on from the last checkpoint",
+                    amp_session_has_shares(t->run.session)
+                        ? "other ranks have shares of the moments, and may have updated their weights"
+                        : "a step was under way on the devices, so the weights are of no whole step");
     return 1;
 }
 

@@ -513,10 +513,11 @@ static int enter(Training *t, int64_t index) {
 /* A signal that some rank has got, or nobody's patience, before |step|. */
 static int ask_to_end(Training *t, int64_t step, bool *ends) {
     int signal = stopping_signal();
-    if (ranks_meet(t->ranks, step, &signal)) return 1;
+    bool saves = training_checkpoint_is_asked(t);
+    if (ranks_meet(t->ranks, step, &signal, &saves)) return 1;
     t->stopped_by = signal;
     *ends = signal || out_of_patience(t);
-    return 0;
+    return saves && !*ends ? training_checkpoint(t) : 0;
 }
 
 int training_run(Training *t, int64_t iteration) {

@@ -54,5 +54,8 @@ int training_catch_up(Training *t);
 
 /* train.c: writes --checkpoint where --checkpoint-every says so. */
 int training_checkpoint_if_due(Training *t);
+/* Where ranks have shares of it, and --checkpoint-every is a time: whether this one asks for it, and what they do. */
+bool training_checkpoint_is_asked(const Training *t);
+int training_checkpoint(Training *t);
 
 #endif

@@ -80,6 +80,7 @@ static amp_status add(const amp_nccl *n, const amp_device_collective *c, int32_t
         call = "ncclAllReduce";
         result = n->calls.all_reduce(all, all, c->count, type_of(c->dtype), NCCL_SUM, n->comm, stream);
         break;
+    case AMP_COLLECTIVE_REDUCE_SCATTER_TREE:
     case AMP_COLLECTIVE_REDUCE_SCATTER:
         call = "ncclReduceScatter";
         result = n->calls.reduce_scatter(all, own, part, type_of(c->dtype), NCCL_SUM, n->comm, stream);

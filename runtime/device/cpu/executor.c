@@ -32,6 +32,8 @@ struct amp_launch {
     int64_t row_blocks, items, grain,
         tasks;                 /* items: what the model's function is called for; a task is |grain| of them */
     int64_t segment, segments; /* COLUMN: rows of one, and how many */
+    int64_t first;             /* TILE, of a share: its first tile of panels, or element of rows */
+    bool runs;                 /* TILE, of a share of rows: items are 32 elements of a row */
     int64_t second_tasks;      /* a second phase, when all tasks are done */
     bool is_conv, is_batch;
     amp_conv conv;
@@ -280,12 +282,36 @@ amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_progra
 
 /* ---- one kernel -------------------------------------------------------------------------------------------------- */
 
+/* What the kernel updates, if this rank has a share of it alone: of all such operands the same one. */
+static const amp_share *share_of(const amp_executor *e, const Launch *l, uint32_t *layout) {
+    const amp_run *run = e->run;
+    const amp_model_kernel *k = l->kernel;
+    for (uint32_t i = 0; run->shares && i < k->operand_count; i++) {
+        const amp_model_buffer *b = operand_buffer(run->program, k, (int32_t)i);
+        *layout = b->layout;
+        if (b->kind == AMP_BUFFER_STATE && run->shares[b->index].end >= 0) return &run->shares[b->index];
+    }
+    return NULL;
+}
+
+static void divide_share(const amp_executor *e, Launch *l) {
+    uint32_t layout;
+    const amp_share *share = share_of(e, l, &layout);
+    if (!share) return;
+    l->runs = layout == AMP_LAYOUT_ROWS;
+    const int64_t item = l->runs ? TILE : TILE * TILE;
+    l->first = l->runs ? share->first : share->first / item;
+    l->items = (share->end - share->first + item - 1) / item;
+    l->grain = GRAIN / item;
+}
+
 static void divide(const amp_executor *e, Launch *l) {
     int64_t height = l->rows < TILE ? at_least_one(l->rows) : TILE;
     l->row_blocks = blocks(l->rows);
     l->grain = 1;
     l->second_tasks = 0;
-    l->is_conv = l->is_batch = false;
+    l->first = 0;
+    l->is_conv = l->is_batch = l->runs = false;
     switch (l->kernel->kind) {
     case AMP_KERNEL_PRODUCT:
         l->is_conv = is_conv(l->kernel);
@@ -301,6 +327,7 @@ static void divide(const amp_executor *e, Launch *l) {
     case AMP_KERNEL_TILE:
         l->items = l->row_blocks * blocks(l->cols);
         l->grain = at_least_one(GRAIN / (height * TILE));
+        divide_share(e, l);
         break;
     case AMP_KERNEL_ROW:
         l->items = l->row_blocks;
@@ -334,6 +361,13 @@ static void run_item(const Launch *l, int64_t item) {
     args.rows = l->rows;
     switch (l->kernel->kind) {
     case AMP_KERNEL_TILE: /* down a panel first: that is how it is in memory */
+        if (l->runs) {
+            args.row0 = (l->first + item * TILE) / l->cols;
+            args.col0 = (l->first + item * TILE) % l->cols;
+            args.rows = 1;
+            break;
+        }
+        item += l->first;
         args.row0 = item % l->row_blocks * TILE;
         args.col0 = item / l->row_blocks * TILE;
         args.rows = l->rows - args.row0 < TILE ? l->rows - args.row0 : TILE;

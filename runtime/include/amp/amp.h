@@ -425,7 +425,13 @@ typedef struct amp_session_options {
  * are the rank's own.  A step waits for the slowest rank; AMP_PEER_FAILED: a rank has died, hangs or disagrees, and no
  * call of the session trains any more.  AMP_MISMATCH at creation: a rank has another model, policy, version or option.
  * AMP_INVALID_ARGUMENT: the model was compiled to train alone.  On "cuda" what ranks exchange goes by the host's
- * memory.  Sessions that do not train ignore it. */
+ * memory.  Sessions that do not train ignore it.
+ *
+ * Of a model of `ampc --distribute zero1` each rank has a share of the moments alone, and updates that share of the
+ * weights: after each step all ranks have all weights, as ever.  Besides, all ranks call amp_checkpoint_save, and
+ * amp_session_get and _set of moments, in the same order.  Once a call has failed with AMP_PEER_FAILED the weights may
+ * be of no whole step, and moments cannot be saved: go on from the last checkpoint.  AMP_UNSUPPORTED at creation:
+ * keep_values or grad_norm is set, which need whole gradients.  On the device "cpu" alone. */
 
 /* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
  * address that cuMemAlloc, cudaMalloc or an allocator over them gave (also of managed memory), on the session's device.
@@ -647,8 +653,12 @@ AMP_API AMP_MUST_USE amp_status amp_session_get(const amp_session *session, cons
 AMP_API AMP_MUST_USE amp_status amp_session_set(amp_session *session, const char *name, const float *data, size_t count,
                                                 amp_error *err);
 
+/* Whether each rank has a share of the moments alone (above); 0 also for one rank. */
+AMP_API int32_t amp_session_has_shares(const amp_session *session);
+
 /* Everything that training goes on from: params, buffers, moments, counters, scaler.  Bit-exact.  |extra| (may be NULL)
- * is a string that the application gets back: its position in the data, say.  Loading is all or nothing.
+ * is a string that the application gets back: its position in the data, say.  Loading is all or nothing.  Of ranks
+ * with shares of the moments all save: rank 0 gets the others' and writes the file, and the others write none.
  * Between the micro-batches of a step saving is refused (AMP_WRONG_STATE); loading drops those that were run. */
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra,
                                                     amp_error *err);

@@ -611,6 +611,8 @@ class Session {
         call.check(amp_session_grad_norm(get(), &norm, call.error()));
         return norm;
     }
+    /* Whether each rank has a share of the moments alone, and all have to save. */
+    bool has_shares() const noexcept { return amp_session_has_shares(get()) != 0; }
     /* With published = 1: the version that the last call read. */
     uint64_t version() const noexcept { return amp_session_version(get()); }
 

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 28u
+#define AMP_MODEL_ABI_MINOR 29u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -222,9 +222,10 @@ enum {
     AMP_KERNEL_SCATTER = 5,
     /* minor 11.  run: called with |attention| for what is no product; see amp_attention_tile */
     AMP_KERNEL_ATTENTION = 6,
-    /* minor 28, of MICRO_STEP.  run: called once: copies operand 0 to operand 1, f32 vectors or scalars in ROWS whose
-     * size is not of N.  Then operand 1 is added up over all ranks, which wait for each other; where there is one, it
-     * is the sum.  All ranks run these kernels in the order of the program; none has a predicate */
+    /* minor 28, of MICRO_STEP; minor 29, also of APPLY_STEP.  run: called once: copies operand 0 to operand 1, f32
+     * vectors or scalars in ROWS whose size is not of N.  Then operand 1 is added up over all ranks, which wait for
+     * each other; where there is one, it is the sum.  All ranks run these kernels in the order of the program; none has
+     * a predicate */
     AMP_KERNEL_COLLECTIVE = 7
 };
 
@@ -537,10 +538,19 @@ enum {
     AMP_EXCHANGE_GATHER_BATCHES = 1, /* what each micro-batch of all ranks left in the states, for STATISTICS_STEP */
     /* Minor 28.  ALL_REDUCE whose sums, where they have an order, are added as a balanced tree: (0 + 1) + (2 + 3).  The
      * model adds its micro-batches so. */
-    AMP_EXCHANGE_ALL_REDUCE_TREE = 2
+    AMP_EXCHANGE_ALL_REDUCE_TREE = 2,
+    /* Minor 29.  The rank's share of the states holds the sum of all ranks' values of it, and the rest zeros.  Kernels
+     * with a MOMENT of a PARAM whose gradient is such a state are TILE kernels, and run for the rank's share of it: it
+     * has no more of the MOMENT.  ALL_GATHER has those PARAMs. */
+    AMP_EXCHANGE_REDUCE_SCATTER = 3,
+    AMP_EXCHANGE_REDUCE_SCATTER_TREE = 4,
+    /* Minor 29.  After APPLY_STEP: each state, a PARAM, holds every rank's share of it.  The states are those whose
+     * gradients are in a REDUCE_SCATTER, in its order. */
+    AMP_EXCHANGE_ALL_GATHER = 5
 };
 
-/* All ranks make them, in this order.  A state is in one of them at most, and is an ACCUMULATOR or STAGED. */
+/* All ranks make them, in this order.  A state is in one of them at most, and is an ACCUMULATOR or STAGED, or a PARAM
+ * of ALL_GATHER. */
 typedef struct amp_model_collective {
     uint32_t op, bucket; /* of one bucket: one message */
     uint32_t dtype;      /* of all its states' elements in memory */
@@ -590,6 +600,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_COLLECTIVES 131072ull
 /* Minor 28.  A kernel is a COLLECTIVE: an older runtime would refuse it as of an unknown kind. */
 #define AMP_MODEL_NEEDS_RANK_SUMS 262144ull
+/* Minor 29.  The model has a REDUCE_SCATTER: an older runtime would not know it. */
+#define AMP_MODEL_NEEDS_SHARES 524288ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -169,8 +169,8 @@ TEST_P(Failure, WrongArgumentsStartNothing) {
             return comm->calls->start(comm, static_cast<amp_collective_op>(op), dtype, p, count, root, "w", &number,
                                       &err);
         };
-        EXPECT_EQ(start(5, AMP_DT_F32, data, 6, 0), AMP_INVALID_ARGUMENT);
-        EXPECT_STREQ(err.message, "w: there is no collective 5");
+        EXPECT_EQ(start(6, AMP_DT_F32, data, 6, 0), AMP_INVALID_ARGUMENT);
+        EXPECT_STREQ(err.message, "w: there is no collective 6");
         EXPECT_EQ(start(AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_I32, data, 6, 0), AMP_INVALID_ARGUMENT);
         EXPECT_STREQ(err.message, "w: i32 is not summed: f32, f64, f16 and bf16 are");
         EXPECT_EQ(start(AMP_COLLECTIVE_BROADCAST, AMP_DT_NONE, data, 6, 0), AMP_INVALID_ARGUMENT);

@@ -1,0 +1,101 @@
+/* model_check_shares.c: that ranks can have shares of what a REDUCE_SCATTER says: elements are where they are in whole
+ * states, and each kernel that updates some runs tile by tile. */
+#include "runtime/model/messages.h"
+#include "runtime/model/model_check.h"
+#include "runtime/model/state.h"
+
+enum { TILE = 32 };
+
+static bool is_scattered(const amp_model_collective *c) {
+    return amp_collective_is_shared(c) && c->op != AMP_EXCHANGE_ALL_GATHER;
+}
+
+/* Rows are cut between runs of 32 elements, none of which may go on in the next row. */
+static bool can_be_cut(const amp_model_state *s) {
+    const bool one_row = s->rank < 2;
+    return s->layout == AMP_LAYOUT_PANELS ||
+           (s->layout == AMP_LAYOUT_ROWS && (one_row || s->dims[s->rank - 1] % TILE == 0));
+}
+
+static bool is_alike(const amp_model_state *a, const amp_model_state *b) {
+    return a->layout == b->layout && a->hwio == b->hwio && amp_state_slots(a) == amp_state_slots(b);
+}
+
+static amp_status check_state(const amp_check *x, int32_t index) {
+    const amp_model *m = x->m;
+    const amp_model_state *s = &m->states[index];
+    if (s->role != AMP_STATE_ACCUMULATOR || s->of == AMP_MODEL_NONE)
+        return amp_check_fail(x, "ranks cannot have shares of the state %s", s->name);
+    if (!can_be_cut(s)) return amp_check_fail(x, "the state %s cannot be divided among ranks", s->name);
+    for (int32_t i = 0; i < m->state_count; i++) {
+        const amp_model_state *other = &m->states[i];
+        const bool shared = i == s->of || (other->role == AMP_STATE_MOMENT && other->of == s->of);
+        if (shared && !is_alike(s, other))
+            return amp_check_fail(x, "ranks cannot have shares of %s, which is not stored as %s", other->name, s->name);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_gather(const amp_check *x, int32_t i) {
+    const amp_model *m = x->m;
+    const amp_model_collective *gather = &m->collectives[i];
+    const int32_t of = amp_collective_of_gradients(m, i);
+    if (of < 0) return amp_check_fail(x, "collective %d gathers weights that no REDUCE_SCATTER has shares of", i);
+    const amp_model_collective *gradients = &m->collectives[of];
+    bool same = gather->state_count == gradients->state_count;
+    for (uint32_t j = 0; same && j < gather->state_count; j++)
+        same = m->states[gradients->states[j]].of == gather->states[j];
+    return same ? AMP_OK : amp_check_fail(x, "collective %d gathers other weights than those of collective %d", i, of);
+}
+
+/* The param whose moment operand |i| is, if ranks have shares of it. */
+static int32_t shared_param(const amp_model *m, const amp_program *p, const amp_model_kernel *k, uint32_t i) {
+    const amp_model_buffer *b = &p->buffers[k->operands[i]];
+    if (b->kind != AMP_BUFFER_STATE || m->states[b->index].role != AMP_STATE_MOMENT) return AMP_MODEL_NONE;
+    const int32_t param = m->states[b->index].of;
+    for (int32_t c = 0; c < m->collective_count; c++)
+        for (uint32_t j = 0; is_scattered(&m->collectives[c]) && j < m->collectives[c].state_count; j++)
+            if (m->states[m->collectives[c].states[j]].of == param) return param;
+    return AMP_MODEL_NONE;
+}
+
+static amp_status check_kernel(const amp_check *x, const amp_program *p, int32_t index) {
+    const amp_model_kernel *k = &p->kernels[index];
+    int32_t of = AMP_MODEL_NONE;
+    for (uint32_t i = 0; i < k->operand_count; i++) {
+        const int32_t param = shared_param(x->m, p, k, i);
+        if (param == AMP_MODEL_NONE) continue;
+        const bool is_update = p->kind == AMP_PROGRAM_APPLY_STEP && k->kind == AMP_KERNEL_TILE;
+        if (!is_update || (of != AMP_MODEL_NONE && of != param))
+            return amp_check_fail(x, "%s: kernel %s cannot run for a share of %s", p->name, k->name,
+                                  x->m->states[param].name);
+        of = param;
+    }
+    return AMP_OK;
+}
+
+static amp_status check_kernels(const amp_check *x) {
+    const amp_model *m = x->m;
+    for (int32_t i = 0; i < m->program_count; i++)
+        for (int32_t j = 0; m->programs[i].kernels && j < m->programs[i].kernel_count; j++)
+            AMP_TRY(check_kernel(x, &m->programs[i], j));
+    return AMP_OK;
+}
+
+amp_status amp_check_shares(const amp_check *x) {
+    const amp_model *m = x->m;
+    int32_t scattered = 0, gathered = 0;
+    for (int32_t i = 0; i < m->collective_count; i++) {
+        const amp_model_collective *c = &m->collectives[i];
+        scattered += is_scattered(c);
+        for (uint32_t j = 0; is_scattered(c) && j < c->state_count; j++) AMP_TRY(check_state(x, c->states[j]));
+    }
+    for (int32_t i = 0; i < m->collective_count; i++) {
+        if (m->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
+        gathered++;
+        AMP_TRY(check_gather(x, i));
+    }
+    if (scattered != gathered)
+        return amp_check_fail(x, "it has %d REDUCE_SCATTER and %d ALL_GATHER", scattered, gathered);
+    return scattered ? check_kernels(x) : AMP_OK;
+}

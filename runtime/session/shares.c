@@ -1,0 +1,266 @@
+/* shares.c: a session of a rank that updates its share of the weights, and has the moments of that share alone (zero1).
+ *
+ *   reduce_step   the sums of the share; the rest of a gradient becomes zeros
+ *   apply_step    kernels that update a weight run for the share (amp_run.shares)
+ *   gather_step   the other shares of the weights come from their ranks
+ *
+ * A state of which the rank has a share is bound to where all of it would begin, so that kernels find an element where
+ * they find it in a whole one.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/device/comm_calls.h"
+#include "runtime/model/matrix_layout.h"
+#include "runtime/model/state.h"
+#include "runtime/session/session.h"
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static bool is_scattered(const amp_model_collective *c) {
+    return amp_collective_is_shared(c) && c->op != AMP_EXCHANGE_ALL_GATHER;
+}
+
+static size_t of_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(amp_share); }
+static size_t blocks_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(amp_state_block); }
+
+bool amp_session_has_share_of(const amp_session *s, int32_t state) {
+    return s->shares.of && s->shares.of[state].end >= 0;
+}
+
+static size_t bytes_in(const amp_session *s, int32_t state, amp_share share) {
+    return (size_t)(share.end - share.first) * amp_storage_size(s->model->states[state].storage);
+}
+
+static void set_share(amp_session *s, int32_t i, amp_share share) {
+    const size_t bytes = bytes_in(s, i, share), align = AMP_MEMORY_ALIGN;
+    s->shares.of[i] = share;
+    s->shares.blocks[i] = (amp_state_block){.first = i,
+                                            .at = -share.first * (int64_t)amp_storage_size(s->model->states[i].storage),
+                                            .bytes = (bytes + align - 1) / align * align};
+}
+
+static void plan_collective(amp_session *s, const amp_model_collective *c, const amp_comm *comm) {
+    const amp_model *m = s->model;
+    for (uint32_t j = 0; j < c->state_count; j++) {
+        const int32_t param = m->states[c->states[j]].of;
+        const amp_share share = amp_collective_share(m, c, j, comm->rank, comm->size);
+        s->shares.blocks[c->states[j]].bytes = amp_collective_bytes(m, m, c, comm->size);
+        for (int32_t i = 0; i < m->state_count; i++)
+            if (m->states[i].role == AMP_STATE_MOMENT && m->states[i].of == param) set_share(s, i, share);
+    }
+}
+
+static bool any_scattered(const amp_model *m) {
+    for (int32_t i = 0; i < m->collective_count; i++)
+        if (is_scattered(&m->collectives[i])) return true;
+    return false;
+}
+
+amp_status amp_session_plan_shares(amp_session *s, const amp_comm *comm, amp_error *err) {
+    const amp_model *m = s->model;
+    if (!comm || comm->size < 2 || !s->training || !s->device->type->computes || !any_scattered(m)) return AMP_OK;
+    if (s->keeps_gradients)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: keep_values and grad_norm need whole gradients, of which ranks have shares (zero1); write "
+                        "`clip_norm = inf` in its train blocks for the norm, or compile it with --distribute data",
+                        m->desc.name);
+    s->shares.of = amp_alloc(&s->memory.allocator, of_bytes(m));
+    s->shares.blocks = amp_alloc(&s->memory.allocator, blocks_bytes(m));
+    if (!s->shares.of || !s->shares.blocks)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to divide it among ranks", m->desc.name);
+    for (int32_t i = 0; i < m->state_count; i++) s->shares.of[i] = (amp_share){0, -1};
+    memcpy(s->shares.blocks, m->blocks, blocks_bytes(m));
+    for (int32_t i = 0; i < m->collective_count; i++)
+        if (is_scattered(&m->collectives[i])) plan_collective(s, &m->collectives[i], comm);
+    return AMP_OK;
+}
+
+void amp_session_free_shares(amp_session *s) {
+    amp_free(&s->memory.allocator, s->shares.of, s->shares.of ? of_bytes(s->model) : 0);
+    amp_free(&s->memory.allocator, s->shares.blocks, s->shares.blocks ? blocks_bytes(s->model) : 0);
+}
+
+int32_t amp_session_has_shares(const amp_session *session) { return session && session->shares.of; }
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+void amp_session_clear_other_shares(const amp_session *s) {
+    const amp_exchange *x = s->exchange;
+    for (int32_t i = 0; i < x->model->collective_count; i++) {
+        const amp_message *m = &x->messages[i];
+        if (!is_scattered(&x->model->collectives[i])) continue;
+        const size_t part = m->bytes / (size_t)x->comm->size, before = part * (size_t)x->comm->rank;
+        memset(m->data, 0, before);
+        memset((char *)m->data + before + part, 0, m->bytes - before - part);
+    }
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------- */
+
+/* Between the weights and the message, which has 4 bytes for each element, whatever a weight takes. */
+static void copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool to_message) {
+    const amp_session *s = x->session;
+    const amp_model_collective *c = &x->model->collectives[gather];
+    for (uint32_t j = 0; j < c->state_count; j++) {
+        const int32_t i = c->states[j];
+        const amp_share share = amp_collective_share(x->model, c, j, rank, x->comm->size);
+        const size_t size = amp_storage_size(s->model->states[i].storage), bytes = bytes_in(s, i, share);
+        char *message = (char *)x->messages[gather].data +
+                        (size_t)(amp_collective_place(x->model, c, j) + share.first) * sizeof(float);
+        char *state = (char *)s->states.bound[i] + (size_t)share.first * size;
+        if (bytes) memcpy(to_message ? message : state, to_message ? state : message, bytes);
+    }
+}
+
+static amp_status start_gathers(amp_exchange *x, amp_error *err) {
+    for (int32_t i = 0; i < x->model->collective_count; i++) {
+        amp_message *m = &x->messages[i];
+        if (x->model->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
+        copy_share(x, i, x->comm->rank, true);
+        AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F32, m->data, m->count, 0,
+                                      x->model->collectives[i].what, &m->number, err));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
+    amp_exchange *x = s->exchange;
+    if (!s->shares.of) return AMP_OK;
+    AMP_TRY(start_gathers(x, err));
+    for (int32_t i = 0; i < x->model->collective_count; i++) {
+        if (x->model->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
+        AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
+        for (int32_t r = 0; r < x->comm->size; r++)
+            if (r != x->comm->rank) copy_share(x, i, r, false);
+    }
+    amp_params_changed_on_host(s->params);
+    return AMP_OK;
+}
+
+/* ---- moments ----------------------------------------------------------------------------------------------------- */
+
+typedef struct Place { /* of a moment's param in the table */
+    const amp_model_collective *collective;
+    uint32_t at;
+} Place;
+
+static Place place_of(const amp_session *s, int32_t moment) {
+    const amp_model *m = s->model;
+    for (int32_t i = 0; i < m->collective_count; i++)
+        for (uint32_t j = 0; is_scattered(&m->collectives[i]) && j < m->collectives[i].state_count; j++)
+            if (m->states[m->collectives[i].states[j]].of == m->states[moment].of)
+                return (Place){&m->collectives[i], j};
+    return (Place){0};
+}
+
+static amp_share share_of(const amp_session *s, Place p, int32_t rank) {
+    return amp_collective_share(s->model, p.collective, p.at, rank, s->exchange->comm->size);
+}
+
+/* From rank to rank; |whole| NULL: what comes is not kept, in |room| for the largest share. */
+static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char *room, amp_error *err) {
+    amp_comm *comm = s->exchange->comm;
+    const size_t size = amp_storage_size(s->model->states[i].storage);
+    const Place p = place_of(s, i);
+    uint64_t number;
+    for (int32_t r = 0; r < comm->size; r++) {
+        const amp_share share = share_of(s, p, r);
+        const size_t bytes = bytes_in(s, i, share);
+        char *to = whole ? whole + (size_t)share.first * size : room;
+        if (!bytes) continue;
+        if (r == comm->rank) memcpy(to, (char *)s->states.bound[i] + (size_t)share.first * size, bytes);
+        AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, to, bytes, r, s->model->states[i].name,
+                                   &number, err));
+        AMP_TRY(comm->calls->wait(comm, number, err));
+    }
+    return AMP_OK;
+}
+
+static size_t largest_share(const amp_session *s, int32_t i) {
+    const Place p = place_of(s, i);
+    size_t largest = 0;
+    for (int32_t r = 0; r < s->exchange->comm->size; r++) {
+        const size_t bytes = bytes_in(s, i, share_of(s, p, r));
+        if (bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
+amp_status amp_session_gather_moment(const amp_session *s, int32_t i, void *whole, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    const size_t bytes = whole ? 0 : largest_share(s, i);
+    char *room = bytes ? amp_alloc(a, bytes) : NULL;
+    if (bytes && !room)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of %s", s->model->desc.name, bytes,
+                        s->model->states[i].name);
+    amp_status status = send_shares(s, i, whole, room, err);
+    amp_free(a, room, bytes);
+    return status;
+}
+
+void amp_session_keep_share(amp_session *s, int32_t i, const void *whole) {
+    const amp_share share = s->shares.of[i];
+    const size_t at = (size_t)share.first * amp_storage_size(s->model->states[i].storage);
+    const size_t bytes = bytes_in(s, i, share);
+    if (bytes) memcpy((char *)s->states.bound[i] + at, (const char *)whole + at, bytes);
+}
+
+static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_count * sizeof(void *); }
+
+void amp_session_drop_whole_states(const amp_session *s, void **states) {
+    if (!s->shares.of) {
+        amp_session_drop_host_states(s, states);
+        return;
+    }
+    for (int32_t i = 0; states && i < s->model->state_count; i++)
+        if (amp_session_has_share_of(s, i))
+            amp_free_aligned(&s->memory.allocator, states[i], amp_state_bytes(&s->model->states[i]), AMP_MEMORY_ALIGN);
+    amp_free(&s->memory.allocator, states, states ? list_bytes(s) : 0);
+}
+
+static amp_status make_whole(const amp_session *s, void **states, amp_error *err) {
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const size_t bytes = amp_state_bytes(&s->model->states[i]);
+        states[i] = s->states.bound[i];
+        if (!amp_session_has_share_of(s, i)) continue;
+        states[i] = amp_alloc_zeroed_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+        if (!states[i])
+            return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of %s", s->model->desc.name, bytes,
+                            s->model->states[i].name);
+    }
+    return AMP_OK;
+}
+
+static amp_status gather_moments(const amp_session *s, void *const *states, amp_error *err) {
+    for (int32_t i = 0; i < s->model->state_count; i++)
+        if (amp_session_has_share_of(s, i)) AMP_TRY(amp_session_gather_moment(s, i, states ? states[i] : NULL, err));
+    return AMP_OK;
+}
+
+amp_status amp_session_send_moments(const amp_session *s, amp_error *err) { return gather_moments(s, NULL, err); }
+
+amp_status amp_session_whole_states(const amp_session *s, bool read, void ***out, amp_error *err) {
+    if (!s->shares.of) return amp_session_host_states(s, read, out, err);
+    *out = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
+    if (!*out) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to copy its states", s->model->desc.name);
+    AMP_TRY(make_whole(s, *out, err));
+    return read ? gather_moments(s, *out, err) : AMP_OK;
+}
+
+/* As of all other weights and moments, rank 0's are everybody's. */
+amp_status amp_session_take_whole_states(amp_session *s, void *const *states, amp_error *err) {
+    uint64_t number;
+    if (!s->shares.of) return amp_session_take_states(s, states, err);
+    amp_comm *comm = s->exchange->comm;
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        if (!amp_session_has_share_of(s, i)) continue;
+        AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, states[i], amp_state_bytes(state), 0,
+                                   state->name, &number, err));
+        AMP_TRY(comm->calls->wait(comm, number, err));
+        amp_session_keep_share(s, i, states[i]);
+    }
+    return AMP_OK;
+}

@@ -1,0 +1,259 @@
+// shares_test.cc: ranks with a share of the moments each (zero1) make the steps of ranks with all of them (data), and
+// hold what amprun info says that they hold.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/ranks.h"
+
+namespace {
+
+using e2e::Batch;
+using e2e::Training;
+
+constexpr int kFeatures = 70, kClasses = 5;
+constexpr int64_t kCapacity = 16;
+
+struct Case {
+    const char *name, *precision; // the word and its block
+    const char *train;            // lines of the train block
+    int32_t ranks;
+    const char *order = "left";
+    bool exact = true; // the same bits; else norms are added in another order
+};
+
+// Weights of one tile and of many, vectors, a weight in rows that ranks divide (table) and one that they do not (gain).
+std::string Text(const Case &c) {
+    return std::string("amp 1\nmodel small(x: f32[N, 70]) -> logits {\n"
+                       "    param table: f32[3, 2, 32] = normal(std = 0.1)\n"
+                       "    param gain: f32[70, 1] = ones()\n"
+                       "    h = x * reshape(gain; shape = [70])\n"
+                       "    h = relu(batch_norm(linear(h; out = 96) as fc1) as bn)\n"
+                       "    h = reshape(h; shape = [N, 3, 32]) + reshape(sum(table; dims = 1); shape = [3, 32])\n"
+                       "    h = dropout(reshape(h; shape = [N, 96]); p = 0.1) as drop\n"
+                       "    logits = linear(h; out = 5) as fc2\n}\n"
+                       "train small {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
+                       "    metric acc = accuracy(logits, targets)\n    ") +
+           c.train + "\n}\nprecision " + c.precision + "\n";
+}
+
+std::string Compile(const Case &c, const char *distribute) {
+    amp_compile_options options = {};
+    options.distribute = distribute;
+    options.accumulate_order = c.order;
+    return e2e::compile_to_file(Text(c), std::string(c.name) + "-" + distribute + ".so", options);
+}
+
+struct Course {
+    std::vector<amp_step_report> reports;
+    std::vector<float> params;
+    std::string tensors; // of the checkpoint that rank 0 has written
+    uint64_t moments = 0;
+};
+
+std::string ReadTensors(const std::string &path) {
+    std::ifstream in(path, std::ios::binary);
+    uint64_t header = 0;
+    in.read(reinterpret_cast<char *>(&header), sizeof header);
+    in.ignore(static_cast<std::streamsize>(header));
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void Step(Training &t, int32_t rank, int32_t ranks, int step, Course *c) {
+    Batch b(kCapacity, kFeatures, kClasses, static_cast<uint32_t>(100 + step * ranks + rank));
+    if (step == 5 && rank == ranks - 1) b.x[kFeatures + 3] = 1e30f; // f16 overflows: all skip
+    amp_step_report report;
+    ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, &report, &t.err), AMP_OK) << t.err.message;
+    if (report.complete) c->reports.push_back(report);
+}
+
+void Save(Training &t, const std::string &path) {
+    ASSERT_EQ(amp_checkpoint_save(t.session, path.c_str(), "", &t.err), AMP_OK) << t.err.message;
+}
+
+void Load(Training &t, const std::string &path) {
+    ASSERT_EQ(amp_checkpoint_load(t.session, path.c_str(), nullptr, 0, &t.err), AMP_OK) << t.err.message;
+}
+
+std::vector<Course> Train(const Case &c, const std::string &model, int steps, const std::string &from = "") {
+    std::vector<Course> courses(static_cast<size_t>(c.ranks));
+    e2e::Network network(c.ranks);
+    const std::string path = e2e::temp_path(std::string(c.name) + ".st");
+    std::remove((path + ".not-written").c_str());
+    e2e::on_ranks(c.ranks, [&](int32_t rank) {
+        Course &course = courses[static_cast<size_t>(rank)];
+        Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+        ASSERT_TRUE(t.ok());
+        if (!from.empty()) Load(t, from);
+        amp_memory_info memory;
+        amp_session_memory(t.session, &memory);
+        course.moments = memory.moments;
+        const int first = from.empty() ? 0 : 100;
+        for (int s = first; s < first + steps; s++) Step(t, rank, c.ranks, s, &course);
+        Save(t, rank ? path + ".not-written" : path);
+        course.params = e2e::all_params(t);
+    });
+    courses[0].tensors = ReadTensors(path);
+    EXPECT_FALSE(std::ifstream(path + ".not-written").good() && model.find("zero1") != std::string::npos);
+    return courses;
+}
+
+void ExpectClose(const std::vector<float> &a, const std::vector<float> &b) {
+    ASSERT_EQ(a.size(), b.size());
+    double worst = 0;
+    for (size_t i = 0; i < a.size(); i++) worst = std::max(worst, std::fabs(double(a[i]) - b[i]));
+    EXPECT_LT(worst, 2e-4);
+}
+
+void ExpectSame(const Case &c, const Course &got, const Course &want) {
+    ASSERT_EQ(got.reports.size(), want.reports.size());
+    for (size_t i = 0; i < want.reports.size(); i++) {
+        const amp_step_report &a = got.reports[i], &b = want.reports[i];
+        EXPECT_EQ(a.skipped, b.skipped) << i;
+        EXPECT_EQ(a.scale, b.scale) << i;
+        EXPECT_TRUE(!c.exact || a.loss == b.loss || (a.loss != a.loss && b.loss != b.loss)) << i;
+        EXPECT_TRUE(c.exact || a.skipped || std::fabs(a.grad_norm / b.grad_norm - 1) < 1e-5) << i;
+    }
+    EXPECT_TRUE(!c.exact || e2e::same_bits(got.params, want.params));
+    ExpectClose(got.params, want.params);
+}
+
+class Shares : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Shares, MakeTheStepsOfWholeStates) {
+    const Case &c = GetParam();
+    const auto whole = Train(c, Compile(c, "data"), 8);
+    const auto shared = Train(c, Compile(c, "zero1"), 8);
+    for (const Course &of : shared) ExpectSame(c, of, whole[0]);
+    ASSERT_EQ(shared[0].tensors.size(), whole[0].tensors.size());
+    EXPECT_TRUE(!c.exact || shared[0].tensors == whole[0].tensors) << "another checkpoint";
+}
+
+const Case cases[] = {
+    {"fp32", "fp32 { }", "optimizer = adamw(lr = 0.01)", 2},
+    {"fp32by3", "fp32 { }", "optimizer = adamw(lr = 0.01)", 3},
+    {"fp16", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }", "optimizer = adam(lr = 0.01)", 2},
+    {"fp16by5", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }", "optimizer = adam(lr = 0.01)", 5},
+    {"bf16", "bf16 { }", "optimizer = sgd(lr = 0.05, momentum = 0.9)\n    accumulate = 2", 2, "tree"},
+    {"plain", "bf16 { }", "optimizer = sgd(lr = 0.05)", 3},
+    {"low", "bf16 {\n    masters = bf16\n    moments = bf16\n}", "optimizer = adamw(lr = 0.01)", 3},
+    {"low8", "bf16 { moments = f8 }", "optimizer = adamw(lr = 0.01)", 2},
+    {"clipped", "fp32 { }", "optimizer = sgd(lr = 0.05, momentum = 0.9)\n    clip_norm = 0.1", 3, "left", false},
+};
+INSTANTIATE_TEST_SUITE_P(Models, Shares, ::testing::ValuesIn(cases),
+                         [](const ::testing::TestParamInfo<Case> &i) { return std::string(i.param.name); });
+
+// A checkpoint is whole: other numbers of ranks go on from it, and so does one rank alone, with the bits of ranks that
+// have all states.
+TEST(SharedCheckpoints, AreGoneOnFromByAnyNumberOfRanks) {
+    Case c = cases[2];
+    const auto first = Train(c, Compile(c, "zero1"), 4);
+    const std::string path = e2e::temp_path("went-on.st");
+    ASSERT_EQ(std::rename(e2e::temp_path(std::string(c.name) + ".st").c_str(), path.c_str()), 0);
+    for (int32_t ranks : {2, 3}) {
+        c.ranks = ranks;
+        const auto shared = Train(c, Compile(c, "zero1"), 3, path), whole = Train(c, Compile(c, "data"), 3, path);
+        ASSERT_EQ(shared[0].reports.size(), 3u);
+        for (const Course &of : shared) ExpectSame(c, of, whole[0]);
+        EXPECT_TRUE(shared[0].tensors == whole[0].tensors) << "another checkpoint";
+    }
+    Training alone(Compile(c, "zero1"), kCapacity);
+    ASSERT_TRUE(alone.ok());
+    EXPECT_EQ(amp_session_has_shares(alone.session), 0);
+    Load(alone, path);
+    Save(alone, path + ".again");
+    EXPECT_TRUE(ReadTensors(path + ".again") == first[0].tensors);
+}
+
+// Moments by name are whole, on every rank.
+TEST(SharedMoments, AreReadAndSetAsWholeOnes) {
+    const Case &c = cases[1];
+    e2e::Network network(c.ranks);
+    const std::string model = Compile(c, "zero1");
+    e2e::on_ranks(c.ranks, [&](int32_t rank) {
+        Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+        ASSERT_TRUE(t.ok());
+        EXPECT_EQ(amp_session_has_shares(t.session), 1);
+        for (const char *name : {"fc1.weight/m", "table/v", "fc2.bias/m", "gain/m"}) {
+            const size_t count = !strcmp(name, "fc1.weight/m") ? 96 * 70
+                                 : name[0] == 't'              ? 192
+                                 : name[0] == 'g'              ? 70
+                                                               : 5;
+            std::vector<float> set(count), got(count, -1);
+            for (size_t i = 0; i < count; i++) set[i] = static_cast<float>(i) / 8;
+            ASSERT_EQ(amp_session_set(t.session, name, set.data(), count, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_session_get(t.session, name, got.data(), count, &t.err), AMP_OK) << t.err.message;
+            EXPECT_TRUE(e2e::same_bits(got, set)) << name << " on rank " << rank;
+        }
+    });
+}
+
+// What amprun info --ranks says: "moments  N bytes of ALL[ at most, N at least] on each rank"; and of rank 0's memory.
+struct Told {
+    uint64_t all = 0, most = 0, least = 0, held = 0, total = 0;
+};
+
+Told AskInfo(const std::string &model, int32_t ranks) {
+    Told told;
+    const std::string command = "tools/amprun info " + model + " --threads 1 --batch " + std::to_string(kCapacity) +
+                                " --ranks " + std::to_string(ranks);
+    FILE *pipe = popen(command.c_str(), "r");
+    EXPECT_NE(pipe, nullptr);
+    char line[512];
+    while (pipe && fgets(line, sizeof line, pipe)) {
+        unsigned long long most, all, least;
+        const int count = sscanf(line, "moments %llu bytes of %llu at most, %llu", &most, &all, &least);
+        if (count >= 2) told.most = most, told.all = all, told.least = count == 3 ? least : most;
+        if (sscanf(line, " moments %llu", &most) == 1 && line[0] == ' ') told.held = most;
+        if (sscanf(line, " total %llu", &most) == 1) told.total = most;
+    }
+    EXPECT_TRUE(pipe && !pclose(pipe)) << command;
+    return told;
+}
+
+// The states that a rank holds, less those that it holds under data: of moments its share.
+TEST(SharedMemory, IsWhatInfoSays) {
+    for (const Case &c : cases) {
+        const Told told = AskInfo(Compile(c, "zero1"), c.ranks), whole = AskInfo(Compile(c, "data"), c.ranks);
+        EXPECT_EQ(whole.most, whole.all) << c.name;
+        EXPECT_EQ(told.all, whole.all) << c.name;
+        // Two moments: parts are rounded up to whole units of 1024 elements; gain, of 96 x 32 in panels, all have.
+        EXPECT_LE(told.most, told.all / static_cast<uint64_t>(c.ranks) + 2 * (2 * 4096 + 12288)) << c.name;
+        e2e::Network network(c.ranks);
+        const std::string model = Compile(c, "zero1");
+        e2e::on_ranks(c.ranks, [&](int32_t rank) {
+            Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+            ASSERT_TRUE(t.ok());
+            amp_memory_info memory;
+            amp_session_memory(t.session, &memory);
+            if (rank) return;
+            EXPECT_EQ(memory.moments, told.held) << c.name;
+            EXPECT_EQ(memory.total, told.total) << c.name;
+        });
+    }
+}
+
+// What a session with shares does not do.
+TEST(SharesRefuse, WhatNeedsWholeGradients) {
+    const Case &c = cases[0];
+    amp_error err = {};
+    e2e::Network network(2);
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_session_options o = {};
+    o.struct_size = sizeof o;
+    o.capacity = kCapacity;
+    o.grad_norm = 1;
+    o.comm = network.Comm(0);
+    ASSERT_EQ(amp_model_load(Compile(c, "zero1").c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_UNSUPPORTED);
+    EXPECT_THAT(err.message, testing::HasSubstr("keep_values and grad_norm need whole gradients"));
+    o.grad_norm = 0;
+    o.device = "cuda";
+    EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_UNSUPPORTED);
+    EXPECT_THAT(err.message, testing::HasSubstr("shares of the moments (zero1)"));
+    amp_params_release(params);
+    amp_model_release(model);
+}
+
+} // namespace

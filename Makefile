@@ -140,7 +140,7 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
 	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/agreement.c runtime/session/drift.c \
-	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/model/messages.c \
+	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/session/shared_masters.c runtime/model/messages.c \
 	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \

@@ -46,6 +46,7 @@ typedef struct Exchange {
     Func *f;
     int buckets;
     Func *gather; /* gather_step; NULL: every rank updates all weights */
+    bool tiles;   /* of shares_fit */
 } Exchange;
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
@@ -82,7 +83,8 @@ static Val gradient_in(const Func *f, Val v) {
 }
 
 /* The sums of gradients, in the order in which the backward pass makes what they add. */
-static Ready *gradients_in_time(const Split *s, int *count) {
+static Ready *gradients_in_time(const Exchange *x, int *count) {
+    const Split *s = x->s;
     const Func *f = s->micro_step;
     const int *at = positions(f);
     Ready *list = arena_array(s->m->arena, Ready, f->body.len + 1);
@@ -92,7 +94,8 @@ static Ready *gradients_in_time(const Split *s, int *count) {
         const State *sum = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
         if (!sum || sum->role != STATE_ACCUMULATOR || !sum->of || strcmp(sum->slot, "sum")) continue;
         const Val gradient = gradient_in(f, o->in[1]);
-        list[(*count)++] = (Ready){sum, at[gradient.id], shares_fit(f, ir_state_find(s->m, sum->of), gradient)};
+        list[(*count)++] =
+            (Ready){sum, at[gradient.id], shares_fit(f, ir_state_find(s->m, sum->of), gradient, x->tiles)};
     }
     qsort(list, (size_t)*count, sizeof *list, by_time);
     return list;
@@ -157,7 +160,7 @@ static void reduce_bucket(Exchange *x, const StateList *bucket, int of, bool div
 static void reduce_gradients(Exchange *x) {
     Arena *a = x->f->module->arena;
     int count, from = 0;
-    const Ready *list = gradients_in_time(x->s, &count);
+    const Ready *list = gradients_in_time(x, &count);
     const int64_t most = bucket_bytes(list, count);
     while (from < count) {
         StateList divided = {0}, whole = {0};
@@ -199,8 +202,8 @@ static void average_buffers(Exchange *x) {
         add_collective(x, OP_all_reduce, &buffers, "buffers that the forward pass reads: their mean over ranks");
 }
 
-static void exchange(Split *s) {
-    Exchange x = {.s = s, .f = ir_program_new(s->m, PROGRAM_REDUCE_STEP)};
+static void exchange(Split *s, bool tiles) {
+    Exchange x = {.s = s, .f = ir_program_new(s->m, PROGRAM_REDUCE_STEP), .tiles = tiles};
     if (s->m->distribution == DISTRIBUTE_ZERO1) x.gather = ir_program_new(s->m, PROGRAM_GATHER_STEP);
     reduce_gradients(&x);
     average_buffers(&x);
@@ -226,6 +229,6 @@ bool pass_distribute(PassContext *c) {
     if (!check_reduce(c)) return false;
     sync_expand(c->m);
     Split s = accumulate_split(c->m);
-    if (s.micro_step && c->m->distribution) exchange(&s);
+    if (s.micro_step && c->m->distribution) exchange(&s, !c->options->no_layout);
     return true;
 }

@@ -23,12 +23,13 @@ enum { TILE = 32 };
 static bool has_shares(const Module *m) { return m->distribution == DISTRIBUTE_ZERO1; }
 
 /* What a product makes is stored in tiles; else rows may be of any length. */
-bool shares_fit(const Func *f, const State *param, Val gradient) {
+bool shares_fit(const Func *f, const State *param, Val gradient, bool tiles) {
     Dim rows, cols;
     const Op *maker = ir_def(f, gradient);
     if (!shape_matrix(&param->shape, &rows, &cols)) return true; /* a number */
+    if (!tiles && param->shape.rank > 3) return false;           /* weights of convolutions are turned */
     if (dim_is_one(rows) || cols.mul % TILE == 0) return true;
-    return maker && ir_op_info[maker->code].flags & PRODUCT;
+    return tiles && maker && ir_op_info[maker->code].flags & PRODUCT;
 }
 
 bool shares_have(const Module *m, const State *param) {

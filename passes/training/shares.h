@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* Shares are runs of elements as they are in memory, which tiles of 32 columns have to fit.  |gradient|: of |param|, in
- * micro_step. */
-bool shares_fit(const Func *f, const State *param, Val gradient);
+ * micro_step.  |tiles|: matrices will be stored in tiles, where products make them. */
+bool shares_fit(const Func *f, const State *param, Val gradient, bool tiles);
 /* Whether ranks divide it; false before pass distribute. */
 bool shares_have(const Module *m, const State *param);
 

@@ -12,9 +12,9 @@ static bool is_scattered(const amp_model_collective *c) {
 
 /* Rows are cut between runs of 32 elements, none of which may go on in the next row. */
 static bool can_be_cut(const amp_model_state *s) {
-    const bool one_row = s->rank < 2;
-    return s->layout == AMP_LAYOUT_PANELS ||
-           (s->layout == AMP_LAYOUT_ROWS && (one_row || s->dims[s->rank - 1] % TILE == 0));
+    if (s->layout != AMP_LAYOUT_ROWS) return s->layout == AMP_LAYOUT_PANELS;
+    const int64_t columns = s->rank ? s->dims[s->rank - 1] : 1;
+    return columns == amp_model_state_elements(s) || (!s->hwio && columns % TILE == 0);
 }
 
 static bool is_alike(const amp_model_state *a, const amp_model_state *b) {

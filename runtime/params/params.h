@@ -42,7 +42,13 @@ void amp_params_leave(amp_params *params, amp_params_user *user);
 amp_status amp_params_make_residency(amp_params *params, amp_error *err); /* on the host */
 void amp_params_free_residency(amp_params *params);
 
-/* AMP_WRONG_STATE after amp_params_drop_masters; |call| is the function's name. */
+/* The memory of the PARAM is given back: its values are in |memory| from now on, where they are copied to, until it is
+ * taken back; NULL: of params without values, whose memory is no longer counted. */
+void amp_params_lend(amp_params *params, int32_t state, void *memory);
+/* To memory of its own.  Where there is none, or values are |away|, the params have no masters any more. */
+void amp_params_take_back(amp_params *params, int32_t state);
+
+/* AMP_WRONG_STATE after amp_params_drop_masters, and while values are |away|; |call| is the function's name. */
 amp_status amp_params_check_masters(const amp_params *params, const char *call, amp_error *err);
 
 /* The host has, or the device has, the newest values. */
@@ -58,8 +64,9 @@ struct amp_params {
     atomic_int references;
     amp_model *model;
     amp_counted_allocator memory;
-    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL.  Of
+    void **states;    /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL.  Of
                       amp_params_create_sizes, and without masters: NULL */
+    const char *away; /* why the masters are not to be read or set now; NULL: they are here */
     amp_published *published;
     amp_params_residency *residency; /* apart, because where values are is no part of what callers see as const */
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at

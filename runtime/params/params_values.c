@@ -101,12 +101,35 @@ amp_status amp_params_count_nonfinite(const amp_params *params, int64_t *count, 
 /* ---- without masters --------------------------------------------------------------------------------------------- */
 
 amp_status amp_params_check_masters(const amp_params *p, const char *call, amp_error *err) {
+    if (p->away)
+        return amp_fail(err, AMP_WRONG_STATE, "%s: the weights of %s are not here: %s", call, p->model->desc.name,
+                        p->away);
     if (p->states) return AMP_OK;
     return amp_fail(
         err, AMP_WRONG_STATE,
         "%s: the params of %s have no masters any more (amp_params_drop_masters); sessions with published = "
         "1 are all that can use them",
         call, p->model->desc.name);
+}
+
+void amp_params_lend(amp_params *p, int32_t i, void *memory) {
+    const size_t bytes = amp_state_bytes(&p->model->states[i]);
+    if (!p->states) {
+        p->memory.bytes -= bytes;
+        return;
+    }
+    memcpy(memory, p->states[i], amp_state_content_bytes(&p->model->states[i]));
+    amp_free_aligned(&p->memory.allocator, p->states[i], bytes, AMP_MEMORY_ALIGN);
+    p->states[i] = memory;
+}
+
+void amp_params_take_back(amp_params *p, int32_t i) {
+    const size_t bytes = amp_state_bytes(&p->model->states[i]);
+    if (!p->states) return;
+    void *own = p->away ? NULL : amp_alloc_zeroed_aligned(&p->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    if (own) memcpy(own, p->states[i], amp_state_content_bytes(&p->model->states[i]));
+    p->states[i] = own;
+    if (!own && !p->away) p->away = "there was no memory for them when the session that had shares of them ended";
 }
 
 static amp_status drop(amp_params *p, amp_error *err) {

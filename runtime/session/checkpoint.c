@@ -23,6 +23,7 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
             "amp_checkpoint_save: %lld of the %lld micro-batches of a step have been run; save when the step "
             "is complete",
             (long long)session->step.micro, (long long)session->model->accumulate);
+    AMP_TRY(amp_params_check_masters(session->params, "amp_checkpoint_save", err));
     amp_session_does(session, AMP_RANK_SAVES);
     if (session->shares.of && session->exchange->comm->rank) return amp_session_send_moments(session, err);
     const amp_model *m = session->model;
@@ -137,6 +138,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     if (extra.text) AMP_TRY(check_extra(file, path, extra.size, err));
     /* From here on nothing can fail but memory for copies, before anything changed, and the device itself. */
     AMP_TRY(load_states(s, list, file, err));
+    amp_session_masters_come(s);
     atomic_store(&s->params->stale, true);
     s->step.micro = 0;
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);

@@ -34,6 +34,13 @@ static uint64_t hash_scalars(const amp_session *s) {
     return hash_of(&h);
 }
 
+/* Of a weight whose masters are away, as ranks have shares of them, its copies. */
+static bool is_compared(const amp_session *s, int32_t i) {
+    const amp_model_state *state = &s->model->states[i];
+    if (state->role == AMP_STATE_DERIVED) return amp_session_shares_master(s, state->of);
+    return amp_state_is_param(state) && s->states.bound[i] && !amp_session_shares_master(s, i);
+}
+
 /* The next weight in each step, and when all had their turn the next piece of each. */
 static uint64_t hash_weights(const amp_session *s) {
     const amp_model *m = s->model;
@@ -41,11 +48,11 @@ static uint64_t hash_weights(const amp_session *s) {
     int64_t params = 0, turn;
     amp_sha256 h;
     amp_sha256_init(&h);
-    for (int32_t i = 0; i < m->state_count; i++) params += amp_state_is_param(&m->states[i]) && s->states.bound[i];
+    for (int32_t i = 0; i < m->state_count; i++) params += is_compared(s, i);
     if (!params || !iteration || amp_session_has_device_memory(s)) return hash_of(&h);
     turn = *iteration % params;
     for (int32_t i = 0; i < m->state_count; i++) {
-        if (!amp_state_is_param(&m->states[i]) || !s->states.bound[i] || turn--) continue;
+        if (!is_compared(s, i) || turn--) continue;
         const size_t bytes = amp_state_bytes(&m->states[i]), pieces = (bytes + PIECE - 1) / PIECE;
         const size_t at = (size_t)(*iteration / params) % (pieces ? pieces : 1) * PIECE;
         amp_sha256_update(&h, (const char *)s->states.bound[i] + at, bytes - at < PIECE ? bytes - at : PIECE);

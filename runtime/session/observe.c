@@ -78,7 +78,8 @@ amp_status amp_session_count(const amp_session *s, const char *name, const amp_c
 
 static amp_status check_share(const amp_observed_run *run, const amp_operand *operand, amp_error *err) {
     const amp_model_buffer *b = &run->bound->program->buffers[operand->buffer];
-    if (b->kind != AMP_BUFFER_STATE || !amp_session_has_share_of(run->session, (int32_t)b->index)) return AMP_OK;
+    const amp_share *shares = run->session->shares.of;
+    if (b->kind != AMP_BUFFER_STATE || !shares || shares[b->index].end < 0) return AMP_OK;
     return amp_fail(err, AMP_UNSUPPORTED,
                     "%s: this rank has a share of it alone (zero1); train with --distribute data to see all of it",
                     operand->name);

@@ -181,6 +181,7 @@ struct amp_session {
     struct {
         amp_share *of;           /* by state; NULL: this rank has all of each */
         amp_state_block *blocks; /* by state, in place of the model's */
+        void **masters;          /* by state: of a PARAM, where apply_step finds the rank's share of it */
     } shares;
     amp_exchange *exchange; /* with other ranks, apart as |readback|; NULL: it trains alone */
     struct {
@@ -298,6 +299,20 @@ void amp_session_keep_share(amp_session *session, int32_t state, const void *who
 amp_status amp_session_whole_states(const amp_session *session, bool read, void ***out, amp_error *err);
 amp_status amp_session_take_whole_states(amp_session *session, void *const *states, amp_error *err);
 void amp_session_drop_whole_states(const amp_session *session, void **states);
+
+/* ---- shared_masters.c: where each rank has a share of the masters, too ------------------------------------------- */
+
+/* When ranks have the same weights and messages have memory; of a session that is only planned, at once. */
+amp_status amp_session_share_masters(amp_session *session, const amp_comm *comm, amp_error *err);
+void amp_session_return_masters(amp_session *session); /* before messages are freed */
+bool amp_session_shares_master(const amp_session *session, int32_t state);
+uint64_t amp_session_master_bytes(const amp_session *session, int32_t state); /* of the share */
+/* Whole masters are in the memory of gradients, which micro_step writes, until they have been gathered. */
+void amp_session_masters_leave(const amp_session *session);
+void amp_session_masters_come(amp_session *session);
+/* The share from whole masters; and one to them. */
+void amp_session_take_masters(amp_session *session);
+void amp_session_give_master(amp_session *session, int32_t state);
 
 /* ---- exchange_device.c ------------------------------------------------------------------------------------------- */
 

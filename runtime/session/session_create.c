@@ -36,7 +36,8 @@ static uint64_t bytes_of_role(const amp_session *s, uint32_t role) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
         if (s->model->states[i].role == role && (!s->published || s->version->tensors[i]))
-            bytes += amp_state_bytes(&s->model->states[i]);
+            bytes += amp_session_shares_master(s, i) ? amp_session_master_bytes(s, i)
+                                                     : amp_state_bytes(&s->model->states[i]);
     return bytes;
 }
 
@@ -268,6 +269,7 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
     if (type->device_memory) AMP_TRY(amp_session_make_device_memory(s, o->seed, o->separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
     if (!s->sizes_only) AMP_TRY(amp_session_make_exchange(s, o->comm, o->seed, err));
+    AMP_TRY(amp_session_share_masters(s, o->comm, err));
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 
@@ -370,6 +372,7 @@ void amp_session_release(amp_session *s) {
     bool device_memory = amp_session_has_device_memory(s);
     if (device_memory) s->device->type->device_memory->settle(s->device);
     amp_session_free_values(s);
+    amp_session_return_masters(s);
     amp_session_free_exchange(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(&s->programs[i], a);
     amp_session_free_readback(s);

@@ -92,6 +92,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
     run.hooks = amp_session_exchange_hooks(s, b);
     if (b == &s->programs[AMP_RUN_APPLY_STEP]) run.shares = s->shares.of;
+    if (b == &s->programs[AMP_RUN_TRAIN_STEP]) amp_session_masters_leave(s);
     const amp_observed_run observed = {s, b, n};
     if (is_observed(s, b)) {
         run.after_kernel = amp_session_observe_kernel;
@@ -107,6 +108,7 @@ amp_status amp_session_refresh(amp_session *s, amp_error *err) {
     if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
     amp_status status = amp_params_reach_device(p, err);
+    amp_session_take_masters(s);
     if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(&p->stale))
         status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], s->model->batch_multiple, err);
     if (!status) atomic_store(&p->stale, false);

@@ -26,7 +26,7 @@ static size_t of_bytes(const amp_model *m) { return (size_t)m->state_count * siz
 static size_t blocks_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(amp_state_block); }
 
 bool amp_session_has_share_of(const amp_session *s, int32_t state) {
-    return s->shares.of && s->shares.of[state].end >= 0;
+    return s->shares.of && s->model->states[state].role == AMP_STATE_MOMENT && s->shares.of[state].end >= 0;
 }
 
 static size_t bytes_in(const amp_session *s, int32_t state, amp_share share) {
@@ -110,6 +110,10 @@ static void copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool
         char *message = (char *)x->messages[gather].data +
                         (size_t)(amp_collective_place(x->model, c, j) + share.first) * sizeof(float);
         char *state = (char *)s->states.bound[i] + (size_t)share.first * size;
+        if (amp_session_shares_master(s, i)) {
+            if (to_message) amp_session_give_master((amp_session *)x->session, i);
+            continue; /* the message is where all of it is */
+        }
         if (bytes) memcpy(to_message ? message : state, to_message ? state : message, bytes);
     }
 }
@@ -135,6 +139,7 @@ amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
         for (int32_t r = 0; r < x->comm->size; r++)
             if (r != x->comm->rank) copy_share(x, i, r, false);
     }
+    amp_session_masters_come(s);
     amp_params_changed_on_host(s->params);
     return AMP_OK;
 }

@@ -1,7 +1,9 @@
 // shares_test.cc: ranks with a share of the moments each (zero1) make the steps of ranks with all of them (data), and
 // hold what amprun info says that they hold.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
+#include "amp/model_abi.h"
 #include "tests/e2e/ranks.h"
 
 namespace {
@@ -188,7 +190,7 @@ TEST(SharedMoments, AreReadAndSetAsWholeOnes) {
 
 // What amprun info --ranks says: "moments  N bytes of ALL[ at most, N at least] on each rank"; and of rank 0's memory.
 struct Told {
-    uint64_t all = 0, most = 0, least = 0, held = 0, total = 0;
+    uint64_t all = 0, most = 0, least = 0, held = 0, weights = 0, total = 0;
 };
 
 Told AskInfo(const std::string &model, int32_t ranks) {
@@ -203,6 +205,7 @@ Told AskInfo(const std::string &model, int32_t ranks) {
         const int count = sscanf(line, "moments %llu bytes of %llu at most, %llu", &most, &all, &least);
         if (count >= 2) told.most = most, told.all = all, told.least = count == 3 ? least : most;
         if (sscanf(line, " moments %llu", &most) == 1 && line[0] == ' ') told.held = most;
+        if (sscanf(line, " weights %llu", &most) == 1) told.weights = most;
         if (sscanf(line, " total %llu", &most) == 1) told.total = most;
     }
     EXPECT_TRUE(pipe && !pclose(pipe)) << command;
@@ -226,9 +229,123 @@ TEST(SharedMemory, IsWhatInfoSays) {
             amp_session_memory(t.session, &memory);
             if (rank) return;
             EXPECT_EQ(memory.moments, told.held) << c.name;
+            EXPECT_EQ(memory.params, told.weights) << c.name;
             EXPECT_EQ(memory.total, told.total) << c.name;
         });
     }
+}
+
+// Of weights of which a step reads copies in 16 bits alone a rank keeps its share of the masters: between steps they are
+// whole for everybody, within one they are away, and when the session ends the params have them again.
+TEST(SharedMasters, AreWholeBetweenSteps) {
+    Case c = cases[4];
+    std::vector<std::vector<float>> after(2);
+    const auto told = AskInfo(Compile(c, "zero1"), 2), whole = AskInfo(Compile(c, "data"), 2);
+    EXPECT_LT(told.weights, whole.weights * 3 / 4); // gain and vectors are whole
+    const std::string model = Compile(c, "zero1");
+    e2e::Network network(2);
+    e2e::on_ranks(2, [&](int32_t rank) {
+        Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+        ASSERT_TRUE(t.ok());
+        const size_t count = 96 * 70;
+        std::vector<float> set(count), got(count);
+        for (size_t i = 0; i < count; i++) set[i] = static_cast<float>(i % 7) / 64;
+        ASSERT_EQ(amp_params_set(t.params, "fc1.weight", set.data(), count, &t.err), AMP_OK) << t.err.message;
+        Course course;
+        Step(t, rank, 2, 0, &course);
+        EXPECT_EQ(amp_params_get(t.params, "fc1.weight", got.data(), count, &t.err), AMP_WRONG_STATE);
+        EXPECT_THAT(t.err.message, testing::HasSubstr("the weights of small are not here: a step has begun"));
+        EXPECT_EQ(amp_params_set(t.params, "fc1.weight", set.data(), count, &t.err), AMP_WRONG_STATE);
+        Step(t, rank, 2, 1, &course);
+        ASSERT_EQ(amp_params_get(t.params, "fc1.weight", got.data(), count, &t.err), AMP_OK) << t.err.message;
+        double furthest = 0;
+        for (size_t i = 0; i < count; i++) furthest = std::max(furthest, std::fabs(double(got[i]) - set[i]));
+        EXPECT_GT(furthest, 0);
+        EXPECT_LT(furthest, 0.1);
+        const std::vector<float> before = e2e::all_params(t);
+        amp_session_release(t.session);
+        t.session = nullptr;
+        after[static_cast<size_t>(rank)] = e2e::all_params(t);
+        EXPECT_TRUE(e2e::same_bits(after[static_cast<size_t>(rank)], before));
+    });
+    EXPECT_TRUE(e2e::same_bits(after[0], after[1]));
+}
+
+// A model whose tables would give ranks wrong shares is refused when it is loaded.
+struct Tables {
+    std::vector<amp_model_collective> collectives;
+    std::vector<amp_model_state> states;
+    std::vector<amp_model_program> programs;
+    std::vector<amp_model_kernel> apply;
+
+    amp_model_collective &Of(uint32_t op) {
+        return *std::find_if(collectives.begin(), collectives.end(), [op](const auto &c) { return c.op == op; });
+    }
+    amp_model_state &State(const char *name) {
+        return *std::find_if(states.begin(), states.end(), [name](const auto &s) { return !strcmp(s.name, name); });
+    }
+    amp_model_kernel &Kernel(const char *title) {
+        return *std::find_if(apply.begin(), apply.end(), [title](const auto &k) { return strstr(k.title, title); });
+    }
+};
+
+template <typename T> std::vector<T> CopyOf(const amp_model_table &t) {
+    EXPECT_EQ(t.elem_size, sizeof(T));
+    return {static_cast<const T *>(t.data), static_cast<const T *>(t.data) + t.count};
+}
+
+template <typename T> void Put(amp_model_table *to, const std::vector<T> &from) {
+    *to = {static_cast<uint32_t>(from.size()), sizeof(T), from.data()};
+}
+
+const amp_model_desc *damaged; // what amp_model_from_static is given
+
+std::string Refusal(const amp_model_desc *desc, const std::function<void(Tables &)> &damage) {
+    Tables t = {CopyOf<amp_model_collective>(desc->collectives),
+                CopyOf<amp_model_state>(desc->states),
+                CopyOf<amp_model_program>(desc->programs),
+                {}};
+    amp_model_program *apply = nullptr;
+    for (auto &p : t.programs)
+        if (p.kind == AMP_PROGRAM_APPLY_STEP) apply = &p;
+    t.apply = CopyOf<amp_model_kernel>(apply->kernels);
+    damage(t);
+    Put(&apply->kernels, t.apply);
+    amp_model_desc copy = *desc;
+    Put(&copy.collectives, t.collectives);
+    Put(&copy.states, t.states);
+    Put(&copy.programs, t.programs);
+    amp_error err = {};
+    amp_model *model = nullptr;
+    damaged = &copy;
+    const amp_status status = amp_model_from_static([](uint32_t, uint32_t) { return damaged; }, nullptr, &model, &err);
+    amp_model_release(model);
+    return status ? err.message : "";
+}
+
+TEST(WrongShares, AreRefused) {
+    const Case c = {"damage", "fp32 { }", "optimizer = adamw(lr = 0.01)", 2};
+    void *library = dlopen(Compile(c, "zero1").c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
+    const amp_model_desc *desc = query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    static const int32_t other[] = {0, 1, 2, 3, 4, 5, 6};
+    const struct {
+        const char *says;
+        std::function<void(Tables &)> damage;
+    } cases[] = {
+        {"", [](Tables &) {}},
+        {"gathers weights that no REDUCE_SCATTER has shares of",
+         [](Tables &t) { t.Of(AMP_EXCHANGE_REDUCE_SCATTER).op = AMP_EXCHANGE_ALL_REDUCE; }},
+        {"it has 1 REDUCE_SCATTER and 0 ALL_GATHER", [](Tables &t) { t.collectives.pop_back(); }},
+        {"gathers other weights than those of collective 0",
+         [](Tables &t) { t.Of(AMP_EXCHANGE_ALL_GATHER).state_count--; }},
+        {"cannot exchange the state", [](Tables &t) { t.Of(AMP_EXCHANGE_ALL_GATHER).states = other + 5; }},
+        {"cannot run for a share of fc1.weight", [](Tables &t) { t.Kernel("fc1.weight").kind = AMP_KERNEL_ROW; }},
+    };
+    for (const auto &x : cases) EXPECT_THAT(Refusal(desc, x.damage), testing::HasSubstr(x.says));
+    EXPECT_EQ(Refusal(desc, cases[0].damage), "");
+    dlclose(library);
 }
 
 // What a session with shares does not do.

@@ -34,7 +34,8 @@ typedef struct Message {
 typedef struct Ranks {
     const Args *args;
     int64_t batch;
-    Run run;
+    Run run;                        /* planned as rank 0 */
+    uint64_t weights;               /* bytes of one rank alone */
     const amp_model *table, *model; /* that has the table; as the device runs it */
     bool on_cuda;
     Message *messages;
@@ -119,14 +120,22 @@ static const char *kernel_name(const Ranks *x, const Message *m) {
     return p->cuda_kernels ? p->cuda_kernels[i].name : p->kernels[i].name;
 }
 
+static int plan(Ranks *x) {
+    amp_comm first = {.size = x->args->ranks};
+    Args planned = *x->args;
+    if (run_plan(&x->run, &planned, x->batch)) return 1;
+    x->weights = x->run.memory.params;
+    run_close(&x->run);
+    x->run = (Run){0};
+    planned.comm = &first;
+    return run_plan(&x->run, &planned, x->batch);
+}
+
 /* A session on a GPU can be planned only where there is one. */
 static int open_model(Ranks *x) {
     amp_error err = {0};
     x->on_cuda = x->args->device && !strcmp(x->args->device, "cuda");
-    amp_comm first = {.size = x->args->ranks};
-    Args planned = *x->args;
-    planned.comm = &first;
-    if (!x->on_cuda && run_plan(&x->run, &planned, x->batch)) return 1;
+    if (!x->on_cuda && plan(x)) return 1;
     if (x->on_cuda && amp_model_load(x->args->model, NULL, &x->run.model, &err)) return report(&err);
     amp_model_get_info(x->run.model, &x->run.info);
     if (!x->run.info.can_train)
@@ -212,7 +221,12 @@ static void print_memory(const Ranks *x) {
     const Moments moments = moments_of(x);
     printf("moments  %" PRIu64 " bytes of %" PRIu64, moments.most, moments.all);
     if (moments.least < moments.most) printf(" at most, %" PRIu64 " at least", moments.least);
-    printf(" on each rank\nmemory   of rank 0 at batch %" PRId64 ", in bytes\n", x->batch);
+    printf(" on each rank\n");
+    if (x->run.memory.params < x->weights)
+        printf("weights  %" PRIu64 " bytes of %" PRIu64
+               " on rank 0: the masters of others are away while a step runs\n",
+               x->run.memory.params, x->weights);
+    printf("memory   of rank 0 at batch %" PRId64 ", in bytes\n", x->batch);
     for (int i = 0; i + 1 < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
     printf("         %-12s %14" PRIu64 "\n", "exchange", x->exchange);
     printf("         %-12s %14" PRIu64 "\n", "total", x->run.memory.total + x->exchange);

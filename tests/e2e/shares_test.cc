@@ -235,8 +235,8 @@ TEST(SharedMemory, IsWhatInfoSays) {
     }
 }
 
-// Of weights of which a step reads copies in 16 bits alone a rank keeps its share of the masters: between steps they are
-// whole for everybody, within one they are away, and when the session ends the params have them again.
+// Of weights of which a step reads copies in 16 bits alone a rank keeps its share of the masters: between steps they
+// are whole for everybody, within one they are away, and when the session ends the params have them again.
 TEST(SharedMasters, AreWholeBetweenSteps) {
     Case c = cases[4];
     std::vector<std::vector<float>> after(2);

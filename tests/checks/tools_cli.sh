@@ -1184,7 +1184,7 @@ done
 run 0 "$amprun" info "$work/ranks.so" --ranks 5 --batch 16
 says 'ranks on cpu: a step of 5 ranks with 2 x 16 samples each: 160 samples' 'complete after' 'bf16' \
     '6 of 6 gradients, ' 'statistics of each micro-batch' 'losses, metrics and counts' 'in all' 'a ring' \
-    'memory   of a rank at batch 16, in bytes' 'exchange'
+    'memory   of rank 0 at batch 16, in bytes' 'exchange'
 numbers=$((40 * 64 + 3 * 64 + 64 * 5 + 5))
 for model in ranks.amp ranks.so; do
     run 0 "$ampc" explain "$work/$model"

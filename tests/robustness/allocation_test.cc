@@ -59,7 +59,8 @@ class Torture {
 };
 
 // Runs |body| with no failure, then with each allocation failing.  |body| returns the status of what failed.  Where one
-// run makes very many allocations (each piece of an arena is one under the address sanitizer), about |most| are failed.
+// run makes very many allocations (each piece of an arena is one under the address sanitizer), the first 100 and about
+// |most| of the others are failed; a quarter of that where the sanitizer is asked for no more.
 void FailEach(const char *what, const std::function<amp_status(Torture &)> &body, long most, long from = 0) {
     long count;
     {
@@ -69,9 +70,11 @@ void FailEach(const char *what, const std::function<amp_status(Torture &)> &body
     }
     ASSERT_GT(count, 0);
     if (MutationCount() > 2000) most *= 10;
+    long first = 100;
+    if (Stride() > 1) first /= 4, most = std::max(most / 4, 5L);
     long stride = count / most + 1;
     for (bool forever : {false, true})
-        for (long i = from; i < count && !testing::Test::HasFailure(); i += i - from < 100 ? 1 : stride) {
+        for (long i = from; i < count && !testing::Test::HasFailure(); i += i - from < first ? 1 : stride) {
             Torture torture(i, forever);
             amp_status status = body(torture);
             EXPECT_TRUE(torture.hit()) << what << ": allocation " << i;

@@ -1,6 +1,6 @@
 // damage.h: damaged versions of a good file: cut anywhere, header bytes changed, random mutations from a seed.
 //
-// AMP_MUTATIONS is the number of random mutations of each kind of file (2,000 where it is not set, 400 under the
+// AMP_MUTATIONS is the number of random mutations of each kind of file (2,000 where it is not set, 200 under the
 // sanitizers); AMP_SEED shifts the seed.
 // AMP_KEEP=1 writes each damaged file to last.NAME in TEST_TMPDIR before it is read, to have the one that crashes.
 #ifndef AMP_TESTS_ROBUSTNESS_DAMAGE_H
@@ -28,9 +28,9 @@ inline long FromEnvironment(const char *name, long otherwise) {
     const char *text = getenv(name);
     return text && *text ? atol(text) : otherwise;
 }
-// Under the sanitizers, where everything takes many times as long, every fifth place and mutation, until AMP_MUTATIONS
-// asks for more; which fifth depends on AMP_SEED.
-inline size_t Stride() { return amp_test_address_sanitizer && !FromEnvironment("AMP_MUTATIONS", 0) ? 5 : 1; }
+// Under the sanitizers, where everything takes many times as long, every tenth place and mutation, until AMP_MUTATIONS
+// asks for more; which tenth depends on AMP_SEED.
+inline size_t Stride() { return amp_test_address_sanitizer && !FromEnvironment("AMP_MUTATIONS", 0) ? 10 : 1; }
 inline size_t FirstPlace() { return (size_t)FromEnvironment("AMP_SEED", 0) % Stride(); }
 inline long MutationCount() { return FromEnvironment("AMP_MUTATIONS", 2000 / (long)Stride()); }
 

@@ -75,7 +75,7 @@ TEST(ModelFile, SectionHeaderBytes) {
     uint64_t table = 0;
     for (int i = 7; i >= 0; i--) table = table << 8 | (unsigned char)good[40 + i]; // e_shoff
     ASSERT_LT(table, good.size());
-    for (size_t i = table; i < good.size(); i++)
+    for (size_t i = table + FirstPlace(); i < good.size(); i += Stride())
         for (unsigned char value : {(unsigned char)(good[i] ^ 0x01), (unsigned char)(good[i] ^ 0xf0)}) {
             std::string changed = good;
             changed[i] = (char)value;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# clang takes every C file of the product without a warning, as gcc does in the build, and the first test of each
-# folder; full/clang.sh builds all of them. A field that is left out is zero: what clang says of it is no fault.
+# clang takes every C file of the product without a warning, as gcc does in the build; full/clang.sh builds all of it,
+# and the tests. A field that is left out is zero: what clang says of it is no fault.
 set -uo pipefail
 source tests/checks/checks.bash
 if ! command -v clang >/dev/null; then
@@ -20,15 +20,4 @@ for avx in avx2:-mavx2:-mfma avx512:-mavx512f avx512_bf16:-mavx512f:-mavx512bf16
     run 0 check "${words[@]:1}" "runtime/device/cpu/product/product_${words[0]}.c"
 done
 for file in $files; do run 0 check "$file"; done
-
-googletest=/usr/src/googletest/googletest/include
-tests=$(git ls-files 'tests/*_test.cc' | awk -F/ '{ folder = $0; sub("/[^/]*$", "", folder) } !seen[folder]++')
-cp tests/precompiled/gtest.h "$work/gtest.h"
-check_test() { clang++ -std=c++17 $warnings $includes -isystem $googletest "$@"; }
-if [[ -d $googletest ]]; then
-    run 0 check_test -x c++-header "$work/gtest.h" -o "$work/gtest.h.gch"
-    for file in $tests; do run 0 check_test -include "$work/gtest.h" -fsyntax-only "$file"; done
-else
-    skipped 'no sources of GoogleTest here'
-fi
 finish

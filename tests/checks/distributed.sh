@@ -289,20 +289,22 @@ fails_of() { ! wait "$1"; }
 
 [[ -z $(mpis) ]] || faults_inputs
 for mpi in $(mpis); do
+    every='' # what depends on no MPI, too
+    [[ $mpi != "$(mpis | head -n 1)" && ${1:-} != --full ]] || every=1
     for n in "${ranks[@]}"; do
-        for p in "${precisions[@]}"; do twins "$mpi" "$n" "$p"; done
+        for p in "${precisions[@]}"; do
+            if [[ $every || $p == fp16 ]]; then twins "$mpi" "$n" "$p"; fi
+        done
     done
-    in_pairs "$mpi"
     for n in "${ranks[@]}"; do ((n == 1)) || shared "$mpi" "$n"; done
-    if [[ $mpi == "$(mpis | head -n 1)" || ${1:-} == --full ]]; then # what depends on no MPI
+    if [[ $every ]]; then
+        in_pairs "$mpi"
         divided "$mpi"
         synced "$mpi"
         on_cuda "$mpi"
     fi
     refused "$mpi"
-    if [[ $mpi == "$(mpis | head -n 1)" || ${1:-} == --full ]]; then
-        resumed "$mpi"
-    fi
+    [[ ! $every ]] || resumed "$mpi"
     alone_fails "$mpi"
     stopped "$mpi" TERM 1
     stopped "$mpi" INT all

@@ -2,15 +2,18 @@
 # Every built-in policy compiles every model of examples/: up to the plan of buffers, without C. Every op has a reason,
 # a line of the policy, and that line decides it. AMP_ALL=1, as full/policies.sh has it, changes such lines under every
 # policy and in every model; otherwise one policy of each algorithm takes the models that compile in a moment, and
-# others take some of them.
+# others take some of them; only these policies compile the others.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc
 
 models=$(grep -lE '^model ' -r examples --include='*.amp' | sort)
+small=$(grep -vE '/(bert|gpt2|lstm|resnet50|resnet101)\.amp$' <<<"$models")
+algorithms=(torch-fp16 min-cast tf-fp16)
 for policy in passes/precision/policies/*.policy; do
     name=$(basename "$policy" .policy)
-    for model in $models; do
+    [[ -z ${AMP_ALL:-} && " ${algorithms[*]} " != *" $name "* ]] && some=$small || some=$models
+    for model in $some; do
         holds "$model by $name" "$bin/tools/ampc" "$model" --policy "$name" --emit ir -o /dev/null
     done
 done
@@ -55,7 +58,6 @@ changed() {
     run 0 python3 -B tests/checks/policy_lines.py "$bin/tools/ampc" "$work" "$@"
     told
 }
-algorithms=(torch-fp16 min-cast tf-fp16)
 changed self
 if [[ -n ${AMP_ALL:-} ]]; then
     others=()
@@ -68,7 +70,6 @@ if [[ -n ${AMP_ALL:-} ]]; then
     changed --each overrides torch-fp16 -- $models
     changed overrides min-cast tf-fp16 -- $models
 else
-    small=$(grep -vE '/(bert|gpt2|lstm|resnet50|resnet101)\.amp$' <<<"$models")
     changed lines "${algorithms[@]}" -- $small
     changed lines apex-o1 apex-o2 keras-mixed-float16 mxnet-fp16 pure-bf16 torch-cpu-bf16 tf32 -- \
         examples/{cnn/cnn,tabular/tabular,llama/llama}.amp

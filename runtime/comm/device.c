@@ -75,7 +75,7 @@ static amp_status check_versions(amp_comm_state *c, const Card *all, amp_error *
 }
 
 static amp_status join_by(amp_comm_state *c, const Card *all, amp_error *err) {
-    const int64_t least = (int64_t)c->engine->type->connect_seconds * 1000000000;
+    const int64_t least = (int64_t)c->engine->connect_seconds * 1000000000;
     amp_error said;
     AMP_TRY(check_versions(c, all, err));
     if (amp_nccl_join(c->nccl, &all[0].id, c->head.rank, c->head.size, &said)) return fail_own(c, &said, err);

@@ -285,7 +285,7 @@ static bool wait_for_phase(amp_comm_state *c, amp_comm_phase phase, bool or_fail
 }
 
 amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err) {
-    const int64_t least = (int64_t)c->engine->type->connect_seconds * 1000000000,
+    const int64_t least = (int64_t)c->engine->connect_seconds * 1000000000,
                   bound = c->timeout > least ? c->timeout : least;
     if (!c->engine->own_thread) {
         AMP_TRY(connect_engine(c) ? amp_comm_check(c, err) : AMP_OK);

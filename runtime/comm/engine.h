@@ -1,4 +1,4 @@
-/* engine.h: what moves messages between ranks.  mpi/ implements it; tests/runtime/comm/ has one of threads.
+/* engine.h: what moves messages between ranks.  mpi/ and files/ implement it; tests/runtime/comm/ has one of threads.
  *
  * Messages travel in lanes, one at a time in each.  A lane's messages are started in the same order on all ranks, while
  * the lanes do not wait for one another: what a rank starts in one lane may depend on what has arrived there.
@@ -64,7 +64,6 @@ typedef struct amp_engine_type {
     void (*abandon)(amp_engine *engine);
     /* Frees it, whether it was connected or not; calls nothing of the library. */
     void (*close)(amp_engine *engine);
-    int32_t connect_seconds; /* that ranks have to come together, also where the timeout is shorter */
 } amp_engine_type;
 
 /* The head of every engine. */
@@ -74,7 +73,8 @@ struct amp_engine {
     int32_t rank, size;
     bool own_thread; /* everything from connect to disconnect may be called by a thread of the comm, which is always the
                         same */
-    const char *library; /* its name, for errors; lives as long as the engine */
+    int32_t connect_seconds; /* that ranks have to come together, also where the timeout is shorter */
+    const char *library;     /* its name, for errors; lives as long as the engine */
 };
 
 #ifdef __cplusplus

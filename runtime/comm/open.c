@@ -7,9 +7,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "runtime/comm/comm.h"
+#include "runtime/comm/files/files_engine.h"
+#include "runtime/comm/launcher.h"
 #include "runtime/comm/mpi/mpi_engine.h"
 
-enum { DEFAULT_TIMEOUT = 30 };
+enum { DEFAULT_TIMEOUT = 30, CONNECT_SECONDS = 30 };
 
 static const double shortest_timeout = 0.01, longest_timeout = 1e6; /* seconds */
 
@@ -88,6 +90,8 @@ static amp_status join(amp_comm_state *c, amp_error *err) {
     return amp_comm_hello(c, err);
 }
 
+static double timeout_of(const amp_comm_options *o) { return o->timeout > 0 ? o->timeout : DEFAULT_TIMEOUT; }
+
 amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *options, const amp_lane_limits *limits,
                                 amp_comm **out, amp_error *err) {
     amp_comm_state *c = amp_alloc_zeroed(&engine->allocator, sizeof *c);
@@ -101,7 +105,7 @@ amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *opti
     c->allocator = engine->allocator;
     c->limits = *limits;
     c->step = -1;
-    c->timeout = (int64_t)((options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT) * 1e9);
+    c->timeout = (int64_t)(timeout_of(options) * 1e9);
     c->head.calls = &amp_comm_state_calls;
     c->head.ordered = options->ordered != 0;
     amp_status status = join(c, err);
@@ -112,36 +116,87 @@ amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *opti
 
 /* ---- the public calls -------------------------------------------------------------------------------------------- */
 
-static bool is_nccl(const amp_comm_options *o) { return !strcmp(o->engine, "nccl"); }
+static bool is(const amp_comm_options *o, const char *engine) { return !strcmp(o->engine, engine); }
+
+/* Where ranks meet without MPI, and who they are. */
+static amp_status check_folder(const amp_comm_options *o, amp_error *err) {
+    if (is(o, "files") && !o->folder)
+        return amp_fail(
+            err, AMP_INVALID_ARGUMENT,
+            "the engine \"files\" needs the folder where ranks meet (amp_comm_options.folder, --dist-folder)");
+    if (is(o, "mpi") && o->folder)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "folder is \"%s\", and the ranks of the engine \"mpi\" meet by MPI: take the engine \"files\" "
+                        "or \"nccl\", or leave it out",
+                        o->folder);
+    if (o->ranks < 0 || (o->ranks ? o->rank < 0 || o->rank >= o->ranks : o->rank != 0))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "rank is %d of %d ranks; it must be from 0 to ranks - 1, or both 0 (by the launcher)", o->rank,
+                        o->ranks);
+    if (o->ranks && !o->folder)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "rank and ranks are given without folder: MPI knows them itself; leave them out");
+    return AMP_OK;
+}
 
 static amp_status read_options(amp_comm_options *o, const amp_comm_options *options, amp_error *err) {
     AMP_TRY(amp_options_read(o, sizeof *o, options, "amp_comm_options", err));
     if (!o->engine) o->engine = "mpi";
-    if (strcmp(o->engine, "mpi") && !is_nccl(o))
-        return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\" and \"nccl\" are there", o->engine);
+    if (!is(o, "mpi") && !is(o, "nccl") && !is(o, "files"))
+        return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\", \"nccl\" and \"files\" are there",
+                        o->engine);
     if (!(o->timeout == 0 || (o->timeout >= shortest_timeout && o->timeout <= longest_timeout)))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "timeout is %g; it must be from %g to %g seconds, or 0 (%d)",
                         o->timeout, shortest_timeout, longest_timeout, DEFAULT_TIMEOUT);
     if (o->ordered != 0 && o->ordered != 1)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "ordered is %d; it must be 0 or 1", o->ordered);
-    if (o->ordered && is_nccl(o))
+    if (o->ordered && is(o, "nccl"))
         return amp_fail(
             err, AMP_UNSUPPORTED,
             "the engine \"nccl\" adds in an order of its own: leave ordered out (--reduce fast), or take the "
             "engine \"mpi\", which goes by the host's memory");
-    return AMP_OK;
+    return check_folder(o, err);
 }
 
 static amp_status open_mpi(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
                            amp_error *err) {
     amp_engine *engine;
     const amp_allocator allocator = amp_allocator_or_default(options->allocator);
-    const char *library = is_nccl(options) ? NULL : options->library;
+    const char *library = is(options, "nccl") ? NULL : options->library;
     AMP_TRY(amp_mpi_engine_open(library, mpi_comm, size, &allocator, &engine, err));
     return amp_comm_open_engine(engine, options, &amp_lane_default_limits, out, err);
 }
 
-/* NCCL has no start of its own: ranks come together over MPI, which also moves what the host has. */
+static amp_status find_rank(const amp_comm_options *options, int32_t *rank, int32_t *ranks, amp_error *err) {
+    const char *variable = NULL;
+    *ranks = options->ranks ? options->ranks : amp_launcher_size(&variable);
+    *rank = options->ranks ? options->rank : amp_launcher_rank();
+    if (*ranks && *rank >= 0 && *rank < *ranks) return AMP_OK;
+    if (*ranks)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "%s says that %d processes were started, but not which one of them this is", variable, *ranks);
+    return amp_fail(err, AMP_INVALID_ARGUMENT,
+                    "nothing says which rank this process is, and of how many: start it with torchrun (RANK, "
+                    "WORLD_SIZE), srun (SLURM_PROCID, SLURM_NTASKS) or mpirun, or give rank and ranks "
+                    "(amp_comm_options, --dist-rank)");
+}
+
+static amp_status open_files(const amp_comm_options *options, amp_comm **out, amp_error *err) {
+    const amp_allocator allocator = amp_allocator_or_default(options->allocator);
+    const double timeout = timeout_of(options);
+    amp_files_options f = {.folder = options->folder, .seconds = timeout > CONNECT_SECONDS ? timeout : CONNECT_SECONDS};
+    amp_engine *engine;
+    AMP_TRY(find_rank(options, &f.rank, &f.ranks, err));
+    AMP_TRY(amp_files_engine_open(&f, &allocator, &engine, err));
+    return amp_comm_open_engine(engine, options, &amp_lane_default_limits, out, err);
+}
+
+static amp_status open_host(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
+                            amp_error *err) {
+    return options->folder ? open_files(options, out, err) : open_mpi(options, mpi_comm, size, out, err);
+}
+
+/* NCCL has no start of its own: ranks come together over MPI or in a folder, which also moves what the host has. */
 static amp_status open_nccl(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
                             amp_error *err) {
     const amp_allocator allocator = amp_allocator_or_default(options->allocator);
@@ -149,7 +204,7 @@ static amp_status open_nccl(const amp_comm_options *options, const void *mpi_com
     amp_nccl *n = amp_alloc_zeroed(&allocator, sizeof *n);
     if (!n) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the engine \"nccl\"");
     amp_status status = amp_nccl_open(n, options->library, err), joined = status;
-    if (!status) joined = open_mpi(options, mpi_comm, size, &comm, err);
+    if (!status) joined = open_host(options, mpi_comm, size, &comm, err);
     if (joined) {
         if (!status) amp_nccl_close(n);
         amp_free(&allocator, n, sizeof *n);
@@ -165,7 +220,11 @@ static amp_status open_ranks(const amp_comm_options *options, const void *mpi_co
                              amp_error *err) {
     amp_comm_options o;
     AMP_TRY(read_options(&o, options, err));
-    return is_nccl(&o) ? open_nccl(&o, mpi_comm, size, out, err) : open_mpi(&o, mpi_comm, size, out, err);
+    if (mpi_comm && o.folder)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_comm_from_mpi: folder is \"%s\", and the ranks of mpi_comm meet by MPI: leave it out",
+                        o.folder);
+    return is(&o, "nccl") ? open_nccl(&o, mpi_comm, size, out, err) : open_host(&o, mpi_comm, size, out, err);
 }
 
 amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err) {

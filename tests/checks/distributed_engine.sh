@@ -146,6 +146,7 @@ fi
 
 echo 'no library' >"$work/libmpi.so.40"
 run 1 env LD_LIBRARY_PATH="$work" OMPI_COMM_WORLD_SIZE=2 "$program" open
-says "AMP_NOT_FOUND: no MPI: tried libmpi.so.40: $work/libmpi.so.40: " '; install Open MPI or MPICH, or name the file'
+says "AMP_NOT_FOUND: no MPI: tried libmpi.so.40: $work/libmpi.so.40: " '; install Open MPI or MPICH, name the file' \
+    '--dist-folder'
 expect 'the program is built without an MPI' '' "$(ldd "$program" | grep -i mpi)"
 finish

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/comm/mpi/launcher.h"
+#include "runtime/comm/launcher.h"
 #include "runtime/comm/mpi/mpi_library.h"
 
 typedef struct MpiEngine {
@@ -35,8 +35,8 @@ static amp_status check_launcher(const MpiEngine *e, int rank, int size, amp_err
     return amp_fail(
         err, AMP_MISMATCH,
         "the launcher started %d processes (%s), but %s says that this is rank %d of %d: they do not belong "
-        "together; start it with the mpirun of that MPI, or name the launcher's library "
-        "(amp_comm_options.library, --dist-library)",
+        "together; start it with the mpirun of that MPI, name the launcher's library (amp_comm_options.library, "
+        "--dist-library), or have the ranks meet in a folder, without MPI (amp_comm_options.folder, --dist-folder)",
         started, variable, e->mpi.name, rank, size);
 }
 
@@ -143,7 +143,6 @@ static const amp_engine_type type = {
     .disconnect = disconnect_ranks,
     .abandon = NULL, /* nothing of MPI is safe any more */
     .close = close_engine,
-    .connect_seconds = 30,
 };
 
 /* Who has initialised it, and what that allows. */
@@ -183,6 +182,7 @@ amp_status amp_mpi_engine_open(const char *file, const void *comm, size_t size, 
     MpiEngine *e = amp_alloc_zeroed(allocator, sizeof *e);
     if (!e) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the engine \"mpi\"");
     e->head.type = &type;
+    e->head.connect_seconds = 30;
     e->head.allocator = *allocator;
     amp_status status = amp_mpi_open(&e->mpi, file, comm != NULL, err);
     if (!status) status = take_comm(e, comm, size, err);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/comm/mpi/launcher.h"
+#include "runtime/comm/launcher.h"
 
 static const char *const call_names[] = {
 #define CALL_NAME(name, parameters) "MPI_" #name,
@@ -117,8 +117,9 @@ static amp_status fail_not_found(bool loaded, const char *tried, amp_error *err)
                         "(amp_comm_options.library)",
                         tried);
     return amp_fail(err, AMP_NOT_FOUND,
-                    "no MPI: tried %s; install Open MPI or MPICH, or name the file of another one "
-                    "(amp_comm_options.library, --dist-library)",
+                    "no MPI: tried %s; install Open MPI or MPICH, name the file of another one "
+                    "(amp_comm_options.library, --dist-library), or have the ranks meet in a folder, without MPI "
+                    "(amp_comm_options.folder, --dist-folder)",
                     tried);
 }
 

@@ -10,12 +10,20 @@
  * A rank is one process of R that a launcher (mpirun, srun) has started.  The library needs a C library only: MPI is
  * opened at run time, whichever of Open MPI, MPICH, Intel MPI and what has the ABI of MPI 5 the launcher belongs to.
  *
- * The engine "nccl" is the engine "mpi", and sessions on the device "cuda" leave on it what they exchange in a step:
- * NCCL 2.18 or newer, opened at run time too, adds it up in the order of their stream, and the host waits for nothing.
- * The first such session of a comm joins the devices of all ranks; all sessions of a comm are on one device, and every
- * rank of a host has its own.  When a rank fails while a step is under way, what the session and its params have on
- * the device is of no whole step, and every call that would read it fails with AMP_PEER_FAILED.  It has run under
- * stand-ins for the driver and NCCL alone, on no GPU.
+ * The engine "files" needs no MPI: ranks meet in a folder that all of them see, and all that they exchange are files in
+ * it, added in the order of ranks as with |ordered|.  That is slow, and meant for a few ranks of one machine, where
+ * /dev/shm is the best place, or of hosts with a network file system.  Who they are comes from the launcher: RANK and
+ * WORLD_SIZE (torchrun), SLURM_PROCID and SLURM_NTASKS (srun), the variables of Open MPI and MPICH; or from |rank| and
+ * |ranks|.  Rank 0 makes the folder if it is not there; what an earlier start has left in it is never believed, and is
+ * removed if its rank 0 has ended.  The last rank that leaves removes what is of this start; where one has died, that
+ * stays until the next start in the folder.
+ *
+ * The engine "nccl" is the engine "mpi", or with |folder| the engine "files", and sessions on the device "cuda" leave
+ * on it what they exchange in a step: NCCL 2.18 or newer, opened at run time too, adds it up in the order of their
+ * stream, and the host waits for nothing.  The first such session of a comm joins the devices of all ranks; all
+ * sessions of a comm are on one device, and every rank of a host has its own.  When a rank fails while a step is under
+ * way, what the session and its params have on the device is of no whole step, and every call that would read it fails
+ * with AMP_PEER_FAILED.  It has run under stand-ins for the driver and NCCL alone, on no GPU.
  *
  * All ranks open, use and release their comms in the same order.
  *
@@ -46,20 +54,25 @@ typedef struct amp_comm amp_comm;
 typedef struct amp_comm_options {
     size_t struct_size;
     const amp_allocator *allocator; /* copied */
-    const char *engine;             /* "mpi", or "nccl" (below); NULL: "mpi" */
+    const char *engine;             /* "mpi", "files" or "nccl" (above); NULL: "mpi" */
     const char
         *library;    /* the MPI to open; NULL: the one of the process, else by launcher, else the first that is there;
                         of the engine "nccl": the NCCL, NULL: libnccl.so.2 */
     double timeout;  /* seconds without an answer after which a rank has failed; 0: 30 */
     int32_t ordered; /* 1: sums have the bits of adding ranks from left to right, on every machine; equal on all */
+    const char *folder;  /* where ranks meet without MPI, copied; NULL: they meet by MPI */
+    int32_t rank, ranks; /* with |folder|: which of how many this is; 0, 0: the launcher says it */
 } amp_comm_options;
 
-/* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, and compares versions and
- * |ordered| of all ranks.  Waits for all of them, |timeout| at most, but no less than 30 s.
+/* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, or writes to |folder|, and
+ * compares versions and |ordered| of all ranks.  Waits for all of them, |timeout| at most, but no less than 30 s; in a
+ * folder AMP_PEER_FAILED then names the ranks that have not come.
  * AMP_NOT_FOUND: no such engine, no MPI or no NCCL.  AMP_BAD_FILE: |library| is no MPI, or no NCCL.  AMP_UNSUPPORTED:
  * an MPI of a kind that is not known; an NCCL that is too old; "nccl" with |ordered|, as sums have an order of their
  * own, or in a program that has initialised MPI without MPI_THREAD_MULTIPLE.  AMP_MISMATCH: the launcher and the MPI do
- * not belong together, or a rank has another version or another |ordered|.  AMP_WRONG_STATE: MPI was finalised before.
+ * not belong together, or a rank has another version, another |ordered| or another number of ranks.  AMP_WRONG_STATE:
+ * MPI was finalised before; the folder has other files, or is in use by another start.  AMP_IO: the folder cannot be
+ * written.
  * AMP_INVALID_ARGUMENT, AMP_OUT_OF_MEMORY, AMP_PEER_FAILED. */
 AMP_API AMP_MUST_USE amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err);
 

@@ -1,4 +1,7 @@
-// Every collective over the engine of threads: sums against float64, ordered ones bit by bit, all types, sizes, pieces.
+// Every collective over the engine of threads, and over files: sums against float64, ordered ones bit by bit, all
+// types, sizes, pieces.
+#include <unistd.h>
+
 #include <mutex>
 
 #include "tests/runtime/comm/ranks.h"
@@ -20,21 +23,32 @@ const Way ways[] = {{"default", {size_t{1} << 30, size_t{32} << 20, size_t{64} <
                     {"pieces", {4096, 2048, 256}, 1031},
                     {"tiny pieces", {96, 40, 0}, 130}};
 
-class Collective : public testing::TestWithParam<std::tuple<int, bool, int>> {
+class Collective : public testing::TestWithParam<std::tuple<int, bool, int, bool>> {
   protected:
     int32_t ranks() const { return std::get<0>(GetParam()); }
     bool ordered() const { return std::get<1>(GetParam()); }
     const Way &way() const { return ways[std::get<2>(GetParam())]; }
+    bool files() const { return std::get<3>(GetParam()); }
+
+    void SetUp() override {
+        if (files()) folder_ = testing::TempDir() + "collective-" + std::to_string(getpid());
+    }
+    void TearDown() override {
+        if (!files()) return;
+        EXPECT_NE(access(folder_.c_str(), F_OK), 0) << "files were left";
+    }
 
     // In each rank, over the count; then that nothing but what was meant was started.
     void Each(const std::function<void(amp_comm *, size_t)> &body, bool parts) {
         World world(ranks());
         Ranks all(&world, ordered());
+        all.folder = folder_;
         all.limits = way().limits;
         all.Run([&](amp_comm *comm) {
             for (size_t count : {0, 1, 7, 130, 1031})
                 if (count <= way().most) body(comm, parts ? count * static_cast<size_t>(ranks()) : count);
         });
+        if (files()) return;
         EXPECT_EQ(world.seen().mismatches, std::vector<std::string>());
         EXPECT_LE(world.seen().most_at_once, int{AMP_LANES});
         EXPECT_EQ(world.seen().disconnected, ranks());
@@ -42,10 +56,13 @@ class Collective : public testing::TestWithParam<std::tuple<int, bool, int>> {
         EXPECT_EQ(world.seen().closed, ranks());
         EXPECT_LE(world.seen().largest, std::max(way().limits.message, size_t{64} * static_cast<size_t>(ranks())));
     }
+
+    std::string folder_;
 };
 
 void CheckSum(amp_comm *comm, amp_dtype dtype, const void *data, size_t i, size_t of) {
-    if (comm->ordered || dtype == AMP_DT_F16 || dtype == AMP_DT_BF16) {
+    const uint32_t of_engine = reinterpret_cast<amp_comm_state *>(comm)->engine->type->sums;
+    if (comm->ordered || !(of_engine >> dtype & 1)) {
         double wanted = 0;
         LeftToRight(dtype, comm->size, of, &wanted);
         const size_t size = amp_dtype_size(dtype);
@@ -124,6 +141,7 @@ TEST_P(Collective, ManyAtOnce) {
     world.delayed_rank = ranks() - 1;
     world.delay = std::chrono::milliseconds(1);
     Ranks all(&world, ordered());
+    all.folder = folder_;
     all.limits = way().limits;
     all.Run([&](amp_comm *comm) {
         constexpr size_t many = 24;
@@ -143,17 +161,22 @@ TEST_P(Collective, ManyAtOnce) {
         }
     });
     EXPECT_EQ(world.seen().mismatches, std::vector<std::string>());
-    EXPECT_EQ(world.seen().most_at_once, ranks() > 1 ? int{AMP_LANES} : 0);
+    EXPECT_EQ(world.seen().most_at_once, ranks() > 1 && !files() ? int{AMP_LANES} : 0);
 }
 
+std::string NameOf(const testing::TestParamInfo<std::tuple<int, bool, int, bool>> &info) {
+    std::string name = ways[std::get<2>(info.param)].name;
+    for (char &c : name) c = c == ' ' ? '_' : c;
+    return std::to_string(std::get<0>(info.param)) + "_" + name + (std::get<1>(info.param) ? "_ordered" : "");
+}
 INSTANTIATE_TEST_SUITE_P(All, Collective,
-                         testing::Combine(testing::Values(1, 2, 3, 5), testing::Bool(), testing::Values(0, 1, 2, 3)),
-                         [](const auto &info) {
-                             std::string name = ways[std::get<2>(info.param)].name;
-                             for (char &c : name) c = c == ' ' ? '_' : c;
-                             return std::to_string(std::get<0>(info.param)) + "_" + name +
-                                    (std::get<1>(info.param) ? "_ordered" : "");
-                         });
+                         testing::Combine(testing::Values(1, 2, 3, 5), testing::Bool(), testing::Values(0, 1, 2, 3),
+                                          testing::Values(false)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Files, Collective,
+                         testing::Combine(testing::Values(1, 2, 4), testing::Values(false), testing::Values(0, 1, 2),
+                                          testing::Values(true)),
+                         NameOf);
 
 // The engine's own order is another one: the two must differ somewhere, or the tests above show nothing.
 TEST(OrderedSums, DifferFromOthers) {

@@ -330,7 +330,7 @@ TEST(Options, AreChecked) {
     o.ordered = 0;
     o.engine = "gloo";
     EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_NOT_FOUND);
-    EXPECT_STREQ(err.message, "there is no engine \"gloo\"; \"mpi\" and \"nccl\" are there");
+    EXPECT_STREQ(err.message, "there is no engine \"gloo\"; \"mpi\", \"nccl\" and \"files\" are there");
     o.engine = nullptr;
     for (double wrong : {-1.0, 0.001, 1e7, static_cast<double>(NAN)}) {
         o.timeout = wrong;
@@ -349,10 +349,65 @@ TEST(Options, AreChecked) {
     EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_BAD_FILE);
     EXPECT_THAT(std::string(err.message), HasSubstr("is no MPI of version 3 or newer: it has no MPI_Initialized"));
     EXPECT_EQ(amp_comm_from_mpi(nullptr, 8, &o, &comm, &err), AMP_INVALID_ARGUMENT);
+    o.folder = "meeting";
+    EXPECT_EQ(amp_comm_from_mpi("comm", 8, &o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_THAT(std::string(err.message),
+                StartsWith("folder is \"meeting\", and the ranks of the engine \"mpi\" meet"));
+    o.engine = "nccl";
+    EXPECT_EQ(amp_comm_from_mpi("comm", 8, &o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_THAT(std::string(err.message),
+                StartsWith("amp_comm_from_mpi: folder is \"meeting\", and the ranks of mpi_"));
     EXPECT_EQ(comm, nullptr);
     EXPECT_EQ(amp_comm_rank(nullptr), 0);
     EXPECT_EQ(amp_comm_size(nullptr), 1);
     amp_comm_release(nullptr);
+}
+
+TEST(Options, OfFoldersAreChecked) {
+    for (const char *v : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_NTASKS", "RANK"}) unsetenv(v);
+    amp_error err = {};
+    amp_comm *comm = nullptr;
+    amp_comm_options o = {};
+    o.struct_size = sizeof o;
+    o.engine = "files";
+    EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "the engine \"files\" needs the folder where ranks meet (amp_comm_options.folder, "
+                              "--dist-folder)");
+    o.engine = "mpi";
+    o.ranks = 2;
+    EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_THAT(std::string(err.message), StartsWith("rank and ranks are given without folder"));
+    o.engine = "files";
+    const std::string folder = testing::TempDir() + "options";
+    o.folder = folder.c_str();
+    const int32_t wrong[][2] = {{-1, 2}, {2, 2}, {1, 0}, {0, -1}};
+    for (const auto &of : wrong) {
+        o.rank = of[0], o.ranks = of[1];
+        EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(std::string(err.message), "rank is " + std::to_string(of[0]) + " of " + std::to_string(of[1]) +
+                                                " ranks; it must be from 0 to ranks - 1, or both 0 (by the launcher)");
+    }
+    o.rank = o.ranks = 0;
+    EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_THAT(std::string(err.message), StartsWith("nothing says which rank this process is, and of how many: start "
+                                                     "it with torchrun (RANK, WORLD_SIZE), srun"));
+    setenv("WORLD_SIZE", "2", 1);
+    EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "WORLD_SIZE says that 2 processes were started, but not which one of them this is");
+    setenv("WORLD_SIZE", "1", 1);
+    setenv("RANK", "0", 1);
+    ASSERT_EQ(amp_comm_open(&o, &comm, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_comm_size(comm), 1);
+    amp_comm_release(comm);
+    unsetenv("WORLD_SIZE");
+    unsetenv("RANK");
+    o.rank = 0, o.ranks = 1;
+    ASSERT_EQ(amp_comm_open(&o, &comm, &err), AMP_OK) << err.message;
+    amp_comm_release(comm);
+    const std::string longest(4000, 'x');
+    o.folder = longest.c_str();
+    EXPECT_EQ(amp_comm_open(&o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "the name of a folder where ranks meet has 1 to 3000 bytes, not 4000");
 }
 
 } // namespace

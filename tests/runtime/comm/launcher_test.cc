@@ -1,5 +1,5 @@
 // What launchers say in the environment: which variable counts, and which libraries are tried.
-#include "runtime/comm/mpi/launcher.h"
+#include "runtime/comm/launcher.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,8 @@
 
 namespace {
 
-const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_NTASKS"};
+const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "WORLD_SIZE", "SLURM_NTASKS",
+                                 "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK",       "SLURM_PROCID"};
 
 struct Launcher : testing::Test {
     void SetUp() override {
@@ -48,6 +49,28 @@ TEST_F(Launcher, WhatIsNoNumberSaysNothing) {
     }
     setenv("SLURM_NTASKS", "2", 1);
     EXPECT_EQ(Says(), "SLURM_NTASKS 2");
+}
+
+TEST_F(Launcher, TheRankIsOfTheSameLauncher) {
+    EXPECT_EQ(amp_launcher_rank(), -1);
+    setenv("RANK", "5", 1);
+    EXPECT_EQ(amp_launcher_rank(), -1) << "of how many?";
+    setenv("SLURM_NTASKS", "16", 1);
+    EXPECT_EQ(amp_launcher_rank(), -1);
+    setenv("SLURM_PROCID", "0", 1);
+    EXPECT_EQ(amp_launcher_rank(), 0);
+    setenv("WORLD_SIZE", "8", 1);
+    EXPECT_EQ(amp_launcher_rank(), 5);
+    setenv("PMI_SIZE", "3", 1);
+    for (const char *text : {"", "one", "-1"}) {
+        setenv("PMI_RANK", text, 1);
+        EXPECT_EQ(amp_launcher_rank(), -1) << text;
+    }
+    setenv("PMI_RANK", "2", 1);
+    EXPECT_EQ(amp_launcher_rank(), 2);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+    EXPECT_EQ(amp_launcher_rank(), 1);
 }
 
 TEST_F(Launcher, Libraries) {

@@ -1,14 +1,17 @@
-// ranks.h: R comms over the engine of threads, and a function that each of R threads runs with its own.
+// ranks.h: R comms over the engine of threads, or over files, and a function that each of R threads runs with its own.
 #ifndef AMP_TESTS_RUNTIME_COMM_RANKS_H
 #define AMP_TESTS_RUNTIME_COMM_RANKS_H
 
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/alloc.h"
 #include "runtime/comm/comm.h"
+#include "runtime/comm/files/files_engine.h"
 #include "tests/runtime/comm/thread_engine.h"
 
 struct Ranks {
@@ -19,11 +22,20 @@ struct Ranks {
     }
 
     World *world;
+    std::string folder; // "": threads; else the ranks meet there
     amp_comm_options options = {};
     amp_lane_limits limits = amp_lane_default_limits;
 
     amp_status Open(int32_t rank, amp_comm **out, amp_error *err, const amp_allocator *allocator = nullptr) {
-        return amp_comm_open_engine(world->Engine(rank, allocator), &options, &limits, out, err);
+        amp_engine *engine = nullptr;
+        if (folder.empty()) engine = world->Engine(rank, allocator);
+        else {
+            const amp_files_options files = {folder.c_str(), rank, world->ranks, 20};
+            const amp_allocator a = amp_allocator_or_default(allocator);
+            const amp_status status = amp_files_engine_open(&files, &a, &engine, err);
+            if (status) return status;
+        }
+        return amp_comm_open_engine(engine, &options, &limits, out, err);
     }
 
     // Opens, runs, releases; an open that fails is a failure of the test.

@@ -1,0 +1,336 @@
+// The engine "files": how ranks come together in a folder, and what they say where they do not. The values that it
+// brings are those of collective_test.cc.
+#include <dirent.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/base/failing_allocator.h"
+#include "tests/runtime/comm/ranks.h"
+
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+std::vector<std::string> Entries(const std::string &folder) {
+    std::vector<std::string> names;
+    DIR *all = opendir(folder.c_str());
+    for (const dirent *e; all && (e = readdir(all));)
+        if (e->d_name[0] != '.') names.emplace_back(e->d_name);
+    if (all) closedir(all);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+// One process, as it was told.
+struct Process {
+    int32_t rank, ranks;
+    double comes_after = 0;
+    double seconds = 0.6; // that it waits for others
+    amp_status status = AMP_OK;
+    std::string said = "";
+    double took = 0;
+};
+
+struct Files : testing::Test {
+    void SetUp() override {
+        folder = testing::TempDir() + "files-" + std::to_string(getpid());
+        ASSERT_EQ(system(("rm -rf " + folder).c_str()), 0);
+    }
+    amp_engine *Engine(const Process &p) {
+        const amp_files_options o = {folder.c_str(), p.rank, p.ranks, p.seconds};
+        const amp_allocator a = amp_allocator_or_default(nullptr);
+        amp_engine *engine = nullptr;
+        EXPECT_EQ(amp_files_engine_open(&o, &a, &engine, nullptr), AMP_OK);
+        return engine;
+    }
+    // Each opens, adds up, lets |body| do more, and releases.
+    void Run(std::vector<Process *> all, const std::function<void(Process *, amp_comm *)> &body = nullptr) {
+        std::vector<std::thread> threads;
+        for (Process *p : all)
+            threads.emplace_back([this, p, &body] {
+                Sleep(p->comes_after);
+                const auto begin = std::chrono::steady_clock::now();
+                amp_comm_options options = {};
+                options.timeout = timeout;
+                amp_comm *comm = nullptr;
+                amp_error err = {};
+                p->status = amp_comm_open_engine(Engine(*p), &options, &amp_lane_default_limits, &comm, &err);
+                p->said = err.message;
+                if (!p->status) {
+                    float one = 1;
+                    p->status = Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, &one, 1, &err);
+                    EXPECT_EQ(one, static_cast<float>(p->ranks));
+                    if (body) body(p, comm);
+                }
+                p->took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+                amp_comm_release(comm);
+            });
+        for (std::thread &t : threads) t.join();
+    }
+    // A start whose processes were killed: its files stay, its lock does not.
+    void Crash(int32_t ranks) {
+        std::vector<std::thread> threads;
+        for (int32_t r = 0; r < ranks; r++)
+            threads.emplace_back([this, r, ranks] {
+                amp_engine *e = Engine({r, ranks});
+                amp_error err = {};
+                EXPECT_EQ(e->type->connect(e, &err), AMP_OK) << err.message;
+                e->type->close(e);
+            });
+        for (std::thread &t : threads) t.join();
+    }
+
+    std::string folder;
+    double timeout = 0.5;
+};
+
+TEST_F(Files, NothingIsLeft) {
+    Process zero{0, 2}, one{1, 2};
+    Run({&zero, &one});
+    EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+    EXPECT_EQ(one.status, AMP_OK) << one.said;
+    EXPECT_NE(access(folder.c_str(), F_OK), 0) << "which it has made";
+    ASSERT_EQ(mkdir(folder.c_str(), 0777), 0);
+    for (int k = 0; k < 2; k++) { // one start after the other
+        Run({&zero, &one});
+        EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+        EXPECT_EQ(Entries(folder), std::vector<std::string>());
+        EXPECT_EQ(access(folder.c_str(), F_OK), 0) << "which was there before";
+    }
+}
+
+TEST_F(Files, NothingPilesUp) {
+    Process zero{0, 3}, one{1, 3}, two{2, 3};
+    size_t most = 0;
+    Run({&zero, &one, &two}, [&](Process *p, amp_comm *comm) {
+        std::vector<float> data(100000, 1);
+        for (int k = 0; k < 12; k++) {
+            amp_error err = {};
+            ASSERT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data.data(), data.size(), &err), AMP_OK);
+            ASSERT_EQ(Do(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_F32, data.data(), data.size(), &err, k % 3), AMP_OK);
+            for (const std::string &name : Entries(folder))
+                if (!p->rank && name != "ampc-start") most = std::max(most, Entries(folder + "/" + name).size());
+        }
+    });
+    EXPECT_GE(most, 3u * AMP_LANES);
+    EXPECT_LE(most, 3u * (2 * AMP_LANES + 2) + 2)
+        << "two of each rank and lane, one that is written, what start.h lists";
+}
+
+TEST_F(Files, LateRanksAreWaitedFor) {
+    for (int32_t late = 0; late < 3; late++) {
+        Process all[] = {{0, 3}, {1, 3}, {2, 3}};
+        all[late].comes_after = 0.4;
+        Run({&all[0], &all[1], &all[2]});
+        for (const Process &p : all) EXPECT_EQ(p.status, AMP_OK) << p.said;
+    }
+}
+
+TEST_F(Files, ARankThatDoesNotComeIsNamed) {
+    Process zero{0, 4}, two{2, 4};
+    two.comes_after = 0.2;
+    Run({&zero, &two});
+    for (const Process *p : {&zero, &two}) {
+        EXPECT_EQ(p->status, AMP_PEER_FAILED);
+        EXPECT_EQ(p->said, folder +
+                               ": ranks 1, 3 have not come for 0.6 s: was every rank started, and do all hosts see "
+                               "this folder?");
+        EXPECT_LT(p->took, 1.5);
+    }
+    Process three{3, 4}, one{1, 4};
+    Run({&three, &one});
+    for (const Process *p : {&one, &three}) {
+        EXPECT_EQ(p->status, AMP_PEER_FAILED);
+        EXPECT_EQ(p->said,
+                  folder + ": rank 0 has not come for 0.6 s: was it started, and does its host see this folder?");
+        EXPECT_LT(p->took, 1.5);
+    }
+}
+
+// Rank 0 came last, so its time is over after theirs.
+TEST_F(Files, AMissingRankIsNamedByEveryRank) {
+    Process zero{0, 3}, one{1, 3};
+    zero.comes_after = 0.4;
+    Run({&zero, &one});
+    EXPECT_THAT(zero.said, HasSubstr(": rank 2 has not come for 0.6 s"));
+    EXPECT_THAT(one.said, HasSubstr(": rank 2 has not come for 0.6 s"));
+}
+
+TEST_F(Files, RanksThatDisagreeOnTheirNumberAreTold) {
+    Process zero{0, 2}, one{1, 2}, two{2, 3};
+    one.comes_after = 0.2;
+    Run({&zero, &one, &two});
+    for (const Process *p : {&zero, &two}) {
+        EXPECT_EQ(p->status, AMP_MISMATCH);
+        EXPECT_EQ(p->said,
+                  "a process was started as rank 2 of 3, and rank 0 as one of 2: start all with the same number "
+                  "of ranks (WORLD_SIZE, SLURM_NTASKS, --dist-rank)");
+        EXPECT_LT(p->took, 0.55);
+    }
+    EXPECT_EQ(one.status, AMP_PEER_FAILED);
+    EXPECT_LT(one.took, 1.5);
+}
+
+TEST_F(Files, TwoProcessesOfOneRank) {
+    Process zero{0, 2}, one{1, 2}, again{1, 2};
+    again.comes_after = 0.3;
+    Run({&zero, &one, &again}, [](Process *, amp_comm *) { Sleep(1.2); });
+    EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+    EXPECT_EQ(one.status, AMP_OK) << one.said;
+    EXPECT_EQ(again.status, AMP_PEER_FAILED);
+    EXPECT_THAT(again.said, HasSubstr("another process is rank 1, too"));
+}
+
+// What is left of an earlier start, with as many ranks or with others, is taken for nothing, also by ranks that come
+// before rank 0 and find it alone; and it is removed.
+TEST_F(Files, AnEarlierStartIsNotBelieved) {
+    for (int32_t before : {2, 3}) {
+        for (double late : {0.0, 0.3}) {
+            Crash(before);
+            ASSERT_EQ(Entries(folder).size(), 2u);
+            Process zero{0, 2}, one{1, 2};
+            zero.comes_after = late;
+            one.comes_after = 0.3 - late;
+            Run({&zero, &one}, [this](Process *, amp_comm *) { EXPECT_EQ(Entries(folder).size(), 2u); });
+            EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+            EXPECT_EQ(one.status, AMP_OK) << one.said;
+            EXPECT_EQ(Entries(folder), std::vector<std::string>());
+        }
+    }
+    Crash(2);
+    Process alone{1, 2};
+    Run({&alone});
+    EXPECT_THAT(alone.said, HasSubstr(": rank 0 has not come for 0.6 s"));
+}
+
+TEST_F(Files, AFolderInUseIsRefused) {
+    Process zero{0, 2}, one{1, 2}, other{0, 2};
+    other.comes_after = 0.3;
+    Run({&zero, &one, &other}, [](Process *, amp_comm *comm) {
+        Sleep(0.6);
+        float two = 2;
+        amp_error err = {};
+        ASSERT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, &two, 1, &err), AMP_OK) << err.message;
+        EXPECT_EQ(two, 4);
+    });
+    EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+    EXPECT_EQ(other.status, AMP_WRONG_STATE);
+    EXPECT_EQ(other.said, folder +
+                              " is in use: ranks of another start, or another rank 0, are in it; give each start a "
+                              "folder of its own");
+}
+
+TEST_F(Files, AFolderWithOtherFilesIsRefused) {
+    ASSERT_EQ(mkdir(folder.c_str(), 0777), 0);
+    std::ofstream(folder + "/thesis.tex") << "\\begin{document}";
+    Process alone{0, 1};
+    Run({&alone});
+    EXPECT_EQ(alone.status, AMP_WRONG_STATE);
+    EXPECT_EQ(alone.said, folder +
+                              " holds thesis.tex, which no start of ranks has left: give a folder that is empty, or "
+                              "that is not there yet");
+    EXPECT_EQ(Entries(folder), std::vector<std::string>{"thesis.tex"});
+    folder += "/thesis.tex";
+    Run({&alone});
+    EXPECT_EQ(alone.said, folder + ": cannot be read: Not a directory");
+    folder += "/deeper";
+    Run({&alone});
+    EXPECT_EQ(alone.status, AMP_IO);
+    EXPECT_EQ(alone.said, folder + ": cannot be made: Not a directory");
+}
+
+// ---- while they train ----
+
+// A rank that was killed or stopped: it writes and reads nothing any more.
+amp_engine_type Silent(const amp_engine_type &like) {
+    amp_engine_type type = like;
+    type.start = [](amp_engine *, int32_t, const amp_message *, amp_error *) { return AMP_OK; };
+    type.test = [](amp_engine *, int32_t, bool *done, amp_error *) { return *done = false, AMP_OK; };
+    type.receive = [](amp_engine *, unsigned char *, bool *came, amp_error *) { return *came = false, AMP_OK; };
+    type.send = [](amp_engine *, int32_t, amp_letter *, amp_error *) { return AMP_OK; };
+    return type;
+}
+
+TEST_F(Files, ADeadRankIsNamedOnAllOthers) {
+    World world(3);
+    Ranks all(&world, false, timeout);
+    all.folder = folder;
+    amp_engine_type silent;
+    all.Run([&](amp_comm *comm) {
+        amp_engine *engine = reinterpret_cast<amp_comm_state *>(comm)->engine;
+        std::vector<float> data(10, 1);
+        amp_error err = {};
+        ASSERT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data.data(), data.size(), &err), AMP_OK);
+        if (comm->rank == 1) {
+            Sleep(0.2); // the others have read what it wrote
+            silent = Silent(*engine->type);
+            engine->type = &silent;
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        EXPECT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data.data(), data.size(), &err), AMP_PEER_FAILED);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        if (comm->rank == 1) return;
+        EXPECT_THAT(err.message,
+                    HasSubstr("bucket 0 (fc1.weight ..): no answer from rank 1 for 0.5 s: died, hangs or was"));
+        EXPECT_LT(took.count(), 3 * timeout);
+    });
+}
+
+TEST_F(Files, WhyARankGivesUpIsToldToAll) {
+    World world(3);
+    Ranks all(&world);
+    all.folder = folder;
+    std::atomic<int> have_sums{0};
+    all.Run([&](amp_comm *comm) {
+        float one = 1;
+        amp_error err = {};
+        ASSERT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, &one, 1, &err), AMP_OK) << err.message;
+        have_sums++;
+        while (have_sums < 3) Sleep(0.001);
+        if (comm->rank == 1) comm->calls->give_up(comm, "data.csv, line 7: no number");
+        EXPECT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, &one, 1, &err), AMP_PEER_FAILED);
+        EXPECT_THAT(err.message, HasSubstr(comm->rank == 1 ? "rank 1: data.csv, line 7: no number"
+                                                           : ": rank 1 says: data.csv, line 7: no number"));
+    });
+}
+
+TEST_F(Files, ARankInAnotherCollectiveIsNamed) {
+    World world(2);
+    Ranks all(&world, false, timeout);
+    all.folder = folder;
+    all.Run([&](amp_comm *comm) {
+        std::vector<float> data(20, 1);
+        amp_error err = {};
+        EXPECT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data.data(), comm->rank ? 20 : 10, &err, 0,
+                     comm->rank ? "bucket 2 (fc1.bias)" : "bucket 1 (fc2.weight ..)"),
+                  AMP_PEER_FAILED);
+        EXPECT_THAT(err.message,
+                    AnyOf(HasSubstr("bucket 1 (fc2.weight ..): rank 1 is in bucket 2 (fc1.bias) instead"),
+                          HasSubstr("bucket 2 (fc1.bias): rank 0 is in bucket 1 (fc2.weight ..) instead")));
+    });
+}
+
+TEST_F(Files, MemoryThatEndsIsAnError) {
+    for (int fails = 0; fails < 3; fails++) {
+        FailingAllocator memory(fails);
+        const amp_allocator a = memory.get();
+        const amp_files_options o = {folder.c_str(), 0, 2, 1};
+        amp_engine *engine = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(amp_files_engine_open(&o, &a, &engine, &err), AMP_OUT_OF_MEMORY);
+        EXPECT_THAT(err.message, StartsWith("no memory for "));
+        EXPECT_EQ(engine, nullptr);
+    }
+}
+
+} // namespace

@@ -2,7 +2,7 @@
 # amprun train --dist nccl, over the stand-ins for the CUDA driver and for NCCL (fakecuda/nccl): ranks make the bits
 # that they make over MPI; a step is two graph launches, and the host waits no more often than one rank alone; every
 # call of NCCL that fails and every rank that is late, dead, stopped or elsewhere is an error that says so, and nothing
-# hangs.
+# hangs. Ranks that meet in a folder, without an MPI, make the same bits.
 #
 #     cuda_distributed.sh          2 ranks
 #     cuda_distributed.sh --full   2 to 4 ranks, every precision, the other MPI, every call more than once
@@ -57,6 +57,34 @@ says '--reduce ordered only with --dist mpi: NCCL adds in an order of its own'
     have_nvrtc || skipped 'NVRTC is not installed (tools/setup --nvrtc): nothing is trained'
     finish
 }
+
+# ---- without an MPI: under torchrun's variables, in a folder ----
+
+# torchrun FOLDER FILE LIMIT [option...]: two ranks into FILE.ck, and what rank R says into FILE.R
+torchrun() {
+    local meet=$1 file=$2 rank
+    shift 2
+    for rank in 1 0; do
+        RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 timeout 60 tools/with-fakecuda "$amprun" train \
+            "$work/one.so" --data "safetensors:$work/d.st" --batch 16 --seed 3 --quiet --device cuda \
+            --dist-folder "$meet" "$@" >"$file.$rank" 2>&1 &
+    done
+    wait
+}
+run 0 "$ampc" "$work/one.amp" --isa v3 -o "$work/one.so"
+for engine in files nccl; do
+    torchrun "$work/meet" "$work/$engine" --steps 12 --dist $engine --checkpoint "$work/$engine.ck"
+    expect "two ranks of --dist $engine say nothing" '' "$(cat "$work/$engine".[01])"
+    holds "--dist $engine: the folder is gone" test ! -e "$work/meet"
+done
+run 0 tool near "$work/files.ck" "$work/nccl.ck" 0
+FAKECUDA_NCCL=kill:1:9 torchrun "$work/meet" "$work/dead" --steps 40 --dist nccl --dist-timeout 2
+out=$(<"$work/dead.0") err='' command_line='a rank of --dist nccl that was killed, without an MPI'
+says 'rank 0: ' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
+holds 'what a dead rank left is taken for nothing' torchrun "$work/meet" "$work/again" --steps 12 --dist nccl \
+    --checkpoint "$work/again.ck"
+run 0 tool near "$work/files.ck" "$work/again.ck" 0
+
 [[ -n $(mpis) ]] || {
     skipped 'no MPI is installed (tools/setup --mpi)'
     finish

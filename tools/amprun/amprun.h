@@ -37,6 +37,8 @@ typedef struct Args {
     const char *stats_log;           /* suggest: --stats names a log */
     uint64_t memory;                 /* bytes; 0: not given */
     const char *dist, *dist_library; /* --dist: the engine; NULL: alone */
+    const char *dist_folder;         /* where ranks meet without MPI; NULL: not given */
+    int32_t dist_rank, dist_ranks;   /* --dist-rank; 0, 0: not given */
     double dist_timeout;             /* 0: not given */
     bool ordered;                    /* --reduce ordered */
     amp_comm *comm;                  /* the ranks to train with; not of the command line */

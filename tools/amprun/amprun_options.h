@@ -52,6 +52,8 @@ typedef enum AmprunOption {
     O_REDUCE,
     O_DIST_TIMEOUT,
     O_DIST_LIBRARY,
+    O_DIST_FOLDER,
+    O_DIST_RANK,
     O_VERBOSE,
     O_COLOR,
     O_DESCRIBE,
@@ -220,14 +222,16 @@ static const ToolOption amprun_options[] = {
      ANY | DOCTOR | SUGGEST},
     {O_THREADS, "threads", NULL, "T", VALUE_TEXT, false, NULL, "one per processor",
      "Threads of the CPU. Results do not depend on it.", ANY | DOCTOR | SUGGEST},
-    {O_DIST, "dist", NULL, "mpi|nccl", VALUE_TEXT, false, "mpi nccl", "alone",
+    {O_DIST, "dist", NULL, "mpi|nccl|files", VALUE_TEXT, false, "mpi nccl files", "alone",
      "Trains together with the other processes (ranks) that mpirun or srun has started, over MPI: Open MPI, MPICH, "
-     "Intel "
-     "MPI, or one with the ABI of MPI 5, which is opened at run time. The model is compiled with ampc --distribute "
+     "Intel MPI, or one with the ABI of MPI 5, which is opened at run time. The model is compiled with ampc "
+     "--distribute "
      "data. "
      "A step takes --batch samples of each rank; each reads its own, and rank 0 alone prints and writes files. eval "
      "divides the batches among the ranks. nccl, with --device cuda: the same, and what ranks add up stays in the "
-     "memory of their GPUs, one for each rank of a host; NCCL 2.18 or newer is opened at run time, too.",
+     "memory of their GPUs, one for each rank of a host; NCCL 2.18 or newer is opened at run time, too. files, for a "
+     "few ranks on a CPU: the "
+     "same without any MPI, by files in --dist-folder; slower, and sums have the bits of --reduce ordered.",
      TRAIN | EVAL},
     {O_REDUCE, "reduce", NULL, "fast|ordered", VALUE_TEXT, false, "fast ordered", "fast",
      "With --dist: how sums over ranks are added. ordered: from the first rank to the last, so that the bits do not "
@@ -238,6 +242,13 @@ static const ToolOption amprun_options[] = {
      "With --dist: seconds after which a rank that does not answer has failed, and all others end.", TRAIN | EVAL},
     {O_DIST_LIBRARY, "dist-library", NULL, "FILE", VALUE_FILE, false, NULL, "by the launcher, or by name",
      "With --dist: the shared library to open: of MPI, or with nccl of NCCL.", TRAIN | EVAL},
+    {O_DIST_FOLDER, "dist-folder", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,
+     "With --dist files or nccl: ranks meet in this folder, which all of them see, and need no MPI. It is empty, or "
+     "not there yet; on one machine /dev/shm is the fastest place. Who they are comes from the launcher: torchrun "
+     "(RANK, WORLD_SIZE), srun (SLURM_PROCID, SLURM_NTASKS), mpirun; or from --dist-rank.",
+     TRAIN | EVAL},
+    {O_DIST_RANK, "dist-rank", NULL, "R/N", VALUE_TEXT, false, NULL, "by the launcher",
+     "With --dist-folder: this process is rank R, from 0, of N.", TRAIN | EVAL},
     {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
      "Instruction set.", ANY | DOCTOR | SUGGEST},
     {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.",

@@ -1,6 +1,7 @@
 /* main.c: the command line of amprun: which options each command takes. */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,15 @@ static int take_timeout(const char *text, double *out) {
                : 0;
 }
 
+/* "1/4": the second of four. */
+static int take_dist_rank(const char *text, Args *a) {
+    int end = 0;
+    if (sscanf(text, "%" SCNd32 "/%" SCNd32 "%n", &a->dist_rank, &a->dist_ranks, &end) == 2 && !text[end] &&
+        a->dist_rank >= 0 && a->dist_rank < a->dist_ranks && a->dist_ranks <= RANKS_MOST)
+        return 0;
+    return wrong("--%s %s: R/N is wanted, as 0/4 for the first and 3/4 for the last of four", "dist-rank", text);
+}
+
 /* "cuda:1": the second of them. */
 static int take_device(const char *text, Args *a) {
     const char *number = strncmp(text, "cuda:", 5) ? NULL : text + 5;
@@ -211,6 +221,8 @@ static int take(Args *a, const Command *c, int option, char **argv) {
     case O_REDUCE: return take_reduce(optarg, a);
     case O_DIST_TIMEOUT: return take_timeout(optarg, &a->dist_timeout);
     case O_DIST_LIBRARY: a->dist_library = optarg; return 0;
+    case O_DIST_FOLDER: a->dist_folder = optarg; return 0;
+    case O_DIST_RANK: return take_dist_rank(optarg, a);
     case O_TRACE: a->trace = true; return 0;
     case O_STATS: return take_stats(optarg, c, a);
     case O_PRECISION: a->precision = optarg; return 0;
@@ -260,6 +272,28 @@ static int check_memory_options(const Args *a, const Command *c) {
     return 0;
 }
 
+/* Of ranks: which options go together. */
+static int check_dist(const Args *a, const Command *c) {
+    const bool nccl = a->dist && !strcmp(a->dist, "nccl"), files = a->dist && !strcmp(a->dist, "files");
+    if ((a->ordered || a->dist_timeout > 0 || a->dist_library) && !a->dist)
+        return wrong("%s takes --reduce, --dist-timeout and --dist-library only with --dist%s", c->name, "");
+    if (nccl && (!a->device || strncmp(a->device, "cuda", 4)))
+        return wrong("%s --dist nccl adds up in the memory of GPUs: give --device cuda, or take --dist mpi%s", c->name,
+                     "");
+    if (nccl && a->ordered)
+        return wrong("%s takes --reduce ordered only with --dist mpi: NCCL adds in an order of its own%s", c->name, "");
+    if (a->dist_folder && !nccl && !files)
+        return wrong("%s takes --dist-folder only with --dist files or nccl%s", c->name, "");
+    if (files && !a->dist_folder)
+        return wrong("%s --dist files: ranks meet in a folder that all of them see; name it with --dist-folder%s",
+                     c->name, "");
+    if (files && a->dist_library)
+        return wrong("%s --dist files opens no library: leave out --dist-library%s", c->name, "");
+    if (a->dist_ranks && !a->dist_folder)
+        return wrong("%s takes --dist-rank only with --dist-folder: MPI knows the ranks itself%s", c->name, "");
+    return 0;
+}
+
 /* 0: go on; 1: done; 2: wrong */
 static int read_options(Args *a, const Command *c, int argc, char **argv) {
     uint64_t seen = 0;
@@ -303,14 +337,8 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --roofline only with --batch: how many samples the program is given%s", c->name, "");
     if (a->program && !a->roofline && !a->kernels && !a->timeline)
         return wrong("%s takes --program only with --roofline, --kernels or --timeline%s", c->name, "");
-    if ((a->ordered || a->dist_timeout > 0 || a->dist_library) && !a->dist)
-        return wrong("%s takes --reduce, --dist-timeout and --dist-library only with --dist%s", c->name, "");
-    if (a->dist && !strcmp(a->dist, "nccl") && (!a->device || strncmp(a->device, "cuda", 4)))
-        return wrong("%s --dist nccl adds up in the memory of GPUs: give --device cuda, or take --dist mpi%s", c->name,
-                     "");
-    if (a->dist && !strcmp(a->dist, "nccl") && a->ordered)
-        return wrong("%s takes --reduce ordered only with --dist mpi: NCCL adds in an order of its own%s", c->name, "");
-    return check_memory_options(a, c);
+    const int failed = check_dist(a, c);
+    return failed ? failed : check_memory_options(a, c);
 }
 
 /* 0: go on; 1: done; 2: wrong */

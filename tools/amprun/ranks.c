@@ -36,7 +36,7 @@ static int check_alone(const Args *a) {
     const char *variable = launched_by();
     if (!variable || a->force) return 0;
     return report_text("%ld processes were started (%s), and each would train alone and write the same files; give "
-                       "--dist mpi, or --force",
+                       "--dist mpi, or --dist files --dist-folder DIR where there is no MPI, or --force",
                        number_of(variable), variable) +
            1;
 }
@@ -49,7 +49,10 @@ int ranks_open(Ranks *r, const Args *a) {
                                       .engine = a->dist,
                                       .library = a->dist_library,
                                       .timeout = a->dist_timeout,
-                                      .ordered = a->ordered};
+                                      .ordered = a->ordered,
+                                      .folder = a->dist_folder,
+                                      .rank = a->dist_rank,
+                                      .ranks = a->dist_ranks};
     if (a->trace)
         return report_text("--trace-nonfinite takes steps again, which other ranks would have to take too; trace a "
                            "training of one process, with accumulate in place of ranks") +

@@ -1,4 +1,5 @@
-/* mpi_ranks.c: one rank of a test under mpirun.  tests/checks/distributed_engine.sh starts it.
+/* mpi_ranks.c: one rank of a test under mpirun, or without an MPI.  tests/checks/distributed_engine.sh and
+ * distributed_files.sh start it.
  *
  *     mpi_ranks values [ordered]     every collective, type and size against what has to come out
  *     mpi_ranks loop SECONDS         all_reduce without end, deadline SECONDS; the check kills or stops a rank
@@ -8,7 +9,7 @@
  *     mpi_ranks open [LIBRARY]       opens and releases
  *     mpi_ranks time MIB             how long all_reduce takes
  *
- * AMP_PLANTED: one bit is wrong.  AMP_LIBRARY: the library to open.
+ * AMP_PLANTED: one bit is wrong.  AMP_LIBRARY: the library to open.  AMP_FOLDER: where ranks meet without an MPI.
  * AMP_LOADS_MPI=FILE and AMP_THREADS=LEVEL: the program initialises MPI itself, and hands its communicator over.
  * Each rank says `rank R of N: WHAT`, and failures as `FAIL ..`.  Exit status 3 after AMP_PEER_FAILED.
  */
@@ -273,6 +274,8 @@ int main(int argc, char **argv) {
     if (!strcmp(mode, "loop")) o.timeout = atof(word);
     if (!strcmp(mode, "behind")) o.timeout = 1;
     o.library = getenv("AMP_LIBRARY");
+    o.folder = getenv("AMP_FOLDER");
+    if (o.folder) o.engine = "files";
     if (!strcmp(mode, "open") && *word) o.library = word;
     if (file) open_own(&o, file, atoi(getenv("AMP_THREADS")));
     else check(amp_comm_open(&o, &comm, &err), "amp_comm_open");

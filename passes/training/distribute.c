@@ -26,20 +26,16 @@
  * Gradients that are ready together travel together: buckets are filled in the order in which the backward pass makes
  * gradients, and a bucket may be on its way while micro_step still computes the next.
  */
-#include <stdlib.h>
-
 #include "ir/words.h"
+#include "passes/common/buckets.h"
 #include "passes/common/common.h"
 #include "passes/training/accumulate.h"
 #include "passes/training/rank_mean.h"
 #include "passes/training/shares.h"
 #include "passes/training/sync.h"
 
-/* Bytes.  The first bucket is small, so that ranks begin to exchange early (PyTorch's DistributedDataParallel does so).
- * The last one is complete when the backward pass ends, so that nothing hides it: no bucket has more than a sixteenth
- * of the whole, unless that is so little that what a message costs whatever its size would count.  For the same reason
- * what fills less than an eighth of a bucket is no message of its own: it goes with a gradient that is larger. */
-enum { FIRST_BUCKET = 1 << 20, LEAST_BUCKET = 1 << 20, LARGEST_BUCKET = 8 << 20, BUCKETS = 16, LITTLE = 8 };
+/* Bytes.  The first bucket is small, so that ranks begin to exchange early, as in PyTorch's DistributedDataParallel. */
+enum { FIRST_BUCKET = 1 << 20, LARGEST_BUCKET = 8 << 20 };
 
 typedef struct Exchange {
     Split *s;
@@ -50,17 +46,6 @@ typedef struct Exchange {
 } Exchange;
 
 /* ---- buckets ----------------------------------------------------------------------------------------------------- */
-
-typedef struct Ready {
-    const State *sum;
-    int at;    /* in the body of micro_step */
-    bool fits; /* ranks may have shares of it */
-} Ready;
-
-static int by_time(const void *a, const void *b) {
-    const Ready *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
-}
 
 static int *positions(const Func *f) {
     int *at = arena_array(f->module->arena, int, f->values.len + 1);
@@ -83,41 +68,22 @@ static Val gradient_in(const Func *f, Val v) {
 }
 
 /* The sums of gradients, in the order in which the backward pass makes what they add. */
-static Ready *gradients_in_time(const Exchange *x, int *count) {
+static ReadyState *gradients_in_time(const Exchange *x, int *count) {
     const Split *s = x->s;
     const Func *f = s->micro_step;
     const int *at = positions(f);
-    Ready *list = arena_array(s->m->arena, Ready, f->body.len + 1);
+    ReadyState *list = arena_array(s->m->arena, ReadyState, f->body.len + 1);
     *count = 0;
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         const State *sum = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
         if (!sum || sum->role != STATE_ACCUMULATOR || !sum->of || strcmp(sum->slot, "sum")) continue;
         const Val gradient = gradient_in(f, o->in[1]);
-        list[(*count)++] =
-            (Ready){sum, at[gradient.id], shares_fit(f, ir_state_find(s->m, sum->of), gradient, x->tiles)};
+        list[(*count)++] = (ReadyState){
+            .sum = sum, .at = at[gradient.id], .fits = shares_fit(f, ir_state_find(s->m, sum->of), gradient, x->tiles)};
     }
-    qsort(list, (size_t)*count, sizeof *list, by_time);
+    buckets_sort(list, *count);
     return list;
-}
-
-static int64_t bytes_of(const State *s) {
-    Dim count = dim_const(1);
-    shape_count(&s->shape, &count);
-    return count.mul * (int64_t)amp_dtype_size(s->dtype);
-}
-
-static int64_t bucket_bytes(const Ready *list, int count) {
-    int64_t whole = 0;
-    for (int i = 0; i < count; i++) whole += bytes_of(list[i].sum);
-    const int64_t part = whole / BUCKETS;
-    return part < LEAST_BUCKET ? LEAST_BUCKET : part > LARGEST_BUCKET ? LARGEST_BUCKET : part;
-}
-
-static const char *bytes_text(Arena *a, int64_t bytes) {
-    if (bytes >= 1000000) return arena_printf(a, "%.1f MB", (double)bytes / 1e6);
-    return bytes >= 1000 ? arena_printf(a, "%.1f KB", (double)bytes / 1e3)
-                         : arena_printf(a, "%lld bytes", (long long)bytes);
 }
 
 static void add_collective(Exchange *x, Opcode code, const StateList *states, const char *because) {
@@ -140,7 +106,7 @@ static void gather_weights(Exchange *x, const StateList *gradients, int of) {
     int64_t bytes = 0;
     for (int i = 0; i < gradients->len; i++) {
         vec_push(m->arena, &weights, ir_state_find(m, gradients->data[i]->of));
-        bytes += bytes_of(weights.data[i]);
+        bytes += state_bytes(weights.data[i]);
     }
     Exchange gather = {.s = x->s, .f = x->gather, .buckets = x->gather->body.len};
     add_collective(&gather, OP_all_gather, &weights,
@@ -150,7 +116,7 @@ static void gather_weights(Exchange *x, const StateList *gradients, int of) {
 static void reduce_bucket(Exchange *x, const StateList *bucket, int of, bool divided) {
     Arena *a = x->f->module->arena;
     int64_t bytes = 0;
-    for (int i = 0; i < bucket->len; i++) bytes += bytes_of(bucket->data[i]);
+    for (int i = 0; i < bucket->len; i++) bytes += state_bytes(bucket->data[i]);
     add_collective(x, divided ? OP_reduce_scatter : OP_all_reduce, bucket,
                    arena_printf(a, "%d of %d gradients, %s", bucket->len, of, bytes_text(a, bytes)));
     if (divided) gather_weights(x, bucket, of);
@@ -159,17 +125,15 @@ static void reduce_bucket(Exchange *x, const StateList *bucket, int of, bool div
 /* Those that go together; of them those that cannot be divided go by themselves, where there are shares. */
 static void reduce_gradients(Exchange *x) {
     Arena *a = x->f->module->arena;
-    int count, from = 0;
-    const Ready *list = gradients_in_time(x, &count);
-    const int64_t most = bucket_bytes(list, count);
-    while (from < count) {
+    int count;
+    const ReadyState *list = gradients_in_time(x, &count);
+    const int64_t most = buckets_size(list, count, LARGEST_BUCKET);
+    for (int from = 0, taken; from < count; from += taken) {
         StateList divided = {0}, whole = {0};
-        int64_t bytes = 0, room = x->buckets ? most : FIRST_BUCKET;
-        while (from < count && (bytes < room / LITTLE || bytes + bytes_of(list[from].sum) <= room)) {
-            bytes += bytes_of(list[from].sum);
-            vec_push(a, x->gather && list[from].fits ? &divided : &whole, list[from].sum);
-            from++;
-        }
+        int64_t bytes;
+        taken = buckets_take(list + from, count - from, x->buckets ? most : FIRST_BUCKET, &bytes);
+        for (int i = from; i < from + taken; i++)
+            vec_push(a, x->gather && list[i].fits ? &divided : &whole, list[i].sum);
         if (divided.len) reduce_bucket(x, &divided, count, true);
         if (whole.len) reduce_bucket(x, &whole, count, false);
     }

@@ -17,14 +17,14 @@ static void put_collective(TableWriter *x, const Func *f, const Op *o, int numbe
     const State *first = ir_state_of(f, o->in[0]);
     text_printf(x->t,
                 "    {.op = AMP_EXCHANGE_%s, .bucket = %d, .dtype = %d, .state_count = %d, "
-                ".states = exchanged_%d, ",
-                op_name(o), (int)ir_attr(o, "bucket")->i, first->storage, o->n_in, number);
+                ".states = %sexchanged_%d, ",
+                op_name(o), (int)ir_attr(o, "bucket")->i, first->storage, o->n_in, x->prefix, number);
     table_put_field(x->t, "what", o->reason ? o->reason->because : NULL);
     text_puts(x->t, "},\n");
 }
 
 static void put_states(TableWriter *x, const Func *f, const Op *o, int number) {
-    text_printf(x->t, "static const int32_t exchanged_%d[] = {", number);
+    text_printf(x->t, "static const int32_t %sexchanged_%d[] = {", x->prefix, number);
     for (int i = 0; i < o->n_in; i++)
         text_printf(x->t, "%s%d", i ? ", " : "", table_state_index(x, ir_state_of(f, o->in[i])->name));
     text_puts(x->t, "};\n");
@@ -36,7 +36,7 @@ int table_put_collectives(TableWriter *x) {
     for (int i = 0; i < 2; i++)
         for (int j = 0; funcs[i] && j < funcs[i]->body.len; j++)
             put_states(x, funcs[i], ir_op_at(funcs[i], j), states++);
-    if (states) text_puts(x->t, "static const amp_model_collective collectives[] = {\n");
+    if (states) text_printf(x->t, "static const amp_model_collective %scollectives[] = {\n", x->prefix);
     for (int i = 0; i < 2; i++)
         for (int j = 0; funcs[i] && j < funcs[i]->body.len; j++)
             put_collective(x, funcs[i], ir_op_at(funcs[i], j), number++);

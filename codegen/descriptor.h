@@ -77,7 +77,7 @@ amp_status table_put_states(TableWriter *x);
 void table_put_buffers(TableWriter *x, const Func *f, const int *position);
 amp_status table_put_results(TableWriter *x, const Func *f);
 
-/* collectives.c: the model's collectives; how many there are. */
+/* collectives.c: the module's collectives; how many there are. */
 int table_put_collectives(TableWriter *x);
 
 #endif

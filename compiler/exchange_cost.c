@@ -28,16 +28,17 @@ ExchangeCost exchange_cost(const Module *m) {
 
 int64_t exchange_bytes(const ExchangeCost *x, Dtype dtype) { return x->numbers * (int64_t)amp_dtype_size(dtype); }
 
-void exchange_cost_tell(Text *t, const Module *m) {
+void exchange_cost_tell(Text *t, const Module *m, const Module *cuda) {
     const ExchangeCost x = exchange_cost(m);
     if (!x.messages) return;
     const Dtype other = x.dtype == AMP_DT_F32 ? AMP_DT_BF16 : AMP_DT_F32;
-    text_printf(t, "between ranks          %d messages a step: %d gradients in %s, %lld bytes; with reduce = %s %lld\n",
-                x.messages, x.gradients, amp_dtype_name(x.dtype), (long long)exchange_bytes(&x, x.dtype),
-                amp_dtype_name(other), (long long)exchange_bytes(&x, other));
+    text_printf(t, "between ranks          %d messages a step", x.messages);
+    if (cuda) text_printf(t, " (%d on CUDA)", exchange_cost(cuda).messages);
+    text_printf(t, ": %d gradients in %s, %lld bytes; with reduce = %s %lld\n", x.gradients, amp_dtype_name(x.dtype),
+                (long long)exchange_bytes(&x, x.dtype), amp_dtype_name(other), (long long)exchange_bytes(&x, other));
 }
 
-void exchange_cost_put(amp_json_writer *w, const Module *m) {
+void exchange_cost_put(amp_json_writer *w, const Module *m, const Module *cuda) {
     const ExchangeCost x = exchange_cost(m);
     if (!x.messages) {
         amp_json_put_null(w, "exchange");
@@ -45,6 +46,7 @@ void exchange_cost_put(amp_json_writer *w, const Module *m) {
     }
     amp_json_begin_object(w, "exchange");
     amp_json_put_int(w, "messages", x.messages);
+    if (cuda) amp_json_put_int(w, "messages_on_cuda", exchange_cost(cuda).messages);
     amp_json_put_int(w, "gradients", x.gradients);
     amp_json_put_int(w, "numbers", x.numbers);
     amp_json_put_string(w, "dtype", amp_dtype_name(x.dtype));

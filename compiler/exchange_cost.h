@@ -16,7 +16,8 @@ ExchangeCost exchange_cost(const Module *m);
 /* Of gradients, in such a type; without padding. */
 int64_t exchange_bytes(const ExchangeCost *x, Dtype dtype);
 
-void exchange_cost_tell(Text *t, const Module *m);           /* nothing where the model trains alone */
-void exchange_cost_put(amp_json_writer *w, const Module *m); /* an object "exchange", or null */
+/* |cuda|: the model for CUDA, which has messages of its own; NULL: there is none. */
+void exchange_cost_tell(Text *t, const Module *m, const Module *cuda); /* nothing where the model trains alone */
+void exchange_cost_put(amp_json_writer *w, const Module *m, const Module *cuda); /* an object "exchange", or null */
 
 #endif

@@ -283,7 +283,7 @@ void explain_put_members(amp_json_writer *w, const ExplainSource *s, const Expla
     for (int i = 0; i < told.len; i++) put_decision(w, &facts, &m->decisions.data[told.data[i]]);
     amp_json_end_array(w);
     put_casts(w, &facts, s, which);
-    exchange_cost_put(w, s->m);
+    exchange_cost_put(w, s->m, s->cores.cuda);
     put_removed(w, m);
     explain_params_as_json(w, m, which);
     explain_put_graph(w, &graph);

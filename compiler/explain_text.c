@@ -266,5 +266,5 @@ void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *wh
     }
     CastTotals totals = explain_cast_totals(&facts, which);
     explain_tell_totals(t, m->arena, &totals);
-    if (which->all) exchange_cost_tell(t, m);
+    if (which->all) exchange_cost_tell(t, m, s->cores.cuda);
 }

@@ -121,6 +121,7 @@ const Target target_cuda = {
     .sum_blocks = 264, /* two for each multiprocessor of an H100 */
     .repeats_columns = true,
     .batches_updates = true,
+    .largest_bucket = 64 << 20,
     .product_form = cuda_product_form,
 };
 

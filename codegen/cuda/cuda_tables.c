@@ -369,6 +369,7 @@ amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) 
     text_init(&uses, m->module->arena);
     codegen_cuda_uses(cuda, &uses);
     if (uses.len) put_text(out, "cuda_uses", "AMP_MODEL_CUDA_USES_SECTION", text_str(&uses));
+    const int collectives = table_put_collectives(&x.rows);
     text_puts(out, "static const amp_model_cuda cuda = {\n    .struct_size = sizeof(amp_model_cuda), .prelude = "
                    "cuda_prelude, ");
     table_put(out, "states", "amp_model_state", "cuda_states", m->module->states.len);
@@ -376,6 +377,12 @@ amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) 
     table_put(out, "functions", "amp_model_cuda_function", "cuda_functions", m->functions.len);
     text_puts(out, ", ");
     table_put(out, "programs", "amp_model_cuda_program", "cuda_programs", m->programs.len);
-    text_printf(out, ",\n    .ir_text = cuda_ir_text, .ir_length = %zu,\n};\n\n", ir.len);
+    text_printf(out, ",\n    .ir_text = cuda_ir_text, .ir_length = %zu,\n", ir.len);
+    if (collectives) {
+        text_puts(out, "    ");
+        table_put(out, "collectives", "amp_model_collective", "cuda_collectives", collectives);
+        text_puts(out, ",\n");
+    }
+    text_puts(out, "};\n\n");
     return AMP_OK;
 }

@@ -1,6 +1,6 @@
 /* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md), and puts kernels
  * into the order that needs less memory (postpone.c, sequence.c) and fewer launches (merge_columns.c, gather.c,
- * merge_scalars.c).
+ * merge_scalars.c), and for a device messages of ranks into the order of its kernels (bucket_order.c).
  * needs: fuse.  breaks: nothing.
  *
  *   kernel k02 product {                              kernel k02 product {
@@ -184,6 +184,21 @@ static void copy_plain_results(KernelList *l) {
     }
 }
 
+static void order_kernels(Func *f, const Table *state_numbers, bool tiled) {
+    make_buffers(f, state_numbers, tiled);
+    bool changed = postpone_kernels(f);
+    changed |= sequence_kernels(f);
+    changed |= merge_columns(f, false);
+    changed |= gather_kernels(f);
+    changed |= merge_columns(f, true);
+    changed |= gather_sums(f);
+    changed |= gather_chains(f);
+    changed |= merge_scalars(f);
+    if (!changed) return;
+    f->buffers.len = 0; /* they are numbered in the order of the kernels */
+    make_buffers(f, state_numbers, tiled);
+}
+
 bool pass_layout(PassContext *c) {
     Module *m = c->m;
     bool panels = !c->options->no_layout;
@@ -202,20 +217,10 @@ bool pass_layout(PassContext *c) {
     }
     Table state_numbers = number_states(m);
     bool tiled = panels && target_of(m)->has_tiles;
-    for (int i = 0; i < m->funcs.len; i++) {
-        Func *f = m->funcs.data[i];
-        make_buffers(f, &state_numbers, tiled);
-        bool changed = postpone_kernels(f);
-        changed |= sequence_kernels(f);
-        changed |= merge_columns(f, false);
-        changed |= gather_kernels(f);
-        changed |= merge_columns(f, true);
-        changed |= gather_sums(f);
-        changed |= gather_chains(f);
-        changed |= merge_scalars(f);
-        if (!changed) continue;
-        f->buffers.len = 0; /* they are numbered in the order of the kernels */
-        make_buffers(f, &state_numbers, tiled);
-    }
+    for (int i = 0; i < m->funcs.len; i++)
+        if (!ir_is_exchange(m->funcs.data[i])) order_kernels(m->funcs.data[i], &state_numbers, tiled);
+    order_buckets(m);
+    for (int i = 0; i < m->funcs.len; i++)
+        if (ir_is_exchange(m->funcs.data[i])) make_buffers(m->funcs.data[i], &state_numbers, tiled);
     return true;
 }

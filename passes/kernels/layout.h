@@ -6,6 +6,7 @@
  *   parts.c           and which are parts of the rows of others
  *   postpone.c, sequence.c, merge_columns.c, gather.c, merge_scalars.c
  *                     the order of kernels, and which become one
+ *   bucket_order.c    which gradients ranks send together, in that order
  */
 #ifndef AMP_PASSES_KERNELS_LAYOUT_H
 #define AMP_PASSES_KERNELS_LAYOUT_H
@@ -69,6 +70,9 @@ const char *kernel_signature(const Func *f, const Kernel *k);
 bool *kernels_alone(const Func *f);
 /* merge_scalars.c: makes one of scalar kernels that follow one another.  True: the same. */
 bool merge_scalars(Func *f);
+/* bucket_order.c: fills the buckets of reduce_step anew, in the order of micro_step's kernels, where the target asks
+ * for it; buffers of reduce_step are made after it. */
+void order_buckets(Module *m);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */
 int *kernel_makers(const Func *f);
 /* The form in which the runtime reads operand |n| of a product or of attention; false: it is none that has one. */

@@ -4,6 +4,8 @@
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
+const amp_model *amp_exchange_table(const amp_model *m) { return m->collective_count || !m->owner ? m : m->owner; }
+
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 
 static bool is_scattered(const amp_model_collective *c) {

@@ -1,5 +1,5 @@
-/* messages.h: what the collectives of a model's table move: the bytes of each, and when it is complete.  |table| has
- * the table; |model| runs: the same, or its form for CUDA, whose states are found by name. */
+/* messages.h: what the collectives of a model's table move: the bytes of each, and when it is complete.  |model| runs,
+ * |table| has the table: the same, or of a form for CUDA that has none the model, whose states are found by name. */
 #ifndef AMP_RUNTIME_MODEL_MESSAGES_H
 #define AMP_RUNTIME_MODEL_MESSAGES_H
 
@@ -32,6 +32,8 @@ int32_t amp_collective_of_gradients(const amp_model *model, int32_t gather);
  * their memory. */
 bool amp_collective_in_place(const amp_model *model, int32_t gather);
 
+/* The model whose table is that of |model|. */
+const amp_model *amp_exchange_table(const amp_model *model);
 /* Of |model|, state |i| of the message; -1: it has none of that name. */
 int32_t amp_collective_state(const amp_model *table, const amp_model *model, const amp_model_collective *collective,
                              uint32_t i);

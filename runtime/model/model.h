@@ -47,7 +47,8 @@ struct amp_model {
     amp_model_train *trains; /* none, and no groups, in a model of before minor 8 */
     amp_model_group *groups;
     int32_t train_count, group_count;
-    /* What ranks exchange in each step, in order; |states| are those of this table, also in a model for CUDA. */
+    /* What ranks exchange in each step, in order; |states| are this model's own.  A model for CUDA of before minor 29
+     * has none: messages.h. */
     amp_model_collective *collectives;
     int32_t collective_count;
     amp_state_block *blocks; /* by state; NULL where there are no collectives */

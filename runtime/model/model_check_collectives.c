@@ -7,8 +7,8 @@ bool amp_is_exchanged_type(uint32_t t) {
     return t == AMP_DT_F32 || t == AMP_DT_F64 || t == AMP_DT_BF16 || t == AMP_DT_F16;
 }
 
-/* Sets |seen| by state: a second collective would add what the first has added up already. */
-static amp_status check_state(const amp_check *x, int32_t collective, int32_t index, bool *seen) {
+/* Sets |seen| by state, to the op and 1: a second collective would add what the first has added up already. */
+static amp_status check_state(const amp_check *x, int32_t collective, int32_t index, uint8_t *seen) {
     const amp_model *m = x->m;
     if (!amp_check_index(index, m->state_count))
         return amp_check_fail(x, "collective %d exchanges a state that does not exist", collective);
@@ -19,11 +19,11 @@ static amp_status check_state(const amp_check *x, int32_t collective, int32_t in
     if (!has_role || (!gathers && s->storage != m->collectives[collective].dtype))
         return amp_check_fail(x, "collective %d cannot exchange the state %s", collective, s->name);
     if (seen[index]) return amp_check_fail(x, "collective %d exchanges the state %s again", collective, s->name);
-    seen[index] = true;
+    seen[index] = (uint8_t)(m->collectives[collective].op + 1);
     return AMP_OK;
 }
 
-static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
+static amp_status check_collective(const amp_check *x, int32_t i, uint8_t *seen) {
     const amp_model_collective *c = &x->m->collectives[i];
     if (c->op > AMP_EXCHANGE_ALL_GATHER) return amp_check_fail(x, "collective %d has the unknown op %u", i, c->op);
     if (!amp_is_exchanged_type(c->dtype))
@@ -36,13 +36,29 @@ static amp_status check_collective(const amp_check *x, int32_t i, bool *seen) {
     return AMP_OK;
 }
 
+/* A form for a device has the collectives of its model, but for their order and their sizes. */
+static amp_status check_same_states(const amp_check *x, const uint8_t *seen) {
+    const amp_model *m = x->m, *owner = m->owner;
+    int32_t left = 0;
+    for (int32_t i = 0; i < m->state_count; i++) left += seen[i] != 0;
+    for (int32_t i = 0; i < owner->collective_count; i++)
+        for (uint32_t j = 0; j < owner->collectives[i].state_count; j++, left--) {
+            const char *name = owner->states[owner->collectives[i].states[j]].name;
+            const int32_t state = amp_model_state_index(m, name);
+            if (state < 0 || seen[state] != owner->collectives[i].op + 1)
+                return amp_check_fail(x, "its collectives leave out the state %s, or exchange it otherwise", name);
+        }
+    return left ? amp_check_fail(x, "its collectives exchange %d states that the CPU's do not", left) : AMP_OK;
+}
+
 static amp_status check_each(const amp_check *x) {
     const amp_model *m = x->m;
-    const size_t bytes = (size_t)m->state_count * sizeof(bool);
-    bool *seen = amp_alloc_zeroed(&m->allocator, bytes);
+    const size_t bytes = (size_t)m->state_count * sizeof(uint8_t);
+    uint8_t *seen = amp_alloc_zeroed(&m->allocator, bytes);
     if (!seen) return amp_fail(x->err, AMP_OUT_OF_MEMORY, "%s: no memory to check its collectives", x->where);
     amp_status status = AMP_OK;
     for (int32_t i = 0; i < m->collective_count && !status; i++) status = check_collective(x, i, seen);
+    if (!status && m->owner) status = check_same_states(x, seen);
     amp_free(&m->allocator, seen, bytes);
     return status;
 }

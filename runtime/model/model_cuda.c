@@ -265,6 +265,7 @@ static amp_status copy_functions(const amp_model_copying *c, amp_model *m) {
 
 static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
     AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.states, "CUDA states", m->states, m->state_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.collectives, "CUDA collectives", m->collectives, m->collective_count));
     AMP_TRY(copy_functions(c, m));
     return copy_programs(c, m);
 }
@@ -307,6 +308,7 @@ void amp_model_free_cuda(amp_model *model) {
     amp_model_free_programs(m);
     amp_free(&m->allocator, m->blocks, m->blocks ? (size_t)m->state_count * sizeof *m->blocks : 0);
     amp_model_free_table(&m->allocator, m->states, m->state_count, sizeof *m->states);
+    amp_model_free_table(&m->allocator, m->collectives, m->collective_count, sizeof *m->collectives);
     amp_model_free_table(&m->allocator, m->functions, m->function_count, sizeof *m->functions);
     amp_free(&model->allocator, m, sizeof *m);
     model->cuda = NULL;

@@ -81,7 +81,7 @@ static amp_status join(amp_model *m, const amp_model *table, const amp_model_col
 }
 
 amp_status amp_states_join(amp_model *m, amp_error *err) {
-    const amp_model *table = m->owner ? m->owner : m;
+    const amp_model *table = amp_exchange_table(m);
     if (!table->collective_count) return AMP_OK;
     amp_state_block *blocks = amp_alloc_zeroed(&m->allocator, (size_t)m->state_count * sizeof *blocks);
     if (!blocks) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", m->desc.name);

@@ -95,11 +95,11 @@ static size_t list_bytes(const amp_model *m) { return (size_t)m->state_count * s
 /* What join_ranks allocates. */
 uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int32_t ranks) {
     uint64_t bytes = sizeof(amp_exchange) + messages_bytes(table) + amp_fingerprints_bytes(ranks);
-    if (model != table) bytes += list_bytes(table);
+    if (model->owner) bytes += list_bytes(table);
     for (int32_t i = 0; i < table->collective_count; i++) {
         const amp_model_collective *c = &table->collectives[i];
         const bool owned = is_after_step(c) ? !amp_collective_in_place(table, i) : is_gather(c);
-        if (model != table || owned) bytes += amp_collective_bytes(table, model, c, ranks);
+        if (model->owner || owned) bytes += amp_collective_bytes(table, model, c, ranks);
     }
     return bytes;
 }
@@ -122,7 +122,7 @@ static amp_status find_states(amp_exchange *x, const amp_allocator *a, amp_error
 
 static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    const amp_model *table = s->model->owner ? s->model->owner : s->model;
+    const amp_model *table = amp_exchange_table(s->model);
     s->exchange = amp_alloc_zeroed(a, sizeof *s->exchange);
     if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", table->desc.name);
     *s->exchange = (amp_exchange){.comm = comm, .session = s, .model = table};

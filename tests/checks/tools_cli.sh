@@ -1188,12 +1188,12 @@ says 'ranks on cpu: a step of 5 ranks with 2 x 16 samples each: 160 samples' 'co
 numbers=$((40 * 64 + 3 * 64 + 64 * 5 + 5))
 for model in ranks.amp ranks.so; do
     run 0 "$ampc" explain "$work/$model"
-    says "between ranks          3 messages a step: 6 gradients in bf16, $((2 * numbers)) bytes; with reduce = f32 $((4 * numbers))"
+    says "between ranks          3 messages a step (3 on CUDA): 6 gradients in bf16, $((2 * numbers)) bytes; with reduce = f32 $((4 * numbers))"
 done
 run 0 "$ampc" explain "$work/ranks.so" --op linear
 expect 'explain of some ops tells of no ranks' '' "$(grep 'between ranks' <<<"$out")"
 run 0 "$ampc" explain "$work/ranks.so" --json "$work/ranks.json"
-expect 'explain --json: what ranks exchange' "{'messages': 3, 'gradients': 6, 'numbers': $numbers, 'dtype': 'bf16', 'bytes': $((2 * numbers)), 'bytes_in_f32': $((4 * numbers))}" \
+expect 'explain --json: what ranks exchange' "{'messages': 3, 'messages_on_cuda': 3, 'gradients': 6, 'numbers': $numbers, 'dtype': 'bf16', 'bytes': $((2 * numbers)), 'bytes_in_f32': $((4 * numbers))}" \
     "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["exchange"])' "$work/ranks.json")"
 run 0 "$ampc" explain "$so" --json "$work/alone.json"
 holds 'explain --json: nothing, where it trains alone' grep -q '"exchange": *null' "$work/alone.json"

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "targets/target.h"
 #include "tests/passes/training_test.h"
 
 namespace {
@@ -258,6 +259,23 @@ static std::string BucketsOf(int layers, int width, const std::function<Module *
     return got;
 }
 
+// The last kernel of micro_step that touches the states of each bucket.
+static void ExpectInOrderOfKernels(const Module *m) {
+    const Func *micro = ir_program(m, PROGRAM_MICRO_STEP), *f = ir_program(m, PROGRAM_REDUCE_STEP);
+    std::map<std::string, int> last;
+    for (int i = 0; i < micro->buffers.len; i++) {
+        const Buffer *b = micro->buffers.data[i];
+        if (b->kind == BUFFER_STATE) last[ir_value(micro, b->value)->name] = b->last;
+    }
+    for (int i = 0, before = -1; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        int complete = -1;
+        for (int j = 0; j < o->n_in; j++) complete = std::max(complete, last.at(ir_value(f, o->in[j])->name));
+        EXPECT_GE(complete, before) << "bucket " << i;
+        before = complete;
+    }
+}
+
 // Gradients are in the order in which the backward pass makes them.  The first bucket has 1 MiB at most; the others
 // have a sixteenth of the whole, but 1 MiB at least and 8 MiB at most, for nothing hides the last one.  What is little
 // is sent with what follows.
@@ -274,6 +292,28 @@ TEST_F(DistributeTest, Buckets) {
     EXPECT_EQ(BucketsOf(36, 512, make).find("w35/sum, w34/sum to w33/sum, w32/sum to w31/sum, "), 0u); // 2.25 of 36
     EXPECT_EQ(BucketsOf(3, 1024, make, true), "w2/sum, b2/sum to w1/sum, b1/sum to w0/sum, b0/sum" + measures);
     EXPECT_EQ(BucketsOf(40, 1024, make).find("w39/sum, w38/sum to w37/sum, w36/sum to w35/sum, "), 0u); // 8 of 160
+}
+
+// On CUDA one kernel makes sums of all layers' biases, after the last product: they go last, in one message.  A bucket
+// has a sixteenth of the whole there, too, but up to 64 MiB, and the first is none of 1 MiB.
+TEST_F(DistributeTest, BucketsOnCudaFollowItsKernels) {
+    const Module *made = nullptr;
+    const auto make = [&](const std::string &text) {
+        PassOptions o = {};
+        o.target = &target_cuda;
+        o.find_policy = FindPolicy;
+        o.user = this;
+        Module *m = Read(text);
+        EXPECT_EQ(passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &error_), AMP_OK) << error_.message;
+        return made = m, m;
+    };
+    const std::string measures = ", samples/sum to loss/sum";
+    EXPECT_EQ(BucketsOf(3, 1024, make), "w2/sum, w1/sum, w0/sum" + measures);
+    EXPECT_EQ(BucketsOf(3, 1024, make, true), "w2/sum, w1/sum, w0/sum, b2/sum to b0/sum" + measures);
+    ExpectInOrderOfKernels(made);
+    EXPECT_EQ(BucketsOf(40, 1024, make).find("w39/sum to w38/sum, w37/sum to w36/sum, "), 0u); // 8 of 160
+    EXPECT_EQ(BucketsOf(24, 4096, make).find("w23/sum, w22/sum, w21/sum, "), 0u);              // 64 of 1536
+    ExpectInOrderOfKernels(made);
 }
 
 // Counts are scalars that come from a column kernel: what adds them up is no part of the scalars before all kernels.

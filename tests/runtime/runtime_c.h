@@ -18,6 +18,7 @@ extern "C" {
 #include "runtime/device/cpu/governor.h"
 #include "runtime/device/cpu/level.h"
 #include "runtime/device/cpu/pool.h"
+#include "runtime/model/messages.h"
 #include "runtime/model/state.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/memory/memory_plan.h"

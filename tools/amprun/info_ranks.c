@@ -141,11 +141,11 @@ static int open_model(Ranks *x) {
     if (!x->run.info.can_train)
         return report_text("%s: it only infers: a model without a train block has nothing that ranks add up",
                            x->args->model);
-    x->table = x->run.model;
-    x->model = x->on_cuda ? x->table->cuda : x->table;
+    x->model = x->on_cuda ? x->run.model->cuda : x->run.model;
     if (!x->model)
         return report_text("%s: it has no CUDA code, which --device cuda looks at: %s", x->args->model,
                            x->run.info.cuda_missing);
+    x->table = amp_exchange_table(x->model);
     if (!x->table->collective_count)
         return report_text("%s: it was compiled to train alone; compile it with --distribute data, or say "
                            "data_parallel = true in its train block",

@@ -529,6 +529,9 @@ typedef struct amp_model_cuda {
     amp_model_table programs;  /* amp_model_cuda_program */
     const char *ir_text;       /* the module at stage plan for CUDA */
     uint64_t ir_length;
+    /* minor 29: amp_model_collective: those of the model, with gradients in the order in which these programs complete
+     * them, and in buckets of another size.  None: the model's own */
+    amp_model_table collectives;
 } amp_model_cuda;
 
 /* ---- collectives: what ranks exchange between MICRO_STEP and APPLY_STEP ------------------------------------------ */
@@ -549,8 +552,8 @@ enum {
     AMP_EXCHANGE_ALL_GATHER = 5
 };
 
-/* All ranks make them, in this order.  A state is in one of them at most, and is an ACCUMULATOR or STAGED, or a PARAM
- * of ALL_GATHER. */
+/* All ranks, which run one type of device, make them in this order.  A state is in one of them at most, and is an
+ * ACCUMULATOR or STAGED, or a PARAM of ALL_GATHER. */
 typedef struct amp_model_collective {
     uint32_t op, bucket; /* of one bucket: one message */
     uint32_t dtype;      /* of all its states' elements in memory */

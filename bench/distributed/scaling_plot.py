@@ -34,7 +34,7 @@ def panel(rows, left, top, networks):
     out.append(text(left + WIDTH / 2, top + HEIGHT + 32, "GPUs"))
     for network, colour in zip(networks, COLOURS):
         of = sorted((r for r in rows if r["network"] == network), key=lambda r: r["gpus"])
-        out.append(line([at(r["gpus"], r["best_sorted"]) for r in of], colour, "2 4"))
+        out.append(line([at(r["gpus"], r["not_overlapped"]) for r in of], colour, "2 4"))
         out.append(line([at(r["gpus"], r["efficiency"]) for r in of], colour))
     return out
 
@@ -51,7 +51,7 @@ def draw(rows):
     for network, colour in zip(networks, COLOURS):
         out += [line([(x, 16), (x + 24, 16)], colour), text(x + 30, 20, network, "start")]
         x += 140
-    out.append(text(x, 20, "dotted: the best buckets, by completion", "start"))
+    out.append(text(x, 20, "dotted: all messages after the backward pass", "start"))
     for i, model in enumerate(models):
         left, top = LEFT + i % columns * (LEFT + WIDTH + 24), TOP + i // columns * (HEIGHT + GAP)
         out += panel([r for r in rows if r["model"] == model], left, top, networks)

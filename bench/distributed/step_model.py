@@ -177,19 +177,20 @@ def run_step(network, ranks, step, messages, overlapped=True):
 # ---- buckets --------------------------------------------------------------------------------------------------------
 
 MIB = 1 << 20
-FIRST, LEAST, LARGEST, BUCKETS, LITTLE = MIB, MIB, 8 * MIB, 16, 8  # passes/training/distribute.c
+LEAST, LARGEST, BUCKETS, LITTLE = MIB, 64 * MIB, 16, 8  # passes/common/buckets.c, and targets.c for CUDA
 
 
 def compilers_size(tensors):
     return min(max(sum(t.bytes for t in tensors) // BUCKETS, LEAST), LARGEST)
 
 
-def fill(tensors, most, first=FIRST, little=LITTLE):
-    """As the compiler fills buckets of at most |most| bytes, but for what is little."""
+def fill(tensors, most, little=LITTLE):
+    """As the compiler fills buckets for CUDA, of at most |most| bytes, but for what is little: tensors are in the order
+    in which kernels complete them."""
     buckets, at = [], 0
     while at < len(tensors):
-        room, size, begin = most if buckets else min(first, most), 0, at
-        while at < len(tensors) and (size < room / little or size + tensors[at].bytes <= room):
+        size, begin = 0, at
+        while at < len(tensors) and (size < most / little or size + tensors[at].bytes <= most):
             size += tensors[at].bytes
             at += 1
         buckets.append(tensors[begin:at])
@@ -198,7 +199,3 @@ def fill(tensors, most, first=FIRST, little=LITTLE):
 
 def in_one_message(tensors):
     return Message("all_reduce", sum(t.bytes for t in tensors), max(t.ready for t in tensors))
-
-
-def by_completion(tensors):
-    return sorted(tensors, key=lambda t: t.ready)

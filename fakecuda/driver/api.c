@@ -71,6 +71,7 @@ static const unsigned char needs[CALL_COUNT] = {
     [CALL_cuEventCreate] = CONTEXT,
     [CALL_cuEventDestroy_v2] = CONTEXT | GIVES,
     [CALL_cuEventRecord] = CONTEXT,
+    [CALL_cuEventRecordWithFlags] = CONTEXT,
     [CALL_cuEventSynchronize] = CONTEXT | UNSAFE,
     [CALL_cuEventQuery] = CONTEXT | UNSAFE,
     [CALL_cuEventElapsedTime] = CONTEXT,
@@ -307,6 +308,9 @@ CuResult cuEventCreate(CuEvent *event, unsigned int flags) {
 CuResult cuEventDestroy_v2(CuEvent event) { RUN(cuEventDestroy_v2, event_destroy(event)); }
 CuResult cuEventRecord(CuEvent event, CuStream stream) {
     RUN(cuEventRecord, event_record(call.context, event, stream));
+}
+CuResult cuEventRecordWithFlags(CuEvent event, CuStream stream, unsigned int flags) {
+    RUN(cuEventRecordWithFlags, event_record_flags(call.context, event, stream, flags));
 }
 CuResult cuEventSynchronize(CuEvent event) { RUN(cuEventSynchronize, event_sync(event)); }
 CuResult cuEventQuery(CuEvent event) { RUN(cuEventQuery, event_query(event)); }

@@ -122,6 +122,69 @@ TEST_F(Captures, ForkAndJoin) {
     EXPECT_EQ(2u, order.size());
 }
 
+// A graph that fills p, records an event, and then fills q.
+class Records : public Captures {
+  protected:
+    CuGraphExec make(CuEvent e) {
+        EXPECT_EQ(CU_SUCCESS, cu.capture_begin(s, CU_CAPTURE_THREAD_LOCAL));
+        EXPECT_EQ(CU_SUCCESS, cu.fill32(p, 5, 1, s));
+        EXPECT_EQ(CU_SUCCESS, cu.event_record_flags(e, s, CU_EVENT_RECORD_EXTERNAL));
+        for (int i = 0; i < 50; i++) EXPECT_EQ(CU_SUCCESS, cu.fill32(q, 6, 1, s));
+        CuGraph graph = nullptr;
+        EXPECT_EQ(CU_SUCCESS, cu.capture_end(s, &graph));
+        CuGraphExec exec = nullptr;
+        EXPECT_EQ(CU_SUCCESS, cu.graph_instantiate(&exec, graph, 0));
+        EXPECT_EQ(CU_SUCCESS, cu.graph_destroy(graph));
+        return exec;
+    }
+    void open() {
+        s = stream(), p = alloc(4), q = alloc(4), r = alloc(4);
+        EXPECT_EQ(CU_SUCCESS, cu.fill32(q, 0, 1, s));
+    }
+    CuPointer q = 0, r = 0;
+};
+
+// Who waits for the event waits for what comes before it, of the launch that was the last when it was asked for.
+TEST_F(Records, InsideAGraph) {
+    std::set<bool> ended = over_seeds([&] {
+        open();
+        CuStream other = stream();
+        CuEvent e = event(), there = event();
+        uint32_t *copy = pinned(1);
+        CuGraphExec exec = make(e);
+        EXPECT_EQ(CU_SUCCESS, cu.event_query(e)); // no launch has recorded it
+        for (uint32_t round = 1; round <= 3; round++) {
+            EXPECT_EQ(CU_SUCCESS, cu.fill32(p, 0, 1, s));
+            EXPECT_EQ(CU_SUCCESS, cu.graph_launch(exec, s));
+            EXPECT_EQ(CU_SUCCESS, cu.stream_wait(other, e, 0));
+            EXPECT_EQ(CU_SUCCESS, cu.copy_out(copy, p, 4, other));
+            EXPECT_EQ(CU_SUCCESS, cu.event_record(there, other));
+            EXPECT_EQ(CU_SUCCESS, cu.event_sync(there));
+            EXPECT_EQ(5u, *copy);
+            EXPECT_EQ(CU_SUCCESS, cu.event_query(e));
+            EXPECT_EQ(CU_SUCCESS, cu.event_sync(e));
+            if (round == 3) break;
+            EXPECT_EQ(CU_SUCCESS, cu.stream_sync(s));
+        }
+        return report().total("bytes_filled") == 4 * (1 + 3 * (1 + 51));
+    });
+    EXPECT_EQ(2u, ended.size()); // the rest of the graph may go on meanwhile, and nobody waits for it
+}
+
+TEST_F(Records, WhatIsRefused) {
+    start();
+    open();
+    CuEvent e = event(), gone = event();
+    EXPECT_EQ(CU_INVALID_VALUE, cu.event_record_flags(e, s, CU_EVENT_RECORD_EXTERNAL)); // outside of a capture
+    EXPECT_EQ(CU_INVALID_VALUE, cu.event_record_flags(e, s, 2));
+    OK(cu.event_record_flags(e, s, CU_EVENT_RECORD_DEFAULT));
+    OK(cu.event_sync(e));
+    CuGraphExec exec = make(gone);
+    OK(cu.event_destroy(gone));
+    EXPECT_EQ(CU_INVALID_VALUE, cu.graph_launch(exec, s));
+    EXPECT_TRUE(report().mentions("misuse", "a graph records an event that was destroyed"));
+}
+
 TEST_F(Captures, AStreamThatWasNotJoined) {
     open();
     CuStream other = stream();

@@ -52,13 +52,14 @@ void report_fault(CuResult error, const char *message) {
     report.faults[report.fault_count++] = (Fault){error, memcpy(must_alloc(size), message, size)};
 }
 
-void report_outside(const char *name, uint64_t bytes) {
+void report_outside(const char *name, uint64_t bytes, bool early) {
     struct OutsideRow *row = report.outside, *end = row + sizeof report.outside / sizeof *row;
     while (row < end && row->calls && strcmp(row->name, name) != 0) row++;
     if (row == end) return;
     snprintf(row->name, sizeof row->name, "%s", name);
     row->calls++;
     row->bytes += bytes;
+    row->early += early;
 }
 
 KernelRow *report_kernel(const char *name) {
@@ -112,6 +113,7 @@ static void put_outside(amp_json_writer *w) {
         amp_json_begin_object(w, report.outside[i].name);
         put(w, "calls", report.outside[i].calls);
         put(w, "bytes", report.outside[i].bytes);
+        put(w, "early", report.outside[i].early);
         amp_json_end_object(w);
     }
     amp_json_end_object(w);

@@ -27,7 +27,7 @@ typedef struct Report {
     KernelRow *kernels;
     struct OutsideRow { /* fakecuda_enqueue, by name */
         char name[32];
-        uint64_t calls, bytes;
+        uint64_t calls, bytes, early; /* early: calls whose stream waits for a part of a graph at most */
     } outside[16];
     TextList leaks, misuse, injected, unknown;
     Fault *faults;
@@ -38,7 +38,7 @@ void text_add(TextList *l, const char *format, ...) __attribute__((format(printf
 void report_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_leak(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_fault(CuResult error, const char *message);
-void report_outside(const char *name, uint64_t bytes);
+void report_outside(const char *name, uint64_t bytes, bool early);
 KernelRow *report_kernel(const char *name); /* made where there is none */
 void report_reset(void);
 char *report_json(void); /* from malloc */

@@ -70,19 +70,46 @@ static int pick(const Graph *g, const bool *done, int first) {
     return found;
 }
 
-void graph_run(Context *c, Graph *g, uint64_t seed) {
-    bool *done = must_alloc((size_t)g->count * sizeof *done);
-    for (int first = 0; first < g->count && !c->sticky;) {
-        int node = pick(g, done, first);
-        Work *w = &g->nodes[node].work;
-        w->seed = seed * 0x9e3779b97f4a7c15ull + (uint64_t)node;
-        work_run(c, w);
-        LoadedFunction *f = w->kind == WORK_KERNEL && !c->sticky ? handle_object(HANDLE_FUNCTION, w->function) : NULL;
-        if (f) f->row->graph_launches++;
-        done[node] = true;
-        while (first < g->count && done[first]) first++;
+static void run_node(Context *c, Graph *g, GraphRun *r, int node, uint64_t seed) {
+    Work *w = &g->nodes[node].work;
+    w->seed = seed * 0x9e3779b97f4a7c15ull + (uint64_t)node;
+    work_run(c, w);
+    LoadedFunction *f = w->kind == WORK_KERNEL && !c->sticky ? handle_object(HANDLE_FUNCTION, w->function) : NULL;
+    if (f) f->row->graph_launches++;
+    if (r->records[node]) {
+        r->records[node]->done = true;
+        r->records[node]->nanoseconds = c->nanoseconds;
     }
-    free(done);
+    r->done[node] = true;
+    while (r->first < g->count && r->done[r->first]) r->first++;
+}
+
+bool graph_run(Context *c, Work *launch, int most) {
+    Graph *g = launch->graph;
+    GraphRun *r = launch->running;
+    if (!r->begun) report.graph_launches++;
+    r->begun = true;
+    for (; most > 0 && r->first < g->count && !c->sticky; most--)
+        run_node(c, g, r, pick(g, r->done, r->first), launch->seed);
+    return r->first == g->count || c->sticky;
+}
+
+bool graph_records(const Work *launch) {
+    bool records = false;
+    for (int i = 0; launch->kind == WORK_GRAPH && i < launch->graph->count; i++)
+        records |= launch->running->records[i] != NULL;
+    return records;
+}
+
+/* Nobody waits for what will never run. */
+void graph_run_free(Graph *g, GraphRun *r) {
+    for (int i = 0; i < g->count; i++) {
+        if (r->records[i]) r->records[i]->done = true;
+        marker_drop(r->records[i]);
+    }
+    free(r->records);
+    free(r->done);
+    free(r);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -108,6 +135,38 @@ CuResult graph_instantiate(Context *c, CuGraphExec *out, CuGraph graph, unsigned
     return CU_SUCCESS;
 }
 
+/* Whether there is work that comes neither before |node| nor with it. */
+static bool has_other_work(const Graph *g, int node) {
+    bool *before = must_alloc((size_t)g->count * sizeof *before), other = false;
+    before[node] = true;
+    for (int i = g->count; i-- > 0;) { /* nodes come after those that they depend on */
+        for (int j = 0; before[i] && j < g->nodes[i].after.count; j++) before[g->nodes[i].after.nodes[j]] = true;
+        other |= !before[i] && g->nodes[i].work.kind != WORK_RECORD;
+    }
+    free(before);
+    return other;
+}
+
+static GraphRun *new_run(const Graph *g, Stream *s) {
+    GraphRun *r = must_alloc(sizeof *r);
+    *r = (GraphRun){.done = must_alloc((size_t)g->count * sizeof *r->done),
+                    .records = must_alloc((size_t)g->count * sizeof(Marker *))};
+    for (int i = 0; i < g->count; i++) {
+        if (g->nodes[i].work.kind != WORK_RECORD) continue;
+        r->records[i] = marker_new();
+        r->records[i]->stream = s;
+        r->records[i]->inside = has_other_work(g, i);
+    }
+    return r;
+}
+
+static CuResult record_events(const Graph *g, const GraphRun *r) {
+    CuResult result = CU_SUCCESS;
+    for (int i = 0; i < g->count && result == CU_SUCCESS; i++)
+        if (r->records[i]) result = event_record_launch(g->nodes[i].work.event, r->records[i]);
+    return result;
+}
+
 /* Launches of one executable graph never overlap: each waits for the one before. */
 CuResult graph_launch(Context *c, CuGraphExec exec, CuStream stream) {
     GraphExec *x = handle_object(HANDLE_GRAPH_EXEC, exec);
@@ -121,7 +180,17 @@ CuResult graph_launch(Context *c, CuGraphExec exec, CuStream stream) {
     }
     CuResult refused = capture_check_legacy(s);
     if (refused != CU_SUCCESS) return refused;
-    Work work = {.kind = WORK_GRAPH, .graph = graph_hold(x->graph), .seed = driver.settings.seed + ++driver.launches};
+    GraphRun *running = new_run(x->graph, s);
+    refused = record_events(x->graph, running);
+    if (refused != CU_SUCCESS) {
+        report_misuse("a graph records an event that was destroyed");
+        graph_run_free(x->graph, running);
+        return refused;
+    }
+    Work work = {.kind = WORK_GRAPH,
+                 .graph = graph_hold(x->graph),
+                 .running = running,
+                 .seed = driver.settings.seed + ++driver.launches};
     Marker *before = x->last && !x->last->done ? marker_hold(x->last) : NULL;
     marker_drop(x->last);
     x->last = marker_new();

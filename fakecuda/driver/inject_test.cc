@@ -47,9 +47,10 @@ class Injection : public StandIn {
         if (result == CU_SUCCESS) {
             good(launch(f, 32, s, {&p, &count})), good(cu.capture_end(s, &g));
             good(cu.graph_node_count(g, nullptr, &bytes)) && good(cu.graph_instantiate(&x, g, 0)) &&
-                good(cu.graph_launch(x, s)) && good(cu.event_record(b, s)) && good(cu.copy_out(h, p, 64, s)) &&
-                good(cu.event_sync(b)) && good(cu.event_query(b)) && good(cu.event_elapsed(&ms, a, b)) &&
-                good(cu.stream_sync(s)) && good(cu.stream_query(s)) && good(cu.context_sync());
+                good(cu.graph_launch(x, s)) && good(cu.event_record_flags(b, s, CU_EVENT_RECORD_DEFAULT)) &&
+                good(cu.copy_out(h, p, 64, s)) && good(cu.event_sync(b)) && good(cu.event_query(b)) &&
+                good(cu.event_elapsed(&ms, a, b)) && good(cu.stream_sync(s)) && good(cu.stream_query(s)) &&
+                good(cu.context_sync());
         }
         if (x) good(cu.graph_exec_destroy(x));
         if (g) good(cu.graph_destroy(g));

@@ -111,6 +111,7 @@ CuResult stream_wait(Context *c, CuStream handle, CuEvent event, unsigned int fl
     if (s->capture || e->capture) return capture_wait(s, e);
     CuResult refused = capture_check_legacy(s);
     if (refused != CU_SUCCESS) return refused;
+    s->waits_inside = e->marker && e->marker->inside;
     if (e->marker && !e->marker->done) queue_add(s, &(Work){.kind = WORK_NOTHING}, marker_hold(e->marker), NULL);
     return CU_SUCCESS;
 }
@@ -183,6 +184,26 @@ CuResult event_record(Context *c, CuEvent handle, CuStream stream) {
     return CU_SUCCESS;
 }
 
+CuResult event_record_flags(Context *c, CuEvent handle, CuStream stream, unsigned int flags) {
+    Stream *s;
+    CuResult found = stream_find(c, stream, &s);
+    const Event *e = handle_object(HANDLE_EVENT, handle);
+    if (flags == CU_EVENT_RECORD_DEFAULT) return event_record(c, handle, stream);
+    if (found != CU_SUCCESS) return found;
+    if (!e || e->context != s->context) return CU_INVALID_HANDLE;
+    if (flags != CU_EVENT_RECORD_EXTERNAL || !s->capture) return CU_INVALID_VALUE;
+    return capture_add(s, &(Work){.kind = WORK_RECORD, .event = handle});
+}
+
+/* A launch of a graph records its events anew: who waits from now on waits for this launch. */
+CuResult event_record_launch(CuEvent handle, Marker *m) {
+    Event *e = handle_object(HANDLE_EVENT, handle);
+    if (!e) return CU_INVALID_VALUE;
+    forget_record(e);
+    e->marker = marker_hold(m);
+    return CU_SUCCESS;
+}
+
 static CuResult find_recorded(CuEvent handle, Event **e) {
     *e = handle_object(HANDLE_EVENT, handle);
     if (!*e) return CU_INVALID_HANDLE;
@@ -197,7 +218,7 @@ CuResult event_sync(CuEvent handle) {
     CuResult found = find_recorded(handle, &e);
     if (found != CU_SUCCESS) return found;
     report.waits[CALL_cuEventSynchronize]++;
-    if (e->marker && !e->marker->done) queue_run_to(e->marker->stream, e->marker->sequence);
+    if (e->marker) queue_run_until(e->marker);
     return CU_SUCCESS;
 }
 

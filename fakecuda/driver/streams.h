@@ -13,6 +13,7 @@ typedef struct Marker { /* a moment in a stream: an event's record, the end of a
     Stream *stream; /* valid until done */
     uint64_t sequence;
     uint64_t nanoseconds; /* of the context's clock when it came */
+    bool inside;          /* a graph, which has work that this does not wait for */
 } Marker;
 Marker *marker_new(void);
 Marker *marker_hold(Marker *m); /* NULL stays NULL */
@@ -26,6 +27,7 @@ typedef enum WorkKind {
     WORK_FILL,
     WORK_KERNEL,
     WORK_GRAPH,
+    WORK_RECORD, /* of an event, in a graph */
     WORK_OUTSIDE
 } WorkKind;
 
@@ -43,7 +45,9 @@ typedef struct Work {
     uint32_t grid[3], block[3], dynamic_shared;
     void *params; /* owned */
     uint64_t seed;
-    Graph *graph; /* a reference */
+    Graph *graph;             /* a reference */
+    struct GraphRun *running; /* of it; owned */
+    CuEvent event;
     FakecudaOutside outside;
 } Work;
 /* False: work from outside that is not done yet. */
@@ -65,6 +69,7 @@ struct Stream {
     Stream *next; /* in the context */
     Op *head, *tail;
     bool legacy, blocking;
+    bool waits_inside;       /* its last wait was for a record inside a graph */
     struct Capture *capture; /* in progress; NULL */
     struct Frontier {        /* nodes of the capture that the next one depends on */
         int *nodes;
@@ -74,6 +79,7 @@ struct Stream {
 /* Takes over what |work| owns and the references |after| and |done|. */
 uint64_t queue_add(Stream *s, const Work *work, Marker *after, Marker *done);
 void queue_run_to(Stream *s, uint64_t sequence); /* all up to there, and what that waits for, in other streams too */
+void queue_run_until(Marker *m);                 /* it is done: of a graph no more than that takes */
 void queue_run_all(Context *c);
 void queue_progress(Context *c); /* as much as chance wants */
 void queue_drop_all(Context *c); /* without running it */
@@ -104,6 +110,8 @@ typedef struct Event {
 CuResult event_create(Context *c, CuEvent *out, unsigned int flags);
 CuResult event_destroy(CuEvent handle);
 CuResult event_record(Context *c, CuEvent event, CuStream stream);
+CuResult event_record_flags(Context *c, CuEvent event, CuStream stream, unsigned int flags);
+CuResult event_record_launch(CuEvent event, Marker *m); /* of a node of a graph that is launched */
 CuResult event_sync(CuEvent handle);
 CuResult event_query(CuEvent handle);
 CuResult event_elapsed(float *milliseconds, CuEvent start, CuEvent end);
@@ -148,6 +156,12 @@ struct Graph {
     GraphNode *nodes;
     int count, room;
 };
+typedef struct GraphRun { /* a launch */
+    bool begun;
+    bool *done;       /* by node */
+    int first;        /* that is not */
+    Marker **records; /* by node; NULL: it is none */
+} GraphRun;
 typedef struct GraphExec {
     CuGraphExec handle;
     Graph *graph;
@@ -158,7 +172,10 @@ Graph *graph_hold(Graph *g);
 void graph_drop(Graph *g);
 void graph_publish(Graph *g); /* gives it its handle, and its nodes theirs */
 void graph_add(Graph *g, const Work *work, const struct Frontier *after);
-void graph_run(Context *c, Graph *g, uint64_t seed);
+/* Runs |most| nodes at most of a launch.  True: all have run, or the context is lost. */
+bool graph_run(Context *c, Work *launch, int most);
+bool graph_records(const Work *launch); /* events */
+void graph_run_free(Graph *g, GraphRun *run);
 CuResult graph_nodes(CuGraph graph, CuGraphNode *nodes, size_t *count);
 CuResult graph_instantiate(Context *c, CuGraphExec *out, CuGraph graph, unsigned long long flags);
 CuResult graph_launch(Context *c, CuGraphExec exec, CuStream stream);

@@ -1,4 +1,5 @@
 /* work.c: streams' queues, and running one piece of work when its turn has come. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ void marker_drop(Marker *m) {
 void work_free(Work *w) {
     free(w->staged);
     free(w->params);
+    if (w->running) graph_run_free(w->graph, w->running);
     if (w->graph) graph_drop(w->graph);
     if (w->outside.drop) w->outside.drop(w->outside.user);
     *w = (Work){0};
@@ -123,11 +125,6 @@ static void run_kernel(Context *c, Work *w) {
     if (fault != EXEC_OK) context_fail(c, results[fault], message);
 }
 
-static void run_graph(Context *c, Work *w) {
-    report.graph_launches++;
-    graph_run(c, w->graph, w->seed);
-}
-
 /* ---- work from outside ---- */
 
 bool fakecuda_read(void *context, uint64_t from, void *to, uint64_t bytes) {
@@ -156,12 +153,17 @@ static CuResult add_outside(Context *c, CuStream stream, const FakecudaOutside *
     return CU_SUCCESS;
 }
 
+static bool waits_inside(Context *c, CuStream stream) {
+    Stream *s;
+    return stream_find(c, stream, &s) == CU_SUCCESS && s->waits_inside;
+}
+
 int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes) {
     Context *c;
     driver_lock();
     CuResult result = context_current(&c);
     if (result == CU_SUCCESS) result = c->sticky ? c->sticky : add_outside(c, stream, work);
-    if (result == CU_SUCCESS) report_outside(name, bytes);
+    if (result == CU_SUCCESS) report_outside(name, bytes, waits_inside(c, stream));
     driver_unlock();
     return result;
 }
@@ -174,9 +176,9 @@ bool work_run(Context *c, Work *w) {
     static void (*const run[])(Context *, Work *) = {
         [WORK_NOTHING] = run_nothing, [WORK_COPY_IN] = run_copy_in, [WORK_COPY_OUT] = run_copy_out,
         [WORK_COPY] = run_copy,       [WORK_FILL] = run_fill,       [WORK_KERNEL] = run_kernel,
-        [WORK_GRAPH] = run_graph};
+        [WORK_RECORD] = run_nothing};
     if (w->kind == WORK_OUTSIDE) return w->outside.run(w->outside.user, c);
-    c->nanoseconds += w->kind == WORK_NOTHING ? 0 : LEAST;
+    c->nanoseconds += run[w->kind] == run_nothing ? 0 : LEAST;
     run[w->kind](c, w);
     return true;
 }
@@ -218,8 +220,15 @@ static Op *take(Stream *s) {
     return op;
 }
 
-/* False: it is not done yet.  Work that has ended the context is gone. */
-static bool run_head(Stream *s) {
+static void put_back(Stream *s, Op *op) {
+    op->next = s->head;
+    s->head = op;
+    if (!op->next) s->tail = op;
+}
+
+/* Of a graph |most| nodes at most.  False: it is not done yet, and waits for others.  Work that has ended the context
+ * is gone. */
+static bool run_head(Stream *s, int most) {
     Op *op = s->head;
     if (op->work.kind == WORK_OUTSIDE) {
         if (!work_run(s->context, &op->work)) return s->head != op;
@@ -227,7 +236,11 @@ static bool run_head(Stream *s) {
         return true;
     }
     take(s);
-    work_run(s->context, &op->work);
+    if (op->work.kind == WORK_GRAPH && !graph_run(s->context, &op->work, most)) {
+        put_back(s, op);
+        return true;
+    }
+    if (op->work.kind != WORK_GRAPH) work_run(s->context, &op->work);
     finish(s, op);
     return true;
 }
@@ -245,15 +258,24 @@ static bool ordered(const Stream *a, const Stream *b) {
     return a != b && ((a->legacy && b->blocking) || (b->legacy && a->blocking));
 }
 
-void queue_run_to(Stream *s, uint64_t sequence) {
+/* The head, or the next node of it, and what it waits for. */
+static void advance(Stream *s) {
     Context *c = s->context;
-    while (!c->sticky && s->head && s->head->sequence <= sequence) {
-        Op *op = s->head;
-        if (op->after && !op->after->done) queue_run_to(op->after->stream, op->after->sequence);
-        for (Stream *other = c->streams; other; other = other->next)
-            if (ordered(s, other)) queue_run_to(other, op->sequence - 1);
-        if (!c->sticky && s->head == op && !run_head(s)) pause_host();
-    }
+    Op *op = s->head;
+    if (op->after) queue_run_until(op->after);
+    for (Stream *other = c->streams; other; other = other->next)
+        if (ordered(s, other)) queue_run_to(other, op->sequence - 1);
+    if (!c->sticky && s->head == op && !run_head(s, 1)) pause_host();
+}
+
+void queue_run_to(Stream *s, uint64_t sequence) {
+    while (!s->context->sticky && s->head && s->head->sequence <= sequence) advance(s);
+}
+
+void queue_run_until(Marker *m) {
+    marker_hold(m);
+    while (!m->done && !m->stream->context->sticky && m->stream->head) advance(m->stream);
+    marker_drop(m);
 }
 
 void queue_run_all(Context *c) {
@@ -267,8 +289,10 @@ static bool ready(const Stream *s) {
     return true;
 }
 
-/* Half of the time nothing; else one to four pieces, each of any stream that could go on. */
+/* Half of the time nothing; else one to four pieces, each of any stream that could go on.  Of a graph with events
+ * inside a piece is some nodes, so that who waits for them goes on beside it. */
 void queue_progress(Context *c) {
+    enum { NODES = 32 };
     if (queue_length(c) == 0 || chance(2)) return;
     for (uint64_t left = 1 + chance(4); left && !c->sticky; left--) {
         uint64_t candidates = 0;
@@ -277,7 +301,7 @@ void queue_progress(Context *c) {
         uint64_t pick = chance(candidates);
         for (Stream *s = c->streams; s; s = s->next)
             if (ready(s) && pick-- == 0) {
-                run_head(s);
+                run_head(s, graph_records(&s->head->work) ? 1 + (int)chance(NODES) : INT_MAX);
                 break;
             }
     }

@@ -243,7 +243,41 @@ TEST(Order, StreamsWaitAndHostsDoNot) {
         int (*report)(char **) = nullptr;
         Rank::Find(self.driver, "fakecuda_report_json", &report);
         report(&text);
-        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":1,\"bytes\":40}"));
+        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":1,\"bytes\":40,\"early\":0}"));
+    });
+}
+
+// On a stream that waits for a part of a graph they come before its end, and after what they wait for.
+TEST(Order, BesideAGraph) {
+    OnRanks(2, [](Rank &self) {
+        const int rank = self.rank;
+        NcclApi &nccl = self.nccl;
+        CudaDriver &cu = self.cu;
+        CuEvent e;
+        CuStream own;
+        CuGraph graph;
+        CuGraphExec exec;
+        self.Start(rank);
+        CHECK(self.Poll() == NCCL_OK);
+        CuPointer p = self.Put(std::vector<unsigned char>(4)), q = self.Put(std::vector<unsigned char>(4));
+        CHECK(!cu.event_create(&e, CU_EVENT_DISABLE_TIMING) && !cu.stream_create(&own, CU_STREAM_NON_BLOCKING));
+        CHECK(!cu.stream_sync(self.stream) && !cu.capture_begin(self.stream, CU_CAPTURE_THREAD_LOCAL));
+        CHECK(!cu.fill32(p, 0x3f800000, 1, self.stream)); // 1.0f
+        CHECK(!cu.event_record_flags(e, self.stream, CU_EVENT_RECORD_EXTERNAL));
+        for (int i = 0; i < 100; i++) CHECK(!cu.fill32(q, 7, 1, self.stream));
+        CHECK(!cu.capture_end(self.stream, &graph) && !cu.graph_instantiate(&exec, graph, 0));
+        CHECK(!cu.graph_launch(exec, self.stream) && !cu.stream_wait(own, e, 0));
+        CHECK(nccl.all_reduce(At(p), At(p), 1, NCCL_FLOAT32, NCCL_SUM, self.comm, own) == NCCL_IN_PROGRESS);
+        CHECK(self.Poll() == NCCL_OK && !cu.event_record(e, own) && !cu.stream_wait(self.stream, e, 0));
+        const auto got = self.Get(p, 4);
+        CHECK(Number(NCCL_FLOAT32, got.data()) == 2);
+        CHECK(nccl.all_reduce(At(p), At(p), 1, NCCL_FLOAT32, NCCL_SUM, self.comm, self.stream) == NCCL_IN_PROGRESS);
+        CHECK(self.Poll() == NCCL_OK && !cu.stream_sync(self.stream));
+        char *text = nullptr;
+        int (*report)(char **) = nullptr;
+        Rank::Find(self.driver, "fakecuda_report_json", &report);
+        report(&text);
+        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":2,\"bytes\":8,\"early\":1}"));
     });
 }
 

@@ -85,6 +85,8 @@ enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_EVENT_DEFAULT = 0,
+    CU_EVENT_RECORD_DEFAULT = 0,
+    CU_EVENT_RECORD_EXTERNAL = 1, /* in a capture: a node of the graph, and nothing that the capture depends on */
     CU_CAPTURE_THREAD_LOCAL = 1,
     CU_HOST_PORTABLE = 1,
     CU_CTX_SCHED_BLOCKING_SYNC = 4
@@ -134,6 +136,7 @@ enum {
     X(event_create, cuEventCreate, (CuEvent * event, unsigned int flags))                                              \
     X(event_destroy, cuEventDestroy_v2, (CuEvent event))                                                               \
     X(event_record, cuEventRecord, (CuEvent event, CuStream stream))                                                   \
+    X(event_record_flags, cuEventRecordWithFlags, (CuEvent event, CuStream stream, unsigned int flags))                \
     X(event_sync, cuEventSynchronize, (CuEvent event))                                                                 \
     X(event_query, cuEventQuery, (CuEvent event))                                                                      \
     X(event_elapsed, cuEventElapsedTime, (float *milliseconds, CuEvent start, CuEvent end))                            \

@@ -44,6 +44,7 @@ typedef struct amp_device_collective {
     size_t count;
     int32_t root;
     const char *what; /* as in start; lives as long as the comm is attached to */
+    int32_t after;    /* for the device, not for the comm: where it may begin (device.h) */
 } amp_device_collective;
 
 /* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is under

@@ -91,6 +91,16 @@ typedef struct amp_input_room {
     void *faults;                  /* on the device, by input: an amp_index_fault of the last of these runs */
 } amp_input_room;
 
+/* The collectives of a step, in the order in which all ranks make them.  Each may begin once kernel |after| of the
+ * program has ended, and those before it: no collective may before those in front of it in the list. */
+typedef struct amp_device_exchange {
+    const amp_program *program;
+    const amp_device_collective *list;
+    int32_t count;
+} amp_device_exchange;
+
+enum { AMP_DEVICE_AT_END = INT32_MAX }; /* |after|: it waits for all that was enqueued before it */
+
 /* What a device with memory of its own does besides: device memory.  Runs are started and not waited for. */
 typedef struct amp_device_memory_calls {
     amp_device_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
@@ -117,11 +127,14 @@ typedef struct amp_device_memory_calls {
     void (*free_pinned)(amp_device *device, void *memory);
     /* From one place of its memory to another, after all runs so far; not waited for. */
     amp_status (*copy)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
-    /* Collectives of ranks on its memory, in order with runs (comm_calls.h, of the same names); after a failure of the
-     * comm every call fails with it.  NULL: ranks exchange by the host's memory. */
-    amp_status (*attach)(amp_device *device, struct amp_comm *comm, amp_error *err);
+    /* Collectives of ranks on its memory (comm_calls.h, of the same names); after a failure of the comm every call
+     * fails with it.  Before the first run of the program; the list lives until detach.  NULL: ranks exchange by the
+     * host's memory. */
+    amp_status (*attach)(amp_device *device, struct amp_comm *comm, const amp_device_exchange *exchange,
+                         amp_error *err);
     void (*detach)(amp_device *device); /* also where it is not attached */
-    amp_status (*enqueue)(amp_device *device, const amp_device_collective *list, int32_t count, amp_error *err);
+    /* All of them, after a run of the program; runs from now on wait for them, and the host does not. */
+    amp_status (*enqueue)(amp_device *device, amp_error *err);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

@@ -1,10 +1,12 @@
-/* exchange_device.c: what ranks exchange, where collectives run on the device: they are enqueued between the graphs of
- * a step, and the host waits for none of them.
+/* exchange_device.c: what ranks exchange, where collectives run on the device: beside micro_step, from the kernel on
+ * that completes their states, and the host waits for none of them.
  *
- *   stream   micro_step | collectives, in one group | statistics_step, once for each micro-batch of all | apply_step
+ *   device      micro_step                          | statistics_step, for each micro-batch of all | apply_step
+ *   beside it         | bucket 0 | bucket 1 | ..  | rest
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/model/messages.h"
 #include "runtime/session/session.h"
 
 static const amp_device_memory_calls *calls_of(const amp_exchange *x) {
@@ -23,6 +25,15 @@ amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err) {
                : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", x->model->desc.name);
 }
 
+/* A gather's memory is filled after micro_step. */
+static int32_t begins_after(const amp_exchange *x, int32_t i) {
+    const amp_model *m = x->session->model;
+    const amp_model_collective *c = &x->model->collectives[i];
+    const int32_t before = i ? x->enqueued[i - 1].after : 0, last = amp_collective_last_use(x->model, m, c);
+    if (c->op == AMP_EXCHANGE_GATHER_BATCHES || last + 1 >= m->train_step->kernel_count) return AMP_DEVICE_AT_END;
+    return last > before ? last : before;
+}
+
 amp_status amp_exchange_place(const amp_exchange *x, int32_t i, amp_error *err) {
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *m = &x->messages[i];
@@ -34,16 +45,18 @@ amp_status amp_exchange_place(const amp_exchange *x, int32_t i, amp_error *err) 
                                              .dtype = (amp_dtype)c->dtype,
                                              .data = m->data,
                                              .count = m->count,
-                                             .what = c->what};
+                                             .what = c->what,
+                                             .after = begins_after(x, i)};
     return AMP_OK;
 }
 
 amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err) {
-    return x->enqueued ? calls_of(x)->attach(x->session->device, x->comm, err) : AMP_OK;
+    const amp_device_exchange all = {x->session->model->train_step, x->enqueued, x->model->collective_count};
+    return x->enqueued ? calls_of(x)->attach(x->session->device, x->comm, &all, err) : AMP_OK;
 }
 
 amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err) {
-    return calls_of(x)->enqueue(x->session->device, x->enqueued, x->model->collective_count, err);
+    return calls_of(x)->enqueue(x->session->device, err);
 }
 
 void amp_exchange_leave_device(const amp_exchange *x) {

@@ -1,7 +1,8 @@
 """What ranks did in a step, from the reports of fakecuda of a short run and of a longer one.
 
-cuda_distributed.py FOLDER FOLDER STEPS GRAPHS CALLS     the second run made STEPS steps more, each of GRAPHS graph
-                                                         launches and CALLS calls of amp_step
+cuda_distributed.py FOLDER FOLDER STEPS GRAPHS CALLS INFO     the second run made STEPS steps more, each of GRAPHS graph
+                                                              launches and CALLS calls of amp_step; INFO: what `amprun
+                                                              info --ranks --json` says of the model on CUDA
 """
 import glob
 import json
@@ -15,6 +16,12 @@ def reports(folder):
     return sorted(with_names, key=lambda r: -r["totals"]["host_synchronisations"])
 
 
+def sums(info):
+    """Those of a step, and how many of them may begin before its last kernel has ended."""
+    told = [m for m in info["messages"] if m["op"] == "all_reduce"]
+    return len(told), sum(m["complete_after"] < info["kernels"] - 1 for m in told)
+
+
 def more(short, long, *keys):
     for key in keys:
         short, long = short.get(key, {}), long.get(key, {})
@@ -22,7 +29,8 @@ def more(short, long, *keys):
 
 
 short, long = reports(sys.argv[1]), reports(sys.argv[2])
-steps, graphs, calls = map(int, sys.argv[3:])
+steps, graphs, calls = map(int, sys.argv[3:6])
+wanted, early = sums(json.load(open(sys.argv[6], encoding="utf-8")))
 if not short or len(short) != len(long):
     sys.exit(f"{len(short)} reports and {len(long)}")
 for a, b in zip(short, long):
@@ -36,6 +44,10 @@ for a, b in zip(short, long):
     if waits > steps * calls:
         sys.exit(f"the host waited {waits} times for a report in {steps} steps")
     reduced = more(a, b, "outside", "ncclAllReduce", "calls")
-    if not reduced or reduced % steps:
-        sys.exit(f"{reduced} calls of ncclAllReduce in {steps} steps")
-print(f"{graphs} graph launches a step, {reduced // steps} calls of ncclAllReduce, no wait but for reports")
+    if reduced != wanted * steps:
+        sys.exit(f"{reduced} calls of ncclAllReduce in {steps} steps, not {wanted} in each")
+    before = more(a, b, "outside", "ncclAllReduce", "early")
+    if before != early * steps:
+        sys.exit(f"{before} calls of ncclAllReduce in {steps} steps wait for a part of micro_step, not {early} in each")
+print(f"{graphs} graph launches a step, {wanted} calls of ncclAllReduce, {early} of them beside micro_step, "
+      "no wait but for reports")

@@ -129,15 +129,19 @@ alike() {
     done
 }
 
-# steps MODEL GRAPHS CALLS: a step of two ranks is GRAPHS graph launches.  Of the device the host waits for nothing but,
-# once in each of its CALLS of amp_step at most, the report of a call several ones before, as one rank alone does.
+# steps MODEL GRAPHS CALLS SHORT: a step of two ranks is GRAPHS graph launches.  Of the device the host waits for
+# nothing but, once in each of its CALLS of amp_step at most, the report of a call several ones before, as one rank
+# alone does.  Sums that are complete before the last kernel of micro_step wait for no more than they need.  SHORT, and
+# three times as many steps are compared.
 steps() {
-    over nccl "$mpi" 2 "$1" 10
+    run 0 "$amprun" info "$work/$1.so" --ranks 2 --device cuda --json
+    cp "$work/.out" "$work/info.json"
+    over nccl "$mpi" 2 "$1" "$4"
     mapfile -t short < <(ls "$work"/nccl-*.json)
     mkdir "$work/short"
     mv "${short[@]}" "$work/short"
-    over nccl "$mpi" 2 "$1" 30
-    run 0 python3 -B tests/checks/cuda_distributed.py "$work/short" "$work" 20 "$2" "$3"
+    over nccl "$mpi" 2 "$1" $((3 * $4))
+    run 0 python3 -B tests/checks/cuda_distributed.py "$work/short" "$work" $((2 * $4)) "$2" "$3" "$work/info.json"
     printf '%s: %s\n' "$1" "$out"
     rm -r "$work/short"
 }
@@ -154,12 +158,27 @@ for p in "${precisions[@]}"; do
     run 0 "$ampc" "$work/norm.amp" --isa v3 --precision "$p" -o "$work/norm.so"
     alike "$mpi" 2 "$p" norm
 done
-steps one 2 1
-steps norm 7 2 # two micro-batches, the statistics of four, apply_step
+steps one 2 1 10
+expect 'some of the sums go beside micro_step' 1 "$(grep -c ' [1-9] of them beside' <<<"$out")"
+steps norm 7 2 10 # two micro-batches, the statistics of four, apply_step
 env_of() { (export "$1" && "${@:2}"); }
 cp "$work/nccl.ck" "$work/straight.ck"
 env_of FAKECUDA_NCCL=late:1:5 over nccl "$mpi" 2 norm 30
 run 0 tool near "$work/straight.ck" "$work/nccl.ck" 0
+
+# Buckets that are complete in turn, of 1 MiB and more.  Other orders of streams leave the bits as they are.
+ranks_model "$work/deep.amp" 'linear(relu(linear(relu(linear(x; out = 500) as a); out = 560) as b); out = 480) as fc1' \
+    1 'data_parallel = true' ''
+run 0 "$ampc" "$work/deep.amp" --isa v3 -o "$work/deep.so"
+whole_data=("${small[@]}")
+small=(--data "safetensors:$work/wild.st" --batch 4 --seed 3 --quiet --device cuda)
+over mpi "$mpi" 2 deep 3 --reduce fast
+env_of FAKECUDA_SEED=3 over nccl "$mpi" 2 deep 3
+run 0 tool near "$work/mpi.ck" "$work/nccl.ck" 0
+steps deep 2 1 1
+expect 'three buckets of four go beside micro_step' 1 "$(grep -c ' 4 calls of ncclAllReduce, 3 of them' <<<"$out")"
+run 0 tool near "$work/mpi.ck" "$work/nccl.ck" 0
+small=("${whole_data[@]}")
 
 # ---- what fails ----
 
@@ -180,6 +199,11 @@ begin_one() {
     local to=$work/faults/one-$1.ck
     begin "one-$1" "$mpi" 1 "${train[@]}" "$work/$2.so" "${options[@]}" --checkpoint "$to" : \
         -n 1 env FAKECUDA_NCCL="$1" "${train[@]}" "$work/$2.so" "${options[@]}"
+}
+# begin_driver CALL:K: rank 1's driver fails in it
+begin_driver() {
+    begin "driver-$1" "$mpi" 1 "${train[@]}" "$work/one.so" "${options[@]}" : \
+        -n 1 env FAKECUDA_FAIL="$1" "${train[@]}" "$work/one.so" "${options[@]}"
 }
 begin_all() { begin "all-$1" env_of FAKECUDA_NCCL="$1" "$mpi" 2 "${train[@]}" "$work/$2.so" "${options[@]}"; }
 # ended NAME TEXT...: it has failed by itself, with whatever status, as launchers have their own, and says TEXT
@@ -216,6 +240,9 @@ for fault in fail:ncclCommGetAsyncError:1 fail:ncclCommGetAsyncError:20; do begi
 for fault in async:1:6 dead:1:5 stop:1:5 count:1:4 order:1:4 fail:ncclAllReduce:3,fail:ncclCommAbort:1; do
     begin_one $fault one
 done
+# Those between two steps, and of the first step the graph's.
+driver=(cuEventRecordWithFlags:1 cuStreamWaitEvent:{12..15} cuEventRecord:{20..24})
+for fault in "${driver[@]}"; do begin_driver "$fault"; done
 begin duplicate env_of FAKECUDA_DEVICES=1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
 # A rank whose data are damaged: rank 0 itself, which can keep what is whole, and rank 1, which leaves rank 0 in a step.
 tool data "$work/damaged.st" 150 label
@@ -252,6 +279,9 @@ ended one-count:1:4 'invalid usage (5): rank 1 is in collective 4, of ' 'ncclCom
 ended one-order:1:4 'invalid usage (5): rank 1 is in collective 5, of ' 'ncclCommGetAsyncError'
 ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected' \
     '; start no more ranks on a host than it has GPUs'
+for fault in "${driver[@]}"; do
+    ended "driver-$fault" "${fault%:*}: CUDA_ERROR_UNKNOWN" 'rank 0: rank 1 says: '
+done
 ended own 'rank 0: safetensors:' 'sample 77: index 99 is neither' 'rank 1: rank 0 says: ' '; go on with --resume '
 whole own
 # By the moment rank 0 has something under way, or nothing; what it saves is whole.

@@ -22,6 +22,7 @@ typedef struct CudaDevice {
     amp_cuda_readback readback;
     amp_cuda_graphs graphs;
     amp_cuda_counting counting;
+    amp_cuda_exchange exchange;
     amp_comm *comm; /* that it is attached to; NULL: none */
     amp_comm_user user;
 } CudaDevice;
@@ -57,7 +58,8 @@ static amp_status fill_inside(CudaDevice *d, const amp_device_options *o, amp_er
     AMP_TRY(amp_cuda_memory_make(c, &d->memory, err));
     if (d->own_compute) AMP_TRY(AMP_CUDA(c, err, stream_create, (&d->compute, CU_STREAM_NON_BLOCKING)));
     AMP_TRY(load_functions(d, o, err));
-    amp_cuda_launching launching = {.context = c, .functions = d->functions, .upload = &d->upload};
+    amp_cuda_launching launching = {
+        .context = c, .functions = d->functions, .upload = &d->upload, .exchange = &d->exchange};
     AMP_TRY(amp_cuda_allow_shared(&launching, d->model, err));
     return amp_cuda_graphs_make(&d->graphs, &launching, err);
 }
@@ -262,10 +264,17 @@ static void note_failure(amp_comm_user *user, const amp_error *why) {
     amp_cuda_latch_set(&d->context->latch, why);
 }
 
-static amp_status cuda_attach(amp_device *device, amp_comm *comm, amp_error *err) {
+static amp_status attach_inside(CudaDevice *d, amp_comm *comm, const amp_device_exchange *what, amp_error *err) {
+    AMP_TRY(amp_cuda_exchange_make(&d->exchange, d->context, what, &d->base.allocator, err));
+    amp_status status = comm->calls->attach(comm, &d->user, err);
+    if (status) amp_cuda_exchange_free(&d->exchange, d->context, &d->base.allocator);
+    return status;
+}
+
+static amp_status cuda_attach(amp_device *device, amp_comm *comm, const amp_device_exchange *what, amp_error *err) {
     CudaDevice *d = of(device);
     d->user.failed = note_failure;
-    AMP_TRY_INSIDE(d->context, err, comm->calls->attach(comm, &d->user, err));
+    AMP_TRY_INSIDE(d->context, err, attach_inside(d, comm, what, err));
     d->comm = comm;
     return AMP_OK;
 }
@@ -276,13 +285,14 @@ static void cuda_detach(amp_device *device) {
     if (!d->comm) return;
     bool inside = amp_cuda_enter_to_free(d->context);
     d->comm->calls->detach(d->comm, &d->user);
+    amp_cuda_exchange_free(&d->exchange, d->context, &d->base.allocator);
     if (inside) amp_cuda_leave(d->context);
     d->comm = NULL;
 }
 
-static amp_status cuda_enqueue(amp_device *device, const amp_device_collective *list, int32_t count, amp_error *err) {
+static amp_status cuda_enqueue(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, d->comm->calls->enqueue(d->comm, list, count, d->compute, err));
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_exchange_enqueue(&d->exchange, d->context, d->comm, d->compute, err));
     return AMP_OK;
 }
 

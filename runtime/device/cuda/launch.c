@@ -237,6 +237,7 @@ static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const am
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         AMP_TRY(amp_cuda_launch(l, run, i, &tables, g->capturing, err));
         AMP_TRY(amp_cuda_poison_temporaries(&graph->poison, l->context, run, i, g->capturing, err));
+        AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, g->capturing, true, err));
     }
     return AMP_OK;
 }
@@ -324,6 +325,7 @@ static amp_status launch_watched(const amp_cuda_launching *l, const amp_run *run
     AMP_TRY(clear_flags(l, run, stream, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         AMP_TRY(amp_cuda_launch(l, run, i, &tables, stream, err));
+        AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, stream, false, err));
         if (run->watcher_waits) AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
         AMP_TRY(run->after_kernel(run->watcher, i, err));
     }

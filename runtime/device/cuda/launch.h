@@ -4,6 +4,7 @@
 #define AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/exchange.h"
 #include "runtime/device/cuda/load.h"
 #include "runtime/device/cuda/transfer.h"
 #include "runtime/device/device.h"
@@ -12,6 +13,7 @@ typedef struct amp_cuda_launching { /* what all launches of a session have in co
     amp_cuda_context *context;
     const amp_cuda_loaded *functions;
     const amp_cuda_upload *upload;
+    const amp_cuda_exchange *exchange; /* what begins inside programs */
 } amp_cuda_launching;
 
 /* Operand tables and elements of batches of all kernels of |run|'s program at its n, one after the other; bytes 0:

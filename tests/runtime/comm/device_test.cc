@@ -185,7 +185,7 @@ struct Device : testing::Test {
     }
     amp_status Enqueue(amp_comm *comm, amp_error *err) {
         fakes[comm->rank].polls = 2;
-        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket}};
+        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0}};
         return comm->calls->enqueue(comm, list, 1, &streams[comm->rank], err);
     }
     static amp_status Wait(amp_comm *comm, amp_error *err) { // for all so far
@@ -202,13 +202,13 @@ TEST_F(Device, CallsNcclInPlace) {
     Run([&](amp_comm *comm) {
         amp_error err = {};
         const amp_device_collective list[] = {
-            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket},
-            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F16, data, 12, 0, "b"},
-            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_BF16, data, 14, 0, "c"},
-            {AMP_COLLECTIVE_ALL_REDUCE_TREE, AMP_DT_F64, data, 16, 0, "d"},
-            {AMP_COLLECTIVE_REDUCE_SCATTER, AMP_DT_F32, data, 10, 0, "e"},
-            {AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F16, data, 10, 0, "f"},
-            {AMP_COLLECTIVE_BROADCAST, AMP_DT_I32, data, 3, 1, nullptr},
+            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0},
+            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F16, data, 12, 0, "b", 0},
+            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_BF16, data, 14, 0, "c", 0},
+            {AMP_COLLECTIVE_ALL_REDUCE_TREE, AMP_DT_F64, data, 16, 0, "d", 0},
+            {AMP_COLLECTIVE_REDUCE_SCATTER, AMP_DT_F32, data, 10, 0, "e", 0},
+            {AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F16, data, 10, 0, "f", 0},
+            {AMP_COLLECTIVE_BROADCAST, AMP_DT_I32, data, 3, 1, nullptr, 0},
         };
         ASSERT_EQ(comm->calls->enqueue(comm, list, 7, &streams[comm->rank], &err), AMP_OK) << err.message;
         ASSERT_EQ(Wait(comm, &err), AMP_OK) << err.message;
@@ -228,7 +228,7 @@ TEST_F(Device, CallsNcclInPlace) {
 TEST_F(Device, RefusesWhatIsWrong) {
     Run([&](amp_comm *comm) {
         amp_error err = {};
-        const amp_device_collective bad = {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_I32, data, 10, 0, bucket};
+        const amp_device_collective bad = {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_I32, data, 10, 0, bucket, 0};
         EXPECT_EQ(comm->calls->enqueue(comm, &bad, 1, &streams[comm->rank], &err), AMP_INVALID_ARGUMENT);
         EXPECT_THAT(err.message, HasSubstr("i32 is not summed"));
         User other;
@@ -328,6 +328,25 @@ TEST_F(Device, ComputingTakesAsLongAsItTakes) {
     });
 }
 
+// Buckets of a step, each with events of its own: the second one's device still computes while the first one travels,
+// and it may do so for as long as it takes.
+TEST_F(Device, BucketsOfAStepComeInTurn) {
+    streams[0].reached = streams[1].reached = 1; // the first may begin
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        for (int bucket = 0; bucket < 3; bucket++) ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
+        EXPECT_GE(events, 6); // two a bucket
+        Sleep(timeout / 4);
+        streams[comm->rank].reached = 2; // it has come
+        Sleep(3 * timeout);
+        streams[comm->rank].reached = 6;
+        EXPECT_EQ(Wait(comm, &err), AMP_OK) << err.message;
+    });
+    EXPECT_THAT(fakes[0].asked, testing::SizeIs(3));
+    EXPECT_EQ(users[0].told + users[1].told, 0);
+    EXPECT_EQ(events, 0);
+}
+
 // Rank 0 is there, rank 1's device computes: twice the timeout, and it is named.
 TEST_F(Device, NamesTheRankWhoseDeviceIsLate) {
     streams[0].reached = 1;
@@ -367,7 +386,7 @@ TEST_F(Device, NamesTheRankThatEnqueuesNothing) {
         comm->calls->does(comm, AMP_RANK_COMPUTES, 3);
         if (comm->rank == 1) return Sleep(4 * timeout);
         fakes[0].polls = 1 << 30;
-        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket}};
+        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0}};
         EXPECT_EQ(comm->calls->enqueue(comm, list, 1, &streams[0], &err), AMP_PEER_FAILED);
         EXPECT_THAT(err.message, HasSubstr(std::string(bucket) + ": rank 1 lives, but has not come for 1.0 s"));
     });

@@ -207,7 +207,7 @@ void ir_print_func(Text *t, const Func *f) {
     Arena *scratch = arena_child(f->module->arena);
     text_puts(t, "func ");
     print_word(t, f->name);
-    text_puts(t, " {\n");
+    text_puts(t, f->joined ? " joined {\n" : " {\n");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) columns_print(t, scratch, parts[i], f);
     text_puts(t, "}\n");
     arena_free(scratch);

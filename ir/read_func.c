@@ -323,9 +323,11 @@ void reader_func(Reader *r) {
     const char *name = reader_name(r, "a function's name");
     if (table_get(&r->funcs, name)) reader_fail(r, loc, "function %s is defined twice", name);
     table_set(r->a, &r->funcs, name, r);
+    const bool joined = reader_take_word(r, "joined");
     reader_need(r, '{');
     if (r->failed) return;
     FuncReader fr = {.r = r, .f = ir_func_new(r->m, name)};
+    fr.f->joined = joined;
     while (!r->failed) {
         if (!reader_take(r, '}')) read_line(&fr);
         else if (fr.kernel) fr.kernel = NULL;

@@ -26,8 +26,9 @@ typedef struct Target {
     int sum_blocks;     /* sums with few results are split until they have so many blocks; 0: none is */
     bool repeats_columns; /* a sum down one row a sample may go over the rows again, with what it has reduced */
     bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
-    int64_t
-        largest_bucket; /* bytes that ranks send at once, in the order of kernels; 0: as the pass distribute has it */
+    bool joins_kernels;   /* all kernels of a function of small matrices are one launch */
+    /* Bytes that ranks send at once, in the order of kernels; 0: as the pass distribute has it. */
+    int64_t largest_bucket;
     /* Whether attention of q, k and v in |factors| is a kernel that never stores the scores; false: products and a
      * softmax. */
     bool (*attends)(Dtype factors);

@@ -122,6 +122,7 @@ const Target target_cuda = {
     .repeats_columns = true,
     .batches_updates = true,
     .largest_bucket = 64 << 20,
+    .joins_kernels = true,
     .product_form = cuda_product_form,
 };
 

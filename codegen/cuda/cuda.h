@@ -17,6 +17,7 @@
  *   kernel_independence.c  which kernels may run at the same time
  *   kernel_bundle.c  independent kernels of different text as one function
  *   kernel_chain.c   products that add to one another, which a block makes one after another
+ *   joined_launch.c  all kernels of a small function in one launch
  *   cuda_tables.c    amp_model_cuda as C text
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
@@ -38,7 +39,8 @@ enum {
     CUDA_MOST_SIZES = 32,     /* that the runtime takes */
     CUDA_FEW_SIZES = 16,      /* that one before minor 21 takes */
     CUDA_MOST_PARTS = 8,      /* of a bundle */
-    CUDA_MOST_PRODUCTS = 3    /* of a bundle of products */
+    CUDA_MOST_PRODUCTS = 3,   /* of a bundle of products */
+    CUDA_MOST_JOINED = 32     /* parts of a joined launch */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */
@@ -92,11 +94,12 @@ typedef struct CudaBody { /* what writing a kernel gives */
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
  * CudaBatch; launch is then that of one of them); with |chain|, one after another in each block (kernel_chain.c).
  * |choice| > 0: that one of |choices|, of a part the first.  |threads| > 0: as part |part| of a bundle whose blocks
- * have so many.  |pass| > 0: as that pass of a single-pass reduction, a function on the device (only KERNEL_COLUMN).
- * |columns|, |height| > 0: of a block, as the first pass has them. */
+ * have so many; with |turn|, of a joined launch, whose blocks know their place by their turn; with |band|, of one whose
+ * block makes 64 rows.  |pass| > 0: as that pass of a single-pass reduction, a function on the device (only
+ * KERNEL_COLUMN).  |columns|, |height| > 0: of a block, as the first pass has them. */
 typedef struct CudaForm {
     int members, choice, threads, part, pass, columns, height;
-    bool chain;
+    bool chain, turn, band;
 } CudaForm;
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
@@ -111,6 +114,8 @@ amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 bool cuda_may_bundle(const CudaBody *alone, const int *members, int count);
 /* Whether their parameters are the same numbers. */
 bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
+/* Whether they are of equal text and sizes, as the kernels of a batch are. */
+bool cuda_is_same_batch(const CudaBody *a, const CudaBody *b);
 /* Threads of a block in each function of their bundle, its own first, then its choices; returns how many there are. */
 int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]);
 /* One function of its |parts|. */
@@ -170,14 +175,15 @@ typedef struct CudaChoice { /* amp_model_cuda_choice */
 typedef struct CudaPart {     /* amp_model_cuda_part */
     VEC(CudaLaunch) launches; /* in each function */
     KernelKind kind;
-    int members;        /* one; of a batch, several */
+    int members;        /* one; of a batch, or a chain, several */
     int operands, work; /* so many */
+    bool chain;         /* of a joined launch: a block makes one member after another */
 } CudaPart;
 
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* one; a batch, chain, bundle: several; a single-pass reduction: its passes */
     VEC(CudaPart) parts;         /* of a bundle */
-    int tickets;                 /* of a single-pass reduction: counters; else 0 */
+    int tickets;                 /* of a single-pass reduction, or a joined launch: counters; else 0 */
     bool chain;                  /* members one after another in each block */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
@@ -201,8 +207,9 @@ typedef struct CudaModule { /* CodegenCuda.code */
     VEC(CudaProgram) programs;
 } CudaModule;
 
-/* cuda_kernels.c: what codegen_cuda does; without |bundles|, only batches share a launch (tests). */
-amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **out, amp_error *err);
+/* cuda_kernels.c: what codegen_cuda does, which lets all share a launch that may; tests ask for less. */
+typedef enum CudaSharing { CUDA_BATCHES, CUDA_BUNDLES, CUDA_JOINS } CudaSharing;
+amp_status cuda_emit_module(const Module *m, CudaSharing sharing, const CudaModule **out, amp_error *err);
 
 /* kernel_independence.c: whether neither |k| nor any of |batch| reads or writes what the other writes. */
 bool cuda_is_independent(const Func *f, const CudaKernelEntry *batch, const Kernel *k);

@@ -56,6 +56,7 @@ typedef struct CudaKernel {
     bool bundled;                    /* a part of a bundle: `place` and `shared` are parameters */
     int bundle_part, bundle_threads; /* its number there, and the threads of a block */
     bool chain;                      /* of several members, which each block makes one after another */
+    bool turn, band;                 /* a part of a joined launch; of one whose blocks make bands of rows */
     const char *block;               /* where the block stands: "blockIdx"; in a bundle "block" */
 } CudaKernel;
 

@@ -2,37 +2,17 @@
  * on one another share a launch. */
 #include "amp/model_abi.h"
 #include "codegen/cuda/cuda.h"
-#include "codegen/cuda/cuda_kernel.h"
+#include "codegen/cuda/cuda_writer.h"
 
 #include "codegen/cuda/prelude_parts.h"
 #include "codegen/emit.h"
 #include "ir/places.h"
 #include "targets/target.h"
 
-/* ---- functions and launches -------------------------------------------------------------------------------------- */
-
-typedef struct Function { /* while others may still turn out to be equal */
-    const char *body, *entry;
-    const char *comment; /* of the first that uses it */
-    int min_arch, users;
-    Text titles; /* of those that use it */
-} Function;
-
-typedef struct Writer {
-    const Module *m;
-    CudaModule *out;
-    amp_error *err;
-    VEC(Function *) functions;
-    Table by_body;
-    Walk w;               /* of the function at hand */
-    const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
-    bool bundles;
-} Writer;
-
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 /* "train_step_k03"; "train_step_k03_1" of a choice. */
-static const char *entry_name(const Writer *x, const Kernel *k, int choice) {
+static const char *entry_name(const CudaWriter *x, const Kernel *k, int choice) {
     Text name;
     text_init(&name, x->m->arena);
     c_identifier(&name, x->w.f->name);
@@ -43,17 +23,17 @@ static const char *entry_name(const Writer *x, const Kernel *k, int choice) {
 }
 
 /* -1: there is none of that text yet. */
-static int find_function(const Writer *x, const CudaBody *body) {
+int cuda_find_function(const CudaWriter *x, const CudaBody *body) {
     const int *index = table_get(&x->by_body, body->source);
     return index ? *index : -1;
 }
 
 /* |choice|: of the kernel's, from 1; 0: its own.  |comment|: lines of one. */
-static int add_function(Writer *x, const Kernel *k, const CudaBody *body, int choice, const char *comment) {
+int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int choice, const char *comment) {
     Arena *a = x->m->arena;
-    Function *f = arena_new(a, Function);
+    CudaWritten *f = arena_new(a, CudaWritten);
     int *index = arena_new(a, int);
-    *f = (Function){body->source, entry_name(x, k, choice), comment, .min_arch = body->min_arch};
+    *f = (CudaWritten){body->source, entry_name(x, k, choice), comment, .min_arch = body->min_arch};
     text_init(&f->titles, a);
     *index = x->functions.len;
     vec_push(a, &x->functions, f);
@@ -62,7 +42,7 @@ static int add_function(Writer *x, const Kernel *k, const CudaBody *body, int ch
 }
 
 /* |part|: of a bundle, from 0. */
-static void add_title(Writer *x, int function, const Walk *w, int part) {
+static void add_title(CudaWriter *x, int function, const Walk *w, int part) {
     Text *t = &x->functions.data[function]->titles;
     text_puts(t, x->functions.data[function]->users++ ? " * " : "/* ");
     if (part) text_puts(t, "+ ");
@@ -70,21 +50,21 @@ static void add_title(Writer *x, int function, const Walk *w, int part) {
 }
 
 /* Of the kernel that was emitted last. */
-static int function_of(Writer *x, const CudaBody *body, int choice) {
-    const int known = find_function(x, body);
+static int function_of(CudaWriter *x, const CudaBody *body, int choice) {
+    const int known = cuda_find_function(x, body);
     Text comment;
     if (known >= 0) return known;
     text_init(&comment, x->m->arena);
     if (body->comment) text_puts(&comment, body->comment);
     else cuda_comment_body(&comment, &x->w);
     text_printf(&comment, " *   %s\n", body->how);
-    return add_function(x, x->w.k, body, choice, text_str(&comment));
+    return cuda_add_function(x, x->w.k, body, choice, text_str(&comment));
 }
 
-static const char *function_source(const Writer *x, const Function *f) {
+static const char *function_source(const CudaWriter *x, const CudaWritten *f) {
     Text t;
     text_init(&t, x->m->arena);
-    text_puts(&t, text_str(&((Function *)f)->titles));
+    text_puts(&t, text_str(&((CudaWritten *)f)->titles));
     text_puts(&t, f->comment);
     text_puts(&t, " */\n");
     for (const char *s = f->body; *s; s++) {
@@ -102,7 +82,7 @@ static uint8_t access_of(const Walk *w, int operand) {
     return (uint8_t)((reads ? AMP_ACCESS_READ : 0) | (writes ? AMP_ACCESS_WRITE : 0));
 }
 
-static void add_operands(Writer *x, CudaKernelEntry *entry) {
+static void add_operands(CudaWriter *x, CudaKernelEntry *entry) {
     const Walk *w = &x->w;
     Arena *a = x->m->arena;
     for (int i = 0; i < w->operands.len; i++) {
@@ -111,7 +91,7 @@ static void add_operands(Writer *x, CudaKernelEntry *entry) {
     }
 }
 
-static amp_status add_predicate(Writer *x, CudaKernelEntry *entry) {
+static amp_status add_predicate(CudaWriter *x, CudaKernelEntry *entry) {
     const Walk *w = &x->w;
     Arena *a = x->m->arena;
     if (!w->k->pred.id) return AMP_OK;
@@ -122,7 +102,7 @@ static amp_status add_predicate(Writer *x, CudaKernelEntry *entry) {
     return AMP_OK;
 }
 
-static amp_status emit(Writer *x, const Kernel *k, CudaForm form, CudaBody *body) {
+amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, CudaBody *body) {
     AMP_TRY(walk_kernel(&x->w, k, x->err));
     if (x->w.cols.n)
         return amp_fail(x->err, AMP_UNSUPPORTED,
@@ -133,33 +113,33 @@ static amp_status emit(Writer *x, const Kernel *k, CudaForm form, CudaBody *body
 }
 
 /* The form in which a kernel may stand in a batch; NULL: it may not. */
-static amp_status batch_form(Writer *x, const Kernel *k, const CudaBody *single, CudaBody *out) {
+amp_status cuda_write_batch_form(CudaWriter *x, const Kernel *k, const CudaBody *single, CudaBody *out) {
     *out = (CudaBody){0};
     if (single->batch == CUDA_BATCH_NONE) return AMP_OK;
-    return emit(x, k, (CudaForm){.members = 1}, out);
+    return cuda_write_kernel(x, k, (CudaForm){.members = 1}, out);
 }
 
 static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 
-static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const CudaBody *single) {
+static void add_member(CudaWriter *x, CudaKernelEntry *entry, const Kernel *k, const CudaBody *single) {
     const bool counted = single->batch != CUDA_BATCH_NONE;
     vec_push(x->m->arena, &entry->members, k);
     vec_push(x->m->arena, &entry->batch_elements, counted ? single->elements : dim_const(1));
 }
 
 /* Of kernel |at| and those after it that are in the same batch. */
-static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody *first) {
+static amp_status find_batch(CudaWriter *x, int at, CudaKernelEntry *entry, CudaBody *first) {
     const Func *f = x->w.f;
     const CudaForm alone = {0};
     CudaBody form, single, next;
-    AMP_TRY(emit(x, f->kernels.data[at], alone, first));
-    AMP_TRY(batch_form(x, f->kernels.data[at], first, &form));
+    AMP_TRY(cuda_write_kernel(x, f->kernels.data[at], alone, first));
+    AMP_TRY(cuda_write_batch_form(x, f->kernels.data[at], first, &form));
     add_member(x, entry, f->kernels.data[at], first);
     for (int i = at + 1; form.source && i < f->kernels.len; i++) {
         const Kernel *k = f->kernels.data[i];
         if (k->kind != entry->members.data[0]->kind || !cuda_is_independent(f, entry, k)) return AMP_OK;
-        AMP_TRY(emit(x, k, alone, &single));
-        AMP_TRY(batch_form(x, k, &single, &next));
+        AMP_TRY(cuda_write_kernel(x, k, alone, &single));
+        AMP_TRY(cuda_write_batch_form(x, k, &single, &next));
         if (!next.source || strcmp(form.source, next.source) || !cuda_same_sizes(&form, &next)) return AMP_OK;
         add_member(x, entry, k, &single);
     }
@@ -167,13 +147,13 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
 }
 
 /* Of kernels after |at| those that each block of its launch makes one after another (kernel_chain.c). */
-static amp_status find_chain(Writer *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
+static amp_status find_chain(CudaWriter *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
     const Func *f = x->w.f;
     CudaBody next;
     for (int i = at + 1; body->kind == KERNEL_PRODUCT && i < f->kernels.len; i++) {
         const Kernel *k = f->kernels.data[i];
         if (!cuda_is_next_in_chain(f, entry->members.data, entry->members.len, k)) return AMP_OK;
-        AMP_TRY(emit(x, k, (CudaForm){0}, &next));
+        AMP_TRY(cuda_write_kernel(x, k, (CudaForm){0}, &next));
         if (strcmp(next.source, body->source) || !cuda_same_sizes(&next, body)) return AMP_OK;
         add_member(x, entry, k, &next);
         entry->chain = true;
@@ -182,7 +162,7 @@ static amp_status find_chain(Writer *x, int at, const CudaBody *body, CudaKernel
 }
 
 /* Of kernels after |at| those that are further passes of its launch (single_pass.c). */
-static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
+static amp_status find_passes(CudaWriter *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
     const Func *f = x->w.f;
     CudaBody next;
     if (f->kernels.data[at]->kind != KERNEL_COLUMN || !f->kernels.data[at]->segment) return AMP_OK;
@@ -190,7 +170,7 @@ static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKerne
     CudaPass first = cuda_first_pass(&x->w, body);
     for (int i = at + 1; i < f->kernels.len && f->kernels.data[i]->kind == KERNEL_COLUMN; i++) {
         const CudaForm form = {.columns = body->columns, .height = body->height};
-        AMP_TRY(emit(x, f->kernels.data[i], form, &next));
+        AMP_TRY(cuda_write_kernel(x, f->kernels.data[i], form, &next));
         if (!cuda_is_next_pass(&x->w, &next, &first, entry->members.data, entry->members.len)) return AMP_OK;
         vec_push(x->m->arena, &entry->members, f->kernels.data[i]);
         first.operands += x->w.operands.len;
@@ -201,13 +181,13 @@ static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKerne
 }
 
 /* Kernels after |at| in whose launch blocks do one after another what they all have to do. */
-static amp_status find_longer(Writer *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
+static amp_status find_longer(CudaWriter *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
     if (x->bundles) AMP_TRY(find_chain(x, at, body, entry));
     return entry->chain ? AMP_OK : find_passes(x, at, body, entry);
 }
 
 /* The function of a launch over |entry|'s passes. */
-static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody *out) {
+static amp_status emit_passes(CudaWriter *x, const CudaKernelEntry *entry, CudaBody *out) {
     Arena *a = x->m->arena;
     const int count = entry->members.len;
     CudaBody *passes = arena_array(a, CudaBody, count);
@@ -215,7 +195,7 @@ static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody 
     text_init(&comment, a);
     for (int i = 0; i < count; i++) {
         const CudaForm form = {.pass = i + 1, .columns = passes[0].columns, .height = passes[0].height};
-        AMP_TRY(emit(x, entry->members.data[i], form, &passes[i]));
+        AMP_TRY(cuda_write_kernel(x, entry->members.data[i], form, &passes[i]));
         text_printf(&comment, " *   pass %d\n", i + 1);
         cuda_comment_body(&comment, &x->w);
     }
@@ -225,7 +205,7 @@ static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody 
 }
 
 /* The launch of one member becomes that of |count|, with so many |elements|. */
-static void set_batch_extent(const Dim *elements, int count, CudaBatch batch, CudaLaunch *launch) {
+void cuda_set_batch_extent(const Dim *elements, int count, CudaBatch batch, CudaLaunch *launch) {
     int64_t total = 0;
     const int axis = cuda_batch_axis(batch);
     if (batch != CUDA_BATCH_IN_TURN) {
@@ -238,16 +218,16 @@ static void set_batch_extent(const Dim *elements, int count, CudaBatch batch, Cu
 }
 
 /* |choice|: as in CudaForm. */
-static amp_status emit_launch(Writer *x, const CudaKernelEntry *entry, int choice, CudaBody *body) {
+static amp_status emit_launch(CudaWriter *x, const CudaKernelEntry *entry, int choice, CudaBody *body) {
     const int members = entry->members.len;
     if (entry->tickets) return emit_passes(x, entry, body);
     const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice, .chain = entry->chain};
-    AMP_TRY(emit(x, entry->members.data[0], form, body));
-    if (members > 1 && !entry->chain) set_batch_extent(entry->batch_elements.data, members, body->batch, &body->launch);
+    AMP_TRY(cuda_write_kernel(x, entry->members.data[0], form, body));
+    if (members > 1 && !entry->chain) cuda_set_batch_extent(entry->batch_elements.data, members, body->batch, &body->launch);
     return AMP_OK;
 }
 
-static amp_status add_choices(Writer *x, CudaKernelEntry *entry, int count) {
+static amp_status add_choices(CudaWriter *x, CudaKernelEntry *entry, int count) {
     CudaBody body;
     for (int i = 1; i <= count; i++) {
         AMP_TRY(emit_launch(x, entry, i, &body));
@@ -264,7 +244,7 @@ static void set_launch(CudaKernelEntry *entry, const CudaBody *body) {
     entry->sizes = body->sizes;
 }
 
-static amp_status add_functions(Writer *x, CudaKernelEntry *entry) {
+static amp_status add_functions(CudaWriter *x, CudaKernelEntry *entry) {
     CudaBody body;
     AMP_TRY(emit_launch(x, entry, 0, &body));
     if (entry->members.len == 1 || entry->tickets || entry->chain) entry->batch_elements.len = 0;
@@ -284,18 +264,18 @@ typedef struct Bundle { /* while it may still grow */
 
 /* Its parts as those of a function in blocks of so many threads, each its own or, |choice|, that for many blocks; a
  * part without source has none such. */
-static amp_status emit_parts(Writer *x, const Bundle *b, int threads, int choice, CudaBody *parts) {
+static amp_status emit_parts(CudaWriter *x, const Bundle *b, int threads, int choice, CudaBody *parts) {
     int first = 0;
     for (int i = 0; i < b->count; first += b->members[i++]) {
         const int members = b->members[i] > 1 ? b->members[i] : 0;
         const CudaForm form = {.members = members, .choice = choice, .threads = threads, .part = i};
-        AMP_TRY(emit(x, b->entry->members.data[first], form, &parts[i]));
-        if (members) set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
+        AMP_TRY(cuda_write_kernel(x, b->entry->members.data[first], form, &parts[i]));
+        if (members) cuda_set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
     }
     return AMP_OK;
 }
 
-static amp_status have_forms(Writer *x, const Bundle *b, bool *out) {
+static amp_status have_forms(CudaWriter *x, const Bundle *b, bool *out) {
     CudaBody parts[CUDA_MOST_PARTS];
     int threads[2];
     const int forms = cuda_bundle_threads(b->alone, b->count, threads);
@@ -313,7 +293,7 @@ static bool all_independent(const Func *f, const CudaKernelEntry *entry, const C
     return true;
 }
 
-static void add_part(Writer *x, Bundle *b, const CudaKernelEntry *next) {
+static void add_part(CudaWriter *x, Bundle *b, const CudaKernelEntry *next) {
     for (int i = 0; i < next->members.len; i++) {
         vec_push(x->m->arena, &b->entry->members, next->members.data[i]);
         vec_push(x->m->arena, &b->entry->batch_elements, next->batch_elements.data[i]);
@@ -328,7 +308,7 @@ static void remove_part(Bundle *b) {
 }
 
 /* To the kernels of |b|, the first of which is number |at|, those after them that are in the same bundle. */
-static amp_status find_bundle(Writer *x, int at, Bundle *b) {
+static amp_status find_bundle(CudaWriter *x, int at, Bundle *b) {
     const Func *f = x->w.f;
     while (b->count < CUDA_MOST_PARTS && b->alone[0].bundles) {
         const int then = at + b->entry->members.len;
@@ -349,10 +329,10 @@ static amp_status find_bundle(Writer *x, int at, Bundle *b) {
     return AMP_OK;
 }
 
-static amp_status bundle_function(Writer *x, const Bundle *b, const CudaBody *parts, const CudaBody *body, int choice,
+static amp_status bundle_function(CudaWriter *x, const Bundle *b, const CudaBody *parts, const CudaBody *body, int choice,
                                   int *out) {
     Text comment;
-    *out = find_function(x, body);
+    *out = cuda_find_function(x, body);
     if (*out >= 0) return AMP_OK;
     text_init(&comment, x->m->arena);
     for (int i = 0, first = 0; i < b->count; first += b->members[i++]) {
@@ -361,7 +341,7 @@ static amp_status bundle_function(Writer *x, const Bundle *b, const CudaBody *pa
         cuda_comment_body(&comment, &x->w);
         text_printf(&comment, " *   %s\n", parts[i].how);
     }
-    *out = add_function(x, b->entry->members.data[0], body, choice, text_str(&comment));
+    *out = cuda_add_function(x, b->entry->members.data[0], body, choice, text_str(&comment));
     return AMP_OK;
 }
 
@@ -379,7 +359,7 @@ static void order_products(Bundle *b) {
         }
 }
 
-static amp_status add_bundle(Writer *x, Bundle *b) {
+static amp_status add_bundle(CudaWriter *x, Bundle *b) {
     Arena *a = x->m->arena;
     CudaKernelEntry *entry = b->entry;
     CudaBody parts[CUDA_MOST_PARTS], body;
@@ -414,14 +394,14 @@ static CudaPart *part_of(CudaKernelEntry *entry, int member) {
     return &entry->parts.data[part];
 }
 
-static amp_status add_kernels(Writer *x, CudaKernelEntry *entry) {
+static amp_status add_kernels(CudaWriter *x, CudaKernelEntry *entry) {
     for (int i = 0; i < entry->members.len; i++) {
         const int operands = entry->operands.len, work = entry->work.len;
         CudaPart *part = part_of(entry, i);
         const int number = part ? (int)(part - entry->parts.data) : 0;
         AMP_TRY(walk_kernel(&x->w, entry->members.data[i], x->err));
         add_operands(x, entry);
-        if (!entry->tickets || i == entry->members.len - 1) AMP_TRY(add_predicate(x, entry));
+        if (!entry->tickets || part || i == entry->members.len - 1) AMP_TRY(add_predicate(x, entry));
         cuda_add_work(&x->w, &entry->work);
         add_title(x, entry->function, &x->w, number);
         for (int c = 0; c < entry->choices.len; c++) add_title(x, entry->choices.data[c].function, &x->w, number);
@@ -432,7 +412,7 @@ static amp_status add_kernels(Writer *x, CudaKernelEntry *entry) {
     return AMP_OK;
 }
 
-static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
+static amp_status add_launch(CudaWriter *x, CudaProgram *program, int *at) {
     CudaKernelEntry entry = {0};
     Bundle bundle = {.entry = &entry, .count = 1};
     AMP_TRY(find_batch(x, *at, &entry, &bundle.alone[0]));
@@ -454,12 +434,25 @@ static int *index_buffers(const Func *f) {
     return first;
 }
 
-static amp_status add_program(Writer *x, const Func *f) {
+/* |done|: whether all kernels of |f| are one launch. */
+static amp_status add_joined(CudaWriter *x, const Func *f, CudaProgram *program, bool *done) {
+    CudaKernelEntry entry = {0};
+    if (f->joined && x->joins) AMP_TRY(cuda_join_kernels(x, f, &entry));
+    *done = entry.members.len > 0;
+    if (!*done) return AMP_OK;
+    AMP_TRY(add_kernels(x, &entry));
+    vec_push(x->m->arena, &program->kernels, entry);
+    return AMP_OK;
+}
+
+static amp_status add_program(CudaWriter *x, const Func *f) {
     CudaProgram program = {.func = f};
+    bool done;
     x->buffer_of = index_buffers(f);
     walk_init(&x->w, f, x->m->arena);
     cuda_find_exactness(&x->w);
-    for (int i = 0; i < f->kernels.len;) {
+    AMP_TRY(add_joined(x, f, &program, &done));
+    for (int i = 0; i < f->kernels.len && !done;) {
         if (ir_is_still(f, f->kernels.data[i])) i++;
         else AMP_TRY(add_launch(x, &program, &i));
     }
@@ -467,14 +460,14 @@ static amp_status add_program(Writer *x, const Func *f) {
     return AMP_OK;
 }
 
-static amp_status emit_kernels(const Module *m, bool bundles, CudaModule *out, amp_error *err) {
-    Writer x = {.m = m, .out = out, .err = err, .bundles = bundles};
+static amp_status emit_kernels(const Module *m, CudaSharing sharing, CudaModule *out, amp_error *err) {
+    CudaWriter x = {.m = m, .out = out, .err = err, .bundles = sharing > CUDA_BATCHES, .joins = sharing == CUDA_JOINS};
     CudaPrelude *prelude = cuda_prelude_split(m->arena, cuda_prelude);
     out->module = m;
     for (int i = 0; i < m->funcs.len; i++)
         if (!ir_is_exchange(m->funcs.data[i])) AMP_TRY(add_program(&x, m->funcs.data[i]));
     for (int i = 0; i < x.functions.len; i++) {
-        const Function *f = x.functions.data[i];
+        const CudaWritten *f = x.functions.data[i];
         CudaFunction function = {f->entry, function_source(&x, f), cuda_prelude_for(prelude, f->body), f->min_arch};
         vec_push(m->arena, &out->functions, function);
     }
@@ -483,14 +476,14 @@ static amp_status emit_kernels(const Module *m, bool bundles, CudaModule *out, a
 
 /* ---- what codegen.h offers --------------------------------------------------------------------------------------- */
 
-amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **out, amp_error *err) {
+amp_status cuda_emit_module(const Module *m, CudaSharing sharing, const CudaModule **out, amp_error *err) {
     CudaModule *cuda = arena_new(m->arena, CudaModule);
     if (m->stage != STAGE_PLAN || target_of(m) != &target_cuda)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "module %s is at stage %s for %s: CUDA code can be emitted after the pass plan for cuda",
                         m->name, ir_stage_names[m->stage], target_of(m)->name);
     cuda->module = m;
-    AMP_TRY(emit_kernels(m, bundles, cuda, err));
+    AMP_TRY(emit_kernels(m, sharing, cuda, err));
     *out = cuda;
     return AMP_OK;
 }
@@ -516,7 +509,7 @@ static amp_status check_collectives(const Module *m, amp_error *err) {
 
 amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
     AMP_TRY(check_collectives(m, err));
-    return cuda_emit_module(m, true, out, err);
+    return cuda_emit_module(m, CUDA_JOINS, out, err);
 }
 
 const Module *codegen_cuda_module(const CudaModule *cuda) { return cuda->module; }

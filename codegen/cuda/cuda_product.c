@@ -108,9 +108,10 @@ static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "
 static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
     if (p->batch.rank) emit_batch(ck, p, place);
     if (p->parts > 1) emit_part(ck, p, place);
-    if (are_along_rows(p)) {
-        emit_line(&ck->e, "const int64_t row0 = (int64_t)(%s.x %% tiles_down) * %d, col0 = (int64_t)%s.y * %d;",
-                  ck->block, p->tile.m, ck->block, p->tile.n);
+    if (are_along_rows(p) || ck->band) {
+        const char *row = ck->band ? "" : " % tiles_down";
+        emit_line(&ck->e, "const int64_t row0 = (int64_t)(%s.x%s) * %d, col0 = (int64_t)%s.y * %d;", ck->block, row,
+                  p->tile.m, ck->block, p->tile.n);
         return;
     }
     emit_line(&ck->e, "const uint2 tile = tile_in_stripe(%s.x, %s.y, (rows + %d) / %d, (%s + %d) / %d);", ck->block,
@@ -318,6 +319,8 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
         .late_operands = true,
         .bundled = form.threads > 0,
         .chain = form.chain,
+        .turn = form.turn,
+        .band = form.band,
     };
     return emit_product(&ck, &p, form);
 }

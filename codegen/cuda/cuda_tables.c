@@ -135,6 +135,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
             needs.tickets |= e->tickets > 0;
             needs.parts |= e->parts.len > 0;
             needs.batched_parts |= e->parts.len && e->batch_elements.len;
+            needs.joined |= e->parts.len && e->tickets;
         }
     }
     return needs;
@@ -229,7 +230,8 @@ static void put_parts(Tables *x, const CudaProgram *p, int launch) {
     for (int i = 0; i < e->parts.len; i++) {
         const CudaPart *part = &e->parts.data[i];
         text_printf(t, "    {.kind = %d, .operand_count = %d, .work_count = %d, .members = %d, .launches = %s},\n",
-                    part->kind, part->operands, part->work, part->members, launches_name(x, p, launch, i));
+                    part->kind, part->operands, part->work, part->chain ? 1 : part->members,
+                    launches_name(x, p, launch, i));
     }
     text_puts(t, "};\n");
 }
@@ -267,7 +269,7 @@ static const char *title_of(Arena *a, const CudaKernelEntry *e, int first, int m
 /* Of passes "bn1: batch_norm, then bn1: batch_norm + mul"; of a bundle "fc1: matmul; fc1: matmul + relu_grad". */
 static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     const char *then = e->members.data[e->members.len - 1]->title, *title;
-    if (e->tickets && then) return arena_printf(a, "%s, then %s", title_of(a, e, 0, 1), then);
+    if (e->tickets && !e->parts.len && then) return arena_printf(a, "%s, then %s", title_of(a, e, 0, 1), then);
     if (!e->parts.len) return title_of(a, e, 0, e->members.len);
     title = title_of(a, e, 0, e->parts.data[0].members);
     for (int i = 1, first = e->parts.data[0].members; i < e->parts.len; first += e->parts.data[i++].members)

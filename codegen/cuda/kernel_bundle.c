@@ -40,8 +40,7 @@ bool cuda_same_sizes(const CudaBody *a, const CudaBody *b) {
     return a->sizes.len == b->sizes.len;
 }
 
-/* Kernels of equal text and sizes are a batch's. */
-static bool is_of_batch(const CudaBody *a, const CudaBody *b) {
+bool cuda_is_same_batch(const CudaBody *a, const CudaBody *b) {
     return !strcmp(a->source, b->source) && cuda_same_sizes(a, b);
 }
 
@@ -67,7 +66,7 @@ bool cuda_may_bundle(const CudaBody *alone, const int *members, int count) {
         sizes += alone[i].sizes.len;
         if (!alone[i].bundles || !are_alike(alone[i].kind, alone[0].kind)) return false;
         for (int j = 0; j < i; j++)
-            if (is_of_batch(&alone[i], &alone[j])) return false;
+            if (cuda_is_same_batch(&alone[i], &alone[j])) return false;
     }
     const bool products = alone[0].kind == KERNEL_PRODUCT;
     if (products && (count > CUDA_MOST_PRODUCTS || have_table(alone, members, count))) return false;

@@ -140,7 +140,8 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
 /* Up to the brace that opens its body. */
 static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     AMP_TRY(begin_function(ck, threads));
-    text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
+    text_printf(ck->e.out, "    static INLINE void run(const %s &place, char *shared, ",
+                ck->turn ? "PlaceInTurn" : "PlaceInGrid");
     if (members || ck->body->takes_table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);

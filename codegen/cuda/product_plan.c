@@ -329,8 +329,18 @@ static void plan_gaps(const Walk *w, ProductPlan *out) {
     with_gaps->mul = with_gaps->mul / out->gaps.run * out->gaps.per;
 }
 
+/* In a joined launch, which holds the shared memory of all its parts, and whose blocks make 64 rows. */
+static void plan_joined_tile(ProductPlan *out) {
+    out->tile = out->mma ? small_wide_tile : no_tile;
+    out->tile.step_bytes = 64;
+}
+
 /* Of each form the same sums. */
 static void plan_tile(CudaForm form, ProductPlan *out) {
+    if (form.turn) {
+        plan_joined_tile(out);
+        return;
+    }
     const ProductTile *tiles[2];
     const int count = list_tiles(out, tiles);
     out->choices = count - 1;

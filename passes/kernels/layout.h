@@ -4,6 +4,7 @@
  *   plan.c            a buffer for every form in which a value crosses kernels
  *   pitch.c           which of them have longer rows than the value
  *   parts.c           and which are parts of the rows of others
+ *   joined.c          which functions are one launch
  *   postpone.c, sequence.c, merge_columns.c, gather.c, merge_scalars.c
  *                     the order of kernels, and which become one
  *   bucket_order.c    which gradients ranks send together, in that order
@@ -44,6 +45,8 @@ bool *values_at_any_pitch(const Func *f);
 /* parts.c: lets values whose rows are parts of the rows of others have their memory; |named|, by buffer from 1: those
  * that have several names, which are added to. */
 void share_rows(Func *f, bool *named);
+/* joined.c: whether all kernels of |f| are small enough for one launch. */
+bool may_be_joined(const Func *f);
 /* When each buffer is live, and which takes the memory of another. */
 void plan_buffers(Func *f);
 /* postpone.c: lets kernels wait that read no temporary.  True: some have, and the buffers are to be made again. */

@@ -7,6 +7,7 @@
  *   buffer b5 temp %3 f32 panels   =>   buffer b5 temp %3 f32 panels live 2 to 7
  *   buffer b9 temp %6 f16 rows          buffer b9 temp %6 f16 rows   live 3 to 5 in b4
  *
+ * A function of small matrices is marked as one launch (joined.c).
  * A reshape that is a kernel by itself has the memory of its operand, and its kernel nothing to do.
  *
  * Sizes depend on the capacity N, which a session chooses, so the session computes the offsets from these intervals
@@ -391,7 +392,7 @@ static void find_places(Func *f) {
     for (int i = 0; i < f->kernels.len; i++) rename_rows(&p, f->kernels.data[i], i);
     share_rows(f, p.named);
     join_intervals(f);
-    write_over_operands(&p);
+    if (!f->joined) write_over_operands(&p);
 }
 
 void plan_buffers(Func *f) {
@@ -400,6 +401,10 @@ void plan_buffers(Func *f) {
 }
 
 bool pass_plan(PassContext *c) {
-    for (int i = 0; i < c->m->funcs.len; i++) plan_buffers(c->m->funcs.data[i]);
+    for (int i = 0; i < c->m->funcs.len; i++) {
+        Func *f = c->m->funcs.data[i];
+        f->joined = !c->options->no_fuse && may_be_joined(f);
+        plan_buffers(f);
+    }
     return true;
 }

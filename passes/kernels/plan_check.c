@@ -203,6 +203,8 @@ static void check_func(Check *x, const Table *state_numbers) {
         if (x->wrong) x->wrong = wrong;
     }
     if (!x->wrong) check_forms(x);
+    if (x->f->joined && (x->m->stage < STAGE_PLAN || !may_be_joined(x->f)))
+        fail(x, "is joined in one launch, for which its kernels are too many, too few or too large");
     if (x->wrong || x->m->stage < STAGE_PLAN) return;
     const char *wrong = parts_check(x->f);
     if (wrong) fail(x, "%s", wrong);

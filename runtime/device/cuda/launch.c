@@ -26,8 +26,10 @@ static size_t operand_table_bytes(const amp_model_cuda_kernel *k) {
     return k->operand_table ? aligned(k->operand_count * sizeof(CuPointer)) : 0;
 }
 
+static size_t batch_table_bytes(const amp_model_cuda_kernel *k) { return aligned(k->batch * sizeof(int64_t)); }
+
 static size_t table_bytes(const amp_model_cuda_kernel *k) {
-    return operand_table_bytes(k) + aligned(k->batch * sizeof(int64_t)) + aligned(k->tickets * sizeof(uint32_t));
+    return operand_table_bytes(k) + batch_table_bytes(k) + aligned(k->tickets * sizeof(uint32_t));
 }
 
 /* Tickets stay zero. */
@@ -91,7 +93,8 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
     for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
     add(p, (uint64_t)run->n);
     for (uint32_t i = 0; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
-    if (k->batch || k->tickets) add(p, tables + operand_table_bytes(k));
+    if (k->batch) add(p, tables + operand_table_bytes(k));
+    if (k->tickets) add(p, tables + operand_table_bytes(k) + batch_table_bytes(k));
     for (uint32_t i = 0; i < k->part_count; i++) {
         const amp_cuda_part_place place = amp_cuda_place_part(k, form, i, run->n);
         add(p, (uint64_t)place.first);

@@ -502,9 +502,10 @@ typedef struct amp_model_cuda_kernel {
      * that launch there are to be a fourth as many */
     uint32_t choice_count;
     const amp_model_cuda_choice *choices;
-    /* minor 18: counters of blocks, of a kernel that is no batch */
+    /* minor 18: counters of blocks, of a kernel that is no batch, or (minor 29) has parts */
     uint32_t tickets, reserved2;
-    /* minor 19: no |extent| and |per| of the launch or a choice count; its blocks are those of all parts.  The last
+    /* minor 19, up to 8, since minor 29 to 32: no |extent| and |per| of the launch or a choice count; its blocks are
+     * those of all parts, which with |tickets| wait for one another, in the order in which they begin.  The last
      * parameters are then three int64 for each part: the number of its first block, its blocks along the first axis
      * and along the second */
     const amp_model_cuda_part *parts;
@@ -605,6 +606,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_RANK_SUMS 262144ull
 /* Minor 29.  The model has a REDUCE_SCATTER: an older runtime would not know it. */
 #define AMP_MODEL_NEEDS_SHARES 524288ull
+/* Minor 29.  A launch for CUDA has |tickets| and |parts|, of which there may be more than 8. */
+#define AMP_MODEL_NEEDS_JOINED 1048576ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -315,7 +315,7 @@ class CudaRunTest : public CudaModelTest {
     const CudaModule *EmitAlone(const Module *m) {
         const CudaModule *cuda = nullptr;
         amp_error err = {};
-        EXPECT_EQ(cuda_emit_module(m, false, &cuda, &err), AMP_OK) << err.message;
+        EXPECT_EQ(cuda_emit_module(m, CUDA_BATCHES, &cuda, &err), AMP_OK) << err.message;
         return cuda;
     }
 

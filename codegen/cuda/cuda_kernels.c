@@ -223,7 +223,8 @@ static amp_status emit_launch(CudaWriter *x, const CudaKernelEntry *entry, int c
     if (entry->tickets) return emit_passes(x, entry, body);
     const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice, .chain = entry->chain};
     AMP_TRY(cuda_write_kernel(x, entry->members.data[0], form, body));
-    if (members > 1 && !entry->chain) cuda_set_batch_extent(entry->batch_elements.data, members, body->batch, &body->launch);
+    if (members > 1 && !entry->chain)
+        cuda_set_batch_extent(entry->batch_elements.data, members, body->batch, &body->launch);
     return AMP_OK;
 }
 
@@ -270,7 +271,8 @@ static amp_status emit_parts(CudaWriter *x, const Bundle *b, int threads, int ch
         const int members = b->members[i] > 1 ? b->members[i] : 0;
         const CudaForm form = {.members = members, .choice = choice, .threads = threads, .part = i};
         AMP_TRY(cuda_write_kernel(x, b->entry->members.data[first], form, &parts[i]));
-        if (members) cuda_set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
+        if (members)
+            cuda_set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
     }
     return AMP_OK;
 }
@@ -329,8 +331,8 @@ static amp_status find_bundle(CudaWriter *x, int at, Bundle *b) {
     return AMP_OK;
 }
 
-static amp_status bundle_function(CudaWriter *x, const Bundle *b, const CudaBody *parts, const CudaBody *body, int choice,
-                                  int *out) {
+static amp_status bundle_function(CudaWriter *x, const Bundle *b, const CudaBody *parts, const CudaBody *body,
+                                  int choice, int *out) {
     Text comment;
     *out = cuda_find_function(x, body);
     if (*out >= 0) return AMP_OK;

@@ -19,7 +19,7 @@ typedef struct CudaWriter {
     Table by_body;
     Walk w;               /* of the function at hand */
     const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
-    bool bundles, joins; /* what may be in one launch, as cuda_emit_module is asked for it */
+    bool bundles, joins;  /* what may be in one launch, as cuda_emit_module is asked for it */
 } CudaWriter;
 
 /* Of kernel |k|, which |x->w| has analysed from then on. */

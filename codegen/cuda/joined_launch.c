@@ -212,7 +212,8 @@ static void order_groups(Joining *j) {
         int at = i;
         for (; at > 0; at--) {
             const Group *before = &j->groups.data[j->order[at - 1]];
-            if (before->step < g->step || (before->step == g->step && (sums_grow(j, before) || !sums_grow(j, g)))) break;
+            if (before->step < g->step || (before->step == g->step && (sums_grow(j, before) || !sums_grow(j, g))))
+                break;
             j->order[at] = j->order[at - 1];
         }
         j->order[at] = i;
@@ -238,14 +239,24 @@ static amp_status add_member(Joining *j, const Kernel *k, bool *ok) {
     return AMP_OK;
 }
 
+/* Else they are one launch without waiting: a batch, or a bundle. */
+static bool need_one_another(const Joining *j) {
+    for (int i = 0; i < j->groups.len; i++) {
+        const Group *g = &j->groups.data[i];
+        if (g->step > 0 || (g->members.len > 1 && !g->is_batch)) return true;
+    }
+    return false;
+}
+
 static amp_status find_members(Joining *j, bool *ok) {
     *ok = true;
     for (int i = 0; i < j->f->kernels.len && *ok; i++) {
         if (ir_is_still(j->f, j->f->kernels.data[i])) continue;
         AMP_TRY(add_member(j, j->f->kernels.data[i], ok));
     }
+    if (!*ok) return AMP_OK;
     for (int i = 0; i < j->members.len; i++) place(j, i);
-    *ok = *ok && j->groups.len && j->groups.len <= CUDA_MOST_JOINED;
+    *ok = need_one_another(j) && j->groups.len <= CUDA_MOST_JOINED;
     if (*ok) order_groups(j);
     return AMP_OK;
 }
@@ -269,15 +280,11 @@ static void add_kernels(Joining *j, const Group *g, CudaKernelEntry *entry) {
 /* Member |member| of |g|, or all of a batch, whose elements begin at |element|. */
 static amp_status write_piece(Joining *j, const Group *g, int member, int element, CudaKernelEntry *entry) {
     const int count = g->is_batch ? g->members.len : 0;
-    const CudaForm form = {.members = count,
-                           .threads = THREADS,
-                           .part = j->pieces.len,
-                           .turn = true,
-                           .band = is_band(j, g)};
+    const CudaForm form = {
+        .members = count, .threads = THREADS, .part = j->pieces.len, .turn = true, .band = is_band(j, g)};
     Piece p = {.members = count ? count : 1, .operand = j->operands, .element = element};
     AMP_TRY(cuda_write_kernel(j->x, j->members.data[g->members.data[member]].k, form, &p.body));
-    if (count)
-        cuda_set_batch_extent(entry->batch_elements.data + element, count, p.body.batch, &p.body.launch);
+    if (count) cuda_set_batch_extent(entry->batch_elements.data + element, count, p.body.batch, &p.body.launch);
     j->operands += p.body.pointers.len * p.members;
     vec_push(j->f->module->arena, &j->pieces, p);
     return AMP_OK;
@@ -390,6 +397,7 @@ static void put_groups(const Joining *j, Text *t) {
         text_puts(t, i ? " else " : "    ");
         if (i < count - 1) text_printf(t, "if (turn < (uint32_t)first%d) ", i + 1);
         text_puts(t, "{\n");
+        text_printf(t, "        /* superstep %d */\n", j->groups.data[j->order[i]].step + 1);
         if (begin) text_printf(t, "        waits_for_turns(tickets, (uint32_t)first%d);\n", begin);
         put_group(j, t, i, "        ");
         text_puts(t, "    }");

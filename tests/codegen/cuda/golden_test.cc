@@ -1,6 +1,6 @@
 // golden_test.cc: kernels as CUDA C, without the prelude: those of examples/fashion_mnist/mlp.amp in golden/mlp.cu;
 // of steps, attention in attention.cu, a convolution in convolution.cu, a layer norm in layer_norm.cu, a batch norm in
-// batch_norm.cu.
+// batch_norm.cu; a step of small matrices as a whole in joined.cu.
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
@@ -72,6 +72,24 @@ precision fp16 { }
     ASSERT_NE(cuda, nullptr);
     const std::string functions = Functions(cuda, "\n *   attention over ");
     golden::Check("tests/codegen/cuda/golden", "attention", {".cu", functions}, {".cu"});
+}
+
+TEST_F(GoldenTest, WholeStep) {
+    if (setjmp(arena_.out_of_memory)) FAIL() << "no memory left";
+    const CudaModule *cuda = Compile("small.amp", R"(amp 1
+model small(x: f32[N, 20]) -> logits {
+    h = relu(linear(x; out = 72) as fc1)
+    logits = linear(h; out = 6) as fc2
+}
+train small {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    optimizer = sgd(lr = 0.01)
+}
+precision fp16 { }
+)");
+    ASSERT_NE(cuda, nullptr);
+    golden::Check("tests/codegen/cuda/golden", "joined", {".cu", Functions(cuda, "train_step")}, {".cu"});
 }
 
 TEST_F(GoldenTest, ConvolutionAndNorm) {

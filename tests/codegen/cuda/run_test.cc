@@ -130,10 +130,13 @@ TEST_F(CudaRunTest, RandomKeysShareAFunction) {
 )",
                             "NEXT", std::to_string(i + 1)),
                        "#", std::to_string(i));
-    Built b = Build(Text(layers + "  result y = %x3\n", "state %seed : i64 counter\nstate %iteration : i64 counter\n"));
-    ASSERT_NE(b.cuda, nullptr);
-    EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 3);
-    EXPECT_LE(b.cuda->functions.len, 2) << "one for each tile";
+    Module *m = PlannedForCuda(
+        Text(layers + "  result y = %x3\n", "state %seed : i64 counter\nstate %iteration : i64 counter\n"));
+    ASSERT_NE(m, nullptr);
+    m->funcs.data[0]->joined = false; // a launch for each
+    const CudaModule *cuda = Emit(m);
+    EXPECT_EQ(cuda->programs.data[0].kernels.len, 3);
+    EXPECT_LE(cuda->functions.len, 2) << "one for each tile";
 }
 
 // Every function over patterns of bits: subnormals, infinities, NaN, and numbers of every size.

@@ -185,6 +185,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(CudaPart) parts;         /* of a bundle */
     int tickets;                 /* of a single-pass reduction, or a joined launch: counters; else 0 */
     bool chain;                  /* members one after another in each block */
+    int supersteps, depth;       /* of a joined launch; most kernels that wait for one another */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
     VEC(uint8_t) access;    /* AMP_ACCESS_* of each */

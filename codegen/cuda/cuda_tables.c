@@ -135,7 +135,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
             needs.tickets |= e->tickets > 0;
             needs.parts |= e->parts.len > 0;
             needs.batched_parts |= e->parts.len && e->batch_elements.len;
-            needs.joined |= e->parts.len && e->tickets;
+            needs.joined |= e->supersteps > 0;
         }
     }
     return needs;
@@ -250,8 +250,11 @@ static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     put_dims(t, array_name(x, p, launch, "sizes"), e->sizes.data, e->sizes.len);
 }
 
-/* "k03"; of a bundle "k03+k04". */
-static const char *launch_name(Arena *a, const CudaKernelEntry *e) {
+/* "k03"; of a bundle "k03+k04"; of all kernels "k00-k12". */
+static const char *launch_name(Arena *a, const CudaProgram *p, const CudaKernelEntry *e) {
+    const Func *f = p->func;
+    if (e->supersteps)
+        return arena_printf(a, "%s-%s", f->kernels.data[0]->name, f->kernels.data[f->kernels.len - 1]->name);
     const char *name = e->members.data[0]->name;
     for (int i = 1, first = e->parts.len ? e->parts.data[0].members : 0; i < e->parts.len;
          first += e->parts.data[i++].members)
@@ -266,10 +269,14 @@ static const char *title_of(Arena *a, const CudaKernelEntry *e, int first, int m
     return members > 1 ? arena_printf(a, "%s, and %d more", title, members - 1) : title;
 }
 
-/* Of passes "bn1: batch_norm, then bn1: batch_norm + mul"; of a bundle "fc1: matmul; fc1: matmul + relu_grad". */
+/* Of passes "bn1: batch_norm, then bn1: batch_norm + mul"; of a bundle "fc1: matmul; fc1: matmul + relu_grad"; of all
+ * kernels how many they are. */
 static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     const char *then = e->members.data[e->members.len - 1]->title, *title;
-    if (e->tickets && !e->parts.len && then) return arena_printf(a, "%s, then %s", title_of(a, e, 0, 1), then);
+    if (e->supersteps)
+        return arena_printf(a, "all %d kernels in %d superstep%s", e->members.len, e->supersteps,
+                            e->supersteps > 1 ? "s" : "");
+    if (e->tickets && then) return arena_printf(a, "%s, then %s", title_of(a, e, 0, 1), then);
     if (!e->parts.len) return title_of(a, e, 0, e->members.len);
     title = title_of(a, e, 0, e->parts.data[0].members);
     for (int i = 1, first = e->parts.data[0].members; i < e->parts.len; first += e->parts.data[i++].members)
@@ -283,11 +290,11 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     Arena *a = x->rows.m->arena;
     Text *t = x->rows.t;
     text_puts(t, "    {");
-    table_put_field(t, "name", launch_name(a, e));
+    table_put_field(t, "name", launch_name(a, p, e));
     table_put_field(t, "title", launch_title(a, e));
-    text_printf(t, ".kind = %d, .function = %d, .operand_count = %d, .operands = %s, .operand_table = %d, ", k->kind,
-                e->function, e->operands.len, e->operands.len ? array_name(x, p, launch, "operands") : "0",
-                e->operand_table);
+    text_printf(t, ".kind = %d, .function = %d, .operand_count = %d, .operands = %s, .operand_table = %d, ",
+                e->supersteps ? KERNEL_PRODUCT : k->kind, e->function, e->operands.len,
+                e->operands.len ? array_name(x, p, launch, "operands") : "0", e->operand_table);
     if (e->batch_elements.len)
         text_printf(t, ".batch = %d, .batch_elements = %s, ", e->batch_elements.len,
                     array_name(x, p, launch, "elements"));
@@ -303,6 +310,7 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
     text_printf(t, ", .access = %s", e->access.len ? array_name(x, p, launch, "access") : "0");
     if (e->tickets) text_printf(t, ", .tickets = %d", e->tickets);
+    if (e->supersteps) text_printf(t, ", .supersteps = %d, .depth = %d", e->supersteps, e->depth);
     text_puts(t, "},\n");
 }
 

@@ -454,6 +454,22 @@ static amp_status describe(Joining *j, Text *out) {
     return AMP_OK;
 }
 
+/* Of each superstep the part whose block makes most kernels. */
+static void count_steps(const Joining *j, CudaKernelEntry *entry) {
+    int most = 0;
+    for (int i = 0; i < j->groups.len; i++) {
+        const Group *g = &j->groups.data[j->order[i]];
+        const int kernels = g->is_batch ? 1 : g->members.len;
+        if (g->step == entry->supersteps) {
+            entry->supersteps++;
+            entry->depth += most;
+            most = 0;
+        }
+        if (kernels > most) most = kernels;
+    }
+    entry->depth += most;
+}
+
 static amp_status write_launch(Joining *j, CudaKernelEntry *entry) {
     CudaBody body;
     Text comment;
@@ -461,6 +477,7 @@ static amp_status write_launch(Joining *j, CudaKernelEntry *entry) {
     for (int i = 0; i < j->groups.len; i++) AMP_TRY(write_group(j, &j->groups.data[j->order[i]], entry));
     put_function(j, &body);
     entry->tickets = 2;
+    count_steps(j, entry);
     entry->operand_table = true;
     entry->tensor_cores = body.tensor_cores;
     entry->launch = body.launch;

@@ -30,8 +30,13 @@ static const KindCost kind_costs[] = {
 };
 static const KindCost two_passes_cost = {3.0, 0.7}; /* of columns: the second one waits for the first */
 
+/* Where kernels wait for one another in a launch: of each time that blocks wait, and of each kernel that waits.
+ * Estimates, which no GPU has measured: a launch's start, and half of a product's. */
+static const double superstep_start = 1.0, joined_start = 1.2;
+
 static KindCost cost_of(const amp_model_cuda_kernel *k) {
     const uint32_t kind = k->part_count ? k->parts[0].kind : k->kind;
+    if (k->supersteps) return (KindCost){superstep_start * (k->supersteps - 1) + joined_start * k->depth, 0.7};
     if (k->tickets) return two_passes_cost;
     return kind < sizeof kind_costs / sizeof kind_costs[0] && kind_costs[kind].share > 0 ? kind_costs[kind]
                                                                                          : (KindCost){0.3, 0.8};

@@ -503,13 +503,16 @@ typedef struct amp_model_cuda_kernel {
     uint32_t choice_count;
     const amp_model_cuda_choice *choices;
     /* minor 18: counters of blocks, of a kernel that is no batch, or (minor 29) has parts */
-    uint32_t tickets, reserved2;
+    uint32_t tickets;
+    uint32_t
+        supersteps; /* minor 29, where there are tickets and parts: groups of parts, each waits for the one before */
     /* minor 19, up to 8, since minor 29 to 32: no |extent| and |per| of the launch or a choice count; its blocks are
      * those of all parts, which with |tickets| wait for one another, in the order in which they begin.  The last
      * parameters are then three int64 for each part: the number of its first block, its blocks along the first axis
      * and along the second */
     const amp_model_cuda_part *parts;
-    uint32_t part_count, reserved_too;
+    uint32_t part_count;
+    uint32_t depth; /* minor 29, with |supersteps|: the most kernels that wait for one another */
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

@@ -177,7 +177,8 @@ typedef struct CudaPart {     /* amp_model_cuda_part */
     KernelKind kind;
     int members;        /* one; of a batch, or a chain, several */
     int operands, work; /* so many */
-    bool chain;         /* of a joined launch: a block makes one member after another */
+    int step;           /* of a joined launch: its superstep, from 1; else 0 */
+    bool chain;         /* there: a block makes one member after another */
 } CudaPart;
 
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */

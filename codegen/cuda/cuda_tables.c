@@ -234,6 +234,10 @@ static void put_parts(Tables *x, const CudaProgram *p, int launch) {
                     launches_name(x, p, launch, i));
     }
     text_puts(t, "};\n");
+    if (!e->supersteps) return;
+    uint32_t *steps = arena_array(x->rows.m->arena, uint32_t, e->parts.len);
+    for (int i = 0; i < e->parts.len; i++) steps[i] = (uint32_t)e->parts.data[i].step;
+    table_put_numbers(t, array_name(x, p, launch, "steps"), steps, e->parts.len);
 }
 
 static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
@@ -310,7 +314,9 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
     text_printf(t, ", .access = %s", e->access.len ? array_name(x, p, launch, "access") : "0");
     if (e->tickets) text_printf(t, ", .tickets = %d", e->tickets);
-    if (e->supersteps) text_printf(t, ", .supersteps = %d, .depth = %d", e->supersteps, e->depth);
+    if (e->supersteps)
+        text_printf(t, ", .supersteps = %d, .depth = %d, .steps = %s", e->supersteps, e->depth,
+                    array_name(x, p, launch, "steps"));
     text_puts(t, "},\n");
 }
 

@@ -307,7 +307,8 @@ static amp_status write_group(Joining *j, Group *g, CudaKernelEntry *entry) {
     g->chain = !g->is_batch && g->members.len > 1;
     add_kernels(j, g, entry);
     for (int i = 0; i < (g->is_batch ? 1 : g->members.len); i++) AMP_TRY(write_piece(j, g, i, element, entry));
-    CudaPart part = {.kind = entry->members.data[first]->kind, .members = g->members.len, .chain = g->chain};
+    CudaPart part = {
+        .kind = entry->members.data[first]->kind, .members = g->members.len, .step = g->step + 1, .chain = g->chain};
     vec_push(a, &part.launches, launch_of(j, g, &j->pieces.data[g->first_piece].body));
     vec_push(a, &entry->parts, part);
     return AMP_OK;

@@ -4,6 +4,7 @@
 
 #include "ir/places.h"
 #include "passes/kernels/kernel_check.h"
+#include "passes/kernels/layout.h"
 #include "passes/kernels/plan_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
@@ -97,12 +98,21 @@ TEST_F(CudaTargetTest, KernelsKeepTheRulesOfFusion) {
         }
 }
 
+// What is one launch keeps what each kernel makes.
+TEST_F(CudaTargetTest, NothingTakesAPlaceInAJoinedFunction) {
+    const Func *f = ir_func_find(Planned("mlp.ir", "fp16"), "train_step");
+    ASSERT_TRUE(f->joined);
+    for (int i = 0; i < f->buffers.len; i++) EXPECT_EQ(0u, f->buffers.data[i]->place) << f->buffers.data[i]->name;
+}
+
 // Softmax with cross-entropy writes the gradient over the logits, where nothing else reads them.
 TEST_F(CudaTargetTest, TheGradientTakesThePlaceOfTheLogits) {
     for (const char *precision : kPrecisions) {
         const Module *m = Planned("mlp.ir", precision);
-        const Func *f = ir_func_find(m, "train_step");
+        Func *f = ir_func_find(m, "train_step");
         int taken = 0;
+        f->joined = false; // a launch for each kernel
+        plan_buffers(f);
         for (int i = 0; i < f->buffers.len; i++) {
             const Buffer *b = f->buffers.data[i];
             if (!b->place) continue;

@@ -182,42 +182,73 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, con
     return ROOFLINE_OK;
 }
 
-static void add_up(const Gpu *g, const Seconds *s, double start, KernelTime *out) {
-    const double parts[] = {s->memory, s->tensor_cores, s->arithmetic};
-    double longest = 0, all = 0;
+/* Kernels that run side by side: those of a launch; where they wait for one another, those of a superstep. */
+typedef struct Together {
+    Seconds s;
+    int64_t blocks;
+    bool is_tiled;
+} Together;
+
+static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p,
+                               int64_t n, Form form, KernelTime *out, Together *with) {
+    int64_t grid[3];
+    const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
+    const double bytes = status ? 0 : count_bytes(t, k, p, n, form);
+    amp_cuda_launch_grid(p->launch, n, grid);
+    with->blocks += count_blocks(grid);
+    with->s.memory += bytes / (1e9 * g->copy);
+    with->is_tiled = is_tiled(p);
+    out->bytes += bytes;
+    return status;
+}
+
+/* |longest|: microseconds of what takes longest, which says what bounds the launch. */
+static void add_up(const Gpu *g, const KindCost *cost, Together *x, double *longest, KernelTime *out) {
+    const int64_t m = g->multiprocessors, waves = (x->blocks + m - 1) / m;
+    const double filled = (double)x->blocks / (double)(m * waves);
+    /* a multiprocessor with a block of a product, whose copies are on their way all the time, takes twice its part */
+    const double part = (x->is_tiled ? 2.0 : 1.0) * (double)x->blocks / (double)m;
+    const double parts[] = {x->s.memory / (cost->share * (part < 1 ? part : 1)), x->s.tensor_cores / filled,
+                            x->s.arithmetic / filled};
+    double most = 0, all = 0;
+    Bound bound = BOUND_MEMORY;
     for (int i = BOUND_MEMORY; i <= BOUND_ARITHMETIC; i++) {
         all += parts[i];
-        if (parts[i] <= longest) continue;
-        longest = parts[i];
-        out->bound = (Bound)i;
+        if (parts[i] <= most) continue;
+        most = parts[i];
+        bound = (Bound)i;
     }
-    if (out->blocks < g->multiprocessors) out->bound = BOUND_BLOCKS;
-    if (1e6 * longest <= start) out->bound = BOUND_LAUNCH;
-    out->microseconds = start + 1e6 * (out->blocks < g->multiprocessors ? longest : all);
+    out->microseconds += 1e6 * (x->blocks < m ? most : all);
+    if (1e6 * most > *longest) {
+        *longest = 1e6 * most;
+        out->bound = x->blocks < m ? BOUND_BLOCKS : bound;
+    }
+    *x = (Together){.blocks = 0};
+}
+
+static uint32_t step_of(const amp_model_cuda_kernel *k, uint32_t part) {
+    return k->supersteps && k->steps && part < k->part_count ? k->steps[part] : 0;
 }
 
 RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
                                Form form, KernelTime *out) {
-    Seconds s = {0};
+    const KindCost cost = cost_of(k);
+    const double start = g->launch + cost.start;
     *out = (KernelTime){.bound = BOUND_LAUNCH};
     out->used = amp_cuda_launch_choose(k, n, g->multiprocessors);
     out->blocks = count_blocks(out->used.grid);
     if (!out->blocks || !is_readable(&k->work) || (k->operand_count && !k->access)) return ROOFLINE_UNKNOWN;
     Part p = first_part(k, &out->used);
+    Together with = {.blocks = 0};
+    double longest = 0;
     uint32_t number = 0;
     do {
-        RooflineStatus status = add_work(g, k, &p, n, form, out, &s);
+        const RooflineStatus status = add_part(g, t, k, &p, n, form, out, &with);
         if (status) return status;
-        out->bytes += count_bytes(t, k, &p, n, form);
+        if (number + 1 < k->part_count && step_of(k, number) == step_of(k, number + 1)) continue;
+        add_up(g, &cost, &with, &longest, out);
     } while (next_part(k, &out->used, ++number, &p));
-    const int64_t m = g->multiprocessors, waves = (out->blocks + m - 1) / m;
-    const double filled = (double)out->blocks / (double)(m * waves);
-    const KindCost cost = cost_of(k);
-    /* a multiprocessor with a block of a product, whose copies are on their way all the time, takes twice its part */
-    const double part = (is_tiled(&p) ? 2.0 : 1.0) * (double)out->blocks / (double)m;
-    s.memory = out->bytes / (1e9 * g->copy * cost.share * (part < 1 ? part : 1));
-    s.tensor_cores /= filled;
-    s.arithmetic /= filled;
-    add_up(g, &s, g->launch + cost.start, out);
+    if (longest <= start) out->bound = BOUND_LAUNCH;
+    out->microseconds += start;
     return ROOFLINE_OK;
 }

@@ -513,6 +513,8 @@ typedef struct amp_model_cuda_kernel {
     const amp_model_cuda_part *parts;
     uint32_t part_count;
     uint32_t depth; /* minor 29, with |supersteps|: the most kernels that wait for one another */
+    /* minor 29, with |supersteps|; no runtime needs it: of each part its superstep, from 1, in ascending order */
+    const uint32_t *steps;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

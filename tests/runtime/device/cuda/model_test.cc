@@ -159,7 +159,7 @@ const Damage damages[] = {
     {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).launch.block[0] = 2048; }},
     {"k00: its launch", [](Copy &c) { c.Choose("k00", 17); }},
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").part_count = 2; }},
-    {"k00: its launch", [](Copy &c) { c.Part("k00", 9); }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 33); }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).kind = 7; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).launches = nullptr; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).operand_count = 1; }},

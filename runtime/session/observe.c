@@ -29,6 +29,13 @@ static bool is_there(const amp_observed_run *run, uint32_t buffer) {
     return run->bound->program->buffers[buffer].kind != AMP_BUFFER_WATCH || run->bound->options.watch;
 }
 
+/* A launch of several kernels may have an operand more than once: what it wrote is told of the first. */
+static bool is_first(const amp_program *p, int32_t kernel, int32_t operand) {
+    for (int32_t i = 0; i < operand; i++)
+        if (operand_buffer(p, kernel, i) == operand_buffer(p, kernel, operand)) return false;
+    return true;
+}
+
 static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_operand *out) {
     const amp_observed_run *run = run_of(kernel);
     if (!out || index < 0 || index >= kernel->operand_count) return 0;
@@ -39,7 +46,8 @@ static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_op
         .name = kind == AMP_OPERAND_STATE ? run->session->model->states[b->index].name : b->name,
         .kind = kind,
         .dtype = (amp_dtype)b->dtype,
-        .written = kind == AMP_OPERAND_VALUE && b->first_kernel == kernel->index,
+        .written = kind == AMP_OPERAND_VALUE && b->first_kernel == kernel->index &&
+                   is_first(run->bound->program, kernel->index, index),
         .buffer = (int32_t)buffer,
         .count = is_there(run, buffer) ? amp_buffer_elements(b, run->n) : 0,
     };

@@ -112,7 +112,7 @@ TEST_F(ObserveTest, ChangesNoBitAndEndsWhenItIsTakenAway) {
 }
 
 TEST_F(ObserveTest, AnObserverThatFailsEndsTheStep) {
-    Training t(e2e::compile_to_file(e2e::mlp("fp16"), "observed_failing.so"), 45);
+    Training t(e2e::compile_to_file(e2e::mlp("fp16", 19, 136, 10), "observed_failing.so"), 45);
     ASSERT_TRUE(t.ok());
     Notes notes;
     notes.fail_at = 2;

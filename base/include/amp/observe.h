@@ -24,7 +24,7 @@ typedef struct amp_operand {
     const char *name; /* of the value in the model's IR, of the input, or of the state: a parameter's published name */
     amp_operand_kind kind; /* of a kind that is not listed: of no interest */
     amp_dtype dtype;
-    int32_t written; /* 1: the kernel wrote it.  A state that is updated counts as read */
+    int32_t written; /* 1: the kernel wrote it; once for each buffer.  A state that is updated counts as read */
     int32_t buffer;  /* its number in the program: a value may be in memory more than once, in several layouts */
     int64_t count;   /* elements of this run */
 } amp_operand;

@@ -56,7 +56,7 @@ class CudaCountersTest : public CudaRunTest {
         options.precision = precision.c_str();
         amp_error err = {};
         EXPECT_EQ(passes_run(module_, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
-        cuda_ = Emit(module_);
+        cuda_ = EmitSharing(module_, CUDA_BUNDLES); // what is counted is counted for each kernel
         if (HasFailure()) return nullptr;
         image_ = std::make_unique<LoadedPtx>(Ptx(cuda_, arch, false), arch);
         for (int i = 0; i < cuda_->programs.len; i++)

@@ -42,6 +42,14 @@ class CudaModelTest : public CoreModelTest {
         return cuda;
     }
 
+    // With launches that share no more than |sharing| says.
+    const CudaModule *EmitSharing(const Module *m, CudaSharing sharing) {
+        const CudaModule *cuda = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(cuda_emit_module(m, sharing, &cuda, &err), AMP_OK) << err.message;
+        return cuda;
+    }
+
     std::string Source(const CudaModule *cuda) {
         struct Text t;
         text_init(&t, &arena_);

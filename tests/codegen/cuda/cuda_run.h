@@ -312,12 +312,7 @@ class CudaRunTest : public CudaModelTest {
     }
 
     // With a launch for each kernel, but for batches.
-    const CudaModule *EmitAlone(const Module *m) {
-        const CudaModule *cuda = nullptr;
-        amp_error err = {};
-        EXPECT_EQ(cuda_emit_module(m, CUDA_BATCHES, &cuda, &err), AMP_OK) << err.message;
-        return cuda;
-    }
+    const CudaModule *EmitAlone(const Module *m) { return EmitSharing(m, CUDA_BATCHES); }
 
     // |cuda| has the bits of |alone|, in each function that its kernels may choose, and these are near the
     // interpreter's.

@@ -125,7 +125,7 @@ static bool writes(const Func *f, const Kernel *k, uint32_t buffer) {
     return false;
 }
 
-/* Whether a block may make its rows of |m| behind those of |before|. */
+/* Whether a block may make its rows of |m| after those of |before|. */
 static bool follows_by_rows(const Func *f, const Member *before, const Member *m) {
     if (!before->has_rows || !m->has_rows || !dim_equal(before->rows, m->rows)) return false;
     if (cuda_touches_written(f, m->k, before->k)) return false;

@@ -76,6 +76,9 @@ launches fashion_mnist/mlp 12 19
 copies fashion_mnist/mlp 128 0
 bytes fashion_mnist/mlp 128 101
 blocks 0
+launches own_data/flowers 1 5 # small matrices: all kernels in one
+launches gan/gan 1 4
+launches several_results/points 1 4
 launches fashion_mnist/cnn 23 34
 copies fashion_mnist/cnn 128 0
 bytes fashion_mnist/cnn 128 108

@@ -30,8 +30,7 @@ static amp_status check_state(const amp_check *x, int32_t index) {
     for (int32_t i = 0; i < m->state_count; i++) {
         const amp_model_state *other = &m->states[i];
         const bool shared = i == s->of || (other->role == AMP_STATE_MOMENT && other->of == s->of);
-        if (shared && !is_alike(s, other))
-            return amp_check_fail(x, "ranks cannot have shares of %s, which is not stored as %s", other->name, s->name);
+        if (shared && !is_alike(s, other)) return amp_check_fail(x, "shares of %s and %s differ", other->name, s->name);
     }
     return AMP_OK;
 }

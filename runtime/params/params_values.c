@@ -129,7 +129,7 @@ void amp_params_take_back(amp_params *p, int32_t i) {
     void *own = p->away ? NULL : amp_alloc_zeroed_aligned(&p->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (own) memcpy(own, p->states[i], amp_state_content_bytes(&p->model->states[i]));
     p->states[i] = own;
-    if (!own && !p->away) p->away = "there was no memory for them when the session that had shares of them ended";
+    if (!own && !p->away) p->away = "no memory was left for them when a session ended";
 }
 
 static amp_status drop(amp_params *p, amp_error *err) {

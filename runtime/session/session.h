@@ -292,13 +292,17 @@ amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
 /* All ranks call, in the same order: the moment's shares from all ranks.  |whole|: memory as of the state; NULL: this
  * rank sends its share alone. */
 amp_status amp_session_gather_moment(const amp_session *session, int32_t state, void *whole, amp_error *err);
-amp_status amp_session_send_moments(const amp_session *session, amp_error *err); /* all of them */
 /* Of a whole moment. */
 void amp_session_keep_share(amp_session *session, int32_t state, const void *whole);
-/* As amp_session_host_states, _take_states and _drop_host_states, with whole moments. */
+
+/* ---- whole_states.c ---------------------------------------------------------------------------------------------- */
+
+/* As amp_session_host_states, _take_states and _drop_host_states, with whole moments: all ranks call. */
 amp_status amp_session_whole_states(const amp_session *session, bool read, void ***out, amp_error *err);
 amp_status amp_session_take_whole_states(amp_session *session, void *const *states, amp_error *err);
 void amp_session_drop_whole_states(const amp_session *session, void **states);
+/* Of a rank that needs none of them. */
+amp_status amp_session_send_moments(const amp_session *session, amp_error *err);
 
 /* ---- shared_masters.c: where each rank has a share of the masters, too ------------------------------------------- */
 

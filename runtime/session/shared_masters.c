@@ -167,9 +167,7 @@ void amp_session_return_masters(amp_session *s) {
 void amp_session_masters_leave(const amp_session *s) {
     for (int32_t i = 0; s->shares.masters && i < s->model->state_count; i++)
         if (is_shared(s, i))
-            s->params->away =
-                "a step has begun in which ranks with shares of them add up gradients in their place, and "
-                "is not complete, or has failed";
+            s->params->away = "a step of ranks with shares of them has begun, and is not complete or has failed";
 }
 
 void amp_session_masters_come(amp_session *s) {

@@ -254,7 +254,7 @@ TEST(SharedMasters, AreWholeBetweenSteps) {
         Course course;
         Step(t, rank, 2, 0, &course);
         EXPECT_EQ(amp_params_get(t.params, "fc1.weight", got.data(), count, &t.err), AMP_WRONG_STATE);
-        EXPECT_THAT(t.err.message, testing::HasSubstr("the weights of small are not here: a step has begun"));
+        EXPECT_THAT(t.err.message, testing::HasSubstr("the weights of small are not here: a step of ranks"));
         EXPECT_EQ(amp_params_set(t.params, "fc1.weight", set.data(), count, &t.err), AMP_WRONG_STATE);
         Step(t, rank, 2, 1, &course);
         ASSERT_EQ(amp_params_get(t.params, "fc1.weight", got.data(), count, &t.err), AMP_OK) << t.err.message;

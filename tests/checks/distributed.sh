@@ -121,6 +121,9 @@ shared() {
         --resume "$work/half.ck" --checkpoint "$work/half.ck" --checkpoint-every 0.2s
     run 0 tool near "$work/data.ck" "$work/half.ck" 0
     run 0 "$amprun" train "$work/data.so" --data "safetensors:$work/wild.st" --steps 32 --quiet --resume "$work/half.ck"
+    run 0 "$mpi" "$n" "$amprun" train "$work/zero1.so" "${small[@]}" --steps 300
+    says 'rank 0: warning: step'
+    expect 'rank 0 alone warns of the scale' '' "$(grep -o 'rank [1-9]: warning' <<<"$out$err" | head -n 1)"
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/data.so"
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 --distribute zero1 -o "$work/zero1.so"
     for way in data zero1; do

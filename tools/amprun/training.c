@@ -314,7 +314,7 @@ static void show_profile(Training *t, bool ends) {
 }
 
 static void watch_scale(Training *t) {
-    if (!amp_scale_monitor_step(&t->position.scale, &t->last)) return;
+    if (!amp_scale_monitor_step(&t->position.scale, &t->last) || t->ranks->rank) return; /* all have the same */
     progress_clear(&t->progress);
     scale_watch_warn(&t->position.scale, t->last.iteration);
 }

@@ -242,7 +242,7 @@ static const struct Opcode {
     {"prefetchu", decode_nothing, KIND_LOAD},
     {"discard", decode_nothing, KIND_STORE},
     {"applypriority", decode_nothing, KIND_LOAD},
-    {"nanosleep", decode_nothing, KIND_CONTROL},
+    {"nanosleep", decode_pause, KIND_CONTROL},
     {"griddepcontrol", decode_nothing, KIND_CONTROL},
     {"pmevent", decode_nothing, KIND_CONTROL},
     {"createpolicy", decode_later, KIND_LOAD},
@@ -283,6 +283,18 @@ static Step run_refused(Warp *w, const Inst *i) {
 static Step run_nothing(Warp *w, const Inst *i) {
     (void)w, (void)i;
     return STEP_NEXT;
+}
+
+static Step run_pause(Warp *w, const Inst *i) {
+    (void)w, (void)i;
+    return STEP_PAUSE;
+}
+
+/* A loop that waits for another block does not go on for as long as its warp may run. */
+bool decode_pause(Decoder *d, Inst *i) {
+    (void)d;
+    i->run = run_pause;
+    return true;
 }
 
 /* Hints, which change nothing that can be seen. */

@@ -53,9 +53,9 @@ typedef enum Kind { /* exec_kind_names */
                     KIND_ASYNC
 } Kind;
 
-/* What an instruction leaves: the next one follows, |pc| of the strand is set or the strand is gone, it waits, the
- * launch failed. */
-typedef enum Step { STEP_NEXT, STEP_JUMPED, STEP_WAIT, STEP_FAULT } Step;
+/* What an instruction leaves: the next one follows, perhaps after others had their turn; |pc| of the strand is set or
+ * the strand is gone, it waits, the launch failed. */
+typedef enum Step { STEP_NEXT, STEP_PAUSE, STEP_JUMPED, STEP_WAIT, STEP_FAULT } Step;
 typedef Step RunFn(Warp *w, const Inst *i); /* for the lanes w->active: never none */
 
 typedef enum Sync {
@@ -437,7 +437,7 @@ PtxSpace modifier_space(const Decoder *d);
 DecodeFn decode_alu, decode_mov, decode_cvta, decode_isspacep, decode_ld, decode_st, decode_atom, decode_bra,
     decode_brx, decode_call, decode_ret, decode_exit, decode_trap, decode_bar, decode_fence, decode_shfl, decode_vote,
     decode_match, decode_activemask, decode_redux, decode_elect, decode_ldmatrix, decode_stmatrix, decode_movmatrix,
-    decode_mma, decode_cp, decode_mbarrier, decode_nothing, decode_later;
+    decode_mma, decode_cp, decode_mbarrier, decode_nothing, decode_pause, decode_later;
 
 /* ---- cfg.c ---- */
 /* joins[i]: index of the immediate post-dominator of instruction i; -1: none but the end. */

@@ -64,6 +64,21 @@ TEST_F(Resident, ABarrierOfTheGridWithoutAFence) {
     fails(exchange("membar.cta;"), 8, {"race in global memory"});
 }
 
+// One that sleeps between its reads leaves its turn to the others: it waits in fewer instructions, and no less.
+TEST_F(Resident, WhoSleepsLeavesItsTurn) {
+    std::string sleeps = exchange("membar.gl;");
+    sleeps.insert(sleeps.find("WAIT: ") + 6, "nanosleep.u32 32; ");
+    ends(sleeps, 16);
+    for (uint32_t k = 0; k < 16; k++) EXPECT_EQ(gpu.get<uint32_t>(data + 1024, 16)[k], (k + 1) % 16);
+    fails(sleeps, 17, {"deadlock: waits for a block that is not resident", "and 1 of 17 blocks have not begun"});
+    uint64_t awake = 0, asleep = 0;
+    for (gpu.seed = 1; gpu.seed <= 5; gpu.seed++) {
+        awake += start(exchange("membar.gl;"), 16).counters.warp_instructions;
+        asleep += start(sleeps, 16).counters.warp_instructions;
+    }
+    EXPECT_LT(2 * asleep, awake);
+}
+
 TEST_F(Resident, OnSeveralHostThreads) {
     gpu.threads = 2;
     ends(exchange("membar.gl;"), 16);

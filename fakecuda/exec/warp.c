@@ -392,9 +392,10 @@ Outcome warp_run(Warp *w, int quantum) {
         Step step = i->sync == SYNC_NONE   ? i->run(w, i)
                     : i->sync == SYNC_MASK ? run_masked(w, i, active)
                                            : run_aligned(w, i, active);
-        if (step == STEP_NEXT) {
+        if (step == STEP_NEXT || step == STEP_PAUSE) {
             s->pc++;
             s->after_wait = false;
+            if (step == STEP_PAUSE) return WARP_READY;
         } else if (step == STEP_JUMPED) {
             if (w->current < 0 || w->strand_count == 0) return w->strand_count ? WARP_READY : WARP_DONE;
             select_strand(w, w->current);

@@ -139,7 +139,7 @@ typedef struct Launch {
 } Launch;
 
 static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l) {
-    static uint64_t words[MAX_OPERANDS + MAX_OPERANDS];
+    static uint64_t words[3 * MAX_OPERANDS];
     const CuPointer *buffers = b->buffers + set * b->program->buffer_count;
     uint32_t count = 0, table = 0;
     if (k->operand_count > MAX_OPERANDS || k->batch > MAX_OPERANDS || k->tickets > MAX_OPERANDS)
@@ -149,7 +149,7 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
         else l->values[count++] = buffers[k->operands[i]];
     }
     for (uint32_t i = 0; i < k->batch; i++) words[table + i] = (uint64_t)amp_model_dim_at(&k->batch_elements[i], b->n);
-    const uint32_t size = table + k->batch + k->tickets; /* either a batch or tickets, which are zero */
+    const uint32_t size = table + k->batch + k->tickets; /* which are zero */
     memset(words + table + k->batch, 0, k->tickets * sizeof *words);
     if (size) {
         DRIVER(b, mem_alloc, (&l->tables, size * 8));
@@ -159,7 +159,8 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     if (k->operand_table) l->values[count++] = l->tables;
     l->values[count++] = (uint64_t)b->n;
     for (uint32_t i = 0; i < k->size_count; i++) l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes[i], b->n);
-    if (k->batch || k->tickets) l->values[count++] = l->tables + 8 * table;
+    if (k->batch) l->values[count++] = l->tables + 8 * table;
+    if (k->tickets) l->values[count++] = l->tables + 8 * (table + k->batch);
     l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
     for (uint32_t i = 0; i < k->part_count; i++) {
         const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.form, i, b->n);

@@ -172,9 +172,11 @@ struct Device : testing::Test {
     // In each rank: attached, unless that fails, which |failed| is told.
     void Run(const std::function<void(amp_comm *)> &body,
              const std::function<void(amp_comm *, const amp_error &)> &failed = nullptr) {
+        std::atomic<int> opened{0};
         all.Run([&](amp_comm *comm) {
             amp_error err = {};
             this_rank = comm->rank;
+            for (opened++; opened < world.ranks;) Sleep(0.001); // lest one fails while another still opens
             ASSERT_EQ(amp_comm_use_nccl(reinterpret_cast<amp_comm_state *>(comm), Nccl(comm->rank), &err), AMP_OK);
             amp_status status = comm->calls->attach(comm, &users[comm->rank].head, &err);
             if (status && failed) return failed(comm, err);
@@ -303,10 +305,12 @@ TEST_F(Device, TellsUsersBeforeItAborts) {
 
 // Where nothing is under way, what a failure ends is nothing, and weights are whole.
 TEST_F(Device, TellsNobodyWhereNothingIsUnderWay) {
+    std::atomic<int> have_waited{0};
     Run([&](amp_comm *comm) {
         amp_error err = {};
         ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
         ASSERT_EQ(Wait(comm, &err), AMP_OK) << err.message;
+        for (have_waited++; have_waited < 2;) Sleep(0.001); // lest rank 1 gives up while rank 0 still waits
         if (comm->rank == 1) comm->calls->give_up(comm, "its data end");
         EXPECT_EQ(Wait(comm, &err), AMP_PEER_FAILED);
         EXPECT_THAT(err.message, HasSubstr("its data end"));

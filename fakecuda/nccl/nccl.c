@@ -141,6 +141,20 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
     return result ? result : NCCL_IN_PROGRESS;
 }
 
+NcclResult ncclCommCount(NcclComm c, int *ranks) {
+    BEGIN("ncclCommCount");
+    if (!c || !ranks) return fail(NCCL_INVALID_ARGUMENT, "comm");
+    *ranks = c->ranks;
+    return NCCL_OK;
+}
+
+NcclResult ncclCommUserRank(NcclComm c, int *rank) {
+    BEGIN("ncclCommUserRank");
+    if (!c || !rank) return fail(NCCL_INVALID_ARGUMENT, "comm");
+    *rank = c->rank;
+    return NCCL_OK;
+}
+
 static NcclResult refuse_place(struct ncclComm *c, int32_t rank) {
     const Place *p = c->segment->places, *other = &p[rank];
     if (other->ranks != c->ranks) return fail(NCCL_INVALID_USAGE, "ranks were given different numbers of ranks");

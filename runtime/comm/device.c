@@ -61,23 +61,29 @@ static amp_status wait_for_nccl(amp_comm_state *c, const char *call, int64_t end
 
 /* What each rank tells the others before their devices are joined; of the id, rank 0's counts. */
 typedef struct Card {
-    int32_t version;
+    int32_t version, given;
     NcclId id;
 } Card;
 
-static amp_status check_versions(amp_comm_state *c, const Card *all, amp_error *err) {
-    for (int32_t r = 1; r < c->head.size; r++)
+static amp_status compare_cards(amp_comm_state *c, const Card *all, amp_error *err) {
+    for (int32_t r = 1; r < c->head.size; r++) {
         if (all[r].version != all[0].version)
             return amp_comm_fail(c, err, AMP_MISMATCH,
                                  "rank %d has version %d of NCCL, rank 0 version %d: give all ranks the same", r,
                                  (int)all[r].version, (int)all[0].version);
+        if (all[r].given != all[0].given)
+            return amp_comm_fail(c, err, AMP_MISMATCH,
+                                 "rank %d was%s given a communicator of NCCL, rank 0 was%s: all call "
+                                 "amp_comm_from_nccl, or none",
+                                 r, all[r].given ? "" : " not", all[0].given ? "" : " not");
+    }
     return AMP_OK;
 }
 
 static amp_status join_by(amp_comm_state *c, const Card *all, amp_error *err) {
     const int64_t least = (int64_t)c->engine->connect_seconds * 1000000000;
     amp_error said;
-    AMP_TRY(check_versions(c, all, err));
+    AMP_TRY(compare_cards(c, all, err));
     if (amp_nccl_join(c->nccl, &all[0].id, c->head.rank, c->head.size, &said)) return fail_own(c, &said, err);
     return wait_for_nccl(c, "ncclCommInitRankConfig", amp_nanoseconds() + (c->timeout > least ? c->timeout : least),
                          err);
@@ -85,11 +91,11 @@ static amp_status join_by(amp_comm_state *c, const Card *all, amp_error *err) {
 
 static amp_status join_devices(amp_comm_state *c, amp_error *err) {
     const size_t bytes = (size_t)c->head.size * sizeof(Card);
-    Card mine = {.version = c->nccl->version}, *all = amp_alloc(&c->allocator, bytes);
+    Card mine = {.version = c->nccl->version, .given = c->nccl->given != NULL}, *all = amp_alloc(&c->allocator, bytes);
     amp_error said;
     if (!all) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to join the devices of %d ranks", c->head.size);
     amp_status status = AMP_OK;
-    if (!c->head.rank && amp_nccl_make_id(c->nccl, &mine.id, &said)) status = fail_own(c, &said, err);
+    if (!c->head.rank && !mine.given && amp_nccl_make_id(c->nccl, &mine.id, &said)) status = fail_own(c, &said, err);
     if (!status) status = amp_comm_meet(&c->head, &mine, sizeof mine, all, "the devices of ranks", err);
     if (!status) status = join_by(c, all, err);
     amp_free(&c->allocator, all, bytes);

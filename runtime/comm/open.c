@@ -139,9 +139,11 @@ static amp_status check_folder(const amp_comm_options *o, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status read_options(amp_comm_options *o, const amp_comm_options *options, amp_error *err) {
+/* |engine|: where none is named. */
+static amp_status read_options(amp_comm_options *o, const char *engine, const amp_comm_options *options,
+                               amp_error *err) {
     AMP_TRY(amp_options_read(o, sizeof *o, options, "amp_comm_options", err));
-    if (!o->engine) o->engine = "mpi";
+    if (!o->engine) o->engine = engine;
     if (!is(o, "mpi") && !is(o, "nccl") && !is(o, "files"))
         return amp_fail(err, AMP_NOT_FOUND, "there is no engine \"%s\"; \"mpi\", \"nccl\" and \"files\" are there",
                         o->engine);
@@ -196,15 +198,30 @@ static amp_status open_host(const amp_comm_options *options, const void *mpi_com
     return options->folder ? open_files(options, out, err) : open_mpi(options, mpi_comm, size, out, err);
 }
 
+/* Those that meet in a folder are the ranks of the communicator that is given. */
+static amp_status ranks_of_given(const amp_nccl *n, amp_comm_options *o, amp_error *err) {
+    int rank, count;
+    if (!n->given || !o->folder || o->ranks) return AMP_OK;
+    NcclResult result = n->calls.comm_rank(n->given, &rank);
+    if (result) return amp_nccl_fail(n, "ncclCommUserRank", result, err);
+    result = n->calls.comm_count(n->given, &count);
+    if (result) return amp_nccl_fail(n, "ncclCommCount", result, err);
+    o->rank = rank;
+    o->ranks = count;
+    return AMP_OK;
+}
+
 /* NCCL has no start of its own: ranks come together over MPI or in a folder, which also moves what the host has. */
-static amp_status open_nccl(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
-                            amp_error *err) {
+static amp_status open_nccl(amp_comm_options *options, const void *mpi_comm, size_t size, NcclComm given,
+                            amp_comm **out, amp_error *err) {
     const amp_allocator allocator = amp_allocator_or_default(options->allocator);
     amp_comm *comm;
     amp_nccl *n = amp_alloc_zeroed(&allocator, sizeof *n);
     if (!n) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the engine \"nccl\"");
     amp_status status = amp_nccl_open(n, options->library, err), joined = status;
-    if (!status) joined = open_host(options, mpi_comm, size, &comm, err);
+    n->given = given;
+    if (!joined) joined = ranks_of_given(n, options, err);
+    if (!joined) joined = open_host(options, mpi_comm, size, &comm, err);
     if (joined) {
         if (!status) amp_nccl_close(n);
         amp_free(&allocator, n, sizeof *n);
@@ -219,12 +236,12 @@ static amp_status open_nccl(const amp_comm_options *options, const void *mpi_com
 static amp_status open_ranks(const amp_comm_options *options, const void *mpi_comm, size_t size, amp_comm **out,
                              amp_error *err) {
     amp_comm_options o;
-    AMP_TRY(read_options(&o, options, err));
+    AMP_TRY(read_options(&o, "mpi", options, err));
     if (mpi_comm && o.folder)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "amp_comm_from_mpi: folder is \"%s\", and the ranks of mpi_comm meet by MPI: leave it out",
                         o.folder);
-    return is(&o, "nccl") ? open_nccl(&o, mpi_comm, size, out, err) : open_host(&o, mpi_comm, size, out, err);
+    return is(&o, "nccl") ? open_nccl(&o, mpi_comm, size, NULL, out, err) : open_host(&o, mpi_comm, size, out, err);
 }
 
 amp_status amp_comm_open(const amp_comm_options *options, amp_comm **out, amp_error *err) {
@@ -238,6 +255,17 @@ amp_status amp_comm_from_mpi(const void *mpi_comm, size_t size, const amp_comm_o
     if (out) *out = NULL;
     if (!out || !mpi_comm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_from_mpi: mpi_comm or out is NULL");
     return open_ranks(options, mpi_comm, size, out, err);
+}
+
+amp_status amp_comm_from_nccl(void *nccl_comm, const amp_comm_options *options, amp_comm **out, amp_error *err) {
+    amp_comm_options o;
+    if (out) *out = NULL;
+    if (!out || !nccl_comm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_from_nccl: nccl_comm or out is NULL");
+    AMP_TRY(read_options(&o, "nccl", options, err));
+    if (!is(&o, "nccl"))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_from_nccl: engine is \"%s\"; it must be \"nccl\", or NULL",
+                        o.engine);
+    return open_nccl(&o, NULL, 0, nccl_comm, out, err);
 }
 
 /* The meeting makes sure that nobody leaves while others still count on it, and that MPI_Finalize need not wait. */

@@ -9,7 +9,8 @@
 set -uo pipefail
 source tests/checks/cuda.bash
 source tests/checks/mpi.bash
-build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //fakecuda/nccl:libnccl.so.2
+build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //fakecuda/nccl:libnccl.so.2 \
+    //tests/runtime/comm:nccl_program
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun MPI_LIMIT=60
 export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1 FAKECUDA_DEVICES=4
 tool() { PYTHONPATH=tests/checks python3 -B tests/checks/distributed.py "$@"; }
@@ -84,6 +85,21 @@ says 'rank 0: ' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
 holds 'what a dead rank left is taken for nothing' torchrun "$work/meet" "$work/again" --steps 12 --dist nccl \
     --checkpoint "$work/again.ck"
 run 0 tool near "$work/files.ck" "$work/again.ck" 0
+
+# program MODE: two ranks of a program that has a communicator of NCCL; what rank R says is in MODE.R
+program() {
+    local rank
+    for rank in 1 0; do
+        RANK=$rank WORLD_SIZE=2 timeout 60 tools/with-fakecuda "$bin/tests/runtime/comm/nccl_program" "$1" \
+            "$work/one.so" 6 "$work/meet" "$work/$1.id" >"$work/$1.$rank" 2>&1 &
+    done
+    wait
+}
+for mode in own given wrong; do program $mode; done
+expect 'a program makes six steps' 6 "$(grep -c '^0x' "$work/own.0")"
+expect 'and the same over its own communicator' "$(cat "$work"/own.[01])" "$(cat "$work"/given.[01])"
+out=$(cat "$work"/wrong.[01]) err='' command_line='a communicator that has other ranks'
+says "the program's communicator of NCCL has this process as rank " 'of 2: give both the same ranks'
 
 [[ -n $(mpis) ]] || {
     skipped 'no MPI is installed (tools/setup --mpi)'

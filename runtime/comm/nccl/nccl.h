@@ -41,6 +41,7 @@ typedef struct amp_nccl {
     void *library;
     int version;       /* 22809 */
     char name[120];    /* file and version, for errors */
+    NcclComm given;    /* the program's, by which its devices are joined; NULL: a communicator of ours */
     CuContext context; /* that it was joined in; NULL: not yet */
     pthread_mutex_t lock;
     NcclComm comm; /* under |lock|; NULL: not joined, or gone */
@@ -62,7 +63,8 @@ amp_status amp_nccl_fail_cuda(const amp_nccl *n, const char *call, CuResult resu
 
 /* On one rank: what the others join by. */
 amp_status amp_nccl_make_id(const amp_nccl *n, NcclId *out, amp_error *err);
-/* Begins to join the current context's device; done when amp_nccl_poll says so. */
+/* Begins to join the current context's device; done when amp_nccl_poll says so.  Where a communicator is given |id| is
+ * not read, and its ranks have to be these. */
 amp_status amp_nccl_join(amp_nccl *n, const NcclId *id, int32_t rank, int32_t size, amp_error *err);
 /* Whether what was begun is on its way by itself: joined, or on the stream.  |after|: the call that began it, for
  * errors; NULL: nobody waits. */
@@ -70,9 +72,9 @@ amp_status amp_nccl_poll(amp_nccl *n, const char *after, bool *ready, amp_error 
 /* In one group; then poll, of "ncclGroupEnd". */
 amp_status amp_nccl_enqueue(amp_nccl *n, const amp_device_collective *list, int32_t count, int32_t rank, int32_t size,
                             void *stream, amp_error *err);
-/* All ranks; gives up after |nanoseconds|. */
+/* All ranks; gives up after |nanoseconds|.  What was given stays with the program. */
 void amp_nccl_leave(amp_nccl *n, int64_t nanoseconds);
-/* Ends what is under way on the device, whatever the other ranks do. */
+/* Ends what is under way on the device, whatever the other ranks do; also what was given. */
 void amp_nccl_abort(amp_nccl *n);
 
 #ifdef __cplusplus

@@ -51,6 +51,8 @@ enum { NCCL_CONFIG_VERSION = 21700, NCCL_UNDEFINED = INT_MIN };
     X(get_version, ncclGetVersion, (int *version))                                                                     \
     X(get_unique_id, ncclGetUniqueId, (NcclId * id))                                                                   \
     X(comm_init, ncclCommInitRankConfig, (NcclComm * comm, int ranks, NcclId id, int rank, NcclConfig *config))        \
+    X(comm_count, ncclCommCount, (NcclComm comm, int *ranks))                                                          \
+    X(comm_rank, ncclCommUserRank, (NcclComm comm, int *rank))                                                         \
     X(get_async_error, ncclCommGetAsyncError, (NcclComm comm, NcclResult * state))                                     \
     X(group_start, ncclGroupStart, (void))                                                                             \
     X(group_end, ncclGroupEnd, (void))                                                                                 \

@@ -23,7 +23,24 @@ amp_status amp_nccl_make_id(const amp_nccl *n, NcclId *out, amp_error *err) {
     return result ? amp_nccl_fail(n, "ncclGetUniqueId", result, err) : AMP_OK;
 }
 
-amp_status amp_nccl_join(amp_nccl *n, const NcclId *id, int32_t rank, int32_t size, amp_error *err) {
+static amp_status take_given(amp_nccl *n, int32_t rank, int32_t size, amp_error *err) {
+    int own = -1, count = -1;
+    NcclResult result = n->calls.comm_count(n->given, &count);
+    if (failed(result)) return amp_nccl_fail(n, "ncclCommCount", result, err);
+    result = n->calls.comm_rank(n->given, &own);
+    if (failed(result)) return amp_nccl_fail(n, "ncclCommUserRank", result, err);
+    if (own != rank || count != size)
+        return amp_fail(err, AMP_MISMATCH,
+                        "the program's communicator of NCCL has this process as rank %d of %d, the comm as %d of %d: "
+                        "give both the same ranks",
+                        own, count, rank, size);
+    lock(n);
+    n->comm = n->given;
+    unlock(n);
+    return AMP_OK;
+}
+
+static amp_status make_comm(amp_nccl *n, const NcclId *id, int32_t rank, int32_t size, amp_error *err) {
     NcclConfig config = {.size = sizeof config,
                          .magic = NCCL_CONFIG_MAGIC,
                          .version = NCCL_CONFIG_VERSION,
@@ -38,6 +55,10 @@ amp_status amp_nccl_join(amp_nccl *n, const NcclId *id, int32_t rank, int32_t si
         status = amp_fail(err, AMP_BAD_FILE, "ncclCommInitRankConfig: gave no communicator; %s", n->name);
     unlock(n);
     return status;
+}
+
+amp_status amp_nccl_join(amp_nccl *n, const NcclId *id, int32_t rank, int32_t size, amp_error *err) {
+    return n->given ? take_given(n, rank, size, err) : make_comm(n, id, rank, size, err);
 }
 
 amp_status amp_nccl_poll(amp_nccl *n, const char *after, bool *ready, amp_error *err) {
@@ -128,11 +149,21 @@ void amp_nccl_abort(amp_nccl *n) {
     unlock(n);
 }
 
+static void give_back(amp_nccl *n) {
+    lock(n);
+    n->comm = NULL;
+    unlock(n);
+}
+
 /* Nobody is left to hear of what fails here. */
 void amp_nccl_leave(amp_nccl *n, int64_t nanoseconds) {
     const struct timespec pause = {.tv_nsec = 200000};
     const int64_t end = amp_nanoseconds() + nanoseconds;
     bool ready = false;
+    if (n->given) {
+        give_back(n);
+        return;
+    }
     if (!n->comm || failed(n->calls.comm_finalize(n->comm))) {
         amp_nccl_abort(n);
         return;

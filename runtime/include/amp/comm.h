@@ -82,6 +82,17 @@ AMP_API AMP_MUST_USE amp_status amp_comm_open(const amp_comm_options *options, a
 AMP_API AMP_MUST_USE amp_status amp_comm_from_mpi(const void *mpi_comm, size_t size, const amp_comm_options *options,
                                                   amp_comm **out, amp_error *err);
 
+/* The engine "nccl" over a communicator of the program: |nccl_comm| is an ncclComm_t of the NCCL that |library| names,
+ * ready, made in the primary context of the device on which the sessions will be.  The ranks are its ranks; what the
+ * host has to tell goes over MPI, which has to number them in the same way, or with |folder| by files.  It has to live
+ * until amp_comm_release, which neither changes nor destroys it; the program enqueues nothing on it while a call of a
+ * session is under way.  After AMP_PEER_FAILED it was aborted (ncclCommAbort): the program may not use or destroy it
+ * any more.  All ranks call this, or none.
+ * AMP_INVALID_ARGUMENT: another engine than "nccl" or NULL.  AMP_MISMATCH, by the first session: another rank or number
+ * of ranks than those that have met.  Else as amp_comm_open. */
+AMP_API AMP_MUST_USE amp_status amp_comm_from_nccl(void *nccl_comm, const amp_comm_options *options, amp_comm **out,
+                                                   amp_error *err);
+
 /* Which of the ranks this is, from 0; how many there are.  NULL: 0 and 1.  Any thread. */
 AMP_API int32_t amp_comm_rank(const amp_comm *comm);
 AMP_API int32_t amp_comm_size(const amp_comm *comm);

@@ -94,6 +94,15 @@ NcclResult CommInit(NcclComm *out, int, NcclId id, int rank, NcclConfig *config)
     if (Fails("ncclCommInitRankConfig")) return NCCL_INVALID_USAGE;
     return *out = reinterpret_cast<NcclComm>(comms[rank]), NCCL_IN_PROGRESS;
 }
+int count_of_given = 2;
+NcclResult CommCount(NcclComm, int *out) {
+    if (Fails("ncclCommCount")) return NCCL_SYSTEM_ERROR;
+    return *out = count_of_given, NCCL_OK;
+}
+NcclResult CommRank(NcclComm comm, int *out) {
+    if (Fails("ncclCommUserRank")) return NCCL_SYSTEM_ERROR;
+    return *out = reinterpret_cast<FakeComm *>(comm) == comms[1], NCCL_OK;
+}
 NcclResult AsyncError(NcclComm comm, NcclResult *state) {
     if (Fails("ncclCommGetAsyncError")) return NCCL_SYSTEM_ERROR;
     auto *c = reinterpret_cast<FakeComm *>(comm);
@@ -144,10 +153,12 @@ struct Device : testing::Test {
     Stream streams[2];
     User users[2];
     int32_t version[2] = {22809, 22809};
+    bool given[2] = {};
     float data[64] = {};
 
     void SetUp() override {
         failing_call.clear();
+        count_of_given = 2;
         events = pushed = 0;
         for (int32_t r = 0; r < 2; r++) {
             comms[r] = &fakes[r];
@@ -159,11 +170,13 @@ struct Device : testing::Test {
 
     amp_nccl *Nccl(int32_t rank) {
         auto *n = static_cast<amp_nccl *>(amp_alloc_zeroed(nullptr, sizeof(amp_nccl)));
-        n->calls = {nullptr,   GetUniqueId, CommInit, AsyncError, GroupStart, GroupEnd,    AllReduce, ReduceScatter,
-                    AllGather, Broadcast,   Finalize, Destroy,    Abort,      ErrorString, LastError};
+        n->calls = {nullptr,    GetUniqueId, CommInit,  CommCount,     CommRank,  AsyncError,
+                    GroupStart, GroupEnd,    AllReduce, ReduceScatter, AllGather, Broadcast,
+                    Finalize,   Destroy,     Abort,     ErrorString,   LastError};
         n->cuda = {ContextCurrent, ContextPush, ContextPop, EventCreate,
                    EventDestroy,   EventRecord, EventQuery, ErrorName};
         n->version = version[rank];
+        n->given = given[rank] ? reinterpret_cast<NcclComm>(comms[rank]) : nullptr;
         snprintf(n->name, sizeof n->name, "the NCCL of the test");
         pthread_mutex_init(&n->lock, nullptr);
         return n;
@@ -279,6 +292,58 @@ TEST_P(Failing, IsNamedOnAllRanks) {
 INSTANTIATE_TEST_SUITE_P(Calls, Failing,
                          testing::Values("ncclGetUniqueId", "ncclCommInitRankConfig", "ncclCommGetAsyncError",
                                          "ncclGroupStart", "ncclAllReduce", "ncclGroupEnd"));
+
+// A communicator of the program is used and stays as it is.
+TEST_F(Device, TakesACommunicatorOfTheProgram) {
+    given[0] = given[1] = true;
+    failing_call = "ncclGetUniqueId"; // on both ranks: neither this nor ncclCommInitRankConfig is called
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
+        ASSERT_EQ(Wait(comm, &err), AMP_OK) << err.message;
+    });
+    for (const FakeComm &f : fakes) {
+        EXPECT_THAT(f.asked, ElementsAre("ncclAllReduce 10 of type 7 at 0"));
+        EXPECT_FALSE(f.destroyed || f.aborted);
+    }
+}
+
+TEST_F(Device, ACommunicatorOfTheProgramEndsWithAFailure) {
+    given[0] = given[1] = true;
+    streams[0].reached = streams[1].reached = 1;
+    std::atomic<int> there{0};
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
+        for (there++; there < 2;) Sleep(0.001);
+        if (comm->rank == 1) fakes[1].error = NCCL_REMOTE_ERROR;
+        EXPECT_EQ(Wait(comm, &err), AMP_PEER_FAILED);
+        AwaitAbort(comm);
+    });
+    for (const FakeComm &f : fakes) EXPECT_TRUE(f.aborted && !f.destroyed);
+}
+
+TEST_F(Device, CommunicatorsOfTheProgramHaveTheSameRanks) {
+    given[0] = given[1] = true;
+    count_of_given = 3;
+    const std::string why = "the program's communicator of NCCL has this process as rank ";
+    Run([](amp_comm *) { FAIL(); },
+        [&](amp_comm *, const amp_error &err) {
+            EXPECT_THAT(err.message, testing::AnyOf(HasSubstr(why + "0 of 3, the comm as 0 of 2: give both the same"),
+                                                    HasSubstr(why + "1 of 3, the comm as 1 of 2: give both the same")));
+        });
+    for (const FakeComm &f : fakes) EXPECT_FALSE(f.aborted || f.destroyed);
+}
+
+TEST_F(Device, AllRanksHaveACommunicatorOfTheProgramOrNone) {
+    given[1] = true;
+    Run([](amp_comm *) { FAIL(); },
+        [](amp_comm *, const amp_error &err) {
+            EXPECT_EQ(err.code, AMP_MISMATCH);
+            EXPECT_THAT(err.message,
+                        HasSubstr("rank 1 was given a communicator of NCCL, rank 0 was not: all call amp_"));
+        });
+}
 
 // An error that comes later, while the stream has not come through: users are told, and only then it is ended.
 TEST_F(Device, TellsUsersBeforeItAborts) {

@@ -357,6 +357,11 @@ TEST(Options, AreChecked) {
     EXPECT_EQ(amp_comm_from_mpi("comm", 8, &o, &comm, &err), AMP_INVALID_ARGUMENT);
     EXPECT_THAT(std::string(err.message),
                 StartsWith("amp_comm_from_mpi: folder is \"meeting\", and the ranks of mpi_"));
+    EXPECT_EQ(amp_comm_from_nccl(nullptr, &o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_comm_from_nccl: nccl_comm or out is NULL");
+    o.engine = "files";
+    EXPECT_EQ(amp_comm_from_nccl(&err, &o, &comm, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_comm_from_nccl: engine is \"files\"; it must be \"nccl\", or NULL");
     EXPECT_EQ(comm, nullptr);
     EXPECT_EQ(amp_comm_rank(nullptr), 0);
     EXPECT_EQ(amp_comm_size(nullptr), 1);

@@ -55,6 +55,7 @@ int nccl_numbers(NcclComm comm, const void *send, void *receive, size_t count, i
     int version, failed = config.magic != NCCL_CONFIG_MAGIC;
     failed |= ncclGetVersion(&version) | ncclGetUniqueId(&id) | ncclGroupStart() | ncclGroupEnd();
     failed |= ncclCommInitRankConfig(&comm, 2, id, 0, &config);
+    failed |= ncclCommCount(comm, &version) | ncclCommUserRank(comm, &version);
     failed |= ncclCommGetAsyncError(comm, &state);
     failed |= ncclAllReduce(send, receive, count, (Type)type, (Op)op, comm, (Stream)stream);
     failed |= ncclReduceScatter(send, receive, count, (Type)type, (Op)op, comm, (Stream)stream);

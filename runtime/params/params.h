@@ -67,6 +67,7 @@ struct amp_params {
     void **states;    /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL.  Of
                       amp_params_create_sizes, and without masters: NULL */
     const char *away; /* why the masters are not to be read or set now; NULL: they are here */
+    int32_t lent;     /* masters that are in memory of a session */
     amp_published *published;
     amp_params_residency *residency; /* apart, because where values are is no part of what callers see as const */
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at

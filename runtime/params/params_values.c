@@ -121,11 +121,13 @@ void amp_params_lend(amp_params *p, int32_t i, void *memory) {
     memcpy(memory, p->states[i], amp_state_content_bytes(&p->model->states[i]));
     amp_free_aligned(&p->memory.allocator, p->states[i], bytes, AMP_MEMORY_ALIGN);
     p->states[i] = memory;
+    p->lent++;
 }
 
 void amp_params_take_back(amp_params *p, int32_t i) {
     const size_t bytes = amp_state_bytes(&p->model->states[i]);
     if (!p->states) return;
+    p->lent--;
     void *own = p->away ? NULL : amp_alloc_zeroed_aligned(&p->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (own) memcpy(own, p->states[i], amp_state_content_bytes(&p->model->states[i]));
     p->states[i] = own;

@@ -315,8 +315,8 @@ uint64_t amp_session_master_bytes(const amp_session *session, int32_t state); /*
 void amp_session_masters_leave(const amp_session *session);
 void amp_session_masters_come(amp_session *session);
 /* The share from whole masters; and one to them. */
-void amp_session_take_masters(amp_session *session);
-void amp_session_give_master(amp_session *session, int32_t state);
+void amp_session_take_masters(const amp_session *session);
+void amp_session_give_master(const amp_session *session, int32_t state);
 
 /* ---- exchange_device.c ------------------------------------------------------------------------------------------- */
 

@@ -294,6 +294,11 @@ static amp_status check_params(const Request *r, const amp_model *model, const a
         return amp_fail(err, AMP_MISMATCH, "the params were made for another model (%s, not %s)",
                         params->model->desc.name, model->desc.name);
     if (r->o.published) return amp_session_check_published(params, r->type, err);
+    if (params->lent)
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "%s: a session has shares of the masters (zero1); create this one before it, or with published "
+                        "= 1",
+                        model->desc.name);
     return amp_params_check_masters(params, "amp_session_create", err);
 }
 

@@ -85,7 +85,7 @@ static size_t own_bytes(amp_share share) {
     return (bytes + align - 1) / align * align;
 }
 
-static void copy_share(amp_session *s, int32_t param, bool to_own) {
+static void copy_share(const amp_session *s, int32_t param, bool to_own) {
     const amp_share share = s->shares.of[param];
     float *own = (float *)s->shares.masters[param] + share.first,
           *whole = (float *)s->states.bound[param] + share.first;
@@ -138,8 +138,11 @@ static void bind_masters(amp_session *s) {
     }
 }
 
+/* Another session on the params knows masters where they are. */
+static bool is_alone(const amp_session *s) { return !s->params->residency->users->next; }
+
 amp_status amp_session_share_masters(amp_session *s, const amp_comm *comm, amp_error *err) {
-    if (!s->shares.of) return AMP_OK;
+    if (!s->shares.of || !is_alone(s)) return AMP_OK;
     s->shares.masters = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!s->shares.masters)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to divide it among ranks", s->model->desc.name);
@@ -175,9 +178,9 @@ void amp_session_masters_come(amp_session *s) {
 }
 
 /* What somebody has set. */
-void amp_session_take_masters(amp_session *s) {
+void amp_session_take_masters(const amp_session *s) {
     for (int32_t i = 0; s->shares.masters && i < s->model->state_count; i++)
         if (is_shared(s, i)) copy_share(s, i, true);
 }
 
-void amp_session_give_master(amp_session *s, int32_t param) { copy_share(s, param, false); }
+void amp_session_give_master(const amp_session *s, int32_t param) { copy_share(s, param, false); }

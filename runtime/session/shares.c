@@ -111,7 +111,7 @@ static void copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool
                         (size_t)(amp_collective_place(x->model, c, j) + share.first) * sizeof(float);
         char *state = (char *)s->states.bound[i] + (size_t)share.first * size;
         if (amp_session_shares_master(s, i)) {
-            if (to_message) amp_session_give_master((amp_session *)x->session, i);
+            if (to_message) amp_session_give_master(s, i);
             continue; /* the message is where all of it is */
         }
         if (bytes) memcpy(to_message ? message : state, to_message ? state : message, bytes);

@@ -271,6 +271,54 @@ TEST(SharedMasters, AreWholeBetweenSteps) {
     EXPECT_TRUE(e2e::same_bits(after[0], after[1]));
 }
 
+// Other sessions on the params: one that was there before keeps masters whole; later ones are refused.
+TEST(SharedMasters, AndOtherSessions) {
+    const Case &c = cases[2];
+    const std::string model = Compile(c, "zero1");
+    for (bool before : {false, true}) {
+        e2e::Network network(2);
+        e2e::on_ranks(2, [&](int32_t rank) {
+            amp_error err = {};
+            amp_session_options o = {};
+            o.struct_size = sizeof o;
+            o.capacity = kCapacity;
+            o.threads = 1;
+            o.inference = 1;
+            amp_model *loaded = nullptr;
+            amp_params *params = nullptr;
+            amp_session *serves = nullptr, *trains = nullptr;
+            ASSERT_EQ(amp_model_load(model.c_str(), nullptr, &loaded, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_params_create(loaded, nullptr, &params, &err), AMP_OK) << err.message;
+            if (before) {
+                ASSERT_EQ(amp_session_create(loaded, params, &o, &serves, &err), AMP_OK) << err.message;
+            }
+            o.inference = 0;
+            o.comm = network.Comm(rank);
+            ASSERT_EQ(amp_session_create(loaded, params, &o, &trains, &err), AMP_OK) << err.message;
+            o.comm = nullptr;
+            o.inference = 1;
+            if (!before) {
+                EXPECT_EQ(amp_session_create(loaded, params, &o, &serves, &err), AMP_WRONG_STATE);
+                EXPECT_THAT(err.message, testing::HasSubstr("a session has shares of the masters (zero1)"));
+            }
+            Batch b(kCapacity, kFeatures, kClasses, 7);
+            std::vector<float> own(kCapacity * kClasses), other(own.size());
+            void *to[] = {own.data()}, *to_other[] = {other.data()};
+            ASSERT_EQ(amp_step(trains, b.inputs(), b.n, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(trains, b.inputs(), b.n, to, &err), AMP_OK) << err.message;
+            amp_session_release(trains);
+            if (!before) {
+                ASSERT_EQ(amp_session_create(loaded, params, &o, &serves, &err), AMP_OK) << err.message;
+            }
+            ASSERT_EQ(amp_infer(serves, b.inputs(), b.n, to_other, &err), AMP_OK) << err.message;
+            EXPECT_TRUE(e2e::same_bits(own, other));
+            amp_session_release(serves);
+            amp_params_release(params);
+            amp_model_release(loaded);
+        });
+    }
+}
+
 // A model whose tables would give ranks wrong shares is refused when it is loaded.
 struct Tables {
     std::vector<amp_model_collective> collectives;

@@ -431,7 +431,10 @@ typedef struct amp_session_options {
  * weights: after each step all ranks have all weights, as ever.  Besides, all ranks call amp_checkpoint_save, and
  * amp_session_get and _set of moments, in the same order.  Once a call has failed with AMP_PEER_FAILED the weights may
  * be of no whole step, and moments cannot be saved: go on from the last checkpoint.  AMP_UNSUPPORTED at creation:
- * keep_values or grad_norm is set, which need whole gradients.  On the device "cpu" alone. */
+ * keep_values or grad_norm is set, which need whole gradients.  On the device "cpu" alone.  A rank also has a share of
+ * the masters alone, of weights of which the model reads copies: between steps params are whole as ever, within one
+ * (accumulate) reading or setting them is AMP_WRONG_STATE, as is creating another session on them, but for published
+ * ones; where one is alive already, masters stay whole. */
 
 /* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
  * address that cuMemAlloc, cudaMalloc or an allocator over them gave (also of managed memory), on the session's device.

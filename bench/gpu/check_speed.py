@@ -238,7 +238,7 @@ def matmul(c):
     rows = []
     torch = peer(c)
     try:
-        for n, size in [(32, 64)] if c.args.stand_in else MATMULS[:4] if c.small else MATMULS:
+        for n, size in [(32, 160)] if c.args.stand_in else MATMULS[:4] if c.small else MATMULS:
             repeats, rounds = (1, 1) if c.args.stand_in else (20, 3)
             runs, theirs = [], {order: [] for order in ORDERS}
             for _ in range(rounds):

@@ -211,6 +211,15 @@ class Network {
     int32_t there_ = 0;
 };
 
+// The tensors of a safetensors file without its header, which names the model's text.
+inline std::string read_tensors(const std::string &path) {
+    std::ifstream in(path, std::ios::binary);
+    uint64_t header = 0;
+    in.read(reinterpret_cast<char *>(&header), sizeof header);
+    in.ignore(static_cast<std::streamsize>(header));
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
 // |body| on a thread of each rank.
 inline void on_ranks(int32_t ranks, const std::function<void(int32_t rank)> &body) {
     std::vector<std::thread> threads;

@@ -51,20 +51,11 @@ struct Course {
     std::string tensors; // of its checkpoint: moments, counters and the scale, too
 };
 
-// The tensors of a safetensors file without its header, which names the model's text, and that is the twin's own.
-std::string ReadTensors(const std::string &path) {
-    std::ifstream in(path, std::ios::binary);
-    uint64_t header = 0;
-    in.read(reinterpret_cast<char *>(&header), sizeof header);
-    in.ignore(static_cast<std::streamsize>(header));
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void Finish(Training &t, const std::string &name, Course *c) {
     const std::string path = e2e::temp_path(name);
     ASSERT_EQ(amp_checkpoint_save(t.session, path.c_str(), "", &t.err), AMP_OK) << t.err.message;
     c->params = e2e::all_params(t);
-    c->tensors = ReadTensors(path);
+    c->tensors = e2e::read_tensors(path);
 }
 
 using Change = std::function<void(Samples &, int32_t rank, int step)>;

@@ -51,14 +51,6 @@ struct Course {
     uint64_t moments = 0;
 };
 
-std::string ReadTensors(const std::string &path) {
-    std::ifstream in(path, std::ios::binary);
-    uint64_t header = 0;
-    in.read(reinterpret_cast<char *>(&header), sizeof header);
-    in.ignore(static_cast<std::streamsize>(header));
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void Step(Training &t, int32_t rank, int32_t ranks, int step, Course *c) {
     Batch b(kCapacity, kFeatures, kClasses, static_cast<uint32_t>(100 + step * ranks + rank));
     if (step == 5 && rank == ranks - 1) b.x[kFeatures + 3] = 1e30f; // f16 overflows: all skip
@@ -93,7 +85,7 @@ std::vector<Course> Train(const Case &c, const std::string &model, int steps, co
         Save(t, rank ? path + ".not-written" : path);
         course.params = e2e::all_params(t);
     });
-    courses[0].tensors = ReadTensors(path);
+    courses[0].tensors = e2e::read_tensors(path);
     EXPECT_FALSE(std::ifstream(path + ".not-written").good() && model.find("zero1") != std::string::npos);
     return courses;
 }
@@ -162,7 +154,7 @@ TEST(SharedCheckpoints, AreGoneOnFromByAnyNumberOfRanks) {
     EXPECT_EQ(amp_session_has_shares(alone.session), 0);
     Load(alone, path);
     Save(alone, path + ".again");
-    EXPECT_TRUE(ReadTensors(path + ".again") == first[0].tensors);
+    EXPECT_TRUE(e2e::read_tensors(path + ".again") == first[0].tensors);
 }
 
 // Moments by name are whole, on every rank.

@@ -8,12 +8,21 @@ const amp_model *amp_exchange_table(const amp_model *m) { return m->collective_c
 
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 
-static bool is_scattered(const amp_model_collective *c) {
+bool amp_collective_is_scattered(const amp_model_collective *c) {
     return c->op == AMP_EXCHANGE_REDUCE_SCATTER || c->op == AMP_EXCHANGE_REDUCE_SCATTER_TREE;
 }
 
 bool amp_collective_is_shared(const amp_model_collective *c) {
-    return is_scattered(c) || c->op == AMP_EXCHANGE_ALL_GATHER;
+    return amp_collective_is_scattered(c) || c->op == AMP_EXCHANGE_ALL_GATHER;
+}
+
+const amp_model_collective *amp_collective_scattering(const amp_model *m, int32_t param, uint32_t *at) {
+    for (int32_t i = 0; i < m->collective_count; i++) {
+        const amp_model_collective *c = &m->collectives[i];
+        for (*at = 0; amp_collective_is_scattered(c) && *at < c->state_count; ++*at)
+            if (m->states[c->states[*at]].of == param) return c;
+    }
+    return NULL;
 }
 
 /* What is gathered travels in elements of 4 bytes, the size of gradients that are not rounded. */
@@ -51,7 +60,7 @@ int32_t amp_collective_of_gradients(const amp_model *m, int32_t gather) {
     int32_t before = 0;
     for (int32_t i = 0; i < gather; i++) before += m->collectives[i].op == AMP_EXCHANGE_ALL_GATHER;
     for (int32_t i = 0; i < m->collective_count; i++)
-        if (is_scattered(&m->collectives[i]) && !before--) return i;
+        if (amp_collective_is_scattered(&m->collectives[i]) && !before--) return i;
     return -1;
 }
 

@@ -13,6 +13,9 @@ extern "C" {
  * and parts are of whole units: a unit is a tile of panels, 32 x 32, or so many elements of rows. */
 enum { AMP_SHARE_UNIT = 1024 };
 bool amp_collective_is_shared(const amp_model_collective *collective);
+bool amp_collective_is_scattered(const amp_model_collective *collective); /* REDUCE_SCATTER, in whatever order */
+/* The REDUCE_SCATTER of the param's gradient, which is its state |*at|; NULL: ranks have no shares of the param. */
+const amp_model_collective *amp_collective_scattering(const amp_model *model, int32_t param, uint32_t *at);
 
 /* A rank's share of a state: its elements, as they are in memory. */
 typedef struct amp_share {

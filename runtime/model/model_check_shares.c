@@ -6,10 +6,6 @@
 
 enum { TILE = 32 };
 
-static bool is_scattered(const amp_model_collective *c) {
-    return amp_collective_is_shared(c) && c->op != AMP_EXCHANGE_ALL_GATHER;
-}
-
 /* Rows are cut between runs of 32 elements, none of which may go on in the next row. */
 static bool can_be_cut(const amp_model_state *s) {
     if (s->layout != AMP_LAYOUT_ROWS) return s->layout == AMP_LAYOUT_PANELS;
@@ -51,11 +47,9 @@ static amp_status check_gather(const amp_check *x, int32_t i) {
 static int32_t shared_param(const amp_model *m, const amp_program *p, const amp_model_kernel *k, uint32_t i) {
     const amp_model_buffer *b = &p->buffers[k->operands[i]];
     if (b->kind != AMP_BUFFER_STATE || m->states[b->index].role != AMP_STATE_MOMENT) return AMP_MODEL_NONE;
+    uint32_t at;
     const int32_t param = m->states[b->index].of;
-    for (int32_t c = 0; c < m->collective_count; c++)
-        for (uint32_t j = 0; is_scattered(&m->collectives[c]) && j < m->collectives[c].state_count; j++)
-            if (m->states[m->collectives[c].states[j]].of == param) return param;
-    return AMP_MODEL_NONE;
+    return amp_collective_scattering(m, param, &at) ? param : AMP_MODEL_NONE;
 }
 
 static amp_status check_kernel(const amp_check *x, const amp_program *p, int32_t index) {
@@ -86,8 +80,9 @@ amp_status amp_check_shares(const amp_check *x) {
     int32_t scattered = 0, gathered = 0;
     for (int32_t i = 0; i < m->collective_count; i++) {
         const amp_model_collective *c = &m->collectives[i];
-        scattered += is_scattered(c);
-        for (uint32_t j = 0; is_scattered(c) && j < c->state_count; j++) AMP_TRY(check_state(x, c->states[j]));
+        scattered += amp_collective_is_scattered(c);
+        for (uint32_t j = 0; amp_collective_is_scattered(c) && j < c->state_count; j++)
+            AMP_TRY(check_state(x, c->states[j]));
     }
     for (int32_t i = 0; i < m->collective_count; i++) {
         if (m->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;

@@ -18,10 +18,6 @@
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
 
-static bool is_scattered(const amp_model_collective *c) {
-    return amp_collective_is_shared(c) && c->op != AMP_EXCHANGE_ALL_GATHER;
-}
-
 static size_t of_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(amp_share); }
 static size_t blocks_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(amp_state_block); }
 
@@ -54,7 +50,7 @@ static void plan_collective(amp_session *s, const amp_model_collective *c, const
 
 static bool any_scattered(const amp_model *m) {
     for (int32_t i = 0; i < m->collective_count; i++)
-        if (is_scattered(&m->collectives[i])) return true;
+        if (amp_collective_is_scattered(&m->collectives[i])) return true;
     return false;
 }
 
@@ -73,7 +69,7 @@ amp_status amp_session_plan_shares(amp_session *s, const amp_comm *comm, amp_err
     for (int32_t i = 0; i < m->state_count; i++) s->shares.of[i] = (amp_share){0, -1};
     memcpy(s->shares.blocks, m->blocks, blocks_bytes(m));
     for (int32_t i = 0; i < m->collective_count; i++)
-        if (is_scattered(&m->collectives[i])) plan_collective(s, &m->collectives[i], comm);
+        if (amp_collective_is_scattered(&m->collectives[i])) plan_collective(s, &m->collectives[i], comm);
     return AMP_OK;
 }
 
@@ -90,7 +86,7 @@ void amp_session_clear_other_shares(const amp_session *s) {
     const amp_exchange *x = s->exchange;
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         const amp_message *m = &x->messages[i];
-        if (!is_scattered(&x->model->collectives[i])) continue;
+        if (!amp_collective_is_scattered(&x->model->collectives[i])) continue;
         const size_t part = m->bytes / (size_t)x->comm->size, before = part * (size_t)x->comm->rank;
         memset(m->data, 0, before);
         memset((char *)m->data + before + part, 0, m->bytes - before - part);
@@ -152,12 +148,9 @@ typedef struct Place { /* of a moment's param in the table */
 } Place;
 
 static Place place_of(const amp_session *s, int32_t moment) {
-    const amp_model *m = s->model;
-    for (int32_t i = 0; i < m->collective_count; i++)
-        for (uint32_t j = 0; is_scattered(&m->collectives[i]) && j < m->collectives[i].state_count; j++)
-            if (m->states[m->collectives[i].states[j]].of == m->states[moment].of)
-                return (Place){&m->collectives[i], j};
-    return (Place){0};
+    Place p = {0};
+    p.collective = amp_collective_scattering(s->model, s->model->states[moment].of, &p.at);
+    return p;
 }
 
 static amp_share share_of(const amp_session *s, Place p, int32_t rank) {

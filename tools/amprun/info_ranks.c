@@ -162,22 +162,12 @@ typedef struct Moments { /* bytes */
     uint64_t all, least, most;
 } Moments;
 
-/* The gradient of |param| in a message that is shared: its collective, or NULL. */
-static const amp_model_collective *scatter_of(const amp_model *m, int32_t param, uint32_t *at) {
-    for (int32_t i = 0; i < m->collective_count; i++) {
-        const amp_model_collective *c = &m->collectives[i];
-        for (*at = 0; amp_collective_is_shared(c) && *at < c->state_count; ++*at)
-            if (m->states[c->states[*at]].of == param) return c;
-    }
-    return NULL;
-}
-
 static uint64_t moments_of_rank(const amp_model *m, int32_t rank, int32_t ranks) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < m->state_count; i++) {
         uint32_t at;
         if (m->states[i].role != AMP_STATE_MOMENT) continue;
-        const amp_model_collective *c = scatter_of(m, m->states[i].of, &at);
+        const amp_model_collective *c = amp_collective_scattering(m, m->states[i].of, &at);
         const amp_share whole = {0, amp_state_slots(&m->states[i])};
         const amp_share share = c && ranks > 1 ? amp_collective_share(m, c, at, rank, ranks) : whole;
         bytes += (uint64_t)(share.end - share.first) * amp_storage_size(m->states[i].storage);

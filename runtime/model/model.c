@@ -73,6 +73,12 @@ const amp_program *amp_model_program_of(const amp_model *model, uint32_t kind) {
     return NULL;
 }
 
+bool amp_program_uses_state(const amp_program *p, int32_t state) {
+    for (int32_t i = 0; p && i < p->buffer_count; i++)
+        if (p->buffers[i].kind == AMP_BUFFER_STATE && p->buffers[i].index == state) return true;
+    return false;
+}
+
 int32_t amp_model_state_index(const amp_model *model, const char *name) {
     for (int32_t i = 0; i < model->state_count; i++)
         if (!strcmp(model->states[i].name, name)) return i;

@@ -79,6 +79,7 @@ bool amp_model_trains(const amp_model *model);
 bool amp_model_has_fp32(const amp_model *model);
 /* NULL where the model has none. */
 const amp_program *amp_model_program_of(const amp_model *model, uint32_t kind);
+bool amp_program_uses_state(const amp_program *program, int32_t state); /* NULL uses none */
 /* Index of a state by name, or -1. */
 int32_t amp_model_state_index(const amp_model *model, const char *name);
 /* Index of the state that is this counter (AMP_COUNTER_*) of all train blocks, or -1. */

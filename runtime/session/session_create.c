@@ -10,17 +10,11 @@
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-static bool reads_state(const amp_program *p, int32_t state) {
-    for (int32_t i = 0; p && i < p->buffer_count; i++)
-        if (p->buffers[i].kind == AMP_BUFFER_STATE && p->buffers[i].index == state) return true;
-    return false;
-}
-
 bool amp_session_holds(const amp_session *s, int32_t index) {
     const amp_model *model = s->model;
     if (amp_state_lives_in_params(model, index, NULL)) return false;
-    return s->training || reads_state(model->eval, index) || reads_state(model->infer, index) ||
-           reads_state(model->eval_fp32, index) || reads_state(model->infer_fp32, index);
+    return s->training || amp_program_uses_state(model->eval, index) || amp_program_uses_state(model->infer, index) ||
+           amp_program_uses_state(model->eval_fp32, index) || amp_program_uses_state(model->infer_fp32, index);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */

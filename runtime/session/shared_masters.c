@@ -36,16 +36,10 @@ static bool updates_alone(const amp_model *m, const amp_program *p, const amp_mo
     return k->kind == AMP_KERNEL_TILE;
 }
 
-static bool is_used(const amp_program *p, int32_t state) {
-    for (int32_t i = 0; i < p->buffer_count; i++)
-        if (p->buffers[i].kind == AMP_BUFFER_STATE && p->buffers[i].index == state) return true;
-    return false;
-}
-
 static bool can_be_shared(const amp_model *m, int32_t param) {
     for (int32_t i = 0; i < m->program_count; i++) {
         const amp_program *p = &m->programs[i];
-        if (p->kind == AMP_PROGRAM_REFRESH || !is_used(p, param)) continue;
+        if (p->kind == AMP_PROGRAM_REFRESH || !amp_program_uses_state(p, param)) continue;
         if (p->kind != AMP_PROGRAM_APPLY_STEP) return false;
         for (int32_t j = 0; j < p->kernel_count; j++)
             if (has_operand(p, &p->kernels[j], param) && !updates_alone(m, p, &p->kernels[j], param)) return false;
@@ -168,9 +162,8 @@ void amp_session_return_masters(amp_session *s) {
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
 
 void amp_session_masters_leave(const amp_session *s) {
-    for (int32_t i = 0; s->shares.masters && i < s->model->state_count; i++)
-        if (is_shared(s, i))
-            s->params->away = "a step of ranks with shares of them has begun, and is not complete or has failed";
+    if (s->shares.masters && s->params->lent)
+        s->params->away = "a step of ranks with shares of them has begun, and is not complete or has failed";
 }
 
 void amp_session_masters_come(amp_session *s) {

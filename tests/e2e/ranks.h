@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <functional>
@@ -218,6 +219,18 @@ inline std::string read_tensors(const std::string &path) {
     in.read(reinterpret_cast<char *>(&header), sizeof header);
     in.ignore(static_cast<std::streamsize>(header));
     return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Each line of what amprun info --ranks says of a model.
+inline void ask_info(const std::string &model, int64_t capacity, int32_t ranks,
+                     const std::function<void(const char *line)> &read) {
+    const std::string command = "tools/amprun info " + model + " --threads 1 --batch " + std::to_string(capacity) +
+                                " --ranks " + std::to_string(ranks);
+    FILE *pipe = popen(command.c_str(), "r");
+    EXPECT_NE(pipe, nullptr);
+    char line[512];
+    while (pipe && fgets(line, sizeof line, pipe)) read(line);
+    EXPECT_TRUE(pipe && !pclose(pipe)) << command;
 }
 
 // |body| on a thread of each rank.

@@ -194,12 +194,7 @@ struct Told {
 
 Told AskInfo(const std::string &model, int32_t ranks) {
     Told told;
-    const std::string command = "tools/amprun info " + model + " --threads 1 --batch " + std::to_string(kCapacity) +
-                                " --ranks " + std::to_string(ranks);
-    FILE *pipe = popen(command.c_str(), "r");
-    EXPECT_NE(pipe, nullptr);
-    char line[512];
-    while (pipe && fgets(line, sizeof line, pipe)) {
+    e2e::ask_info(model, kCapacity, ranks, [&](const char *line) {
         unsigned long long bytes;
         int number, tensors, what;
         char kernel[32];
@@ -207,8 +202,7 @@ Told AskInfo(const std::string &model, int32_t ranks) {
             number == static_cast<int>(told.messages.size()))
             told.messages.push_back({bytes, std::string(line + what, strcspn(line + what, "\n"))});
         if (sscanf(line, " total %llu", &bytes) == 1) told.total = bytes;
-    }
-    EXPECT_TRUE(pipe && !pclose(pipe)) << command;
+    });
     return told;
 }
 

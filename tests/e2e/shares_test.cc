@@ -187,20 +187,14 @@ struct Told {
 
 Told AskInfo(const std::string &model, int32_t ranks) {
     Told told;
-    const std::string command = "tools/amprun info " + model + " --threads 1 --batch " + std::to_string(kCapacity) +
-                                " --ranks " + std::to_string(ranks);
-    FILE *pipe = popen(command.c_str(), "r");
-    EXPECT_NE(pipe, nullptr);
-    char line[512];
-    while (pipe && fgets(line, sizeof line, pipe)) {
+    e2e::ask_info(model, kCapacity, ranks, [&](const char *line) {
         unsigned long long most, all, least;
         const int count = sscanf(line, "moments %llu bytes of %llu at most, %llu", &most, &all, &least);
         if (count >= 2) told.most = most, told.all = all, told.least = count == 3 ? least : most;
         if (sscanf(line, " moments %llu", &most) == 1 && line[0] == ' ') told.held = most;
         if (sscanf(line, " weights %llu", &most) == 1) told.weights = most;
         if (sscanf(line, " total %llu", &most) == 1) told.total = most;
-    }
-    EXPECT_TRUE(pipe && !pclose(pipe)) << command;
+    });
     return told;
 }
 

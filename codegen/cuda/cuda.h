@@ -5,6 +5,7 @@
  *   kernel_kinds.c   which thread makes what: tile, row kernels
  *   column_kernel.c  the same of column kernels
  *   scatter_kernel.c rows added up by id
+ *   collective_kernel.c  a vector that ranks add up
  *   scalar_kernel.c  scalars: one thread, or one for each part of many
  *   product_plan.c   which instructions and tiles make a product (product_plan.h)
  *   cuda_product.c   mma.sync through shared memory

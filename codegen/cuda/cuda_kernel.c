@@ -424,6 +424,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
     case KERNEL_ROW: return emit_rows(&ck, form.members);
     case KERNEL_COLUMN: return cuda_emit_column(&ck, form.members);
     case KERNEL_SCALAR: return cuda_emit_scalar(&ck);
+    case KERNEL_COLLECTIVE: return cuda_emit_collective(&ck);
     default: return cuda_emit_scatter(&ck, form.members);
     }
 }

@@ -161,5 +161,6 @@ amp_status cuda_emit_row(CudaKernel *ck, int members);
 amp_status cuda_emit_column(CudaKernel *ck, int members);  /* column_kernel.c */
 amp_status cuda_emit_scatter(CudaKernel *ck, int members); /* scatter_kernel.c */
 amp_status cuda_emit_scalar(CudaKernel *ck);               /* scalar_kernel.c */
+amp_status cuda_emit_collective(CudaKernel *ck);           /* collective_kernel.c */
 
 #endif

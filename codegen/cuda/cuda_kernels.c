@@ -490,27 +490,17 @@ amp_status cuda_emit_module(const Module *m, CudaSharing sharing, const CudaModu
     return AMP_OK;
 }
 
-/* In the middle of a step: a device's programs run without the host. */
-static amp_status check_collectives(const Module *m, amp_error *err) {
-    if (m->distribution == DISTRIBUTE_ZERO1)
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "%s has no CUDA code yet where ranks have shares of the moments (zero1); train with --target "
-                        "cpu, or compile with --distribute data",
-                        m->name);
-    for (int i = 0; i < m->funcs.len; i++)
-        for (int j = 0; j < m->funcs.data[i]->body.len; j++) {
-            const Op *o = ir_op_at(m->funcs.data[i], j);
-            if (o->code != OP_sum_ranks) continue;
-            return amp_fail(err, AMP_UNSUPPORTED,
-                            "%s has no CUDA code yet: ranks would add up in the middle of a step; train with --target "
-                            "cpu, leave out sync = true, or train alone (--distribute none)",
-                            o->path ? o->path : ir_op_info[o->code].name);
-        }
-    return AMP_OK;
+static amp_status check_shares(const Module *m, amp_error *err) {
+    if (m->distribution != DISTRIBUTE_ZERO1) return AMP_OK;
+    return amp_fail(
+        err, AMP_UNSUPPORTED,
+        "%s has no CUDA code yet where ranks have shares of the moments (zero1); train with --target cpu, or "
+        "compile with --distribute data",
+        m->name);
 }
 
 amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
-    AMP_TRY(check_collectives(m, err));
+    AMP_TRY(check_shares(m, err));
     return cuda_emit_module(m, CUDA_JOINS, out, err);
 }
 

@@ -52,7 +52,7 @@ void report_fault(CuResult error, const char *message) {
     report.faults[report.fault_count++] = (Fault){error, memcpy(must_alloc(size), message, size)};
 }
 
-void report_outside(const char *name, uint64_t bytes, bool early) {
+void report_outside(const char *name, uint64_t bytes, bool early, bool captured) {
     struct OutsideRow *row = report.outside, *end = row + sizeof report.outside / sizeof *row;
     while (row < end && row->calls && strcmp(row->name, name) != 0) row++;
     if (row == end) return;
@@ -60,6 +60,7 @@ void report_outside(const char *name, uint64_t bytes, bool early) {
     row->calls++;
     row->bytes += bytes;
     row->early += early;
+    row->captured += captured;
 }
 
 KernelRow *report_kernel(const char *name) {
@@ -114,6 +115,7 @@ static void put_outside(amp_json_writer *w) {
         put(w, "calls", report.outside[i].calls);
         put(w, "bytes", report.outside[i].bytes);
         put(w, "early", report.outside[i].early);
+        put(w, "captured", report.outside[i].captured);
         amp_json_end_object(w);
     }
     amp_json_end_object(w);

@@ -27,7 +27,8 @@ typedef struct Report {
     KernelRow *kernels;
     struct OutsideRow { /* fakecuda_enqueue, by name */
         char name[32];
-        uint64_t calls, bytes, early; /* early: calls whose stream waits for a part of a graph at most */
+        /* early: calls whose stream waits for a part of a graph at most; captured: in a graph */
+        uint64_t calls, bytes, early, captured;
     } outside[16];
     TextList leaks, misuse, injected, unknown;
     Fault *faults;
@@ -38,7 +39,7 @@ void text_add(TextList *l, const char *format, ...) __attribute__((format(printf
 void report_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_leak(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_fault(CuResult error, const char *message);
-void report_outside(const char *name, uint64_t bytes, bool early);
+void report_outside(const char *name, uint64_t bytes, bool early, bool captured);
 KernelRow *report_kernel(const char *name); /* made where there is none */
 void report_reset(void);
 char *report_json(void); /* from malloc */

@@ -42,17 +42,22 @@ FAKECUDA_API void fakecuda_restart(void);
 /* ---- for another stand-in, fakecuda/nccl, whose work stands in streams ------------------------------------------- */
 
 /* Work of somebody else: |run| is called when its turn has come, and again until it gives true.  Meanwhile the stream
- * stands still, as behind a kernel that waits, and no host is held that does not wait for it.  |drop| follows in any
- * case.  Both are called under the driver's lock, and may call nothing of it but fakecuda_read and fakecuda_write. */
+ * stands still, as behind a kernel that waits, and no host is held that does not wait for it.  In a capture it becomes
+ * a node of the graph, whose launches each call |run| so.  |drop| follows in any case, when the last of these is gone.
+ * Both are called under the driver's lock, and may call nothing of it but fakecuda_read and fakecuda_write. */
 typedef struct FakecudaOutside {
     bool (*run)(void *user, void *context);
     void (*drop)(void *user);
     void *user;
 } FakecudaOutside;
 
-/* A CUresult.  |stream| is a CUstream of the current context; where it fails nothing was enqueued.  In a capture
- * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.  |name| is counted in the report, under "outside", with |bytes|. */
-FAKECUDA_API int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes);
+/* A CUresult.  |stream| is a CUstream of the current context; where it fails nothing was enqueued.  |name| is counted
+ * in the report, under "outside", with |bytes|.  |*captured|: it is in a graph. */
+FAKECUDA_API int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes,
+                                  bool *captured);
+
+/* Into the report, as a call of the driver that was wrong. */
+FAKECUDA_API void fakecuda_misuse(const char *what);
 
 /* Inside |run|, with its |context|: device memory; false: no such memory, which has ended the context and dropped the
  * work: give false. */

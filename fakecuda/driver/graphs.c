@@ -70,10 +70,11 @@ static int pick(const Graph *g, const bool *done, int first) {
     return found;
 }
 
-static void run_node(Context *c, Graph *g, GraphRun *r, int node, uint64_t seed) {
+/* False: it waits for others. */
+static bool run_node(Context *c, Graph *g, GraphRun *r, int node, uint64_t seed) {
     Work *w = &g->nodes[node].work;
     w->seed = seed * 0x9e3779b97f4a7c15ull + (uint64_t)node;
-    work_run(c, w);
+    if (!work_run(c, w)) return false;
     LoadedFunction *f = w->kind == WORK_KERNEL && !c->sticky ? handle_object(HANDLE_FUNCTION, w->function) : NULL;
     if (f) f->row->graph_launches++;
     if (r->records[node]) {
@@ -82,15 +83,19 @@ static void run_node(Context *c, Graph *g, GraphRun *r, int node, uint64_t seed)
     }
     r->done[node] = true;
     while (r->first < g->count && r->done[r->first]) r->first++;
+    return true;
 }
 
-bool graph_run(Context *c, Work *launch, int most) {
+bool graph_run(Context *c, Work *launch, int most, bool *waits) {
     Graph *g = launch->graph;
     GraphRun *r = launch->running;
     if (!r->begun) report.graph_launches++;
     r->begun = true;
-    for (; most > 0 && r->first < g->count && !c->sticky; most--)
-        run_node(c, g, r, pick(g, r->done, r->first), launch->seed);
+    for (int i = 0; i < most && r->first < g->count && !c->sticky; i++)
+        if (!run_node(c, g, r, pick(g, r->done, r->first), launch->seed)) {
+            *waits = i == 0;
+            break;
+        }
     return r->first == g->count || c->sticky;
 }
 

@@ -172,8 +172,9 @@ Graph *graph_hold(Graph *g);
 void graph_drop(Graph *g);
 void graph_publish(Graph *g); /* gives it its handle, and its nodes theirs */
 void graph_add(Graph *g, const Work *work, const struct Frontier *after);
-/* Runs |most| nodes at most of a launch.  True: all have run, or the context is lost. */
-bool graph_run(Context *c, Work *launch, int most);
+/* Runs |most| nodes at most of a launch.  True: all have run, or the context is lost.  |*waits| is set where none could
+ * run, as they wait for others. */
+bool graph_run(Context *c, Work *launch, int most, bool *waits);
 bool graph_records(const Work *launch); /* events */
 void graph_run_free(Graph *g, GraphRun *run);
 CuResult graph_nodes(CuGraph graph, CuGraphNode *nodes, size_t *count);

@@ -143,14 +143,13 @@ bool fakecuda_write(void *context, uint64_t to, const void *from, uint64_t bytes
     return false;
 }
 
-static CuResult add_outside(Context *c, CuStream stream, const FakecudaOutside *outside) {
+static CuResult add_outside(Context *c, CuStream stream, const FakecudaOutside *outside, bool *captured) {
     Stream *s;
     CuResult found = stream_find(c, stream, &s);
     if (found != CU_SUCCESS) return found;
-    if (s->capture) return CU_STREAM_CAPTURE_UNSUPPORTED;
-    Work work = {.kind = WORK_OUTSIDE, .outside = *outside};
-    queue_add(s, &work, NULL, NULL);
-    return CU_SUCCESS;
+    if (s->capture && s->capture->invalid) return CU_STREAM_CAPTURE_INVALIDATED;
+    *captured = s->capture != NULL;
+    return stream_submit(s, &(Work){.kind = WORK_OUTSIDE, .outside = *outside});
 }
 
 static bool waits_inside(Context *c, CuStream stream) {
@@ -158,14 +157,20 @@ static bool waits_inside(Context *c, CuStream stream) {
     return stream_find(c, stream, &s) == CU_SUCCESS && s->waits_inside;
 }
 
-int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes) {
+int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes, bool *captured) {
     Context *c;
     driver_lock();
     CuResult result = context_current(&c);
-    if (result == CU_SUCCESS) result = c->sticky ? c->sticky : add_outside(c, stream, work);
-    if (result == CU_SUCCESS) report_outside(name, bytes, waits_inside(c, stream));
+    if (result == CU_SUCCESS) result = c->sticky ? c->sticky : add_outside(c, stream, work, captured);
+    if (result == CU_SUCCESS) report_outside(name, bytes, waits_inside(c, stream), *captured);
     driver_unlock();
     return result;
+}
+
+void fakecuda_misuse(const char *what) {
+    driver_lock();
+    report_misuse("%s", what);
+    driver_unlock();
 }
 
 /* ---- any work ---- */
@@ -226,8 +231,8 @@ static void put_back(Stream *s, Op *op) {
     if (!op->next) s->tail = op;
 }
 
-/* Of a graph |most| nodes at most.  False: it is not done yet, and waits for others.  Work that has ended the context
- * is gone. */
+/* Of a graph |most| nodes at most.  False: nothing of it could be done, as it waits for others.  Work that has ended
+ * the context is gone. */
 static bool run_head(Stream *s, int most) {
     Op *op = s->head;
     if (op->work.kind == WORK_OUTSIDE) {
@@ -236,11 +241,13 @@ static bool run_head(Stream *s, int most) {
         return true;
     }
     take(s);
-    if (op->work.kind == WORK_GRAPH && !graph_run(s->context, &op->work, most)) {
-        put_back(s, op);
-        return true;
-    }
-    if (op->work.kind != WORK_GRAPH) work_run(s->context, &op->work);
+    if (op->work.kind == WORK_GRAPH) {
+        bool waits = false;
+        if (!graph_run(s->context, &op->work, most, &waits)) {
+            put_back(s, op);
+            return !waits;
+        }
+    } else work_run(s->context, &op->work);
     finish(s, op);
     return true;
 }

@@ -190,7 +190,11 @@ static NcclResult launch(struct ncclComm *c) {
         Asked *a = c->pending;
         const FakecudaOutside work = {asked_run, asked_drop, a};
         c->pending = a->next;
-        if (!fakecuda_enqueue(a->stream, &work, a->name, asked_bytes(a))) continue;
+        bool captured = false;
+        if (!fakecuda_enqueue(a->stream, &work, a->name, asked_bytes(a), &captured)) {
+            if (captured) asked_stays(a);
+            continue;
+        }
         asked_drop(a);
         result = fail(NCCL_UNHANDLED_CUDA_ERROR, "the stream does not take it");
     }
@@ -312,9 +316,11 @@ NcclResult ncclBroadcast(const void *send, void *receive, size_t count, int type
 
 /* ---- leaving ----------------------------------------------------------------------------------------------------- */
 
+/* NCCL would wait for them for ever. */
 NcclResult ncclCommFinalize(NcclComm c) {
     BEGIN("ncclCommFinalize");
     if (!c || c->finalized) return fail(NCCL_INVALID_ARGUMENT, "comm");
+    if (c->captured) fakecuda_misuse("ncclCommFinalize while graphs hold collectives of the communicator");
     c->finalized = true;
     return NCCL_IN_PROGRESS;
 }

@@ -243,7 +243,7 @@ TEST(Order, StreamsWaitAndHostsDoNot) {
         int (*report)(char **) = nullptr;
         Rank::Find(self.driver, "fakecuda_report_json", &report);
         report(&text);
-        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":1,\"bytes\":40,\"early\":0}"));
+        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":1,\"bytes\":40,\"early\":0,\"captured\":0}"));
     });
 }
 
@@ -277,7 +277,50 @@ TEST(Order, BesideAGraph) {
         int (*report)(char **) = nullptr;
         Rank::Find(self.driver, "fakecuda_report_json", &report);
         report(&text);
-        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":2,\"bytes\":8,\"early\":1}"));
+        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":2,\"bytes\":8,\"early\":1,\"captured\":0}"));
+    });
+}
+
+// In a capture they are made by each launch, whose other nodes wait for them; and the graph has to go before the
+// communicator.
+TEST(Order, InsideAGraph) {
+    OnRanks(3, [](Rank &self) {
+        const int rank = self.rank;
+        NcclApi &nccl = self.nccl;
+        CudaDriver &cu = self.cu;
+        CuGraph graph;
+        CuGraphExec exec;
+        self.Start(rank);
+        CHECK(self.Poll() == NCCL_OK);
+        CuPointer in = self.Put(std::vector<unsigned char>(4)), sum = self.Put(std::vector<unsigned char>(4)),
+                  out = self.Put(std::vector<unsigned char>(4));
+        CHECK(!cu.stream_sync(self.stream) && !cu.capture_begin(self.stream, CU_CAPTURE_THREAD_LOCAL));
+        for (int i = 0; i < 2; i++) { // then 3 x the sum: a place that is also added up
+            CHECK(nccl.all_reduce(At(i ? sum : in), At(sum), 1, NCCL_FLOAT32, NCCL_SUM, self.comm, self.stream) ==
+                  NCCL_IN_PROGRESS);
+            CHECK(self.Poll() == NCCL_OK);
+        }
+        CHECK(!cu.copy(out, sum, 4, self.stream));
+        CHECK(!cu.capture_end(self.stream, &graph) && !cu.graph_instantiate(&exec, graph, 0));
+        CHECK(!cu.graph_destroy(graph));
+        for (int step = 0; step < 4; step++) {
+            const float mine = static_cast<float>(step + rank);
+            CHECK(!cu.copy_in(in, &mine, 4, self.stream));
+            if (rank == step % 3) usleep(3000);
+            CHECK(!cu.graph_launch(exec, self.stream));
+            const auto got = self.Get(out, 4);
+            CHECK(Number(NCCL_FLOAT32, got.data()) == 9 * step + 9);
+        }
+        char *text = nullptr;
+        int (*report)(char **) = nullptr;
+        Rank::Find(self.driver, "fakecuda_report_json", &report);
+        report(&text);
+        CHECK(strstr(text, "\"ncclAllReduce\":{\"calls\":2,\"bytes\":8,\"early\":0,\"captured\":2}"));
+        CHECK(!strstr(text, "graphs hold collectives"));
+        if (rank) CHECK(!cu.graph_exec_destroy(exec));
+        CHECK(nccl.comm_finalize(self.comm) == NCCL_IN_PROGRESS);
+        report(&text);
+        CHECK(!strstr(text, "ncclCommFinalize while graphs hold collectives") == (rank > 0));
     });
 }
 
@@ -344,11 +387,12 @@ TEST(Failures, CallsAreRefused) {
         CHECK(nccl.all_reduce(host, host, 4, NCCL_FLOAT32, 1, self.comm, self.stream) == NCCL_INVALID_ARGUMENT);
         CHECK(nccl.all_reduce(host, host, 4, 11, NCCL_SUM, self.comm, self.stream) == NCCL_INVALID_ARGUMENT);
         CHECK(nccl.group_end() == NCCL_INVALID_USAGE);
-        CHECK(!self.cu.capture_begin(self.stream, CU_CAPTURE_THREAD_LOCAL)); // which it does not take
+        CHECK(!self.cu.capture_begin(self.stream, CU_CAPTURE_THREAD_LOCAL));
+        CHECK(self.cu.stream_sync(self.stream)); // which ends the capture
         CHECK(nccl.all_reduce(host, host, 4, NCCL_FLOAT32, NCCL_SUM, self.comm, self.stream) == NCCL_IN_PROGRESS);
         CHECK(self.Poll() == NCCL_UNHANDLED_CUDA_ERROR);
         CuGraph graph = nullptr;
-        CHECK(!self.cu.capture_end(self.stream, &graph));
+        CHECK(self.cu.capture_end(self.stream, &graph));
         CHECK(nccl.all_reduce(host, host, 4, NCCL_FLOAT32, NCCL_SUM, self.comm, self.stream) == NCCL_IN_PROGRESS);
         CHECK(self.Poll() == NCCL_OK && self.cu.stream_sync(self.stream) == CU_ILLEGAL_ADDRESS);
     });

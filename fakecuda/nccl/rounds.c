@@ -150,9 +150,8 @@ static bool spoil(const Asked *a) {
     return true;
 }
 
-bool asked_run(void *asked, void *context) {
-    Asked *a = asked;
-    a->context = context;
+/* True: it is done. */
+static bool run(Asked *a) {
     struct ncclComm *c = a->comm;
     if (!a->begun) begin(a);
     if (atomic_load(&c->aborted)) return spoil(a);
@@ -171,8 +170,24 @@ bool asked_run(void *asked, void *context) {
     return true;
 }
 
+/* In a graph it is run again. */
+bool asked_run(void *asked, void *context) {
+    Asked *a = asked;
+    a->context = context;
+    if (!run(a)) return false;
+    a->begun = a->wrote = false;
+    a->at = 0;
+    return true;
+}
+
+void asked_stays(Asked *a) {
+    a->captured = true;
+    atomic_fetch_add(&a->comm->captured, 1);
+}
+
 void asked_drop(void *asked) {
     Asked *a = asked;
+    if (a->captured) atomic_fetch_sub(&a->comm->captured, 1);
     comm_drop(a->comm);
     free(a);
 }

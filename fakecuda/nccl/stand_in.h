@@ -48,7 +48,8 @@ typedef struct Segment {
 
 struct ncclComm {
     int32_t rank, ranks;
-    _Atomic int32_t references; /* its own, and one for each collective in a stream */
+    _Atomic int32_t references; /* its own, and one for each collective in a stream or a graph */
+    _Atomic int32_t captured;   /* collectives in graphs */
     char name[NCCL_ID_BYTES];
     Segment *segment;
     size_t bytes;
@@ -70,7 +71,7 @@ typedef struct Asked { /* one collective */
     Kind kind;
     int32_t type, root;
     uint64_t send, receive, count, number, at;
-    bool begun, wrote;
+    bool begun, wrote, captured;
     int64_t starts; /* nanoseconds of the clock: late ranks */
 } Asked;
 
@@ -85,6 +86,7 @@ size_t type_size(int32_t type); /* 0: not known */
 uint64_t asked_bytes(const Asked *a);
 bool asked_run(void *asked, void *context);
 void asked_drop(void *asked);
+void asked_stays(Asked *asked); /* in a graph, until that is dropped */
 int64_t now(void);
 
 /* ---- faults.c: FAKECUDA_NCCL ---- */

@@ -21,7 +21,10 @@ const amp_comm_calls amp_comm_device_calls = {.start = amp_comm_start,
                                               .give_up = amp_comm_give_up,
                                               .attach = amp_comm_attach,
                                               .detach = amp_comm_detach,
-                                              .enqueue = amp_comm_enqueue};
+                                              .enqueue = amp_comm_enqueue,
+                                              .put = amp_comm_put,
+                                              .depart = amp_comm_depart,
+                                              .arrive = amp_comm_arrive};
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 

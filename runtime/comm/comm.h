@@ -80,6 +80,7 @@ typedef struct amp_comm_state {
     amp_nccl *nccl;       /* NULL: there are no collectives on devices */
     amp_comm_user *users; /* of their devices */
     amp_flight *flights;  /* all of them */
+    amp_flight *departed; /* of the caller: the one between depart and arrive */
 } amp_comm_state;
 
 extern const amp_comm_calls amp_comm_state_calls, amp_comm_device_calls;
@@ -122,6 +123,9 @@ amp_status amp_comm_attach(struct amp_comm *comm, amp_comm_user *user, amp_error
 void amp_comm_detach(struct amp_comm *comm, amp_comm_user *user);
 amp_status amp_comm_enqueue(struct amp_comm *comm, const amp_device_collective *list, int32_t count, void *stream,
                             amp_error *err);
+amp_status amp_comm_put(struct amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
+amp_status amp_comm_depart(struct amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
+amp_status amp_comm_arrive(struct amp_comm *comm, void *stream, amp_error *err);
 void amp_comm_free_devices(amp_comm_state *c);
 
 /* ---- roll.c: who is alive ---- */

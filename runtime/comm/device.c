@@ -246,15 +246,31 @@ static amp_status record(const amp_nccl *n, CuEvent event, void *stream, amp_err
     return result ? amp_nccl_fail_cuda(n, "cuEventRecord", result, err) : AMP_OK;
 }
 
-/* In the queue first: the thread is the one who judges ranks that do not come. */
-static amp_status start_flight(amp_comm_state *c, const amp_device_collective *list, int32_t count, amp_flight *flight,
-                               void *stream, amp_error *err) {
+/* Until NCCL has them in the stream. */
+static amp_status call_nccl(amp_comm_state *c, const amp_device_collective *list, int32_t count, void *stream,
+                            amp_error *err) {
     amp_error said;
-    if (amp_nccl_enqueue(c->nccl, list, count, c->head.rank, c->head.size, stream, &said)) {
-        AMP_TRY(amp_comm_check(c, err));
-        return fail_own(c, &said, err);
+    if (!amp_nccl_enqueue(c->nccl, list, count, c->head.rank, c->head.size, stream, &said))
+        return wait_for_nccl(c, "ncclGroupEnd", 0, err);
+    AMP_TRY(amp_comm_check(c, err));
+    return fail_own(c, &said, err);
+}
+
+/* In the queue first: the thread is the one who judges ranks that do not come. */
+static amp_status start_flight(amp_comm_state *c, const amp_device_collective *list, int32_t count, void *stream,
+                               amp_flight **flight, amp_error *err) {
+    AMP_TRY(amp_comm_check(c, err));
+    for (int32_t i = 0; i < count; i++) {
+        const amp_collective wanted = collective_of(c, &list[i], NULL);
+        AMP_TRY(amp_comm_check_collective(c, &wanted, err));
     }
-    AMP_TRY(wait_for_nccl(c, "ncclGroupEnd", 0, err));
+    AMP_TRY(take_flight(c, flight, err));
+    AMP_TRY(record(c->nccl, (*flight)->before, stream, err));
+    return queue_all(c, list, count, *flight, err);
+}
+
+static amp_status end_flight(amp_comm_state *c, amp_flight *flight, void *stream, amp_error *err) {
+    amp_error said;
     if (record(c->nccl, flight->after, stream, &said)) return fail_own(c, &said, err);
     pthread_mutex_lock(&c->lock);
     flight->enqueued = true;
@@ -266,16 +282,32 @@ amp_status amp_comm_enqueue(struct amp_comm *comm, const amp_device_collective *
                             amp_error *err) {
     amp_comm_state *c = (amp_comm_state *)comm;
     amp_flight *flight;
+    if (count < 1) return amp_comm_check(c, err);
+    AMP_TRY(start_flight(c, list, count, stream, &flight, err));
+    AMP_TRY(call_nccl(c, list, count, stream, err));
+    return end_flight(c, flight, stream, err);
+}
+
+amp_status amp_comm_put(struct amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    const amp_collective wanted = collective_of(c, one, NULL);
     AMP_TRY(amp_comm_check(c, err));
-    for (int32_t i = 0; i < count; i++) {
-        const amp_collective wanted = collective_of(c, &list[i], NULL);
-        AMP_TRY(amp_comm_check_collective(c, &wanted, err));
-    }
-    if (count < 1) return AMP_OK;
-    AMP_TRY(take_flight(c, &flight, err));
-    AMP_TRY(record(c->nccl, flight->before, stream, err));
-    AMP_TRY(queue_all(c, list, count, flight, err));
-    return start_flight(c, list, count, flight, stream, err);
+    AMP_TRY(amp_comm_check_collective(c, &wanted, err));
+    return call_nccl(c, one, 1, stream, err);
+}
+
+/* One collective in the queue for all that the work has. */
+amp_status amp_comm_depart(struct amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    const amp_device_collective all = {
+        .op = AMP_COLLECTIVE_ALL_REDUCE, .dtype = AMP_DT_F32, .data = c, .count = count, .what = what};
+    return start_flight(c, &all, 1, stream, &c->departed, err);
+}
+
+amp_status amp_comm_arrive(struct amp_comm *comm, void *stream, amp_error *err) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    AMP_TRY(amp_comm_check(c, err));
+    return end_flight(c, c->departed, stream, err);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@ typedef enum amp_rank_does {
     AMP_RANK_EVALUATES = 3
 } amp_rank_does;
 
-/* One collective on memory of a device, in place. */
+/* One collective on memory of a device. */
 typedef struct amp_device_collective {
     amp_collective_op op;
     amp_dtype dtype;
@@ -45,6 +45,7 @@ typedef struct amp_device_collective {
     int32_t root;
     const char *what; /* as in start; lives as long as the comm is attached to */
     int32_t after;    /* for the device, not for the comm: where it may begin (device.h) */
+    const void *from; /* of ALL_REDUCE: what is added up; NULL: |data|, as of the others */
 } amp_device_collective;
 
 /* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is under
@@ -84,6 +85,13 @@ typedef struct amp_comm_calls {
      * of start do.  What fails later is told to users, and by every later call. */
     amp_status (*enqueue)(struct amp_comm *comm, const amp_device_collective *list, int32_t count, void *stream,
                           amp_error *err);
+    /* Collectives among other work: |put| adds one to |stream|, which may be in a capture: then each launch of the
+     * graph makes it, and the graph has to be gone before the comm is.  It takes no number; the work does, from
+     * depart, before it is put or launched, to arrive, after that.  |what| names the work, |count| elements are in
+     * its collectives. */
+    amp_status (*put)(struct amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
+    amp_status (*depart)(struct amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
+    amp_status (*arrive)(struct amp_comm *comm, void *stream, amp_error *err);
 } amp_comm_calls;
 
 /* The head of every amp_comm. */

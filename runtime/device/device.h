@@ -35,8 +35,9 @@ typedef enum amp_input_memory {
 /* After each kernel of a run, by its thread; NULL: nothing.  A failure ends the run. */
 typedef struct amp_kernel_hooks {
     amp_status (*after)(void *user, int32_t kernel, amp_error *err); /* what it wrote is there */
-    /* Of a COLLECTIVE: adds |data| up over ranks, in place, and waits; before |after|.  NULL: there is one rank. */
-    amp_status (*sum)(void *user, const amp_model_kernel *kernel, float *data, size_t count, amp_error *err);
+    /* Of a COLLECTIVE: adds |data| up over ranks, in place, and waits; before |after|.  NULL: there is one rank, or the
+     * device does it.  |what| names it. */
+    amp_status (*sum)(void *user, const char *what, float *data, size_t count, amp_error *err);
     void *user;
 } amp_kernel_hooks;
 
@@ -57,7 +58,7 @@ typedef struct amp_run {
     amp_status (*after_kernel)(const void *watcher, int32_t kernel, amp_error *err);
     bool watcher_waits; /* until what the kernel wrote is there; else it need only have been started */
     const void *watcher;
-    amp_kernel_hooks hooks;  /* of devices that run on the host's memory */
+    amp_kernel_hooks hooks;  /* |after|: of devices that run on the host's memory */
     const amp_share *shares; /* by state of the model: kernels that update one run for its share; NULL: all have all */
 } amp_run;
 
@@ -127,9 +128,9 @@ typedef struct amp_device_memory_calls {
     void (*free_pinned)(amp_device *device, void *memory);
     /* From one place of its memory to another, after all runs so far; not waited for. */
     amp_status (*copy)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
-    /* Collectives of ranks on its memory (comm_calls.h, of the same names); after a failure of the comm every call
-     * fails with it.  Before the first run of the program; the list lives until detach.  NULL: ranks exchange by the
-     * host's memory. */
+    /* Collectives of ranks on its memory (comm_calls.h, of the same names), those inside of programs too; after a
+     * failure of the comm every call fails with it.  Before the first run of the program; the list lives until detach.
+     * NULL: ranks exchange by the host's memory. */
     amp_status (*attach)(amp_device *device, struct amp_comm *comm, const amp_device_exchange *exchange,
                          amp_error *err);
     void (*detach)(amp_device *device); /* also where it is not attached */

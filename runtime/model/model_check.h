@@ -45,5 +45,7 @@ amp_status amp_check_attention(amp_check *check, const amp_model_kernel *kernel)
 
 /* model_check_kernels.c */
 amp_status amp_check_kernel(amp_check *check, int32_t index);
+/* Whether ranks can add up operand 0 into operand 1 where the program is. */
+bool amp_check_rank_sum(const amp_check *check, const uint32_t *operands, uint32_t count);
 
 #endif

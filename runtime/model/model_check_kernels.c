@@ -250,16 +250,21 @@ static bool updates_watched(const Check *c, const amp_model_kernel *k) {
 }
 
 /* Two dense vectors of f32 that are as long whatever N is, in the training step. */
-static bool is_rank_sum(const Check *c, const amp_model_kernel *k) {
-    const bool in_step = c->program->kind == AMP_PROGRAM_MICRO_STEP || c->program->kind == AMP_PROGRAM_APPLY_STEP;
-    if (k->predicate != AMP_MODEL_NONE || k->operand_count != 2 || !in_step) return false;
+bool amp_check_rank_sum(const Check *c, const uint32_t *operands, uint32_t count) {
+    const uint32_t in = c->program->kind;
+    if (count != 2 || (in != AMP_PROGRAM_MICRO_STEP && in != AMP_PROGRAM_APPLY_STEP)) return false;
     for (int i = 0; i < 2; i++) {
-        const amp_model_buffer *b = &c->program->buffers[k->operands[i]];
+        const amp_model_buffer *b = &c->program->buffers[operands[i]], *first = &c->program->buffers[operands[0]];
         if (b->layout != AMP_LAYOUT_ROWS || b->storage != AMP_DT_F32 || b->rows.of_n || b->cols.of_n ||
-            b->rows.mul != 1 || b->cols.mul != k->cols.mul || k->cols.of_n || b->kind == AMP_BUFFER_WATCH)
+            b->rows.mul != 1 || b->cols.mul != first->cols.mul || b->kind == AMP_BUFFER_WATCH)
             return false;
     }
     return true;
+}
+
+static bool is_rank_sum(const Check *c, const amp_model_kernel *k) {
+    return k->predicate == AMP_MODEL_NONE && amp_check_rank_sum(c, k->operands, k->operand_count) && !k->cols.of_n &&
+           k->cols.mul == c->program->buffers[k->operands[0]].cols.mul;
 }
 
 amp_status amp_check_kernel(Check *c, int32_t index) {

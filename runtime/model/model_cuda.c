@@ -112,13 +112,15 @@ static bool parts_fit(Check *c, const amp_model_cuda_kernel *k) {
 amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
     const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
-    if (k->kind > AMP_KERNEL_ATTENTION) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
+    if (k->kind > AMP_KERNEL_COLLECTIVE) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
     if (k->function >= (uint32_t)c->m->function_count)
         return amp_check_fail(c, "kernel %s: function %u of %d", k->name, k->function, c->m->function_count);
     if (!operands_fit(c, k))
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
     if (!batch_fits(c, k) || !dims_fit(c, k->sizes, k->size_count, MAX_SIZES))
         return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
+    if (k->kind == AMP_KERNEL_COLLECTIVE && (k->part_count || !amp_check_rank_sum(c, k->operands, k->operand_count)))
+        return amp_check_fail(c, "kernel %s: ranks cannot add up its operands", k->name);
     if (!launch_fits(c, k->function, &k->launch) || !choices_fit(c, k) || !parts_fit(c, k))
         return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
     return AMP_OK;

@@ -264,10 +264,10 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
 
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_bound_program *b) {
     amp_kernel_hooks hooks = {.user = s->exchange};
-    if (!s->exchange || s->exchange->states) return hooks;
+    if (!s->exchange || s->exchange->enqueued) return hooks;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP] || b == &s->programs[AMP_RUN_APPLY_STEP])
         hooks.sum = amp_session_sum_ranks;
-    if (b == &s->programs[AMP_RUN_TRAIN_STEP] && s->step.micro + 1 == s->model->accumulate) {
+    if (b == &s->programs[AMP_RUN_TRAIN_STEP] && !s->exchange->states && s->step.micro + 1 == s->model->accumulate) {
         s->exchange->started = 0;
         hooks.after = start_messages;
     }

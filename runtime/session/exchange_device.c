@@ -28,6 +28,7 @@ amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err) {
 /* A gather's memory is filled after micro_step. */
 static int32_t begins_after(const amp_exchange *x, int32_t i) {
     const amp_model *m = x->session->model;
+    if (amp_program_sums_on_device(m->train_step)) return AMP_DEVICE_AT_END;
     const amp_model_collective *c = &x->model->collectives[i];
     const int32_t before = i ? x->enqueued[i - 1].after : 0, last = amp_collective_last_use(x->model, m, c);
     if (c->op == AMP_EXCHANGE_GATHER_BATCHES || last + 1 >= m->train_step->kernel_count) return AMP_DEVICE_AT_END;

@@ -7,11 +7,9 @@
 #include "runtime/device/comm_calls.h"
 #include "runtime/session/session.h"
 
-amp_status amp_session_sum_ranks(void *exchange, const amp_model_kernel *kernel, float *data, size_t count,
-                                 amp_error *err) {
+amp_status amp_session_sum_ranks(void *exchange, const char *what, float *data, size_t count, amp_error *err) {
     const amp_exchange *x = exchange;
     uint64_t number;
-    AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, count, 0, kernel->title,
-                                  &number, err));
+    AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, count, 0, what, &number, err));
     return x->comm->calls->wait(x->comm, number, err);
 }

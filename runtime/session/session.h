@@ -270,8 +270,7 @@ int64_t amp_session_first_micro(const amp_session *session);
 /* What starts messages while |bound| runs. */
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
 /* rank_sums.c: the hook of a COLLECTIVE; |exchange| is the session's. */
-amp_status amp_session_sum_ranks(void *exchange, const amp_model_kernel *kernel, float *data, size_t count,
-                                 amp_error *err);
+amp_status amp_session_sum_ranks(void *exchange, const char *what, float *data, size_t count, amp_error *err);
 /* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
 amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
 /* After the last micro-batch: waits for all messages of the step; of a device they go by the host's memory, here.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # amprun train --dist nccl, over the stand-ins for the CUDA driver and for NCCL (fakecuda/nccl): ranks make the bits
-# that they make over MPI; a step is two graph launches, and the host waits no more often than one rank alone; every
-# call of NCCL that fails and every rank that is late, dead, stopped or elsewhere is an error that says so, and nothing
-# hangs. Ranks that meet in a folder, without an MPI, make the same bits.
+# that they make over MPI; a step is two graph launches, also with sums over ranks inside of one (batch norm with sync),
+# and the host waits no more often than one rank alone; every call of NCCL that fails and every rank that is late, dead,
+# stopped or elsewhere is an error that says so, and nothing hangs. Ranks that meet in a folder, without an MPI, make
+# the same bits.
 #
 #     cuda_distributed.sh          2 ranks
 #     cuda_distributed.sh --full   2 to 4 ranks, every precision, the other MPI, every call more than once
@@ -174,7 +175,13 @@ for p in "${precisions[@]}"; do
     run 0 "$ampc" "$work/norm.amp" --isa v3 --precision "$p" -o "$work/norm.so"
     alike "$mpi" 2 "$p" norm
 done
+ranks_model "$work/sync.amp" 'batch_norm(linear(x; out = 64) as fc1; sync = true) as bn' 2 'data_parallel = true' ''
+run 0 "$ampc" "$work/sync.amp" --isa v3 -o "$work/sync.so"
+alike "$mpi" 2 fp16 sync
 steps one 2 1 10
+steps sync 3 2 10
+expect 'two numbers of samples are captured, of three sums each' 6 \
+    "$(sed -n 's/.*"ncclAllReduce":{[^}]*"captured":\([0-9]*\)}.*/\1/p' "$work"/nccl-*.json | sort -n | tail -n 1)"
 steps norm 7 2 10 # two micro-batches, the statistics of four, apply_step
 env_of() { (export "$1" && "${@:2}"); }
 cp "$work/nccl.ck" "$work/straight.ck"
@@ -245,6 +252,7 @@ whole() {
     run 0 tool near "$work/$1.ck" "$work/nccl.ck" 0
 }
 calls=(ncclGroupStart ncclAllReduce ncclGroupEnd ncclAllGather)
+inside=(fail:ncclAllReduce:{1..3} fail:ncclGroupEnd:2 dead:1:10 stop:1:8 count:1:2) # of sums in micro_step's graph
 
 for call in ncclGetVersion ncclGetUniqueId; do begin_all fail:$call:1 one; done
 begin_one fail:ncclCommInitRankConfig:1 norm
@@ -259,6 +267,8 @@ done
 driver=(cuEventRecordWithFlags:{1,3} cuStreamWaitEvent:{100..108..3} cuEventRecord:{100..114..7})
 ((!full)) || driver=(cuEventRecordWithFlags:{1..3} cuStreamWaitEvent:{100..108} cuEventRecord:{100..114})
 for fault in "${driver[@]}"; do begin_driver "$fault"; done
+for fault in "${inside[@]}"; do begin "inside-$fault" "$mpi" 1 "${train[@]}" "$work/sync.so" "${options[@]}" : \
+    -n 1 env FAKECUDA_NCCL="$fault" "${train[@]}" "$work/sync.so" "${options[@]}"; done
 begin duplicate env_of FAKECUDA_DEVICES=1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
 # A rank whose data are damaged: rank 0 itself, which can keep what is whole, and rank 1, which leaves rank 0 in a step.
 tool data "$work/damaged.st" 150 label
@@ -294,6 +304,12 @@ expect "$command_line: no checkpoint of half a step" '' "$(ls "$work/faults/one-
 ended one-stop:1:5 'rank 0: ' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
 ended one-count:1:4 'invalid usage (5): rank 1 is in collective 4, of ' 'ncclCommGetAsyncError'
 ended one-order:1:4 'invalid usage (5): rank 1 is in collective 5, of ' 'ncclCommGetAsyncError'
+for fault in "${inside[@]:0:4}"; do
+    ended "inside-$fault" 'unhandled system error' 'rank 0: rank 1 says: ' ': planted; libnccl.so.2, NCCL 2.28.9'
+done
+ended inside-dead:1:10 'micro_step: all ranks are in it, and nothing came for 2.0 s: the network or libnccl.so.2'
+ended inside-stop:1:8 'rank 0: ' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
+ended inside-count:1:2 'invalid usage (5): rank 1 is in collective 2, of ' 'ncclCommGetAsyncError'
 ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected' \
     '; start no more ranks on a host than it has GPUs'
 for fault in "${driver[@]}"; do

@@ -35,14 +35,9 @@ run 0 "$amprun" train "$work/alone.so" "${small[@]}" --batch 15 --quiet --log "$
 run 0 tool same "$work/one.log" "$work/alone.log" 1e-4
 model "$work/sync.amp" 1 'data_parallel = true'
 sed -i 's/ as fc1)/ as fc1; sync = true)/' "$work/sync.amp"
-run 0 "$ampc" "$work/sync.amp" --dump-ir=distribute -o "$work/sync.so"
+run 0 "$ampc" "$work/sync.amp" --dump-ir=distribute -o "$work/x.so"
 says 'sum_ranks' 'because {sync, of bn.batch_norm, "squares around the mean of all ranks"}'
-run 0 "$amprun" info "$work/sync.so"
-says 'cuda     no: bn.batch_norm.sums.ranks has no CUDA code yet' 'train with --target cpu, leave out sync = true'
-run 1 "$ampc" "$work/sync.amp" --target cuda -o "$work/x.so"
-says 'bn.batch_norm.sums.ranks has no CUDA code yet'
 run 0 "$ampc" "$work/sync.amp" --target cpu --isa v3 --precision fp32 -o "$work/sync.so"
-run 0 "$ampc" "$work/sync.amp" --distribute none --target cuda -o "$work/x.so"
 run 0 "$ampc" "$work/one.amp" --distribute zero1 --dump-ir=distribute -o "$work/shares.so"
 says 'reduce_scatter(%"fc2.weight/sum"' 'func gather_step' 'all_gather(%fc2.weight'
 run 0 "$amprun" info "$work/shares.so"

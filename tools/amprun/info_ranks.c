@@ -63,7 +63,9 @@ static void list_collectives(Ranks *x, bool after) {
     int32_t last = -1;
     for (int32_t i = 0; i < x->table->collective_count; i++) {
         const amp_model_collective *c = &x->table->collectives[i];
-        const int32_t used = amp_collective_last_use(x->table, x->model, c);
+        const amp_program *step = x->model->train_step;
+        const int32_t used =
+            amp_program_sums_on_device(step) ? step->kernel_count - 1 : amp_collective_last_use(x->table, x->model, c);
         if ((kind_of(x->table, c) == WEIGHTS) != after) continue;
         if (used > last) last = used;
         add_message(x, (Message){.collective = c,

@@ -99,7 +99,8 @@ static amp_status add(const amp_nccl *n, const amp_device_collective *c, int32_t
     case AMP_COLLECTIVE_ALL_REDUCE:
     case AMP_COLLECTIVE_ALL_REDUCE_TREE: /* of sums that are not ordered, the same */
         call = "ncclAllReduce";
-        result = n->calls.all_reduce(all, all, c->count, type_of(c->dtype), NCCL_SUM, n->comm, stream);
+        result =
+            n->calls.all_reduce(c->from ? c->from : all, all, c->count, type_of(c->dtype), NCCL_SUM, n->comm, stream);
         break;
     case AMP_COLLECTIVE_REDUCE_SCATTER_TREE:
     case AMP_COLLECTIVE_REDUCE_SCATTER:

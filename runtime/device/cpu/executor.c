@@ -421,7 +421,7 @@ static void run_kernel(amp_executor *e, const amp_model_kernel *k) {
 
 static amp_status sum_ranks(const amp_run *run, const amp_model_kernel *k, amp_error *err) {
     if (k->kind != AMP_KERNEL_COLLECTIVE || !run->hooks.sum) return AMP_OK;
-    return run->hooks.sum(run->hooks.user, k, run->buffers[k->operands[1]], (size_t)k->cols.mul, err);
+    return run->hooks.sum(run->hooks.user, k->title, run->buffers[k->operands[1]], (size_t)k->cols.mul, err);
 }
 
 static void clear_flags(const amp_run *run) {

@@ -23,7 +23,6 @@ typedef struct CudaDevice {
     amp_cuda_graphs graphs;
     amp_cuda_counting counting;
     amp_cuda_exchange exchange;
-    amp_comm *comm; /* that it is attached to; NULL: none */
     amp_comm_user user;
 } CudaDevice;
 
@@ -164,9 +163,12 @@ static size_t cuda_bytes(const amp_device *device, bool on_device) {
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* |exec|: NULL: without a graph. */
 static amp_status start_kernels(CudaDevice *d, const amp_run *run, CuGraphExec exec, amp_error *err) {
-    if (!run->after_kernel) return AMP_CUDA(d->context, err, graph_launch, (exec, d->compute));
-    return amp_cuda_run_watched(&d->graphs.launching, run, d->compute, &d->base.allocator, err);
+    AMP_TRY(amp_cuda_exchange_depart(&d->exchange, run, d->compute, err));
+    if (exec) AMP_TRY(AMP_CUDA(d->context, err, graph_launch, (exec, d->compute)));
+    else AMP_TRY(amp_cuda_run_one_by_one(&d->graphs.launching, run, d->compute, &d->base.allocator, err));
+    return amp_cuda_exchange_arrive(&d->exchange, run, d->compute, err);
 }
 
 /* Another session over the same params may have written them on a stream of its own. */
@@ -174,7 +176,8 @@ static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) 
     amp_cuda_context *c = d->context;
     amp_cuda_memory *params = (amp_cuda_memory *)run->params;
     CuGraphExec exec = NULL;
-    if (!run->after_kernel) AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
+    if (!amp_cuda_runs_one_by_one(run))
+        AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
     AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (d->compute, params->written, 0)));
     AMP_TRY(start_kernels(d, run, exec, err));
@@ -265,7 +268,7 @@ static void note_failure(amp_comm_user *user, const amp_error *why) {
 }
 
 static amp_status attach_inside(CudaDevice *d, amp_comm *comm, const amp_device_exchange *what, amp_error *err) {
-    AMP_TRY(amp_cuda_exchange_make(&d->exchange, d->context, what, &d->base.allocator, err));
+    AMP_TRY(amp_cuda_exchange_make(&d->exchange, d->context, comm, what, &d->base.allocator, err));
     amp_status status = comm->calls->attach(comm, &d->user, err);
     if (status) amp_cuda_exchange_free(&d->exchange, d->context, &d->base.allocator);
     return status;
@@ -275,24 +278,25 @@ static amp_status cuda_attach(amp_device *device, amp_comm *comm, const amp_devi
     CudaDevice *d = of(device);
     d->user.failed = note_failure;
     AMP_TRY_INSIDE(d->context, err, attach_inside(d, comm, what, err));
-    d->comm = comm;
     return AMP_OK;
 }
 
 /* After a failure the comm has to forget it all the same. */
 static void cuda_detach(amp_device *device) {
     CudaDevice *d = of(device);
-    if (!d->comm) return;
+    amp_comm *comm = d->exchange.comm;
+    if (!comm) return;
     bool inside = amp_cuda_enter_to_free(d->context);
-    d->comm->calls->detach(d->comm, &d->user);
+    comm->calls->detach(comm, &d->user);
+    (void)AMP_CUDA(d->context, NULL, stream_sync, (d->compute));
+    amp_cuda_graphs_forget(&d->graphs); /* those with collectives of the comm go before it does */
     amp_cuda_exchange_free(&d->exchange, d->context, &d->base.allocator);
     if (inside) amp_cuda_leave(d->context);
-    d->comm = NULL;
 }
 
 static amp_status cuda_enqueue(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_exchange_enqueue(&d->exchange, d->context, d->comm, d->compute, err));
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_exchange_enqueue(&d->exchange, d->context, d->compute, err));
     return AMP_OK;
 }
 

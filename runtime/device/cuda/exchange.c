@@ -20,9 +20,9 @@ static amp_status make(amp_cuda_exchange *x, amp_cuda_context *c, amp_error *err
     return AMP_CUDA(c, err, stream_create, (&x->stream, CU_STREAM_NON_BLOCKING));
 }
 
-amp_status amp_cuda_exchange_make(amp_cuda_exchange *x, amp_cuda_context *c, const amp_device_exchange *what,
-                                  const amp_allocator *allocator, amp_error *err) {
-    *x = (amp_cuda_exchange){.what = *what};
+amp_status amp_cuda_exchange_make(amp_cuda_exchange *x, amp_cuda_context *c, amp_comm *comm,
+                                  const amp_device_exchange *what, const amp_allocator *allocator, amp_error *err) {
+    *x = (amp_cuda_exchange){.comm = comm, .what = *what};
     x->begins = amp_alloc_zeroed(allocator, list_bytes(x));
     if (!x->begins) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the messages of a step");
     amp_status status = make(x, c, err);
@@ -61,7 +61,7 @@ static amp_status wait_for_end(const amp_cuda_exchange *x, amp_cuda_context *c, 
     return AMP_CUDA(c, err, stream_wait, (waits, x->end, 0));
 }
 
-amp_status amp_cuda_exchange_enqueue(const amp_cuda_exchange *x, amp_cuda_context *c, amp_comm *comm, CuStream compute,
+amp_status amp_cuda_exchange_enqueue(const amp_cuda_exchange *x, amp_cuda_context *c, CuStream compute,
                                      amp_error *err) {
     const amp_device_exchange *what = &x->what;
     const CuStream stream = x->stream ? x->stream : compute;
@@ -69,7 +69,49 @@ amp_status amp_cuda_exchange_enqueue(const amp_cuda_exchange *x, amp_cuda_contex
         count = group(what, i);
         if (x->begins[i]) AMP_TRY(AMP_CUDA(c, err, stream_wait, (stream, x->begins[i], 0)));
         else if (x->stream) AMP_TRY(wait_for_end(x, c, compute, stream, err));
-        AMP_TRY(comm->calls->enqueue(comm, what->list + i, count, stream, err));
+        AMP_TRY(x->comm->calls->enqueue(x->comm, what->list + i, count, stream, err));
     }
     return x->stream ? wait_for_end(x, c, stream, compute, err) : AMP_OK;
+}
+
+/* ---- sums inside of programs ------------------------------------------------------------------------------------- */
+
+static bool is_sum(const amp_run *run, int32_t kernel) {
+    return run->program->cuda_kernels[kernel].kind == AMP_KERNEL_COLLECTIVE;
+}
+
+bool amp_cuda_exchange_sums(const amp_cuda_exchange *x, const amp_run *run, int32_t kernel) {
+    return x->comm && is_sum(run, kernel);
+}
+
+static size_t count_of(const amp_run *run, int32_t kernel) {
+    return (size_t)run->program->buffers[run->program->cuda_kernels[kernel].operands[0]].cols.mul;
+}
+
+amp_status amp_cuda_exchange_sum(const amp_cuda_exchange *x, const amp_run *run, int32_t kernel, CuPointer from,
+                                 CuPointer to, CuStream stream, amp_error *err) {
+    const amp_device_collective sum = {.op = AMP_COLLECTIVE_ALL_REDUCE,
+                                       .dtype = AMP_DT_F32,
+                                       .from = amp_cuda_address(from),
+                                       .data = amp_cuda_address(to),
+                                       .count = count_of(run, kernel),
+                                       .what = run->program->cuda_kernels[kernel].title};
+    return x->comm->calls->put(x->comm, &sum, stream, err);
+}
+
+/* Elements of all sums of the program. */
+static size_t count_all(const amp_cuda_exchange *x, const amp_run *run) {
+    size_t count = 0;
+    for (int32_t i = 0; x->comm && i < run->program->kernel_count; i++)
+        if (is_sum(run, i)) count += count_of(run, i);
+    return count;
+}
+
+amp_status amp_cuda_exchange_depart(const amp_cuda_exchange *x, const amp_run *run, CuStream stream, amp_error *err) {
+    const size_t count = count_all(x, run);
+    return count ? x->comm->calls->depart(x->comm, run->program->name, count, stream, err) : AMP_OK;
+}
+
+amp_status amp_cuda_exchange_arrive(const amp_cuda_exchange *x, const amp_run *run, CuStream stream, amp_error *err) {
+    return count_all(x, run) ? x->comm->calls->arrive(x->comm, stream, err) : AMP_OK;
 }

@@ -212,9 +212,13 @@ static void free_graph(amp_cuda_graphs *g, amp_cuda_graph *graph) {
     *graph = (amp_cuda_graph){0};
 }
 
-void amp_cuda_graphs_free(amp_cuda_graphs *g) {
+void amp_cuda_graphs_forget(amp_cuda_graphs *g) {
     for (int i = 0; i < AMP_CUDA_GRAPHS; i++)
         if (g->graphs[i].program) free_graph(g, &g->graphs[i]);
+}
+
+void amp_cuda_graphs_free(amp_cuda_graphs *g) {
+    amp_cuda_graphs_forget(g);
     if (g->capturing) AMP_CUDA_FREE(g->launching.context, stream_destroy, (g->capturing));
     *g = (amp_cuda_graphs){0};
 }
@@ -233,12 +237,21 @@ static amp_status clear_flags(const amp_cuda_launching *l, const amp_run *run, C
                     (amp_cuda_pointer(run->flags), 0, run->flag_bytes / sizeof(uint32_t), stream));
 }
 
+static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
+                               CuStream stream, amp_error *err) {
+    const uint32_t *operands = run->program->cuda_kernels[kernel].operands;
+    if (amp_cuda_exchange_sums(l->exchange, run, kernel))
+        return amp_cuda_exchange_sum(l->exchange, run, kernel, address_of(l, run, operands[0]),
+                                     address_of(l, run, operands[1]), stream, err);
+    return amp_cuda_launch(l, run, kernel, tables, stream, err);
+}
+
 static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph, amp_error *err) {
     const amp_cuda_launching *l = &g->launching;
     CuPointer tables = graph->tables.memory;
     AMP_TRY(clear_flags(l, run, g->capturing, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
-        AMP_TRY(amp_cuda_launch(l, run, i, &tables, g->capturing, err));
+        AMP_TRY(start_kernel(l, run, i, &tables, g->capturing, err));
         AMP_TRY(amp_cuda_poison_temporaries(&graph->poison, l->context, run, i, g->capturing, err));
         AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, g->capturing, true, err));
     }
@@ -323,23 +336,59 @@ amp_status amp_cuda_graphs_find(amp_cuda_graphs *g, const amp_run *run, CuStream
 
 /* ---- one kernel after the other ---------------------------------------------------------------------------------- */
 
-static amp_status launch_watched(const amp_cuda_launching *l, const amp_run *run, CuPointer tables, CuStream stream,
-                                 amp_error *err) {
+/* What ranks add up in the host's memory. */
+static amp_status sum_by_host(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, float *host,
+                              size_t count, CuStream stream, amp_error *err) {
+    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    const size_t bytes = count * sizeof *host;
+    AMP_TRY(AMP_CUDA(l->context, err, copy_out, (host, address_of(l, run, k->operands[0]), bytes, stream)));
+    AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
+    AMP_TRY(run->hooks.sum(run->hooks.user, k->title, host, count, err));
+    AMP_TRY(AMP_CUDA(l->context, err, copy_in, (address_of(l, run, k->operands[1]), host, bytes, stream)));
+    return AMP_CUDA(l->context, err, stream_sync, (stream));
+}
+
+static amp_status add_by_host(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuStream stream,
+                              const amp_allocator *allocator, amp_error *err) {
+    const uint32_t operand = run->program->cuda_kernels[kernel].operands[0];
+    const size_t count = (size_t)run->program->buffers[operand].cols.mul;
+    float *host = amp_alloc(allocator, count * sizeof *host);
+    if (!host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu sums", run->program->name, count);
+    amp_status status = sum_by_host(l, run, kernel, host, count, stream, err);
+    amp_free(allocator, host, count * sizeof *host);
+    return status;
+}
+
+static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
+                            CuStream stream, const amp_allocator *allocator, amp_error *err) {
+    if (run->hooks.sum && run->program->cuda_kernels[kernel].kind == AMP_KERNEL_COLLECTIVE)
+        AMP_TRY(add_by_host(l, run, kernel, stream, allocator, err));
+    else AMP_TRY(start_kernel(l, run, kernel, tables, stream, err));
+    AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, kernel, stream, false, err));
+    if (run->watcher_waits) AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
+    return run->after_kernel ? run->after_kernel(run->watcher, kernel, err) : AMP_OK;
+}
+
+static amp_status run_each(const amp_cuda_launching *l, const amp_run *run, CuPointer tables, CuStream stream,
+                           const amp_allocator *allocator, amp_error *err) {
     AMP_TRY(clear_flags(l, run, stream, err));
-    for (int32_t i = 0; i < run->program->kernel_count; i++) {
-        AMP_TRY(amp_cuda_launch(l, run, i, &tables, stream, err));
-        AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, stream, false, err));
-        if (run->watcher_waits) AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
-        AMP_TRY(run->after_kernel(run->watcher, i, err));
-    }
+    for (int32_t i = 0; i < run->program->kernel_count; i++)
+        AMP_TRY(run_alone(l, run, i, &tables, stream, allocator, err));
     return AMP_OK;
 }
 
-amp_status amp_cuda_run_watched(const amp_cuda_launching *l, const amp_run *run, CuStream stream,
-                                const amp_allocator *allocator, amp_error *err) {
+bool amp_cuda_runs_one_by_one(const amp_run *run) {
+    bool sums = false;
+    for (int32_t i = 0; run->hooks.sum && i < run->program->kernel_count; i++)
+        sums |= run->program->cuda_kernels[i].kind == AMP_KERNEL_COLLECTIVE;
+    return sums || run->after_kernel;
+}
+
+amp_status amp_cuda_run_one_by_one(const amp_cuda_launching *l, const amp_run *run, CuStream stream,
+                                   const amp_allocator *allocator, amp_error *err) {
     amp_cuda_tables tables;
     AMP_TRY(amp_cuda_tables_make(&tables, l, run, stream, allocator, err));
-    amp_status status = launch_watched(l, run, tables.memory, stream, err);
+    amp_status status = run_each(l, run, tables.memory, stream, allocator, err);
     amp_cuda_tables_free(&tables, l->context);
     return status;
 }

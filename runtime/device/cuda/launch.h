@@ -81,16 +81,20 @@ typedef struct amp_cuda_graphs {
 /* All of these inside the context. */
 amp_status amp_cuda_graphs_make(amp_cuda_graphs *graphs, const amp_cuda_launching *launching, amp_error *err);
 void amp_cuda_graphs_free(amp_cuda_graphs *graphs);
+/* Those that were captured; they are made anew where they are needed. */
+void amp_cuda_graphs_forget(amp_cuda_graphs *graphs);
 
 /* The graph of |run|'s program at its n; made, if this is its first time.  |compute|: where graphs run. */
 amp_status amp_cuda_graphs_find(amp_cuda_graphs *graphs, const amp_run *run, CuStream compute,
                                 const amp_allocator *allocator, CuGraphExec *out, amp_error *err);
 size_t amp_cuda_graphs_bytes(const amp_cuda_graphs *graphs); /* of their tables */
 
-/* ---- programs whose kernels are watched -------------------------------------------------------------------------- */
+/* ---- programs without a graph ------------------------------------------------------------------------------------ */
 
-/* No graph: each kernel is launched, waited for and told of (amp_run.after_kernel). */
-amp_status amp_cuda_run_watched(const amp_cuda_launching *launching, const amp_run *run, CuStream stream,
-                                const amp_allocator *allocator, amp_error *err);
+/* Whether the host has to do with single kernels of it: they are watched, or ranks add up in its memory. */
+bool amp_cuda_runs_one_by_one(const amp_run *run);
+/* Each kernel is launched, and waited for and told of (amp_run.after_kernel). */
+amp_status amp_cuda_run_one_by_one(const amp_cuda_launching *launching, const amp_run *run, CuStream stream,
+                                   const amp_allocator *allocator, amp_error *err);
 
 #endif

@@ -225,7 +225,8 @@ enum {
     /* minor 28, of MICRO_STEP; minor 29, also of APPLY_STEP.  run: called once: copies operand 0 to operand 1, f32
      * vectors or scalars in ROWS whose size is not of N.  Then operand 1 is added up over all ranks, which wait for
      * each other; where there is one, it is the sum.  All ranks run these kernels in the order of the program; none has
-     * a predicate */
+     * a predicate.  Minor 29, of CUDA: the launch copies, and where ranks add up it is left out: the sum of operand 0
+     * goes to operand 1 */
     AMP_KERNEL_COLLECTIVE = 7
 };
 

@@ -200,7 +200,7 @@ struct Device : testing::Test {
     }
     amp_status Enqueue(amp_comm *comm, amp_error *err) {
         fakes[comm->rank].polls = 2;
-        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0}};
+        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0, nullptr}};
         return comm->calls->enqueue(comm, list, 1, &streams[comm->rank], err);
     }
     static amp_status Wait(amp_comm *comm, amp_error *err) { // for all so far
@@ -217,13 +217,13 @@ TEST_F(Device, CallsNcclInPlace) {
     Run([&](amp_comm *comm) {
         amp_error err = {};
         const amp_device_collective list[] = {
-            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0},
-            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F16, data, 12, 0, "b", 0},
-            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_BF16, data, 14, 0, "c", 0},
-            {AMP_COLLECTIVE_ALL_REDUCE_TREE, AMP_DT_F64, data, 16, 0, "d", 0},
-            {AMP_COLLECTIVE_REDUCE_SCATTER, AMP_DT_F32, data, 10, 0, "e", 0},
-            {AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F16, data, 10, 0, "f", 0},
-            {AMP_COLLECTIVE_BROADCAST, AMP_DT_I32, data, 3, 1, nullptr, 0},
+            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0, nullptr},
+            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F16, data, 12, 0, "b", 0, nullptr},
+            {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_BF16, data, 14, 0, "c", 0, nullptr},
+            {AMP_COLLECTIVE_ALL_REDUCE_TREE, AMP_DT_F64, data, 16, 0, "d", 0, nullptr},
+            {AMP_COLLECTIVE_REDUCE_SCATTER, AMP_DT_F32, data, 10, 0, "e", 0, nullptr},
+            {AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F16, data, 10, 0, "f", 0, nullptr},
+            {AMP_COLLECTIVE_BROADCAST, AMP_DT_I32, data, 3, 1, nullptr, 0, nullptr},
         };
         ASSERT_EQ(comm->calls->enqueue(comm, list, 7, &streams[comm->rank], &err), AMP_OK) << err.message;
         ASSERT_EQ(Wait(comm, &err), AMP_OK) << err.message;
@@ -243,7 +243,7 @@ TEST_F(Device, CallsNcclInPlace) {
 TEST_F(Device, RefusesWhatIsWrong) {
     Run([&](amp_comm *comm) {
         amp_error err = {};
-        const amp_device_collective bad = {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_I32, data, 10, 0, bucket, 0};
+        const amp_device_collective bad = {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_I32, data, 10, 0, bucket, 0, nullptr};
         EXPECT_EQ(comm->calls->enqueue(comm, &bad, 1, &streams[comm->rank], &err), AMP_INVALID_ARGUMENT);
         EXPECT_THAT(err.message, HasSubstr("i32 is not summed"));
         User other;
@@ -455,7 +455,7 @@ TEST_F(Device, NamesTheRankThatEnqueuesNothing) {
         comm->calls->does(comm, AMP_RANK_COMPUTES, 3);
         if (comm->rank == 1) return Sleep(4 * timeout);
         fakes[0].polls = 1 << 30;
-        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0}};
+        const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0, nullptr}};
         EXPECT_EQ(comm->calls->enqueue(comm, list, 1, &streams[0], &err), AMP_PEER_FAILED);
         EXPECT_THAT(err.message, HasSubstr(std::string(bucket) + ": rank 1 lives, but has not come for 1.0 s"));
     });

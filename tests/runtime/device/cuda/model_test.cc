@@ -132,7 +132,8 @@ const Damage damages[] = {
      [](Copy &c) { c.Buffer("loss").kind = AMP_BUFFER_WATCH; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
-    {"k00: unknown kind 7", [](Copy &c) { c.Kernel("k00").kind = 7; }},
+    {"k00: unknown kind 8", [](Copy &c) { c.Kernel("k00").kind = 8; }},
+    {"k00: ranks cannot add up its operands", [](Copy &c) { c.Kernel("k00").kind = AMP_KERNEL_COLLECTIVE; }},
     {"k00: function 10 of 10", [](Copy &c) { c.Kernel("k00").function = 10; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = nullptr; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = outside; }},

@@ -90,6 +90,8 @@ typedef struct CudaBody { /* what writing a kernel gives */
     bool halves_blocks; /* before sm_80 half of them */
     bool sums_grow;     /* with n: the terms of a product's sums */
     int most_threads;   /* of a block, in its function or a choice */
+    bool shares;        /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of
+                           its elements; of a batch the table has the first ones after how many each member has */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
@@ -195,7 +197,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(Dim) batch_elements; /* of each member, where there is a batch */
     CudaSizes sizes;
     VEC(CudaChoice) choices;
-    bool operand_table, tensor_cores;
+    bool operand_table, tensor_cores, shares;
     CudaLaunch launch;
 } CudaKernelEntry;
 

@@ -241,6 +241,7 @@ static amp_status add_choices(CudaWriter *x, CudaKernelEntry *entry, int count) 
 static void set_launch(CudaKernelEntry *entry, const CudaBody *body) {
     entry->operand_table = body->operand_table;
     entry->tensor_cores = body->tensor_cores;
+    entry->shares = body->shares;
     entry->launch = body->launch;
     entry->sizes = body->sizes;
 }
@@ -490,17 +491,7 @@ amp_status cuda_emit_module(const Module *m, CudaSharing sharing, const CudaModu
     return AMP_OK;
 }
 
-static amp_status check_shares(const Module *m, amp_error *err) {
-    if (m->distribution != DISTRIBUTE_ZERO1) return AMP_OK;
-    return amp_fail(
-        err, AMP_UNSUPPORTED,
-        "%s has no CUDA code yet where ranks have shares of the moments (zero1); train with --target cpu, or "
-        "compile with --distribute data",
-        m->name);
-}
-
 amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
-    AMP_TRY(check_shares(m, err));
     return cuda_emit_module(m, CUDA_JOINS, out, err);
 }
 

@@ -313,6 +313,7 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
     text_printf(t, ", .access = %s", e->access.len ? array_name(x, p, launch, "access") : "0");
+    if (e->shares) text_puts(t, ", .shares = 1");
     if (e->tickets) text_printf(t, ", .tickets = %d", e->tickets);
     if (e->supersteps)
         text_printf(t, ", .supersteps = %d, .depth = %d, .steps = %s", e->supersteps, e->depth,

@@ -96,9 +96,28 @@ static bool *find_late(const Walk *w) {
 }
 
 static const char *block_place(const CudaKernel *ck, int threads, bool in_turn) {
-    const char *block = in_turn ? "own_block" : arena_printf(ck->w->arena, "(int64_t)%s.x", ck->block);
-    const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, threads);
-    return ck->vector > 1 ? arena_printf(ck->w->arena, "(%s) * %d", at, ck->vector) : at;
+    Arena *a = ck->w->arena;
+    const char *block = in_turn ? "own_block" : arena_printf(a, "(int64_t)%s.x", ck->block);
+    const char *at = arena_printf(a, "%s * %d + threadIdx.x", block, threads);
+    if (ck->vector > 1) at = arena_printf(a, "(%s) * %d", at, ck->vector);
+    return ck->body->shares ? arena_printf(a, "first + %s", at) : at;
+}
+
+/* Where ranks have shares of moments a kernel that updates some runs for the elements of the share. */
+static bool runs_for_share(const Walk *w) {
+    const Module *m = w->f->module;
+    for (int i = 0; m->distribution == DISTRIBUTE_ZERO1 && i < w->operands.len; i++) {
+        const Buffer *b = walk_operand(w, i);
+        if (b->kind == BUFFER_STATE && ir_state_of(w->f, b->value)->role == STATE_MOMENT) return true;
+    }
+    return false;
+}
+
+/* Its first element and the end of them. */
+static void put_ends(CudaKernel *ck, bool in_turn, int members) {
+    const bool shares = ck->body->shares;
+    if (in_turn && shares) emit_line(&ck->e, "const int64_t first = member_elements[%d + member];", members);
+    if (in_turn) emit_line(&ck->e, "const int64_t elements = %smember_elements[member];", shares ? "first + " : "");
 }
 
 amp_status cuda_emit_tile(CudaKernel *ck, int members) {
@@ -114,6 +133,12 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     const int held = count_held(w);
     while (ck->vector > 1 && ck->vector * held > MOST_HELD) ck->vector /= 2;
     ck->body->batch = ck->flat && !elements.n ? CUDA_BATCH_IN_TURN : CUDA_BATCH_SIDE_BY_SIDE;
+    ck->body->shares = runs_for_share(w);
+    if (ck->body->shares && !ck->flat)
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED,
+                        "%s has no CUDA code yet where ranks have shares of its moments (zero1); train with --target "
+                        "cpu, or compile with --distribute data",
+                        walk_name(w));
     ck->by_rows = ck->pitch;
     ck->body->elements = elements;
     const bool in_turn = members && ck->body->batch == CUDA_BATCH_IN_TURN;
@@ -121,10 +146,11 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->first_thread = "at == 0";
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
-    ck->body->bundles = true;
+    ck->body->bundles = !ck->body->shares;
     if (ck->vector * held > HELD) ck->body->min_blocks = 2;
     ck->how = arena_printf(w->arena, "%d element%s a thread", ck->vector, ck->vector > 1 ? "s" : "");
     if (!in_turn) cuda_add_size(ck, "elements", elements);
+    if (!in_turn && ck->body->shares) cuda_add_size(ck, "first", elements); /* which the runtime replaces */
     if (!ck->flat) cuda_add_size(ck, "cols", w->cols);
     const bool *late = find_late(w);
     ck->late_operands = late;
@@ -132,7 +158,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     AMP_TRY(cuda_open_function(ck, threads, members));
     for (int i = 0; i < w->operands.len; i++)
         if (!late || !late[i]) cuda_declare_operand(ck, i);
-    if (in_turn) emit_line(&ck->e, "const int64_t elements = member_elements[member];");
+    put_ends(ck, in_turn, members);
     if (!ck->flat) cuda_declare_columns(ck);
     emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, threads, in_turn));
     emit_line(&ck->e, "if (at >= elements) return;");

@@ -136,6 +136,10 @@ typedef struct amp_device_memory_calls {
     void (*detach)(amp_device *device); /* also where it is not attached */
     /* All of them, after a run of the program; runs from now on wait for them, and the host does not. */
     amp_status (*enqueue)(amp_device *device, amp_error *err);
+    /* Others, which may begin together, after all runs and collectives so far; the same. */
+    amp_status (*enqueue_list)(amp_device *device, const amp_device_collective *list, int32_t count, amp_error *err);
+    /* To zeros, after all runs and collectives so far; not waited for.  |bytes|: a multiple of 4. */
+    amp_status (*clear)(amp_device *device, void *to, size_t bytes, amp_error *err);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

@@ -6,8 +6,9 @@
 
 enum { TILE = 32 };
 
-/* Rows are cut between runs of 32 elements, none of which may go on in the next row. */
-static bool can_be_cut(const amp_model_state *s) {
+/* Rows are cut between runs of 32 elements, none of which may go on in the next row; those of CUDA anywhere. */
+static bool can_be_cut(const amp_model *m, const amp_model_state *s) {
+    if (m->owner) return true;
     if (s->layout != AMP_LAYOUT_ROWS) return s->layout == AMP_LAYOUT_PANELS;
     const int64_t columns = s->rank ? s->dims[s->rank - 1] : 1;
     return columns == amp_model_state_elements(s) || (!s->hwio && columns % TILE == 0);
@@ -22,7 +23,7 @@ static amp_status check_state(const amp_check *x, int32_t index) {
     const amp_model_state *s = &m->states[index];
     if (s->role != AMP_STATE_ACCUMULATOR || s->of == AMP_MODEL_NONE)
         return amp_check_fail(x, "ranks cannot have shares of the state %s", s->name);
-    if (!can_be_cut(s)) return amp_check_fail(x, "the state %s cannot be divided among ranks", s->name);
+    if (!can_be_cut(m, s)) return amp_check_fail(x, "the state %s cannot be divided among ranks", s->name);
     for (int32_t i = 0; i < m->state_count; i++) {
         const amp_model_state *other = &m->states[i];
         const bool shared = i == s->of || (other->role == AMP_STATE_MOMENT && other->of == s->of);
@@ -43,35 +44,51 @@ static amp_status check_gather(const amp_check *x, int32_t i) {
     return same ? AMP_OK : amp_check_fail(x, "collective %d gathers other weights than those of collective %d", i, of);
 }
 
-/* The param whose moment operand |i| is, if ranks have shares of it. */
-static int32_t shared_param(const amp_model *m, const amp_program *p, const amp_model_kernel *k, uint32_t i) {
-    const amp_model_buffer *b = &p->buffers[k->operands[i]];
+/* The param whose moment the operand is, if ranks have shares of it. */
+static int32_t shared_param(const amp_model *m, const amp_program *p, uint32_t operand) {
+    const amp_model_buffer *b = &p->buffers[operand];
     if (b->kind != AMP_BUFFER_STATE || m->states[b->index].role != AMP_STATE_MOMENT) return AMP_MODEL_NONE;
     uint32_t at;
     const int32_t param = m->states[b->index].of;
     return amp_collective_scattering(m, param, &at) ? param : AMP_MODEL_NONE;
 }
 
-static amp_status check_kernel(const amp_check *x, const amp_program *p, int32_t index) {
-    const amp_model_kernel *k = &p->kernels[index];
+/* |updates|: the kernel can run for a share.  All of these operands are of one param. */
+static amp_status check_operands(const amp_check *x, const amp_program *p, const uint32_t *operands, uint32_t count,
+                                 bool updates, const char *kernel) {
     int32_t of = AMP_MODEL_NONE;
-    for (uint32_t i = 0; i < k->operand_count; i++) {
-        const int32_t param = shared_param(x->m, p, k, i);
+    for (uint32_t i = 0; i < count; i++) {
+        const int32_t param = shared_param(x->m, p, operands[i]);
         if (param == AMP_MODEL_NONE) continue;
-        const bool is_update = p->kind == AMP_PROGRAM_APPLY_STEP && k->kind == AMP_KERNEL_TILE;
-        if (!is_update || (of != AMP_MODEL_NONE && of != param))
-            return amp_check_fail(x, "%s: kernel %s cannot run for a share of %s", p->name, k->name,
+        if (!updates || p->kind != AMP_PROGRAM_APPLY_STEP || (of != AMP_MODEL_NONE && of != param))
+            return amp_check_fail(x, "%s: kernel %s cannot run for a share of %s", p->name, kernel,
                                   x->m->states[param].name);
         of = param;
     }
     return AMP_OK;
 }
 
+/* Member by member. */
+static amp_status check_cuda_kernel(const amp_check *x, const amp_program *p, const amp_model_cuda_kernel *k) {
+    const bool counts = (k->batch || k->size_count >= 2) && !k->part_count && !k->choice_count && k->launch.per[0] > 0;
+    if (k->shares && (k->kind != AMP_KERNEL_TILE || !counts))
+        return amp_check_fail(x, "%s: kernel %s cannot run for a share", p->name, k->name);
+    const uint32_t members = k->shares && k->batch ? k->batch : 1, each = k->operand_count / members;
+    for (uint32_t i = 0; i < members; i++)
+        AMP_TRY(check_operands(x, p, k->operands + i * each, each, k->shares, k->name));
+    return AMP_OK;
+}
+
+static amp_status check_kernel(const amp_check *x, const amp_program *p, int32_t index) {
+    if (p->cuda_kernels) return check_cuda_kernel(x, p, &p->cuda_kernels[index]);
+    const amp_model_kernel *k = &p->kernels[index];
+    return check_operands(x, p, k->operands, k->operand_count, k->kind == AMP_KERNEL_TILE, k->name);
+}
+
 static amp_status check_kernels(const amp_check *x) {
     const amp_model *m = x->m;
     for (int32_t i = 0; i < m->program_count; i++)
-        for (int32_t j = 0; m->programs[i].kernels && j < m->programs[i].kernel_count; j++)
-            AMP_TRY(check_kernel(x, &m->programs[i], j));
+        for (int32_t j = 0; j < m->programs[i].kernel_count; j++) AMP_TRY(check_kernel(x, &m->programs[i], j));
     return AMP_OK;
 }
 

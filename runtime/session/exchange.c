@@ -228,18 +228,6 @@ amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, 
 
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
 
-static amp_collective_op engine_op(const amp_model_collective *c) {
-    static const amp_collective_op ops[] = {
-        [AMP_EXCHANGE_ALL_REDUCE] = AMP_COLLECTIVE_ALL_REDUCE,
-        [AMP_EXCHANGE_GATHER_BATCHES] = AMP_COLLECTIVE_ALL_GATHER,
-        [AMP_EXCHANGE_ALL_REDUCE_TREE] = AMP_COLLECTIVE_ALL_REDUCE_TREE,
-        [AMP_EXCHANGE_REDUCE_SCATTER] = AMP_COLLECTIVE_REDUCE_SCATTER,
-        [AMP_EXCHANGE_REDUCE_SCATTER_TREE] = AMP_COLLECTIVE_REDUCE_SCATTER_TREE,
-        [AMP_EXCHANGE_ALL_GATHER] = AMP_COLLECTIVE_ALL_GATHER,
-    };
-    return ops[c->op];
-}
-
 /* What this rank's last micro-batch has left. */
 static amp_status copy_last_slot(const amp_exchange *x, int32_t i, amp_error *err) {
     if (!is_gather(&x->model->collectives[i])) return AMP_OK;
@@ -253,7 +241,7 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
         amp_message *m = &x->messages[x->started];
         const amp_model_collective *c = &x->model->collectives[x->started];
         if (is_after_step(c)) continue; /* the last ones */
-        const amp_collective_op op = engine_op(c);
+        const amp_collective_op op = amp_exchange_engine_op(c);
         AMP_TRY(copy_last_slot(x, x->started, err));
         if (x->states && !is_gather(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
         AMP_TRY(
@@ -280,7 +268,8 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     if (x->enqueued) {
         AMP_TRY(amp_session_compare_in_passing(s, err));
         for (int32_t i = 0; i < x->model->collective_count; i++) AMP_TRY(copy_last_slot(x, i, err));
-        return amp_exchange_enqueue(x, err);
+        AMP_TRY(amp_exchange_enqueue(x, err));
+        return amp_session_clear_other_shares(s, err);
     }
     if (x->states) {
         x->started = 0;
@@ -290,7 +279,7 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     AMP_TRY(amp_session_compare_ranks(s, &last, err));
     AMP_TRY(x->comm->calls->wait(x->comm, last, err));
     AMP_TRY(amp_session_check_drift(s, err));
-    amp_session_clear_other_shares(s);
+    AMP_TRY(amp_session_clear_other_shares(s, err));
     for (int32_t i = 0; x->states && i < x->model->collective_count; i++)
         if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;

@@ -3,6 +3,8 @@
  *
  *   device      micro_step                          | statistics_step, for each micro-batch of all | apply_step
  *   beside it         | bucket 0 | bucket 1 | ..  | rest
+ *
+ * Where ranks have shares (zero1) weights are copied into messages after apply_step, gathered, and copied back.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -35,24 +37,58 @@ static int32_t begins_after(const amp_exchange *x, int32_t i) {
     return last > before ? last : before;
 }
 
+amp_collective_op amp_exchange_engine_op(const amp_model_collective *c) {
+    static const amp_collective_op ops[] = {
+        [AMP_EXCHANGE_ALL_REDUCE] = AMP_COLLECTIVE_ALL_REDUCE,
+        [AMP_EXCHANGE_GATHER_BATCHES] = AMP_COLLECTIVE_ALL_GATHER,
+        [AMP_EXCHANGE_ALL_REDUCE_TREE] = AMP_COLLECTIVE_ALL_REDUCE_TREE,
+        [AMP_EXCHANGE_REDUCE_SCATTER] = AMP_COLLECTIVE_REDUCE_SCATTER,
+        [AMP_EXCHANGE_REDUCE_SCATTER_TREE] = AMP_COLLECTIVE_REDUCE_SCATTER_TREE,
+        [AMP_EXCHANGE_ALL_GATHER] = AMP_COLLECTIVE_ALL_GATHER,
+    };
+    return ops[c->op];
+}
+
+/* Whether the message has memory of its own. */
+static bool is_owned(const amp_exchange *x, int32_t i) {
+    const uint32_t op = x->model->collectives[i].op;
+    return op == AMP_EXCHANGE_GATHER_BATCHES ||
+           (op == AMP_EXCHANGE_ALL_GATHER && !amp_collective_in_place(x->model, i));
+}
+
+static void *shared_memory(const amp_exchange *x, int32_t i) {
+    const amp_model_collective *c = &x->model->collectives[i];
+    if (c->op == AMP_EXCHANGE_ALL_GATHER) return x->messages[amp_collective_of_gradients(x->model, i)].data;
+    return x->session->states.bound[x->states[c->states[0]]];
+}
+
 amp_status amp_exchange_place(const amp_exchange *x, int32_t i, amp_error *err) {
     const amp_model_collective *c = &x->model->collectives[i];
+    const bool after_step = c->op == AMP_EXCHANGE_ALL_GATHER;
     amp_message *m = &x->messages[i];
     amp_device_memory *memory = calls_of(x)->memory(x->session->device);
-    const bool gathers = c->op == AMP_EXCHANGE_GATHER_BATCHES;
-    m->data = x->session->states.bound[x->states[c->states[0]]];
-    if (gathers) AMP_TRY(memory->type->allocate(memory, m->bytes, &m->data, err));
-    x->enqueued[i] = (amp_device_collective){.op = gathers ? AMP_COLLECTIVE_ALL_GATHER : AMP_COLLECTIVE_ALL_REDUCE,
-                                             .dtype = (amp_dtype)c->dtype,
+    if (is_owned(x, i)) {
+        AMP_TRY(memory->type->allocate(memory, m->bytes, &m->data, err));
+        AMP_TRY(memory->type->clear(memory, m->data, m->bytes, err)); /* what is between weights travels too */
+    } else m->data = shared_memory(x, i);
+    x->enqueued[i] = (amp_device_collective){.op = amp_exchange_engine_op(c),
+                                             .dtype = after_step ? AMP_DT_F32 : (amp_dtype)c->dtype,
                                              .data = m->data,
                                              .count = m->count,
                                              .what = c->what,
-                                             .after = begins_after(x, i)};
+                                             .after = after_step ? AMP_DEVICE_AT_END : begins_after(x, i)};
     return AMP_OK;
 }
 
+/* Those before apply_step are the first ones. */
+static int32_t count_before_update(const amp_exchange *x) {
+    int32_t count = 0;
+    while (count < x->model->collective_count && x->model->collectives[count].op != AMP_EXCHANGE_ALL_GATHER) count++;
+    return count;
+}
+
 amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err) {
-    const amp_device_exchange all = {x->session->model->train_step, x->enqueued, x->model->collective_count};
+    const amp_device_exchange all = {x->session->model->train_step, x->enqueued, count_before_update(x)};
     return x->enqueued ? calls_of(x)->attach(x->session->device, x->comm, &all, err) : AMP_OK;
 }
 
@@ -60,10 +96,16 @@ amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err) {
     return calls_of(x)->enqueue(x->session->device, err);
 }
 
+amp_status amp_exchange_enqueue_gathers(const amp_exchange *x, amp_error *err) {
+    const int32_t before = count_before_update(x);
+    return calls_of(x)->enqueue_list(x->session->device, x->enqueued + before, x->model->collective_count - before,
+                                     err);
+}
+
 void amp_exchange_leave_device(const amp_exchange *x) {
     amp_device_memory *memory = calls_of(x)->memory(x->session->device);
     calls_of(x)->detach(x->session->device);
     for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
-        if (x->enqueued[i].op == AMP_COLLECTIVE_ALL_GATHER) memory->type->release(memory, x->messages[i].data);
+        if (is_owned(x, i)) memory->type->release(memory, x->messages[i].data);
     amp_free(&x->session->memory.allocator, x->enqueued, list_bytes(x));
 }

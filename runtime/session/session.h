@@ -285,14 +285,14 @@ amp_status amp_session_plan_shares(amp_session *session, const amp_comm *comm, a
 void amp_session_free_shares(amp_session *session);
 bool amp_session_has_share_of(const amp_session *session, int32_t state); /* a moment */
 /* After gradients have been exchanged. */
-void amp_session_clear_other_shares(const amp_session *session);
+amp_status amp_session_clear_other_shares(const amp_session *session, amp_error *err);
 /* After apply_step: the shares that other ranks have updated. */
 amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
 /* All ranks call, in the same order: the moment's shares from all ranks.  |whole|: memory as of the state; NULL: this
  * rank sends its share alone. */
 amp_status amp_session_gather_moment(const amp_session *session, int32_t state, void *whole, amp_error *err);
 /* Of a whole moment. */
-void amp_session_keep_share(amp_session *session, int32_t state, const void *whole);
+amp_status amp_session_keep_share(amp_session *session, int32_t state, const void *whole, amp_error *err);
 
 /* ---- whole_states.c ---------------------------------------------------------------------------------------------- */
 
@@ -325,7 +325,10 @@ amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err);
 amp_status amp_exchange_place(const amp_exchange *x, int32_t message, amp_error *err);
 /* All ranks, once they agree. */
 amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err);
+/* As a comm has it. */
+amp_collective_op amp_exchange_engine_op(const amp_model_collective *collective);
 amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err);
+amp_status amp_exchange_enqueue_gathers(const amp_exchange *x, amp_error *err); /* of weights, after apply_step */
 void amp_exchange_leave_device(const amp_exchange *x);
 
 /* ---- device_inputs.c --------------------------------------------------------------------------------------------- */

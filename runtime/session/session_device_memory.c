@@ -88,6 +88,7 @@ static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t 
 }
 
 static amp_state_block block_of(const amp_session *s, int32_t state) {
+    if (s->shares.blocks) return s->shares.blocks[state];
     if (s->model->blocks) return s->model->blocks[state];
     return (amp_state_block){state, 0, amp_state_bytes(&s->model->states[state])};
 }
@@ -229,15 +230,21 @@ static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *e
 
 /* ---- first values ------------------------------------------------------------------------------------------------ */
 
+/* Of the state; of the first one of a block the whole block, as what is between them travels too. */
+static size_t bytes_from(const amp_session *s, int32_t state) {
+    const amp_state_block b = block_of(s, state);
+    return b.first == state ? b.bytes : amp_state_bytes(&s->model->states[state]);
+}
+
 static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_error *err) {
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const amp_model_state *state = &s->model->states[i];
         if (!amp_session_holds(s, i)) continue;
         amp_initialise(state, seed, rows);
         if (s->states.host[i]) amp_store_element(s->states.host[i], state->storage, 0, amp_initial_scalar(state));
-        else if (!state->init)
-            AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->states.held[i],
-                                                        amp_state_bytes(state), err));
+        else if (!state->init && !amp_session_has_share_of(s, i))
+            AMP_TRY(
+                s->device_arena.memory->type->clear(s->device_arena.memory, s->states.held[i], bytes_from(s, i), err));
         else AMP_TRY(amp_session_set_state(s, i, rows, err));
     }
     int64_t *seed_state = amp_session_seed(s);

@@ -46,7 +46,7 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
     amp_status status = AMP_OK;
-    if (shared) amp_session_keep_share(s, i, copy);
+    if (shared) status = amp_session_keep_share(s, i, copy, err);
     else status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
@@ -89,10 +89,10 @@ static amp_status copy_states(const amp_session *s, bool read, void **states, am
         const amp_model_state *state = &s->model->states[i];
         size_t bytes = amp_state_bytes(state);
         states[i] = s->states.host[i];
-        if (!is_of_files(s, i) || !s->states.bound[i]) continue;
+        if (!is_of_files(s, i) || (!s->states.bound[i] && !amp_session_has_share_of(s, i))) continue;
         states[i] = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
         if (!states[i]) return no_memory(s, bytes, err);
-        if (read) AMP_TRY(fetch(s, i, states[i], err));
+        if (read && !amp_session_has_share_of(s, i)) AMP_TRY(fetch(s, i, states[i], err));
     }
     return AMP_OK;
 }
@@ -110,7 +110,7 @@ amp_status amp_session_host_states(const amp_session *s, bool read, void ***out,
 amp_status amp_session_take_states(amp_session *s, void *const *states, amp_error *err) {
     if (!amp_session_has_device_memory(s)) return AMP_OK;
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (is_of_files(s, i) && states[i]) AMP_TRY(store(s, i, states[i], err));
+        if (is_of_files(s, i) && states[i] && !amp_session_has_share_of(s, i)) AMP_TRY(store(s, i, states[i], err));
     amp_params_changed_on_device(s->params);
     return amp_session_write_scalars(s, err);
 }

@@ -136,7 +136,7 @@ static void bind_masters(amp_session *s) {
 static bool is_alone(const amp_session *s) { return !s->params->residency->users->next; }
 
 amp_status amp_session_share_masters(amp_session *s, const amp_comm *comm, amp_error *err) {
-    if (!s->shares.of || !is_alone(s)) return AMP_OK;
+    if (!s->shares.of || !is_alone(s) || amp_session_has_device_memory(s)) return AMP_OK;
     s->shares.masters = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!s->shares.masters)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to divide it among ranks", s->model->desc.name);

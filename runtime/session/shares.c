@@ -57,6 +57,11 @@ static bool any_scattered(const amp_model *m) {
 amp_status amp_session_plan_shares(amp_session *s, const amp_comm *comm, amp_error *err) {
     const amp_model *m = s->model;
     if (!comm || comm->size < 2 || !s->training || !s->device->type->computes || !any_scattered(m)) return AMP_OK;
+    if (amp_session_has_device_memory(s) && !comm->calls->enqueue)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: on device %s ranks have shares of the moments (zero1) only where they exchange on the "
+                        "device itself: take the engine \"nccl\" (--dist nccl), or compile it with --distribute data",
+                        m->desc.name, s->device->type->name);
     if (s->keeps_gradients)
         return amp_fail(err, AMP_UNSUPPORTED,
                         "%s: keep_values and grad_norm need whole gradients, of which ranks have shares (zero1); write "
@@ -82,21 +87,34 @@ int32_t amp_session_has_shares(const amp_session *session) { return session && s
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-void amp_session_clear_other_shares(const amp_session *s) {
+static amp_status clear(const amp_session *s, void *at, size_t bytes, amp_error *err) {
+    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->clear(s->device, at, bytes, err);
+    memset(at, 0, bytes);
+    return AMP_OK;
+}
+
+amp_status amp_session_clear_other_shares(const amp_session *s, amp_error *err) {
     const amp_exchange *x = s->exchange;
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         const amp_message *m = &x->messages[i];
         if (!amp_collective_is_scattered(&x->model->collectives[i])) continue;
         const size_t part = m->bytes / (size_t)x->comm->size, before = part * (size_t)x->comm->rank;
-        memset(m->data, 0, before);
-        memset((char *)m->data + before + part, 0, m->bytes - before - part);
+        AMP_TRY(clear(s, m->data, before, err));
+        AMP_TRY(clear(s, (char *)m->data + before + part, m->bytes - before - part, err));
     }
+    return AMP_OK;
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
+static amp_status copy(const amp_session *s, void *to, const void *from, size_t bytes, amp_error *err) {
+    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->copy(s->device, to, from, bytes, err);
+    if (bytes) memcpy(to, from, bytes);
+    return AMP_OK;
+}
+
 /* Between the weights and the message, which has 4 bytes for each element, whatever a weight takes. */
-static void copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool to_message) {
+static amp_status copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool to_message, amp_error *err) {
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[gather];
     for (uint32_t j = 0; j < c->state_count; j++) {
@@ -110,19 +128,21 @@ static void copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool
             if (to_message) amp_session_give_master(s, i);
             continue; /* the message is where all of it is */
         }
-        if (bytes) memcpy(to_message ? message : state, to_message ? state : message, bytes);
+        AMP_TRY(copy(s, to_message ? message : state, to_message ? state : message, bytes, err));
     }
+    return AMP_OK;
 }
 
 static amp_status start_gathers(amp_exchange *x, amp_error *err) {
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         amp_message *m = &x->messages[i];
         if (x->model->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
-        copy_share(x, i, x->comm->rank, true);
+        AMP_TRY(copy_share(x, i, x->comm->rank, true, err));
+        if (x->enqueued) continue; /* all at once */
         AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F32, m->data, m->count, 0,
                                       x->model->collectives[i].what, &m->number, err));
     }
-    return AMP_OK;
+    return x->enqueued ? amp_exchange_enqueue_gathers(x, err) : AMP_OK;
 }
 
 amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
@@ -131,12 +151,13 @@ amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
     AMP_TRY(start_gathers(x, err));
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         if (x->model->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
-        AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
+        if (!x->enqueued) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
         for (int32_t r = 0; r < x->comm->size; r++)
-            if (r != x->comm->rank) copy_share(x, i, r, false);
+            if (r != x->comm->rank) AMP_TRY(copy_share(x, i, r, false, err));
     }
     amp_session_masters_come(s);
-    amp_params_changed_on_host(s->params);
+    if (x->enqueued) atomic_store(&s->params->stale, true); /* the newest ones are on the device */
+    else amp_params_changed_on_host(s->params);
     return AMP_OK;
 }
 
@@ -157,6 +178,24 @@ static amp_share share_of(const amp_session *s, Place p, int32_t rank) {
     return amp_collective_share(s->model, p.collective, p.at, rank, s->exchange->comm->size);
 }
 
+/* Its elements |share| to or from the session. */
+static amp_status read_share(const amp_session *s, int32_t i, amp_share share, void *to, amp_error *err) {
+    const char *from =
+        (char *)s->states.bound[i] + share.first * (int64_t)amp_storage_size(s->model->states[i].storage);
+    const size_t bytes = bytes_in(s, i, share);
+    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->read(s->device, to, from, bytes, err);
+    memcpy(to, from, bytes);
+    return AMP_OK;
+}
+
+static amp_status write_share(const amp_session *s, int32_t i, amp_share share, const void *from, amp_error *err) {
+    char *to = (char *)s->states.bound[i] + share.first * (int64_t)amp_storage_size(s->model->states[i].storage);
+    const size_t bytes = bytes_in(s, i, share);
+    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->write(s->device, to, from, bytes, err);
+    memcpy(to, from, bytes);
+    return AMP_OK;
+}
+
 /* From rank to rank; |whole| NULL: what comes is not kept, in |room| for the largest share. */
 static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char *room, amp_error *err) {
     amp_comm *comm = s->exchange->comm;
@@ -168,7 +207,7 @@ static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char
         const size_t bytes = bytes_in(s, i, share);
         char *to = whole ? whole + (size_t)share.first * size : room;
         if (!bytes) continue;
-        if (r == comm->rank) memcpy(to, (char *)s->states.bound[i] + (size_t)share.first * size, bytes);
+        if (r == comm->rank) AMP_TRY(read_share(s, i, share, to, err));
         AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, to, bytes, r, s->model->states[i].name,
                                    &number, err));
         AMP_TRY(comm->calls->wait(comm, number, err));
@@ -198,9 +237,8 @@ amp_status amp_session_gather_moment(const amp_session *s, int32_t i, void *whol
     return status;
 }
 
-void amp_session_keep_share(amp_session *s, int32_t i, const void *whole) {
+amp_status amp_session_keep_share(amp_session *s, int32_t i, const void *whole, amp_error *err) {
     const amp_share share = s->shares.of[i];
     const size_t at = (size_t)share.first * amp_storage_size(s->model->states[i].storage);
-    const size_t bytes = bytes_in(s, i, share);
-    if (bytes) memcpy((char *)s->states.bound[i] + at, (const char *)whole + at, bytes);
+    return bytes_in(s, i, share) ? write_share(s, i, share, (const char *)whole + at, err) : AMP_OK;
 }

@@ -10,7 +10,7 @@
 static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_count * sizeof(void *); }
 
 void amp_session_drop_whole_states(const amp_session *s, void **states) {
-    if (!s->shares.of) {
+    if (!s->shares.of || amp_session_has_device_memory(s)) {
         amp_session_drop_host_states(s, states);
         return;
     }
@@ -42,7 +42,10 @@ static amp_status gather_moments(const amp_session *s, void *const *states, amp_
 amp_status amp_session_send_moments(const amp_session *s, amp_error *err) { return gather_moments(s, NULL, err); }
 
 amp_status amp_session_whole_states(const amp_session *s, bool read, void ***out, amp_error *err) {
-    if (!s->shares.of) return amp_session_host_states(s, read, out, err);
+    if (!s->shares.of || amp_session_has_device_memory(s)) {
+        AMP_TRY(amp_session_host_states(s, read, out, err));
+        return read && s->shares.of ? gather_moments(s, *out, err) : AMP_OK;
+    }
     *out = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!*out) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to copy its states", s->model->desc.name);
     AMP_TRY(make_whole(s, *out, err));
@@ -52,7 +55,8 @@ amp_status amp_session_whole_states(const amp_session *s, bool read, void ***out
 /* As of all other weights and moments, rank 0's are everybody's. */
 amp_status amp_session_take_whole_states(amp_session *s, void *const *states, amp_error *err) {
     uint64_t number;
-    if (!s->shares.of) return amp_session_take_states(s, states, err);
+    AMP_TRY(amp_session_take_states(s, states, err));
+    if (!s->shares.of) return AMP_OK;
     amp_comm *comm = s->exchange->comm;
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const amp_model_state *state = &s->model->states[i];
@@ -60,7 +64,7 @@ amp_status amp_session_take_whole_states(amp_session *s, void *const *states, am
         AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, states[i], amp_state_bytes(state), 0,
                                    state->name, &number, err));
         AMP_TRY(comm->calls->wait(comm, number, err));
-        amp_session_keep_share(s, i, states[i]);
+        AMP_TRY(amp_session_keep_share(s, i, states[i], err));
     }
     return AMP_OK;
 }

@@ -178,6 +178,29 @@ done
 ranks_model "$work/sync.amp" 'batch_norm(linear(x; out = 64) as fc1; sync = true) as bn' 2 'data_parallel = true' ''
 run 0 "$ampc" "$work/sync.amp" --isa v3 -o "$work/sync.so"
 alike "$mpi" 2 fp16 sync
+# Where ranks have shares (zero1) a step is micro_step, apply_step and the copies of weights that have been gathered.
+# Without clipping, whose norm is added up by shares, it makes the bits of ranks that have all.
+sed '/clip_norm/d' "$work/one.amp" >"$work/free.amp"
+for way in data zero1; do
+    run 0 "$ampc" "$work/free.amp" --isa v3 --distribute $way -o "$work/$way.so"
+    over nccl "$mpi" 2 $way 20
+    mv "$work/nccl.log" "$work/$way.log"
+    mv "$work/nccl.ck" "$work/$way.ck"
+done
+run 0 tool same "$work/data.log" "$work/zero1.log" 0
+run 0 tool near "$work/data.ck" "$work/zero1.ck" 0
+for report in "$work"/nccl-*.json; do asked "zero1: the stand-in's report" report "$report" clean; done
+over nccl "$mpi" 2 zero1 11
+cp "$work/nccl.ck" "$work/half.ck"
+over nccl "$mpi" 2 zero1 20 --resume "$work/half.ck"
+run 0 tool near "$work/data.ck" "$work/nccl.ck" 0
+over nccl "$mpi" 3 zero1 13 --resume "$work/half.ck" --force
+run 0 "$amprun" train "$work/data.so" --data "safetensors:$work/d.st" --steps 15 --quiet --resume "$work/nccl.ck"
+steps zero1 3 1 10
+run 1 "$mpi" 2 tools/with-fakecuda "$amprun" train "$work/zero1.so" "${small[@]}" --steps 1 --dist mpi
+says 'shares of the moments (zero1) only where they exchange on the device itself' '--dist nccl'
+run 0 "$amprun" info "$work/zero1.so" --ranks 4 --device cuda
+says 'moments  ' ' on each rank'
 steps one 2 1 10
 steps sync 3 2 10
 expect 'two numbers of samples are captured, of three sums each' 6 \
@@ -252,6 +275,7 @@ whole() {
     run 0 tool near "$work/$1.ck" "$work/nccl.ck" 0
 }
 calls=(ncclGroupStart ncclAllReduce ncclGroupEnd ncclAllGather)
+shares=(fail:ncclReduceScatter:{1,3} fail:ncclAllGather:2) # and of weights, after apply_step
 inside=(fail:ncclAllReduce:{1..3} fail:ncclGroupEnd:2 dead:1:10 stop:1:8 count:1:2) # of sums in micro_step's graph
 
 for call in ncclGetVersion ncclGetUniqueId; do begin_all fail:$call:1 one; done
@@ -267,6 +291,8 @@ done
 driver=(cuEventRecordWithFlags:{1,3} cuStreamWaitEvent:{100..108..3} cuEventRecord:{100..114..7})
 ((!full)) || driver=(cuEventRecordWithFlags:{1..3} cuStreamWaitEvent:{100..108} cuEventRecord:{100..114})
 for fault in "${driver[@]}"; do begin_driver "$fault"; done
+for fault in "${shares[@]}"; do begin "shares-$fault" "$mpi" 1 "${train[@]}" "$work/zero1.so" "${options[@]}" : \
+    -n 1 env FAKECUDA_NCCL="$fault" "${train[@]}" "$work/zero1.so" "${options[@]}"; done
 for fault in "${inside[@]}"; do begin "inside-$fault" "$mpi" 1 "${train[@]}" "$work/sync.so" "${options[@]}" : \
     -n 1 env FAKECUDA_NCCL="$fault" "${train[@]}" "$work/sync.so" "${options[@]}"; done
 begin duplicate env_of FAKECUDA_DEVICES=1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
@@ -304,6 +330,9 @@ expect "$command_line: no checkpoint of half a step" '' "$(ls "$work/faults/one-
 ended one-stop:1:5 'rank 0: ' 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
 ended one-count:1:4 'invalid usage (5): rank 1 is in collective 4, of ' 'ncclCommGetAsyncError'
 ended one-order:1:4 'invalid usage (5): rank 1 is in collective 5, of ' 'ncclCommGetAsyncError'
+for fault in "${shares[@]}"; do
+    ended "shares-$fault" 'unhandled system error' 'rank 0: rank 1 says: ' ': planted; libnccl.so.2, NCCL 2.28.9'
+done
 for fault in "${inside[@]:0:4}"; do
     ended "inside-$fault" 'unhandled system error' 'rank 0: rank 1 says: ' ': planted; libnccl.so.2, NCCL 2.28.9'
 done

@@ -40,10 +40,6 @@ says 'sum_ranks' 'because {sync, of bn.batch_norm, "squares around the mean of a
 run 0 "$ampc" "$work/sync.amp" --target cpu --isa v3 --precision fp32 -o "$work/sync.so"
 run 0 "$ampc" "$work/one.amp" --distribute zero1 --dump-ir=distribute -o "$work/shares.so"
 says 'reduce_scatter(%"fc2.weight/sum"' 'func gather_step' 'all_gather(%fc2.weight'
-run 0 "$amprun" info "$work/shares.so"
-says 'has no CUDA code yet where ranks have shares of the moments (zero1)'
-run 1 "$ampc" "$work/one.amp" --distribute zero1 --target cuda -o "$work/x.so"
-says 'shares of the moments (zero1); train with --target cpu, or compile with --distribute data'
 run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
 says 'distribute all: it can be none, data' 'or zero1'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --reduce ordered

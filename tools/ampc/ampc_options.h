@@ -109,8 +109,8 @@ static const ToolOption ampc_options[] = {
      COMPILE | EXPLAIN},
     {O_DISTRIBUTE, "distribute", NULL, "none|data|zero1", VALUE_TEXT, false, "none data zero1", "the model's own word",
      "data: several processes may train the model together, each on samples of its own; as `data_parallel = true' in a "
-     "train block. It also trains alone. zero1: the same, and each keeps a share of the optimizer's moments alone; on "
-     "the CPU. none: not.",
+     "train block. It also trains alone. zero1: the same, and each keeps a share of the optimizer's moments alone. "
+     "none: not.",
      COMPILE | EXPLAIN | LINT},
     {O_ACCUMULATE_ORDER, "accumulate-order", NULL, "left|tree", VALUE_TEXT, false, "left tree", "left",
      "The order in which a step adds its micro-batches: left, one after the other, or tree, pairs, pairs of pairs and "

@@ -208,12 +208,12 @@ static void print_messages(const Ranks *x) {
 
 static void print_memory(const Ranks *x) {
     MemoryKind kinds[MEMORY_KINDS];
-    if (x->on_cuda) return;
-    memory_kinds(&x->run.memory, kinds);
     const Moments moments = moments_of(x);
     printf("moments  %" PRIu64 " bytes of %" PRIu64, moments.most, moments.all);
     if (moments.least < moments.most) printf(" at most, %" PRIu64 " at least", moments.least);
     printf(" on each rank\n");
+    if (x->on_cuda) return;
+    memory_kinds(&x->run.memory, kinds);
     if (x->run.memory.params < x->weights)
         printf("weights  %" PRIu64 " bytes of %" PRIu64
                " on rank 0: the masters of others are away while a step runs\n",

@@ -111,7 +111,7 @@ typedef struct amp_compile_options {
     const amp_override *overrides;
     size_t override_count;
     /* "data": several processes (ranks) may train the model together, each on samples of its own; it also trains alone.
-     * "zero1": the same, and each keeps a share of the optimizer's moments alone; without code for CUDA.  "none": not.
+     * "zero1": the same, and each keeps a share of the optimizer's moments alone.  "none": not.
      * NULL: as the model says (`data_parallel = true` in its train block) */
     const char *distribute;
     /* In which order a step adds its micro-batches: "left", one after the other; "tree", pairs, pairs of pairs, ..,

@@ -300,6 +300,23 @@ static amp_status cuda_enqueue(amp_device *device, amp_error *err) {
     return AMP_OK;
 }
 
+static amp_status cuda_enqueue_list(amp_device *device, const amp_device_collective *list, int32_t count,
+                                    amp_error *err) {
+    CudaDevice *d = of(device);
+    amp_comm *comm = d->exchange.comm;
+    AMP_TRY_INSIDE(d->context, err, comm->calls->enqueue(comm, list, count, d->compute, err));
+    return AMP_OK;
+}
+
+static amp_status cuda_clear(amp_device *device, void *to, size_t bytes, amp_error *err) {
+    CudaDevice *d = of(device);
+    const size_t words = bytes / sizeof(uint32_t);
+    if (words)
+        AMP_TRY_INSIDE(d->context, err,
+                       AMP_CUDA(d->context, err, fill32, (amp_cuda_pointer(to), 0, words, d->compute)));
+    return AMP_OK;
+}
+
 static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
                                                       .reserve_inputs = cuda_reserve_inputs,
                                                       .reserve_readback = cuda_reserve_readback,
@@ -315,7 +332,9 @@ static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
                                                       .copy = cuda_copy,
                                                       .attach = cuda_attach,
                                                       .detach = cuda_detach,
-                                                      .enqueue = cuda_enqueue};
+                                                      .enqueue = cuda_enqueue,
+                                                      .enqueue_list = cuda_enqueue_list,
+                                                      .clear = cuda_clear};
 
 const amp_device_type amp_device_cuda = {.name = "cuda",
                                          .create = cuda_create,

@@ -18,6 +18,29 @@ static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uin
     return amp_cuda_pointer(run->buffers[buffer]) + (b->part ? b->part - 1 : 0) * amp_storage_size(b->storage);
 }
 
+/* ---- shares ------------------------------------------------------------------------------------------------------ */
+
+/* The elements of |member| of a kernel that can run for a share: those of the rank's, or all; of others all. */
+static amp_share elements_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t member) {
+    const uint32_t each = k->batch ? k->operand_count / k->batch : k->operand_count;
+    const amp_model_dim *all = k->batch ? &k->batch_elements[member] : &k->sizes[0];
+    for (uint32_t i = member * each; run->shares && k->shares && i < (member + 1) * each; i++) {
+        const amp_model_buffer *b = &run->program->buffers[k->operands[i]];
+        if (b->kind == AMP_BUFFER_STATE && run->shares[b->index].end >= 0) return run->shares[b->index];
+    }
+    return (amp_share){0, amp_model_dim_at(all, run->n)};
+}
+
+/* Along the first axis. */
+static int64_t blocks_of_shares(const amp_run *run, const amp_model_cuda_kernel *k, int64_t per) {
+    int64_t blocks = 0;
+    for (uint32_t i = 0; i < (k->batch ? k->batch : 1); i++) {
+        const amp_share s = elements_of(run, k, i);
+        blocks += (s.end - s.first + per - 1) / per;
+    }
+    return blocks ? blocks : 1;
+}
+
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static size_t aligned(size_t bytes) { return (bytes + AMP_ALIGN - 1) / AMP_ALIGN * AMP_ALIGN; }
@@ -26,7 +49,10 @@ static size_t operand_table_bytes(const amp_model_cuda_kernel *k) {
     return k->operand_table ? aligned(k->operand_count * sizeof(CuPointer)) : 0;
 }
 
-static size_t batch_table_bytes(const amp_model_cuda_kernel *k) { return aligned(k->batch * sizeof(int64_t)); }
+/* How many elements each member has and, where they can be a share, the first of them. */
+static size_t batch_table_bytes(const amp_model_cuda_kernel *k) {
+    return aligned((k->shares ? 2 : 1) * k->batch * sizeof(int64_t));
+}
 
 static size_t table_bytes(const amp_model_cuda_kernel *k) {
     return operand_table_bytes(k) + batch_table_bytes(k) + aligned(k->tickets * sizeof(uint32_t));
@@ -40,7 +66,11 @@ static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *a
         int64_t *elements = (int64_t *)(void *)(at + operand_table_bytes(k));
         for (uint32_t o = 0; k->operand_table && o < k->operand_count; o++)
             operands[o] = address_of(l, run, k->operands[o]);
-        for (uint32_t b = 0; b < k->batch; b++) elements[b] = amp_model_dim_at(&k->batch_elements[b], run->n);
+        for (uint32_t b = 0; b < k->batch; b++) {
+            const amp_share s = elements_of(run, k, b);
+            elements[b] = s.end - s.first;
+            if (k->shares) elements[k->batch + b] = s.first;
+        }
     }
 }
 
@@ -86,13 +116,24 @@ static void add(Parameters *p, uint64_t value) {
     p->count++;
 }
 
+static void add_sizes(Parameters *p, const amp_run *run, const amp_model_cuda_kernel *k) {
+    uint32_t i = 0;
+    if (k->shares && !k->batch) {
+        const amp_share s = elements_of(run, k, 0);
+        add(p, (uint64_t)s.end);
+        add(p, (uint64_t)s.first);
+        i = 2;
+    }
+    for (; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
+}
+
 static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const amp_run *run,
                             const amp_model_cuda_kernel *k, uint32_t form, CuPointer tables) {
     p->count = 0;
     if (k->operand_table) add(p, tables);
     for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
     add(p, (uint64_t)run->n);
-    for (uint32_t i = 0; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
+    add_sizes(p, run, k);
     if (k->batch) add(p, tables + operand_table_bytes(k));
     if (k->tickets) add(p, tables + operand_table_bytes(k) + batch_table_bytes(k));
     for (uint32_t i = 0; i < k->part_count; i++) {
@@ -121,8 +162,9 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     const amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
     const uint32_t *block = used.launch->block;
-    const int64_t *grid = used.grid;
+    int64_t grid[3] = {used.grid[0], used.grid[1], used.grid[2]};
     Parameters p;
+    if (k->shares) grid[0] = blocks_of_shares(run, k, used.launch->per[0]);
     AMP_TRY(check_grid(run, k, grid, err));
     fill_parameters(&p, l, run, k, used.form, *tables);
     *tables += table_bytes(k);

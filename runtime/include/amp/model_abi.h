@@ -516,6 +516,11 @@ typedef struct amp_model_cuda_kernel {
     uint32_t depth; /* minor 29, with |supersteps|: the most kernels that wait for one another */
     /* minor 29, with |supersteps|; no runtime needs it: of each part its superstep, from 1, in ascending order */
     const uint32_t *steps;
+    /* minor 29: 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as
+     * memory has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of
+     * which is all elements, it is given where they end and begin; of a batch batch_elements is how many, and the table
+     * has after them where each member begins */
+    uint32_t shares, padding;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

@@ -54,6 +54,8 @@ typedef struct amp_comm_state {
     void *heads; /* of a meeting: one of each rank */
     pthread_t thread;
     bool started; /* the thread */
+    bool ended;   /* amp_comm_end was called */
+    bool hangs;   /* and the thread has not come back from the engine */
 
     /* Of the driver. */
     amp_lane lanes[AMP_LANES];
@@ -94,8 +96,10 @@ amp_status amp_comm_open_engine(amp_engine *engine, const amp_comm_options *opti
 /* Starts what can start, tests what is under way.  |*busy|: something is. */
 void amp_comm_drive(amp_comm_state *c, bool *busy);
 amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err);
-/* Disconnects or abandons; false: the thread hangs in the engine, and everything that it may touch has to stay. */
+/* Disconnects or abandons, once; false: the thread hangs in the engine, and all that it may touch has to stay. */
 bool amp_comm_end(amp_comm_state *c);
+/* See amp_comm_calls. */
+amp_status amp_comm_leave(struct amp_comm *comm, amp_error *err);
 /* The time in |nanoseconds| from now, for conditions of a comm. */
 struct timespec amp_comm_clock(int64_t nanoseconds);
 /* See amp_comm_calls. */

@@ -16,6 +16,7 @@
 #include "runtime/comm/comm.h"
 
 enum { STACK = 4 << 20, SPIN = 20000, NAP = 50000, LOOK = 50000000, TELLING = 1000000000 /* nanoseconds */ };
+enum { GOING = 2 }; /* timeouts that the engine has to let a rank go */
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -318,13 +319,9 @@ void amp_comm_give_up(struct amp_comm *comm, const char *why) {
     if (first && c->started) (void)wait_for_phase(c, AMP_COMM_ENDED, false, TELLING);
 }
 
-bool amp_comm_end(amp_comm_state *c) {
-    if (!c->started) {
-        if (c->phase == AMP_COMM_RUNS) leave(c);
-        return true;
-    }
+static bool end_thread(amp_comm_state *c) {
     /* A thread that has failed only has to come back from the engine. */
-    const int64_t bound = amp_comm_check(c, NULL) ? 1000000000 : 2 * c->timeout;
+    const int64_t bound = amp_comm_check(c, NULL) ? 1000000000 : GOING * c->timeout;
     pthread_mutex_lock(&c->lock);
     if (c->phase == AMP_COMM_RUNS) c->phase = AMP_COMM_CLOSES;
     pthread_cond_signal(&c->work);
@@ -335,4 +332,25 @@ bool amp_comm_end(amp_comm_state *c) {
     }
     pthread_join(c->thread, NULL);
     return true;
+}
+
+bool amp_comm_end(amp_comm_state *c) {
+    if (c->ended) return !c->hangs;
+    c->ended = true;
+    if (c->started) c->hangs = !end_thread(c);
+    else if (c->phase == AMP_COMM_RUNS) leave(c);
+    return !c->hangs;
+}
+
+/* The meeting makes sure that nobody leaves while others still count on it, and that MPI_Finalize need not wait. */
+amp_status amp_comm_leave(struct amp_comm *comm, amp_error *err) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    if (c->ended) return amp_fail(err, AMP_WRONG_STATE, "amp_comm_release: the comm has left the others already");
+    amp_status status = amp_comm_meet(comm, NULL, 0, NULL, "amp_comm_release", err);
+    if (status) amp_comm_fail(c, NULL, status, "the comm was released, and the ranks did not meet");
+    if (amp_comm_end(c) || status) return status;
+    return amp_comm_fail(c, err, AMP_PEER_FAILED,
+                         "amp_comm_release: %s has not let this rank go for %.1f s: another rank has died, hangs or "
+                         "was stopped",
+                         c->engine->library, GOING * (double)c->timeout * 1e-9);
 }

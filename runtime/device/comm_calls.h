@@ -75,6 +75,10 @@ typedef struct amp_comm_calls {
     /* This rank ends by a failure of its own: the others are told |why| and fail with it, at once and not after their
      * timeout.  Every later call fails.  Takes a second at most. */
     void (*give_up)(struct amp_comm *comm, const char *why);
+    /* What amp_comm_release does, for who wants to know who was missing: all ranks call it, and nothing but the release
+     * after it.  The same time as any collective; then twice the timeout for the engine to let this rank go.
+     * AMP_WRONG_STATE: it is the second time. */
+    amp_status (*leave)(struct amp_comm *comm, amp_error *err);
 
     /* Of engines that have collectives on memory of CUDA devices; else NULL.  All three with the same CUDA context
      * current.  All ranks attach at the same place among their other calls; the first one joins the devices, and waits

@@ -65,11 +65,6 @@ int ranks_open(Ranks *r, const Args *a) {
     return 0;
 }
 
-void ranks_close(Ranks *r) {
-    amp_comm_release(r->comm);
-    *r = (Ranks){.count = 1};
-}
-
 void ranks_does(const Ranks *r, amp_rank_does what) {
     if (r->count > 1) r->comm->calls->does(r->comm, what, -1);
 }
@@ -85,6 +80,16 @@ void ranks_end(const Ranks *r, int status) {
     fflush(NULL);
     sleep(LAST_WORDS);
     _Exit(status);
+}
+
+void ranks_close(Ranks *r) {
+    amp_error err = {0};
+    if (r->count > 1 && r->comm->calls->leave(r->comm, &err)) {
+        report_text("%s%s", err.message, r->rank ? "" : "; its work was done before that, and its files are written");
+        ranks_end(r, 1);
+    }
+    amp_comm_release(r->comm);
+    *r = (Ranks){.count = 1};
 }
 
 /* ---- what a rank does -------------------------------------------------------------------------------------------- */
@@ -191,12 +196,6 @@ int ranks_agree(const Ranks *r, const RankOption *options, int count) {
                                      i, options[j].name, all[i * count + j], all[j]);
     free(all);
     return failed;
-}
-
-int ranks_finish(const Ranks *r) {
-    amp_error err = {0};
-    if (r->count == 1) return 0;
-    return r->comm->calls->meet(r->comm, NULL, 0, NULL, "the end of the training", &err) ? report(&err) : 0;
 }
 
 int ranks_sum(const Ranks *r, double *values, int count) {

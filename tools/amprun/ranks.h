@@ -15,11 +15,11 @@ typedef struct Ranks {
 
 /* As --dist says; alone without it.  Reports and returns 1 or 2, as commands do; ranks_close in either case. */
 int ranks_open(Ranks *r, const Args *a);
+/* At the end: all ranks leave together, so that nobody takes for done what rank 0 has not written, and that the
+ * launcher ends nobody who still works.  Where they do not, it reports who was missing, and ends the process. */
 void ranks_close(Ranks *r);
 /* Tells the others that this rank ends, and what it has reported last; not where it is another one's failure. */
 void ranks_give_up(const Ranks *r);
-/* At the end: whether all have come so far, so that nobody takes for done what rank 0 has not written. */
-int ranks_finish(const Ranks *r);
 /* Gives up, and ends the process: whatever the others do, nothing waits. */
 void ranks_end(const Ranks *r, int status);
 

@@ -207,7 +207,6 @@ static int train_on(Ranks *ranks, const Args *a) {
     if (!failed) failed = training_open(&t);
     if (!failed) failed = weights_check_like(&t.run, &mine);
     if (!failed) failed = run(&t);
-    if ((!failed || failed >= SIGNALLED) && ranks_finish(ranks)) failed = 1;
     if (failed && failed < SIGNALLED) ranks_end(ranks, failed);
     training_close(&t);
     return failed;

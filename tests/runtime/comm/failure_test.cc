@@ -132,6 +132,31 @@ TEST_P(Failure, ReleasedByOneRank) {
     });
 }
 
+TEST_P(Failure, LeavingTogether) {
+    all.Run([&](amp_comm *comm) {
+        amp_error err = {};
+        EXPECT_EQ(comm->calls->leave(comm, &err), AMP_OK) << err.message;
+        EXPECT_EQ(comm->calls->leave(comm, &err), AMP_WRONG_STATE);
+        EXPECT_STREQ(err.message, "amp_comm_release: the comm has left the others already");
+    });
+    EXPECT_EQ(world.seen().disconnected, 3);
+    EXPECT_EQ(world.seen().abandoned, 0);
+}
+
+TEST(Leaving, SaysWhoDoesNot) {
+    World world(3);
+    world.own_thread = true;
+    Ranks all(&world, false, timeout);
+    all.Run([&](amp_comm *comm) {
+        amp_error err = {};
+        if (comm->rank == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        EXPECT_EQ(comm->calls->leave(comm, &err), AMP_PEER_FAILED);
+        EXPECT_THAT(std::string(err.message), HasSubstr("amp_comm_release: rank 1 lives, but has not come for"));
+    });
+    EXPECT_EQ(world.seen().disconnected, 0);
+    EXPECT_EQ(world.seen().abandoned, 3);
+}
+
 TEST_P(Failure, SumsInAnotherOrder) {
     std::vector<std::thread> threads;
     for (int32_t r = 0; r < 3; r++)
@@ -249,7 +274,10 @@ TEST(Hang, WhileRanksJoinAndLeave) {
     Ranks leaves(&other, false, 0.1);
     ASSERT_EQ(leaves.Open(0, &comm, &err), AMP_OK) << err.message;
     kept[1] = comm;
-    EXPECT_LT(Seconds([&] { amp_comm_release(comm); }), 0.8);
+    EXPECT_LT(Seconds([&] { EXPECT_EQ(comm->calls->leave(comm, &err), AMP_PEER_FAILED); }), 0.8);
+    EXPECT_STREQ(err.message, "rank 0: amp_comm_release: the engine of threads has not let this rank go for 0.2 s: "
+                              "another rank has died, hangs or was stopped");
+    amp_comm_release(comm);
     std::this_thread::sleep_for(std::chrono::milliseconds(1000));
     EXPECT_EQ(world.seen().abandoned, 1);
     EXPECT_EQ(other.seen().disconnected, 1);

@@ -22,9 +22,9 @@ MODEL
     run 0 env PYTHONPATH=tests/checks python3 -B tests/checks/distributed.py data "$work/faults/data.st" 150
 }
 
-# faults MPI COUNT SEED
+# faults MPI COUNT SEED [FIRST]
 faults() {
     mkdir -p "$work/faults/$1"
     python3 -B tests/checks/faults_distributed.py "$1" "$bin/tools/amprun" "$work/faults/net.so" \
-        "safetensors:$work/faults/data.st" "$work/faults/$1" "$2" "$3"
+        "safetensors:$work/faults/data.st" "$work/faults/$1" "${@:2}"
 }

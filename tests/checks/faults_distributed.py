@@ -1,8 +1,8 @@
 """Faults of ranks that train together: each ends the others in time and by name, and training goes on to the same bits.
 
-    faults_distributed.py MPI AMPRUN MODEL.so DATA_SPEC FOLDER COUNT SEED
+    faults_distributed.py MPI AMPRUN MODEL.so DATA_SPEC FOLDER COUNT SEED [FIRST]
 
-MPI is a function of mpi.bash. A fault is a signal to one rank of two or three:
+MPI is a function of mpi.bash. FIRST: the number of the first fault, 0. A fault is a signal to one rank of two or three:
 
     kill    SIGKILL
     stop    SIGSTOP, for good
@@ -28,9 +28,10 @@ import subprocess
 import sys
 import time
 
-mpi, amprun, model, data, folder, count, seed = sys.argv[1:]
-chance = random.Random(int(seed))
+mpi, amprun, model, data, folder, count, seed = sys.argv[1:8]
+first = int(sys.argv[8]) if len(sys.argv) > 8 else 0
 STEPS, TIMEOUT = 16, 2.0
+LATE = TIMEOUT + 2.5
 BOUND, BOUND_OF_START = TIMEOUT + 8, 40  # deadline, answers, last words, a busy machine; joining has 30 s
 KINDS, PHASES = ("kill", "stop", "pause", "late"), ("start", "step", "checkpoint", "end")
 WRAPPER = 'echo $$ >"$0.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$@"'
@@ -137,7 +138,7 @@ def is_writing():
     return any(name.startswith("part.ck") and name != "part.ck" for name in os.listdir(folder))
 
 
-def place(phase, rank, ranks, early):
+def place(phase, rank, ranks, early, chance):
     """Waits for the moment of the fault; the process of the rank."""
     wait_until("the rank to begin", lambda: rank in read_pids("part", ranks), 20)
     if phase == "start":
@@ -154,13 +155,29 @@ def place(phase, rank, ranks, early):
         wait_until("a checkpoint", lambda: is_writing() or not lives(read_pids("part", ranks)[0]), 60)
 
 
-def strike(kind, pid):
+def strike(kind, pid, chance):
     if not lives(pid):
         return
     os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
     if kind == "pause":
         time.sleep(chance.uniform(0.05, 0.4) * TIMEOUT)
         os.kill(pid, signal.SIGCONT)
+
+
+def wait_for(survivors, late, bound):
+    """Seconds until they have ended.  |late|: the process that goes on meanwhile; None: none does."""
+    begin, took = time.monotonic(), None
+    while took is None or late:
+        now = time.monotonic() - begin
+        if took is None and not any(map(lives, survivors)):
+            took = now
+        if late and now >= LATE:
+            if lives(late):
+                os.kill(late, signal.SIGCONT)
+            late, bound = None, now + bound
+        require(took is not None or late or now < bound, f"waited {now:.0f} s for the other ranks to end")
+        time.sleep(0.0005)
+    return took
 
 
 def check_words(rank, survivors, phase):
@@ -170,8 +187,8 @@ def check_words(rank, survivors, phase):
         mine = [line for line in said.splitlines() if re.match(rf".*amprun: rank {other}: ", line)]
         if not mine:
             continue
-        named = any(re.search(rf"rank(s [\d, ]*| ){rank}\b", line.split(f"amprun: rank {other}: ", 1)[1])
-                    for line in mine)
+        named = any(re.search(rf"rank(s [\d, ]*| ){rank}\b|has not let this rank go",
+                              line.split(f"amprun: rank {other}: ", 1)[1]) for line in mine)
         require(named, f"rank {other} does not name rank {rank}: {mine}")
         told += 1
     if not told and phase == "start" and "has not brought the ranks together" in said:
@@ -195,28 +212,23 @@ def check_bits(ranks):
     require(parts == whole, f"another log: {next((p for p in zip(parts, whole) if p[0] != p[1]), len(parts))}")
 
 
-def fault(ranks, rank, phase, kind, alone, early, totals):
+def fault(ranks, rank, phase, kind, alone, early, chance, totals):
     for old in glob.glob(path("part.*")):
         os.remove(old)
     every = "4" if phase in ("start", "step") else "1" if phase == "checkpoint" else "100"
     job = launch(ranks, "part", "--checkpoint", path("part.ck"), "--checkpoint-every", every, alone=alone)
     pids = {}
     try:
-        place(phase, rank, ranks, early)
+        place(phase, rank, ranks, early, chance)
         wait_until("all ranks to begin", lambda: len(read_pids("part", ranks)) == ranks, 20)
         pids = read_pids("part", ranks)
-        before, begin = steps("part"), time.monotonic()
+        before = steps("part")
         hit = lives(pids[rank])
-        strike(kind, pids[rank])
-        in_time = phase != "end" or rank == 0 and is_writing()  # others have brought all by then
+        strike(kind, pids[rank], chance)
+        in_time = before < STEPS or rank == 0 and is_writing()  # others have brought all by then
         survivors = [other for other in pids if other != rank]
         bound = BOUND_OF_START if phase == "start" else BOUND
-        if kind == "late":
-            time.sleep(TIMEOUT + 2.5)
-            if lives(pids[rank]):
-                os.kill(pids[rank], signal.SIGCONT)
-        wait_until("the other ranks to end", lambda: not any(lives(pids[r]) for r in survivors), bound)
-        took = time.monotonic() - begin
+        took = wait_for([pids[r] for r in survivors], pids[rank] if kind == "late" else None, bound)
         if kind in ("stop", "late"):  # the launcher cannot end what is stopped, and one that goes on ends by itself
             if kind == "late":
                 wait_until("the rank that was late to end", lambda: not lives(pids[rank]), bound)
@@ -240,7 +252,8 @@ def fault(ranks, rank, phase, kind, alone, early, totals):
         totals["went on"] += 1
         return
     told = check_words(rank, survivors, phase)
-    require(told == len(survivors) or kind == "kill" or told and not alone or not in_time,
+    left = not in_time and took < TIMEOUT  # together with the rank; who waits for it says so
+    require(told == len(survivors) or kind == "kill" or told and not alone or left,
             f"{told} of {len(survivors)} ranks say why: " + open(path("part.said"), errors="replace").read()[-600:])
     totals["told" if told == len(survivors) else "ended by the launcher"] += 1
     totals["before the first step"] += before == 0
@@ -252,14 +265,16 @@ for ranks in (2, 3):
     if job.wait():
         sys.exit(open(path(f"whole{ranks}.said"), errors="replace").read())
 each = [(ranks, rank, phase) for ranks in (2, 3) for rank in range(ranks) for phase in PHASES]
-cases = [(*where, kind) for many in zip(*(chance.sample(each, len(each)) for _ in KINDS))
+order = random.Random(int(seed))
+cases = [(*where, kind) for many in zip(*(order.sample(each, len(each)) for _ in KINDS))
          for where, kind in zip(many, KINDS)]  # all of them, and any four in a row are of all kinds
 totals = collections.Counter(seconds=0)
-for number, (ranks, rank, phase, kind) in enumerate(itertools.islice(itertools.cycle(cases), int(count))):
+some = itertools.islice(itertools.cycle(cases), first, first + int(count))
+for number, (ranks, rank, phase, kind) in enumerate(some, first):
     alone, early = mpi == "mpich" and number // 4 % 2 == 1, number // 4 % 4 == 0  # with every kind
     name = f"{mpi}: {kind} of rank {rank} of {ranks}, {phase}, fault {number} of seed {seed}"
     try:
-        fault(ranks, rank, phase, kind, alone, early, totals)
+        fault(ranks, rank, phase, kind, alone, early, random.Random(f"{seed} {number}"), totals)
         print("pass", name, flush=True)
     except Wrong as wrong:
         print(f"FAIL {name}{' alone' if alone else ''}: {' '.join(str(wrong).split())}", flush=True)

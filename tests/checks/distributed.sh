@@ -227,6 +227,10 @@ alone_fails() {
     lone 'rank 1 has another number of samples in --data than rank 0: 140 instead of 150'
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/none.st"
     lone "rank 0: rank 1 says: $work/none.st: cannot open: No such file or directory"
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "$one" --epochs many
+    lone 'rank 0: rank 1 says: --epochs many: a whole number from 1 to 2147483647 is wanted'
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "$one" --stats 5
+    lone 'rank 0: rank 1 says: --stats: its lines go into the log'
     train[4]=400000 # --batch: 315 MB of activations
     fails "$mpi" 1 "${train[@]}" --data "$one" : \
         -n 1 bash -c 'ulimit -v 500000 && exec "$@"' - "${train[@]}" --data "$one"

@@ -131,9 +131,10 @@ static int evaluate_on(const Ranks *ranks, const Args *a) {
 
 int command_eval(const Args *a) {
     Ranks ranks;
-    if (a->precision && strcmp(a->precision, "fp32"))
-        return report_text("--precision %s: evaluation runs in the model's own precision, or in fp32", a->precision) +
-               1;
+    if (a->precision && strcmp(a->precision, "fp32")) {
+        report_text("--precision %s: evaluation runs in the model's own precision, or in fp32", a->precision);
+        return ranks_refuse(a, 2);
+    }
     int failed = ranks_open(&ranks, a);
     if (!failed) {
         const Args mine = ranks_args(&ranks, a);

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/amprun_options.h"
+#include "tools/amprun/ranks.h"
 #include "tools/standard_streams.h"
 
 #define BIT(option) (UINT64_C(1) << ((option)-O_BATCH))
@@ -33,9 +35,9 @@ static const Command commands[] = {
 };
 
 static int wrong(const char *format, const char *a, const char *b) {
-    fprintf(stderr, "amprun: ");
-    fprintf(stderr, format, a, b);
-    fprintf(stderr, "; see amprun --help\n");
+    char text[AMP_FILE_PATH];
+    snprintf(text, sizeof text, format, a, b);
+    report_text("%s; see amprun --help", text);
     return 2;
 }
 
@@ -294,17 +296,34 @@ static int check_dist(const Args *a, const Command *c) {
     return 0;
 }
 
+static bool is_taken(const Command *c, int option) {
+    return options_find(&amprun_tool, option)->commands >> (c - commands) & 1;
+}
+
+/* Who the other ranks are, before all else: they have to hear of what is wrong.  Options are read again after it. */
+static int read_ranks(Args *a, const Command *c, int argc, char **argv, const struct option *long_options) {
+    const uint64_t of_ranks =
+        BIT(O_DIST) | BIT(O_REDUCE) | BIT(O_DIST_TIMEOUT) | BIT(O_DIST_LIBRARY) | BIT(O_DIST_FOLDER) | BIT(O_DIST_RANK);
+    int failed = 0;
+    for (int option; (option = getopt_long(argc, argv, "-:hv", long_options, NULL)) != -1;) /* "-": words stay */
+        if (option >= O_BATCH && option < O_END && (of_ranks & BIT(option)) && is_taken(c, option))
+            failed |= take(a, c, option, argv);
+    optind = 0; /* getopt begins anew */
+    return failed;
+}
+
 /* 0: go on; 1: done; 2: wrong */
 static int read_options(Args *a, const Command *c, int argc, char **argv) {
     uint64_t seen = 0;
     struct option long_options[OPTIONS_MOST];
     options_long(&amprun_tool, long_options);
+    const int unclear = read_ranks(a, c, argc, argv, long_options);
+    if (unclear) return unclear;
     for (int option; (option = getopt_long(argc, argv, ":hv", long_options, NULL)) != -1;) {
         if (option == 'v') option = O_VERBOSE;
         if (option == '?' || option == ':') return refuse_option(option, argv);
         if (option == 'h' || option >= O_DESCRIBE) return print_about(c->name, option, optarg);
-        if (!(options_find(&amprun_tool, option)->commands >> (c - commands) & 1))
-            return wrong("%s does not take --%s", c->name, option_name(option));
+        if (!is_taken(c, option)) return wrong("%s does not take --%s", c->name, option_name(option));
         seen |= BIT(option);
         int failed = take(a, c, option, argv);
         if (failed) return failed;
@@ -373,7 +392,8 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], commands[i].name)) continue;
         argv[1] = argv[0];
         int failed = read_arguments(&a, &commands[i], argc - 1, argv + 1);
-        return failed ? (failed == 1 ? 0 : failed) : run_command(&commands[i], &a);
+        if (failed) return failed == 1 ? 0 : ranks_refuse(&a, failed);
+        return run_command(&commands[i], &a);
     }
     return wrong("there is no command %s%s", argv[1], "");
 }

@@ -41,10 +41,8 @@ static int check_alone(const Args *a) {
            1;
 }
 
-int ranks_open(Ranks *r, const Args *a) {
-    amp_error err = {0};
+static amp_status join(Ranks *r, const Args *a, amp_error *err) {
     *r = (Ranks){.count = 1};
-    if (!a->dist) return check_alone(a);
     const amp_comm_options options = {.struct_size = sizeof options,
                                       .engine = a->dist,
                                       .library = a->dist_library,
@@ -53,16 +51,41 @@ int ranks_open(Ranks *r, const Args *a) {
                                       .folder = a->dist_folder,
                                       .rank = a->dist_rank,
                                       .ranks = a->dist_ranks};
-    if (a->trace)
-        return report_text("--trace-nonfinite takes steps again, which other ranks would have to take too; trace a "
-                           "training of one process, with accumulate in place of ranks") +
-               1;
-    if (amp_comm_open(&options, &r->comm, &err)) return report(&err);
+    AMP_TRY(amp_comm_open(&options, &r->comm, err));
     r->rank = amp_comm_rank(r->comm);
     r->count = amp_comm_size(r->comm);
+    return AMP_OK;
+}
+
+/* The others come to their deadlines in the same moment, and the launcher ends all with the first that ends. */
+static int end_unjoined(void) {
+    fflush(NULL);
+    if (launched_by()) sleep(LAST_WORDS);
+    return 1;
+}
+
+int ranks_open(Ranks *r, const Args *a) {
+    amp_error err = {0};
+    *r = (Ranks){.count = 1};
+    if (!a->dist) return check_alone(a);
+    if (a->trace) {
+        report_text("--trace-nonfinite takes steps again, which other ranks would have to take too; trace a training "
+                    "of one process, with accumulate in place of ranks");
+        return ranks_refuse(a, 2);
+    }
+    if (join(r, a, &err)) return report(&err) && end_unjoined();
     report_as_rank(r->count > 1 ? r->rank : -1);
     ranks_does(r, AMP_RANK_LOADS);
     return 0;
+}
+
+int ranks_refuse(const Args *a, int status) {
+    Ranks r;
+    amp_error err;
+    if (!a->dist || join(&r, a, &err)) return status;
+    ranks_end(&r, status);
+    amp_comm_release(r.comm);
+    return status;
 }
 
 void ranks_does(const Ranks *r, amp_rank_does what) {

@@ -23,6 +23,10 @@ void ranks_give_up(const Ranks *r);
 /* Gives up, and ends the process: whatever the others do, nothing waits. */
 void ranks_end(const Ranks *r, int status);
 
+/* This rank has options that were reported as wrong, before ranks_open: where it can, it joins the others, as --dist
+ * says, and tells them, who would wait for it.  |status|, where the process does not end here. */
+int ranks_refuse(const Args *a, int status);
+
 /* What it is at, for ranks that wait for it, until the session says something else. */
 void ranks_does(const Ranks *r, amp_rank_does what);
 /* What all ranks have to have the same, by what a user calls it, before the first step. */

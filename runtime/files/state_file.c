@@ -195,14 +195,27 @@ static void read_tensor(const amp_state_list *l, const amp_model_state *s, const
         amp_state_set_f32(s, memory, l->rows);
 }
 
-void amp_state_list_read(const amp_state_list *l, const amp_safetensors *file, void *const *states) {
-    for (int32_t i = 0; i < l->count; i++) {
-        const struct amp_state_entry *e = &l->entries[i];
-        const amp_tensor_view *v = amp_safetensors_find(file, e->name);
-        const amp_model_state *s = &l->model->states[e->state];
-        if (v) read_tensor(l, s, v, states[e->state]);
-        else if (is_rate(s)) amp_store_element(states[e->state], s->storage, 0, amp_initial_scalar(s));
-    }
+/* |v| of a file of which the header alone was read. */
+static amp_status read_from_file(const amp_state_list *l, const amp_model_state *s, const amp_safetensors *file,
+                                 amp_tensor_view v, void *memory, amp_error *err) {
+    void *data = amp_alloc(&l->allocator, v.bytes);
+    if (!data) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of %s", v.bytes, v.name);
+    amp_status status = amp_safetensors_read(file, &v, 0, data, v.bytes, err);
+    v.data = data;
+    if (!status) read_tensor(l, s, &v, memory);
+    amp_free(&l->allocator, data, v.bytes);
+    return status;
+}
+
+amp_status amp_state_list_read(const amp_state_list *l, int32_t entry, const amp_safetensors *file, void *memory,
+                               amp_error *err) {
+    const struct amp_state_entry *e = &l->entries[entry];
+    const amp_tensor_view *v = amp_safetensors_find(file, e->name);
+    const amp_model_state *s = &l->model->states[e->state];
+    if (v && !v->data && v->bytes) return read_from_file(l, s, file, *v, memory, err);
+    if (v) read_tensor(l, s, v, memory);
+    else if (is_rate(s)) amp_store_element(memory, s->storage, 0, amp_initial_scalar(s));
+    return AMP_OK;
 }
 
 amp_status amp_state_list_take(const amp_state_list *l, int32_t entry, const amp_tensor_view *v, void *const *states,
@@ -234,6 +247,7 @@ amp_tensor_view amp_state_view(const amp_model_state *s, const char *name) {
 typedef struct Writing {
     const amp_state_list *list;
     void *const *states;
+    const amp_state_source *source;
     int32_t *state_of; /* by tensor of the file */
     char *piece;
 } Writing;
@@ -256,15 +270,19 @@ amp_status amp_state_write(const amp_model_state *s, const void *memory, bool tu
 static amp_status write_state(void *user, int32_t index, amp_file_writer *file, amp_error *err) {
     const Writing *w = user;
     int32_t state = w->state_of[index];
-    return amp_state_write(&w->list->model->states[state], w->states[state], false, w->piece, PIECE, file, err);
+    const void *memory = w->states[state];
+    if (w->source) AMP_TRY(w->source->fetch(w->source->user, state, &memory, err));
+    return amp_state_write(&w->list->model->states[state], memory, false, w->piece, PIECE, file, err);
 }
 
-amp_status amp_state_list_write(const amp_state_list *l, void *const *states, const char *path,
-                                const amp_metadata *metadata, int32_t metadata_count, amp_error *err) {
+amp_status amp_state_list_write(const amp_state_list *l, void *const *states, const amp_state_source *source,
+                                const char *path, const amp_metadata *metadata, int32_t metadata_count,
+                                amp_error *err) {
     size_t views_bytes = (size_t)l->count * sizeof(amp_tensor_view), of_bytes = (size_t)l->count * sizeof(int32_t);
     amp_tensor_view *views = amp_alloc(&l->allocator, views_bytes);
     Writing w = {.list = l,
                  .states = states,
+                 .source = source,
                  .state_of = amp_alloc(&l->allocator, of_bytes),
                  .piece = amp_alloc(&l->allocator, PIECE)};
     amp_status status = views && w.state_of && w.piece

@@ -70,15 +70,24 @@ amp_status amp_state_list_check(const amp_state_list *list, const amp_safetensor
 /* Copies one tensor of a file into entry number |entry|, if its shape and dtype fit; else AMP_MISMATCH. */
 amp_status amp_state_list_take(const amp_state_list *list, int32_t entry, const amp_tensor_view *tensor,
                                void *const *states, amp_error *err);
-/* Copies a checked file into |states| (by state of the model).  Cannot fail. */
-void amp_state_list_read(const amp_state_list *list, const amp_safetensors *file, void *const *states);
+/* Entry number |entry| of a checked file, into |memory| of the state.  AMP_IO, AMP_OUT_OF_MEMORY: of a file of which
+ * the header alone was read. */
+amp_status amp_state_list_read(const amp_state_list *list, int32_t entry, const amp_safetensors *file, void *memory,
+                               amp_error *err);
 /* The state as a tensor of a file, without its data. */
 amp_tensor_view amp_state_view(const amp_model_state *state, const char *name);
 /* Its data, as the file has it (|turned|: a matrix as [cols, rows]), by pieces of |bytes| bytes in |piece|. */
 amp_status amp_state_write(const amp_model_state *state, const void *memory, bool turned, char *piece, size_t bytes,
                            amp_file_writer *file, amp_error *err);
-/* What is written is never held whole, and no tensor of it. */
-amp_status amp_state_list_write(const amp_state_list *list, void *const *states, const char *path,
-                                const amp_metadata *metadata, int32_t metadata_count, amp_error *err);
+/* Where a state is that is about to be written; |*memory| is where |states| says. */
+typedef amp_status amp_state_fetch(void *user, int32_t state, const void **memory, amp_error *err);
+typedef struct amp_state_source {
+    amp_state_fetch *fetch;
+    void *user;
+} amp_state_source;
+
+/* What is written is never held whole, and no tensor of it.  |source|: NULL where |states| says it of all. */
+amp_status amp_state_list_write(const amp_state_list *list, void *const *states, const amp_state_source *source,
+                                const char *path, const amp_metadata *metadata, int32_t metadata_count, amp_error *err);
 
 #endif

@@ -90,7 +90,7 @@ amp_status amp_params_save(const amp_params *params, const char *path, amp_error
     const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
     AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
     amp_status status = amp_params_reach_host(params, err);
-    if (!status) status = amp_state_list_write(&list, params->states, path, metadata, 2, err);
+    if (!status) status = amp_state_list_write(&list, params->states, NULL, path, metadata, 2, err);
     amp_state_list_free(&list);
     return status;
 }

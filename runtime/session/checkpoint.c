@@ -36,13 +36,16 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
         {"amp.sums", m->desc.sums ? m->desc.sums : "ieee"},
         {EXTRA_KEY, extra ? extra : ""},
     };
-    AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
-    void **states;
-    amp_status status = amp_session_whole_states(session, true, &states, err);
-    if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 6 : 5, err);
-    amp_session_drop_whole_states(session, states);
+    void **states = NULL;
+    amp_whole_moment whole = {.session = session};
+    const amp_state_source moments = {amp_session_fetch_moment, &whole};
+    amp_status status = amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err);
+    if (!status) status = amp_session_host_states(session, true, &states, err);
+    if (!status) status = amp_state_list_write(&list, states, &moments, path, metadata, extra ? 6 : 5, err);
+    amp_status ended = amp_session_fetched_moments(&whole, status ? NULL : err);
+    amp_session_drop_host_states(session, states);
     amp_state_list_free(&list);
-    return status;
+    return status ? status : ended;
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -60,17 +63,18 @@ static amp_status check_format(const amp_safetensors *file, const char *path, am
     return AMP_OK;
 }
 
-static amp_status check_counter(const amp_tensor_view *v, const char *path, amp_error *err) {
+static amp_status check_counter(const amp_safetensors *file, const amp_tensor_view *v, const char *path,
+                                amp_error *err) {
     int64_t value;
-    memcpy(&value, v->data, sizeof value);
+    AMP_TRY(amp_safetensors_read(file, v, 0, &value, sizeof value, err));
     if (amp_count_is_usable(value)) return AMP_OK;
     return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 to at most 2^53", path, v->name,
                     (long long)value);
 }
 
-static amp_status check_rate(const amp_tensor_view *v, const char *path, amp_error *err) {
+static amp_status check_rate(const amp_safetensors *file, const amp_tensor_view *v, const char *path, amp_error *err) {
     double value;
-    memcpy(&value, v->data, sizeof value);
+    AMP_TRY(amp_safetensors_read(file, v, 0, &value, sizeof value, err));
     if (value >= 0 && isfinite(value)) return AMP_OK;
     return amp_fail(err, AMP_BAD_FILE, "%s: %s is %g; a learning rate is finite and at least 0", path, v->name, value);
 }
@@ -82,7 +86,7 @@ static amp_status check_counters(const amp_safetensors *file, const char *path, 
     for (int32_t i = 0; i < amp_safetensors_count(file); i++) {
         const amp_tensor_view *v = amp_safetensors_at(file, i);
         if (strncmp(v->name, prefix, sizeof prefix - 1) || !strcmp(v->name, "counter/seed")) continue;
-        AMP_TRY(v->dtype == AMP_DT_F64 ? check_rate(v, path, err) : check_counter(v, path, err));
+        AMP_TRY(v->dtype == AMP_DT_F64 ? check_rate(file, v, path, err) : check_counter(file, v, path, err));
     }
     return AMP_OK;
 }
@@ -91,13 +95,14 @@ static amp_status check_scaler(const amp_safetensors *file, const char *path, am
     static const char *const names[] = {"scaler/growth_tracker", "scaler/floor_hits"};
     const amp_tensor_view *v = amp_safetensors_find(file, "scaler/scale");
     float scale = 1;
-    if (v) memcpy(&scale, v->data, sizeof scale);
+    if (v) AMP_TRY(amp_safetensors_read(file, v, 0, &scale, sizeof scale, err));
     if (!amp_scale_is_usable(scale))
         return amp_fail(err, AMP_BAD_FILE, "%s: scaler/scale is %g; a loss scale is a number " AMP_SCALE_RANGE, path,
                         (double)scale);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t value = 0;
-        if ((v = amp_safetensors_find(file, names[i]))) memcpy(&value, v->data, sizeof value);
+        if ((v = amp_safetensors_find(file, names[i])))
+            AMP_TRY(amp_safetensors_read(file, v, 0, &value, sizeof value, err));
         if (!amp_short_count_is_usable(value))
             return amp_fail(err, AMP_BAD_FILE, "%s: %s is %ld; it counts from 0 to at most 2^30", path, names[i],
                             (long)value);
@@ -120,12 +125,15 @@ typedef struct Extra { /* the caller's */
 
 static amp_status load_states(amp_session *s, const amp_state_list *list, const amp_safetensors *file, amp_error *err) {
     void **states;
-    amp_status status = amp_session_whole_states(s, false, &states, err);
-    if (!status) {
-        amp_state_list_read(list, file, states);
-        status = amp_session_take_whole_states(s, states, err);
+    amp_status status = amp_session_host_states(s, false, &states, err);
+    for (int32_t i = 0; !status && i < list->count; i++) {
+        const int32_t state = list->entries[i].state;
+        status = amp_session_has_share_of(s, state) ? amp_session_load_moment(s, list, i, file, err)
+                                                    : amp_state_list_read(list, i, file, states[state], err);
     }
-    amp_session_drop_whole_states(s, states);
+    if (!status) status = amp_safetensors_check_unchanged(file, err);
+    if (!status) status = amp_session_take_states(s, states, err);
+    amp_session_drop_host_states(s, states);
     return status;
 }
 
@@ -136,7 +144,8 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     AMP_TRY(check_counters(file, path, err));
     AMP_TRY(check_scaler(file, path, err));
     if (extra.text) AMP_TRY(check_extra(file, path, extra.size, err));
-    /* From here on nothing can fail but memory for copies, before anything changed, and the device itself. */
+    /* From here on nothing can fail but memory for copies, before anything changed, and the device itself; of ranks
+     * with shares also the file, which is not in memory. */
     AMP_TRY(load_states(s, list, file, err));
     amp_session_masters_come(s);
     atomic_store(&s->params->stale, true);
@@ -148,7 +157,8 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
 
 static amp_status load(amp_session *s, const amp_state_list *list, const char *path, Extra extra, amp_error *err) {
     amp_safetensors *file;
-    AMP_TRY(amp_safetensors_open(path, &s->model->allocator, &file, err));
+    AMP_TRY(
+        (s->shares.of ? amp_safetensors_open_header : amp_safetensors_open)(path, &s->model->allocator, &file, err));
     amp_status status = load_file(s, list, file, path, extra, err);
     amp_safetensors_close(file);
     return status;

@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "runtime/device/comm_calls.h"
 #include "runtime/device/device.h"
+#include "runtime/files/state_file.h"
 #include "runtime/memory/bound_program.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/messages.h"
@@ -291,17 +292,27 @@ amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
 /* All ranks call, in the same order: the moment's shares from all ranks.  |whole|: memory as of the state; NULL: this
  * rank sends its share alone. */
 amp_status amp_session_gather_moment(const amp_session *session, int32_t state, void *whole, amp_error *err);
-/* Of a whole moment. */
-amp_status amp_session_keep_share(amp_session *session, int32_t state, const void *whole, amp_error *err);
+/* Of a moment's bytes from |at| on, in its memory: what is the rank's. */
+amp_status amp_session_keep_share(amp_session *session, int32_t state, const char *piece, size_t at, size_t bytes,
+                                  amp_error *err);
 
-/* ---- whole_states.c ---------------------------------------------------------------------------------------------- */
+/* ---- checkpoint_moments.c: the moments of which ranks have shares ------------------------------------------------ */
 
-/* As amp_session_host_states, _take_states and _drop_host_states, with whole moments: all ranks call. */
-amp_status amp_session_whole_states(const amp_session *session, bool read, void ***out, amp_error *err);
-amp_status amp_session_take_whole_states(amp_session *session, void *const *states, amp_error *err);
-void amp_session_drop_whole_states(const amp_session *session, void **states);
-/* Of a rank that needs none of them. */
+typedef struct amp_whole_moment { /* of rank 0, which saves */
+    const amp_session *session;
+    char *memory; /* of the last that was fetched; NULL: none */
+    size_t bytes;
+} amp_whole_moment;
+
+/* amp_state_fetch: of a moment |*memory| is all of it, until the next; other states stay as they are. */
+amp_status amp_session_fetch_moment(void *whole_moment, int32_t state, const void **memory, amp_error *err);
+/* The file has all it takes, or could not be written. */
+amp_status amp_session_fetched_moments(amp_whole_moment *whole, amp_error *err);
+/* The other ranks, meanwhile. */
 amp_status amp_session_send_moments(const amp_session *session, amp_error *err);
+/* All ranks, in the same order: rank 0 reads it, each keeps its share. */
+amp_status amp_session_load_moment(amp_session *session, const amp_state_list *list, int32_t entry,
+                                   const amp_safetensors *file, amp_error *err);
 
 /* ---- shared_masters.c: where each rank has a share of the masters, too ------------------------------------------- */
 

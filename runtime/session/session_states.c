@@ -46,7 +46,7 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
     amp_status status = AMP_OK;
-    if (shared) status = amp_session_keep_share(s, i, copy, err);
+    if (shared) status = amp_session_keep_share(s, i, copy, 0, bytes, err);
     else status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
@@ -89,10 +89,10 @@ static amp_status copy_states(const amp_session *s, bool read, void **states, am
         const amp_model_state *state = &s->model->states[i];
         size_t bytes = amp_state_bytes(state);
         states[i] = s->states.host[i];
-        if (!is_of_files(s, i) || (!s->states.bound[i] && !amp_session_has_share_of(s, i))) continue;
+        if (!is_of_files(s, i) || !s->states.bound[i] || amp_session_has_share_of(s, i)) continue;
         states[i] = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
         if (!states[i]) return no_memory(s, bytes, err);
-        if (read && !amp_session_has_share_of(s, i)) AMP_TRY(fetch(s, i, states[i], err));
+        if (read) AMP_TRY(fetch(s, i, states[i], err));
     }
     return AMP_OK;
 }

@@ -178,19 +178,14 @@ static amp_share share_of(const amp_session *s, Place p, int32_t rank) {
     return amp_collective_share(s->model, p.collective, p.at, rank, s->exchange->comm->size);
 }
 
-/* Its elements |share| to or from the session. */
-static amp_status read_share(const amp_session *s, int32_t i, amp_share share, void *to, amp_error *err) {
-    const char *from =
-        (char *)s->states.bound[i] + share.first * (int64_t)amp_storage_size(s->model->states[i].storage);
-    const size_t bytes = bytes_in(s, i, share);
+/* To the host's memory, and from it. */
+static amp_status read(const amp_session *s, void *to, const void *from, size_t bytes, amp_error *err) {
     if (amp_session_has_device_memory(s)) return s->device->type->device_memory->read(s->device, to, from, bytes, err);
     memcpy(to, from, bytes);
     return AMP_OK;
 }
 
-static amp_status write_share(const amp_session *s, int32_t i, amp_share share, const void *from, amp_error *err) {
-    char *to = (char *)s->states.bound[i] + share.first * (int64_t)amp_storage_size(s->model->states[i].storage);
-    const size_t bytes = bytes_in(s, i, share);
+static amp_status write(const amp_session *s, void *to, const void *from, size_t bytes, amp_error *err) {
     if (amp_session_has_device_memory(s)) return s->device->type->device_memory->write(s->device, to, from, bytes, err);
     memcpy(to, from, bytes);
     return AMP_OK;
@@ -207,7 +202,8 @@ static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char
         const size_t bytes = bytes_in(s, i, share);
         char *to = whole ? whole + (size_t)share.first * size : room;
         if (!bytes) continue;
-        if (r == comm->rank) AMP_TRY(read_share(s, i, share, to, err));
+        const char *own = (char *)s->states.bound[i] + share.first * (int64_t)size;
+        if (r == comm->rank) AMP_TRY(read(s, to, own, bytes, err));
         AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, to, bytes, r, s->model->states[i].name,
                                    &number, err));
         AMP_TRY(comm->calls->wait(comm, number, err));
@@ -237,8 +233,10 @@ amp_status amp_session_gather_moment(const amp_session *s, int32_t i, void *whol
     return status;
 }
 
-amp_status amp_session_keep_share(amp_session *s, int32_t i, const void *whole, amp_error *err) {
-    const amp_share share = s->shares.of[i];
-    const size_t at = (size_t)share.first * amp_storage_size(s->model->states[i].storage);
-    return bytes_in(s, i, share) ? write_share(s, i, share, (const char *)whole + at, err) : AMP_OK;
+amp_status amp_session_keep_share(amp_session *s, int32_t i, const char *piece, size_t at, size_t bytes,
+                                  amp_error *err) {
+    const size_t first = (size_t)s->shares.of[i].first * amp_storage_size(s->model->states[i].storage);
+    const size_t end = first + bytes_in(s, i, s->shares.of[i]);
+    const size_t from = at < first ? first : at, to = at + bytes < end ? at + bytes : end;
+    return from < to ? write(s, (char *)s->states.bound[i] + from, piece + (from - at), to - from, err) : AMP_OK;
 }

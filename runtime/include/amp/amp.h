@@ -661,7 +661,9 @@ AMP_API int32_t amp_session_has_shares(const amp_session *session);
 
 /* Everything that training goes on from: params, buffers, moments, counters, scaler.  Bit-exact.  |extra| (may be NULL)
  * is a string that the application gets back: its position in the data, say.  Loading is all or nothing.  Of ranks
- * with shares of the moments all save: rank 0 gets the others' and writes the file, and the others write none.
+ * with shares of the moments all save: rank 0 gets the others' and writes the file, and the others write none; whether
+ * it could, rank 0 alone knows.  Moments come and go one at a time, so that no rank needs memory for more than its
+ * share and the largest one; where reading fails half-way (AMP_IO, AMP_PEER_FAILED), the ranks have to load again.
  * Between the micro-batches of a step saving is refused (AMP_WRONG_STATE); loading drops those that were run. */
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra,
                                                     amp_error *err);

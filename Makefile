@@ -130,9 +130,11 @@ REQUIRED := -std=c11 -fPIC -fvisibility=hidden -I. -I$(GENERATED) -Ibase/include
 	-ffile-prefix-map=$(CURDIR)/=
 flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $(notdir $(1)))) \
 	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(SMALLER),$(notdir $(1))),,-O3)) \
-	$(if $(filter $(ONCE),$(1)),-Os)
-# Of the products, what would be larger by -O3 and no faster: what only hands out tasks, and the portable ones on x86.
-SMALLER := conv.c batch.c narrow.c product.c $(if $(filter x86_64 amd64,$(MACHINE)),product_portable.c)
+	$(if $(filter $(ONCE) $(PORTABLE),$(1)),-Os)
+# Of the products, what would be larger by -O3 and no faster: what only hands out tasks.
+SMALLER := conv.c narrow.c product.c
+# On x86 the portable products are for processors before 2013; their loops are written in vectors, and as fast by -Os.
+PORTABLE := $(if $(filter x86_64 amd64,$(MACHINE)),runtime/device/cpu/product/product_portable.c)
 # What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, makes a
 # session and its CUDA graphs, and the few calls that a step makes of the driver: it is small rather than fast.
 ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \
@@ -140,7 +142,7 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
 	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/exchange_device.c runtime/session/agreement.c runtime/session/drift.c \
-	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/session/checkpoint_moments.c runtime/session/shared_masters.c runtime/session/grad_norm.c runtime/params/published.c runtime/model/messages.c \
+	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/session/state_memory.c runtime/session/checkpoint_moments.c runtime/session/shared_masters.c runtime/session/grad_norm.c runtime/params/published.c runtime/model/messages.c \
 	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \

@@ -140,6 +140,8 @@ typedef struct amp_device_memory_calls {
     amp_status (*enqueue_list)(amp_device *device, const amp_device_collective *list, int32_t count, amp_error *err);
     /* To zeros, after all runs and collectives so far; not waited for.  |bytes|: a multiple of 4. */
     amp_status (*clear)(amp_device *device, void *to, size_t bytes, amp_error *err);
+    /* What was enqueued so far has written |params|: other sessions' runs wait for it. */
+    amp_status (*wrote_params)(amp_device *device, amp_device_memory *params, amp_error *err);
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

@@ -35,6 +35,10 @@ int32_t amp_collective_of_gradients(const amp_model *model, int32_t gather);
  * their memory. */
 bool amp_collective_in_place(const amp_model *model, int32_t gather);
 
+/* Whether only kernels that can run for a share, and derived copies, read the param: then a rank has no more than its
+ * share of it while a step runs, where its message is in the memory of gradients (shared_master.c). */
+bool amp_master_can_be_shared(const amp_model *model, int32_t param);
+
 /* The model whose table is that of |model|. */
 const amp_model *amp_exchange_table(const amp_model *model);
 /* Of |model|, state |i| of the message; -1: it has none of that name. */

@@ -181,6 +181,8 @@ amp_status amp_params_reach_device(amp_params *p, amp_error *err) {
     return AMP_OK;
 }
 
+bool amp_params_set_on_host(const amp_params *p) { return atomic_load(&p->residency->device_outdated); }
+
 void amp_params_changed_on_host(amp_params *p) {
     atomic_store(&p->residency->host_outdated, false);
     atomic_store(&p->residency->device_outdated, true);

@@ -48,12 +48,17 @@ void amp_params_lend(amp_params *params, int32_t state, void *memory);
 /* To memory of its own.  Where there is none, or values are |away|, the params have no masters any more. */
 void amp_params_take_back(amp_params *params, int32_t state);
 
+/* The same of a device that they live on: |memory| of it, which has the values already; the host keeps its own. */
+void amp_params_lend_on_device(amp_params *params, int32_t state, void *memory);
+void amp_params_take_back_on_device(amp_params *params, int32_t state, void *memory); /* NULL: there is none */
+
 /* AMP_WRONG_STATE after amp_params_drop_masters, and while values are |away|; |call| is the function's name. */
 amp_status amp_params_check_masters(const amp_params *params, const char *call, amp_error *err);
 
 /* The host has, or the device has, the newest values. */
 amp_status amp_params_reach_host(const amp_params *params, amp_error *err);
 amp_status amp_params_reach_device(amp_params *params, amp_error *err);
+bool amp_params_set_on_host(const amp_params *params); /* since they have reached the device */
 /* PARAM and BUFFER states were written there, in part after reaching it, or all of them. */
 void amp_params_changed_on_host(amp_params *params);
 void amp_params_changed_on_device(amp_params *params);

@@ -134,6 +134,22 @@ void amp_params_take_back(amp_params *p, int32_t i) {
     if (!own && !p->away) p->away = "no memory was left for them when a session ended";
 }
 
+void amp_params_lend_on_device(amp_params *p, int32_t i, void *memory) {
+    amp_params_residency *r = p->residency;
+    r->memory->type->release(r->memory, r->states[i]);
+    r->states[i] = memory;
+    r->bytes -= amp_state_bytes(&r->model->states[i]);
+    p->lent++;
+}
+
+void amp_params_take_back_on_device(amp_params *p, int32_t i, void *memory) {
+    amp_params_residency *r = p->residency;
+    p->lent--;
+    r->states[i] = memory;
+    if (memory) r->bytes += amp_state_bytes(&r->model->states[i]);
+    else if (!p->away) p->away = "no memory was left for them when a session ended";
+}
+
 static amp_status drop(amp_params *p, amp_error *err) {
     if (p->residency->users)
         return amp_fail(err, AMP_WRONG_STATE,

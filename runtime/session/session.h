@@ -183,6 +183,7 @@ struct amp_session {
         amp_share *of;           /* by state; NULL: this rank has all of each */
         amp_state_block *blocks; /* by state, in place of the model's */
         void **masters;          /* by state: of a PARAM, where apply_step finds the rank's share of it */
+        bool current;            /* they are what a step has left, and nobody has set them since; of a device */
     } shares;
     amp_exchange *exchange; /* with other ranks, apart as |readback|; NULL: it trains alone */
     struct {
@@ -324,9 +325,21 @@ uint64_t amp_session_master_bytes(const amp_session *session, int32_t state); /*
 /* Whole masters are in the memory of gradients, which micro_step writes, until they have been gathered. */
 void amp_session_masters_leave(const amp_session *session);
 void amp_session_masters_come(amp_session *session);
-/* The share from whole masters; and one to them. */
-void amp_session_take_masters(const amp_session *session);
-void amp_session_give_master(const amp_session *session, int32_t state);
+uint64_t amp_session_device_masters(const amp_session *session); /* bytes of shares that are in device memory */
+/* The shares from whole masters, where somebody may have set these; and one to them. */
+amp_status amp_session_take_masters(amp_session *session, amp_error *err);
+amp_status amp_session_give_master(const amp_session *session, int32_t state, amp_error *err);
+
+/* ---- state_memory.c: bytes of states, on the host or the device -------------------------------------------------- */
+
+/* Within that memory; of a device after all runs so far, and not waited for. */
+amp_status amp_session_copy_bytes(const amp_session *session, void *to, const void *from, size_t bytes, amp_error *err);
+amp_status amp_session_clear_bytes(const amp_session *session, void *at, size_t bytes,
+                                   amp_error *err); /* whole words */
+/* From there to the host's memory, and back. */
+amp_status amp_session_read_bytes(const amp_session *session, void *to, const void *from, size_t bytes, amp_error *err);
+amp_status amp_session_write_bytes(const amp_session *session, void *to, const void *from, size_t bytes,
+                                   amp_error *err);
 
 /* ---- exchange_device.c ------------------------------------------------------------------------------------------- */
 

@@ -46,7 +46,8 @@ static uint64_t params_bytes(const amp_session *s) {
 
 static uint64_t device_bytes(const amp_session *s) {
     if (!amp_session_has_device_memory(s)) return 0;
-    return s->device_arena.bytes + s->params->residency->bytes + s->device->type->device_memory->bytes(s->device, true);
+    return s->device_arena.bytes + s->params->residency->bytes + amp_session_device_masters(s) +
+           s->device->type->device_memory->bytes(s->device, true);
 }
 
 /* What allocators do not see. */

@@ -107,8 +107,9 @@ amp_status amp_session_refresh(amp_session *s, amp_error *err) {
     amp_params *p = s->params;
     if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
+    if (amp_params_set_on_host(p)) s->shares.current = false;
     amp_status status = amp_params_reach_device(p, err);
-    amp_session_take_masters(s);
+    if (!status) status = amp_session_take_masters(s, err);
     if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(&p->stale))
         status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], s->model->batch_multiple, err);
     if (!status) atomic_store(&p->stale, false);

@@ -6,7 +6,7 @@
  *              when the next micro_step writes gradients there
  *
  * So between steps params are whole, for whoever reads or sets them, and within one they are away.  When the session
- * ends they get memory of their own again.
+ * ends they get memory of their own again.  On a device the same is true of the params there; the host's are whole.
  */
 #include <string.h>
 
@@ -17,35 +17,6 @@
 #include "runtime/session/session.h"
 
 /* ---- which ------------------------------------------------------------------------------------------------------- */
-
-static bool has_operand(const amp_program *p, const amp_model_kernel *k, int32_t state) {
-    for (uint32_t i = 0; i < k->operand_count; i++) {
-        const amp_model_buffer *b = &p->buffers[k->operands[i]];
-        if (b->kind == AMP_BUFFER_STATE && b->index == state) return true;
-    }
-    return false;
-}
-
-/* Of all states it has those of the param, which it updates, and numbers. */
-static bool updates_alone(const amp_model *m, const amp_program *p, const amp_model_kernel *k, int32_t param) {
-    for (uint32_t i = 0; i < k->operand_count; i++) {
-        const amp_model_buffer *b = &p->buffers[k->operands[i]];
-        const amp_model_state *s = b->kind == AMP_BUFFER_STATE ? &m->states[b->index] : NULL;
-        if (s && !s->counter && b->index != param && s->of != param) return false;
-    }
-    return k->kind == AMP_KERNEL_TILE;
-}
-
-static bool can_be_shared(const amp_model *m, int32_t param) {
-    for (int32_t i = 0; i < m->program_count; i++) {
-        const amp_program *p = &m->programs[i];
-        if (p->kind == AMP_PROGRAM_REFRESH || !amp_program_uses_state(p, param)) continue;
-        if (p->kind != AMP_PROGRAM_APPLY_STEP) return false;
-        for (int32_t j = 0; j < p->kernel_count; j++)
-            if (has_operand(p, &p->kernels[j], param) && !updates_alone(m, p, &p->kernels[j], param)) return false;
-    }
-    return m->states[param].storage == AMP_DT_F32;
-}
 
 /* State |at| of a message that gathers weights in the memory of gradients. */
 typedef struct Master {
@@ -64,7 +35,7 @@ static amp_status each_master(amp_session *s, const amp_comm *comm, Visit *visit
         if (c->op != AMP_EXCHANGE_ALL_GATHER || !amp_collective_in_place(m, i)) continue;
         for (uint32_t j = 0; j < c->state_count; j++) {
             const Master master = {i, j, c->states[j], amp_collective_share(m, c, j, comm->rank, comm->size)};
-            if (can_be_shared(m, master.param)) AMP_TRY(visit(s, &master, err));
+            if (amp_master_can_be_shared(m, master.param)) AMP_TRY(visit(s, &master, err));
         }
     }
     return AMP_OK;
@@ -79,30 +50,65 @@ static size_t own_bytes(amp_share share) {
     return (bytes + align - 1) / align * align;
 }
 
-static void copy_share(const amp_session *s, int32_t param, bool to_own) {
+static amp_status copy_share(const amp_session *s, int32_t param, bool to_own, amp_error *err) {
     const amp_share share = s->shares.of[param];
     float *own = (float *)s->shares.masters[param] + share.first,
           *whole = (float *)s->states.bound[param] + share.first;
     const size_t bytes = (size_t)(share.end - share.first) * sizeof(float);
-    if (bytes) memcpy(to_own ? own : whole, to_own ? whole : own, bytes);
+    return bytes ? amp_session_copy_bytes(s, to_own ? own : whole, to_own ? whole : own, bytes, err) : AMP_OK;
+}
+
+static amp_device_memory *device_memory(const amp_session *s) { return s->params->residency->memory; }
+
+static void *allocate(const amp_session *s, size_t bytes) {
+    void *memory = NULL;
+    amp_device_memory *m = device_memory(s);
+    if (!m) return amp_alloc_zeroed_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    return m->type->allocate(m, bytes, &memory, NULL) ? NULL : memory;
+}
+
+static void release(const amp_session *s, void *memory, size_t bytes) {
+    amp_device_memory *m = device_memory(s);
+    if (m) m->type->release(m, memory);
+    else amp_free_aligned(&s->memory.allocator, memory, bytes, AMP_MEMORY_ALIGN);
+}
+
+/* Before memory is given back that copies may still read. */
+static void settle(const amp_session *s) {
+    if (device_memory(s)) s->device->type->device_memory->settle(s->device);
+}
+
+static amp_status lend(amp_session *s, int32_t param, void *whole, amp_error *err) {
+    const size_t bytes = amp_state_content_bytes(&s->model->states[param]);
+    if (!device_memory(s)) {
+        amp_params_lend(s->params, param, whole);
+        return AMP_OK;
+    }
+    AMP_TRY(amp_session_copy_bytes(s, whole, s->states.bound[param], bytes, err));
+    settle(s);
+    amp_params_lend_on_device(s->params, param, whole);
+    return AMP_OK;
 }
 
 /* Bound to where all of it would begin, as shares.c binds moments; an empty share has no memory. */
 static amp_status take_share(amp_session *s, const Master *m, amp_error *err) {
     const amp_exchange *x = s->exchange;
     const size_t bytes = own_bytes(m->share);
-    float *own = bytes ? amp_alloc_zeroed_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN) : NULL;
+    float *own = bytes ? allocate(s, bytes) : NULL;
     if (bytes && !own)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of %s", s->model->desc.name, bytes,
                         s->model->states[m->param].name);
     float *whole = (float *)x->messages[m->message].data +
                    amp_collective_place(x->model, &x->model->collectives[m->message], m->at);
+    amp_status status = lend(s, m->param, whole, err);
+    if (status) {
+        if (own) release(s, own, bytes);
+        return status;
+    }
     s->shares.of[m->param] = m->share;
     s->shares.masters[m->param] = own ? own - m->share.first : NULL;
-    amp_params_lend(s->params, m->param, whole);
     s->states.bound[m->param] = whole;
-    copy_share(s, m->param, true);
-    return AMP_OK;
+    return copy_share(s, m->param, true, err);
 }
 
 /* Of a session that is only planned. */
@@ -136,7 +142,8 @@ static void bind_masters(amp_session *s) {
 static bool is_alone(const amp_session *s) { return !s->params->residency->users->next; }
 
 amp_status amp_session_share_masters(amp_session *s, const amp_comm *comm, amp_error *err) {
-    if (!s->shares.of || !is_alone(s) || amp_session_has_device_memory(s)) return AMP_OK;
+    if (!s->shares.of || !is_alone(s)) return AMP_OK;
+    AMP_TRY(amp_params_reach_device(s->params, err));
     s->shares.masters = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!s->shares.masters)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to divide it among ranks", s->model->desc.name);
@@ -147,14 +154,40 @@ amp_status amp_session_share_masters(amp_session *s, const amp_comm *comm, amp_e
 
 uint64_t amp_session_master_bytes(const amp_session *s, int32_t param) { return own_bytes(s->shares.of[param]); }
 
-void amp_session_return_masters(amp_session *s) {
-    for (int32_t i = 0; s->shares.masters && i < s->model->state_count; i++) {
-        if (!is_shared(s, i)) continue;
-        const amp_share share = s->shares.of[i];
-        float *own = s->shares.masters[i] ? (float *)s->shares.masters[i] + share.first : NULL;
-        if (!s->sizes_only) amp_params_take_back(s->params, i);
-        amp_free_aligned(&s->memory.allocator, own, own_bytes(share), AMP_MEMORY_ALIGN);
+uint64_t amp_session_device_masters(const amp_session *s) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; s->shares.masters && device_memory(s) && i < s->model->state_count; i++)
+        if (is_shared(s, i)) bytes += own_bytes(s->shares.of[i]);
+    return bytes;
+}
+
+static void take_back_on_device(const amp_session *s, int32_t param) {
+    const amp_model_state *state = &s->model->states[param];
+    void *own = s->params->away ? NULL : allocate(s, amp_state_bytes(state));
+    if (own && amp_session_copy_bytes(s, own, s->states.bound[param], amp_state_content_bytes(state), NULL)) {
+        release(s, own, amp_state_bytes(state));
+        own = NULL;
     }
+    amp_params_take_back_on_device(s->params, param, own);
+}
+
+static void take_back(const amp_session *s, int32_t param) {
+    if (device_memory(s)) take_back_on_device(s, param);
+    else amp_params_take_back(s->params, param);
+}
+
+static void release_share(const amp_session *s, int32_t param) {
+    const amp_share share = s->shares.of[param];
+    if (s->shares.masters[param]) release(s, (float *)s->shares.masters[param] + share.first, own_bytes(share));
+}
+
+void amp_session_return_masters(amp_session *s) {
+    const int32_t count = s->shares.masters ? s->model->state_count : 0;
+    for (int32_t i = 0; i < count && !s->sizes_only; i++)
+        if (is_shared(s, i)) take_back(s, i);
+    if (count) settle(s);
+    for (int32_t i = 0; i < count; i++)
+        if (is_shared(s, i)) release_share(s, i);
     amp_free(&s->memory.allocator, s->shares.masters, s->shares.masters ? list_bytes(s) : 0);
     s->shares.masters = NULL;
 }
@@ -168,12 +201,18 @@ void amp_session_masters_leave(const amp_session *s) {
 
 void amp_session_masters_come(amp_session *s) {
     if (s->shares.masters) s->params->away = NULL;
+    s->shares.current = false;
 }
 
 /* What somebody has set. */
-void amp_session_take_masters(const amp_session *s) {
-    for (int32_t i = 0; s->shares.masters && i < s->model->state_count; i++)
-        if (is_shared(s, i)) copy_share(s, i, true);
+amp_status amp_session_take_masters(amp_session *s, amp_error *err) {
+    const bool are_current = s->shares.current;
+    s->shares.current = false;
+    for (int32_t i = 0; s->shares.masters && !are_current && i < s->model->state_count; i++)
+        if (is_shared(s, i)) AMP_TRY(copy_share(s, i, true, err));
+    return AMP_OK;
 }
 
-void amp_session_give_master(const amp_session *s, int32_t param) { copy_share(s, param, false); }
+amp_status amp_session_give_master(const amp_session *s, int32_t param, amp_error *err) {
+    return copy_share(s, param, false, err);
+}

@@ -87,31 +87,19 @@ int32_t amp_session_has_shares(const amp_session *session) { return session && s
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-static amp_status clear(const amp_session *s, void *at, size_t bytes, amp_error *err) {
-    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->clear(s->device, at, bytes, err);
-    memset(at, 0, bytes);
-    return AMP_OK;
-}
-
 amp_status amp_session_clear_other_shares(const amp_session *s, amp_error *err) {
     const amp_exchange *x = s->exchange;
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         const amp_message *m = &x->messages[i];
         if (!amp_collective_is_scattered(&x->model->collectives[i])) continue;
         const size_t part = m->bytes / (size_t)x->comm->size, before = part * (size_t)x->comm->rank;
-        AMP_TRY(clear(s, m->data, before, err));
-        AMP_TRY(clear(s, (char *)m->data + before + part, m->bytes - before - part, err));
+        AMP_TRY(amp_session_clear_bytes(s, m->data, before, err));
+        AMP_TRY(amp_session_clear_bytes(s, (char *)m->data + before + part, m->bytes - before - part, err));
     }
     return AMP_OK;
 }
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
-
-static amp_status copy(const amp_session *s, void *to, const void *from, size_t bytes, amp_error *err) {
-    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->copy(s->device, to, from, bytes, err);
-    if (bytes) memcpy(to, from, bytes);
-    return AMP_OK;
-}
 
 /* Between the weights and the message, which has 4 bytes for each element, whatever a weight takes. */
 static amp_status copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool to_message, amp_error *err) {
@@ -125,10 +113,10 @@ static amp_status copy_share(const amp_exchange *x, int32_t gather, int32_t rank
                         (size_t)(amp_collective_place(x->model, c, j) + share.first) * sizeof(float);
         char *state = (char *)s->states.bound[i] + (size_t)share.first * size;
         if (amp_session_shares_master(s, i)) {
-            if (to_message) amp_session_give_master(s, i);
+            if (to_message) AMP_TRY(amp_session_give_master(s, i, err));
             continue; /* the message is where all of it is */
         }
-        AMP_TRY(copy(s, to_message ? message : state, to_message ? state : message, bytes, err));
+        AMP_TRY(amp_session_copy_bytes(s, to_message ? message : state, to_message ? state : message, bytes, err));
     }
     return AMP_OK;
 }
@@ -156,9 +144,13 @@ amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
             if (r != x->comm->rank) AMP_TRY(copy_share(x, i, r, false, err));
     }
     amp_session_masters_come(s);
-    if (x->enqueued) atomic_store(&s->params->stale, true); /* the newest ones are on the device */
-    else amp_params_changed_on_host(s->params);
-    return AMP_OK;
+    if (!x->enqueued) {
+        amp_params_changed_on_host(s->params);
+        return AMP_OK;
+    }
+    s->shares.current = true;
+    atomic_store(&s->params->stale, true); /* the newest ones are on the device */
+    return s->device->type->device_memory->wrote_params(s->device, s->params->residency->memory, err);
 }
 
 /* ---- moments ----------------------------------------------------------------------------------------------------- */
@@ -178,19 +170,6 @@ static amp_share share_of(const amp_session *s, Place p, int32_t rank) {
     return amp_collective_share(s->model, p.collective, p.at, rank, s->exchange->comm->size);
 }
 
-/* To the host's memory, and from it. */
-static amp_status read(const amp_session *s, void *to, const void *from, size_t bytes, amp_error *err) {
-    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->read(s->device, to, from, bytes, err);
-    memcpy(to, from, bytes);
-    return AMP_OK;
-}
-
-static amp_status write(const amp_session *s, void *to, const void *from, size_t bytes, amp_error *err) {
-    if (amp_session_has_device_memory(s)) return s->device->type->device_memory->write(s->device, to, from, bytes, err);
-    memcpy(to, from, bytes);
-    return AMP_OK;
-}
-
 /* From rank to rank; |whole| NULL: what comes is not kept, in |room| for the largest share. */
 static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char *room, amp_error *err) {
     amp_comm *comm = s->exchange->comm;
@@ -203,7 +182,7 @@ static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char
         char *to = whole ? whole + (size_t)share.first * size : room;
         if (!bytes) continue;
         const char *own = (char *)s->states.bound[i] + share.first * (int64_t)size;
-        if (r == comm->rank) AMP_TRY(read(s, to, own, bytes, err));
+        if (r == comm->rank) AMP_TRY(amp_session_read_bytes(s, to, own, bytes, err));
         AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, to, bytes, r, s->model->states[i].name,
                                    &number, err));
         AMP_TRY(comm->calls->wait(comm, number, err));
@@ -238,5 +217,6 @@ amp_status amp_session_keep_share(amp_session *s, int32_t i, const char *piece, 
     const size_t first = (size_t)s->shares.of[i].first * amp_storage_size(s->model->states[i].storage);
     const size_t end = first + bytes_in(s, i, s->shares.of[i]);
     const size_t from = at < first ? first : at, to = at + bytes < end ? at + bytes : end;
-    return from < to ? write(s, (char *)s->states.bound[i] + from, piece + (from - at), to - from, err) : AMP_OK;
+    if (from >= to) return AMP_OK;
+    return amp_session_write_bytes(s, (char *)s->states.bound[i] + from, piece + (from - at), to - from, err);
 }

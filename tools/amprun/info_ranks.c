@@ -187,6 +187,31 @@ static Moments moments_of(const Ranks *x) {
     return all;
 }
 
+/* Of a rank on a device: weights and buffers, while a step runs. */
+static uint64_t weights_of_rank(const amp_model *m, int32_t rank, int32_t ranks) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < m->state_count; i++)
+        if (amp_state_is_param(&m->states[i])) bytes += amp_state_bytes(&m->states[i]);
+    for (int32_t i = 0; ranks > 1 && i < m->collective_count; i++) {
+        const amp_model_collective *c = &m->collectives[i];
+        if (kind_of(m, c) != WEIGHTS || !amp_collective_in_place(m, i)) continue;
+        for (uint32_t j = 0; j < c->state_count; j++) {
+            if (!amp_master_can_be_shared(m, c->states[j])) continue;
+            const amp_share share = amp_collective_share(m, c, j, rank, ranks);
+            bytes -= amp_state_bytes(&m->states[c->states[j]]);
+            bytes += (uint64_t)(share.end - share.first) * sizeof(float);
+        }
+    }
+    return bytes;
+}
+
+/* Of rank 0. */
+static uint64_t weights_here(const Ranks *x) {
+    return x->on_cuda ? weights_of_rank(x->table, 0, x->args->ranks) : x->run.memory.params;
+}
+
+static uint64_t all_weights(const Ranks *x) { return x->on_cuda ? weights_of_rank(x->table, 0, 1) : x->weights; }
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void print_messages(const Ranks *x) {
@@ -212,12 +237,13 @@ static void print_memory(const Ranks *x) {
     printf("moments  %" PRIu64 " bytes of %" PRIu64, moments.most, moments.all);
     if (moments.least < moments.most) printf(" at most, %" PRIu64 " at least", moments.least);
     printf(" on each rank\n");
-    if (x->on_cuda) return;
-    memory_kinds(&x->run.memory, kinds);
-    if (x->run.memory.params < x->weights)
+    const uint64_t weights = weights_here(x), whole = all_weights(x);
+    if (weights < whole)
         printf("weights  %" PRIu64 " bytes of %" PRIu64
                " on rank 0: the masters of others are away while a step runs\n",
-               x->run.memory.params, x->weights);
+               weights, whole);
+    if (x->on_cuda) return;
+    memory_kinds(&x->run.memory, kinds);
     printf("memory   of rank 0 at batch %" PRId64 ", in bytes\n", x->batch);
     for (int i = 0; i + 1 < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
     printf("         %-12s %14" PRIu64 "\n", "exchange", x->exchange);
@@ -269,6 +295,19 @@ static void put_sums(amp_json_writer *w, const Ranks *x) {
     amp_json_end_object(w);
 }
 
+static void put_shares(amp_json_writer *w, const Ranks *x) {
+    const Moments moments = moments_of(x);
+    amp_json_begin_object(w, "moments");
+    amp_json_put_int(w, "all", (int64_t)moments.all);
+    amp_json_put_int(w, "least", (int64_t)moments.least);
+    amp_json_put_int(w, "most", (int64_t)moments.most);
+    amp_json_end_object(w);
+    amp_json_begin_object(w, "weights");
+    amp_json_put_int(w, "all", (int64_t)all_weights(x));
+    amp_json_put_int(w, "rank_0", (int64_t)weights_here(x));
+    amp_json_end_object(w);
+}
+
 static int print_json(const Ranks *x) {
     amp_error err = {0};
     amp_json_writer w;
@@ -286,15 +325,8 @@ static int print_json(const Ranks *x) {
     for (int32_t i = 0; i < x->count; i++) put_message(&w, x, &x->messages[i]);
     amp_json_end_array(&w);
     put_sums(&w, x);
-    if (!x->on_cuda) {
-        const Moments moments = moments_of(x);
-        amp_json_begin_object(&w, "moments");
-        amp_json_put_int(&w, "all", (int64_t)moments.all);
-        amp_json_put_int(&w, "least", (int64_t)moments.least);
-        amp_json_put_int(&w, "most", (int64_t)moments.most);
-        amp_json_end_object(&w);
-        memory_put(&w, &x->run.memory);
-    }
+    put_shares(&w, x);
+    if (!x->on_cuda) memory_put(&w, &x->run.memory);
     amp_json_put_int(&w, "exchange", (int64_t)x->exchange);
     amp_json_end_object(&w);
     int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;

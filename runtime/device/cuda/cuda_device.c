@@ -317,6 +317,13 @@ static amp_status cuda_clear(amp_device *device, void *to, size_t bytes, amp_err
     return AMP_OK;
 }
 
+static amp_status cuda_wrote_params(amp_device *device, amp_device_memory *params, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY_INSIDE(d->context, err,
+                   AMP_CUDA(d->context, err, event_record, (((amp_cuda_memory *)params)->written, d->compute)));
+    return AMP_OK;
+}
+
 static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
                                                       .reserve_inputs = cuda_reserve_inputs,
                                                       .reserve_readback = cuda_reserve_readback,
@@ -334,7 +341,8 @@ static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
                                                       .detach = cuda_detach,
                                                       .enqueue = cuda_enqueue,
                                                       .enqueue_list = cuda_enqueue_list,
-                                                      .clear = cuda_clear};
+                                                      .clear = cuda_clear,
+                                                      .wrote_params = cuda_wrote_params};
 
 const amp_device_type amp_device_cuda = {.name = "cuda",
                                          .create = cuda_create,

@@ -13,6 +13,8 @@ int64_t state_bytes(const State *s);
 /* "20.5 KB" */
 const char *bytes_text(Arena *a, int64_t bytes);
 
+typedef VEC(const State *) StateList;
+
 /* A state that ranks add up, and the place in a function after which it is complete. */
 typedef struct ReadyState {
     const State *sum;

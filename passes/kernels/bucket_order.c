@@ -9,6 +9,9 @@
  * The pass distribute has filled buckets in the order in which the backward pass makes gradients, before there were
  * kernels.  Where one kernel makes small sums of all layers, and ends last, each of those buckets would be complete
  * last.  A device's messages are also larger: what one costs whatever its size is more of what a step takes there.
+ *
+ * Where ranks have shares (zero1) a bucket's gradients that can be divided are a reduce_scatter, the others an
+ * all_reduce beside it, and gather_step has an all_gather of the weights of each reduce_scatter.
  */
 #include "passes/common/buckets.h"
 #include "passes/kernels/layout.h"
@@ -33,60 +36,101 @@ static int *last_uses(const Func *f) {
 
 static bool adds_gradients(const Func *f, const Op *o) {
     const State *first = ir_state_of(f, o->in[0]);
-    return o->code == OP_all_reduce && first->role == STATE_ACCUMULATOR && first->of;
+    return (o->code == OP_all_reduce || o->code == OP_reduce_scatter) && first->role == STATE_ACCUMULATOR && first->of;
 }
 
-/* |like|: one of those that are replaced. */
-static Op *new_bucket(Func *f, const Op *like, const ReadyState *list, int taken, const char *because) {
-    Arena *a = f->module->arena;
-    Val *in = arena_array(a, Val, taken);
-    for (int i = 0; i < taken; i++) in[i] = ir_use_state(f, list[i].sum);
-    Op *o = ir_op_new(f, OP_all_reduce, in, taken);
+/* The collectives of a function, made anew. */
+typedef struct Remade {
+    Func *f;
+    const Op *like[2]; /* one of those that are replaced: of gradients that stay whole, of what is divided */
+    KernelList list;
+} Remade;
+
+typedef struct Regrouping {
+    Remade reduce, gather; /* gather.f: NULL: there are no shares */
+    int count;             /* gradients */
+} Regrouping;
+
+static void number_bucket(Remade *r, Op *o, const char *after) {
+    Arena *a = r->f->module->arena;
+    ir_attr(o, "bucket")->i = r->list.at.len;
+    o->path = arena_printf(a, "bucket.%d%s", r->list.at.len, after);
+    KernelOps *k = kernel_list_insert(&r->list, r->list.at.len, KERNEL_COLLECTIVE, o->path, o->pos);
+    vec_push(a, &k->ops, o->id);
+}
+
+static void add_bucket(Remade *r, bool divided, const StateList *states, const char *after, const char *because) {
+    const Op *like = r->like[divided];
+    Val *in = arena_array(r->f->module->arena, Val, states->len + 1);
+    for (int i = 0; i < states->len; i++) in[i] = ir_use_state(r->f, states->data[i]);
+    Op *o = ir_op_new(r->f, like->code, in, states->len);
     for (int i = 0; i < ir_attr_count(o->code); i++) o->attr[i] = like->attr[i];
     o->pos = like->pos;
-    o->reason = ir_reason(f->module, like->reason ? like->reason->rule : "distribute");
+    o->reason = ir_reason(r->f->module, like->reason ? like->reason->rule : "distribute");
     o->reason->because = because;
-    return o;
+    number_bucket(r, o, after);
 }
 
-static void number_bucket(KernelList *l, Op *o) {
-    ir_attr(o, "bucket")->i = l->at.len;
-    o->path = arena_printf(l->f->module->arena, "bucket.%d", l->at.len);
-    KernelOps *k = kernel_list_insert(l, l->at.len, KERNEL_COLLECTIVE, o->path, o->pos);
-    vec_push(l->f->module->arena, &k->ops, o->id);
+static const char *count_states(const Regrouping *g, const StateList *states, const char *of_what) {
+    Arena *a = g->reduce.f->module->arena;
+    int64_t bytes = 0;
+    for (int i = 0; i < states->len; i++) bytes += state_bytes(states->data[i]);
+    return arena_printf(a, "%d of %d %s, %s", states->len, g->count, of_what, bytes_text(a, bytes));
 }
 
-static void fill_buckets(Func *f, const Op *like, ReadyState *list, int count, KernelList *l) {
-    Arena *a = f->module->arena;
-    buckets_sort(list, count);
-    const int64_t room = buckets_size(list, count, target_of(f->module)->largest_bucket);
-    for (int from = 0, taken; from < count; from += taken) {
-        int64_t bytes;
-        taken = buckets_take(list + from, count - from, room, &bytes);
-        const char *because = arena_printf(a, "%d of %d gradients, %s", taken, count, bytes_text(a, bytes));
-        number_bucket(l, new_bucket(f, like, list + from, taken, because));
+/* Of a bucket, those that are divided or those that are not. */
+static void add_part(Regrouping *g, const ReadyState *bucket, int taken, bool divided) {
+    Module *m = g->reduce.f->module;
+    StateList gradients = {0}, weights = {0};
+    for (int i = 0; i < taken; i++) {
+        if (bucket[i].fits != divided) continue;
+        vec_push(m->arena, &gradients, bucket[i].sum);
+        vec_push(m->arena, &weights, ir_state_find(m, bucket[i].sum->of));
     }
+    if (!gradients.len) return;
+    add_bucket(&g->reduce, divided, &gradients, "", count_states(g, &gradients, "gradients"));
+    if (divided) add_bucket(&g->gather, true, &weights, ".gather", count_states(g, &weights, "weights"));
+}
+
+static void fill_buckets(Regrouping *g, ReadyState *list) {
+    buckets_sort(list, g->count);
+    const int64_t room = buckets_size(list, g->count, target_of(g->reduce.f->module)->largest_bucket);
+    for (int from = 0, taken; from < g->count; from += taken) {
+        int64_t bytes;
+        taken = buckets_take(list + from, g->count - from, room, &bytes);
+        add_part(g, list + from, taken, true);
+        add_part(g, list + from, taken, false);
+    }
+}
+
+static ReadyState *list_gradients(Regrouping *g, const int *last) {
+    const Func *f = g->reduce.f;
+    const Table numbers = number_states(f->module);
+    ReadyState *list = arena_array(f->module->arena, ReadyState, f->module->states.len + 1);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        const bool divided = o->code == OP_reduce_scatter;
+        if (!adds_gradients(f, o)) continue;
+        g->reduce.like[divided] = o;
+        for (int j = 0; j < o->n_in; j++) {
+            const State *s = ir_state_of(f, o->in[j]);
+            const int at = last[*(const uint32_t *)table_get(&numbers, s->name) - 1];
+            list[g->count++] = (ReadyState){.sum = s, .at = at, .fits = divided};
+        }
+    }
+    return list;
 }
 
 void order_buckets(Module *m) {
-    Func *f = ir_program(m, PROGRAM_REDUCE_STEP);
-    if (!f || m->distribution != DISTRIBUTE_DATA || !target_of(m)->largest_bucket) return;
-    const int *last = last_uses(ir_program(m, PROGRAM_MICRO_STEP)), collectives = f->body.len;
-    const Table numbers = number_states(m);
-    ReadyState *list = arena_array(m->arena, ReadyState, m->states.len + 1);
-    const Op *like = NULL;
-    KernelList made = {.f = f};
-    int count = 0;
-    for (int i = 0; i < collectives; i++) {
-        const Op *o = ir_op_at(f, i);
-        for (int j = 0; adds_gradients(f, o) && j < o->n_in; j++) {
-            const State *s = ir_state_of(f, o->in[j]);
-            list[count++] = (ReadyState){.sum = s, .at = last[*(const uint32_t *)table_get(&numbers, s->name) - 1]};
-            like = o;
-        }
-    }
-    fill_buckets(f, like, list, count, &made);
+    Func *f = ir_program(m, PROGRAM_REDUCE_STEP), *gather = ir_program(m, PROGRAM_GATHER_STEP);
+    if (!f || !target_of(m)->largest_bucket) return;
+    Regrouping g = {.reduce = {.f = f, .list = {.f = f}}, .gather = {.f = gather, .list = {.f = gather}}};
+    const int collectives = f->body.len;
+    if (gather && gather->body.len) g.gather.like[1] = ir_op_at(gather, 0);
+    ReadyState *list = list_gradients(&g, last_uses(ir_program(m, PROGRAM_MICRO_STEP)));
+    fill_buckets(&g, list);
     for (int i = 0; i < collectives; i++)
-        if (!adds_gradients(f, ir_op_at(f, i))) number_bucket(&made, ir_op_at(f, i));
-    kernel_list_close(&made);
+        if (!adds_gradients(f, ir_op_at(f, i))) number_bucket(&g.reduce, ir_op_at(f, i), "");
+    kernel_list_close(&g.reduce.list);
+    if (gather) kernel_list_close(&g.gather.list);
 }

@@ -2,6 +2,7 @@
 #ifndef AMP_PASSES_TRAINING_ACCUMULATE_H
 #define AMP_PASSES_TRAINING_ACCUMULATE_H
 
+#include "passes/common/buckets.h"
 #include "passes/training/train_step.h"
 
 #ifdef __cplusplus
@@ -10,7 +11,6 @@ extern "C" {
 
 typedef struct RankMean RankMean;
 typedef struct TreeLevel TreeLevel;
-typedef VEC(const State *) StateList;
 
 typedef struct Split {
     Module *m;

@@ -78,35 +78,29 @@ static void settle(const amp_session *s) {
     if (device_memory(s)) s->device->type->device_memory->settle(s->device);
 }
 
-static amp_status lend(amp_session *s, int32_t param, void *whole, amp_error *err) {
-    const size_t bytes = amp_state_content_bytes(&s->model->states[param]);
-    if (!device_memory(s)) {
-        amp_params_lend(s->params, param, whole);
-        return AMP_OK;
-    }
-    AMP_TRY(amp_session_copy_bytes(s, whole, s->states.bound[param], bytes, err));
-    settle(s);
-    amp_params_lend_on_device(s->params, param, whole);
-    return AMP_OK;
+/* Where all of it is between steps. */
+static float *whole_of(const amp_session *s, const Master *m) {
+    const amp_exchange *x = s->exchange;
+    return (float *)x->messages[m->message].data +
+           amp_collective_place(x->model, &x->model->collectives[m->message], m->at);
+}
+
+static amp_status copy_on_device(amp_session *s, const Master *m, amp_error *err) {
+    const size_t bytes = amp_state_content_bytes(&s->model->states[m->param]);
+    return amp_session_copy_bytes(s, whole_of(s, m), s->states.bound[m->param], bytes, err);
 }
 
 /* Bound to where all of it would begin, as shares.c binds moments; an empty share has no memory. */
 static amp_status take_share(amp_session *s, const Master *m, amp_error *err) {
-    const amp_exchange *x = s->exchange;
     const size_t bytes = own_bytes(m->share);
-    float *own = bytes ? allocate(s, bytes) : NULL;
+    float *own = bytes ? allocate(s, bytes) : NULL, *whole = whole_of(s, m);
     if (bytes && !own)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of %s", s->model->desc.name, bytes,
                         s->model->states[m->param].name);
-    float *whole = (float *)x->messages[m->message].data +
-                   amp_collective_place(x->model, &x->model->collectives[m->message], m->at);
-    amp_status status = lend(s, m->param, whole, err);
-    if (status) {
-        if (own) release(s, own, bytes);
-        return status;
-    }
     s->shares.of[m->param] = m->share;
     s->shares.masters[m->param] = own ? own - m->share.first : NULL;
+    if (device_memory(s)) amp_params_lend_on_device(s->params, m->param, whole);
+    else amp_params_lend(s->params, m->param, whole);
     s->states.bound[m->param] = whole;
     return copy_share(s, m->param, true, err);
 }
@@ -147,6 +141,8 @@ amp_status amp_session_share_masters(amp_session *s, const amp_comm *comm, amp_e
     s->shares.masters = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!s->shares.masters)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to divide it among ranks", s->model->desc.name);
+    if (device_memory(s)) AMP_TRY(each_master(s, comm, copy_on_device, err));
+    settle(s);
     AMP_TRY(each_master(s, comm, s->sizes_only ? count_share : take_share, err));
     if (!s->sizes_only) bind_masters(s);
     return AMP_OK;
@@ -185,7 +181,7 @@ void amp_session_return_masters(amp_session *s) {
     const int32_t count = s->shares.masters ? s->model->state_count : 0;
     for (int32_t i = 0; i < count && !s->sizes_only; i++)
         if (is_shared(s, i)) take_back(s, i);
-    if (count) settle(s);
+    settle(s);
     for (int32_t i = 0; i < count; i++)
         if (is_shared(s, i)) release_share(s, i);
     amp_free(&s->memory.allocator, s->shares.masters, s->shares.masters ? list_bytes(s) : 0);

@@ -37,8 +37,9 @@ for a, b in zip(short, long):
     made = more(a, b, "totals", "graph_launches")
     if made != graphs * steps:
         sys.exit(f"{made} graph launches in {steps} steps, not {graphs} in each")
+    # When a session begins and ends it may have to wait, or find that all is done.
     for call in {*a["synchronisations"], *b["synchronisations"]} - {"cuEventSynchronize"}:
-        if more(a, b, "synchronisations", call):
+        if more(a, b, "synchronisations", call) > 2:
             sys.exit(f"{call} waited {more(a, b, 'synchronisations', call)} times in {steps} steps")
     waits = more(a, b, "synchronisations", "cuEventSynchronize")
     if waits > steps * calls:

@@ -223,6 +223,17 @@ run 0 tool near "$work/mpi.ck" "$work/nccl.ck" 0
 steps deep 2 1 1
 expect 'three buckets of four go beside micro_step' 1 "$(grep -c ' 4 calls of ncclAllReduce, 3 of them' <<<"$out")"
 run 0 tool near "$work/mpi.ck" "$work/nccl.ck" 0
+sed '/clip_norm/d' "$work/deep.amp" >"$work/free.amp"
+for way in data zero1; do
+    run 0 "$ampc" "$work/free.amp" --isa v3 --distribute $way -o "$work/deep-$way.so"
+    over nccl "$mpi" 2 deep-$way 3
+    mv "$work/nccl.ck" "$work/$way.ck"
+done
+run 0 tool near "$work/data.ck" "$work/zero1.ck" 0
+says_early() { grep -o '"ncclReduceScatter":{"calls":9,"bytes":[0-9]*,"early":9,' "$1"; }
+for report in "$work"/nccl-*.json; do
+    holds 'three buckets that are divided go beside micro_step' says_early "$report"
+done
 small=("${small_data[@]}")
 
 # ---- what fails ----

@@ -290,22 +290,21 @@ bool amp_session_has_share_of(const amp_session *session, int32_t state); /* a m
 amp_status amp_session_clear_other_shares(const amp_session *session, amp_error *err);
 /* After apply_step: the shares that other ranks have updated. */
 amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
-/* All ranks call, in the same order: the moment's shares from all ranks.  |whole|: memory as of the state; NULL: this
- * rank sends its share alone. */
-amp_status amp_session_gather_moment(const amp_session *session, int32_t state, void *whole, amp_error *err);
-/* Of a moment's bytes from |at| on, in its memory: what is the rank's. */
-amp_status amp_session_keep_share(amp_session *session, int32_t state, const char *piece, size_t at, size_t bytes,
-                                  amp_error *err);
+/* Between all of a moment, in memory as of the state, and the session's share.  All ranks gather, in the same order:
+ * the shares of all. */
+amp_status amp_session_gather_moment(const amp_session *session, int32_t state, char *whole, amp_error *err);
+amp_status amp_session_keep_share(amp_session *session, int32_t state, const char *whole, amp_error *err);
 
 /* ---- checkpoint_moments.c: the moments of which ranks have shares ------------------------------------------------ */
 
-typedef struct amp_whole_moment { /* of rank 0, which saves */
+typedef struct amp_whole_moment {
     const amp_session *session;
-    char *memory; /* of the last that was fetched; NULL: none */
+    char *memory; /* of the last one; NULL: none */
     size_t bytes;
 } amp_whole_moment;
 
-/* amp_state_fetch: of a moment |*memory| is all of it, until the next; other states stay as they are. */
+/* amp_state_fetch, of rank 0, which saves: of a moment |*memory| is all of it, until the next; other states stay as
+ * they are. */
 amp_status amp_session_fetch_moment(void *whole_moment, int32_t state, const void **memory, amp_error *err);
 /* The file has all it takes, or could not be written. */
 amp_status amp_session_fetched_moments(amp_whole_moment *whole, amp_error *err);

@@ -46,7 +46,7 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
     amp_status status = AMP_OK;
-    if (shared) status = amp_session_keep_share(s, i, copy, 0, bytes, err);
+    if (shared) status = amp_session_keep_share(s, i, copy, err);
     else status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;

@@ -101,22 +101,36 @@ amp_status amp_session_clear_other_shares(const amp_session *s, amp_error *err) 
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
-/* Between the weights and the message, which has 4 bytes for each element, whatever a weight takes. */
-static amp_status copy_share(const amp_exchange *x, int32_t gather, int32_t rank, bool to_message, amp_error *err) {
+/* A share of weight |j| of the message |gather|, of |ranks| that divide it; the message has 4 bytes for each element,
+ * whatever a weight takes. */
+static amp_status copy_share(const amp_exchange *x, int32_t gather, uint32_t j, int32_t rank, int32_t ranks,
+                             bool to_message, amp_error *err) {
+    const amp_session *s = x->session;
+    const amp_model_collective *c = &x->model->collectives[gather];
+    const int32_t i = c->states[j];
+    const amp_share share = amp_collective_share(x->model, c, j, rank, ranks);
+    char *message =
+        (char *)x->messages[gather].data + (size_t)(amp_collective_place(x->model, c, j) + share.first) * sizeof(float);
+    char *state = (char *)s->states.bound[i] + (size_t)share.first * amp_storage_size(s->model->states[i].storage);
+    return amp_session_copy_bytes(s, to_message ? message : state, to_message ? state : message, bytes_in(s, i, share),
+                                  err);
+}
+
+/* The rank's share of each into the message; and all that have come.  Those of 4 bytes an element have their shares one
+ * after the other, so that all is copied at once; masters of which ranks have shares are whole in the message. */
+static amp_status copy_weights(const amp_exchange *x, int32_t gather, bool to_message, amp_error *err) {
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[gather];
     for (uint32_t j = 0; j < c->state_count; j++) {
         const int32_t i = c->states[j];
-        const amp_share share = amp_collective_share(x->model, c, j, rank, x->comm->size);
-        const size_t size = amp_storage_size(s->model->states[i].storage), bytes = bytes_in(s, i, share);
-        char *message = (char *)x->messages[gather].data +
-                        (size_t)(amp_collective_place(x->model, c, j) + share.first) * sizeof(float);
-        char *state = (char *)s->states.bound[i] + (size_t)share.first * size;
+        const bool is_wide = amp_storage_size(s->model->states[i].storage) == sizeof(float);
+        const int32_t ranks = is_wide && !to_message ? 1 : x->comm->size;
         if (amp_session_shares_master(s, i)) {
             if (to_message) AMP_TRY(amp_session_give_master(s, i, err));
-            continue; /* the message is where all of it is */
+            continue;
         }
-        AMP_TRY(amp_session_copy_bytes(s, to_message ? message : state, to_message ? state : message, bytes, err));
+        for (int32_t r = 0; r < ranks; r++)
+            if (!to_message || r == x->comm->rank) AMP_TRY(copy_share(x, gather, j, r, ranks, to_message, err));
     }
     return AMP_OK;
 }
@@ -125,7 +139,7 @@ static amp_status start_gathers(amp_exchange *x, amp_error *err) {
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         amp_message *m = &x->messages[i];
         if (x->model->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
-        AMP_TRY(copy_share(x, i, x->comm->rank, true, err));
+        AMP_TRY(copy_weights(x, i, true, err));
         if (x->enqueued) continue; /* all at once */
         AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_GATHER, AMP_DT_F32, m->data, m->count, 0,
                                       x->model->collectives[i].what, &m->number, err));
@@ -140,8 +154,7 @@ amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
     for (int32_t i = 0; i < x->model->collective_count; i++) {
         if (x->model->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) continue;
         if (!x->enqueued) AMP_TRY(x->comm->calls->wait(x->comm, x->messages[i].number, err));
-        for (int32_t r = 0; r < x->comm->size; r++)
-            if (r != x->comm->rank) AMP_TRY(copy_share(x, i, r, false, err));
+        AMP_TRY(copy_weights(x, i, false, err));
     }
     amp_session_masters_come(s);
     if (!x->enqueued) {
@@ -155,68 +168,30 @@ amp_status amp_session_gather_weights(amp_session *s, amp_error *err) {
 
 /* ---- moments ----------------------------------------------------------------------------------------------------- */
 
-typedef struct Place { /* of a moment's param in the table */
-    const amp_model_collective *collective;
-    uint32_t at;
-} Place;
-
-static Place place_of(const amp_session *s, int32_t moment) {
-    Place p = {0};
-    p.collective = amp_collective_scattering(s->model, s->model->states[moment].of, &p.at);
-    return p;
-}
-
-static amp_share share_of(const amp_session *s, Place p, int32_t rank) {
-    return amp_collective_share(s->model, p.collective, p.at, rank, s->exchange->comm->size);
-}
-
-/* From rank to rank; |whole| NULL: what comes is not kept, in |room| for the largest share. */
-static amp_status send_shares(const amp_session *s, int32_t i, char *whole, char *room, amp_error *err) {
+/* From rank to rank. */
+amp_status amp_session_gather_moment(const amp_session *s, int32_t i, char *whole, amp_error *err) {
     amp_comm *comm = s->exchange->comm;
-    const size_t size = amp_storage_size(s->model->states[i].storage);
-    const Place p = place_of(s, i);
+    const amp_model_state *moment = &s->model->states[i];
+    uint32_t at;
+    const amp_model_collective *c = amp_collective_scattering(s->model, moment->of, &at);
     uint64_t number;
     for (int32_t r = 0; r < comm->size; r++) {
-        const amp_share share = share_of(s, p, r);
-        const size_t bytes = bytes_in(s, i, share);
-        char *to = whole ? whole + (size_t)share.first * size : room;
-        if (!bytes) continue;
-        const char *own = (char *)s->states.bound[i] + share.first * (int64_t)size;
-        if (r == comm->rank) AMP_TRY(amp_session_read_bytes(s, to, own, bytes, err));
-        AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, to, bytes, r, s->model->states[i].name,
-                                   &number, err));
+        const amp_share share = amp_collective_share(s->model, c, at, r, comm->size);
+        const int64_t first = share.first * (int64_t)amp_storage_size(moment->storage);
+        char *to = whole + first;
+        const char *own = (char *)s->states.bound[i] + first;
+        if (share.first == share.end) continue;
+        if (r == comm->rank) AMP_TRY(amp_session_read_bytes(s, to, own, bytes_in(s, i, share), err));
+        AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_U8, to, bytes_in(s, i, share), r,
+                                   moment->name, &number, err));
         AMP_TRY(comm->calls->wait(comm, number, err));
     }
     return AMP_OK;
 }
 
-static size_t largest_share(const amp_session *s, int32_t i) {
-    const Place p = place_of(s, i);
-    size_t largest = 0;
-    for (int32_t r = 0; r < s->exchange->comm->size; r++) {
-        const size_t bytes = bytes_in(s, i, share_of(s, p, r));
-        if (bytes > largest) largest = bytes;
-    }
-    return largest;
-}
-
-amp_status amp_session_gather_moment(const amp_session *s, int32_t i, void *whole, amp_error *err) {
-    const amp_allocator *a = &s->memory.allocator;
-    const size_t bytes = whole ? 0 : largest_share(s, i);
-    char *room = bytes ? amp_alloc(a, bytes) : NULL;
-    if (bytes && !room)
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of %s", s->model->desc.name, bytes,
-                        s->model->states[i].name);
-    amp_status status = send_shares(s, i, whole, room, err);
-    amp_free(a, room, bytes);
-    return status;
-}
-
-amp_status amp_session_keep_share(amp_session *s, int32_t i, const char *piece, size_t at, size_t bytes,
-                                  amp_error *err) {
-    const size_t first = (size_t)s->shares.of[i].first * amp_storage_size(s->model->states[i].storage);
-    const size_t end = first + bytes_in(s, i, s->shares.of[i]);
-    const size_t from = at < first ? first : at, to = at + bytes < end ? at + bytes : end;
-    if (from >= to) return AMP_OK;
-    return amp_session_write_bytes(s, (char *)s->states.bound[i] + from, piece + (from - at), to - from, err);
+amp_status amp_session_keep_share(amp_session *s, int32_t i, const char *whole, amp_error *err) {
+    const amp_share share = s->shares.of[i];
+    const int64_t at = share.first * (int64_t)amp_storage_size(s->model->states[i].storage);
+    const size_t bytes = bytes_in(s, i, share);
+    return bytes ? amp_session_write_bytes(s, (char *)s->states.bound[i] + at, whole + at, bytes, err) : AMP_OK;
 }

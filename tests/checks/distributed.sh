@@ -4,6 +4,8 @@
 #
 #     distributed.sh          2 ranks; over the second MPI without what depends on none
 #     distributed.sh --full   1 to 4 ranks, every precision, everything over both
+#
+# Waits more than it computes: for launchers, and for timeouts.
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/mpi.bash
@@ -301,8 +303,10 @@ for mpi in $(mpis); do
         synced "$mpi"
         on_cuda "$mpi"
     fi
-    refused "$mpi"
-    [[ ! $every ]] || resumed "$mpi"
+    if [[ $every ]]; then
+        refused "$mpi"
+        resumed "$mpi"
+    fi
     alone_fails "$mpi"
     stopped "$mpi" TERM 1
     stopped "$mpi" INT all

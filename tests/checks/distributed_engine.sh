@@ -2,6 +2,7 @@
 # libamp_comm over Open MPI, MPICH and the ABI of MPI 5, whichever is installed (tools/setup --mpi): one program, built
 # without an MPI, in 1 to 4 ranks: every collective against float64 and bit by bit, ranks that are killed, stopped, late
 # or disagree, the launcher of the other MPI, libraries that are not there; our numbers against the header of each.
+# Waits more than it computes: for launchers, and for timeouts.
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/mpi.bash

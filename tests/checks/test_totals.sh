@@ -77,6 +77,16 @@ output=$(several 'sleep 1; echo 1 passed, 0 failed' 'echo 2 passed, 0 failed, 1 
 expect 'several scripts' $'6 passed, 2 failed, 1 skipped\nstatus 1' "$(tail -n 2 <<<"$output")"
 expect 'each with its name, failures too' 5 "$(grep -c "^[0-9].* $work/script" <<<"$output")"
 expect 'two at a time: the second ends first' "== $work/script.2" "$(grep '^==' <<<"$output" | head -n 1)"
+# Each notes how many have begun, and which have ended.
+body='all=${0%.*}; touch "$0.begun"; ls "$all".*.begun | wc -l >"$0.saw"; ls "$all".*.ended >"$0.after" 2>&1
+sleep 1; touch "$0.ended"; echo 1 passed, 0 failed'
+waits=$'# Waits more than it computes\n'$body
+count=0
+rm -f "$work"/script.*
+output=$(several "$body" "$body" "$body" "$waits" "$waits")
+expect 'scripts that wait are counted' $'5 passed, 0 failed\nstatus 0' "$(tail -n 2 <<<"$output")"
+expect 'the first of them runs beside two others' 3 "$(cat "$work"/script.[124].saw | sort -n | tail -n 1)"
+expect 'the next runs after it' 1 "$(grep -c 'script.4.ended$' "$work/script.5.after")"
 
 # The tests of the stand-in for the driver run where it has changed, and a run that passes is remembered.
 stand_in() {

@@ -2,7 +2,8 @@
 #
 #     bazel_tests NAME ARGUMENT...   one `bazel test -k ARGUMENT...`
 #     check_script PATH [ARGUMENT...]  one script whose last line is its count
-#     check_scripts PATH...          several, two at a time: most of them keep one core busy
+#     check_scripts PATH...          several, two at a time: most of them keep one core busy; beside these, one after
+#                                    the other, those with a line that begins with "# Waits more than it computes"
 #     finish                         prints the sum as the last line and exits with 0 only if nothing failed
 #
 # A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run
@@ -85,10 +86,23 @@ report_ended() {
     done
 }
 
+# in_turn INDEX...: of |scripts|
+in_turn() {
+    local i
+    for i in "$@"; do run_aside "$i" "${scripts[i]}"; done
+}
+
 check_scripts() {
-    local scripts=("$@") i
+    local scripts=("$@") waiters=() busy=() beside='' i
     for i in "${!scripts[@]}"; do
-        while (($(jobs -rp | wc -l) >= 2)); do
+        if grep -q '^# Waits more than it computes' "${scripts[i]}"; then waiters+=("$i"); else busy+=("$i"); fi
+    done
+    if ((${#waiters[@]})); then
+        in_turn "${waiters[@]}" &
+        beside=$!
+    fi
+    for i in "${busy[@]}"; do
+        while (($(jobs -rp | grep -vxc "${beside:-none}") >= 2)); do
             wait -n || true
             report_ended
         done

@@ -83,6 +83,7 @@ static const unsigned char needs[CALL_COUNT] = {
     [CALL_cuGraphExecDestroy] = CONTEXT | GIVES,
     [CALL_cuGraphDestroy] = CONTEXT | GIVES,
     [CALL_cuLaunchKernel] = CONTEXT,
+    [CALL_cuLaunchKernelEx] = CONTEXT,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -255,7 +256,11 @@ CuResult cuLaunchKernel(CuFunction function, unsigned int grid_x, unsigned int g
                         unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                         CuStream stream, void **params, void **extra) {
     const uint32_t grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
-    RUN(cuLaunchKernel, launch_kernel(call.context, function, grid, block, shared_bytes, stream, params, extra));
+    const LaunchShape shape = {grid, block, shared_bytes, false};
+    RUN(cuLaunchKernel, launch_kernel(call.context, function, &shape, stream, params, extra));
+}
+CuResult cuLaunchKernelEx(const CuLaunchConfig *config, CuFunction function, void **params, void **extra) {
+    RUN(cuLaunchKernelEx, launch_configured(call.context, config, function, params, extra));
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */

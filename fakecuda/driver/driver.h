@@ -207,8 +207,14 @@ void module_free(LoadedModule *m);
 CuResult function_attribute(int *value, int attribute, CuFunction function);
 CuResult function_set_attribute(CuFunction function, int attribute, int value);
 
-CuResult launch_kernel(Context *c, CuFunction function, const uint32_t grid[3], const uint32_t block[3],
-                       uint32_t shared_bytes, CuStream stream, void **params, void **extra);
+typedef struct LaunchShape {
+    const uint32_t *grid, *block; /* 3 each */
+    uint32_t shared_bytes;
+    bool programmatic; /* it need not wait for the kernel before it */
+} LaunchShape;
+CuResult launch_kernel(Context *c, CuFunction function, const LaunchShape *shape, CuStream stream, void **params,
+                       void **extra);
+CuResult launch_configured(Context *c, const CuLaunchConfig *config, CuFunction function, void **params, void **extra);
 
 #include "fakecuda/driver/driver_report.h"
 #include "fakecuda/driver/streams.h"

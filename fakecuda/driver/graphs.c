@@ -70,10 +70,21 @@ static int pick(const Graph *g, const bool *done, int first) {
     return found;
 }
 
+/* A kernel begins beside the one before it where it comes after nothing else. */
+static void find_beside(const Graph *g, GraphRun *r, int node) {
+    const struct Frontier *after = &g->nodes[node].after;
+    const bool alone = after->count == 1 && g->nodes[after->nodes[0]].work.kind == WORK_KERNEL;
+    if (g->nodes[node].work.programmatic && alone) overlap_depend(&r->beside[node], &r->beside[after->nodes[0]]);
+    else
+        for (int i = 0; i < after->count; i++) overlap_wait(&r->beside[node], &r->beside[after->nodes[i]]);
+}
+
 /* False: it waits for others. */
 static bool run_node(Context *c, Graph *g, GraphRun *r, int node, uint64_t seed) {
     Work *w = &g->nodes[node].work;
     w->seed = seed * 0x9e3779b97f4a7c15ull + (uint64_t)node;
+    find_beside(g, r, node);
+    w->beside = &r->beside[node];
     if (!work_run(c, w)) return false;
     LoadedFunction *f = w->kind == WORK_KERNEL && !c->sticky ? handle_object(HANDLE_FUNCTION, w->function) : NULL;
     if (f) f->row->graph_launches++;
@@ -113,6 +124,7 @@ void graph_run_free(Graph *g, GraphRun *r) {
         marker_drop(r->records[i]);
     }
     free(r->records);
+    free(r->beside);
     free(r->done);
     free(r);
 }
@@ -155,7 +167,8 @@ static bool has_other_work(const Graph *g, int node) {
 static GraphRun *new_run(const Graph *g, Stream *s) {
     GraphRun *r = must_alloc(sizeof *r);
     *r = (GraphRun){.done = must_alloc((size_t)g->count * sizeof *r->done),
-                    .records = must_alloc((size_t)g->count * sizeof(Marker *))};
+                    .records = must_alloc((size_t)g->count * sizeof(Marker *)),
+                    .beside = must_alloc((size_t)g->count * sizeof *r->beside)};
     for (int i = 0; i < g->count; i++) {
         if (g->nodes[i].work.kind != WORK_RECORD) continue;
         r->records[i] = marker_new();

@@ -45,7 +45,10 @@ class Injection : public StandIn {
             good(cu.copy(p + 16, p, 16, s)) && good(cu.pointer_attribute(&n, CU_POINTER_MEMORY_TYPE, p)) &&
             good(cu.stream_wait(s, a, 0)) && good(cu.capture_begin(s, CU_CAPTURE_THREAD_LOCAL));
         if (result == CU_SUCCESS) {
-            good(launch(f, 32, s, {&p, &count})), good(cu.capture_end(s, &g));
+            CuLaunchConfig config = {{1, 1, 1}, {32, 1, 1}, 0, s, nullptr, 0};
+            void *params[] = {&p, &count};
+            good(launch(f, 32, s, {&p, &count})), good(cu.launch_ex(&config, f, params, nullptr)),
+                good(cu.capture_end(s, &g));
             good(cu.graph_node_count(g, nullptr, &bytes)) && good(cu.graph_instantiate(&x, g, 0)) &&
                 good(cu.graph_launch(x, s)) && good(cu.event_record_flags(b, s, CU_EVENT_RECORD_DEFAULT)) &&
                 good(cu.copy_out(h, p, 64, s)) && good(cu.event_sync(b)) && good(cu.event_query(b)) &&

@@ -286,24 +286,51 @@ static CuResult copy_params(const LoadedFunction *f, void **params, void **extra
     return CU_SUCCESS;
 }
 
-CuResult launch_kernel(Context *c, CuFunction function, const uint32_t grid[3], const uint32_t block[3],
-                       uint32_t shared_bytes, CuStream stream, void **params, void **extra) {
+CuResult launch_kernel(Context *c, CuFunction function, const LaunchShape *shape, CuStream stream, void **params,
+                       void **extra) {
     const LoadedFunction *f = handle_object(HANDLE_FUNCTION, function);
     Stream *s;
     if (!f || f->module->context != c) return CU_INVALID_HANDLE;
     CuResult result = stream_find(c, stream, &s);
-    if (result == CU_SUCCESS) result = check_shape(f, grid, block, shared_bytes);
+    if (result == CU_SUCCESS) result = check_shape(f, shape->grid, shape->block, shape->shared_bytes);
     if (result != CU_SUCCESS) return result;
     Work work = {.kind = WORK_KERNEL,
                  .function = function,
-                 .dynamic_shared = shared_bytes,
+                 .dynamic_shared = shape->shared_bytes,
+                 .programmatic = shape->programmatic,
                  .bytes = (uint64_t)f->info.param_bytes};
-    memcpy(work.grid, grid, sizeof work.grid);
-    memcpy(work.block, block, sizeof work.block);
+    memcpy(work.grid, shape->grid, sizeof work.grid);
+    memcpy(work.block, shape->block, sizeof work.block);
     work.params = must_alloc(work.bytes);
     work.seed = driver.settings.seed * 0x9e3779b97f4a7c15ull + ++driver.launches;
     result = copy_params(f, params, extra, work.params);
     if (result == CU_SUCCESS) return stream_submit(s, &work);
     work_free(&work);
     return result;
+}
+
+/* Graphs have had edges that are no full dependence since CUDA 12.3. */
+enum { ARCH_OF_PROGRAMMATIC = 90, DRIVER_OF_PROGRAMMATIC_EDGES = 12030 };
+
+static CuResult take_attribute(const CuLaunchAttribute *a, const Stream *s, LaunchShape *shape) {
+    if (a->id == 0) return CU_SUCCESS; /* CU_LAUNCH_ATTRIBUTE_IGNORE */
+    if (a->id != CU_LAUNCH_PROGRAMMATIC_SERIALIZATION) {
+        text_add(&report.unknown, "an attribute of cuLaunchKernelEx that is not programmatic stream serialization");
+        return CU_NOT_SUPPORTED;
+    }
+    if (!a->value.flag) return CU_SUCCESS;
+    if (driver.settings.arch < ARCH_OF_PROGRAMMATIC) return CU_NOT_SUPPORTED;
+    if (s->capture && driver.settings.driver_version < DRIVER_OF_PROGRAMMATIC_EDGES) return CU_NOT_SUPPORTED;
+    shape->programmatic = true;
+    return CU_SUCCESS;
+}
+
+CuResult launch_configured(Context *c, const CuLaunchConfig *config, CuFunction function, void **params, void **extra) {
+    Stream *s;
+    if (!config || (config->attribute_count && !config->attributes)) return CU_INVALID_VALUE;
+    CuResult result = stream_find(c, config->stream, &s);
+    LaunchShape shape = {config->grid, config->block, config->shared_bytes, false};
+    for (unsigned i = 0; i < config->attribute_count && result == CU_SUCCESS; i++)
+        result = take_attribute(&config->attributes[i], s, &shape);
+    return result == CU_SUCCESS ? launch_kernel(c, function, &shape, config->stream, params, extra) : result;
 }

@@ -43,7 +43,9 @@ typedef struct Work {
     bool pinned; /* the host's side of a copy out: checked again when it runs */
     CuFunction function;
     uint32_t grid[3], block[3], dynamic_shared;
-    void *params; /* owned */
+    bool programmatic;  /* begins beside the kernel before it, if there is one */
+    ExecBeside *beside; /* while it runs; NULL: all before it has ended */
+    void *params;       /* owned */
     uint64_t seed;
     Graph *graph;             /* a reference */
     struct GraphRun *running; /* of it; owned */
@@ -54,6 +56,11 @@ typedef struct Work {
 bool work_run(Context *c, Work *w); /* a failure goes to context_fail */
 void work_free(Work *w);            /* what it owns */
 Work work_copy(const Work *w);      /* of a graph's node: nothing staged */
+
+/* ---- overlap.c: launches that may still run beside one ----------------------------------------------------------- */
+
+void overlap_wait(ExecBeside *next, const ExecBeside *last);   /* |next| begins when |last| (and others) has ended */
+void overlap_depend(ExecBeside *next, const ExecBeside *last); /* it begins beside |last|, a kernel */
 
 /* ---- work.c: streams' work and when it runs ---------------------------------------------------------------------- */
 
@@ -69,6 +76,8 @@ struct Stream {
     Stream *next; /* in the context */
     Op *head, *tail;
     bool legacy, blocking;
+    bool after_kernel;       /* the last that ran was one */
+    ExecBeside beside;       /* of that */
     bool waits_inside;       /* its last wait was for a record inside a graph */
     struct Capture *capture; /* in progress; NULL */
     struct Frontier {        /* nodes of the capture that the next one depends on */
@@ -158,9 +167,10 @@ struct Graph {
 };
 typedef struct GraphRun { /* a launch */
     bool begun;
-    bool *done;       /* by node */
-    int first;        /* that is not */
-    Marker **records; /* by node; NULL: it is none */
+    bool *done;         /* by node */
+    int first;          /* that is not */
+    Marker **records;   /* by node; NULL: it is none */
+    ExecBeside *beside; /* by node */
 } GraphRun;
 typedef struct GraphExec {
     CuGraphExec handle;

@@ -109,7 +109,8 @@ static void run_kernel(Context *c, Work *w) {
                          .params = w->params,
                          .seed = w->seed,
                          .threads = driver.settings.threads,
-                         .resident = driver.settings.resident};
+                         .resident = driver.settings.resident,
+                         .beside = w->beside};
     for (int i = 0; i < 3; i++) {
         launch.grid[i] = w->grid[i];
         launch.block[i] = w->block[i];
@@ -231,16 +232,27 @@ static void put_back(Stream *s, Op *op) {
     if (!op->next) s->tail = op;
 }
 
+/* What is asked of a stream waits for all before it, but for a kernel that need not. */
+static void begin_next(Stream *s, Work *w) {
+    const ExecBeside last = s->beside;
+    s->beside = (ExecBeside){0};
+    if (w->programmatic && s->after_kernel) overlap_depend(&s->beside, &last);
+    s->after_kernel = w->kind == WORK_KERNEL;
+    w->beside = &s->beside;
+}
+
 /* Of a graph |most| nodes at most.  False: nothing of it could be done, as it waits for others.  Work that has ended
  * the context is gone. */
 static bool run_head(Stream *s, int most) {
     Op *op = s->head;
     if (op->work.kind == WORK_OUTSIDE) {
+        begin_next(s, &op->work);
         if (!work_run(s->context, &op->work)) return s->head != op;
         if (s->head == op) finish(s, take(s));
         return true;
     }
     take(s);
+    begin_next(s, &op->work);
     if (op->work.kind == WORK_GRAPH) {
         bool waits = false;
         if (!graph_run(s->context, &op->work, most, &waits)) {

@@ -16,7 +16,8 @@ inline void expect_in(const std::string &text, const std::string &part) {
 }
 
 struct Checks : ::testing::Test {
-    Gpu gpu{80};
+    explicit Checks(int arch = 80) : gpu(arch) {}
+    Gpu gpu;
     Result run(const std::string &body, Dim block, const std::vector<uint64_t> &params, Dim grid = {},
                uint32_t dynamic_shared = 0) {
         gpu.load_body(body);

@@ -243,7 +243,7 @@ static const struct Opcode {
     {"discard", decode_nothing, KIND_STORE},
     {"applypriority", decode_nothing, KIND_LOAD},
     {"nanosleep", decode_pause, KIND_CONTROL},
-    {"griddepcontrol", decode_nothing, KIND_CONTROL},
+    {"griddepcontrol", decode_griddepcontrol, KIND_CONTROL},
     {"pmevent", decode_nothing, KIND_CONTROL},
     {"createpolicy", decode_later, KIND_LOAD},
     {"ldu", decode_later, KIND_LOAD},

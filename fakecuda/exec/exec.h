@@ -80,6 +80,19 @@ typedef enum ExecFault { /* what a driver would call them */
                          EXEC_ASSERT
 } ExecFault;
 
+/* Blocks of a device by their numbers, in the order in which they began: first <= number < end. */
+typedef struct ExecSpan {
+    uint32_t first, end; /* both 0: none */
+} ExecSpan;
+
+/* Blocks of earlier launches that may run beside a launch, because none that came between waited for them.  What they
+ * touch and a thread touches, too, is a race, if one of both writes. */
+typedef struct ExecBeside {
+    ExecSpan before, after; /* given: until a thread has executed griddepcontrol.wait; from then on */
+    uint32_t start;         /* set: the number of the launch's first block */
+    bool waited;            /* set: all its threads did */
+} ExecBeside;
+
 enum { EXEC_RESIDENT = 16, EXEC_MOST_RESIDENT = 1024 };
 
 typedef struct ExecLaunch {
@@ -93,6 +106,7 @@ typedef struct ExecLaunch {
     /* Blocks that are resident together, where a kernel orders blocks or waits for one; each runs for a while, in turns
      * that the seed chooses.  0: EXEC_RESIDENT.  Blocks of other kernels run one after another. */
     int resident;
+    ExecBeside *beside;         /* NULL: all that was launched earlier has ended */
     uint64_t instruction_limit; /* of the launch, in warp instructions: beyond it is a deadlock; 0: 2^40 */
     /* Where not NULL: told of every access of a lane to global memory, as the counters count them.  One thread only. */
     void (*asked)(void *user, uint64_t address, uint32_t size, bool store);

@@ -47,6 +47,7 @@ struct Launch {
     uint64_t blocks, start, step; /* the kth block to run is (start + k * step) % blocks */
     uint64_t next;                /* atomic */
     int stop;                     /* atomic */
+    int unwaited;                 /* atomic: blocks with threads that did not execute griddepcontrol.wait */
     uint32_t first_serial;        /* the kth has the serial first_serial + k: race_global.c */
     Order *order;
     int resident; /* of each host thread */
@@ -197,6 +198,7 @@ static void begin_warp(Warp *w) {
     strands_reset(w);
     Frame *frame = frame_new(w, b->entry);
     w->alive = w->exists;
+    w->waited = 0;
     w->clock = 1;
     w->instructions = w->polls = 0;
     memset(w->polled, 0, sizeof w->polled);
@@ -444,6 +446,7 @@ static Block *run_residents(Residents *r) {
         if (state == BLOCK_FAILED || (state == BLOCK_RUNS && all_wait(r, b))) return b;
         if (state == BLOCK_RUNS) continue;
         end(b);
+        if (!dependent_waited(b)) __atomic_store_n(&r->launch->unwaited, 1, __ATOMIC_RELAXED);
         r->blocks[at] = r->blocks[--r->count];
         r->blocks[r->count] = b;
     }
@@ -518,5 +521,9 @@ ExecFault exec_launch(const ExecLaunch *launch, ExecCounters *counters, char *me
     pthread_mutex_destroy(&l.lock);
     order_free(l.order, l.blocks);
     if (counters) exec_counters_add(counters, &l.counters);
+    if (launch->beside) {
+        launch->beside->start = l.first_serial;
+        launch->beside->waited = !l.unwaited;
+    }
     return l.fault;
 }

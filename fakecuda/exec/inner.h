@@ -187,6 +187,7 @@ struct Warp {
     Strand strands[LANES + 1];
     int strand_count, current;
     uint32_t exists, alive;
+    uint32_t waited; /* lanes that executed griddepcontrol.wait */
     int index;
     uint8_t outcome;
     Block *block;
@@ -375,6 +376,12 @@ bool order_waits(const Block *b); /* all its warps read again and again what nob
 /* Whether what another block did to a word comes before what w does now. */
 bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool strong);
 
+/* ---- dependent.c ---- */
+
+bool dependent_waited(const Block *b); /* all its threads did */
+/* Whether a block of an earlier launch may run beside what this thread does now. */
+bool dependent_may_run(const Warp *w, int lane, uint32_t serial);
+
 /* ---- warp.c ---- */
 Step strand_branch(Warp *w, uint32_t taken, int target, int join);
 Join *strand_join(Warp *w, int pc, uint32_t lanes, Frame *callee);
@@ -437,7 +444,7 @@ PtxSpace modifier_space(const Decoder *d);
 DecodeFn decode_alu, decode_mov, decode_cvta, decode_isspacep, decode_ld, decode_st, decode_atom, decode_bra,
     decode_brx, decode_call, decode_ret, decode_exit, decode_trap, decode_bar, decode_fence, decode_shfl, decode_vote,
     decode_match, decode_activemask, decode_redux, decode_elect, decode_ldmatrix, decode_stmatrix, decode_movmatrix,
-    decode_mma, decode_cp, decode_mbarrier, decode_nothing, decode_pause, decode_later;
+    decode_mma, decode_cp, decode_mbarrier, decode_griddepcontrol, decode_nothing, decode_pause, decode_later;
 
 /* ---- cfg.c ---- */
 /* joins[i]: index of the immediate post-dominator of instruction i; -1: none but the end. */

@@ -73,6 +73,7 @@ Result Gpu::launch(Dim grid, Dim block, const std::vector<uint64_t> &params, uin
     launch.threads = threads;
     launch.resident = resident;
     launch.instruction_limit = limit;
+    launch.beside = beside;
     run.fault = exec_launch(&launch, &run.counters, message, sizeof message);
     run.message = message;
     return run;

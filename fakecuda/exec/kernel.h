@@ -48,6 +48,7 @@ class Gpu {
     uint64_t seed = 1;
     int threads = 1, resident = 0;
     uint64_t limit = 50000000;
+    ExecBeside *beside = nullptr;
     ExecMemory *memory;
     ExecModule *module = nullptr;
 

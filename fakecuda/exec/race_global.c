@@ -1,4 +1,4 @@
-/* race_global.c: races in global memory between blocks of one launch.
+/* race_global.c: races in global memory between blocks of one launch, and of launches that overlap.
  *
  * Hardware promises no order between two blocks.  So two accesses of one byte by different blocks of a launch, one of
  * them a write, not both strong (atomic, volatile, relaxed), are a race, whatever this run's order made of them, unless
@@ -8,6 +8,9 @@
  *
  * Two blocks that write the same bytes do not harm each other, although the document calls it a race: flags are set so.
  * What reads beside them does.
+ *
+ * Blocks of an earlier launch may run beside a thread, too (dependent.c): then the same holds, but that no access is
+ * strong and no bytes are equal: who waits for them has an instruction for it.
  *
  * A word remembers the last two blocks that wrote and the last two that read; older ones are forgotten, so of three
  * blocks that read, the first is not seen by a later write.  Never is an access called a race that is none. */
@@ -67,6 +70,24 @@ static Step report_constant(Warp *w, const Inst *i, int lane, uint64_t address, 
                  at[1], at[2], (unsigned long long)address);
 }
 
+/* Of a block of an earlier launch, which may run still. */
+static Step report_earlier(Warp *w, const Inst *i, int lane, uint64_t address, const char *what, int slot) {
+    const uint64_t start = w->last_start;
+    const bool waited = w->waited >> lane & 1;
+    return fault(
+        w, i, lane, EXEC_LAUNCH_FAILED,
+        "race in global memory at 0x%llx, %llu into an allocation of %llu bytes: %s what an earlier launch %s, "
+        "which may not have ended: %s",
+        (unsigned long long)address, (unsigned long long)(address - start), (unsigned long long)w->last_bytes, what,
+        slot < READS ? "wrote" : "reads",
+        waited ? "a launch between them has not executed griddepcontrol.wait"
+               : "this thread has not executed griddepcontrol.wait");
+}
+
+static bool touches_earlier(const Warp *w, int lane, uint32_t record, uint32_t mine) {
+    return record & mine & BYTES && dependent_may_run(w, lane, record >> SERIAL_SHIFT);
+}
+
 /* ---- one word ---- */
 
 /* Makes |mine| the latest of the two records at |slot|. */
@@ -93,8 +114,9 @@ static bool check_read(Warp *w, const Inst *i, int lane, uint64_t word, uint32_t
     const uint32_t *slots = w->block->memory->words[word].slot;
     for (int s = 0; s < READS; s++) {
         uint32_t record = get(&slots[s]);
-        if (record < w->block->first_serial << SERIAL_SHIFT) continue;
         uint64_t address = w->block->memory->base + 4 * word;
+        if (touches_earlier(w, lane, record, mine)) return report_earlier(w, i, lane, address, "reads", s), false;
+        if (record < w->block->first_serial << SERIAL_SHIFT) continue;
         if (how & ACCESS_CONSTANT && record & mine & BYTES) return report_constant(w, i, lane, address, record), false;
         if (conflicts(w, word, s, mine)) return report(w, i, lane, address, "reads", s, record), false;
     }
@@ -107,6 +129,8 @@ static bool check_write(Warp *w, const Inst *i, int lane, uint64_t word, uint32_
     const uint8_t *present = w->block->memory->bytes + 4 * word;
     for (int s = 0; s < READS + 2; s++) {
         uint32_t record = get(&slots[s]);
+        if (touches_earlier(w, lane, record, mine))
+            return report_earlier(w, i, lane, w->block->memory->base + 4 * word, "writes", s), false;
         if (record < w->block->first_serial << SERIAL_SHIFT || !conflicts(w, word, s, mine)) continue;
         if (s < READS && value && same_bytes(present, value, record & mine & BYTES)) continue;
         const char *what = s < READS && value ? "writes another value over" : "writes";

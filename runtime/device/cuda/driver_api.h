@@ -92,6 +92,24 @@ enum {
     CU_CTX_SCHED_BLOCKING_SYNC = 4
 };
 
+/* CUlaunchAttributeID */
+enum { CU_LAUNCH_PROGRAMMATIC_SERIALIZATION = 6 };
+
+typedef struct CuLaunchAttribute { /* CUlaunchAttribute */
+    int id, pad;
+    union {
+        uint64_t words[8];
+        int flag;
+    } value;
+} CuLaunchAttribute;
+
+typedef struct CuLaunchConfig { /* CUlaunchConfig */
+    unsigned int grid[3], block[3], shared_bytes;
+    CuStream stream;
+    CuLaunchAttribute *attributes;
+    unsigned int attribute_count;
+} CuLaunchConfig;
+
 /* X(name, symbol, parameters): `CuResult name parameters`. */
 #define CUDA_DRIVER_CALLS(X)                                                                                           \
     X(get_error_name, cuGetErrorName, (CuResult error, const char **text))                                             \
@@ -150,7 +168,8 @@ enum {
     X(launch, cuLaunchKernel,                                                                                          \
       (CuFunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,       \
        unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CuStream stream, void **params,          \
-       void **extra))
+       void **extra))                                                                                                  \
+    X(launch_ex, cuLaunchKernelEx, (const CuLaunchConfig *config, CuFunction function, void **params, void **extra))
 
 typedef struct CudaDriver { /* every call, opened at run time: cuda_driver.c */
 #define CUDA_DRIVER_MEMBER(name, symbol, parameters) CuResult(*name) parameters;

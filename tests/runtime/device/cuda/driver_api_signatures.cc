@@ -32,6 +32,22 @@ HANDLE(CUgraph_st)
 HANDLE(CUgraphExec_st)
 HANDLE(CUgraphNode_st)
 
+template <> struct Plain<::CUlaunchConfig_st, false> { using type = ours::CuLaunchConfig; };
+
+// Structs of the same fields at the same places.
+#define FIELD(our_struct, our_field, theirs, field)                                                                    \
+    static_assert(offsetof(ours::our_struct, our_field) == offsetof(::theirs, field), #field);
+static_assert(sizeof(ours::CuLaunchConfig) == sizeof(::CUlaunchConfig), "");
+FIELD(CuLaunchConfig, grid, CUlaunchConfig, gridDimX)
+FIELD(CuLaunchConfig, block, CUlaunchConfig, blockDimX)
+FIELD(CuLaunchConfig, shared_bytes, CUlaunchConfig, sharedMemBytes)
+FIELD(CuLaunchConfig, stream, CUlaunchConfig, hStream)
+FIELD(CuLaunchConfig, attributes, CUlaunchConfig, attrs)
+FIELD(CuLaunchConfig, attribute_count, CUlaunchConfig, numAttrs)
+static_assert(sizeof(ours::CuLaunchAttribute) == sizeof(::CUlaunchAttribute), "");
+FIELD(CuLaunchAttribute, id, CUlaunchAttribute, id)
+FIELD(CuLaunchAttribute, value.flag, CUlaunchAttribute, value.programmaticStreamSerializationAllowed)
+
 template <class F> struct Signature;
 template <class R, class... P> struct Signature<R(P...)> {
     using type = typename Plain<R>::type(typename Plain<P>::type...);
@@ -109,6 +125,7 @@ VALUE(CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING)
 VALUE(CU_EVENT_DEFAULT, CU_EVENT_DEFAULT)
 VALUE(CU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
 VALUE(CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE)
+VALUE(CU_LAUNCH_PROGRAMMATIC_SERIALIZATION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 VALUE(CU_CTX_SCHED_BLOCKING_SYNC, CU_CTX_SCHED_BLOCKING_SYNC)
 
 } // namespace

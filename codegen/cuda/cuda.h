@@ -164,6 +164,8 @@ void cuda_comment_body(Text *t, const Walk *w);
 /* Whether operand |operand| of the kernel is one of so many buffers. */
 bool cuda_is_among(const Walk *w, const uint32_t *ids, int count, int operand);
 
+enum { CUDA_OVERLAP_ARCH = 90 }; /* from it on functions wait for earlier launches (prelude/overlap.cuh) */
+
 typedef struct CudaFunction {
     const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */
     const char *prelude; /* of cuda_prelude what it needs (prelude_parts.h); functions that need the same share it */

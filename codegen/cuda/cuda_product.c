@@ -268,6 +268,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     ck->how = describe_tile(ck, p);
     AMP_TRY(open_product(ck, p, form));
     emit_sums(ck, p);
+    if (!ck->chain && !ck->turn) emit_line(&ck->e, "admit_next_launch();");
     cuda_declare_operands(ck); /* the others take no registers in the loop */
     AMP_TRY(cuda_emit_once(ck));
     open_runs(ck, p);

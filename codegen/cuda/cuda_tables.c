@@ -86,7 +86,8 @@ static void put_functions(Tables *x) {
         const CudaFunction *f = &m->functions.data[i];
         text_puts(t, "    {");
         table_put_field(t, "entry", f->entry);
-        text_printf(t, ".min_arch = %d, .prelude = cuda_prelude_%d, ", f->min_arch, prelude[i]);
+        text_printf(t, ".min_arch = %d, .waits_from = %d, .prelude = cuda_prelude_%d, ", f->min_arch, CUDA_OVERLAP_ARCH,
+                    prelude[i]);
         table_put(t, "images", "amp_model_cuda_image", arena_printf(x->rows.m->arena, "cuda_images_%d", i), images[i]);
         text_puts(t, ", .source =\n");
         c_long_string(t, f->source);

@@ -18,6 +18,7 @@
  *                                                            int64_t first0, int64_t x0, int64_t y0, ..)
  *     {
  *         __shared__ __align__(128) union { char part0[@_part0::SHARED], part1[@_part1::SHARED]; } shared;
+ *         await_earlier_launches();
  *         const uint32_t turn = takes_turn(tickets, gridDim.x);
  *         if (turn < (uint32_t)first1) {
  *             const uint32_t band = turn - (uint32_t)first0;
@@ -430,6 +431,7 @@ static void put_function(const Joining *j, CudaBody *out) {
     put_parameters(j, &t, has_batch(j));
     text_puts(&t, ")\n{\n");
     put_shared(j, &t);
+    text_puts(&t, "    await_earlier_launches();\n");
     text_puts(&t, "    const uint32_t turn = takes_turn(tickets, gridDim.x);\n");
     put_groups(j, &t);
     text_puts(&t, "    ends_turn(tickets, gridDim.x);\n}\n");

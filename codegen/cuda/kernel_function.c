@@ -150,12 +150,27 @@ static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     return AMP_OK;
 }
 
+/* Blocks of these kinds end soon after they begin: the next launch, admitted at once, finds places in the last wave,
+ * not long before it may go on.  Where blocks take long it would be crowded into those that are free first. */
+static bool has_short_blocks(KernelKind kind) {
+    return kind == KERNEL_TILE || kind == KERNEL_ROW || kind == KERNEL_SCALAR;
+}
+
+/* Products wait when they have found their places (prelude/product.cuh), a joined launch as a whole. */
+static void begin_after_earlier(CudaKernel *ck) {
+    const KernelKind kind = ck->w->k->kind;
+    if (ck->turn) return;
+    if (kind != KERNEL_PRODUCT || ck->w->k->pred.id) emit_line(&ck->e, "await_earlier_launches();");
+    if (has_short_blocks(kind)) emit_line(&ck->e, "admit_next_launch();");
+}
+
 static void test_predicate(CudaKernel *ck) {
     if (ck->w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
 }
 
 amp_status cuda_open_part(CudaKernel *ck, int threads) {
     AMP_TRY(begin_part(ck, threads, 0));
+    begin_after_earlier(ck);
     test_predicate(ck);
     return AMP_OK;
 }
@@ -179,6 +194,7 @@ static amp_status open_own_part(CudaKernel *ck, int threads, int members) {
     emit_line(&ck->e, "const uint3 block = place.now();");
     if (members) declare_member_operands(ck, members, threads);
     else if (ck->body->takes_table) declare_table(ck, false);
+    begin_after_earlier(ck);
     test_predicate(ck);
     return AMP_OK;
 }
@@ -205,6 +221,7 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     else if (members) declare_member(ck, members, threads);
     if (table) declare_table(ck, members > 0);
     if (!ck->late_operands) cuda_declare_operands(ck);
+    begin_after_earlier(ck);
     test_predicate(ck);
     return AMP_OK;
 }

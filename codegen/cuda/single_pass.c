@@ -107,6 +107,7 @@ void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicat
     text_puts(&t, ")\n{\n");
     text_printf(&t, "    const uint32_t blocks = ((uint32_t)cols1 + %d) / %d, block = blockIdx.x %% blocks;\n",
                 out->columns - 1, out->columns);
+    text_puts(&t, "    await_earlier_launches();\n");
     if (predicate) text_puts(&t, "    if (!*predicate) return;\n");
     put_call(&t, &passes[0], 1);
     text_puts(&t, "    if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;\n");

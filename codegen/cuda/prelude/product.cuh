@@ -74,6 +74,7 @@ template <class Sums_, class A, class B> struct Product {
         copy_a.keep_place(shared);
         copy_b.keep_place(shared + BYTES_A);
         reader.start(shared, shared + BYTES_A);
+        await_earlier_launches();
         UNROLL
         for (int s = 0; s < STAGES - 1; s++) {
             if (s < steps) {

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 29u
+#define AMP_MODEL_ABI_MINOR 30u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -423,7 +423,10 @@ typedef struct amp_model_cuda_image { /* compiled when the model was */
 typedef struct amp_model_cuda_function {
     const char *entry; /* extern "C" name */
     const char *source;
-    uint32_t min_arch, reserved;
+    uint32_t min_arch;
+    /* minor 30: compiled for this architecture or a later one, each thread executes griddepcontrol.wait before it reads
+     * what other launches write, and before it writes: it may begin before the launch before it has ended.  0: none */
+    uint32_t waits_from;
     amp_model_table images; /* amp_model_cuda_image */
     /* minor 3: of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
     const char *prelude;

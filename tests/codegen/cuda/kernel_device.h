@@ -34,11 +34,12 @@ class KernelDevice {
 };
 
 // Every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written
-// cannot be read.
+// cannot be read.  From sm_90 on each launch may begin before those before it have ended: a kernel that does not wait
+// before it touches what they touched, or a thread of which never waits, is a fault, too.
 class InterpreterDevice : public KernelDevice {
   public:
     InterpreterDevice(const std::string &ptx, int arch, std::string *why)
-        : memory_(exec_memory_new(uint64_t{1} << 32)) {
+        : memory_(exec_memory_new(uint64_t{1} << 32)), overlaps_(arch >= 90) {
         AluContext context = {};
         context.arch = arch;
         context.seed = 1;
@@ -76,13 +77,19 @@ class InterpreterDevice : public KernelDevice {
         launch.seed = l.seed;
         launch.asked = l.asked;
         launch.asked_user = l.asked_user;
+        ExecBeside beside = {};
+        beside.before.first = 1, beside.before.end = UINT32_MAX;
+        if (overlaps_) launch.beside = &beside;
         char message[1024] = "";
         const ExecFault fault = exec_launch(&launch, counters, message, sizeof message);
-        return fault == EXEC_OK ? "" : std::string("fault ") + std::to_string(fault) + ": " + message;
+        if (fault) return "fault " + std::to_string(fault) + ": " + message;
+        return overlaps_ && !beside.waited ? std::string(l.entry) + ": a thread does not wait for earlier launches"
+                                           : "";
     }
 
   private:
     ExecMemory *memory_;
+    bool overlaps_;
     ExecModule *module_ = nullptr;
 };
 

@@ -160,6 +160,46 @@ TEST_F(Planted, BarrierInADivergentBranch) {
         EXEC_LAUNCH_FAILED, "in a divergent branch");
 }
 
+// ---- launches that overlap
+
+const char follows_model[] = R"(  input %x : f16[N, 136]
+  input %w : f16[40, 136]
+  %p = contract(%x, %w; tb = true) : f32[N, 40]
+  %m = reduce_max(%p; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%p, %m) : f32[N, 40]
+  %s = reduce_sum(%d; dims = (0)) : f32[40]
+  result d = %d
+  result s = %s
+)";
+
+// Of no kernel, of some threads; of the row kernel, of the column kernel behind it.
+TEST_F(Planted, WaitForEarlierLaunchesIsMissing) {
+    Use(follows_model, 9, 90);
+    ExpectRight();
+    for (const char *by : {"    if (false) asm volatile(", "    if (threadIdx.x) asm volatile("}) {
+        const auto ptx =
+            Compile(Changed({{"    asm volatile(\"griddepcontrol.wait;", by + std::string("\"griddepcontrol.wait;")}}));
+        ASSERT_NE(ptx, nullptr);
+        std::string message;
+        Run(*ptx, 1, &message, nullptr);
+        EXPECT_NE(message.find("a thread does not wait for earlier launches"), std::string::npos) << message;
+    }
+    const std::string race = "reads what an earlier launch wrote, which may not have ended: this thread has not "
+                             "executed griddepcontrol.wait",
+                      row = "    await_earlier_launches();\n    admit_next_launch();\n",
+                      column = "    await_earlier_launches();\n    const int32_t COLS";
+    ExpectFault({{row, "    admit_next_launch();\n"}}, EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{column, "    const int32_t COLS"}}, EXEC_LAUNCH_FAILED, race);
+}
+
+TEST_F(Planted, WaitForEarlierLaunchesComesLate) {
+    Use(pitch_model, 9, 90);
+    ExpectFault(
+        {{"        await_earlier_launches();\n", ""},
+         {"        int left = steps, now = 0", "        await_earlier_launches();\n        int left = steps, now = 0"}},
+        EXEC_LAUNCH_FAILED, "cp.async.*reads what an earlier launch wrote");
+}
+
 // ---- asynchronous copies
 
 TEST_F(Planted, WaitForCopiesIsMissing) {

@@ -17,6 +17,7 @@
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
 {
+    await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;
     typedef AttentionForward<Shape, Rule, 8, 64, true> Attention;
@@ -71,6 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t 
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k14(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
 {
+    await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;
     typedef StoredF16 Y;
@@ -139,6 +141,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k14(const uint16_t 
  */
 extern "C" __global__ void __launch_bounds__(256) eval_k02(const uint16_t *b0, uint16_t *b1, int64_t n)
 {
+    await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, false> Rule;
     typedef AttentionForward<Shape, Rule, 8, 64, true> Attention;

@@ -245,6 +245,7 @@ INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *
 extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k03(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    await_earlier_launches();
     train_step_k03_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
     train_step_k03_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
@@ -440,6 +441,7 @@ INLINE void train_step_k13_pass2(const float *b0, const float *b1, const float *
 extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k13(const float *b1_0, const uint16_t *b1_1, const uint16_t *b1_2, const float *b1_3, uint16_t *b1_4, float *b1_5, float *b1_6, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, float *b2_5, float *b2_6, int32_t *b2_7, int32_t *b2_8, float *b2_9, float *b2_10, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    await_earlier_launches();
     train_step_k13_pass1(b1_0, b1_1, b1_2, b1_3, b1_4, b1_5, b1_6, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
     train_step_k13_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, n, rows2, cols2, block);
@@ -556,6 +558,7 @@ INLINE void train_step_k18_pass2(const float *b0, const float *b1, int32_t *b2, 
 extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k18(const uint16_t *b1_0, float *b1_1, const float *b2_0, const float *b2_1, int32_t *b2_2, float *b2_3, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    await_earlier_launches();
     train_step_k18_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
     train_step_k18_pass2(b2_0, b2_1, b2_2, b2_3, n, rows2, cols2, block);

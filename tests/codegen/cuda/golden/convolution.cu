@@ -32,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16
     Matrices matrices = Matrices();
     matrices.copy_a.memory.set(height, width, k / 9, out_height, out_width);
     matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+    admit_next_launch();
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL

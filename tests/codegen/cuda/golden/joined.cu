@@ -925,6 +925,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) train_step_k00(void *const 
     __shared__ __align__(128) union {
         char part0[train_step_k00_part0::SHARED], part1[train_step_k00_part1::SHARED], part2[train_step_k00_part2::SHARED], part3[train_step_k00_part3::SHARED], part4[train_step_k00_part4::SHARED], part5[train_step_k00_part5::SHARED], part6[train_step_k00_part6::SHARED], part7[train_step_k00_part7::SHARED], part8[train_step_k00_part8::SHARED], part9[train_step_k00_part9::SHARED], part10[train_step_k00_part10::SHARED], part11[train_step_k00_part11::SHARED], part12[train_step_k00_part12::SHARED], part13[train_step_k00_part13::SHARED];
     } shared;
+    await_earlier_launches();
     const uint32_t turn = takes_turn(tickets, gridDim.x);
     if (turn < (uint32_t)first1) {
         /* superstep 1 */

@@ -24,6 +24,8 @@
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     enum { COLS = 64 };
     const int64_t rows = n;
     const int32_t lane = threadIdx.x % 32;
@@ -120,6 +122,8 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k12(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     enum { COLS = 64 };
     const int64_t rows = n;
     const int32_t lane = threadIdx.x % 32;
@@ -351,6 +355,7 @@ INLINE void train_step_k15_pass2(const uint16_t *b0, const uint16_t *b1, const f
 extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    await_earlier_launches();
     train_step_k15_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
     train_step_k15_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
@@ -384,6 +389,8 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(c
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     enum { COLS = 64 };
     const int64_t rows = n;
     const int32_t lane = threadIdx.x % 32;

@@ -32,6 +32,8 @@
  */
 extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float *b0, const int64_t *b1, const double *b2, int64_t *b3, float *b4, float *b5, int64_t *b6, float *b7, float *b8, float *b9, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     const float v2 = get_f32(b0);
     const int64_t v8 = get_i64(b1);
     const double v11 = get_f64(b2);
@@ -89,6 +91,7 @@ extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
+    await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
     MAYBE_UNUSED const int64_t first = 0, last = rows;
@@ -166,6 +169,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    admit_next_launch();
     const float v10 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -236,6 +240,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    admit_next_launch();
     const float v10 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -305,6 +310,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    admit_next_launch();
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -374,6 +380,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    admit_next_launch();
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -435,6 +442,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    admit_next_launch();
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
@@ -520,6 +528,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     enum { COLS = 10 };
     const int64_t rows = n;
     const int32_t lane = threadIdx.x % 32;
@@ -666,6 +676,7 @@ struct train_step_k07_part0 {
         const uint3 block = place.now();
         const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
         const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+        admit_next_launch();
         int32_t any3 = 0;
         const float v7 = get_f32(b2);
         typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -724,6 +735,7 @@ struct train_step_k07_part1 {
         const uint3 block = place.now();
         const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
         const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+        admit_next_launch();
         const float v7 = 0.0f;
         typedef Sums::Runs<8, Matrices::SHARED> Runs;
         NO_UNROLL
@@ -822,6 +834,7 @@ struct train_step_k09_part0 {
         const uint3 block = place.now();
         const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
         const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+        admit_next_launch();
         int32_t any3 = 0;
         const float v7 = get_f32(b2);
         typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -880,6 +893,7 @@ struct train_step_k09_part1 {
         const uint3 block = place.now();
         const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
         const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+        admit_next_launch();
         const float v7 = 0.0f;
         typedef Sums::Runs<8, Matrices::SHARED> Runs;
         NO_UNROLL
@@ -978,6 +992,7 @@ struct train_step_k09_1_part0 {
         const uint3 block = place.now();
         const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 63) / 64, (COLS + 63) / 64);
         const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
+        admit_next_launch();
         int32_t any3 = 0;
         const float v7 = get_f32(b2);
         typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -1036,6 +1051,7 @@ struct train_step_k09_1_part1 {
         const uint3 block = place.now();
         const uint2 tile = tile_in_stripe(block.x, block.y, (rows + 127) / 128, (COLS + 127) / 128);
         const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
+        admit_next_launch();
         const float v7 = 0.0f;
         typedef Sums::Runs<8, Matrices::SHARED> Runs;
         NO_UNROLL
@@ -1129,6 +1145,7 @@ struct train_step_k10_part0 {
     static INLINE void run(const PlaceInGrid &place, char *shared, const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
     {
         const uint3 block = place.now();
+        await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
         MAYBE_UNUSED const int64_t first = 0, last = rows;
@@ -1178,6 +1195,7 @@ struct train_step_k10_part1 {
     static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
     {
         const uint3 block = place.now();
+        await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
         MAYBE_UNUSED const int64_t first = 0, last = rows;
@@ -1236,6 +1254,7 @@ struct train_step_k10_part2 {
         MAYBE_UNUSED const float *const b1 = (const float *)operand[1];
         MAYBE_UNUSED int32_t *const b2 = (int32_t *)operand[2];
         MAYBE_UNUSED float *const b3 = (float *)operand[3];
+        await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
         MAYBE_UNUSED const int64_t first = 0, last = rows;
@@ -1325,6 +1344,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b1, rows, b0, COLS, row0, rows, col0, COLS, k);
+    admit_next_launch();
     int32_t any3 = 0;
     const float v8 = get_f32(b2);
     typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -1403,6 +1423,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
  */
 extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k15(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     const int32_t v1 = get_bool(b0);
     const int32_t v2 = get_bool(b1);
     const int32_t v4 = get_bool(b2);
@@ -1518,6 +1540,8 @@ struct train_step_k16_part0 {
         MAYBE_UNUSED float *const b5 = (float *)operand[5];
         MAYBE_UNUSED const float *const b6 = (const float *)operand[6];
         MAYBE_UNUSED uint16_t *const b7 = (uint16_t *)operand[7];
+        await_earlier_launches();
+        admit_next_launch();
         if (!*predicate) return;
         const int64_t elements = member_elements[member];
         const int64_t at = (own_block * 256 + threadIdx.x) * 4;
@@ -1582,6 +1606,8 @@ struct train_step_k16_part1 {
     static INLINE void run(const PlaceInGrid &place, char *shared, const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
     {
         const uint3 block = place.now();
+        await_earlier_launches();
+        admit_next_launch();
         if (!*predicate) return;
         if (threadIdx.x) return;
         const int64_t v2 = get_i64(b0);
@@ -1628,6 +1654,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     sums.clear();
     Matrices matrices = Matrices();
     matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    admit_next_launch();
     typedef Sums::Runs<4, Matrices::SHARED> Runs;
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
@@ -1699,6 +1726,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
 {
+    await_earlier_launches();
+    admit_next_launch();
     enum { COLS = 10 };
     const int64_t rows = n;
     const int32_t lane = threadIdx.x % 32;
@@ -1797,6 +1826,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
+    await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
     MAYBE_UNUSED const int64_t first = 0, last = rows;
@@ -1877,6 +1907,8 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) refresh_k00(void *const 
     void *const *const operand = operands + member * 2;
     MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
     MAYBE_UNUSED uint16_t *const b1 = (uint16_t *)operand[1];
+    await_earlier_launches();
+    admit_next_launch();
     const int64_t elements = member_elements[member];
     const int64_t at = (own_block * 256 + threadIdx.x) * 4;
     if (at >= elements) return;

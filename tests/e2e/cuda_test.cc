@@ -156,6 +156,7 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
             Report r = report();
             EXPECT_EQ(r.total("host_synchronisations"), 0) << "two upload buffers are free";
             EXPECT_EQ(r.calls("cuLaunchKernel"), 0);
+            EXPECT_EQ(r.calls("cuLaunchKernelEx"), 0);
             EXPECT_EQ(r.calls("cuMemAlloc_v2"), 0);
             EXPECT_EQ(r.calls("cuMemcpyHtoDAsync_v2"), steps - 1);
         }

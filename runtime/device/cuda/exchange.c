@@ -39,11 +39,21 @@ void amp_cuda_exchange_free(amp_cuda_exchange *x, amp_cuda_context *c, const amp
     *x = (amp_cuda_exchange){0};
 }
 
+static bool begins_after(const amp_cuda_exchange *x, const amp_run *run, int32_t i, int32_t kernel) {
+    return run->program == x->what.program && x->begins[i] && x->what.list[i].after == kernel;
+}
+
+bool amp_cuda_exchange_marks(const amp_cuda_exchange *x, const amp_run *run, int32_t kernel) {
+    for (int32_t i = 0; i < x->what.count; i++)
+        if (begins_after(x, run, i, kernel)) return true;
+    return false;
+}
+
 amp_status amp_cuda_exchange_mark(const amp_cuda_exchange *x, amp_cuda_context *c, const amp_run *run, int32_t kernel,
                                   CuStream stream, bool captured, amp_error *err) {
     const unsigned flags = captured ? CU_EVENT_RECORD_EXTERNAL : CU_EVENT_RECORD_DEFAULT;
-    for (int32_t i = 0; run->program == x->what.program && i < x->what.count; i++)
-        if (x->begins[i] && x->what.list[i].after == kernel)
+    for (int32_t i = 0; i < x->what.count; i++)
+        if (begins_after(x, run, i, kernel))
             AMP_TRY(AMP_CUDA(c, err, event_record_flags, (x->begins[i], stream, flags)));
     return AMP_OK;
 }

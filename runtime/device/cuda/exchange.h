@@ -27,6 +27,9 @@ amp_status amp_cuda_exchange_make(amp_cuda_exchange *exchange, amp_cuda_context 
                                   const amp_device_exchange *what, const amp_allocator *allocator, amp_error *err);
 void amp_cuda_exchange_free(amp_cuda_exchange *exchange, amp_cuda_context *context, const amp_allocator *allocator);
 
+/* Whether a collective may begin after kernel |kernel| of |run|: amp_cuda_exchange_mark then puts something there. */
+bool amp_cuda_exchange_marks(const amp_cuda_exchange *exchange, const amp_run *run, int32_t kernel);
+
 /* After kernel |kernel| of |run| on |stream|, which is in a capture or not. */
 amp_status amp_cuda_exchange_mark(const amp_cuda_exchange *exchange, amp_cuda_context *context, const amp_run *run,
                                   int32_t kernel, CuStream stream, bool captured, amp_error *err);

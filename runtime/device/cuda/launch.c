@@ -157,8 +157,23 @@ static amp_status check_grid(const amp_run *run, const amp_model_cuda_kernel *k,
     return AMP_OK;
 }
 
+/* Programmatic dependent launch: graphs have had edges that are no full dependence since CUDA 12.3. */
+enum { OVERLAP_DRIVER = 12030 };
+
+static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda_used *used, Parameters *p,
+                                     CuStream stream, amp_error *err) {
+    CuLaunchAttribute allowed = {.id = CU_LAUNCH_PROGRAMMATIC_SERIALIZATION, .value = {.flag = 1}};
+    CuLaunchConfig config = {
+        .shared_bytes = used->launch->shared_bytes, .stream = stream, .attributes = &allowed, .attribute_count = 1};
+    for (int axis = 0; axis < 3; axis++) {
+        config.grid[axis] = (unsigned)used->grid[axis];
+        config.block[axis] = used->launch->block[axis];
+    }
+    return AMP_CUDA(l->context, err, launch_ex, (&config, l->functions[used->function].function, p->pointers, NULL));
+}
+
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
-                           CuStream stream, amp_error *err) {
+                           bool overlaps, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     const amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
     const uint32_t *block = used.launch->block;
@@ -168,6 +183,8 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
     AMP_TRY(check_grid(run, k, grid, err));
     fill_parameters(&p, l, run, k, used.form, *tables);
     *tables += table_bytes(k);
+    if (overlaps && l->functions[used.function].waits && l->context->driver.version >= OVERLAP_DRIVER)
+        return launch_overlapping(l, &used, &p, stream, err);
     return AMP_CUDA(l->context, err, launch,
                     (l->functions[used.function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
                      block[0], block[1], block[2], used.launch->shared_bytes, stream, p.pointers, NULL));
@@ -280,20 +297,27 @@ static amp_status clear_flags(const amp_cuda_launching *l, const amp_run *run, C
 }
 
 static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
-                               CuStream stream, amp_error *err) {
+                               bool overlaps, CuStream stream, amp_error *err) {
     const uint32_t *operands = run->program->cuda_kernels[kernel].operands;
     if (amp_cuda_exchange_sums(l->exchange, run, kernel))
         return amp_cuda_exchange_sum(l->exchange, run, kernel, address_of(l, run, operands[0]),
                                      address_of(l, run, operands[1]), stream, err);
-    return amp_cuda_launch(l, run, kernel, tables, stream, err);
+    return amp_cuda_launch(l, run, kernel, tables, overlaps, stream, err);
+}
+
+/* Whether nothing of ranks stands in place of the kernel, or behind it. */
+static bool is_last_enqueued(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
+    return !amp_cuda_exchange_sums(l->exchange, run, kernel) && !amp_cuda_exchange_marks(l->exchange, run, kernel);
 }
 
 static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph, amp_error *err) {
     const amp_cuda_launching *l = &g->launching;
     CuPointer tables = graph->tables.memory;
+    bool overlaps = false;
     AMP_TRY(clear_flags(l, run, g->capturing, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
-        AMP_TRY(start_kernel(l, run, i, &tables, g->capturing, err));
+        AMP_TRY(start_kernel(l, run, i, &tables, overlaps, g->capturing, err));
+        overlaps = !graph->poison.memory && is_last_enqueued(l, run, i);
         AMP_TRY(amp_cuda_poison_temporaries(&graph->poison, l->context, run, i, g->capturing, err));
         AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, g->capturing, true, err));
     }
@@ -405,7 +429,7 @@ static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int
                             CuStream stream, const amp_allocator *allocator, amp_error *err) {
     if (run->hooks.sum && run->program->cuda_kernels[kernel].kind == AMP_KERNEL_COLLECTIVE)
         AMP_TRY(add_by_host(l, run, kernel, stream, allocator, err));
-    else AMP_TRY(start_kernel(l, run, kernel, tables, stream, err));
+    else AMP_TRY(start_kernel(l, run, kernel, tables, false, stream, err));
     AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, kernel, stream, false, err));
     if (run->watcher_waits) AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
     return run->after_kernel ? run->after_kernel(run->watcher, kernel, err) : AMP_OK;

@@ -27,9 +27,9 @@ amp_status amp_cuda_tables_make(amp_cuda_tables *tables, const amp_cuda_launchin
 void amp_cuda_tables_free(amp_cuda_tables *tables, amp_cuda_context *context);
 
 /* Launches kernel |kernel| of |run| on |stream|.  *|tables|: where the tables of this kernel begin, then those of the
- * next. */
+ * next.  |overlaps|: the last on |stream| was the kernel before it, whose end it may await by itself, where it can. */
 amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel, CuPointer *tables,
-                           CuStream stream, amp_error *err);
+                           bool overlaps, CuStream stream, amp_error *err);
 
 /* Lets every function have the dynamic shared memory that its launches ask for. */
 amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_model *model, amp_error *err);

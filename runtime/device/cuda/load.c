@@ -421,6 +421,7 @@ static amp_status describe(const Load *l, int i, amp_error *err) {
         CUDA_CHECKED(l->loader->driver, l->loader->latch, err, module_function, (&to->function, to->module, entry)));
     to->origin = image->origin;
     to->is_cubin = image->is_cubin;
+    to->waits = l->functions[i].waits_from && image->arch >= (int)l->functions[i].waits_from;
     to->compile_seconds += image->compile_seconds;
     to->registers = image->registers;
     to->shared_bytes = image->shared_bytes;

@@ -75,6 +75,7 @@ typedef struct amp_cuda_loaded {
     CuFunction function;
     amp_cuda_origin origin;
     bool is_cubin;
+    bool waits; /* for earlier launches (amp_model_cuda_function.waits_from) */
     /* Of the image; where that does not know, the driver's attributes (spills: -1). */
     int32_t registers, shared_bytes, spill_bytes, stack_bytes;
     double compile_seconds;

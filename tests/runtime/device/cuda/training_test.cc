@@ -139,6 +139,7 @@ TEST_F(CudaStep, WaitsForNothingWithoutAReport) {
     EXPECT_EQ(r.total("host_synchronisations"), 0);
     EXPECT_EQ(r.calls("cuGraphLaunch"), 2);
     EXPECT_EQ(r.calls("cuLaunchKernel"), 0);
+    EXPECT_EQ(r.calls("cuLaunchKernelEx"), 0);
     EXPECT_EQ(r.calls("cuMemcpyHtoDAsync_v2"), 2) << "one for all inputs";
     EXPECT_EQ(r.calls("cuMemAlloc_v2"), 0);
     EXPECT_EQ(r.calls("cuStreamSynchronize"), 0);

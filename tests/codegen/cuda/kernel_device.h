@@ -34,12 +34,12 @@ class KernelDevice {
 };
 
 // Every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written
-// cannot be read.  From sm_90 on each launch may begin before those before it have ended: a kernel that does not wait
-// before it touches what they touched, or a thread of which never waits, is a fault, too.
+// cannot be read.  Of PTX for sm_90 or later each launch may begin before those before it have ended: a kernel that
+// does not wait before it touches what they touched, or a thread of which never waits, is a fault, too.
 class InterpreterDevice : public KernelDevice {
   public:
     InterpreterDevice(const std::string &ptx, int arch, std::string *why)
-        : memory_(exec_memory_new(uint64_t{1} << 32)), overlaps_(arch >= 90) {
+        : memory_(exec_memory_new(uint64_t{1} << 32)), overlaps_(Target(ptx) >= 90) {
         AluContext context = {};
         context.arch = arch;
         context.seed = 1;
@@ -88,6 +88,11 @@ class InterpreterDevice : public KernelDevice {
     }
 
   private:
+    static int Target(const std::string &ptx) {
+        const size_t at = ptx.find(".target sm_");
+        return at == std::string::npos ? 0 : atoi(ptx.c_str() + at + strlen(".target sm_"));
+    }
+
     ExecMemory *memory_;
     bool overlaps_;
     ExecModule *module_ = nullptr;

@@ -67,6 +67,8 @@ static inline int cuda_batch_axis(CudaBatch batch) {
     return batch == CUDA_BATCH_IN_LAYERS ? 2 : batch == CUDA_BATCH_SIDE_BY_SIDE ? 1 : 0;
 }
 
+enum { CUDA_MOST_FORMS = 3 }; /* of a kernel: its function and choices */
+
 typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
      * kernels; of a part: `struct @_part0 {..};`; NULL: there is none in that form */
@@ -84,19 +86,19 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaBatch batch;     /* how kernels of equal source and sizes share a launch */
     Dim elements;        /* how many this kernel has, where they may */
     KernelKind kind;
-    bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
-    bool bundles;       /* it may be a part of a bundle (kernel_bundle.c) */
-    int min_blocks;     /* of a multiprocessor; 0: no matter */
-    bool halves_blocks; /* before sm_80 half of them */
-    bool sums_grow;     /* with n: the terms of a product's sums */
-    int most_threads;   /* of a block, in its function or a choice */
-    bool shares;        /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of
-                           its elements; of a batch the table has the first ones after how many each member has */
+    bool takes_table;             /* of a part: it reads its pointers out of the table, each where it needs it */
+    bool bundles;                 /* it may be a part of a bundle (kernel_bundle.c) */
+    int min_blocks;               /* of a multiprocessor; 0: no matter */
+    bool halves_blocks;           /* before sm_80 half of them */
+    bool sums_grow;               /* with n: the terms of a product's sums */
+    int threads[CUDA_MOST_FORMS]; /* of a block, of a product: in its function and in each choice */
+    bool shares; /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its
+                    elements; of a batch the table has the first ones after how many each member has */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
  * CudaBatch; launch is then that of one of them); with |chain|, one after another in each block (kernel_chain.c).
- * |choice| > 0: that one of |choices|, of a part the first.  |threads| > 0: as part |part| of a bundle whose blocks
+ * |choice| > 0: that one of |choices|, or the last.  |threads| > 0: as part |part| of a bundle whose blocks
  * have so many; with |turn|, of a joined launch, whose blocks know their place by their turn; with |band|, of one whose
  * block makes 64 rows.  |pass| > 0: as that pass of a single-pass reduction, a function on the device (only
  * KERNEL_COLUMN).  |columns|, |height| > 0: of a block, as the first pass has them. */
@@ -120,7 +122,7 @@ bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
 /* Whether they are of equal text and sizes, as the kernels of a batch are. */
 bool cuda_is_same_batch(const CudaBody *a, const CudaBody *b);
 /* Threads of a block in each function of their bundle, its own first, then its choices; returns how many there are. */
-int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]);
+int cuda_bundle_threads(const CudaBody *alone, int count, int threads[CUDA_MOST_FORMS]);
 /* One function of its |parts|. */
 void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out);
 

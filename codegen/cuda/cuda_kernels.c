@@ -280,7 +280,7 @@ static amp_status emit_parts(CudaWriter *x, const Bundle *b, int threads, int ch
 
 static amp_status have_forms(CudaWriter *x, const Bundle *b, bool *out) {
     CudaBody parts[CUDA_MOST_PARTS];
-    int threads[2];
+    int threads[CUDA_MOST_FORMS];
     const int forms = cuda_bundle_threads(b->alone, b->count, threads);
     *out = true;
     for (int f = 0; f < forms; f++) {
@@ -366,7 +366,7 @@ static amp_status add_bundle(CudaWriter *x, Bundle *b) {
     Arena *a = x->m->arena;
     CudaKernelEntry *entry = b->entry;
     CudaBody parts[CUDA_MOST_PARTS], body;
-    int threads[2], function;
+    int threads[CUDA_MOST_FORMS], function;
     const int forms = cuda_bundle_threads(b->alone, b->count, threads);
     if (b->alone[0].kind == KERNEL_PRODUCT) order_products(b);
     for (int i = 0; i < b->count; i++)

@@ -47,7 +47,7 @@ static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     if (p->mma)
         emit_line(&ck->e, "typedef TensorSums<%s, %d, %d, %d, %d, %d> Sums;", p->mma, t->m, t->n, t->warps_m,
                   t->warps_n, t->step_bytes);
-    else emit_line(&ck->e, "typedef FmaSums<%d, %d> Sums;", t->m, t->n);
+    else emit_line(&ck->e, "typedef FmaSums<%d, %d, %d> Sums;", t->m, t->n, t->threads);
     emit_line(&ck->e, "typedef %s A;", operand_type(ck, p, &p->a, t->m));
     emit_line(&ck->e, "typedef %s B;", operand_type(ck, p, &p->b, t->n));
     emit_line(&ck->e, "typedef Product<Sums, A, B> Matrices;");
@@ -287,7 +287,7 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     text_init(text, w->arena);
     out->bundles = true;
     out->sums_grow = p.k.n;
-    out->most_threads = p.most_threads;
+    memcpy(out->threads, p.threads, sizeof out->threads);
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
     const char *block = form.threads || form.chain ? "block" : "blockIdx";

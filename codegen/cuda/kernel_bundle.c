@@ -73,17 +73,20 @@ bool cuda_may_bundle(const CudaBody *alone, const int *members, int count) {
     return sizes <= CUDA_MOST_SIZES;
 }
 
-/* A kernel of which one function is for many blocks has that one in the bundle too, whose blocks are more. */
-int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]) {
-    bool choose = false;
-    threads[0] = threads[1] = 0;
+/* A kernel of which some functions are for many blocks has those in the bundle too, whose blocks are more. */
+int cuda_bundle_threads(const CudaBody *alone, int count, int threads[CUDA_MOST_FORMS]) {
+    int forms = 1;
+    memset(threads, 0, CUDA_MOST_FORMS * sizeof *threads);
     for (int i = 0; i < count; i++) {
         if (alone[i].launch.block[0] > threads[0]) threads[0] = alone[i].launch.block[0];
-        if (alone[i].most_threads > threads[1]) threads[1] = alone[i].most_threads;
-        choose |= alone[i].choices > 0;
+        if (alone[i].choices + 1 > forms) forms = alone[i].choices + 1;
     }
-    if (threads[1] < threads[0]) threads[1] = threads[0];
-    return choose ? 2 : 1;
+    for (int f = 1; f < forms; f++) {
+        threads[f] = threads[0];
+        for (int i = 0; i < count; i++)
+            if (alone[i].threads[f] > threads[f]) threads[f] = alone[i].threads[f];
+    }
+    return forms;
 }
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */

@@ -39,7 +39,8 @@ enum {
 static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 128, 2, 2, 2, 64},
                          small_tile = {64, 64, 128, 2, 2, 3, MOST_STEP_BYTES},
                          narrow_tile = {64, 16, 128, 4, 1, 3, MOST_STEP_BYTES},
-                         element_tile = {64, 64, 256, 2, 4, 1, 64};
+                         element_tile = {64, 64, 256, 2, 4, 1, 64},
+                         multiply_add_tile = {32, 32, 128, 0, 0, 4, 64}; /* a term takes long: more blocks take less */
 
 /* The same tiles in blocks of more threads: for what holds many places in each, and for what is beside it in a
  * bundle. */
@@ -76,13 +77,15 @@ static bool reads_any_beside(const Walk *w) {
     return false;
 }
 
+static bool has_many_blocks(const ProductPlan *p, const ProductTile *t) { return blocks_of(p, t) >= MANY_BLOCKS; }
+
 /* The tiles that serve a product, the largest first; returns their number.  The last one serves any number of blocks,
  * the others where they have as many as the device has multiprocessors.
  *
  * Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
-static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
+static int list_tiles(const ProductPlan *p, const ProductTile *tiles[CUDA_MOST_FORMS]) {
     const bool n_decides = p->rows.n || p->batch.count.n;
     bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
     int count = 0;
@@ -93,8 +96,9 @@ static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
     else if (p->has_windows && p->mma && p->a.bytes <= 4) tiles[0] = &element_tile;
     if (tiles[0] != &small_tile) return 1;
     if (product_has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) large = false; /* half of a tile's rows */
-    if (large && (n_decides || blocks_of(p, largest) >= MANY_BLOCKS)) tiles[count++] = largest;
-    if (!count || n_decides) tiles[count++] = &small_tile;
+    if (large && (n_decides || has_many_blocks(p, largest))) tiles[count++] = largest;
+    if (n_decides || (!count && (p->mma || has_many_blocks(p, &small_tile)))) tiles[count++] = &small_tile;
+    if (!p->mma && (n_decides || !count)) tiles[count++] = &multiply_add_tile;
     return count;
 }
 
@@ -335,24 +339,30 @@ static void plan_joined_tile(ProductPlan *out) {
     out->tile.step_bytes = 64;
 }
 
+/* Of |count| tiles that of a form: its own is the last one, which serves any number of blocks. */
+static const ProductTile *tile_of_form(const ProductTile *const *tiles, int count, int choice) {
+    const int larger = count > 1 ? count - 1 : 1;
+    return tiles[!choice ? count - 1 : (choice < larger ? choice : larger) - 1];
+}
+
 /* Of each form the same sums. */
 static void plan_tile(CudaForm form, ProductPlan *out) {
     if (form.turn) {
         plan_joined_tile(out);
         return;
     }
-    const ProductTile *tiles[2];
+    const ProductTile *tiles[CUDA_MOST_FORMS];
     const int count = list_tiles(out, tiles);
     out->choices = count - 1;
-    out->most_threads = tiles[0]->threads;
-    const ProductTile *tile = tiles[form.choice ? form.choice - 1 : out->choices];
+    for (int f = 0; f < CUDA_MOST_FORMS; f++) out->threads[f] = tile_of_form(tiles, count, f)->threads;
+    const ProductTile *tile = tile_of_form(tiles, count, form.choice);
     out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
-    if (!out->mma)
-        out->tile.min_blocks = out->tile.m == PRODUCT_LARGE_TILE ? 1 : 2; /* so do f32 terms, and an epilogue */
+    if (!out->mma && out->tile.m >= small_tile.m) /* so do f32 terms, and an epilogue */
+        out->tile.min_blocks = out->tile.m == PRODUCT_LARGE_TILE ? 1 : 2;
 }
 
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err) {

@@ -57,9 +57,9 @@ typedef struct ProductPlan {
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
-    int choices, most_threads; /* larger tiles; of a block in any */
-    int run;                   /* columns that a thread has side by side in the end */
-    int members;               /* of its launch, from 1 */
+    int choices, threads[CUDA_MOST_FORMS]; /* larger tiles; of a block in each form, its own first */
+    int run;                               /* columns that a thread has side by side in the end */
+    int members;                           /* of its launch, from 1 */
     ProductOperand a, b;
     ProductImages images; /* where |has_windows| */
 } ProductPlan;

@@ -1,6 +1,6 @@
 /* product_sums.cuh: FP32 products: a fused multiply-add for each term, k ascending, one chain an element: the sum that
- * the CPU makes.  A thread makes 8 rows of 4 columns,
- * or of twice 4; 16 threads stand side by side. */
+ * the CPU makes.  A thread makes 8 rows, in a tile of 32 x 32 two, of 4 columns or of twice 4; 16 threads stand side by
+ * side, there 8. */
 
 enum { SUMS_STEP = 16 };
 
@@ -13,9 +13,10 @@ template <class Memory, bool K_INNER, int EXTENT, int BYTES, int THREADS> struct
     typedef typename Choose<K_INNER, 0>::Type Copy;
 };
 
-template <int TILE_M, int TILE_N> struct FmaSums {
+template <int TILE_M, int TILE_N, int THREADS> struct FmaSums {
     static constexpr int STAGES = 2; /* a step is long: one tile on its way is enough */
-    static constexpr int RUNS_DOWN = 8, RUNS_ACROSS = TILE_N / 64;
+    static constexpr int ACROSS = TILE_N < 64 ? TILE_N / 4 : 16, RUNS_ACROSS = TILE_N / (4 * ACROSS);
+    static constexpr int RUNS_DOWN = TILE_M / (THREADS / ACROSS), AT_ONCE = RUNS_DOWN < 4 ? 2 : 4;
     float sums[RUNS_DOWN][RUNS_ACROSS][4];
 
     INLINE void clear() {
@@ -24,8 +25,8 @@ template <int TILE_M, int TILE_N> struct FmaSums {
         for (int n = 0; n < RUNS_ACROSS; n++) UNROLL
         for (int i = 0; i < 4; i++) sums[m][n][i] = 0.0f;
     }
-    static INLINE int row(int down) { return threadIdx.x / 16 * 8 + down; }
-    static INLINE int column(int across) { return threadIdx.x % 16 * 4 + across * 64; }
+    static INLINE int row(int down) { return threadIdx.x / ACROSS * RUNS_DOWN + down; }
+    static INLINE int column(int across) { return threadIdx.x % ACROSS * 4 + across * 64; }
 
     template <class A, class B> struct Reader {
         const char *a, *b;
@@ -35,17 +36,22 @@ template <int TILE_M, int TILE_N> struct FmaSums {
         }
     };
 
+    static INLINE void load_down(float *to, const char *from) {
+        if constexpr (AT_ONCE == 2) *(float2 *)to = *(const float2 *)from;
+        else *(float4 *)to = *(const float4 *)from;
+    }
     template <class A, class B> INLINE void add(const Reader<A, B> &reader, int stage) {
         const char *const tile_a = reader.a + stage, *const tile_b = reader.b + stage;
         UNROLL
         for (int k = 0; k < SUMS_STEP; k++) {
-            float4 a[2], b[RUNS_ACROSS];
+            float down[RUNS_DOWN];
+            float4 b[RUNS_ACROSS];
             UNROLL
-            for (int i = 0; i < 2; i++) a[i] = *(const float4 *)(tile_a + A::Copy::Tile::at(k, row(0) / 4 + i));
+            for (int m = 0; m < RUNS_DOWN; m += AT_ONCE)
+                load_down(down + m, tile_a + A::Copy::Tile::byte_at(k, row(m) * 4));
             UNROLL
             for (int n = 0; n < RUNS_ACROSS; n++)
                 b[n] = *(const float4 *)(tile_b + B::Copy::Tile::at(k, column(n) / 4));
-            const float down[8] = {a[0].x, a[0].y, a[0].z, a[0].w, a[1].x, a[1].y, a[1].z, a[1].w};
             UNROLL
             for (int n = 0; n < RUNS_ACROSS; n++) {
                 const float across[4] = {b[n].x, b[n].y, b[n].z, b[n].w};

@@ -69,7 +69,9 @@ class CudaRun {
             if (Name(i) == value) address_[static_cast<size_t>(i)] = address;
     }
     // Of the device that functions are chosen for.
-    void SetMultiprocessors(uint64_t count) { multiprocessors_ = count; }
+    // As the runtime chooses for a device of 132 multiprocessors; |form| > 0: each kernel's choice of that number, or
+    // its last.
+    void SetForm(int form) { form_ = form; }
     bool Run() {
         for (int i = 0; i < program_->kernels.len; i++)
             if (!Launch(program_->kernels.data[i])) return false;
@@ -192,6 +194,7 @@ class CudaRun {
     }
 
     int ChooseForm(const CudaKernelEntry &e) const {
+        if (form_) return std::min(form_, e.choices.len);
         for (int i = 0; i < e.choices.len; i++)
             if (Blocks(e, e.choices.data[i].launch, i + 1) >= multiprocessors_ && !HasFew(e, i + 1)) return i + 1;
         return 0;
@@ -264,7 +267,8 @@ class CudaRun {
     int64_t n_;
     std::vector<uint64_t> address_, allocations_, sorted_;
     std::map<const CudaKernelEntry *, uint64_t> tickets_;
-    uint64_t multiprocessors_ = 132;
+    const uint64_t multiprocessors_ = 132;
+    int form_ = 0;
     ExecCounters counters_ = {};
     std::vector<ExecCounters> launches_;
     std::vector<Asked> asked_;
@@ -276,26 +280,26 @@ class CudaRunTest : public CudaModelTest {
     // choice, they are the same, bit for bit.
     Values RunOnCuda(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given,
                      ExecCounters *counters = nullptr) {
-        const Values got = RunOnDevice(cuda, image, n, given, LARGE, counters);
-        if (HasChoices(cuda) && !TestDriver::Asked()) {
-            EXPECT_EQ(RunOnDevice(cuda, image, n, given, 1, nullptr), got) << "functions for many blocks";
-        }
+        const Values got = RunOnDevice(cuda, image, n, given, 0, counters);
+        for (int form = 1; form <= Choices(cuda); form++)
+            EXPECT_EQ(RunOnDevice(cuda, image, n, given, form, nullptr), got) << "choice " << form;
         return got;
     }
 
-    enum : uint64_t { LARGE = 132 }; // multiprocessors
-
-    static bool HasChoices(const CudaModule *cuda) {
+    // The most that a kernel has; none are forced on a device.
+    static int Choices(const CudaModule *cuda) {
         const CudaProgram &p = cuda->programs.data[0];
-        return std::any_of(p.kernels.data, p.kernels.data + p.kernels.len,
-                           [](const CudaKernelEntry &e) { return e.choices.len > 0; });
+        int most = 0;
+        for (int i = 0; i < p.kernels.len && !TestDriver::Asked(); i++)
+            most = std::max(most, p.kernels.data[i].choices.len);
+        return most;
     }
 
-    Values RunOnDevice(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given,
-                       uint64_t multiprocessors, ExecCounters *counters) {
+    Values RunOnDevice(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given, int form,
+                       ExecCounters *counters) {
         const Func *f = cuda->programs.data[0].func;
         CudaRun run(cuda, image, f->name, n);
-        run.SetMultiprocessors(multiprocessors);
+        run.SetForm(form);
         run.Set(given);
         Values got;
         if (!run.Run()) return got;
@@ -321,14 +325,12 @@ class CudaRunTest : public CudaModelTest {
         const LoadedPtx image(Ptx(cuda, arch, false), arch), single(Ptx(alone, arch, false), arch);
         if (HasFailure()) return;
         const Func *f = m->funcs.data[0];
-        std::vector<uint64_t> multiprocessors = {LARGE};
-        if (!TestDriver::Asked()) multiprocessors.push_back(1);
         for (int64_t n : batches) {
             const Values given = Draw(m, f, n);
             Values after = given;
-            const Values want = Interpret(f, n, &after), of_each = RunOnDevice(alone, single, n, given, LARGE, nullptr);
-            for (uint64_t count : multiprocessors)
-                EXPECT_EQ(RunOnDevice(cuda, image, n, given, count, nullptr), of_each) << "n " << n;
+            const Values want = Interpret(f, n, &after), of_each = RunOnDevice(alone, single, n, given, 0, nullptr);
+            for (int form = 0; form <= Choices(cuda); form++)
+                EXPECT_EQ(RunOnDevice(cuda, image, n, given, form, nullptr), of_each) << "n " << n << " form " << form;
             for (int i = 0; i < f->results.len; i++)
                 Compare(of_each.at(f->results.data[i].name), want.at(ir_value(f, f->results.data[i].value)->name),
                         tolerance, f->results.data[i].name);

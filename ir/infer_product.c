@@ -79,11 +79,9 @@ static const char *in_parts(Inferring *c, Shape s) {
     if (parts < 1 || parts > PART_COUNT_MAX)
         return infer_mismatch(c, "%lld parts are not 1 to %d", (long long)parts, PART_COUNT_MAX);
     if (parts == 1) return infer_result(c, AMP_DT_F32, s);
-    Shape whole = {.rank = s.rank + 1, .d = {dim_const(parts)}}; /* s: a matrix or a weight */
-    for (int i = 0; i < s.rank; i++) {
-        if (s.d[i].n) return infer_mismatch(c, "the shape of parts may not depend on N");
-        whole.d[i + 1] = s.d[i];
-    }
+    if (s.rank == MAX_RANK) return infer_mismatch(c, "has no room for parts");
+    Shape whole = {.rank = s.rank + 1, .d = {dim_const(parts)}};
+    for (int i = 0; i < s.rank; i++) whole.d[i + 1] = s.d[i];
     return infer_result(c, AMP_DT_F32, whole);
 }
 
@@ -110,14 +108,13 @@ const char *infer_contract(Inferring *c) {
     const Shape *a = infer_in(c, 0), *b = infer_in(c, 1);
     bool ta = ir_attr(c->o, "ta")->b, tb = ir_attr(c->o, "tb")->b;
     if (ta && !tb) return contract_rows(c);
-    if (ir_attr(c->o, "parts")->i != 1) return infer_mismatch(c, "parts are of sums over rows: ta without tb");
     if (a->rank < 1 || b->rank != 2 || (ta && a->rank != 2)) return infer_mismatch(c, "needs [..., k] and [k, c]");
     Dim k_of_a = a->d[ta ? 0 : a->rank - 1], k_of_b = b->d[tb ? 1 : 0], n = b->d[tb ? 0 : 1];
     if (!dim_equal(k_of_a, k_of_b)) return infer_differing(c, "inner dimensions", k_of_a, k_of_b);
-    if (ta) return infer_result(c, c->t, shape_of(2, (Dim[]){a->d[1], n}));
+    if (ta) return in_parts(c, shape_of(2, (Dim[]){a->d[1], n}));
     Shape s = *a;
     s.d[s.rank - 1] = n;
-    return infer_result(c, c->t, s);
+    return in_parts(c, s);
 }
 
 /* ---- windows along one dimension --------------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ Form target_product_form(const Func *f, const Op *product, int i);
 /* Whether |o| is a product that tensor cores add up, and the module's sums are those of a device: a function of the
  * model then makes it (docs/design/sums.md). */
 bool target_follows_device(const Func *f, const Op *o);
-/* In how many parts |t| makes the product, side by side, where it is the gradient of a weight; else 1. */
+/* In how many parts |t| makes the product, side by side, where its sums are long and its results few; else 1. */
 int64_t target_parts(const Target *t, const Func *f, const Op *o);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
  * (passes/kernels/fuse.c), each product's kernel has its own. */

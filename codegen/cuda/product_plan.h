@@ -1,8 +1,8 @@
 /* product_plan.h: which instructions make a product, in which tiles, and how its operands come to shared memory.
  *
  * Nothing here depends on n, so that a kernel serves every n; the sum of an element does not depend on the tile
- * either: it is one chain over k, or over each part of it.  The gradient of a weight has few tiles and a long k: pass
- * fuse has split it where that leaves multiprocessors idle (passes/kernels/split_sums.c). */
+ * either: it is one chain over k, or over each part of it.  Few tiles of a long k, as the gradient of a weight has, are
+ * in parts: pass fuse has split them where they leave multiprocessors idle (passes/kernels/split_sums.c). */
 #ifndef AMP_CODEGEN_CUDA_PRODUCT_PLAN_H
 #define AMP_CODEGEN_CUDA_PRODUCT_PLAN_H
 

@@ -1,5 +1,5 @@
-/* split_sums.c: sums over many rows with few results, on a target that needs many blocks at once: parts that blocks
- * make side by side, and a second sum that adds them in order.
+/* split_sums.c: long sums with few results, over many rows or a long k, on a target that needs many blocks at once:
+ * parts that blocks make side by side, and a second sum that adds them in order.
  *
  *   %w = contract(%dy, %x; ta = true) : f32[64, 96]  =>  %1 = contract(%dy, %x; ta = true, parts = 4) : f32[4, 64, 96]
  *                                                        %w = sum_parts(%1)                : f32[64, 96]
@@ -7,7 +7,8 @@
  *                                                        %3 = reduce_sum(%2; dims = (1))   : f32[N, 96]
  *                                                        %b = reduce_sum(%3; dims = (0))   : f32[96]
  *
- * A product has few tiles and a long k where it is the gradient of a weight; targets/sum_parts.c chooses the parts.
+ * A product has few tiles and a long k where it is the gradient of a weight, or makes few results of many features;
+ * targets/sum_parts.c chooses the parts.
  * What followed it follows the sum of the parts.  A sum down the rows is one number per sample first, as `lower` makes
  * it where samples are a dimension.
  *

@@ -435,6 +435,30 @@ TEST_F(ProductTest, Parts) {
     CudaRunTest::Check(Text(Parts("f16", 50, 5)), {1, 7}, 1e-4, false, 90);
 }
 
+// Of a long k, in each order of both operands: many rows, which depend on n, or few.
+std::string LongParts(const std::string &t, int parts, int columns) {
+    const std::string p = Int(parts), c = Int(columns);
+    const auto product = [&](const char *name, const char *a, const char *b, const std::string &attrs,
+                             const std::string &rows) {
+        return std::string("  %p") + name + " = contract(" + a + ", " + b + "; " + attrs + "parts = " + p + ") : f32[" +
+               p + ", " + rows + ", " + c + "]\n  %s" + name + " = sum_parts(%p" + name + ") : f32[" + rows + ", " + c +
+               "]\n  %y" + name + " = tanh(%s" + name + ") : f32[" + rows + ", " + c + "]\n  result y" + name +
+               " = %y" + name + "\n";
+    };
+    return "  input %x : " + t + "[N, 328]\n  input %w : " + t + "[328, " + c + "]\n  input %v : " + t + "[" + c +
+           ", 328]\n  input %z : " + t + "[328, 48]\n" + product("1", "%x", "%w", "", "N") +
+           product("2", "%x", "%v", "tb = true, ", "N") + product("3", "%z", "%v", "ta = true, tb = true, ", "48");
+}
+
+TEST_F(ProductTest, PartsOfALongK) {
+    for (const std::string t : {"f16", "bf16", "tf32", "f32"})
+        for (int columns : {10, 72}) {
+            SCOPED_TRACE(t + " " + Int(columns));
+            CudaRunTest::Check(Text(LongParts(t, 4, columns)), {1, 70}, 1e-4, false, t == "f16" ? 90 : 80);
+            if (HasFailure()) return;
+        }
+}
+
 // The parts of a product are side by side, then one kernel adds them and does the rest; both sums share a launch.
 TEST_F(ProductTest, PartsAreBlocks) {
     const Built b = Build(Text(Parts("f16", 50, 5)));

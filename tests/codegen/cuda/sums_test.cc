@@ -75,6 +75,19 @@ TEST_F(SumsTest, Matrices) {
                         {1, 21});
 }
 
+// Of a long k in parts: rows of either weight.
+TEST_F(SumsTest, LongRows) {
+    ExpectTheBitsOfCuda(R"(  input %x : TYPE[N, 1100]
+  input %w : TYPE[9, 1100]
+  input %v : TYPE[1100, 5]
+  %y = contract(%x, %w; tb = true) : f32[N, 9]
+  %z = contract(%x, %v) : f32[N, 5]
+  result y = %y
+  result z = %z
+)",
+                        {1, 21});
+}
+
 // Heads of one matrix, and what puts them together again; a batch of whole matrices.
 TEST_F(SumsTest, Batches) {
     ExpectTheBitsOfCuda(R"(  input %x : TYPE[N, 37, 48]

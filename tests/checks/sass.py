@@ -22,7 +22,7 @@ LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64",
           ("128x128", 64, "rounded"): 3.8, ("64x64", 128, "rounded"): 5.4, ("64x64", 128, "rounded down"): 5.8,
           ("128x128", 64, "rounded down"): 4.2,
           ("128x128", 64, "windows"): 3.4, ("64x64", 128, "windows"): 3.6, ("64x64", 64, "windows"): 6.3,
-          ("128x128", 64, "windows down"): 3.6, ("64x64", 128, "windows down"): 4.2, ("64x64", 64, "windows down"): 4.4,
+          ("128x128", 64, "windows down"): 3.6, ("64x64", 128, "windows down"): 4.0, ("64x64", 64, "windows down"): 4.4,
           ("64x64", 64, "elements"): 6.4}
 # Of attention by the width of a head; edges of a mask are in the loop, and count.
 LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"): 6.0,

@@ -246,12 +246,16 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     static_assert(!M::BACK, "weights have no windows of the other side");
     static constexpr int TURNS = Parts::TURNS;
     static_assert(LINES <= 64, "see SEAMLESS");
+    /* Whether columns are counted in pixels from the first, so that no window's is multiplied by the stride. */
+    static constexpr bool IN_PIXELS = M::STRIDE_X > 1 && M::KW > 1;
     const Stored *images; /* that of a step's first window, and those after it, at the channel and the tap's row */
     int window1;          /* the number of that of the first turn, in the first image, and one */
     int tap_y, tap_x;
     unsigned height; /* of an image; 0 in threads past the last column */
     int row_pitch;   /* pixels from a row of windows to the next */
     int pixel_bytes;
+    int next_image;  /* SEAMLESS: windows of a step without those of an image */
+    int row_back;    /* IN_PIXELS: of a row of windows, below 0 */
     int inside_last; /* turns that the last step has */
     WindowDigits<M> digits;
 
@@ -267,6 +271,8 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         height = kept(element < extent ? memory.height : 0);
         row_pitch = (int)kept((unsigned)(M::STRIDE_Y * memory.width));
         pixel_bytes = memory.pixel_elements() * (int)sizeof(Stored);
+        if (M::SEAMLESS) next_image = (int)kept((unsigned)(LINES - memory.windows()));
+        if (IN_PIXELS) row_back = (int)kept((unsigned)(-memory.out_width * M::STRIDE_X));
         images = matrix + image * memory.image_elements() + (int64_t)tap_y * memory.width * memory.pixel_elements() +
                  element % memory.channels;
         inside_last = 0;
@@ -277,20 +283,24 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     INLINE void fetch(int stage, bool last) {
         const M &memory = this->memory;
         int passed = 0; /* images */
+        const int column0 = window1 * M::STRIDE_X + tap_x - M::STRIDE_X;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
             if (M::SEAMLESS) digits.find_near(window1 + turn * Parts::LINES_A_TURN);
             else digits.find(window1 + turn * Parts::LINES_A_TURN);
             if (turn == 0) passed = digits.image;
-            const int y = digits.row * M::STRIDE_Y + tap_y, x = digits.column * M::STRIDE_X + tap_x;
+            const int y = digits.row * M::STRIDE_Y + tap_y;
+            const int x = IN_PIXELS ? digits.rows * row_back + (column0 + turn * Parts::LINES_A_TURN * M::STRIDE_X)
+                                    : digits.column * M::STRIDE_X + tap_x;
             const bool inside = (unsigned)y < height && (unsigned)x < (unsigned)memory.width;
             const int pixel = M::SEAMLESS ? digits.rows * row_pitch + x
                                           : digits.row * row_pitch + digits.image * memory.height * memory.width + x;
             this->move(turn, stage, after(images, pixel, pixel_bytes), inside && (!last || turn < inside_last));
         }
         images = after(images, passed * memory.height, memory.width * pixel_bytes);
-        window1 += LINES - passed * memory.windows();
+        if (M::SEAMLESS) window1 += passed ? next_image : LINES;
+        else window1 += LINES - passed * memory.windows();
     }
 };
 

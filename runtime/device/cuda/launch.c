@@ -175,11 +175,11 @@ static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
                            bool overlaps, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    const amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
+    amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
     const uint32_t *block = used.launch->block;
-    int64_t grid[3] = {used.grid[0], used.grid[1], used.grid[2]};
+    const int64_t *grid = used.grid;
     Parameters p;
-    if (k->shares) grid[0] = blocks_of_shares(run, k, used.launch->per[0]);
+    if (k->shares) used.grid[0] = blocks_of_shares(run, k, used.launch->per[0]);
     AMP_TRY(check_grid(run, k, grid, err));
     fill_parameters(&p, l, run, k, used.form, *tables);
     *tables += table_bytes(k);

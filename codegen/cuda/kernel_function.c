@@ -150,10 +150,12 @@ static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     return AMP_OK;
 }
 
-/* Blocks of these kinds end soon after they begin: the next launch, admitted at once, finds places in the last wave,
- * not long before it may go on.  Where blocks take long it would be crowded into those that are free first. */
-static bool has_short_blocks(KernelKind kind) {
-    return kind == KERNEL_TILE || kind == KERNEL_ROW || kind == KERNEL_SCALAR;
+/* Whether a block ends soon after it begins: the next launch, admitted at once, finds places in the last wave, not long
+ * before it may go on.  Where blocks take long it would be crowded into those that are free first. */
+static bool has_short_blocks(const CudaKernel *ck) {
+    const KernelKind kind = ck->w->k->kind;
+    const bool has_several_rows = ck->body->launch.per[0] > 1; /* else all its threads go along a long one */
+    return kind == KERNEL_TILE || kind == KERNEL_SCALAR || (kind == KERNEL_ROW && has_several_rows);
 }
 
 /* Products wait when they have found their places (prelude/product.cuh), a joined launch as a whole. */
@@ -161,7 +163,7 @@ static void begin_after_earlier(CudaKernel *ck) {
     const KernelKind kind = ck->w->k->kind;
     if (ck->turn) return;
     if (kind != KERNEL_PRODUCT || ck->w->k->pred.id) emit_line(&ck->e, "await_earlier_launches();");
-    if (has_short_blocks(kind)) emit_line(&ck->e, "admit_next_launch();");
+    if (has_short_blocks(ck)) emit_line(&ck->e, "admit_next_launch();");
 }
 
 static void test_predicate(CudaKernel *ck) {

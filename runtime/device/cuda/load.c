@@ -413,6 +413,12 @@ static amp_status ask_attribute(const Load *l, CuFunction function, int attribut
     return AMP_OK;
 }
 
+/* Whatever a function says of itself: no architecture before sm_90 has the instruction. */
+static bool can_wait(const amp_model_cuda_function *f, int arch) {
+    enum { FIRST = 90 };
+    return f->waits_from && arch >= FIRST && (uint32_t)arch >= f->waits_from;
+}
+
 static amp_status describe(const Load *l, int i, amp_error *err) {
     const amp_cuda_image *image = &l->images[i];
     amp_cuda_loaded *to = &l->out[i];
@@ -421,7 +427,7 @@ static amp_status describe(const Load *l, int i, amp_error *err) {
         CUDA_CHECKED(l->loader->driver, l->loader->latch, err, module_function, (&to->function, to->module, entry)));
     to->origin = image->origin;
     to->is_cubin = image->is_cubin;
-    to->waits = l->functions[i].waits_from && image->arch >= (int)l->functions[i].waits_from;
+    to->waits = can_wait(&l->functions[i], image->arch);
     to->compile_seconds += image->compile_seconds;
     to->registers = image->registers;
     to->shared_bytes = image->shared_bytes;

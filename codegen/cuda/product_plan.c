@@ -358,7 +358,8 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
     const ProductTile *tile = tile_of_form(tiles, count, form.choice);
     out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
-    const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
+    /* parts are whole steps, however short they are */
+    const bool short_k = !out->k.n && out->parts == 1 && out->k.mul * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
     if (!out->mma && out->tile.m >= small_tile.m) /* so do f32 terms, and an epilogue */

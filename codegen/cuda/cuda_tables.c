@@ -137,6 +137,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
             needs.parts |= e->parts.len > 0;
             needs.batched_parts |= e->parts.len && e->batch_elements.len;
             needs.joined |= e->supersteps > 0;
+            needs.shares |= e->shares;
         }
     }
     return needs;

@@ -225,7 +225,7 @@ enum {
     /* minor 28, of MICRO_STEP; minor 29, also of APPLY_STEP.  run: called once: copies operand 0 to operand 1, f32
      * vectors or scalars in ROWS whose size is not of N.  Then operand 1 is added up over all ranks, which wait for
      * each other; where there is one, it is the sum.  All ranks run these kernels in the order of the program; none has
-     * a predicate.  Minor 29, of CUDA: the launch copies, and where ranks add up it is left out: the sum of operand 0
+     * a predicate.  Minor 30, of CUDA: the launch copies, and where ranks add up it is left out: the sum of operand 0
      * goes to operand 1 */
     AMP_KERNEL_COLLECTIVE = 7
 };
@@ -519,7 +519,7 @@ typedef struct amp_model_cuda_kernel {
     uint32_t depth; /* minor 29, with |supersteps|: the most kernels that wait for one another */
     /* minor 29, with |supersteps|; no runtime needs it: of each part its superstep, from 1, in ascending order */
     const uint32_t *steps;
-    /* minor 29: 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as
+    /* minor 30: 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as
      * memory has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of
      * which is all elements, it is given where they end and begin; of a batch batch_elements is how many, and the table
      * has after them where each member begins */
@@ -622,6 +622,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_SHARES 524288ull
 /* Minor 29.  A launch for CUDA has |tickets| and |parts|, of which there may be more than 8. */
 #define AMP_MODEL_NEEDS_JOINED 1048576ull
+/* Minor 30.  A kernel for CUDA runs for a rank's share (amp_model_cuda_kernel.shares). */
+#define AMP_MODEL_NEEDS_CUDA_SHARES 2097152ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -314,7 +314,7 @@ begin own "$mpi" 1 "${train[@]}" "$work/one.so" "${damaged[@]}" --checkpoint "$w
     -n 1 "${train[@]}" "$work/one.so" "${options[@]}"
 begin other "$mpi" 1 "${train[@]}" "$work/one.so" "${options[@]}" --checkpoint "$work/other.ck" : \
     -n 1 "${train[@]}" "$work/one.so" "${damaged[@]}"
-# A real NCCL takes our calls until it wants a GPU.
+# A real NCCL takes our calls until it wants a GPU. Both ranks fail by themselves, and either may say so first.
 real=$(find .torch-env/lib/python3*/site-packages/nvidia/nccl/lib /usr/local/cuda/lib* -name libnccl.so.2 2>/dev/null |
     head -n 1)
 [[ -z $real ]] || begin real env_of NCCL_SOCKET_IFNAME=lo "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}" \
@@ -360,7 +360,7 @@ whole own
 # By the moment rank 0 has something under way, or nothing; what it saves is whole.
 ended other 'rank 0: rank 1 says: safetensors:' 'sample 77: index 99 is neither'
 if [[ -e $work/other.ck ]]; then whole other; else says '--save and --checkpoint were not written'; fi
-if [[ -n $real ]]; then ended real 'rank 0: ncclCommInitRankConfig: unhandled cuda error' "libnccl.so.2, NCCL 2."; else
+if [[ -n $real ]]; then ended real ': ncclCommInitRankConfig: unhandled cuda error' "libnccl.so.2, NCCL 2."; else
     skipped 'no NCCL is installed: none but the stand-in is opened'
 fi
 for call in ncclCommFinalize ncclCommDestroy; do

@@ -177,6 +177,8 @@ for p in "${precisions[@]}"; do
 done
 ranks_model "$work/sync.amp" 'batch_norm(linear(x; out = 64) as fc1; sync = true) as bn' 2 'data_parallel = true' ''
 run 0 "$ampc" "$work/sync.amp" --isa v3 -o "$work/sync.so"
+run 0 "$amprun" info "$work/sync.so" --kernels
+says 'collective ' 'bn.batch_norm.sums.ranks: sum_ranks'
 alike "$mpi" 2 fp16 sync
 # Where ranks have shares (zero1) a step is micro_step, apply_step and the copies of weights that have been gathered.
 # Without clipping, whose norm is added up by shares, it makes the bits of ranks that have all.

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 const char *kernel_kind_name(uint32_t kind) {
-    static const char *const names[] = {"product", "tile", "row", "column", "scalar", "scatter", "attention"};
+    static const char *const names[] = {"product", "tile",    "row",       "column",
+                                        "scalar",  "scatter", "attention", "collective"};
     return kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }

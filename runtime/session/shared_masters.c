@@ -178,13 +178,14 @@ static void release_share(const amp_session *s, int32_t param) {
 }
 
 void amp_session_return_masters(amp_session *s) {
-    const int32_t count = s->shares.masters ? s->model->state_count : 0;
+    const int32_t count = s->model->state_count;
+    if (!s->shares.masters) return; /* a session that was refused may have no device */
     for (int32_t i = 0; i < count && !s->sizes_only; i++)
         if (is_shared(s, i)) take_back(s, i);
     settle(s);
     for (int32_t i = 0; i < count; i++)
         if (is_shared(s, i)) release_share(s, i);
-    amp_free(&s->memory.allocator, s->shares.masters, s->shares.masters ? list_bytes(s) : 0);
+    amp_free(&s->memory.allocator, s->shares.masters, list_bytes(s));
     s->shares.masters = NULL;
 }
 

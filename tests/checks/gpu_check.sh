@@ -28,7 +28,7 @@ part skipped sanitizer profile prepare
 holds 'the text report is there' grep -q '10 passed, 0 failed' "$work/report/report.txt"
 
 # a driver that cannot start a kernel any more after the tenth: nothing is taken for right, and all parts are tried
-run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
+run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719,cuLaunchKernelEx:1:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
 says 'CUDA_ERROR_LAUNCH_FAILED' 'FAIL '
 part failed kernels follow optimizer
 # a profiler, of which only the command line and the form of its file are Nsight Compute's

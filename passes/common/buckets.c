@@ -13,10 +13,17 @@ int64_t state_bytes(const State *s) {
     return count.mul * (int64_t)amp_dtype_size(s->dtype);
 }
 
-const char *bytes_text(Arena *a, int64_t bytes) {
+/* "20.5 KB" */
+static const char *bytes_text(Arena *a, int64_t bytes) {
     if (bytes >= 1000000) return arena_printf(a, "%.1f MB", (double)bytes / 1e6);
     return bytes >= 1000 ? arena_printf(a, "%.1f KB", (double)bytes / 1e3)
                          : arena_printf(a, "%lld bytes", (long long)bytes);
+}
+
+const char *bucket_text(Arena *a, const StateList *states, int of, const char *what) {
+    int64_t bytes = 0;
+    for (int i = 0; i < states->len; i++) bytes += state_bytes(states->data[i]);
+    return arena_printf(a, "%d of %d %s, %s", states->len, of, what, bytes_text(a, bytes));
 }
 
 /* Insertion keeps the order of what is complete at one place, which qsort does not promise. */

@@ -10,10 +10,11 @@ extern "C" {
 
 /* In a message; no batch changes them. */
 int64_t state_bytes(const State *s);
-/* "20.5 KB" */
-const char *bytes_text(Arena *a, int64_t bytes);
 
 typedef VEC(const State *) StateList;
+
+/* "2 of 6 gradients, 20.5 KB" */
+const char *bucket_text(Arena *a, const StateList *states, int of, const char *what);
 
 /* A state that ranks add up, and the place in a function after which it is complete. */
 typedef struct ReadyState {

@@ -71,13 +71,6 @@ static void add_bucket(Remade *r, bool divided, const StateList *states, const c
     number_bucket(r, o, after);
 }
 
-static const char *count_states(const Regrouping *g, const StateList *states, const char *of_what) {
-    Arena *a = g->reduce.f->module->arena;
-    int64_t bytes = 0;
-    for (int i = 0; i < states->len; i++) bytes += state_bytes(states->data[i]);
-    return arena_printf(a, "%d of %d %s, %s", states->len, g->count, of_what, bytes_text(a, bytes));
-}
-
 /* Of a bucket, those that are divided or those that are not. */
 static void add_part(Regrouping *g, const ReadyState *bucket, int taken, bool divided) {
     Module *m = g->reduce.f->module;
@@ -88,8 +81,9 @@ static void add_part(Regrouping *g, const ReadyState *bucket, int taken, bool di
         vec_push(m->arena, &weights, ir_state_find(m, bucket[i].sum->of));
     }
     if (!gradients.len) return;
-    add_bucket(&g->reduce, divided, &gradients, "", count_states(g, &gradients, "gradients"));
-    if (divided) add_bucket(&g->gather, true, &weights, ".gather", count_states(g, &weights, "weights"));
+    add_bucket(&g->reduce, divided, &gradients, "", bucket_text(m->arena, &gradients, g->count, "gradients"));
+    if (divided)
+        add_bucket(&g->gather, true, &weights, ".gather", bucket_text(m->arena, &weights, g->count, "weights"));
 }
 
 static void fill_buckets(Regrouping *g, ReadyState *list) {

@@ -103,22 +103,14 @@ static void add_collective(Exchange *x, Opcode code, const StateList *states, co
 static void gather_weights(Exchange *x, const StateList *gradients, int of) {
     Module *m = x->f->module;
     StateList weights = {0};
-    int64_t bytes = 0;
-    for (int i = 0; i < gradients->len; i++) {
-        vec_push(m->arena, &weights, ir_state_find(m, gradients->data[i]->of));
-        bytes += state_bytes(weights.data[i]);
-    }
+    for (int i = 0; i < gradients->len; i++) vec_push(m->arena, &weights, ir_state_find(m, gradients->data[i]->of));
     Exchange gather = {.s = x->s, .f = x->gather, .buckets = x->gather->body.len};
-    add_collective(&gather, OP_all_gather, &weights,
-                   arena_printf(m->arena, "%d of %d weights, %s", weights.len, of, bytes_text(m->arena, bytes)));
+    add_collective(&gather, OP_all_gather, &weights, bucket_text(m->arena, &weights, of, "weights"));
 }
 
 static void reduce_bucket(Exchange *x, const StateList *bucket, int of, bool divided) {
-    Arena *a = x->f->module->arena;
-    int64_t bytes = 0;
-    for (int i = 0; i < bucket->len; i++) bytes += state_bytes(bucket->data[i]);
     add_collective(x, divided ? OP_reduce_scatter : OP_all_reduce, bucket,
-                   arena_printf(a, "%d of %d gradients, %s", bucket->len, of, bytes_text(a, bytes)));
+                   bucket_text(x->f->module->arena, bucket, of, "gradients"));
     if (divided) gather_weights(x, bucket, of);
 }
 

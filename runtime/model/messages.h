@@ -54,6 +54,11 @@ size_t amp_collective_bytes(const amp_model *table, const amp_model *model, cons
 int32_t amp_state_last_use(const amp_model *model, int32_t state);
 /* The same of all states of the message. */
 int32_t amp_collective_last_use(const amp_model *table, const amp_model *model, const amp_model_collective *collective);
+/* Weights, each with operands of its own, whose shares a kernel for CUDA runs for. */
+static inline uint32_t amp_cuda_share_members(const amp_model_cuda_kernel *kernel) {
+    return kernel->shares && kernel->batch ? kernel->batch : 1;
+}
+
 /* Whether ranks add up inside of a program for CUDA.  Then messages begin at its end: a communicator does one thing at
  * a time, and the program has it. */
 bool amp_program_sums_on_device(const amp_program *program);

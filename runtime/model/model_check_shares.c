@@ -73,7 +73,7 @@ static amp_status check_cuda_kernel(const amp_check *x, const amp_program *p, co
     const bool counts = (k->batch || k->size_count >= 2) && !k->part_count && !k->choice_count && k->launch.per[0] > 0;
     if (k->shares && (k->kind != AMP_KERNEL_TILE || !counts))
         return amp_check_fail(x, "%s: kernel %s cannot run for a share", p->name, k->name);
-    const uint32_t members = k->shares && k->batch ? k->batch : 1, each = k->operand_count / members;
+    const uint32_t members = amp_cuda_share_members(k), each = k->operand_count / members;
     for (uint32_t i = 0; i < members; i++)
         AMP_TRY(check_operands(x, p, k->operands + i * each, each, k->shares, k->name));
     return AMP_OK;

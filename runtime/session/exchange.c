@@ -8,8 +8,6 @@
  *
  * All ranks start messages in the order of the table, so a message waits for those before it.
  */
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/comm_calls.h"
@@ -178,15 +176,13 @@ void amp_session_free_exchange(amp_session *s) {
 static amp_status copy_block(const amp_exchange *x, int32_t collective, char *block, bool to_host, amp_error *err) {
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[collective];
-    const amp_device_memory_calls *calls = s->device->type->device_memory;
     for (uint32_t j = 0; j < c->state_count; j++) {
         void *state = s->states.bound[state_of(x, c, j)];
         const size_t bytes = state_bytes(x, c, j);
-        if (!x->states) memcpy(to_host ? block : state, to_host ? state : block, bytes);
-        else if (x->enqueued)
-            AMP_TRY(calls->copy(s->device, to_host ? block : state, to_host ? state : block, bytes, err));
-        else if (to_host) AMP_TRY(calls->read(s->device, block, state, bytes, err));
-        else AMP_TRY(calls->write(s->device, state, block, bytes, err));
+        if (!x->states || x->enqueued)
+            AMP_TRY(amp_session_copy_bytes(s, to_host ? block : state, to_host ? state : block, bytes, err));
+        else if (to_host) AMP_TRY(amp_session_read_bytes(s, block, state, bytes, err));
+        else AMP_TRY(amp_session_write_bytes(s, state, block, bytes, err));
         block += bytes;
     }
     return AMP_OK;

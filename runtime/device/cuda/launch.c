@@ -444,10 +444,7 @@ static amp_status run_each(const amp_cuda_launching *l, const amp_run *run, CuPo
 }
 
 bool amp_cuda_runs_one_by_one(const amp_run *run) {
-    bool sums = false;
-    for (int32_t i = 0; run->hooks.sum && i < run->program->kernel_count; i++)
-        sums |= run->program->cuda_kernels[i].kind == AMP_KERNEL_COLLECTIVE;
-    return sums || run->after_kernel;
+    return run->after_kernel || (run->hooks.sum && amp_program_sums_on_device(run->program));
 }
 
 amp_status amp_cuda_run_one_by_one(const amp_cuda_launching *l, const amp_run *run, CuStream stream,

@@ -141,14 +141,14 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
-	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/exchange_device.c runtime/session/agreement.c runtime/session/drift.c \
+	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/exchange_device.c runtime/session/batch_statistics.c runtime/session/agreement.c runtime/session/drift.c \
 	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/session/state_memory.c runtime/session/checkpoint_moments.c runtime/session/shared_masters.c runtime/session/grad_norm.c runtime/params/published.c runtime/model/messages.c \
 	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
 	runtime/session/read_buffer.c runtime/data/dataset.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
 	runtime/device/cuda/context.c runtime/device/cuda/count.c runtime/device/cuda/cuda_device.c runtime/device/cuda/exchange.c \
 	runtime/device/cuda/device_inputs.c runtime/device/cuda/transfer.c runtime/device/cuda/launch.c \
-	runtime/session/device_inputs.c runtime/session/session_run.c runtime/session/computed_norm.c \
+	runtime/session/device_inputs.c runtime/session/session_run.c runtime/session/session_step.c runtime/session/step_report.c runtime/session/computed_norm.c \
 	runtime/device/cpu/cpu_device.c runtime/device/cpu/level.c runtime/device/cpu/governor.c runtime/device/null/null_device.c runtime/device/cpu/executor.c runtime/model/signature.c runtime/model/cuda_launch.c \
 	runtime/memory/memory_plan.c runtime/memory/bound_program.c runtime/memory/device_memory.c \
 	base/alloc.c base/diag.c base/elf.c base/error.c base/file.c base/file_reader.c base/json.c base/names.c base/text.c))

@@ -41,6 +41,17 @@ typedef struct amp_kernel_hooks {
     void *user;
 } amp_kernel_hooks;
 
+/* Of a run that executes its program once for each of several micro-batches, one after the other. */
+typedef struct amp_micro_batches {
+    int64_t first, count; /* 0: once, and it is for none */
+    int64_t *number;      /* memory of the device, where the program reads which one it is; NULL: it does not */
+    /* What each has left: |bytes|, those of the first at |from|, and of the others after it; in memory of the device.
+     * The program reads them at |to|.  NULL: they are there. */
+    void *to;
+    const void *from;
+    size_t bytes;
+} amp_micro_batches;
+
 /* One execution of a program. */
 typedef struct amp_run {
     const amp_program *program;
@@ -60,6 +71,7 @@ typedef struct amp_run {
     const void *watcher;
     amp_kernel_hooks hooks;  /* |after|: of devices that run on the host's memory */
     const amp_share *shares; /* by state of the model: kernels that update one run for its share; NULL: all have all */
+    amp_micro_batches batches; /* of a program, either always several or always one at a time */
 } amp_run;
 
 /* A matrix of floats in memory of the device, whose numbers are counted (amp/observe.h). */

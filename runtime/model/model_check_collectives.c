@@ -36,6 +36,14 @@ static amp_status check_collective(const amp_check *x, int32_t i, uint8_t *seen)
     return AMP_OK;
 }
 
+static amp_status check_one_gather(const amp_check *x) {
+    int32_t gathers = 0;
+    for (int32_t i = 0; i < x->m->collective_count; i++)
+        if (x->m->collectives[i].op == AMP_EXCHANGE_GATHER_BATCHES && gathers++)
+            return amp_check_fail(x, "collective %d gathers what micro-batches leave, as another one does", i);
+    return AMP_OK;
+}
+
 /* A form for a device has the collectives of its model, but for their order and their sizes. */
 static amp_status check_same_states(const amp_check *x, const uint8_t *seen) {
     const amp_model *m = x->m, *owner = m->owner;
@@ -71,6 +79,7 @@ amp_status amp_check_collectives(const amp_check *x) {
         {AMP_COUNTER_RANKS, "ranks"}, {AMP_COUNTER_FIRST_MICRO, "first_micro"}, {AMP_COUNTER_FULL_BATCH, "full_batch"}};
     const amp_model *m = x->m;
     if (!m->collective_count) return AMP_OK;
+    AMP_TRY(check_one_gather(x));
     AMP_TRY(check_each(x));
     AMP_TRY(amp_check_shares(x));
     if (!amp_model_program_of(m, AMP_PROGRAM_MICRO_STEP))

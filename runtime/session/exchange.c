@@ -42,7 +42,6 @@ int64_t amp_session_first_micro(const amp_session *s) {
     return s->exchange ? s->exchange->comm->rank * s->model->accumulate : 0;
 }
 
-static bool is_gather(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
 static bool is_after_step(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_ALL_GATHER; }
 
 /* Of the session, which runs the model or its form for a device. */
@@ -78,7 +77,7 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
     to->count = to->bytes / (is_after_step(c) ? sizeof(float) : amp_storage_size(c->dtype));
     if (x->enqueued) return amp_exchange_place(x, i, err);
     void *shared = is_after_step(c) ? memory_of_gradients(x, i) : s->states.bound[c->states[0]];
-    to->is_owned = is_gather(c) || x->states || !shared;
+    to->is_owned = amp_exchange_gathers(c) || x->states || !shared;
     to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN) : shared;
     plan_time(x, i);
     if (to->data) return AMP_OK;
@@ -96,7 +95,7 @@ uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int3
     if (model->owner) bytes += list_bytes(table);
     for (int32_t i = 0; i < table->collective_count; i++) {
         const amp_model_collective *c = &table->collectives[i];
-        const bool owned = is_after_step(c) ? !amp_collective_in_place(table, i) : is_gather(c);
+        const bool owned = is_after_step(c) ? !amp_collective_in_place(table, i) : amp_exchange_gathers(c);
         if (model->owner || owned) bytes += amp_collective_bytes(table, model, c, ranks);
     }
     return bytes;
@@ -188,46 +187,22 @@ static amp_status copy_block(const amp_exchange *x, int32_t collective, char *bl
     return AMP_OK;
 }
 
-/* ---- statistics -------------------------------------------------------------------------------------------------- */
-
-/* What micro-batch |batch| of all ranks has left: from its states, or to them for statistics_step. */
-static amp_status copy_slot(const amp_exchange *x, int32_t collective, int64_t batch, bool keep, amp_error *err) {
-    const amp_message *m = &x->messages[collective];
-    return copy_block(x, collective, (char *)m->data + m->block_bytes * (size_t)batch, keep, err);
+void *amp_exchange_block(const amp_exchange *x, int32_t message) {
+    return x->session->states.bound[state_of(x, &x->model->collectives[message], 0)];
 }
 
-static amp_status copy_slots(const amp_exchange *x, int64_t batch, bool keep, amp_error *err) {
-    for (int32_t i = 0; i < x->model->collective_count; i++)
-        if (is_gather(&x->model->collectives[i])) AMP_TRY(copy_slot(x, i, batch, keep, err));
-    return AMP_OK;
-}
-
-static amp_status run_statistics(amp_session *s, int64_t batch, int64_t n, amp_error *err) {
-    int64_t *micro = amp_session_micro(s);
-    if (micro) *micro = batch;
-    return amp_session_run(s, &s->programs[AMP_RUN_STATISTICS], NULL, n, err);
-}
-
-/* Of one rank micro-batches are in order; of several they have been gathered. */
-amp_status amp_session_add_statistics(amp_session *s, int64_t n, bool complete, amp_error *err) {
-    amp_exchange *x = s->exchange;
-    if (!s->programs[AMP_RUN_STATISTICS].program) return AMP_OK;
-    const int64_t k = s->model->accumulate, here = complete ? k - 1 : s->step.micro - 1;
-    if (!x) return run_statistics(s, here, n, err);
-    if (!complete) return copy_slots(x, x->comm->rank * k + here, true, err);
-    for (int64_t batch = 0; batch < x->comm->size * k; batch++) {
-        AMP_TRY(copy_slots(x, batch, false, err));
-        AMP_TRY(run_statistics(s, batch, n, err));
-    }
-    return AMP_OK;
+amp_status amp_exchange_keep_batch(const amp_exchange *x, int32_t message, int64_t batch, amp_error *err) {
+    const amp_message *m = &x->messages[message];
+    return (amp_exchange_is_apart(x) ? amp_session_read_bytes : amp_session_copy_bytes)(
+        x->session, amp_message_batch(m, batch), amp_exchange_block(x, message), m->block_bytes, err);
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
 
 /* What this rank's last micro-batch has left. */
 static amp_status copy_last_slot(const amp_exchange *x, int32_t i, amp_error *err) {
-    if (!is_gather(&x->model->collectives[i])) return AMP_OK;
-    return copy_slot(x, i, (x->comm->rank + 1) * x->model->accumulate - 1, true, err);
+    if (!amp_exchange_gathers(&x->model->collectives[i])) return AMP_OK;
+    return amp_exchange_keep_batch(x, i, (x->comm->rank + 1) * x->model->accumulate - 1, err);
 }
 
 /* Those that are complete after |kernel| of the last micro-batch. */
@@ -239,7 +214,7 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
         if (is_after_step(c)) continue; /* the last ones */
         const amp_collective_op op = amp_exchange_engine_op(c);
         AMP_TRY(copy_last_slot(x, x->started, err));
-        if (x->states && !is_gather(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
+        if (x->states && !amp_exchange_gathers(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
         AMP_TRY(
             x->comm->calls->start(x->comm, op, (amp_dtype)c->dtype, m->data, m->count, 0, c->what, &m->number, err));
     }
@@ -277,6 +252,7 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     AMP_TRY(amp_session_check_drift(s, err));
     AMP_TRY(amp_session_clear_other_shares(s, err));
     for (int32_t i = 0; x->states && i < x->model->collective_count; i++)
-        if (!is_gather(&x->model->collectives[i])) AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
+        if (!amp_exchange_gathers(&x->model->collectives[i]))
+            AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;
 }

@@ -185,7 +185,8 @@ struct amp_session {
         void **masters;          /* by state: of a PARAM, where apply_step finds the rank's share of it */
         bool current;            /* they are what a step has left, and nobody has set them since; of a device */
     } shares;
-    amp_exchange *exchange; /* with other ranks, apart as |readback|; NULL: it trains alone */
+    amp_micro_batches batches; /* those that statistics_step runs for */
+    amp_exchange *exchange;    /* with other ranks, apart as |readback|; NULL: it trains alone */
     struct {
         amp_value *list; /* by name; NULL: the session keeps none */
         int32_t count;
@@ -220,13 +221,11 @@ const amp_bound_program *amp_session_last_program(const amp_session *session);
 
 /* ---- session_run.c ----------------------------------------------------------------------------------------------- */
 
-/* Train blocks that the last step did not update, because a gradient of theirs was not finite. */
-int32_t amp_session_skipped_blocks(const amp_session *session);
-/* Of the step whose scalars were taken in last; |complete|: that call ended it. */
-void amp_session_fill_report(const amp_session *session, bool complete, amp_step_report *report);
-/* AMP_SCALE_AT_FLOOR, with its message: after |iteration| steps, at |scale|. */
-amp_status amp_session_at_floor(const amp_session *session, int64_t iteration, float scale, int32_t hits,
-                                amp_error *err);
+/* By the device: of amp_readback_run. */
+static inline int64_t amp_session_samples_to_check(const amp_session *s, int64_t n) {
+    return s->inputs_in == AMP_INPUTS_DEVICE ? n : 0;
+}
+
 /* Runs a bound program. */
 amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
 /* Recomputes derived states where params were set. */
@@ -234,6 +233,18 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- step_report.c ----------------------------------------------------------------------------------------------- */
+
+/* Train blocks that the last step did not update, because a gradient of theirs was not finite. */
+int32_t amp_session_skipped_blocks(const amp_session *session);
+/* Of the step whose scalars were taken in last; |complete|: that call ended it. */
+void amp_session_fill_report(const amp_session *session, bool complete, amp_step_report *report);
+/* AMP_SCALE_AT_FLOOR, with its message: after |iteration| steps, at |scale|. */
+amp_status amp_session_at_floor(const amp_session *session, int64_t iteration, float scale, int32_t hits,
+                                amp_error *err);
+/* The same of the step whose scalars were taken in last, where it is. */
+amp_status amp_session_check_floor(const amp_session *session, amp_error *err);
 
 /* ---- agreement.c ------------------------------------------------------------------------------------------------- */
 
@@ -265,6 +276,17 @@ void amp_session_free_exchange(amp_session *session);
 size_t amp_fingerprints_bytes(int32_t ranks);
 /* What a session of |ranks| ranks takes more than one that trains alone: of the table, and of the model that runs. */
 uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int32_t ranks);
+static inline bool amp_exchange_gathers(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
+/* Whether messages are in the host's memory, and states are not. */
+static inline bool amp_exchange_is_apart(const amp_exchange *x) { return x->states && !x->enqueued; }
+/* What micro-batch |batch| of all ranks has left: in the message that gathers them; */
+static inline char *amp_message_batch(const amp_message *m, int64_t batch) {
+    return (char *)m->data + m->block_bytes * (size_t)batch;
+}
+/* and where micro_step leaves it, and statistics_step reads it: states of one message are one block. */
+void *amp_exchange_block(const amp_exchange *x, int32_t message);
+/* From there into the message; |batch|: one of this rank. */
+amp_status amp_exchange_keep_batch(const amp_exchange *x, int32_t message, int64_t batch, amp_error *err);
 /* What the session is at from now on: ranks that wait for this one are told. */
 void amp_session_does(const amp_session *session, amp_rank_does what);
 /* The number of this rank's first micro-batch among those of a step of all ranks. */
@@ -273,12 +295,15 @@ int64_t amp_session_first_micro(const amp_session *session);
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
 /* rank_sums.c: the hook of a COLLECTIVE; |exchange| is the session's. */
 amp_status amp_session_sum_ranks(void *exchange, const char *what, float *data, size_t count, amp_error *err);
-/* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
-amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
 /* After the last micro-batch: waits for all messages of the step; of a device they go by the host's memory, here.
  * Weights and statistics are changed after that only: where a rank fails, those of the others are of the step before,
  * and can be saved. */
 amp_status amp_session_finish_exchange(amp_session *session, amp_error *err);
+
+/* ---- batch_statistics.c ------------------------------------------------------------------------------------------ */
+
+/* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
+amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
 
 /* ---- shares.c: where each rank has a share of the moments (zero1) ------------------------------------------------ */
 

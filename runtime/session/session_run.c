@@ -1,7 +1,6 @@
-/* session_run.c: amp_step and what it reports, amp_eval, amp_infer: runs of programs on the caller's arrays. */
+/* session_run.c: runs of programs on the caller's arrays: amp_eval and amp_infer; session_step.c has amp_step. */
 #include "runtime/session/session.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -92,6 +91,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
     run.hooks = amp_session_exchange_hooks(s, b);
     if (b == &s->programs[AMP_RUN_APPLY_STEP]) run.shares = s->shares.of;
+    if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP]) amp_session_masters_leave(s);
     const amp_observed_run observed = {s, b, n};
     if (is_observed(s, b)) {
@@ -126,105 +126,6 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     return amp_session_run_bound(s, b, n, err);
 }
 
-/* ---- step, eval and infer ---------------------------------------------------------------------------------------- */
-
-static int64_t count_of(const int64_t *counter) { return counter ? *counter : 0; }
-
-static bool at_floor(const amp_session *s) {
-    const int32_t *hits = amp_session_floor_hits(s);
-    return hits && *hits != 0;
-}
-
-/* ---- the report -------------------------------------------------------------------------------------------------- */
-
-/* The predicate of a block's updates, where there are several. */
-static bool is_block_predicate(const amp_model_result *r) {
-    return r->kind == AMP_RESULT_OK && r->index != AMP_MODEL_NONE;
-}
-
-/* A step without a finite check always updates.  A device that computes nothing has not skipped. */
-int32_t amp_session_skipped_blocks(const amp_session *s) {
-    const amp_bound_program *last = amp_session_last_program(s);
-    int32_t ok = amp_program_result(last->program, AMP_RESULT_OK), blocks = 0, skipped = 0;
-    if (ok < 0 || !s->device->type->computes) return 0;
-    for (int32_t i = 0; i < last->program->result_count; i++) {
-        if (!is_block_predicate(&last->program->results[i])) continue;
-        blocks++;
-        skipped += amp_bound_program_scalar(last, i) == 0;
-    }
-    return blocks ? skipped : amp_bound_program_scalar(last, ok) == 0;
-}
-
-void amp_session_fill_report(const amp_session *s, bool complete, amp_step_report *report) {
-    *report = (amp_step_report){
-        .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
-        .scale = s->readback->measured.used_scale,
-        .skipped = complete ? amp_session_skipped_blocks(s) : 0,
-        .step = count_of(amp_session_step(s)),
-        .iteration = count_of(amp_session_iteration(s)),
-        .at_floor = at_floor(s),
-        .complete = complete,
-        .grad_norm = complete ? amp_computed_norm(s->model, amp_session_last_program(s)) : NAN,
-    };
-}
-
-amp_status amp_session_at_floor(const amp_session *s, int64_t iteration, float scale, int32_t hits, amp_error *err) {
-    return amp_fail(
-        err, AMP_SCALE_AT_FLOOR,
-        "iteration %lld: gradients overflow %s though the loss scale is at its floor of %g, so steps are "
-        "skipped (%d so far at the floor); look for a NaN in the data, a learning rate that is too high, or an op "
-        "that needs f32 (precision block); amp_session_set_scaler goes on from another scale",
-        (long long)iteration, s->model->desc.low ? s->model->desc.low : "f16", (double)scale, hits);
-}
-
-static amp_status floor_status(const amp_session *s, amp_error *err) {
-    if (!at_floor(s)) return AMP_OK;
-    return amp_session_at_floor(s, count_of(amp_session_iteration(s)), *amp_session_scale(s),
-                                *amp_session_floor_hits(s), err);
-}
-
-/* ---- the step ---------------------------------------------------------------------------------------------------- */
-
-/* By the device: of amp_readback_run. */
-static int64_t samples_to_check(const amp_session *s, int64_t n) { return s->inputs_in == AMP_INPUTS_DEVICE ? n : 0; }
-
-/* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
-static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool reported, bool *complete,
-                           amp_error *err) {
-    int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
-    if (micro) *micro = amp_session_first_micro(s) + s->step.micro;
-    AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
-    amp_readback_run made = {.step = true,
-                             .micro = s->step.micro,
-                             .complete = s->step.micro + 1 == k,
-                             .reported = reported,
-                             .n = samples_to_check(s, n)};
-    s->step.last_n = n;
-    *complete = made.complete;
-    s->step.micro = made.complete ? 0 : s->step.micro + 1;
-    if (made.complete) AMP_TRY(amp_session_finish_exchange(s, err));
-    AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
-    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
-        AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
-        AMP_TRY(amp_session_gather_weights(s, err));
-    }
-    return amp_session_start_readback(s, &made, err);
-}
-
-amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
-                    amp_error *err) {
-    AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    bool complete;
-    AMP_TRY(amp_session_check_training(session, "amp_step", err));
-    amp_session_does(session, AMP_RANK_COMPUTES);
-    const float *scale = amp_session_scale(session);
-    session->readback->measured.used_scale = scale ? *scale : 1;
-    AMP_TRY(run_step(session, inputs, n, report != NULL, &complete, err));
-    AMP_TRY(amp_session_settle(session, report != NULL, err));
-    if (report) amp_session_fill_report(session, complete, report);
-    return floor_status(session, err);
-}
-
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
 /* Loss, named losses, metrics: in the order of amp_bound_program_add_measures. */
@@ -250,7 +151,8 @@ amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, 
                         session->model->desc.name);
     amp_session_does(session, AMP_RANK_EVALUATES);
     AMP_TRY(amp_session_run(session, eval, inputs, n, err));
-    AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = samples_to_check(session, n)}, err));
+    AMP_TRY(
+        amp_session_start_readback(session, &(amp_readback_run){.n = amp_session_samples_to_check(session, n)}, err));
     AMP_TRY(amp_session_settle(session, true, err));
     return read_measures(session, loss, metrics, err);
 }

@@ -4,7 +4,9 @@ distributed.py data FILE SAMPLES [wild|label]
                                             40 features and 5 classes; every seventh label is ignored; wild: one sample
                                             that overflows f16; label: one that is no class
 distributed.py same LOG LOG TOLERANCE       the steps of two logs: losses and metrics within the tolerance, relative
-distributed.py near FILE FILE TOLERANCE     the arrays of two safetensors files, relative to the largest of each
+distributed.py near FILE FILE TOLERANCE [WORD]
+                                            the arrays of two safetensors files (those with WORD in their names),
+                                            relative to the largest of each
 """
 import array
 import json
@@ -60,8 +62,8 @@ def arrays(path):
             if name != "__metadata__" and t["dtype"] == "F32"}
 
 
-def near(one, other, tolerance):
-    a, b = arrays(one), arrays(other)
+def near(one, other, tolerance, only=""):
+    a, b = ({k: v for k, v in arrays(path).items() if only in k} for path in (one, other))
     if not a or a.keys() != b.keys():
         sys.exit("other arrays")
     for name, x in a.items():
@@ -75,4 +77,4 @@ command, arguments = sys.argv[1], sys.argv[2:]
 if command == "data":
     data(arguments[0], int(arguments[1]), *arguments[2:])
 else:
-    {"same": same, "near": near}[command](*arguments[:2], float(arguments[2]))
+    {"same": same, "near": near}[command](*arguments[:2], float(arguments[2]), *arguments[3:])

@@ -189,6 +189,38 @@ TEST_F(CudaEndToEnd, GradientsOfOddLongRows) {
     }
 }
 
+// A model for several ranks adds them up apart from the step, also where it trains alone.
+TEST_F(CudaEndToEnd, RunningStatisticsOfAModelForRanksFollowTheCpu) {
+    for (const char *accumulate : {"1", "3"}) {
+        SCOPED_TRACE(accumulate);
+        const std::string path =
+            e2e::compile_to_file("amp 1\nmodel m(x: f32[N, 19]) -> logits {\n"
+                                 "    logits = linear(relu(batch_norm(linear(x; out = 24)) as bn); out = 4)\n}\n"
+                                 "train m {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
+                                 "    optimizer = sgd(0.1)\n    data_parallel = true\n    accumulate = " +
+                                     std::string(accumulate) + "\n}\nprecision fp32 { }\n",
+                                 "statistics.so");
+        OnOne cpu(path, "cpu", 16, false), cuda(path, "cuda", 16, true);
+        ASSERT_EQ(cpu.status, AMP_OK) << cpu.err.message;
+        ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
+        for (uint32_t i = 0; i < 6; i++) {
+            e2e::Batch batch(i == 4 ? 7 : 16, 19, 4, 30 + i);
+            for (OnOne *one : {&cpu, &cuda})
+                ASSERT_EQ(amp_step(one->session, batch.inputs(), batch.n, nullptr, &one->err), AMP_OK)
+                    << one->err.message;
+        }
+        for (const char *name : {"bn.running_mean", "bn.running_var"}) {
+            std::vector<float> values[2] = {std::vector<float>(24), std::vector<float>(24)};
+            OnOne *both[] = {&cpu, &cuda};
+            for (int i = 0; i < 2; i++)
+                ASSERT_EQ(amp_params_get(both[i]->params, name, values[i].data(), 24, &both[i]->err), AMP_OK)
+                    << both[i]->err.message;
+            for (size_t i = 0; i < 24; i++) EXPECT_NEAR(values[0][i], values[1][i], 1e-5) << name << ' ' << i;
+        }
+    }
+    ExpectClean();
+}
+
 // Ids of a table, micro-batches, dropout and a metric of averages.
 std::string IdsModel() {
     return e2e::compile_to_file(

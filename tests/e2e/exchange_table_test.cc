@@ -110,6 +110,8 @@ TEST(ExchangeTable, OneThatIsNotTheModelsIsRefused) {
          [](Tables *t) { t->states.erase(t->states.begin()), t->list.erase(t->list.begin()); }},
         {"collective 1 exchanges the state fc", [](Tables *t) { t->states[1].push_back(t->states[0][0]); }},
         {"or exchange it otherwise", [](Tables *t) { t->list[0].op = AMP_EXCHANGE_ALL_REDUCE_TREE; }},
+        {"gathers what micro-batches leave, as another one does",
+         [](Tables *t) { t->list[0].op = AMP_EXCHANGE_GATHER_BATCHES; }},
         {"collective 0 has the unknown op 77", [](Tables *t) { t->list[0].op = 77; }},
         {"collective 0 exchanges a state that does not exist", [](Tables *t) { t->states[0][0] = 1 << 20; }},
         {"no text that says what they are", [](Tables *t) { t->list[0].what = nullptr; }},

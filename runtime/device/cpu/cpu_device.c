@@ -124,11 +124,20 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     return status;
 }
 
+static void begin_batch(const amp_micro_batches *b, int64_t i) {
+    if (b->number) *b->number = b->first + i;
+    if (b->to) memcpy(b->to, (const char *)b->from + (size_t)i * b->bytes, b->bytes);
+}
+
 static amp_status cpu_run(amp_device *device, const amp_run *run, amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     CpuDevice *d = (CpuDevice *)device;
     AMP_TRY(cpu_reserve(device, run->program, run->n, err));
-    return amp_execute(&d->executor, run, err);
+    for (int64_t i = 0; i < run->batches.count; i++) {
+        begin_batch(&run->batches, i);
+        AMP_TRY(amp_execute(&d->executor, run, err));
+    }
+    return run->batches.count ? AMP_OK : amp_execute(&d->executor, run, err);
 }
 
 /* An observer counts between kernels, for which the threads are there. */

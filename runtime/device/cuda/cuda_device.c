@@ -179,6 +179,7 @@ static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) 
     if (!amp_cuda_runs_one_by_one(run))
         AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
     AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
+    AMP_TRY(amp_cuda_set_batch(c, run, run->batches.first, d->compute, err));
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (d->compute, params->written, 0)));
     AMP_TRY(start_kernels(d, run, exec, err));
     return run->writes_params ? AMP_CUDA(c, err, event_record, (params->written, d->compute)) : AMP_OK;

@@ -310,7 +310,8 @@ static bool is_last_enqueued(const amp_cuda_launching *l, const amp_run *run, in
     return !amp_cuda_exchange_sums(l->exchange, run, kernel) && !amp_cuda_exchange_marks(l->exchange, run, kernel);
 }
 
-static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph, amp_error *err) {
+static amp_status enqueue_kernels(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph,
+                                  amp_error *err) {
     const amp_cuda_launching *l = &g->launching;
     CuPointer tables = graph->tables.memory;
     bool overlaps = false;
@@ -322,6 +323,30 @@ static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const am
         AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, g->capturing, true, err));
     }
     return AMP_OK;
+}
+
+amp_status amp_cuda_set_batch(amp_cuda_context *c, const amp_run *run, int64_t number, CuStream stream,
+                              amp_error *err) {
+    if (!run->batches.number) return AMP_OK;
+    /* its upper half is zero */
+    return AMP_CUDA(c, err, fill32, (amp_cuda_pointer(run->batches.number), (unsigned)number, 1, stream));
+}
+
+static amp_status begin_batch(const amp_cuda_graphs *g, const amp_run *run, int64_t i, amp_error *err) {
+    const amp_micro_batches *b = &run->batches;
+    amp_cuda_context *c = g->launching.context;
+    if (i) AMP_TRY(amp_cuda_set_batch(c, run, b->first + i, g->capturing, err));
+    if (!b->to) return AMP_OK;
+    const CuPointer from = amp_cuda_pointer(b->from) + (size_t)i * b->bytes;
+    return AMP_CUDA(c, err, copy, (amp_cuda_pointer(b->to), from, b->bytes, g->capturing));
+}
+
+static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph, amp_error *err) {
+    for (int64_t i = 0; i < run->batches.count; i++) {
+        AMP_TRY(begin_batch(g, run, i, err));
+        AMP_TRY(enqueue_kernels(g, run, graph, err));
+    }
+    return run->batches.count ? AMP_OK : enqueue_kernels(g, run, graph, err);
 }
 
 /* A capture that was begun is ended whatever happens in it. */

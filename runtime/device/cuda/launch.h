@@ -84,7 +84,12 @@ void amp_cuda_graphs_free(amp_cuda_graphs *graphs);
 /* Those that were captured; they are made anew where they are needed. */
 void amp_cuda_graphs_forget(amp_cuda_graphs *graphs);
 
-/* The graph of |run|'s program at its n; made, if this is its first time.  |compute|: where graphs run. */
+/* The number of a micro-batch, for |run|'s program; nothing, where it reads none. */
+amp_status amp_cuda_set_batch(amp_cuda_context *context, const amp_run *run, int64_t number, CuStream stream,
+                              amp_error *err);
+
+/* The graph of |run|'s program at its n; made, if this is its first time.  |compute|: where graphs run.  Of several
+ * micro-batches all are in it, and the number of the first is set before it. */
 amp_status amp_cuda_graphs_find(amp_cuda_graphs *graphs, const amp_run *run, CuStream compute,
                                 const amp_allocator *allocator, CuGraphExec *out, amp_error *err);
 size_t amp_cuda_graphs_bytes(const amp_cuda_graphs *graphs); /* of their tables */

@@ -1,0 +1,41 @@
+/* session_step.c: amp_step: forward, backward, what ranks exchange, running statistics, update. */
+#include "base/error.h"
+#include "base/float_environment.h"
+#include "runtime/session/session.h"
+
+/* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
+static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool reported, bool *complete,
+                           amp_error *err) {
+    int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
+    if (micro) *micro = amp_session_first_micro(s) + s->step.micro;
+    AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
+    amp_readback_run made = {.step = true,
+                             .micro = s->step.micro,
+                             .complete = s->step.micro + 1 == k,
+                             .reported = reported,
+                             .n = amp_session_samples_to_check(s, n)};
+    s->step.last_n = n;
+    *complete = made.complete;
+    s->step.micro = made.complete ? 0 : s->step.micro + 1;
+    if (made.complete) AMP_TRY(amp_session_finish_exchange(s, err));
+    AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
+    if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
+        AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
+        AMP_TRY(amp_session_gather_weights(s, err));
+    }
+    return amp_session_start_readback(s, &made, err);
+}
+
+amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
+                    amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
+    bool complete;
+    AMP_TRY(amp_session_check_training(session, "amp_step", err));
+    amp_session_does(session, AMP_RANK_COMPUTES);
+    const float *scale = amp_session_scale(session);
+    session->readback->measured.used_scale = scale ? *scale : 1;
+    AMP_TRY(run_step(session, inputs, n, report != NULL, &complete, err));
+    AMP_TRY(amp_session_settle(session, report != NULL, err));
+    if (report) amp_session_fill_report(session, complete, report);
+    return amp_session_check_floor(session, err);
+}

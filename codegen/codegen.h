@@ -47,7 +47,8 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
 /* What some launch has, which older runtimes do not know: sizes as parameters, tickets, parts, batches among them, both
  * tickets and parts; or some buffer: it is another one. */
 typedef struct CodegenCudaNeeds {
-    bool sizes, many_sizes, tickets, parts, batched_parts, joined, shares, renamed, buffer_parts, turned_columns;
+    bool sizes, many_sizes, tickets, parts, batched_parts, joined, shares, renamed, buffer_parts, turned_columns,
+        partials;
 } CodegenCudaNeeds;
 CodegenCudaNeeds codegen_cuda_needs(const struct CudaModule *cuda);
 

@@ -260,6 +260,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
     if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");
     if (needs.joined) text_puts(x->t, " | AMP_MODEL_NEEDS_JOINED");
     if (needs.shares) text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_SHARES");
+    if (needs.partials) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTIALS");
     if (has_low_states(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOW_STATES");
     if (has_f8_moments(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_F8_MOMENTS");
     if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");

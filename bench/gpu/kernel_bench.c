@@ -162,6 +162,14 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     if (k->batch) l->values[count++] = l->tables + 8 * table;
     if (k->tickets) l->values[count++] = l->tables + 8 * (table + k->batch);
     l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
+    if (k->partial_bytes) {
+        const size_t blocks = (size_t)(l->used.grid[0] * l->used.grid[1] * l->used.grid[2]);
+        CuPointer memory;
+        DRIVER(b, mem_alloc, (&memory, blocks * (8 + k->partial_bytes)));
+        DRIVER(b, fill32, (memory, 0, 2 * blocks, b->stream));
+        l->values[count++] = memory;
+        l->values[count++] = memory + 8 * blocks;
+    }
     for (uint32_t i = 0; i < k->part_count; i++) {
         const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.form, i, b->n);
         l->values[count++] = (uint64_t)place.first;

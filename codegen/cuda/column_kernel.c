@@ -25,6 +25,18 @@
 #include "codegen/cuda/cuda_kernel.h"
 #include "targets/target.h"
 
+/* Where rows depend on n and there are few columns, blocks have ROWS_OF_THREAD * HEIGHT rows each, along the grid's
+ * first dimension, and columns are along the third.  A block keeps its sums; the last one of its columns to do so adds
+ * up those of all, in the order of rows, and does what follows (prelude/partial.cuh):
+ *
+ *     float v3 = column_reduce<Plus, 32, 32>(s3);
+ *     if (parts > 1) {
+ *         keep_partial<32>(partials, block0 + blockIdx.x, 0, v3);
+ *         if (!takes_last_ticket(tickets + block0, parts)) return;
+ *         v3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
+ *     }
+ */
+
 enum {
     WARP = 32,
     MAX_WIDTH = 32,
@@ -38,7 +50,9 @@ enum {
     MOST_ROWS = 8,           /* that it loads together */
     MOST_LOADS = 16,         /* of these rows: each takes a place in memory */
     MOVED_ROWS = 2,          /* the same where places in memory are computed */
-    LEAST_ROWS = 2           /* of a segment that are worth a thread */
+    LEAST_ROWS = 2,          /* of a segment that are worth a thread */
+    ROWS_OF_THREAD = 8,      /* where several blocks have the rows of a column */
+    MANY_BLOCKS = 128        /* of columns: they keep a device busy by themselves */
 };
 
 static int power_above(int64_t count, int most) {
@@ -61,15 +75,40 @@ static int height_of(const Walk *w, int lanes) {
     return height;
 }
 
+static int blocks_of_columns(const Walk *w, int width) { return (int)((w->cols.mul + width - 1) / width); }
+
+/* Whether several blocks may have the rows of a column: sums are all that is made of rows.  A pass of a launch, or what
+ * may become one, has a block for them. */
+static bool is_divided(const CudaKernel *ck, int width) {
+    Walk *w = ck->w;
+    int phases = 0, sums = 0;
+    if (w->segment || !w->rows.n || ck->pass || ck->columns || ck->turn) return false;
+    for (int p = 0; p < w->phases; p++) phases += loop_has_phase(w, p);
+    for (int i = 0; i < w->sinks.len && phases == 1; i++)
+        for (int p = 0; p < w->phases; p++) sums += loop_reduces_in(w, &w->sinks.data[i], p);
+    return sums > 0 && sums <= CUDA_MOST_PARTIALS && blocks_of_columns(w, width) < MANY_BLOCKS;
+}
+
 /* A second pass (single_pass.c) is told which columns are its own. */
 static const char *block_of_columns(const CudaKernel *ck) {
-    return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.x", ck->block);
+    return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
+}
+
+/* The block's rows; |block0|: the first block of its columns, among all of the launch. */
+static void put_part(CudaKernel *ck, int part) {
+    Emitter *e = &ck->e;
+    const char *block = ck->block;
+    emit_line(e, "const uint32_t parts = (uint32_t)((rows + %d) / %d);", part - 1, part);
+    if (ck->bundled) emit_line(e, "MAYBE_UNUSED const uint32_t block0 = blockIdx.x - %s.x;", block);
+    else emit_line(e, "MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;");
+    emit_line(e, "MAYBE_UNUSED const int64_t first = (int64_t)%s.x * %d;", block, part);
+    emit_line(e, "MAYBE_UNUSED const int64_t last = first + %d < rows ? first + %d : rows;", part, part);
 }
 
 /* In a bundle of larger blocks some threads have no row of their own. */
-static void put_place(CudaKernel *ck, int width, int threads) {
+static void put_place(CudaKernel *ck, int width, int height) {
     const bool segments = ck->w->segment;
-    const int lanes = width / ck->vector;
+    const int lanes = width / ck->vector, threads = lanes * height;
     const char *at = block_of_columns(ck), *block = segments ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t y = threadIdx.x / %d;", lanes);
     if (segments) {
@@ -77,7 +116,8 @@ static void put_place(CudaKernel *ck, int width, int threads) {
         emit_line(&ck->e, "const int64_t s = %s / blocks;", at);
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = s * segment;");
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t last = first + segment < rows ? first + segment : rows;");
-    } else emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = 0, last = rows;");
+    } else if (ck->body->partials) put_part(ck, ROWS_OF_THREAD * height);
+    else emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = 0, last = rows;");
     emit_line(&ck->e, "const int32_t column0 = (int32_t)%s * %d, column = column0 + threadIdx.x %% %d;", block, width,
               width);
     emit_line(&ck->e, "const bool in = column < COLS;");
@@ -142,6 +182,29 @@ static amp_status emit_phase(CudaKernel *ck, int p, int height) {
     return AMP_OK;
 }
 
+/* After the sums of the block's own rows, in phase |p|: what the last block of these columns goes on with. */
+static void add_up_parts(CudaKernel *ck, int p, int threads) {
+    const Walk *w = ck->w;
+    const int width = ck->body->columns;
+    int sum = 0;
+    emit_open(&ck->e, "if (parts > 1)");
+    for (int i = 0; i < w->sinks.len; i++)
+        if (loop_reduces_in(w, &w->sinks.data[i], p))
+            emit_line(&ck->e, "keep_partial<%d>(partials, block0 + %s.x, %d, v%d);", width, ck->block, sum++,
+                      walk_number(w, w->sinks.data[i].op->out[0]));
+    cuda_store_flags(ck);
+    emit_line(&ck->e, "if (!takes_last_ticket(tickets + block0, parts)) return;");
+    sum = 0;
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        if (!loop_reduces_in(w, s, p)) continue;
+        emit_line(&ck->e, "v%d = add_partials<%s, %d, %d>(partials, block0, parts, %d, %s);",
+                  walk_number(w, s->op->out[0]), loop_reduction(s)->functor, width, threads, sum++,
+                  loop_start(&ck->e, s));
+    }
+    emit_close(&ck->e);
+}
+
 static amp_status emit_phases(CudaKernel *ck, int height) {
     Walk *w = ck->w;
     AMP_TRY(cuda_load_line(ck));
@@ -150,9 +213,18 @@ static amp_status emit_phases(CudaKernel *ck, int height) {
         if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
         AMP_TRY(emit_phase(ck, p, height));
+        if (ck->body->partials) add_up_parts(ck, p, ck->body->columns / ck->vector * height);
     }
     AMP_TRY(cuda_emit_line_ops(ck, w->phases));
     return cuda_store_line(ck);
+}
+
+static void set_parts(CudaKernel *ck, int width, int height) {
+    CudaLaunch *l = &ck->body->launch;
+    l->extent[0] = ck->w->rows;
+    l->per[0] = ROWS_OF_THREAD * height;
+    l->extent[2] = dim_const(blocks_of_columns(ck->w, width));
+    l->per[2] = 1;
 }
 
 /* What the launch is told. */
@@ -160,9 +232,10 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
     Walk *w = ck->w;
     const int threads = ck->bundled ? ck->bundle_threads : width / ck->vector * height;
     const int blocks = (moves(w) ? MOVING_THREADS : RESIDENT_THREADS) / threads;
-    if (!dim_mul(walk_segments(w), dim_const((w->cols.mul + width - 1) / width), &ck->body->launch.extent[0]))
+    if (ck->body->partials) set_parts(ck, width, height);
+    else if (!dim_mul(walk_segments(w), dim_const(blocks_of_columns(w, width)), &ck->body->launch.extent[0]))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
-    ck->body->launch.per[0] = 1;
+    else ck->body->launch.per[0] = 1;
     ck->body->columns = width;
     ck->body->height = height;
     ck->body->bundles = true;
@@ -171,7 +244,9 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
-    ck->how = arena_printf(w->arena, "%d columns, %d a thread, %d rows at once", width, ck->vector, height);
+    ck->how =
+        arena_printf(w->arena, "%d columns, %d a thread, %d rows at once%s", width, ck->vector, height,
+                     ck->body->partials ? arena_printf(w->arena, ", %d rows a block", ROWS_OF_THREAD * height) : "");
     return AMP_OK;
 }
 
@@ -180,6 +255,7 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     ck->vector = vector_of(w);
     const int width = ck->columns ? ck->columns : power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
     const int height = ck->height ? ck->height : height_of(w, lanes), threads = lanes * height;
+    ck->body->partials = is_divided(ck, width);
     ck->column = "c";
     ck->at = "r * COLS + c";
     ck->e.element = ck->at;
@@ -193,7 +269,7 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     if (ck->bundled && ck->bundle_threads < threads) return AMP_OK;
     AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : threads, members));
     cuda_declare_columns(ck);
-    put_place(ck, width, threads);
+    put_place(ck, width, height);
     AMP_TRY(cuda_emit_once(ck));
     AMP_TRY(emit_phases(ck, height));
     AMP_TRY(cuda_finish_once(ck));

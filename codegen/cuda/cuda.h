@@ -67,6 +67,10 @@ static inline int cuda_batch_axis(CudaBatch batch) {
     return batch == CUDA_BATCH_IN_LAYERS ? 2 : batch == CUDA_BATCH_SIDE_BY_SIDE ? 1 : 0;
 }
 
+/* What a block of columns keeps for the one that adds up (prelude/partial.cuh): so many sums of 32 columns, in 8 bytes.
+ */
+enum { CUDA_MOST_PARTIALS = 4, CUDA_PARTIAL_BYTES = CUDA_MOST_PARTIALS * 32 * 8 };
+
 enum { CUDA_MOST_FORMS = 3 }; /* of a kernel: its function and choices */
 
 typedef struct CudaBody { /* what writing a kernel gives */
@@ -92,7 +96,8 @@ typedef struct CudaBody { /* what writing a kernel gives */
     bool halves_blocks;           /* before sm_80 half of them */
     bool sums_grow;               /* with n: the terms of a product's sums */
     int threads[CUDA_MOST_FORMS]; /* of a block, of a product: in its function and in each choice */
-    bool shares; /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its
+    bool partials; /* of columns, whose rows several blocks have: it is given memory where they keep their sums */
+    bool shares;   /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its
                     elements; of a batch the table has the first ones after how many each member has */
 } CudaBody;
 
@@ -201,7 +206,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(Dim) batch_elements; /* of each member, where there is a batch */
     CudaSizes sizes;
     VEC(CudaChoice) choices;
-    bool operand_table, tensor_cores, shares;
+    bool operand_table, tensor_cores, shares, partials;
     CudaLaunch launch;
 } CudaKernelEntry;
 

@@ -43,8 +43,8 @@ void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce) {
         const int id = walk_number(ck->w, s->op->out[0]);
         const char *functor = loop_reduction(s)->functor;
         if (is_by_column(ck))
-            emit_line(&ck->e, "const %s v%d = %s<%s%s>(s%d);", emit_type(ir_dtype(ck->w->f, s->value), false), id,
-                      reduce, functor, ck->reduce_shape, id);
+            emit_line(&ck->e, "%s%s v%d = %s<%s%s>(s%d);", ck->body->partials ? "" : "const ",
+                      emit_type(ir_dtype(ck->w->f, s->value), false), id, reduce, functor, ck->reduce_shape, id);
         else emit_line(&ck->e, "v%d = %s<%s%s>(v%d);", id, reduce, functor, ck->reduce_shape, id);
     }
 }
@@ -118,8 +118,7 @@ amp_status cuda_emit_once(CudaKernel *ck) {
     return loop_ops(&ck->e, loop_is_one, -1);
 }
 
-amp_status cuda_finish_once(CudaKernel *ck) {
-    AMP_TRY(loop_sinks(&ck->e, loop_is_one, -1));
+void cuda_store_flags(CudaKernel *ck) {
     bool *stored = arena_array(ck->w->arena, bool, ck->w->operands.len + 1);
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
@@ -128,6 +127,11 @@ amp_status cuda_finish_once(CudaKernel *ck) {
         cuda_declare_operand(ck, s->operand);
         emit_line(&ck->e, "if (any%d) *b%d = 1;", s->operand, s->operand);
     }
+}
+
+amp_status cuda_finish_once(CudaKernel *ck) {
+    AMP_TRY(loop_sinks(&ck->e, loop_is_one, -1));
+    cuda_store_flags(ck);
     return AMP_OK;
 }
 

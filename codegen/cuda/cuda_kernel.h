@@ -129,7 +129,8 @@ extern const Spelling cuda_spelling;
 
 /* Values of SPAN_ONE: loaded and computed by every thread. */
 amp_status cuda_emit_once(CudaKernel *ck);
-/* Flags and stores of SPAN_ONE. */
+void cuda_store_flags(CudaKernel *ck);
+/* These, and stores of SPAN_ONE. */
 amp_status cuda_finish_once(CudaKernel *ck);
 /* Values of the line's own span that stand before phase |level| (-1: of any level), and their stores. */
 amp_status cuda_load_line(CudaKernel *ck);

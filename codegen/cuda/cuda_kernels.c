@@ -242,6 +242,7 @@ static void set_launch(CudaKernelEntry *entry, const CudaBody *body) {
     entry->operand_table = body->operand_table;
     entry->tensor_cores = body->tensor_cores;
     entry->shares = body->shares;
+    entry->partials = body->partials;
     entry->launch = body->launch;
     entry->sizes = body->sizes;
 }

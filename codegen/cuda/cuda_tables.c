@@ -138,6 +138,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
             needs.batched_parts |= e->parts.len && e->batch_elements.len;
             needs.joined |= e->supersteps > 0;
             needs.shares |= e->shares;
+            needs.partials |= e->partials;
         }
     }
     return needs;
@@ -316,6 +317,7 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
     text_printf(t, ", .access = %s", e->access.len ? array_name(x, p, launch, "access") : "0");
     if (e->shares) text_puts(t, ", .shares = 1");
+    if (e->partials) text_printf(t, ", .partial_bytes = %d", CUDA_PARTIAL_BYTES);
     if (e->tickets) text_printf(t, ", .tickets = %d", e->tickets);
     if (e->supersteps)
         text_printf(t, ", .supersteps = %d, .depth = %d, .steps = %s", e->supersteps, e->depth,

@@ -95,6 +95,12 @@ typedef struct CallPlace { /* where a part's arguments begin among those of all 
     int operand, size, member;
 } CallPlace;
 
+static bool have_partials(const CudaBody *parts, int count) {
+    for (int i = 0; i < count; i++)
+        if (parts[i].partials) return true;
+    return false;
+}
+
 static void put_parameters(Text *t, const CudaBody *parts, const int *members, int count) {
     const bool table = have_table(parts, members, count);
     int operands = 0, sizes = 0;
@@ -106,6 +112,7 @@ static void put_parameters(Text *t, const CudaBody *parts, const int *members, i
     for (int i = 0; i < count; i++)
         for (int s = 0; s < parts[i].sizes.len; s++) text_printf(t, ", int64_t size%d", sizes++);
     if (table) text_puts(t, ", const int64_t *member_elements");
+    if (have_partials(parts, count)) text_puts(t, ", uint32_t *tickets, double *partials");
     for (int i = 0; i < count; i++) text_printf(t, ", int64_t first%d, int64_t x%d, int64_t y%d", i, i, i);
 }
 
@@ -134,6 +141,7 @@ static void put_call(Text *t, const CudaBody *part, int number, int members, boo
     text_putc(t, 'n');
     for (int s = 0; s < part->sizes.len; s++) text_printf(t, ", size%d", at.size + s);
     if (members > 1) text_printf(t, ", member_elements + %d", at.member);
+    if (part->partials) text_puts(t, ", tickets, partials");
     text_puts(t, ");\n");
 }
 
@@ -157,6 +165,7 @@ static void take_bounds(const CudaBody *part, CudaBody *out) {
     if (!out->min_blocks || part->min_blocks < out->min_blocks) out->min_blocks = part->min_blocks;
     out->halves_blocks |= part->halves_blocks;
     out->tensor_cores |= part->tensor_cores;
+    out->partials |= part->partials;
 }
 
 void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out) {

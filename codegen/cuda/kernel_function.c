@@ -82,6 +82,11 @@ void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *
     }
 }
 
+/* Of a function or a part, after all others. */
+static void put_partials(CudaKernel *ck) {
+    if (ck->body->partials) text_puts(ck->e.out, ", uint32_t *tickets, double *partials");
+}
+
 static void put_sizes(CudaKernel *ck) {
     text_puts(ck->e.out, "int64_t n");
     for (int i = 0; i < ck->body->sizes.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->body->size_names.data[i]);
@@ -145,7 +150,9 @@ static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     if (members || ck->body->takes_table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
-    text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n    {\n" : ")\n    {\n");
+    if (members) text_puts(ck->e.out, ", const int64_t *member_elements");
+    put_partials(ck);
+    text_puts(ck->e.out, ")\n    {\n");
     ck->e.indent++;
     return AMP_OK;
 }
@@ -218,7 +225,9 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
-    text_puts(ck->e.out, members && !ck->chain ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
+    if (members && !ck->chain) text_puts(ck->e.out, ", const int64_t *member_elements");
+    put_partials(ck);
+    text_puts(ck->e.out, ")\n{\n");
     if (ck->chain) emit_open(&ck->e, "for (int member = 0; member < %d; member++)", members);
     else if (members) declare_member(ck, members, threads);
     if (table) declare_table(ck, members > 0);

@@ -13,13 +13,14 @@
 typedef amp_check Check;
 
 enum {
-    MAX_OPERANDS = 1 << 16,  /* of a launch: they become one table */
-    MAX_SIZES = 32,          /* of a kernel */
-    MAX_CHOICES = 16,        /* of a kernel */
-    MAX_TICKETS = 1 << 20,   /* of a launch */
-    MAX_PARTS = 32,          /* of a launch */
-    MAX_PARAMETERS = 256,    /* pointers that a function takes: half of what CUDA's parameter block holds */
-    MAX_SHARED = 227 * 1024, /* dynamic shared memory of a block on any architecture */
+    MAX_OPERANDS = 1 << 16,      /* of a launch: they become one table */
+    MAX_SIZES = 32,              /* of a kernel */
+    MAX_CHOICES = 16,            /* of a kernel */
+    MAX_TICKETS = 1 << 20,       /* of a launch */
+    MAX_PARTIAL_BYTES = 1 << 16, /* of a block */
+    MAX_PARTS = 32,              /* of a launch */
+    MAX_PARAMETERS = 256,        /* pointers that a function takes: half of what CUDA's parameter block holds */
+    MAX_SHARED = 227 * 1024,     /* dynamic shared memory of a block on any architecture */
     MAX_THREADS = 1024
 };
 
@@ -70,7 +71,7 @@ static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32
 }
 
 static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
-    if (k->tickets > MAX_TICKETS) return false;
+    if (k->tickets > MAX_TICKETS || k->partial_bytes > MAX_PARTIAL_BYTES || k->partial_bytes % 8) return false;
     if (!k->batch) return true;
     return (!k->tickets || k->part_count) && k->operand_table && (k->part_count || k->operand_count % k->batch == 0) &&
            dims_fit(c, k->batch_elements, k->batch, MAX_OPERANDS);

@@ -200,11 +200,11 @@ TEST_F(CudaEndToEnd, RunningStatisticsOfAModelForRanksFollowTheCpu) {
                                  "    optimizer = sgd(0.1)\n    data_parallel = true\n    accumulate = " +
                                      std::string(accumulate) + "\n}\nprecision fp32 { }\n",
                                  "statistics.so");
-        OnOne cpu(path, "cpu", 16, false), cuda(path, "cuda", 16, true);
+        OnOne cpu(path, "cpu", 600, false), cuda(path, "cuda", 600, true); // blocks share rows
         ASSERT_EQ(cpu.status, AMP_OK) << cpu.err.message;
         ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
         for (uint32_t i = 0; i < 6; i++) {
-            e2e::Batch batch(i == 4 ? 7 : 16, 19, 4, 30 + i);
+            e2e::Batch batch(i == 4 ? 7 : 600, 19, 4, 30 + i);
             for (OnOne *one : {&cpu, &cuda})
                 ASSERT_EQ(amp_step(one->session, batch.inputs(), batch.n, nullptr, &one->err), AMP_OK)
                     << one->err.message;

@@ -58,6 +58,15 @@ static size_t table_bytes(const amp_model_cuda_kernel *k) {
     return operand_table_bytes(k) + batch_table_bytes(k) + aligned(k->tickets * sizeof(uint32_t));
 }
 
+static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * grid[2]; }
+
+/* Of a kernel whose blocks keep something for one another. */
+static size_t blocks_of(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
+    return k->partial_bytes
+               ? (size_t)grid_blocks(amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors).grid)
+               : 0;
+}
+
 /* Tickets stay zero. */
 static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *at) {
     for (int32_t i = 0; i < run->program->kernel_count; at += table_bytes(&run->program->cuda_kernels[i++])) {
@@ -74,25 +83,52 @@ static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *a
     }
 }
 
-static amp_status upload(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, CuStream stream,
-                         const amp_allocator *allocator, amp_error *err) {
+/* Parts of the memory, one after the other. */
+typedef struct Sizes {
+    size_t tables, tickets, partials;
+} Sizes;
+
+static Sizes measure(const amp_cuda_launching *l, const amp_run *run) {
+    Sizes s = {0};
+    for (int32_t i = 0; i < run->program->kernel_count; i++) {
+        const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
+        const size_t blocks = blocks_of(l, run, k), tickets = aligned(blocks * sizeof(uint32_t));
+        s.tables += table_bytes(k);
+        if (tickets > s.tickets) s.tickets = tickets;
+        if (blocks * k->partial_bytes > s.partials) s.partials = blocks * k->partial_bytes;
+    }
+    return s;
+}
+
+static amp_status upload(const amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, size_t bytes,
+                         CuStream stream, const amp_allocator *allocator, amp_error *err) {
     amp_cuda_context *c = l->context;
-    char *host = amp_alloc_zeroed(allocator, t->bytes);
+    if (!bytes) return AMP_OK;
+    char *host = amp_alloc_zeroed(allocator, bytes);
     if (!host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its tables", run->program->name);
     fill_tables(l, run, host);
-    amp_status status = AMP_CUDA(c, err, mem_alloc, (&t->memory, t->bytes));
-    if (!status) status = AMP_CUDA(c, err, copy_in, (t->memory, host, t->bytes, stream));
+    amp_status status = AMP_CUDA(c, err, copy_in, (t->memory, host, bytes, stream));
     if (!status) status = AMP_CUDA(c, err, stream_sync, (stream));
-    amp_free(allocator, host, t->bytes);
+    amp_free(allocator, host, bytes);
     return status;
+}
+
+static amp_status fill(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, const Sizes *s,
+                       CuStream stream, const amp_allocator *allocator, amp_error *err) {
+    AMP_TRY(AMP_CUDA(l->context, err, mem_alloc, (&t->memory, t->bytes)));
+    AMP_TRY(upload(t, l, run, s->tables, stream, allocator, err));
+    if (!s->tickets) return AMP_OK;
+    t->tickets = t->memory + s->tables;
+    t->partials = t->tickets + s->tickets;
+    return AMP_CUDA(l->context, err, fill32, (t->tickets, 0, s->tickets / sizeof(uint32_t), stream));
 }
 
 amp_status amp_cuda_tables_make(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, CuStream stream,
                                 const amp_allocator *allocator, amp_error *err) {
-    *t = (amp_cuda_tables){0};
-    for (int32_t i = 0; i < run->program->kernel_count; i++) t->bytes += table_bytes(&run->program->cuda_kernels[i]);
+    const Sizes s = measure(l, run);
+    *t = (amp_cuda_tables){.bytes = s.tables + s.tickets + s.partials};
     if (!t->bytes) return AMP_OK;
-    amp_status status = upload(t, l, run, stream, allocator, err);
+    amp_status status = fill(t, l, run, &s, stream, allocator, err);
     if (status) amp_cuda_tables_free(t, l->context);
     return status;
 }
@@ -128,7 +164,8 @@ static void add_sizes(Parameters *p, const amp_run *run, const amp_model_cuda_ke
 }
 
 static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const amp_run *run,
-                            const amp_model_cuda_kernel *k, uint32_t form, CuPointer tables) {
+                            const amp_model_cuda_kernel *k, uint32_t form, const amp_cuda_tables *at) {
+    const CuPointer tables = at->memory;
     p->count = 0;
     if (k->operand_table) add(p, tables);
     for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
@@ -136,6 +173,10 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
     add_sizes(p, run, k);
     if (k->batch) add(p, tables + operand_table_bytes(k));
     if (k->tickets) add(p, tables + operand_table_bytes(k) + batch_table_bytes(k));
+    if (k->partial_bytes) {
+        add(p, at->tickets);
+        add(p, at->partials);
+    }
     for (uint32_t i = 0; i < k->part_count; i++) {
         const amp_cuda_part_place place = amp_cuda_place_part(k, form, i, run->n);
         add(p, (uint64_t)place.first);
@@ -172,7 +213,7 @@ static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda
     return AMP_CUDA(l->context, err, launch_ex, (&config, l->functions[used->function].function, p->pointers, NULL));
 }
 
-amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
+amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                            bool overlaps, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
@@ -181,8 +222,8 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
     Parameters p;
     if (k->shares) used.grid[0] = blocks_of_shares(run, k, used.launch->per[0]);
     AMP_TRY(check_grid(run, k, grid, err));
-    fill_parameters(&p, l, run, k, used.form, *tables);
-    *tables += table_bytes(k);
+    fill_parameters(&p, l, run, k, used.form, tables);
+    tables->memory += table_bytes(k);
     if (overlaps && l->functions[used.function].waits && l->context->driver.version >= OVERLAP_DRIVER)
         return launch_overlapping(l, &used, &p, stream, err);
     return AMP_CUDA(l->context, err, launch,
@@ -296,7 +337,7 @@ static amp_status clear_flags(const amp_cuda_launching *l, const amp_run *run, C
                     (amp_cuda_pointer(run->flags), 0, run->flag_bytes / sizeof(uint32_t), stream));
 }
 
-static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
+static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                                bool overlaps, CuStream stream, amp_error *err) {
     const uint32_t *operands = run->program->cuda_kernels[kernel].operands;
     if (amp_cuda_exchange_sums(l->exchange, run, kernel))
@@ -313,7 +354,7 @@ static bool is_last_enqueued(const amp_cuda_launching *l, const amp_run *run, in
 static amp_status enqueue_kernels(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph,
                                   amp_error *err) {
     const amp_cuda_launching *l = &g->launching;
-    CuPointer tables = graph->tables.memory;
+    amp_cuda_tables tables = graph->tables;
     bool overlaps = false;
     AMP_TRY(clear_flags(l, run, g->capturing, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
@@ -450,7 +491,7 @@ static amp_status add_by_host(const amp_cuda_launching *l, const amp_run *run, i
     return status;
 }
 
-static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
+static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                             CuStream stream, const amp_allocator *allocator, amp_error *err) {
     if (run->hooks.sum && run->program->cuda_kernels[kernel].kind == AMP_KERNEL_COLLECTIVE)
         AMP_TRY(add_by_host(l, run, kernel, stream, allocator, err));
@@ -460,7 +501,7 @@ static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int
     return run->after_kernel ? run->after_kernel(run->watcher, kernel, err) : AMP_OK;
 }
 
-static amp_status run_each(const amp_cuda_launching *l, const amp_run *run, CuPointer tables, CuStream stream,
+static amp_status run_each(const amp_cuda_launching *l, const amp_run *run, amp_cuda_tables tables, CuStream stream,
                            const amp_allocator *allocator, amp_error *err) {
     AMP_TRY(clear_flags(l, run, stream, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++)
@@ -476,7 +517,7 @@ amp_status amp_cuda_run_one_by_one(const amp_cuda_launching *l, const amp_run *r
                                    const amp_allocator *allocator, amp_error *err) {
     amp_cuda_tables tables;
     AMP_TRY(amp_cuda_tables_make(&tables, l, run, stream, allocator, err));
-    amp_status status = run_each(l, run, tables.memory, stream, allocator, err);
+    amp_status status = run_each(l, run, tables, stream, allocator, err);
     amp_cuda_tables_free(&tables, l->context);
     return status;
 }

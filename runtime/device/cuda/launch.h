@@ -16,20 +16,23 @@ typedef struct amp_cuda_launching { /* what all launches of a session have in co
     const amp_cuda_exchange *exchange; /* what begins inside programs */
 } amp_cuda_launching;
 
-/* Operand tables and elements of batches of all kernels of |run|'s program at its n, one after the other; bytes 0:
- * there are none.  Inside the context; |stream| is waited for. */
+/* Operand tables and elements of batches of all kernels of |run|'s program at its n, one after the other, and what
+ * blocks of a launch keep for one another, which launches have in turn; bytes 0: there is nothing.  Inside the context;
+ * |stream| is waited for. */
 typedef struct amp_cuda_tables {
     CuPointer memory;
     size_t bytes;
+    CuPointer tickets, partials; /* of blocks (amp_model_cuda_kernel.partial_bytes); 0: no launch has any */
 } amp_cuda_tables;
 amp_status amp_cuda_tables_make(amp_cuda_tables *tables, const amp_cuda_launching *launching, const amp_run *run,
                                 CuStream stream, const amp_allocator *allocator, amp_error *err);
 void amp_cuda_tables_free(amp_cuda_tables *tables, amp_cuda_context *context);
 
-/* Launches kernel |kernel| of |run| on |stream|.  *|tables|: where the tables of this kernel begin, then those of the
- * next.  |overlaps|: the last on |stream| was the kernel before it, whose end it may await by itself, where it can. */
-amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel, CuPointer *tables,
-                           bool overlaps, CuStream stream, amp_error *err);
+/* Launches kernel |kernel| of |run| on |stream|.  |tables|->memory: where the tables of this kernel begin, then those
+ * of the next.  |overlaps|: the last on |stream| was the kernel before it, whose end it may await by itself, where it
+ * can. */
+amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel,
+                           amp_cuda_tables *tables, bool overlaps, CuStream stream, amp_error *err);
 
 /* Lets every function have the dynamic shared memory that its launches ask for. */
 amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_model *model, amp_error *err);

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 30u
+#define AMP_MODEL_ABI_MINOR 31u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -435,9 +435,10 @@ typedef struct amp_model_cuda_function {
 /* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one
  * pointer to an array of them in device memory; then int64 n; then an int64 for each of |sizes|; where |batch| > 0,
  * then one pointer to an array of int64 in device memory, the elements of each member of the batch; where |tickets| >
- * 0, then one pointer to so many uint32 in device memory, which are 0 before and after a launch. Blocks along each
- * axis: ceil(extent at n / per), at least 1; per 0: 1 block. A kernel with a predicate tests it itself: the predicate's
- * buffer is its last operand. */
+ * 0, then one pointer to so many uint32 in device memory, which are 0 before and after a launch; where |partial_bytes|
+ * > 0, then one pointer to a uint32 for each block of the launch, 0 before and after it, and one to |partial_bytes| for
+ * each block, which other launches may use before and after.  Blocks along each axis: ceil(extent at n / per), at least
+ * 1; per 0: 1 block.  A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
 typedef struct amp_model_cuda_launch {
     amp_model_dim extent[3];
     int64_t per[3];
@@ -523,7 +524,8 @@ typedef struct amp_model_cuda_kernel {
      * memory has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of
      * which is all elements, it is given where they end and begin; of a batch batch_elements is how many, and the table
      * has after them where each member begins */
-    uint32_t shares, padding;
+    uint32_t shares;
+    uint32_t partial_bytes; /* minor 31: in which each block keeps what it has added up; 0: none does */
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {
@@ -624,6 +626,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_JOINED 1048576ull
 /* Minor 30.  A kernel for CUDA runs for a rank's share (amp_model_cuda_kernel.shares). */
 #define AMP_MODEL_NEEDS_CUDA_SHARES 2097152ull
+/* Minor 31.  A kernel for CUDA has |partial_bytes|. */
+#define AMP_MODEL_NEEDS_PARTIALS 4194304ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -201,10 +201,10 @@ class CudaRun {
     }
 
     // A launch leaves its tickets zero for the next run.
-    uint64_t Tickets(const CudaKernelEntry &e) {
+    uint64_t Tickets(const CudaKernelEntry &e, size_t count) {
         auto found = tickets_.find(&e);
         if (found != tickets_.end()) return found->second;
-        return tickets_[&e] = Table(std::vector<uint64_t>(static_cast<size_t>(e.tickets)));
+        return tickets_[&e] = Table(std::vector<uint64_t>(count));
     }
 
     std::string Start(const CudaKernelEntry &e, uint64_t seed) {
@@ -224,10 +224,15 @@ class CudaRun {
                 elements.push_back(static_cast<uint64_t>(dim_eval(e.batch_elements.data[i], n_)));
             params.push_back(Table(elements));
         }
-        if (e.tickets) params.push_back(Tickets(e));
+        if (e.tickets) params.push_back(Tickets(e, static_cast<size_t>(e.tickets)));
         KernelLaunch launch = {};
         const int form = ChooseForm(e);
         const CudaChoice used = form ? e.choices.data[form - 1] : CudaChoice{e.function, e.launch};
+        if (e.partials) {
+            const size_t blocks = Blocks(e, used.launch, form);
+            params.push_back(Tickets(e, blocks));
+            params.push_back(Table(std::vector<uint64_t>(blocks * CUDA_PARTIAL_BYTES / 8)));
+        }
         uint64_t first = 0;
         for (int i = 0; i < e.parts.len; i++) {
             const CudaLaunch &part = e.parts.data[i].launches.data[form];

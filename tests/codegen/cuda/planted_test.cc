@@ -118,6 +118,12 @@ TEST_F(Planted, BarrierOfAColumnIsMissing) {
 
 // ---- tickets
 
+const char blocks_model[] = R"(  input %x : f16[N, 40]
+  %f = cast(%x) : f32[N, 40]
+  %s = reduce_sum(%f; dims = (0)) : f32[40]
+  result s = %s
+)";
+
 TEST_F(Planted, FenceOfATicketIsMissing) {
     Use(single_pass_model, 9, 90);
     ExpectRight();
@@ -141,6 +147,20 @@ TEST_F(Planted, TicketsAreWrong) {
         EXPECT_EQ(run->RunToFault(1), "");
         run->Set(given);
     });
+}
+
+// Of 40 columns, whose rows three blocks have.
+TEST_F(Planted, PartsOfColumnsAreWrong) {
+    Use(blocks_model, 600, 90);
+    ExpectRight();
+    for (const char *fence : {"    __threadfence(); /* what this thread has stored comes before the ticket */\n",
+                              "    __threadfence(); /* what the others have stored comes before it is read */\n"})
+        ExpectFault({{fence, ""}}, EXEC_LAUNCH_FAILED, "race in global memory at .*with nothing that orders");
+    ExpectFault({{"if (!takes_last_ticket(tickets + block0, parts)) return;", "if (blockIdx.x) return;"}},
+                EXEC_LAUNCH_FAILED, "race in global memory at .*with nothing that orders|uninitialised");
+    ExpectWrong({{"threadIdx.x < THREADS && i < count", "threadIdx.x < THREADS && i + 1 < count"}});
+    ExpectFault({{"block0 + blockIdx.x, 0,", "block0 + blockIdx.x / 2 * 2, 0,"}}, EXEC_LAUNCH_FAILED,
+                "race in global memory at .*with nothing that orders");
 }
 
 TEST_F(Planted, BarrierInADivergentBranch) {

@@ -241,9 +241,90 @@ TEST_F(Reduce, ColumnsAgainWithWhatTheyReduced) {
         const Built b = Build(given);
         ASSERT_NE(b.ptx, nullptr);
         EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 2) << Functions(b.cuda);
-        Check(given, {1, 19, 130}, 1e-3);
+        Check(given, {1, 19, 130, 300}, 1e-3);
         SameFusedOrNot(given, 19);
     }
+}
+
+// Sums of every kind, a result for each element, and one that is made of the sums.
+const char many_rows[] = R"(  input %x : f16[N, COLS]
+  input %w : f32[COLS]
+  %f = cast(%x) : f32[N, COLS]
+  %s = reduce_sum(%f; dims = (0)) : f32[COLS]
+  %q = mul(%f, %f) : f32[N, COLS]
+  %t = reduce_sum(%q; dims = (0)) : f32[COLS]
+  %top = reduce_max(%f; dims = (0)) : f32[COLS]
+  %m = mul(%s, %w) : f32[COLS]
+  %h = mul(%f, %w) : f32[N, COLS]
+  result m = %m
+  result t = %t
+  result top = %top
+  result h = %h
+)";
+
+// Several blocks have the rows of a column: 2,048 each of one column, 256 of 32 columns.
+TEST_F(Reduce, ColumnsOfManyRowsAreInParts) {
+    for (const auto &[cols, sizes] : {std::pair<const char *, std::vector<int64_t>>{"1", {1, 2048, 2049, 5000}},
+                                      {"7", {293, 3000}},
+                                      {"40", {255, 256, 257, 1000}},
+                                      {"96", {1, 513}}}) {
+        SCOPED_TRACE(cols);
+        const std::string given = Text(With(many_rows, "COLS", cols));
+        const Built b = Build(given);
+        ASSERT_NE(b.ptx, nullptr);
+        const CudaProgram &p = b.cuda->programs.data[0];
+        const CudaKernelEntry &e = p.kernels.data[p.kernels.len - 1];
+        EXPECT_TRUE(e.partials) << Functions(b.cuda);
+        EXPECT_EQ(e.launch.per[0], cols == std::string("1") ? 2048 : 256);
+        Check(given, sizes, 2e-3);
+    }
+}
+
+// Wide rows fill a device by themselves.
+TEST_F(Reduce, ColumnsOfWideRowsAreNot) {
+    const Built b = Build(Text(With(many_rows, "COLS", "4096")));
+    ASSERT_NE(b.ptx, nullptr);
+    EXPECT_FALSE(b.cuda->programs.data[0].kernels.data[0].partials);
+}
+
+// Whatever the order of blocks, and again: tickets are zero after each launch.
+TEST_F(Reduce, ColumnsInPartsHaveTheSameBits) {
+    const Built b = Build(Text(With(many_rows, "COLS", "40")));
+    ASSERT_NE(b.ptx, nullptr);
+    const Func *f = b.m->funcs.data[0];
+    const Values given = Draw(b.m, f, 1500);
+    std::vector<std::vector<double>> first;
+    CudaRun run(b.cuda, *b.ptx, f->name, 1500);
+    for (uint64_t seed : {1, 2, 3, 4}) {
+        run.Set(given);
+        ASSERT_EQ(run.RunToFault(seed), "");
+        std::vector<std::vector<double>> got;
+        for (int i = 0; i < f->results.len; i++) got.push_back(run.Get(run.BufferOf(f->results.data[i].value)));
+        if (first.empty()) first = got;
+        EXPECT_EQ(got, first) << "seed " << seed;
+    }
+}
+
+// In a bundle, where a block may have more threads than a part takes.
+TEST_F(Reduce, ColumnsInPartsOfABundle) {
+    const std::string given = Text(R"(  input %x : f16[N, 40]
+  input %y : f16[N, 3]
+  input %z : f16[N, 40]
+  %f = cast(%x) : f32[N, 40]
+  %s = reduce_sum(%f; dims = (0)) : f32[40]
+  %g = cast(%y) : f32[N, 3]
+  %t = reduce_sum(%g; dims = (0)) : f32[3]
+  %h = cast(%z) : f32[N, 40]
+  %u = reduce_sum(%h; dims = (0)) : f32[40]
+  result s = %s
+  result t = %t
+  result u = %u
+)");
+    const Built b = Build(given);
+    ASSERT_NE(b.ptx, nullptr);
+    EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 1) << Functions(b.cuda);
+    EXPECT_GT(b.cuda->programs.data[0].kernels.data[0].parts.len, 1);
+    Check(given, {1, 700, 2500}, 2e-3);
 }
 
 // Equal kernels over fixed shapes are brought together and launched as one, wherever they were; others are not.

@@ -87,15 +87,18 @@ extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float
  *   v10 %52 f32 = maximum(v8, v9)
  *   v12 %73 f32 = div(v11, v10)
  *   v13 %74 f32 = neg(v12)
- *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
+ *   1 columns, 1 a thread, 256 rows at once, 2048 rows a block, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols, uint32_t *tickets, double *partials)
 {
     await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
-    MAYBE_UNUSED const int64_t first = 0, last = rows;
-    const int32_t column0 = (int32_t)blockIdx.x * 1, column = column0 + threadIdx.x % 1;
+    const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
+    MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
+    MAYBE_UNUSED const int64_t first = (int64_t)blockIdx.x * 2048;
+    MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
+    const int32_t column0 = (int32_t)blockIdx.z * 1, column = column0 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     MAYBE_UNUSED const bool own = in;
@@ -127,7 +130,12 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
             }
         }
     }
-    const float v8 = column_reduce<Plus, 1, 256>(s8);
+    float v8 = column_reduce<Plus, 1, 256>(s8);
+    if (parts > 1) {
+        keep_partial<1>(partials, block0 + blockIdx.x, 0, v8);
+        if (!takes_last_ticket(tickets + block0, parts)) return;
+        v8 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, 0.0f);
+    }
     const float v10 = max_f32(v8, v9);
     const float v12 = v11 / v10;
     const float v13 = -v12;
@@ -1117,7 +1125,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v6 %67 f32 = reduce_sum(v5)
  *   v8 %68 f32 = extent(v7)
  *   v9 %acc f32 = div(v6, v8)   {f32_out, min-cast:21}
- *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
+ *   1 columns, 1 a thread, 256 rows at once, 2048 rows a block, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  * part 1
  *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
  *   out    b2 134 bool   b3 grad.fc3.bias f32[10]
@@ -1127,7 +1135,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v5 %133 bool[10] = not(v4)
  *   v6 %134 bool = reduce_or(v5)
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
- *   16 columns, 2 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
+ *   16 columns, 2 a thread, 32 rows at once, 256 rows a block, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  * part 2
  *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
  *   out    b2 126 bool   b3 grad.fc2.bias f32[512]
@@ -1137,19 +1145,22 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v5 %125 bool[512] = not(v4)
  *   v6 %126 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
- *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
+ *   32 columns, 4 a thread, 32 rows at once, 256 rows a block, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
 struct train_step_k10_part0 {
     static constexpr int SHARED = 1;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols, uint32_t *tickets, double *partials)
     {
         const uint3 block = place.now();
         await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
-        MAYBE_UNUSED const int64_t first = 0, last = rows;
-        const int32_t column0 = (int32_t)block.x * 1, column = column0 + threadIdx.x % 1;
+        const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
+        MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
+        MAYBE_UNUSED const int64_t first = (int64_t)block.x * 2048;
+        MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
+        const int32_t column0 = (int32_t)block.z * 1, column = column0 + threadIdx.x % 1;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
         MAYBE_UNUSED const bool own = in;
@@ -1180,8 +1191,15 @@ struct train_step_k10_part0 {
                 }
             }
         }
-        const float v2 = column_reduce<Plus, 1, 256>(s2);
-        const float v6 = column_reduce<Plus, 1, 256>(s6);
+        float v2 = column_reduce<Plus, 1, 256>(s2);
+        float v6 = column_reduce<Plus, 1, 256>(s6);
+        if (parts > 1) {
+            keep_partial<1>(partials, block0 + block.x, 0, v2);
+            keep_partial<1>(partials, block0 + block.x, 1, v6);
+            if (!takes_last_ticket(tickets + block0, parts)) return;
+            v2 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, 0.0f);
+            v6 = add_partials<Plus, 1, 256>(partials, block0, parts, 1, 0.0f);
+        }
         const float v4 = v2 / v3;
         const float v9 = v6 / v8;
         if (in && threadIdx.x < 1) put_f32(b3 + c, v4);
@@ -1192,14 +1210,17 @@ struct train_step_k10_part0 {
 struct train_step_k10_part1 {
     static constexpr int SHARED = 1;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols, uint32_t *tickets, double *partials)
     {
         const uint3 block = place.now();
         await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
-        MAYBE_UNUSED const int64_t first = 0, last = rows;
-        const int32_t column0 = (int32_t)block.x * 16, column = column0 + threadIdx.x % 16;
+        const uint32_t parts = (uint32_t)((rows + 255) / 256);
+        MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
+        MAYBE_UNUSED const int64_t first = (int64_t)block.x * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        const int32_t column0 = (int32_t)block.z * 16, column = column0 + threadIdx.x % 16;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
         const int32_t c0 = column0 + threadIdx.x % 8 * 2;
@@ -1232,7 +1253,13 @@ struct train_step_k10_part1 {
                 }
             }
         }
-        const float v3 = column_reduce<Plus, 16, 32>(s3);
+        float v3 = column_reduce<Plus, 16, 32>(s3);
+        if (parts > 1) {
+            keep_partial<16>(partials, block0 + block.x, 0, v3);
+            if (any2) *b2 = 1;
+            if (!takes_last_ticket(tickets + block0, parts)) return;
+            v3 = add_partials<Plus, 16, 256>(partials, block0, parts, 0, 0.0f);
+        }
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
@@ -1245,7 +1272,7 @@ struct train_step_k10_part1 {
 struct train_step_k10_part2 {
     static constexpr int SHARED = 1;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, void *const *operands, int64_t n, int64_t rows, int64_t cols, const int64_t *member_elements)
+    static INLINE void run(const PlaceInGrid &place, char *shared, void *const *operands, int64_t n, int64_t rows, int64_t cols, const int64_t *member_elements, uint32_t *tickets, double *partials)
     {
         const uint3 block = place.now();
         const int member = block.y;
@@ -1257,8 +1284,11 @@ struct train_step_k10_part2 {
         await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
-        MAYBE_UNUSED const int64_t first = 0, last = rows;
-        const int32_t column0 = (int32_t)block.x * 32, column = column0 + threadIdx.x % 32;
+        const uint32_t parts = (uint32_t)((rows + 255) / 256);
+        MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
+        MAYBE_UNUSED const int64_t first = (int64_t)block.x * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        const int32_t column0 = (int32_t)block.z * 32, column = column0 + threadIdx.x % 32;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
         const int32_t c0 = column0 + threadIdx.x % 8 * 4;
@@ -1291,7 +1321,13 @@ struct train_step_k10_part2 {
                 }
             }
         }
-        const float v3 = column_reduce<Plus, 32, 32>(s3);
+        float v3 = column_reduce<Plus, 32, 32>(s3);
+        if (parts > 1) {
+            keep_partial<32>(partials, block0 + block.x, 0, v3);
+            if (any2) *b2 = 1;
+            if (!takes_last_ticket(tickets + block0, parts)) return;
+            v3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
+        }
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
@@ -1301,20 +1337,20 @@ struct train_step_k10_part2 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, uint32_t *tickets, double *partials, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k10_part0::SHARED], part1[train_step_k10_part1::SHARED], part2[train_step_k10_part2::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k10_part0::run({first0, x0, y0}, shared.part0, (const float *)operands[0], (const float *)operands[1], (const float *)operands[2], (float *)operands[3], (float *)operands[4], n, size0, size1);
+        train_step_k10_part0::run({first0, x0, y0}, shared.part0, (const float *)operands[0], (const float *)operands[1], (const float *)operands[2], (float *)operands[3], (float *)operands[4], n, size0, size1, tickets, partials);
         return;
     }
     if (blockIdx.x < (uint32_t)first2) {
-        train_step_k10_part1::run({first1, x1, y1}, shared.part1, (const uint16_t *)operands[5], (const float *)operands[6], (int32_t *)operands[7], (float *)operands[8], n, size2, size3);
+        train_step_k10_part1::run({first1, x1, y1}, shared.part1, (const uint16_t *)operands[5], (const float *)operands[6], (int32_t *)operands[7], (float *)operands[8], n, size2, size3, tickets, partials);
         return;
     }
-    train_step_k10_part2::run({first2, x2, y2}, shared.part2, operands + 9, n, size4, size5, member_elements + 2);
+    train_step_k10_part2::run({first2, x2, y2}, shared.part2, operands + 9, n, size4, size5, member_elements + 2, tickets, partials);
 }
 
 /* k14  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
@@ -1822,15 +1858,18 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
  *   v15 %62 f32 = reduce_sum(v14)
  *   v17 %63 f32 = extent(v16)
  *   v18 %acc f32 = div(v15, v17)   {f32_out, min-cast:21}
- *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
+ *   1 columns, 1 a thread, 256 rows at once, 2048 rows a block, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols, uint32_t *tickets, double *partials)
 {
     await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
-    MAYBE_UNUSED const int64_t first = 0, last = rows;
-    const int32_t column0 = (int32_t)blockIdx.x * 1, column = column0 + threadIdx.x % 1;
+    const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
+    MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
+    MAYBE_UNUSED const int64_t first = (int64_t)blockIdx.x * 2048;
+    MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
+    const int32_t column0 = (int32_t)blockIdx.z * 1, column = column0 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     MAYBE_UNUSED const bool own = in;
@@ -1872,9 +1911,18 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const f
             }
         }
     }
-    const float v2 = column_reduce<Plus, 1, 256>(s2);
-    const float v10 = column_reduce<Plus, 1, 256>(s10);
-    const float v15 = column_reduce<Plus, 1, 256>(s15);
+    float v2 = column_reduce<Plus, 1, 256>(s2);
+    float v10 = column_reduce<Plus, 1, 256>(s10);
+    float v15 = column_reduce<Plus, 1, 256>(s15);
+    if (parts > 1) {
+        keep_partial<1>(partials, block0 + blockIdx.x, 0, v2);
+        keep_partial<1>(partials, block0 + blockIdx.x, 1, v10);
+        keep_partial<1>(partials, block0 + blockIdx.x, 2, v15);
+        if (!takes_last_ticket(tickets + block0, parts)) return;
+        v2 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, 0.0f);
+        v10 = add_partials<Plus, 1, 256>(partials, block0, parts, 1, 0.0f);
+        v15 = add_partials<Plus, 1, 256>(partials, block0, parts, 2, 0.0f);
+    }
     const float v12 = max_f32(v10, v11);
     const float v13 = v2 / v12;
     const float v18 = v15 / v17;

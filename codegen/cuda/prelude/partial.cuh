@@ -1,0 +1,23 @@
+/* partial.cuh: sums down columns whose rows several blocks have (column_kernel.c): each keeps its own, and the
+ * one that comes last adds up all of them, in the order of the rows.  A block has 8 bytes for each of 32 columns of up
+ * to four sums. */
+
+/* Sum |sum| of a block's columns, of which the first WIDTH threads have one each. */
+template <int WIDTH, typename T> INLINE void keep_partial(double *partials, uint32_t block, int sum, T v)
+{
+    T *const to = (T *)(partials + ((size_t)block * 4 + sum) * 32);
+    if (threadIdx.x < WIDTH) to[threadIdx.x] = v;
+}
+
+/* Those of |count| blocks from |first| on: for each thread the result of column threadIdx.x % WIDTH.  Of a block's
+ * first THREADS threads each adds up some rows of blocks, beginning with |start|. */
+template <typename By, int WIDTH, int THREADS, typename T>
+INLINE T add_partials(const double *partials, uint32_t first, uint32_t count, int sum, T start)
+{
+    T all[1] = {start};
+    for (uint32_t i = threadIdx.x / WIDTH; threadIdx.x < THREADS && i < count; i += THREADS / WIDTH) {
+        const T *const from = (const T *)(partials + ((size_t)(first + i) * 4 + sum) * 32);
+        all[0] = By::combine(all[0], from[threadIdx.x % WIDTH]);
+    }
+    return column_reduce<By, WIDTH, THREADS / WIDTH>(all);
+}

@@ -25,9 +25,10 @@
 #include "codegen/cuda/cuda_kernel.h"
 #include "targets/target.h"
 
-/* Where rows depend on n and there are few columns, blocks have ROWS_OF_THREAD * HEIGHT rows each, along the grid's
- * first dimension, and columns are along the third.  A block keeps its sums; the last one of its columns to do so adds
- * up those of all, in the order of rows, and does what follows (prelude/partial.cuh):
+/* Where rows depend on n and there are few columns, sums are made of parts, ROWS_OF_THREAD * HEIGHT rows each, which
+ * are added up in their order (prelude/partial.cuh).  Each part has a block, along the grid's first dimension (columns
+ * are along the third), which keeps its sums; the last one of its columns to do so adds up those of all, and does what
+ * follows:
  *
  *     float v3 = column_reduce<Plus, 32, 32>(s3);
  *     if (parts > 1) {
@@ -35,6 +36,16 @@
  *         if (!takes_last_ticket(tickets + block0, parts)) return;
  *         v3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
  *     }
+ *
+ * One block makes all parts, to the same bits, where the kernel goes over its rows again, or shares its launch with
+ * what made its operands:
+ *
+ *     float total3 = 0.0f;
+ *     for (uint32_t part = 0; part < parts; part++) {
+ *         ..                                     of rows first to last: v3
+ *         take_part<Plus, 32, 256>(total3, v3, part, parts);
+ *     }
+ *     const float v3 = add_parts<Plus, 32, 256>(total3, parts);
  */
 
 enum {
@@ -46,13 +57,13 @@ enum {
     MOVING_THREADS = 768,    /* the same where places in memory are computed: 80 */
     MOST_BLOCKS = 16,        /* of a multiprocessor */
     BYTES_OF_THREAD = 64,    /* that it loads together: with those of the others what keeps memory busy */
-    BYTES_OF_FEW = 128,      /* the same where there are few blocks, without segments */
-    MOST_ROWS = 8,           /* that it loads together */
-    MOST_LOADS = 16,         /* of these rows: each takes a place in memory */
-    MOVED_ROWS = 2,          /* the same where places in memory are computed */
-    LEAST_ROWS = 2,          /* of a segment that are worth a thread */
-    ROWS_OF_THREAD = 8,      /* where several blocks have the rows of a column */
-    MANY_BLOCKS = 128        /* of columns: they keep a device busy by themselves */
+    BYTES_OF_FEW = 128, /* the same where there are few blocks, without segments (a second pass has few registers) */
+    MOST_ROWS = 8,      /* that it loads together */
+    MOST_LOADS = 16,    /* of these rows: each takes a place in memory */
+    MOVED_ROWS = 2,     /* the same where places in memory are computed */
+    LEAST_ROWS = 2,     /* of a segment that are worth a thread */
+    ROWS_OF_THREAD = 8, /* of a part of a sum */
+    MANY_BLOCKS = 128   /* of columns: they keep a device busy by themselves */
 };
 
 static int power_above(int64_t count, int most) {
@@ -77,16 +88,27 @@ static int height_of(const Walk *w, int lanes) {
 
 static int blocks_of_columns(const Walk *w, int width) { return (int)((w->cols.mul + width - 1) / width); }
 
-/* Whether several blocks may have the rows of a column: sums are all that is made of rows.  A pass of a launch, or what
- * may become one, has a block for them. */
+/* Whether sums are made of parts: this follows from their shape, so that it is so in whatever kernel they are. */
+static bool has_parts(const Walk *w, int width) {
+    return !w->segment && w->rows.n && blocks_of_columns(w, width) < MANY_BLOCKS;
+}
+
+static int sums_of_phase(const Walk *w, int p) {
+    int sums = 0;
+    for (int i = 0; i < w->sinks.len; i++) sums += loop_reduces_in(w, &w->sinks.data[i], p);
+    return sums;
+}
+
+/* Whether a block makes one part.  A pass of a launch, or what may become one, has a block for all. */
 static bool is_divided(const CudaKernel *ck, int width) {
     Walk *w = ck->w;
     int phases = 0, sums = 0;
-    if (w->segment || !w->rows.n || ck->pass || ck->columns || ck->turn) return false;
-    for (int p = 0; p < w->phases; p++) phases += loop_has_phase(w, p);
-    for (int i = 0; i < w->sinks.len && phases == 1; i++)
-        for (int p = 0; p < w->phases; p++) sums += loop_reduces_in(w, &w->sinks.data[i], p);
-    return sums > 0 && sums <= CUDA_MOST_PARTIALS && blocks_of_columns(w, width) < MANY_BLOCKS;
+    if (!has_parts(w, width) || ck->pass || ck->columns || ck->turn) return false;
+    for (int p = 0; p < w->phases; p++) {
+        phases += loop_has_phase(w, p);
+        sums += sums_of_phase(w, p);
+    }
+    return phases == 1 && sums > 0 && sums <= CUDA_MOST_PARTIALS;
 }
 
 /* A second pass (single_pass.c) is told which columns are its own. */
@@ -94,15 +116,20 @@ static const char *block_of_columns(const CudaKernel *ck) {
     return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
 }
 
-/* The block's rows; |block0|: the first block of its columns, among all of the launch. */
-static void put_part(CudaKernel *ck, int part) {
+/* The rows of part |number|, an expression. */
+static void put_part(CudaKernel *ck, const char *number) {
+    const int rows = ROWS_OF_THREAD * ck->body->height;
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = (int64_t)%s * %d;", number, rows);
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t last = first + %d < rows ? first + %d : rows;", rows, rows);
+}
+
+/* The part that the block makes; |block0|: the first block of its columns, among all of the launch. */
+static void put_own_part(CudaKernel *ck) {
     Emitter *e = &ck->e;
     const char *block = ck->block;
-    emit_line(e, "const uint32_t parts = (uint32_t)((rows + %d) / %d);", part - 1, part);
     if (ck->bundled) emit_line(e, "MAYBE_UNUSED const uint32_t block0 = blockIdx.x - %s.x;", block);
     else emit_line(e, "MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;");
-    emit_line(e, "MAYBE_UNUSED const int64_t first = (int64_t)%s.x * %d;", block, part);
-    emit_line(e, "MAYBE_UNUSED const int64_t last = first + %d < rows ? first + %d : rows;", part, part);
+    put_part(ck, arena_printf(ck->w->arena, "%s.x", block));
 }
 
 /* In a bundle of larger blocks some threads have no row of their own. */
@@ -111,12 +138,16 @@ static void put_place(CudaKernel *ck, int width, int height) {
     const int lanes = width / ck->vector, threads = lanes * height;
     const char *at = block_of_columns(ck), *block = segments ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t y = threadIdx.x / %d;", lanes);
+    if (has_parts(ck->w, width)) {
+        const int rows = ROWS_OF_THREAD * height;
+        emit_line(&ck->e, "MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + %d) / %d);", rows - 1, rows);
+    }
     if (segments) {
         emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
         emit_line(&ck->e, "const int64_t s = %s / blocks;", at);
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = s * segment;");
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t last = first + segment < rows ? first + segment : rows;");
-    } else if (ck->body->partials) put_part(ck, ROWS_OF_THREAD * height);
+    } else if (ck->body->partials) put_own_part(ck);
     else emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = 0, last = rows;");
     emit_line(&ck->e, "const int32_t column0 = (int32_t)%s * %d, column = column0 + threadIdx.x %% %d;", block, width,
               width);
@@ -157,13 +188,13 @@ static int row_bytes(const CudaKernel *ck, int *loads) {
 static int rows_together(const CudaKernel *ck) {
     int loads;
     const int bytes = row_bytes(ck, &loads), most = moves(ck->w) ? MOVED_ROWS : MOST_ROWS;
-    const int wanted = ck->w->segment ? BYTES_OF_THREAD : BYTES_OF_FEW;
+    const int wanted = ck->w->segment || ck->pass > 1 ? BYTES_OF_THREAD : BYTES_OF_FEW;
     int rows = 1;
     while (rows < most && rows * bytes < wanted && 2 * rows * loads <= MOST_LOADS) rows *= 2;
     return rows;
 }
 
-static amp_status emit_phase(CudaKernel *ck, int p, int height) {
+static amp_status emit_part(CudaKernel *ck, int p, int height) {
     ck->rows = rows_together(ck);
     ck->row_step = height;
     AMP_TRY(cuda_open_reductions(ck, p));
@@ -182,10 +213,42 @@ static amp_status emit_phase(CudaKernel *ck, int p, int height) {
     return AMP_OK;
 }
 
-/* After the sums of the block's own rows, in phase |p|: what the last block of these columns goes on with. */
-static void add_up_parts(CudaKernel *ck, int p, int threads) {
+/* Part by part. */
+static amp_status emit_parts(CudaKernel *ck, int p, int height) {
+    Walk *w = ck->w;
+    const int width = ck->body->columns, threads = width / ck->vector * height;
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        if (loop_reduces_in(w, s, p))
+            emit_line(&ck->e, "%s total%d = %s;", emit_type(ir_dtype(w->f, s->value), false),
+                      walk_number(w, s->op->out[0]), loop_start(&ck->e, s));
+    }
+    emit_line(&ck->e, "NO_UNROLL");
+    emit_open(&ck->e, "for (uint32_t part = 0; part < parts; part++)");
+    put_part(ck, "part");
+    AMP_TRY(emit_part(ck, p, height));
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        if (!loop_reduces_in(w, s, p)) continue;
+        const int id = walk_number(w, s->op->out[0]);
+        emit_line(&ck->e, "take_part<%s, %d, %d>(total%d, v%d, part, parts);", loop_reduction(s)->functor, width,
+                  threads, id, id);
+    }
+    emit_close(&ck->e);
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        if (!loop_reduces_in(w, s, p)) continue;
+        const int id = walk_number(w, s->op->out[0]);
+        emit_line(&ck->e, "const %s v%d = add_parts<%s, %d, %d>(total%d, parts);",
+                  emit_type(ir_dtype(w->f, s->value), false), id, loop_reduction(s)->functor, width, threads, id);
+    }
+    return AMP_OK;
+}
+
+/* After the sums of the block's own part, in phase |p|: what the last block of these columns goes on with. */
+static void add_up_parts(CudaKernel *ck, int p, int height) {
     const Walk *w = ck->w;
-    const int width = ck->body->columns;
+    const int width = ck->body->columns, threads = width / ck->vector * height;
     int sum = 0;
     emit_open(&ck->e, "if (parts > 1)");
     for (int i = 0; i < w->sinks.len; i++)
@@ -212,8 +275,9 @@ static amp_status emit_phases(CudaKernel *ck, int height) {
         AMP_TRY(cuda_emit_line_ops(ck, p));
         if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
-        AMP_TRY(emit_phase(ck, p, height));
-        if (ck->body->partials) add_up_parts(ck, p, ck->body->columns / ck->vector * height);
+        const bool part_by_part = has_parts(w, ck->body->columns) && !ck->body->partials && sums_of_phase(w, p);
+        AMP_TRY(part_by_part ? emit_parts(ck, p, height) : emit_part(ck, p, height));
+        if (ck->body->partials) add_up_parts(ck, p, height);
     }
     AMP_TRY(cuda_emit_line_ops(ck, w->phases));
     return cuda_store_line(ck);

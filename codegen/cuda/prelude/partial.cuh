@@ -1,6 +1,7 @@
-/* partial.cuh: sums down columns whose rows several blocks have (column_kernel.c): each keeps its own, and the
- * one that comes last adds up all of them, in the order of the rows.  A block has 8 bytes for each of 32 columns of up
- * to four sums. */
+/* partial.cuh: sums down columns that are made of parts (column_kernel.c).  Thread t of THREADS adds up those of
+ * column t % WIDTH whose number is t / WIDTH plus multiples of THREADS / WIDTH, in their order; then the threads of a
+ * column are added.  Where each part has a block, it keeps its sums, and the one that comes last adds up all of them: a
+ * block has 8 bytes for each of 32 columns of up to four sums. */
 
 /* Sum |sum| of a block's columns, of which the first WIDTH threads have one each. */
 template <int WIDTH, typename T> INLINE void keep_partial(double *partials, uint32_t block, int sum, T v)
@@ -20,4 +21,19 @@ INLINE T add_partials(const double *partials, uint32_t first, uint32_t count, in
         all[0] = By::combine(all[0], from[threadIdx.x % WIDTH]);
     }
     return column_reduce<By, WIDTH, THREADS / WIDTH>(all);
+}
+
+/* The same by one block, which makes the parts one after the other: adds |v|, of part |part| of |parts|, to the total
+ * of the threads that have this one. */
+template <typename By, int WIDTH, int THREADS, typename T>
+INLINE void take_part(T &total, T v, uint32_t part, uint32_t parts)
+{
+    if (parts == 1) total = v;
+    else if (threadIdx.x < THREADS && threadIdx.x / WIDTH == part % (THREADS / WIDTH)) total = By::combine(total, v);
+}
+
+template <typename By, int WIDTH, int THREADS, typename T> INLINE T add_parts(T total, uint32_t parts)
+{
+    const T all[1] = {total};
+    return parts == 1 ? total : column_reduce<By, WIDTH, THREADS / WIDTH>(all);
 }

@@ -100,7 +100,9 @@ TEST_F(Joined, OtherTypes) {
     Expect(Whole(Perceptron("tf32", {"32", "48", "16"}), "16", "48"), {100}, 90);
 }
 
-TEST_F(Joined, RowsOfSamples) { Expect(Whole(Perceptron("f16", {"16", "32", "8", "3 * N"}), "8", "32"), {1, 50}, 90); }
+TEST_F(Joined, RowsOfSamples) {
+    Expect(Whole(Perceptron("f16", {"16", "32", "8", "3 * N"}), "8", "32"), {1, 50, 300}, 90);
+}
 
 // What follows from what, and which kernels a block makes one after another.
 TEST_F(Joined, Supersteps) {

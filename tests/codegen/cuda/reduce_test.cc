@@ -242,7 +242,7 @@ TEST_F(Reduce, ColumnsAgainWithWhatTheyReduced) {
         ASSERT_NE(b.ptx, nullptr);
         EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 2) << Functions(b.cuda);
         Check(given, {1, 19, 130, 300}, 1e-3);
-        SameFusedOrNot(given, 19);
+        for (int64_t n : {19, 700}) SameFusedOrNot(given, n);
     }
 }
 
@@ -303,6 +303,25 @@ TEST_F(Reduce, ColumnsInPartsHaveTheSameBits) {
         if (first.empty()) first = got;
         EXPECT_EQ(got, first) << "seed " << seed;
     }
+}
+
+// More sums than a block keeps: one block makes all parts.
+TEST_F(Reduce, PartsOfManySumsHaveTheSameBits) {
+    SameFusedOrNot(Text(R"(  input %x : f32[N, 40]
+  %a = reduce_sum(%x; dims = (0)) : f32[40]
+  %b = reduce_max(%x; dims = (0)) : f32[40]
+  %c = reduce_min(%x; dims = (0)) : f32[40]
+  %q = mul(%x, %x) : f32[N, 40]
+  %d = reduce_sum(%q; dims = (0)) : f32[40]
+  %r = mul(%q, %x) : f32[N, 40]
+  %e = reduce_sum(%r; dims = (0)) : f32[40]
+  result a = %a
+  result b = %b
+  result c = %c
+  result d = %d
+  result e = %e
+)"),
+                   700);
 }
 
 // In a bundle, where a block may have more threads than a part takes.

@@ -82,7 +82,7 @@ TEST_F(SinglePass, HasTheBitsOfTwoLaunches) {
     ASSERT_TRUE(both.ptx && first.ptx && second.ptx);
     EXPECT_EQ(Launches(first.cuda), (Expected{{1, 0}}));
     EXPECT_EQ(Launches(second.cuda), (Expected{{1, 0}}));
-    for (int64_t n : {1, 37}) {
+    for (int64_t n : {1, 37, 300}) {
         Values given = Draw(both.m, both.m->funcs.data[0], n);
         const Values got = RunOnCuda(both.cuda, *both.ptx, n, given);
         for (const auto &sums : RunOnCuda(first.cuda, *first.ptx, n, given)) given[sums.first] = sums.second;

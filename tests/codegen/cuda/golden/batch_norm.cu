@@ -134,6 +134,7 @@ INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+    MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
     MAYBE_UNUSED const int64_t first = 0, last = rows;
     const int32_t column0 = (int32_t)block * 32, column = column0 + threadIdx.x % 32;
     const bool in = column < COLS;
@@ -155,76 +156,95 @@ INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *
     const float v36 = get_f32(b6 + c);
     const float v11 = v9 * v10;
     const float v37 = v35 * v36;
-    float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    float s18[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    {
-        NO_UNROLL
-        for (int64_t row = first + y; own && row < last; row += 128) {
-            float all1[4][4];
-            float all17[4][4];
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                const int64_t r = row + u * 32;
-                MAYBE_UNUSED const bool here = r < last;
-                float(&x1)[4] = all1[u];
-                load_if_f32(x1, b0 + r * COLS + c0, here);
-                float(&x17)[4] = all17[u];
-                load_if_f32(x17, b2 + r * COLS + c0, here);
-            }
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                const int64_t r = row + u * 32;
-                if (r >= last) break;
-                float(&x1)[4] = all1[u];
-                float(&x17)[4] = all17[u];
+    float total3 = 0.0f;
+    float total18 = 0.0f;
+    NO_UNROLL
+    for (uint32_t part = 0; part < parts; part++) {
+        MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float s18[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 64) {
+                float all1[2][4];
+                float all17[2][4];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v1 = x1[i];
-                    const float v17 = x17[i];
-                    const float v2 = v1;
-                    s3[i] = s3[i] + v2;
-                    s18[i] = s18[i] + v17;
+                for (int u = 0; u < 2; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[4] = all1[u];
+                    load_if_f32(x1, b0 + r * COLS + c0, here);
+                    float(&x17)[4] = all17[u];
+                    load_if_f32(x17, b2 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 2; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[4] = all1[u];
+                    float(&x17)[4] = all17[u];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v1 = x1[i];
+                        const float v17 = x17[i];
+                        const float v2 = v1;
+                        s3[i] = s3[i] + v2;
+                        s18[i] = s18[i] + v17;
+                    }
                 }
             }
         }
+        const float v3 = column_reduce<Plus, 32, 32>(s3);
+        const float v18 = column_reduce<Plus, 32, 32>(s18);
+        take_part<Plus, 32, 256>(total3, v3, part, parts);
+        take_part<Plus, 32, 256>(total18, v18, part, parts);
     }
-    const float v3 = column_reduce<Plus, 32, 32>(s3);
-    const float v18 = column_reduce<Plus, 32, 32>(s18);
+    const float v3 = add_parts<Plus, 32, 256>(total3, parts);
+    const float v18 = add_parts<Plus, 32, 256>(total18, parts);
     const float v6 = v3 / v5;
     const float v8 = v7 * v6;
     const float v12 = v11 + v8;
-    float s16[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    {
-        float x6[4];
-        spread_columns<32>(x6, v6);
-        NO_UNROLL
-        for (int64_t row = first + y; own && row < last; row += 256) {
-            float all1[8][4];
-            UNROLL
-            for (int u = 0; u < 8; u++) {
-                const int64_t r = row + u * 32;
-                MAYBE_UNUSED const bool here = r < last;
-                float(&x1)[4] = all1[u];
-                load_if_f32(x1, b0 + r * COLS + c0, here);
-            }
-            UNROLL
-            for (int u = 0; u < 8; u++) {
-                const int64_t r = row + u * 32;
-                if (r >= last) break;
-                float(&x1)[4] = all1[u];
+    float total16 = 0.0f;
+    NO_UNROLL
+    for (uint32_t part = 0; part < parts; part++) {
+        MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        float s16[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        {
+            float x6[4];
+            spread_columns<32>(x6, v6);
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 128) {
+                float all1[4][4];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v6 = x6[i];
-                    const float v1 = x1[i];
-                    const float v13 = v1;
-                    const float v14 = v13 - v6;
-                    const float v15 = v14 * v14;
-                    s16[i] = s16[i] + v15;
+                for (int u = 0; u < 4; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[4] = all1[u];
+                    load_if_f32(x1, b0 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[4] = all1[u];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v6 = x6[i];
+                        const float v1 = x1[i];
+                        const float v13 = v1;
+                        const float v14 = v13 - v6;
+                        const float v15 = v14 * v14;
+                        s16[i] = s16[i] + v15;
+                    }
                 }
             }
         }
+        const float v16 = column_reduce<Plus, 32, 32>(s16);
+        take_part<Plus, 32, 256>(total16, v16, part, parts);
     }
-    const float v16 = column_reduce<Plus, 32, 32>(s16);
+    const float v16 = add_parts<Plus, 32, 256>(total16, parts);
     const float v20 = v16 * v19;
     const float v21 = v18 + v20;
     const float v23 = v21 / v22;
@@ -373,6 +393,7 @@ INLINE void train_step_k13_pass2(const float *b0, const float *b1, const float *
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+    MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
     MAYBE_UNUSED const int64_t first = 0, last = rows;
     const int32_t column0 = (int32_t)block * 32, column = column0 + threadIdx.x % 32;
     const bool in = column < COLS;
@@ -384,40 +405,51 @@ INLINE void train_step_k13_pass2(const float *b0, const float *b1, const float *
     const float v7 = get_f32(b3);
     const float v17 = get_f32(b4);
     const float v5 = get_f32(b2 + c);
-    float s2[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    float s4[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    {
-        NO_UNROLL
-        for (int64_t row = first + y; own && row < last; row += 128) {
-            float all1[4][4];
-            float all3[4][4];
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                const int64_t r = row + u * 32;
-                MAYBE_UNUSED const bool here = r < last;
-                float(&x1)[4] = all1[u];
-                load_if_f32(x1, b0 + r * COLS + c0, here);
-                float(&x3)[4] = all3[u];
-                load_if_f32(x3, b1 + r * COLS + c0, here);
-            }
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                const int64_t r = row + u * 32;
-                if (r >= last) break;
-                float(&x1)[4] = all1[u];
-                float(&x3)[4] = all3[u];
+    float total2 = 0.0f;
+    float total4 = 0.0f;
+    NO_UNROLL
+    for (uint32_t part = 0; part < parts; part++) {
+        MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        float s2[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float s4[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 64) {
+                float all1[2][4];
+                float all3[2][4];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v1 = x1[i];
-                    const float v3 = x3[i];
-                    s2[i] = s2[i] + v1;
-                    s4[i] = s4[i] + v3;
+                for (int u = 0; u < 2; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[4] = all1[u];
+                    load_if_f32(x1, b0 + r * COLS + c0, here);
+                    float(&x3)[4] = all3[u];
+                    load_if_f32(x3, b1 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 2; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[4] = all1[u];
+                    float(&x3)[4] = all3[u];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v1 = x1[i];
+                        const float v3 = x3[i];
+                        s2[i] = s2[i] + v1;
+                        s4[i] = s4[i] + v3;
+                    }
                 }
             }
         }
+        const float v2 = column_reduce<Plus, 32, 32>(s2);
+        const float v4 = column_reduce<Plus, 32, 32>(s4);
+        take_part<Plus, 32, 256>(total2, v2, part, parts);
+        take_part<Plus, 32, 256>(total4, v4, part, parts);
     }
-    const float v2 = column_reduce<Plus, 32, 32>(s2);
-    const float v4 = column_reduce<Plus, 32, 32>(s4);
+    const float v2 = add_parts<Plus, 32, 256>(total2, parts);
+    const float v4 = add_parts<Plus, 32, 256>(total4, parts);
     const float v6 = v4 * v5;
     const float v8 = v2 / v7;
     const float v9 = v6 * v5;
@@ -513,6 +545,7 @@ INLINE void train_step_k18_pass2(const float *b0, const float *b1, int32_t *b2, 
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+    MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
     MAYBE_UNUSED const int64_t first = 0, last = rows;
     const int32_t column0 = (int32_t)block * 32, column = column0 + threadIdx.x % 32;
     const bool in = column < COLS;
@@ -521,32 +554,40 @@ INLINE void train_step_k18_pass2(const float *b0, const float *b1, int32_t *b2, 
     MAYBE_UNUSED const bool own = c0 < COLS;
     int32_t any2 = 0;
     const float v6 = get_f32(b1);
-    float s2[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    {
-        NO_UNROLL
-        for (int64_t row = first + y; own && row < last; row += 256) {
-            float all1[8][4];
-            UNROLL
-            for (int u = 0; u < 8; u++) {
-                const int64_t r = row + u * 32;
-                MAYBE_UNUSED const bool here = r < last;
-                float(&x1)[4] = all1[u];
-                load_if_f32(x1, b0 + r * COLS + c0, here);
-            }
-            UNROLL
-            for (int u = 0; u < 8; u++) {
-                const int64_t r = row + u * 32;
-                if (r >= last) break;
-                float(&x1)[4] = all1[u];
+    float total2 = 0.0f;
+    NO_UNROLL
+    for (uint32_t part = 0; part < parts; part++) {
+        MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        float s2[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 128) {
+                float all1[4][4];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v1 = x1[i];
-                    s2[i] = s2[i] + v1;
+                for (int u = 0; u < 4; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[4] = all1[u];
+                    load_if_f32(x1, b0 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[4] = all1[u];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v1 = x1[i];
+                        s2[i] = s2[i] + v1;
+                    }
                 }
             }
         }
+        const float v2 = column_reduce<Plus, 32, 32>(s2);
+        take_part<Plus, 32, 256>(total2, v2, part, parts);
     }
-    const float v2 = column_reduce<Plus, 32, 32>(s2);
+    const float v2 = add_parts<Plus, 32, 256>(total2, parts);
     const int32_t v3 = finite_f32(v2);
     const int32_t v4 = !v3;
     const float v7 = v2 * v6;

@@ -258,6 +258,7 @@ struct train_step_k00_part1 {
         const uint3 block = place.now();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
         MAYBE_UNUSED const int64_t first = 0, last = rows;
         const int32_t column0 = (int32_t)block.x * 1, column = column0 + threadIdx.x % 1;
         const bool in = column < COLS;
@@ -268,30 +269,38 @@ struct train_step_k00_part1 {
         const float v5 = 1.0f;
         const float v6 = 0.0f;
         const float v9 = 1.0f;
-        float s8[1] = {0.0f};
-        {
-            NO_UNROLL
-            for (int64_t row = first + y; own && row < last; row += 2048) {
-                int32_t all2[8];
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 256;
-                    MAYBE_UNUSED const bool here = r < last;
-                    all2[u] = here ? get_i32(b0 + r * COLS + c) : 0;
-                }
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 256;
-                    if (r >= last) break;
-                    const int32_t v2 = all2[u];
-                    const int32_t v3 = v2 == v1;
-                    const int32_t v4 = !v3;
-                    const float v7 = v4 ? v5 : v6;
-                    s8[0] = s8[0] + v7;
+        float total8 = 0.0f;
+        NO_UNROLL
+        for (uint32_t part = 0; part < parts; part++) {
+            MAYBE_UNUSED const int64_t first = (int64_t)part * 2048;
+            MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
+            float s8[1] = {0.0f};
+            {
+                NO_UNROLL
+                for (int64_t row = first + y; own && row < last; row += 2048) {
+                    int32_t all2[8];
+                    UNROLL
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 256;
+                        MAYBE_UNUSED const bool here = r < last;
+                        all2[u] = here ? get_i32(b0 + r * COLS + c) : 0;
+                    }
+                    UNROLL
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 256;
+                        if (r >= last) break;
+                        const int32_t v2 = all2[u];
+                        const int32_t v3 = v2 == v1;
+                        const int32_t v4 = !v3;
+                        const float v7 = v4 ? v5 : v6;
+                        s8[0] = s8[0] + v7;
+                    }
                 }
             }
+            const float v8 = column_reduce<Plus, 1, 256>(s8);
+            take_part<Plus, 1, 256>(total8, v8, part, parts);
         }
-        const float v8 = column_reduce<Plus, 1, 256>(s8);
+        const float v8 = add_parts<Plus, 1, 256>(total8, parts);
         const float v10 = max_f32(v8, v9);
         const float v12 = v11 / v10;
         const float v13 = -v12;
@@ -676,33 +685,42 @@ struct train_step_k00_part8 {
         const uint3 block = place.now();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
         MAYBE_UNUSED const int64_t first = 0, last = rows;
         const int32_t column0 = (int32_t)block.x * 1, column = column0 + threadIdx.x % 1;
         const bool in = column < COLS;
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
         MAYBE_UNUSED const bool own = in;
         const float v3 = get_f32(b1);
-        float s2[1] = {0.0f};
-        {
-            NO_UNROLL
-            for (int64_t row = first + y; own && row < last; row += 2048) {
-                float all1[8];
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 256;
-                    MAYBE_UNUSED const bool here = r < last;
-                    all1[u] = here ? get_f32(b0 + r * COLS + c) : 0;
-                }
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 256;
-                    if (r >= last) break;
-                    const float v1 = all1[u];
-                    s2[0] = s2[0] + v1;
+        float total2 = 0.0f;
+        NO_UNROLL
+        for (uint32_t part = 0; part < parts; part++) {
+            MAYBE_UNUSED const int64_t first = (int64_t)part * 2048;
+            MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
+            float s2[1] = {0.0f};
+            {
+                NO_UNROLL
+                for (int64_t row = first + y; own && row < last; row += 2048) {
+                    float all1[8];
+                    UNROLL
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 256;
+                        MAYBE_UNUSED const bool here = r < last;
+                        all1[u] = here ? get_f32(b0 + r * COLS + c) : 0;
+                    }
+                    UNROLL
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 256;
+                        if (r >= last) break;
+                        const float v1 = all1[u];
+                        s2[0] = s2[0] + v1;
+                    }
                 }
             }
+            const float v2 = column_reduce<Plus, 1, 256>(s2);
+            take_part<Plus, 1, 256>(total2, v2, part, parts);
         }
-        const float v2 = column_reduce<Plus, 1, 256>(s2);
+        const float v2 = add_parts<Plus, 1, 256>(total2, parts);
         const float v4 = v2 / v3;
         if (in && threadIdx.x < 1) put_f32(b2 + c, v4);
     }
@@ -716,6 +734,7 @@ struct train_step_k00_part9 {
         const uint3 block = place.now();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 4;
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 511) / 512);
         MAYBE_UNUSED const int64_t first = 0, last = rows;
         const int32_t column0 = (int32_t)block.x * 8, column = column0 + threadIdx.x % 8;
         const bool in = column < COLS;
@@ -724,33 +743,41 @@ struct train_step_k00_part9 {
         MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float s3[2] = {0.0f, 0.0f};
-        {
-            NO_UNROLL
-            for (int64_t row = first + y; own && row < last; row += 512) {
-                float all1[8][2];
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 64;
-                    MAYBE_UNUSED const bool here = r < last;
-                    float(&x1)[2] = all1[u];
-                    load_if_f16(x1, b0 + r * COLS + c0, here);
-                }
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 64;
-                    if (r >= last) break;
-                    float(&x1)[2] = all1[u];
+        float total3 = 0.0f;
+        NO_UNROLL
+        for (uint32_t part = 0; part < parts; part++) {
+            MAYBE_UNUSED const int64_t first = (int64_t)part * 512;
+            MAYBE_UNUSED const int64_t last = first + 512 < rows ? first + 512 : rows;
+            float s3[2] = {0.0f, 0.0f};
+            {
+                NO_UNROLL
+                for (int64_t row = first + y; own && row < last; row += 512) {
+                    float all1[8][2];
                     UNROLL
-                    for (int i = 0; i < 2; i++) {
-                        const float v1 = x1[i];
-                        const float v2 = v1;
-                        s3[i] = s3[i] + v2;
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 64;
+                        MAYBE_UNUSED const bool here = r < last;
+                        float(&x1)[2] = all1[u];
+                        load_if_f16(x1, b0 + r * COLS + c0, here);
+                    }
+                    UNROLL
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 64;
+                        if (r >= last) break;
+                        float(&x1)[2] = all1[u];
+                        UNROLL
+                        for (int i = 0; i < 2; i++) {
+                            const float v1 = x1[i];
+                            const float v2 = v1;
+                            s3[i] = s3[i] + v2;
+                        }
                     }
                 }
             }
+            const float v3 = column_reduce<Plus, 8, 64>(s3);
+            take_part<Plus, 8, 256>(total3, v3, part, parts);
         }
-        const float v3 = column_reduce<Plus, 8, 64>(s3);
+        const float v3 = add_parts<Plus, 8, 256>(total3, parts);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
@@ -768,6 +795,7 @@ struct train_step_k00_part10 {
         const uint3 block = place.now();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
         MAYBE_UNUSED const int64_t first = 0, last = rows;
         const int32_t column0 = (int32_t)block.x * 32, column = column0 + threadIdx.x % 32;
         const bool in = column < COLS;
@@ -776,33 +804,41 @@ struct train_step_k00_part10 {
         MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        {
-            NO_UNROLL
-            for (int64_t row = first + y; own && row < last; row += 256) {
-                float all1[8][4];
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 32;
-                    MAYBE_UNUSED const bool here = r < last;
-                    float(&x1)[4] = all1[u];
-                    load_if_f16(x1, b0 + r * COLS + c0, here);
-                }
-                UNROLL
-                for (int u = 0; u < 8; u++) {
-                    const int64_t r = row + u * 32;
-                    if (r >= last) break;
-                    float(&x1)[4] = all1[u];
+        float total3 = 0.0f;
+        NO_UNROLL
+        for (uint32_t part = 0; part < parts; part++) {
+            MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
+            MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+            float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            {
+                NO_UNROLL
+                for (int64_t row = first + y; own && row < last; row += 256) {
+                    float all1[8][4];
                     UNROLL
-                    for (int i = 0; i < 4; i++) {
-                        const float v1 = x1[i];
-                        const float v2 = v1;
-                        s3[i] = s3[i] + v2;
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 32;
+                        MAYBE_UNUSED const bool here = r < last;
+                        float(&x1)[4] = all1[u];
+                        load_if_f16(x1, b0 + r * COLS + c0, here);
+                    }
+                    UNROLL
+                    for (int u = 0; u < 8; u++) {
+                        const int64_t r = row + u * 32;
+                        if (r >= last) break;
+                        float(&x1)[4] = all1[u];
+                        UNROLL
+                        for (int i = 0; i < 4; i++) {
+                            const float v1 = x1[i];
+                            const float v2 = v1;
+                            s3[i] = s3[i] + v2;
+                        }
                     }
                 }
             }
+            const float v3 = column_reduce<Plus, 32, 32>(s3);
+            take_part<Plus, 32, 256>(total3, v3, part, parts);
         }
-        const float v3 = column_reduce<Plus, 32, 32>(s3);
+        const float v3 = add_parts<Plus, 32, 256>(total3, parts);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;

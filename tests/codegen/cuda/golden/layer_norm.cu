@@ -269,6 +269,7 @@ INLINE void train_step_k15_pass2(const uint16_t *b0, const uint16_t *b1, const f
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
+    MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
     MAYBE_UNUSED const int64_t first = 0, last = rows;
     const int32_t column0 = (int32_t)block * 32, column = column0 + threadIdx.x % 32;
     const bool in = column < COLS;
@@ -279,59 +280,73 @@ INLINE void train_step_k15_pass2(const uint16_t *b0, const uint16_t *b1, const f
     int32_t any7 = 0;
     int32_t any10 = 0;
     const float v18 = get_f32(b4);
-    float s10[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    float s11[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    float s22[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    {
-        NO_UNROLL
-        for (int64_t row = first + y; own && row < last; row += 128) {
-            float all1[4][4];
-            float all3[4][4];
-            float all5[4];
-            float all7[4];
-            float all21[4][4];
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                const int64_t r = row + u * 32;
-                MAYBE_UNUSED const bool here = r < last;
-                float(&x1)[4] = all1[u];
-                load_if_f16(x1, b0 + r * COLS + c0, here);
-                float(&x3)[4] = all3[u];
-                load_if_f16(x3, b1 + r * COLS + c0, here);
-                all5[u] = here ? get_f32(b2 + r) : 0;
-                all7[u] = here ? get_f32(b3 + r) : 0;
-                float(&x21)[4] = all21[u];
-                load_if_f32(x21, b5 + r * COLS + c0, here);
-            }
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                const int64_t r = row + u * 32;
-                if (r >= last) break;
-                float(&x1)[4] = all1[u];
-                float(&x3)[4] = all3[u];
-                const float v5 = all5[u];
-                const float v7 = all7[u];
-                float(&x21)[4] = all21[u];
+    float total10 = 0.0f;
+    float total11 = 0.0f;
+    float total22 = 0.0f;
+    NO_UNROLL
+    for (uint32_t part = 0; part < parts; part++) {
+        MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
+        MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
+        float s10[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float s11[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        float s22[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        {
+            NO_UNROLL
+            for (int64_t row = first + y; own && row < last; row += 64) {
+                float all1[2][4];
+                float all3[2][4];
+                float all5[2];
+                float all7[2];
+                float all21[2][4];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v1 = x1[i];
-                    const float v3 = x3[i];
-                    const float v21 = x21[i];
-                    const float v2 = v1;
-                    const float v4 = v3;
-                    const float v6 = v4 - v5;
-                    const float v8 = v6 * v7;
-                    const float v9 = v2 * v8;
-                    s10[i] = s10[i] + v9;
-                    s11[i] = s11[i] + v2;
-                    s22[i] = s22[i] + v21;
+                for (int u = 0; u < 2; u++) {
+                    const int64_t r = row + u * 32;
+                    MAYBE_UNUSED const bool here = r < last;
+                    float(&x1)[4] = all1[u];
+                    load_if_f16(x1, b0 + r * COLS + c0, here);
+                    float(&x3)[4] = all3[u];
+                    load_if_f16(x3, b1 + r * COLS + c0, here);
+                    all5[u] = here ? get_f32(b2 + r) : 0;
+                    all7[u] = here ? get_f32(b3 + r) : 0;
+                    float(&x21)[4] = all21[u];
+                    load_if_f32(x21, b5 + r * COLS + c0, here);
+                }
+                UNROLL
+                for (int u = 0; u < 2; u++) {
+                    const int64_t r = row + u * 32;
+                    if (r >= last) break;
+                    float(&x1)[4] = all1[u];
+                    float(&x3)[4] = all3[u];
+                    const float v5 = all5[u];
+                    const float v7 = all7[u];
+                    float(&x21)[4] = all21[u];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v1 = x1[i];
+                        const float v3 = x3[i];
+                        const float v21 = x21[i];
+                        const float v2 = v1;
+                        const float v4 = v3;
+                        const float v6 = v4 - v5;
+                        const float v8 = v6 * v7;
+                        const float v9 = v2 * v8;
+                        s10[i] = s10[i] + v9;
+                        s11[i] = s11[i] + v2;
+                        s22[i] = s22[i] + v21;
+                    }
                 }
             }
         }
+        const float v10 = column_reduce<Plus, 32, 32>(s10);
+        const float v11 = column_reduce<Plus, 32, 32>(s11);
+        const float v22 = column_reduce<Plus, 32, 32>(s22);
+        take_part<Plus, 32, 256>(total10, v10, part, parts);
+        take_part<Plus, 32, 256>(total11, v11, part, parts);
+        take_part<Plus, 32, 256>(total22, v22, part, parts);
     }
-    const float v10 = column_reduce<Plus, 32, 32>(s10);
-    const float v11 = column_reduce<Plus, 32, 32>(s11);
-    const float v22 = column_reduce<Plus, 32, 32>(s22);
+    const float v10 = add_parts<Plus, 32, 256>(total10, parts);
+    const float v11 = add_parts<Plus, 32, 256>(total11, parts);
+    const float v22 = add_parts<Plus, 32, 256>(total22, parts);
     const int32_t v12 = finite_f32(v10);
     const int32_t v13 = !v12;
     const int32_t v15 = finite_f32(v11);

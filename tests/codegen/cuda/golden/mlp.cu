@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
     await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
-    const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
+    MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
     MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
     MAYBE_UNUSED const int64_t first = (int64_t)blockIdx.x * 2048;
     MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
@@ -1156,7 +1156,7 @@ struct train_step_k10_part0 {
         await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
-        const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
         MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
         MAYBE_UNUSED const int64_t first = (int64_t)block.x * 2048;
         MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
@@ -1216,7 +1216,7 @@ struct train_step_k10_part1 {
         await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
-        const uint32_t parts = (uint32_t)((rows + 255) / 256);
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
         MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
         MAYBE_UNUSED const int64_t first = (int64_t)block.x * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
@@ -1284,7 +1284,7 @@ struct train_step_k10_part2 {
         await_earlier_launches();
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
-        const uint32_t parts = (uint32_t)((rows + 255) / 256);
+        MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
         MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
         MAYBE_UNUSED const int64_t first = (int64_t)block.x * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
@@ -1865,7 +1865,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const f
     await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
-    const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
+    MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
     MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
     MAYBE_UNUSED const int64_t first = (int64_t)blockIdx.x * 2048;
     MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;

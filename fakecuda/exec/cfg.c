@@ -1,9 +1,7 @@
-/* cfg.c: the flow of control through a function: where lanes that parted meet again; registers that live at once. */
+/* cfg.c: the flow of control through a function: its basic blocks, and where lanes that parted meet again. */
 #include "fakecuda/exec/inner.h"
 
 #include <stdlib.h>
-
-/* ---- post-dominators --------------------------------------------------------------------------------------------- */
 
 /* Immediate post-dominators of a function's instructions: where lanes that parted at a branch meet again.
  *
@@ -96,6 +94,24 @@ static void find_edges(FlowGraph *g) {
     free(fill);
 }
 
+CfgBlocks cfg_blocks(const PtxFunction *f) {
+    FlowGraph g = {.f = f};
+    find_blocks(&g);
+    find_edges(&g);
+    free(g.block);
+    free(g.back);
+    free(g.back_at);
+    return (CfgBlocks){g.count, g.first, g.edges, g.edge_at};
+}
+
+void cfg_blocks_free(CfgBlocks *b) {
+    free(b->first);
+    free(b->edges);
+    free(b->edge_at);
+}
+
+/* ---- post-dominators --------------------------------------------------------------------------------------------- */
+
 /* Numbers the blocks from which |root| can be reached and that no earlier pass has reached. */
 static int number_blocks(FlowGraph *g, int root, int pass) {
     int n = g->count + 1, top = 0, ranked = 0;
@@ -173,76 +189,4 @@ void cfg_post_dominators(const PtxFunction *f, int *joins) {
     }
     int *all[] = {g.first, g.block, g.order, g.rank, g.idom, g.pass, g.edges, g.edge_at, g.back, g.back_at};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
-}
-
-/* ---- registers that live at once --------------------------------------------------------------------------------- */
-
-/* How many 32-bit registers a function needs: an estimate of what ptxas would use, from below in that it knows no
- * alignment or scheduling, from above in that it rematerialises nothing. */
-
-typedef struct Live {
-    const PtxFunction *f;
-    int words;
-    uint64_t
-        *in; /* [count + 1][words]: registers that are read before they are written, at the start of an instruction */
-    bool changed;
-} Live;
-
-static void use(uint64_t *set, const PtxOperand *o) {
-    if (o->kind == PTX_OP_REGISTER) set[o->index / 64] |= 1ull << (o->index % 64);
-    if (o->base) use(set, o->base);
-    for (int k = 0; k < o->count; k++) use(set, &o->items[k]);
-}
-
-static void define(uint64_t *set, const PtxOperand *o) {
-    if (o->kind == PTX_OP_REGISTER) set[o->index / 64] &= ~(1ull << (o->index % 64));
-    if (o->kind == PTX_OP_PAIR || o->kind == PTX_OP_VECTOR)
-        for (int k = 0; k < o->count; k++) define(set, &o->items[k]);
-}
-
-static bool has_result(const PtxInstruction *i) {
-    static const char *const none[] = {"st",  "red",     "bra",    "brx",   "call", "ret",      "exit",    "trap",
-                                       "bar", "barrier", "membar", "fence", "cp",   "stmatrix", "prefetch"};
-    for (size_t k = 0; k < sizeof none / sizeof *none; k++)
-        if (!strcmp(none[k], i->opcode)) return false;
-    return true;
-}
-
-static void flow(Live *l, int k) {
-    const PtxInstruction *i = &l->f->code[k];
-    uint64_t *in = l->in + (size_t)k * l->words, *next = in + l->words;
-    uint64_t set[l->words];
-    bool branch = !strcmp(i->opcode, "bra") && i->operand_count && i->operands[0].kind == PTX_OP_LABEL;
-    const uint64_t *target =
-        branch && i->operands[0].index <= l->f->count ? l->in + (size_t)i->operands[0].index * l->words : NULL;
-    for (int w = 0; w < l->words; w++) set[w] = (branch && i->guard < 0 ? 0 : next[w]) | (target ? target[w] : 0);
-    bool result = i->operand_count && has_result(i);
-    if (result && i->guard < 0) define(set, &i->operands[0]);
-    for (int j = result ? 1 : 0; j < i->operand_count; j++) use(set, &i->operands[j]);
-    if (i->guard >= 0) set[i->guard / 64] |= 1ull << (i->guard % 64);
-    for (int w = 0; w < l->words; w++) {
-        if (in[w] == set[w]) continue;
-        in[w] = set[w];
-        l->changed = true;
-    }
-}
-
-int liveness_registers(const PtxFunction *f) {
-    Live l = {.f = f, .words = f->register_count / 64 + 1};
-    l.in = calloc((size_t)(f->count + 1) * (size_t)l.words, sizeof *l.in);
-    if (!l.in) return 0;
-    do {
-        l.changed = false;
-        for (int k = f->count; k-- > 0;) flow(&l, k);
-    } while (l.changed);
-    int most = 0;
-    for (int k = 0; k < f->count; k++) {
-        int sum = 0;
-        for (int r = 0; r < f->register_count; r++)
-            if (l.in[(size_t)k * l.words + r / 64] >> (r % 64) & 1)
-                sum += f->registers[r].type == PTX_PRED ? 0 : ptx_type_bytes(f->registers[r].type) > 4 ? 2 : 1;
-        if (sum > most) most = sum;
-    }
-    free(l.in);
-    return most;
 }

@@ -335,18 +335,85 @@ static void decode_one(Function *f, const PtxInstruction *ptx, Inst *i) {
 
 static int register_bits(PtxType t) { return t == PTX_PRED ? 1 : 8 * ptx_type_bytes(t); }
 
+/* ---- places of registers: those that do not live at the same time share one ---- */
+
+typedef struct Places {
+    Function *f;
+    const int *first, *last;
+    int *by_first;         /* registers in the order of |first| */
+    int *live, live_count; /* those that have a place */
+    uint32_t *free[2];     /* places of 4 and of 8 bytes a lane that nobody has */
+    int free_count[2];
+} Places;
+
+/* Those that were needed for the last time before instruction |at|.  Not at it: its results must not be where its
+ * operands are, since some instructions write the one before they have read the other. */
+static void give_back(Places *p, int at) {
+    int kept = 0;
+    for (int k = 0; k < p->live_count; k++) {
+        const int r = p->live[k], wide = p->f->registers[r].bytes == 8;
+        if (p->last[r] >= at) p->live[kept++] = r;
+        else p->free[wide][p->free_count[wide]++] = p->f->registers[r].offset;
+    }
+    p->live_count = kept;
+}
+
+static uint32_t take_place(Places *p, int bytes) {
+    const int wide = bytes == 8;
+    if (p->free_count[wide]) return p->free[wide][--p->free_count[wide]];
+    const uint32_t place = p->f->register_bytes;
+    p->f->register_bytes += (uint32_t)(bytes * LANES);
+    return place;
+}
+
+static void sort_by_first(Places *p, int count) {
+    const int n = p->f->ptx->count;
+    int *at = calloc((size_t)n + 2, sizeof *at);
+    if (!at) abort(); /* the host has no memory left */
+    for (int r = 0; r < count; r++) at[p->first[r] + 1]++;
+    for (int k = 0; k <= n; k++) at[k + 1] += at[k];
+    for (int r = 0; r < count; r++) p->by_first[at[p->first[r]]++] = r;
+    free(at);
+}
+
+/* By linear scan: Poletto and Sarkar 1999.  A lane's value is changed by that lane alone, on its own way through the
+ * function: so lanes that have parted do not disturb one another. */
+static void share_places(Function *f, const int *first, const int *last) {
+    const int count = f->ptx->register_count;
+    int *room = calloc(2 * (size_t)count + 1, sizeof *room);
+    uint32_t *places = calloc(2 * (size_t)count + 1, sizeof *places);
+    if (!room || !places) abort(); /* the host has no memory left */
+    Places p = {.f = f, .first = first, .last = last, .by_first = room, .live = room + count};
+    p.free[0] = places;
+    p.free[1] = places + count;
+    sort_by_first(&p, count);
+    for (int k = 0; k < count; k++) {
+        const int r = p.by_first[k];
+        give_back(&p, first[r]);
+        f->registers[r].offset = take_place(&p, f->registers[r].bytes);
+        p.live[p.live_count++] = r;
+    }
+    free(room);
+    free(places);
+}
+
 static bool place_registers(Function *f, char *message, size_t size) {
-    f->registers = module_new(f->module, (size_t)f->ptx->register_count * sizeof *f->registers);
-    for (int k = 0; k < f->ptx->register_count; k++) {
+    const int count = f->ptx->register_count;
+    f->registers = module_new(f->module, (size_t)count * sizeof *f->registers);
+    for (int k = 0; k < count; k++) {
         int bits = register_bits(f->ptx->registers[k].type), bytes = bits > 32 ? 8 : 4;
         if (bits > 64) {
             snprintf(message, size, "function %s: registers of 128 bits (%s) are not supported", f->ptx->name,
                      f->ptx->registers[k].name);
             return false;
         }
-        f->registers[k] = (Operand){BASE_REGISTERS, (uint8_t)bytes, (uint8_t)bits, f->register_bytes};
-        f->register_bytes += (uint32_t)(bytes * LANES);
+        f->registers[k] = (Operand){BASE_REGISTERS, (uint8_t)bytes, (uint8_t)bits, 0};
     }
+    int *first = calloc(2 * (size_t)count + 1, sizeof *first);
+    if (!first) abort(); /* the host has no memory left */
+    f->live_registers = liveness(f->ptx, first, first + count);
+    share_places(f, first, first + count);
+    free(first);
     f->carry = (Operand){BASE_REGISTERS, 4, 1, f->register_bytes};
     f->register_bytes += 4 * LANES;
     return true;
@@ -384,6 +451,5 @@ bool decode_function(Function *f, char *message, size_t size) {
     f->code[count].join = -1;
     f->count = count + 1;
     make_constants(f);
-    f->live_registers = liveness_registers(f->ptx);
     return true;
 }

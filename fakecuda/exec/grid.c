@@ -150,7 +150,8 @@ static Block *block_new(const Launch *all) {
     b->shared_size = launch->dynamic_shared ? b->dynamic_base + launch->dynamic_shared : b->entry->static_shared;
     b->shared = aligned_bytes(b->shared_size);
     b->shared_written = aligned_bytes(b->shared_size);
-    b->shared_bytes = aligned_bytes((b->shared_size / 4 + 1) * 4 * sizeof *b->shared_bytes); /* of whole words */
+    b->shared_bytes = calloc((size_t)(b->shared_size / 4 + 1) * 4, sizeof *b->shared_bytes); /* of whole words */
+    if (!b->shared_bytes) abort(); /* the host has no memory left */
     b->shared_words = aligned_bytes((b->shared_size / 4 + 1) * sizeof *b->shared_words);
     b->local_bytes = b->entry->stack_bytes + (b->entry->recursive ? RECURSION : 0);
     for (int v = 0; v < b->warp_count; v++) {

@@ -449,6 +449,18 @@ DecodeFn decode_alu, decode_mov, decode_cvta, decode_isspacep, decode_ld, decode
 /* ---- cfg.c ---- */
 /* joins[i]: index of the immediate post-dominator of instruction i; -1: none but the end. */
 void cfg_post_dominators(const PtxFunction *f, int *joins);
-int liveness_registers(const PtxFunction *f);
+/* Basic blocks: the instructions from first[b] to first[b + 1], after which come the blocks edges[edge_at[b]] to
+ * edges[edge_at[b + 1]], of which |count| is the end of the text. */
+typedef struct CfgBlocks {
+    int count, *first, *edges, *edge_at;
+} CfgBlocks;
+CfgBlocks cfg_blocks(const PtxFunction *f);
+void cfg_blocks_free(CfgBlocks *b);
+
+/* ---- liveness.c ---- */
+/* Of each register the first and the last instruction at which it needs a place of its own; of one that is not in use 0
+ * and -1.  Returns how many 32-bit registers the function needs: an estimate of what ptxas would use, from below in that
+ * it knows no alignment or scheduling, from above in that it rematerialises nothing. */
+int liveness(const PtxFunction *f, int *first, int *last);
 
 #endif

@@ -458,9 +458,9 @@ CfgBlocks cfg_blocks(const PtxFunction *f);
 void cfg_blocks_free(CfgBlocks *b);
 
 /* ---- liveness.c ---- */
-/* Of each register the first and the last instruction at which it needs a place of its own; of one that is not in use 0
- * and -1.  Returns how many 32-bit registers the function needs: an estimate of what ptxas would use, from below in that
- * it knows no alignment or scheduling, from above in that it rematerialises nothing. */
+/* Of each register the first and the last instruction at which it needs a place of its own; of one that is not in use
+ * 0 and -1.  Returns how many 32-bit registers the function needs: an estimate of what ptxas would use, from below in
+ * that it knows no alignment or scheduling, from above in that it rematerialises nothing. */
 int liveness(const PtxFunction *f, int *first, int *last);
 
 #endif

@@ -175,16 +175,27 @@ static void clear(InterpTensor *t) {
 
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
-static int64_t pair_at(const Running *r, const char *name, int axis, int64_t otherwise) {
+typedef struct WindowSteps { /* by axis, of an op of a graph or of core IR */
+    int64_t stride[2], padding[2], dilation[2];
+} WindowSteps;
+
+static void take_pair(const Running *r, const char *name, int64_t otherwise, int64_t pair[2]) {
     const AttrValue *v = ir_attr(r->op, name);
-    return v ? v->dims.at[axis] : otherwise;
+    for (int axis = 0; axis < 2; axis++) pair[axis] = v ? v->dims.at[axis] : otherwise;
+}
+
+static WindowSteps steps_of(const Running *r) {
+    WindowSteps s;
+    take_pair(r, "stride", 1, s.stride);
+    take_pair(r, "padding", 0, s.padding);
+    take_pair(r, "dilation", 1, s.dilation);
+    return s;
 }
 
 /* The pixel of x under element |k| of the window at |y|; false where that is padding. */
-static bool under(const Running *r, const Image *x, const int64_t *y, const int64_t *k, int64_t *at) {
+static bool under(const WindowSteps *s, const Image *x, const int64_t *y, const int64_t *k, int64_t *at) {
     for (int axis = 0; axis < 2; axis++) {
-        at[axis] = y[axis] * pair_at(r, "stride", axis, 1) - pair_at(r, "padding", axis, 0) +
-                   k[axis] * pair_at(r, "dilation", axis, 1);
+        at[axis] = y[axis] * s->stride[axis] - s->padding[axis] + k[axis] * s->dilation[axis];
         if (at[axis] < 0 || at[axis] >= x->size[axis]) return false;
     }
     return true;
@@ -218,17 +229,19 @@ static Weight part_at(const Weight *w, int64_t pixel) {
 }
 
 static void convolve(Running *r, Image y, Image x, Weight w, MeetFn meet) {
+    const WindowSteps steps = steps_of(r);
     int64_t groups = interp_int(r, "groups"), per_input = x.channels / groups, per_output = y.channels / groups;
     for (int64_t n = 0; n < y.n; n++)
         for (int64_t o = 0; o < y.channels; o++) {
             int64_t at[2], k[2], under_at[2], first = o / per_output * per_input;
             FOR_PLACES(at, y.size) {
                 const Weight part = part_at(&w, (n * y.size[0] + at[0]) * y.size[1] + at[1]);
-                FOR_PLACES(k, w.size)
-                for (int64_t c = first; c < first + per_input; c++)
-                    if (under(r, &x, at, k, under_at))
+                FOR_PLACES(k, w.size) {
+                    if (!under(&steps, &x, at, k, under_at)) continue;
+                    for (int64_t c = first; c < first + per_input; c++)
                         meet(pixel(&y, n, o, at), pixel(&x, n, c, under_at),
                              tap_for(r, &part, o, c, per_output, per_input, k));
+                }
             }
         }
 }
@@ -279,6 +292,7 @@ static bool beats(double x, double best) { return x > best || (isnan(x) && !isna
 static void run_max_pool(Running *r) {
     Image x = image_of(r, r->in[0]), y = image_of(r, r->out[0]), which = image_of(r, r->out[1]);
     const int64_t *size = ir_attr(r->op, "kernel")->dims.at;
+    const WindowSteps steps = steps_of(r);
     for (int64_t n = 0; n < y.n; n++)
         for (int64_t c = 0; c < y.channels; c++) {
             int64_t at[2], k[2], in[2];
@@ -286,7 +300,7 @@ static void run_max_pool(Running *r) {
                 double best = -INFINITY;
                 int64_t chosen = -1;
                 FOR_PLACES(k, size) {
-                    if (!under(r, &x, at, k, in)) continue;
+                    if (!under(&steps, &x, at, k, in)) continue;
                     double v = *pixel(&x, n, c, in);
                     if (chosen >= 0 && !beats(v, best)) continue;
                     best = v;
@@ -303,12 +317,13 @@ typedef void (*PoolFn)(const Running *r, double *y, double *x, int64_t offset);
 
 static void for_windows(Running *r, Image y, Image x, PoolFn f) {
     const int64_t *size = ir_attr(r->op, "kernel")->dims.at;
+    const WindowSteps steps = steps_of(r);
     for (int64_t n = 0; n < y.n; n++)
         for (int64_t c = 0; c < y.channels; c++) {
             int64_t at[2], k[2], in[2];
             FOR_PLACES(at, y.size)
             FOR_PLACES(k, size)
-            if (under(r, &x, at, k, in)) f(r, pixel(&y, n, c, at), pixel(&x, n, c, in), k[0] * size[1] + k[1]);
+            if (under(&steps, &x, at, k, in)) f(r, pixel(&y, n, c, at), pixel(&x, n, c, in), k[0] * size[1] + k[1]);
         }
 }
 

@@ -33,7 +33,7 @@ typedef struct CompileWork {
     const amp_nvrtc *nvrtc;
     amp_cuda_cache *cache;
     int arch; /* that NVRTC compiles for */
-    bool cubin;
+    bool cubin, quick;
     CompileJob *jobs;
     int count;
     atomic_int next, done, compiled;
@@ -81,8 +81,8 @@ static const char *prelude_of(const CompileWork *w, const amp_model_cuda_functio
 }
 
 static amp_cuda_cache_key key_of(const CompileWork *w, const amp_model_cuda_function *f) {
-    const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS};
-    return amp_cuda_cache_key_of(parts, 3, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
+    const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS, AMP_NVRTC_QUICK};
+    return amp_cuda_cache_key_of(parts, w->quick ? 4 : 3, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
 }
 
 static bool take_from_cache(const CompileWork *w, const amp_cuda_cache_key *key, amp_cuda_image *out) {
@@ -128,7 +128,9 @@ static void take_from_result(const CompileWork *w, amp_nvrtc_result *r, amp_cuda
 static amp_status compile(const CompileWork *w, const char *text, const char *name, amp_cuda_image *out,
                           amp_error *err) {
     amp_nvrtc_result result;
-    amp_nvrtc_job job = {.source = text, .name = name, .arch = w->arch, .cubin = w->cubin};
+    static const char *const quick[] = {AMP_NVRTC_QUICK};
+    amp_nvrtc_job job = {
+        .source = text, .name = name, .arch = w->arch, .cubin = w->cubin, .options = quick, .option_count = w->quick};
     amp_status status = amp_nvrtc_compile_lean(w->nvrtc, &job, AMP_NVRTC_LEAN, &result, err);
     if (status) return status;
     take_from_result(w, &result, out);
@@ -187,6 +189,9 @@ static void say_origins(const CompileWork *w) {
                     "NVRTC in %s knows no sm_%d: the kernels are PTX for sm_%d, which the driver compiles in every "
                     "process; install a newer NVRTC",
                     amp_nvrtc_path(w->nvrtc), w->options->arch, w->arch);
+    if (w->quick)
+        amp_log_say(w->options->log, AMP_LOG_INFO,
+                    "AMPC_CUDA_COMPILE is quick: NVRTC optimises little, and kernels run slower");
     if (!w->cache && compiled)
         amp_log_say(
             w->options->log, AMP_LOG_WARNING,
@@ -222,6 +227,8 @@ static bool choose_target(CompileWork *w) {
     for (int i = 0; i < count && i < MAX_ARCHITECTURES; i++)
         if (archs[i] <= w->options->arch && archs[i] > w->arch) w->arch = archs[i];
     w->cubin = w->options->machine_code && w->arch == w->options->arch;
+    const char *how = getenv("AMPC_CUDA_COMPILE");
+    w->quick = how && !strcmp(how, "quick") && amp_nvrtc_version(w->nvrtc) >= AMP_NVRTC_QUICK_VERSION;
     return w->arch > 0;
 }
 

@@ -162,13 +162,23 @@ class CudaRun {
         return at;
     }
 
+    // The allocation that was asked for last, since most lanes ask for the same one.
+    struct Recent {
+        uint64_t start, end, *bytes;
+    };
+
     // Each allocation is known by its start.
     static void Ask(void *user, uint64_t address, uint32_t size, bool store) {
         CudaRun *run = static_cast<CudaRun *>(user);
-        auto at = std::upper_bound(run->sorted_.begin(), run->sorted_.end(), address);
-        if (at == run->sorted_.begin()) return;
-        Asked &asked = run->asked_.back();
-        (store ? asked.stores : asked.loads)[at[-1]] += size;
+        Recent &recent = run->recent_[store];
+        if (address < recent.start || address >= recent.end) {
+            auto at = std::upper_bound(run->sorted_.begin(), run->sorted_.end(), address);
+            if (at == run->sorted_.begin()) return;
+            Asked &asked = run->asked_.back();
+            recent = {at[-1], at == run->sorted_.end() ? UINT64_MAX : *at,
+                      &(store ? asked.stores : asked.loads)[at[-1]]};
+        }
+        *recent.bytes += size;
     }
 
     uint32_t Blocks(const CudaLaunch &launch, int axis) const {
@@ -255,6 +265,7 @@ class CudaRun {
         launch.asked_user = this;
         launches_.emplace_back();
         asked_.emplace_back();
+        recent_[0] = recent_[1] = {};
         const std::string wrong = image_.device()->Launch(launch, &launches_.back());
         exec_counters_add(&counters_, &launches_.back());
         return wrong;
@@ -277,6 +288,7 @@ class CudaRun {
     ExecCounters counters_ = {};
     std::vector<ExecCounters> launches_;
     std::vector<Asked> asked_;
+    Recent recent_[2] = {}; // of loads, of stores
 };
 
 class CudaRunTest : public CudaModelTest {

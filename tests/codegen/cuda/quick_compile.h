@@ -19,8 +19,9 @@ inline bool AsCubins() {
 }
 
 inline void CompileQuickly(const amp_nvrtc *nvrtc, amp_nvrtc_job *job) {
-    static const char *const options[] = {"--Ofast-compile=mid"}; // from 12.8 on
-    if (job->cubin || amp_nvrtc_version(nvrtc) < 12080 || InLongTests() || TestDriver::Asked()) return;
+    static const char *const options[] = {AMP_NVRTC_QUICK};
+    if (job->cubin || amp_nvrtc_version(nvrtc) < AMP_NVRTC_QUICK_VERSION || InLongTests() || TestDriver::Asked())
+        return;
     job->options = options;
     job->option_count = 1;
 }

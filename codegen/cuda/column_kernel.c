@@ -93,11 +93,21 @@ static bool has_parts(const Walk *w, int width) {
     return !w->segment && w->rows.n && blocks_of_columns(w, width) < MANY_BLOCKS;
 }
 
+/* The next sum of phase |p| from sink |*i| on; NULL: there is none. */
+static const Sink *next_sum(const Walk *w, int p, int *i) {
+    while (*i < w->sinks.len)
+        if (loop_reduces_in(w, &w->sinks.data[(*i)++], p)) return &w->sinks.data[*i - 1];
+    return NULL;
+}
+
 static int sums_of_phase(const Walk *w, int p) {
     int sums = 0;
-    for (int i = 0; i < w->sinks.len; i++) sums += loop_reduces_in(w, &w->sinks.data[i], p);
+    for (int i = 0; next_sum(w, p, &i);) sums++;
     return sums;
 }
+
+static int number_of(const Walk *w, const Sink *sum) { return walk_number(w, sum->op->out[0]); }
+static const char *type_of(const Walk *w, const Sink *sum) { return emit_type(ir_dtype(w->f, sum->value), false); }
 
 /* Whether a block makes one part.  A pass of a launch, or what may become one, has a block for all. */
 static bool is_divided(const CudaKernel *ck, int width) {
@@ -216,56 +226,42 @@ static amp_status emit_part(CudaKernel *ck, int p, int height) {
 /* Part by part. */
 static amp_status emit_parts(CudaKernel *ck, int p, int height) {
     Walk *w = ck->w;
-    const int width = ck->body->columns, threads = width / ck->vector * height;
-    for (int i = 0; i < w->sinks.len; i++) {
-        const Sink *s = &w->sinks.data[i];
-        if (loop_reduces_in(w, s, p))
-            emit_line(&ck->e, "%s total%d = %s;", emit_type(ir_dtype(w->f, s->value), false),
-                      walk_number(w, s->op->out[0]), loop_start(&ck->e, s));
-    }
-    emit_line(&ck->e, "NO_UNROLL");
-    emit_open(&ck->e, "for (uint32_t part = 0; part < parts; part++)");
+    Emitter *e = &ck->e;
+    const Sink *s;
+    const char *shape = arena_printf(w->arena, "%d, %d", ck->body->columns, ck->body->columns / ck->vector * height);
+    for (int i = 0; (s = next_sum(w, p, &i));)
+        emit_line(e, "%s total%d = %s;", type_of(w, s), number_of(w, s), loop_start(e, s));
+    emit_line(e, "NO_UNROLL");
+    emit_open(e, "for (uint32_t part = 0; part < parts; part++)");
     put_part(ck, "part");
     AMP_TRY(emit_part(ck, p, height));
-    for (int i = 0; i < w->sinks.len; i++) {
-        const Sink *s = &w->sinks.data[i];
-        if (!loop_reduces_in(w, s, p)) continue;
-        const int id = walk_number(w, s->op->out[0]);
-        emit_line(&ck->e, "take_part<%s, %d, %d>(total%d, v%d, part, parts);", loop_reduction(s)->functor, width,
-                  threads, id, id);
-    }
-    emit_close(&ck->e);
-    for (int i = 0; i < w->sinks.len; i++) {
-        const Sink *s = &w->sinks.data[i];
-        if (!loop_reduces_in(w, s, p)) continue;
-        const int id = walk_number(w, s->op->out[0]);
-        emit_line(&ck->e, "const %s v%d = add_parts<%s, %d, %d>(total%d, parts);",
-                  emit_type(ir_dtype(w->f, s->value), false), id, loop_reduction(s)->functor, width, threads, id);
-    }
+    for (int i = 0; (s = next_sum(w, p, &i));)
+        emit_line(e, "take_part<%s, %s>(total%d, v%d, part, parts);", loop_reduction(s)->functor, shape,
+                  number_of(w, s), number_of(w, s));
+    emit_close(e);
+    for (int i = 0; (s = next_sum(w, p, &i));)
+        emit_line(e, "const %s v%d = add_parts<%s, %s>(total%d, parts);", type_of(w, s), number_of(w, s),
+                  loop_reduction(s)->functor, shape, number_of(w, s));
     return AMP_OK;
 }
 
 /* After the sums of the block's own part, in phase |p|: what the last block of these columns goes on with. */
 static void add_up_parts(CudaKernel *ck, int p, int height) {
     const Walk *w = ck->w;
+    Emitter *e = &ck->e;
+    const Sink *s;
     const int width = ck->body->columns, threads = width / ck->vector * height;
     int sum = 0;
-    emit_open(&ck->e, "if (parts > 1)");
-    for (int i = 0; i < w->sinks.len; i++)
-        if (loop_reduces_in(w, &w->sinks.data[i], p))
-            emit_line(&ck->e, "keep_partial<%d>(partials, block0 + %s.x, %d, v%d);", width, ck->block, sum++,
-                      walk_number(w, w->sinks.data[i].op->out[0]));
+    emit_open(e, "if (parts > 1)");
+    for (int i = 0; (s = next_sum(w, p, &i)); sum++)
+        emit_line(e, "keep_partial<%d>(partials, block0 + %s.x, %d, v%d);", width, ck->block, sum, number_of(w, s));
     cuda_store_flags(ck);
-    emit_line(&ck->e, "if (!takes_last_ticket(tickets + block0, parts)) return;");
+    emit_line(e, "if (!takes_last_ticket(tickets + block0, parts)) return;");
     sum = 0;
-    for (int i = 0; i < w->sinks.len; i++) {
-        const Sink *s = &w->sinks.data[i];
-        if (!loop_reduces_in(w, s, p)) continue;
-        emit_line(&ck->e, "v%d = add_partials<%s, %d, %d>(partials, block0, parts, %d, %s);",
-                  walk_number(w, s->op->out[0]), loop_reduction(s)->functor, width, threads, sum++,
-                  loop_start(&ck->e, s));
-    }
-    emit_close(&ck->e);
+    for (int i = 0; (s = next_sum(w, p, &i)); sum++)
+        emit_line(e, "v%d = add_partials<%s, %d, %d>(partials, block0, parts, %d, %s);", number_of(w, s),
+                  loop_reduction(s)->functor, width, threads, sum, loop_start(e, s));
+    emit_close(e);
 }
 
 static amp_status emit_phases(CudaKernel *ck, int height) {

@@ -9,6 +9,7 @@
 # AMP_PROGRAMS=DIR takes programs that are already built from DIR (DIR/tools/ampc, ...) instead of Bazel's.
 source tests/checks/checks.bash
 export AMPC_CACHE_DIR=$work/cache
+unset AMPC_CUDA_COMPILE # instructions are counted, of kernels as users get them
 
 cuda_setup() {
     if [[ -n ${AMP_PROGRAMS:-} ]]; then

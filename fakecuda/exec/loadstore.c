@@ -1,4 +1,5 @@
 /* loadstore.c: ld and st of all spaces. */
+#include "fakecuda/exec/few_bytes.h"
 #include "fakecuda/exec/inner.h"
 
 enum { MOST_ELEMENTS = 8, MOST_BYTES = 32 };
@@ -42,32 +43,9 @@ static uint64_t extend(const Transfer *t, uint64_t v) {
     return (uint64_t)((int64_t)(v << shift) >> shift);
 }
 
-static uint64_t get_element(const uint8_t *bytes, uint32_t size) {
-    uint64_t eight;
-    uint32_t four;
-    uint16_t two;
-    switch (size) {
-    case 8: return memcpy(&eight, bytes, 8), eight;
-    case 4: return memcpy(&four, bytes, 4), four;
-    case 2: return memcpy(&two, bytes, 2), two;
-    default: return *bytes;
-    }
-}
-
-static void put_element(uint8_t *bytes, uint32_t size, uint64_t v) {
-    const uint32_t four = (uint32_t)v;
-    const uint16_t two = (uint16_t)v;
-    switch (size) {
-    case 8: memcpy(bytes, &v, 8); break;
-    case 4: memcpy(bytes, &four, 4); break;
-    case 2: memcpy(bytes, &two, 2); break;
-    default: *bytes = (uint8_t)v;
-    }
-}
-
 static void take_elements(Warp *w, const Transfer *t, int lane, const uint8_t *bytes) {
     for (int k = 0; k < t->count; k++) {
-        const uint64_t v = get_element(bytes + (uint32_t)k * t->element_size, t->element_size);
+        const uint64_t v = few_as_number(bytes + (uint32_t)k * t->element_size, t->element_size);
         if (t->used[k]) set_lane(w, &t->elements[k], lane, extend(t, v));
     }
 }
@@ -116,11 +94,11 @@ static Step run_st(Warp *w, const Inst *i) {
         uint8_t value[MOST_BYTES];
         for (int k = 0; k < t->count; k++) {
             const uint64_t v = lane_value(w, &t->elements[k], (int)l);
-            put_element(value + (uint32_t)k * t->element_size, t->element_size, v);
+            put_number(value + (uint32_t)k * t->element_size, v, t->element_size);
         }
         uint8_t *bytes = access_bytes(w, i, (int)l, t->space, address[l], t->size, t->how, value);
         if (!bytes) return STEP_FAULT;
-        memcpy(bytes, value, t->size);
+        copy_few(bytes, value, t->size);
     }
     count_request(w, t->space, address, t->size, true);
     return STEP_NEXT;
@@ -131,7 +109,7 @@ static Step run_ld_kernel_param(Warp *w, const Inst *i) {
     const Transfer *t = i->more;
     const uint8_t *bytes = (const uint8_t *)w->block->launch->params + t->address.offset;
     for (int k = 0; k < t->count; k++) {
-        const uint64_t v = extend(t, get_element(bytes + (uint32_t)k * t->element_size, t->element_size));
+        const uint64_t v = extend(t, few_as_number(bytes + (uint32_t)k * t->element_size, t->element_size));
         if (t->used[k]) FOR_LANES(l, w->active) set_lane(w, &t->elements[k], (int)l, v);
     }
     return STEP_NEXT;

@@ -1,5 +1,6 @@
 /* memory_access.c: from an address to bytes, after all checks: alignment, bounds, what was never written, and races
  * (race.c, race_global.c); and what it is counted as: sectors of global memory, banks of shared memory. */
+#include "fakecuda/exec/few_bytes.h"
 #include "fakecuda/exec/inner.h"
 
 static const char *verb(int how) {
@@ -15,13 +16,9 @@ static bool aligned(Warp *w, const Inst *i, int lane, const char *space, uint64_
 
 /* The first byte that is not 1; |size|: all are. */
 static uint32_t first_unwritten(const uint8_t *written, uint32_t size) {
-    uint64_t word;
+    if (all_are(written, 1, size)) return size;
     uint32_t k = 0;
-    for (; k + 8 <= size; k += 8) {
-        memcpy(&word, written + k, 8);
-        if (word != 0x0101010101010101) break;
-    }
-    while (k < size && written[k] == 1) k++;
+    while (written[k] == 1) k++;
     return k;
 }
 
@@ -63,7 +60,7 @@ uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
         order_write(w, address, false);
         if (!value || memcmp(m->bytes + offset, value, size) != 0) order_changed(w->block);
     }
-    if (how & ACCESS_WRITE) memset(m->written + offset, 1, size);
+    if (how & ACCESS_WRITE) fill_few(m->written + offset, 1, size);
     if (changes) w->block->progress = w->block->instructions;
     return m->bytes + offset;
 }
@@ -104,14 +101,14 @@ uint8_t *access_shared(Warp *w, const Inst *i, int lane, uint64_t offset, uint32
     uint8_t *written = b->shared_written + offset;
     if (how & ACCESS_READ && !written_before(w, i, lane, space, offset, written, size)) return NULL;
     if (how & ACCESS_WRITE) {
-        if (memchr(written, 2, size)) {
+        if (some_has(written, 2, size)) {
             fault(w, i, lane, EXEC_LAUNCH_FAILED, "writes %u bytes at 0x%llx%s, where a cp.async is in flight", size,
                   (unsigned long long)offset, space);
             return NULL;
         }
         b->progress = b->instructions;
         if (how & ACCESS_COPY) return race_begin_copy(w, i, lane, (uint32_t)offset, size) ? b->shared + offset : NULL;
-        memset(written, 1, size);
+        fill_few(written, 1, size);
     }
     if (!race_check(w, i, lane, (uint32_t)offset, size, how, value)) return NULL;
     return b->shared + offset;
@@ -128,7 +125,7 @@ static uint8_t *access_local(Warp *w, const Inst *i, int lane, uint64_t offset, 
     if (!aligned(w, i, lane, space, offset, size, how)) return NULL;
     uint64_t at = (uint64_t)lane * bytes + offset;
     if (how & ACCESS_READ && !written_before(w, i, lane, space, offset, w->local_written + at, size)) return NULL;
-    if (how & ACCESS_WRITE) memset(w->local_written + at, 1, size);
+    if (how & ACCESS_WRITE) fill_few(w->local_written + at, 1, size);
     return w->local + at;
 }
 

@@ -269,13 +269,21 @@ begin_driver() {
         -n 1 env FAKECUDA_FAIL="$1" "${train[@]}" "${all[@]}"
 }
 begin_all() { begin "all-$1" env_of FAKECUDA_NCCL="$1" "$mpi" 2 "${train[@]}" "$work/$2.so" "${options[@]}"; }
+# output_of NAME: what it said is what is looked at next
+output_of() { command_line="fault $1" err='' out=$(tr -d '\0' <"$work/faults/$1.out"); }
 # ended NAME TEXT...: it has failed by itself, with whatever status, as launchers have their own, and says TEXT
 ended() {
-    local at=$work/faults/$1 status
-    command_line="fault $1" status=$(<"$at.status") err='' out=$(tr -d '\0' <"$at.out")
-    shift
+    local status
+    status=$(<"$work/faults/$1.status")
+    output_of "$1"
     if ((status && status != 124)); then passed; else failed "$command_line" "ended with $status" "${out:0:300}"; fi
-    says "$@"
+    says "${@:2}"
+}
+# said NAME TEXT...: the same, of a launcher that succeeds where a rank fails
+said() {
+    output_of "$1"
+    holds "$command_line ends in time" test "$(<"$work/faults/$1.status")" != 124
+    says "${@:2}"
 }
 # called CALL: those of its failures
 called() {
@@ -363,7 +371,7 @@ ended inside-count:1:2 'invalid usage (5): rank 1 is in collective 2, of ' 'nccl
 ended duplicate 'ncclCommGetAsyncError after ncclCommInitRankConfig: invalid usage (5): Duplicate GPU detected' \
     '; start no more ranks on a host than it has GPUs'
 for fault in "${driver[@]}"; do
-    ended "driver-$fault" "${fault%:*}: CUDA_ERROR_UNKNOWN" 'rank 0: rank 1 says: '
+    said "driver-$fault" "${fault%:*}: CUDA_ERROR_UNKNOWN" 'rank 0: rank 1 says: '
 done
 ended own 'rank 0: safetensors:' 'sample 77: index 99 is neither' 'rank 1: rank 0 says: ' '; go on with --resume '
 whole own

@@ -55,8 +55,7 @@ says '4 processes were started (OMPI_COMM_WORLD_SIZE), and each would train alon
 
 # twins MPI N PRECISION: with the sums of the library within rounding, with ordered ones bit for bit
 twins() {
-    local mpi=$1 n=$2 p=$3 data=$work/d.st reduce tolerance=1e-5 drift=1e-5
-    # Of 4 ranks the library's order is another one: after 50 steps in f16 a running mean is 3.3 % of the largest off.
+    local mpi=$1 n=$2 p=$3 data=$work/d.st reduce tolerance=1e-5 drift=1e-5 nearest=twin
     [[ $p == fp32 ]] || tolerance=2e-2 drift=5e-2
     if [[ $p == fp16 ]]; then # as many steps between overflows, whatever the ranks
         data=$work/wild$n.st
@@ -67,11 +66,19 @@ twins() {
     run 0 "$ampc" "$work/$n.amp" --target cpu --isa v3 --precision "$p" -o "$work/twin.so"
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision "$p" -o "$work/one.so"
     run 0 "$amprun" train "$work/twin.so" "${small[@]}" --quiet --log "$work/twin.log" --checkpoint "$work/twin.ck"
+    # 4 ranks the libraries add in pairs. After 50 steps in f16 one rank that does so, too, has a running mean that is
+    # 3.3 % of the largest off, and a moment 9.5 %.
+    if ((n == 4)); then
+        nearest=tree
+        run 0 "$ampc" "$work/$n.amp" --target cpu --isa v3 --precision "$p" --accumulate-order tree -o "$work/tree.so"
+        run 0 "$amprun" train "$work/tree.so" "${small[@]}" --quiet --checkpoint "$work/tree.ck"
+    fi
     for reduce in fast ordered; do
+        [[ $reduce == fast ]] || nearest=twin
         run 0 "$mpi" "$n" "$amprun" train "$work/one.so" "${small[@]}" --quiet --dist mpi --reduce $reduce \
             --log "$work/$n.log" --checkpoint "$work/$n.ck"
         run 0 tool same "$work/twin.log" "$work/$n.log" $tolerance
-        run 0 tool near "$work/twin.ck" "$work/$n.ck" $drift
+        run 0 tool near "$work/$nearest.ck" "$work/$n.ck" $drift
     done
     run 0 tool same "$work/twin.log" "$work/$n.log" 0
     run 0 tool near "$work/twin.ck" "$work/$n.ck" 0
@@ -114,7 +121,8 @@ shared() {
         --resume "$work/half.ck" --checkpoint "$work/half.ck" --checkpoint-every 0.2s
     run 0 tool near "$work/data.ck" "$work/half.ck" 0
     run 0 "$amprun" train "$work/data.so" --data "safetensors:$work/wild.st" --steps 32 --quiet --resume "$work/half.ck"
-    run 0 "$mpi" "$n" "$amprun" train "$work/zero1.so" "${small[@]}" --steps 300
+    # Of 4 ranks one overflows so often that the scale is at its floor after 131 steps.
+    run 0 "$mpi" "$n" "$amprun" train "$work/zero1.so" "${small[@]}" --steps $((n < 4 ? 300 : 100))
     says 'rank 0: warning: step'
     expect 'rank 0 alone warns of the scale' '' "$(grep -o 'rank [1-9]: warning' <<<"$out$err" | head -n 1)"
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/data.so"

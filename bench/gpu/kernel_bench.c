@@ -134,7 +134,7 @@ static int make_buffers(Bench *b) {
 typedef struct Launch {
     uint64_t values[300];
     void *pointers[300];
-    CuPointer tables;
+    CuPointer tables, partials; /* 0: it has none */
     amp_cuda_used used;
 } Launch;
 
@@ -164,11 +164,10 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
     if (k->partial_bytes) {
         const size_t blocks = (size_t)(l->used.grid[0] * l->used.grid[1] * l->used.grid[2]);
-        CuPointer memory;
-        DRIVER(b, mem_alloc, (&memory, blocks * (8 + k->partial_bytes)));
-        DRIVER(b, fill32, (memory, 0, 2 * blocks, b->stream));
-        l->values[count++] = memory;
-        l->values[count++] = memory + 8 * blocks;
+        DRIVER(b, mem_alloc, (&l->partials, blocks * (8 + k->partial_bytes)));
+        DRIVER(b, fill32, (l->partials, 0, 2 * blocks, b->stream));
+        l->values[count++] = l->partials;
+        l->values[count++] = l->partials + 8 * blocks;
     }
     for (uint32_t i = 0; i < k->part_count; i++) {
         const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.form, i, b->n);
@@ -281,8 +280,10 @@ static int time_all(Bench *b) {
             if (prepare(b, k, s, &launches[s])) return 1;
         const amp_cuda_loaded *f = &b->functions[launches[0].used.function];
         if (b->repeats ? time_kernel(b, launches, &median, &in_a_row) : launch_once(b, launches)) return 1;
-        for (int s = 0; s < b->sets; s++)
+        for (int s = 0; s < b->sets; s++) {
             if (launches[s].tables) DRIVER(b, mem_free, (launches[s].tables));
+            if (launches[s].partials) DRIVER(b, mem_free, (launches[s].partials));
+        }
         memset(launches, 0, MAX_SETS * sizeof *launches);
         for (uint32_t j = 0; j < k->batch; j++) elements += amp_model_dim_at(&k->batch_elements[j], b->n);
         printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "

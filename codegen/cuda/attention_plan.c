@@ -21,20 +21,25 @@ const AttentionFactors *attention_factors(Dtype t) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 static const AttentionTiling tilings[] = {
-    {2, 64, 8, 8, {64, true, 1}, {64, true, 2}, {64, true, 2}, false},
-    {2, 128, 4, 4, {64, true, 1}, {16, false, 2}, {32, true, 2}, false},
-    {2, 256, 4, 2, {16, true, 1}, {16, false, 1}, {16, false, 1}, true},
-    {4, 64, 4, 4, {32, true, 1}, {32, true, 2}, {32, true, 2}, false},
-    {4, 128, 4, 4, {32, true, 1}, {16, false, 1}, {16, false, 1}, false},
-    {4, 256, 4, 2, {16, false, 1}, {16, false, 1}, {16, false, 1}, true},
+    {2, 64, 8, 8, {64, false, 1}, {64, true, 2}, {64, true, 2}, false, 2},
+    {2, 128, 4, 4, {64, true, 1}, {16, false, 2}, {32, true, 2}, false, 0},
+    {2, 256, 4, 2, {16, true, 1}, {16, false, 1}, {16, false, 1}, true, 0},
+    {4, 64, 4, 4, {32, true, 1}, {32, true, 2}, {32, true, 2}, false, 0},
+    {4, 128, 4, 4, {32, true, 1}, {16, false, 1}, {16, false, 1}, false, 0},
+    {4, 256, 4, 2, {16, false, 1}, {16, false, 1}, {16, false, 1}, true, 0},
 };
 enum { FEW_ROWS = 64, FEW_WARPS = 4 }; /* as many rows as so few warps have */
 
-static AttentionTiling choose_tiling(int bytes, int64_t width, int64_t queries, int64_t keys) {
+/* |busy|: each score takes registers besides the products, for a mask or for draws; queries leave theirs. */
+static AttentionTiling choose_tiling(int bytes, int64_t width, int64_t queries, int64_t keys, bool busy) {
     int i = 0;
     while (tilings[i].bytes != bytes || tilings[i].width < width) i++; /* lower: no head is wider than 256 */
     AttentionTiling t = tilings[i];
-    if (queries <= FEW_ROWS && t.warps > FEW_WARPS) t.warps = FEW_WARPS;
+    if (busy && t.blocks) t.forward.held = false;
+    if (queries <= FEW_ROWS && t.warps > FEW_WARPS) {
+        t.warps = FEW_WARPS;
+        t.blocks *= 2;
+    }
     if (queries <= FEW_ROWS && keys <= FEW_ROWS && t.gradient_warps > FEW_WARPS) t.gradient_warps = FEW_WARPS;
     return t;
 }
@@ -96,7 +101,8 @@ amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
     if (!p->factors)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: attention in %s is not built yet", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[at.q])));
-    p->tiling = choose_tiling(p->factors->bytes, p->width > p->v_width ? p->width : p->v_width, p->queries, p->keys);
+    p->tiling = choose_tiling(p->factors->bytes, p->width > p->v_width ? p->width : p->v_width, p->queries, p->keys,
+                              at.mask >= 0 || p->drops);
     return find_copy_bytes(w, p, err);
 }
 

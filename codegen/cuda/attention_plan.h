@@ -28,6 +28,7 @@ typedef struct AttentionTiling {
     int warps, gradient_warps;
     AttentionWalkTile forward, keys, queries;
     bool apart; /* d k and d v are made by blocks of their own: sums of both would be too many */
+    int blocks; /* of attention itself that a multiprocessor has registers for; 0: as many as it needs */
 } AttentionTiling;
 typedef struct AttentionPlan {
     const Op *op;

@@ -287,6 +287,7 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     launch->shared_bytes = (int)(p->gradient ? attention_gradient_bytes(p) : attention_forward_bytes(p));
     ck->body->min_arch = p->factors->min_arch;
     ck->body->tensor_cores = true;
+    ck->body->min_blocks = p->gradient ? 0 : p->tiling.blocks;
     /* a parameter, so that layers share a function */
     if (p->drops) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
     ck->how = describe_walk(ck, p, warps);

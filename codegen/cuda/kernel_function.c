@@ -119,10 +119,10 @@ void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
     text_printf(t, "__launch_bounds__(%d", threads);
     if (min_blocks && body->halves_blocks)
         text_printf(t, ", HAS_ASYNC_COPIES ? %d : %d", min_blocks, (min_blocks + 1) / 2);
-    else if (min_blocks && body->kind == KERNEL_COLUMN) /* several in a launch may need more registers than one */
-        text_printf(t, ", LEAN ? 1 : %d", min_blocks);
+    else if (min_blocks && (body->kind == KERNEL_COLUMN || body->kind == KERNEL_ATTENTION))
+        text_printf(t, ", LEAN ? 1 : %d", min_blocks); /* what spills with so few registers has more */
     else if (min_blocks) text_printf(t, ", %d", min_blocks);
-    else if (body->kind != KERNEL_ATTENTION) text_puts(t, ", LEAN"); /* attention has as many as it was planned for */
+    else text_puts(t, ", LEAN");
     text_putc(t, ')');
 }
 

@@ -70,7 +70,7 @@ static uint32_t instruction_of(const Walk *w, const Op *o) {
 
 /* Of each score besides products: scale, maximum, exponential, sum and rounding; of a gradient the exponential and the
  * slope, by keys and by queries. */
-enum { WEIGHT_OPERATIONS = 7, GRADIENT_OPERATIONS = 14, MASK_OPERATIONS = 3, DROPOUT_OPERATIONS = 20 };
+enum { WEIGHT_OPERATIONS = 7, GRADIENT_OPERATIONS = 14, MASK_OPERATIONS = 2, DROPOUT_OPERATIONS = 14 };
 
 /* Pairs of a query and a key that it sees, of one head. */
 static int64_t count_pairs(const AttentionPlan *p) {

@@ -26,7 +26,9 @@ LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64",
           ("64x64", 64, "elements"): 6.4}
 # Of attention by the width of a head; edges of a mask are in the loop, and count.
 LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"): 6.0,
-               ("forward", 128, "attention"): 6.2, ("gradient", 128, "attention"): 5.4})
+               ("forward", 128, "attention"): 6.2, ("gradient", 128, "attention"): 5.4,
+               ("forward", 64, "attention, mask"): 7.2, ("forward", 64, "attention, mask, dropout"): 15.6,
+               ("gradient", 64, "attention, mask, dropout"): 10.4})
 LATER = {"120": 1.2}  # what NVRTC makes of the same for these
 WIDE = 0.9  # of a product's accesses of global memory are 16 bytes wide
 OF_HALF = 4.4  # where half of a tile is past the edge, and its HMMA are left out
@@ -116,6 +118,12 @@ def loops_of(lines):
     return loops
 
 
+def pointers_of(source):
+    """{kernel: what a launch of several products reads of where their operands are}"""
+    return {re.search(r"(\w+)\(void \*const", kernel).group(1): len(re.findall(r"\boperand\[\d+\]", kernel))
+            for kernel in re.findall(r'\nextern "C" __global__ (.*?\n)\}\n', source, re.S) if "operand[" in kernel}
+
+
 def count_hmma(body):
     return sum("HMMA" in text for text in body)
 
@@ -131,7 +139,7 @@ def loops_of_parts(lines, tiles, arch):
     they fit their tiles best."""
     loops = loops_of(lines)
     if len(tiles) == 1:
-        return [main_loop(loops, tiles[0][2] == "attention")]
+        return [main_loop(loops, tiles[0][2].startswith("attention"))]
     def worst(way):
         return max(excess(loop, tile, arch) for loop, tile in zip(way, tiles))
 
@@ -156,11 +164,14 @@ def reading_of(kernel):
 
 def tile_of(text):
     """(tile, bytes of k in a step, how an operand is read, HMMA of a step); of attention (way, width of a head,
-    "attention", 1); of others None."""
+    "attention" and what is done to its scores, 1); of others None."""
     sums = re.search(r"typedef TensorSums<\w+, (\d+), (\d+), (\d+), (\d+), (\d+)> Sums;", text)
     attention = re.search(r"typedef AttentionShape<\w+, \d+, \d+, (\d+)", text)
     if attention:
-        return "forward" if "AttentionForward<" in text else "gradient", int(attention.group(1)), "attention", 1
+        rule = re.search(r"typedef ScoreRule<Shape, (\w+), (\w+)>", text)
+        reading = "attention" + (", mask" if rule.group(1) != "MASK_NONE" else "") + (
+            ", dropout" if rule.group(2) == "true" else "")
+        return "forward" if "AttentionForward<" in text else "gradient", int(attention.group(1)), reading, 1
     if not sums:
         return None
     m, n, warps_m, warps_n, step_bytes = map(int, sums.groups())
@@ -181,10 +192,11 @@ def tiles_of(source):
     return found
 
 
-def global_accesses(code):
-    """(how many are 16 bytes wide, how many there are)"""
+def global_accesses(code, pointers):
+    """(how many are 16 bytes wide, how many there are) besides those that read |pointers|"""
     found = [text for _, text in code if text and re.search(r"\b(LDG|STG|LDGSTS)\.", text)]
-    return sum(".128" in text for text in found), len(found)
+    words = sum(bool(re.search(r"\bLDG\.E\.64\b", text)) for text in found)
+    return sum(".128" in text for text in found), len(found) - min(pointers, words)
 
 
 def limit_of(loop, tile, arch):
@@ -196,22 +208,22 @@ def excess(loop, tile, arch):
     return len(loop) / count_hmma(loop) / limit_of(loop, tile, arch) if loop else 0
 
 
-def check(name, arch, tile, loop, code, use):
+def check(name, arch, tile, loop, code, use, pointers):
     shape, step_bytes, reading, _ = tile
     registers, stack = use
     count = count_hmma(loop)
-    wide, accesses = global_accesses(code)
+    wide, accesses = global_accesses(code, pointers)
     local = sum(bool(re.search(r"\b(LDL|STL)\b", text)) for _, text in code if text)
     if not count:
         found = sum("HMMA" in text for _, text in code if text)
         verdict = "ok" if found and not local and not stack else "FAIL"
         return f"{verdict} {name} sm_{arch}: {shape}, no loop, {found} HMMA"
     limit = limit_of(loop, tile, arch)
-    size = f"heads of {step_bytes}" if reading == "attention" else f"by {step_bytes} bytes"
+    size = f"heads of {step_bytes}" if reading.startswith("attention") else f"by {step_bytes} bytes"
     said = (f"{name} sm_{arch}: {shape} {size}, {reading}: {len(loop) / count:.2f} "
             f"instructions for each HMMA (limit {limit:.1f}), {registers} registers, {stack} bytes of stack, "
             f"{wide} of {accesses} accesses of global memory 16 bytes wide")
-    narrow = reading not in ("attention", "elements") and wide < WIDE * accesses
+    narrow = reading != "elements" and not reading.startswith("attention") and wide < WIDE * accesses
     return f"FAIL {said}" if len(loop) / count > limit or local or stack or narrow else f"ok {said}"
 
 
@@ -235,12 +247,12 @@ def main():
         return 0
     with open(sys.argv[1], encoding="utf-8") as file:
         source = file.read()
-    nvrtc, tiles, failed = Nvrtc(), tiles_of(source), 0
+    nvrtc, tiles, pointers, failed = Nvrtc(), tiles_of(source), pointers_of(source), 0
     for arch in sys.argv[2:]:
         uses, code = look_at(nvrtc, source, arch)
         for name, parts in tiles.items():
             for tile, loop in zip(parts, loops_of_parts(code[name], parts, arch)):
-                line = check(name, arch, tile, loop, code[name], uses[name])
+                line = check(name, arch, tile, loop, code[name], uses[name], pointers.get(name, 0))
                 print(line)
                 failed += line.startswith("FAIL")
     return 1 if failed or not tiles else 0

@@ -30,5 +30,7 @@ looks_at chain sm_ 7 90 -- -D SIZE=1024
 [[ -z ${AMP_ALL:-} ]] || looks_at chain sm_ 7 89 -- -D SIZE=16384
 looks_at attention attention 3 90 -- -D HEADS=64
 looks_at attention attention 3 120 -- -D WIDTH=128 -D HEADS=32
+looks_at attention_mask attention 3 90 --
+looks_at attention_mask attention 3 120 -- -D HEADS=12
 looks_at convs 'windows\|elements' 9 90
 finish

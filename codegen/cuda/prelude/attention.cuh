@@ -189,35 +189,33 @@ template <int BLOCKS> INLINE void clear(float (&sums)[BLOCKS][4]) {
 
 /* ---- dropout ---- */
 
-/* A draw gives the numbers of four neighbouring keys, which are in several lanes: each lane makes one of their draws,
- * and they exchange words.  |words|: of the lane's draw, then of its four scores.
+/* Which of a lane's scores in a tile stay: bit 4 j of number i, for score i of block j.  They are drawn before there
+ * are scores, which leaves the registers to the draws.
  *
- * Keys are columns: lanes q and q ^ 1 have four keys of rows g and g + 8; the even one draws for row g. */
-INLINE void exchange_along(uint32_t (&words)[4]) {
-    const bool odd = threadIdx.x & 1;
-    const uint32_t first = __shfl_xor_sync(0xFFFFFFFFu, odd ? words[0] : words[2], 1);
-    const uint32_t second = __shfl_xor_sync(0xFFFFFFFFu, odd ? words[1] : words[3], 1);
-    words[0] = odd ? first : words[0];
-    words[1] = odd ? second : words[1];
-    words[2] = odd ? words[2] : first;
-    words[3] = odd ? words[3] : second;
-}
+ * A draw gives the numbers of four neighbouring keys, which are in several lanes: each lane makes one draw for a block
+ * of eight columns, and lanes exchange what was drawn for the whole tile. */
+struct KeptScores {
+    uint32_t bits[4];
 
-/* Keys are rows: lanes g % 4 of equal q have four keys, and as many below, of two queries; lane i draws for score i.
- * The words are transposed: first between neighbours, then between pairs of them. */
-INLINE void exchange_down(uint32_t (&words)[4]) {
-    UNROLL
-    for (int far = 1; far <= 2; far++) {
-        const bool upper = threadIdx.x & (4 * far);
+    INLINE bool keeps(int block, int i) const { return bits[i] >> block * 4 & 1; }
+
+    /* |drawn|: bit 4 j + c for key c of the lane's draw for block j.  Keys are columns: lanes q and q ^ 1 have four
+     * keys of rows g and g + 8; the even one draws for row g. */
+    INLINE void exchange_along(uint32_t drawn) {
+        const bool odd = threadIdx.x & 1;
+        const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, drawn, 1);
         UNROLL
-        for (int i = 0; i < 4; i++) {
-            if (i & far) continue; /* the lower lane gives word i + far for the upper one's word i */
-            const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, upper ? words[i] : words[i + far], 4 * far);
-            words[i] = upper ? other : words[i];
-            words[i + far] = upper ? words[i + far] : other;
-        }
+        for (int i = 0; i < 4; i++) bits[i] = (odd == (i / 2 == 1) ? drawn : other) >> (threadIdx.x % 2 * 2 + i % 2);
     }
-}
+    /* Keys are rows: lanes g % 4 of equal q have four keys, and as many below, of two queries; lane i draws for score
+     * i. */
+    INLINE void exchange_down(uint32_t drawn) {
+        const int lane = threadIdx.x % 32;
+        UNROLL
+        for (int i = 0; i < 4; i++)
+            bits[i] = __shfl_sync(0xFFFFFFFFu, drawn, (lane & ~12) + i * 4) >> lane / 4 % 4;
+    }
+};
 
 /* ---- scores ---- */
 
@@ -236,19 +234,43 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     uint32_t key_hash;
 
     /* Scores stay as products give them until the scale goes into the multiply-add before the exponential. */
-    INLINE bool scales_late() const { return MASK == MASK_NONE && scale > 0.0f; }
+    INLINE bool scales_late() const { return MASK != MASK_ADDED && scale > 0.0f; }
 
-    /* Of a key that the query sees. */
+    /* Of a query and a key that there are. */
     INLINE float seen(float x, int query, int key) const {
-        if (scales_late()) return x;
-        x *= scale;
+        if (!scales_late()) x *= scale;
         if (MASK == MASK_ADDED) x += added[query * mask_row + key * mask_column];
-        if (MASK == MASK_CHOOSES && !chooses[query * mask_row + key * mask_column]) x = -INF;
+        if (MASK == MASK_CHOOSES) x = chooses[query * mask_row + key * mask_column] ? x : -INF;
         return x;
     }
-    INLINE float score(float x, int query, int key) const {
-        const bool sees = query < Shape::QUERIES && key < Shape::KEYS && (!Shape::CAUSAL || key <= query);
-        return sees ? seen(x, query, key) : -INF;
+    INLINE bool sees(int query, int key) const {
+        return query < Shape::QUERIES && key < Shape::KEYS && (!Shape::CAUSAL || key <= query);
+    }
+    /* Makes scores of the products of rows from |own| and columns from |other| on.  BY_KEYS: rows are keys.  ALL:
+     * there is a query for each row and a key for each column, or the other way round.  |edge|: some pairs may not be
+     * seen. */
+    template <bool BY_KEYS, bool ALL, int BLOCKS>
+    INLINE void score(float (&s)[BLOCKS][4], int own, int other, bool edge) const {
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+        UNROLL
+        for (int j = 0; j < BLOCKS; j++) {
+            UNROLL
+            for (int i = 0; i < 4; i++) {
+                const int down = own + g + i / 2 * 8, across = other + j * 8 + q * 2 + i % 2;
+                const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
+                s[j][i] = seen(s[j][i], ALL ? query : min(query, Shape::QUERIES - 1),
+                               ALL ? key : min(key, Shape::KEYS - 1));
+            }
+        }
+        if (!edge) return;
+        UNROLL
+        for (int j = 0; j < BLOCKS; j++) {
+            UNROLL
+            for (int i = 0; i < 4; i++) {
+                const int down = own + g + i / 2 * 8, across = other + j * 8 + q * 2 + i % 2;
+                s[j][i] = sees(BY_KEYS ? across : down, BY_KEYS ? down : across) ? s[j][i] : -INF;
+            }
+        }
     }
     /* exp(score - base), of a base that has been prepared. */
     INLINE float weight(float score, float base) const {
@@ -259,30 +281,52 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     INLINE float base_of_logarithm(float sum) const { return scales_late() ? sum * LOG2_E : sum; }
     INLINE float logarithm_of_base(float base) const { return scales_late() ? base * (1.0f / LOG2_E) : base; }
 
-    /* What dropout multiplies the weights of a block of eight columns by, from row |own| and column |other| on.
-     * BY_KEYS: rows are keys. */
-    template <bool BY_KEYS> INLINE void keep(float (&by)[4], int own, int other) const {
-        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, mine = BY_KEYS ? g % 4 : q % 2 * 2;
-        uint32_t words[4];
+    template <bool BY_KEYS, int BLOCKS> INLINE void draw_fours(KeptScores &kept_scores, int own, int other) const {
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+        const int mine = BY_KEYS ? g % 4 : q % 2 * 2; /* the score of each block that the lane draws for */
+        const uint32_t low = ::kept((uint32_t)seed), high = ::kept((uint32_t)((uint64_t)seed >> 32));
+        uint32_t drawn = 0;
         UNROLL
-        for (int i = 0; i < 4 && !DROPS; i++) by[i] = 1.0f;
-        if (!DROPS) return;
-        if (Shape::KEYS % 4 == 0) { /* of score |mine| */
-            const int down = own + g + mine / 2 * 8, across = other + 2 * q + mine % 2;
-            const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
-            random_words(words, seed, iteration, micro, key_hash,
-                         (uint64_t)(row + query) * (Shape::KEYS / 4) + key / 4);
-            if (BY_KEYS) exchange_down(words);
-            else exchange_along(words);
+        for (int j = 0; j < BLOCKS; j += 2) {
+            uint64_t quarters[2];
+            uint32_t words[2][4];
+            UNROLL
+            for (int n = 0; n < 2; n++) {
+                const int down = own + g + mine / 2 * 8, across = other + (j + n) * 8 + 2 * q + mine % 2;
+                const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
+                quarters[n] = (uint64_t)(row + query) * (Shape::KEYS / 4) + key / 4;
+            }
+            random_words<2>(words, (int64_t)((uint64_t)high << 32 | low), iteration, micro, key_hash, quarters);
+            UNROLL
+            for (int i = 0; i < 8; i++) drawn |= (words[i / 4][i % 4] > last_dropped(p) ? 1u : 0u) << (4 * j + i);
         }
+        if (BY_KEYS) kept_scores.exchange_down(drawn);
+        else kept_scores.exchange_along(drawn);
+    }
+    /* A draw for each number: keys of a draw are not in the same lanes for all queries. */
+    template <bool BY_KEYS, int BLOCKS> INLINE void draw_each(KeptScores &kept_scores, int own, int other) const {
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
         UNROLL
-        for (int i = 0; i < 4; i++) {
-            const int down = own + g + i / 2 * 8, across = other + 2 * q + i % 2;
-            const int64_t element = (row + (BY_KEYS ? across : down)) * Shape::KEYS + (BY_KEYS ? down : across);
-            const float drawn =
-                Shape::KEYS % 4 == 0 ? uniform_f32(words[i]) : random_f32(seed, iteration, micro, key_hash, element);
-            by[i] = p <= drawn ? kept : 0.0f;
+        for (int i = 0; i < 4; i++) kept_scores.bits[i] = 0;
+        NO_UNROLL
+        for (int j = 0; j < BLOCKS; j++) {
+            UNROLL
+            for (int i = 0; i < 4; i++) {
+                const int down = own + g + i / 2 * 8, across = other + j * 8 + 2 * q + i % 2;
+                const int64_t element = (row + (BY_KEYS ? across : down)) * Shape::KEYS + (BY_KEYS ? down : across);
+                const bool keeps = p <= random_f32(seed, iteration, micro, key_hash, element);
+                kept_scores.bits[i] |= (keeps ? 1u : 0u) << 4 * j;
+            }
         }
+    }
+    /* Draws for rows from |own| and |BLOCKS| times eight columns from |other| on.  BY_KEYS: rows are keys. */
+    template <bool BY_KEYS, int BLOCKS> INLINE void draw(KeptScores &kept_scores, int own, int other) const {
+        if constexpr (DROPS && Shape::KEYS % 4 == 0) draw_fours<BY_KEYS, BLOCKS>(kept_scores, own, other);
+        else if constexpr (DROPS) draw_each<BY_KEYS, BLOCKS>(kept_scores, own, other);
+    }
+    /* What dropout multiplies a weight by. */
+    INLINE float keep(const KeptScores &kept_scores, int block, int i) const {
+        return !DROPS ? 1.0f : kept_scores.keeps(block, i) ? kept : 0.0f;
     }
 };
 

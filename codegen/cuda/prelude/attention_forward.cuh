@@ -5,6 +5,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     typedef typename Shape::Factors Factors;
     typedef typename Shape::Element Element;
     static constexpr int ROWS = WARPS * 16, THREADS = WARPS * 32;
+    static constexpr bool ALL = Shape::QUERIES % ROWS == 0 && Shape::KEYS % STEP == 0; /* no tile is past an end */
     typedef HeadTile<Shape, ROWS, Shape::WIDTH> Queries;
     typedef HeadTile<Shape, STEP, Shape::WIDTH> Keys;
     typedef HeadTile<Shape, STEP, Shape::V_WIDTH> Values;
@@ -21,18 +22,9 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     int first; /* query of the warp */
 
     INLINE void score(float (&s)[STEP / 8][4], int key0) const {
-        const bool cut =
-            key0 + STEP > Shape::KEYS || first + 16 > Shape::QUERIES || (Shape::CAUSAL && key0 + STEP > first + 1);
-        const int lane = threadIdx.x % 32;
-        if (!cut && rule.scales_late()) return;
-        UNROLL
-        for (int j = 0; j < STEP / 8; j++) {
-            UNROLL
-            for (int i = 0; i < 4; i++) {
-                const int query = first + lane / 4 + i / 2 * 8, key = key0 + j * 8 + lane % 4 * 2 + i % 2;
-                s[j][i] = cut ? rule.score(s[j][i], query, key) : rule.seen(s[j][i], query, key);
-            }
-        }
+        const bool past = key0 + STEP > Shape::KEYS || first + 16 > Shape::QUERIES;
+        rule.template score<false, ALL>(s, first, key0,
+                                        (!ALL && past) || (Shape::CAUSAL && key0 + STEP > first + 1));
     }
     /* The maximum of each query goes up: what was summed by the old one is scaled. */
     INLINE void raise(const float (&s)[STEP / 8][4], float (&base)[2]) {
@@ -56,18 +48,16 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             for (int i = 0; i < 4; i++) result[j][i] *= change[i / 2];
         }
     }
-    INLINE void weigh(float (&s)[STEP / 8][4], int key0) {
+    INLINE void weigh(float (&s)[STEP / 8][4], const KeptScores &kept_scores) {
         float base[2];
         raise(s, base);
         UNROLL
         for (int j = 0; j < STEP / 8; j++) {
-            float kept[4];
-            rule.template keep<false>(kept, first, key0 + j * 8);
             UNROLL
             for (int i = 0; i < 4; i++) {
                 const float weight = rule.weight(s[j][i], base[i / 2]);
                 sum[i / 2] += weight;
-                s[j][i] = weight * kept[i];
+                s[j][i] = weight * rule.keep(kept_scores, j, i);
             }
         }
     }
@@ -86,10 +76,12 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             Values::template copy<THREADS>(value_tile, v, key0, Shape::KEYS);
             close_copies();
             if (sees) {
+                KeptScores kept_scores;
+                rule.template draw<false, STEP / 8>(kept_scores, first, key0);
                 clear(s);
                 along.add(s, queries, 0);
                 score(s, key0);
-                weigh(s, key0);
+                weigh(s, kept_scores);
             }
             await_copies<0>();
             __syncthreads();

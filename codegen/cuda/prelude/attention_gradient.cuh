@@ -43,6 +43,7 @@ struct AttentionWalk {
     typedef typename Shape::Element Element;
     static constexpr int ROWS = WARPS * 16, THREADS = WARPS * 32, OWN = BY_KEYS ? Shape::KEYS : Shape::QUERIES,
                          OTHERS = BY_KEYS ? Shape::QUERIES : Shape::KEYS;
+    static constexpr bool ALL = OWN % ROWS == 0 && OTHERS % STEP == 0; /* no tile is past an end */
     typedef HeadTile<Shape, ROWS, Shape::WIDTH> Own1;
     typedef HeadTile<Shape, ROWS, Shape::V_WIDTH> Own2;
     typedef HeadTile<Shape, STEP, Shape::WIDTH> Other1;
@@ -99,29 +100,30 @@ struct AttentionWalk {
     /* Products with the tile at |stage|, whose rows begin at |from|. */
     INLINE void add(const char *shared, int stage, const Rule &by, int from) {
         const float *const bases = (const float *)(shared + AHEAD + stage + Other1::BYTES + Other2::BYTES);
-        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+        const int q = threadIdx.x % 4;
         const int end = from + STEP, query0 = BY_KEYS ? from : first, key_end = BY_KEYS ? first + 16 : end;
-        const bool cut = end > OTHERS || first + 16 > OWN || (Shape::CAUSAL && key_end > query0 + 1);
+        const bool past = end > OTHERS || first + 16 > OWN;
         float weights[STEP / 8][4], slopes[STEP / 8][4];
+        KeptScores kept_scores;
+        by.template draw<BY_KEYS, STEP / 8>(kept_scores, first, from);
         clear(weights);
         clear(slopes);
         along1.add(weights, own1, stage);
+        by.template score<BY_KEYS, ALL>(weights, first, from,
+                                        (!ALL && past) || (Shape::CAUSAL && key_end > query0 + 1));
         if constexpr (FIRST) along2.add(slopes, own2, stage);
         UNROLL
         for (int j = 0; j < STEP / 8; j++) {
-            float kept[4];
-            by.template keep<BY_KEYS>(kept, first, from + j * 8);
             UNROLL
             for (int i = 0; i < 4; i++) {
-                const int own = first + g + i / 2 * 8, column = j * 8 + q * 2 + i % 2, other = from + column;
-                const int query = BY_KEYS ? other : own, key = BY_KEYS ? own : other;
-                const float x = weights[j][i], s = cut ? by.score(x, query, key) : by.seen(x, query, key);
-                const float w = by.weight(s, BY_KEYS ? bases[column] : base[i / 2]);
+                const int column = j * 8 + q * 2 + i % 2;
+                const float w = by.weight(weights[j][i], BY_KEYS ? bases[column] : base[i / 2]);
+                const float kept = by.keep(kept_scores, j, i);
                 if (FIRST) {
                     const float m = BY_KEYS ? bases[STEP + column] : mean[i / 2];
-                    slopes[j][i] = w * (slopes[j][i] * kept[i] - m) * by.scale;
+                    slopes[j][i] = w * fma_f32(slopes[j][i], kept, -m) * by.scale;
                 }
-                weights[j][i] = w * kept[i];
+                weights[j][i] = w * kept;
             }
         }
         if constexpr (SECOND) down2.add(second_sums, weights, stage);

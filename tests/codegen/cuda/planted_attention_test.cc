@@ -25,8 +25,14 @@ TEST_F(PlantedAttention, WrongKeysAreSeen) {
     ExpectWrong({{"!Shape::CAUSAL || key0 <= first + 15;", "!Shape::CAUSAL || key0 + STEP <= first + 15;"}});
     ExpectWrong({{"begin = row0 / STEP < end ? row0 / STEP : end;", "begin = row0 / STEP + 1;"}});
     ExpectWrong({{"end = (seen + STEP - 1) / STEP;", "end = seen / STEP - 1;"}});
-    ExpectWrong({{"key0 + STEP > Shape::KEYS || first + 16 > Shape::QUERIES ||", "false ||"},
+    ExpectWrong({{"key0 + STEP > Shape::KEYS || first + 16 > Shape::QUERIES;", "false;"},
                  {"(Shape::CAUSAL && key0 + STEP > first + 1)", "(Shape::CAUSAL && key0 + STEP > first + STEP)"}});
+}
+
+TEST_F(PlantedAttention, TilesPastAnEndAreTakenForWhole) {
+    Use({{1, 1, 128, 150, 16, 16}, "; scale = 0.25"});
+    ExpectWrong({{"Shape::QUERIES % ROWS == 0 && Shape::KEYS % STEP == 0", "Shape::QUERIES % ROWS == 0"}});
+    ExpectWrong({{"!Shape::CAUSAL || key <= query);", "true) || key >= Shape::KEYS;"}});
 }
 
 TEST_F(PlantedAttention, WhatWasSummedIsNotScaled) {
@@ -38,7 +44,7 @@ TEST_F(PlantedAttention, WhatWasSummedIsNotScaled) {
 
 TEST_F(PlantedAttention, GradientIsOfSomethingElse) {
     Use({{2, 1, 40, 70, 16, 16}, "; scale = 0.25"});
-    ExpectWrong({{"slopes[j][i] * kept[i] - m)", "slopes[j][i] * kept[i])"}});
+    ExpectWrong({{"fma_f32(slopes[j][i], kept, -m)", "fma_f32(slopes[j][i], kept, 0.0f)"}});
     ExpectWrong({{"one.first += head * rows.q_head, two", "two"}});
     ExpectWrong({{"if constexpr (FIRST) along2.add(slopes, own2, stage);",
                   "if constexpr (FIRST) along1.add(slopes, own1, stage);"}});
@@ -54,13 +60,17 @@ TEST_F(PlantedAttention, BarrierIsMissing) {
     for (const char *next :
          {"            Values::", "            if (key0 + STEP < keys) Keys::", "            if (STAGES > 1 && more)"})
         ExpectFault({{arrives + next, waits + next}}, EXEC_LAUNCH_FAILED, race);
+    Use({{2, 1, 33, 70, 80, 80}, "; scale = 0.25"}); // queries of wider heads are held in registers
     ExpectFault({{"if (HELD) __syncthreads();\n        along.start", "along.start"}}, EXEC_LAUNCH_FAILED, race);
 }
 
 TEST_F(PlantedAttention, NumbersOfDropoutAreExchangedWrongly) {
     Use({{1, 1, 37, 68, 16, 16}, "; scale = 0.25, p = 0.5, key = \"k\"", "", "", true});
-    ExpectWrong({{"odd ? words[0] : words[2], 1);", "odd ? words[2] : words[0], 1);"}});
-    ExpectWrong({{"upper ? words[i] : words[i + far], 4 * far);", "upper ? words[i + far] : words[i], 4 * far);"}});
+    ExpectWrong({{"(odd == (i / 2 == 1) ? drawn : other)", "(odd == (i / 2 == 0) ? drawn : other)"}});
+    ExpectWrong({{">> (threadIdx.x % 2 * 2 + i % 2)", ">> (i % 2)"}});
+    ExpectWrong({{"drawn, (lane & ~12) + i * 4)", "drawn, lane)"}});
+    ExpectWrong({{">> lane / 4 % 4", ">> 0"}});
+    ExpectWrong({{"> last_dropped(p) ? 1u : 0u", "> last_dropped(0.75f) ? 1u : 0u"}});
     ExpectWrong({{"down = own + g + mine / 2 * 8,", "down = own + g,"}});
 }
 

@@ -13,15 +13,15 @@
  *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
  *   v13 %85 f32[N, 320, 48], v14 %86 f32[N, 3, 320, 1] = attend(v4, v7, v10, v11, v12)   {lower, min-cast:7}
  *   v15 %87 f16[N, 320, 48] = cast(v13)
- *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
+ *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) train_step_k03(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
 {
     await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;
-    typedef AttentionForward<Shape, Rule, 8, 64, true> Attention;
-    static_assert(Attention::SHARED <= 6144, "");
+    typedef AttentionForward<Shape, Rule, 8, 64, false> Attention;
+    static_assert(Attention::SHARED <= 12288, "");
     extern __shared__ __align__(128) char shared[];
     const int64_t lead = blockIdx.x / 9;
     const int part = (int)(blockIdx.x % 9), head = part / 3, key_head = head / 1;
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t 
  *   v28 %d.attn.y f16[N, 320, 144] = cast(v27)   {gradient, of attn.slice}
  *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k14(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
 {
     await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
@@ -137,15 +137,15 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k14(const uint16_t 
  *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
  *   v11 %36 f32[N, 320, 48], v12 %37 f32[N, 3, 320, 1] = attend(v4, v7, v10)   {lower, min-cast:7}
  *   v13 %38 f16[N, 320, 48] = cast(v11)
- *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
+ *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256) eval_k02(const uint16_t *b0, uint16_t *b1, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) eval_k02(const uint16_t *b0, uint16_t *b1, int64_t n)
 {
     await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, false> Rule;
-    typedef AttentionForward<Shape, Rule, 8, 64, true> Attention;
-    static_assert(Attention::SHARED <= 6144, "");
+    typedef AttentionForward<Shape, Rule, 8, 64, false> Attention;
+    static_assert(Attention::SHARED <= 12288, "");
     extern __shared__ __align__(128) char shared[];
     const int64_t lead = blockIdx.x / 9;
     const int part = (int)(blockIdx.x % 9), head = part / 3, key_head = head / 1;

@@ -37,8 +37,27 @@
  *         v3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
  *     }
  *
- * One block makes all parts, to the same bits, where the kernel goes over its rows again, or shares its launch with
- * what made its operands:
+ * A kernel that goes over its rows again has a block for each part of each phase, one phase after the other along the
+ * grid's third dimension.  Blocks are numbered as they begin.  One of a later phase waits until all parts of the
+ * earlier ones are kept, and adds them up for itself:
+ *
+ *     const PartInTurn own_part = part_in_turn(tickets, grid, blockIdx.z, parts, 4, 2);
+ *     float total3 = 0.0f;
+ *     if (parts == 1 || own_part.phase == 0) {
+ *         ..                                     of the block's rows: v3
+ *         total3 = v3;
+ *         if (parts > 1) {
+ *             keep_partial<32>(partials, block0 + own_part.part, 0, v3);
+ *             ends_part(tickets + grid.first_block(own_part.columns));
+ *             return;
+ *         }
+ *     } else {
+ *         waits_for_parts(tickets + grid.first_block(own_part.columns), parts);
+ *         total3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
+ *     }
+ *     const float v3 = total3;
+ *
+ * One block makes all parts, to the same bits, where it shares its launch with what made its operands, or with others:
  *
  *     float total3 = 0.0f;
  *     for (uint32_t part = 0; part < parts; part++) {
@@ -109,21 +128,29 @@ static int sums_of_phase(const Walk *w, int p) {
 static int number_of(const Walk *w, const Sink *sum) { return walk_number(w, sum->op->out[0]); }
 static const char *type_of(const Walk *w, const Sink *sum) { return emit_type(ir_dtype(w->f, sum->value), false); }
 
-/* Whether a block makes one part.  A pass of a launch, or what may become one, has a block for all. */
-static bool is_divided(const CudaKernel *ck, int width) {
+/* Phases that go over the rows, where a block makes one part of one of them; 0: a block makes all, as in a pass of a
+ * launch, or what may become one. */
+static int divided_phases(const CudaKernel *ck, int width) {
     Walk *w = ck->w;
     int phases = 0, sums = 0;
-    if (!has_parts(w, width) || ck->pass || ck->columns || ck->turn) return false;
+    if (!has_parts(w, width) || ck->pass || ck->columns || ck->turn) return 0;
     for (int p = 0; p < w->phases; p++) {
-        phases += loop_has_phase(w, p);
+        if (!loop_has_phase(w, p)) continue;
+        if (!sums_of_phase(w, p)) return 0;
         sums += sums_of_phase(w, p);
+        phases++;
     }
-    return phases == 1 && sums > 0 && sums <= CUDA_MOST_PARTIALS;
+    return sums <= CUDA_MOST_PARTIALS ? phases : 0;
 }
 
 /* A second pass (single_pass.c) is told which columns are its own. */
 static const char *block_of_columns(const CudaKernel *ck) {
+    if (ck->part_phases > 1) return "own_part.columns";
     return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
+}
+
+static const char *number_of_part(const CudaKernel *ck) {
+    return ck->part_phases > 1 ? "own_part.part" : arena_printf(ck->w->arena, "%s.x", ck->block);
 }
 
 /* The rows of part |number|, an expression. */
@@ -134,12 +161,19 @@ static void put_part(CudaKernel *ck, const char *number) {
 }
 
 /* The part that the block makes; |block0|: the first block of its columns, among all of the launch. */
-static void put_own_part(CudaKernel *ck) {
+static void put_own_part(CudaKernel *ck, int width) {
     Emitter *e = &ck->e;
-    const char *block = ck->block;
-    if (ck->bundled) emit_line(e, "MAYBE_UNUSED const uint32_t block0 = blockIdx.x - %s.x;", block);
-    else emit_line(e, "MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;");
-    put_part(ck, arena_printf(ck->w->arena, "%s.x", block));
+    if (ck->bundled)
+        emit_line(e, "const GridOfParts grid = {(uint32_t)place.first, (uint32_t)place.x, (uint32_t)place.y, %s.y};",
+                  ck->block);
+    else emit_line(e, "const GridOfParts grid = {0, gridDim.x, gridDim.y, blockIdx.y};");
+    if (ck->part_phases > 1) {
+        emit_line(e, "const PartInTurn own_part = part_in_turn(tickets, grid, %s.z, parts, %d, %d);", ck->block,
+                  blocks_of_columns(ck->w, width), ck->part_phases);
+        emit_line(e, "if (parts == 1 && own_part.phase > 0) return;");
+    }
+    emit_line(e, "const uint32_t block0 = grid.first_block(%s);", block_of_columns(ck));
+    put_part(ck, number_of_part(ck));
 }
 
 /* In a bundle of larger blocks some threads have no row of their own. */
@@ -157,7 +191,7 @@ static void put_place(CudaKernel *ck, int width, int height) {
         emit_line(&ck->e, "const int64_t s = %s / blocks;", at);
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = s * segment;");
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t last = first + segment < rows ? first + segment : rows;");
-    } else if (ck->body->partials) put_own_part(ck);
+    } else if (ck->body->partials) put_own_part(ck, width);
     else emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = 0, last = rows;");
     emit_line(&ck->e, "const int32_t column0 = (int32_t)%s * %d, column = column0 + threadIdx.x %% %d;", block, width,
               width);
@@ -245,35 +279,83 @@ static amp_status emit_parts(CudaKernel *ck, int p, int height) {
     return AMP_OK;
 }
 
-/* After the sums of the block's own part, in phase |p|: what the last block of these columns goes on with. */
-static void add_up_parts(CudaKernel *ck, int p, int height) {
+/* Keeps the sums of the block's own part in phase |p|, of which the first is sum |first| of the kernel; returns how
+ * many there are. */
+static int keep_part(CudaKernel *ck, int p, int first) {
+    const Sink *s;
+    int sum = first;
+    for (int i = 0; (s = next_sum(ck->w, p, &i)); sum++)
+        emit_line(&ck->e, "keep_partial<%d>(partials, block0 + %s, %d, v%d);", ck->body->columns, number_of_part(ck),
+                  sum, number_of(ck->w, s));
+    cuda_store_flags(ck);
+    return sum - first;
+}
+
+/* |name|: of the variables that take the sums of all parts. */
+static void add_up_kept(CudaKernel *ck, int p, int height, int first, const char *name) {
+    const Sink *s;
+    const int width = ck->body->columns, threads = width / ck->vector * height;
+    for (int i = 0, sum = first; (s = next_sum(ck->w, p, &i)); sum++)
+        emit_line(&ck->e, "%s%d = add_partials<%s, %d, %d>(partials, block0, parts, %d, %s);", name,
+                  number_of(ck->w, s), loop_reduction(s)->functor, width, threads, sum, loop_start(&ck->e, s));
+}
+
+/* After the sums of the block's own part, in the last phase: what the last block of these columns goes on with. */
+static void add_up_parts(CudaKernel *ck, int p, int height, int first) {
+    Emitter *e = &ck->e;
+    emit_open(e, "if (parts > 1)");
+    keep_part(ck, p, first);
+    emit_line(e, "if (!takes_last_ticket(tickets + block0, parts)) return;");
+    if (ck->part_phases > 1)
+        emit_line(e, "forgets_parts(tickets, grid, own_part.columns, %d, %d);",
+                  blocks_of_columns(ck->w, ck->body->columns), ck->part_phases);
+    add_up_kept(ck, p, height, first, "v");
+    emit_close(e);
+}
+
+/* The sums of phase |p|, number |phase| of several, by blocks of its own: returns how many there are. */
+static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height, int first, int *count) {
     const Walk *w = ck->w;
     Emitter *e = &ck->e;
     const Sink *s;
-    const int width = ck->body->columns, threads = width / ck->vector * height;
-    int sum = 0;
+    const int place = phase * blocks_of_columns(w, ck->body->columns);
+    const char *of = place ? arena_printf(w->arena, "%d + own_part.columns", place) : "own_part.columns";
+    for (int i = 0; (s = next_sum(w, p, &i));)
+        emit_line(e, "%s total%d = %s;", type_of(w, s), number_of(w, s), loop_start(e, s));
+    emit_open(e, "if (parts == 1 || own_part.phase == %d)", phase);
+    AMP_TRY(emit_part(ck, p, height));
+    for (int i = 0; (s = next_sum(w, p, &i));) emit_line(e, "total%d = v%d;", number_of(w, s), number_of(w, s));
     emit_open(e, "if (parts > 1)");
-    for (int i = 0; (s = next_sum(w, p, &i)); sum++)
-        emit_line(e, "keep_partial<%d>(partials, block0 + %s.x, %d, v%d);", width, ck->block, sum, number_of(w, s));
-    cuda_store_flags(ck);
-    emit_line(e, "if (!takes_last_ticket(tickets + block0, parts)) return;");
-    sum = 0;
-    for (int i = 0; (s = next_sum(w, p, &i)); sum++)
-        emit_line(e, "v%d = add_partials<%s, %d, %d>(partials, block0, parts, %d, %s);", number_of(w, s),
-                  loop_reduction(s)->functor, width, threads, sum, loop_start(e, s));
+    *count = keep_part(ck, p, first);
+    emit_line(e, "ends_part(tickets + grid.first_block(%s));", of);
+    emit_line(e, "return;");
     emit_close(e);
+    emit_close(e);
+    emit_open(e, "else");
+    emit_line(e, "waits_for_parts(tickets + grid.first_block(%s), parts);", of);
+    add_up_kept(ck, p, height, first, "total");
+    emit_close(e);
+    for (int i = 0; (s = next_sum(w, p, &i));)
+        emit_line(e, "const %s v%d = total%d;", type_of(w, s), number_of(w, s), number_of(w, s));
+    return AMP_OK;
 }
 
 static amp_status emit_phases(CudaKernel *ck, int height) {
     Walk *w = ck->w;
+    int phase = 0, sum = 0, count = 0;
     AMP_TRY(cuda_load_line(ck));
     for (int p = 0; p < w->phases; p++) {
         AMP_TRY(cuda_emit_line_ops(ck, p));
         if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
+        if (phase + 1 < ck->part_phases) {
+            AMP_TRY(emit_early_phase(ck, p, phase++, height, sum, &count));
+            sum += count;
+            continue;
+        }
         const bool part_by_part = has_parts(w, ck->body->columns) && !ck->body->partials && sums_of_phase(w, p);
         AMP_TRY(part_by_part ? emit_parts(ck, p, height) : emit_part(ck, p, height));
-        if (ck->body->partials) add_up_parts(ck, p, height);
+        if (ck->body->partials) add_up_parts(ck, p, height, sum);
     }
     AMP_TRY(cuda_emit_line_ops(ck, w->phases));
     return cuda_store_line(ck);
@@ -283,7 +365,7 @@ static void set_parts(CudaKernel *ck, int width, int height) {
     CudaLaunch *l = &ck->body->launch;
     l->extent[0] = ck->w->rows;
     l->per[0] = ROWS_OF_THREAD * height;
-    l->extent[2] = dim_const(blocks_of_columns(ck->w, width));
+    l->extent[2] = dim_const((int64_t)ck->part_phases * blocks_of_columns(ck->w, width));
     l->per[2] = 1;
 }
 
@@ -315,7 +397,8 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     ck->vector = vector_of(w);
     const int width = ck->columns ? ck->columns : power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
     const int height = ck->height ? ck->height : height_of(w, lanes), threads = lanes * height;
-    ck->body->partials = is_divided(ck, width);
+    ck->part_phases = divided_phases(ck, width);
+    ck->body->partials = ck->part_phases > 0;
     ck->column = "c";
     ck->at = "r * COLS + c";
     ck->e.element = ck->at;

@@ -31,6 +31,7 @@ typedef struct CudaKernel {
     CudaBody *body;
     int pass;            /* of a single-pass reduction, from 1; 0: a kernel by itself */
     int columns, height; /* of a block of a column kernel, and its rows at once; 0: as many as it likes */
+    int part_phases;     /* of a column kernel, whose parts have blocks of their own; 0: it is not divided */
     int rows, row_step;  /* of a column kernel that a thread loads together, so far from one another */
     const char *how;     /* of body->how, what is the kind's own; NULL: nothing */
     int vector;          /* elements of a thread side by side */

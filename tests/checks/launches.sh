@@ -102,6 +102,7 @@ launches tabular/tabular 30 40
 copies tabular/tabular 1024 280000 # columns of 8, 6, 5 and 4 are no vectors
 bytes tabular/tabular 1024 97
 blocks 0
+sums tabular/tabular 65536 8000000 132
 launches unet/unet 163 120
 copies unet/unet 64 132000 # one number is repeated
 bytes unet/unet 64 114

@@ -3,6 +3,14 @@
  * column are added.  Where each part has a block, it keeps its sums, and the one that comes last adds up all of them: a
  * block has 8 bytes for each of 32 columns of up to four sums. */
 
+/* Blocks of a kernel among those of its launch, |x| by |y| by any number from |first| on, of which those of number
+ * |member| along y belong to the same kernel of a batch. */
+struct GridOfParts {
+    uint32_t first, x, y, member;
+
+    INLINE uint32_t first_block(uint32_t z) const { return first + (z * y + member) * x; }
+};
+
 /* Sum |sum| of a block's columns, of which the first WIDTH threads have one each. */
 template <int WIDTH, typename T> INLINE void keep_partial(double *partials, uint32_t block, int sum, T v)
 {
@@ -36,4 +44,36 @@ template <typename By, int WIDTH, int THREADS, typename T> INLINE T add_parts(T 
 {
     const T all[1] = {total};
     return parts == 1 ? total : column_reduce<By, WIDTH, THREADS / WIDTH>(all);
+}
+
+/* Of phases that each need the sums of those before, in one launch: blocks that make the parts of one phase of one
+ * group of columns have a place in z, phase after phase.  The second of a place's tickets counts parts that are kept;
+ * the first of the first place after those of phase 0 counts blocks that have begun. */
+struct PartInTurn {
+    uint32_t part, columns, phase;
+};
+
+/* Numbered as blocks begin: a block waits for such ones alone that run already.  |z|: the block's own place. */
+INLINE PartInTurn part_in_turn(uint32_t *tickets, GridOfParts grid, uint32_t z, uint32_t parts, uint32_t groups,
+                               uint32_t phases)
+{
+    const uint32_t all = parts * groups * phases;
+    const uint32_t turn = parts == 1 ? z : takes_turn(tickets + grid.first_block(groups), all);
+    return {turn % parts, turn / parts % groups, turn / parts / groups};
+}
+
+/* |tickets|: of the part's place. */
+INLINE void ends_part(uint32_t *tickets)
+{
+    __threadfence(); /* what this thread has stored comes before the ticket */
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(tickets + 1, 1);
+}
+
+INLINE void waits_for_parts(const uint32_t *tickets, uint32_t parts) { waits_for_turns(tickets, parts); }
+
+/* When nobody waits any more: for the next launch. */
+INLINE void forgets_parts(uint32_t *tickets, GridOfParts grid, uint32_t columns, uint32_t groups, uint32_t phases)
+{
+    if (threadIdx.x + 1 < phases) tickets[grid.first_block(threadIdx.x * groups + columns) + 1] = 0;
 }

@@ -163,6 +163,44 @@ TEST_F(Planted, PartsOfColumnsAreWrong) {
                 "race in global memory at .*with nothing that orders");
 }
 
+const char phases_model[] = R"(  input %x : f16[N, 40]
+  %f = cast(%x) : f32[N, 40]
+  %s = reduce_sum(%f; dims = (0)) : f32[40]
+  %n = extent(%x; dims = (0)) : f32
+  %m = div(%s, %n) : f32[40]
+  %d = sub(%f, %m) : f32[N, 40]
+  %q = mul(%d, %d) : f32[N, 40]
+  %v = reduce_sum(%q; dims = (0)) : f32[40]
+  result m = %m
+  result v = %v
+)";
+
+// Blocks of the second phase wait for the sums of the first.
+TEST_F(Planted, PhasesOfColumnsAreWrong) {
+    const std::string race = "race in global memory at .*with nothing that orders|uninitialised";
+    Use(phases_model, 600, 90);
+    ExpectRight();
+    ExpectFault({{"    __threadfence(); /* what this thread has stored comes before the ticket */\n"
+                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicAdd(tickets + 1, 1);",
+                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicAdd(tickets + 1, 1);"}},
+                EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{"waits_for_turns(tickets, parts); }", "waits_for_turns(tickets, parts - 1); }"}}, EXEC_LAUNCH_FAILED,
+                race);
+    ExpectFault({{"v3);\n            ends_part(tickets", "v3);\n            if (own_part.part) ends_part(tickets"}},
+                EXEC_LAUNCH_FAILED, "wait|deadlock|longer");
+    // the next run finds parts that are not its own
+    const Values given = given_;
+    Values others = given_;
+    for (double &x : others.at("x")) x += 1;
+    const auto twice = [&](CudaRun *run) {
+        run->Set(others);
+        EXPECT_EQ(run->RunToFault(1), "");
+        run->Set(given);
+    };
+    ExpectFault({{"forgets_parts(tickets, grid", "if (!parts) forgets_parts(tickets, grid"}}, EXEC_LAUNCH_FAILED, race,
+                twice);
+}
+
 TEST_F(Planted, BarrierInADivergentBranch) {
     Use(Of(row_model, "COLS", "1500"), 3, 80);
     ExpectRight();
@@ -283,7 +321,8 @@ TEST_F(Planted, BlocksOfABundleAreOffByOne) {
     Use(bundle_model, 2, 80);
     ExpectRight();
     ExpectUnwritten({{"if (blockIdx.x < (uint32_t)first1)", "if (blockIdx.x <= (uint32_t)first1)"}});
-    ExpectUnwritten({{"number / across % down", "number / across"}});
+    ExpectUnwritten(
+        {{"make_uint3(number % across, number / across % down,", "make_uint3(number % across, number / across,"}});
     ExpectFault({{"::run({first1, x1, y1}", "::run({first1 - 1, x1, y1}"}}, EXEC_ILLEGAL_ADDRESS, "past the end");
 }
 

@@ -305,6 +305,90 @@ TEST_F(Reduce, ColumnsInPartsHaveTheSameBits) {
     }
 }
 
+// The mean, squares around it, and their fourth power as a share: sums that need the sums before them.
+const char phases_over_rows[] = R"(  input %x : f16[N, COLS]
+  %f = cast(%x) : f32[N, COLS]
+  %s = reduce_sum(%f; dims = (0)) : f32[COLS]
+  %n = extent(%x; dims = (0)) : f32
+  %m = div(%s, %n) : f32[COLS]
+  %d = sub(%f, %m) : f32[N, COLS]
+  %q = mul(%d, %d) : f32[N, COLS]
+  %v = reduce_sum(%q; dims = (0)) : f32[COLS]
+  %one = const(; value = 1.0) : f32
+  %w = add(%v, %one) : f32[COLS]
+  %z = div(%q, %w) : f32[N, COLS]
+  %k = reduce_sum(%z; dims = (0)) : f32[COLS]
+  %top = reduce_max(%d; dims = (0)) : f32[COLS]
+  result m = %m
+  result w = %w
+  result k = %k
+  result top = %top
+)";
+
+TEST_F(Reduce, PhasesOverManyRowsAreInParts) {
+    for (const auto &[cols, sizes] : {std::pair<const char *, std::vector<int64_t>>{"1", {1, 2048, 5000}},
+                                      {"7", {293, 3000}},
+                                      {"40", {1, 255, 256, 257, 1000}},
+                                      {"96", {513}}}) {
+        SCOPED_TRACE(cols);
+        const std::string given = Text(With(phases_over_rows, "COLS", cols));
+        const Built b = Build(given);
+        ASSERT_NE(b.ptx, nullptr);
+        const CudaProgram &p = b.cuda->programs.data[0];
+        const CudaKernelEntry &e = p.kernels.data[p.kernels.len - 1];
+        EXPECT_TRUE(e.partials) << Functions(b.cuda);
+        EXPECT_EQ(e.launch.extent[2].mul, 3 * ((atoi(cols) + 31) / 32)) << "a block for each phase";
+        Check(given, sizes, 2e-3);
+    }
+    SameFusedOrNot(Text(With(phases_over_rows, "COLS", "40")), 700);
+}
+
+// Counters of what has begun, of parts that are kept and of the last block are zero after each launch.
+TEST_F(Reduce, PhasesInPartsHaveTheSameBits) {
+    const Built b = Build(Text(With(phases_over_rows, "COLS", "40")));
+    ASSERT_NE(b.ptx, nullptr);
+    const Func *f = b.m->funcs.data[0];
+    const Values given = Draw(b.m, f, 900);
+    std::vector<std::vector<double>> first;
+    CudaRun run(b.cuda, *b.ptx, f->name, 900);
+    for (uint64_t seed : {1, 2, 3, 4}) {
+        run.Set(given);
+        ASSERT_EQ(run.RunToFault(seed), "");
+        std::vector<std::vector<double>> got;
+        for (int i = 0; i < f->results.len; i++) got.push_back(run.Get(run.BufferOf(f->results.data[i].value)));
+        if (first.empty()) first = got;
+        EXPECT_EQ(got, first) << "seed " << seed;
+    }
+}
+
+// Equal ones as a batch, and beside sums of other shapes in a bundle.
+TEST_F(Reduce, PhasesInPartsShareALaunch) {
+    std::string inputs = "  input %n : f32[N, 3]\n", ops = R"(  %rows = extent(%n; dims = (0)) : f32
+  %t = reduce_sum(%n; dims = (0)) : f32[3]
+)",
+                results = "  result t = %t\n";
+    for (const auto &[name, cols] : {std::pair<const char *, const char *>{"a", "40"}, {"b", "40"}, {"c", "8"}}) {
+        const auto add = [&](std::string *to, const char *line) {
+            *to += With(With(line, "NAME", name), "COLS", cols);
+        };
+        add(&inputs, "  input %NAME : f32[N, COLS]\n");
+        add(&ops, R"(  %sNAME = reduce_sum(%NAME; dims = (0)) : f32[COLS]
+  %mNAME = div(%sNAME, %rows) : f32[COLS]
+  %dNAME = sub(%NAME, %mNAME) : f32[N, COLS]
+  %qNAME = mul(%dNAME, %dNAME) : f32[N, COLS]
+  %vNAME = reduce_sum(%qNAME; dims = (0)) : f32[COLS]
+)");
+        add(&results, "  result mNAME = %mNAME\n  result vNAME = %vNAME\n");
+    }
+    const std::string text = inputs + ops + results;
+    const std::string given = Text(text);
+    const Built b = Build(given);
+    ASSERT_NE(b.ptx, nullptr);
+    EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 1) << Functions(b.cuda);
+    Check(given, {1, 300, 1100}, 2e-3);
+    SameFusedOrNot(given, 700);
+}
+
 // More sums than a block keeps: one block makes all parts.
 TEST_F(Reduce, PartsOfManySumsHaveTheSameBits) {
     SameFusedOrNot(Text(R"(  input %x : f32[N, 40]

@@ -95,7 +95,8 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
     MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
-    MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
+    const GridOfParts grid = {0, gridDim.x, gridDim.y, blockIdx.y};
+    const uint32_t block0 = grid.first_block(blockIdx.z);
     MAYBE_UNUSED const int64_t first = (int64_t)blockIdx.x * 2048;
     MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
     const int32_t column0 = (int32_t)blockIdx.z * 1, column = column0 + threadIdx.x % 1;
@@ -1157,7 +1158,8 @@ struct train_step_k10_part0 {
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
         MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
-        MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
+        const GridOfParts grid = {(uint32_t)place.first, (uint32_t)place.x, (uint32_t)place.y, block.y};
+        const uint32_t block0 = grid.first_block(block.z);
         MAYBE_UNUSED const int64_t first = (int64_t)block.x * 2048;
         MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
         const int32_t column0 = (int32_t)block.z * 1, column = column0 + threadIdx.x % 1;
@@ -1217,7 +1219,8 @@ struct train_step_k10_part1 {
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
         MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
-        MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
+        const GridOfParts grid = {(uint32_t)place.first, (uint32_t)place.x, (uint32_t)place.y, block.y};
+        const uint32_t block0 = grid.first_block(block.z);
         MAYBE_UNUSED const int64_t first = (int64_t)block.x * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
         const int32_t column0 = (int32_t)block.z * 16, column = column0 + threadIdx.x % 16;
@@ -1285,7 +1288,8 @@ struct train_step_k10_part2 {
         const int32_t COLS = (int32_t)cols;
         MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
         MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 255) / 256);
-        MAYBE_UNUSED const uint32_t block0 = blockIdx.x - block.x;
+        const GridOfParts grid = {(uint32_t)place.first, (uint32_t)place.x, (uint32_t)place.y, block.y};
+        const uint32_t block0 = grid.first_block(block.z);
         MAYBE_UNUSED const int64_t first = (int64_t)block.x * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
         const int32_t column0 = (int32_t)block.z * 32, column = column0 + threadIdx.x % 32;
@@ -1866,7 +1870,8 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const f
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 1;
     MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + 2047) / 2048);
-    MAYBE_UNUSED const uint32_t block0 = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
+    const GridOfParts grid = {0, gridDim.x, gridDim.y, blockIdx.y};
+    const uint32_t block0 = grid.first_block(blockIdx.z);
     MAYBE_UNUSED const int64_t first = (int64_t)blockIdx.x * 2048;
     MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
     const int32_t column0 = (int32_t)blockIdx.z * 1, column = column0 + threadIdx.x % 1;

@@ -16,10 +16,12 @@ class PitchTest : public CudaRunTest {
         return count;
     }
 
-    // In each type, and at widths of rows that a warp and that a block goes along.
+    // In each type, and at widths of rows that a warp and that a block goes along; each width of each type at length.
     void CheckTypes(const std::string &body, const std::vector<std::string> &types, double tolerance) {
-        for (const std::string &type : types)
+        for (size_t t = 0; t < types.size(); t++)
             for (const std::string cols : {"257", "1036"}) {
+                const std::string &type = types[t];
+                if (!InLongTests() && types.size() > 1 && (cols == "257") == (t % 2 == 0)) continue;
                 SCOPED_TRACE(type + " " + cols);
                 const std::string typed = With(With(body, "TYPE", type), "COLS", cols);
                 EXPECT_GT(CountOf(typed, (std::stoi(cols) + 7) / 8 * 8), 0);
@@ -241,8 +243,10 @@ const char padded_model[] = R"(  input %x : f32[N, 30]
 )";
 
 TEST_F(PadTest, CopiesAreOf16Bytes) {
+    size_t number = 0;
     for (const std::string type : {"f16", "bf16", "tf32"})
         for (const std::string cols : {"10", "28", "100", "197", "300"}) {
+            if (number++ % 2 && !InLongTests()) continue;
             SCOPED_TRACE(type + " " + cols);
             const std::string body = With(With(padded_model, "TYPE", type), "COLS", cols);
             EXPECT_EQ(LeastCopy(Padded(body, type)), 16);
@@ -330,6 +334,7 @@ const char image_model[] = R"(  input %x : TYPE[N, CH, 9, 7]
 TEST_F(PitchTest, Pixels) {
     for (const std::string type : {"f16", "bf16", "tf32", "f32"})
         for (const std::string channels : {"3", "21"}) {
+            if (!InLongTests() && (channels == "3") == (type == "bf16" || type == "f32")) continue;
             SCOPED_TRACE(type + " " + channels);
             std::string body = With(With(image_model, "TYPE", type), "CH", channels);
             if (type == "f32") body = With(body, " cast(", " neg(");

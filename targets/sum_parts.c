@@ -6,7 +6,7 @@ enum {
     TILE = 64,        /* rows and columns of what a block of a product makes */
     LEAST_ROWS = 256, /* of k in a part of a product: a few steps of its main loop */
     LEAST_TERMS = 64, /* the same where each term is a multiply-add */
-    MOST_PARTS = 128, /* the second sum is one chain over them */
+    MOST_PARTS = 132, /* the multiprocessors of an H100; the second sum is one chain over them */
     PARTS_SHARE = 2,  /* parts take at most 1 / this of the operands' bytes */
     WORTHWHILE = 4,   /* parts of a sum that is no weight's gradient: they cost a launch, in which nothing else is */
     ASSUMED_N = 64    /* where rows depend on n */

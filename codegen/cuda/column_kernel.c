@@ -313,7 +313,7 @@ static void add_up_parts(CudaKernel *ck, int p, int height, int first) {
     emit_close(e);
 }
 
-/* The sums of phase |p|, number |phase| of several, by blocks of its own: returns how many there are. */
+/* The |count| sums of phase |p|, number |phase| of those that others follow, by blocks of its own. */
 static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height, int first, int *count) {
     const Walk *w = ck->w;
     Emitter *e = &ck->e;

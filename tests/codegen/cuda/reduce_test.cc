@@ -46,6 +46,24 @@ class Reduce : public CudaRunTest {
         ExpectSame(RunOnCuda(fused.cuda, *fused.ptx, n, given), RunOnCuda(single.cuda, *single.ptx, n, given),
                    "not fused: ");
     }
+
+    // Results of one run after another, with blocks in other orders.
+    void SameInEveryOrder(const std::string &text, int64_t n) {
+        const Built b = Build(text);
+        ASSERT_NE(b.ptx, nullptr);
+        const Func *f = b.m->funcs.data[0];
+        const Values given = Draw(b.m, f, n);
+        std::vector<std::vector<double>> first;
+        CudaRun run(b.cuda, *b.ptx, f->name, n);
+        for (uint64_t seed : {1, 2, 3, 4}) {
+            run.Set(given);
+            ASSERT_EQ(run.RunToFault(seed), "");
+            std::vector<std::vector<double>> got;
+            for (int i = 0; i < f->results.len; i++) got.push_back(run.Get(run.BufferOf(f->results.data[i].value)));
+            if (first.empty()) first = got;
+            EXPECT_EQ(got, first) << "seed " << seed;
+        }
+    }
 };
 
 TEST_F(Reduce, Rows) {
@@ -288,22 +306,7 @@ TEST_F(Reduce, ColumnsOfWideRowsAreNot) {
 }
 
 // Whatever the order of blocks, and again: tickets are zero after each launch.
-TEST_F(Reduce, ColumnsInPartsHaveTheSameBits) {
-    const Built b = Build(Text(With(many_rows, "COLS", "40")));
-    ASSERT_NE(b.ptx, nullptr);
-    const Func *f = b.m->funcs.data[0];
-    const Values given = Draw(b.m, f, 1500);
-    std::vector<std::vector<double>> first;
-    CudaRun run(b.cuda, *b.ptx, f->name, 1500);
-    for (uint64_t seed : {1, 2, 3, 4}) {
-        run.Set(given);
-        ASSERT_EQ(run.RunToFault(seed), "");
-        std::vector<std::vector<double>> got;
-        for (int i = 0; i < f->results.len; i++) got.push_back(run.Get(run.BufferOf(f->results.data[i].value)));
-        if (first.empty()) first = got;
-        EXPECT_EQ(got, first) << "seed " << seed;
-    }
-}
+TEST_F(Reduce, ColumnsInPartsHaveTheSameBits) { SameInEveryOrder(Text(With(many_rows, "COLS", "40")), 1500); }
 
 // The mean, squares around it, and their fourth power as a share: sums that need the sums before them.
 const char phases_over_rows[] = R"(  input %x : f16[N, COLS]
@@ -344,22 +347,7 @@ TEST_F(Reduce, PhasesOverManyRowsAreInParts) {
 }
 
 // Counters of what has begun, of parts that are kept and of the last block are zero after each launch.
-TEST_F(Reduce, PhasesInPartsHaveTheSameBits) {
-    const Built b = Build(Text(With(phases_over_rows, "COLS", "40")));
-    ASSERT_NE(b.ptx, nullptr);
-    const Func *f = b.m->funcs.data[0];
-    const Values given = Draw(b.m, f, 900);
-    std::vector<std::vector<double>> first;
-    CudaRun run(b.cuda, *b.ptx, f->name, 900);
-    for (uint64_t seed : {1, 2, 3, 4}) {
-        run.Set(given);
-        ASSERT_EQ(run.RunToFault(seed), "");
-        std::vector<std::vector<double>> got;
-        for (int i = 0; i < f->results.len; i++) got.push_back(run.Get(run.BufferOf(f->results.data[i].value)));
-        if (first.empty()) first = got;
-        EXPECT_EQ(got, first) << "seed " << seed;
-    }
-}
+TEST_F(Reduce, PhasesInPartsHaveTheSameBits) { SameInEveryOrder(Text(With(phases_over_rows, "COLS", "40")), 900); }
 
 // Equal ones as a batch, and beside sums of other shapes in a bundle.
 TEST_F(Reduce, PhasesInPartsShareALaunch) {

@@ -81,9 +81,9 @@ example() {
     gan) trains "$@" gan/gan 'noise=F32:16x4 real=F32:16x1' ;;
     llama) trains "$@" llama/llama "$(tokens 9 50)" -D V=50 -D T=9 -D C=16 -D L=1 -D HIDDEN=40 ;;
     lstm) trains "$@" lstm/lstm "$(tokens 3 256)" -D T=3 -D C=12 -D H=16 ;;
-    tabular)
+    tabular) # sums down its rows are made by two blocks
         trains "$@" tabular/tabular \
-            'numbers=F32:16x4 trade=I32:16:17 region=I32:16:11 purpose=I32:16:9 targets=I32:16:2' -D WIDE=24
+            'numbers=F32:300x4 trade=I32:300:17 region=I32:300:11 purpose=I32:300:9 targets=I32:300:2' -D WIDE=24
         ;;
     unet) trains "$@" unet/unet 'image=F32:4x1x32x32 targets=F32:4x1x32x32' -D S=32 -D C=8 ;;
     unet-bilinear)

@@ -30,12 +30,10 @@ static const AttentionTiling tilings[] = {
 };
 enum { FEW_ROWS = 64, FEW_WARPS = 4 }; /* as many rows as so few warps have */
 
-/* |busy|: each score takes registers besides the products, for a mask or for draws; queries leave theirs. */
-static AttentionTiling choose_tiling(int bytes, int64_t width, int64_t queries, int64_t keys, bool busy) {
+static AttentionTiling choose_tiling(int bytes, int64_t width, int64_t queries, int64_t keys) {
     int i = 0;
     while (tilings[i].bytes != bytes || tilings[i].width < width) i++; /* lower: no head is wider than 256 */
     AttentionTiling t = tilings[i];
-    if (busy && t.blocks) t.forward.held = false;
     if (queries <= FEW_ROWS && t.warps > FEW_WARPS) {
         t.warps = FEW_WARPS;
         t.blocks *= 2;
@@ -101,8 +99,7 @@ amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
     if (!p->factors)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: attention in %s is not built yet", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[at.q])));
-    p->tiling = choose_tiling(p->factors->bytes, p->width > p->v_width ? p->width : p->v_width, p->queries, p->keys,
-                              at.mask >= 0 || p->drops);
+    p->tiling = choose_tiling(p->factors->bytes, p->width > p->v_width ? p->width : p->v_width, p->queries, p->keys);
     return find_copy_bytes(w, p, err);
 }
 

@@ -135,9 +135,10 @@ static int divided_phases(const CudaKernel *ck, int width) {
     int phases = 0, sums = 0;
     if (!has_parts(w, width) || ck->pass || ck->columns || ck->turn) return 0;
     for (int p = 0; p < w->phases; p++) {
+        const int of_phase = sums_of_phase(w, p);
         if (!loop_has_phase(w, p)) continue;
-        if (!sums_of_phase(w, p)) return 0;
-        sums += sums_of_phase(w, p);
+        if (!of_phase) return 0;
+        sums += of_phase;
         phases++;
     }
     return sums <= CUDA_MOST_PARTIALS ? phases : 0;
@@ -279,16 +280,13 @@ static amp_status emit_parts(CudaKernel *ck, int p, int height) {
     return AMP_OK;
 }
 
-/* Keeps the sums of the block's own part in phase |p|, of which the first is sum |first| of the kernel; returns how
- * many there are. */
-static int keep_part(CudaKernel *ck, int p, int first) {
+/* Keeps the sums of the block's own part in phase |p|, of which the first is sum |first| of the kernel. */
+static void keep_part(CudaKernel *ck, int p, int first) {
     const Sink *s;
-    int sum = first;
-    for (int i = 0; (s = next_sum(ck->w, p, &i)); sum++)
+    for (int i = 0, sum = first; (s = next_sum(ck->w, p, &i)); sum++)
         emit_line(&ck->e, "keep_partial<%d>(partials, block0 + %s, %d, v%d);", ck->body->columns, number_of_part(ck),
                   sum, number_of(ck->w, s));
     cuda_store_flags(ck);
-    return sum - first;
 }
 
 /* |name|: of the variables that take the sums of all parts. */
@@ -313,8 +311,8 @@ static void add_up_parts(CudaKernel *ck, int p, int height, int first) {
     emit_close(e);
 }
 
-/* The |count| sums of phase |p|, number |phase| of those that others follow, by blocks of its own. */
-static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height, int first, int *count) {
+/* The sums of phase |p|, number |phase| of those that others follow, by blocks of its own. */
+static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height, int first) {
     const Walk *w = ck->w;
     Emitter *e = &ck->e;
     const Sink *s;
@@ -326,7 +324,7 @@ static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height,
     AMP_TRY(emit_part(ck, p, height));
     for (int i = 0; (s = next_sum(w, p, &i));) emit_line(e, "total%d = v%d;", number_of(w, s), number_of(w, s));
     emit_open(e, "if (parts > 1)");
-    *count = keep_part(ck, p, first);
+    keep_part(ck, p, first);
     emit_line(e, "ends_part(tickets + grid.first_block(%s));", of);
     emit_line(e, "return;");
     emit_close(e);
@@ -342,15 +340,15 @@ static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height,
 
 static amp_status emit_phases(CudaKernel *ck, int height) {
     Walk *w = ck->w;
-    int phase = 0, sum = 0, count = 0;
+    int phase = 0, sum = 0;
     AMP_TRY(cuda_load_line(ck));
     for (int p = 0; p < w->phases; p++) {
         AMP_TRY(cuda_emit_line_ops(ck, p));
         if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
         if (phase + 1 < ck->part_phases) {
-            AMP_TRY(emit_early_phase(ck, p, phase++, height, sum, &count));
-            sum += count;
+            AMP_TRY(emit_early_phase(ck, p, phase++, height, sum));
+            sum += sums_of_phase(w, p);
             continue;
         }
         const bool part_by_part = has_parts(w, ck->body->columns) && !ck->body->partials && sums_of_phase(w, p);

@@ -118,10 +118,16 @@ def loops_of(lines):
     return loops
 
 
+def functions_of(source):
+    """{kernel: its text}"""
+    kernels = re.findall(r'\nextern "C" __global__ (.*?\n)\}\n', source, re.S)
+    return {re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1): kernel
+            for kernel in kernels}
+
+
 def pointers_of(source):
     """{kernel: what a launch of several products reads of where their operands are}"""
-    return {re.search(r"(\w+)\(void \*const", kernel).group(1): len(re.findall(r"\boperand\[\d+\]", kernel))
-            for kernel in re.findall(r'\nextern "C" __global__ (.*?\n)\}\n', source, re.S) if "operand[" in kernel}
+    return {name: len(re.findall(r"\boperand\[\d+\]", kernel)) for name, kernel in functions_of(source).items()}
 
 
 def count_hmma(body):
@@ -183,8 +189,7 @@ def tiles_of(source):
     """{kernel: [tile_of]}: one, or one for each part of a launch."""
     found = {}
     parts = re.findall(r"\nstruct (\w+)_part\d+ \{\n(.*?)\n\};\n", source, re.S)
-    for kernel in re.findall(r'\nextern "C" __global__ (.*?\n)\}\n', source, re.S):
-        name = re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1)
+    for name, kernel in functions_of(source).items():
         texts = [text for of, text in parts if of == name] or [kernel]
         tiles = [tile for tile in map(tile_of, texts) if tile]
         if tiles:
@@ -252,7 +257,7 @@ def main():
         uses, code = look_at(nvrtc, source, arch)
         for name, parts in tiles.items():
             for tile, loop in zip(parts, loops_of_parts(code[name], parts, arch)):
-                line = check(name, arch, tile, loop, code[name], uses[name], pointers.get(name, 0))
+                line = check(name, arch, tile, loop, code[name], uses[name], pointers[name])
                 print(line)
                 failed += line.startswith("FAIL")
     return 1 if failed or not tiles else 0

@@ -63,12 +63,7 @@ INLINE PartInTurn part_in_turn(uint32_t *tickets, GridOfParts grid, uint32_t z, 
 }
 
 /* |tickets|: of the part's place. */
-INLINE void ends_part(uint32_t *tickets)
-{
-    __threadfence(); /* what this thread has stored comes before the ticket */
-    __syncthreads();
-    if (threadIdx.x == 0) atomicAdd(tickets + 1, 1);
-}
+INLINE void ends_part(uint32_t *tickets) { ends_turn(tickets, 0); }
 
 INLINE void waits_for_parts(const uint32_t *tickets, uint32_t parts) { waits_for_turns(tickets, parts); }
 

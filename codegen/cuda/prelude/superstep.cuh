@@ -37,6 +37,7 @@ INLINE void waits_for_turns(const uint32_t *tickets, uint32_t turns)
     __threadfence(); /* what the others have stored comes before it is read */
 }
 
+/* |turns| 0: nobody is the last, and the ticket counts on. */
 INLINE void ends_turn(uint32_t *tickets, uint32_t turns)
 {
     __threadfence(); /* what this thread has stored comes before the ticket */

@@ -84,6 +84,15 @@ class Planted : public CudaRunTest {
         }
     }
 
+    // A run with another x before the one that is looked at.
+    void RunOthersFirst(CudaRun *run) {
+        Values others = given_;
+        for (double &x : others.at("x")) x += 1;
+        run->Set(others);
+        EXPECT_EQ(run->RunToFault(1), "");
+        run->Set(given_);
+    }
+
     // As it is generated, with every seed.
     void ExpectRight() {
         const auto ptx = Compile(Changed({}));

@@ -139,14 +139,8 @@ TEST_F(Planted, TicketsAreWrong) {
         ExpectFault({{"== blocks - 1;", last}}, EXEC_LAUNCH_FAILED,
                     "race in global memory at .*with nothing that orders|uninitialised");
     // the next run finds a counter that is not zero: nobody is the last
-    const Values given = given_;
-    Values others = given_;
-    for (double &x : others.at("x")) x += 1;
-    ExpectWrong({{"atomicInc(counter, blocks - 1)", "atomicAdd(counter, 1)"}}, [&](CudaRun *run) {
-        run->Set(others);
-        EXPECT_EQ(run->RunToFault(1), "");
-        run->Set(given);
-    });
+    ExpectWrong({{"atomicInc(counter, blocks - 1)", "atomicAdd(counter, 1)"}},
+                [&](CudaRun *run) { RunOthersFirst(run); });
 }
 
 // Of 40 columns, whose rows three blocks have.
@@ -181,24 +175,16 @@ TEST_F(Planted, PhasesOfColumnsAreWrong) {
     Use(phases_model, 600, 90);
     ExpectRight();
     ExpectFault({{"    __threadfence(); /* what this thread has stored comes before the ticket */\n"
-                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicAdd(tickets + 1, 1);",
-                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicAdd(tickets + 1, 1);"}},
+                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicInc(tickets + 1, turns - 1);",
+                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicInc(tickets + 1, turns - 1);"}},
                 EXEC_LAUNCH_FAILED, race);
     ExpectFault({{"waits_for_turns(tickets, parts); }", "waits_for_turns(tickets, parts - 1); }"}}, EXEC_LAUNCH_FAILED,
                 race);
     ExpectFault({{"v3);\n            ends_part(tickets", "v3);\n            if (own_part.part) ends_part(tickets"}},
                 EXEC_LAUNCH_FAILED, "wait|deadlock|longer");
     // the next run finds parts that are not its own
-    const Values given = given_;
-    Values others = given_;
-    for (double &x : others.at("x")) x += 1;
-    const auto twice = [&](CudaRun *run) {
-        run->Set(others);
-        EXPECT_EQ(run->RunToFault(1), "");
-        run->Set(given);
-    };
     ExpectFault({{"forgets_parts(tickets, grid", "if (!parts) forgets_parts(tickets, grid"}}, EXEC_LAUNCH_FAILED, race,
-                twice);
+                [&](CudaRun *run) { RunOthersFirst(run); });
 }
 
 TEST_F(Planted, BarrierInADivergentBranch) {

@@ -368,8 +368,7 @@ TEST_F(Reduce, PhasesInPartsShareALaunch) {
 )");
         add(&results, "  result mNAME = %mNAME\n  result vNAME = %vNAME\n");
     }
-    const std::string text = inputs + ops + results;
-    const std::string given = Text(text);
+    const std::string given = Text(inputs + ops + results);
     const Built b = Build(given);
     ASSERT_NE(b.ptx, nullptr);
     EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 1) << Functions(b.cuda);

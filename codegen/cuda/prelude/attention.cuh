@@ -219,6 +219,16 @@ struct KeptScores {
 
 /* ---- scores ---- */
 
+/* What score |i| of block |block| of a lane is of, from row |own| and column |other| on.  BY_KEYS: rows are keys. */
+struct ScoredPair {
+    int query, key;
+};
+
+template <bool BY_KEYS> INLINE ScoredPair pair_at(int own, int other, int block, int i) {
+    const int down = own + threadIdx.x % 32 / 4 + i / 2 * 8, across = other + block * 8 + threadIdx.x % 4 * 2 + i % 2;
+    return {BY_KEYS ? across : down, BY_KEYS ? down : across};
+}
+
 enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 
 #define LOG2_E 1.44269504f
@@ -251,15 +261,13 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
      * seen. */
     template <bool BY_KEYS, bool ALL, int BLOCKS>
     INLINE void score(float (&s)[BLOCKS][4], int own, int other, bool edge) const {
-        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
         UNROLL
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++) {
-                const int down = own + g + i / 2 * 8, across = other + j * 8 + q * 2 + i % 2;
-                const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
-                s[j][i] = seen(s[j][i], ALL ? query : min(query, Shape::QUERIES - 1),
-                               ALL ? key : min(key, Shape::KEYS - 1));
+                const ScoredPair of = pair_at<BY_KEYS>(own, other, j, i);
+                s[j][i] = seen(s[j][i], ALL ? of.query : min(of.query, Shape::QUERIES - 1),
+                               ALL ? of.key : min(of.key, Shape::KEYS - 1));
             }
         }
         if (!edge) return;
@@ -267,8 +275,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++) {
-                const int down = own + g + i / 2 * 8, across = other + j * 8 + q * 2 + i % 2;
-                s[j][i] = sees(BY_KEYS ? across : down, BY_KEYS ? down : across) ? s[j][i] : -INF;
+                const ScoredPair of = pair_at<BY_KEYS>(own, other, j, i);
+                s[j][i] = sees(of.query, of.key) ? s[j][i] : -INF;
             }
         }
     }
@@ -282,8 +290,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     INLINE float logarithm_of_base(float base) const { return scales_late() ? base * (1.0f / LOG2_E) : base; }
 
     template <bool BY_KEYS, int BLOCKS> INLINE void draw_fours(KeptScores &kept_scores, int own, int other) const {
-        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
-        const int mine = BY_KEYS ? g % 4 : q % 2 * 2; /* the score of each block that the lane draws for */
+        /* the score of each block that the lane draws for */
+        const int mine = BY_KEYS ? threadIdx.x % 32 / 4 % 4 : threadIdx.x % 2 * 2;
         const uint32_t low = ::kept((uint32_t)seed), high = ::kept((uint32_t)((uint64_t)seed >> 32));
         uint32_t drawn = 0;
         UNROLL
@@ -292,9 +300,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             uint32_t words[2][4];
             UNROLL
             for (int n = 0; n < 2; n++) {
-                const int down = own + g + mine / 2 * 8, across = other + (j + n) * 8 + 2 * q + mine % 2;
-                const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
-                quarters[n] = (uint64_t)(row + query) * (Shape::KEYS / 4) + key / 4;
+                const ScoredPair of = pair_at<BY_KEYS>(own, other, j + n, mine);
+                quarters[n] = (uint64_t)(row + of.query) * (Shape::KEYS / 4) + of.key / 4;
             }
             random_words<2>(words, (int64_t)((uint64_t)high << 32 | low), iteration, micro, key_hash, quarters);
             UNROLL
@@ -305,15 +312,14 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     }
     /* A draw for each number: keys of a draw are not in the same lanes for all queries. */
     template <bool BY_KEYS, int BLOCKS> INLINE void draw_each(KeptScores &kept_scores, int own, int other) const {
-        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
         UNROLL
         for (int i = 0; i < 4; i++) kept_scores.bits[i] = 0;
         NO_UNROLL
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++) {
-                const int down = own + g + i / 2 * 8, across = other + j * 8 + 2 * q + i % 2;
-                const int64_t element = (row + (BY_KEYS ? across : down)) * Shape::KEYS + (BY_KEYS ? down : across);
+                const ScoredPair of = pair_at<BY_KEYS>(own, other, j, i);
+                const int64_t element = (row + of.query) * Shape::KEYS + of.key;
                 const bool keeps = p <= random_f32(seed, iteration, micro, key_hash, element);
                 kept_scores.bits[i] |= (keeps ? 1u : 0u) << 4 * j;
             }

@@ -71,7 +71,7 @@ TEST_F(PlantedAttention, NumbersOfDropoutAreExchangedWrongly) {
     ExpectWrong({{"drawn, (lane & ~12) + i * 4)", "drawn, lane)"}});
     ExpectWrong({{">> lane / 4 % 4", ">> 0"}});
     ExpectWrong({{"> last_dropped(p) ? 1u : 0u", "> last_dropped(0.75f) ? 1u : 0u"}});
-    ExpectWrong({{"down = own + g + mine / 2 * 8,", "down = own + g,"}});
+    ExpectWrong({{"(own, other, j + n, mine)", "(own, other, j + n, mine % 2)"}});
 }
 
 TEST_F(PlantedAttention, MaskIsReadElsewhere) {

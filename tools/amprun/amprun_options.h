@@ -243,9 +243,10 @@ static const ToolOption amprun_options[] = {
     {O_DIST_LIBRARY, "dist-library", NULL, "FILE", VALUE_FILE, false, NULL, "by the launcher, or by name",
      "With --dist: the shared library to open: of MPI, or with nccl of NCCL.", TRAIN | EVAL},
     {O_DIST_FOLDER, "dist-folder", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,
-     "With --dist files or nccl: ranks meet in this folder, which all of them see, and need no MPI. It is empty, or "
-     "not there yet; on one machine /dev/shm is the fastest place. Who they are comes from the launcher: torchrun "
-     "(RANK, WORLD_SIZE), srun (SLURM_PROCID, SLURM_NTASKS), mpirun; or from --dist-rank.",
+     "With --dist files or nccl: ranks meet in this folder, which all of them see, and need no MPI. It is empty, and "
+     "this user alone may write to it, or it is not there yet; on one machine a new one in /dev/shm is the fastest. "
+     "Who they are comes from the launcher: torchrun (RANK, WORLD_SIZE), srun (SLURM_PROCID, SLURM_NTASKS), mpirun; or "
+     "from --dist-rank.",
      TRAIN | EVAL},
     {O_DIST_RANK, "dist-rank", NULL, "R/N", VALUE_TEXT, false, NULL, "by the launcher",
      "With --dist-folder: this process is rank R, from 0, of N.", TRAIN | EVAL},

@@ -1,6 +1,6 @@
 /* files_engine.c: see files_engine.h.
  *
- *     DIR/ampc-NUMBER/LANE.N.R         what rank R brings to message N of the lane: a head, and its elements
+ *     DIR/ampc-NUMBER/lane.L.N.R       what rank R brings to message N of lane L: a head, and its elements
  *     DIR/ampc-NUMBER/letter.TO.R.N    letter N of rank R to rank TO, which removes it
  *
  * Every rank writes a file for every message, if only its head, and a message is done when those of all have been read.
@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -50,20 +49,20 @@ typedef struct Head {
 } Head;
 _Static_assert(sizeof(Head) == 64, "elements are aligned");
 
-typedef struct Path {
-    char text[AMP_FOLDER_PATH + 100];
-} Path;
+typedef struct Name {
+    char text[AMP_FOLDER_NAME];
+} Name;
 
-static Path message_path(const FilesEngine *e, int32_t lane, uint64_t number, int32_t rank) {
-    Path p;
-    snprintf(p.text, sizeof p.text, "%s/%d.%llu.%d", e->start.own, lane, (unsigned long long)number, rank);
-    return p;
+static Name message_name(int32_t lane, uint64_t number, int32_t rank) {
+    Name n;
+    snprintf(n.text, sizeof n.text, "lane.%d.%llu.%d", lane, (unsigned long long)number, rank);
+    return n;
 }
 
-static Path letter_path(const FilesEngine *e, int32_t to, int32_t from, uint64_t number) {
-    Path p;
-    snprintf(p.text, sizeof p.text, "%s/letter.%d.%d.%llu", e->start.own, to, from, (unsigned long long)number);
-    return p;
+static Name letter_name(int32_t to, int32_t from, uint64_t number) {
+    Name n;
+    snprintf(n.text, sizeof n.text, "letter.%d.%d.%llu", to, from, (unsigned long long)number);
+    return n;
 }
 
 /* ---- joining and leaving ----------------------------------------------------------------------------------------- */
@@ -82,7 +81,7 @@ static void close_engine(amp_engine *engine) {
     FilesEngine *e = (FilesEngine *)engine;
     const amp_allocator allocator = engine->allocator;
     const size_t ranks = (size_t)e->start.ranks;
-    if (e->start.lock >= 0) close(e->start.lock);
+    amp_files_close(&e->start);
     amp_free(&allocator, e->peers, ranks * sizeof *e->peers);
     amp_free(&allocator, e->numbers, ranks * sizeof *e->numbers);
     amp_free(&allocator, e, sizeof *e);
@@ -123,7 +122,7 @@ static amp_status start_message(amp_engine *engine, int32_t lane, const amp_mess
     *l = (Lane){.now = *message, .number = l->number + 1, .since = amp_nanoseconds()};
     const Head head = head_of(e, l);
     const amp_piece pieces[] = {{&head, sizeof head}, brings(e, message)};
-    AMP_TRY(amp_folder_write(message_path(e, lane, l->number, rank).text, pieces, 2, err));
+    AMP_TRY(amp_folder_write(&e->start.own, message_name(lane, l->number, rank).text, pieces, 2, err));
     if (message->op == AMP_EXCHANGE)
         memcpy(part_at(e, message, message->to, rank), part_at(e, message, message->data, rank), part_of(e, message));
     return AMP_OK;
@@ -146,16 +145,16 @@ static Taken takes(const FilesEngine *e, const amp_message *m, int32_t from) {
 /* Reads what |from| brings.  Where it makes another call, nothing comes, and the roll call says so. */
 static amp_status take_from(FilesEngine *e, int32_t lane, int32_t from, bool *came, amp_error *err) {
     const Lane *l = &e->lanes[lane];
-    const Path path = message_path(e, lane, l->number, from);
+    const Name name = message_name(lane, l->number, from);
     const Head wanted = head_of(e, l);
     const Taken t = takes(e, &l->now, from);
     Head head;
-    AMP_TRY(amp_folder_read(path.text, 0, &head, sizeof head, came, err));
+    AMP_TRY(amp_folder_read(&e->start.own, name.text, 0, &head, sizeof head, came, err));
     if (!*came) return AMP_OK;
     *came = !memcmp(&head, &wanted, sizeof head);
     if (!*came || !t.bytes) return AMP_OK;
-    AMP_TRY(amp_folder_read(path.text, sizeof head + t.offset, t.to, t.bytes, came, err));
-    return *came ? AMP_OK : amp_fail(err, AMP_IO, "%s: was removed while it was read", path.text);
+    AMP_TRY(amp_folder_read(&e->start.own, name.text, sizeof head + t.offset, t.to, t.bytes, came, err));
+    return *came ? AMP_OK : amp_fail(err, AMP_IO, "%s/%s: was removed while it was read", e->start.own.path, name.text);
 }
 
 /* Seldom enough: the longer it has waited, the less a little more matters. */
@@ -172,11 +171,11 @@ static amp_status test_message(amp_engine *engine, int32_t lane, bool *done, amp
     Lane *l = &e->lanes[lane];
     *done = false;
     if (!is_time_to_look(l)) return AMP_OK;
-    if (amp_nanoseconds() - l->since > LONGEST) amp_folder_refresh(e->start.own);
+    if (amp_nanoseconds() - l->since > LONGEST) amp_files_refresh(&e->start);
     for (bool came = true; l->next < e->start.ranks && came; l->next += came)
         if (l->next != e->start.rank) AMP_TRY(take_from(e, lane, l->next, &came, err));
     *done = l->next == e->start.ranks;
-    if (*done) unlink(message_path(e, lane, l->number - 1, e->start.rank).text);
+    if (*done) amp_folder_unlink(&e->start.own, message_name(lane, l->number - 1, e->start.rank).text);
     return AMP_OK;
 }
 
@@ -185,7 +184,7 @@ static amp_status test_message(amp_engine *engine, int32_t lane, bool *done, amp
 static amp_status send_letter(amp_engine *engine, int32_t to, amp_letter *letter, amp_error *err) {
     FilesEngine *e = (FilesEngine *)engine;
     const amp_piece piece = {letter->bytes, sizeof letter->bytes};
-    AMP_TRY(amp_folder_write(letter_path(e, to, e->start.rank, e->peers[to].sent).text, &piece, 1, err));
+    AMP_TRY(amp_folder_write(&e->start.own, letter_name(to, e->start.rank, e->peers[to].sent).text, &piece, 1, err));
     e->peers[to].sent++;
     return AMP_OK;
 }
@@ -201,11 +200,11 @@ static amp_status receive_letter(amp_engine *engine, unsigned char bytes[AMP_LET
     FilesEngine *e = (FilesEngine *)engine;
     *came = false;
     for (int32_t from = 0; from < e->start.ranks && !*came; from++) {
-        const Path path = letter_path(e, e->start.rank, from, e->peers[from].received);
+        const Name name = letter_name(e->start.rank, from, e->peers[from].received);
         if (from == e->start.rank) continue;
-        AMP_TRY(amp_folder_read(path.text, 0, bytes, AMP_LETTER_BYTES, came, err));
+        AMP_TRY(amp_folder_read(&e->start.own, name.text, 0, bytes, AMP_LETTER_BYTES, came, err));
         if (!*came) continue;
-        unlink(path.text);
+        amp_folder_unlink(&e->start.own, name.text);
         e->peers[from].received++;
     }
     return AMP_OK;
@@ -241,9 +240,11 @@ amp_status amp_files_engine_open(const amp_files_options *options, const amp_all
     e->head.own_thread = true;
     e->head.library = e->name;
     e->head.connect_seconds = (int32_t)options->seconds + 2; /* so that who waits hears which rank is missing */
-    e->start =
-        (amp_files_start){.rank = options->rank, .ranks = options->ranks, .seconds = options->seconds, .lock = -1};
-    memcpy(e->start.folder, options->folder, length + 1);
+    e->start.rank = options->rank;
+    e->start.ranks = options->ranks;
+    e->start.seconds = options->seconds;
+    e->start.given.fd = e->start.own.fd = e->start.lock = -1;
+    memcpy(e->start.given.path, options->folder, length + 1);
     snprintf(e->name, sizeof e->name, "the folder %s", options->folder);
     e->peers = amp_alloc_zeroed(allocator, ranks * sizeof *e->peers);
     e->numbers = amp_alloc_zeroed(allocator, ranks * sizeof *e->numbers);

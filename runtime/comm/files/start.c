@@ -2,12 +2,10 @@
 #define _GNU_SOURCE /* getrandom */
 #include "runtime/comm/files/start.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,28 +35,22 @@ typedef struct Verdict {
     char why[400];
 } Verdict;
 
-/* ---- paths and numbers ------------------------------------------------------------------------------------------- */
+/* ---- names and numbers ------------------------------------------------------------------------------------------- */
 
-typedef struct Path {
-    char text[AMP_FOLDER_PATH + 64];
-} Path;
+typedef struct Name {
+    char text[AMP_FOLDER_NAME];
+} Name;
 
-static Path in_folder(const amp_files_start *s, const char *name) {
-    Path p;
-    snprintf(p.text, sizeof p.text, "%s/%s", s->folder, name);
-    return p;
+static Name of_rank(const char *word, int32_t rank) {
+    Name n;
+    snprintf(n.text, sizeof n.text, "%s.%d", word, rank);
+    return n;
 }
 
-static Path in_own(const amp_files_start *s, const char *name, int32_t rank) {
-    Path p;
-    if (rank < 0) snprintf(p.text, sizeof p.text, "%s/%s", s->own, name);
-    else snprintf(p.text, sizeof p.text, "%s/%s.%d", s->own, name, rank);
-    return p;
-}
-
-static void name_own(amp_files_start *s, uint64_t number) {
-    s->number = number;
-    snprintf(s->own, sizeof s->own, "%s/%s%016llx", s->folder, prefix, (unsigned long long)number);
+static Name of_start(uint64_t number) {
+    Name n;
+    snprintf(n.text, sizeof n.text, "%s%016llx", prefix, (unsigned long long)number);
+    return n;
 }
 
 /* Never 0. */
@@ -75,13 +67,31 @@ static void nap(void) {
     nanosleep(&t, NULL);
 }
 
-static bool is_there(Path path) {
+static bool is_there(const amp_files_start *s, Name name) {
     bool there;
     char nothing;
-    return !amp_folder_read(path.text, 0, &nothing, 0, &there, NULL) && there;
+    return !amp_folder_read(&s->own, name.text, 0, &nothing, 0, &there, NULL) && there;
 }
 
 /* ---- what an earlier start left ---------------------------------------------------------------------------------- */
+
+/* What is written into DIR/ampc-NUMBER: a word, and numbers after points. */
+static const struct {
+    const char *word;
+    int numbers;
+} written[] = {{"lock", 0}, {"other", 0}, {"go", 0}, {"hello", 1}, {"left", 1}, {"lane", 3}, {"letter", 3}};
+
+static bool is_written(const char *name) {
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        const size_t head = strlen(written[i].word);
+        int numbers = 0;
+        if (strncmp(name, written[i].word, head) != 0) continue;
+        const char *rest = name + head;
+        for (size_t digits; *rest == '.' && (digits = strspn(rest + 1, "0123456789")); rest += 1 + digits) numbers++;
+        if (numbers == written[i].numbers && amp_folder_is_suffix(rest)) return true;
+    }
+    return false;
+}
 
 static bool is_start(const char *name) {
     const size_t head = sizeof prefix - 1;
@@ -89,52 +99,76 @@ static bool is_start(const char *name) {
            strlen(name) == head + NUMBER_DIGITS;
 }
 
+static bool is_invitation(const char *name) {
+    const size_t head = sizeof invitation - 1;
+    return !strncmp(name, invitation, head) && amp_folder_is_suffix(name + head);
+}
+
+static amp_status fail_foreign(const amp_files_start *s, const char *name, amp_error *err) {
+    return amp_fail(err, AMP_WRONG_STATE,
+                    "%s holds %s, which no start of ranks has left: give a folder that is empty, or that is not there "
+                    "yet",
+                    s->given.path, name);
+}
+
 /* A process that lives has the lock of its start. */
 static amp_status remove_start(const amp_files_start *s, const char *name, amp_error *err) {
-    char lock[AMP_FOLDER_PATH + 64];
-    bool taken;
-    Path old = in_folder(s, name);
-    snprintf(lock, sizeof lock, "%.*s/lock", AMP_FOLDER_PATH, old.text);
-    const int fd = amp_folder_lock(lock, &taken);
+    amp_folder old;
+    bool there, taken;
+    if (amp_folder_open(&s->given, name, &old, &there, NULL)) return fail_foreign(s, name, err);
+    if (!there) return AMP_OK;
+    const int fd = amp_folder_lock(&old, "lock", &taken);
+    amp_folder_close(&old);
     if (fd < 0 && taken)
         return amp_fail(err, AMP_WRONG_STATE,
                         "%s is in use: ranks of another start, or another rank 0, are in it; give each start a folder "
                         "of its own",
-                        s->folder);
-    amp_folder_remove(old.text);
+                        s->given.path);
+    amp_folder_remove(&s->given, name, is_written);
     if (fd >= 0) close(fd);
     return AMP_OK;
 }
 
-static amp_status clear_folder(const amp_files_start *s, amp_error *err) {
-    DIR *all = opendir(s->folder);
-    amp_status status = AMP_OK;
-    if (!all) return amp_fail_errno(err, AMP_IO, errno, "%s: cannot be read", s->folder);
-    for (const struct dirent *e; !status && (e = readdir(all));) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if (is_start(e->d_name)) status = remove_start(s, e->d_name, err);
-        else if (strncmp(e->d_name, invitation, sizeof invitation - 1))
-            status = amp_fail(err, AMP_WRONG_STATE,
-                              "%s holds %s, which no start of ranks has left: give a folder that is empty, or that is "
-                              "not there yet",
-                              s->folder, e->d_name);
-    }
-    closedir(all);
+static amp_status clear_entry(void *user, const char *name, amp_error *err) {
+    const amp_files_start *s = user;
+    if (is_start(name)) return remove_start(s, name, err);
+    if (!is_invitation(name)) return fail_foreign(s, name, err);
+    if (strlen(name) >= sizeof invitation) amp_folder_unlink(&s->given, name); /* half-written */
+    return AMP_OK;
+}
+
+/* DIR anew: an earlier start may have removed the one that was open. */
+static amp_status open_given(amp_files_start *s, bool *there, amp_error *err) {
+    amp_folder now;
+    amp_status status = amp_folder_open(NULL, s->given.path, &now, there, err);
+    amp_folder_close(&s->given);
+    s->given.fd = now.fd;
     return status;
 }
 
 /* ---- rank 0 ------------------------------------------------------------------------------------------------------ */
 
+static amp_status fail_gone(const amp_folder *f, amp_error *err) {
+    return amp_fail(err, AMP_WRONG_STATE, "%s: another process removes it: start the ranks again", f->path);
+}
+
+static amp_status make_own(amp_files_start *s, amp_error *err) {
+    bool made, there;
+    AMP_TRY(draw(&s->number, err));
+    const Name name = of_start(s->number);
+    AMP_TRY(amp_folder_make(&s->given, name.text, &made, err));
+    AMP_TRY(amp_folder_open(&s->given, name.text, &s->own, &there, err));
+    return there ? AMP_OK : fail_gone(&s->own, err);
+}
+
 static amp_status make_folders(amp_files_start *s, amp_error *err) {
-    bool taken;
-    uint64_t number;
-    s->made = !mkdir(s->folder, 0777);
-    if (!s->made && errno != EEXIST) return amp_fail_errno(err, AMP_IO, errno, "%s: cannot be made", s->folder);
-    AMP_TRY(clear_folder(s, err));
-    AMP_TRY(draw(&number, err));
-    name_own(s, number);
-    if (mkdir(s->own, 0777)) return amp_fail_errno(err, AMP_IO, errno, "%s: cannot be made", s->own);
-    s->lock = amp_folder_lock(in_own(s, "lock", -1).text, &taken);
+    bool there, taken;
+    AMP_TRY(amp_folder_make(NULL, s->given.path, &s->made, err));
+    AMP_TRY(open_given(s, &there, err));
+    if (!there) return fail_gone(&s->given, err);
+    AMP_TRY(amp_folder_list(&s->given, clear_entry, s, err));
+    AMP_TRY(make_own(s, err));
+    s->lock = amp_folder_lock(&s->own, "lock", &taken);
     return AMP_OK;
 }
 
@@ -142,7 +176,7 @@ static amp_status invite(amp_files_start *s, amp_error *err) {
     Invitation i = {.number = s->number, .ranks = s->ranks, .made = s->made};
     const amp_piece piece = {&i, sizeof i};
     memcpy(i.format, format, sizeof i.format);
-    return amp_folder_write(in_folder(s, invitation).text, &piece, 1, err);
+    return amp_folder_write(&s->given, invitation, &piece, 1, err);
 }
 
 /* "rank 2", "ranks 1, 2, 5 and others" that have not said hello; 0: none. */
@@ -151,7 +185,7 @@ static int32_t list_missing(const amp_files_start *s, char *out, size_t size) {
     char names[80] = "";
     int32_t count = 0;
     for (int32_t r = 1; r < s->ranks; r++) {
-        if (is_there(in_own(s, "hello", r)) || count++ >= NAMED) continue;
+        if (is_there(s, of_rank("hello", r)) || count++ >= NAMED) continue;
         const size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s%d", at ? ", " : "", r);
     }
@@ -167,10 +201,10 @@ static amp_status fail_missing(const amp_files_start *s, amp_error *err) {
             err, AMP_PEER_FAILED,
             "%s: all ranks have come, and rank 0 does not go on for %.1f s: it has died or hangs, or another "
             "process is rank %d, too",
-            s->folder, s->seconds, s->rank);
+            s->given.path, s->seconds, s->rank);
     return amp_fail(err, AMP_PEER_FAILED,
                     "%s: %s %s not come for %.1f s: was every rank started, and do all hosts see this folder?",
-                    s->folder, who, count > 1 ? "have" : "has", s->seconds);
+                    s->given.path, who, count > 1 ? "have" : "has", s->seconds);
 }
 
 /* Tells all that have come: to start, or why not. */
@@ -179,14 +213,14 @@ static amp_status tell(const amp_files_start *s, const uint64_t *numbers, amp_st
     Verdict v = {.status = (int32_t)status, .count = s->ranks};
     if (status) snprintf(v.why, sizeof v.why, "%.*s", (int)sizeof v.why - 1, why->message);
     const amp_piece pieces[] = {{&v, sizeof v}, {numbers, (size_t)s->ranks * sizeof *numbers}};
-    return amp_folder_write(in_own(s, "go", -1).text, pieces, 2, err);
+    return amp_folder_write(&s->own, "go", pieces, 2, err);
 }
 
 /* A process that was told of other numbers: its own goes where a rank has none, so that it believes what it is told. */
 static amp_status look_for_other(const amp_files_start *s, uint64_t *numbers, amp_error *err) {
     Hello other;
     bool there;
-    if (amp_folder_read(in_own(s, "other", -1).text, 0, &other, sizeof other, &there, NULL) || !there) return AMP_OK;
+    if (amp_folder_read(&s->own, "other", 0, &other, sizeof other, &there, NULL) || !there) return AMP_OK;
     numbers[0] = other.mine;
     return amp_fail(
         err, AMP_MISMATCH,
@@ -202,7 +236,7 @@ static amp_status take_hellos(const amp_files_start *s, uint64_t *numbers, bool 
         Hello h;
         bool there;
         if (numbers[r]) continue;
-        AMP_TRY(amp_folder_read(in_own(s, "hello", r).text, 0, &h, sizeof h, &there, err));
+        AMP_TRY(amp_folder_read(&s->own, of_rank("hello", r).text, 0, &h, sizeof h, &there, err));
         if (there) numbers[r] = h.mine;
         *all = *all && there;
     }
@@ -212,7 +246,7 @@ static amp_status take_hellos(const amp_files_start *s, uint64_t *numbers, bool 
 static amp_status gather_hellos(const amp_files_start *s, uint64_t *numbers, amp_error *err) {
     const int64_t end = amp_nanoseconds() + (int64_t)(s->seconds * 1e9);
     for (bool all;; nap()) {
-        amp_folder_refresh(s->own);
+        amp_files_refresh(s);
         AMP_TRY(look_for_other(s, numbers, err));
         AMP_TRY(take_hellos(s, numbers, &all, err));
         if (all) return AMP_OK;
@@ -234,32 +268,35 @@ static amp_status lead(amp_files_start *s, uint64_t *numbers, amp_error *err) {
 static amp_status answer(amp_files_start *s, amp_error *err) {
     Invitation i;
     bool there;
-    AMP_TRY(amp_folder_read(in_folder(s, invitation).text, 0, &i, sizeof i, &there, err));
-    if (!there || (s->own[0] && i.number == s->number)) return AMP_OK;
+    AMP_TRY(amp_folder_read(&s->given, invitation, 0, &i, sizeof i, &there, err));
+    if (!there || (s->own.fd >= 0 && i.number == s->number)) return AMP_OK;
     if (memcmp(i.format, format, sizeof i.format))
         return amp_fail(err, AMP_MISMATCH, "%s: rank 0 has a libamp_comm of another version: give all ranks the same",
-                        s->folder);
+                        s->given.path);
     AMP_TRY(draw(&s->mine, err));
-    name_own(s, i.number);
+    amp_folder_close(&s->own);
+    s->number = i.number;
     s->made = i.made != 0;
+    AMP_TRY(amp_folder_open(&s->given, of_start(i.number).text, &s->own, &there, err));
+    if (!there) return AMP_OK;
     const Hello mine = {s->mine, s->rank, s->ranks};
     const amp_piece piece = {&mine, sizeof mine};
-    const Path path = i.ranks == s->ranks ? in_own(s, "hello", s->rank) : in_own(s, "other", -1);
-    if (amp_folder_write(path.text, &piece, 1, NULL)) s->own[0] = '\0';
+    const Name hello = of_rank("hello", s->rank);
+    if (amp_folder_write(&s->own, i.ranks == s->ranks ? hello.text : "other", &piece, 1, NULL))
+        amp_folder_close(&s->own);
     return AMP_OK;
 }
 
 /* |*go|: rank 0 has spoken to this process. */
 static amp_status listen(const amp_files_start *s, uint64_t *numbers, bool *go, amp_error *err) {
-    const Path path = in_own(s, "go", -1);
     Verdict v;
     bool there;
-    AMP_TRY(amp_folder_read(path.text, 0, &v, sizeof v, &there, err));
+    AMP_TRY(amp_folder_read(&s->own, "go", 0, &v, sizeof v, &there, err));
     if (!there) return AMP_OK;
     v.why[sizeof v.why - 1] = '\0';
     for (int32_t r = 0; r < v.count && !*go; r++) {
-        AMP_TRY(
-            amp_folder_read(path.text, sizeof v + (size_t)r * sizeof *numbers, numbers, sizeof *numbers, &there, err));
+        AMP_TRY(amp_folder_read(&s->own, "go", sizeof v + (size_t)r * sizeof *numbers, numbers, sizeof *numbers, &there,
+                                err));
         *go = there && numbers[0] == s->mine;
     }
     return *go && v.status ? amp_fail(err, (amp_status)v.status, "%s", v.why) : AMP_OK;
@@ -268,26 +305,31 @@ static amp_status listen(const amp_files_start *s, uint64_t *numbers, bool *go, 
 /* Rank 0 of the start that this one has said hello to lives. */
 static bool is_led(const amp_files_start *s) {
     bool taken = false;
-    const int fd = s->own[0] ? amp_folder_lock(in_own(s, "lock", -1).text, &taken) : -1;
+    const int fd = s->own.fd >= 0 ? amp_folder_lock(&s->own, "lock", &taken) : -1;
     if (fd >= 0) close(fd);
     return taken;
+}
+
+static amp_status look(amp_files_start *s, uint64_t *numbers, bool *go, amp_error *err) {
+    bool there;
+    AMP_TRY(open_given(s, &there, err));
+    if (!there) return AMP_OK;
+    AMP_TRY(answer(s, err));
+    if (s->own.fd < 0) return AMP_OK;
+    amp_files_refresh(s);
+    return listen(s, numbers, go, err);
 }
 
 static amp_status follow(amp_files_start *s, uint64_t *numbers, amp_error *err) {
     const int64_t end = amp_nanoseconds() + (int64_t)(s->seconds * 1e9);
     for (bool go = false;; nap()) {
-        amp_folder_refresh(s->folder);
-        AMP_TRY(answer(s, err));
-        if (s->own[0]) {
-            amp_folder_refresh(s->own);
-            AMP_TRY(listen(s, numbers, &go, err));
-        }
+        AMP_TRY(look(s, numbers, &go, err));
         if (go) return AMP_OK;
         if (amp_nanoseconds() < end) continue;
         if (is_led(s)) return fail_missing(s, err);
         return amp_fail(err, AMP_PEER_FAILED,
                         "%s: rank 0 has not come for %.1f s: was it started, and does its host see this folder?",
-                        s->folder, s->seconds);
+                        s->given.path, s->seconds);
     }
 }
 
@@ -297,20 +339,31 @@ amp_status amp_files_join(amp_files_start *s, uint64_t *numbers, amp_error *err)
     return s->rank ? follow(s, numbers, err) : lead(s, numbers, err);
 }
 
-void amp_files_leave(amp_files_start *s) {
+void amp_files_refresh(const amp_files_start *s) { amp_folder_refresh(&s->given, of_start(s->number).text); }
+
+/* All have left: what is of this start goes. */
+static void remove_all(const amp_files_start *s) {
     Invitation i;
     bool there;
-    if (!s->own[0]) return;
-    (void)amp_folder_write(in_own(s, "left", s->rank).text, NULL, 0, NULL);
-    amp_folder_refresh(s->own);
+    amp_folder_remove(&s->given, of_start(s->number).text, is_written);
+    if (!amp_folder_read(&s->given, invitation, 0, &i, sizeof i, &there, NULL) && there && i.number == s->number)
+        amp_folder_unlink(&s->given, invitation);
+    if (s->made) rmdir(s->given.path);
+}
+
+void amp_files_leave(amp_files_start *s) {
+    if (s->own.fd < 0) return;
+    (void)amp_folder_write(&s->own, of_rank("left", s->rank).text, NULL, 0, NULL);
+    amp_files_refresh(s);
     bool all = true;
-    for (int32_t r = 0; r < s->ranks && all; r++) all = is_there(in_own(s, "left", r));
-    if (all) {
-        const Path path = in_folder(s, invitation);
-        amp_folder_remove(s->own);
-        if (!amp_folder_read(path.text, 0, &i, sizeof i, &there, NULL) && there && i.number == s->number)
-            unlink(path.text);
-        if (s->made) rmdir(s->folder);
-    }
-    s->own[0] = '\0';
+    for (int32_t r = 0; r < s->ranks && all; r++) all = is_there(s, of_rank("left", r));
+    if (all) remove_all(s);
+    amp_folder_close(&s->own);
+}
+
+void amp_files_close(amp_files_start *s) {
+    if (s->lock >= 0) close(s->lock);
+    s->lock = -1;
+    amp_folder_close(&s->own);
+    amp_folder_close(&s->given);
 }

@@ -14,9 +14,10 @@
  * it, added in the order of ranks as with |ordered|.  That is slow, and meant for a few ranks of one machine, where
  * /dev/shm is the best place, or of hosts with a network file system.  Who they are comes from the launcher: RANK and
  * WORLD_SIZE (torchrun), SLURM_PROCID and SLURM_NTASKS (srun), the variables of Open MPI and MPICH; or from |rank| and
- * |ranks|.  Rank 0 makes the folder if it is not there; what an earlier start has left in it is never believed, and is
- * removed if its rank 0 has ended.  The last rank that leaves removes what is of this start; where one has died, that
- * stays until the next start in the folder.
+ * |ranks|.  Rank 0 makes the folder, for its user alone, if it is not there; one that other users may write to, that
+ * belongs to another user or that is a symbolic link is AMP_WRONG_STATE.  What an earlier start has left in it is
+ * never believed, and is removed if its rank 0 has ended.  The last rank that leaves removes what is of this start;
+ * where one has died, that stays until the next start in the folder.
  *
  * The engine "nccl" is the engine "mpi", or with |folder| the engine "files", and sessions on the device "cuda" leave
  * on it what they exchange in a step: NCCL 2.18 or newer, opened at run time too, adds it up in the order of their

@@ -102,7 +102,7 @@ TEST_F(Files, NothingIsLeft) {
     EXPECT_EQ(zero.status, AMP_OK) << zero.said;
     EXPECT_EQ(one.status, AMP_OK) << one.said;
     EXPECT_NE(access(folder.c_str(), F_OK), 0) << "which it has made";
-    ASSERT_EQ(mkdir(folder.c_str(), 0777), 0);
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
     for (int k = 0; k < 2; k++) { // one start after the other
         Run({&zero, &one});
         EXPECT_EQ(zero.status, AMP_OK) << zero.said;
@@ -242,7 +242,7 @@ TEST_F(Files, AFolderInUseIsRefused) {
 }
 
 TEST_F(Files, AFolderWithOtherFilesIsRefused) {
-    ASSERT_EQ(mkdir(folder.c_str(), 0777), 0);
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
     std::ofstream(folder + "/thesis.tex") << "\\begin{document}";
     Process alone{0, 1};
     Run({&alone});
@@ -258,6 +258,86 @@ TEST_F(Files, AFolderWithOtherFilesIsRefused) {
     Run({&alone});
     EXPECT_EQ(alone.status, AMP_IO);
     EXPECT_EQ(alone.said, folder + ": cannot be made: Not a directory");
+}
+
+// A folder that is not only this user's decides what is written and removed, so it is refused, by every rank.
+TEST_F(Files, AFolderThatOthersMayWriteToIsRefused) {
+    for (const mode_t mode : {01777, 0775, 0702}) {
+        ASSERT_TRUE(!mkdir(folder.c_str(), 0700) || errno == EEXIST);
+        ASSERT_EQ(chmod(folder.c_str(), mode), 0);
+        Process zero{0, 2}, one{1, 2};
+        Run({&zero, &one});
+        for (const Process *p : {&zero, &one}) {
+            EXPECT_EQ(p->status, AMP_WRONG_STATE);
+            EXPECT_THAT(p->said, StartsWith(folder + ": other users may write to it (mode "));
+            EXPECT_THAT(p->said, HasSubstr("chmod go-w it, or give a folder that is not there yet"));
+        }
+        EXPECT_EQ(Entries(folder), std::vector<std::string>());
+    }
+    ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+    if (chown(folder.c_str(), 4711, 4711)) return; // not root, or in a sandbox
+    Process alone{0, 1};
+    Run({&alone});
+    EXPECT_EQ(alone.status, AMP_WRONG_STATE);
+    EXPECT_THAT(alone.said, StartsWith(folder + " belongs to another user (4711, and this is 0)"));
+}
+
+TEST_F(Files, NewFoldersAreOfThisUserAlone) {
+    const mode_t before = umask(0);
+    Process zero{0, 2}, one{1, 2};
+    Run({&zero, &one}, [this](Process *p, amp_comm *) {
+        struct stat st;
+        ASSERT_EQ(stat(folder.c_str(), &st), 0);
+        EXPECT_EQ(st.st_mode & 07777, 0700u);
+        for (const std::string &name : Entries(folder)) {
+            if (p->rank || stat((folder + "/" + name).c_str(), &st)) continue;
+            EXPECT_EQ(st.st_mode & 0077, 0u) << name;
+        }
+    });
+    umask(before);
+    EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+    EXPECT_EQ(one.status, AMP_OK) << one.said;
+}
+
+// A home with files, and links to it wherever a start looks for its own.
+TEST_F(Files, LinksAreNotFollowed) {
+    const std::string home = folder + ".home", diary = home + "/diary";
+    ASSERT_EQ(system(("rm -rf " + home).c_str()), 0);
+    ASSERT_EQ(mkdir(home.c_str(), 0700), 0);
+    std::ofstream(diary) << "dear diary";
+    const auto held = [&] {
+        std::string text;
+        std::getline(std::ifstream(diary), text);
+        return text;
+    };
+    ASSERT_EQ(symlink(home.c_str(), folder.c_str()), 0);
+    Process zero{0, 1};
+    Run({&zero});
+    EXPECT_EQ(zero.status, AMP_WRONG_STATE);
+    EXPECT_EQ(zero.said, folder + " is a symbolic link: give the folder that it leads to");
+    ASSERT_EQ(unlink(folder.c_str()), 0);
+
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+    const std::string start = folder + "/ampc-0123456789abcdef";
+    ASSERT_EQ(symlink(home.c_str(), start.c_str()), 0);
+    Run({&zero});
+    EXPECT_EQ(zero.status, AMP_WRONG_STATE);
+    EXPECT_THAT(zero.said, HasSubstr(" holds ampc-0123456789abcdef, which no start of ranks has left"));
+    EXPECT_EQ(Entries(home), std::vector<std::string>{"diary"});
+    ASSERT_EQ(unlink(start.c_str()), 0);
+
+    // In a start that may be an earlier one: only what a start writes is removed.
+    ASSERT_EQ(mkdir(start.c_str(), 0700), 0);
+    std::ofstream(start + "/left.1") << "";
+    std::ofstream(start + "/lane.0.7.1~0123abcd") << "";
+    std::ofstream(start + "/left.txt") << "a poem";
+    ASSERT_EQ(symlink(diary.c_str(), (start + "/go").c_str()), 0);
+    ASSERT_EQ(symlink(diary.c_str(), (folder + "/ampc-start").c_str()), 0);
+    Run({&zero});
+    EXPECT_EQ(zero.status, AMP_OK) << zero.said;
+    EXPECT_THAT(Entries(start), testing::ElementsAre("go", "left.txt"));
+    EXPECT_EQ(Entries(home), std::vector<std::string>{"diary"});
+    EXPECT_EQ(held(), "dear diary");
 }
 
 // ---- while they train ----

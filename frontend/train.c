@@ -382,7 +382,8 @@ static bool rate(Elab *e, const Arg *arg, const char *what, double *out) {
 
 static void set_frozen(Elab *e, const Arg *arg, TrainGroup *group) {
     Item item = elab_eval_static(e, arg->value, "group: frozen", STATIC_BOOL);
-    group->frozen = item.kind == ITEM_BOOL && item.b;
+    group->has_frozen = item.kind == ITEM_BOOL;
+    group->frozen = group->has_frozen && item.b;
 }
 
 static void set_group_key(Elab *e, const Arg *arg, TrainGroup *group) {

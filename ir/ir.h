@@ -373,7 +373,7 @@ typedef struct Removed {      /* a rounding that simplify took away */
 typedef struct TrainGroup {
     const char *pattern;
     double lr_scale, weight_decay;
-    bool has_lr_scale, has_weight_decay, frozen;
+    bool has_lr_scale, has_weight_decay, has_frozen, frozen;
     Pos pos;
 } TrainGroup;
 
@@ -390,7 +390,7 @@ typedef struct Train { /* a train block */
 /* What the train blocks say of a parameter: numbers of blocks, and of groups within the block; NO_BLOCK: none. */
 typedef struct ParamTraining {
     int block; /* that is for it */
-    /* the groups that decide: of those that match, the last that gives the key */
+    /* the groups that decide: of those that match, the last that gives the key; |frozen|: if it freezes */
     int lr_scale, weight_decay, frozen;
 } ParamTraining;
 
@@ -537,6 +537,9 @@ CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */
 bool ir_step_is_divided(const Module *m);
 /* reduce_step, whose kernels are collectives: devices have no code for it, its table is read by who exchanges. */
 bool ir_is_exchange(const Func *f);
+/* The group of a block that freezes a parameter: of those that match, the last that says `frozen`; NO_BLOCK: none, or
+ * that one says false. */
+int ir_freezing_group(const Train *block, const char *param);
 /* By name, whether the module has such a parameter or not. */
 ParamTraining ir_param_training(const Module *m, const char *param);
 /* The group's number in the model: groups are counted over all train blocks, in the order of the text. */

@@ -314,7 +314,7 @@ static void put_group(Text *t, const TrainGroup *g) {
     text_put_quoted(t, g->pattern);
     if (g->has_lr_scale) put_number(t, "lr_scale", g->lr_scale);
     if (g->has_weight_decay) put_number(t, "weight_decay", g->weight_decay);
-    if (g->frozen) text_puts(t, " frozen");
+    if (g->has_frozen) text_puts(t, g->frozen ? " frozen" : " frozen false");
     print_at(t, g->pos);
     text_putc(t, '\n');
 }

@@ -115,7 +115,8 @@ static void read_group(Reader *r) {
     if (g.has_lr_scale) g.lr_scale = reader_float(r, "a number");
     g.has_weight_decay = reader_take_word(r, "weight_decay");
     if (g.has_weight_decay) g.weight_decay = reader_float(r, "a number");
-    g.frozen = reader_take_word(r, "frozen");
+    g.has_frozen = reader_take_word(r, "frozen");
+    g.frozen = g.has_frozen && !reader_take_word(r, "false");
     g.pos = reader_at(r);
     if (!r->failed) vec_push(r->a, &last_train(r)->groups, g);
 }

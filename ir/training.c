@@ -6,19 +6,30 @@ bool ir_step_is_divided(const Module *m) { return m->accumulate > 1 || m->distri
 
 bool ir_is_exchange(const Func *f) { return f->kind == PROGRAM_REDUCE_STEP || f->kind == PROGRAM_GATHER_STEP; }
 
+int ir_freezing_group(const Train *block, const char *param) {
+    int last = NO_BLOCK;
+    for (int i = 0; i < block->groups.len; i++) {
+        const TrainGroup *g = &block->groups.data[i];
+        if (g->has_frozen && text_glob_match(g->pattern, param)) last = g->frozen ? i : NO_BLOCK;
+    }
+    return last;
+}
+
 ParamTraining ir_param_training(const Module *m, const char *param) {
     ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
     for (int i = 0; t.block == NO_BLOCK && i < m->trains.len; i++) {
         const char *only = m->trains.data[i].only;
         if (!only || text_glob_match(only, param)) t.block = i;
     }
-    for (int i = 0; t.block != NO_BLOCK && i < m->trains.data[t.block].groups.len; i++) {
-        const TrainGroup *g = &m->trains.data[t.block].groups.data[i];
+    if (t.block == NO_BLOCK) return t;
+    const Train *block = &m->trains.data[t.block];
+    for (int i = 0; i < block->groups.len; i++) {
+        const TrainGroup *g = &block->groups.data[i];
         if (!text_glob_match(g->pattern, param)) continue;
         if (g->has_lr_scale) t.lr_scale = i;
         if (g->has_weight_decay) t.weight_decay = i;
-        if (g->frozen) t.frozen = i;
     }
+    t.frozen = ir_freezing_group(block, param);
     return t;
 }
 

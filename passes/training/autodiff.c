@@ -27,17 +27,11 @@ typedef struct Objective {
     const char *again;  /* of paths of forward ops that it computes again */
 } Objective;
 
-static bool is_frozen(const Train *block, const char *name) {
-    bool frozen = false;
-    for (int i = 0; i < block->groups.len; i++)
-        frozen = frozen || (block->groups.data[i].frozen && text_glob_match(block->groups.data[i].pattern, name));
-    return frozen;
-}
-
 static bool trains(const Objective *o, const State *s) {
     if (!s || s->role != STATE_PARAM) return false;
     if (!o->block) return true;
-    return (!o->block->only || text_glob_match(o->block->only, s->name)) && !is_frozen(o->block, s->name);
+    if (o->block->only && !text_glob_match(o->block->only, s->name)) return false;
+    return ir_freezing_group(o->block, s->name) == NO_BLOCK;
 }
 
 /* ---- gradients by opcode ----------------------------------------------------------------------------------------- */

@@ -449,7 +449,8 @@ train groups {
     optimizer = adamw(lr = 0.01)
     group "*.bias": weight_decay = 0.0
     group "fc2.*": lr_scale = 0.5, weight_decay = 0.25
-    group "fc1.weight": frozen = true
+    group "fc1.*": frozen = true
+    group "fc1.bias": frozen = false
 }
 MODEL
 run 0 "$ampc" "$work/groups.amp" "${quick[@]}" -o "$work/groups.so"
@@ -459,7 +460,7 @@ for input in groups.amp groups.so; do
         'lr_scale 0.5, by group "fc2.*" (groups.amp:10); weight_decay 0.25, by group "fc2.*"'
     run 0 "$ampc" explain "$work/$input" --json "$work/groups.json"
     expect "explain --json $input: the groups of each parameter, the last that decides" \
-        "fc1.bias * 1.0 0.0 True|fc1.weight fc 1.0 None False|fc2.bias *fc 0.5 0.25 True|fc2.weight fc 0.5 0.25 True" \
+        "fc1.bias *fcfc 1.0 0.0 True|fc1.weight fc 1.0 None False|fc2.bias *fc 0.5 0.25 True|fc2.weight fc 0.5 0.25 True" \
         "$(python3 -c '
 import json, sys
 print("|".join(sorted(" ".join([p["name"], "".join(g.split(".")[0].rstrip("0123456789") for g in p["groups"]),
@@ -468,11 +469,11 @@ done
 
 run 0 "$amprun" info "$work/groups.so"
 says 'fc1.bias                 f32[4]  trained by block 0, weight_decay 0 by "*.bias" (group 0)' \
-    'fc1.weight               f32[4, 8]  frozen by "fc1.weight"' \
+    'fc1.weight               f32[4, 8]  frozen by "fc1.*"' \
     'f32[2, 4]  trained by block 0, lr_scale 0.5 by "fc2.*" (group 1), weight_decay 0.25 by "fc2.*" (group 1)'
 run 0 "$amprun" info "$work/groups.so" --json
 expect 'info --json: the groups of each parameter, the last that decides' \
-    "fc1.bias None 1.0 *.bias 0.0 True|fc1.weight None 1.0 None None False|fc2.bias fc2.* 0.5 fc2.* 0.25 True|fc2.weight fc2.* 0.5 fc2.* 0.25 True|*.bias fc2.* fc1.weight" \
+    "fc1.bias None 1.0 *.bias 0.0 True|fc1.weight None 1.0 None None False|fc2.bias fc2.* 0.5 fc2.* 0.25 True|fc2.weight fc2.* 0.5 fc2.* 0.25 True|*.bias fc2.* fc1.* fc1.bias" \
     "$(python3 -c '
 import json, sys
 info = json.load(open(sys.argv[1]))

@@ -108,6 +108,37 @@ TEST(Groups, ScaleDecayAndFreeze) {
     EXPECT_EQ(amp_session_get(r.session, "c/momentum", &none, 1, &r.err), AMP_NOT_FOUND);
 }
 
+// What a model says of its parameters is what a session does with them: two blocks, the keys given and taken back.
+TEST(Groups, TakeBackWhatAnEarlierOneGives) {
+    const std::string text =
+        "amp 1\nblock pair() -> y {\n"
+        "    param a: f32[1] = constant(1.0)\n    param b: f32[1] = constant(1.0)\n    y = a + b\n}\n"
+        "model two(x: f32[N]) -> y {\n    y = x * ((pair() as l) + (pair() as r))\n}\n"
+        "train two for \"l.*\" {\n    loss = mean(y)\n    optimizer = sgd(0.1, momentum = 0.5)\n"
+        "    group \"*\": frozen = true, lr_scale = 0.0\n    group \"*.b\": frozen = false, lr_scale = 1\n}\n"
+        "train two for \"r.*\" {\n    loss = mean(y)\n    optimizer = sgd(0.1, momentum = 0.5)\n"
+        "    group \"*\": frozen = false, weight_decay = 1\n    group \"*.a\": weight_decay = 0\n"
+        "    group \"r.b\": frozen = true\n    group \"r.a\": frozen = true\n    group \"*.a\": frozen = false\n}\n";
+    Training r(e2e::compile_to_file(text, "taken_back.so"), 4);
+    ASSERT_TRUE(r.ok());
+    const std::vector<float> x = {1, 2, 3, 4};
+    step(r, {x.data()}, 4);
+    amp_tensor_info info;
+    for (int i = 0; !amp_model_param_at(r.model, i, &info, nullptr); i++) {
+        amp_param_training how;
+        ASSERT_EQ(amp_model_param_training(r.model, i, &how, &r.err), AMP_OK) << r.err.message;
+        const std::string name = info.name;
+        const bool trained = name == "l.b" || name == "r.a";
+        EXPECT_EQ(how.trained, trained) << name;
+        EXPECT_EQ(how.frozen_group < 0, trained) << name;
+        EXPECT_FLOAT_EQ(param(r, info.name, 1)[0], trained ? 0.75f : 1.0f) << name;
+        float moment;
+        EXPECT_EQ(amp_session_get(r.session, (name + "/momentum").c_str(), &moment, 1, &r.err),
+                  trained ? AMP_OK : AMP_NOT_FOUND)
+            << name;
+    }
+}
+
 // ---- clipping
 // ------------------------------------------------------------------------------------------------------------
 

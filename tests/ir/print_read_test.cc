@@ -100,13 +100,14 @@ TEST_F(PrintRead, TrainingSurvives) {
     EXPECT_STREQ(lr->call->name, "cosine");
     EXPECT_EQ(ir_call_arg(lr->call, "warmup")->value.i, 700);
     EXPECT_EQ(ir_call_arg(&gen.optimizer, "beta2")->call, nullptr);
-    ASSERT_EQ(gen.groups.len, 2);
-    const TrainGroup &biases = gen.groups.data[0], &all = gen.groups.data[1];
+    ASSERT_EQ(gen.groups.len, 3);
+    const TrainGroup &biases = gen.groups.data[0], &all = gen.groups.data[1], &out = gen.groups.data[2];
     EXPECT_STREQ(biases.pattern, "*.bias");
-    EXPECT_TRUE(biases.has_lr_scale && biases.has_weight_decay && biases.frozen);
+    EXPECT_TRUE(biases.has_lr_scale && biases.has_weight_decay && biases.has_frozen && biases.frozen);
     EXPECT_EQ(biases.lr_scale, 0.1);
     EXPECT_EQ(biases.pos.column, 5);
-    EXPECT_TRUE(all.has_lr_scale && !all.has_weight_decay && !all.frozen);
+    EXPECT_TRUE(all.has_lr_scale && !all.has_weight_decay && !all.has_frozen && !all.frozen);
+    EXPECT_TRUE(!out.has_lr_scale && out.has_frozen && !out.frozen);
     EXPECT_EQ(m->trains.data[1].only, nullptr);
     EXPECT_STREQ(m->trains.data[1].optimizer.name, "sgd");
     EXPECT_EQ(m->trains.data[2].optimizer.name, nullptr);

@@ -3,6 +3,8 @@
 // as one step of the whole batch.
 #include "tests/passes/training_test.h"
 
+#include <random>
+
 namespace {
 
 class TrainBlocksTest : public TrainingTest {
@@ -53,6 +55,47 @@ TEST_F(TrainBlocksTest, FrozenParametersHaveNoGradientNoUpdateNoMoments) {
     EXPECT_EQ(UpdateOf(Step(m), "fc1.weight"), nullptr);
     EXPECT_FALSE(HasResult(Step(m), "grad.fc1.weight"));
     EXPECT_EQ(States(m, STATE_MOMENT), "fc2.weight/m fc2.weight/v fc2.bias/m fc2.bias/v");
+}
+
+// Groups at random, against a plain reading of the rule: what is frozen, the rates of the others, and their moments.
+TEST_F(TrainBlocksTest, EachKeyIsGivenAndTakenBackByLaterGroups) {
+    const char *const params[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+    const char *const patterns[] = {"*", "fc1.*", "*.bias", "fc2.weight", "fc2.*"};
+    const char *const rates[] = {"0.0", "0.5", "1.0"};
+    const bool matches[][4] = {{1, 1, 1, 1}, {1, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 0}, {0, 0, 1, 1}};
+    std::mt19937 random(7);
+    for (int round = 0; round < 24; round++) {
+        std::string lines = "  train loss loss\n  optimizer adamw(lr = 0.5, weight_decay = 0.25)\n";
+        double scale[] = {1, 1, 1, 1}, decay[] = {0.25, 0.25, 0.25, 0.25};
+        bool frozen[4] = {};
+        for (int group = 0; group < 4; group++) {
+            const unsigned pattern = random() % 5, factor = random() % 4, rate = random() % 4, freezes = random() % 3;
+            lines += std::string("  group \"") + patterns[pattern] + "\"";
+            if (factor < 3) lines += std::string(" lr_scale ") + rates[factor];
+            if (rate < 3) lines += std::string(" weight_decay ") + rates[rate];
+            lines += freezes == 2 ? "\n" : freezes ? " frozen\n" : " frozen false\n";
+            for (int i = 0; i < 4; i++) {
+                if (!matches[pattern][i]) continue;
+                if (factor < 3) scale[i] = factor / 2.0;
+                if (rate < 3) decay[i] = rate / 2.0;
+                if (freezes < 2) frozen[i] = freezes;
+            }
+        }
+        SCOPED_TRACE(lines);
+        Module *m = RunTrain(lines);
+        std::string moments;
+        for (int i = 0; i < 4; i++) {
+            const Op *update = UpdateOf(Step(m), params[i]);
+            ASSERT_EQ(update == nullptr, frozen[i]) << params[i];
+            EXPECT_EQ(ir_param_training(m, params[i]).frozen != NO_BLOCK, frozen[i]) << params[i];
+            EXPECT_EQ(HasResult(Step(m), (std::string("grad.") + params[i]).c_str()), !frozen[i]) << params[i];
+            if (frozen[i]) continue;
+            EXPECT_EQ(Rate(Step(m), update, kLearningRate), 0.5 * scale[i]) << params[i];
+            EXPECT_EQ(Rate(Step(m), update, kDecay), decay[i]) << params[i];
+            moments += (moments.empty() ? "" : " ") + (params[i] + std::string("/m ") + params[i] + "/v");
+        }
+        EXPECT_EQ(States(m, STATE_MOMENT), moments);
+    }
 }
 
 TEST_F(TrainBlocksTest, AScheduleIsOneOpForAllWhoShareIt) {

@@ -229,6 +229,27 @@ def check_includes(client, folder):
     check("a file that is gone", "cannot read the file" in client.errors(uri)[0]["message"], client.errors(uri))
 
 
+def check_uris(ampc):
+    """A text has any name that an editor gives it, and is told of under this name."""
+    wrong, odd = MODEL.replace("softmax(h + h)", "matmul(h, x)"), "".join(map(chr, range(1, 256)))
+    client = Client(ampc)
+    for uri in ("untitled:Untitled-1", "untitled:", "", "m.amp", "file:", "file://", "file://host", "FILE:///m.amp",
+                "file:///tmp/%zz%00%", "git:/m.amp?%7B%7D#1", "vscode-notebook-cell:/a.ipynb#W0s", "http://[", odd,
+                "x:" + "y" * 9000):
+        document, short = {"uri": uri}, uri[:30]
+        client.tell("textDocument/didOpen", {"textDocument": {**document, "version": 1, "text": MODEL}})
+        for version, text in enumerate((wrong, MODEL, wrong), 2):
+            client.tell("textDocument/didChange", {"textDocument": {**document, "version": version},
+                                                   "contentChanges": [{"text": text}]})
+        errors = client.errors(uri)
+        same(f"{short!r} has an error", [(9, 4)], [start_of(e["relatedInformation"][0]["location"]) for e in errors])
+        same(f"{short!r} is what notes are in", {uri},
+             {n["location"]["uri"] for e in errors for n in e["relatedInformation"]})
+        same(f"{short!r} is where a name is declared", uri, client.at("definition", uri, 9, 13)["uri"])
+        client.tell("textDocument/didClose", {"textDocument": document})
+    same("shutdown after odd URIs", 0, client.end())
+
+
 # ---- all examples
 
 def check_example(client, path):
@@ -408,6 +429,7 @@ def main():
         same("shutdown and exit", 0, client.end())
         check_encodings(ampc, folder / "m.amp")
         check_protocol(ampc, folder / "m.amp")
+        check_uris(ampc)
         check_damage(ampc)
         check_odd_parameters(ampc)
         check_time(ampc, folder / "large.amp")

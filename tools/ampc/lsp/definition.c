@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "tools/ampc/lsp/uri.h"
 
 /* Where the layers are installed beside this program, as it has them; NULL: they are not. */
 static const char *prelude_path(Arena *a, const amp_source_text *prelude) {
@@ -33,7 +32,7 @@ static bool put_definition(Request *r, const Document *d, const View *v, const a
     if (!path) return false;
     const LinedText there = is_here ? d->text : lined_text(r->arena, file->text, file->size);
     amp_json_begin_object(r->w, "result");
-    amp_json_put_string(r->w, "uri", is_here ? d->uri : uri_of_path(r->arena, path));
+    amp_json_put_string(r->w, "uri", is_here ? d->uri : documents_uri(&r->server->documents, r->arena, path));
     put_range(r->w, "range", &there, span, r->server->encoding);
     amp_json_end_object(r->w);
     return true;

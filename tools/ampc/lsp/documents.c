@@ -94,6 +94,11 @@ Document *documents_of_path(const Documents *all, const char *path) {
     return NULL;
 }
 
+const char *documents_uri(const Documents *all, Arena *a, const char *path) {
+    const Document *open = documents_of_path(all, path);
+    return open ? open->uri : uri_of_path(a, path);
+}
+
 bool document_reads(const Document *d, const char *path) {
     return document_file(d->latest, path) >= 0 || document_file(d->complete, path) >= 0;
 }

@@ -33,6 +33,8 @@ void document_set_text(Document *d, const char *text, size_t size);
 void document_analyze(Documents *all, Document *d, bool all_passes);
 int document_file(const amp_analysis *analysis, const char *path);   /* of its files; -1: it read none of this path */
 Document *documents_of_path(const Documents *all, const char *path); /* NULL: it is not open */
+/* As the editor calls it where it is open. */
+const char *documents_uri(const Documents *all, Arena *a, const char *path);
 /* Whether an analysis of |d| read the file |path|. */
 bool document_reads(const Document *d, const char *path);
 

@@ -1,6 +1,5 @@
 /* publish.c: the diagnostics of a file, as its editor shows them. */
 #include "tools/ampc/lsp/server.h"
-#include "tools/ampc/lsp/uri.h"
 
 typedef struct Publishing {
     Server *server;
@@ -38,7 +37,7 @@ static void put_related(Publishing *p, const amp_analysis *a, const amp_diagnost
         const LinedText text = file_text(p, a, n->span.file);
         amp_json_begin_object(&p->w, NULL);
         amp_json_begin_object(&p->w, "location");
-        amp_json_put_string(&p->w, "uri", uri_of_path(p->arena, a->files[n->span.file].name));
+        amp_json_put_string(&p->w, "uri", documents_uri(&p->server->documents, p->arena, a->files[n->span.file].name));
         put_range(&p->w, "range", &text, n->span, p->server->encoding);
         amp_json_end_object(&p->w);
         amp_json_put_string(&p->w, "message", n->text);
@@ -85,7 +84,7 @@ void publish(Server *s, Arena *arena, const char *path) {
     amp_json_put_string(&p.w, "jsonrpc", "2.0");
     amp_json_put_string(&p.w, "method", "textDocument/publishDiagnostics");
     amp_json_begin_object(&p.w, "params");
-    amp_json_put_string(&p.w, "uri", open ? open->uri : uri_of_path(arena, path));
+    amp_json_put_string(&p.w, "uri", documents_uri(&s->documents, arena, path));
     if (open && open->has_version) amp_json_put_int(&p.w, "version", open->version);
     amp_json_begin_array(&p.w, "diagnostics");
     if (open) put_failure(&p, open);

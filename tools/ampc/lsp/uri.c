@@ -15,9 +15,9 @@ static int hex_digit(char c) {
 }
 
 const char *uri_path(Arena *a, const char *uri) {
-    if (strncmp(uri, scheme, sizeof scheme - 1) != 0) return uri;
+    if (strncmp(uri, scheme, sizeof scheme - 1) != 0) return arena_strdup(a, uri);
     const char *at = strchr(uri + sizeof scheme - 1, '/'); /* after the host, which is empty */
-    if (!at) return uri;
+    if (!at) return arena_strdup(a, uri);
     Text t;
     text_init(&t, a);
     for (; *at; at++) {

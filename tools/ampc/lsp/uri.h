@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 
-/* Of another scheme, of a text that is in no file: the URI itself. */
+/* In the arena.  Of another scheme, of a text that is in no file: the URI itself. */
 const char *uri_path(Arena *a, const char *uri);
 const char *uri_of_path(Arena *a, const char *path); /* without links and "..", where the file is there */
 

@@ -14,10 +14,18 @@
 /* What is not above rounds to 0: half of the least f16. */
 #define F16_ZERO 0x1p-25
 
+/* Numbers that are a step apart. */
+typedef struct Grid {
+    double first, last; /* the least and the largest, in either order */
+    double step;        /* 0: one number; NAN: the value holds others, of which nothing is known */
+    bool counted;  /* by arange, cumsum, argmax, floor, ...: counts and positions, and what arithmetic makes of them */
+    bool in_order; /* from first to last along a dimension */
+} Grid;
+
 /* Numbers that a value holds in exact arithmetic, as far as ops bound them. */
 typedef struct Range {
     double low, high;
-    bool whole; /* nothing but counts: those of arange */
+    Grid grid; /* those of its numbers that are on one */
 } Range;
 
 typedef VEC(const Op *) LintOps;
@@ -62,9 +70,36 @@ double lint_reduced(const LintFunc *g, const Op *o, int64_t batch);
 Range lint_range(const LintFunc *g, Val v);
 double range_largest(Range r); /* |x| */
 
+/* ---- grid.c ------------------------------------------------------------------------------------------------------ */
+
+Grid grid_none(void);
+Grid grid_one(double x);
+Grid grid_bits(void); /* 0 and 1, of which sums are counts */
+Grid grid_counted(double first, double last, double step);
+Grid grid_unordered(Grid g);
+double grid_low(Grid g);
+double grid_high(Grid g);
+Grid grid_negated(Grid g);
+Grid grid_sum(Grid a, Grid b);
+Grid grid_sum_in_order(Grid a, Grid b);
+Grid grid_product(Grid a, Grid b);
+Grid grid_maximum(Grid a, Grid b);
+Grid grid_clipped(Grid g, double low, double high);
+Grid grid_join(Grid a, Grid b); /* numbers of either */
+Grid grid_magnitude(Grid g);
+Grid grid_square(Grid g);
+Grid grid_floor(Grid g);
+Grid grid_sums(Grid g, double count); /* of 1 to |count| of them */
+Grid grid_sliced(Grid g, double from, double count);
+/* Whether |t| tells all of them apart, and holds the largest. */
+bool grid_is_held(Grid g, Dtype t);
+bool grid_is_apart(Grid g, Dtype t);
+bool grid_is_finite(Grid g, Dtype t);
+double grid_apart_to(Grid g, Dtype t);
+
 /* ---- ranges.c ---------------------------------------------------------------------------------------------------- */
 
-/* Of every value, by its id. */
+/* Of every value, by its id, before it is rounded to its own type. */
 Range *lint_ranges(Arena *a, const LintFunc *g, int64_t batch);
 
 /* ---- findings.c -------------------------------------------------------------------------------------------------- */

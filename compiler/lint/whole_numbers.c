@@ -1,18 +1,34 @@
-/* whole_numbers.c: f16 has all whole numbers up to 2048, bf16 up to 256; beyond, neighbouring positions are one. */
+/* whole_numbers.c: f16 has all whole numbers up to 2048 and bf16 up to 256: of larger ones, neighbouring positions are
+ * one.  Told where they are rounded to such a type: by a cast, or by the op that makes them in it. */
+#include <math.h>
+
 #include "compiler/lint/check.h"
+
+static bool is_whole(double x) { return x == floor(x); }
+
+/* "whole numbers up to 8190, 2 apart," */
+static const char *which(Arena *a, Grid g) {
+    const bool whole = is_whole(g.step) && is_whole(g.first);
+    const double most = fmax(fabs(g.first), fabs(g.last));
+    const char *up = arena_printf(a, whole ? "whole numbers up to %.0f" : "numbers up to %.7g", most);
+    return whole && g.step == 1.0 ? up : arena_printf(a, "%s, %.6g apart,", up, g.step);
+}
 
 static void check(Lint *x, const LintFunc *g, const Op *o) {
     const Dtype t = lint_dtype(g, o);
-    if (!is_low(t) || !o->n_in || (o->code == OP_cast && is_low(ir_dtype(g->f, o->in[0])))) return;
-    const Range r = o->code == OP_cast ? lint_range(g, o->in[0]) : (Range){0};
-    const double most = t == AMP_DT_F16 ? 2048.0 : 256.0;
-    if (!r.whole || range_largest(r) <= most) return;
-    const char *wanted = o->reason ? o->reason->neighbour : NULL;
-    lint_add_at(x, o->pos, wanted ? wanted : o->path, "f32", NULL,
-                arena_printf(x->arena,
-                             "whole numbers up to %.0f are cast to %s, which has them up to %.0f: above, "
-                             "several become one",
-                             range_largest(r), amp_dtype_name(t), most));
+    const Grid n = o->n_in && o->n_out ? lint_range(g, o->out[0]).grid : grid_none();
+    if (grid_is_held(n, t)) return;
+    const char *cast = o->code == OP_cast && o->reason ? o->reason->neighbour : NULL;
+    const char *apart =
+        grid_is_apart(n, t)
+            ? NULL
+            : arena_printf(x->arena, "which %s up to %g: above, several become one",
+                           n.step == 1.0 && is_whole(n.first) ? "has them" : "tells them apart", grid_apart_to(n, t));
+    const char *finite = grid_is_finite(n, t) ? NULL : "f16 ends at 65504: it does not hold 65536, which is infinite";
+    lint_add_at(x, o->pos, cast ? cast : o->path, "f32", NULL,
+                arena_printf(x->arena, "%s are %s %s%s%s%s%s", which(x->arena, n),
+                             o->code == OP_cast ? "cast to" : "rounded to", amp_dtype_name(t), apart ? ", " : "",
+                             apart ? apart : "", finite ? "; " : "", finite ? finite : ""));
 }
 
 void lint_whole_numbers(Lint *x) { lint_each_op(x, check); }

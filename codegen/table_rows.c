@@ -127,6 +127,7 @@ static int buffer_source(const TableWriter *x, const Func *f, const Buffer *b) {
 static int position_of(const int *position, int kernel) { return position && kernel >= 0 ? position[kernel] : kernel; }
 
 void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
+    const char *const *names = ir_told_names(f);
     if (f->buffers.len) text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", table_func_name(x, f));
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
@@ -134,7 +135,7 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         Dim rows = dim_const(1), cols = dim_const(1);
         shape_matrix(&shape, &rows, &cols);
         text_puts(x->t, "    {");
-        table_put_field(x->t, "name", ir_value(f, b->value)->name);
+        table_put_field(x->t, "name", names[b->value.id]);
         text_printf(x->t,
                     ".kind = %d, .index = %d, .dtype = %d, .storage = %d, .layout = %d, .first_kernel = %d, "
                     ".last_kernel = %d, .rows = ",

@@ -35,12 +35,12 @@ static void put_kernel(amp_json_writer *w, const Func *f, const Kernel *k) {
 }
 
 /* Elements as they are stored; panels round rows and columns up. */
-static void put_buffer(amp_json_writer *w, const Func *f, const Buffer *b) {
+static void put_buffer(amp_json_writer *w, const Func *f, const Buffer *b, const char *value) {
     const Shape shape = ir_buffer_shape(f, b);
     const Bytes bytes = bytes_of_elements(&shape, amp_dtype_size(b->storage));
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "name", b->name);
-    amp_json_put_string(w, "value", b->value.id ? ir_value(f, b->value)->name : b->name);
+    amp_json_put_string(w, "value", b->value.id ? value : b->name);
     amp_json_put_string(w, "kind", ir_buffer_kind_names[b->kind]);
     amp_json_put_string(w, "storage", amp_dtype_name(b->storage));
     bytes_put(w, f->module->arena, &bytes);
@@ -59,7 +59,8 @@ static void put_program(amp_json_writer *w, const char *target, const Func *f) {
     for (int i = 0; i < f->kernels.len; i++) put_kernel(w, f, f->kernels.data[i]);
     amp_json_end_array(w);
     amp_json_begin_array(w, "buffers");
-    for (int i = 0; i < f->buffers.len; i++) put_buffer(w, f, f->buffers.data[i]);
+    const char *const *names = ir_told_names(f);
+    for (int i = 0; i < f->buffers.len; i++) put_buffer(w, f, f->buffers.data[i], names[f->buffers.data[i]->value.id]);
     amp_json_end_array(w);
     amp_json_end_object(w);
 }

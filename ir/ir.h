@@ -477,7 +477,10 @@ void ir_program_become(Func *f, ProgramKind kind);
 void ir_func_remove(Module *m, Func *f);
 
 Value *ir_value(const Func *f, Val v);
-Val ir_find(const Func *f, const char *name);     /* NO_VAL when no value has the name */
+Val ir_find(const Func *f, const char *name); /* NO_VAL when no value has the name */
+/* By value: what tables, logs and reports call it; those of the text by their name, others by the path of their op.
+ * Each is another one.  In the module's arena. */
+const char *const *ir_told_names(const Func *f);
 void ir_rename(Func *f, Val v, const char *hint); /* numbered where it is taken, as ir_new_value does */
 Op *ir_op(const Func *f, OpId o);
 Op *ir_def(const Func *f, Val v); /* the op that makes v; NULL for inputs and states */

@@ -50,19 +50,37 @@ function drawExponents(tensor) {
     bars, end(-24), end(16));
 }
 
+// The op that made it: by its path, else the last one of its kernel.
+function opOfTensor(name) {
+  for (let path = name; path; path = path.slice(0, Math.max(0, path.lastIndexOf("."))))
+    if (opByPath.has(path)) return path;
+  for (const { program, number, ops } of kernels)
+    if (program.buffers.some((buffer) => buffer.value === name && buffer.first === number))
+      return ops.map(forwardPath).filter((path) => opByPath.has(path)).pop();
+  return undefined;
+}
+
+const brokenShare = (tensor) => shareOf((tensor.infinities || 0) + (tensor.nans || 0), tensor);
+const chooseTensor = (tensor) => {
+  const path = opOfTensor(tensor.name);
+  if (path) chooseOp(path);
+};
+
 const lostColumn = (title, type, what) => ({
-  title, width: "13%", number: true, value: (tensor) => shareOf(tensor[type][what], tensor),
+  title, width: "12%", number: true, value: (tensor) => shareOf(tensor[type][what], tensor),
   cell: (tensor) => shareCell(shareOf(tensor[type][what], tensor)),
 });
 
 const tensorColumns = [
   { title: "Tensor", width: "26%", value: (tensor) => tensor.name, cell: (t) => el("span", { class: "path" }, t.name) },
-  { title: "Type", width: "8%", value: (tensor) => tensor.dtype, cell: (tensor) => dtypeMark(tensor.dtype) },
-  { title: "Largest", width: "12%", number: true, value: (tensor) => tensor.largest,
-    cell: (tensor) => tensor.largest.toPrecision(4) },
-  lostColumn("To zero in f16", "f16", "flushed"),
-  lostColumn("Overflow in f16", "f16", "overflow"),
-  { title: "Exponents, -48 to 24", width: "28%", value: (tensor) => tensor.exponents.from, cell: drawExponents },
+  { title: "Type", width: "7%", value: (tensor) => tensor.dtype, cell: (tensor) => dtypeMark(tensor.dtype) },
+  { title: "Largest", width: "10%", number: true, value: (tensor) => numberOf(tensor.largest),
+    cell: (tensor) => numberOf(tensor.largest).toPrecision(4) },
+  { title: "Not finite", width: "11%", number: true, value: brokenShare,
+    cell: (tensor) => (brokenShare(tensor) ? el("strong", { class: "broken" }, shareCell(brokenShare(tensor))) : shareCell(0)) },
+  lostColumn("f16: zero", "f16", "flushed"),
+  lostColumn("f16: infinite", "f16", "overflow"),
+  { title: "Exponents, -48 to 24", width: "22%", value: (tensor) => tensor.exponents.from, cell: drawExponents },
 ];
 
 // ---- the view
@@ -85,7 +103,7 @@ function drawRun(panel) {
   }
   const told = note(`Tensors of iteration ${runStats.stats}, at a loss scale of ${runStats.scale}.`);
   return drawTable(panel, [told], {
-    label: "Tensors", columns: tensorColumns, rows: runStats.tensors, sortBy: 3, descending: true,
-    searchText: (tensor) => `${tensor.name} ${tensor.dtype}`, choose: () => {},
+    label: "Tensors", columns: tensorColumns, rows: [...runStats.tensors].sort((a, b) => b.f16.flushed / b.count - a.f16.flushed / a.count),
+    sortBy: 3, descending: true, searchText: (tensor) => `${tensor.name} ${tensor.dtype}`, choose: chooseTensor,
   });
 }

@@ -76,14 +76,6 @@ static void tell_op(const TraceValues *v, const Op *o, amp_trace_finding *out) {
 
 /* ---- what it read ------------------------------------------------------------------------------------------------ */
 
-/* A value without a name is told by the op that made it. */
-static const char *name_of(const TraceValues *v, Val value) {
-    const char *name = v->range[value.id].name;
-    const Op *def = ir_def(v->f, value);
-    if (!def || !def->region || *name < '0' || *name > '9') return name;
-    return ir_region((Func *)(uintptr_t)v->f, def->region)->path;
-}
-
 static const char *decided_path(const TraceValues *v, const Op *o) {
     amp_trace_finding told = {0};
     tell_op(v, o, &told);
@@ -101,7 +93,6 @@ static const char *maker_of(const TraceValues *v, Val value) {
 static void add_input(const TraceValues *v, Val value, amp_trace_finding *out) {
     amp_trace_range range = v->range[value.id];
     if (!range.name || out->input_count == AMP_TRACE_INPUTS) return;
-    range.name = name_of(v, value);
     range.decided = maker_of(v, value);
     for (int32_t i = 0; i < out->input_count; i++)
         if (!strcmp(out->inputs[i].name, range.name)) return;

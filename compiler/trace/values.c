@@ -8,7 +8,8 @@
 
 TraceValues trace_values_new(const Func *f) {
     Arena *a = f->module->arena;
-    TraceValues v = {.f = f, .range = arena_array(a, amp_trace_range, f->values.len + 1)};
+    TraceValues v = {.f = f, .names = ir_told_names(f), .range = arena_array(a, amp_trace_range, f->values.len + 1)};
+    for (int i = 1; i < f->values.len; i++) table_set(a, &v.by_name, v.names[i], (void *)(uintptr_t)&v.names[i]);
     v.is_written = arena_array(a, bool, f->values.len + 1);
     trace_values_clear(&v);
     return v;
@@ -57,18 +58,23 @@ static amp_status note_operand(TraceValues *v, Val value, const amp_observed_ker
     float *data = amp_alloc(allocator, bytes ? bytes : 1);
     if (!data) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to look at %s", operand->name);
     const amp_status status = kernel->read(kernel, index, data, bytes, err);
-    *r = (amp_trace_range){
-        .name = ir_value(v->f, value)->name, .dtype = operand->dtype, .count = status ? 0 : operand->count};
+    *r = (amp_trace_range){.name = v->names[value.id], .dtype = operand->dtype, .count = status ? 0 : operand->count};
     count(r, data);
     amp_free(allocator, data, bytes ? bytes : 1);
     return status;
+}
+
+/* A model.so of an earlier compiler has the names of its IR. */
+static Val value_named(const TraceValues *v, const char *name) {
+    const char *const *at = table_get(&v->by_name, name);
+    return at ? (Val){(uint32_t)(at - v->names)} : ir_find(v->f, name);
 }
 
 amp_status trace_values_note(TraceValues *v, const amp_observed_kernel *kernel, const amp_allocator *allocator,
                              amp_error *err) {
     amp_operand operand;
     for (int32_t i = 0; kernel->operand(kernel, i, &operand); i++) {
-        const Val value = ir_find(v->f, operand.name);
+        const Val value = value_named(v, operand.name);
         if (!value.id || !operand.count || !is_float(operand.dtype)) continue;
         if (operand.written) v->is_written[value.id] = true;
         if (operand.written || !trace_is_known(v, value))

@@ -8,8 +8,10 @@
 /* Of one function of the module. */
 typedef struct TraceValues {
     const Func *f;
-    amp_trace_range *range; /* by value; name NULL: it was not in memory */
-    bool *is_written;       /* by value: a kernel of the last run made it */
+    const char *const *names; /* by value: as the model's tables have them */
+    Table by_name;            /* names */
+    amp_trace_range *range;   /* by value; name NULL: it was not in memory */
+    bool *is_written;         /* by value: a kernel of the last run made it */
 } TraceValues;
 
 /* In the arena of the module. */

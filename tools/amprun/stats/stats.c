@@ -53,9 +53,15 @@ static NamedStats *find(Stats *s, const char *name) {
 
 static bool is_float(amp_dtype t) { return t >= AMP_DT_F32 && t <= AMP_DT_TF32; }
 
+/* Numbers that follow the loss scale: how large they are says nothing of the model. */
+static bool is_of_scaler(const char *name) {
+    return !strcmp(name, "d.loss") || !strncmp(name, "d.loss.s", 8) || !strcmp(name, "inverse_scale") ||
+           !strncmp(name, "scaler.", 7);
+}
+
 /* Parameters are told of as the step leaves them. */
 static bool is_of_interest(const amp_operand *o) {
-    return is_float(o->dtype) && o->count && o->kind == AMP_OPERAND_VALUE && o->written;
+    return is_float(o->dtype) && o->count && o->kind == AMP_OPERAND_VALUE && o->written && !is_of_scaler(o->name);
 }
 
 static amp_status add_operand(Stats *s, const amp_observed_kernel *kernel, int32_t index, const amp_operand *o,

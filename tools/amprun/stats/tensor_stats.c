@@ -67,11 +67,19 @@ static void put_exponents(FILE *to, const TensorStats *s) {
     fprintf(to, "]}");
 }
 
+/* Of a tensor without a finite number no zero, which would look like a tensor of zeros. */
+static void put_largest(FILE *to, const TensorStats *s) {
+    if (s->infinities + s->nans < s->count || !s->count) fprintf(to, "\"largest\": %.9g", (double)s->largest);
+    else fprintf(to, "\"largest\": \"%s\"", s->infinities ? "inf" : "nan");
+}
+
 void tensor_stats_json(FILE *to, const TensorStats *s) {
     fprintf(to,
             "\"dtype\": \"%s\", \"count\": %" PRId64 ", \"zeros\": %" PRId64 ", \"nans\": %" PRId64
-            ", \"infinities\": %" PRId64 ", \"largest\": %.9g, \"exponents\": ",
-            amp_dtype_name(s->dtype), s->count, s->zeros, s->nans, s->infinities, (double)s->largest);
+            ", \"infinities\": %" PRId64 ", ",
+            amp_dtype_name(s->dtype), s->count, s->zeros, s->nans, s->infinities);
+    put_largest(to, s);
+    fprintf(to, ", \"exponents\": ");
     put_exponents(to, s);
     for (int i = 0; i < SHORT_TYPES; i++)
         fprintf(to, ", \"%s\": {\"flushed\": %" PRId64 ", \"subnormal\": %" PRId64 ", \"overflow\": %" PRId64 "}",

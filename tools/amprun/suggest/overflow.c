@@ -49,12 +49,21 @@ static void add_line(Tracing *t, const Verdict *verdict, const char *path) {
     if (!lines_have(&t->s->f32, path)) t->grew |= lines_add(&t->s->f32, path, "f32", why);
 }
 
+static void note_unmended(Suggesting *s, const Verdict *v) {
+    const amp_trace_finding *f = &v->finding;
+    if (s->unmended[0] || v->line_count || !f->fault || v->is_repeated) return;
+    snprintf(s->unmended, sizeof s->unmended, "iteration %" PRId64 ": %s, %.80s%s%.60s%s%s: %s", v->iteration,
+             amp_trace_fault_name(f->fault), f->path, *f->op ? " (" : "", f->op, *f->op ? ")" : "",
+             v->fp32 == ANSWER_NO ? ", and in fp32 the step is not finite either" : "", verdict_advice(v));
+}
+
 static int trace_after(void *user, const amp_step_report *report) {
     Tracing *t = user;
     Verdict verdict;
     t->iteration++;
     if (t->retakes && retake_after(&t->s->retake, report)) return 1;
     if (!t->is_traced || !tracer_after(&t->tracer, report, &verdict) || verdict.is_expected) return 0;
+    note_unmended(t->s, &verdict);
     for (int i = 0; i < verdict.line_count; i++) add_line(t, &verdict, verdict.line[i]);
     return 0;
 }

@@ -18,7 +18,8 @@ typedef struct Suggesting {
     bool has_noise;
     double noise; /* of the loss, between seeds */
     int trials;
-    bool is_recorded; /* --stats */
+    char unmended[LINE_TEXT]; /* why a step is not finite that no line mends; empty: there is none */
+    bool is_recorded;         /* --stats */
     Recorded recorded;
     Retake retake;
 } Suggesting;

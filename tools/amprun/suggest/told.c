@@ -55,6 +55,7 @@ void suggesting_print(const Suggesting *s) {
         printf("another seed ends at %.6g: the difference is within %.3g\n", s->other.loss, s->noise);
     }
     if (!s->f32.count && !s->low.count) printf("no line is proposed\n");
+    if (s->unmended[0] && !s->first.is_finite) printf("no line mends %s\n", s->unmended);
 }
 
 static void json_lines(const char *key, const Lines *lines) {

@@ -298,6 +298,7 @@ static amp_status judge(Tracer *t, Verdict *v, amp_error *err) {
     if (t->run->info.scaler) c.unscaled.scale = 1;
     c.params.params = path_of(t, BEFORE_PARAMS, c.before_params);
     v->iteration -= t->batches.count - 1 - step;
+    v->updates = c.params.at.step;
     return examine(t, &c, v, err);
 }
 

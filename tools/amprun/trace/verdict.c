@@ -94,14 +94,40 @@ static void print_lines(FILE *to, const Verdict *v) {
     }
 }
 
-/* What the user can do where no line of the precision block helps. */
-static const char *advice(const Verdict *v) {
+typedef struct Remedy {
+    const char *op, *text;
+} Remedy;
+
+#define SUBTRACT "subtract the largest number first, as softmax(..; dim = 1), log_softmax and logsumexp do"
+#define BOUND "keep what it reads away from there: a clamp, maximum(x, 1e-6), or an epsilon"
+#define DIVIDE "divide what it reads by its size first, by a norm or a constant"
+#define AVERAGE "inputs or weights of a smaller range, or a mean in place of the sum"
+
+static const Remedy remedies[] = {
+    {"exp", SUBTRACT}, {"expm1", SUBTRACT}, {"sinh", SUBTRACT},  {"cosh", SUBTRACT},  {"log", BOUND},
+    {"log1p", BOUND},  {"sqrt", BOUND},     {"rsqrt", BOUND},    {"div", BOUND},      {"reciprocal", BOUND},
+    {"mul", DIVIDE},   {"pow", DIVIDE},     {"square", DIVIDE},  {"var", DIVIDE},     {"std", DIVIDE},
+    {"sum", AVERAGE},  {"linear", AVERAGE}, {"matmul", AVERAGE}, {"conv1d", AVERAGE}, {"conv2d", AVERAGE},
+};
+
+static const char *remedy_of(const char *op) {
+    for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
+        if (!strcmp(remedies[i].op, op)) return remedies[i].text;
+    return NULL;
+}
+
+const char *verdict_advice(const Verdict *v) {
+    const char *remedy = v->finding.op ? remedy_of(v->finding.op) : NULL;
     switch (v->finding.fault) {
     case AMP_TRACE_DATA: return "clean the data, or leave the sample out";
     case AMP_TRACE_STATE: return "go on from an older checkpoint, or from weights that are finite";
-    case AMP_TRACE_UNDEFINED: return "keep what the op reads away from there: an epsilon, max(x, 1e-6), another form";
-    default: return "a lower learning rate, clip_norm, or inputs of a smaller range";
+    case AMP_TRACE_UNDEFINED:
+        return remedy ? remedy : "keep what the op reads away from there: an epsilon, max(x, 1e-6), another form";
+    default: break;
     }
+    /* Before the first update no rate has spoiled anything. */
+    if (!v->updates) return remedy ? remedy : "inputs or first weights of a smaller range";
+    return remedy && v->fp32 == ANSWER_NO ? remedy : "a lower learning rate, clip_norm, or inputs of a smaller range";
 }
 
 static void print_head(FILE *to, const Verdict *v) {
@@ -128,7 +154,7 @@ static void print_body(FILE *to, const Verdict *v) {
     print_lines(to, v);
     if (v->line_count || v->is_expected) return;
     print_row(to, "mend");
-    fprintf(to, "%s\n", advice(v));
+    fprintf(to, "%s\n", verdict_advice(v));
 }
 
 void verdict_print(FILE *to, const Verdict *v) {

@@ -19,6 +19,7 @@ typedef struct Verdict {
     bool is_repeated; /* the fault and the op are those of the verdict before: no more was asked */
     bool is_last;     /* no more is told of after it */
     int64_t sample;   /* DATA: the first sample of the batch that is not finite; -1: not known */
+    int64_t updates;  /* of the parameters, before the step */
     int micro;        /* the micro-batch of the step in which it was found */
     char place[64];   /* of that sample in the data: "sample 77"; empty: not known */
     Answer fp32;      /* whether the step is finite in f32 */
@@ -29,6 +30,8 @@ typedef struct Verdict {
 
 /* For people, on several lines. */
 void verdict_print(FILE *to, const Verdict *v);
+/* What the user can do if no line of the precision block helps. */
+const char *verdict_advice(const Verdict *v);
 /* A line of JSON without its newline. */
 void verdict_json(FILE *to, const Verdict *v);
 

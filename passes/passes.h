@@ -29,6 +29,7 @@ typedef struct PassOptions {
     int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: the module's, else
                            PASSES_BATCH_HINT */
     bool no_simplify, no_fuse, no_layout;
+    int kernel_ops; /* the most ops of a kernel, for tests, whose models are small; 0: FUSE_MAX_OPS */
     /* Of fuse and what follows; NULL: the first of targets/.  A module that is at stage fuse already keeps its own. */
     const struct Target *target;
 } PassOptions;

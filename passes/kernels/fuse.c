@@ -344,7 +344,7 @@ static void write_kernels(Fuse *z) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static void fuse_func(Func *f, bool fusing) {
+static void fuse_func(Func *f, const PassOptions *options) {
     fuse_split_sums(f);
     fuse_carry_moves(f);
     const Op **barriers = fuse_take_barriers(f);
@@ -354,25 +354,25 @@ static void fuse_func(Func *f, bool fusing) {
     fuse_pack_windows(f);
     fuse_move_batch_results(f);
     fuse_read_behind_views(f, barriers);
-    Fuse z = fuse_new(f, fusing, barriers);
+    Fuse z = fuse_new(f, options, barriers);
     fuse_find_strided(&z);
     fuse_find_stored(&z);
     find_copied(&z);
     find_users(&z);
-    if (fusing) fuse_hoist(&z);
-    if (fusing) find_guards(&z);
+    if (z.fusing) fuse_hoist(&z);
+    if (z.fusing) find_guards(&z);
     int count = f->body.len;
     OpId *body = f->body.data;
     f->body.data = NULL; /* ir_op_new appends; the ops that it makes here belong to groups */
     f->body.len = f->body.cap = 0;
     for (int i = 0; i < count; i++) {
         Op *o = ir_op(f, body[i]);
-        if (fusing && o->region && begins_delay_run(f, body, i)) fuse_delay(&z, body, count, i);
+        if (z.fusing && o->region && begins_delay_run(f, body, i)) fuse_delay(&z, body, count, i);
         bool effect = ir_op_info[o->code].flags & EFFECT;
         if (!effect && !fuse_node(&z, o)->copied && fuse_node(&z, o)->home == NOWHERE) place(&z, o);
     }
     fuse_place_assigns(&z, body, count);
-    if (fusing) {
+    if (z.fusing) {
         fuse_recompute(&z);
         fuse_inline(&z);
     }
@@ -441,7 +441,7 @@ bool pass_fuse(PassContext *c) {
     for (int i = 0; i < c->m->funcs.len; i++) {
         Func *f = c->m->funcs.data[i];
         if (ir_is_exchange(f)) list_collectives(f);
-        else fuse_func(f, !c->options->no_fuse);
+        else fuse_func(f, c->options);
     }
     check_sums(c);
     return true;

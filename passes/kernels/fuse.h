@@ -29,6 +29,9 @@ enum {
     /* Of one kernel: the C compiler's time and memory, and this pass's, grow faster than a kernel does.  The kernels of
      * ordinary models have less than 200. */
     FUSE_MAX_OPS = 512,
+    /* Movement has loads and stores of its own for each result: more of it than this makes no kernel faster, and
+     * kernels of equally many share one function. */
+    FUSE_MAX_MOVES = 16,
     FUSE_MAX_DEPTH = 64, /* pending ops in a row */
     BATCH_MAX_DIMS = 6   /* of amp_model_batch */
 };
@@ -70,7 +73,7 @@ typedef struct Node {
 
     bool folded; /* a reduction reads the op's result, seen through copied ops */
 
-    int walk;  /* the last walk over pending operands that has been here (fuse_place.c) */
+    int walk;  /* the last walk over pending operands that has been here */
     int depth; /* of a pending op: how many in a row end here, all of which its user brings along */
 
     /* Found when the walk reaches the op's region (fuse_order.c). */
@@ -98,6 +101,7 @@ typedef struct Fuse {
     Func *f;
     Arena *a;            /* for what is forgotten with it */
     bool fusing;         /* false: every op is a kernel of its own */
+    int kernel_ops;      /* the most of a kernel */
     bool *product_reads; /* by value id of the original function: an operand of a product */
     bool *strided; /* by value id of the original function: batched products or attention read its source at strides */
     bool *stored;  /* by value id of the original function: attention's kernel rounds its results, or joins them, so */
@@ -108,13 +112,13 @@ typedef struct Fuse {
     /* Written by fuse_state.c alone. */
     VEC(Group) groups;
     VEC(Node) nodes; /* by op id */
-    int change;      /* counts the changes of groups and homes: a memo of an earlier count is stale */
+    int change;      /* counts the changes of groups and homes, from 1: a memo of an earlier count is stale */
 } Fuse;
 
 /* ---- fuse_state.c: reading -------------------------------------------------------------------------------------- */
 
 /* |barriers|: by op id, as fuse_take_barriers gives them. */
-Fuse fuse_new(Func *f, bool fusing, const Op **barriers);
+Fuse fuse_new(Func *f, const PassOptions *options, const Op **barriers);
 void fuse_free(Fuse *z); /* and all that was allocated in its arena */
 const Group *fuse_group(const Fuse *z, int g);
 int fuse_group_count(const Fuse *z);
@@ -147,6 +151,8 @@ Node *fuse_edit(Fuse *z, const Op *o);
 int fuse_push_group(Fuse *z, Group group);
 void fuse_pop_group(Fuse *z);
 void fuse_set_kind(Fuse *z, int g, KernelKind kind, int64_t segment);
+/* Whether |walk| is here for the first time.  Walks are numbered by Fuse.walks; no memo depends on them. */
+bool fuse_visit(Fuse *z, const Op *o, int walk);
 /* Its operands have been placed, or are pending. */
 void fuse_set_pending(Fuse *z, const Op *o);
 /* Appends the op to the group, which becomes its home. */
@@ -168,7 +174,14 @@ Reduction fuse_reduction(const Func *f, const Op *o);
 bool fuse_is_scalar(const Func *f, const Op *o);
 /* Kind and space of a kernel that starts with |o|. */
 Group fuse_group_for(const Func *f, const Op *o);
-/* Whether a kernel of the group's kind and space can hold the op. */
+/* What ops take of a kernel's room. */
+typedef struct FuseLoad {
+    int ops, moves;
+} FuseLoad;
+FuseLoad fuse_load_of(const Fuse *z, int g, const Op *o);
+/* Whether the group can take so much more. */
+bool fuse_has_room(const Fuse *z, int g, FuseLoad more);
+/* Whether a kernel of the group's kind and space can hold the op, if it has room. */
 bool fuse_accepts(const Fuse *z, int g, const Op *o);
 /* Whether an op that is computed in the group may be an operand of |user| there. */
 bool fuse_may_feed(const Fuse *z, int g, const Op *user, const Op *o);
@@ -181,8 +194,8 @@ bool fuse_is_reduced(const Fuse *z, int g, const Op *o);
 
 /* ---- fuse_place.c ----------------------------------------------------------------------------------------------- */
 
-/* Whether the group can take the op and the pending ops that it needs. */
-bool fuse_fits(const Fuse *z, int g, const Op *o);
+/* Whether the group can take the op and the pending ops that it needs, and has room for all of them. */
+bool fuse_fits(Fuse *z, int g, const Op *o);
 /* Adds the op; pending ops that it needs join the group too, or get kernels before it. */
 void fuse_append(Fuse *z, int g, Op *o);
 /* Adds the op if the group can take it, if need be as a row or column kernel. */

@@ -227,25 +227,26 @@ static bool is_left_to_batch(const Fuse *z, const Group *group, const Op *o) {
     return ir_op_info[ir_opcode(z->f->regions.data[o->region - 1].op)].flags & OPTIMIZER;
 }
 
-/* Movement has loads and stores of its own for each result: more of it than this makes no kernel faster, and kernels of
- * equally many share one function. */
-enum { MAX_MOVES = 16 };
+static bool moves_in(const Fuse *z, int g, const Op *o) {
+    const Group *group = fuse_group(z, g);
+    if (!is_move(z->f, o) || group->kind == KERNEL_ATTENTION) return false;
+    return group->kind != KERNEL_COLUMN || !ir_is_segment_expand(z->f, o, group->segment); /* in registers */
+}
 
-static bool has_room_for_move(const Fuse *z, int g) {
-    int moves = 0;
-    for (int i = 0; i < fuse_group(z, g)->ops.len; i++) moves += is_move(z->f, fuse_group_op(z, g, i));
-    return moves < MAX_MOVES;
+FuseLoad fuse_load_of(const Fuse *z, int g, const Op *o) { return (FuseLoad){1, moves_in(z, g, o)}; }
+
+bool fuse_has_room(const Fuse *z, int g, FuseLoad more) {
+    const Group *group = fuse_group(z, g);
+    for (int i = 0; i < group->ops.len && more.moves; i++) more.moves += is_move(z->f, fuse_group_op(z, g, i));
+    return more.ops + group->ops.len <= z->kernel_ops && more.moves <= FUSE_MAX_MOVES;
 }
 
 bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     const Group *group = fuse_group(z, g);
     if (ir_is_product(o) || o->code == OP_scatter || ir_is_attention(o) || o->code == OP_sum_ranks) return false;
     if (group->kind == KERNEL_COLLECTIVE) return false;
-    if (group->ops.len + fuse_depth(z, o) >= FUSE_MAX_OPS) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
-    bool in_registers = group->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, group->segment);
-    if (is_move(z->f, o) && !in_registers && group->kind != KERNEL_ATTENTION)
-        return has_room_for_move(z, g) && accepts_move(z, g, o);
+    if (moves_in(z, g, o)) return accepts_move(z, g, o);
     if (fuse_reduction(z->f, o) == REDUCTION_FLAG)
         return group->kind != KERNEL_SCALAR && !takes_nothing(group) && is_in_space(z->f, group, o->in[0]);
     return accepts[group->kind](z, g, o);

@@ -2,7 +2,8 @@
  *
  * A pending op that the new op reads joins the same group if it can be an operand there.  If it cannot, it gets a
  * kernel of its own first: before all others if it depends on nothing that kernels make, else just before the new
- * op's group.  A copied op that it reads is copied into the group.
+ * op's group; so do those for which a kernel that begins with the new op has no room.  A copied op that it reads is
+ * copied into the group.
  */
 #include "passes/kernels/fuse.h"
 
@@ -13,8 +14,10 @@ static bool can_be_early(const Fuse *z, const Op *o) {
     return !fuse_node(z, o)->guard.id && fuse_latest_input(z, o, false) < 0;
 }
 
+static bool may_hold(const Fuse *z, int g, const Op *o);
+
 static bool can_pull(const Fuse *z, int g, const Op *user, const Op *pending) {
-    return fuse_may_feed(z, g, user, pending) && fuse_fits(z, g, pending);
+    return fuse_may_feed(z, g, user, pending) && may_hold(z, g, pending);
 }
 
 /* A pending operand of |o| that can neither join group |g| nor run before it; NULL: there is none. */
@@ -27,13 +30,48 @@ static Op *misfit(const Fuse *z, int g, const Op *o) {
     return NULL;
 }
 
-bool fuse_fits(const Fuse *z, int g, const Op *o) {
+/* But for room, which is asked once for all that an op brings along: were each of them asked for as it is added, the
+ * last of them could find none, and would come after what reads it. */
+static bool may_hold(const Fuse *z, int g, const Op *o) {
     bool fits;
     if (fuse_recall_fit(z, g, o, &fits)) return fits;
     bool in_time = fuse_group(z, g)->guard.id == fuse_node(z, o)->guard.id && fuse_latest_input(z, o, false) <= g;
     fits = in_time && fuse_accepts(z, g, o) && !misfit(z, g, o);
     fuse_remember_fit(z, g, o, fits);
     return fits;
+}
+
+/* Adds what |o| takes of group |g|, with the pending ops that it brings along. */
+static void add_load(Fuse *z, int g, const Op *o, int walk, FuseLoad *sum) {
+    const FuseLoad own = fuse_load_of(z, g, o);
+    sum->ops += own.ops;
+    sum->moves += own.moves;
+    for (int i = 0; i < o->n_in; i++) {
+        const Op *def = fuse_maker(z, o->in[i], false);
+        if (!fuse_is_pending(z, def) || !can_pull(z, g, o, def) || !fuse_visit(z, def, walk)) continue;
+        add_load(z, g, def, walk, sum);
+    }
+}
+
+static FuseLoad load_of(Fuse *z, int g, const Op *o) {
+    FuseLoad sum = {0};
+    add_load(z, g, o, ++z->walks, &sum);
+    return sum;
+}
+
+bool fuse_fits(Fuse *z, int g, const Op *o) { return may_hold(z, g, o) && fuse_has_room(z, g, load_of(z, g, o)); }
+
+/* Of the pending operands of |o| that come along into group |g| the one that brings most; NULL: none does. */
+static Op *heaviest(Fuse *z, int g, const Op *o) {
+    Op *found = NULL;
+    for (int i = 0, most = 0; i < o->n_in; i++) {
+        Op *def = fuse_maker(z, o->in[i], false);
+        if (!fuse_is_pending(z, def) || !can_pull(z, g, o, def)) continue;
+        const FuseLoad load = load_of(z, g, def);
+        const int weight = load.ops * FUSE_MAX_MOVES + load.moves * z->kernel_ops;
+        if (weight > most) found = def, most = weight;
+    }
+    return found;
 }
 
 /* ---- adding it -------------------------------------------------------------------------------------------------- */
@@ -84,8 +122,7 @@ static void flush_before(Fuse *z, int g, const Op *o, int walk) {
         if (!fuse_is_pending(z, def)) continue;
         if (!can_pull(z, g, o, def)) {
             if (can_be_early(z, def) && !fuse_group(z, g)->early) fuse_flush(z, def);
-        } else if (fuse_node(z, def)->walk != walk) {
-            fuse_edit(z, def)->walk = walk;
+        } else if (fuse_visit(z, def, walk)) {
             flush_before(z, g, def, walk);
         }
     }
@@ -114,6 +151,7 @@ static int open_group(Fuse *z, const Op *o, bool early) {
     for (;;) {
         int g = fuse_push_group(z, group);
         Op *before = misfit(z, g, o);
+        if (!before && !fuse_has_room(z, g, load_of(z, g, o))) before = heaviest(z, g, o);
         if (!before) return g;
         fuse_pop_group(z);
         fuse_flush(z, before);
@@ -265,7 +303,7 @@ static void settle_pending(Fuse *z, const OpId *body, int count) {
 
 /* Whether the assign may be in group |g|. */
 static bool fits(const Readers *r, int g, const Op *o) {
-    const Fuse *z = r->z;
+    Fuse *z = r->z;
     const Group *group = fuse_group(z, g);
     uint32_t state = o->in[0].id;
     const Op *def = fuse_maker(z, o->in[1], false);

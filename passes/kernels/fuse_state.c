@@ -94,9 +94,10 @@ static void add_node(Fuse *z, int home) {
     vec_push(z->a, &z->nodes, ((Node){.home = home, .not_before = -1, .meeting_group = -1}));
 }
 
-Fuse fuse_new(Func *f, bool fusing, const Op **barriers) {
+Fuse fuse_new(Func *f, const PassOptions *options, const Op **barriers) {
     Arena *a = arena_child(f->module->arena);
-    Fuse z = {.f = f, .a = a, .fusing = fusing, .value_count = f->values.len, .change = 1}; /* memos start at 0 */
+    Fuse z = {.f = f, .a = a, .fusing = !options->no_fuse, .value_count = f->values.len, .change = 1};
+    z.kernel_ops = options->kernel_ops ? options->kernel_ops : FUSE_MAX_OPS;
     z.readers = arena_array(a, Ints, f->values.len + 1);
     z.product_reads = arena_array(a, bool, f->values.len + 1);
     for (int i = 0; i < f->ops.len; i++) {
@@ -111,6 +112,12 @@ void fuse_free(Fuse *z) { arena_free(z->a); }
 Node *fuse_edit(Fuse *z, const Op *o) {
     z->change++;
     return node(z, o);
+}
+
+bool fuse_visit(Fuse *z, const Op *o, int walk) {
+    const bool first = node(z, o)->walk != walk;
+    node(z, o)->walk = walk;
+    return first;
 }
 
 int fuse_push_group(Fuse *z, Group group) {

@@ -165,6 +165,30 @@ cp "$work/t.st" "$work/moved.st"
 run 0 "$amprun" eval "$so" --data "csv:$work/unknown.csv,schema=$work/lenient" --weights "$work/moved.st"
 run 1 "$amprun" eval "$so" --data "csv:$csv" --weights "$work/moved.st"
 says 'what training has derived is needed' 'F.schema'
+# A column that is not used, and why: in the schema, in training, and in what takes its schema.
+python3 - "$work" <<'DATA'
+import sys
+with open(sys.argv[1] + "/odd.csv", "w") as f:
+    f.write("age;weight;job;pay;bought\n")
+    for i in range(60):
+        f.write(f"{i};{i},5;{'cook clerk driver'.split()[i % 3]};{i * 7};{'no yes'.split()[i % 2]}\n")
+DATA
+odd="column 'weight' is not used: its 60 cells that are no numbers look like numbers with a decimal comma, such as"
+odd+=" '0,5' in line 2"
+run 0 "$amprun" schema "csv:$work/odd.csv"
+says 'ignore weight because' "such as '0,5' in line 2" 'write `decimal ,` and `number` in the schema'
+run 0 "$amprun" train "$so" --data "csv:$work/odd.csv" --epochs 1 --save "$work/odd.st"
+says "$work/odd.csv: $odd" "to change that, keep what amprun schema csv:$work/odd.csv prints in a file"
+run 0 "$amprun" eval "$so" --data "csv:$work/odd.csv" --weights "$work/odd.st"
+says "$work/odd.csv: ${odd/used/used, as in training}"
+run 0 "$amprun" infer "$so" --inputs "csv:$work/odd.csv" --weights "$work/odd.st" --outputs "$work/o.st"
+says "$work/odd.csv: ${odd/used/used, as in training}"
+run 0 "$amprun" train "$so" --data "csv:$work/odd.csv" --epochs 1 --quiet
+expect 'nothing is said with --quiet' '' "$err"
+sed -e 's/^delimiter.*/&\ndecimal ","/' -e 's/^ignore weight.*/number weight/' -e 's/^number age.*/ignore age/' \
+    "$work/odd.st.schema" >"$work/odd.schema"
+run 0 "$amprun" train "$so" --data "csv:$work/odd.csv,schema=$work/odd.schema" --epochs 1
+expect 'nothing is said once a schema says what the columns are' '' "$err"
 printf '1,2\n' >>"$work/later.csv"
 run 1 "$amprun" eval "$so" --data "csv:$work/later.csv" --weights "$work/t.st"
 says "$work/later.csv:62: has 2 cells, and the first line 4 names"

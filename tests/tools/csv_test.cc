@@ -2,9 +2,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/tools/data_fixture.h"
+#include "tools/amprun/csv.h"
 
 namespace {
 
@@ -95,8 +97,9 @@ TEST_F(CsvTest, WhatIsInferredOfColumns) {
                  (i % 2 ? "a" : "b") + ";;" + std::to_string(i % 3) + "\n";
     ASSERT_EQ(Read(table, "", ",target=y,held=0"), 0);
     const std::string text = data_schema(&data);
-    for (const char *line : {"\ndelimiter \";\"\n", "\nignore id\n", "\nnumber n mean", "\nnumber mostly mean",
-                             "\ncategory word values a b\n", "\nignore empty\n", "\ncategory y target values 0 1 2\n"})
+    for (const char *line :
+         {"\ndelimiter \";\"\n", "\nignore id because ", "\nnumber n mean", "\nnumber mostly mean",
+          "\ncategory word values a b\n", "\nignore empty because ", "\ncategory y target values 0 1 2\n"})
         EXPECT_NE(text.find(line), std::string::npos) << line << text;
     data_close(&data);
     inputs.input[2] = Input("class", AMP_DT_F32, {});
@@ -106,6 +109,173 @@ TEST_F(CsvTest, WhatIsInferredOfColumns) {
     const size_t at = table.find("\nrow 7;7.5;") + 11;
     ExpectFailure([&] { return Read(std::string(table).insert(at, "o"), "", ",target=y,held=0"); },
                   "table.csv:9: column 3 (mostly): 'o7' is no number");
+}
+
+// Of 40 cells each: what is not used, or not as a number, says why.
+TEST_F(CsvTest, WhatIsNotUsedSaysWhy) {
+    const struct {
+        const char *cell; // with # for a number that differs from row to row
+        const char *kind, *because;
+    } cases[] = {
+        {"12,#", "ignore", "look like numbers with a decimal comma, such as '12,2' in line 2: write `decimal ,` and"},
+        {"-,#", "ignore", "look like numbers with a decimal comma"},
+        {"1,1##", "ignore",
+         "look like numbers with separated thousands, such as '1,122' in line 2: write them without"},
+        {"1.234.5##,75", "ignore", "look like numbers with separated thousands"},
+        {"1 0##", "ignore", "look like numbers with separated thousands"},
+        {"1'0##", "ignore", "look like numbers with separated thousands"},
+        {"1\xc2\xa0"
+         "0##",
+         "ignore", "look like numbers with separated thousands"},
+        {"1\xe2\x80\xaf"
+         "0##,5",
+         "ignore", "look like numbers with separated thousands"},
+        {"#%", "ignore", "look like percentages, such as '2%' in line 2: write the number alone in each cell"},
+        {"2,# %", "ignore", "look like percentages"},
+        {"$#", "ignore", "look like amounts of money"},
+        {"-$#,000.50", "ignore", "look like amounts of money"},
+        {"# EUR", "ignore", "look like amounts of money"},
+        {"\xe2\x82\xac #", "ignore", "look like amounts of money"},
+        {"(#)", "ignore", "look like amounts of money"},
+        {"20##-01-31", "ignore", "look like dates, such as '2022-01-31' in line 2: write what counts of them"},
+        {"2024-01-31T12:30:##Z", "ignore", "look like dates"},
+        {"2024-01-31 12:30:00.##", "ignore", "look like dates"},
+        {"31.1.20##", "ignore", "look like dates"},
+        {"1/31/20##", "ignore", "look like dates"},
+        {"31 Jan 20##", "ignore", "look like dates"},
+        {"Mon, January 31, 20##", "ignore", "look like dates"},
+        {"12:##", "ignore", "look like times, such as '12:22' in line 2: write them as numbers, such as"},
+        {"12:30:00.##", "ignore", "look like times"},
+        {"7:## pm", "ignore", "look like times"},
+        {"0xf#", "ignore", "look like hexadecimal numbers, such as '0xf2' in line 2: write them as decimal numbers"},
+        {"00ff##", "ignore", "look like hexadecimal numbers"},
+        {"# kg", "ignore", "look like numbers with a unit, such as '2 kg' in line 2: write the number alone"},
+        {"#.5cm", "ignore", "look like numbers with a unit"},
+        {"#\xc2\xb0"
+         "C",
+         "ignore", "look like numbers with a unit"},
+        {"#-99", "ignore", "look like several numbers in a cell"},
+        {"[#, 1]", "ignore", "look like several numbers in a cell"},
+        {"\xe2\x88\x92#", "ignore", "look like numbers in other characters"},
+        {"#e400", "ignore", "look like numbers above 1.8e308"},
+        {"Ann ##", "ignore", "its first 40 cells are 40 different texts, such as 'Ann 22' in line 2: `category`"},
+        {"Ann\n##\x7f", "ignore", "such as 'Ann 22 ' in line 2"},
+        {"a text that is somewhat longer ##", "ignore", "such as 'a text that is somewhat longer 2...' in line 2"},
+        {"", "ignore", "all its cells are missing, such as '' in line 2"},
+        {"NA", "ignore", "all its cells are missing, such as 'NA' in line 2"},
+        {"%5%", "category", "look like percentages, such as '2%' in line 2"},
+        {"%5 apples", "category", "look like numbers with a unit"},
+        {"%5-9", "category", nullptr},
+        {"class %5", "category", nullptr},
+        {"#", "number", nullptr},
+    };
+    inputs.options.all = true;
+    for (const auto &c : cases) {
+        std::string table = "v;y\n";
+        for (int i = 0; i < 40; i++) {
+            std::string cell = c.cell;
+            for (size_t at; (at = cell.find("##")) != std::string::npos;) cell.replace(at, 2, std::to_string(22 + i));
+            for (size_t at; (at = cell.find('#')) != std::string::npos;) cell.replace(at, 1, std::to_string(2 + i));
+            if ((cell.rfind("%5", 0)) == 0) cell.replace(0, 2, std::to_string(2 + i % 5));
+            table += "\"" + cell + "\";" + (i % 2 ? "a" : "b") + "\n";
+        }
+        const std::string spec = "csv:" + Write("table.csv", table);
+        CsvSource csv = {};
+        int rows, held;
+        ASSERT_EQ(csv_describe(&csv, spec.c_str(), &rows, &held), 0) << c.cell;
+        const CsvColumn &column = csv.schema.columns.data[0];
+        EXPECT_EQ(strncmp(strstr(csv.text, " v") - strlen(c.kind), c.kind, strlen(c.kind)), 0) << csv.text;
+        EXPECT_EQ(column.because == nullptr, c.because == nullptr) << csv.text;
+        const std::string because = column.because ? column.because : "";
+        EXPECT_NE(because.find(c.because ? c.because : ""), std::string::npos) << because;
+        arena_free(&csv.arena);
+    }
+}
+
+// Mostly numbers, but for a few cells: nine in ten make it a number, and then the cell is an error.
+TEST_F(CsvTest, AFewCellsAreNoNumbers) {
+    inputs.count = inputs.model_inputs = 1;
+    inputs.train_inputs = 0;
+    inputs.input[0] = Input("numbers", AMP_DT_F32, {1});
+    inputs.options.tells = true;
+    const auto table = [](int words, const std::string &word) {
+        std::string out = "v\n";
+        for (int i = 0; i < 40; i++) out += i >= 40 - words ? word + "\n" : std::to_string(i) + "\n";
+        return out;
+    };
+    ExpectFailure([&] { return Read(table(4, "12 kg"), ""); },
+                  "table.csv:38: column 1 (v): '12 kg' is no number; correct it (of numbers with a unit: write the "
+                  "number alone in each cell, and `number` in the schema), or, if it means that there is none, add it "
+                  "to the schema's line `missing`");
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Read(table(5, "none"), ""), 1);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("table.csv: column 'v' is not used: 5 of its 40 cells are no numbers, such as 'none' in line "
+                        "37: correct them, or add them to the line `missing`, and write `number` in the schema\n"),
+              std::string::npos)
+        << said;
+    EXPECT_NE(said.find("table.csv: to change that, keep what amprun schema csv:"), std::string::npos) << said;
+    EXPECT_NE(said.find("takes 1 numbers per sample, and 0 come from the columns"), std::string::npos) << said;
+}
+
+// Training says it, and so does who takes what training has derived; a schema that somebody wrote is not questioned.
+TEST_F(CsvTest, WhoIsTold) {
+    inputs.count = inputs.model_inputs = 1;
+    inputs.train_inputs = 0;
+    inputs.input[0] = Input("n", AMP_DT_F32, {1});
+    std::string table = "n";
+    for (int c = 0; c < 12; c++) table += ",c" + std::to_string(c);
+    for (int i = 0; i < 40; i++) {
+        table += "\n" + std::to_string(i);
+        for (int c = 0; c < 12; c++) table += ",\"" + std::to_string(i) + ",5\"";
+    }
+    const auto said = [&](const std::string &schema, Part part) {
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(Read(table, schema, ",held=0", part), 0);
+        return testing::internal::GetCapturedStderr();
+    };
+    EXPECT_EQ(said("", PART_TRAIN), "") << "only who asks is told";
+    const std::string kept = data_schema(&data);
+    data_close(&data);
+    inputs.options.tells = true;
+    std::string text = said("", PART_TRAIN);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 12) << text;
+    EXPECT_NE(text.find("column 'c9' is not used: its 40 cells that are no numbers look like numbers with a decimal "
+                        "comma, such as '0,5' in line 2: "),
+              std::string::npos);
+    EXPECT_NE(text.find("table.csv: so it is with 2 more columns; amprun schema prints all of them\n"),
+              std::string::npos);
+    data_close(&data);
+    text = said(kept, PART_TEST);
+    EXPECT_NE(text.find("column 'c0' is not used, as in training: its 40 cells"), std::string::npos) << text;
+    data_close(&data);
+    std::string mine = "amp csv 1\nnumber n mean 0 std 1\n";
+    for (int c = 0; c < 12; c++) mine += "ignore c" + std::to_string(c) + "\n";
+    EXPECT_EQ(said(mine, PART_TRAIN), "");
+}
+
+TEST_F(CsvTest, DecimalComma) {
+    const std::vector<float> wanted = {-1.5f, 2, 0.5f, 400};
+    EXPECT_EQ(Numbers("a;b\n-1,5;2\n,5;4,0e2\n", 2, "delimiter \";\"\ndecimal \",\"\n"), wanted);
+    EXPECT_EQ(Numbers("a;b\n-1,5;2\n,5;4,0e2\n", 2, "delimiter ;\ndecimal ,\n"), wanted) << "no quotes are needed";
+    EXPECT_EQ(Numbers("a,b\n\"-1,5\",2\n\",5\",400\n", 2, "decimal \",\"\n"), wanted);
+    EXPECT_EQ(Numbers("a,b\n-1.5,2\n.5,4.0e2\n", 2, "decimal \".\"\n"), wanted);
+    inputs.options.all = true;
+    inputs.input[0] = Input("numbers", AMP_DT_F32, {1});
+    const std::string schema = "amp csv 1\ndelimiter \";\"\ndecimal \",\"\nnumber a\n";
+    ASSERT_EQ(Read("a\n1,5\n2,5\n", schema), 0);
+    const std::string kept = data_schema(&data);
+    EXPECT_NE(kept.find("\ndecimal \",\"\nmissing"), std::string::npos) << kept;
+    EXPECT_NE(kept.find("\nnumber a mean 2.0 std 0.5\n"), std::string::npos) << "a schema's own numbers have a point";
+    data_close(&data);
+    ASSERT_EQ(Read("a\n3\n", kept), 0) << "what it writes it reads";
+    EXPECT_EQ(Values<float>(0), (std::vector<float>{2}));
+    data_close(&data);
+    ExpectFailure([&] { return Read("a\n1,5\n2.5\n", schema); },
+                  "table.csv:3: column 1 (a): '2.5' is no number with the schema's `decimal \",\"`; correct it");
+    ExpectFailure([&] { return Read("a\n1,5,5\n", schema); }, "table.csv:2: column 1 (a): '1,5,5' is no number");
+    ExpectFailure([&] { return Read("a\n" + std::string(2000, ',') + "\n", schema); }, "is no number");
+    ExpectFailure([&] { return Read("1,5\n1\n", schema); }, "table.csv:1: column 1: '1,5' is no name");
 }
 
 // The same mapping for other rows: evaluation and inference of another file take all of it.
@@ -306,6 +476,9 @@ TEST_F(CsvTest, SchemasThatAreWrong) {
     ExpectSchemaError(head + "held 1.5\n", ":2: held is a part such as 0.1");
     ExpectSchemaError(head + "held 0.5 0.5\n", ":2: '0.5' is one word too many");
     ExpectSchemaError(head + "delimiter ab\n", ":2: delimiter is followed by one character");
+    ExpectSchemaError(head + "decimal x\n", ":2: decimal is followed by \",\" or \".\"");
+    ExpectSchemaError(head + "decimal\n", ":2: decimal is followed by");
+    ExpectSchemaError(head + "ignore age because\n", ":2: because is followed by a reason in quotes");
     ExpectSchemaError(head + "number \"age\n", ":2: a quote is never closed");
 }
 

@@ -14,6 +14,7 @@
 #include "tools/amprun/data_spec.h"
 
 #define DEFAULT_HELD 0.1
+enum { TOLD_MOST = 10 };
 
 static const char *const keys[] = {"schema", "target", "held", NULL};
 enum { KEY_SCHEMA, KEY_TARGET, KEY_HELD };
@@ -46,6 +47,7 @@ static int mark_targets(CsvSource *csv, const DataSpec *s, const DataInputs *inp
                                "(amprun schema csv:%s prints one)",
                                s->path, s->path, s->path);
         c->target = true;
+        c->because = NULL;
         c->kind = is_integer(inputs->input[i].dtype) ? CSV_CATEGORY : CSV_NUMBER;
         c->raw = c->kind == CSV_NUMBER;
     }
@@ -97,6 +99,30 @@ static int take_held(CsvSource *csv, const DataSpec *s, const DataInputs *inputs
     schema->has_held = true;
     schema->held = o->held > 0 ? o->held : o->whole ? 0 : DEFAULT_HELD;
     return 0;
+}
+
+/* ---- what is not used -------------------------------------------------------------------------------------------- */
+
+static void tell_more(const DataSpec *s, int told, bool inferred) {
+    if (told > TOLD_MOST)
+        report_text("%s: so it is with %d more columns; amprun schema prints all of them", s->path, told - TOLD_MOST);
+    if (told && inferred)
+        report_text("%s: to change that, keep what amprun schema %s prints in a file, change it, and give it: "
+                    "csv:%s,schema=FILE",
+                    s->path, s->spec, s->path);
+}
+
+/* What was inferred, and what somebody may not have noticed: in each run, until a schema says so. */
+static void tell_unused(const CsvSchema *schema, const DataSpec *s, Part part, const DataOptions *o) {
+    int told = 0;
+    for (int i = 0; o->tells && i < schema->columns.len; i++) {
+        const CsvColumn *c = &schema->columns.data[i];
+        if (!c->because || told++ >= TOLD_MOST) continue;
+        report_text("%s: column '%s' is %s%s: %s", s->path, c->name,
+                    c->kind == CSV_IGNORE ? "not used" : "taken for words",
+                    part == PART_TRAIN && !o->schema ? "" : ", as in training", c->because);
+    }
+    tell_more(s, told, part == PART_TRAIN && !o->schema && !s->value[KEY_SCHEMA]);
 }
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
@@ -157,6 +183,7 @@ static int read_all(Dataset *d, const DataSpec *s, Part part, const DataInputs *
     CsvWanted wanted = {
         .targets = inputs->count > inputs->model_inputs, .split = !inputs->options.all, .trained = part == PART_TRAIN};
     if (take_schema(d->csv, s, part, inputs) || take_held(d->csv, s, inputs)) return 1;
+    tell_unused(&d->csv->schema, s, part, &inputs->options);
     Arena *rows = arena_child(&d->csv->arena);
     int failed = csv_table_read(&t, rows, s->path, &d->csv->schema, &wanted);
     if (!failed && part == PART_TRAIN) failed = csv_table_fit(&t, &d->csv->schema, &d->csv->arena);

@@ -18,6 +18,10 @@
 #include "tools/amprun/csv_schema.h"
 #include "tools/amprun/data.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct CsvSource { /* of a data set: its schema, fitted */
     Arena arena;
     CsvSchema schema;
@@ -34,4 +38,7 @@ bool csv_file(const char *spec, int index, char *path, size_t size);
 /* The schema that |spec| names or that is inferred, with all that is derived.  |rows| and |held|: of the file. */
 int csv_describe(CsvSource *csv, const char *spec, int *rows, int *held);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

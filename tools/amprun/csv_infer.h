@@ -11,7 +11,8 @@ typedef struct CsvHints {
 } CsvHints;
 
 /* A column of which nine in ten cells are numbers is a number, so that the others are said to be wrong; a column of
- * words of which more than half are different (a name, say) is ignored.  Reports and returns 1 on failure. */
+ * words of which more than half are different (a name, say) is ignored.  What is not used, and words that look like
+ * numbers, say why (CsvColumn.because), with a cell and its line.  Reports and returns 1 on failure. */
 int csv_infer(CsvSchema *s, Arena *a, const char *path, const CsvHints *hints);
 
 #endif

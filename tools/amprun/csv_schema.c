@@ -9,7 +9,7 @@
 static const char *const default_missing[] = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"};
 
 void csv_schema_init(CsvSchema *s, Arena *a) {
-    *s = (CsvSchema){.delimiter = ','};
+    *s = (CsvSchema){.delimiter = ',', .decimal = '.'};
     for (size_t i = 0; i < sizeof default_missing / sizeof *default_missing; i++)
         vec_push(a, &s->missing, default_missing[i]);
 }
@@ -117,6 +117,13 @@ static int take_delimiter(Words *w, CsvSchema *s) {
     return 0;
 }
 
+static int take_decimal(Words *w, CsvSchema *s) {
+    const char *word = take_word(w);
+    if (!word || (strcmp(word, ",") && strcmp(word, "."))) return refuse(w, "decimal is followed by \",\" or \".\"");
+    s->decimal = *word;
+    return 0;
+}
+
 static int take_held(Words *w, CsvSchema *s) {
     s->has_held = true;
     if (w->words.len == 5 && !strcmp(w->words.data[1], "where") && !strcmp(w->words.data[3], "is")) {
@@ -145,6 +152,8 @@ static int take_attribute(Words *w, CsvColumn *c, const char *word) {
     }
     if (!strcmp(word, "input") && (number || category))
         return (c->input = take_word(w)) ? 0 : refuse(w, "input is followed by the name of one");
+    if (!strcmp(word, "because"))
+        return (c->because = take_word(w)) ? 0 : refuse(w, "because is followed by a reason in quotes");
     if (!strcmp(word, "values") && category) {
         take_rest(w, &c->values);
         c->fitted = true;
@@ -183,9 +192,11 @@ static int take_line(Words *w, CsvSchema *s) {
     if (!strcmp(word, "ignore")) return take_column(w, s, CSV_IGNORE);
     if (!strcmp(word, "missing")) return take_rest(w, &s->missing), 0;
     if (!strcmp(word, "delimiter")) return take_delimiter(w, s);
+    if (!strcmp(word, "decimal")) return take_decimal(w, s);
     if (!strcmp(word, "held")) return take_held(w, s);
     if (!strcmp(word, "fitted")) return s->fitted = take_word(w), 0;
-    return refuse(w, "'%s': a line begins with number, category, ignore, missing, delimiter, held or fitted", word);
+    return refuse(w, "'%s': a line begins with number, category, ignore, missing, delimiter, decimal, held or fitted",
+                  word);
 }
 
 int csv_schema_parse(CsvSchema *s, Arena *a, const char *name, const char *text, size_t size) {
@@ -243,6 +254,7 @@ static void put_column(Text *t, const CsvColumn *c) {
     if (c->indicator) text_puts(t, " indicator");
     if (c->unknown) text_puts(t, " unknown");
     if (c->input) text_puts(t, " input"), put_word(t, c->input);
+    if (c->because) text_puts(t, " because"), put_word(t, c->because);
     if (c->fitted && c->kind == CSV_NUMBER) put_number(t, "mean", c->mean), put_number(t, "std", c->std);
     if (c->fitted && c->kind == CSV_CATEGORY) {
         text_puts(t, " values");
@@ -257,7 +269,7 @@ const char *csv_schema_text(const CsvSchema *s, Arena *a) {
     text_init(&t, a);
     text_puts(&t, "amp csv 1\ndelimiter");
     put_word(&t, s->delimiter == '\t' ? "tab" : delimiter);
-    text_puts(&t, "\nmissing");
+    text_puts(&t, s->decimal == '.' ? "\nmissing" : "\ndecimal \",\"\nmissing");
     for (int i = 0; i < s->missing.len; i++) put_word(&t, s->missing.data[i]);
     text_putc(&t, '\n');
     if (s->held_column) {

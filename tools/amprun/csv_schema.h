@@ -2,6 +2,7 @@
  *
  *     amp csv 1
  *     delimiter ","
+ *     decimal ","                            # 12,5 is a number, and 12.5 is none; else the other way round
  *     missing "" NA "?"                      # cells that are missing values
  *     held 0.1                               # what is held out: a part, or a number of rows; or
  *     held where split is test               # the rows whose column `split` is `test`
@@ -11,6 +12,7 @@
  *     category city unknown input places     # cities that are not known count as missing; feeds the input `places`
  *     category bought target values no yes   # ids: 0, 1
  *     ignore id
+ *     ignore pay because "..."               # why, where nobody has said so: see csv_infer.h
  *
  * A word with other characters than letters, digits and . _ - is quoted, as cells of csv are.  mean, std and values are
  * derived from the rows that are trained; a schema that has them is fitted, and `fitted`, the SHA-256 of the file,
@@ -36,17 +38,18 @@ typedef struct CsvColumn {
     const char *name;
     CsvKind kind;
     bool target;
-    bool raw;          /* of a number: fed as it is; else less the mean, in units of the standard deviation */
-    bool indicator;    /* of a number: whether it is missing is fed after it */
-    bool unknown;      /* of a category: values that are not known count as missing */
-    const char *input; /* of the model; NULL: the one that fits */
+    bool raw;            /* of a number: fed as it is; else less the mean, in units of the standard deviation */
+    bool indicator;      /* of a number: whether it is missing is fed after it */
+    bool unknown;        /* of a category: values that are not known count as missing */
+    const char *input;   /* of the model; NULL: the one that fits */
+    const char *because; /* why it is not used, or not as a number, if that was inferred; NULL: it was said */
     bool fitted;
     double mean, std;
     CsvWords values; /* of a category, by id */
 } CsvColumn;
 
 typedef struct CsvSchema {
-    char delimiter;
+    char delimiter, decimal;
     CsvWords missing;
     bool has_held;
     double held; /* where |held_column| is NULL */

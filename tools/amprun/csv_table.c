@@ -9,11 +9,21 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/csv_forms.h"
 #include "tools/amprun/shuffle.h"
 
 enum { ROWS_LIMIT = INT32_MAX / 2 };
 
-bool csv_number(const char *cell, double *out) { return decimal_parse(cell, strlen(cell), out) && isfinite(*out); }
+bool csv_number(const char *cell, char point, double *out) {
+    char copy[DECIMAL_LONGEST];
+    size_t n = strlen(cell);
+    if (point != '.') {
+        if (n > sizeof copy || strchr(cell, '.')) return false;
+        for (size_t i = 0; i < n; i++) copy[i] = cell[i] == point ? '.' : cell[i];
+        cell = copy;
+    }
+    return decimal_parse(cell, n, out) && isfinite(*out);
+}
 
 int csv_cell_error(const CsvTable *t, int column, int64_t line, const char *format, ...) {
     va_list args;
@@ -37,7 +47,7 @@ static int check_header(const CsvTable *t, const CsvCells *header, int64_t line)
     double number;
     for (int i = 0; i < header->len; i++) {
         const char *name = header->data[i].text;
-        if (!*name || csv_number(name, &number))
+        if (!*name || csv_number(name, t->schema->decimal, &number))
             return report_text("%s:%" PRId64 ": column %d: '%s' is no name; the first line names the columns", t->path,
                                line, i + 1, name);
         for (int k = 0; k < i; k++)
@@ -85,15 +95,25 @@ static int find_split(const CsvTable *t, const CsvCells *header, const CsvWanted
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
+static int refuse_number(const CsvTable *t, int column, int64_t line, const char *cell) {
+    const char decimal = t->schema->decimal;
+    const CsvForm *form = csv_form_of(cell);
+    double v;
+    if (decimal != '.' && csv_number(cell, '.', &v))
+        return csv_cell_error(t, column, line, "'%s' is no number with the schema's `decimal \"%c\"`; correct it", cell,
+                              decimal);
+    return csv_cell_error(t, column, line,
+                          "'%s' is no number; correct it%s%s%s%s%s, or, if it means that there is none, add it to the "
+                          "schema's line `missing`",
+                          cell, form ? " (of " : "", form ? form->name : "", form ? ": " : "", form ? form->remedy : "",
+                          form ? ")" : "");
+}
+
 static int take_number(const CsvTable *t, int column, int64_t line, const char *cell) {
     CsvData *d = &t->data[column];
     double v = NAN;
-    if (!csv_schema_is_missing(t->schema, cell) && !csv_number(cell, &v))
-        return csv_cell_error(
-            t, column, line,
-            "'%s' is no number; correct it, or, if it means that there is none, add it to the schema's "
-            "line `missing`",
-            cell);
+    if (!csv_schema_is_missing(t->schema, cell) && !csv_number(cell, t->schema->decimal, &v))
+        return refuse_number(t, column, line, cell);
     if (isnan(v) && t->schema->columns.data[column].target)
         return csv_cell_error(t, column, line, "the target is missing; leave the row out");
     vec_push(t->arena, &d->numbers, v);

@@ -44,8 +44,8 @@ int csv_table_fit(const CsvTable *t, CsvSchema *schema, Arena *a);
 /* Reports what is wrong with a cell, with file, line and column; returns 1. */
 int csv_cell_error(const CsvTable *t, int column, int64_t line, const char *format, ...) AMP_PRINTF(4, 5);
 
-/* A cell as a number. */
-bool csv_number(const char *cell, double *out);
+/* A cell as a number, with '.' or ',' as its decimal |point|. */
+bool csv_number(const char *cell, char point, double *out);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,7 @@ typedef struct DataOptions {
     double held; /* --eval-split, for a spec that says itself what is held out; 0: as the spec says */
     bool whole;  /* where the spec does not say that something is held out, nothing is */
     bool all;    /* nothing is, whatever the spec says */
+    bool tells;  /* on standard error, which columns of a table are not used, and why */
     const char *schema, *schema_name; /* of a table: what training derived (csv_schema.h), and where it is from */
 } DataOptions;
 

@@ -101,12 +101,12 @@ static void print_evaluation(const Run *run, const Evaluation *e) {
     printf("}\n");
 }
 
-/* The first |inputs| inputs; |all|: what was held out, and what was not.  Columns of a table mean what they did in
- * training. */
-static int open_data(const Args *a, const char *spec, const Run *run, int inputs, bool all, Dataset *data) {
+/* The first |inputs| inputs.  |ranks|: those that evaluate what was held out; NULL: infer, of all.  Columns of a table
+ * mean what they did in training. */
+static int open_data(const Args *a, const char *spec, const Run *run, int inputs, const Ranks *ranks, Dataset *data) {
     char name[AMP_FILE_PATH], *schema;
     if (data_find_schema(spec, a->weights, name, &schema)) return 1;
-    DataOptions options = {.all = all, .schema = schema, .schema_name = name};
+    DataOptions options = {.all = !ranks, .tells = !ranks || !ranks->rank, .schema = schema, .schema_name = name};
     int failed = data_open(data, spec, PART_TEST, run->model, inputs, &options);
     free(schema);
     return failed;
@@ -120,7 +120,7 @@ static int evaluate_on(const Ranks *ranks, const Args *a) {
     int failed = run_open(&run, a, batch, true, false);
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
-    failed = failed || open_data(a, a->data, &run, run.info.input_count, false, &data) ||
+    failed = failed || open_data(a, a->data, &run, run.info.input_count, ranks, &data) ||
              evaluate(&run, &data, batch, NULL, ranks, &e);
     if (!failed && !ranks->rank) print_evaluation(&run, &e);
     if (failed) ranks_end(ranks, failed);
@@ -237,7 +237,7 @@ int command_infer(const Args *a) {
     int wrong = check_files(a);
     if (wrong) return wrong;
     int failed = run_open(&run, a, batch, true, false) ||
-                 open_data(a, spec, &run, run.info.model_input_count, true, &data) || infer_all(a, &run, &data, batch);
+                 open_data(a, spec, &run, run.info.model_input_count, NULL, &data) || infer_all(a, &run, &data, batch);
     data_close(&data);
     run_close(&run);
     return failed;

@@ -112,13 +112,16 @@ static int keep_schema(Training *t) {
 
 static int open_samples(Training *t) {
     const Args *a = t->args;
-    DataOptions options = {
-        .whole = a->eval_data != NULL, .schema = t->position.schema, .schema_name = a->resume ? a->resume : ""};
+    DataOptions options = {.whole = a->eval_data != NULL,
+                           .schema = t->position.schema,
+                           .schema_name = a->resume ? a->resume : "",
+                           .tells = !t->ranks->rank && !a->quiet};
     bool itself = data_splits_itself(a->data);
     if (itself) options.held = a->eval_split;
     if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count, &options)) return 1;
     if (keep_schema(t)) return 1;
     options.schema = t->position.schema;
+    options.tells = false;
     if (a->eval_split > 0 && !itself) return split(t);
     t->has_test = a->eval_data || t->train.has_test || !strncmp(a->data, "idx:", 4);
     return t->has_test ? data_open(&t->test, a->eval_data ? a->eval_data : a->data, PART_TEST, t->run.model,

@@ -199,7 +199,7 @@ over nccl "$mpi" 2 zero1 11
 cp "$work/nccl.ck" "$work/half.ck"
 over nccl "$mpi" 2 zero1 20 --resume "$work/half.ck"
 run 0 tool near "$work/data.ck" "$work/nccl.ck" 0
-((!full)) || over nccl "$mpi" 3 zero1 13 --resume "$work/half.ck" --force
+((!full)) || over nccl "$mpi" 3 zero1 13 --resume "$work/half.ck" --allow other-batch
 run 0 "$amprun" train "$work/data.so" --data "safetensors:$work/d.st" --steps 22 --quiet --resume "$work/nccl.ck"
 steps zero1 3 1 6
 run 1 "$mpi" 2 tools/with-fakecuda "$amprun" train "$work/zero1.so" "${small[@]}" --steps 1 --dist mpi

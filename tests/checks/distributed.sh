@@ -49,7 +49,9 @@ says 'only with --dist'
 run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-library "$work/none.so"
 says 'none.so'
 run 2 env OMPI_COMM_WORLD_SIZE=4 "$amprun" train "$work/one.so" "${small[@]}"
-says '4 processes were started (OMPI_COMM_WORLD_SIZE), and each would train alone' 'give --dist mpi'
+says '4 processes were started (OMPI_COMM_WORLD_SIZE), and each would train alone' 'give --dist mpi' 'or --allow alone'
+run 2 env OMPI_COMM_WORLD_SIZE=4 "$amprun" train "$work/one.so" "${small[@]}" --force
+run 0 env OMPI_COMM_WORLD_SIZE=4 "$amprun" train "$work/one.so" "${small[@]}" --steps 1 --allow alone
 
 # ---- the steps of one rank ----
 

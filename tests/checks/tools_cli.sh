@@ -884,12 +884,28 @@ assert [l["iteration"] for l in lines if "iteration" in l] == list(range(1, 11))
 assert "model" in lines[0] and sum("model" in l for l in lines) == 1' "$work/cut.jsonl"
 # Going on with another batch, seed or data, or with weights too.
 run 1 "$amprun" train "$so" --data "$data" --steps 10 --batch 8 --resume "$work/cut.ck"
-says '--batch 8:' 'was trained with 16' '--force'
+says '--batch 8:' 'was trained with 16' '--allow other-batch'
 run 1 "$amprun" train "$so" --data "$data" --steps 10 --seed 9 --resume "$work/cut.ck"
-says '--seed 9:'
+says '--seed 9:' '--allow other-seed'
 run 1 "$amprun" train "$so" --data "idx:$work/idx" --eval-split 3 --steps 10 --resume "$work/cut.ck"
-says 'samples'
-run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 8 --resume "$work/cut.ck" --force
+says 'samples' '--allow other-data'
+# Each word allows one of them, and --force none.
+declare -A other=([batch]="$data --batch 8" [seed]="$data --seed 9" [data]="idx:$work/idx --eval-split 3")
+for what in batch seed data; do
+    for allowed in --force '--allow nan,alone' '--allow other-batch' '--allow other-seed' '--allow other-data'; do
+        wanted=1
+        [[ $allowed != *other-$what ]] || wanted=0
+        run "$wanted" "$amprun" train "$so" --data ${other[$what]} --steps 10 --quiet --resume "$work/cut.ck" $allowed
+    done
+done
+run 0 "$amprun" train "$so" --data "$data" --batch 8 --seed 9 --steps 10 --resume "$work/cut.ck" --allow other-seed,other-batch
+run 0 "$amprun" train "$so" --data "$data" --batch 8 --seed 9 --steps 10 --resume "$work/cut.ck" --allow other-seed \
+    --allow other-batch
+for word in force nan,, other nan,x ,nan ''; do
+    run 2 "$amprun" train "$so" --data "$data" --allow "$word"
+    says "--allow $word: nan, other-batch, other-data, other-seed or alone is wanted"
+done
+run 2 "$amprun" infer "$so" --allow nan
 run 0 "$amprun" train "$so" --data "$data" --steps 10 --resume "$work/cut.ck" --save "$work/cut.st"
 run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --save "$work/uncut.st"
 holds 'batch and seed are those of the checkpoint' cmp "$work/cut.st" "$work/uncut.st"
@@ -911,9 +927,16 @@ run 0 "$amprun" train "$work/fp32.so" --data "$data" --steps 4 --batch 16 --save
 cp "$work/good.ck" "$work/good_before.ck"
 keeps "$work/good.st" 1 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 \
     --save "$work/good.st" --checkpoint "$work/good.ck"
-says 'not finite' 'training ends' "$work/inf.st: x, sample 0, has a NaN" '--save' 'not written' '--force'
+says 'not finite' 'training ends' "$work/inf.st: x, sample 0, has a NaN" '--save' 'not written' '--allow nan'
 holds 'nor the checkpoint' cmp "$work/good.ck" "$work/good_before.ck"
-run 0 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 --save "$work/good.st" --force
+keeps "$work/good.st" 1 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 \
+    --save "$work/good.st" --force --allow other-data
+says 'training ends' '--allow nan'
+cp "$work/guard.amp" "$work/foreign.st"
+keeps "$work/foreign.st" 1 "$amprun" train "$work/fp32.so" --data "$data" --steps 1 --save "$work/foreign.st" --allow nan
+run 0 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 --save "$work/good.st" \
+    --allow nan
+holds 'all epochs were trained' grep -q '^epoch 3' "$work/.out"
 # A bf16 input takes F32 data, and what has no number in bf16 is named like the rest.
 sed 's/x: f32/x: bf16/' "$work/small.amp" >"$work/small_bf16.amp"
 run 0 "$ampc" "$work/small_bf16.amp" --precision fp32 --isa portable --target cpu -o "$work/bf16_input.so"

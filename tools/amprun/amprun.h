@@ -17,6 +17,9 @@ typedef struct WeightRules {
     const char *ignore[RULES_MOST + 1], *rename[RULES_MOST + 1], *transpose[RULES_MOST + 1], *fresh[RULES_MOST + 1];
 } WeightRules;
 
+/* What is refused unless --allow names it. */
+enum { ALLOW_NAN = 1, ALLOW_OTHER_BATCH = 2, ALLOW_OTHER_DATA = 4, ALLOW_OTHER_SEED = 8, ALLOW_ALONE = 16 };
+
 typedef struct Args {
     const char *model; /* of schema: the table; of doctor it may be NULL */
     const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *sends_checkpoint, *resume, *log, *device, *isa,
@@ -43,6 +46,7 @@ typedef struct Args {
     bool ordered;                    /* --reduce ordered */
     amp_comm *comm;                  /* the ranks to train with; not of the command line */
     bool kernels, trace, timeline, batch_auto;
+    unsigned allowed; /* of ALLOW_... */
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 

@@ -38,6 +38,7 @@ typedef enum AmprunOption {
     O_SAVE_BEST,
     O_PATIENCE,
     O_FORCE,
+    O_ALLOW,
     O_JSON,
     O_ROOFLINE,
     O_KERNELS,
@@ -168,7 +169,7 @@ static const ToolOption amprun_options[] = {
     {O_RESUME, "resume", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Goes on from a checkpoint, bit for bit. Batch and seed are those of the checkpoint; other ones, and other data, "
      "are "
-     "refused without --force. F may be the file of --checkpoint, too.",
+     "refused without --allow. F may be the file of --checkpoint, too.",
      TRAIN | STEP},
     {O_LOG, "log", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Writes one line of JSON per step and evaluation. Each is written as a whole and at once. With --resume the log "
@@ -282,10 +283,15 @@ static const ToolOption amprun_options[] = {
     {O_PROGRAM, "program", NULL, "NAME", VALUE_TEXT, false, NULL, "train_step, else infer; --kernels: all",
      "The program of --roofline, --kernels and --timeline, such as train_step, eval or infer.", INFO},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
-     "Also replaces files that amprun did not write; goes on from a checkpoint with another batch, seed or data; "
-     "writes "
-     "parameters that are not finite. No option lets an output replace a file that the same command reads.",
+     "Also replaces files that amprun did not write. No option lets an output replace a file that the same command "
+     "reads.",
      TRAIN | INFER | STEP},
+    {O_ALLOW, "allow", NULL, "WORD,...", VALUE_TEXT, false, "nan other-batch other-data other-seed alone", NULL,
+     "Does what is refused otherwise. nan: training goes on with parameters that are not finite, and writes them. "
+     "other-batch, other-data, other-seed: --resume takes another batch (also of all ranks together), other data, or "
+     "another seed than the checkpoint was trained with, at the nearest sample. alone: each process of a launcher "
+     "trains by itself, without --dist.",
+     TRAIN | EVAL},
     {O_VERBOSE, "verbose", "v", NULL, VALUE_TEXT, false, NULL, NULL,
      "Says on standard error what the library chooses and does: threads, instruction set, CUDA kernels that are "
      "compiled, skipped steps.",

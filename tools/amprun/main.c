@@ -167,6 +167,28 @@ static int take_rule(const char *option, const char *rules[RULES_MOST + 1]) {
     return 0;
 }
 
+/* "nan,other-data" */
+static int take_allowed(const char *text, unsigned *out) {
+    static const struct {
+        const char *word;
+        unsigned bit;
+    } words[] = {{"nan", ALLOW_NAN},
+                 {"other-batch", ALLOW_OTHER_BATCH},
+                 {"other-data", ALLOW_OTHER_DATA},
+                 {"other-seed", ALLOW_OTHER_SEED},
+                 {"alone", ALLOW_ALONE}};
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        unsigned bit = 0;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (strlen(words[i].word) == n && !strncmp(words[i].word, at, n)) bit = words[i].bit;
+        if (!bit) return wrong("--%s %s: nan, other-batch, other-data, other-seed or alone is wanted", "allow", text);
+        *out |= bit;
+        at += n;
+        if (!*at) return 0;
+    }
+}
+
 /* train and step write statistics, suggest reads them. */
 static int take_stats(const char *text, const Command *c, Args *a) {
     if (c->run != command_suggest) return whole("stats", text, &a->stats);
@@ -186,6 +208,7 @@ static int take(Args *a, const Command *c, int option, char **argv) {
     case O_EVAL_DATA: a->eval_data = optarg; return 0;
     case O_EVAL_SPLIT: return take_split(optarg, &a->eval_split);
     case O_FORCE: a->force = true; return 0;
+    case O_ALLOW: return take_allowed(optarg, &a->allowed);
     case O_JSON: a->as_json = true; return 0;
     case O_ROOFLINE: a->roofline = optarg; return 0;
     case O_KERNELS: a->kernels = true; return 0;

@@ -34,9 +34,9 @@ static const char *launched_by(void) {
 
 static int check_alone(const Args *a) {
     const char *variable = launched_by();
-    if (!variable || a->force) return 0;
+    if (!variable || a->allowed & ALLOW_ALONE) return 0;
     return report_text("%ld processes were started (%s), and each would train alone and write the same files; give "
-                       "--dist mpi, or --dist files --dist-folder DIR where there is no MPI, or --force",
+                       "--dist mpi, or --dist files --dist-folder DIR where there is no MPI, or --allow alone",
                        number_of(variable), variable) +
            1;
 }

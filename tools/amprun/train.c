@@ -65,11 +65,11 @@ static int open_logs(Training *t, int64_t iteration) {
 
 /* Parameters that are not finite replace nothing: what is there may be the last good state. */
 static int check_finite(Training *t, const char *option, const char *path) {
-    int64_t damaged = t->args->force ? 0 : saving_damage(&t->run, &t->infinite);
+    int64_t damaged = t->args->allowed & ALLOW_NAN ? 0 : saving_damage(&t->run, &t->infinite);
     if (!damaged) return 0;
     return report_text("%s %s: not written, as %" PRId64
-                       " numbers of the parameters are not finite; --force writes them "
-                       "all the same",
+                       " numbers of the parameters are not finite; --allow nan writes "
+                       "them all the same",
                        option, path, damaged);
 }
 

@@ -49,8 +49,8 @@ static void log_header(Training *t) {
 static int refuse_other(const char *option, int64_t given, const char *resume, int64_t kept) {
     report_text("--%s %" PRId64 ": %s was trained with %" PRId64
                 ", and its place in the data is counted in that; leave "
-                "--%s out, or give --force",
-                option, given, resume, kept, option);
+                "--%s out, or give --allow other-%s",
+                option, given, resume, kept, option, option);
     return 1;
 }
 
@@ -60,9 +60,9 @@ static int share_batch(Training *t) {
     const int64_t now = t->ranks->count, before = p->ranks ? p->ranks : 1, all = p->batch * before;
     p->ranks = now;
     if (!p->batch || now == before) return 0;
-    if (!t->args->force && (t->args->batch ? t->args->batch * now != all : all % now != 0))
+    if (!(t->args->allowed & ALLOW_OTHER_BATCH) && (t->args->batch ? t->args->batch * now != all : all % now != 0))
         return report_text("--resume %s: was trained by %" PRId64 " ranks with batches of %" PRId64 "; %" PRId64
-                           " ranks take the same steps with batches of %g; give --force to take other ones",
+                           " ranks take the same steps with batches of %g; give --allow other-batch to take other ones",
                            t->args->resume, before, p->batch, now, (double)all / (double)now);
     if (!t->args->batch || t->args->batch * now == all) p->batch = all / now;
     return 0;
@@ -75,10 +75,11 @@ static int take_position(Training *t) {
     *p = (Position){.seed = a->seed, .best = NAN};
     if (a->resume && position_read(a->resume, p)) return 1;
     if (share_batch(t)) return 1;
-    if (a->resume && p->batch && !a->force) {
-        if (a->seed_given && a->seed != p->seed)
+    if (a->resume && p->batch) {
+        if (a->seed_given && a->seed != p->seed && !(a->allowed & ALLOW_OTHER_SEED))
             return refuse_other("seed", (int64_t)a->seed, a->resume, (int64_t)p->seed);
-        if (a->batch && a->batch != p->batch) return refuse_other("batch", a->batch, a->resume, p->batch);
+        if (a->batch && a->batch != p->batch && !(a->allowed & ALLOW_OTHER_BATCH))
+            return refuse_other("batch", a->batch, a->resume, p->batch);
     }
     if (a->seed_given) p->seed = a->seed;
     t->batch = a->batch ? a->batch : p->batch ? p->batch : DEFAULT_BATCH;
@@ -101,10 +102,10 @@ static int split(Training *t) {
 /* What is derived of a table goes where the parameters go: evaluation needs it. */
 static int keep_schema(Training *t) {
     const char *schema = data_schema(&t->train), *before = t->position.schema;
-    if (schema && before && strcmp(schema, before) && !t->args->force)
-        return report_text(
-            "--data %s: is another file than the one %s was trained with; give the same data, or --force",
-            t->args->data, t->args->resume);
+    if (schema && before && strcmp(schema, before) && !(t->args->allowed & ALLOW_OTHER_DATA))
+        return report_text("--data %s: is another file than the one %s was trained with; give the same data, or "
+                           "--allow other-data",
+                           t->args->data, t->args->resume);
     free(t->position.schema);
     t->position.schema = schema ? strdup(schema) : NULL;
     return schema && !t->position.schema ? report_text("%s: no memory", t->args->data) : 0;
@@ -131,10 +132,10 @@ static int open_samples(Training *t) {
 
 static int check_samples(Training *t) {
     Position *p = &t->position;
-    if (p->samples && p->samples != t->train.count && !t->args->force)
+    if (p->samples && p->samples != t->train.count && !(t->args->allowed & ALLOW_OTHER_DATA))
         return report_text("--data %s: has %" PRId64 " samples, but %s was trained with %" PRId64
                            "; its place in the data "
-                           "would be another; give the same data, or --force",
+                           "would be another; give the same data, or --allow other-data",
                            t->args->data, t->train.count, t->args->resume, p->samples);
     t->known = t->known && p->samples == t->train.count;
     p->samples = t->train.count;
@@ -266,7 +267,7 @@ static void show_step(Training *t, int64_t epoch, int64_t position, int64_t step
 /* A loss that is not finite where the step was not skipped: the weights may be lost, and then nothing more can be
  * learnt. */
 static int check_numbers(Training *t) {
-    if (isfinite(t->last.loss) || t->last.skipped || t->args->force) return 0;
+    if (isfinite(t->last.loss) || t->last.skipped || t->args->allowed & ALLOW_NAN) return 0;
     int64_t damaged = saving_damage(&t->run, &t->infinite);
     if (!damaged) return 0;
     progress_clear(&t->progress);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "tests/tools/data_fixture.h"
 #include "tools/amprun/csv.h"
@@ -528,6 +529,33 @@ TEST_F(CsvTest, InputsByNameAndMissingOnes) {
     inputs.input[2] = Input("age_missing", AMP_DT_F32, {1});
     ASSERT_EQ(Read(kTable, without), 0);
     EXPECT_EQ(Values<float>(2), (std::vector<float>{0, 0, 1, 0}));
+}
+
+// Inferred, as numbers by a schema, and left out by one: the time grows with the number of columns.
+TEST_F(CsvTest, ManyColumns) {
+    inputs.count = inputs.model_inputs = 1;
+    inputs.train_inputs = 0;
+    const auto seconds = [&](int columns) {
+        const auto repeated = [&](const std::string &before, const std::string &after) {
+            std::string text;
+            for (int c = 0; c < columns; c++) text += before + std::to_string(c) + after;
+            return text;
+        };
+        const std::string row = repeated("", ",") + "1\n", head = repeated("c", ",") + "last\n";
+        const std::string table = head + row + row, words = "missing " + repeated("m", " ") + "\n";
+        const clock_t begin = clock();
+        inputs.input[0] = Input("numbers", AMP_DT_F32, {columns + 1});
+        EXPECT_EQ(Read(table, "", ",held=0"), 0);
+        data_close(&data);
+        EXPECT_EQ(Read(table, "amp csv 1\n" + words + repeated("number c", "\n") + "number last\n", ",held=0"), 0);
+        data_close(&data);
+        inputs.input[0] = Input("last", AMP_DT_F32, {1});
+        EXPECT_EQ(Read(table, "amp csv 1\n" + repeated("ignore c", "\n") + "number last\n", ",held=0"), 0);
+        data_close(&data);
+        return static_cast<double>(clock() - begin) / CLOCKS_PER_SEC;
+    };
+    const double few = std::min({seconds(1000), seconds(1000), seconds(1000)});
+    EXPECT_LT(seconds(16000), 16 * 4 * few) << "16 times as many";
 }
 
 TEST_F(CsvTest, ErrorsNameTheLine) {

@@ -32,11 +32,10 @@ static void add(const CsvTable *t, CsvFeatures *out, int column) {
 static int missing_of(const CsvTable *t, const char *input) {
     static const char end[] = "_missing";
     size_t n = strlen(input), m = sizeof end - 1;
-    for (int c = 0; n > m && !strcmp(input + n - m, end) && c < t->schema->columns.len; c++)
-        if (t->data[c].place >= 0 && strlen(column_at(t, c)->name) == n - m &&
-            !strncmp(column_at(t, c)->name, input, n - m))
-            return c;
-    return -1;
+    if (n <= m || strcmp(input + n - m, end)) return -1;
+    const CsvColumn *c = csv_schema_find(t->schema, arena_strndup(t->arena, input, n - m));
+    const int index = c ? (int)(c - t->schema->columns.data) : -1;
+    return c && t->data[index].place >= 0 ? index : -1;
 }
 
 /* What an input is for, that no column names. */
@@ -47,11 +46,12 @@ static bool fits(const CsvTable *t, const DataInputs *inputs, int input, int col
     return (c->kind == CSV_NUMBER) == is_float;
 }
 
-static void choose(const CsvTable *t, const DataInputs *inputs, int input, CsvFeatures *out) {
+/* |said|: said_input of each column. */
+static void choose(const CsvTable *t, const DataInputs *inputs, const int *said, int input, CsvFeatures *out) {
     const char *name = inputs->input[input].name;
     int columns = t->schema->columns.len;
     for (int c = 0; c < columns; c++)
-        if (t->data[c].place >= 0 && said_input(t, inputs, c) == input) add(t, out, c);
+        if (t->data[c].place >= 0 && said[c] == input) add(t, out, c);
     if (out->len) return;
     int of = missing_of(t, name);
     if (of >= 0) vec_push(t->arena, out, ((CsvFeature){of, true}));
@@ -60,7 +60,7 @@ static void choose(const CsvTable *t, const DataInputs *inputs, int input, CsvFe
             vec_push(t->arena, out, ((CsvFeature){c, true}));
     if (out->len) return;
     for (int c = 0; c < columns; c++)
-        if (t->data[c].place >= 0 && said_input(t, inputs, c) < 0 && fits(t, inputs, input, c)) add(t, out, c);
+        if (t->data[c].place >= 0 && said[c] < 0 && fits(t, inputs, input, c)) add(t, out, c);
 }
 
 /* ---- whether they fit -------------------------------------------------------------------------------------------- */
@@ -95,15 +95,12 @@ static int check_ids(const CsvTable *t, const DataInputs *inputs, int input, con
     return 0;
 }
 
-static int check_column(const CsvTable *t, const DataInputs *inputs, const CsvFeatures *features, int column) {
+/* |uses|: how many inputs it feeds. */
+static int check_column(const CsvTable *t, const DataInputs *inputs, int column, int uses) {
     const CsvColumn *c = column_at(t, column);
-    int uses = 0;
     if (c->input && find_input(inputs, c->input) < 0)
         return report_text("%s: the schema feeds the column '%s' to the input '%s', which %s does not have", t->path,
                            c->name, c->input, inputs->model);
-    for (int i = 0; i < inputs->count; i++)
-        for (int k = 0; k < features[i].len; k++)
-            uses += features[i].data[k].column == column && !features[i].data[k].missing;
     if (uses == 1) return 0;
     if (uses > 1)
         return report_text("%s: the column '%s' would feed %d inputs of %s; say which in the schema (`input NAME`)",
@@ -115,9 +112,15 @@ static int check_column(const CsvTable *t, const DataInputs *inputs, const CsvFe
 }
 
 int csv_choose_features(const CsvTable *t, const DataInputs *inputs, CsvFeatures *features) {
-    for (int i = 0; i < inputs->count; i++) choose(t, inputs, i, &features[i]);
-    for (int c = 0; c < t->schema->columns.len; c++)
-        if (t->data[c].place >= 0 && check_column(t, inputs, features, c)) return 1;
+    const int columns = t->schema->columns.len;
+    int *said = arena_array(t->arena, int, columns + 1), *uses = arena_array(t->arena, int, columns + 1);
+    for (int c = 0; c < columns; c++) said[c] = said_input(t, inputs, c);
+    for (int i = 0; i < inputs->count; i++) {
+        choose(t, inputs, said, i, &features[i]);
+        for (int k = 0; k < features[i].len; k++) uses[features[i].data[k].column] += !features[i].data[k].missing;
+    }
+    for (int c = 0; c < columns; c++)
+        if (t->data[c].place >= 0 && check_column(t, inputs, c, uses[c])) return 1;
     for (int i = 0; i < inputs->count; i++)
         if (check_width(t, &inputs->input[i], &features[i]) || check_ids(t, inputs, i, &features[i])) return 1;
     return 0;

@@ -142,8 +142,7 @@ static int make_columns(CsvSchema *s, Arena *a, const char *path, const Guesses 
         c.target = i == target && c.kind != CSV_IGNORE;
         c.raw = c.target && c.kind == CSV_NUMBER;
         if (!c.target || h->target_is_class < 0) c.because = why(a, g, c.kind);
-        if (csv_schema_find(s, c.name)) continue; /* refused when the header is read */
-        vec_push(a, &s->columns, c);
+        if (!csv_schema_find(s, c.name)) csv_schema_add(s, a, &c); /* else refused when the header is read */
     }
     return 0;
 }

@@ -11,20 +11,22 @@ static const char *const default_missing[] = {"", "NA", "N/A", "NaN", "nan", "nu
 void csv_schema_init(CsvSchema *s, Arena *a) {
     *s = (CsvSchema){.delimiter = ',', .decimal = '.'};
     for (size_t i = 0; i < sizeof default_missing / sizeof *default_missing; i++)
-        vec_push(a, &s->missing, default_missing[i]);
+        table_set(a, &s->missing, default_missing[i], a);
+}
+
+void csv_schema_add(CsvSchema *s, Arena *a, const CsvColumn *c) {
+    int *index = arena_array(a, int, 1);
+    *index = s->columns.len;
+    table_set(a, &s->by_name, c->name, index);
+    vec_push(a, &s->columns, *c);
 }
 
 CsvColumn *csv_schema_find(const CsvSchema *s, const char *name) {
-    for (int i = 0; i < s->columns.len; i++)
-        if (!strcmp(s->columns.data[i].name, name)) return &s->columns.data[i];
-    return NULL;
+    const int *index = table_get(&s->by_name, name);
+    return index ? &s->columns.data[*index] : NULL;
 }
 
-bool csv_schema_is_missing(const CsvSchema *s, const char *cell) {
-    for (int i = 0; i < s->missing.len; i++)
-        if (!strcmp(s->missing.data[i], cell)) return true;
-    return false;
-}
+bool csv_schema_is_missing(const CsvSchema *s, const char *cell) { return table_get(&s->missing, cell) != NULL; }
 
 bool csv_schema_is_fitted(const CsvSchema *s, const CsvColumn **first) {
     for (int i = 0; i < s->columns.len; i++) {
@@ -108,6 +110,11 @@ static void take_rest(Words *w, CsvWords *out) {
     for (const char *word; (word = take_word(w));) vec_push(w->arena, out, word);
 }
 
+static void take_missing(Words *w, CsvSchema *s) {
+    memset(&s->missing, 0, sizeof s->missing);
+    for (const char *word; (word = take_word(w));) table_set(w->arena, &s->missing, word, w->arena);
+}
+
 static int take_delimiter(Words *w, CsvSchema *s) {
     const char *word = take_word(w);
     if (word && !strcmp(word, "tab")) word = "\t";
@@ -181,7 +188,7 @@ static int take_column(Words *w, CsvSchema *s, CsvKind kind) {
     for (const char *word; (word = take_word(w));)
         if (take_attribute(w, &c, word)) return 1;
     if (check_values(w, &c)) return 1;
-    vec_push(w->arena, &s->columns, c);
+    csv_schema_add(s, w->arena, &c);
     return 0;
 }
 
@@ -190,7 +197,7 @@ static int take_line(Words *w, CsvSchema *s) {
     if (!strcmp(word, "number")) return take_column(w, s, CSV_NUMBER);
     if (!strcmp(word, "category")) return take_column(w, s, CSV_CATEGORY);
     if (!strcmp(word, "ignore")) return take_column(w, s, CSV_IGNORE);
-    if (!strcmp(word, "missing")) return take_rest(w, &s->missing), 0;
+    if (!strcmp(word, "missing")) return take_missing(w, s), 0;
     if (!strcmp(word, "delimiter")) return take_delimiter(w, s);
     if (!strcmp(word, "decimal")) return take_decimal(w, s);
     if (!strcmp(word, "held")) return take_held(w, s);
@@ -270,7 +277,7 @@ const char *csv_schema_text(const CsvSchema *s, Arena *a) {
     text_puts(&t, "amp csv 1\ndelimiter");
     put_word(&t, s->delimiter == '\t' ? "tab" : delimiter);
     text_puts(&t, s->decimal == '.' ? "\nmissing" : "\ndecimal \",\"\nmissing");
-    for (int i = 0; i < s->missing.len; i++) put_word(&t, s->missing.data[i]);
+    for (int i = 0; i < s->missing.entries.len; i++) put_word(&t, s->missing.entries.data[i].key);
     text_putc(&t, '\n');
     if (s->held_column) {
         text_puts(&t, "held where");

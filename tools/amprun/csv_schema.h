@@ -50,12 +50,13 @@ typedef struct CsvColumn {
 
 typedef struct CsvSchema {
     char delimiter, decimal;
-    CsvWords missing;
+    Table missing; /* the cells that are */
     bool has_held;
     double held; /* where |held_column| is NULL */
     const char *held_column, *held_value;
     const char *fitted; /* SHA-256 of the file; NULL: not fitted to any */
     VEC(CsvColumn) columns;
+    Table by_name; /* index into |columns| */
 } CsvSchema;
 
 /* Nothing but what is taken for missing. */
@@ -65,6 +66,8 @@ int csv_schema_parse(CsvSchema *s, Arena *a, const char *name, const char *text,
 /* As text, in the arena. */
 const char *csv_schema_text(const CsvSchema *s, Arena *a);
 
+/* Of a name that no other one has. */
+void csv_schema_add(CsvSchema *s, Arena *a, const CsvColumn *c);
 CsvColumn *csv_schema_find(const CsvSchema *s, const char *name); /* NULL: none */
 bool csv_schema_is_missing(const CsvSchema *s, const char *cell);
 /* Whether every column has what is derived; |first| (or NULL): the first that has not. */

@@ -43,17 +43,21 @@ static const char *names_of(Arena *a, const CsvCells *header) {
     return text_str(&t);
 }
 
-static int check_header(const CsvTable *t, const CsvCells *header, int64_t line) {
+/* Fills in |header| of the table. */
+static int check_header(CsvTable *t, const CsvCells *header, int64_t line) {
     double number;
+    int *place = arena_array(t->arena, int, header->len);
     for (int i = 0; i < header->len; i++) {
         const char *name = header->data[i].text;
         if (!*name || csv_number(name, t->schema->decimal, &number))
             return report_text("%s:%" PRId64 ": column %d: '%s' is no name; the first line names the columns", t->path,
                                line, i + 1, name);
-        for (int k = 0; k < i; k++)
-            if (!strcmp(header->data[k].text, name))
-                return report_text("%s:%" PRId64 ": columns %d and %d are both called '%s'; rename one of them",
-                                   t->path, line, k + 1, i + 1, name);
+        const int *before = table_get(&t->header, name);
+        if (before)
+            return report_text("%s:%" PRId64 ": columns %d and %d are both called '%s'; rename one of them", t->path,
+                               line, *before + 1, i + 1, name);
+        place[i] = i;
+        table_set(t->arena, &t->header, name, &place[i]);
     }
     return 0;
 }
@@ -77,9 +81,9 @@ static int find_columns(CsvTable *t, const CsvCells *header, const CsvWanted *wa
         const CsvColumn *column = &t->schema->columns.data[c];
         t->data[c].place = -1;
         if (column->kind == CSV_IGNORE || (column->target && !wanted->targets)) continue;
-        for (int i = 0; i < header->len; i++)
-            if (!strcmp(header->data[i].text, column->name)) t->data[c].place = i;
-        if (t->data[c].place < 0)
+        const int *place = table_get(&t->header, column->name);
+        if (place) t->data[c].place = *place;
+        else
             return report_text("%s: has no column '%s', which the schema names; its columns are %s", t->path,
                                column->name, names_of(t->arena, header));
     }
@@ -87,10 +91,10 @@ static int find_columns(CsvTable *t, const CsvCells *header, const CsvWanted *wa
 }
 
 /* -1: not wanted, or not there. */
-static int find_split(const CsvTable *t, const CsvCells *header, const CsvWanted *wanted) {
-    for (int i = 0; wanted->split && i < header->len; i++)
-        if (is_split(t, header->data[i].text)) return i;
-    return -1;
+static int find_split(const CsvTable *t, const CsvWanted *wanted) {
+    const char *name = wanted->split ? t->schema->held_column : NULL;
+    const int *place = name ? table_get(&t->header, name) : NULL;
+    return place ? *place : -1;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -165,7 +169,7 @@ static int take_rows(CsvTable *t, CsvReader *r, const CsvWanted *wanted) {
     if (!more) return report_text("%s: is empty; the first line names the columns", t->path);
     if (check_header(t, &r->cells, r->line) || check_known(t, &r->cells) || find_columns(t, &r->cells, wanted))
         return 1;
-    int columns = r->cells.len, split = find_split(t, &r->cells, wanted);
+    int columns = r->cells.len, split = find_split(t, wanted);
     if (wanted->split && t->schema->held_column && split < 0)
         return report_text("%s: has no column '%s', which says what is held out; its columns are %s", t->path,
                            t->schema->held_column, names_of(t->arena, &r->cells));

@@ -22,6 +22,7 @@ typedef struct CsvTable {
     Arena *arena;
     const char *path;
     const CsvSchema *schema;
+    Table header;  /* names, to places in the file */
     CsvData *data; /* by column of the schema */
     int rows;
     VEC(int64_t) lines; /* by row: where it begins */

@@ -531,6 +531,58 @@ TEST_F(CsvTest, InputsByNameAndMissingOnes) {
     EXPECT_EQ(Values<float>(2), (std::vector<float>{0, 0, 1, 0}));
 }
 
+// Means and deviations of numbers whose sums or squares have no double, and of their like that are small.
+TEST_F(CsvTest, NumbersOfAnySize) {
+    inputs.count = inputs.model_inputs = 1;
+    inputs.train_inputs = 0;
+    inputs.input[0] = Input("x", AMP_DT_F32, {1});
+    inputs.options.all = true;
+    const auto expect = [&](const std::vector<std::string> &cells, const std::vector<float> &wanted) {
+        std::string table = "a\n";
+        for (const std::string &cell : cells) table += cell + "\n";
+        ASSERT_EQ(Read(table, ""), 0) << cells[0];
+        EXPECT_EQ(Values<float>(0).size(), wanted.size());
+        for (size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(Values<float>(0)[i], wanted[i], 1e-6) << cells[i];
+        const std::string kept = data_schema(&data);
+        data_close(&data);
+        ASSERT_EQ(Read(table, kept, "", PART_TEST), 0) << "what it writes it reads: " << kept;
+        for (size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(Values<float>(0)[i], wanted[i], 1e-6) << cells[i];
+        data_close(&data);
+    };
+    expect({"1e308", "1e308", "1.5e308", "0.5e308"}, {0, 0, std::sqrt(2.0f), -std::sqrt(2.0f)});
+    expect({"-1.7e308", "1.7e308"}, {-1, 1});
+    expect({"-1.7e308", "-1.7e308", "-1.7e308", "1.7e308"},
+           {-1 / std::sqrt(3.0f), -1 / std::sqrt(3.0f), -1 / std::sqrt(3.0f), std::sqrt(3.0f)});
+    expect({"1e200", "3e200"}, {-1, 1});
+    expect({"1e-200", "3e-200"}, {-1, 1});
+    expect({"1e-310", "3e-310"}, {-1, 1});
+    expect({"1e308", "1e308"}, {0, 0});
+    expect({"0", "0"}, {0, 0});
+    expect({"1e-320", "1e308"}, {-1, 1});
+}
+
+// What the model's input cannot hold is an error with its place, not an infinity.
+TEST_F(CsvTest, NumbersThatDoNotFit) {
+    inputs.count = inputs.model_inputs = 1;
+    inputs.train_inputs = 0;
+    inputs.options.all = true;
+    const auto expect = [&](amp_dtype dtype, const std::string &cell, const std::string &wanted) {
+        inputs.input[0] = Input("x", dtype, {1});
+        ExpectFailure([&] { return Read("a\n1\n-" + cell + "\n", "amp csv 1\nnumber a raw\n"); },
+                      "table.csv:3: column 1 (a): -" + wanted);
+    };
+    expect(AMP_DT_F32, "1e308", "1e+308 does not fit the model's input x, which is f32");
+    expect(AMP_DT_F32, "3.41e38", "3.41e+38 does not fit the model's input x, which is f32");
+    expect(AMP_DT_F16, "65520", "65520 does not fit the model's input x, which is f16");
+    expect(AMP_DT_F16, "1e39", "1e+39 does not fit the model's input x, which is f16");
+    expect(AMP_DT_BF16, "3.4e38", "3.4e+38 does not fit the model's input x, which is bf16");
+    inputs.input[0] = Input("x", AMP_DT_F32, {1});
+    ExpectFailure([&] { return Read("a\n1e308\n", "amp csv 1\nnumber a mean 0 std 1e-300\n"); },
+                  "table.csv:2: column 1 (a): inf does not fit the model's input x, which is f32");
+    ASSERT_EQ(Read("a\n3.4e38\n", "amp csv 1\nnumber a raw\n"), 0);
+    EXPECT_EQ(Values<float>(0)[0], 3.4e38f);
+}
+
 // Inferred, as numbers by a schema, and left out by one: the time grows with the number of columns.
 TEST_F(CsvTest, ManyColumns) {
     inputs.count = inputs.model_inputs = 1;

@@ -152,7 +152,7 @@ static int fill_input(Dataset *d, const CsvTable *t, const amp_tensor_info *info
             double v;
             const CsvFeature *f = &features->data[k];
             if (csv_feature_value(t, f, rows[i], &v)) return 1;
-            if (!column_store(c, at, v))
+            if (!column_reaches(c->dtype, v) || !column_store(c, at, v))
                 return csv_cell_error(t, f->column, t->lines.data[rows[i]],
                                       "%g does not fit the model's input %s, which is %s%s", v, info->name,
                                       amp_dtype_name(info->dtype),

@@ -170,6 +170,7 @@ int csv_feature_value(const CsvTable *t, const CsvFeature *f, int row, double *o
     double v = t->data[f->column].numbers.data[row];
     bool missing = isnan(v);
     if (missing) v = c->mean;
-    *out = f->missing ? missing : c->raw ? v : (v - c->mean) / c->std;
+    const double more = v - c->mean;
+    *out = f->missing ? missing : c->raw ? v : isfinite(more) ? more / c->std : v / c->std - c->mean / c->std;
     return 0;
 }

@@ -229,21 +229,37 @@ int csv_table_read(CsvTable *t, Arena *a, const char *path, const CsvSchema *sch
 
 /* ---- what is derived --------------------------------------------------------------------------------------------- */
 
+static bool is_trained(const CsvTable *t, const double *v, int row) { return !t->held.data[row] && !isnan(v[row]); }
+
+/* In units of 2^exponent, of which none is above 1: neither sums nor squares of them overflow. */
+static int exponent_of(const CsvTable *t, const double *v) {
+    double largest = 0;
+    int exponent = 0;
+    for (int i = 0; i < t->rows; i++)
+        if (is_trained(t, v, i) && fabs(v[i]) > largest) largest = fabs(v[i]);
+    frexp(largest, &exponent);
+    return exponent;
+}
+
 static int fit_number(const CsvTable *t, int column, CsvColumn *c) {
     const double *v = t->data[column].numbers.data;
+    const int exponent = exponent_of(t, v);
     double sum = 0, squares = 0;
     int count = 0;
     for (int i = 0; i < t->rows; i++)
-        if (!t->held.data[i] && !isnan(v[i])) sum += v[i], count++;
+        if (is_trained(t, v, i)) sum += ldexp(v[i], -exponent), count++;
     if (!count)
         return report_text(
             "%s: column %d (%s) has no number in the rows that are trained; a line `ignore` leaves it out", t->path,
             t->data[column].place + 1, c->name);
-    c->mean = sum / count;
-    for (int i = 0; i < t->rows; i++)
-        if (!t->held.data[i] && !isnan(v[i])) squares += (v[i] - c->mean) * (v[i] - c->mean);
-    c->std = sqrt(squares / count);
-    if (!(c->std > 0) || !isfinite(c->std)) c->std = 1; /* one number in every row: it becomes 0 */
+    const double mean = sum / count;
+    for (int i = 0; i < t->rows; i++) {
+        const double apart = is_trained(t, v, i) ? ldexp(v[i], -exponent) - mean : 0;
+        squares += apart * apart;
+    }
+    c->mean = ldexp(mean, exponent);
+    c->std = ldexp(sqrt(squares / count), exponent);
+    if (!(c->std > 0)) c->std = 1; /* one number in every row: it becomes 0 */
     return 0;
 }
 

@@ -8,6 +8,10 @@
 
 bool column_is_float(amp_dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16; }
 
+bool column_reaches(amp_dtype t, double v) {
+    return fabs(v) < (t == AMP_DT_F16 ? 65520 : t == AMP_DT_BF16 ? 0x1.ffp127 : 0x1.ffffffp127);
+}
+
 int64_t column_elements(const amp_tensor_info *info) {
     int64_t count = 1;
     for (int i = 1; i < info->rank; i++) count *= info->dims[i];

@@ -13,6 +13,8 @@ int64_t column_elements(const amp_tensor_info *info);
 int column_new(Dataset *d, const amp_tensor_info *info, int64_t samples, const char *from);
 /* Memory for all samples, to be filled. */
 int column_allocate(const Dataset *d, Column *c, const char *from);
+/* Whether a float input holds it as a finite number. */
+bool column_reaches(amp_dtype t, double v);
 /* Stores a number as the column's dtype; false where it does not fit. */
 bool column_store(Column *c, int64_t at, double v);
 

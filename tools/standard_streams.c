@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,6 +30,11 @@ int standard_streams_flush(const char *tool) {
     if (!reason && !ferror(stdout)) return 0;
     fprintf(stderr, "%s: standard output: %s\n", tool, reason ? strerror(reason) : "could not be written in full");
     return 1;
+}
+
+bool standard_streams_utf8(void) {
+    setlocale(LC_CTYPE, ""); /* numbers stay as in C */
+    return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
 bool standard_streams_terminal(FILE *to) {

@@ -154,6 +154,26 @@ says 'cubes, min-cast: iteration 12, 0 updates, 12 skipped' 'loss scale ' ', as 
 train plain good --steps 40 --log "$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'plain, min-cast: iteration 40, 40 updates, 0 skipped' 'loss '
+# In braille where the locale has it, else in ASCII; a terminal that does not clear its screen is drawn on once.
+run 0 env LC_ALL=C.UTF-8 "$amprun" watch "$work/log"
+holds 'braille' grep -qP '[\xe2][\xa0-\xa3][\x80-\xbf]' "$work/.out"
+run 0 env LC_ALL=C TERM=dumb "$amprun" watch "$work/log"
+says 'plain, min-cast: iteration 40, 40 updates, 0 skipped' 'loss '
+holds 'ASCII alone' python3 - "$work/.out" <<'PLAIN'
+import re, sys
+lines = open(sys.argv[1], encoding="ascii").read().splitlines()
+first = next(i for i, line in enumerate(lines) if line.startswith("loss "))
+curve = [line[11:] for line in lines[first + 1 : first + 9]]
+assert all(set(row) <= set(" .':") for row in curve) and sum(c != " " for row in curve for c in row) >= 30, curve
+assert not re.search(r"\x1b", "".join(lines))
+PLAIN
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+    run 0 timeout 20 script -qec "env LC_ALL=C TERM=dumb $amprun watch $work/log" /dev/null </dev/null
+    says 'plain, min-cast: iteration 40'
+    expect 'no move of the cursor' 0 "$(grep -c $'\033' "$work/.out")"
+else
+    skipped 'no pseudo-terminal can be made here, so nothing is drawn on one'
+fi
 printf '{"iteration": 41, "los' >>"$work/log" # a line that is being written
 run 0 "$amprun" watch "$work/log"
 says 'iteration 40'

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +16,10 @@
 enum { BAR = 24, BAR_LEAST = 6, LINE = 1024 };
 
 void progress_start(Progress *p, FILE *to) {
-    setlocale(LC_CTYPE, ""); /* numbers stay as in C */
     *p = (Progress){.to = to, .start = amp_seconds()};
     p->moving = to && standard_streams_terminal(to);
     p->colour = to && standard_streams_colour(to);
-    p->utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    p->utf8 = standard_streams_utf8();
 }
 
 double progress_rate(const Progress *p) {

@@ -2,13 +2,14 @@
 #include "tools/amprun/watch/plot.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { MOST_COLUMNS = 200, MOST_ROWS = 50, ACROSS = 2, DOWN = 4, BRAILLE = 0x2800 };
 
-/* The bit of a point of a character (Unicode, "Braille Patterns"): by column, by row. */
+/* The bit of a point of a character (Unicode, "Braille Patterns"): by column, by row; and of one in ASCII. */
 static const unsigned char bits[ACROSS][DOWN] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
+
+static const char ascii[] = {' ', '\'', '.', ':'};
 
 typedef struct Range {
     double least, largest;
@@ -43,7 +44,11 @@ static bool find_range(const double *points, int count, Range *out) {
     return out->least <= out->largest;
 }
 
-static void put_character(FILE *to, unsigned char dots) {
+static void put_character(FILE *to, unsigned char dots, bool braille) {
+    if (!braille) {
+        fputc(ascii[dots], to);
+        return;
+    }
     const unsigned code = BRAILLE + dots;
     fputc((int)(0xE0 | code >> 12), to);
     fputc((int)(0x80 | (code >> 6 & 0x3F)), to);
@@ -56,19 +61,21 @@ void plot_curve(FILE *to, const double *values, int count, PlotSize size) {
     Range range;
     if (size.columns > MOST_COLUMNS) size.columns = MOST_COLUMNS;
     if (size.rows > MOST_ROWS) size.rows = MOST_ROWS;
-    const int used = take_points(values, count, ACROSS * size.columns, points), height = DOWN * size.rows;
+    const int across = size.braille ? ACROSS : 1, down = size.braille ? DOWN : 2;
+    const int used = take_points(values, count, across * size.columns, points), height = down * size.rows;
     if (!find_range(points, used, &range)) return;
     const double span = range.largest > range.least ? range.largest - range.least : 1;
     for (int i = 0; i < used; i++) {
         if (!isfinite(points[i])) continue;
         const int y = (int)((range.largest - points[i]) / span * (height - 1) + 0.5);
-        dots[y / DOWN][i / ACROSS] |= bits[i % ACROSS][y % DOWN];
+        dots[y / down][i / across] |= bits[i % across][y % down];
     }
     for (int row = 0; row < size.rows; row++) {
         if (row == 0) fprintf(to, "%10.4g ", range.largest);
         else if (row == size.rows - 1) fprintf(to, "%10.4g ", range.least);
         else fprintf(to, "%10s ", "");
-        for (int column = 0; column < (used + ACROSS - 1) / ACROSS; column++) put_character(to, dots[row][column]);
+        for (int column = 0; column < (used + across - 1) / across; column++)
+            put_character(to, dots[row][column], size.braille);
         fputc('\n', to);
     }
 }

@@ -1,7 +1,8 @@
-/* plot.h: a curve in braille, two by four points a character. */
+/* plot.h: a curve in characters: in braille two by four points each, else one by two in ASCII. */
 #ifndef AMP_TOOLS_AMPRUN_WATCH_PLOT_H
 #define AMP_TOOLS_AMPRUN_WATCH_PLOT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -10,6 +11,7 @@ extern "C" {
 
 typedef struct PlotSize {
     int columns, rows; /* of characters, without the axis */
+    bool braille;
 } PlotSize;
 
 /* |count| values from left to right, as many as points or more: the mean of those that fall on one point.  Values that

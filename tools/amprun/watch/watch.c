@@ -1,4 +1,4 @@
-/* watch.c: amprun watch: a log that is being written, drawn again once a second on a terminal. */
+/* watch.c: amprun watch: a log that is being written, drawn again once a second on a terminal that clears its screen. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/watch/plot.h"
 #include "tools/amprun/watch/run_log.h"
+#include "tools/standard_streams.h"
 
 enum { COLUMNS = 80, AXIS = 12, LOSS_ROWS = 8, SCALE_ROWS = 3 };
 
@@ -29,14 +30,15 @@ static void draw_head(FILE *to, const RunLog *l) {
 
 static void draw_curves(FILE *to, const RunLog *l) {
     const int columns = columns_of(to);
+    const bool braille = standard_streams_utf8();
     double *powers = malloc(sizeof *powers * (size_t)(l->count ? l->count : 1));
     fprintf(to, "loss %.6g\n", l->loss[l->count - 1]);
-    plot_curve(to, l->loss, l->count, (PlotSize){columns, LOSS_ROWS});
+    plot_curve(to, l->loss, l->count, (PlotSize){columns, LOSS_ROWS, braille});
     if (!powers) return;
     for (int i = 0; i < l->count; i++) powers[i] = log2(l->scale[i]);
     if (l->scale[l->count - 1] != 1 || l->skipped) {
         fprintf(to, "loss scale %g%s%s, as a power of 2\n", l->scale[l->count - 1], *l->health ? ", " : "", l->health);
-        plot_curve(to, powers, l->count, (PlotSize){columns, SCALE_ROWS});
+        plot_curve(to, powers, l->count, (PlotSize){columns, SCALE_ROWS, braille});
     }
     free(powers);
 }
@@ -76,10 +78,11 @@ static void redraw(const RunLog *l) {
 int command_watch(const Args *a) {
     RunLog l;
     const struct timespec second = {.tv_sec = 1};
+    const bool moving = standard_streams_terminal(stdout);
     int failed = run_log_open(&l, a->model);
     if (!failed) failed = run_log_read(&l);
-    if (!failed && !isatty(STDOUT_FILENO)) draw(stdout, &l);
-    while (!failed && isatty(STDOUT_FILENO)) { /* until a signal ends it */
+    if (!failed && !moving) draw(stdout, &l);
+    while (!failed && moving) { /* until a signal ends it */
         redraw(&l);
         nanosleep(&second, NULL);
         failed = run_log_read(&l);

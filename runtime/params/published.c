@@ -39,9 +39,12 @@ static amp_published_tensor *copy_tensor(amp_published *p, const void *values, s
     if (!t) return NULL;
     atomic_init(&t->versions, 1);
     t->memory = take(p, bytes);
-    if (t->memory) memcpy(t->memory, values, bytes);
-    else give_back(p, t, sizeof *t);
-    return t->memory ? t : NULL;
+    if (!t->memory) {
+        give_back(p, t, sizeof *t);
+        return NULL;
+    }
+    memcpy(t->memory, values, bytes);
+    return t;
 }
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */

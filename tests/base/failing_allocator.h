@@ -1,10 +1,12 @@
-// failing_allocator.h: an allocator that counts, checks that memory is given back as it was taken, and can run out.
+// failing_allocator.h: an allocator that counts, checks that memory is given back as it was taken, overwrites what is,
+// and can run out.
 #ifndef AMP_TESTS_BASE_FAILING_ALLOCATOR_H
 #define AMP_TESTS_BASE_FAILING_ALLOCATOR_H
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -39,6 +41,7 @@ class FailingAllocator {
         ASSERT_NE(found, self->live_.end()) << "freed what was never allocated";
         EXPECT_EQ(found->second, std::make_pair(size, align)) << "freed with another size or alignment";
         self->live_.erase(found);
+        memset(ptr, 0xdb, size); // so that whoever still reads it gets nonsense
         free(ptr);
     }
 

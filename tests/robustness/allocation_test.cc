@@ -1,5 +1,6 @@
 // Memory that runs out: every allocation of compiling, explaining, loading and training fails in turn, once and from
-// then on.  Each time there is an error, nothing leaks, what exists still works, and what failed changed nothing.
+// then on, and what is given back is overwritten.  Each time there is an error, nothing leaks, what exists still
+// works, and what failed changed nothing.
 #include <cstring>
 #include <unordered_map>
 
@@ -51,6 +52,7 @@ class Torture {
         ASSERT_NE(found, self->live_.end()) << "freed what is not allocated";
         EXPECT_EQ(found->second, size) << "freed with another size";
         self->live_.erase(found);
+        memset(p, 0xdb, size); // so that whoever still reads it gets nonsense
         free(p);
     }
     long index_, calls_ = 0;
@@ -335,6 +337,26 @@ TEST(Runtime, CreatingEverything) {
         150);
 }
 
+// Two versions, of which the second shares all tensors but one, and a session that reads the second.
+amp_status Publish(Life &l, const Data &data) {
+    float bias[9], other[9] = {1}, y[6][4];
+    void *out[] = {y};
+    amp_session *reader = nullptr;
+    amp_session_options o = {};
+    o.struct_size = sizeof o, o.capacity = 6, o.threads = 1, o.published = 1;
+    amp_status status = amp_params_get(l.params, "a.bias", bias, 9, &l.err);
+    if (!status) status = amp_params_publish(l.params, nullptr, &l.err);
+    if (!status) status = amp_params_set(l.params, "a.bias", other, 9, &l.err);
+    if (!status) status = amp_params_publish(l.params, nullptr, &l.err);
+    if (!status) status = amp_session_create(l.model, l.params, &o, &reader, &l.err);
+    if (!status) status = amp_infer(reader, data.inputs, 6, out, &l.err);
+    EXPECT_EQ(status ? 0u : 2u, status ? 0u : amp_session_version(reader));
+    amp_session_release(reader);
+    amp_error ignored;
+    EXPECT_EQ(amp_params_set(l.params, "a.bias", bias, 9, &ignored), AMP_OK);
+    return status;
+}
+
 // Each call of a living session: it fails or does its whole work, and with memory again training goes on as if nothing
 // had been.
 TEST(Runtime, EveryCallOfALife) {
@@ -374,6 +396,26 @@ TEST(Runtime, EveryCallOfALife) {
              char extra[8];
              return amp_checkpoint_load(l.session, checkpoint.c_str(), extra, 8, &l.err);
          }},
+        {"publish", [&](Life &l) { return Publish(l, data); }},
+        {"snapshot and copy",
+         [&](Life &l) {
+             amp_params *copy = nullptr;
+             amp_status status = amp_params_snapshot(l.params, &copy, &l.err);
+             if (!status) status = amp_params_copy(copy, l.params, &l.err);
+             amp_params_release(copy);
+             return status;
+         }},
+        {"load partial",
+         [&](Life &l) {
+             amp_partial_options o = {};
+             amp_partial_report r = {};
+             o.struct_size = sizeof o;
+             return amp_params_load_partial(l.params, params.c_str(), &o, &r, &l.err);
+         }},
+        {"load weights",
+         [&](Life &l) { return amp_params_load_weights(l.params, params.c_str(), nullptr, nullptr, &l.err); }},
+        {"save weights",
+         [&](Life &l) { return amp_params_save_weights(l.params, second.c_str(), params.c_str(), nullptr, &l.err); }},
     };
     for (const Call &call : calls)
         for (bool forever : {false, true})

@@ -215,11 +215,12 @@ static int check(const char *source, const char *output, int edits) {
 
 int main(int argc, char **argv) {
     pthread_t server;
-    char output[64];
+    char folder[] = "./hot_reload_XXXXXX", output[64]; /* others may not write to it */
     if (argc != 2 && argc != 3) return fprintf(stderr, "usage: hot_reload MODEL.amp [EDITS]\n"), 2;
-    snprintf(output, sizeof output, "./hot_reload_%ld.so", (long)getpid());
+    if (!mkdtemp(folder)) return fail(folder);
+    snprintf(output, sizeof output, "%s/model.so", folder);
     int failed = compile(argv[1], output) || load(output) || pthread_create(&server, NULL, serve, NULL);
-    if (failed) return 1;
+    if (failed) return unlink(output), rmdir(folder), 1;
     failed = argc == 3 ? check(argv[1], output, atoi(argv[2])) : watch(argv[1], output);
     pthread_mutex_lock(&serving.lock);
     serving.stop = 1;
@@ -227,5 +228,6 @@ int main(int argc, char **argv) {
     pthread_join(server, NULL);
     swap(NULL, NULL);
     unlink(output);
+    rmdir(folder);
     return failed;
 }

@@ -54,7 +54,14 @@ make mended min-cast "$cubes" "$lines"
 train mended large --steps 60 --seed 7
 expect 'with the lines every loss is finite' 0 "$(grep -c '"loss": "' "$work/mended.log")"
 expect 'temporary files are removed' '' "$(ls "$TMPDIR")"
+# Links to a diary at every name that could be guessed of the next processes.
+echo 'dear diary' >"$work/diary"
+for ((next = BASHPID; next < BASHPID + 400; next++)); do ln -s "$work/diary" "$TMPDIR/amprun-suggest-$next"; done
 suggest cubes --steps 3
+expect 'nothing is written through a link' 'dear diary' "$(head -c 100 "$work/diary" | tr -d '\0')"
+expect 'no other file is left' 400 "$(find "$TMPDIR" -mindepth 1 | wc -l)"
+rm -r "$TMPDIR"
+mkdir "$TMPDIR"
 says '3 of its 12 steps of 64 samples' 'they give what the log says, bit for bit' \
     'iteration 4, which was not finite or skipped, is not among them; --steps 4 takes it, too'
 

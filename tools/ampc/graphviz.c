@@ -15,15 +15,14 @@
 
 extern char **environ;
 
-enum { PATH_MOST = 512, WRITE = O_WRONLY | O_CREAT | O_TRUNC };
+enum { WRITE = O_WRONLY | O_CREAT | O_TRUNC };
 
 typedef struct Folder {
-    char path[PATH_MOST], drawings[PATH_MOST + 16], plain[PATH_MOST + 16];
+    char path[TEMPORARY_PATH], drawings[TEMPORARY_PATH + 16], plain[TEMPORARY_PATH + 16];
 } Folder;
 
 static bool make_folder(Folder *f) {
-    const int length = snprintf(f->path, sizeof f->path, "%s/ampc-dot-XXXXXX", temporary_folder());
-    if (length < 0 || (size_t)length >= sizeof f->path || !mkdtemp(f->path)) return false;
+    if (!temporary_make_folder("ampc-dot", f->path)) return false;
     snprintf(f->drawings, sizeof f->drawings, "%s/drawings", f->path);
     snprintf(f->plain, sizeof f->plain, "%s/plain", f->path);
     return true;

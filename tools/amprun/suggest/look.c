@@ -1,5 +1,7 @@
 /* look.c: see suggesting.h: steps are taken again without fusion, so that all that ops read and make is in memory. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/amprun/suggest/suggesting.h"
@@ -11,7 +13,7 @@ typedef struct Look { /* at a step */
     Suggesting *s;
     Evidence *evidence;
     Twin twin;
-    char checkpoint[320];
+    char folder[TEMPORARY_PATH], checkpoint[TEMPORARY_PATH + 16];
     Batches batches;
     int64_t iteration;
     bool is_due;
@@ -60,6 +62,13 @@ static int look_after(void *user, const amp_step_report *report_of) {
     return status ? report(&err) : 0;
 }
 
+static int make_folder(Look *l) {
+    if (!temporary_make_folder("amprun-suggest", l->folder))
+        return report_text("%s: %s; TMPDIR names a folder for temporary files", l->folder, strerror(errno));
+    snprintf(l->checkpoint, sizeof l->checkpoint, "%s/checkpoint", l->folder);
+    return 0;
+}
+
 int suggesting_look(Suggesting *s, const Lines *lines, Evidence *e, Lines *proposed) {
     amp_error err = {0};
     Look l = {.s = s, .evidence = e, .iteration = 1};
@@ -67,7 +76,7 @@ int suggesting_look(Suggesting *s, const Lines *lines, Evidence *e, Lines *propo
     char *bytes = NULL;
     size_t size = 0;
     TrialResult ignored;
-    snprintf(l.checkpoint, sizeof l.checkpoint, "%.200s/amprun-suggest-%ld", temporary_folder(), (long)getpid());
+    if (make_folder(&l)) return 1;
     int failed = trial_open(&run, &s->plan, lines, s->seed, &bytes, &size);
     const TwinSource source = {
         .args = s->plan.args, .bytes = bytes, .size = size, .capacity = s->plan.batch, .seed = s->seed};
@@ -77,6 +86,7 @@ int suggesting_look(Suggesting *s, const Lines *lines, Evidence *e, Lines *propo
     if (!failed) failed = trial_run(&run, &s->plan, s->seed, &visitor, &ignored);
     if (!failed && proposed) evidence_propose(e, run.model, lines, s->is_recorded, proposed);
     (void)unlink(l.checkpoint);
+    (void)rmdir(l.folder);
     batches_free(&l.batches);
     twin_close(&l.twin);
     run_close(&run);

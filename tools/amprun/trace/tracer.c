@@ -17,31 +17,30 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tools/temporary.h"
 
 enum {
     SNAPSHOT_STEPS = 32,
     EXPECTED_MOST = 3, /* skipped steps with a finite loss that are looked at, while they stay few in a row, */
     STREAK = 4,        /* and skipped steps in a row that are looked at whatever there was before */
-    ALARMS_MOST = 5
+    ALARMS_MOST = 5,
+    FILE_PATH = TEMPORARY_PATH + 16
 };
 static const size_t SNAPSHOT_BYTES = (size_t)64 << 20; /* of batches */
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static const char *path_of(const Tracer *t, const char *name, char out[320]) {
-    snprintf(out, 320, "%s/%s", t->folder, name);
+static const char *path_of(const Tracer *t, const char *name, char out[FILE_PATH]) {
+    snprintf(out, FILE_PATH, "%s/%s", t->folder, name);
     return out;
 }
 
 static void remove_file(const Tracer *t, const char *name) {
-    char path[320];
+    char path[FILE_PATH];
     (void)unlink(path_of(t, name, path));
 }
 
 static int make_folder(Tracer *t) {
-    snprintf(t->folder, sizeof t->folder, "%.200s/amprun-trace-XXXXXX", temporary_folder());
-    if (mkdtemp(t->folder)) return 0;
+    if (temporary_make_folder("amprun-trace", t->folder)) return 0;
     report_text("--trace-nonfinite: %s: %s; TMPDIR names a folder for temporary files", t->folder, strerror(errno));
     t->folder[0] = 0;
     return 1;
@@ -84,7 +83,7 @@ void tracer_close(Tracer *t) {
 static bool is_complete(const Batches *b) { return !b->count || b->step[b->count - 1].count == b->micro_batches; }
 
 static amp_status keep(Tracer *t, const void *const *inputs, int64_t n, amp_error *err) {
-    char path[320];
+    char path[FILE_PATH];
     Batches *b = &t->batches;
     const bool is_due = b->count >= SNAPSHOT_STEPS || b->bytes >= SNAPSHOT_BYTES;
     if (is_complete(b) && (is_due || !b->count)) {
@@ -111,7 +110,7 @@ typedef struct Replay { /* the same model again */
 } Replay;
 
 static amp_status replay_open(Replay *r, const Tracer *t, amp_error *err) {
-    char path[320];
+    char path[FILE_PATH];
     const amp_params_options params = {.struct_size = sizeof params, .zeros = 1};
     const amp_session_options options = run_options_again(t->args, t->source.capacity, t->source.seed);
     AMP_TRY(amp_params_create(t->run->model, &params, &r->params, err));
@@ -135,7 +134,7 @@ static amp_status is_first_bad(const Replay *r, const amp_step_report *report, b
 
 /* Leaves the state before the step in files; |*step|: which of the batches it takes. */
 static amp_status find_step(const Tracer *t, Replay *r, int *step, amp_scaler_state *at, amp_error *err) {
-    char path[320];
+    char path[FILE_PATH];
     bool is_bad = false;
     for (int i = 0; i < t->batches.count && !is_bad; i++) {
         amp_step_report report;
@@ -155,7 +154,7 @@ typedef struct Case {
     const StepBatch *batch;
     TwinState whole, unscaled; /* for twins of the same states */
     TwinState params;          /* for others */
-    char before[320], before_params[320];
+    char before[FILE_PATH], before_params[FILE_PATH];
 } Case;
 
 /* What a twin that was made for one step said. */

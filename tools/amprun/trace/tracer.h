@@ -4,13 +4,14 @@
 #define AMP_TOOLS_AMPRUN_TRACE_TRACER_H
 
 #include "tools/amprun/trace/verdict.h"
+#include "tools/temporary.h"
 
 typedef struct Tracer {
     const Args *args;
     const Run *run;
     TwinSource source;
     char *bytes;                   /* of the model.so, where it was read */
-    char folder[256];              /* for checkpoints; empty: none */
+    char folder[TEMPORARY_PATH];   /* for checkpoints; empty: none */
     Batches batches;               /* since the snapshot, which is the state before the first of them */
     Twin same;                     /* of the model as it is; session NULL: not made yet */
     char line[VERDICT_LINES][256]; /* paths of a verdict */

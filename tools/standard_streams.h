@@ -17,7 +17,7 @@ void standard_streams_note(bool failed);
 /* Flushes standard output.  Reports as |tool| and returns 1 where what was printed has not arrived. */
 int standard_streams_flush(const char *tool);
 
-/* Whether text may have characters that are not ASCII: of the process's locale, which this sets for characters alone. */
+/* Whether text may have characters that are not ASCII, by the locale, which this sets for characters alone. */
 bool standard_streams_utf8(void);
 /* Whether |to| is a terminal that takes moves of the cursor and colours: not of the type "dumb". */
 bool standard_streams_terminal(FILE *to);

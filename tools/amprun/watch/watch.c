@@ -1,4 +1,4 @@
-/* watch.c: amprun watch: a log that is being written, drawn again once a second on a terminal that clears its screen. */
+/* watch.c: amprun watch: a log that is being written, drawn once a second on a terminal that clears its screen. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

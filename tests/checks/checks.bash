@@ -6,6 +6,10 @@
 #     holds WHAT COMMAND...   COMMAND succeeds
 #     told                    counts the lines "pass WHAT" and "FAIL WHAT: why" of the last command, and prints others
 #     skipped WHY             some checks cannot run on this machine
+#     answers COMMAND...      whether it is here and succeeds; else $lacking says what is wrong with it
+#     links COMPILER HEADER.. whether it is here and makes a program that includes them; else $lacking
+#     imports PYTHON MODULE.. whether it is here and has them; else $lacking
+#     lacks_nvrtc FILE        whether ampc has said there that NVRTC, or a part of it, is missing; $lacking says it
 #     finish                  prints the count, which is the script's last line
 #
 # `work` is a scratch folder, `bin` where Bazel leaves its results.
@@ -21,6 +25,38 @@ passed() { ((good += 1)); }
 skipped() {
     ((left_out += 1))
     printf 'skipped: %s\n' "$1"
+}
+
+# What is installed in part is not there: a compiler without headers, a launcher without its library.
+lacking=''
+# tried NAME COMMAND...: what is said where NAME is here
+tried() {
+    local name=$1 said
+    shift
+    lacking="no $name here"
+    command -v "$name" >/dev/null || return
+    said=$(timeout 60 "$@" </dev/null 2>&1) && return
+    said=$(grep -m 1 -iE 'error|cannot|not found|no such' <<<"$said" || tail -n 1 <<<"$said")
+    lacking="$name is here, but does not work: ${said:0:200}"
+    return 1
+}
+answers() { tried "$1" "$@"; }
+links() {
+    local language=c
+    [[ $1 != *++ ]] || language=c++
+    {
+        (($# == 1)) || printf '#include <%s>\n' "${@:2}"
+        echo 'int main(void) { return 0; }'
+    } >"$work/links"
+    tried "$1" "$1" -x $language "$work/links" -o "$work/links.program"
+}
+imports() {
+    local modules=("${@:2}")
+    tried "$1" "$1" -c "import $(IFS=,; echo "${modules[*]}")"
+}
+lacks_nvrtc() {
+    local pattern="not installed|was not found|no NVRTC|cannot be used as NVIDIA's NVRTC|libnvrtc-builtins"
+    lacking=$(grep -m 1 -iE "$pattern" "$1")
 }
 
 # failed WHAT [LINE...]

@@ -3,8 +3,8 @@
 # and the tests. A field that is left out is zero: what clang says of it is no fault.
 set -uo pipefail
 source tests/checks/checks.bash
-if ! command -v clang >/dev/null; then
-    skipped 'clang is not installed'
+if ! links clang stdio.h; then
+    skipped "$lacking"
     finish
     exit
 fi

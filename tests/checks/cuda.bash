@@ -21,7 +21,8 @@ cuda_setup() {
     export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
     write_models
     "$ampc" "$work/dropout.amp" --target cuda --gpu-arch sm_80 -o "$work/probe.so" 2>"$work/probe.err" && return
-    if grep -q 'NVRTC' "$work/probe.err" && ! have_nvrtc; then
+    if ! have_nvrtc; then
+        printf '%s\n' "$lacking"
         skipped 'NVRTC IS NOT INSTALLED: NOTHING OF CUDA IS TESTED HERE (tools/setup --nvrtc installs it)'
     else
         failed "ampc --gpu-arch sm_80" "$(<"$work/probe.err")"
@@ -29,7 +30,7 @@ cuda_setup() {
     finish
 }
 
-have_nvrtc() { ! grep -qi 'not installed\|was not found\|no NVRTC' "$work/probe.err"; }
+have_nvrtc() { ! lacks_nvrtc "$work/probe.err"; }
 
 # dropout.amp: widths are multiples of 8; its hidden layers are never 0 but by dropout.  odd.amp: widths are multiples of
 # nothing; sums of three micro-batches, clipped.  cnn.amp: four images, the weights of a step on them.

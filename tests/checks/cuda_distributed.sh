@@ -103,7 +103,7 @@ out=$(cat "$work"/wrong.[01]) err='' command_line='a communicator that has other
 says "the program's communicator of NCCL has this process as rank " 'of 2: give both the same ranks'
 
 [[ -n $(mpis) ]] || {
-    skipped 'no MPI is installed (tools/setup --mpi)'
+    skipped "$no_mpi"
     finish
 }
 mpi=$(mpis | head -n 1) # which of them brings ranks together makes little difference

@@ -324,5 +324,5 @@ for mpi in $(mpis); do
     run 0 faults "$mpi" $some "$RANDOM"
     told
 done
-[[ -n $(mpis) ]] || skipped 'no MPI is installed (tools/setup --mpi)'
+[[ -n $(mpis) ]] || skipped "$no_mpi"
 finish

@@ -11,7 +11,7 @@ program=$bin/tests/runtime/comm/mpi_ranks MPI_LIMIT=60
 
 # abi COUNT COMMAND...: the MPI of .mpi, which has the ABI of MPI 5
 abi() { (export LD_LIBRARY_PATH=$PWD/.mpi/lib && timeout "$MPI_LIMIT" .mpi/bin/mpiexec.hydra -iface lo -n "$@"); }
-declare -Ar LIBRARY=([openmpi]=libmpi.so.40 [mpich]=libmpich.so.12) NAME=([openmpi]='Open MPI' [mpich]='MPICH')
+declare -Ar NAME=([openmpi]='Open MPI' [mpich]='MPICH')
 declare -Ar SIZE=([openmpi]=OMPI_COMM_WORLD_SIZE [mpich]=PMI_SIZE)
 
 # each N WHAT: N ranks have said it, in the last command
@@ -98,7 +98,7 @@ libraries() {
     says 'amp_comm_open: AMP_NOT_FOUND: the MPI library cannot be opened: /nowhere/libmpi.so: '
     run 1 env_of WORLD_SIZE=4 "$program" open "${LIBRARY[$mpi]}" # by torchrun, or alone in a job of four
     says 'AMP_MISMATCH: the launcher started 4 processes (WORLD_SIZE), but ' ' says that this is rank 0 of 1'
-    command -v "$other" >/dev/null || return
+    has_mpi "${other##*.}" || return
     run 1 "$mpi" 2 "$program" open "${LIBRARY[${other##*.}]}"
     says "AMP_MISMATCH: the launcher started 2 processes (${SIZE[$mpi]}), but " \
         "${NAME[${other##*.}]}" ' says that this is rank 0 of 1: they do not belong together; start it with the mpi' \
@@ -113,21 +113,21 @@ numbers() {
 }
 
 for mpi in openmpi mpich; do
-    [[ $mpi == openmpi ]] && launcher=mpirun.openmpi other=mpiexec.mpich || launcher=mpiexec.mpich other=mpirun.openmpi
-    if ! command -v $launcher >/dev/null; then
-        skipped "no ${NAME[$mpi]} here (tools/setup --mpi)"
+    [[ $mpi == openmpi ]] && other=mpiexec.mpich || other=mpirun.openmpi
+    if ! has_mpi $mpi; then
+        skipped "$lacking (tools/setup --mpi)"
         continue
     fi
     values $mpi
     own_mpi $mpi
     failures $mpi
     libraries $mpi $other
-    if command -v mpicc.$mpi >/dev/null; then numbers mpicc.$mpi; else skipped "no header of ${NAME[$mpi]} here"; fi
+    if links mpicc.$mpi mpi.h; then numbers mpicc.$mpi; else skipped "our numbers and ${NAME[$mpi]}'s: $lacking"; fi
 done
 
 # ---- the ABI of MPI 5, by the file's name; the same MPICH by its own numbers ----
 
-if [[ -e .mpi/lib/libmpi_abi.so.1 ]]; then
+if [[ -e .mpi/lib/libmpi_abi.so.1 ]] && abi 1 true >/dev/null 2>&1; then
     for library in libmpi_abi.so.1 libmpi.so.12; do
         run 0 env_of AMP_LIBRARY=$library abi 3 "$program" values ordered
         each 3 'all values are right'
@@ -138,7 +138,7 @@ if [[ -e .mpi/lib/libmpi_abi.so.1 ]]; then
     says "rank 1 meets for 'checkpoint'"
     signalled abi STOP
     says 'no answer from rank 1 for 2.0 s: died, hangs or was stopped'
-    numbers cc -DABI -I.mpi/include
+    if [[ -e .mpi/include/mpi.h ]]; then numbers cc -DABI -I.mpi/include; else skipped 'no .mpi/include/mpi.h here'; fi
 else
     skipped 'no MPI with the ABI of MPI 5 here (tools/setup --mpi)'
 fi

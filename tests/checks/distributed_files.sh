@@ -59,7 +59,7 @@ for n in 2 3 4; do
         --checkpoint "$work/mpi.ck"
     holds "$n ranks: the checkpoint of --dist mpi" cmp "$work/n.ck" "$work/mpi.ck"
 done
-[[ -n $(mpis) ]] || skipped 'no MPI is installed (tools/setup --mpi)'
+[[ -n $(mpis) ]] || skipped "$no_mpi"
 holds 'the folder that they made is gone' test ! -e "$meet"
 
 # ---- large messages ----
@@ -88,8 +88,8 @@ ranks 2 0 as_srun "$amprun" eval "$work/one.so" --data "safetensors:$work/d.st" 
 loss='"loss": [0-9.]{8}'
 expect 'an evaluation of two ranks' "$(grep -oE "$loss" <<<"$alone")" "$(grep -oE "$loss" "$work/said.0")"
 says '"samples": 150'
-if [[ ! -x .torch-env/bin/torchrun ]]; then
-    skipped 'no torchrun here (tools/torch-env)'
+if ! answers .torch-env/bin/torchrun --help; then
+    skipped "$lacking (tools/torch-env)"
 else
     run 0 .torch-env/bin/torchrun --standalone --nproc-per-node 2 --no-python "${train[@]}" --steps 30 \
         --checkpoint "$work/torchrun.ck"

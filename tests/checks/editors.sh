@@ -63,16 +63,16 @@ PYTHON
 
 # ---- Vim and Emacs
 
-if command -v nvim >/dev/null; then
+if answers nvim --version; then
     cp examples/fashion_mnist/mlp.amp "$work/m.amp"
     run 0 env HOME="$work" XDG_CONFIG_HOME="$work" timeout 20 nvim --headless -u NONE -i NONE \
         -c 'set runtimepath+=editors/vim | filetype plugin on | syntax on' -c "edit $work/m.amp" \
         -c 'echo &filetype b:current_syntax &commentstring' -c 'qall!'
     says 'amp amp # %s'
 else
-    skipped 'Neovim is not installed (tools/setup --editors): it does not read editors/vim'
+    skipped "$lacking (tools/setup --editors): Neovim does not read editors/vim"
 fi
-if command -v emacs >/dev/null; then
+if answers emacs --version; then
     run 0 timeout 60 emacs --batch -Q -L editors/emacs --eval '(setq byte-compile-error-on-warn t)' \
         --eval "(setq byte-compile-dest-file-function (lambda (_) \"$work/ampc-mode.elc\"))" \
         -f batch-byte-compile editors/emacs/ampc-mode.el
@@ -81,6 +81,6 @@ if command -v emacs >/dev/null; then
             (princ (list major-mode (get-text-property (match-beginning 0) (quote face)))))'
     says '(ampc-mode font-lock-keyword-face)'
 else
-    skipped 'Emacs is not installed: it does not read editors/emacs'
+    skipped "$lacking: Emacs does not read editors/emacs"
 fi
 finish

@@ -136,13 +136,13 @@ line=$(command_of embed_cpp 'c[+][+]')
 expect 'the README has one c++ line' 1 "$(wc -l <<<"$line")"
 run 0 bash -c "$line -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 for compiler in g++ clang++; do
-    if command -v $compiler >/dev/null; then
+    if links $compiler vector; then
         for standard in 17 20; do
             run 0 bash -c "${line/#c++ -std=c++17/$compiler -std=c++$standard} -fsyntax-only -Wall -Wextra -Wpedantic \
                 -Wconversion -Wsign-conversion -Wshadow -Werror -Wno-unused-command-line-argument"
         done
     else
-        skipped "no $compiler here"
+        skipped "$lacking"
     fi
 done
 for program in "$work/embed_cpp" "$bin/examples/embed_cpp/embed_cpp"; do

@@ -52,10 +52,10 @@ run 0 env PATH="$work/bare" "$ampc" explain examples/gpt/gpt2.amp --precision fp
     --html "$work/reports/gpt2.html"
 layout_of() { grep -o 'id="part-layout"' "$work/reports/$1.html"; }
 expect 'without dot there is no layout of its' '' "$(layout_of gpt2)"
-if command -v dot >/dev/null; then
+if answers dot -V; then
     expect 'with dot there is' 'id="part-layout"' "$(layout_of mlp)"
 else
-    skipped 'no Graphviz here: its layouts are not looked at'
+    skipped "$lacking: the layouts of Graphviz are not looked at"
 fi
 
 # A model.so: modelled times of its kernels, no text of the model.
@@ -71,8 +71,9 @@ if [[ -n ${AMP_ALL:-} ]]; then
     done
 fi
 
-if [[ ! -e .browser-env/ready ]] || ! command -v chromium chromedriver >/dev/null; then
-    skipped 'no browser here (tools/browser-env): reports are made, but not looked at'
+if ! imports .browser-env/bin/python selenium axe_selenium_python || ! answers chromium --version ||
+    ! answers chromedriver --version; then
+    skipped "$lacking (tools/browser-env): reports are made, but not looked at"
     finish
 fi
 

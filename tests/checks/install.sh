@@ -72,7 +72,7 @@ write_blocks() {
 }
 write_blocks docs/guides/cmake.md "$work/blocks"
 mkdir "$work/reader"
-if command -v cmake >/dev/null; then
+if answers cmake --version; then
     export CMAKE_PREFIX_PATH=$prefix
     for block in "$work"/blocks/*; do
         run 0 bash -c 'cd "$1" && set -euo pipefail && source "$2"' - "$work/reader" "$block"
@@ -81,7 +81,7 @@ if command -v cmake >/dev/null; then
     done
     says '(0.6, 0.1) is in the inner ring' '(-1.2, 1.1) is in the outer ring' '(0.2, -0.7) is in the inner ring'
 else
-    skipped 'docs/guides/cmake.md: no cmake here'
+    skipped "docs/guides/cmake.md: $lacking"
     for block in "$work"/blocks/*; do
         grep -q '^cat >' "$block" && (cd "$work/reader" && bash "$block")
     done
@@ -93,7 +93,7 @@ in_reader() { (cd "$work/reader" && "$@"); }
 cmake_build() {
     in_reader cmake --build build 2>&1 | grep -oE 'Compiling model [^ ]+|Building C object' | sort | paste -sd ,
 }
-if command -v cmake >/dev/null; then
+if answers cmake --version; then
     cat >"$work/reader/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.18)
 project(rings C)
@@ -108,8 +108,8 @@ CMAKE
     in_reader sed -i 's/relu(/activate(/' rings.amp
     cp "$prefix/share/ampc/policies/torch-fp16.policy" "$work/reader/own.policy"
     for generator in 'Unix Makefiles' Ninja; do
-        if [[ $generator == Ninja ]] && ! command -v ninja >/dev/null; then
-            skipped 'no ninja here'
+        if [[ $generator == Ninja ]] && ! answers ninja --version; then
+            skipped "$lacking"
             continue
         fi
         in_reader rm -rf build
@@ -144,16 +144,16 @@ follow() {
     done
     out=$all_out all_out=
 }
-if command -v cmake >/dev/null && command -v c++ >/dev/null && command -v pkg-config >/dev/null; then
+if answers cmake --version && links c++ vector && answers pkg-config --version; then
     follow cpp
     says 'step 300: loss 0.0' 'which is right' 'line: f32[2, 3]' \
         "m.amp:2:31: error: there is no block, layer or op 'reluu'"
 else
-    skipped 'docs/guides/cpp.md: cmake, c++ and pkg-config are wanted'
+    skipped "docs/guides/cpp.md: $lacking"
 fi
 mkdir "$work/python_programs"
 for candidate in python3 .torch-env/python; do
-    if command -v pkg-config >/dev/null && $candidate -c 'import numpy' 2>/dev/null; then
+    if answers pkg-config --version && $candidate -c 'import numpy' 2>/dev/null; then
         ln -s "$(realpath -s "$(command -v $candidate)")" "$work/python_programs/python3"
         break
     fi
@@ -167,7 +167,7 @@ else
     skipped 'docs/guides/python.md: pkg-config and a Python with NumPy are wanted'
 fi
 
-if command -v pkg-config >/dev/null; then
+if answers pkg-config --version; then
     follow game-loop
     says $'0 allocations in 184 frames\nlearned: yes'
     follow serving
@@ -176,15 +176,15 @@ if command -v pkg-config >/dev/null; then
     says $'two threads: the same\na stack of 64 KiB: the same\nrounding upward: the same, and the mode is still ours
 parent: the same, child: the same\nended by signal 15, before its first step'
 else
-    skipped 'docs/guides/game-loop.md, serving.md, threads.md: pkg-config is wanted'
+    skipped "docs/guides/game-loop.md, serving.md, threads.md: $lacking"
 fi
 
-if command -v pkg-config >/dev/null && command -v cmake >/dev/null; then
+if answers pkg-config --version && answers cmake --version; then
     follow static
     expect 'docs/guides/static.md: three programs learn' 3 \
         "$(paste -sd ' ' <<<"$out" | grep -o '0, 0: no 0, 1: yes 1, 0: yes 1, 1: no' | wc -l)"
 else
-    skipped 'docs/guides/static.md: pkg-config and cmake are wanted'
+    skipped "docs/guides/static.md: $lacking"
 fi
 
 # ---- linked models in CMake ----------------------------------------------------------------------
@@ -196,7 +196,7 @@ linked_build() {
         sed 's/.* //' | sort | paste -sd ' '
 }
 # An executable and an archive that have the model, a library of the model, as C; with and without keywords.
-if command -v cmake >/dev/null; then
+if answers cmake --version; then
     mkdir -p "$work/static"
     cat >"$work/static/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.18)
@@ -218,7 +218,7 @@ CMAKE
     sed -i 's/^amp 1/&\ninclude "part.amp"/; s/= tanh(/= bend(/' "$work/static/gate.amp"
     echo 'typedef int nothing;' >"$work/static/nothing.c"
     for generator in 'Unix Makefiles' Ninja; do
-        if [[ $generator == Ninja ]] && ! command -v ninja >/dev/null; then continue; fi
+        if [[ $generator == Ninja ]] && ! answers ninja --version; then continue; fi
         rm -rf "$work/static/build"
         run 0 cmake -S "$work/static" -B "$work/static/build" -G "$generator"
         models='c/wide.c gate.o libas_c.a libone_gate.a libwhole.a libwhole_third.a one third.o three two'
@@ -249,7 +249,7 @@ fi
 
 # ---- pkg-config and make -------------------------------------------------------------------------
 
-if command -v pkg-config >/dev/null; then
+if answers pkg-config --version; then
     cat >"$work/reader/Makefile" <<'MAKE'
 rings: main.c rings.so
 	$(CC) -DAMP_MODEL_RINGS='"./rings.so"' $< $$(pkg-config --cflags --libs amp) -lm -o $@
@@ -258,8 +258,8 @@ rings.so: rings.amp
 -include rings.so.d
 MAKE
     for cc in gcc clang; do
-        if ! command -v $cc >/dev/null; then
-            skipped "no $cc here"
+        if ! links $cc stdio.h; then
+            skipped "$lacking"
             continue
         fi
         in_reader rm -f rings rings.so
@@ -271,7 +271,7 @@ MAKE
         $(pkg-config --variable=libdir amp)/libamp.a -lpthread -ldl -lm -o static_rings'
     expect 'it can be linked statically' '' "$(in_reader ldd static_rings | grep libamp)"
 else
-    skipped 'no pkg-config here'
+    skipped "$lacking"
 fi
 
 # ---- uninstalling --------------------------------------------------------------------------------

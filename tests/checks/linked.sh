@@ -44,8 +44,8 @@ said=$out
 # ---- objects -------------------------------------------------------------------------------------
 
 for cc in gcc clang; do
-    if ! command -v $cc >/dev/null; then
-        skipped "no $cc here"
+    if ! links $cc stdio.h; then
+        skipped "$lacking"
         continue
     fi
     run 0 "$ampc" "$work/small.amp" --target cpu --emit o --cc $cc -o "$work/$cc.o"
@@ -65,7 +65,7 @@ run 0 "$ampc" "$work/small.amp" --target cpu --emit c -o "$work/small.c"
 command_of_header() { sed -n 's/^ \* *\(cc .*\)/\1/p' "$work/small.c" | sed -n "$1p"; }
 expect 'its first lines tell two commands' 2 "$(grep -c '^ \* *cc ' "$work/small.c")"
 for cc in cc clang; do
-    command -v $cc >/dev/null || continue
+    links $cc stdio.h || continue
     run 0 bash -c "cd '$work' && cp small.c model.c && ${cc}$(command_of_header 1 | cut -c3-)"
     run 0 $cc -std=c11 -DMODEL=small_model "${headers[@]}" "$work/train.c" "$work/model.o" "$bin/runtime/libamp.a" \
         "${libraries[@]}" -o "$work/program"
@@ -128,7 +128,7 @@ says "symbol '': a name of C"
 run 0 cc -static -w -std=c11 -DMODEL=small_model "${headers[@]}" "$work/train.c" "$work/gcc.o" "$bin/runtime/libamp.a" \
     "${libraries[@]}" -o "$work/program"
 trains_alike 'a static program' "$work/program"
-if command -v musl-gcc >/dev/null; then
+if links musl-gcc stdio.h; then
     run 0 make -s -j2 CC=musl-gcc OUT="$work/musl" CFLAGS=-O1 "$work/musl/libamp.a"
     run 0 "$ampc" "$work/small.amp" --target cpu --emit o --cc musl-gcc -o "$work/musl.o"
     run 0 musl-gcc -static -std=c11 -DMODEL=small_model "${headers[@]}" "$work/train.c" "$work/musl.o" \
@@ -136,6 +136,6 @@ if command -v musl-gcc >/dev/null; then
     trains_alike 'a static program with musl' "$work/program"
     expect 'it needs nothing' 'not a dynamic executable' "$(ldd "$work/program" 2>&1 | sed 's/^[[:space:]]*//')"
 else
-    skipped 'no musl-gcc here (tools/setup --cross)'
+    skipped "$lacking (tools/setup --cross)"
 fi
 finish

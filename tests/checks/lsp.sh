@@ -21,21 +21,21 @@ drive() {
     told
     says 'pass Neovim: the script ends'
 }
-if command -v nvim >/dev/null; then
+if answers nvim --version; then
     drive nvim
 else
-    skipped 'Neovim is not installed (tools/setup --editors): it is no client of the language server here'
+    skipped "$lacking (tools/setup --editors): Neovim is no client of the language server here"
 fi
-if [[ -e .editor-env/ready ]]; then
+if answers .editor-env/bin/nvim --version; then
     drive .editor-env/bin/nvim
     says 'pass Neovim: hints are shown'
 else
-    skipped 'no Neovim that shows inlay hints is here (tools/editor-env)'
+    skipped "$lacking (tools/editor-env): inlay hints are not looked at"
 fi
 
 # ---- VS Code's extension, in node
 
-if command -v node >/dev/null; then
+if answers node --version; then
     extension=$work/vscode
     cp -r editors/vscode "$extension"
     [[ -e $extension/node_modules || ! -e .editor-env/vscode/node_modules ]] ||
@@ -46,6 +46,6 @@ if command -v node >/dev/null; then
     [[ -e $extension/node_modules ]] ||
         skipped 'no client library of VS Code (tools/editor-env): its extension does not start the server'
 else
-    skipped 'no node: the extension for VS Code is not run'
+    skipped "$lacking: the extension for VS Code is not run"
 fi
 finish

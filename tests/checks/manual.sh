@@ -19,11 +19,11 @@ for program in ampc amprun; do
     "$program" --help | grep -oE -- '--[a-z-]+' | sort -u >"$work/help"
     sed 's/\\-/-/g' "docs/man/$program.1" | grep -oE -- '--[a-z-]+' | sort -u >"$work/page"
     expect "docs/man/$program.1 has the options of $program --help" "$(<"$work/help")" "$(<"$work/page")"
-    if command -v groff >/dev/null; then
+    if answers groff -man -Tutf8 /dev/null; then
         run 0 groff -ww -man -Tutf8 "docs/man/$program.1"
         expect "docs/man/$program.1 formats without warnings" '' "$err"
     else
-        skipped "docs/man/$program.1 is not formatted: no groff here"
+        skipped "docs/man/$program.1 is not formatted: $lacking"
     fi
 done
 finish

@@ -2,7 +2,8 @@
 #
 #     openmpi N COMMAND...   N ranks of it, on this machine alone, and more than it has processors
 #     mpich N COMMAND...
-#     mpis                   those of them that are installed (tools/setup --mpi)
+#     mpis                   those of them that are installed (tools/setup --mpi), and whose launcher and library work;
+#                            $no_mpi: why there is none
 #     ranks_model ...        writes the model that ranks train
 #
 # MPI_LIMIT in the environment: seconds after which they are ended, in place of 120.
@@ -14,10 +15,21 @@ openmpi() {
 }
 mpich() { timeout "${MPI_LIMIT:-120}" mpiexec.mpich -iface lo -n "$@"; }
 
-mpis() {
-    ! command -v mpirun.openmpi >/dev/null || echo openmpi
-    ! command -v mpiexec.mpich >/dev/null || echo mpich
+declare -Ar LAUNCHER=([openmpi]=mpirun.openmpi [mpich]=mpiexec.mpich)
+declare -Ar LIBRARY=([openmpi]=libmpi.so.40 [mpich]=libmpich.so.12)
+# has_mpi MPI: else $lacking says what is
+has_mpi() {
+    tried "${LAUNCHER[$1]}" python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "${LIBRARY[$1]}" || return
+    "$1" 1 true >"$work/mpi.said" 2>&1 && return
+    lacking="${LAUNCHER[$1]} is here, but starts nothing: $(grep -m 1 . "$work/mpi.said")"
+    return 1
 }
+found_mpis='' no_mpi=''
+for mpi in openmpi mpich; do
+    if has_mpi $mpi; then found_mpis+=$mpi$'\n'; else no_mpi+="${no_mpi:+; }$lacking"; fi
+done
+no_mpi+=' (tools/setup --mpi)'
+mpis() { printf %s "$found_mpis"; }
 
 # ranks_model FILE HIDDEN ACCUMULATE TRAIN PRECISION: for the data of distributed.py. HIDDEN: its first layer. TRAIN and
 # PRECISION: one more line of these blocks.

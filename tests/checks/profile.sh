@@ -7,8 +7,8 @@ build //tools:ampc //tools:amprun
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 readonly images=idx:/usr/share/datasets/fashion-mnist
 readers=.see-env/bin/python
-if [[ ! -e .see-env/ready ]]; then
-    skipped 'no tensorboard and perfetto here (tools/see-env): files are read by their definitions alone'
+if ! imports $readers tensorboard perfetto; then
+    skipped "$lacking (tools/see-env): files are read by their definitions alone"
     readers=''
 fi
 

@@ -6,8 +6,8 @@ set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc
 PATH=$PATH:$PWD/.nvdisasm/nvidia/cu13/bin
-if ! command -v nvdisasm >/dev/null || ! python3 tests/checks/sass.py 2>/dev/null; then
-    skipped 'there is no NVRTC or no nvdisasm (tools/setup --nvrtc)'
+if ! answers nvdisasm --version || ! answers python3 tests/checks/sass.py; then
+    skipped "$lacking (tools/setup --nvrtc)"
     finish
 fi
 # looks_at MODEL WORD LEAST ARCH.. [-- OPTION..]: of each architecture at least LEAST kernels whose line has WORD. With

@@ -22,7 +22,7 @@ agrees plot "$work/plot.svg"
 run 2 bench/distributed/simulate --gpus 12
 says 'up to 8, or whole hosts of 8'
 
-if command -v smpicc smpirun >/dev/null; then
+if links smpicc mpi.h && command -v smpirun >/dev/null; then
     cat >"$work/cluster.xml" <<'XML'
 <?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -43,6 +43,6 @@ XML
         done
     done
 else
-    skipped 'no SimGrid (libsimgrid-dev): no ring is simulated'
+    skipped "no SimGrid (libsimgrid-dev), or a part of it: no ring is simulated"
 fi
 finish

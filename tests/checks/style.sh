@@ -8,10 +8,10 @@ source tests/checks/checks.bash
 style() { expect "$2" '' "$(python3 -B tests/checks/style.py "$1" tests/checks/style_allowed.txt 2>&1)"; }
 style columns 'lines of at most 120 columns'
 style names 'comments and documentation name what exists'
-if command -v clang-format >/dev/null; then
+if answers clang-format --version; then
     style format 'files as clang-format leaves them'
 else
-    skipped 'clang-format is not installed'
+    skipped "$lacking"
 fi
 
 # faults that are planted are found, and nothing else
@@ -29,7 +29,7 @@ run 0 planted columns
 expect 'columns: the long line' 'planted.c:2: has 124 columns; the most is 120' "$out"
 run 0 planted names
 expect 'names: both' $'planted.c:1: names gone_away.h, which does not exist\nplanted.c:1: names no_such_word, which does not exist' "$out"
-if command -v clang-format >/dev/null; then
+if answers clang-format --version; then
     run 0 planted format
     says 'planted.c:2: is not formatted'
 fi

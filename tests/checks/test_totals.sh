@@ -122,5 +122,43 @@ expect 'the table of calls has changed' 1 "$(stand_in stand_in_tests changed)"
 expect 'nothing has changed' 0 "$(stand_in stand_in_tests changed)"
 expect 'all is asked for' 1 "$(stand_in stand_in_tests always)"
 
+# ---- programs that are there in part --------------------------------------------------------------
+
+half=$work/half
+mkdir "$half"
+# stub NAME TEXT: a program of that name
+stub() {
+    printf '#!/bin/sh\n%s\n' "$2" >"$half/$1"
+    chmod +x "$half/$1"
+}
+stub mpirun.openmpi '[ "$1" = --version ]'
+stub mpicc.openmpi 'echo "links.c:1:10: fatal error: mpi.h: No such file or directory" >&2; exit 1'
+stub nvim 'echo "nvim: error while loading shared libraries: libluajit-5.1.so.2" >&2; exit 127'
+stub python 'echo "Traceback" >&2; echo "ModuleNotFoundError: No module named $2" >&2; exit 1'
+stub apt-get 'exit 1'
+# asked COMMAND...: "yes", or what checks.bash says is lacking
+asked() { (source tests/checks/checks.bash && PATH=$half:$PATH && if "$@"; then echo yes; else echo "$lacking"; fi); }
+expect 'a compiler that works' yes "$(asked links cc stdio.h)"
+expect 'one without a header' 'mpicc.openmpi is here, but does not work: links.c:1:10: fatal error: mpi.h: No such file or directory' \
+    "$(asked links mpicc.openmpi mpi.h)"
+expect 'a header that is not there' 'cc is here, but does not work' "$(asked links cc no_such.h | cut -d: -f1)"
+expect 'no compiler' 'no no-such-cc here' "$(asked links no-such-cc stdio.h)"
+expect 'a program that works' yes "$(asked answers python3 --version)"
+expect 'one without a library' \
+    'nvim is here, but does not work: nvim: error while loading shared libraries: libluajit-5.1.so.2' \
+    "$(asked answers nvim --version)"
+expect 'modules' yes "$(asked imports python3 json sys)"
+expect 'one that is missing' "python is here, but does not work: ModuleNotFoundError: No module named import a,b" \
+    "$(asked imports python a b)"
+# mpis: what mpi.bash finds, and why there is not more
+mpis() { (source tests/checks/checks.bash && PATH=$half:$PATH && source tests/checks/mpi.bash && echo "$found_mpis$no_mpi"); }
+expect 'a launcher that starts nothing is no MPI' 'mpirun.openmpi is here, but' \
+    "$(mpis | grep -oE '^openmpi|mpirun.openmpi is here, but')"
+installs=$(PATH=$half:$PATH tools/setup --mpi 2>&1)
+expect 'tools/setup misses the header' libopenmpi-dev "$(grep -o 'libopenmpi-dev' <<<"$installs" | head -n 1)"
+expect 'and not the launcher' '' "$(grep -o 'openmpi-bin' <<<"$installs")"
+expect 'tools/setup misses an editor that does not start' neovim \
+    "$(PATH=$half:$PATH tools/setup --editors 2>&1 | grep -o neovim | head -n 1)"
+
 printf '%d passed, %d failed\n' "$good" "$bad"
 ((bad == 0))

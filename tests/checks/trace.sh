@@ -137,12 +137,14 @@ says 'overflow   ' 'a lower learning rate'
 run 0 "$amprun" train "$work/plain.so" --data "safetensors:$work/good.st" --steps 1 --save "$work/plain.weights"
 run 0 "$amprun" step "$work/plain.so" --weights "$work/plain.weights" --inputs "$work/wrong.st" --trace-nonfinite
 says 'data       x' 'sample 77 of the batch'
-if "$ampc" "$work/plain.amp" --target cuda --gpu-arch sm_80 -o "$work/probe.so" 2>/dev/null; then
+if "$ampc" "$work/plain.amp" --target cuda --gpu-arch sm_80 -o "$work/probe.so" 2>"$work/probe.err"; then
     run 0 tools/with-fakecuda --arch 80 "$amprun" step "$work/plain.so" --weights "$work/plain.weights" \
         --inputs "$work/wrong.st" --device cuda --trace-nonfinite
     says 'data       x' 'sample 77 of the batch'
+elif lacks_nvrtc "$work/probe.err"; then
+    skipped "tracing on CUDA: $lacking"
 else
-    skipped 'tracing on CUDA: NVRTC is not installed'
+    failed 'ampc --gpu-arch sm_80' "$(<"$work/probe.err")"
 fi
 
 # ---- watching a log

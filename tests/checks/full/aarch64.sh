@@ -6,12 +6,10 @@ set -uo pipefail
 source tests/checks/checks.bash
 
 readonly CROSS=aarch64-linux-gnu GTEST=/usr/src/googletest/googletest
-for program in "$CROSS-gcc" "$CROSS-g++" qemu-aarch64-static; do
-    if ! command -v "$program" >/dev/null; then
-        skipped "no $program here (tools/setup --cross)"
-        finish
-    fi
-done
+if ! links "$CROSS-gcc" stdio.h || ! links "$CROSS-g++" vector || ! answers qemu-aarch64-static --version; then
+    skipped "$lacking (tools/setup --cross)"
+    finish
+fi
 emulate() { qemu-aarch64-static -L "/usr/$CROSS" "$@"; }
 make_arm() { make -s -j2 CC="$CROSS-gcc" OUT="$work/out" CFLAGS='-O2 -Wall -Wextra -Werror' "$@"; }
 objects_of() { make_arm "objects_of_$1"; }

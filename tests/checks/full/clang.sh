@@ -2,8 +2,8 @@
 # clang builds everything, tests included, without a warning, and what it built computes what gcc's does.
 set -uo pipefail
 source tests/checks/checks.bash
-if ! command -v clang >/dev/null; then
-    skipped 'clang is not installed'
+if ! links clang stdio.h || ! links clang++ vector; then
+    skipped "$lacking"
     finish
     exit
 fi

@@ -31,9 +31,8 @@ stopped() {
 }
 
 for mpi in openmpi mpich; do
-    [[ $mpi == openmpi ]] && launcher=mpirun.openmpi || launcher=mpiexec.mpich
-    if ! command -v $launcher >/dev/null; then
-        skipped "no $launcher here (tools/setup --mpi)"
+    if ! has_mpi $mpi; then
+        skipped "$lacking (tools/setup --mpi)"
         continue
     fi
     if (($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 8000000)); then

@@ -17,5 +17,5 @@ for mpi in "${found[@]}"; do
     run 0 faults "$mpi" $((${1:-200} / ${#found[@]})) "$seed" "${3:-0}"
     told
 done
-((${#found[@]})) || skipped 'no MPI is installed (tools/setup --mpi)'
+((${#found[@]})) || skipped "$no_mpi"
 finish

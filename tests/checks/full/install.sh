@@ -11,8 +11,8 @@ readonly LIMIT=180 # seconds from an empty system with a mirror to a network tha
 # ---- both compilers, optimised -------------------------------------------------------------------
 
 for cc in ${COMPILERS-gcc clang}; do
-    if ! command -v $cc >/dev/null; then
-        skipped "no $cc here"
+    if ! links $cc stdio.h; then
+        skipped "$lacking"
         continue
     fi
     # rows of tables leave out what is zero in them, which clang remarks

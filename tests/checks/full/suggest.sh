@@ -80,8 +80,8 @@ mends powers large "$head"$'\n    y = linear(pow(abs(h); e = 3.0); out = 4) as f
 
 # ---- what is safe
 
-if [[ -n ${TEXT:-} ]] || command -v bible >"$work/found"; then
-    bible -f gen1:1-exo40:38 | sed 's/^[^ ]* //' >"$work/text"
+if [[ -n ${TEXT:-} ]] || answers bible -f gen1:1; then
+    [[ -n ${TEXT:-} ]] || bible -f gen1:1-exo40:38 | sed 's/^[^ ]* //' >"$work/text"
     [[ -z ${TEXT:-} ]] || cp "$TEXT" "$work/text"
     run 0 "$ampc" examples/gpt/bytes.amp -D T=64 -D C=64 -D L=2 -D STEPS=200 --policy torch-fp16 --target cpu \
         -o "$work/gpt.so"
@@ -97,6 +97,6 @@ told = json.loads(sys.argv[1])
 print(told["log"]["same"] and len(told["low"]) >= 5
       and abs(told["with_all"]["loss"] - told["before"]["loss"]) <= told["noise"])' "$out")"
 else
-    skipped 'a GPT: no text (tools/setup --text)'
+    skipped "a GPT: $lacking (tools/setup --text)"
 fi
 finish

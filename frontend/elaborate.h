@@ -163,6 +163,10 @@ void elab_help_nearest(Elab *e, Diag *diag, const char *word, const char *const 
 /* The same; if none is near, lists all of them, if they are few. */
 void elab_help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
 void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
+/* Numbers of a train block and of initialisers are f32 in a step: a double above 3.4e38 is infinite there. */
+bool elab_is_finite_f32(double v);
+/* If |v| is finite, but not as an f32, the message says so. */
+void elab_help_infinite_f32(Elab *e, Diag *diag, double v);
 /* The same with the keys of a table. */
 void elab_help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
 Loc elab_user_loc(const Elab *e, Loc loc);

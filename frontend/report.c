@@ -1,6 +1,8 @@
 /* report.c: errors at locations that a user can act on, with notes and suggestions. */
 #include "frontend/elaborate.h"
 
+#include <math.h>
+
 /* After so many errors elaboration stops: nobody reads more, and each is compared with those before it. */
 enum { MAX_CALL_NOTES = 3, MAX_ERRORS = 100 };
 
@@ -132,6 +134,12 @@ void elab_help_choice(Elab *e, Diag *diag, const char *word, const char *const *
     text_init(&t, e->a);
     for (int i = 0; i < count; i++) text_printf(&t, "%s%s", i ? ", " : "", candidates[i]);
     diag_help(e->d, diag, count == 1 ? "the only choice is %s" : "the choices are %s", text_str(&t));
+}
+
+bool elab_is_finite_f32(double v) { return isfinite((float)v); }
+
+void elab_help_infinite_f32(Elab *e, Diag *diag, double v) {
+    if (isfinite(v) && !elab_is_finite_f32(v)) diag_help(e->d, diag, "it is infinite as an f32: the largest is 3.4e38");
 }
 
 void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {

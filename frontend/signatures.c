@@ -25,12 +25,12 @@ typedef enum Range {
 } Range;
 
 static bool is_any(double v) { return !isnan(v); }
-static bool is_finite(double v) { return isfinite(v); }
-static bool is_not_negative(double v) { return v >= 0 && isfinite(v); }
+static bool is_finite(double v) { return elab_is_finite_f32(v); }
+static bool is_not_negative(double v) { return v >= 0 && elab_is_finite_f32(v); }
 static bool is_positive(double v) { return v > 0; }
 static bool is_fraction(double v) { return v > 0 && v < 1; }
 static bool is_below_one(double v) { return v >= 0 && v < 1; }
-static bool is_above_one(double v) { return v > 1 && isfinite(v); }
+static bool is_above_one(double v) { return v > 1 && elab_is_finite_f32(v); }
 static bool is_at_least_one(double v) { return v >= 1; }
 static bool is_usable_scale(double v) { return amp_scale_is_usable(v); }
 
@@ -256,7 +256,8 @@ static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *na
 
 static bool check_range(Elab *e, const Expr *x, const char *what, Range range, double v, const Item *item) {
     if (ranges[range].holds(v)) return true;
-    elab_error(e, x->loc, "%s must be %s; this is %s", what, ranges[range].text, item_describe(e, item));
+    Diag *diag = elab_error(e, x->loc, "%s must be %s; this is %s", what, ranges[range].text, item_describe(e, item));
+    elab_help_infinite_f32(e, diag, v);
     return false;
 }
 

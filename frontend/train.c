@@ -255,9 +255,10 @@ static double positive(Elab *e, const Stmt *s, bool finite) {
     const Expr *x = s->bind.value;
     Item item = elab_eval_static(e, x, s->bind.names.data[0]->text, STATIC_FLOAT);
     if (item.kind == ITEM_ERROR) return 0;
-    if (item.f > 0 && (isfinite(item.f) || (!finite && isinf(item.f)))) return item.f;
-    elab_error(e, x->loc, "%s must be %smore than 0; this is %s", s->bind.names.data[0]->text,
-               finite ? "finite and " : "", item_describe(e, &item));
+    if (item.f > 0 && (elab_is_finite_f32(item.f) || (!finite && isinf(item.f)))) return item.f;
+    Diag *diag = elab_error(e, x->loc, "%s must be %smore than 0; this is %s", s->bind.names.data[0]->text,
+                            finite ? "finite and " : "", item_describe(e, &item));
+    elab_help_infinite_f32(e, diag, item.f);
     return 0;
 }
 
@@ -375,8 +376,10 @@ static bool rate(Elab *e, const Arg *arg, const char *what, double *out) {
     Item item = elab_eval_static(e, arg->value, what, STATIC_FLOAT);
     if (item.kind == ITEM_ERROR) return false;
     *out = item.f;
-    if (item.f >= 0 && isfinite(item.f)) return true;
-    elab_error(e, arg->value->loc, "%s must be finite and at least 0; this is %s", what, item_describe(e, &item));
+    if (item.f >= 0 && elab_is_finite_f32(item.f)) return true;
+    Diag *diag =
+        elab_error(e, arg->value->loc, "%s must be finite and at least 0; this is %s", what, item_describe(e, &item));
+    elab_help_infinite_f32(e, diag, item.f);
     return false;
 }
 

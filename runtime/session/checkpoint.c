@@ -1,5 +1,4 @@
 /* checkpoint.c: everything that training goes on from, in one safetensors file (state_file.h). */
-#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -75,8 +74,8 @@ static amp_status check_counter(const amp_safetensors *file, const amp_tensor_vi
 static amp_status check_rate(const amp_safetensors *file, const amp_tensor_view *v, const char *path, amp_error *err) {
     double value;
     AMP_TRY(amp_safetensors_read(file, v, 0, &value, sizeof value, err));
-    if (value >= 0 && isfinite(value)) return AMP_OK;
-    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %g; a learning rate is finite and at least 0", path, v->name, value);
+    if (amp_rate_is_usable(value)) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %g: " AMP_RATE_RANGE, path, v->name, value);
 }
 
 /* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler.  The seed is

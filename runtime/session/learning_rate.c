@@ -1,7 +1,5 @@
 /* learning_rate.c: learning rates that the program sets, of train blocks and of groups (amp/model_abi.h:
  * AMP_COUNTER_LEARNING_RATE, AMP_COUNTER_LR_SCALE). */
-#include <math.h>
-
 #include "base/error.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
@@ -35,8 +33,8 @@ static amp_status set(amp_session *s, int32_t state, double value, amp_error *er
 }
 
 static amp_status check_factor(const char *what, double value, amp_error *err) {
-    if (value >= 0 && isfinite(value)) return AMP_OK;
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s %g: must be finite and at least 0", what, value);
+    if (amp_rate_is_usable(value)) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s %g: " AMP_RATE_RANGE, what, value);
 }
 
 /* ---- train blocks ------------------------------------------------------------------------------------------------ */

@@ -207,6 +207,10 @@ int64_t *amp_session_iteration(const amp_session *session);
 int64_t *amp_session_seed(const amp_session *session);
 int64_t *amp_session_micro(const amp_session *session);
 
+/* A learning rate, or a group's factor, that was set or loaded: a step computes with it as an f32. */
+static inline bool amp_rate_is_usable(double rate) { return rate >= 0 && (float)rate <= 0x1.fffffep127f; }
+#define AMP_RATE_RANGE "it must be at least 0, and finite as an f32: at most 3.4e38"
+
 /* A counter of steps that was set or loaded: what is computed with it in doubles is exact, and adding to it and
  * multiplying it by micro-batches stays far from overflow. */
 static inline bool amp_count_is_usable(int64_t count) { return count >= 0 && count <= (int64_t)1 << 53; }

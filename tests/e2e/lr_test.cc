@@ -1,6 +1,9 @@
 // The learning rate that the program sets: the bits of a rate in the text, at every step; in checkpoints; by block.
 #include <cmath>
+#include <fstream>
+#include <limits>
 #include <map>
+#include <sstream>
 
 #include "tests/e2e/harness.h"
 
@@ -170,6 +173,39 @@ TEST_F(LearningRate, IsOfABlockAndOfAGroup) {
     EXPECT_EQ(TrainTwo(fixed), TrainTwo(set));
     ASSERT_EQ(amp_session_set_lr_scale(set.session, 0, AMP_LR_OF_MODEL, &set.err), AMP_OK) << set.err.message;
     EXPECT_EQ(Scale(set, 0), 2.0);
+}
+
+// As the f32 that a step computes with.
+TEST_F(LearningRate, IsFinite) {
+    if (device()) GTEST_SKIP() << "the same on the device";
+    Training t(compile_to_file(Two("0.1", "step(base = 0.25, every = 9, gamma = 0.5)", "0.5", "0.0"), "finite.so"), 16);
+    ASSERT_TRUE(t.ok());
+    const char *message = "it must be at least 0, and finite as an f32: at most 3.4e38";
+    for (double wrong : {3.5e38, 1e39, 1e308, std::numeric_limits<double>::infinity(), std::nan(""), -0.5, -1e-300}) {
+        for (int block : {0, 1}) {
+            EXPECT_EQ(amp_session_set_lr(t.session, block, wrong, &t.err), AMP_INVALID_ARGUMENT) << wrong;
+            EXPECT_NE(std::string(t.err.message).find(message), std::string::npos) << t.err.message;
+        }
+        EXPECT_EQ(amp_session_set_lr_scale(t.session, 0, wrong, &t.err), AMP_INVALID_ARGUMENT) << wrong;
+        EXPECT_NE(std::string(t.err.message).find(message), std::string::npos) << t.err.message;
+    }
+    EXPECT_EQ(Rate(t, 0), 0.1);
+    EXPECT_EQ(Scale(t, 0), 0.5);
+    EXPECT_EQ(amp_session_set_lr(t.session, 0, 3.4e38, &t.err), AMP_OK) << t.err.message;
+    // in a checkpoint
+    const double rate = 0.123456789, large = 1e39;
+    const std::string path = temp_path("large.st");
+    ASSERT_EQ(amp_session_set_lr(t.session, 0, rate, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_checkpoint_save(t.session, path.c_str(), nullptr, &t.err), AMP_OK) << t.err.message;
+    std::stringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    std::string bytes = text.str();
+    const size_t at = bytes.find(std::string(reinterpret_cast<const char *>(&rate), sizeof rate));
+    ASSERT_NE(at, std::string::npos);
+    bytes.replace(at, sizeof large, reinterpret_cast<const char *>(&large), sizeof large);
+    std::ofstream(path, std::ios::binary) << bytes;
+    EXPECT_EQ(amp_checkpoint_load(t.session, path.c_str(), nullptr, 0, &t.err), AMP_BAD_FILE) << t.err.message;
+    EXPECT_EQ(Rate(t, 0), rate);
 }
 
 // What a program reads to find the group that it wants to set.

@@ -177,6 +177,43 @@ TEST(Training, WrongSchedules) {
     EXPECT_HOLDS(with("one_cycle(peak = -0.1, steps = 3)"), "one_cycle: peak must be finite and at least 0");
 }
 
+// In a step they are f32.
+TEST(Training, NumbersAreFiniteAsF32) {
+    const char *const optimizers[] = {"sgd(V)",
+                                      "sgd(0.1, momentum = V)",
+                                      "sgd(0.1, weight_decay = V)",
+                                      "adam(V)",
+                                      "adam(0.1, eps = V)",
+                                      "adamw(0.1, weight_decay = V)",
+                                      "sgd(constant(V))",
+                                      "sgd(settable(V))",
+                                      "sgd(cosine(V, warmup = 1, steps = 9))",
+                                      "sgd(cosine(0.1, warmup = 1, steps = 9, floor = V))",
+                                      "sgd(step(V, every = 2, gamma = 0.5))",
+                                      "sgd(step(0.1, every = 2, gamma = V))",
+                                      "sgd(linear(V, warmup = 1, steps = 9))",
+                                      "sgd(one_cycle(V, steps = 9))",
+                                      "sgd(0.1, weight_decay = constant(V))"};
+    const char *const lines[] = {"group \"w\": lr_scale = V", "group \"w\": weight_decay = V", "clip_norm = V",
+                                 "clip_value = V"};
+    std::vector<std::string> blocks;
+    for (const char *o : optimizers) blocks.push_back(WithLoss(std::string("optimizer = ") + o));
+    for (const char *l : lines) blocks.push_back(WithLoss(std::string(kSgd) + l));
+    for (const std::string &block : blocks) {
+        const auto with = [&](const char *v) {
+            std::string text = block;
+            return text.replace(text.find("V"), 1, v);
+        };
+        SCOPED_TRACE(block);
+        for (const char *large : {"3.5e38", "1.0e39", "1.0e308"}) {
+            const std::string errors = Errors(with(large));
+            EXPECT_HOLDS(errors, "this is the float ");
+            EXPECT_HOLDS(errors, "it is infinite as an f32: the largest is 3.4e38");
+        }
+        EXPECT_HOLDS(Ir(with("3.4e38")), "3.4e+38");
+    }
+}
+
 /* ---- precision --------------------------------------------------------------------------------------------------- */
 
 TEST(Precision, Words) {

@@ -621,7 +621,7 @@ AMP_API int32_t amp_scale_monitor_step(amp_scale_monitor *monitor, const amp_ste
 AMP_API const char *amp_scale_health_name(amp_scale_health health); /* "settling"; "" for UNSCALED */
 
 /* The learning rate of a train block (numbered from 0, in the order of the text), for the next amp_step and all after
- * it; groups multiply it by their factors.  Finite, at least 0; AMP_LR_OF_MODEL: back to what the model's text says.
+ * it; groups multiply it by their factors.  At least 0, finite as an f32; AMP_LR_OF_MODEL: back to what the text says.
  * Where the text has a schedule, a rate that was set replaces it, and the schedule goes on counting: after
  * AMP_LR_OF_MODEL the rate is what it would have been.  amp_session_get_lr then gives the rate of the last step (0
  * before the session's first); else it gives that of the next.

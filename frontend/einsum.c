@@ -9,8 +9,6 @@
  */
 #include "frontend/elaborate.h"
 
-#include <ctype.h>
-
 enum { OPERANDS = 2, LETTERS = 128 };
 
 typedef struct Labels { /* of a tensor's dimensions, or of three tensors' */
@@ -33,6 +31,8 @@ typedef struct Einsum {
     Dim size[LETTERS]; /* by label; mul 0: there is none */
 } Einsum;
 
+/* Of ASCII, whatever the locale: Einsum.size has room for these. */
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static bool has(const Labels *l, char label) { return label && strchr(l->at, label); }
 static void append(Labels *l, char label) { l->at[l->count++] = label; }
 
@@ -54,8 +54,9 @@ static bool read_labels(const Einsum *x, const char **text, const char *end, Lab
         char c = **text;
         if (c == ' ') continue;
         if (c == '.') return wrong(x, "dots are not supported; give each dimension a letter");
-        if (!isalpha((unsigned char)c))
-            return wrong(x, "'%c' is no label; labels are letters, as in \"bij,bjk->bik\"", c);
+        if (!is_letter(c))
+            return wrong(x, "'%.*s' is no label; labels are letters, as in \"bij,bjk->bik\"",
+                         (int)utf8_char_len(*text, (size_t)(end - *text)), *text);
         if (has(l, c) && result) return wrong(x, "'%c' appears twice in the result", c);
         if (has(l, c))
             return wrong(x,

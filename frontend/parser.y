@@ -257,6 +257,7 @@ input_of_model: NAME ':' type { $$ = arena_new(p->arena, Parameter); *$$ = (Para
 
 type:
     NAME { $$ = arena_new(p->arena, TypeExpr); $$->word = $1; $$->loc = @$; }
+  | NAME '[' ']' { $$ = arena_new(p->arena, TypeExpr); *$$ = (TypeExpr){ $1, true, {0}, @$ }; }
   | NAME '[' exprs ']' { $$ = arena_new(p->arena, TypeExpr); *$$ = (TypeExpr){ $1, true, $3, @$ }; };
 
 /* ---- statements ---- */

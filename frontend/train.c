@@ -467,6 +467,43 @@ static void check_has_params(Elab *e, int index) {
     elab_help_choice(e, diag, d->only->text, names, count);
 }
 
+/* The statement of a block's group. */
+static const Stmt *group_line(const Decl *d, int group) {
+    for (int i = 0; i < d->body.len; i++)
+        if (d->body.data[i]->kind == STMT_GROUP && !group--) return d->body.data[i];
+    return NULL;
+}
+
+/* A block that trains nothing: its groups freeze all parameters, or those that they leave have a factor of 0, which a
+ * program may change.  The line that counts is the last of those that decide. */
+static void check_updates(Elab *e, int index) {
+    const Decl *d = e->trains.data[index]->decl;
+    const Train *train = &e->m->trains.data[index];
+    int last = NO_BLOCK, unfrozen = 0;
+    for (int i = 0; i < e->m->states.len; i++) {
+        const State *s = e->m->states.data[i];
+        if (!trains(train, s)) continue;
+        const ParamTraining t = ir_param_training(e->m, s->name);
+        const bool stays = t.lr_scale != NO_BLOCK && train->groups.data[t.lr_scale].lr_scale == 0;
+        if (t.frozen == NO_BLOCK && !stays) return;
+        const int by = t.frozen == NO_BLOCK ? t.lr_scale : t.frozen;
+        if (by > last) last = by;
+        unfrozen += t.frozen == NO_BLOCK;
+    }
+    const Stmt *line = group_line(d, last);
+    if (unfrozen) {
+        Diag *diag =
+            diag_warning(e->d, line->loc, "train %s changes no parameter: lr_scale is 0 for all that no group freezes",
+                         d->name->text);
+        diag_help(e->d, diag, "a program can set it: amp_session_set_lr_scale");
+    } else {
+        Diag *diag =
+            elab_error(e, line->loc, "train %s trains nothing: its groups freeze all of its parameters, the last here",
+                       d->name->text);
+        diag_help(e->d, diag, "a later group may take some back: group \"head.*\": frozen = false");
+    }
+}
+
 static void check_apart(Elab *e, int first, int second) {
     const Decl *a = e->trains.data[first]->decl, *b = e->trains.data[second]->decl;
     for (int i = 0; i < e->m->states.len; i++) {
@@ -492,6 +529,7 @@ void elab_trains(Elab *e, const Frame *model) {
         check_has_params(e, i);
         for (int k = 0; k < i; k++) check_apart(e, k, i);
     }
+    for (int i = 0; i < e->trains.len && !e->d->errors; i++) check_updates(e, i);
     if (e->trains.len > 1)
         add_loss_result(e, e->trains.data[0]->decl->loc, losses.data, losses.len, amp_result_word(RESULT_LOSS));
     e->m->has_train = e->trains.len > 0;

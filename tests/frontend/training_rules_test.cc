@@ -73,10 +73,12 @@ TEST(Training, AveragesAndTensorsDoNotMix) {
 
 TEST(Training, GroupsClipAndAccumulate) {
     std::string ir = Ir(WithLoss("optimizer = adamw(0.1)\ngroup \"*\": lr_scale = 0.5, weight_decay = 0\n"
-                                 "group \"w\": frozen = true\nclip_norm = 1\nclip_value = 0.5\naccumulate = 4"));
+                                 "group \"w\": frozen = true\ngroup \"*\": frozen = false\n"
+                                 "clip_norm = 1\nclip_value = 0.5\naccumulate = 4"));
     EXPECT_HOLDS(ir, "train loss loss clip_norm 1.0 clip_value 0.5 at");
     EXPECT_HOLDS(ir, "group \"*\" lr_scale 0.5 weight_decay 0.0 at");
     EXPECT_HOLDS(ir, "group \"w\" frozen at");
+    EXPECT_HOLDS(ir, "group \"*\" frozen false at");
     EXPECT_HOLDS(ir, "accumulate 4");
 }
 
@@ -93,6 +95,39 @@ TEST(Training, WrongGroupsClipAndAccumulate) {
     EXPECT_HOLDS(with("accumulate = 0"), "accumulate is the number of micro-batches of a step");
     EXPECT_HOLDS(with("accumulate = 2.0"), "accumulate must be of type int");
     EXPECT_HOLDS(with("clip_norm = 1\nclip_norm = 2"), "clip_norm is set twice");
+}
+
+// One line freezes the last parameter: it is named.
+TEST(Training, ABlockTrainsSomething) {
+    const std::string two = "model m(x: f32[N, 4]) -> y {\n y = linear(linear(x; out = 4) as a; out = 4) as b\n}\n",
+                      head = "loss = mean(y)\noptimizer = sgd(0.1)\n";
+    const auto with = [&](const std::string &groups) { return two + "train m {\n" + head + groups + "}\n"; };
+    const auto messages = [](const std::string &text) { return CompileModel("m.amp", "amp 1\n" + text).text; };
+    const char *nothing = "train m trains nothing: its groups freeze all of its parameters, the last here";
+    EXPECT_HOLDS(Errors(with("group \"*\": frozen = true\n")), std::string("8:1: error: ") + nothing);
+    EXPECT_HOLDS(Errors(with("group \"a.*\": frozen = true\ngroup \"b.weight\": frozen = true, lr_scale = 0\n"
+                             "group \"*.bias\": frozen = true\ngroup \"*\": weight_decay = 0\n")),
+                 std::string("10:1: error: ") + nothing);
+    EXPECT_HOLDS(Errors(with("group \"*\": frozen = true\n")), "a later group may take some back");
+    EXPECT_HOLDS(Ir(with("group \"*\": frozen = true\ngroup \"b.bias\": frozen = false\n")), "frozen false");
+    const std::string blocks = two + "train m for \"a.*\" {\n" + head + "}\ntrain m for \"b.*\" {\n" + head +
+                               "group \"*\": frozen = true\n}\n";
+    EXPECT_HOLDS(Errors(blocks), std::string("12:1: error: ") + nothing);
+    const char *still = "warning: train m changes no parameter: lr_scale is 0 for all that no group freezes";
+    EXPECT_HOLDS(messages(with("group \"*\": lr_scale = 0.0\n")), std::string("8:1: ") + still);
+    EXPECT_HOLDS(messages(with("group \"a.*\": frozen = true\ngroup \"b.*\": lr_scale = 0\n")),
+                 std::string("9:1: ") + still);
+    EXPECT_LACKS(messages(with("group \"*\": lr_scale = 0\ngroup \"a.bias\": lr_scale = 1\n")), "warning");
+}
+
+TEST(Training, AnInputMayBeOneNumber) {
+    for (const char *type : {"f32", "f32[]"}) {
+        const std::string ir = Ir("model m(x: f32[N, 4], k: " + std::string(type) +
+                                  ") -> y {\n y = linear(x * k; out = 4) as a\n}\ntrain m {\ninput c: " + type +
+                                  "\nloss = c * mean(y)\noptimizer = sgd(0.1)\n}\n");
+        EXPECT_HOLDS(ir, "input %c : f32\n");
+        EXPECT_HOLDS(ir, "input %k : f32\n");
+    }
 }
 
 TEST(Training, AnUpdateInEachKthStepIsOfOneBlockAmongSeveral) {

@@ -161,6 +161,7 @@ TEST_F(CsvTest, WhatIsNotUsedSaysWhy) {
         {"#e400", "ignore", "look like numbers above 1.8e308"},
         {"Ann ##", "ignore", "its first 40 cells are 40 different texts, such as 'Ann 22' in line 2: `category`"},
         {"Ann\n##\x7f", "ignore", "such as 'Ann 22 ' in line 2"},
+        {"a text of thirty-two bytes is ##", "ignore", "such as 'a text of thirty-two bytes is 22' in line 2"},
         {"a text that is somewhat longer ##", "ignore", "such as 'a text that is somewhat longer 2...' in line 2"},
         {"", "ignore", "all its cells are missing, such as '' in line 2"},
         {"NA", "ignore", "all its cells are missing, such as 'NA' in line 2"},

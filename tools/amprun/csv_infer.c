@@ -33,7 +33,8 @@ typedef VEC(Guess) Guesses;
 static void count(Arena *a, Example *e, const char *cell, int64_t line) {
     if (e->count++) return;
     e->line = line;
-    e->cell = arena_strndup(a, cell, utf8_cut(cell, EXAMPLE_BYTES));
+    const bool is_short = strlen(cell) <= EXAMPLE_BYTES;
+    e->cell = is_short ? arena_strdup(a, cell) : arena_printf(a, "%.*s...", (int)utf8_cut(cell, EXAMPLE_BYTES), cell);
 }
 
 static void look_at_word(Arena *a, Guess *g, const char *cell, int64_t line) {
@@ -98,8 +99,7 @@ static const char *example(Arena *a, const Example *e) {
     char *cell = arena_strdup(a, e->cell);
     for (char *c = cell; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
-    const char *more = strlen(cell) + 4 > EXAMPLE_BYTES ? "..." : "";
-    return arena_printf(a, "such as '%s%s' in line %" PRId64, cell, more, e->line);
+    return arena_printf(a, "such as '%s' in line %" PRId64, cell, e->line);
 }
 
 /* NULL: it is used as what it is. */

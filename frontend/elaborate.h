@@ -245,6 +245,8 @@ bool elab_enter(Elab *e, Loc loc);
 void elab_leave(Elab *e);
 /* Counts |amount| ops or iterations; false, and one error, if the total exceeds max_ops. */
 bool elab_charge(Elab *e, Loc loc, int64_t amount);
+/* The same for |count| of |cost| each; the error says how many are affordable, as |what|. */
+bool elab_charge_each(Elab *e, Loc loc, const char *what, int64_t count, int64_t cost);
 bool elab_charge_param(Elab *e, Loc loc); /* what a parameter costs besides the ops that read it */
 /* Charges the call; false, and an error, if the lower bound of its ops exceeds what is left. */
 bool elab_afford_call(Elab *e, Block *b, const Expr *call);

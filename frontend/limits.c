@@ -40,6 +40,18 @@ bool elab_charge(Elab *e, Loc loc, int64_t amount) {
     return false;
 }
 
+bool elab_charge_each(Elab *e, Loc loc, const char *what, int64_t count, int64_t cost) {
+    const int64_t most = (e->max_ops - e->work) / cost;
+    if (e->stopped) return false;
+    if (count <= most) return elab_charge(e, loc, count * cost);
+    Diag *diag =
+        elab_error(e, loc, "%s may be at most %lld here: each costs as much as %lld of the %lld ops a program may have",
+                   what, (long long)most, (long long)cost, (long long)e->max_ops);
+    diag_help(e->d, diag, "--max-ops allows more");
+    e->stopped = true;
+    return false;
+}
+
 /* ---- from the text, before a call runs -------------------------------------------------------------------- */
 
 /* Whatever depends on static arguments counts as 0, so that no valid program is rejected. */

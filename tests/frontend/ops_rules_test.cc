@@ -5,6 +5,20 @@
 
 namespace {
 
+// Code grows with k, and so does what a program costs.
+TEST(Limits, TopKCostsByItsK) {
+    const auto with = [](const char *k) {
+        return "model m(x: f32[N, 100000]) -> v, i {\n v, i = top_k(x; k = " + std::string(k) + ")\n}\n";
+    };
+    EXPECT_HOLDS(Ir(with("300")), "top_k(%x; k = 300");
+    const std::string errors = Errors(with("50000"));
+    EXPECT_HOLDS(errors,
+                 "m.amp:3:22: error: top_k: k may be at most 312 here: each costs as much as 800 of the 250000 ops a "
+                 "program may have");
+    EXPECT_HOLDS(errors, "--max-ops allows more");
+    EXPECT_HOLDS(Ir("model m(x: f32[N, 4]) -> v, i {\n v, i = top_k(x; k = 4)\n}\n"), "top_k(%x; k = 4");
+}
+
 /* y = |call| in a model with operands of several shapes. */
 std::string With(const std::string &call) {
     return "model m(x: f32[N, 4], u: f32[N, 4], q: f32[N, 3, 4], im: f32[N, 6, 9, 8], i: i32[N], ids: i32[N, 5], b8: "

@@ -56,7 +56,7 @@ typedef struct amp_compile_options {
     /* NULL: "cc".  A program, or several words as a shell splits them: "ccache gcc".  Flags are chosen for the
      * processor that it makes code for (-dumpmachine). */
     const char *c_compiler;
-    int64_t max_ops; /* what a program may cost: an op 1, a parameter 20 more, each about 15 kB; 0: 250,000 */
+    int64_t max_ops; /* what a program may cost: an op 1, a parameter 20 more, top_k 800 k, each 15 kB; 0: 250,000 */
     const amp_allocator *allocator;
     /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
      * amp_error. */

@@ -62,15 +62,15 @@ static void tell_wrapped(Text *t, const char *words) {
 
 static void tell_row(Text *t, const Policy *p) {
     text_puts(t, p->name);
-    text_pad_to(t, 24);
+    text_pad_to(t, 27);
     text_puts(t, p->version ? p->version : "");
-    text_pad_to(t, 34);
+    text_pad_to(t, 37);
     text_puts(t, policy_algorithm_words[p->algorithm]);
-    text_pad_to(t, 46);
+    text_pad_to(t, 49);
     text_puts(t, amp_dtype_name(p->low));
     for (int i = 0, told = 0; i < AMP_PRECISION_COUNT; i++) {
         if (!is_default(&amp_precisions[i], p)) continue;
-        if (!told++) text_pad_to(t, 53);
+        if (!told++) text_pad_to(t, 56);
         else text_puts(t, ", ");
         text_puts(t, amp_precisions[i].word);
     }
@@ -79,7 +79,7 @@ static void tell_row(Text *t, const Policy *p) {
 }
 
 void policies_as_text(Text *t, const Policies *list) {
-    text_puts(t, "policy                  version   algorithm   low    default of\n");
+    text_puts(t, "policy                     version   algorithm   low    default of\n");
     for (int i = 0; i < list->len; i++) tell_row(t, list->data[i]);
 }
 

@@ -486,8 +486,8 @@ expect 'info: nothing of groups where there are none' '' "$(grep -e trained.by -
 # ---- ampc policy ---------------------------------------------------------------------------------
 
 run 0 "$ampc" policy list
-says 'policy                  version   algorithm   low    default of' 'torch-fp16 ' 'Everything in f32.' \
-    'min-cast-bf16                     min_cut     bf16   bf16' 'min-cast                          min_cut     f16    fp16'
+says 'policy                     version   algorithm   low    default of' 'torch-fp16 ' 'Everything in f32.' \
+    'min-cast-bf16                        min_cut     bf16   bf16' 'min-cast                             min_cut     f16    fp16'
 run 0 "$ampc" policy list --json "$work/policies.json"
 expect 'policy list --json has what the list has' "$(awk 'NR > 1 && /^[^ ]/ { print $1 }' <<<"$("$ampc" policy list)")" \
     "$(python3 -c '

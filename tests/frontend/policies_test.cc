@@ -59,9 +59,9 @@ void ExpectAll(const std::string &told, std::initializer_list<const char *> part
 TEST(Policies, TheListHasEach) {
     const std::string text = List().told, json = List(true).told;
     ExpectAll(text,
-              {"policy                  version   algorithm   low    default of\n",
-               "\ntf32                              eager       tf32   tf32\n    Everything in f32; products read ",
-               "\nfp32                              eager       f32    fp32\n    Everything in f32.\n"});
+              {"policy                     version   algorithm   low    default of\n",
+               "\ntf32                                 eager       tf32   tf32\n    Everything in f32; products read ",
+               "\nfp32                                 eager       f32    fp32\n    Everything in f32.\n"});
     ASSERT_NE(amp_policy_name(0), nullptr);
     EXPECT_EQ(amp_policy_name(-1), nullptr);
     for (int i = 0; amp_policy_name(i); i++) {

@@ -250,8 +250,9 @@ TEST_F(AutocastTest, WrongChoicesAreNamed) {
     policy_ = "bf16";
     EXPECT_EQ(ErrorsOfMlp(""),
               "error: there is no policy bf16: neither a built-in one nor a file\n"
-              "  help: built-in policies: apex-o1, apex-o2, fp32, keras-mixed-bfloat16, keras-mixed-float16, "
-              "min-cast-bf16, min-cast, mxnet-fp16, pure-bf16, pure-fp16, tf-bf16, tf-fp16, tf32, torch-bf16, "
+              "  help: built-in policies: apex-o1, apex-o2, fp32, keras-mixed-bfloat16, keras-mixed-bfloat16@3.14, "
+              "keras-mixed-float16, keras-mixed-float16@3.14, min-cast-bf16, min-cast, mxnet-fp16, pure-bf16, "
+              "pure-fp16, tf-bf16, tf-fp16, tf32, torch-bf16, "
               "torch-bf16@2.11, torch-cpu-bf16, torch-cpu-fp16, torch-fp16, torch-fp16@2.11\n"
               "  help: bf16 is a precision; its policy is min-cast-bf16\n");
     policies_["bad"] = "low = f16\n";

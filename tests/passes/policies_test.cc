@@ -1,4 +1,7 @@
 // The built-in policies: what is special in each, and that a line of one decides what it names and nothing else.
+#include <regex>
+#include <set>
+
 #include "passes/precision/policy.h"
 #include "passes/precision/policy_files.h"
 #include "tests/passes/pass_test.h"
@@ -86,7 +89,16 @@ const Special kSpecials[] = {
 
     {"keras-mixed-float16", "softmax", "f32", "softmax(f16) : f16"},
     {"keras-mixed-float16", "layer_norm", "f16 f32 f32", "layer_norm(f16, f32, f32) : f16"},
-    {"keras-mixed-float16", "group_norm", "f16 f32 f32", "group_norm(f16, f16, f16) : f16"},
+    {"keras-mixed-float16", "layer_norm", "f32 f32 f32", "layer_norm(f32, f32, f32) : f32"},
+    {"keras-mixed-float16", "group_norm", "f16 f32 f32", "group_norm(f16, f32, f32) : f16"},
+    {"keras-mixed-float16", "group_norm", "f32 f32 f32", "group_norm(f32, f32, f32) : f32"},
+    {"keras-mixed-float16", "instance_norm", "f32 f32 f32", "instance_norm(f32, f32, f32) : f32"},
+    {"keras-mixed-float16", "rms_norm", "f32 f32", "rms_norm(f16, f16) : f16"},
+    {"keras-mixed-float16@3.14", "group_norm", "f32 f32 f32", "group_norm(f16, f16, f16) : f16"},
+    {"keras-mixed-float16@3.14", "instance_norm", "f32 f32 f32", "instance_norm(f16, f32, f32) : f16"},
+    {"keras-mixed-float16@3.14", "layer_norm", "f32 f32 f32", "layer_norm(f32, f32, f32) : f32"},
+    {"keras-mixed-bfloat16@3.14", "group_norm", "bf16 f32 f32", "group_norm(bf16, bf16, bf16) : bf16"},
+    {"keras-mixed-bfloat16", "group_norm", "bf16 f32 f32", "group_norm(bf16, f32, f32) : bf16"},
     {"keras-mixed-float16", "batch_norm_eval", "f32 f32 f32 f32 f32", "batch_norm_eval(f16, f32, f32, f32, f32) : f16"},
     {"keras-mixed-float16", "bce_with_logits", "f16 f16", "bce_with_logits(f32, f32) : f32"},
     {"keras-mixed-bfloat16", "linear", "f32 f32 f32", "linear(bf16, bf16, bf16) : bf16"},
@@ -133,6 +145,19 @@ TEST_F(PoliciesTest, WhatIsSpecialInEach) {
         seen[c.policy]++;
     }
     for (int i = 0; i < policy_file_count; i++) EXPECT_GE(seen[policy_files[i].name], 1) << policy_files[i].name;
+}
+
+// Those of other systems name a release, and say when its source was read.
+TEST_F(PoliciesTest, NameTheReleaseThatTheyDescribe) {
+    const std::set<std::string> ours = {"fp32", "tf32", "min-cast", "min-cast-bf16", "pure-fp16", "pure-bf16"};
+    for (int i = 0; i < policy_file_count; i++) {
+        const PolicyFile *file = &policy_files[i];
+        const bool is_ours = ours.count(file->name) != 0;
+        EXPECT_EQ(std::regex_match(file->version, std::regex(R"(\d+\.\d+(\.\d+b\d+)?)")), !is_ours) << file->name;
+        const std::string text = std::regex_replace(file->text, std::regex("\n# "), " ");
+        EXPECT_EQ(std::regex_search(text, std::regex("[Ll]ast read in [A-Z][a-z]+ 20[0-9]{2}")), !is_ours)
+            << file->name;
+    }
 }
 
 // ---- one line ------------------------------------------------------------------------------------------------------

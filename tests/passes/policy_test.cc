@@ -144,7 +144,7 @@ TEST_F(PolicyTest, ClassesAreOfTheAlgorithm) {
 }
 
 TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
-    ASSERT_EQ(policy_file_count, 19);
+    ASSERT_EQ(policy_file_count, 21);
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);
@@ -157,29 +157,43 @@ TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
 }
 
 // The newest has the plain name and may be named with its version; each file says which it is.
+struct Versions {
+    const char *name, *newest, *older, *nearly; // nearly: names that have no version
+    std::set<std::string> changed;              // the ops
+};
+const Versions kVersions[] = {
+    {"torch-fp16", "2.12", "2.11", "2.1", {"rms_norm"}},
+    {"torch-bf16", "2.12", "2.11", "2.1", {"rms_norm"}},
+    {"keras-mixed-float16", "3.15", "3.14", "3", {"group_norm", "instance_norm"}},
+    {"keras-mixed-bfloat16", "3.15", "3.14", "3", {"group_norm", "instance_norm"}},
+};
+
 TEST_F(PolicyTest, VersionsOfAPolicy) {
-    for (const std::string name : {"torch-fp16", "torch-bf16"}) {
-        const Source *newest = policy_builtin(&arena_, name.c_str());
-        const Source *named = policy_builtin(&arena_, (name + "@2.12").c_str());
-        const Source *older = policy_builtin(&arena_, (name + "@2.11").c_str());
-        ASSERT_TRUE(newest && named && older);
+    for (const Versions &v : kVersions) {
+        const std::string name = v.name;
+        const Source *newest = policy_builtin(&arena_, v.name);
+        const Source *named = policy_builtin(&arena_, (name + "@" + v.newest).c_str());
+        const Source *older = policy_builtin(&arena_, (name + "@" + v.older).c_str());
+        ASSERT_TRUE(newest && named && older) << name;
         EXPECT_EQ(newest->text, named->text);
-        for (const char *other : {"@2.13", "@", "@2.1", "@2.120", "@2.11@2.11", "-2.11"})
-            EXPECT_EQ(policy_builtin(&arena_, (name + other).c_str()), nullptr) << other;
+        const std::string nearly = std::string("@") + v.nearly, twice = std::string("@") + v.older + "@" + v.older;
+        for (const std::string &other :
+             {std::string("@2.13"), std::string("@"), nearly, nearly + "20", twice, "-" + nearly})
+            EXPECT_EQ(policy_builtin(&arena_, (name + other).c_str()), nullptr) << name << other;
         const Policy *now = policy_read(&arena_, &diags_, newest), *then = policy_read(&arena_, &diags_, older);
         ASSERT_TRUE(now && then) << Diagnostics();
-        EXPECT_STREQ(now->version, "2.12");
-        EXPECT_STREQ(then->version, "2.11");
+        EXPECT_STREQ(now->version, v.newest);
+        EXPECT_STREQ(then->version, v.older);
         EXPECT_EQ(then->low, now->low);
         int count;
         const char *const *ops = policy_op_names(&arena_, &count);
-        for (int i = 0; i < count; i++) {
-            const PolicyClass a = policy_line(now, ops[i], nullptr)->op_class,
-                              b = policy_line(then, ops[i], nullptr)->op_class;
-            if (!strcmp(ops[i], "rms_norm")) EXPECT_TRUE(a == POLICY_F32 && b == POLICY_FIRST);
-            else EXPECT_EQ(a, b) << ops[i];
-        }
+        for (int i = 0; i < count; i++)
+            EXPECT_EQ(policy_line(now, ops[i], nullptr)->op_class != policy_line(then, ops[i], nullptr)->op_class,
+                      v.changed.count(ops[i]) != 0)
+                << name << ": " << ops[i];
     }
+    const Policy *torch = policy_read(&arena_, &diags_, policy_builtin(&arena_, "torch-fp16@2.11"));
+    EXPECT_EQ(policy_line(torch, "rms_norm", nullptr)->op_class, POLICY_FIRST);
     EXPECT_EQ(policy_builtin(&arena_, "fp32@2.12"), nullptr) << "of which there are no versions";
     EXPECT_EQ(ReadPolicy("policy \"p\"\nversion 1\nversion 2\nalgorithm eager\nlow = f16\nop * follow\n"), nullptr);
     EXPECT_NE(Diagnostics().find("a second line 'version'"), std::string::npos) << Diagnostics();

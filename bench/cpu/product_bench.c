@@ -58,7 +58,7 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
                    .epilogue = bench_store,
                    .ctx = &out,
                },
-               bench_zeros(4096)};
+               bench_zeros((int64_t)amp_product_scratch_bytes(kernels))};
     const double flop = 2.0 * (double)s->m * (double)s->n * (double)s->k;
     printf("  %-13s %5d x %4d x %4d  %4d tasks", s->what, (int)s->m, (int)s->n, (int)s->k,
            (int)amp_product_tasks(&run.product));

@@ -114,7 +114,7 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     amp_status status = choose_level(d, options, &level, err);
     const amp_outside_threads outside = {options->run_tasks, options->run_user};
     if (!status) status = amp_executor_make(&d->executor, options->threads, &outside, allocator, err);
-    if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(), err);
+    if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(d->executor.product_f32), err);
     if (status) {
         cpu_destroy(&d->base);
         return status;

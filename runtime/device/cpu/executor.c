@@ -261,9 +261,11 @@ static void prepare_attention(const amp_executor *e, Launch *l) {
 static size_t larger(size_t x, size_t y) { return x > y ? x : y; }
 
 amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_program *program, int64_t n) {
-    amp_executor_needs needs = {amp_product_scratch_bytes(), 0};
+    amp_executor_needs needs = {amp_product_scratch_bytes(e->product_f32), 0};
     for (int32_t i = 0; i < program->kernel_count; i++) {
         const amp_model_kernel *k = &program->kernels[i];
+        if (k->product.operand == AMP_DT_BF16)
+            needs.per_thread = larger(needs.per_thread, amp_product_scratch_bytes(e->product_bf16));
         if (k->kind == AMP_KERNEL_PRODUCT && k->batch.is_batch) {
             const amp_batch batch = batch_of(e, k, NULL, NULL, n);
             needs.per_thread = larger(needs.per_thread, amp_batch_thread_bytes(&batch));

@@ -270,7 +270,7 @@ static const way *way_of(const amp_conv *c) {
 /* Where an image is matters to the way: without one, windows of one pixel are taken for gathered ones. */
 size_t amp_conv_thread_bytes(const amp_conv *c) {
     const size_t bytes = way_of(c)->thread_bytes(c);
-    return bytes < amp_product_scratch_bytes() ? amp_product_scratch_bytes() : bytes;
+    return bytes < amp_product_scratch_bytes(c->kernels) ? amp_product_scratch_bytes(c->kernels) : bytes;
 }
 
 size_t amp_conv_shared_bytes(const amp_conv *c) { return way_of(c)->shared_bytes(c); }

@@ -19,6 +19,10 @@ static inline void conv_add_sums(float *restrict sums, const float *restrict mor
         for (int i = 0; i < CONV_BLOCK; i++) sums[at + i] += more[at + i];
 }
 static inline bool conv_is_bf16(const amp_conv *c) { return c->kernels->operand == AMP_DT_BF16; }
+/* Those of a product of f32, which bf16 may be widened to. */
+static inline const amp_product_kernels *conv_f32(const amp_conv *c) {
+    return c->kernels->widening ? c->kernels->widening->f32 : c->kernels;
+}
 static inline int64_t conv_element_bytes(const amp_conv *c) { return conv_is_bf16(c) ? 2 : 4; }
 
 /* ---- conv_rows.c: CONV and CONV_DATA ---- */
@@ -129,7 +133,7 @@ typedef struct conv_squares {
 } conv_squares;
 
 /* The pixels of a square in the 32 channels of |block|, by lines; zeros outside the image. */
-void conv_square_pixels(const conv_squares *from, const conv_square *at, int64_t block, const float **pixels);
+void conv_square_pixels(const conv_squares *from, const conv_square *at, int64_t block, const void **pixels);
 
 bool conv_is_winograd(const amp_conv *conv); /* of any kind */
 size_t conv_winograd_thread_bytes(const amp_conv *conv);

@@ -10,7 +10,8 @@
  * CONV with the taps in the opposite order.
  *
  * Errors are no larger than those of the windows' own sums: every number is below 2.25 times the products it replaces,
- * but the chains of additions are nine times as short.
+ * but the chains of additions are nine times as short.  So bf16 go this way, too, where they are multiplied as f32:
+ * transformed, they stay f32.
  */
 #include "runtime/device/cpu/product/conv_parts.h"
 
@@ -24,17 +25,18 @@ enum {
     USUAL_ROW_TILES = 8,    /* where any number is as good, */
     LEAST_ROW_TILES = 2,    /* and while there are few tasks */
     ENOUGH_TASKS = 16,
-    TOGETHER = AMP_PRODUCT_ROWS, /* squares, the rows of 16 matrix products */
-    MOST_PANELS = 4,             /* of C of a task */
-    BLOCKS = 2,                  /* of 32 channels that go by together */
-    WEIGHT_ROWS = 32,            /* of a task of the first phase */
+    TOGETHER = AMP_PRODUCT_ROWS,    /* squares, the rows of 16 matrix products */
+    MOST_PANELS = 4,                /* of C of a task */
+    BLOCKS = 2,                     /* of 32 channels that go by together */
+    WEIGHT_ROWS = 32,               /* of a task of the first phase */
+    TAP_STEP = AMP_PRODUCT_COLS * 4 /* bytes of a step of k */
 };
 
 /* ---- squares ----------------------------------------------------------------------------------------------------- */
 
 static const float zeros[CONV_BLOCK] __attribute__((aligned(64)));
 
-void conv_square_pixels(const conv_squares *from, const conv_square *at, int64_t block, const float **pixels) {
+void conv_square_pixels(const conv_squares *from, const conv_square *at, int64_t block, const void **pixels) {
     const amp_image *image = from->image;
     const int64_t y0 = 2 * at->y - from->lead_h, x0 = 2 * at->x - from->lead_w;
     const uintptr_t data = (uintptr_t)image->data + (uintptr_t)(block * image->block_stride);
@@ -43,7 +45,7 @@ void conv_square_pixels(const conv_squares *from, const conv_square *at, int64_t
             const int64_t y = y0 + i, x = x0 + j;
             const bool inside = (uint64_t)y < (uint64_t)from->h && (uint64_t)x < (uint64_t)from->w;
             const int64_t pixel = (at->sample * from->h + y) * from->w + x;
-            *pixels++ = inside ? (const float *)(data + (uintptr_t)(pixel * image->pixel_stride)) : zeros;
+            *pixels++ = inside ? (const void *)(data + (uintptr_t)(pixel * image->pixel_stride)) : zeros;
         }
 }
 
@@ -143,17 +145,20 @@ int64_t conv_winograd_tasks(const amp_conv *c) {
 }
 
 void conv_winograd_task(const amp_conv *c, int64_t index, char *scratch) {
-    (void)scratch;
     const plan p = plan_of(c);
     const bool opposite = c->window.kind == AMP_WINDOW_CONV_DATA;
     const int64_t panel = index / weight_parts(&p), first = index % weight_parts(&p) * WEIGHT_ROWS,
-                  tap_steps = conv_whole(c).tap_steps;
-    const float *weights = (const float *)c->b + panel * c->b_panel_stride + first * AMP_PRODUCT_COLS;
+                  rows = conv_min(WEIGHT_ROWS, p.inner - first), tap_steps = conv_whole(c).tap_steps;
+    const char *weights =
+        (const char *)c->b + panel * c->b_panel_stride * 4 + first * TAP_STEP / 4 * conv_element_bytes(c);
     const float *taps[WINOGRAD_TAPS];
-    for (int i = 0; i < WINOGRAD_TAPS; i++)
-        taps[i] = weights + (opposite ? WINOGRAD_TAPS - 1 - i : i) * tap_steps * AMP_PRODUCT_COLS;
-    c->kernels->winograd->weights(taps, conv_min(WEIGHT_ROWS, p.inner - first),
-                                  weights_of(c, &p, panel, 0) + first * AMP_PRODUCT_COLS, weight_step(&p));
+    for (int i = 0; i < WINOGRAD_TAPS; i++) {
+        const char *tap = weights + (opposite ? WINOGRAD_TAPS - 1 - i : i) * tap_steps * TAP_STEP;
+        float *widened = (float *)scratch + i * TILE;
+        taps[i] = c->kernels->widening ? widened : (const float *)tap;
+        if (c->kernels->widening) c->kernels->widening->steps(tap, rows / 2, 1, widened);
+    }
+    c->kernels->winograd->weights(taps, rows, weights_of(c, &p, panel, 0) + first * AMP_PRODUCT_COLS, weight_step(&p));
 }
 
 /* ---- second phase ------------------------------------------------------------------------------------------------ */
@@ -182,7 +187,7 @@ static task task_of(const plan *p, int64_t index, char *scratch) {
 
 /* Blocks first .. last of the channels: B^T d B of all squares, and their products, which are added to the sums. */
 static void add_blocks(const amp_conv *c, const plan *p, task *t, int64_t first, int64_t last) {
-    const float *pixels[WINOGRAD_NUMBERS];
+    const void *pixels[WINOGRAD_NUMBERS];
     for (int64_t s = 0; s < t->count; s++)
         for (int64_t block = first; block < last; block++) {
             conv_square_pixels(&p->squares, &t->squares[s], block, pixels);
@@ -201,7 +206,7 @@ static void add_blocks(const amp_conv *c, const plan *p, task *t, int64_t first,
                 .k = conv_min(last * CONV_BLOCK, p->inner) - first * CONV_BLOCK,
                 .rows = t->count,
             };
-            c->kernels->tile(&product);
+            conv_f32(c)->tile(&product);
         }
 }
 

@@ -94,19 +94,39 @@ typedef uint32_t marks[WINOGRAD_TAPS][AMP_PRODUCT_ROWS];
 
 static marks *marks_of(float *sums) { return (marks *)(void *)(sums + SUMS); }
 
-static uint32_t nonzero_columns(const float *row) {
+/* Of 32 channels of an image: all bits where one has a number that is not 0 in the pixels so far, else none. */
+typedef struct seen {
+    uint32_t channel[CONV_BLOCK];
+} seen;
+
+static void see(const amp_conv *c, seen *any, const void *const *pixels, int count) {
+    for (int at = 0; at < count; at++) {
+        const float *pixel = pixels[at];
+        const uint16_t *bf16 = pixels[at];
+        if (conv_is_bf16(c))
+            for (int i = 0; i < CONV_BLOCK; i++) any->channel[i] |= (bf16[i] & INT16_MAX) != 0 ? ~0u : 0;
+        else
+            for (int i = 0; i < CONV_BLOCK; i++) any->channel[i] |= pixel[i] != 0 ? ~0u : 0;
+    }
+}
+
+static uint32_t columns_of(const seen *any) {
     uint32_t columns = 0;
-    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= (uint32_t)(row[i] != 0) << i;
+    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= any->channel[i] & 1u << i;
     return columns;
 }
 
 /* Of one square: |x| has 4 x 4 pixels, |dy| 2 x 2. */
-static void mark(marks *m, const float *const *x, const float *const *dy) {
+static void mark(const amp_conv *c, marks *m, const void *const *x, const void *const *dy) {
+    seen in_x[WINOGRAD_NUMBERS] = {0};
+    for (int at = 0; at < WINOGRAD_NUMBERS; at++) see(c, &in_x[at], x + at, 1);
     for (int at = 0; at < 4; at++) {
-        const uint32_t columns = nonzero_columns(dy[at]);
+        seen in_dy = {0};
+        see(c, &in_dy, dy + at, 1);
+        const uint32_t columns = columns_of(&in_dy);
         for (int tap = 0; tap < WINOGRAD_TAPS; tap++) {
-            const float *pixel = x[(at / 2 + tap / 3) * 4 + at % 2 + tap % 3];
-            for (int i = 0; i < AMP_PRODUCT_ROWS; i++) (*m)[tap][i] |= pixel[i] != 0 ? columns : 0;
+            const seen *pixel = &in_x[(at / 2 + tap / 3) * 4 + at % 2 + tap % 3];
+            for (int i = 0; i < AMP_PRODUCT_ROWS; i++) (*m)[tap][i] |= pixel->channel[i] & columns;
         }
     }
 }
@@ -116,20 +136,10 @@ static void add_marks(marks *m, const marks *more) {
         for (int i = 0; i < AMP_PRODUCT_ROWS; i++) (*m)[tap][i] |= (*more)[tap][i];
 }
 
-/* Of 32 channels of an image: all bits where one has a number that is not 0 in the squares so far, else none. */
-typedef struct seen {
-    uint32_t channel[CONV_BLOCK];
-} seen;
-
-static void see(seen *any, const float *const *pixels, int count) {
-    for (int at = 0; at < count; at++)
-        for (int i = 0; i < CONV_BLOCK; i++) any->channel[i] |= pixels[at][i] != 0 ? ~0u : 0;
-}
-
 /* Whether no further square can mark anything. */
 static bool is_complete(const marks *m, const seen *x, const seen *dy) {
-    uint32_t missing = 0, columns = 0;
-    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= dy->channel[i] & 1u << i;
+    const uint32_t columns = columns_of(dy);
+    uint32_t missing = 0;
     for (int tap = 0; tap < WINOGRAD_TAPS; tap++)
         for (int i = 0; i < AMP_PRODUCT_ROWS; i++) missing |= x->channel[i] & columns & ~(*m)[tap][i];
     return !missing;
@@ -176,26 +186,26 @@ static bool is_marked_throughout(const task *t) {
 static void mark_pair(const amp_conv *c, const plan *p, task *t, int64_t block, int64_t panel) {
     const seen *any_x = &t->any_x[block - t->first_block], *any_dy = &t->any_dy[panel - t->first_panel];
     marks *m = marks_of(sums_of(c, p, t, block, panel));
-    const float *x[WINOGRAD_NUMBERS], *dy[4];
+    const void *x[WINOGRAD_NUMBERS], *dy[4];
     for (int64_t s = 0; s < t->count && !is_complete(m, any_x, any_dy); s++) {
         conv_square_pixels(&p->x, &t->squares[s], block, x);
         conv_square_pixels(&p->dy, &t->squares[s], panel, dy);
-        mark(m, x, dy);
+        mark(c, m, x, dy);
     }
     t->marked[block - t->first_block][panel - t->first_panel] = are_all_marked(m);
 }
 
 static void mark_squares(const amp_conv *c, const plan *p, task *t) {
-    const float *pixels[WINOGRAD_NUMBERS];
+    const void *pixels[WINOGRAD_NUMBERS];
     if (is_marked_throughout(t)) return;
     for (int64_t s = 0; s < t->count; s++) {
         for (int64_t block = t->first_block; block < t->last_block; block++) {
             conv_square_pixels(&p->x, &t->squares[s], block, pixels);
-            see(&t->any_x[block - t->first_block], pixels, WINOGRAD_NUMBERS);
+            see(c, &t->any_x[block - t->first_block], pixels, WINOGRAD_NUMBERS);
         }
         for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
             conv_square_pixels(&p->dy, &t->squares[s], panel, pixels);
-            see(&t->any_dy[panel - t->first_panel], pixels, 4);
+            see(c, &t->any_dy[panel - t->first_panel], pixels, 4);
         }
     }
     for (int64_t block = t->first_block; block < t->last_block; block++)
@@ -206,7 +216,7 @@ static float *x_of(const task *t, int64_t block) { return t->x + (block - t->fir
 static float *dy_of(const task *t, int64_t panel) { return t->dy + (panel - t->first_panel) * SQUARES; }
 
 static void transform_squares(const amp_conv *c, const plan *p, const task *t) {
-    const float *pixels[WINOGRAD_NUMBERS];
+    const void *pixels[WINOGRAD_NUMBERS];
     for (int64_t s = 0; s < t->count; s++) {
         for (int64_t block = t->first_block; block < t->last_block; block++) {
             conv_square_pixels(&p->x, &t->squares[s], block, pixels);
@@ -230,7 +240,7 @@ static void add_products(const amp_conv *c, const plan *p, const task *t, int64_
             .k = t->count,
             .rows = AMP_PRODUCT_ROWS,
         };
-        c->kernels->tile(&product);
+        conv_f32(c)->tile(&product);
     }
 }
 

@@ -8,6 +8,8 @@
 
 #include "runtime/device/cpu/product/narrow.h"
 
+enum { UNIT = 4 /* bytes */ };
+
 #define DIV_UP(x, y) (((x) + (y)-1) / (y))
 
 static int64_t min_of(int64_t x, int64_t y) { return x < y ? x : y; }
@@ -67,47 +69,117 @@ static tile_at first_tile(const grid *g, int64_t task) {
     return (tile_at){task / g->panel_groups * g->group_rows, task % g->panel_groups * g->group_panels};
 }
 
-static void run_tile(const amp_product_kernels *kernels, const amp_product *p, tile_at at, const void *const *prefetch,
-                     int64_t prefetch_count, float *scratch) {
-    const int64_t row0 = at.row_tile * AMP_PRODUCT_ROWS;
-    amp_product_tile tile = {
-        .a = (const char *)p->a + at.row_tile * p->a_tile_stride * (int64_t)sizeof(uint32_t),
-        .b = (const char *)p->b + at.panel * p->b_panel_stride * (int64_t)sizeof(uint32_t),
-        .c = scratch,
+/* Tiles that follow each other down the rows of a panel, then down the next panel. */
+typedef struct block {
+    tile_at first, end;   /* end: one past, of both */
+    const tile_at *after; /* what comes next, perhaps another thread's: it is in the shared cache at least; or NULL */
+} block;
+
+/* Its prefetches are for the tile that follows; |address| is where they are kept. */
+static amp_product_tile tile_of(const amp_product *p, const block *b, tile_at at, const void **address, float *sums) {
+    tile_at below = {at.row_tile + 1, at.panel}, beside = {b->first.row_tile, at.panel + 1};
+    const tile_at *next = below.row_tile < b->end.row_tile ? &below : beside.panel < b->end.panel ? &beside : b->after;
+    const int64_t count = next ? p->prefetch_count : 0;
+    if (next) amp_product_addresses(p->prefetch, count, next->row_tile, next->panel, address);
+    return (amp_product_tile){
+        .a = (const char *)p->a + at.row_tile * p->a_tile_stride * UNIT,
+        .b = (const char *)p->b + at.panel * p->b_panel_stride * UNIT,
+        .c = sums,
         .form = p->form,
         .a_block_stride = p->a_block_stride,
         .k = p->k,
-        .rows = min_of(AMP_PRODUCT_ROWS, p->m - row0),
+        .rows = min_of(AMP_PRODUCT_ROWS, p->m - at.row_tile * AMP_PRODUCT_ROWS),
         .cols = min_of(AMP_PRODUCT_COLS, p->n - at.panel * AMP_PRODUCT_COLS),
-        .prefetch = prefetch,
-        .prefetch_count = prefetch_count,
+        .prefetch = address,
+        .prefetch_count = count,
     };
-    if (amp_product_is_narrow(p)) amp_narrow_tile(kernels, p, row0, at.panel, tile);
-    else kernels->tile(&tile);
-    p->epilogue(p->ctx, scratch, row0, tile.rows, at.panel * AMP_PRODUCT_COLS);
 }
 
-size_t amp_product_scratch_bytes(void) { return sizeof(float) * AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS; }
+static void finish(const amp_product *p, tile_at at, const amp_product_tile *tile) {
+    p->epilogue(p->ctx, tile->c, at.row_tile * AMP_PRODUCT_ROWS, tile->rows, at.panel * AMP_PRODUCT_COLS);
+}
 
-void amp_product_task(const amp_product_kernels *kernels, const amp_product *product, int64_t task, float *scratch) {
-    const grid g = grid_of(product);
-    const tile_at first = first_tile(&g, task);
-    const int64_t last_row_tile = min_of(first.row_tile + g.group_rows, g.row_tiles) - 1;
-    const int64_t last_panel = min_of(first.panel + g.group_panels, g.panels) - 1;
-    const int is_last_task = task + 1 == g.row_groups * g.panel_groups;
+static void run_block(const amp_product_kernels *kernels, const amp_product *p, const block *b, float *scratch) {
+    const void *address[AMP_PRODUCT_PREFETCH_MAX];
+    for (tile_at at = b->first; at.panel < b->end.panel; at.panel++)
+        for (at.row_tile = b->first.row_tile; at.row_tile < b->end.row_tile; at.row_tile++) {
+            const amp_product_tile tile = tile_of(p, b, at, address, scratch);
+            if (amp_product_is_narrow(p)) amp_narrow_tile(kernels, p, at.row_tile * AMP_PRODUCT_ROWS, at.panel, tile);
+            else kernels->tile(&tile);
+            finish(p, at, &tile);
+        }
+}
 
-    for (tile_at at = first;;) {
-        const int last = at.row_tile == last_row_tile && at.panel == last_panel;
-        tile_at next = {at.row_tile + 1, at.panel};
-        if (last)
-            next = first_tile(&g, task + 1); /* perhaps another thread's; then it is in the shared cache at least */
-        else if (at.row_tile == last_row_tile) next = (tile_at){first.row_tile, at.panel + 1};
+/* ---- bf16 as f32 ---- */
 
-        const void *address[AMP_PRODUCT_PREFETCH_MAX];
-        const int64_t count = last && is_last_task ? 0 : product->prefetch_count;
-        amp_product_addresses(product->prefetch, count, next.row_tile, next.panel, address);
-        run_tile(kernels, product, at, address, count, scratch);
-        if (last) return;
-        at = next;
+/* What is widened serves all tiles of a block, a piece of k at a time, from the second-level cache. */
+enum {
+    WIDE_ROWS = 4,
+    WIDE_PANELS = 4,
+    WIDE_UNITS = 128,
+    TILE = AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS,
+    WIDE_PIECE = 2 * WIDE_UNITS * AMP_PRODUCT_ROWS, /* of a panel, or of the rows of a tile */
+    PAIR_BLOCK = AMP_PRODUCT_ROWS / 2               /* units of a row of A that are adjacent */
+};
+
+static bool is_widened(const amp_product_kernels *kernels, const amp_product *p) {
+    return kernels->widening && p->m > AMP_PRODUCT_FEW_ROWS && !amp_product_is_narrow(p);
+}
+
+static void widen_a(const amp_widening *widening, const amp_product_tile *t, int64_t first, int64_t units, float *to) {
+    const char *a = t->a;
+    if (t->form == AMP_PRODUCT_TRANSPOSED) widening->steps(a + first * AMP_PRODUCT_ROWS * UNIT, units, 0, to);
+    for (int64_t k = 0; t->form == AMP_PRODUCT_BLOCKED && k < units; k += PAIR_BLOCK, to += TILE)
+        widening->rows(a + (first + k) / PAIR_BLOCK * t->a_block_stride * UNIT, t->rows * PAIR_BLOCK, to);
+}
+
+static void run_piece(const amp_widening *widening, const amp_product *p, const block *b, int64_t first,
+                      float *scratch) {
+    const int64_t units = min_of(WIDE_UNITS, p->k - first);
+    const bool is_last = first + units == p->k;
+    float *wide_b = scratch + WIDE_ROWS * WIDE_PANELS * TILE, *wide_a = wide_b + WIDE_PIECE;
+    const void *address[AMP_PRODUCT_PREFETCH_MAX];
+    for (tile_at at = b->first; at.panel < b->end.panel; at.panel++)
+        for (at.row_tile = b->first.row_tile; at.row_tile < b->end.row_tile; at.row_tile++, scratch += TILE) {
+            amp_product_tile tile = tile_of(p, b, at, address, scratch);
+            float *a = wide_a + (at.row_tile - b->first.row_tile) * WIDE_PIECE;
+            if (at.panel == b->first.panel) widen_a(widening, &tile, first, units, a);
+            if (at.row_tile == b->first.row_tile)
+                widening->steps((const char *)tile.b + first * AMP_PRODUCT_COLS * UNIT, units, 0, wide_b);
+            tile.a = a, tile.b = wide_b;
+            tile.a_block_stride = TILE;
+            tile.k = 2 * units;
+            tile.accumulate = first > 0;
+            if (!is_last) tile.prefetch_count = 0;
+            widening->f32->tile(&tile);
+            if (is_last) finish(p, at, &tile);
+        }
+}
+
+size_t amp_product_scratch_bytes(const amp_product_kernels *kernels) {
+    const size_t wide = WIDE_ROWS * WIDE_PANELS * TILE + (WIDE_ROWS + 1) * WIDE_PIECE;
+    return (kernels->widening ? wide : TILE) * sizeof(float);
+}
+
+/* ---- the interface ---- */
+
+void amp_product_task(const amp_product_kernels *kernels, const amp_product *p, int64_t task, float *scratch) {
+    const grid g = grid_of(p);
+    const bool wide = is_widened(kernels, p), is_last_task = task + 1 == g.row_groups * g.panel_groups;
+    const tile_at first = first_tile(&g, task), next_task = first_tile(&g, task + 1);
+    const tile_at end = {min_of(first.row_tile + g.group_rows, g.row_tiles),
+                         min_of(first.panel + g.group_panels, g.panels)};
+    for (tile_at at = first, next; at.panel < end.panel; at = next) {
+        block b = {at, end, &next};
+        if (wide)
+            b.end = (tile_at){min_of(at.row_tile + WIDE_ROWS, end.row_tile), min_of(at.panel + WIDE_PANELS, end.panel)};
+        next = (tile_at){b.end.row_tile, at.panel};
+        if (next.row_tile == end.row_tile) next = (tile_at){first.row_tile, b.end.panel};
+        if (next.panel == end.panel) b.after = is_last_task ? NULL : &next_task;
+        int64_t k = 0;
+        if (!wide) run_block(kernels, p, &b, scratch);
+        else do
+                run_piece(kernels->widening, p, &b, k, scratch);
+            while ((k += WIDE_UNITS) < p->k);
     }
 }

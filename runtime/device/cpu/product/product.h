@@ -10,12 +10,15 @@
  *         avx512_bf16:   c = vdpbf16ps(c, a, b), which Intel's manual (SDM volume 2, VDPBF16PS) defines as those two
  *                        steps, with subnormal numbers taken and left as zero.
  *         portable:      the same two steps with a product and a sum each; the product of two bf16 is exact in f32.
- *         So all have the same bits where no operand, product or sum is subnormal and no product overflows.
+ *         So all have the same bits where no operand, product or sum is subnormal and no product overflows.  avx2 and
+ *         avx512 widen operands in the cache and multiply them as f32, or in the loop: the same steps.
  * How rows are grouped never changes bits, nor does splitting k in two products of which the second one accumulates.
  * NaN and infinity go through as IEEE 754 says.
  */
 #ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_PRODUCT_H
 #define AMP_RUNTIME_DEVICE_CPU_PRODUCT_PRODUCT_H
+
+#include <stdbool.h>
 
 #include "amp/base.h"
 
@@ -27,7 +30,8 @@ enum {
     AMP_PRODUCT_ROWS = 32,             /* rows of a tile of C, at most */
     AMP_PRODUCT_COLS = 32,             /* columns of a tile of C, and of a panel of B */
     AMP_PRODUCT_PREFETCH_BYTES = 4096, /* what one prefetch address means: a 32 x 32 tile of f32 */
-    AMP_PRODUCT_PREFETCH_MAX = 8
+    AMP_PRODUCT_PREFETCH_MAX = 8,
+    AMP_PRODUCT_FEW_ROWS = 4 /* rows of A for which B is not widened ahead */
 };
 
 /* How the rows of A are in memory.  |block| is the run of k that is adjacent in a row: 32 units of f32, 16 of bf16
@@ -82,20 +86,29 @@ typedef struct amp_gather_tile {
     int64_t group;               /* depthwise: channels of x, and of y, of a group: 1, 2, 4, 8 or 16; 0: 1 */
 } amp_gather_tile;
 
-/* The transforms of conv_winograd.c, of f32.  A tile is 4 x 4 rows of 32 channels; number i of a transformed tile is
- * i * |step| floats after its first one. */
+/* The transforms of conv_winograd.c, of f32; pixels that are read may be bf16.  A tile is 4 x 4 rows of 32 channels;
+ * number i of a transformed tile is i * |step| floats after its first one. */
 typedef struct amp_winograd_kernels {
     /* 16 pixels of an image, by lines, as a tile. */
-    void (*image)(const float *const *pixels, float *out, int64_t step);
+    void (*image)(const void *const *pixels, float *out, int64_t step);
     /* 9 taps, each |rows| rows of 32 columns, as |rows| tiles. */
     void (*weights)(const float *const *taps, int64_t rows, float *out, int64_t step);
     /* Sums of products as 2 x 2 pixels of the result. */
     void (*result)(const float *sums, int64_t step, float *const *pixels);
     /* 2 x 2 pixels of a gradient dy as a tile. */
-    void (*gradient)(const float *const *pixels, float *out, int64_t step);
+    void (*gradient)(const void *const *pixels, float *out, int64_t step);
     /* Sums of products as 9 taps of a weight gradient, each |rows| rows of 32 columns. */
     void (*taps)(const float *sums, int64_t rows, int64_t step, float *const *taps);
 } amp_winograd_kernels;
+
+/* How bf16 become operands of f32 products, where these are the faster ones: a unit is two steps of k, the odd element
+ * first. */
+typedef struct amp_widening {
+    const struct amp_product_kernels *f32;
+    /* [units][32] units as [2 * units][32]; the odd element is step |odd| of the two: 0, or, in their order, 1. */
+    void (*steps)(const void *from, int64_t units, int odd, float *to);
+    void (*rows)(const void *from, int64_t units, float *to); /* units along k, as 2 * units floats */
+} amp_widening;
 
 /* The kernels of one instruction set and operand type.  Static storage, immutable. */
 typedef struct amp_product_kernels {
@@ -117,6 +130,7 @@ typedef struct amp_product_kernels {
     /* 32 rows along k, of |units| units each, as steps of k: [units][32].  Rows may begin at any byte. */
     void (*transpose)(const void *const *rows, int64_t units, void *out);
     const amp_winograd_kernels *winograd; /* NULL: none for this operand type */
+    const amp_widening *widening;         /* NULL: operands are multiplied as they are */
 } amp_product_kernels;
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",
@@ -172,7 +186,7 @@ typedef struct amp_product {
 int64_t amp_product_tasks(const amp_product *product);
 
 /* What amp_product_task needs as scratch: bytes per thread, aligned to 64. */
-size_t amp_product_scratch_bytes(void);
+size_t amp_product_scratch_bytes(const amp_product_kernels *kernels);
 
 /* Runs task |task| (0 <= task < amp_product_tasks) on the calling thread. */
 void amp_product_task(const amp_product_kernels *kernels, const amp_product *product, int64_t task, float *scratch);

@@ -35,7 +35,7 @@ static inline vec bf16_step(vec c, __m512bh a, __m512bh b) { return _mm512_dpbf1
 #define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #include "runtime/device/cpu/product/micro_kernel.inc"
 
-const amp_product_kernels amp_product_avx512_bf16 = {"avx512_bf16", AMP_DT_BF16,    bf16_tile,
-                                                     bf16_gather,   bf16_depthwise, bf16_depthwise_weight,
-                                                     bf16_pack,     bf16_transpose, NULL};
+const amp_product_kernels amp_product_avx512_bf16 = {
+    "avx512_bf16",         AMP_DT_BF16, bf16_tile,      bf16_gather, bf16_depthwise,
+    bf16_depthwise_weight, bf16_pack,   bf16_transpose, NULL,        NULL};
 #endif

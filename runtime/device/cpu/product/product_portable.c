@@ -69,9 +69,9 @@ static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) { return c + a.odd 
 #define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4)
 #include "runtime/device/cpu/product/micro_kernel.inc"
 
-const amp_product_kernels amp_product_portable_f32 = {"portable", AMP_DT_F32,    f32_tile,
-                                                      f32_gather, f32_depthwise, f32_depthwise_weight,
-                                                      f32_pack,   f32_transpose, &f32_winograd};
-const amp_product_kernels amp_product_portable_bf16 = {"portable",  AMP_DT_BF16,    bf16_tile,
-                                                       bf16_gather, bf16_depthwise, bf16_depthwise_weight,
-                                                       bf16_pack,   bf16_transpose, NULL};
+const amp_product_kernels amp_product_portable_f32 = {
+    "portable",           AMP_DT_F32, f32_tile,      f32_gather,    f32_depthwise,
+    f32_depthwise_weight, f32_pack,   f32_transpose, &f32_winograd, NULL};
+const amp_product_kernels amp_product_portable_bf16 = {
+    "portable", AMP_DT_BF16,    bf16_tile, bf16_gather, bf16_depthwise, bf16_depthwise_weight,
+    bf16_pack,  bf16_transpose, NULL,      NULL};

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "tests/runtime/device/cpu/emulated/emulated.h"
 #include "tests/runtime/device/cpu/packed_operands.h"
 
 namespace {
@@ -15,12 +16,13 @@ struct Shape {
     int64_t m, n, k;
 };
 
-constexpr Shape kShapes[] = {{1, 1, 1},    {1, 10, 7},    {10, 1, 33},    {32, 32, 32},
-                             {33, 65, 31}, {128, 10, 64}, {70, 129, 100}, {257, 96, 5}};
+constexpr Shape kShapes[] = {{1, 1, 1},     {1, 10, 7},     {10, 1, 33},  {32, 32, 32},   {33, 65, 31},
+                             {128, 10, 64}, {70, 129, 100}, {257, 96, 5}, {140, 200, 300}};
 
 struct Scratch {
-    std::unique_ptr<float, decltype(&free)> memory{static_cast<float *>(aligned_alloc(64, amp_product_scratch_bytes())),
-                                                   &free};
+    explicit Scratch(const amp_product_kernels *kernels)
+        : memory{static_cast<float *>(aligned_alloc(64, amp_product_scratch_bytes(kernels))), &free} {}
+    std::unique_ptr<float, decltype(&free)> memory;
     float *get() { return memory.get(); }
 };
 
@@ -67,11 +69,11 @@ TEST(Product, IsTheProductInAnyOrderOfTasks) {
                     Collector collector(s.m, s.n);
                     packed.product.epilogue = Collector::epilogue;
                     packed.product.ctx = &collector;
-                    Scratch scratch;
+                    const amp_product_kernels *kernels = amp_product_select(operand, nullptr, nullptr);
+                    Scratch scratch(kernels);
                     const int64_t tasks = amp_product_tasks(&packed.product);
                     for (int64_t i = 0; i < tasks; i++)
-                        amp_product_task(amp_product_select(operand, nullptr, nullptr), &packed.product,
-                                         reverse ? tasks - 1 - i : i, scratch.get());
+                        amp_product_task(kernels, &packed.product, reverse ? tasks - 1 - i : i, scratch.get());
                     EXPECT_EQ(int64_t(collector.tiles.size()), round_up(s.m, 32) / 32 * (round_up(s.n, 32) / 32));
                     for (int64_t r = 0; r < s.m; r++)
                         for (int64_t j = 0; j < round_up(s.n, 32); j++)
@@ -83,7 +85,7 @@ std::vector<float> sums_of(const amp_product_kernels *kernels, amp_product p) {
     Collector collector(p.m, p.n);
     p.epilogue = Collector::epilogue;
     p.ctx = &collector;
-    Scratch scratch;
+    Scratch scratch(kernels);
     for (int64_t i = 0; i < amp_product_tasks(&p); i++) amp_product_task(kernels, &p, i, scratch.get());
     return collector.c.values;
 }
@@ -94,6 +96,24 @@ bool same_columns(const std::vector<float> &x, const std::vector<float> &y, int6
     for (size_t row = 0; same && row < x.size(); row += size_t(round_up(n, 32)))
         same = !memcmp(&x[row], &y[row], size_t(n) * sizeof(float));
     return same;
+}
+
+// Widened once for many tiles, bf16 have the bits of a tile by itself: those of two steps a pair, the odd one first.
+TEST(Product, WhatIsWidenedAheadHasTheBitsOfItsTiles) {
+    for (const char *isa : {"avx2", "avx512"}) {
+        const amp_product_kernels *kernels = SelectOrEmulate(AMP_DT_BF16, isa, nullptr),
+                                  *portable = amp_product_select(AMP_DT_BF16, "portable", nullptr);
+        if (!kernels) continue;
+        ASSERT_NE(kernels->widening, nullptr) << isa;
+        ASSERT_EQ(kernels->widening->f32, SelectOrEmulate(AMP_DT_F32, isa, nullptr));
+        for (const Shape &s : {Shape{4, 40, 70}, Shape{5, 40, 70}, Shape{140, 200, 300}, Shape{33, 300, 513}})
+            for (amp_product_form form : {AMP_PRODUCT_BLOCKED, AMP_PRODUCT_TRANSPOSED}) {
+                const PackedProduct p(AMP_DT_BF16, normals(AMP_DT_BF16, s.m, s.k, 3), normals(AMP_DT_BF16, s.k, s.n, 4),
+                                      form);
+                EXPECT_TRUE(same_columns(sums_of(kernels, p.product), sums_of(portable, p.product), s.n))
+                    << isa << ": " << s.m << " x " << s.n << " x " << s.k << ", form " << form;
+            }
+    }
 }
 
 bool padding_is_zero(const std::vector<float> &x, int64_t n) {
@@ -151,7 +171,7 @@ TEST(Product, NoDepthGivesZeros) {
     p.epilogue = Collector::epilogue;
     p.ctx = &collector;
     collector.c.values.assign(collector.c.values.size(), 5.0f);
-    Scratch scratch;
+    Scratch scratch(amp_product_select(AMP_DT_F32, nullptr, nullptr));
     for (int64_t i = 0; i < amp_product_tasks(&p); i++)
         amp_product_task(amp_product_select(AMP_DT_F32, nullptr, nullptr), &p, i, scratch.get());
     EXPECT_EQ(collector.tiles.size(), 4u);
@@ -188,17 +208,25 @@ const amp_product_kernels kRecorder = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
     nullptr};
+
+// The same, for bf16 that are widened.
+const amp_widening kNoWidening = {&kRecorder, [](const void *, int64_t, int, float *) {},
+                                  [](const void *, int64_t, float *) {}};
+const amp_product_kernels kWideRecorder = {"recorder", AMP_DT_BF16, nullptr, nullptr, nullptr,
+                                           nullptr,    nullptr,     nullptr, nullptr, &kNoWidening};
 
 struct Visit {
     int64_t row_tile, panel;
 };
 
-TEST(Product, EachTilePrefetchesForTheOneAfterIt) {
+// Tiles of a widened product are computed piece by piece of k: the last one prefetches.
+void check_prefetches(const amp_product_kernels *kernels, int64_t k, size_t pieces) {
     std::vector<std::vector<const void *>> requests;
     std::vector<Visit> visits;
     asked = &requests;
-    amp_product p = shape_only(7 * 32 - 5, 9 * 32, 64);
+    amp_product p = shape_only(7 * 32 - 5, 9 * 32, k);
     p.ctx = &visits;
     p.epilogue = [](void *ctx, const float *, int64_t row0, int64_t, int64_t col0) {
         static_cast<std::vector<Visit> *>(ctx)->push_back({row0 / 32, col0 / 32});
@@ -207,12 +235,16 @@ TEST(Product, EachTilePrefetchesForTheOneAfterIt) {
     p.prefetch_count = 2;
     p.prefetch[0] = {memory, 7 * 4096, 4096};
     p.prefetch[1] = {memory + 1, 7 * 2048, 2048};
-    Scratch scratch;
+    Scratch scratch(kernels);
     const int64_t tasks = amp_product_tasks(&p);
     ASSERT_GT(tasks, 1);
-    for (int64_t i = 0; i < tasks; i++) amp_product_task(&kRecorder, &p, i, scratch.get());
+    for (int64_t i = 0; i < tasks; i++) amp_product_task(kernels, &p, i, scratch.get());
 
     ASSERT_EQ(visits.size(), 7u * 9u);
+    ASSERT_EQ(requests.size(), visits.size() * pieces);
+    if (pieces > 1)
+        requests.erase(std::remove_if(requests.begin(), requests.end() - 1, [](auto &r) { return r.empty(); }),
+                       requests.end() - 1);
     ASSERT_EQ(requests.size(), visits.size());
     for (size_t i = 0; i + 1 < visits.size(); i++) {
         ASSERT_EQ(requests[i].size(), 2u);
@@ -221,6 +253,12 @@ TEST(Product, EachTilePrefetchesForTheOneAfterIt) {
         EXPECT_EQ(requests[i][1], memory + 1 + next.panel * 7 * 2048 + next.row_tile * 2048) << "tile " << i;
     }
     EXPECT_TRUE(requests.back().empty());
+}
+
+TEST(Product, EachTilePrefetchesForTheOneAfterIt) {
+    check_prefetches(&kRecorder, 64, 1);
+    check_prefetches(&kWideRecorder, 64, 1);
+    check_prefetches(&kWideRecorder, 300, 3);
 }
 
 } // namespace

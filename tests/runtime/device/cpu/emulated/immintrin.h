@@ -57,6 +57,12 @@ EMULATED emulated_m512 emulated_permutexvar_ps(emulated_m512i from, emulated_m51
     return to;
 }
 
+EMULATED emulated_m512 emulated_permute_ps(emulated_m512 v, int order) { /* the same in each four lanes */
+    emulated_m512 to;
+    for (int i = 0; i < 16; i++) to[i] = v[i / 4 * 4 + (order >> i % 4 * 2 & 3)];
+    return to;
+}
+
 #define __m512 emulated_m512
 #define __m512i emulated_m512i
 #define __m512bh emulated_m512i
@@ -72,6 +78,7 @@ EMULATED emulated_m512 emulated_permutexvar_ps(emulated_m512i from, emulated_m51
 #define _mm512_storeu_ps emulated_storeu_ps
 #define _mm512_fmadd_ps emulated_fmadd_ps
 #define _mm512_dpbf16_ps emulated_dpbf16_ps
+#define _mm512_permute_ps emulated_permute_ps
 #define _mm512_permutexvar_ps emulated_permutexvar_ps
 
 /* Beside the real ones. */

@@ -1046,7 +1046,7 @@ expect 'FP32 has no scale' '' "$(grep scale_is "$work/ordinary.log")"
 # ---- amprun doctor -----------------------------------------------------------------------------------
 
 run 0 "$amprun" doctor
-says 'cpu       ok' 'memory    ok' 'driver' 'nvrtc' 'cache' 'verdict   what a model needs on cpu is there'
+says 'cpu       ok' 'products on ' 'FLOP/s f32 by ' 'FLOP/s bf16 by ' 'memory    ok' 'driver' 'nvrtc' 'cache' 'verdict   what a model needs on cpu is there'
 run 0 "$amprun" doctor "$so" --batch 8 --json
 expect 'doctor --json: each check has a state and a text' ok "$(python3 - "$work/.out" <<'PYTHON'
 import json, sys
@@ -1055,7 +1055,8 @@ checks = {check["about"]: check for check in found["checks"]}
 assert found["ok"] is True and found["device"] == "cpu"
 assert {"cpu", "memory", "driver", "nvrtc", "cache", "kernels"} <= set(checks)
 assert all(check["state"] in ("ok", "note") and check["text"] for check in found["checks"])
-assert checks["cpu"]["processors"] >= 1 and 0 < checks["memory"]["needed"] < checks["memory"]["available"]
+assert checks["cpu"]["processors"] >= 1 and checks["cpu"]["f32_flops"] > 1e8 and checks["cpu"]["bf16_flops"] > 1e8
+assert 0 < checks["memory"]["needed"] < checks["memory"]["available"]
 print("ok")
 PYTHON
 )"
@@ -1346,7 +1347,7 @@ done
 run 0 "$amprun" --help
 says 'usage: amprun info' 'amprun step MODEL.so'
 run 0 "$amprun" info "$so" -v --threads 1
-says 'amprun: cpu: 1 thread, instruction set'
+says 'amprun: cpu: 1 thread, instruction set' 'amprun: cpu: products on 1 thread: '
 run 2 "$amprun" info "$so" --color sometimes
 says '--color sometimes: auto, always or never'
 run 0 "$amprun" --version

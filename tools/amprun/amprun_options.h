@@ -293,8 +293,8 @@ static const ToolOption amprun_options[] = {
      "trains by itself, without --dist.",
      TRAIN | EVAL},
     {O_VERBOSE, "verbose", "v", NULL, VALUE_TEXT, false, NULL, NULL,
-     "Says on standard error what the library chooses and does: threads, instruction set, CUDA kernels that are "
-     "compiled, skipped steps.",
+     "Says on standard error what the library chooses and does: threads, instruction set, measured rates of "
+     "products, CUDA kernels that are compiled, skipped steps.",
      ANY},
     {O_COLOR, "color", NULL, "auto|always|never", VALUE_TEXT, false, "auto always never", "auto",
      "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ALL},

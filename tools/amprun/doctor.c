@@ -19,6 +19,7 @@
 #include "runtime/device/cuda/load.h"
 #include "runtime/model/model.h"
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/profile/peaks.h"
 #include "tools/standard_streams.h"
 
 /* ---- what is found ----------------------------------------------------------------------------------------------- */
@@ -74,8 +75,9 @@ static const struct {
 static void check_cpu(Doctor *d) {
     const unsigned has = amp_cpu_features();
     const amp_cpu_level *level = NULL;
+    Peaks peaks = {0};
     amp_error err = {0};
-    char names[128] = "";
+    char names[160] = "";
     begin(d, "cpu");
     amp_json_begin_array(&d->json, "features");
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -85,12 +87,15 @@ static void check_cpu(Doctor *d) {
     }
     amp_json_end_array(&d->json);
     amp_json_put_int(&d->json, "processors", amp_pool_processors());
-    const amp_status status = amp_cpu_level_choose(has, d->args->isa, d->model, &level, &err);
+    amp_status status = amp_cpu_level_choose(has, d->args->isa, d->model, &level, &err);
+    if (!status) status = peaks_of_products(d->args, &peaks, &err);
     amp_json_put_string(&d->json, "isa", level ? level->name : "none");
+    amp_json_put_int(&d->json, "f32_flops", (int64_t)peaks.flops[AMP_INSTRUCTION_FMA]);
+    amp_json_put_int(&d->json, "bf16_flops", (int64_t)peaks.flops[AMP_INSTRUCTION_MMA_BF16]);
     if (status) SAY(d, "%s", err.message);
     else
-        SAY(d, "%d processors, %s; kernels run as %s", amp_pool_processors(), *names ? names : "no vectors",
-            level->name);
+        SAY(d, "%d processors, %s; kernels run as %s; %s", amp_pool_processors(), *names ? names : "no vectors",
+            level->name, peaks.source);
     end(d, !status ? FOUND : d->on_cuda ? LACKING : FAILED);
 }
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/amprun_options.h"
+#include "tools/amprun/profile/peaks.h"
 #include "tools/amprun/ranks.h"
 #include "tools/standard_streams.h"
 
@@ -393,8 +394,16 @@ static int read_arguments(Args *a, const Command *c, int argc, char **argv) {
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;
 }
 
+/* With --verbose, how fast products are here; a session that cannot be made says so itself. */
+static void say_rates(const Args *a) {
+    Peaks peaks;
+    amp_error err = {0};
+    if (!strcmp(run_target(a), "cpu") && !peaks_of_products(a, &peaks, &err)) report_text("cpu: %s", peaks.source);
+}
+
 /* What was printed may not have arrived. */
 static int run_command(const Command *c, const Args *a) {
+    if (a->verbose) say_rates(a);
     int failed = c->run(a);
     return standard_streams_flush("amprun") ? 1 : failed;
 }

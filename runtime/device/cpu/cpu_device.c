@@ -94,6 +94,9 @@ static void say_choice(const CpuDevice *d, const amp_device_options *o, const ch
     const char *kernels = isa_of_kernels(d, o->model);
     amp_log_say(o->log, AMP_LOG_INFO, "cpu: %d thread%s%s, instruction set %s", threads, threads == 1 ? "" : "s",
                 o->run_tasks ? " of the application's" : "", level);
+    if (d->executor.product_bf16->widening && (amp_cpu_features() & AMP_CPU_AVX512_BF16) && amp_product_has_slow_bf16())
+        amp_log_say(o->log, AMP_LOG_INFO,
+                    "cpu: products of bf16 are multiplied as f32: this processor's instructions for bf16 are slower");
     if (threads > processors && !o->run_tasks)
         amp_log_say(o->log, AMP_LOG_WARNING, "cpu: %d threads share %d processor%s; more are not faster", threads,
                     processors, processors == 1 ? "" : "s");

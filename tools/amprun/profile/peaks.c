@@ -80,16 +80,55 @@ static double measure_products(amp_pool *pool, const amp_product_kernels *kernel
     return 2 * terms / best_of(pool, multiply, &products, tasks);
 }
 
-static amp_status measure_both_products(amp_pool *pool, const amp_cpu_level *level, Peaks *out, amp_error *err) {
-    const amp_product_kernels *f32 = amp_product_select(AMP_DT_F32, level->product, err);
-    const amp_product_kernels *bf16 = f32 ? amp_product_select(AMP_DT_BF16, level->product, err) : NULL;
-    if (!bf16) return AMP_UNSUPPORTED;
-    float *operands = aligned_alloc(64, sizeof *operands * UNITS * 2 * TILE);
-    if (!operands) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to measure products");
-    memset(operands, 0, sizeof *operands * UNITS * 2 * TILE);
-    out->flops[AMP_INSTRUCTION_FMA] = out->flops[AMP_INSTRUCTION_PLAIN] = measure_products(pool, f32, operands);
-    out->flops[AMP_INSTRUCTION_MMA_BF16] = measure_products(pool, bf16, operands);
+static float *make_operands(amp_error *err) {
+    const size_t bytes = sizeof(float) * UNITS * 2 * TILE;
+    float *operands = aligned_alloc(64, bytes);
+    if (operands) memset(operands, 0, bytes);
+    else amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to measure products");
+    return operands;
+}
+
+/* The kernels of both types that a session of this level has. */
+static amp_status measure_both_products(amp_pool *pool, const amp_cpu_level *level, Peaks *out,
+                                        const amp_product_kernels *kernels[2], amp_error *err) {
+    kernels[0] = amp_product_select(AMP_DT_F32, level->product, err);
+    kernels[1] = kernels[0] ? amp_product_select(AMP_DT_BF16, level->product, err) : NULL;
+    if (!kernels[1]) return AMP_UNSUPPORTED;
+    float *operands = make_operands(err);
+    if (!operands) return AMP_OUT_OF_MEMORY;
+    out->flops[AMP_INSTRUCTION_FMA] = out->flops[AMP_INSTRUCTION_PLAIN] = measure_products(pool, kernels[0], operands);
+    out->flops[AMP_INSTRUCTION_MMA_BF16] = measure_products(pool, kernels[1], operands);
     free(operands);
+    return AMP_OK;
+}
+
+/* How fast bf16 are in the other one of AVX-512's two ways, where |used| is one of them and the machine has both. */
+static void say_other_way(amp_pool *pool, const amp_product_kernels *used, Peaks *out) {
+    const amp_product_kernels *by_f32 = amp_product_select(AMP_DT_BF16, "avx512", NULL),
+                              *by_bf16 = amp_product_select(AMP_DT_BF16, "avx512_bf16", NULL),
+                              *other = used == by_f32    ? by_bf16
+                                       : used == by_bf16 ? by_f32
+                                                         : NULL;
+    float *operands = other ? make_operands(NULL) : NULL;
+    char rate[16];
+    const size_t length = strlen(out->source);
+    if (operands)
+        snprintf(out->source + length, sizeof out->source - length, " (by %s %sFLOP/s)", other->name,
+                 scaled(measure_products(pool, other, operands), rate));
+    free(operands);
+}
+
+static amp_status measure_all_products(amp_pool *pool, const Args *a, Peaks *out, amp_error *err) {
+    const amp_cpu_level *level;
+    const amp_product_kernels *kernels[2];
+    char f32[16], bf16[16];
+    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), a->isa, NULL, &level, err));
+    AMP_TRY(measure_both_products(pool, level, out, kernels, err));
+    snprintf(out->source, sizeof out->source, "products on %d thread%s: %sFLOP/s f32 by %s, %sFLOP/s bf16 by %s",
+             amp_pool_threads(pool), amp_pool_threads(pool) == 1 ? "" : "s",
+             scaled(out->flops[AMP_INSTRUCTION_FMA], f32), kernels[0]->name,
+             scaled(out->flops[AMP_INSTRUCTION_MMA_BF16], bf16), kernels[1]->name);
+    say_other_way(pool, kernels[1], out);
     return AMP_OK;
 }
 
@@ -97,23 +136,26 @@ static amp_status measure_both_products(amp_pool *pool, const amp_cpu_level *lev
 
 static amp_status measure(amp_pool *pool, const Args *a, Peaks *out, amp_error *err) {
     const amp_cpu_level *level;
+    const amp_product_kernels *kernels[2];
     char copy[16], f32[16], bf16[16];
     AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), a->isa, NULL, &level, err));
     AMP_TRY(measure_copy(pool, out, err));
-    AMP_TRY(measure_both_products(pool, level, out, err));
+    AMP_TRY(measure_both_products(pool, level, out, kernels, err));
     snprintf(out->source, sizeof out->source, "measured on %d thread%s, %s: %sB/s copied, %sFLOP/s f32, %sFLOP/s bf16",
              amp_pool_threads(pool), amp_pool_threads(pool) == 1 ? "" : "s", level->name, scaled(out->bytes, copy),
              scaled(out->flops[AMP_INSTRUCTION_FMA], f32), scaled(out->flops[AMP_INSTRUCTION_MMA_BF16], bf16));
     return AMP_OK;
 }
 
-static amp_status measure_cpu(const Args *a, Peaks *out, amp_error *err) {
+typedef amp_status (*Measure)(amp_pool *pool, const Args *a, Peaks *out, amp_error *err);
+
+static amp_status measure_cpu(const Args *a, Measure what, Peaks *out, amp_error *err) {
     const amp_allocator allocator = amp_allocator_or_default(NULL);
     amp_pool *pool;
     AMP_TRY(amp_pool_create((int32_t)a->threads, &allocator, &pool, err));
     amp_status status = amp_pool_begin(pool, amp_pool_threads(pool), err);
     if (!status) {
-        status = measure(pool, a, out, err);
+        status = what(pool, a, out, err);
         amp_pool_end(pool);
     }
     amp_pool_destroy(pool);
@@ -145,5 +187,10 @@ static amp_status look_up_gpu(const Args *a, Peaks *out, amp_error *err) {
 
 amp_status peaks_find(const Args *a, Peaks *out, amp_error *err) {
     *out = (Peaks){0};
-    return a->device && !strcmp(a->device, "cuda") ? look_up_gpu(a, out, err) : measure_cpu(a, out, err);
+    return a->device && !strcmp(a->device, "cuda") ? look_up_gpu(a, out, err) : measure_cpu(a, measure, out, err);
+}
+
+amp_status peaks_of_products(const Args *a, Peaks *out, amp_error *err) {
+    *out = (Peaks){0};
+    return measure_cpu(a, measure_all_products, out, err);
 }

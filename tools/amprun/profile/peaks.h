@@ -17,5 +17,8 @@ typedef struct Peaks {
 } Peaks;
 
 amp_status peaks_find(const Args *a, Peaks *out, amp_error *err);
+/* Of the CPU's products alone: in f32 and in bf16.  |source| also names the kernels, and says how fast the machine's
+ * other way to multiply bf16 is, where it has two. */
+amp_status peaks_of_products(const Args *a, Peaks *out, amp_error *err);
 
 #endif

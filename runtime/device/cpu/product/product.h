@@ -135,10 +135,19 @@ typedef struct amp_product_kernels {
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",
  * "avx512" or "avx512_bf16", each including those before it; NULL means the machine's best.  (There is no separate
- * f32 kernel for "avx512_bf16": it gives "avx512".)  NULL with |err| filled where the operand type has no product
+ * f32 kernel for "avx512_bf16": it gives "avx512".  Where its bf16 instruction is the slower way, by a table of
+ * processors, the best is "avx512", too.)  NULL with |err| filled where the operand type has no product
  * (AMP_INVALID_ARGUMENT), the name is unknown (AMP_NOT_FOUND) or the machine lacks it (AMP_UNSUPPORTED).
  * Thread-safe. */
 const amp_product_kernels *amp_product_select(amp_dtype operand, const char *isa, amp_error *err);
+/* The same for a machine that has |features| (base/processor.h). */
+const amp_product_kernels *amp_product_select_for(unsigned features, bool has_slow_bf16, amp_dtype operand,
+                                                  const char *isa, amp_error *err);
+
+/* Whether this machine multiplies bf16 faster as f32, if it has instructions for bf16 at all; and whether processors of
+ * |vendor| (CPUID leaf 0, the registers EBX, EDX, ECX as text) and |signature| (leaf 1, EAX) do. */
+bool amp_product_has_slow_bf16(void);
+bool amp_product_bf16_is_slow(const char *vendor, unsigned signature);
 
 /* ---- a whole product ---- */
 

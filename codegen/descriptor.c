@@ -33,6 +33,7 @@ SAME(BUFFER_INPUT, AMP_BUFFER_INPUT);
 SAME(BUFFER_OUTPUT, AMP_BUFFER_OUTPUT);
 SAME(BUFFER_STATE, AMP_BUFFER_STATE);
 SAME(BUFFER_WATCH, AMP_BUFFER_WATCH);
+SAME(BUFFER_LOOK, AMP_BUFFER_LOOK);
 SAME(STATE_PARAM, AMP_STATE_PARAM);
 SAME(STATE_BUFFER, AMP_STATE_BUFFER);
 SAME(STATE_MOMENT, AMP_STATE_MOMENT);
@@ -239,6 +240,13 @@ static bool has_f8_moments(const Module *m) {
     return false;
 }
 
+static bool has_looks(const Module *m) {
+    for (int i = 0; i < m->funcs.len; i++)
+        for (int j = 0; j < m->funcs.data[i]->buffers.len; j++)
+            if (m->funcs.data[i]->buffers.data[j]->kind == BUFFER_LOOK) return true;
+    return false;
+}
+
 static bool sums_ranks(const Op *o) { return o->code == OP_sum_ranks; }
 
 static void put_descriptor(TableWriter *x, int programs, int groups, int collectives, size_t ir_length,
@@ -270,6 +278,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
     if (ir_program(m, PROGRAM_GATHER_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_SHARES");
+    if (has_looks(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOOKS");
     if (has_op(m, sums_ranks)) text_puts(x->t, " | AMP_MODEL_NEEDS_RANK_SUMS");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
     table_put_field(x->t, "name", m->name);

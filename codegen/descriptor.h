@@ -46,6 +46,10 @@ typedef struct ModelInit {
 } ModelInit;
 bool model_init(const Call *c, ModelInit *out); /* false: an initialiser or argument that is not known */
 
+/* The decision of the op that makes it; -1: none. */
+int model_decision_of(const Module *m, const Func *f, Val v);
+/* By value: an op of the forward pass divides by it, or by its root, or takes its logarithm. */
+bool *model_divisors(const Func *f);
 /* Whether the step scales its loss: then it has the result "ok". */
 bool model_is_scaled(const Module *m);
 

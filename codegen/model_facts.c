@@ -215,3 +215,35 @@ bool model_is_scaled(const Module *m) {
     const Func *step = ir_program(m, PROGRAM_TRAIN_STEP), *f = step ? step : ir_program(m, PROGRAM_APPLY_STEP);
     return f && m->loss_scale.name && ir_result_of_kind(f, RESULT_OK, NO_BLOCK);
 }
+
+/* ---- what is looked at ------------------------------------------------------------------------------------------- */
+
+static const char *path_of(const Func *f, const Op *o) {
+    return o && o->region ? ir_region((Func *)(uintptr_t)f, o->region)->path : NULL;
+}
+
+int model_decision_of(const Module *m, const Func *f, Val v) {
+    const char *path = path_of(f, ir_def(f, v));
+    for (int i = 0; path && i < m->decisions.len; i++)
+        if (m->decisions.data[i].path && !strcmp(m->decisions.data[i].path, path)) return i;
+    return -1;
+}
+
+static bool is_of_gradient(const Func *f, const Op *o) {
+    const char *path = path_of(f, o);
+    return !path || strstr(path, ".grad");
+}
+
+bool *model_divisors(const Func *f) {
+    bool *divides = arena_array(f->module->arena, bool, f->values.len + 1);
+    for (int i = f->body.len - 1; i >= 0; i--) {
+        const Op *o = ir_op_at(f, i);
+        if (is_of_gradient(f, o)) continue;
+        if (o->code == OP_div) divides[o->in[1].id] = true;
+        if (o->code == OP_log) divides[o->in[0].id] = true;
+        const bool keeps_zero = o->code == OP_cast || o->code == OP_sqrt || o->code == OP_abs ||
+                                o->code == OP_broadcast || o->code == OP_expand || o->code == OP_reshape;
+        if (keeps_zero && divides[o->out[0].id]) divides[o->in[0].id] = true;
+    }
+    return divides;
+}

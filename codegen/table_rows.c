@@ -121,6 +121,7 @@ amp_status table_put_states(TableWriter *x) {
 
 static int buffer_source(const TableWriter *x, const Func *f, const Buffer *b) {
     if (b->kind == BUFFER_STATE) return (int)b->state - 1;
+    if (b->kind == BUFFER_LOOK) return model_decision_of(x->m, f, b->value);
     return b->kind == BUFFER_INPUT ? model_input_index(&x->inputs, ir_value(f, b->value)->name) : AMP_MODEL_NONE;
 }
 
@@ -128,6 +129,7 @@ static int position_of(const int *position, int kernel) { return position && ker
 
 void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
     const char *const *names = ir_told_names(f);
+    const bool *divides = model_divisors(f);
     if (f->buffers.len) text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", table_func_name(x, f));
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
@@ -144,7 +146,8 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         table_put_dim(x->t, rows);
         text_puts(x->t, ", .cols = ");
         table_put_dim(x->t, cols);
-        text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank, b->place);
+        text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank,
+                    b->kind == BUFFER_LOOK ? (uint32_t)divides[b->value.id] : b->place);
         if (ir_is_renamed(f, b)) text_puts(x->t, ".renamed = 1, ");
         if (b->pitch)
             text_printf(x->t, ".padding = %lld, ",

@@ -22,6 +22,15 @@ static void put_paths(amp_json_writer *w, const Func *f, const Kernel *k) {
     amp_json_end_array(w);
 }
 
+/* But what is written only in a run that is looked at. */
+static void put_written(amp_json_writer *w, const Func *f, const Kernel *k) {
+    amp_json_begin_array(w, "writes");
+    for (int i = 0; i < k->writes.len; i++)
+        if (f->buffers.data[k->writes.data[i] - 1]->kind != BUFFER_LOOK)
+            amp_json_put_int(w, NULL, (int64_t)k->writes.data[i] - 1);
+    amp_json_end_array(w);
+}
+
 static void put_kernel(amp_json_writer *w, const Func *f, const Kernel *k) {
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "name", k->name);
@@ -29,7 +38,7 @@ static void put_kernel(amp_json_writer *w, const Func *f, const Kernel *k) {
     amp_json_put_string(w, "kind", ir_kernel_kind_names[k->kind]);
     put_paths(w, f, k);
     put_numbers(w, "reads", k->reads.data, k->reads.len);
-    put_numbers(w, "writes", k->writes.data, k->writes.len);
+    put_written(w, f, k);
     explain_put_place(w, k->pos);
     amp_json_end_object(w);
 }

@@ -241,8 +241,8 @@ static void read_buffer(FuncReader *fr) {
     Loc loc = r->token.loc;
     b->name = reader_name(r, "a buffer's name");
     if (number_of(&fr->buffers, b->name)) reader_fail(r, loc, "buffer %s is defined twice", b->name);
-    b->kind = (BufferKind)reader_choice(r, "a kind of buffer (temp, flag, input, output, state, watch)",
-                                        ir_buffer_kind_names, BUFFER_WATCH + 1);
+    b->kind = (BufferKind)reader_choice(r, "a kind of buffer (temp, flag, input, output, state, watch, look)",
+                                        ir_buffer_kind_names, BUFFER_LOOK + 1);
     if (reader_take_word(r, "of")) {
         loc = r->token.loc;
         const char *state = reader_name(r, "a state");

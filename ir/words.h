@@ -22,7 +22,7 @@ extern const char *const ir_distribution_names[DISTRIBUTE_ZERO1 + 1];
 extern const char *const ir_order_names[ORDER_TREE + 1];
 extern const char *const ir_sums_names[SUMS_SM_90 + 1];
 extern const char *const ir_layout_names[LAYOUT_PAIRS_T + 1];
-extern const char *const ir_buffer_kind_names[BUFFER_WATCH + 1];
+extern const char *const ir_buffer_kind_names[BUFFER_LOOK + 1];
 
 /* Index of |word| in |names|, or -1. */
 int word_index(const char *word, const char *const *names, int count);

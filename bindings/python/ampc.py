@@ -92,7 +92,7 @@ amp_session_options = _struct(
     seed=c_uint64, isa=c_char_p, separate_buffers=c_int32, keep_values=c_int32, precision=c_char_p, cuda_device=c_int32,
     cuda_stream=c_void_p, published=c_int32, run_tasks=c_void_p, run_user=c_void_p,
     grad_norm=c_int32, log=_LOG, log_user=c_void_p, device_inputs=c_int32, pinned_inputs=c_int32,
-    comm=c_void_p)
+    comm=c_void_p, looks_at_all=c_int32)
 amp_step_report = _struct(
     "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
     complete=c_int32, grad_norm=c_double)

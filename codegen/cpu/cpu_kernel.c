@@ -224,7 +224,7 @@ static void declare_operand(CpuKernel *ck, int operand, Span span) {
     const Buffer *b = walk_operand(ck->w, operand);
     const char *element = emit_storage(ck->w, operand)->element;
     const char *offset = cpu_offset(ck->w, operand, span);
-    bool optional = b->kind == BUFFER_WATCH;
+    bool optional = buffer_is_optional(b->kind);
     emit_line(&ck->e, "%s *const b%d = %s(%s, %d, %s);", element, operand, optional ? "OPTIONAL_OPERAND" : "OPERAND",
               element, operand, offset);
 }
@@ -256,7 +256,7 @@ static void declare_operands(CpuKernel *ck) {
 static void clear_last_tile(CpuKernel *ck, int operand) {
     const Buffer *b = walk_operand(ck->w, operand);
     int bytes = emit_storage(ck->w, operand)->bytes;
-    const char *optional = b->kind == BUFFER_WATCH ? arena_printf(ck->w->arena, " && b%d", operand) : "";
+    const char *optional = buffer_is_optional(b->kind) ? arena_printf(ck->w->arena, " && b%d", operand) : "";
     const char *stride = b->layout == LAYOUT_PAIRS ? "R" : "32", *count = ck->w->by_row ? "PADDED_COLS / 32" : "1";
     emit_line(&ck->e, "if (rows < 32%s) clear_tiles(b%d, 1024 * %d, %s * %d, %s);", optional, operand, bytes, stride,
               32 * bytes, count);

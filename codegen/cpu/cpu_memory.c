@@ -109,7 +109,7 @@ static void store_in_tile(CpuKernel *ck, int operand, const char *value) {
     else emit_line(&ck->e, "store_i32(&t%d[r][c], bits_%s(%s));", operand, storage, value);
 }
 
-/* A watch buffer may be absent; a value of a smaller span than its kernel's tasks is stored by the first one alone. */
+/* A watch or look buffer may be absent; the first task alone stores a value of a smaller span than its kernel's. */
 static const char *store_condition(const CpuKernel *ck, const Sink *s) {
     KernelKind kind = ck->w->k->kind;
     Span span = ck->w->values[s->value.id].span;
@@ -117,7 +117,7 @@ static const char *store_condition(const CpuKernel *ck, const Sink *s) {
     if (span == SPAN_ONE && kind != KERNEL_SCALAR) first = "row0 == 0 && col0 == 0";
     if (span == SPAN_COLUMN && kind != KERNEL_COLUMN) first = ck->w->by_row ? "row0 + r == 0" : "row0 == 0";
     if (span == SPAN_ROW && kind != KERNEL_ROW) first = "col0 + c == 0";
-    if (walk_operand(ck->w, s->operand)->kind != BUFFER_WATCH) return first;
+    if (!buffer_is_optional(walk_operand(ck->w, s->operand)->kind)) return first;
     return first ? arena_printf(ck->w->arena, "b%d && %s", s->operand, first)
                  : arena_printf(ck->w->arena, "b%d", s->operand);
 }

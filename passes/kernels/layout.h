@@ -38,6 +38,8 @@ bool is_matrix(const Shape *s);
 Table number_states(const Module *m);
 /* Fills Func.buffers and the reads and writes of its kernels. */
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
+/* look.c: what a look at a run finds what is rounded to f16 in; make_buffers calls it, on a target with tiles. */
+void add_look_buffers(Func *f);
 /* pitch.c: Buffer.pitch of those that make_buffers has made. */
 void choose_pitches(Func *f);
 /* By value id: its kernel can write it, and all that read it can read it, with rows at any distance. */

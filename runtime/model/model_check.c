@@ -286,10 +286,19 @@ static amp_status check_watch_buffer(const Check *c, const amp_model_buffer *b) 
     return AMP_OK;
 }
 
+/* Of what was rounded in f16: rows of f32, of an op whose dtype was decided. */
+static amp_status check_look_buffer(const Check *c, const amp_model_buffer *b) {
+    if (b->layout == AMP_LAYOUT_ROWS && b->storage == AMP_DT_F32 && b->dtype == AMP_DT_F32 && b->place <= 1 &&
+        amp_check_index(b->index, c->m->decision_count))
+        return AMP_OK;
+    return amp_check_fail(c, "buffer %s is looked at, but has no rows of f32 of a decided op", b->name);
+}
+
 static amp_status (*const buffer_checks[])(const Check *, const amp_model_buffer *) = {
     [AMP_BUFFER_TEMP] = check_temp_buffer,   [AMP_BUFFER_FLAG] = check_flag_buffer,
     [AMP_BUFFER_INPUT] = check_input_buffer, [AMP_BUFFER_OUTPUT] = check_output_buffer,
     [AMP_BUFFER_STATE] = check_state_buffer, [AMP_BUFFER_WATCH] = check_watch_buffer,
+    [AMP_BUFFER_LOOK] = check_look_buffer,
 };
 
 /* Some of a last dimension of constant size. */
@@ -302,14 +311,15 @@ static bool padding_fits(const Check *c, const amp_model_buffer *b) {
 static amp_status check_buffer(Check *c, int32_t index) {
     const amp_model_buffer *b = &c->program->buffers[index];
     if (!b->name) return amp_check_fail(c, "buffer %d has no name", index);
-    if (b->kind > AMP_BUFFER_WATCH || b->layout > AMP_LAYOUT_PAIRS_T || !is_dtype(b->dtype) || !is_dtype(b->storage))
+    if (b->kind > AMP_BUFFER_LOOK || b->layout > AMP_LAYOUT_PAIRS_T || !is_dtype(b->dtype) || !is_dtype(b->storage))
         return amp_check_fail(c, "buffer %s: unknown kind, type or layout", b->name);
     if (!amp_check_dim(c, &b->rows) || !amp_check_dim(c, &b->cols))
         return amp_check_fail(c, "buffer %s: its shape is damaged", b->name);
     /* A model before minor 1 does not record the dimensions of its values. */
     if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
-    if (b->kind != AMP_BUFFER_INPUT && b->kind != AMP_BUFFER_STATE && b->index != AMP_MODEL_NONE)
+    const bool has_index = b->kind == AMP_BUFFER_INPUT || b->kind == AMP_BUFFER_STATE || b->kind == AMP_BUFFER_LOOK;
+    if (!has_index && b->index != AMP_MODEL_NONE)
         return amp_check_fail(c, "buffer %s is no input and no state, but has the index of one", b->name);
     if (b->kind != AMP_BUFFER_TEMP && b->renamed)
         return amp_check_fail(c, "buffer %s is no temporary, but renamed", b->name);

@@ -25,6 +25,11 @@ static inline bool amp_program_infers(const amp_program *p) {
     return p->kind == AMP_PROGRAM_INFER || p->kind == AMP_PROGRAM_INFER_FP32;
 }
 
+/* Kernels write it where its pointer is not NULL, and nothing reads it. */
+static inline bool amp_buffer_is_optional(const amp_model_buffer *b) {
+    return b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK;
+}
+
 static inline bool amp_check_index(int64_t i, int64_t count) { return i >= 0 && i < count; }
 
 /* model_cuda.c: what a model for CUDA must fulfil besides. */

@@ -67,7 +67,7 @@ static bool rows_fit(const Check *c, const amp_model_attention *x, const Rows *r
 /* An operand that must be there, of elements of |storage|. */
 static bool is_read(const Check *c, const amp_model_kernel *k, Rows r, uint32_t storage) {
     const amp_model_buffer *b = buffer_of(c, k, r.at->operand);
-    return b && b->kind != AMP_BUFFER_WATCH && b->layout == AMP_LAYOUT_ROWS && b->storage == storage &&
+    return b && !amp_buffer_is_optional(b) && b->layout == AMP_LAYOUT_ROWS && b->storage == storage &&
            rows_fit(c, k->attention, &r, b);
 }
 
@@ -75,7 +75,7 @@ static bool is_mask(const Check *c, const amp_model_kernel *k, Rows r) {
     if (r.at->operand == AMP_MODEL_NONE) return true;
     const amp_model_buffer *b = buffer_of(c, k, r.at->operand);
     if (r.at->one_step) r.across = 1;
-    return b && b->kind != AMP_BUFFER_WATCH && b->layout == AMP_LAYOUT_ROWS && amp_storage_size(b->storage) == 4 &&
+    return b && !amp_buffer_is_optional(b) && b->layout == AMP_LAYOUT_ROWS && amp_storage_size(b->storage) == 4 &&
            rows_fit(c, k->attention, &r, b);
 }
 
@@ -90,7 +90,7 @@ static bool is_written(const Check *c, const amp_model_kernel *k, Rows r) {
 static bool is_result(const Check *c, const amp_model_kernel *k) {
     const amp_model_attention *x = k->attention;
     const amp_model_buffer *b = buffer_of(c, k, x->y);
-    const bool stored = b && b->kind != AMP_BUFFER_WATCH &&
+    const bool stored = b && !amp_buffer_is_optional(b) &&
                         (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS) &&
                         (b->storage == AMP_DT_F32 || b->storage == AMP_DT_BF16 || b->storage == AMP_DT_F16);
     for (int64_t n = c->m->batch_multiple, i = 0; stored && i < 2; i++, n *= 2) {

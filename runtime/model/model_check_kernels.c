@@ -25,7 +25,7 @@ static bool product_operand_fits(const Check *c, const amp_model_kernel *k, int3
     const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
     bool dense =
         b->layout == AMP_LAYOUT_ROWS && is_narrow(&b->cols) && !(at == k->product.b && k->product.b_transposed);
-    return b->kind != AMP_BUFFER_WATCH && (b->layout == layout || dense) && b->storage == k->product.operand &&
+    return !amp_buffer_is_optional(b) && (b->layout == layout || dense) && b->storage == k->product.operand &&
            same_dim(c, &b->rows, down) && same_dim(c, &b->cols, across);
 }
 
@@ -70,7 +70,7 @@ static bool batch_operand_fits(const Check *c, const amp_model_kernel *k, const 
     if (!amp_check_index(at, k->operand_count)) return false;
     const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
     int64_t last = x->offset, size;
-    if (b->kind == AMP_BUFFER_WATCH || b->layout != AMP_LAYOUT_ROWS || b->storage != k->product.operand) return false;
+    if (amp_buffer_is_optional(b) || b->layout != AMP_LAYOUT_ROWS || b->storage != k->product.operand) return false;
     bool fits = x->offset >= 0 && add_steps(&last, down, amp_model_dim_at(&x->pitch, n)) && add_steps(&last, across, 1);
     for (uint32_t i = 0; fits && i < k->batch.rank; i++)
         fits = add_steps(&last, amp_model_dim_at(&k->batch.dims[i], n), amp_model_dim_at(&x->strides[i], n));
@@ -150,7 +150,7 @@ static bool same_samples(const Check *c, const amp_model_dim *x, int64_t x_pixel
 static const amp_model_buffer *operand_of(const Check *c, const amp_model_kernel *k, int32_t at) {
     if (!amp_check_index(at, k->operand_count)) return NULL;
     const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
-    return b->kind != AMP_BUFFER_WATCH && b->storage == k->product.operand ? b : NULL;
+    return !amp_buffer_is_optional(b) && b->storage == k->product.operand ? b : NULL;
 }
 
 static bool is_image(const amp_model_buffer *b, int64_t channels) {
@@ -233,7 +233,7 @@ static bool is_predicate(const Check *c, int32_t index) {
     if (index == AMP_MODEL_NONE) return true;
     if (!amp_check_index(index, c->program->buffer_count)) return false;
     const amp_model_buffer *b = &c->program->buffers[index];
-    return b->kind != AMP_BUFFER_WATCH && amp_storage_size(b->storage) == sizeof(int32_t);
+    return !amp_buffer_is_optional(b) && amp_storage_size(b->storage) == sizeof(int32_t);
 }
 
 static bool positions_fit(const uint32_t *at, uint32_t count, int64_t limit) {
@@ -245,7 +245,7 @@ static bool positions_fit(const uint32_t *at, uint32_t count, int64_t limit) {
 
 static bool updates_watched(const Check *c, const amp_model_kernel *k) {
     for (uint32_t i = 0; i < k->update_count; i++)
-        if (c->program->buffers[k->operands[k->updates[i]]].kind == AMP_BUFFER_WATCH) return true;
+        if (amp_buffer_is_optional(&c->program->buffers[k->operands[k->updates[i]]])) return true;
     return false;
 }
 
@@ -256,7 +256,7 @@ bool amp_check_rank_sum(const Check *c, const uint32_t *operands, uint32_t count
     for (int i = 0; i < 2; i++) {
         const amp_model_buffer *b = &c->program->buffers[operands[i]], *first = &c->program->buffers[operands[0]];
         if (b->layout != AMP_LAYOUT_ROWS || b->storage != AMP_DT_F32 || b->rows.of_n || b->cols.of_n ||
-            b->rows.mul != 1 || b->cols.mul != first->cols.mul || b->kind == AMP_BUFFER_WATCH)
+            b->rows.mul != 1 || b->cols.mul != first->cols.mul || amp_buffer_is_optional(b))
             return false;
     }
     return true;

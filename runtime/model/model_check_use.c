@@ -27,7 +27,7 @@ static amp_status use(const Using *u, uint32_t index) {
     if (b->kind == AMP_BUFFER_TEMP && (u->position < b->first_kernel || u->position > b->last_kernel))
         return amp_check_fail(u->c, "kernel %s (%d) uses buffer %s, which lives from kernel %d to %d", u->kernel,
                               u->position, b->name, b->first_kernel, b->last_kernel);
-    if (b->kind == AMP_BUFFER_WATCH && *user && *user != me)
+    if (amp_buffer_is_optional(b) && *user && *user != me)
         return amp_check_fail(u->c, "kernel %s uses buffer %s, which is written only where the session keeps values",
                               u->kernel, b->name);
     if (*user == me && !u->may_repeat)

@@ -172,7 +172,7 @@ static void fill_instruction_sets(amp_model *m) {
      AMP_MODEL_NEEDS_RENAMED | AMP_MODEL_NEEDS_LOW_STATES | AMP_MODEL_NEEDS_F8_MOMENTS |                               \
      AMP_MODEL_NEEDS_BUFFER_PARTS | AMP_MODEL_NEEDS_TURNED_COLUMNS | AMP_MODEL_NEEDS_COLLECTIVES |                     \
      AMP_MODEL_NEEDS_RANK_SUMS | AMP_MODEL_NEEDS_SHARES | AMP_MODEL_NEEDS_JOINED | AMP_MODEL_NEEDS_CUDA_SHARES |       \
-     AMP_MODEL_NEEDS_PARTIALS)
+     AMP_MODEL_NEEDS_PARTIALS | AMP_MODEL_NEEDS_LOOKS)
 
 static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
     if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);

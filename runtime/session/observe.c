@@ -26,7 +26,8 @@ static amp_operand_kind kind_of(const amp_model_buffer *b) {
 }
 
 static bool is_there(const amp_observed_run *run, uint32_t buffer) {
-    return run->bound->program->buffers[buffer].kind != AMP_BUFFER_WATCH || run->bound->options.watch;
+    const uint32_t kind = run->bound->program->buffers[buffer].kind;
+    return kind == AMP_BUFFER_WATCH ? run->bound->options.watch : kind != AMP_BUFFER_LOOK;
 }
 
 /* A launch of several kernels may have an operand more than once: what it wrote is told of the first. */
@@ -123,6 +124,8 @@ amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_e
     const amp_observed_run *run = watcher;
     const amp_program *p = run->bound->program;
     const amp_observer *observer = &run->session->observer;
+    if (run->session->look.now) amp_session_look(run->session, run->bound, kernel, run->n);
+    if (!observer->kernel) return AMP_OK;
     const amp_observed_kernel seen = {
         .struct_size = sizeof seen,
         .program = p->name,

@@ -151,6 +151,9 @@ typedef struct amp_exchange {
     bool compares;                   /* there is one */
 } amp_exchange;
 
+enum { AMP_LOOKS_SAID = 8 };            /* ops that a session names */
+typedef struct amp_looking amp_looking; /* look.c */
+
 struct amp_session {
     atomic_int references;
     bool training;
@@ -165,7 +168,13 @@ struct amp_session {
     amp_params_version *version; /* that programs are bound to */
     amp_device *device;
     amp_log log;
-    amp_observer observer;        /* |kernel| NULL: nobody */
+    amp_observer observer; /* |kernel| NULL: nobody */
+    struct {
+        bool at_all;
+        int64_t runs[AMP_SESSION_PROGRAMS];
+        amp_looking *now;                         /* the run is looked at; NULL: it is not */
+        int32_t said[AMP_LOOKS_SAID], said_count; /* decisions of ops that were named */
+    } look;
     amp_counted_allocator memory; /* everything below comes from it */
     amp_session_states states;
     amp_bound_program programs[AMP_SESSION_PROGRAMS];
@@ -237,6 +246,14 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- look.c ------------------------------------------------------------------------------------------------------ */
+
+/* Before and after a run: where it is one of those that are looked at. */
+void amp_session_begin_look(amp_session *session, amp_bound_program *bound, int64_t n);
+void amp_session_end_look(amp_session *session, amp_status status);
+/* After a kernel of a run that is looked at. */
+void amp_session_look(const amp_session *session, const amp_bound_program *bound, int32_t kernel, int64_t n);
 
 /* ---- step_report.c ----------------------------------------------------------------------------------------------- */
 
@@ -406,7 +423,7 @@ typedef struct amp_observed_run {
     int64_t n;
 } amp_observed_run;
 
-/* After a kernel of |watcher|, an amp_observed_run: calls the session's observer. */
+/* After a kernel of |watcher|, an amp_observed_run: looks at what it has rounded, and calls the session's observer. */
 amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_error *err);
 
 /* Starts to count; |name| is for errors (amp/observe.h, count_numbers). */

@@ -308,6 +308,7 @@ static amp_status make(const Request *r, amp_params *params, bool sizes_only, am
     amp_params_retain(s->params = params);
     s->capacity = o->capacity;
     s->log = (amp_log){o->log, o->log_user};
+    s->look.at_all = o->looks_at_all != 0;
     s->published = o->published != 0;
     s->inputs_in = inputs_in(o);
     s->training = amp_model_trains(s->model) && !o->inference && !o->published;

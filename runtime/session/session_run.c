@@ -94,10 +94,10 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP]) amp_session_masters_leave(s);
     const amp_observed_run observed = {s, b, n};
-    if (is_observed(s, b)) {
+    if (is_observed(s, b) || s->look.now) {
         run.after_kernel = amp_session_observe_kernel;
         run.watcher = &observed;
-        run.watcher_waits = !s->observer.does_not_wait;
+        run.watcher_waits = s->observer.kernel && !s->observer.does_not_wait;
     }
     if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
     return s->device->type->run(s->device, &run, err);
@@ -123,7 +123,10 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     if (s->published) amp_session_read_newest(s);
     else AMP_TRY(amp_session_refresh(s, err));
     bind_inputs(b, inputs);
-    return amp_session_run_bound(s, b, n, err);
+    amp_session_begin_look(s, b, n);
+    const amp_status status = amp_session_run_bound(s, b, n, err);
+    amp_session_end_look(s, status);
+    return status;
 }
 
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */

@@ -51,6 +51,24 @@ mul = [t for t in tensors if t["name"] == "mul"][0]
 wrong = [t["name"] for t in tensors if t["name"].isdigit() or t["name"] in ("d.loss.scaled", "inverse_scale")]
 print(mul["name"], mul["infinities"] > 0, whole[0]["largest"], wrong)' "$work/log")"
 
+# ---- what a finite loss hides: tests/checks/full/silent.sh has 30 such models, and clean ones
+
+train norm large --steps 2 --quiet
+says 'amprun: step 1: mul (mul, ' 'norm.amp:4) makes infinities in f16, whatever the loss is: ' \
+    'in the precision block: "mul": f32'
+train norm large --steps 2 --quiet --stats 2 --log "$work/log"
+says 'warning: --stats: iteration 2: of mul, ' ' numbers are infinite or NaN, and some of other tensors'
+train norm good --steps 40 --quiet
+expect 'of a clean training nothing is said' '' "$err"
+make small $'    d = linear(x; out = 16) * 0.00002
+    h = d / sqrt(mean(d * d; dims = 1, keep = true) + 1e-6)'
+train small good --steps 2 --quiet
+says ': mul_1 (mul, ' 'small.amp:4) loses everything to zero in f16, whatever the loss is: '
+run 0 "$amprun" suggest "$work/norm.so" --data "safetensors:$work/large.st" --batch 64 --steps 40
+says 'as it is: every loss is finite' 'in fp32: every loss is finite' \
+    'the loss is far above the one in fp32, though it is finite' '"mul": f32   # ' ', and finite in fp32' \
+    'with these lines: every loss is finite'
+
 # ---- where FP32 overflows too
 
 make exp $'    e = exp(linear(x; out = 8) as fc)\n    h = e / sum(e; dims = 1, keep = true)'

@@ -20,7 +20,7 @@ struct Heard {
     pthread_t thread = pthread_self();
     static void Hear(void *user, amp_log_level level, const char *text) {
         Heard &h = *static_cast<Heard *>(user);
-        h.lines.push_back(std::string(1, "PIW"[level]) + " " + text);
+        h.lines.push_back(std::string(1, "PIWN"[level]) + " " + text);
         h.strangers += !pthread_equal(h.thread, pthread_self());
         EXPECT_EQ(strchr(text, '\n'), nullptr) << text;
     }
@@ -64,6 +64,48 @@ TEST_F(Log, SaysWhatASessionChose) {
         EXPECT_NE(crowd.heard.Find("W cpu: the model has kernels for portable at most"), nullptr);
     }
 #endif
+}
+
+// Infinities that vanish again: each op once, in steps and evaluations that are looked at, and no bit changes.
+TEST_F(Log, NamesWhatAFiniteLossHides) {
+    if (device()) GTEST_SKIP() << "the CPU's";
+    const std::string text = "amp 1\nmodel m(x: f32[N, 7]) -> y {\n    h = linear(x; out = 8) as fc\n"
+                             "    h = tanh(h * h)\n    s = h * 0.0001\n    y = linear(h + s * s; out = 3) as head }\n"
+                             "train m { input t: i32[N]\n    loss = cross_entropy(y, t)\n"
+                             "    optimizer = sgd(lr = 0.1) }\nprecision fp16 { }\n";
+    Training t(compile_to_file(text, "hides.so"), 8);
+    ASSERT_TRUE(t.ok());
+    Session heard(t.model, [](auto &) {}), deaf(t.model, [](auto &o) { o.log = nullptr; });
+    Session each(t.model, [](auto &o) { o.looks_at_all = 1; });
+    heard.heard.lines.clear();
+    for (int i = 0; i < 4; i++) {
+        Batch b(8, 7, 3, static_cast<uint32_t>(i));
+        for (float &x : b.x) x *= i == 2 ? 10000 : 1; // only in the third step, which is not looked at
+        for (Session *s : {&heard, &deaf, &each}) {
+            amp_step_report report;
+            ASSERT_EQ(amp_step(s->session, b.inputs(), 8, &report, &s->err), AMP_OK) << s->err.message;
+            EXPECT_TRUE(std::isfinite(report.loss));
+        }
+    }
+    EXPECT_EQ(heard.heard.Find("makes infinities"), nullptr);
+    EXPECT_NE(each.heard.Find("N step 3: mul (mul, "), nullptr);
+    ASSERT_NE(heard.heard.Find("N step 1: mul_2 (mul, "), nullptr);
+    EXPECT_NE(heard.heard.Find(" loses everything to zero in f16, whatever the loss is: "), nullptr);
+    Batch large(8, 7, 3, 9);
+    for (float &x : large.x) x *= 10000;
+    double loss;
+    for (int i = 0; i < 2; i++)
+        ASSERT_EQ(amp_eval(heard.session, large.inputs(), 8, &loss, nullptr, &heard.err), AMP_OK);
+    EXPECT_NE(heard.heard.Find("N evaluation 1: mul (mul, "), nullptr);
+    EXPECT_NE(heard.heard.Find("in the precision block: \"mul\": f32"), nullptr);
+    EXPECT_EQ(heard.heard.lines.size(), 2u) << "each op once";
+    for (const char *name : {"fc.weight", "head.weight"}) {
+        std::vector<float> a(7 * 8), b(7 * 8);
+        const size_t count = (name[0] == 'f' ? 7 : 3) * 8;
+        ASSERT_EQ(amp_params_get(heard.params, name, a.data(), count, &heard.err), AMP_OK) << heard.err.message;
+        ASSERT_EQ(amp_params_get(deaf.params, name, b.data(), count, &deaf.err), AMP_OK) << deaf.err.message;
+        EXPECT_TRUE(same_bits(a, b)) << name;
+    }
 }
 
 // Once for each, with the scale before and after it; on the device as soon as it is known.

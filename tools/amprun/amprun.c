@@ -50,9 +50,9 @@ int report(const amp_error *err) { return report_text("%s", err->message); }
 
 /* ---- a model with its params and one session --------------------------------------------------------------------- */
 
-/* --verbose: what the library says.  Warnings name themselves. */
+/* What the library says: of numbers always, the rest with --verbose.  Warnings name themselves. */
 static void on_log(void *user, amp_log_level level, const char *text) {
-    (void)user;
+    if (level != AMP_LOG_NUMBERS && !user) return;
     report_text("%s%s", level == AMP_LOG_WARNING ? "warning: " : "", text);
 }
 
@@ -68,8 +68,10 @@ amp_session_options run_options(const Args *a, int64_t capacity, bool inference,
         .isa = a->isa,
         .keep_values = keep_values,
         .precision = a->precision,
-        .log = a->verbose ? on_log : NULL,
+        .log = on_log,
+        .log_user = a->verbose ? (void *)(uintptr_t)a : NULL,
         .comm = a->comm,
+        .looks_at_all = a->looks_at_all,
     };
 }
 

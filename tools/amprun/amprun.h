@@ -46,7 +46,8 @@ typedef struct Args {
     bool ordered;                    /* --reduce ordered */
     amp_comm *comm;                  /* the ranks to train with; not of the command line */
     bool kernels, trace, timeline, batch_auto;
-    unsigned allowed; /* of ALLOW_... */
+    unsigned allowed;  /* of ALLOW_... */
+    bool looks_at_all; /* --trace-nonfinite all */
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 

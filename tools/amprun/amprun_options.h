@@ -193,7 +193,9 @@ static const ToolOption amprun_options[] = {
      "it read, whether the step is finite in f32, and which line of the precision block mends it. A step that was "
      "skipped, or whose loss is not finite, is taken again by the model compiled without fusion, for which a C "
      "compiler (on cuda also NVRTC) is needed. Keeps the batches of the last 32 steps, and writes the state before "
-     "them to TMPDIR. Skipped steps that a lower loss scale mends are told in --log, and with --verbose.",
+     "them to TMPDIR. Skipped steps that a lower loss scale mends are told in --log, and with --verbose. Without "
+     "this option, too, steps and evaluations 1, 2, 4 .. 256 and each 500th are looked at: an op that makes infinities "
+     "in f16, or loses everything to zero, is named though the loss is finite; --trace-nonfinite all looks at each.",
      TRAIN | STEP},
     {O_STATS, "stats", NULL, "EVERY|LOG", VALUE_FILE, false, NULL, "never",
      "Writes after every EVERY steps a line of JSON on each tensor of the step that is in memory: how many of its "

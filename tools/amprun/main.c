@@ -249,7 +249,12 @@ static int take(Args *a, const Command *c, int option, char **argv) {
     case O_DIST_LIBRARY: a->dist_library = optarg; return 0;
     case O_DIST_FOLDER: a->dist_folder = optarg; return 0;
     case O_DIST_RANK: return take_dist_rank(optarg, a);
-    case O_TRACE: a->trace = true; return 0;
+    case O_TRACE: /* may be two words */
+        a->trace = true;
+        if (!argv[optind] || strcmp(argv[optind], "all") != 0) return 0;
+        a->looks_at_all = true;
+        optind++;
+        return 0;
     case O_STATS: return take_stats(optarg, c, a);
     case O_PRECISION: a->precision = optarg; return 0;
     case O_INPUTS: a->inputs = optarg; return 0;

@@ -281,11 +281,25 @@ static int check_numbers(Training *t) {
                        t->last.iteration, t->last.loss, damaged, cause);
 }
 
+/* Tensors that are not finite, of a step whose gradients a loss scale did not make so. */
+static void warn_of_stats(Training *t) {
+    const int count = t->last.skipped ? 0 : stats_broken(&t->stats);
+    const NamedStats *first = count ? t->stats.tensor[t->stats.broken] : NULL;
+    if (!first || count == t->warned_of) return;
+    t->warned_of = count;
+    progress_clear(&t->progress);
+    report_text("warning: --stats: iteration %" PRId64 ": of %s, %" PRId64 " of %" PRId64
+                " numbers are infinite or NaN%s",
+                t->last.iteration, first->name, first->stats.infinities + first->stats.nans, first->stats.count,
+                count > 1 ? ", and some of other tensors" : "");
+}
+
 /* --stats. */
 static int log_stats(Training *t) {
     bool is_told;
     if (stats_after(&t->stats, &is_told)) return 1;
     if (!is_told) return 0;
+    warn_of_stats(t);
     tensorboard_stats(&t->events, &t->stats, t->last.iteration);
     FILE *line = log_line(&t->log);
     if (!line) return 0;

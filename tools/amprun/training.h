@@ -35,6 +35,7 @@ typedef struct Training {
     int stopped_by;    /* the signal that asked for the end; 0: none */
     Tracer tracer;     /* with --trace-nonfinite */
     Stats stats;       /* with --stats */
+    int warned_of;     /* tensors that are not finite, in the last warning of --stats */
     Profile profile;   /* with --profile */
     Ahead ahead;
     amp_step_report last; /* that was taken */

@@ -93,7 +93,7 @@ static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8
     const double of_others = b->part ? (double)b->padding / at(&b->dims[b->rank - 1], n) : 0;
     const double elements = at(&b->rows, n) * at(&b->cols, n) * (1 - of_others), size = storage_bytes(b->storage);
     const bool wide = form != FORM_OWN && is_low(b->storage);
-    if (b->kind == AMP_BUFFER_WATCH) return 0; /* nobody asks for it */
+    if (b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK) return 0; /* nobody asks for it */
     double moved = access & AMP_ACCESS_READ ? (elements < most_read ? elements : most_read) : 0;
     if (access & AMP_ACCESS_WRITE && !(wide && is_copy_of_weight(t, b))) moved += elements;
     return moved * size * (wide ? 2 : 1);

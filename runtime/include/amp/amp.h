@@ -372,7 +372,10 @@ typedef void (*amp_task)(void *ctx, int32_t i);
 typedef enum amp_log_level {
     AMP_LOG_PROGRESS = 0, /* "compiled 3 of 20 CUDA kernels for sm_90": of something that takes a while */
     AMP_LOG_INFO = 1,     /* what was chosen, found or done: threads, instruction set, a skipped step, the cache */
-    AMP_LOG_WARNING = 2   /* slower than it could be, or likely not meant: the scale's floor, more threads than cores */
+    AMP_LOG_WARNING = 2,  /* slower than it could be, or likely not meant: the scale's floor, more threads than cores */
+    AMP_LOG_NUMBERS = 3   /* an op makes infinities in f16, or loses everything to zero, though losses may be finite:
+                             of a session that trains, by its path; steps and evaluations 1, 2, 4 .. 256 and each 500th
+                             are looked at where somebody listens */
 } amp_log_level;
 
 typedef struct amp_comm amp_comm; /* amp/comm.h */
@@ -415,6 +418,7 @@ typedef struct amp_session_options {
     int32_t device_inputs; /* 1: arrays that calls of the session take are in the device's memory: below */
     int32_t pinned_inputs; /* 1: they are in page-locked memory of the host: below */
     amp_comm *comm;        /* the ranks to train with: below; NULL: alone */
+    int32_t looks_at_all;  /* 1: each step and evaluation is looked at for AMP_LOG_NUMBERS */
 } amp_session_options;
 
 /* Training on several ranks (comm, of amp/comm.h, which outlives the session): a model that was compiled with

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 31u
+#define AMP_MODEL_ABI_MINOR 32u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -182,7 +182,9 @@ enum {
     AMP_BUFFER_INPUT = 2,  /* the caller's array: index into the inputs */
     AMP_BUFFER_OUTPUT = 3, /* a result: lives in the session after the call, or is the caller's array */
     AMP_BUFFER_STATE = 4,  /* index into the states */
-    AMP_BUFFER_WATCH = 5   /* written where the session keeps values, else its pointer is NULL */
+    AMP_BUFFER_WATCH = 5,  /* written where the session keeps values, else its pointer is NULL */
+    AMP_BUFFER_LOOK = 6    /* minor 32.  What is rounded to f16, before that, as rows of f32: written in a run that is
+                              looked at, else its pointer is NULL.  index: the decision of its op */
 };
 
 typedef struct amp_model_buffer {
@@ -195,7 +197,8 @@ typedef struct amp_model_buffer {
     amp_model_dim rows, cols;
     /* of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than those of the value */
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none */
+    /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none.
+     * minor 32.  LOOK, 1: something is divided by it, or by its root: a zero too many is a fault */
     uint32_t place;
     /* minor 22.  TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in
      * every session; no kernel writes it */
@@ -628,6 +631,8 @@ typedef struct amp_model_collective {
 #define AMP_MODEL_NEEDS_CUDA_SHARES 2097152ull
 /* Minor 31.  A kernel for CUDA has |partial_bytes|. */
 #define AMP_MODEL_NEEDS_PARTIALS 4194304ull
+/* Minor 32.  A buffer is a LOOK. */
+#define AMP_MODEL_NEEDS_LOOKS 8388608ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -28,7 +28,7 @@ static double count_bytes(const amp_program *p, const amp_model_kernel *k, int64
     double bytes = 0;
     for (uint32_t i = 0; i < k->operand_count; i++) {
         const amp_model_buffer *b = &p->buffers[k->operands[i]];
-        if (is_named_before(k, i) || (b->kind == AMP_BUFFER_WATCH && !watched)) continue;
+        if (is_named_before(k, i) || (b->kind == AMP_BUFFER_WATCH && !watched) || b->kind == AMP_BUFFER_LOOK) continue;
         const double once = at(&b->rows, n) * at(&b->cols, n) * (double)amp_dtype_size((amp_dtype)b->storage);
         bytes += once * (is_updated(k, i) ? 2 : 1);
     }

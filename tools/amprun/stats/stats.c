@@ -128,6 +128,16 @@ int stats_after(Stats *s, bool *is_told) {
     return status ? report_text("--stats: %s", err.message) : 0;
 }
 
+int stats_broken(Stats *s) {
+    int count = 0;
+    for (int i = s->count - 1; i >= 0; i--) {
+        if (!s->tensor[i]->stats.infinities && !s->tensor[i]->stats.nans) continue;
+        s->broken = i;
+        count++;
+    }
+    return count;
+}
+
 void stats_json(FILE *to, const Stats *s, const amp_step_report *report) {
     bool is_first = true;
     fprintf(to, "{\"stats\": %" PRId64 ", ", report->iteration);

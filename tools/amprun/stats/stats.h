@@ -20,6 +20,7 @@ typedef struct Stats {
     int64_t every;         /* steps; 0: never */
     NamedStats **tensor;   /* each stays where it is: the session adds to its bins */
     int count, room, next; /* next: where the next tensor of a step is looked for first */
+    int broken;            /* of stats_broken */
     bool is_on;
 } Stats;
 
@@ -30,6 +31,8 @@ void stats_free(Stats *s);
 amp_status stats_before(Stats *s, int64_t iteration, bool is_first, amp_error *err);
 /* After the last of them.  |*is_told|: there is something to tell.  Reports and returns 1 on failure. */
 int stats_after(Stats *s, bool *is_told);
+/* Of the last step that was told of: how many tensors are not finite; |broken| is then the first of them. */
+int stats_broken(Stats *s);
 /* A line of JSON without its newline. */
 void stats_json(FILE *to, const Stats *s, const amp_step_report *report);
 

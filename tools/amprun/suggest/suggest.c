@@ -3,6 +3,8 @@
  *     train K steps, traced -> lines that leave in f32 what overflows -> train again, until every loss is finite
  *     look at some of those steps without fusion -> lines that lower what f16 would hold -> train with them
  *
+ *     train the same steps in fp32: where the loss ends far above that, what differs first is left in f32, too
+ *
  * With a log (--stats) the steps are those that it has, and the first training is that one again; its statistics add
  * what was infinite though the loss was finite, and say more steps than are looked at.
  * A line that lowers an op stays where the loss differs by no more than another seed's does.
@@ -62,7 +64,7 @@ static int keep_harmless(Suggesting *s, const Lines *proposed, int first, int co
 
 static int find_low(Suggesting *s) {
     Lines proposed = {.count = 0};
-    if (!s->first.is_finite) return 0;
+    if (!s->first.is_finite || suggesting_is_far(s, &s->first)) return 0;
     if (suggesting_look(s, &s->f32, &s->evidence, &proposed)) return 1;
     if (!proposed.count) return 0;
     return suggesting_find_noise(s) || keep_harmless(s, &proposed, 0, proposed.count);
@@ -125,9 +127,9 @@ static int run(Suggesting *s, const Args *a) {
                           .steps = steps_of(s),
                           .as_is = s->is_recorded};
     s->retake = (Retake){.recorded = &s->recorded, .evidence = &s->evidence};
-    int failed = open_data(s, !a->data) || suggesting_find_overflow(s);
+    int failed = open_data(s, !a->data) || suggesting_find_overflow(s) || suggesting_train_fp32(s);
     if (!failed && s->is_recorded) failed = suggesting_find_recorded(s);
-    return failed || find_low(s);
+    return failed || suggesting_find_difference(s) || find_low(s);
 }
 
 int command_suggest(const Args *a) {

@@ -14,6 +14,8 @@ typedef struct Suggesting {
     uint64_t seed;
     Lines f32, low;
     TrialResult before, first, other, last; /* as the model is; with f32 lines, and by another seed; with all lines */
+    bool has_fp32;
+    TrialResult fp32; /* the same steps */
     Evidence evidence;
     bool has_noise;
     double noise; /* of the loss, between seeds */
@@ -31,6 +33,10 @@ int suggesting_train(Suggesting *s, const Lines *lines, uint64_t seed, TrialResu
 /* Trains by another seed, where that is not known yet: how far losses differ that mean the same. */
 int suggesting_find_noise(Suggesting *s);
 
+/* differ.c: the same steps in fp32; whether |r| ended far above them; lines by what differs first, while it does. */
+int suggesting_train_fp32(Suggesting *s);
+bool suggesting_is_far(const Suggesting *s, const TrialResult *r);
+int suggesting_find_difference(Suggesting *s);
 /* overflow.c: lines that leave in f32 what makes a step not finite. */
 int suggesting_find_overflow(Suggesting *s);
 /* look.c: adds to |e| what ops read and make in some steps of a training with |lines|, and proposes for |proposed| (may

@@ -43,6 +43,9 @@ void suggesting_print(const Suggesting *s) {
     if (s->is_recorded) print_retaken(s), print_left(s);
     else printf("%s: %" PRId64 " steps of %" PRId64 " samples\n", s->plan.args->model, s->plan.steps, s->plan.batch);
     print_trial("as it is", &s->before);
+    if (s->has_fp32) print_trial("in fp32", &s->fp32);
+    if (s->before.is_finite && suggesting_is_far(s, &s->before))
+        printf("the loss is far above the one in fp32, though it is finite\n");
     if (s->f32.count) {
         printf("left in f32, because the lower type does not hold it\n");
         print_lines(&s->f32);
@@ -55,6 +58,8 @@ void suggesting_print(const Suggesting *s) {
         printf("another seed ends at %.6g: the difference is within %.3g\n", s->other.loss, s->noise);
     }
     if (!s->f32.count && !s->low.count) printf("no line is proposed\n");
+    if (s->first.is_finite && suggesting_is_far(s, &s->first))
+        printf("no line is known that brings the loss near the one in fp32\n");
     if (s->unmended[0] && !s->first.is_finite) printf("no line mends %s\n", s->unmended);
 }
 
@@ -94,6 +99,7 @@ void suggesting_json(const Suggesting *s) {
     json_lines("f32", &s->f32);
     json_lines("low", &s->low);
     json_trial("before", &s->before);
+    if (s->has_fp32) json_trial("fp32", &s->fp32);
     json_trial("with_f32", &s->first);
     if (s->low.count) json_trial("with_all", &s->last);
     printf(", ");

@@ -13,6 +13,7 @@ static amp_status compile(const TrialPlan *plan, const Lines *lines, amp_compile
     lines_overrides(lines, overrides);
     const amp_compile_options options = {.struct_size = sizeof options,
                                          .name = plan->args->model,
+                                         .policy = plan->policy,
                                          .overrides = overrides,
                                          .override_count = (size_t)lines->count,
                                          .isa = plan->args->isa ? plan->args->isa : "native",
@@ -93,6 +94,7 @@ int trial_run(const Run *run, const TrialPlan *plan, uint64_t seed, const TrialV
         if (failed) break;
         out->is_finite = out->is_finite && isfinite(report_of.loss);
         out->skipped += report_of.skipped != 0;
+        if (i == 0) out->begin = report_of.loss;
         if (i < tail && plan->steps >= 4) continue;
         out->loss += report_of.loss;
         counted++;

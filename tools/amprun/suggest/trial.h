@@ -9,11 +9,13 @@ typedef struct TrialPlan {
     const Args *args;
     const Dataset *data;
     int64_t batch, batches, steps;
+    const char *policy; /* NULL: the model's */
     bool as_is; /* without lines the model is not compiled again, so that its steps are those of a training with it */
 } TrialPlan;
 
 typedef struct TrialResult {
     bool is_finite;  /* every loss is */
+    double begin;    /* the loss of the first step */
     double loss;     /* the mean over the last quarter of the steps */
     int64_t skipped; /* steps */
 } TrialResult;

@@ -1,0 +1,164 @@
+/* look.c: looks at what ops round to f16, in steps and evaluations 1, 2, 4 .. 256 and each 500th, and says which make
+ * infinities there or lose everything to zero: later ops may make finite numbers of both, and then no loss tells.
+ *
+ * The kernels of such a run write what they round, in f32, to memory that is there for this run alone, as much as one
+ * kernel needs.  Nothing else changes, so the bits are those of any other run. */
+#include "runtime/session/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "runtime/model/matrix_layout.h"
+
+enum { DOUBLES_UNTIL = 256, EACH = 500, FOUND_MOST = 8 };
+static const uint32_t F16_KEPT_FROM = 0x33000001, F16_INFINITE_FROM = 0x477FF000, INFINITE = 0x7F800000;
+
+typedef struct Found {
+    int32_t buffer;
+    int64_t count, numbers, infinite, lost; /* elements; finite ones that are not zero, and of these */
+    float largest;
+} Found;
+
+struct amp_looking { /* in one run */
+    amp_bound_program *bound;
+    size_t bytes; /* of all, with the memory that kernels write */
+    int32_t found_count;
+    Found found[FOUND_MOST];
+    _Alignas(AMP_MEMORY_ALIGN) char memory[];
+};
+
+/* ---- what a kernel has rounded ----------------------------------------------------------------------------------- */
+
+static void tally(const amp_number_bins *bins, Found *f) {
+#define AS_ELEMENT(bound) bound,
+    static const uint32_t bounds[] = {AMP_BIN_BOUNDS(AS_ELEMENT)};
+#undef AS_ELEMENT
+    uint32_t start = 0, bound = 0;
+    for (int bin = 0; bin < AMP_NUMBER_BINS; bin++) {
+        const bool is_finite = start < INFINITE;
+        f->count += bins->count[bin];
+        if (start && is_finite) f->numbers += bins->count[bin];
+        if (start && start < F16_KEPT_FROM) f->lost += bins->count[bin];
+        if (start >= F16_INFINITE_FROM && is_finite) f->infinite += bins->count[bin];
+        const uint32_t power = ((start >> 23) + 1) << 23;
+        start = bound < sizeof bounds / sizeof *bounds && bounds[bound] < power ? bounds[bound++] : power;
+    }
+    memcpy(&f->largest, &bins->largest, sizeof f->largest);
+}
+
+/* One zero too many is a fault where something is divided by it; elsewhere all of them have to be. */
+static bool is_fault(const amp_model_buffer *b, const Found *f) {
+    return f->infinite || (f->lost && (b->place || f->lost == f->numbers));
+}
+
+static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, int64_t n) {
+    const amp_model_buffer *b = &l->bound->program->buffers[buffer];
+    const amp_counted what = {.memory = l->bound->buffers[buffer],
+                              .layout = b->layout,
+                              .storage = b->storage,
+                              .rows = amp_model_dim_at(&b->rows, n),
+                              .cols = amp_model_dim_at(&b->cols, n)};
+    amp_number_bins bins = {0};
+    amp_error ignored;
+    Found f = {.buffer = buffer};
+    if (amp_session_count(s, b->name, &what, &bins, &ignored)) return;
+    tally(&bins, &f);
+    if (is_fault(b, &f) && l->found_count < FOUND_MOST) l->found[l->found_count++] = f;
+}
+
+void amp_session_look(const amp_session *s, const amp_bound_program *bound, int32_t kernel, int64_t n) {
+    const amp_model_kernel *k = &bound->program->kernels[kernel];
+    for (uint32_t i = 0; i < k->operand_count; i++)
+        if (bound->program->buffers[k->operands[i]].kind == AMP_BUFFER_LOOK)
+            look_at(s, s->look.now, (int32_t)k->operands[i], n);
+}
+
+/* ---- which runs -------------------------------------------------------------------------------------------------- */
+
+static bool is_due(int64_t run) { return run <= DOUBLES_UNTIL ? !(run & (run - 1)) : run % EACH == 0; }
+
+/* A step is looked at in all its micro-batches. */
+static bool is_looked_at(amp_session *s, const amp_bound_program *b) {
+    const int64_t index = b - s->programs, run = s->look.runs[index]++;
+    if (index != AMP_RUN_TRAIN_STEP && index != AMP_RUN_EVAL && index != AMP_RUN_INFER) return false;
+    if (!s->log.say || !s->training || amp_session_has_device_memory(s) || !s->device->type->count_numbers)
+        return false;
+    return s->look.at_all || is_due((index == AMP_RUN_TRAIN_STEP ? run / s->model->accumulate : run) + 1);
+}
+
+static size_t bytes_of(const amp_model_buffer *b, int64_t n) {
+    const size_t bytes = (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * sizeof(float);
+    return (bytes / AMP_MEMORY_ALIGN + 1) * AMP_MEMORY_ALIGN;
+}
+
+/* Gives each its memory, from |memory|; NULL: takes it away.  How much the kernel with the most has. */
+static size_t place(const amp_bound_program *b, char *memory, int64_t n) {
+    size_t most = 0;
+    for (int32_t i = 0; i < b->program->kernel_count; i++) {
+        const amp_model_kernel *k = &b->program->kernels[i];
+        size_t used = 0;
+        for (uint32_t j = 0; j < k->operand_count; j++) {
+            const amp_model_buffer *buffer = &b->program->buffers[k->operands[j]];
+            if (buffer->kind != AMP_BUFFER_LOOK) continue;
+            b->buffers[k->operands[j]] = memory ? memory + used : NULL;
+            used += bytes_of(buffer, n);
+        }
+        if (used > most) most = used;
+    }
+    return most;
+}
+
+void amp_session_begin_look(amp_session *s, amp_bound_program *b, int64_t n) {
+    if (!is_looked_at(s, b)) return;
+    const size_t bytes = place(b, NULL, n);
+    amp_looking *l = bytes ? amp_alloc_zeroed_aligned(&s->memory.allocator, sizeof *l + bytes, AMP_MEMORY_ALIGN) : NULL;
+    if (!l) return;
+    l->bound = b;
+    l->bytes = sizeof *l + bytes;
+    place(b, l->memory, n);
+    s->look.now = l;
+}
+
+/* ---- saying it --------------------------------------------------------------------------------------------------- */
+
+/* Once of each op. */
+static bool was_said(amp_session *s, int32_t decision) {
+    for (int32_t i = 0; i < s->look.said_count; i++)
+        if (s->look.said[i] == decision) return true;
+    if (s->look.said_count == AMP_LOOKS_SAID) return true;
+    s->look.said[s->look.said_count++] = decision;
+    return false;
+}
+
+static void say(amp_session *s, const amp_looking *l, const Found *f) {
+    static const char *const what[AMP_SESSION_PROGRAMS] = {
+        [AMP_RUN_TRAIN_STEP] = "step", [AMP_RUN_EVAL] = "evaluation", [AMP_RUN_INFER] = "inference"};
+    const int64_t index = l->bound - s->programs, k = index == AMP_RUN_TRAIN_STEP ? s->model->accumulate : 1;
+    const long long run = (long long)((s->look.runs[index] + k - 1) / k);
+    const amp_model_buffer *b = &l->bound->program->buffers[f->buffer];
+    const amp_model_decision *d = &s->model->decisions[b->index];
+    const char *file = d->file ? d->file : s->model->desc.name;
+    if (was_said(s, b->index)) return;
+    if (f->infinite)
+        amp_log_say(&s->log, AMP_LOG_NUMBERS,
+                    "%s %lld: %s (%s, %s:%d) makes infinities in f16, whatever the loss is: %lld of %lld numbers are "
+                    "above 65504, up to %.4g; in the precision block: \"%s\": f32",
+                    what[index], run, d->path, d->op, file, d->line, (long long)f->infinite, (long long)f->count,
+                    (double)f->largest, d->path);
+    else
+        amp_log_say(&s->log, AMP_LOG_NUMBERS,
+                    "%s %lld: %s (%s, %s:%d) loses %s to zero in f16, whatever the loss is: %lld of %lld numbers that "
+                    "are not zero are at most 2^-25; in the precision block: \"%s\": f32",
+                    what[index], run, d->path, d->op, file, d->line,
+                    f->lost == f->numbers ? "everything" : "what something is divided by", (long long)f->lost,
+                    (long long)f->numbers, d->path);
+}
+
+void amp_session_end_look(amp_session *s, amp_status status) {
+    amp_looking *l = s->look.now;
+    if (!l) return;
+    place(l->bound, NULL, 0);
+    s->look.now = NULL;
+    for (int32_t i = 0; i < l->found_count && !status; i++) say(s, l, &l->found[i]);
+    amp_free_aligned(&s->memory.allocator, l, l->bytes, AMP_MEMORY_ALIGN);
+}

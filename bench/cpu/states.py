@@ -180,7 +180,8 @@ def compare_policies(work, models, policies, seeds):
 def train(work, model, options, seed, metric):
     """The loss and the metric of the last evaluation."""
     log = os.path.join(work, "log.jsonl")
-    run(f"{PROGRAMS}/amprun", "train", model, "--seed", str(seed), "--log", log, "--force", *options)
+    run(f"{PROGRAMS}/amprun", "train", model, "--seed", str(seed), "--log", log, "--force", "--allow", "nan",
+        *options)
     with open(log, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     last = [line for line in lines if "test_loss" in line][-1]

@@ -36,7 +36,7 @@ make() {
 # train NAME DATA OPTION...: into NAME.log
 train() {
     run 0 "$amprun" train "$work/$1.so" --data "safetensors:$work/$2.st" --batch 64 --quiet --log "$work/$1.log" \
-        --force "${@:3}"
+        --force --allow nan "${@:3}"
 }
 suggest() { run 0 "$ampc" suggest --stats "$work/$1.log" "${@:2}"; }
 

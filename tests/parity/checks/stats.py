@@ -80,7 +80,7 @@ def step(options, precision, spread, device):
     weights, after, values = file("weights"), file("after"), file("values")
     command = [program("tools/amprun"), "step", model, "--inputs", batch(file("batch"), spread), "--stats", "1"]
     run(program("tools/amprun"), "train", model, "--data", f"safetensors:{file('batch')}", "--steps", "1", "--quiet",
-        "--save", weights, "--force")
+        "--save", weights, "--force", "--allow", "nan")
     if device == "cuda":
         command = [os.path.join(ROOT, "tools/with-fakecuda"), "--arch", "80", *command, "--device", "cuda"]
     lines = run(*command, "--weights", weights, "--values", "*", values, "--save", after, "--force").splitlines()

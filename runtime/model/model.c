@@ -12,14 +12,21 @@ enum { TABLE_LIMIT = 1 << 24 /* elements; more is damage */ };
 
 /* ---- copying ----------------------------------------------------------------------------------------------------- */
 
+bool amp_model_elements_fit(uint32_t minor, size_t given, size_t first_size, size_t elem_size) {
+    enum { ALIGN = 8, MOST = 4096 };
+    if (given % ALIGN || given < first_size || given > MOST) return false;
+    if (minor == AMP_MODEL_ABI_MINOR) return given == elem_size;
+    return minor < AMP_MODEL_ABI_MINOR ? given <= elem_size : given >= elem_size;
+}
+
 /* Fields that the model's compiler did not know yet read as zero; fields that we do not know are left out. */
 amp_status amp_model_copy_table(const amp_model_copying *c, const amp_model_table *table, const char *what,
-                                size_t elem_size, void **out, int32_t *count) {
+                                size_t first_size, size_t elem_size, void **out, int32_t *count) {
     size_t given = table->elem_size, common = given < elem_size ? given : elem_size;
     *out = NULL;
     *count = 0;
     if (table->count == 0) return AMP_OK;
-    if (table->count > TABLE_LIMIT || !table->data || given == 0)
+    if (table->count > TABLE_LIMIT || !table->data || !amp_model_elements_fit(c->minor, given, first_size, elem_size))
         return amp_fail(c->err, AMP_BAD_FILE, "%s: the table of %s is damaged (%u elements of %zu bytes)", c->where,
                         what, table->count, given);
     char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size);

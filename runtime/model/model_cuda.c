@@ -141,7 +141,10 @@ static amp_status check_function(const Check *c, int32_t index) {
     enum { MAX_IMAGES = 256 };
     const amp_model_cuda_function *f = &c->m->functions[index];
     if (!f->entry || !f->source) return amp_check_fail(c, "function %d has no name or no source", index);
-    if (f->images.count > MAX_IMAGES || (f->images.count && (!f->images.data || !f->images.elem_size)))
+    if (f->images.count > MAX_IMAGES ||
+        (f->images.count &&
+         (!f->images.data || !amp_model_elements_fit(c->m->desc.abi_minor, f->images.elem_size,
+                                                     sizeof(amp_model_cuda_image), sizeof(amp_model_cuda_image)))))
         return amp_check_fail(c, "function %s: its table of images is damaged", f->entry);
     for (uint32_t i = 0; i < f->images.count; i++)
         if (!image_fits(f, i)) return amp_check_fail(c, "function %s: image %u is damaged", f->entry, i);
@@ -244,7 +247,8 @@ amp_status amp_check_cuda(Check *c) {
 static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     amp_model_cuda_program *programs;
     int32_t count;
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.programs, "CUDA programs", programs, count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.programs, "CUDA programs", offsetof(amp_model_cuda_program, kind), programs,
+                           count));
     amp_status status = AMP_OK;
     m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs);
     if (m->programs) m->program_count = count;
@@ -253,23 +257,31 @@ static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
         amp_program *to = &m->programs[i];
         to->name = programs[i].name;
         to->kind = programs[i].kind;
-        status = AMP_COPY_TABLE(c, &programs[i].buffers, "buffers", to->buffers, to->buffer_count);
-        if (!status) status = AMP_COPY_TABLE(c, &programs[i].kernels, "kernels", to->cuda_kernels, to->kernel_count);
-        if (!status) status = AMP_COPY_TABLE(c, &programs[i].results, "results", to->results, to->result_count);
+        status = AMP_COPY_TABLE(c, &programs[i].buffers, "buffers", offsetof(amp_model_buffer, place), to->buffers,
+                                to->buffer_count);
+        if (!status)
+            status = AMP_COPY_TABLE(c, &programs[i].kernels, "kernels", offsetof(amp_model_cuda_kernel, work),
+                                    to->cuda_kernels, to->kernel_count);
+        if (!status)
+            status = AMP_COPY_TABLE(c, &programs[i].results, "results", offsetof(amp_model_result, kind), to->results,
+                                    to->result_count);
     }
     amp_model_free_table(c->allocator, programs, count, sizeof *programs);
     return status;
 }
 
 static amp_status copy_functions(const amp_model_copying *c, amp_model *m) {
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.functions, "CUDA functions", m->functions, m->function_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.functions, "CUDA functions", offsetof(amp_model_cuda_function, prelude),
+                           m->functions, m->function_count));
     m->cuda_code.functions = (amp_model_table){(uint32_t)m->function_count, sizeof *m->functions, m->functions};
     return AMP_OK;
 }
 
 static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.states, "CUDA states", m->states, m->state_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.collectives, "CUDA collectives", m->collectives, m->collective_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.states, "CUDA states", offsetof(amp_model_state, counter), m->states,
+                           m->state_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.collectives, "CUDA collectives", sizeof(amp_model_collective),
+                           m->collectives, m->collective_count));
     AMP_TRY(copy_functions(c, m));
     return copy_programs(c, m);
 }
@@ -297,7 +309,7 @@ amp_status amp_model_add_cuda(amp_model *model, const char *where, amp_error *er
     if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its CUDA code", where);
     memcpy(&m->cuda_code, code, code->struct_size < sizeof *code ? code->struct_size : sizeof *code);
     m->cuda_code.struct_size = sizeof m->cuda_code;
-    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
+    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, m->desc.abi_minor, err}, m));
     amp_model_kinds_from_names(m);
     char cuda[256];
     snprintf(cuda, sizeof cuda, "%s: CUDA", where);

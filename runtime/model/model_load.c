@@ -116,15 +116,18 @@ static amp_status check_bytes(const char *path, const char *data, size_t size, a
 static amp_status copy_program(const amp_model_copying *c, const amp_model_program *from, amp_program *to) {
     to->name = from->name;
     to->kind = from->kind;
-    AMP_TRY(AMP_COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
-    return AMP_COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
+    AMP_TRY(
+        AMP_COPY_TABLE(c, &from->buffers, "buffers", offsetof(amp_model_buffer, place), to->buffers, to->buffer_count));
+    AMP_TRY(
+        AMP_COPY_TABLE(c, &from->kernels, "kernels", offsetof(amp_model_kernel, batch), to->kernels, to->kernel_count));
+    return AMP_COPY_TABLE(c, &from->results, "results", offsetof(amp_model_result, kind), to->results,
+                          to->result_count);
 }
 
 static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     amp_model_program *programs;
     int32_t count;
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.programs, "programs", offsetof(amp_model_program, kind), programs, count));
     m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs);
     amp_status status = AMP_OK;
     if (m->programs) m->program_count = count;
@@ -135,12 +138,15 @@ static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
 }
 
 static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.trains, "train blocks", m->trains, m->train_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.groups, "groups", m->groups, m->group_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.collectives, "collectives", m->collectives, m->collective_count));
+    AMP_TRY(
+        AMP_COPY_TABLE(c, &m->desc.states, "states", offsetof(amp_model_state, counter), m->states, m->state_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.inputs, "inputs", sizeof(amp_model_input), m->inputs, m->all_input_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", sizeof(amp_model_decision), m->decisions,
+                           m->decision_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.trains, "train blocks", sizeof(amp_model_train), m->trains, m->train_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.groups, "groups", sizeof(amp_model_group), m->groups, m->group_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.collectives, "collectives", sizeof(amp_model_collective), m->collectives,
+                           m->collective_count));
     return copy_programs(c, m);
 }
 
@@ -203,7 +209,7 @@ static void count_inputs(amp_model *m) {
 static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *where, amp_error *err) {
     size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
     memcpy(&m->desc, desc, common);
-    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
+    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, m->desc.abi_minor, err}, m));
     fill_instruction_sets(m);
     amp_model_kinds_from_names(m);
     AMP_TRY(amp_model_check(m, where, err));

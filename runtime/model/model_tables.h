@@ -8,13 +8,17 @@
 typedef struct amp_model_copying {
     const amp_allocator *allocator;
     const char *where;
+    uint32_t minor; /* of the model */
     amp_error *err;
 } amp_model_copying;
 
 amp_status amp_model_copy_table(const amp_model_copying *copying, const amp_model_table *table, const char *what,
-                                size_t elem_size, void **out, int32_t *count);
-#define AMP_COPY_TABLE(copying, table, what, array, count)                                                             \
-    amp_model_copy_table((copying), (table), (what), sizeof *(array), (void **)&(array), &(count))
+                                size_t first_size, size_t elem_size, void **out, int32_t *count);
+/* |first|: bytes that an element had in the first minor that had the table. */
+#define AMP_COPY_TABLE(copying, table, what, first, array, count)                                                      \
+    amp_model_copy_table((copying), (table), (what), (first), sizeof *(array), (void **)&(array), &(count))
+/* Whether the elements of a table may have |given| bytes in a model of |minor|. */
+bool amp_model_elements_fit(uint32_t minor, size_t given, size_t first_size, size_t elem_size);
 void amp_model_free_table(const amp_allocator *allocator, void *data, int32_t count, size_t elem_size);
 
 /* model_load.c: fills the fields of minor 4 in the copied tables of an older model. */

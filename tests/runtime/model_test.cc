@@ -88,6 +88,18 @@ const Damage damages[] = {
     {"has no policy", [](Copy &c) { c.desc.policy = nullptr; }},
     {"table of states is damaged", [](Copy &c) { c.desc.states.data = nullptr; }},
     {"table of inputs is damaged", [](Copy &c) { c.desc.inputs.elem_size = 0; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.elem_size = 4294967288; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.elem_size = 4294967294; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.elem_size = 1; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.elem_size -= 8; }},
+    {"table of inputs is damaged", [](Copy &c) { c.desc.inputs.elem_size += 8; }},
+    {"table of decisions is damaged",
+     [](Copy &c) { c.desc.decisions = {1, 8, c.desc.states.data}, c.desc.abi_minor = 3; }},
+    {"table of inputs is damaged", [](Copy &c) { c.desc.inputs.elem_size -= 8, c.desc.abi_minor = 3; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.elem_size += 8, c.desc.abi_minor--; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.elem_size -= 8, c.desc.abi_minor++; }},
+    {"table of buffers is damaged", [](Copy &c) { c.programs[0].buffers.elem_size = 64; }},
+    {"table of results is damaged", [](Copy &c) { c.programs[0].results.elem_size |= 4; }},
     {"table of programs is damaged", [](Copy &c) { c.desc.programs.count = 1u << 31; }},
     {"table of kernels is damaged", [](Copy &c) { c.programs[0].kernels.count = UINT32_MAX; }},
     // states
@@ -568,7 +580,7 @@ TEST(Model, LongerElementsAreStepped) {
     std::vector<Longer> longer;
     for (const amp_model_state &s : c.states) longer.push_back({s, {1, 2, 3}});
     c.desc.states = Copy::Table(longer);
-    c.desc.abi_minor = 9;
+    c.desc.abi_minor = AMP_MODEL_ABI_MINOR + 1;
     amp_error err = {};
     EXPECT_EQ(c.Load(&err), AMP_OK) << err.message;
 }

@@ -160,7 +160,8 @@ typedef struct Seconds {
 } Seconds;
 
 static bool is_readable(const amp_model_table *t) {
-    return t->count == 0 || (t->data && t->elem_size >= sizeof(amp_model_cuda_work));
+    enum { MOST = 4096 };
+    return t->count == 0 || (t->data && t->elem_size >= sizeof(amp_model_cuda_work) && t->elem_size <= MOST);
 }
 
 /* The loader leaves these to their reader. */

@@ -91,6 +91,8 @@ const Damage damages[] = {
     {"CUDA: it has no prelude", [](Copy &c) { c.cuda.prelude = nullptr; }},
     {"table of CUDA states is damaged", [](Copy &c) { c.cuda.states.data = nullptr; }},
     {"table of CUDA programs is damaged", [](Copy &c) { c.cuda.programs.elem_size = 0; }},
+    {"table of CUDA programs is damaged", [](Copy &c) { c.cuda.programs.elem_size = 4294967294; }},
+    {"table of CUDA functions is damaged", [](Copy &c) { c.cuda.functions.elem_size -= 8; }},
     {"table of CUDA functions is damaged", [](Copy &c) { c.cuda.functions.count = UINT32_MAX; }},
     {"table of kernels is damaged", [](Copy &c) { c.programs[0].kernels.count = UINT32_MAX; }},
     // states

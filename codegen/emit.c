@@ -387,6 +387,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_random] = {.build = build_random},
     [OP_dithered_cast] = {.build = build_dithered},
     [OP_reduce_sum] = {.by_walk = true},
+    [OP_reduce_mean] = {.by_walk = true},
     [OP_reduce_prod] = {.by_walk = true},
     [OP_reduce_max] = {.by_walk = true},
     [OP_reduce_min] = {.by_walk = true},

@@ -93,6 +93,7 @@ bool loop_has_phase(const Walk *w, int p) {
 
 static const Reduction reductions[] = {
     {OP_reduce_sum, "0.0f", "0", "plus", "Plus"},
+    {OP_reduce_mean, "0.0f", "0", "plus", "Plus"},
     {OP_reduce_prod, "1.0f", "1", "times", "Times"},
     {OP_reduce_max, "-INF", "INT32_MIN", "max", "Max"},
     {OP_reduce_min, "INF", "INT32_MAX", "min", "Min"},
@@ -102,6 +103,11 @@ const Reduction *loop_reduction(const Sink *s) {
     for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++)
         if (reductions[i].code == s->op->code) return &reductions[i];
     return NULL;
+}
+
+bool loop_keeps_lost(const Walk *w, const Sink *s) {
+    const bool is_sum = s->op->code == OP_reduce_sum || s->op->code == OP_reduce_mean;
+    return is_sum && emit_kind(ir_dtype(w->f, s->value)) == KIND_F32;
 }
 
 const char *loop_start(const Emitter *e, const Sink *s) {

@@ -35,6 +35,8 @@ typedef struct Reduction {
     const char *functor;               /* "Max", of cuda/prelude/reduce.cuh */
 } Reduction;
 const Reduction *loop_reduction(const Sink *s);
+/* A sum of floats, or a mean: what its additions lose is kept beside it. */
+bool loop_keeps_lost(const Walk *w, const Sink *s);
 /* The accumulator's first value, of a type that accumulators have. */
 const char *loop_start(const Emitter *e, const Sink *s);
 bool loop_reduces_in(const Walk *w, const Sink *s, int p);

@@ -14,63 +14,79 @@ static const char *start_of(const CpuKernel *ck, const Sink *s) {
     return arena_printf(ck->w->arena, is_float ? "splat_f(%s)" : "splat_i(%s)", loop_start(&ck->e, s));
 }
 
-/* Additions of floats one after the other lose about the root of their number in roundings, so a column of many rows is
- * added up in runs of this many, and the runs with what each addition loses (plus_kept of the prelude). */
-enum { RUN_ROWS = 64 };
+/* Additions of a block to each partial sum.  What they lose adds up in ascending order itself: the fewer the better. */
+enum { BLOCK = 256, BLOCK_COLUMNS = 16 * BLOCK };
 
-static bool has_runs(const Walk *w) {
-    Dim rows = w->segment ? dim_const(w->segment) : w->rows;
-    return !w->by_row && (rows.n || rows.mul > RUN_ROWS);
+/* Rows of a column, or columns of a row, of a block; whether there may be several. */
+static int block_size(const Walk *w) { return w->by_row ? BLOCK_COLUMNS : BLOCK; }
+
+static bool has_blocks(const Walk *w) {
+    Dim length = w->by_row ? w->cols : w->segment ? dim_const(w->segment) : w->rows;
+    return length.n || length.mul > block_size(w);
 }
 
-static bool adds_runs(const Walk *w, const Sink *s) {
-    return has_runs(w) && s->op->code == OP_reduce_sum && emit_kind(ir_dtype(w->f, s->value)) == KIND_F32;
+static bool is_kept_in(const Walk *w, const Sink *s, int p) {
+    return loop_reduces_in(w, s, p) && loop_keeps_lost(w, s);
 }
 
-/* A sum of phase |p| that does. */
-static bool is_run_in(const Walk *w, const Sink *s, int p) { return loop_reduces_in(w, s, p) && adds_runs(w, s); }
-
-/* Whether the loop of phase |p| over rows is two: one over runs, and one over the rows of a run. */
-static bool phase_has_runs(const Walk *w, int p) {
-    for (int i = 0; i < w->sinks.len; i++)
-        if (is_run_in(w, &w->sinks.data[i], p)) return true;
+/* Whether the loop of phase |p| along the line is two: one over blocks, and one over what is in a block. */
+static bool phase_has_blocks(const Walk *w, int p) {
+    for (int i = 0; i < w->sinks.len && has_blocks(w); i++)
+        if (is_kept_in(w, &w->sinks.data[i], p)) return true;
     return false;
+}
+
+/* The partial sums of a line or block, and what they lose. */
+static void declare_kept(CpuKernel *ck, const char *sum, const char *lost, int id) {
+    if (!ck->w->by_row) emit_line(&ck->e, "vf %s%d = splat_f(0.0f), %s%d = splat_f(0.0f);", sum, id, lost, id);
+    else emit_line(&ck->e, "vf %s%d[16 / W] = {{0}}, %s%d[16 / W] = {{0}};", sum, id, lost, id);
 }
 
 static amp_status open_reduction(CpuKernel *ck, const Sink *s) {
     const char *type = emit_type(ir_dtype(ck->w->f, s->value), true);
     int id = walk_number(ck->w, s->op->out[0]);
     AMP_TRY(loop_check_reduction(&ck->e, s));
-    if (!ck->w->by_row) {
-        emit_line(&ck->e, "%s v%d = %s;", type, id, start_of(ck, s));
-        if (adds_runs(ck->w, s)) emit_line(&ck->e, "vf lost%d = splat_f(0.0f);", id);
-        return AMP_OK;
+    if (loop_keeps_lost(ck->w, s)) declare_kept(ck, "sum", "lost", id);
+    else if (!ck->w->by_row) emit_line(&ck->e, "%s v%d = %s;", type, id, start_of(ck, s));
+    else {
+        emit_line(&ck->e, "%s sum%d[16 / W];", type, id);
+        emit_line(&ck->e, "for (int q = 0; q < 16 / W; q++) sum%d[q] = %s;", id, start_of(ck, s));
     }
-    emit_line(&ck->e, "%s sum%d[16 / W];", type, id);
-    emit_line(&ck->e, "for (int q = 0; q < 16 / W; q++) sum%d[q] = %s;", id, start_of(ck, s));
     return AMP_OK;
 }
 
 static void step_reduction(CpuKernel *ck, const Sink *s) {
-    const char *suffix = emit_suffix(ir_dtype(ck->w->f, s->value), true), *combine = loop_reduction(s)->function;
-    const char *value = emit_operand(&ck->e, s->value, true);
+    const Walk *w = ck->w;
+    const char *suffix = emit_suffix(ir_dtype(w->f, s->value), true), *combine = loop_reduction(s)->function;
+    const char *value = emit_operand(&ck->e, s->value, true), *at = w->by_row ? "[q]" : "";
+    int id = walk_number(w, s->op->out[0]);
+    if (w->by_row && ck->padded)
+        value = arena_printf(w->arena, "select_%s(in, %s, %s)", suffix, value, start_of(ck, s));
+    if (loop_keeps_lost(w, s))
+        emit_line(&ck->e, has_blocks(w) ? "plus_kept(&run%d%s, &less%d%s, %s);" : "plus_kept(&sum%d%s, &lost%d%s, %s);",
+                  id, at, id, at, value);
+    else if (w->by_row) emit_line(&ck->e, "sum%d[q] = %s_%s(sum%d[q], %s);", id, combine, suffix, id, value);
+    else emit_line(&ck->e, "v%d = %s_%s(v%d, %s);", id, combine, suffix, id, value);
+}
+
+static void close_kept(CpuKernel *ck, const Sink *s) {
+    const bool is_mean = s->op->code == OP_reduce_mean;
     int id = walk_number(ck->w, s->op->out[0]);
-    if (!ck->w->by_row) {
-        const char *sum = adds_runs(ck->w, s) ? "run" : "v";
-        emit_line(&ck->e, "%s%d = %s_%s(%s%d, %s);", sum, id, combine, suffix, sum, id, value);
-        return;
-    }
-    if (ck->padded) value = arena_printf(ck->w->arena, "select_%s(in, %s, %s)", suffix, value, start_of(ck, s));
-    emit_line(&ck->e, "sum%d[q] = %s_%s(sum%d[q], %s);", id, combine, suffix, id, value);
+    if (ck->w->by_row)
+        emit_line(&ck->e, "const float v%d = (float)%s(sum%d, lost%d)%s;", id, is_mean ? "(tree_kept" : "tree_kept", id,
+                  id, is_mean ? " / (double)COLS)" : "");
+    else
+        emit_line(&ck->e, "const vf v%d = %s(sum%d, lost%d%s);", id, is_mean ? "mean_kept" : "sum_kept", id, id,
+                  is_mean ? ", (double)rows" : "");
 }
 
 static void close_reduction(CpuKernel *ck, const Sink *s) {
     Dtype t = ir_dtype(ck->w->f, s->value);
     int id = walk_number(ck->w, s->op->out[0]);
-    if (ck->w->by_row)
+    if (loop_keeps_lost(ck->w, s)) close_kept(ck, s);
+    else if (ck->w->by_row)
         emit_line(&ck->e, "const %s v%d = tree_%s_%s(sum%d);", emit_type(t, false), id, loop_reduction(s)->function,
                   emit_suffix(t, true), id);
-    else if (adds_runs(ck->w, s)) emit_line(&ck->e, "v%d = plus_lost(v%d, lost%d);", id, id, id);
 }
 
 /* ---- the spelling ------------------------------------------------------------------------------------------------ */
@@ -126,32 +142,35 @@ static void declare_edge(CpuKernel *ck) {
     emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
 }
 
-static void open_runs(CpuKernel *ck, int p) {
-    emit_open(&ck->e, "for (int64_t first = 0; first < rows; first += %d)", RUN_ROWS);
+static void open_blocks(CpuKernel *ck, int p) {
+    const int size = block_size(ck->w);
+    const char *end = !ck->w->by_row ? "rows" : ck->w->writes_tiles ? "PADDED_COLS" : "COLS";
+    emit_open(&ck->e, "for (int64_t first = 0; first < %s; first += %d)", end, size);
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
-        if (is_run_in(ck->w, s, p)) emit_line(&ck->e, "vf run%d = splat_f(0.0f);", walk_number(ck->w, s->op->out[0]));
+        if (is_kept_in(ck->w, s, p)) declare_kept(ck, "run", "less", walk_number(ck->w, s->op->out[0]));
     }
-    emit_line(&ck->e, "const int64_t past = rows - first < %d ? rows : first + %d;", RUN_ROWS, RUN_ROWS);
-    emit_open(&ck->e, "for (int64_t r = first; r < past; r++)");
+    emit_line(&ck->e, "const int64_t past = %s - first < %d ? %s : first + %d;", end, size, end, size);
 }
 
-static void close_runs(CpuKernel *ck, int p) {
-    emit_close(&ck->e);
+static void close_blocks(CpuKernel *ck, int p) {
+    const char *at = ck->w->by_row ? "[q]" : "";
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
-        if (!is_run_in(ck->w, s, p)) continue;
+        if (!is_kept_in(ck->w, s, p)) continue;
         int id = walk_number(ck->w, s->op->out[0]);
-        emit_line(&ck->e, "plus_kept(&v%d, &lost%d, run%d);", id, id, id);
+        emit_line(&ck->e, "%splus_block(&sum%d%s, &lost%d%s, run%d%s, less%d%s);",
+                  ck->w->by_row ? "for (int q = 0; q < 16 / W; q++) " : "", id, at, id, at, id, at, id, at);
     }
     emit_close(&ck->e);
 }
 
 static void open_rows(CpuKernel *ck, int p) {
+    const bool blocks = phase_has_blocks(ck->w, p);
     emit_block(&ck->e); /* of the coordinates: each phase has its own */
     cpu_put_steps(ck, "row0");
-    if (phase_has_runs(ck->w, p)) open_runs(ck, p);
-    else emit_open(&ck->e, "for (int64_t r = 0; r < rows; r++)");
+    if (blocks) open_blocks(ck, p);
+    emit_open(&ck->e, blocks ? "for (int64_t r = first; r < past; r++)" : "for (int64_t r = 0; r < rows; r++)");
 }
 
 static void open_steps(CpuKernel *ck, int p) {
@@ -159,7 +178,10 @@ static void open_steps(CpuKernel *ck, int p) {
         open_rows(ck, p);
         return;
     }
-    emit_open(&ck->e, "for (int64_t c0 = 0; c0 < %s; c0 += 16)", ck->w->writes_tiles ? "PADDED_COLS" : "COLS");
+    if (phase_has_blocks(ck->w, p)) {
+        open_blocks(ck, p);
+        emit_open(&ck->e, "for (int64_t c0 = first; c0 < past; c0 += 16)");
+    } else emit_open(&ck->e, "for (int64_t c0 = 0; c0 < %s; c0 += 16)", ck->w->writes_tiles ? "PADDED_COLS" : "COLS");
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int q = 0; q < 16 / W; q++)");
     emit_line(&ck->e, "const int64_t c = c0 + q * W;");
@@ -168,9 +190,10 @@ static void open_steps(CpuKernel *ck, int p) {
 
 static void close_steps(CpuKernel *ck, int p) {
     if (!ck->w->by_row) cpu_step_coordinates(ck);
-    if (!ck->w->by_row && phase_has_runs(ck->w, p)) close_runs(ck, p);
-    else emit_close(&ck->e);
-    emit_close(&ck->e); /* the block, or the loop over the vectors of 16 columns */
+    emit_close(&ck->e);
+    if (ck->w->by_row) emit_close(&ck->e); /* the loop over the vectors of 16 columns */
+    if (phase_has_blocks(ck->w, p)) close_blocks(ck, p);
+    if (!ck->w->by_row) emit_close(&ck->e); /* the block */
 }
 
 static amp_status emit_phase(CpuKernel *ck, int p) {

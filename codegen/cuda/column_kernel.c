@@ -3,7 +3,7 @@
  * rows of a block are added (prelude/reduce.cuh).  WIDTH, HEIGHT and V depend on the number of columns and the segment
  * alone, so that fusion changes no bit.
  *
- *     float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+ *     KeptSum s3[4] = {KeptSum{0.0f, 0.0f}, ..};
  *     NO_UNROLL
  *     for (int64_t row = first + y; own && row < last; row += 4 * 32) {
  *         float all1[4][4];
@@ -14,10 +14,11 @@
  *             load_if_f16(x1, b1 + r * COLS + c0, here);
  *         }
  *         for (int u = 0; u < 4; u++) {
- *             ..                                 the elements of a thread (cuda_kernel.h): s3[i] = s3[i] + v2;
+ *             ..                                 the elements of a thread (cuda_kernel.h): plus_kept(s3[i], v2);
  *         }
  *     }
- *     const float v3 = column_reduce<Plus, 32, 32>(s3);
+ *     KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
+ *     const float v3 = sum_kept(a3);
  *
  * Values of a column, v3, are those of column c, which is threadIdx.x % WIDTH of the block's; a thread gets those of
  * its own columns by spread_columns.
@@ -30,41 +31,43 @@
  * are along the third), which keeps its sums; the last one of its columns to do so adds up those of all, and does what
  * follows:
  *
- *     float v3 = column_reduce<Plus, 32, 32>(s3);
+ *     KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
  *     if (parts > 1) {
- *         keep_partial<32>(partials, block0 + blockIdx.x, 0, v3);
+ *         keep_partial<32>(partials, block0 + blockIdx.x, 0, a3);
  *         if (!takes_last_ticket(tickets + block0, parts)) return;
- *         v3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
+ *         a3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
  *     }
+ *     const float v3 = sum_kept(a3);
  *
  * A kernel that goes over its rows again has a block for each part of each phase, one phase after the other along the
  * grid's third dimension.  Blocks are numbered as they begin.  One of a later phase waits until all parts of the
  * earlier ones are kept, and adds them up for itself:
  *
  *     const PartInTurn own_part = part_in_turn(tickets, grid, blockIdx.z, parts, 4, 2);
- *     float total3 = 0.0f;
+ *     KeptSum total3 = KeptSum{0.0f, 0.0f};
  *     if (parts == 1 || own_part.phase == 0) {
- *         ..                                     of the block's rows: v3
- *         total3 = v3;
+ *         ..                                     of the block's rows: a3
+ *         total3 = a3;
  *         if (parts > 1) {
- *             keep_partial<32>(partials, block0 + own_part.part, 0, v3);
+ *             keep_partial<32>(partials, block0 + own_part.part, 0, a3);
  *             ends_part(tickets + grid.first_block(own_part.columns));
  *             return;
  *         }
  *     } else {
  *         waits_for_parts(tickets + grid.first_block(own_part.columns), parts);
- *         total3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
+ *         total3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
  *     }
- *     const float v3 = total3;
+ *     const float v3 = sum_kept(total3);
  *
  * One block makes all parts, to the same bits, where it shares its launch with what made its operands, or with others:
  *
- *     float total3 = 0.0f;
+ *     KeptSum total3 = KeptSum{0.0f, 0.0f};
  *     for (uint32_t part = 0; part < parts; part++) {
- *         ..                                     of rows first to last: v3
- *         take_part<Plus, 32, 256>(total3, v3, part, parts);
+ *         ..                                     of rows first to last: a3
+ *         take_part<Plus, 32, 256>(total3, a3, part, parts);
  *     }
- *     const float v3 = add_parts<Plus, 32, 256>(total3, parts);
+ *     KeptSum a3 = add_parts<Plus, 32, 256>(total3, parts);
+ *     const float v3 = sum_kept(a3);
  */
 
 enum {
@@ -126,7 +129,15 @@ static int sums_of_phase(const Walk *w, int p) {
 }
 
 static int number_of(const Walk *w, const Sink *sum) { return walk_number(w, sum->op->out[0]); }
-static const char *type_of(const Walk *w, const Sink *sum) { return emit_type(ir_dtype(w->f, sum->value), false); }
+
+/* |sum|: the name of what holds all parts: "a" of a3, .. */
+static void put_results(CudaKernel *ck, int p, const char *sum) {
+    const Walk *w = ck->w;
+    const Sink *s;
+    for (int i = 0; (s = next_sum(w, p, &i));)
+        emit_line(&ck->e, "const %s v%d = %s;", emit_type(ir_dtype(w->f, s->value), false), number_of(w, s),
+                  cuda_reduced(ck, s, arena_printf(w->arena, "%s%d", sum, number_of(w, s))));
+}
 
 /* Phases that go over the rows, where a block makes one part of one of them; 0: a block makes all, as in a pass of a
  * launch, or what may become one. */
@@ -265,17 +276,17 @@ static amp_status emit_parts(CudaKernel *ck, int p, int height) {
     const Sink *s;
     const char *shape = arena_printf(w->arena, "%d, %d", ck->body->columns, ck->body->columns / ck->vector * height);
     for (int i = 0; (s = next_sum(w, p, &i));)
-        emit_line(e, "%s total%d = %s;", type_of(w, s), number_of(w, s), loop_start(e, s));
+        emit_line(e, "%s total%d = %s;", cuda_sum_type(w, s), number_of(w, s), cuda_sum_start(ck, s));
     emit_line(e, "NO_UNROLL");
     emit_open(e, "for (uint32_t part = 0; part < parts; part++)");
     put_part(ck, "part");
     AMP_TRY(emit_part(ck, p, height));
     for (int i = 0; (s = next_sum(w, p, &i));)
-        emit_line(e, "take_part<%s, %s>(total%d, v%d, part, parts);", loop_reduction(s)->functor, shape,
+        emit_line(e, "take_part<%s, %s>(total%d, a%d, part, parts);", loop_reduction(s)->functor, shape,
                   number_of(w, s), number_of(w, s));
     emit_close(e);
     for (int i = 0; (s = next_sum(w, p, &i));)
-        emit_line(e, "const %s v%d = add_parts<%s, %s>(total%d, parts);", type_of(w, s), number_of(w, s),
+        emit_line(e, "%s a%d = add_parts<%s, %s>(total%d, parts);", cuda_sum_type(w, s), number_of(w, s),
                   loop_reduction(s)->functor, shape, number_of(w, s));
     return AMP_OK;
 }
@@ -284,7 +295,7 @@ static amp_status emit_parts(CudaKernel *ck, int p, int height) {
 static void keep_part(CudaKernel *ck, int p, int first) {
     const Sink *s;
     for (int i = 0, sum = first; (s = next_sum(ck->w, p, &i)); sum++)
-        emit_line(&ck->e, "keep_partial<%d>(partials, block0 + %s, %d, v%d);", ck->body->columns, number_of_part(ck),
+        emit_line(&ck->e, "keep_partial<%d>(partials, block0 + %s, %d, a%d);", ck->body->columns, number_of_part(ck),
                   sum, number_of(ck->w, s));
     cuda_store_flags(ck);
 }
@@ -295,7 +306,7 @@ static void add_up_kept(CudaKernel *ck, int p, int height, int first, const char
     const int width = ck->body->columns, threads = width / ck->vector * height;
     for (int i = 0, sum = first; (s = next_sum(ck->w, p, &i)); sum++)
         emit_line(&ck->e, "%s%d = add_partials<%s, %d, %d>(partials, block0, parts, %d, %s);", name,
-                  number_of(ck->w, s), loop_reduction(s)->functor, width, threads, sum, loop_start(&ck->e, s));
+                  number_of(ck->w, s), loop_reduction(s)->functor, width, threads, sum, cuda_sum_start(ck, s));
 }
 
 /* After the sums of the block's own part, in the last phase: what the last block of these columns goes on with. */
@@ -307,7 +318,7 @@ static void add_up_parts(CudaKernel *ck, int p, int height, int first) {
     if (ck->part_phases > 1)
         emit_line(e, "forgets_parts(tickets, grid, own_part.columns, %d, %d);",
                   blocks_of_columns(ck->w, ck->body->columns), ck->part_phases);
-    add_up_kept(ck, p, height, first, "v");
+    add_up_kept(ck, p, height, first, "a");
     emit_close(e);
 }
 
@@ -319,10 +330,10 @@ static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height,
     const int place = phase * blocks_of_columns(w, ck->body->columns);
     const char *of = place ? arena_printf(w->arena, "%d + own_part.columns", place) : "own_part.columns";
     for (int i = 0; (s = next_sum(w, p, &i));)
-        emit_line(e, "%s total%d = %s;", type_of(w, s), number_of(w, s), loop_start(e, s));
+        emit_line(e, "%s total%d = %s;", cuda_sum_type(w, s), number_of(w, s), cuda_sum_start(ck, s));
     emit_open(e, "if (parts == 1 || own_part.phase == %d)", phase);
     AMP_TRY(emit_part(ck, p, height));
-    for (int i = 0; (s = next_sum(w, p, &i));) emit_line(e, "total%d = v%d;", number_of(w, s), number_of(w, s));
+    for (int i = 0; (s = next_sum(w, p, &i));) emit_line(e, "total%d = a%d;", number_of(w, s), number_of(w, s));
     emit_open(e, "if (parts > 1)");
     keep_part(ck, p, first);
     emit_line(e, "ends_part(tickets + grid.first_block(%s));", of);
@@ -333,8 +344,7 @@ static amp_status emit_early_phase(CudaKernel *ck, int p, int phase, int height,
     emit_line(e, "waits_for_parts(tickets + grid.first_block(%s), parts);", of);
     add_up_kept(ck, p, height, first, "total");
     emit_close(e);
-    for (int i = 0; (s = next_sum(w, p, &i));)
-        emit_line(e, "const %s v%d = total%d;", type_of(w, s), number_of(w, s), number_of(w, s));
+    put_results(ck, p, "total");
     return AMP_OK;
 }
 
@@ -354,6 +364,7 @@ static amp_status emit_phases(CudaKernel *ck, int height) {
         const bool part_by_part = has_parts(w, ck->body->columns) && !ck->body->partials && sums_of_phase(w, p);
         AMP_TRY(part_by_part ? emit_parts(ck, p, height) : emit_part(ck, p, height));
         if (ck->body->partials) add_up_parts(ck, p, height, sum);
+        put_results(ck, p, "a");
     }
     AMP_TRY(cuda_emit_line_ops(ck, w->phases));
     return cuda_store_line(ck);

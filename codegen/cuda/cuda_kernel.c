@@ -13,27 +13,68 @@ static const char *repeated(const CudaKernel *ck, const char *text) {
     return all;
 }
 
+const char *cuda_sum_type(const Walk *w, const Sink *s) {
+    return loop_keeps_lost(w, s) ? "KeptSum" : emit_type(ir_dtype(w->f, s->value), false);
+}
+
+const char *cuda_sum_start(const CudaKernel *ck, const Sink *s) {
+    return loop_keeps_lost(ck->w, s) ? "KeptSum{0.0f, 0.0f}" : loop_start(&ck->e, s);
+}
+
+const char *cuda_reduced(const CudaKernel *ck, const Sink *s, const char *sum) {
+    const Walk *w = ck->w;
+    if (!loop_keeps_lost(w, s)) return sum;
+    if (s->op->code == OP_reduce_sum) return arena_printf(w->arena, "sum_kept(%s)", sum);
+    const char *count = !is_by_column(ck) ? "COLS" : "rows";
+    if (w->segment) count = arena_printf(w->arena, "%lld", (long long)w->segment);
+    return arena_printf(w->arena, "mean_kept(%s, (float)%s)", sum, count);
+}
+
+/* A sum of a row adds the neighbours of a thread to one another first. */
+static bool adds_neighbours(const CudaKernel *ck, const Sink *s, int p) {
+    return loop_reduces_in(ck->w, s, p) && loop_keeps_lost(ck->w, s) && !is_by_column(ck) && ck->vector > 1;
+}
+
 amp_status cuda_open_reductions(CudaKernel *ck, int p) {
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
         if (!loop_reduces_in(ck->w, s, p)) continue;
         AMP_TRY(loop_check_reduction(&ck->e, s));
-        const char *type = emit_type(ir_dtype(ck->w->f, s->value), false), *start = loop_start(&ck->e, s);
+        const char *type = cuda_sum_type(ck->w, s), *start = cuda_sum_start(ck, s);
         const int id = walk_number(ck->w, s->op->out[0]);
         if (is_by_column(ck)) emit_line(&ck->e, "%s s%d[%d] = {%s};", type, id, ck->vector, repeated(ck, start));
-        else emit_line(&ck->e, "%s v%d = %s;", type, id, start);
+        else emit_line(&ck->e, "%s %c%d = %s;", type, loop_keeps_lost(ck->w, s) ? 's' : 'v', id, start);
     }
     return AMP_OK;
 }
 
-static void step_reduction(CudaKernel *ck, const Sink *s) {
+static void step_reduction(CudaKernel *ck, const Sink *s, int p) {
     const char *type = emit_suffix(ir_dtype(ck->w->f, s->value), false), *value = emit_operand(&ck->e, s->value, false);
     const int id = walk_number(ck->w, s->op->out[0]);
-    const char *sum =
-        is_by_column(ck) ? arena_printf(ck->w->arena, "s%d[%s]", id, ck->index) : arena_printf(ck->w->arena, "v%d", id);
-    if (s->op->code == OP_reduce_sum) emit_line(&ck->e, "%s = %s + %s;", sum, sum, value);
+    const bool is_kept = loop_keeps_lost(ck->w, s);
+    const char *sum = is_by_column(ck) ? arena_printf(ck->w->arena, "s%d[%s]", id, ck->index)
+                                       : arena_printf(ck->w->arena, "%c%d", is_kept ? 's' : 'v', id);
+    if (adds_neighbours(ck, s, p)) emit_line(&ck->e, "run%d = run%d + %s;", id, id, value);
+    else if (is_kept) emit_line(&ck->e, "plus_kept(%s, %s);", sum, value);
+    else if (s->op->code == OP_reduce_sum) emit_line(&ck->e, "%s = %s + %s;", sum, sum, value);
     else if (s->op->code == OP_reduce_prod) emit_line(&ck->e, "%s = %s * %s;", sum, sum, value);
     else emit_line(&ck->e, "%s = %s_%s(%s, %s);", sum, loop_reduction(s)->function, type, sum, value);
+}
+
+static void open_neighbours(CudaKernel *ck, int p) {
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (adds_neighbours(ck, s, p)) emit_line(&ck->e, "float run%d = 0.0f;", walk_number(ck->w, s->op->out[0]));
+    }
+}
+
+static void close_neighbours(CudaKernel *ck, int p) {
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (!adds_neighbours(ck, s, p)) continue;
+        const int id = walk_number(ck->w, s->op->out[0]);
+        emit_line(&ck->e, "plus_kept(s%d, run%d);", id, id);
+    }
 }
 
 void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce) {
@@ -41,11 +82,14 @@ void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce) {
         const Sink *s = &ck->w->sinks.data[i];
         if (!loop_reduces_in(ck->w, s, p)) continue;
         const int id = walk_number(ck->w, s->op->out[0]);
-        const char *functor = loop_reduction(s)->functor;
-        if (is_by_column(ck))
-            emit_line(&ck->e, "%s%s v%d = %s<%s%s>(s%d);", ck->body->partials ? "" : "const ",
-                      emit_type(ir_dtype(ck->w->f, s->value), false), id, reduce, functor, ck->reduce_shape, id);
-        else emit_line(&ck->e, "v%d = %s<%s%s>(v%d);", id, reduce, functor, ck->reduce_shape, id);
+        const char from = is_by_column(ck) || loop_keeps_lost(ck->w, s) ? 's' : 'v';
+        const char *made = arena_printf(ck->w->arena, "%s<%s%s>(%c%d)", reduce, loop_reduction(s)->functor,
+                                        ck->reduce_shape, from, id);
+        const char *type = emit_type(ir_dtype(ck->w->f, s->value), false);
+        if (is_by_column(ck)) emit_line(&ck->e, "%s a%d = %s;", cuda_sum_type(ck->w, s), id, made);
+        else if (loop_keeps_lost(ck->w, s))
+            emit_line(&ck->e, "const %s v%d = %s;", type, id, cuda_reduced(ck, s, made));
+        else emit_line(&ck->e, "v%d = %s;", id, made);
     }
 }
 
@@ -276,17 +320,19 @@ static amp_status declare_stores(CudaKernel *ck, int p) {
 /* After what is loaded, or made from memory. */
 static amp_status make_elements(CudaKernel *ck, int p) {
     Walk *w = ck->w;
+    open_neighbours(ck, p);
     open_elements(ck);
     take_spread(ck, p);
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, take_element));
     AMP_TRY(loop_step_ops(&ck->e, p));
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (loop_reduces_in(w, s, p)) step_reduction(ck, s);
+        if (loop_reduces_in(w, s, p)) step_reduction(ck, s, p);
         else if (sinks_here(ck, s, p) && s->kind == SINK_FLAG) or_flag(&ck->e, s);
         else if (sinks_here(ck, s, p)) cuda_store_element(ck, s);
     }
     if (ck->vector > 1) emit_close(&ck->e);
+    close_neighbours(ck, p);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_STORE && sinks_here(ck, s, p)) cuda_store_vector(ck, s);

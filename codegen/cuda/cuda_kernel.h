@@ -146,9 +146,14 @@ void cuda_spread_columns(CudaKernel *ck, int p);
 /* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads
  * one, at the earliest. */
 void cuda_delay_stores(CudaKernel *ck);
-/* `float v12 = 0.0f;`; `v12 = warp_reduce<Plus>(v12);`, where |reduce| is "warp_reduce<%s>". */
+/* `KeptSum s12 = KeptSum{0.0f, 0.0f};`; `const float v12 = sum_kept(warp_reduce<Plus>(s12));`, where |reduce| is
+ * "warp_reduce".  Down columns `KeptSum a12 = column_reduce<Plus, 32, 32>(s12);`, from which the kernel makes v12. */
 amp_status cuda_open_reductions(CudaKernel *ck, int p);
 void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce);
+/* The type of a reduction's partial results; their first value; the result of |sum|, which is all of them. */
+const char *cuda_sum_type(const Walk *w, const Sink *s);
+const char *cuda_sum_start(const CudaKernel *ck, const Sink *s);
+const char *cuda_reduced(const CudaKernel *ck, const Sink *s, const char *sum);
 /* Whether some element needs its row or column. */
 bool cuda_needs_coordinates(const CudaKernel *ck);
 

@@ -21,6 +21,7 @@ static Exactness asks_for(const Func *f, const Op *o, int n, Exactness asked) {
         return is_low(made) ? EXACT_TO_16_BITS : made == AMP_DT_F32 ? asked : EXACT_TO_THE_BIT;
     }
     case OP_reduce_sum:
+    case OP_reduce_mean:
     case OP_window_sum:
     case OP_sum_parts: return EXACT_IN_A_SUM;
     case OP_is_finite: return EXACT_TO_16_BITS;

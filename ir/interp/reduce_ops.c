@@ -15,6 +15,13 @@ static void reduce(Running *r, double start, double (*f)(double, double)) {
 }
 
 static void run_reduce_sum(Running *r) { reduce(r, 0.0, interp_add); }
+
+static void run_reduce_mean(Running *r) {
+    run_reduce_sum(r);
+    for (int64_t i = 0; i < r->out[0]->count; i++)
+        r->out[0]->data[i] /= (double)r->in[0]->count / (double)r->out[0]->count;
+}
+
 static void run_reduce_max(Running *r) { reduce(r, -INFINITY, interp_larger); }
 static void run_reduce_min(Running *r) { reduce(r, INFINITY, interp_smaller); }
 static void run_reduce_or(Running *r) { reduce(r, 0.0, interp_either); }
@@ -468,6 +475,7 @@ static void run_log_softmax_grad(Running *r) { for_each_line(r, log_softmax_grad
 
 const InterpFn interp_reduce_ops[OP_COUNT] = {
     [OP_reduce_sum] = run_reduce_sum,
+    [OP_reduce_mean] = run_reduce_mean,
     [OP_reduce_max] = run_reduce_max,
     [OP_reduce_min] = run_reduce_min,
     [OP_reduce_or] = run_reduce_or,

@@ -56,7 +56,7 @@ static void split_product(Func *f, Op *o, int64_t parts) {
 
 /* A sum of [.., C] over all rows, of which each sample has |per_sample|. */
 static bool is_column_sum(const Func *f, const Op *o, int64_t *per_sample) {
-    if (o->code != OP_reduce_sum || ir_attr(o, "keep")->b) return false;
+    if ((o->code != OP_reduce_sum && o->code != OP_reduce_mean) || ir_attr(o, "keep")->b) return false;
     const Shape *s = ir_shape(f, o->in[0]), *out = ir_shape(f, o->out[0]);
     Dim rows, cols;
     if (s->rank < 2 || out->rank != 1 || !shape_matrix(s, &rows, &cols) || cols.n) return false;
@@ -76,7 +76,7 @@ static void split_rows(Func *f, Op *o, int64_t per_sample) {
     const Shape samples = shape_of(3, (Dim[]){dim_n(chunks, 1), dim_const(per_sample / chunks), cols});
     const Shape sums = shape_of(2, (Dim[]){samples.d[0], samples.d[2]});
     Op *view = new_op(f, OP_reshape, o->in[0], o);
-    Op *sum = new_op(f, OP_reduce_sum, ir_result(f, view, NULL, AMP_DT_F32, samples), o);
+    Op *sum = new_op(f, o->code, ir_result(f, view, NULL, AMP_DT_F32, samples), o);
     ir_attr(sum, "dims")->dims = (Dims){1, {1}};
     o->in[0] = ir_result(f, sum, NULL, AMP_DT_F32, sums);
     ir_attr(o, "dims")->dims = (Dims){1, {0}};

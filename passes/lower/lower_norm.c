@@ -38,7 +38,7 @@ static bool has_one_row_per_sample(const Shape *s) {
 }
 
 typedef struct Moments {
-    Val total, count;  /* [C], and f32: the mean is total / count */
+    Val count;         /* f32: rows, or groups of them, of which the mean is that of their means */
     Val mean, squares; /* [C]; squares: the sum of the squared differences from the mean */
 } Moments;
 
@@ -46,9 +46,8 @@ static const bool OVER_SAMPLES[MAX_RANK] = {true};
 
 static Moments moments_of_rows(Lowering *l, Val x) {
     Moments m;
-    m.total = sum(l, x, OVER_SAMPLES, false);
     m.count = lower_count(l, x, OVER_SAMPLES);
-    m.mean = lower_divide_by_count(l, m.total, m.count);
+    m.mean = lower_mean_of(l, x, OVER_SAMPLES, false);
     m.squares = sum(l, square(l, lower_sub(l, x, m.mean)), OVER_SAMPLES, false);
     return m;
 }
@@ -94,7 +93,7 @@ static Moments moments_of_samples(Lowering *l, Val whole) {
     Val within = sum(l, own_squares, OVER_SAMPLES, false);
     Val size = lower_count(l, x, rows);
     Val squares = lower_add(l, within, lower_mul(l, between.squares, size));
-    return (Moments){between.total, between.count, between.mean, squares};
+    return (Moments){between.count, between.mean, squares};
 }
 
 static Val reduced_to_samples(Lowering *l, Val x) {
@@ -170,10 +169,9 @@ static void lower_batch_norm_sums(Lowering *l) {
         bool rows[MAX_RANK];
         all_rows(s.rank, rows);
         m.count = lower_count(l, x, rows);
-        m.total = lower_mul(l, m.mean, m.count);
     }
-    Val count = lower_reshape(l, m.count, &one);
-    lower_give_as(l, 0, join_vectors(l, m.total, count), FORM_PLAIN);
+    Val total = lower_mul(l, m.mean, m.count), count = lower_reshape(l, m.count, &one);
+    lower_give_as(l, 0, join_vectors(l, total, count), FORM_PLAIN);
     lower_give_as(l, 1, m.squares, FORM_PLAIN);
 }
 
@@ -336,12 +334,12 @@ static Groups groups_of(Lowering *l, Val x, int64_t count) {
     return g;
 }
 
-/* The sum of v [N, 1.., C] over each group, at each of its channels. */
-static Val sum_over_group(Lowering *l, const Groups *g, Val v) {
+/* The sum or mean of v [N, 1.., C] over each group, at each of its channels. */
+static Val over_group(Lowering *l, const Groups *g, Opcode code, Val v) {
     static const bool of_group[MAX_RANK] = {false, false, true};
     if (g->size == 1) return v;
     Shape split = shape_of(3, (Dim[]){g->channel.d[0], dim_const(g->count), dim_const(g->size)});
-    Val parts = lower_reshape(l, v, &split), total = sum(l, parts, of_group, true);
+    Val parts = lower_reshape(l, v, &split), total = lower_reduce(l, code, parts, of_group, true);
     return lower_reshape(l, lower_expand(l, total, &split), &g->channel);
 }
 
@@ -360,10 +358,10 @@ static void statistics_of_groups(Lowering *l, const Groups *g, Val *mean, Val *r
     Val squares = sum(l, square(l, lower_sub(l, g->x, own_mean)), g->rows, true);
     *mean = own_mean;
     if (g->size > 1) {
-        Val rows = lower_count(l, g->x, g->rows), size = lower_number(l, (double)g->size);
-        *mean = lower_divide_by_count(l, sum_over_group(l, g, own_mean), size);
+        Val rows = lower_count(l, g->x, g->rows);
+        *mean = over_group(l, g, OP_reduce_mean, own_mean);
         Val between = lower_mul(l, square(l, lower_sub(l, own_mean, *mean)), rows);
-        squares = sum_over_group(l, g, lower_add(l, squares, between));
+        squares = over_group(l, g, OP_reduce_sum, lower_add(l, squares, between));
     }
     *rstd = reciprocal_deviation(l, lower_divide_by_count(l, squares, elements_of_group(l, g)));
 }
@@ -397,8 +395,8 @@ static void lower_group_norm_grad(Lowering *l) {
     Val rstd = lower_reshape(l, lower_plain_operand(l, 4), &g.channel);
     Val s = sum(l, dy, g.rows, true), product = lower_mul(l, dy, lower_sub(l, g.x, mean));
     Val p = lower_mul(l, sum(l, product, g.rows, true), rstd), count = elements_of_group(l, &g);
-    Val shift = lower_divide_by_count(l, sum_over_group(l, &g, lower_mul(l, s, weight)), count);
-    Val slope = lower_divide_by_count(l, sum_over_group(l, &g, lower_mul(l, p, weight)), count);
+    Val shift = lower_divide_by_count(l, over_group(l, &g, OP_reduce_sum, lower_mul(l, s, weight)), count);
+    Val slope = lower_divide_by_count(l, over_group(l, &g, OP_reduce_sum, lower_mul(l, p, weight)), count);
     slope = lower_mul(l, slope, rstd);
     Val plane = lower_add(l, lower_mul(l, lower_sub(l, g.x, mean), slope), shift);
     Val dx = lower_mul(l, lower_sub(l, lower_mul(l, dy, weight), plane), rstd);

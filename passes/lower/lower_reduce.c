@@ -282,8 +282,7 @@ Val lower_divide_by_count(Lowering *l, Val total, Val count) {
 }
 
 Val lower_mean_of(Lowering *l, Val v, const bool *folded, bool keep) {
-    Val total = lower_reduce(l, OP_reduce_sum, v, folded, keep);
-    return lower_divide_by_count(l, total, lower_count(l, v, folded));
+    return lower_reduce(l, OP_reduce_mean, v, folded, keep); /* in several steps: the mean of means, of as many each */
 }
 
 /* ---- the graph op's dims ----------------------------------------------------------------------------------------- */

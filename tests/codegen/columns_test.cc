@@ -1,4 +1,6 @@
 // columns_test.cc: values whose last dimension depends on N, for which there is no CUDA code yet; sums of long columns.
+#include <regex>
+
 #include "tests/codegen/core_model.h"
 
 namespace {
@@ -32,6 +34,35 @@ TEST_F(CoreModelTest, SumsOfLongColumns) {
   result v = %v
 )"),
           {64, 65, 129, 30000}, 5e-7);
+}
+
+// The mean of equal numbers is that number, so what is left of them is 0, and no sum grows less exact with its line:
+// rows and columns within a block, of several, and cut short.
+std::string MeansOfEqualNumbers(int columns) {
+    const std::string text = R"(  input %x : f32[N, C]
+  %none = const(; value = 0) : f32
+  %number = const(; value = 100.1) : f32
+  %z = mul(%x, %none) : f32[N, C]
+  %e = add(%z, %number) : f32[N, C]
+  %m = reduce_mean(%e; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%e, %m) : f32[N, C]
+  %r = reduce_max(%d; dims = (1)) : f32[N]
+  %n = reduce_mean(%e; dims = (0)) : f32[C]
+  %g = sub(%n, %number) : f32[C]
+  %a = abs(%x) : f32[N, C]
+  %s = reduce_mean(%a; dims = (1)) : f32[N]
+  %t = reduce_mean(%a; dims = (0)) : f32[C]
+  result r = %r
+  result g = %g
+  result s = %s
+  result t = %t
+)";
+    return std::regex_replace(text, std::regex("C\\]"), std::to_string(columns) + "]");
+}
+
+TEST_F(CoreModelTest, MeansOfEqualNumbers) {
+    Check(Text(MeansOfEqualNumbers(47)), {3, 300}, 1.2e-7);
+    Check(Text(MeansOfEqualNumbers(10001)), {3}, 1.2e-7);
 }
 
 // A sum of all rows of one column, seen as a matrix of one element and as a scalar.

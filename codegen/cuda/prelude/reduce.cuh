@@ -1,8 +1,36 @@
 /* reduce.cuh: sums, products, maxima and minima over the threads of a warp or a block.  The order is fixed: in a warp
  * lanes l and l ^ 16 are combined, then l ^ 8, 4, 2, 1, the lower lane first, so that all lanes have the same bits; the
- * warps of a block are combined in ascending order. */
+ * warps of a block are combined in ascending order.
+ *
+ * Sums of floats keep what their additions lose, so that the error does not grow with the row. */
+struct KeptSum {
+    float sum, lost;
+};
+
+/* All that is lost where |to| is the larger one, else but for an error of the last place of |x| (Fast2Sum: Dekker, A
+ * floating-point technique for extending the available precision, 1971). */
+INLINE void plus_kept(KeptSum &to, float x) {
+    const float s = to.sum + x;
+    to.lost += (to.sum - s) + x;
+    to.sum = s;
+}
+
+/* Infinite sums lose what is no number. */
+INLINE float sum_kept(KeptSum k) { return k.lost == k.lost ? k.sum + k.lost : k.sum; }
+
+/* A quotient, and what it leaves divided: of equal numbers that number. */
+INLINE float mean_kept(KeptSum k, float count) {
+    const float q = k.sum / count, more = (fma_f32(-q, count, k.sum) + k.lost) / count;
+    return more == more ? q + more : q;
+}
+
 struct Plus {
     template <typename T> INLINE static T combine(T a, T b) { return a + b; }
+    /* TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2 */
+    INLINE static KeptSum combine(KeptSum a, KeptSum b) {
+        const float s = a.sum + b.sum, y = s - a.sum;
+        return {s, ((a.sum - (s - y)) + (b.sum - y)) + (a.lost + b.lost)};
+    }
 };
 struct Times {
     INLINE static float combine(float a, float b) { return a * b; }
@@ -16,10 +44,13 @@ struct Min {
     INLINE static int32_t combine(int32_t a, int32_t b) { return min_i32(a, b); }
 };
 
+template <typename T> INLINE T of_lane_xor(T v, int d) { return __shfl_xor_sync(0xFFFFFFFFu, v, d); }
+INLINE KeptSum of_lane_xor(KeptSum v, int d) { return {of_lane_xor(v.sum, d), of_lane_xor(v.lost, d)}; }
+
 template <typename By, typename T> INLINE T warp_reduce(T v) {
     UNROLL
     for (int d = 16; d > 0; d /= 2) {
-        const T other = __shfl_xor_sync(0xFFFFFFFFu, v, d);
+        const T other = of_lane_xor(v, d);
         v = threadIdx.x & d ? By::combine(other, v) : By::combine(v, other);
     }
     return v;
@@ -50,7 +81,7 @@ template <typename By, int WIDTH, int HEIGHT, typename T, int V> INLINE T column
         own[i] = v[i];
         UNROLL
         for (int d = 16; d >= LANES; d /= 2) {
-            const T other = __shfl_xor_sync(0xFFFFFFFFu, own[i], d);
+            const T other = of_lane_xor(own[i], d);
             own[i] = lane & d ? By::combine(other, own[i]) : By::combine(own[i], other);
         }
     }

@@ -46,9 +46,9 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) train_step_k03(c
 
 /* k14  attn.reshape_3.grad: reshape + transpose + slice + attention_grad + concat + add           attention.amp:4
  *   attention over [320 * n, 48] in train_step
- *   in     b0 170 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 87 f16[N, 320, 48]   b3 86 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
+ *   in     b0 168 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 87 f16[N, 320, 48]   b3 86 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
  *   out    b6 d.attn.y f16[N, 320, 144]
- *   v2 %175 f16[N, 320, 3, 16] = reshape(v1)   {gradient, of attn.reshape_3}
+ *   v2 %173 f16[N, 320, 3, 16] = reshape(v1)   {gradient, of attn.reshape_3}
  *   v3 %d.attn.seen f16[N, 3, 320, 16] = permute(v2)   {gradient, of attn.transpose_3}
  *   v5 %467 f16[N, 320, 48] = slice(v4)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
  *   v6 %466 f16[N, 320, 3, 16] = reshape(v5)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
@@ -59,14 +59,14 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) train_step_k03(c
  *   v11 %473 f16[N, 320, 48] = slice(v4)   {follow, min-cast:23, "f32 would move 21626880 bytes more at N = 32"}
  *   v12 %472 f16[N, 320, 3, 16] = reshape(v11)   {follow, min-cast:23, "f32 would move 9830400 bytes more at N = 32"}
  *   v13 %471 f16[N, 3, 320, 16] = permute(v12)   {follow, min-cast:23, "f32 would move 7864320 bytes more at N = 32"}
- *   v18 %178 f32[N, 320, 48], v19 %179 f32[N, 320, 48], v20 %180 f32[N, 320, 48] = attend_grad(v3, v7, v10, v13, v14, v15, v16, v17)   {gradient, of attn.attention}
- *   v21 %181 f16[N, 320, 48] = cast(v18)
- *   v22 %184 f16[N, 320, 48] = cast(v19)
- *   v23 %187 f16[N, 320, 48] = cast(v20)
- *   v24 %196 f16[N, 320, 144] = concat(v21, v22, v23)   {gradient, of attn.slice}
- *   v25 %197 f32[N, 320, 144] = cast(v24)
+ *   v18 %177 f32[N, 320, 48], v19 %178 f32[N, 320, 48], v20 %179 f32[N, 320, 48] = attend_grad(v3, v7, v10, v13, v14, v15, v16, v17)   {gradient, of attn.attention}
+ *   v21 %180 f16[N, 320, 48] = cast(v18)
+ *   v22 %183 f16[N, 320, 48] = cast(v19)
+ *   v23 %186 f16[N, 320, 48] = cast(v20)
+ *   v24 %195 f16[N, 320, 144] = concat(v21, v22, v23)   {gradient, of attn.slice}
+ *   v25 %196 f32[N, 320, 144] = cast(v24)
  *   v26 %67 f32 = const()   {gradient, of attn.slice}
- *   v27 %198 f32[N, 320, 144] = add(v25, v26)
+ *   v27 %197 f32[N, 320, 144] = add(v25, v26)
  *   v28 %d.attn.y f16[N, 320, 144] = cast(v27)   {gradient, of attn.slice}
  *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */

@@ -269,12 +269,12 @@ struct train_step_k00_part1 {
         const float v5 = 1.0f;
         const float v6 = 0.0f;
         const float v9 = 1.0f;
-        float total8 = 0.0f;
+        KeptSum total8 = KeptSum{0.0f, 0.0f};
         NO_UNROLL
         for (uint32_t part = 0; part < parts; part++) {
             MAYBE_UNUSED const int64_t first = (int64_t)part * 2048;
             MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
-            float s8[1] = {0.0f};
+            KeptSum s8[1] = {KeptSum{0.0f, 0.0f}};
             {
                 NO_UNROLL
                 for (int64_t row = first + y; own && row < last; row += 2048) {
@@ -293,14 +293,15 @@ struct train_step_k00_part1 {
                         const int32_t v3 = v2 == v1;
                         const int32_t v4 = !v3;
                         const float v7 = v4 ? v5 : v6;
-                        s8[0] = s8[0] + v7;
+                        plus_kept(s8[0], v7);
                     }
                 }
             }
-            const float v8 = column_reduce<Plus, 1, 256>(s8);
-            take_part<Plus, 1, 256>(total8, v8, part, parts);
+            KeptSum a8 = column_reduce<Plus, 1, 256>(s8);
+            take_part<Plus, 1, 256>(total8, a8, part, parts);
         }
-        const float v8 = add_parts<Plus, 1, 256>(total8, parts);
+        KeptSum a8 = add_parts<Plus, 1, 256>(total8, parts);
+        const float v8 = sum_kept(a8);
         const float v10 = max_f32(v8, v9);
         const float v12 = v11 / v10;
         const float v13 = -v12;
@@ -444,7 +445,7 @@ struct train_step_k00_part4 {
         const int32_t v18 = v9 == v17;
         const int32_t v19 = !v18;
         float v3 = -INF;
-        float v32 = 0.0f;
+        KeptSum s32 = KeptSum{0.0f, 0.0f};
         {
             const int32_t c = lane;
             if (c < COLS) {
@@ -460,12 +461,12 @@ struct train_step_k00_part4 {
                 const float v30 = v29 ? v26 : v24;
                 kept30[0][0] = v30;
                 v3 = max_f32(v3, v2);
-                v32 = v32 + v30;
+                plus_kept(s32, v30);
             }
         }
         v3 = warp_reduce<Max>(v3);
-        v32 = warp_reduce<Plus>(v32);
-        float v6 = 0.0f;
+        const float v32 = sum_kept(warp_reduce<Plus>(s32));
+        KeptSum s6 = KeptSum{0.0f, 0.0f};
         {
             const int32_t c = lane;
             if (c < COLS) {
@@ -473,12 +474,12 @@ struct train_step_k00_part4 {
                 const float v4 = v2 - v3;
                 kept4[0][0] = v4;
                 const float v5 = near_exp_f32(v4);
-                v6 = v6 + v5;
+                plus_kept(s6, v5);
             }
         }
-        v6 = warp_reduce<Plus>(v6);
+        const float v6 = sum_kept(warp_reduce<Plus>(s6));
         const float v7 = log_f32(v6);
-        float v15 = 0.0f;
+        KeptSum s15 = KeptSum{0.0f, 0.0f};
         {
             const int32_t c = lane;
             if (c < COLS) {
@@ -493,11 +494,11 @@ struct train_step_k00_part4 {
                 const float v33 = v31 * v32;
                 const float v34 = v30 - v33;
                 const float v35 = round_f16_f32(v34);
-                v15 = v15 + v14;
+                plus_kept(s15, v14);
                 put_f16(b4 + r * COLS + c, v35);
             }
         }
-        v15 = warp_reduce<Plus>(v15);
+        const float v15 = sum_kept(warp_reduce<Plus>(s15));
         const float v16 = -v15;
         const float v20 = v19 ? v16 : v13;
         if (lane == 0) put_f32(b3 + r, v20);
@@ -692,12 +693,12 @@ struct train_step_k00_part8 {
         MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
         MAYBE_UNUSED const bool own = in;
         const float v3 = get_f32(b1);
-        float total2 = 0.0f;
+        KeptSum total2 = KeptSum{0.0f, 0.0f};
         NO_UNROLL
         for (uint32_t part = 0; part < parts; part++) {
             MAYBE_UNUSED const int64_t first = (int64_t)part * 2048;
             MAYBE_UNUSED const int64_t last = first + 2048 < rows ? first + 2048 : rows;
-            float s2[1] = {0.0f};
+            KeptSum s2[1] = {KeptSum{0.0f, 0.0f}};
             {
                 NO_UNROLL
                 for (int64_t row = first + y; own && row < last; row += 2048) {
@@ -713,14 +714,15 @@ struct train_step_k00_part8 {
                         const int64_t r = row + u * 256;
                         if (r >= last) break;
                         const float v1 = all1[u];
-                        s2[0] = s2[0] + v1;
+                        plus_kept(s2[0], v1);
                     }
                 }
             }
-            const float v2 = column_reduce<Plus, 1, 256>(s2);
-            take_part<Plus, 1, 256>(total2, v2, part, parts);
+            KeptSum a2 = column_reduce<Plus, 1, 256>(s2);
+            take_part<Plus, 1, 256>(total2, a2, part, parts);
         }
-        const float v2 = add_parts<Plus, 1, 256>(total2, parts);
+        KeptSum a2 = add_parts<Plus, 1, 256>(total2, parts);
+        const float v2 = sum_kept(a2);
         const float v4 = v2 / v3;
         if (in && threadIdx.x < 1) put_f32(b2 + c, v4);
     }
@@ -743,12 +745,12 @@ struct train_step_k00_part9 {
         MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float total3 = 0.0f;
+        KeptSum total3 = KeptSum{0.0f, 0.0f};
         NO_UNROLL
         for (uint32_t part = 0; part < parts; part++) {
             MAYBE_UNUSED const int64_t first = (int64_t)part * 512;
             MAYBE_UNUSED const int64_t last = first + 512 < rows ? first + 512 : rows;
-            float s3[2] = {0.0f, 0.0f};
+            KeptSum s3[2] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
             {
                 NO_UNROLL
                 for (int64_t row = first + y; own && row < last; row += 512) {
@@ -769,15 +771,16 @@ struct train_step_k00_part9 {
                         for (int i = 0; i < 2; i++) {
                             const float v1 = x1[i];
                             const float v2 = v1;
-                            s3[i] = s3[i] + v2;
+                            plus_kept(s3[i], v2);
                         }
                     }
                 }
             }
-            const float v3 = column_reduce<Plus, 8, 64>(s3);
-            take_part<Plus, 8, 256>(total3, v3, part, parts);
+            KeptSum a3 = column_reduce<Plus, 8, 64>(s3);
+            take_part<Plus, 8, 256>(total3, a3, part, parts);
         }
-        const float v3 = add_parts<Plus, 8, 256>(total3, parts);
+        KeptSum a3 = add_parts<Plus, 8, 256>(total3, parts);
+        const float v3 = sum_kept(a3);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
@@ -804,12 +807,12 @@ struct train_step_k00_part10 {
         MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float total3 = 0.0f;
+        KeptSum total3 = KeptSum{0.0f, 0.0f};
         NO_UNROLL
         for (uint32_t part = 0; part < parts; part++) {
             MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
             MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
-            float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            KeptSum s3[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
             {
                 NO_UNROLL
                 for (int64_t row = first + y; own && row < last; row += 256) {
@@ -830,15 +833,16 @@ struct train_step_k00_part10 {
                         for (int i = 0; i < 4; i++) {
                             const float v1 = x1[i];
                             const float v2 = v1;
-                            s3[i] = s3[i] + v2;
+                            plus_kept(s3[i], v2);
                         }
                     }
                 }
             }
-            const float v3 = column_reduce<Plus, 32, 32>(s3);
-            take_part<Plus, 32, 256>(total3, v3, part, parts);
+            KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
+            take_part<Plus, 32, 256>(total3, a3, part, parts);
         }
-        const float v3 = add_parts<Plus, 32, 256>(total3, parts);
+        KeptSum a3 = add_parts<Plus, 32, 256>(total3, parts);
+        const float v3 = sum_kept(a3);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;

@@ -1,25 +1,21 @@
 /* k05  ln: layer_norm           image.amp:4
  *   row over [n, 64] in train_step
- *   in     b0 40 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
- *   out    b3 44 f32[N, 1]   b4 55 f32[N, 1]   b5 h.1.f16 f16[N, 64]
+ *   in     b0 37 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   out    b3 38 f32[N, 1]   b4 46 f32[N, 1]   b5 h.1.f16 f16[N, 64]
  *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
- *   v3 %41 f32[N, 1] = reduce_sum(v2)
- *   v4 %43 f32 = const()
- *   v5 %44 f32[N, 1] = mul(v3, v4)   {f32, min-cast:12}
- *   v6 %45 f32[N, 64] = sub(v2, v5)
- *   v7 %46 f32[N, 64] = mul(v6, v6)
- *   v8 %47 f32[N, 1] = reduce_sum(v7)
- *   v9 %49 f32 = const()
- *   v10 %50 f32[N, 1] = mul(v8, v9)
- *   v11 %51 f32 = const()
- *   v12 %52 f32[N, 1] = add(v10, v11)
- *   v13 %53 f32[N, 1] = sqrt(v12)
- *   v14 %54 f32 = const()
- *   v15 %55 f32[N, 1] = div(v14, v13)   {f32, min-cast:12}
- *   v16 %56 f32[N, 64] = mul(v6, v15)
- *   v18 %57 f32[N, 64] = mul(v16, v17)
- *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, min-cast:12}
- *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, min-cast:7, for head.linear}
+ *   v3 %38 f32[N, 1] = reduce_mean(v2)   {f32, min-cast:12}
+ *   v4 %39 f32[N, 64] = sub(v2, v3)
+ *   v5 %40 f32[N, 64] = mul(v4, v4)
+ *   v6 %41 f32[N, 1] = reduce_mean(v5)
+ *   v7 %42 f32 = const()
+ *   v8 %43 f32[N, 1] = add(v6, v7)
+ *   v9 %44 f32[N, 1] = sqrt(v8)
+ *   v10 %45 f32 = const()
+ *   v11 %46 f32[N, 1] = div(v10, v9)   {f32, min-cast:12}
+ *   v12 %47 f32[N, 64] = mul(v4, v11)
+ *   v14 %48 f32[N, 64] = mul(v12, v13)
+ *   v16 %h.1 f32[N, 64] = add(v14, v15)   {f32, min-cast:12}
+ *   v17 %h.1.f16 f16[N, 64] = cast(v16)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
@@ -31,93 +27,89 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
-    const float v4 = 0.015625f;
-    const float v9 = 0.015625f;
-    const float v11 = 9.999999747378752e-06f;
-    const float v14 = 1.0f;
+    const float v7 = 9.999999747378752e-06f;
+    const float v10 = 1.0f;
     float kept2[1][2];
-    float kept6[1][2];
-    float v3 = 0.0f;
+    float kept4[1][2];
+    KeptSum s3 = KeptSum{0.0f, 0.0f};
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
         float x1[2];
         load_f16(x1, b0 + r * COLS + c0);
+        float run3 = 0.0f;
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v1 = x1[i];
             const float v2 = v1;
             kept2[0][i] = v2;
-            v3 = v3 + v2;
+            run3 = run3 + v2;
         }
+        plus_kept(s3, run3);
     }
-    v3 = warp_reduce<Plus>(v3);
-    const float v5 = v3 * v4;
-    float v8 = 0.0f;
+    const float v3 = mean_kept(warp_reduce<Plus>(s3), (float)COLS);
+    KeptSum s6 = KeptSum{0.0f, 0.0f};
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float run6 = 0.0f;
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v2 = kept2[0][i];
-            const float v6 = v2 - v5;
-            kept6[0][i] = v6;
-            const float v7 = v6 * v6;
-            v8 = v8 + v7;
+            const float v4 = v2 - v3;
+            kept4[0][i] = v4;
+            const float v5 = v4 * v4;
+            run6 = run6 + v5;
         }
+        plus_kept(s6, run6);
     }
-    v8 = warp_reduce<Plus>(v8);
-    const float v10 = v8 * v9;
-    const float v12 = v10 + v11;
-    const float v13 = sqrt_f32(v12);
-    const float v15 = v14 / v13;
+    const float v6 = mean_kept(warp_reduce<Plus>(s6), (float)COLS);
+    const float v8 = v6 + v7;
+    const float v9 = sqrt_f32(v8);
+    const float v11 = v10 / v9;
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
-        float x17[2];
-        load_f32(x17, b1 + c0);
-        float x19[2];
-        load_f32(x19, b2 + c0);
+        float x13[2];
+        load_f32(x13, b1 + c0);
+        float x15[2];
+        load_f32(x15, b2 + c0);
         float y5[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
-            const float v17 = x17[i];
-            const float v19 = x19[i];
-            const float v6 = kept6[0][i];
-            const float v16 = v6 * v15;
-            const float v18 = v16 * v17;
-            const float v20 = v18 + v19;
-            const float v21 = round_f16_f32(v20);
-            y5[i] = v21;
+            const float v13 = x13[i];
+            const float v15 = x15[i];
+            const float v4 = kept4[0][i];
+            const float v12 = v4 * v11;
+            const float v14 = v12 * v13;
+            const float v16 = v14 + v15;
+            const float v17 = round_f16_f32(v16);
+            y5[i] = v17;
         }
         store_f16(b5 + r * COLS + c0, y5);
     }
-    if (lane == 0) put_f32(b3 + r, v5);
-    if (lane == 0) put_f32(b4 + r, v15);
+    if (lane == 0) put_f32(b3 + r, v3);
+    if (lane == 0) put_f32(b4 + r, v11);
 }
 
 /* k12  ln.layer_norm.grad.input: layer_norm_grad + broadcast_to           image.amp:5
  *   row over [n, 64] in train_step
- *   in     b0 d.h.1.f16 f16[N, 64]   b1 ln.weight f32[64]   b2 40 f16[N, 64]   b3 44 f32[N, 1]   b4 55 f32[N, 1]
- *   out    b5 141 f32[N, 1, 1, 64]
+ *   in     b0 d.h.1.f16 f16[N, 64]   b1 ln.weight f32[64]   b2 37 f16[N, 64]   b3 38 f32[N, 1]   b4 46 f32[N, 1]
+ *   out    b5 124 f32[N, 1, 1, 64]
  *   v2 %d.h.1 f32[N, 64] = cast(v1)   {gradient, of head.linear}
- *   v4 %117 f32[N, 64] = mul(v2, v3)
- *   v5 %118 f32[N, 1] = reduce_sum(v4)
- *   v6 %120 f32 = const()
- *   v7 %121 f32[N, 1] = mul(v5, v6)
- *   v9 %343 f32[N, 64] = cast(v8)   {f32, min-cast:12, for ln.layer_norm}
- *   v11 %115 f32[N, 64] = sub(v9, v10)
- *   v13 %116 f32[N, 64] = mul(v11, v12)
- *   v14 %122 f32[N, 64] = mul(v4, v13)
- *   v15 %123 f32[N, 1] = reduce_sum(v14)
- *   v16 %125 f32 = const()
- *   v17 %126 f32[N, 1] = mul(v15, v16)
- *   v18 %127 f32[N, 64] = sub(v4, v7)
- *   v19 %128 f32[N, 64] = mul(v13, v17)
- *   v20 %129 f32[N, 64] = sub(v18, v19)
- *   v21 %130 f32[N, 64] = mul(v20, v12)   {gradient, of ln.layer_norm}
- *   v22 %21 f16[N, 64] = cast(v21)   {gradient, of ln.layer_norm}
- *   v23 %136 f32[N, 64] = cast(v22)
- *   v24 %138 f32[N, 1, 1, 64] = reshape(v23)
- *   v25 %140 f32 = const()
- *   v26 %141 f32[N, 1, 1, 64] = mul(v24, v25)
+ *   v4 %106 f32[N, 64] = mul(v2, v3)
+ *   v5 %107 f32[N, 1] = reduce_mean(v4)
+ *   v7 %325 f32[N, 64] = cast(v6)   {f32, min-cast:12, for ln.layer_norm}
+ *   v9 %104 f32[N, 64] = sub(v7, v8)
+ *   v11 %105 f32[N, 64] = mul(v9, v10)
+ *   v12 %108 f32[N, 64] = mul(v4, v11)
+ *   v13 %109 f32[N, 1] = reduce_mean(v12)
+ *   v14 %110 f32[N, 64] = sub(v4, v5)
+ *   v15 %111 f32[N, 64] = mul(v11, v13)
+ *   v16 %112 f32[N, 64] = sub(v14, v15)
+ *   v17 %113 f32[N, 64] = mul(v16, v10)   {gradient, of ln.layer_norm}
+ *   v18 %21 f16[N, 64] = cast(v17)   {gradient, of ln.layer_norm}
+ *   v19 %119 f32[N, 64] = cast(v18)
+ *   v20 %121 f32[N, 1, 1, 64] = reshape(v19)
+ *   v21 %123 f32 = const()
+ *   v22 %124 f32[N, 1, 1, 64] = mul(v20, v21)
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k12(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
@@ -129,60 +121,60 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k12(const uin
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
-    const float v6 = 0.015625f;
-    const float v16 = 0.015625f;
-    const float v25 = 0.00390625f;
+    const float v21 = 0.00390625f;
     float kept4[1][2];
-    float kept13[1][2];
-    const float v10 = get_f32(b3 + r);
-    const float v12 = get_f32(b4 + r);
-    float v5 = 0.0f;
-    float v15 = 0.0f;
+    float kept11[1][2];
+    const float v8 = get_f32(b3 + r);
+    const float v10 = get_f32(b4 + r);
+    KeptSum s5 = KeptSum{0.0f, 0.0f};
+    KeptSum s13 = KeptSum{0.0f, 0.0f};
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
         float x1[2];
         load_f16(x1, b0 + r * COLS + c0);
         float x3[2];
         load_f32(x3, b1 + c0);
-        float x8[2];
-        load_f16(x8, b2 + r * COLS + c0);
+        float x6[2];
+        load_f16(x6, b2 + r * COLS + c0);
+        float run5 = 0.0f;
+        float run13 = 0.0f;
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v1 = x1[i];
             const float v3 = x3[i];
-            const float v8 = x8[i];
+            const float v6 = x6[i];
             const float v2 = v1;
             const float v4 = v2 * v3;
             kept4[0][i] = v4;
-            const float v9 = v8;
-            const float v11 = v9 - v10;
-            const float v13 = v11 * v12;
-            kept13[0][i] = v13;
-            const float v14 = v4 * v13;
-            v5 = v5 + v4;
-            v15 = v15 + v14;
+            const float v7 = v6;
+            const float v9 = v7 - v8;
+            const float v11 = v9 * v10;
+            kept11[0][i] = v11;
+            const float v12 = v4 * v11;
+            run5 = run5 + v4;
+            run13 = run13 + v12;
         }
+        plus_kept(s5, run5);
+        plus_kept(s13, run13);
     }
-    v5 = warp_reduce<Plus>(v5);
-    v15 = warp_reduce<Plus>(v15);
-    const float v7 = v5 * v6;
-    const float v17 = v15 * v16;
+    const float v5 = mean_kept(warp_reduce<Plus>(s5), (float)COLS);
+    const float v13 = mean_kept(warp_reduce<Plus>(s13), (float)COLS);
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
         float y5[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v4 = kept4[0][i];
-            const float v13 = kept13[0][i];
-            const float v18 = v4 - v7;
-            const float v19 = v13 * v17;
-            const float v20 = v18 - v19;
-            const float v21 = v20 * v12;
-            const float v22 = round_f16_f32(v21);
-            const float v23 = v22;
-            const float v24 = v23;
-            const float v26 = v24 * v25;
-            y5[i] = v26;
+            const float v11 = kept11[0][i];
+            const float v14 = v4 - v5;
+            const float v15 = v11 * v13;
+            const float v16 = v14 - v15;
+            const float v17 = v16 * v10;
+            const float v18 = round_f16_f32(v17);
+            const float v19 = v18;
+            const float v20 = v19;
+            const float v22 = v20 * v21;
+            y5[i] = v22;
         }
         store_f32(b5 + r * COLS + c0, y5);
     }
@@ -194,31 +186,31 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k12(const uin
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 d.conv.y.nhwc f16[N, 16, 16, 64]
- *   out    b1 154 f32[N, 64]
- *   v2 %153 f32[N, 16, 16, 64] = cast(v1)
- *   v3 %154 f32[N, 64] = reduce_sum(v2)
+ *   out    b1 137 f32[N, 64]
+ *   v2 %136 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %137 f32[N, 64] = reduce_sum(v2)
  *   pass 2
- *   in     b0 d.h.1.f16 f16[N, 64]   b1 40 f16[N, 64]   b2 44 f32[N, 1]   b3 55 f32[N, 1]   b4 inverse_scale f32   b5 154 f32[N, 64]
- *   out    b6 165 bool   b7 169 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 161 bool   b11 grad.conv.bias f32[64]
- *   v2 %344 f32[N, 64] = cast(v1)   {gradient, of head.linear}
- *   v4 %345 f32[N, 64] = cast(v3)   {f32, min-cast:12, for ln.layer_norm}
- *   v6 %131 f32[N, 64] = sub(v4, v5)
- *   v8 %132 f32[N, 64] = mul(v6, v7)
- *   v9 %133 f32[N, 64] = mul(v2, v8)
+ *   in     b0 d.h.1.f16 f16[N, 64]   b1 37 f16[N, 64]   b2 38 f32[N, 1]   b3 46 f32[N, 1]   b4 inverse_scale f32   b5 137 f32[N, 64]
+ *   out    b6 148 bool   b7 152 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 144 bool   b11 grad.conv.bias f32[64]
+ *   v2 %326 f32[N, 64] = cast(v1)   {gradient, of head.linear}
+ *   v4 %327 f32[N, 64] = cast(v3)   {f32, min-cast:12, for ln.layer_norm}
+ *   v6 %114 f32[N, 64] = sub(v4, v5)
+ *   v8 %115 f32[N, 64] = mul(v6, v7)
+ *   v9 %116 f32[N, 64] = mul(v2, v8)
  *   v10 %d.ln.weight f32[64] = reduce_sum(v9)   {gradient, of ln.layer_norm}
  *   v11 %d.ln.bias f32[64] = reduce_sum(v2)   {gradient, of ln.layer_norm}
- *   v12 %163 bool[64] = is_finite(v10)
- *   v13 %164 bool[64] = not(v12)
- *   v14 %165 bool = reduce_or(v13)
- *   v15 %167 bool[64] = is_finite(v11)
- *   v16 %168 bool[64] = not(v15)
- *   v17 %169 bool = reduce_or(v16)
+ *   v12 %146 bool[64] = is_finite(v10)
+ *   v13 %147 bool[64] = not(v12)
+ *   v14 %148 bool = reduce_or(v13)
+ *   v15 %150 bool[64] = is_finite(v11)
+ *   v16 %151 bool[64] = not(v15)
+ *   v17 %152 bool = reduce_or(v16)
  *   v19 %grad.ln.weight f32[64] = mul(v10, v18)   {loss_scale}
  *   v20 %grad.ln.bias f32[64] = mul(v11, v18)   {loss_scale}
  *   v22 %d.conv.bias f32[64] = reduce_sum(v21)   {weight_gradient, of conv.conv2d}
- *   v23 %159 bool[64] = is_finite(v22)
- *   v24 %160 bool[64] = not(v23)
- *   v25 %161 bool = reduce_or(v24)
+ *   v23 %142 bool[64] = is_finite(v22)
+ *   v24 %143 bool[64] = not(v23)
+ *   v25 %144 bool = reduce_or(v24)
  *   v26 %grad.conv.bias f32[64] = mul(v22, v18)   {loss_scale}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
@@ -235,7 +227,7 @@ INLINE void train_step_k15_pass1(const uint16_t *b0, float *b1, int64_t n, int64
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     const int32_t c0 = column0 + threadIdx.x % 8 * 4;
     MAYBE_UNUSED const bool own = c0 < COLS;
-    float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    KeptSum s3[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
     {
         NO_UNROLL
         for (int64_t row = first + y; own && row < last; row += 256) {
@@ -256,12 +248,13 @@ INLINE void train_step_k15_pass1(const uint16_t *b0, float *b1, int64_t n, int64
                 for (int i = 0; i < 4; i++) {
                     const float v1 = x1[i];
                     const float v2 = v1;
-                    s3[i] = s3[i] + v2;
+                    plus_kept(s3[i], v2);
                 }
             }
         }
     }
-    const float v3 = column_reduce<Plus, 32, 32>(s3);
+    KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
+    const float v3 = sum_kept(a3);
     if (in && threadIdx.x < 32) put_f32(b1 + s * COLS + c, v3);
 }
 
@@ -280,16 +273,16 @@ INLINE void train_step_k15_pass2(const uint16_t *b0, const uint16_t *b1, const f
     int32_t any7 = 0;
     int32_t any10 = 0;
     const float v18 = get_f32(b4);
-    float total10 = 0.0f;
-    float total11 = 0.0f;
-    float total22 = 0.0f;
+    KeptSum total10 = KeptSum{0.0f, 0.0f};
+    KeptSum total11 = KeptSum{0.0f, 0.0f};
+    KeptSum total22 = KeptSum{0.0f, 0.0f};
     NO_UNROLL
     for (uint32_t part = 0; part < parts; part++) {
         MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
-        float s10[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        float s11[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-        float s22[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        KeptSum s10[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
+        KeptSum s11[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
+        KeptSum s22[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
         {
             NO_UNROLL
             for (int64_t row = first + y; own && row < last; row += 64) {
@@ -330,23 +323,26 @@ INLINE void train_step_k15_pass2(const uint16_t *b0, const uint16_t *b1, const f
                         const float v6 = v4 - v5;
                         const float v8 = v6 * v7;
                         const float v9 = v2 * v8;
-                        s10[i] = s10[i] + v9;
-                        s11[i] = s11[i] + v2;
-                        s22[i] = s22[i] + v21;
+                        plus_kept(s10[i], v9);
+                        plus_kept(s11[i], v2);
+                        plus_kept(s22[i], v21);
                     }
                 }
             }
         }
-        const float v10 = column_reduce<Plus, 32, 32>(s10);
-        const float v11 = column_reduce<Plus, 32, 32>(s11);
-        const float v22 = column_reduce<Plus, 32, 32>(s22);
-        take_part<Plus, 32, 256>(total10, v10, part, parts);
-        take_part<Plus, 32, 256>(total11, v11, part, parts);
-        take_part<Plus, 32, 256>(total22, v22, part, parts);
+        KeptSum a10 = column_reduce<Plus, 32, 32>(s10);
+        KeptSum a11 = column_reduce<Plus, 32, 32>(s11);
+        KeptSum a22 = column_reduce<Plus, 32, 32>(s22);
+        take_part<Plus, 32, 256>(total10, a10, part, parts);
+        take_part<Plus, 32, 256>(total11, a11, part, parts);
+        take_part<Plus, 32, 256>(total22, a22, part, parts);
     }
-    const float v10 = add_parts<Plus, 32, 256>(total10, parts);
-    const float v11 = add_parts<Plus, 32, 256>(total11, parts);
-    const float v22 = add_parts<Plus, 32, 256>(total22, parts);
+    KeptSum a10 = add_parts<Plus, 32, 256>(total10, parts);
+    KeptSum a11 = add_parts<Plus, 32, 256>(total11, parts);
+    KeptSum a22 = add_parts<Plus, 32, 256>(total22, parts);
+    const float v10 = sum_kept(a10);
+    const float v11 = sum_kept(a11);
+    const float v22 = sum_kept(a22);
     const int32_t v12 = finite_f32(v10);
     const int32_t v13 = !v12;
     const int32_t v15 = finite_f32(v11);
@@ -380,26 +376,22 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(c
  *   row over [n, 64] in eval
  * k03  ln: layer_norm           image.amp:4
  *   row over [n, 64] in infer
- *   in     b0 23 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   in     b0 20 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
  *   out    b3 h.1.f16 f16[N, 64]
  *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
- *   v3 %24 f32[N, 1] = reduce_sum(v2)
- *   v4 %26 f32 = const()
- *   v5 %27 f32[N, 1] = mul(v3, v4)   {f32, min-cast:12}
- *   v6 %28 f32[N, 64] = sub(v2, v5)
- *   v7 %29 f32[N, 64] = mul(v6, v6)
- *   v8 %30 f32[N, 1] = reduce_sum(v7)
- *   v9 %32 f32 = const()
- *   v10 %33 f32[N, 1] = mul(v8, v9)
- *   v11 %34 f32 = const()
- *   v12 %35 f32[N, 1] = add(v10, v11)
- *   v13 %36 f32[N, 1] = sqrt(v12)
- *   v14 %37 f32 = const()
- *   v15 %38 f32[N, 1] = div(v14, v13)   {f32, min-cast:12}
- *   v16 %39 f32[N, 64] = mul(v6, v15)
- *   v18 %40 f32[N, 64] = mul(v16, v17)
- *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, min-cast:12}
- *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, min-cast:7, for head.linear}
+ *   v3 %21 f32[N, 1] = reduce_mean(v2)   {f32, min-cast:12}
+ *   v4 %22 f32[N, 64] = sub(v2, v3)
+ *   v5 %23 f32[N, 64] = mul(v4, v4)
+ *   v6 %24 f32[N, 1] = reduce_mean(v5)
+ *   v7 %25 f32 = const()
+ *   v8 %26 f32[N, 1] = add(v6, v7)
+ *   v9 %27 f32[N, 1] = sqrt(v8)
+ *   v10 %28 f32 = const()
+ *   v11 %29 f32[N, 1] = div(v10, v9)   {f32, min-cast:12}
+ *   v12 %30 f32[N, 64] = mul(v4, v11)
+ *   v14 %31 f32[N, 64] = mul(v12, v13)
+ *   v16 %h.1 f32[N, 64] = add(v14, v15)   {f32, min-cast:12}
+ *   v17 %h.1.f16 f16[N, 64] = cast(v16)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
@@ -411,61 +403,61 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t 
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
-    const float v4 = 0.015625f;
-    const float v9 = 0.015625f;
-    const float v11 = 9.999999747378752e-06f;
-    const float v14 = 1.0f;
+    const float v7 = 9.999999747378752e-06f;
+    const float v10 = 1.0f;
     float kept2[1][2];
-    float kept6[1][2];
-    float v3 = 0.0f;
+    float kept4[1][2];
+    KeptSum s3 = KeptSum{0.0f, 0.0f};
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
         float x1[2];
         load_f16(x1, b0 + r * COLS + c0);
+        float run3 = 0.0f;
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v1 = x1[i];
             const float v2 = v1;
             kept2[0][i] = v2;
-            v3 = v3 + v2;
+            run3 = run3 + v2;
         }
+        plus_kept(s3, run3);
     }
-    v3 = warp_reduce<Plus>(v3);
-    const float v5 = v3 * v4;
-    float v8 = 0.0f;
+    const float v3 = mean_kept(warp_reduce<Plus>(s3), (float)COLS);
+    KeptSum s6 = KeptSum{0.0f, 0.0f};
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float run6 = 0.0f;
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v2 = kept2[0][i];
-            const float v6 = v2 - v5;
-            kept6[0][i] = v6;
-            const float v7 = v6 * v6;
-            v8 = v8 + v7;
+            const float v4 = v2 - v3;
+            kept4[0][i] = v4;
+            const float v5 = v4 * v4;
+            run6 = run6 + v5;
         }
+        plus_kept(s6, run6);
     }
-    v8 = warp_reduce<Plus>(v8);
-    const float v10 = v8 * v9;
-    const float v12 = v10 + v11;
-    const float v13 = sqrt_f32(v12);
-    const float v15 = v14 / v13;
+    const float v6 = mean_kept(warp_reduce<Plus>(s6), (float)COLS);
+    const float v8 = v6 + v7;
+    const float v9 = sqrt_f32(v8);
+    const float v11 = v10 / v9;
     {
         MAYBE_UNUSED const int32_t c0 = lane * 2;
-        float x17[2];
-        load_f32(x17, b1 + c0);
-        float x19[2];
-        load_f32(x19, b2 + c0);
+        float x13[2];
+        load_f32(x13, b1 + c0);
+        float x15[2];
+        load_f32(x15, b2 + c0);
         float y3[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
-            const float v17 = x17[i];
-            const float v19 = x19[i];
-            const float v6 = kept6[0][i];
-            const float v16 = v6 * v15;
-            const float v18 = v16 * v17;
-            const float v20 = v18 + v19;
-            const float v21 = round_f16_f32(v20);
-            y3[i] = v21;
+            const float v13 = x13[i];
+            const float v15 = x15[i];
+            const float v4 = kept4[0][i];
+            const float v12 = v4 * v11;
+            const float v14 = v12 * v13;
+            const float v16 = v14 + v15;
+            const float v17 = round_f16_f32(v16);
+            y3[i] = v17;
         }
         store_f16(b3 + r * COLS + c0, y3);
     }

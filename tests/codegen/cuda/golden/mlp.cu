@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
     const float v5 = 1.0f;
     const float v6 = 0.0f;
     const float v9 = 1.0f;
-    float s8[1] = {0.0f};
+    KeptSum s8[1] = {KeptSum{0.0f, 0.0f}};
     {
         NO_UNROLL
         for (int64_t row = first + y; own && row < last; row += 2048) {
@@ -127,16 +127,17 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
                 const int32_t v3 = v2 == v1;
                 const int32_t v4 = !v3;
                 const float v7 = v4 ? v5 : v6;
-                s8[0] = s8[0] + v7;
+                plus_kept(s8[0], v7);
             }
         }
     }
-    float v8 = column_reduce<Plus, 1, 256>(s8);
+    KeptSum a8 = column_reduce<Plus, 1, 256>(s8);
     if (parts > 1) {
-        keep_partial<1>(partials, block0 + blockIdx.x, 0, v8);
+        keep_partial<1>(partials, block0 + blockIdx.x, 0, a8);
         if (!takes_last_ticket(tickets + block0, parts)) return;
-        v8 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, 0.0f);
+        a8 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
     }
+    const float v8 = sum_kept(a8);
     const float v10 = max_f32(v8, v9);
     const float v12 = v11 / v10;
     const float v13 = -v12;
@@ -562,7 +563,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
     const float v29 = (float)v9;
     float v3 = -INF;
     float v22 = -INF;
-    float v45 = 0.0f;
+    KeptSum s45 = KeptSum{0.0f, 0.0f};
     {
         const int32_t c = lane;
         if (c < COLS) {
@@ -581,13 +582,13 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             kept43[0][0] = v43;
             v3 = max_f32(v3, v2);
             v22 = max_f32(v22, v21);
-            v45 = v45 + v43;
+            plus_kept(s45, v43);
         }
     }
     v3 = warp_reduce<Max>(v3);
     v22 = warp_reduce<Max>(v22);
-    v45 = warp_reduce<Plus>(v45);
-    float v6 = 0.0f;
+    const float v45 = sum_kept(warp_reduce<Plus>(s45));
+    KeptSum s6 = KeptSum{0.0f, 0.0f};
     float v28 = INF;
     {
         const int32_t c = lane;
@@ -601,16 +602,16 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             const int32_t v24 = (int32_t)c;
             const float v25 = (float)v24;
             const float v27 = v23 ? v25 : v26;
-            v6 = v6 + v5;
+            plus_kept(s6, v5);
             v28 = min_f32(v28, v27);
         }
     }
-    v6 = warp_reduce<Plus>(v6);
+    const float v6 = sum_kept(warp_reduce<Plus>(s6));
     v28 = warp_reduce<Min>(v28);
     const float v7 = log_f32(v6);
     const int32_t v30 = v28 == v29;
     const float v33 = v30 ? v31 : v32;
-    float v15 = 0.0f;
+    KeptSum s15 = KeptSum{0.0f, 0.0f};
     {
         const int32_t c = lane;
         if (c < COLS) {
@@ -625,11 +626,11 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             const float v46 = v44 * v45;
             const float v47 = v43 - v46;
             const float v48 = round_f16_f32(v47);
-            v15 = v15 + v14;
+            plus_kept(s15, v14);
             put_f16(b5 + r * COLS + c, v48);
         }
     }
-    v15 = warp_reduce<Plus>(v15);
+    const float v15 = sum_kept(warp_reduce<Plus>(s15));
     const float v16 = -v15;
     const float v20 = v19 ? v16 : v13;
     if (lane == 0) put_f32(b3 + r, v20);
@@ -1168,8 +1169,8 @@ struct train_step_k10_part0 {
         MAYBE_UNUSED const bool own = in;
         const float v3 = get_f32(b1);
         const float v8 = (float)(n);
-        float s2[1] = {0.0f};
-        float s6[1] = {0.0f};
+        KeptSum s2[1] = {KeptSum{0.0f, 0.0f}};
+        KeptSum s6[1] = {KeptSum{0.0f, 0.0f}};
         {
             NO_UNROLL
             for (int64_t row = first + y; own && row < last; row += 2048) {
@@ -1188,20 +1189,22 @@ struct train_step_k10_part0 {
                     if (r >= last) break;
                     const float v1 = all1[u];
                     const float v5 = all5[u];
-                    s2[0] = s2[0] + v1;
-                    s6[0] = s6[0] + v5;
+                    plus_kept(s2[0], v1);
+                    plus_kept(s6[0], v5);
                 }
             }
         }
-        float v2 = column_reduce<Plus, 1, 256>(s2);
-        float v6 = column_reduce<Plus, 1, 256>(s6);
+        KeptSum a2 = column_reduce<Plus, 1, 256>(s2);
+        KeptSum a6 = column_reduce<Plus, 1, 256>(s6);
         if (parts > 1) {
-            keep_partial<1>(partials, block0 + block.x, 0, v2);
-            keep_partial<1>(partials, block0 + block.x, 1, v6);
+            keep_partial<1>(partials, block0 + block.x, 0, a2);
+            keep_partial<1>(partials, block0 + block.x, 1, a6);
             if (!takes_last_ticket(tickets + block0, parts)) return;
-            v2 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, 0.0f);
-            v6 = add_partials<Plus, 1, 256>(partials, block0, parts, 1, 0.0f);
+            a2 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
+            a6 = add_partials<Plus, 1, 256>(partials, block0, parts, 1, KeptSum{0.0f, 0.0f});
         }
+        const float v2 = sum_kept(a2);
+        const float v6 = sum_kept(a6);
         const float v4 = v2 / v3;
         const float v9 = v6 / v8;
         if (in && threadIdx.x < 1) put_f32(b3 + c, v4);
@@ -1230,7 +1233,7 @@ struct train_step_k10_part1 {
         MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float s3[2] = {0.0f, 0.0f};
+        KeptSum s3[2] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
         {
             NO_UNROLL
             for (int64_t row = first + y; own && row < last; row += 256) {
@@ -1251,18 +1254,19 @@ struct train_step_k10_part1 {
                     for (int i = 0; i < 2; i++) {
                         const float v1 = x1[i];
                         const float v2 = v1;
-                        s3[i] = s3[i] + v2;
+                        plus_kept(s3[i], v2);
                     }
                 }
             }
         }
-        float v3 = column_reduce<Plus, 16, 32>(s3);
+        KeptSum a3 = column_reduce<Plus, 16, 32>(s3);
         if (parts > 1) {
-            keep_partial<16>(partials, block0 + block.x, 0, v3);
+            keep_partial<16>(partials, block0 + block.x, 0, a3);
             if (any2) *b2 = 1;
             if (!takes_last_ticket(tickets + block0, parts)) return;
-            v3 = add_partials<Plus, 16, 256>(partials, block0, parts, 0, 0.0f);
+            a3 = add_partials<Plus, 16, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
         }
+        const float v3 = sum_kept(a3);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
@@ -1299,7 +1303,7 @@ struct train_step_k10_part2 {
         MAYBE_UNUSED const bool own = c0 < COLS;
         int32_t any2 = 0;
         const float v7 = get_f32(b1);
-        float s3[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        KeptSum s3[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
         {
             NO_UNROLL
             for (int64_t row = first + y; own && row < last; row += 256) {
@@ -1320,18 +1324,19 @@ struct train_step_k10_part2 {
                     for (int i = 0; i < 4; i++) {
                         const float v1 = x1[i];
                         const float v2 = v1;
-                        s3[i] = s3[i] + v2;
+                        plus_kept(s3[i], v2);
                     }
                 }
             }
         }
-        float v3 = column_reduce<Plus, 32, 32>(s3);
+        KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
         if (parts > 1) {
-            keep_partial<32>(partials, block0 + block.x, 0, v3);
+            keep_partial<32>(partials, block0 + block.x, 0, a3);
             if (any2) *b2 = 1;
             if (!takes_last_ticket(tickets + block0, parts)) return;
-            v3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, 0.0f);
+            a3 = add_partials<Plus, 32, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
         }
+        const float v3 = sum_kept(a3);
         const int32_t v4 = finite_f32(v3);
         const int32_t v5 = !v4;
         const float v8 = v3 * v7;
@@ -1801,7 +1806,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
     }
     v3 = warp_reduce<Max>(v3);
     v22 = warp_reduce<Max>(v22);
-    float v6 = 0.0f;
+    KeptSum s6 = KeptSum{0.0f, 0.0f};
     float v28 = INF;
     {
         const int32_t c = lane;
@@ -1815,16 +1820,16 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
             const int32_t v24 = (int32_t)c;
             const float v25 = (float)v24;
             const float v27 = v23 ? v25 : v26;
-            v6 = v6 + v5;
+            plus_kept(s6, v5);
             v28 = min_f32(v28, v27);
         }
     }
-    v6 = warp_reduce<Plus>(v6);
+    const float v6 = sum_kept(warp_reduce<Plus>(s6));
     v28 = warp_reduce<Min>(v28);
     const float v7 = log_f32(v6);
     const int32_t v30 = v28 == v29;
     const float v33 = v30 ? v31 : v32;
-    float v15 = 0.0f;
+    KeptSum s15 = KeptSum{0.0f, 0.0f};
     {
         const int32_t c = lane;
         if (c < COLS) {
@@ -1834,10 +1839,10 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
             const int32_t v11 = (int32_t)c;
             const int32_t v12 = v11 == v10;
             const float v14 = v12 ? v8 : v13;
-            v15 = v15 + v14;
+            plus_kept(s15, v14);
         }
     }
-    v15 = warp_reduce<Plus>(v15);
+    const float v15 = sum_kept(warp_reduce<Plus>(s15));
     const float v16 = -v15;
     const float v20 = v19 ? v16 : v13;
     if (lane == 0) put_f32(b2 + r, v20);
@@ -1883,9 +1888,9 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const f
     const float v8 = 0.0f;
     const float v11 = 1.0f;
     const float v17 = (float)(n);
-    float s2[1] = {0.0f};
-    float s10[1] = {0.0f};
-    float s15[1] = {0.0f};
+    KeptSum s2[1] = {KeptSum{0.0f, 0.0f}};
+    KeptSum s10[1] = {KeptSum{0.0f, 0.0f}};
+    KeptSum s15[1] = {KeptSum{0.0f, 0.0f}};
     {
         NO_UNROLL
         for (int64_t row = first + y; own && row < last; row += 1024) {
@@ -1910,24 +1915,27 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const f
                 const int32_t v5 = v4 == v3;
                 const int32_t v6 = !v5;
                 const float v9 = v6 ? v7 : v8;
-                s2[0] = s2[0] + v1;
-                s10[0] = s10[0] + v9;
-                s15[0] = s15[0] + v14;
+                plus_kept(s2[0], v1);
+                plus_kept(s10[0], v9);
+                plus_kept(s15[0], v14);
             }
         }
     }
-    float v2 = column_reduce<Plus, 1, 256>(s2);
-    float v10 = column_reduce<Plus, 1, 256>(s10);
-    float v15 = column_reduce<Plus, 1, 256>(s15);
+    KeptSum a2 = column_reduce<Plus, 1, 256>(s2);
+    KeptSum a10 = column_reduce<Plus, 1, 256>(s10);
+    KeptSum a15 = column_reduce<Plus, 1, 256>(s15);
     if (parts > 1) {
-        keep_partial<1>(partials, block0 + blockIdx.x, 0, v2);
-        keep_partial<1>(partials, block0 + blockIdx.x, 1, v10);
-        keep_partial<1>(partials, block0 + blockIdx.x, 2, v15);
+        keep_partial<1>(partials, block0 + blockIdx.x, 0, a2);
+        keep_partial<1>(partials, block0 + blockIdx.x, 1, a10);
+        keep_partial<1>(partials, block0 + blockIdx.x, 2, a15);
         if (!takes_last_ticket(tickets + block0, parts)) return;
-        v2 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, 0.0f);
-        v10 = add_partials<Plus, 1, 256>(partials, block0, parts, 1, 0.0f);
-        v15 = add_partials<Plus, 1, 256>(partials, block0, parts, 2, 0.0f);
+        a2 = add_partials<Plus, 1, 256>(partials, block0, parts, 0, KeptSum{0.0f, 0.0f});
+        a10 = add_partials<Plus, 1, 256>(partials, block0, parts, 1, KeptSum{0.0f, 0.0f});
+        a15 = add_partials<Plus, 1, 256>(partials, block0, parts, 2, KeptSum{0.0f, 0.0f});
     }
+    const float v2 = sum_kept(a2);
+    const float v10 = sum_kept(a10);
+    const float v15 = sum_kept(a15);
     const float v12 = max_f32(v10, v11);
     const float v13 = v2 / v12;
     const float v18 = v15 / v17;

@@ -126,6 +126,8 @@ static void write_invitation(Path path) {
 
 static void make_entry(const uint8_t *entry) {
     const Path path = in_top(folders[entry[2] % 3], names[entry[1] % NAMES]);
+    struct stat st;
+    if (lstat(in_top(folders[entry[2] % 3], "").text, &st) || !S_ISDIR(st.st_mode)) return; /* not through a link */
     switch (entry[0] % 9) {
     case 0: write_file(path, diary, sizeof diary); return;
     case 1: write_invitation(path); return;

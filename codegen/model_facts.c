@@ -176,6 +176,7 @@ amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err) {
     add_inputs(ir_program(m, PROGRAM_EVAL), of_training, out);
     add_inputs(ir_program(m, PROGRAM_TRAIN_STEP), of_training, out);
     add_inputs(ir_program(m, PROGRAM_MICRO_STEP), of_training, out);
+    add_inputs(ir_program(m, PROGRAM_FIGURES), AMP_INPUT_AVERAGE, out);
     add_inputs(ir_program(m, PROGRAM_METRICS), AMP_INPUT_AVERAGE, out);
     return find_indexes(m, out, err);
 }

@@ -1,4 +1,5 @@
 /* explain_text.c: why each op has its dtype, as text for people. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/exchange_cost.h"
@@ -247,6 +248,25 @@ void explain_tell_precision(Text *t, const Module *m, const char *file) {
     if (m->pad) text_puts(t, ", rows padded for tensor cores");
 }
 
+/* What it costs that terms of a loss are means over different counts, where a step is divided. */
+static void tell_terms(Text *t, const Module *m) {
+    int64_t bytes = 0;
+    int most = 0;
+    for (int i = 0; i < m->states.len; i++) {
+        const State *s = m->states.data[i];
+        if (s->role != STATE_ACCUMULATOR || !s->slot || strncmp(s->slot, "sum.", 4)) continue;
+        const int number = atoi(s->slot + 4);
+        int64_t elements = 1;
+        for (int d = 0; d < s->shape.rank; d++) elements *= s->shape.d[d].mul;
+        bytes += elements * (int64_t)amp_dtype_size(s->dtype);
+        if (number > most) most = number;
+    }
+    if (!most) return;
+    text_printf(t, "terms of a loss are means over different counts: %d backward passes in each micro-batch, and ",
+                most + 1);
+    text_printf(t, "%lld bytes more for sums of gradients\n", (long long)bytes);
+}
+
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which) {
     const Module *m = s->m;
     ExplainFacts facts = explain_facts(s);
@@ -266,5 +286,6 @@ void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *wh
     }
     CastTotals totals = explain_cast_totals(&facts, which);
     explain_tell_totals(t, m->arena, &totals);
+    if (which->all) tell_terms(t, m);
     if (which->all) exchange_cost_tell(t, m, s->cores.cuda);
 }

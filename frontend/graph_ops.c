@@ -400,8 +400,9 @@ static const GraphOp graph_ops[] = {
     {"smooth_l1_loss", OP_smooth_l1_loss, .args = {MAY_FROM("beta", STATIC_FLOAT, AT_LEAST_0)}},
     {"huber_loss", OP_huber_loss, .args = {MAY_FROM("delta", STATIC_FLOAT, ABOVE_0)}},
     {"kl_div", OP_kl_div, .args = {ONE_OF("reduction", "batchmean", "mean")}},
-    {"accuracy", OP_accuracy, .takes = "fl"},
-    {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)},
+    {"accuracy", OP_accuracy, .takes = "fl", .args = {MAY_FROM("ignore", STATIC_INT, A_LABEL)}},
+    {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl",
+     .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1), MAY_FROM("ignore", STATIC_INT, A_LABEL)},
      .prepare = prepare_top_k},
 };
 /* clang-format on */

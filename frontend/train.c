@@ -128,7 +128,7 @@ static Val scalar(Elab *e, const Name *name, const Expr *x, bool takes_samples) 
                            : "to_f32(...) converts it to floats, mean(...) reduces them to one");
         return NO_VAL;
     }
-    if ((int)v.id >= made_from) ir_rename(e->f, v, elab_unique_value_name(e, name->text));
+    if ((int)v.id >= made_from && ir_def(e->f, v)) ir_rename(e->f, v, elab_unique_value_name(e, name->text));
     elab_tell_binding(e, name, &item);
     return v;
 }

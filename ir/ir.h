@@ -101,6 +101,9 @@ typedef struct AttrSpec {
 
 enum { MAX_ATTRS = 6, MANY = 1 << 20 };
 
+/* The attribute `ignore` of metrics: every label counts.  No i32. */
+#define NO_LABEL INT64_MIN
+
 /* ---- the op table (ops.def) -------------------------------------------------------------------------------------- */
 
 typedef enum Opcode {

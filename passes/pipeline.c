@@ -9,7 +9,8 @@ const Pass passes[STAGE_COUNT] = {
     /* pass                    function           needs         breaks */
     [STAGE_ELABORATE] = {STAGE_ELABORATE, NULL, "the model's text", "nothing"},
     [STAGE_AUTOCAST] = {STAGE_AUTOCAST, pass_autocast, "elaborate", "nothing"},
-    [STAGE_AUTODIFF] = {STAGE_AUTODIFF, pass_autodiff, "autocast", "the function forward"},
+    [STAGE_MEANS] = {STAGE_MEANS, pass_means, "autocast", "nothing"},
+    [STAGE_AUTODIFF] = {STAGE_AUTODIFF, pass_autodiff, "means", "the function forward"},
     [STAGE_PAINT] = {STAGE_PAINT, pass_paint, "autodiff", "nothing"},
     [STAGE_DISTRIBUTE] = {STAGE_DISTRIBUTE, pass_distribute, "paint", "nothing"},
     [STAGE_SCALE] = {STAGE_SCALE, pass_scale, "distribute", "nothing"},
@@ -31,6 +32,7 @@ static const Stage first_of_program[PROGRAM_KINDS] = {
     [PROGRAM_APPLY_STEP] = STAGE_DISTRIBUTE,  [PROGRAM_EVAL] = STAGE_AUTODIFF,
     [PROGRAM_INFER] = STAGE_AUTODIFF,         [PROGRAM_EVAL_FP32] = STAGE_AUTODIFF,
     [PROGRAM_INFER_FP32] = STAGE_AUTODIFF,    [PROGRAM_FORWARD_FP32] = STAGE_AUTOCAST,
+    [PROGRAM_FIGURES] = STAGE_MEANS,
     [PROGRAM_REFRESH] = STAGE_LAYOUT,         [PROGRAM_REDUCE_STEP] = STAGE_DISTRIBUTE,
     [PROGRAM_GATHER_STEP] = STAGE_DISTRIBUTE, [PROGRAM_STATISTICS_STEP] = STAGE_DISTRIBUTE,
 };

@@ -161,11 +161,12 @@ _AMP = {
     "amp_session_create": (_STATUS, _MODEL, _PARAMS, POINTER(amp_session_options), POINTER(_SESSION), _ERR),
     "amp_session_release": (None, _SESSION),
     "amp_step": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, c_void_p, _ERR),
+    "amp_eval_begin": (_STATUS, _SESSION, _ERR),
+    "amp_eval_end": (_STATUS, _SESSION, POINTER(c_double), c_void_p, _ERR),
     "amp_eval": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, POINTER(c_double), c_void_p, _ERR),
     "amp_infer": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, POINTER(c_void_p), _ERR),
     "amp_session_metrics": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_losses": (_STATUS, _SESSION, c_void_p, _ERR),
-    "amp_session_finish_metrics": (_STATUS, _SESSION, c_double, c_void_p, c_void_p, _ERR),
     "amp_session_value_name": (c_char_p, _SESSION, c_int32),
     "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
     "amp_session_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
@@ -675,20 +676,15 @@ class Session(_Object):
 
     @_locked
     def evaluate(self, *inputs, **named):
-        """Loss and metrics in evaluation mode, an Evaluation."""
+        """Loss and metrics in evaluation mode, an Evaluation: of all samples, however many fit in a batch."""
         arrays, n = self._inputs(inputs, named, len(self.model.inputs))
-        sums = np.zeros(1 + len(self.model.metrics) + len(self.model.losses))
+        loss, metrics = c_double(), np.zeros(len(self.model.metrics))
+        _call(_amp.amp_eval_begin, self._handle)
         for _, count, batch in self._batches(arrays, n):
-            loss, metrics = c_double(), np.zeros(len(self.model.metrics))
-            _call(_amp.amp_eval, self._handle, _pointers(batch), count, byref(loss), metrics.ctypes.data)
-            sums += count * np.concatenate(([loss.value], metrics, self._numbers("losses")))
-        loss, metrics, losses = np.split(sums / n, [1, 1 + len(self.model.metrics)])
-        if n > self.capacity and len(metrics):
-            metrics, losses = np.ascontiguousarray(metrics), np.ascontiguousarray(losses)
-            _call(_amp.amp_session_finish_metrics, self._handle, loss[0], losses.ctypes.data if len(losses) else None,
-                  metrics.ctypes.data)
-        return Evaluation(float(loss[0]), dict(zip(self.model.metrics, metrics.tolist())),
-                          dict(zip(self.model.losses, losses.tolist())))
+            _call(_amp.amp_eval, self._handle, _pointers(batch), count, None, None)
+        _call(_amp.amp_eval_end, self._handle, byref(loss), metrics.ctypes.data)
+        return Evaluation(loss.value, dict(zip(self.model.metrics, metrics.tolist())),
+                          dict(zip(self.model.losses, self._numbers("losses").tolist())))
 
     @_locked
     def infer(self, *inputs, **named):

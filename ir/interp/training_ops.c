@@ -78,12 +78,18 @@ static int64_t first_largest(const double *x, int64_t count) {
     return best;
 }
 
+static void give_share(Running *r, double right) {
+    const double count = counted_weight(r, r->in[1], r->op->n_in);
+    result(r)[0] = count != 0 ? right / count : 0.0;
+}
+
 static void run_accuracy(Running *r) {
     const InterpTensor *logits = r->in[0], *targets = r->in[1];
     double right = 0.0;
     for (int64_t i = 0; i < targets->count; i++)
-        right += (double)first_largest(logits->data + i * classes(logits), classes(logits)) == targets->data[i];
-    result(r)[0] = right / (double)targets->count;
+        right += is_counted(r, targets->data[i]) &&
+                 (double)first_largest(logits->data + i * classes(logits), classes(logits)) == targets->data[i];
+    give_share(r, right);
 }
 
 /* ---- of pairs, and top k ----------------------------------------------------------------------------------------- */
@@ -137,8 +143,9 @@ static void run_top_k_accuracy(Running *r) {
     int64_t classes = logits->dims[logits->rank - 1];
     double right = 0.0;
     for (int64_t i = 0; i < targets->count; i++)
-        right += is_in_top(logits->data + i * classes, classes, targets->data[i], interp_int(r, "k"));
-    result(r)[0] = right / (double)targets->count;
+        right += is_counted(r, targets->data[i]) &&
+                 is_in_top(logits->data + i * classes, classes, targets->data[i], interp_int(r, "k"));
+    give_share(r, right);
 }
 
 /* ---- loss scaling ------------------------------------------------------------------------------------------------ */

@@ -86,8 +86,11 @@ typedef struct Making {
 } Making;
 
 bool result_is_of_training(ResultKind kind) {
-    return kind == RESULT_LOSS || kind == RESULT_NAMED_LOSS || kind == RESULT_METRIC || kind == RESULT_UPDATE;
+    return kind == RESULT_LOSS || kind == RESULT_NAMED_LOSS || kind == RESULT_METRIC || kind == RESULT_UPDATE ||
+           result_is_count(kind);
 }
+
+bool result_is_count(ResultKind kind) { return kind == RESULT_COUNT || kind == RESULT_SUM || kind == RESULT_MEAN; }
 
 Val result_value(const Result *r) { return r ? r->value : NO_VAL; }
 

@@ -59,6 +59,8 @@ typedef struct Mode {
 
 /* Losses, metrics and updates: what train blocks and `update` ask for.  All others are the model's own results. */
 bool result_is_of_training(ResultKind kind);
+/* Those that say how losses and metrics go over several batches. */
+bool result_is_count(ResultKind kind);
 
 /* The value of a result; NO_VAL: there is no such result. */
 Val result_value(const Result *r);

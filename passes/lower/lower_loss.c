@@ -48,13 +48,6 @@ static Val rows_one_where(Lowering *l, Val condition) {
     return lower_select(l, condition, one, zero);
 }
 
-static void give_share(Lowering *l, const LabelledRows *r, Val right) {
-    Val total = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, right));
-    bool all[MAX_RANK];
-    for (int i = 0; i < MAX_RANK; i++) all[i] = i < ir_shape(l->f, r->labels)->rank;
-    lower_give(l, 0, lower_divide_by_count(l, total, lower_count(l, r->labels, all)));
-}
-
 /* ---- nll_loss ---------------------------------------------------------------------------------------------------- */
 
 /* bool: the row's label counts. */
@@ -175,6 +168,20 @@ static void lower_nll_loss_grad(Lowering *l) {
 static void lower_grad_seed(Lowering *l) { lower_give(l, 0, lower_number(l, 1.0)); }
 
 /* ---- metrics ----------------------------------------------------------------------------------------------------- */
+
+/* Of the rows that count; of all without a label that is ignored. */
+static void give_share(Lowering *l, const LabelledRows *r, Val right) {
+    bool all[MAX_RANK];
+    if (lower_int(l, "ignore") != NO_LABEL) {
+        right = lower_binary(l, OP_and, right, counted_rows(l, r->labels));
+        Val total = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, right));
+        lower_give(l, 0, lower_div(l, total, row_count(l, r, NO_VAL)));
+        return;
+    }
+    Val total = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, right));
+    for (int i = 0; i < MAX_RANK; i++) all[i] = i < ir_shape(l->f, r->labels)->rank;
+    lower_give(l, 0, lower_divide_by_count(l, total, lower_count(l, r->labels, all)));
+}
 
 /* The first class that equals the row's largest is the label.  NaN equals nothing: a row with NaN has no such class
  * and is wrong. */

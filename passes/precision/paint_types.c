@@ -202,7 +202,7 @@ static void decide(Casting *x, Op *o, void *user) {
 static void cast_gradients(const Casting *x) {
     for (int i = 0; i < x->f->results.len; i++) {
         Result *r = &x->f->results.data[i];
-        if (r->kind != RESULT_GRADIENT || ir_dtype(x->f, r->value) == AMP_DT_F32) continue;
+        if ((r->kind != RESULT_GRADIENT && r->kind != RESULT_TERM) || ir_dtype(x->f, r->value) == AMP_DT_F32) continue;
         r->value = ir_emit(x->f, OP_cast, AMP_DT_F32, NULL, 1, r->value);
         Op *cast = ir_def(x->f, r->value);
         cast->path = arena_printf(x->m->arena, "%s.cast", r->name);

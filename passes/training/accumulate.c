@@ -1,28 +1,27 @@
 /* accumulate.c: a step of k micro-batches becomes two functions.
  *
  *   func train_step                       =>   func micro_step, run k times
- *     %d.loss = grad_seed() : f32                %d.loss  = grad_seed() : f32
- *     ...                                        %share   = div(%d.loss, %k)    replaces %d.loss: the loss is the mean
- *     result grad.w = %d.w                       ...
- *     result update.mean = %next                 %first   = eq(%micro, %zero)
- *                                                %so_far  = add(%"w/sum", %d.w)
- *                                                assign(%"w/sum", where(%first, %d.w, %so_far))
+ *     ...                                        %first   = eq(%micro, %zero)
+ *     result term.0.w = %d.w                     %share   = mul(%d.w, %weight)     of a mean over all (step_mean.h)
+ *     result update.mean = %next                 %so_far  = add(%"w/sum", %share)
+ *                                                assign(%"w/sum", where(%first, %share, %so_far))
  *                                                assign(%"mean/staged", %next), computed from the staged value,
  *                                                except in the first micro-batch
  *                                                assign(%micro, increment(%micro))
  *                                              func apply_step, run once
  *                                                assign(%micro, %zero)
- *                                                result grad.w = %"w/sum"
+ *                                                result grad.w = mul(%"w/sum", %mean)
  *                                                result update.mean = %"mean/staged"
  *
- * Buffers are staged, so that a skipped step leaves them unchanged.  Where several ranks train together the share is
- * that of a micro-batch among those of all ranks (rank_mean.h), and a step of one micro-batch is divided too: ranks
- * exchange sums between its functions.  accumulate_tree.h has another order of the sums.
+ * Buffers are staged, so that a skipped step leaves them unchanged.  Where several ranks train together a step of one
+ * micro-batch is divided too: ranks exchange sums between its functions.  accumulate_tree.h has another order of the sums.
  */
 #include "passes/training/accumulate.h"
 
+#include <stdlib.h>
+
 #include "passes/training/accumulate_tree.h"
-#include "passes/training/rank_mean.h"
+#include "passes/training/step_mean.h"
 #include "passes/training/statistics.h"
 #include "passes/training/sync.h"
 
@@ -62,8 +61,6 @@ State *accumulate_state(Split *s, const State *of, StateRole role, const char *s
     return state;
 }
 
-/* ---- the share of a micro-batch ---------------------------------------------------------------------------------- */
-
 static void replace_in(Op *o, Val from, Val to) {
     for (int i = 0; i < o->n_in; i++)
         if (o->in[i].id == from.id) o->in[i] = to;
@@ -75,34 +72,6 @@ void accumulate_move_last(Func *f, int count, int at) {
     memcpy(moved, &body[kept], sizeof *moved * (size_t)count);
     memmove(&body[at + count], &body[at], sizeof *body * (size_t)(kept - at));
     memcpy(&body[at], moved, sizeof *moved * (size_t)count);
-}
-
-static void share_seed(Split *s, int at, int block) {
-    Func *f = s->micro_step;
-    Val seed = ir_op_at(f, at)->out[0];
-    int before = f->body.len;
-    Val k = accumulate_number(f, AMP_DT_F32, (double)s->m->accumulate, "loss.micro_batches");
-    if (s->m->distribution) k = rank_mean_batches(s, k);
-    Val share = accumulate_explain(s, ir_emit(f, OP_div, AMP_DT_F32, "d.loss.share", 2, seed, k), "loss.share");
-    if (s->m->distribution) share = rank_mean_share(s, share, block);
-    for (int i = at + 1; i < before; i++) replace_in(ir_op_at(f, i), seed, share);
-    for (int i = 0; i < f->results.len; i++)
-        if (f->results.data[i].value.id == seed.id && f->results.data[i].kind == RESULT_GRADIENT)
-            f->results.data[i].value = share;
-    accumulate_move_last(f, f->body.len - before, at + 1);
-}
-
-/* There is a seed for each train block that trains something, in their order. */
-static int next_block(const Split *s, int block) {
-    do block++;
-    while (block < train_block_count(s->m) && !train_gradients(s->micro_step, block).len);
-    return block;
-}
-
-static void share_loss(Split *s) {
-    int block = NO_BLOCK;
-    for (int i = 0; i < s->micro_step->body.len; i++)
-        if (ir_op_at(s->micro_step, i)->code == OP_grad_seed) share_seed(s, i, block = next_block(s, block));
 }
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
@@ -146,12 +115,13 @@ Val accumulate_add(Split *s, const State *sum, Val v, const char *path) {
 }
 
 /* Reduced in another type than f32, a gradient is rounded when its sum of this rank's micro-batches is known. */
-static Val add_up_rounded(Split *s, const State *param, Val gradient, const char *path) {
+static Val add_up_rounded(Split *s, const State *param, const char *slot, Val gradient, const char *path) {
     Func *f = s->micro_step, *last = s->apply_step;
-    State *sum = accumulate_state(s, param, STATE_ACCUMULATOR, "sum");
+    State *sum = accumulate_state(s, param, STATE_ACCUMULATOR, slot);
     sum->dtype = sum->storage = s->m->reduce;
     if (has_many(s)) {
-        const State *own = accumulate_state(s, param, STATE_ACCUMULATOR, "own");
+        const State *own =
+            accumulate_state(s, param, STATE_ACCUMULATOR, arena_printf(s->m->arena, "own%s", slot + strlen("sum")));
         gradient = next_sum(s, own, gradient, path);
         accumulate_assign(s, f, ir_use_state(f, own), gradient);
     }
@@ -169,13 +139,21 @@ static Val add_up_rounded(Split *s, const State *param, Val gradient, const char
     return wide;
 }
 
-static void add_up(Split *s, const State *param, Val gradient) {
+/* |of|: "0.fc.weight". */
+static void add_up(Split *s, const char *of, Val gradient) {
     Arena *a = s->m->arena;
-    const char *path = arena_printf(a, "%s.accumulate", param->name);
+    Added added = {ir_state_find(s->m, strchr(of, '.') + 1), atoi(of), true, NO_VAL};
+    int before = 0;
+    for (int i = 0; i < s->added.len; i++) before += s->added.data[i].param == added.param;
+    const char *slot = before ? arena_printf(a, "sum.%d", before) : "sum";
+    const char *path = arena_printf(a, "%s.accumulate", added.param->name);
     const bool rounds = s->m->distribution && s->m->reduce && s->m->reduce != AMP_DT_F32;
-    Val total = rounds ? add_up_rounded(s, param, gradient, path)
-                       : accumulate_add(s, accumulate_state(s, param, STATE_ACCUMULATOR, "sum"), gradient, path);
-    ir_add_result(s->apply_step, amp_result_text(a, RESULT_GRADIENT, NO_BLOCK, param->name), total);
+    added.first = !before;
+    gradient = step_mean_weigh(s, added.term, gradient, path);
+    added.total = rounds
+                      ? add_up_rounded(s, added.param, slot, gradient, path)
+                      : accumulate_add(s, accumulate_state(s, added.param, STATE_ACCUMULATOR, slot), gradient, path);
+    vec_push(a, &s->added, added);
 }
 
 /* ---- the split --------------------------------------------------------------------------------------------------- */
@@ -211,7 +189,7 @@ static void split_results(Split *s, int ops_before) {
     int kept = 0, results = f->results.len;
     for (int i = 0; i < results; i++) {
         Result r = f->results.data[i];
-        if (r.kind == RESULT_GRADIENT) add_up(s, ir_result_state(f, &r), r.value);
+        if (r.kind == RESULT_TERM) add_up(s, r.of, r.value);
         else if (r.kind == RESULT_UPDATE) update_buffer(s, &r, &ops_before);
         else f->results.data[kept++] = r;
     }
@@ -231,8 +209,8 @@ Split accumulate_split(Module *m) {
     if (!s.micro_step || !ir_step_is_divided(m)) return (Split){.m = m};
     ir_program_become(s.micro_step, PROGRAM_MICRO_STEP);
     s.apply_step = ir_program_new(m, PROGRAM_APPLY_STEP);
-    if (m->distribution) rank_mean_count(&s);
-    share_loss(&s);
+    step_mean_count(&s);
+    step_mean_weigh_seeds(&s);
     int before = s.micro_step->body.len;
     count(&s);
     split_results(&s, s.micro_step->body.len - before);

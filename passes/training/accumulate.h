@@ -9,8 +9,16 @@
 extern "C" {
 #endif
 
-typedef struct RankMean RankMean;
+typedef struct StepMean StepMean;
 typedef struct TreeLevel TreeLevel;
+
+/* The gradient of a term of a loss, added up. */
+typedef struct Added {
+    const State *param;
+    int term;
+    bool first; /* of the parameter */
+    Val total;  /* in apply_step */
+} Added;
 
 typedef struct Split {
     Module *m;
@@ -19,8 +27,9 @@ typedef struct Split {
     Val first;                     /* it is the first of its step; NO_VAL: each is */
     TreeLevel *level;              /* of the tree in which micro-batches are added; accumulate_tree.h */
     int levels;                    /* 0: they are added from left to right */
+    StepMean *mean;
+    VEC(Added) added;
     /* Of models that train on several ranks: */
-    RankMean *mean;
     StateList batch;  /* what micro_step leaves for statistics_step */
     StateList synced; /* buffers that become the same on all ranks by themselves (sync.h) */
 } Split;

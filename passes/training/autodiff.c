@@ -12,10 +12,18 @@
  * runs the node that was made last first).  The dtypes need no second decision: the gradient of a cast is the reverse
  * cast.  train_step gets a result "grad.PARAMETER", f32, for each parameter that is trained; each train block
  * differentiates its own loss with respect to its own parameters.  Results "update.BUFFER" stay for the optimizer pass.
+ *
+ * The gradients of a step of several micro-batches, or ranks, are added up, each by the count of what its loss is a mean
+ * over (accumulate.c).  There the results are "term.0.PARAMETER" beside "count.term.0"; a loss whose terms have
+ * different counts gets a backward pass for each count, since nobody knows their sums before the last micro-batch:
+ *
+ *   loss = cross_entropy(logits, t) + 0.1 * mse_loss(y, x)     =>   term.0.fc.weight of the first, by labels;
+ *                                                                   term.1.fc.weight of the second, by samples
  */
 #include "passes/training/gradient.h"
 #include "passes/common/common.h"
 #include "passes/training/checkpoint.h"
+#include "passes/training/means.h"
 
 /* ---- train blocks ------------------------------------------------------------------------------------------------ */
 
@@ -25,6 +33,11 @@ typedef struct Objective {
     const char *loss;   /* the result that is differentiated */
     const char *word;   /* of paths of backward ops */
     const char *again;  /* of paths of forward ops that it computes again */
+    const Mean *means;  /* by value id; NULL: the step is not divided, and one pass is for the loss */
+    const TermList *terms;
+    Mean of;  /* what the pass is for: the terms with this count */
+    int term; /* its number, of all passes of the step */
+    bool first, last; /* of its block */
 } Objective;
 
 static bool trains(const Objective *o, const State *s) {
@@ -98,24 +111,53 @@ static void report_unreached(const Backward *b, const State *s) {
     if (cuts) diag_help(b->context->diags, diag, "no gradient goes through detach(...)");
 }
 
+/* "grad.fc.weight"; of a step that is divided, "term.0.fc.weight". */
+static const char *gradient_name(const Module *m, const Objective *o, const State *s) {
+    if (!o->means) return amp_result_text(m->arena, RESULT_GRADIENT, NO_BLOCK, s->name);
+    return amp_result_text(m->arena, RESULT_TERM, NO_BLOCK, arena_printf(m->arena, "%d.%s", o->term, s->name));
+}
+
+static bool has_term(const Func *f, const char *param) {
+    for (int i = 0; i < f->results.len; i++) {
+        const Result *r = &f->results.data[i];
+        if (r->kind == RESULT_TERM && !strcmp(strchr(r->of, '.') + 1, param)) return true;
+    }
+    return false;
+}
+
 /* A result "grad.NAME" for every parameter that is trained. */
 static void add_gradients(Backward *b, const Objective *objective) {
     const Module *m = b->f->module;
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
         if (!trains(objective, s)) continue;
-        const char *result = amp_result_text(m->arena, RESULT_GRADIENT, NO_BLOCK, s->name);
+        const char *result = gradient_name(m, objective, s);
         Val v = ir_find(b->f, s->name);
         bool used = v.id && ir_value(b->f, v)->kind == VAL_STATE;
         Val g = used ? backward_gradient(b, v) : NO_VAL;
+        if (!g.id && objective->means && (!objective->last || has_term(b->f, s->name))) continue;
         if (!g.id) report_unreached(b, s);
-        else if (ir_find_result(b->f, result))
+        else if (ir_find_result(b->f, result) || (objective->first && has_term(b->f, s->name)))
             place_error(b->context, s->pos, "%s is trained by two train blocks", s->name);
         else ir_add_result(b->f, result, g);
     }
 }
 
-static void add_backward(PassContext *c, Func *f, const Objective *objective, int forward_ops) {
+/* Terms of the loss that are none of the objective's; what is the same in all batches is of the first pass. */
+static void leave_out(Backward *b, const Objective *o) {
+    Arena *a = b->f->module->arena;
+    bool *left_out = arena_array(a, bool, b->f->values.len), *splits = arena_array(a, bool, b->f->values.len);
+    for (int i = 0; i < b->f->values.len; i++) splits[i] = o->means[i].kind == MEAN_MIXED;
+    for (int i = 0; i < o->terms->len; i++) {
+        const Term *t = &o->terms->data[i];
+        left_out[t->value.id] = t->mean.kind == MEAN_FIXED ? !o->first : !mean_same_count(&t->mean, &o->of);
+    }
+    b->left_out = left_out;
+    b->splits = splits;
+}
+
+/* Returns whether there is anything to differentiate. */
+static bool add_backward(PassContext *c, Func *f, const Objective *objective, int forward_ops) {
     Val loss = result_value(ir_find_result(f, objective->loss));
     Backward b = {
         .context = c,
@@ -125,10 +167,13 @@ static void add_backward(PassContext *c, Func *f, const Objective *objective, in
         .gradient = arena_array(f->module->arena, Val, f->values.len),
         .checkpoints = checkpoints_new(f, forward_ops, objective->again),
     };
-    if (b.wanted[loss.id] && ir_def(f, loss)) seed(&b, loss);
+    if (objective->means) leave_out(&b, objective);
+    const bool any = b.wanted[loss.id] && ir_def(f, loss);
+    if (any) seed(&b, loss);
     for (int i = forward_ops - 1; i >= 0; i--)
-        if (!differentiate(&b, ir_op_at(f, i))) return;
+        if (!differentiate(&b, ir_op_at(f, i))) return any;
     add_gradients(&b, objective);
+    return any;
 }
 
 static bool check_loss(PassContext *c, const Func *f, const char *name) {
@@ -139,16 +184,64 @@ static bool check_loss(PassContext *c, const Func *f, const char *name) {
     return false;
 }
 
+/* The counts of a loss: one for each of its terms that is not the same in all batches. */
+static int find_counts(const TermList *terms, Mean *counts) {
+    int count = 0;
+    for (int i = 0; i < terms->len; i++) {
+        const Mean *mean = &terms->data[i].mean;
+        bool there = mean->kind == MEAN_FIXED;
+        for (int k = 0; k < count; k++) there = there || mean_same_count(&counts[k], mean);
+        if (!there) counts[count++] = *mean;
+    }
+    if (!count) counts[count++] = (Mean){.kind = MEAN_SAMPLES};
+    return count;
+}
+
+/* What the gradients of a term are added up by. */
+static void add_count(Func *f, int term, const Mean *of, Val loss) {
+    Arena *a = f->module->arena;
+    const char *name = arena_printf(a, "%s.%d", amp_result_word(RESULT_TERM), term);
+    const Val count = mean_count(f, of);
+    if (count.id) ir_add_result(f, amp_result_text(a, RESULT_COUNT, NO_BLOCK, name), count);
+    if (of->kind == MEAN_SUM) ir_add_result(f, amp_result_text(a, RESULT_SUM, NO_BLOCK, name), loss);
+}
+
+/* The passes of a block whose step is divided; a loss that is no sum of terms is one of samples. */
+static void differentiate_terms(PassContext *c, Func *f, Objective *o, int forward_ops) {
+    Arena *a = c->m->arena;
+    const char *word = o->word, *again = o->again;
+    const Val loss = result_value(ir_find_result(f, o->loss));
+    TermList *terms = arena_new(a, TermList);
+    if (!mean_terms(f, o->means, loss, terms)) {
+        terms->len = 0;
+        vec_push(a, terms, ((Term){loss, {.kind = MEAN_SAMPLES}}));
+    }
+    Mean *counts = arena_array(a, Mean, terms->len + 1);
+    const int count = find_counts(terms, counts);
+    o->terms = terms;
+    for (int i = 0; i < count; i++) {
+        o->of = counts[i], o->first = i == 0, o->last = i == count - 1;
+        if (i) o->word = arena_printf(a, "%s.term.%d", word, i), o->again = arena_printf(a, "%s.term.%d", again, i);
+        if (add_backward(c, f, o, forward_ops)) add_count(f, o->term++, &counts[i], loss);
+    }
+}
+
 /* One backward pass for each train block, after the whole forward pass. */
 static void differentiate_losses(PassContext *c, Func *f) {
-    int forward_ops = f->body.len, blocks = c->m->trains.len;
+    int forward_ops = f->body.len, blocks = c->m->trains.len, term = 0;
+    const Mean *means = ir_step_is_divided(c->m) ? means_of(f, true) : NULL;
     for (int i = 0; i < (blocks ? blocks : 1); i++) {
         Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .word = "grad", .again = "again"};
         objective.loss = amp_result_word(RESULT_LOSS);
         if (objective.block && objective.block->loss) objective.loss = objective.block->loss;
         if (blocks > 1) objective.word = arena_printf(c->m->arena, "grad.%d", i);
         if (blocks > 1) objective.again = arena_printf(c->m->arena, "again.%d", i);
-        if (check_loss(c, f, objective.loss)) add_backward(c, f, &objective, forward_ops);
+        objective.means = means;
+        objective.term = term;
+        if (!check_loss(c, f, objective.loss)) continue;
+        if (means) differentiate_terms(c, f, &objective, forward_ops);
+        else add_backward(c, f, &objective, forward_ops);
+        term = objective.term;
     }
 }
 
@@ -157,7 +250,10 @@ static void differentiate_losses(PassContext *c, Func *f) {
 static bool of_model(ResultKind result) { return !result_is_of_training(result); }
 static bool of_evaluation(ResultKind result) { return result != RESULT_UPDATE; }
 
-static const Mode training = {PROGRAM_TRAIN_STEP, true, result_is_of_training};
+static bool of_step(ResultKind result) { return result_is_of_training(result) && !result_is_count(result); }
+
+static const Mode training = {PROGRAM_TRAIN_STEP, true, of_step};
+static const Mode divided_training = {PROGRAM_TRAIN_STEP, true, result_is_of_training};
 static const Mode evaluation = {PROGRAM_EVAL, false, of_evaluation};
 static const Mode inference = {PROGRAM_INFER, false, of_model};
 static const Mode evaluation_in_f32 = {PROGRAM_EVAL_FP32, false, of_evaluation};
@@ -185,7 +281,7 @@ bool pass_autodiff(PassContext *c) {
     }
     if (c->m->has_train) {
         check_state_names(c);
-        differentiate_losses(c, mode_make(forward, &training));
+        differentiate_losses(c, mode_make(forward, ir_step_is_divided(c->m) ? &divided_training : &training));
     }
     if (c->diags->errors != errors) return false;
     make_evaluation(c, forward, &evaluation, &inference);

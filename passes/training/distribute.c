@@ -30,7 +30,7 @@
 #include "passes/common/buckets.h"
 #include "passes/common/common.h"
 #include "passes/training/accumulate.h"
-#include "passes/training/rank_mean.h"
+#include "passes/training/step_mean.h"
 #include "passes/training/shares.h"
 #include "passes/training/sync.h"
 
@@ -60,12 +60,16 @@ static int *positions(const Func *f) {
 static Val gradient_in(const Func *f, Val v) {
     for (const Op *o = ir_def(f, v); o; o = ir_def(f, v)) {
         if (o->code == OP_where) v = o->in[1];
+        else if (o->code == OP_mul && !strcmp(o->reason->rule, "update")) v = o->in[0]; /* weighed */
         else if (o->code == OP_add && ir_state_of(f, o->in[0])) v = o->in[1]; /* of a tree */
         else if (o->code == OP_cast) v = o->in[0];
         else break;
     }
     return v;
 }
+
+/* "sum", and "sum.1" of a second term of the loss. */
+static bool is_sum(const State *s) { return !strcmp(s->slot, "sum") || !strncmp(s->slot, "sum.", strlen("sum.")); }
 
 /* The sums of gradients, in the order in which the backward pass makes what they add. */
 static ReadyState *gradients_in_time(const Exchange *x, int *count) {
@@ -77,7 +81,7 @@ static ReadyState *gradients_in_time(const Exchange *x, int *count) {
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         const State *sum = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
-        if (!sum || sum->role != STATE_ACCUMULATOR || !sum->of || strcmp(sum->slot, "sum")) continue;
+        if (!sum || sum->role != STATE_ACCUMULATOR || !sum->of || !is_sum(sum)) continue;
         const Val gradient = gradient_in(f, o->in[1]);
         list[(*count)++] = (ReadyState){
             .sum = sum, .at = at[gradient.id], .fits = shares_fit(f, ir_state_find(s->m, sum->of), gradient, x->tiles)};
@@ -152,7 +156,7 @@ static void average_buffers(Exchange *x) {
         Result *r = &last->results.data[i];
         if (!is_averaged(x->s, r)) continue;
         vec_push(last->module->arena, &buffers, ir_state_of(last, r->value));
-        r->value = rank_mean_of_ranks(x->s, r->value, r->of);
+        r->value = step_mean_of_ranks(x->s, r->value, r->of);
     }
     if (buffers.len)
         add_collective(x, OP_all_reduce, &buffers, "buffers that the forward pass reads: their mean over ranks");
@@ -164,7 +168,7 @@ static void exchange(Split *s, bool tiles) {
     reduce_gradients(&x);
     average_buffers(&x);
     if (s->batch.len) add_collective(&x, OP_gather_batches, &s->batch, "statistics of each micro-batch");
-    const StateList measures = rank_mean_measures(s);
+    const StateList measures = step_mean_finish(s);
     add_collective(&x, OP_all_reduce, &measures, "losses, metrics and counts");
 }
 
@@ -181,10 +185,31 @@ static bool check_reduce(PassContext *c) {
     return false;
 }
 
+/* What apply_step adds up over a gradient is the rank's part of it: of one sum, then. */
+static bool check_shares(PassContext *c, const Split *s) {
+    const Module *m = c->m;
+    for (int i = 0; m->distribution == DISTRIBUTE_ZERO1 && i < s->added.len; i++) {
+        const Added *added = &s->added.data[i];
+        if (added->first) continue;
+        const int block = train_block_of(m, added->param->name);
+        diag_help(c->diags,
+                  place_error(c, block < 0 ? added->param->pos : train_block(m, block)->pos,
+                              "zero1: the terms of this block's loss are means over different counts, so %s has a "
+                              "gradient for each",
+                              added->param->name),
+                  "--distribute data trains it; so does zero1 where all losses are means over the same labels, or samples");
+        return false;
+    }
+    return true;
+}
+
 bool pass_distribute(PassContext *c) {
     if (!check_reduce(c)) return false;
     sync_expand(c->m);
     Split s = accumulate_split(c->m);
-    if (s.micro_step && c->m->distribution) exchange(&s, !c->options->no_layout);
+    if (!s.micro_step) return true;
+    if (!check_shares(c, &s)) return false;
+    if (c->m->distribution) exchange(&s, !c->options->no_layout);
+    else step_mean_finish(&s);
     return true;
 }

@@ -19,6 +19,7 @@ void backward_start(Backward *b, const Op *o, Val dy, const char *const *operand
 
 bool backward_wants(Backward *b, int i) {
     if (i >= b->op->n_in || !b->wanted[b->op->in[i].id]) return false;
+    if (b->left_out && b->splits[b->op->out[0].id] && b->left_out[b->op->in[i].id]) return false;
     b->operand = i;
     return true;
 }
@@ -271,7 +272,7 @@ static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
 
 static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
 
-/* What a rank adds reaches the losses of all, and the objective is their sum, of which rank_mean.c makes the mean. */
+/* What a rank adds reaches the losses of all, and the objective is their sum, of which step_mean.c makes the mean. */
 static bool gradient_sum_ranks(Backward *b) {
     return grad_give_first(b, backward_op(b, OP_sum_ranks, b->dy, NO_VAL), AMP_DT_F32);
 }

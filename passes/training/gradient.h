@@ -29,6 +29,8 @@ typedef struct Backward {
     bool *wanted;                    /* by value id of the forward part: a parameter reaches it */
     Val *gradient;                   /* by value id of the forward part: the sum so far, or NO_VAL */
     struct Checkpoints *checkpoints; /* NULL: the model has none */
+    const bool *left_out;            /* by value id of the forward part: a term of the loss that another pass is for */
+    const bool *splits;              /* by value id: it is computed from terms; NULL, both: the pass is for the loss */
 
     /* the forward op whose gradient is being made */
     const Op *op;

@@ -227,10 +227,9 @@ double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result) 
     return amp_load_element(scalar_address(bound, buffer), bound->program->buffers[buffer].storage, 0);
 }
 
-void amp_bound_program_add_measures(const amp_bound_program *bound, const amp_model *m, double *sums) {
-    int32_t count = amp_measure_count(m);
+void amp_bound_program_measures(const amp_bound_program *bound, const amp_model *m, int32_t count, double *to) {
     for (int32_t i = 0; i < count; i++) {
         int32_t result = amp_measure_result(m, bound->program, i);
-        sums[i] += result < 0 ? NAN : amp_bound_program_scalar(bound, result);
+        to[i] = result < 0 ? NAN : amp_bound_program_scalar(bound, result);
     }
 }

@@ -72,7 +72,7 @@ void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t
 void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);
 /* A scalar result. */
 double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result);
-/* Adds the measures of |model| that a run left; one that the program does not compute is NaN. */
-void amp_bound_program_add_measures(const amp_bound_program *bound, const amp_model *model, double *sums);
+/* The first |count| measures of |model| that a run left; one that the program does not compute is NaN. */
+void amp_bound_program_measures(const amp_bound_program *bound, const amp_model *model, int32_t count, double *to);
 
 #endif

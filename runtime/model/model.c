@@ -63,6 +63,7 @@ void amp_model_find_programs(amp_model *m) {
     m->infer = amp_model_program_of(m, AMP_PROGRAM_INFER);
     m->eval_fp32 = amp_model_program_of(m, AMP_PROGRAM_EVAL_FP32);
     m->infer_fp32 = amp_model_program_of(m, AMP_PROGRAM_INFER_FP32);
+    m->figures = amp_model_program_of(m, AMP_PROGRAM_FIGURES);
     m->metrics = amp_model_program_of(m, AMP_PROGRAM_METRICS);
     m->refresh = amp_model_program_of(m, AMP_PROGRAM_REFRESH);
     if (is_divided(m)) m->statistics_step = amp_model_program_of(m, AMP_PROGRAM_STATISTICS_STEP);
@@ -121,6 +122,7 @@ static bool is_loss(const amp_model_result *r) {
 }
 
 static bool is_metric(const amp_model_result *r) { return r->kind == AMP_RESULT_METRIC; }
+static bool is_mean(const amp_model_result *r) { return r->kind == AMP_RESULT_MEAN; }
 
 /* |*index| counts down over the results that are such. */
 static const amp_model_result *find(const amp_program *p, bool (*is)(const amp_model_result *), int32_t *index) {
@@ -179,18 +181,26 @@ int32_t amp_loss_count(const amp_model *m) {
 
 int32_t amp_measure_count(const amp_model *m) { return 1 + amp_loss_count(m) + amp_metric_count(m); }
 
+int32_t amp_summed_count(const amp_model *m) {
+    int32_t means = 0;
+    for (int32_t i = 0; m->eval && i < m->eval->result_count; i++) means += is_mean(&m->eval->results[i]);
+    return amp_measure_count(m) + means;
+}
+
 /* The name of its result. */
 static const char *measure_name(const amp_model *m, int32_t measure) {
     const amp_program *p = measuring(m);
-    int32_t losses = amp_loss_count(m), loss = p ? amp_program_result(p, AMP_RESULT_LOSS) : -1;
+    const int32_t losses = amp_loss_count(m), loss = p ? amp_program_result(p, AMP_RESULT_LOSS) : -1;
+    int32_t mean = measure - amp_measure_count(m);
     const amp_model_result *r = measure == 0        ? (loss < 0 ? NULL : &p->results[loss])
                                 : measure <= losses ? loss_at(m, measure - 1)
-                                                    : metric_at(m, measure - 1 - losses);
+                                : mean < 0          ? metric_at(m, measure - 1 - losses)
+                                                    : find(p, is_mean, &mean);
     return r ? r->name : "";
 }
 
 int32_t amp_measure_named(const amp_model *m, const char *text) {
-    int32_t count = amp_measure_count(m);
+    int32_t count = amp_summed_count(m);
     for (int32_t i = 0; i < count; i++)
         if (!strcmp(text, measure_name(m, i))) return i;
     return -1;
@@ -200,6 +210,13 @@ int32_t amp_measure_result(const amp_model *m, const amp_program *p, int32_t mea
     const char *wanted = measure_name(m, measure);
     for (int32_t i = 0; i < p->result_count; i++)
         if (!strcmp(p->results[i].name, wanted)) return i;
+    return -1;
+}
+
+int32_t amp_measure_count_result(const amp_model *m, const amp_program *p, uint32_t kind, int32_t measure) {
+    const char *of = measure_name(m, measure);
+    for (int32_t i = 0; i < p->result_count; i++)
+        if (p->results[i].kind == kind && !strcmp(own_name(&p->results[i]), of)) return i;
     return -1;
 }
 

@@ -53,7 +53,7 @@ struct amp_model {
     int32_t collective_count;
     amp_state_block *blocks; /* by state; NULL where there are no collectives */
     /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
-    const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh,
+    const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *figures, *metrics, *refresh,
         *statistics_step;
     int64_t accumulate;     /* micro-batches of a step */
     int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
@@ -101,9 +101,13 @@ int32_t amp_loss_count(const amp_model *model);
 const char *amp_loss_name(const amp_model *model, int32_t index);
 /* "loss", then the named losses, then the metrics. */
 int32_t amp_measure_count(const amp_model *model);
+/* And the means that FIGURES reads, after them: what an evaluation adds up. */
+int32_t amp_summed_count(const amp_model *model);
 /* The measure that a result or an input of this name is, or -1. */
 int32_t amp_measure_named(const amp_model *model, const char *name);
 /* The result of |program| that is this measure, or -1. */
 int32_t amp_measure_result(const amp_model *model, const amp_program *program, int32_t measure);
+/* Its result COUNT or SUM, or -1. */
+int32_t amp_measure_count_result(const amp_model *model, const amp_program *program, uint32_t kind, int32_t measure);
 
 #endif

@@ -116,10 +116,11 @@ static bool is_stored_float(const amp_model_state *s) {
     return s->dtype == s->storage && s->dtype != AMP_DT_TF32 && amp_readable_dtype(s->dtype) == AMP_DT_F32;
 }
 
-/* What ranks exchange besides gradients: sums of losses and counts, and statistics. */
-static bool is_number_of_ranks(const amp_model *m, const amp_model_state *s) {
-    const bool exchanges = (m->owner ? m->owner : m)->collective_count > 0;
-    return exchanges && (s->storage == AMP_DT_F64 ? s->rank == 0 : s->storage == AMP_DT_F32 && s->dtype == AMP_DT_F32);
+/* What a step of several micro-batches or ranks adds up besides gradients: losses and counts, and statistics. */
+static bool is_number_of_step(const amp_model *m, const amp_model_state *s) {
+    const amp_model *whole = m->owner ? m->owner : m;
+    const bool divided = whole->collective_count > 0 || whole->desc.accumulate > 1;
+    return divided && (s->storage == AMP_DT_F64 ? s->rank == 0 : s->storage == AMP_DT_F32 && s->dtype == AMP_DT_F32);
 }
 
 /* What the roles promise about types; see amp/model_abi.h. */
@@ -136,7 +137,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     case AMP_STATE_SCALER: return is_known_scalar(s);
     case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);
     case AMP_STATE_ACCUMULATOR:
-        if (s->of == AMP_MODEL_NONE) return is_number_of_ranks(c->m, s);
+        if (s->of == AMP_MODEL_NONE) return is_number_of_step(c->m, s);
         return of && of->role == AMP_STATE_PARAM && amp_is_exchanged_type(s->storage) && s->storage != AMP_DT_F64 &&
                amp_model_state_elements(of) == amp_model_state_elements(s);
     case AMP_STATE_STAGED:
@@ -208,9 +209,9 @@ static amp_status check_inputs(Check *c) {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* Averages are inputs of METRICS and of nothing else; INFER is given the model's own inputs alone. */
+/* Averages are inputs of FIGURES and METRICS and of nothing else; INFER is given the model's own inputs alone. */
 static bool may_read(const amp_program *p, uint32_t kind) {
-    if (p->kind == AMP_PROGRAM_METRICS) return kind == AMP_INPUT_AVERAGE;
+    if (p->kind == AMP_PROGRAM_METRICS || p->kind == AMP_PROGRAM_FIGURES) return kind == AMP_INPUT_AVERAGE;
     return kind <= (amp_program_infers(p) ? AMP_INPUT_OF_MODEL : AMP_INPUT_OF_TRAINING);
 }
 
@@ -270,9 +271,9 @@ static amp_status check_flag_buffer(const Check *c, const amp_model_buffer *b) {
     return AMP_OK;
 }
 
-/* What is read after a call is rows, floats as f32. */
+/* What is read after a call is rows, floats as f32; a count is one f64. */
 static amp_status check_output_buffer(const Check *c, const amp_model_buffer *b) {
-    if (c->m->owner) return AMP_OK;
+    if (c->m->owner || (b->storage == AMP_DT_F64 && b->rank == 0 && !amp_program_infers(c->program))) return AMP_OK;
     if (b->layout != AMP_LAYOUT_ROWS || (is_float(b->dtype) && b->storage != AMP_DT_F32))
         return amp_check_fail(c, "output %s is not stored as rows of f32", b->name);
     return AMP_OK;

@@ -18,7 +18,8 @@ amp_status amp_session_bad_index(const amp_model_input *in, int64_t sample, int3
 
 /* Metrics of averages take numbers of the session's own. */
 amp_input_memory amp_session_inputs_of(const amp_session *s, const amp_bound_program *b) {
-    return b == &s->programs[AMP_RUN_METRICS] ? AMP_INPUTS_HOST : s->inputs_in;
+    const bool own = b == &s->programs[AMP_RUN_METRICS] || b == &s->programs[AMP_RUN_FIGURES];
+    return own ? AMP_INPUTS_HOST : s->inputs_in;
 }
 
 amp_status amp_session_check_memory(const amp_session *s, const amp_model_buffer *b, const void *array, int64_t n,

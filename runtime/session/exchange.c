@@ -31,7 +31,7 @@ static void set_counter(const amp_session *s, uint32_t counter, double value) {
 }
 
 static amp_status set_counters(const amp_session *s, amp_error *err) {
-    if (amp_model_counter(s->model, AMP_COUNTER_RANKS) < 0) return AMP_OK;
+    if (amp_model_counter(s->model, AMP_COUNTER_FULL_BATCH) < 0) return AMP_OK;
     set_counter(s, AMP_COUNTER_RANKS, s->exchange ? s->exchange->comm->size : 1);
     set_counter(s, AMP_COUNTER_FIRST_MICRO, (double)amp_session_first_micro(s));
     set_counter(s, AMP_COUNTER_FULL_BATCH, (double)s->capacity);

@@ -69,10 +69,11 @@ typedef struct amp_kept_reports {
 } amp_kept_reports;
 
 typedef struct amp_measured { /* of runs whose scalars have arrived */
-    double *sums;     /* by measure of the model: of the step, over its micro-batches; then of the last evaluation */
-    int64_t count;    /* micro-batches in them */
+    double *figures;  /* by measure of the model: of the last step or, until it is complete, its last micro-batch */
     double *losses;   /* named ones of the last step or evaluation */
-    float *averages;  /* by input of the model: what the program "metrics" reads */
+    float *averages;  /* by input of the model: what the programs "figures" and "metrics" read */
+    double *sums;     /* of the evaluation under way: what amp_eval_sums gives (evaluation.c) */
+    double *work;     /* by measure and mean of the model */
     float used_scale; /* by the last call of amp_step that is known of */
 } amp_measured;
 
@@ -110,6 +111,7 @@ enum {
     AMP_RUN_APPLY_STEP, /* what ends a step of several micro-batches */
     AMP_RUN_EVAL,       /* or its FP32 form */
     AMP_RUN_INFER,      /* or its FP32 form */
+    AMP_RUN_FIGURES,
     AMP_RUN_METRICS,
     AMP_RUN_REFRESH,
     AMP_RUN_STATISTICS, /* after micro-batches: what they make of buffers */
@@ -453,6 +455,10 @@ amp_status amp_session_settle(const amp_session *session, bool wait, amp_error *
 amp_status amp_session_take_in_oldest(const amp_session *session, amp_error *err);
 /* Starts to compute the metrics of averages of call |call|, whose report is kept with the averages themselves. */
 amp_status amp_session_start_metrics(const amp_session *session, int64_t call, amp_error *err);
+/* Runs FIGURES or METRICS, and puts what it computes into |figures|, by measure and mean of the model. */
+amp_status amp_session_compute_figures(const amp_session *session, int program, double *figures, amp_error *err);
+/* Doubles of an evaluation: samples, then the sum and the count of each measure and mean. */
+size_t amp_session_sums_count(const amp_session *session);
 /* Counters or the scaler were changed on the host (settle before): the device gets them. */
 amp_status amp_session_write_scalars(const amp_session *session, amp_error *err);
 

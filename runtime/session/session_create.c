@@ -182,6 +182,7 @@ static amp_status make_programs(amp_session *s, const amp_session_options *o, am
         [AMP_RUN_APPLY_STEP] = s->training ? m->apply_step : NULL,
         [AMP_RUN_EVAL] = in_fp32 && m->eval_fp32 ? m->eval_fp32 : m->eval,
         [AMP_RUN_INFER] = in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer,
+        [AMP_RUN_FIGURES] = m->figures,
         [AMP_RUN_METRICS] = m->metrics,
         [AMP_RUN_REFRESH] = s->published ? NULL : m->refresh,
         [AMP_RUN_STATISTICS] = s->training ? m->statistics_step : NULL,

@@ -15,8 +15,9 @@
 
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
 
-/* Of the step, and of the last evaluation. */
-static size_t sums_bytes(const amp_session *s) { return 2 * (size_t)amp_measure_count(s->model) * sizeof(double); }
+static size_t figures_bytes(const amp_session *s) { return (size_t)amp_measure_count(s->model) * sizeof(double); }
+static size_t sums_bytes(const amp_session *s) { return amp_session_sums_count(s) * sizeof(double); }
+static size_t work_bytes(const amp_session *s) { return (size_t)amp_summed_count(s->model) * sizeof(double); }
 static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
 static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
 /* Those of a report that is kept. */
@@ -36,12 +37,15 @@ amp_status amp_session_make_readback(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
     amp_session_readback *r = s->readback = amp_alloc_zeroed(a, sizeof *r);
     if (r) {
+        r->measured.figures = amp_alloc_zeroed(a, figures_bytes(s));
         r->measured.sums = amp_alloc_zeroed(a, sums_bytes(s));
+        r->measured.work = amp_alloc_zeroed(a, work_bytes(s));
         r->measured.losses = amp_alloc_zeroed(a, losses_bytes(s));
         r->measured.averages = amp_alloc_zeroed(a, averages_bytes(s));
         r->kept.numbers = amp_alloc_zeroed(a, kept_bytes(s));
         if (r->kept.numbers) place_kept(s, &r->kept);
-        if (r->measured.sums && r->measured.losses && r->measured.averages && r->kept.numbers) return AMP_OK;
+        const amp_measured *m = &r->measured;
+        if (m->figures && m->sums && m->work && m->losses && m->averages && r->kept.numbers) return AMP_OK;
     }
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
 }
@@ -50,7 +54,9 @@ void amp_session_free_readback(amp_session *s) {
     const amp_allocator *a = &s->memory.allocator;
     amp_session_readback *r = s->readback;
     if (!r) return;
+    amp_free(a, r->measured.figures, figures_bytes(s));
     amp_free(a, r->measured.sums, sums_bytes(s));
+    amp_free(a, r->measured.work, work_bytes(s));
     amp_free(a, r->measured.losses, losses_bytes(s));
     amp_free(a, r->measured.averages, averages_bytes(s));
     amp_free(a, r->kept.numbers, kept_bytes(s));
@@ -80,11 +86,10 @@ static void say_skipped(const amp_session *s) {
                     before, now);
 }
 
-/* The averages of the last step's metrics, of which some may be left to be finished. */
-static void average_metrics(const amp_session *s, double *metrics) {
-    const amp_measured *m = &s->readback->measured;
-    int32_t losses = amp_loss_count(s->model), count = amp_metric_count(s->model);
-    for (int32_t i = 0; i < count; i++) metrics[i] = m->sums[1 + losses + i] / (double)m->count;
+/* Of the last step, some to be finished. */
+static void copy_metrics(const amp_session *s, double *metrics) {
+    const double *of = &s->readback->measured.figures[1 + amp_loss_count(s->model)];
+    memcpy(metrics, of, (size_t)amp_metric_count(s->model) * sizeof *metrics);
 }
 
 static void keep_report(const amp_session *s, const amp_readback_run *run) {
@@ -96,26 +101,20 @@ static void keep_report(const amp_session *s, const amp_readback_run *run) {
     k->scale = scale ? *scale : 1;
     k->floor_hits = hits ? *hits : 0;
     memcpy(k->losses, s->readback->measured.losses, (size_t)amp_loss_count(s->model) * sizeof *k->losses);
-    average_metrics(s, k->metrics);
+    copy_metrics(s, k->metrics);
 }
 
-/* Of a model with collectives apply_step has the means over all micro-batches of all ranks. */
+/* Of a step that is divided apply_step has the figures of all its micro-batches, of all ranks. */
 static const amp_bound_program *measured_by(const amp_session *s, const amp_readback_run *run) {
     const amp_bound_program *last = &s->programs[AMP_RUN_APPLY_STEP];
     const bool has = run->complete && last->program && amp_program_result(last->program, AMP_RESULT_LOSS) >= 0;
     return has ? last : &s->programs[AMP_RUN_TRAIN_STEP];
 }
 
-/* The means of a step; those of micro-batches before it are already in. */
 static void note_step(const amp_session *s, const amp_readback_run *run) {
     amp_measured *m = &s->readback->measured;
-    int32_t count = amp_measure_count(s->model), losses = amp_loss_count(s->model);
-    const amp_bound_program *of = measured_by(s, run);
-    const bool whole = of != &s->programs[AMP_RUN_TRAIN_STEP]; /* and not of a micro-batch */
-    if (run->micro == 0 || whole) memset(m->sums, 0, (size_t)count * sizeof *m->sums);
-    amp_bound_program_add_measures(of, s->model, m->sums);
-    m->count = whole ? 1 : run->micro + 1;
-    for (int32_t i = 0; i < losses; i++) m->losses[i] = m->sums[1 + i] / (double)m->count;
+    amp_bound_program_measures(measured_by(s, run), s->model, amp_measure_count(s->model), m->figures);
+    memcpy(m->losses, &m->figures[1], (size_t)amp_loss_count(s->model) * sizeof *m->losses);
     if (run->complete) say_skipped(s);
     if (!run->reported) keep_report(s, run);
 }
@@ -199,9 +198,12 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
     if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
     AMP_TRY(amp_session_settle(session, true, err));
-    average_metrics(session, metrics);
     const amp_measured *m = &session->readback->measured;
-    return amp_session_finish_metrics(session, m->sums[0] / (double)m->count, m->losses, metrics, err);
+    memcpy(m->work, m->figures, figures_bytes(session));
+    AMP_TRY(amp_session_compute_figures(session, AMP_RUN_METRICS, m->work, err));
+    memcpy(metrics, &m->work[1 + amp_loss_count(session->model)],
+           (size_t)amp_metric_count(session->model) * sizeof *metrics);
+    return AMP_OK;
 }
 
 amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
@@ -212,49 +214,46 @@ amp_status amp_session_losses(const amp_session *session, double *losses, amp_er
     return AMP_OK;
 }
 
-/* ---- metrics of averages ----------------------------------------------------------------------------------------- */
+/* ---- figures that are computed from others ----------------------------------------------------------------------- */
 
-/* The average that an input of the program "metrics" is. */
-static double average(const amp_model *m, const char *input, double loss, const double *losses, const double *metrics) {
-    int32_t measure = amp_measure_named(m, input), named = amp_loss_count(m);
-    if (measure == 0) return loss;
-    if (measure > named) return metrics[measure - 1 - named];
-    return measure > 0 && losses ? losses[measure - 1] : NAN;
-}
-
-static void give_averages(const amp_session *s, double loss, const double *losses, const double *metrics) {
-    const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];
+static void give_inputs(const amp_session *s, const amp_bound_program *b, const double *figures) {
     for (int32_t i = 0; i < b->program->buffer_count; i++) {
         const amp_model_buffer *buffer = &b->program->buffers[i];
         if (buffer->kind != AMP_BUFFER_INPUT) continue;
+        const int32_t measure = amp_measure_named(s->model, s->model->inputs[buffer->index].name);
         float *at = &s->readback->measured.averages[buffer->index];
-        *at = (float)average(s->model, s->model->inputs[buffer->index].name, loss, losses, metrics);
+        *at = measure < 0 ? NAN : (float)figures[measure];
         b->buffers[i] = at;
     }
 }
 
-static amp_status run_metrics(const amp_session *s, const amp_readback_run *run, amp_error *err) {
-    AMP_TRY(amp_session_run_bound(s, &s->programs[AMP_RUN_METRICS], s->model->batch_multiple, err));
+static amp_status run_figures(const amp_session *s, const amp_bound_program *b, const amp_readback_run *run,
+                              amp_error *err) {
+    AMP_TRY(amp_session_run_bound(s, b, s->model->batch_multiple, err));
     return amp_session_start_readback(s, run, err);
 }
 
 amp_status amp_session_start_metrics(const amp_session *s, int64_t call, amp_error *err) {
     const amp_kept_report *k = &s->readback->kept.calls[call % AMP_KEPT_REPORTS];
-    give_averages(s, k->report.loss, k->losses, k->metrics);
-    return run_metrics(s, &(amp_readback_run){.finishes = true, .call = call}, err);
+    const int32_t losses = amp_loss_count(s->model);
+    double *figures = s->readback->measured.work;
+    figures[0] = k->report.loss;
+    memcpy(&figures[1], k->losses, (size_t)losses * sizeof *figures);
+    memcpy(&figures[1 + losses], k->metrics, (size_t)amp_metric_count(s->model) * sizeof *figures);
+    give_inputs(s, &s->programs[AMP_RUN_METRICS], figures);
+    return run_figures(s, &s->programs[AMP_RUN_METRICS], &(amp_readback_run){.finishes = true, .call = call}, err);
 }
 
-amp_status amp_session_finish_metrics(const amp_session *s, double loss, const double *losses, double *metrics,
-                                      amp_error *err) {
-    AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    if (!s || !metrics)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_finish_metrics: session or metrics is NULL");
-    const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];
+amp_status amp_session_compute_figures(const amp_session *s, int program, double *figures, amp_error *err) {
+    const amp_bound_program *b = &s->programs[program];
     if (!b->program) return AMP_OK;
-    give_averages(s, loss, losses, metrics);
-    AMP_TRY(run_metrics(s, &(amp_readback_run){.step = false}, err));
+    give_inputs(s, b, figures);
+    AMP_TRY(run_figures(s, b, &(amp_readback_run){.step = false}, err));
     AMP_TRY(amp_session_settle(s, true, err));
-    take_metrics(s, metrics);
+    for (int32_t i = 0; i < amp_measure_count(s->model); i++) {
+        const int32_t result = amp_measure_result(s->model, b->program, i);
+        if (result >= 0) figures[i] = amp_bound_program_scalar(b, result);
+    }
     return AMP_OK;
 }
 

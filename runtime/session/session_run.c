@@ -76,6 +76,7 @@ static bool writes_params(const amp_session *s, const amp_bound_program *b) {
 /* What derives weights, and metrics of averages, is no part of what an application computes. */
 static bool is_observed(const amp_session *s, const amp_bound_program *b) {
     return s->observer.kernel && b != &s->programs[AMP_RUN_REFRESH] && b != &s->programs[AMP_RUN_METRICS] &&
+           b != &s->programs[AMP_RUN_FIGURES] &&
            b != &s->programs[AMP_RUN_STATISTICS];
 }
 
@@ -127,37 +128,6 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     const amp_status status = amp_session_run_bound(s, b, n, err);
     amp_session_end_look(s, status);
     return status;
-}
-
-/* ---- evaluation -------------------------------------------------------------------------------------------------- */
-
-/* Loss, named losses, metrics: in the order of amp_bound_program_add_measures. */
-static amp_status read_measures(amp_session *s, double *loss, double *metrics, amp_error *err) {
-    int32_t losses = amp_loss_count(s->model), count = amp_measure_count(s->model);
-    double *measures = s->readback->measured.sums + count; /* after those of the step */
-    memset(measures, 0, (size_t)count * sizeof *measures);
-    amp_bound_program_add_measures(&s->programs[AMP_RUN_EVAL], s->model, measures);
-    memcpy(s->readback->measured.losses, &measures[1], (size_t)losses * sizeof *measures);
-    if (loss) *loss = measures[0];
-    if (!metrics) return AMP_OK;
-    memcpy(metrics, &measures[1 + losses], (size_t)(count - 1 - losses) * sizeof *measures);
-    return amp_session_finish_metrics(s, measures[0], s->readback->measured.losses, metrics, err);
-}
-
-amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss, double *metrics,
-                    amp_error *err) {
-    AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_eval: session is NULL");
-    amp_bound_program *eval = &session->programs[AMP_RUN_EVAL];
-    if (!eval->program)
-        return amp_fail(err, AMP_WRONG_STATE, "amp_eval: %s has no train block, so no loss and no metrics",
-                        session->model->desc.name);
-    amp_session_does(session, AMP_RANK_EVALUATES);
-    AMP_TRY(amp_session_run(session, eval, inputs, n, err));
-    AMP_TRY(
-        amp_session_start_readback(session, &(amp_readback_run){.n = amp_session_samples_to_check(session, n)}, err));
-    AMP_TRY(amp_session_settle(session, true, err));
-    return read_measures(session, loss, metrics, err);
 }
 
 /* ---- inference: results are computed into the caller's arrays ---------------------------------------------------- */

@@ -31,7 +31,7 @@ int32_t amp_session_skipped_blocks(const amp_session *s) {
 
 void amp_session_fill_report(const amp_session *s, bool complete, amp_step_report *report) {
     *report = (amp_step_report){
-        .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
+        .loss = s->readback->measured.figures[0],
         .scale = s->readback->measured.used_scale,
         .skipped = complete ? amp_session_skipped_blocks(s) : 0,
         .step = count_of(amp_session_step(s)),

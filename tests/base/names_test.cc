@@ -45,6 +45,10 @@ TEST_F(Names, ResultsOfEveryKind) {
     ExpectResult("ok.1", RESULT_OK, 1, "1");
     ExpectResult("grad_norm", RESULT_NORM, NO_BLOCK, nullptr);
     ExpectResult("grad_norm.2", RESULT_NORM, 2, "2");
+    ExpectResult("count.loss", RESULT_COUNT, NO_BLOCK, "loss");
+    ExpectResult("sum.metric.hits", RESULT_SUM, NO_BLOCK, "metric.hits");
+    ExpectResult("mean.2", RESULT_MEAN, 2, "2");
+    ExpectResult("term.1.fc1.weight", RESULT_TERM, NO_BLOCK, "1.fc1.weight");
     ExpectResult("update.bn.running_mean", RESULT_UPDATE, NO_BLOCK, "bn.running_mean");
 }
 
@@ -92,8 +96,9 @@ TEST_F(Names, WordsOfResults) {
     for (int kind = 1; kind < RESULT_KINDS; kind++) {
         const std::string word = amp_result_word(ResultKind(kind));
         const ResultName alone = amp_result_name(word.c_str()),
-                         named = amp_result_name(arena_printf(&arena_, "%s.x", word.c_str()));
-        EXPECT_TRUE(alone.kind == kind || named.kind == kind) << word;
+                         named = amp_result_name(arena_printf(&arena_, "%s.x", word.c_str())),
+                         numbered = amp_result_name(arena_printf(&arena_, "%s.3", word.c_str()));
+        EXPECT_TRUE(alone.kind == kind || named.kind == kind || numbered.kind == kind) << word;
     }
     EXPECT_EQ(amp_result_word(RESULT_MODEL), nullptr);
 }

@@ -165,13 +165,16 @@ TEST(CppRuntime, NamesAndMetrics) {
     EXPECT_EQ(t.session.metric("worst"), t.session.metrics()[1]);
     EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no metric 'accuracy'", [&] { t.session.metric("accuracy"); }));
     EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no parameter 'third.weight'", [&] { t.params.get("third.weight"); }));
-    amp::Evaluation both = t.session.evaluate({x, targets}), same = both;
-    t.session.finish_metrics(both, t.session.losses());
-    EXPECT_EQ(both.metrics, same.metrics); // none is computed from averages here
-    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "each metric", [&] {
-        same.metrics.pop_back();
-        t.session.finish_metrics(same, t.session.losses());
-    }));
+    const amp::Evaluation one = t.session.evaluate({x, targets});
+    t.session.evaluate_begin();
+    EXPECT_TRUE(Throws(AMP_WRONG_STATE, "no batch since amp_eval_begin", [&] { t.session.evaluate_end(); }));
+    t.session.evaluate({x, targets});
+    const std::vector<double> sums = t.session.evaluation_sums();
+    t.session.add_evaluation(sums);
+    const amp::Evaluation twice = t.session.evaluate_end();
+    EXPECT_NEAR(twice.loss, one.loss, 1e-12);
+    EXPECT_NEAR(twice.metrics[0], one.metrics[0], 1e-12);
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "each sum", [&] { t.session.add_evaluation({1.0}); }));
     int count = 0;
     for (const amp::Decision &why : t.model.decisions()) count += why.reason[0] == '{';
     EXPECT_EQ(count, t.model.info().decision_count);

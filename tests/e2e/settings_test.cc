@@ -416,7 +416,7 @@ TEST(Blocks, ReportNamedLossesOnly) {
         EXPECT_NEAR(loss, sum, 1e-5);
         EXPECT_EQ(names, metric ? (std::vector<std::string>{"l_fit", "1"}) : wanted);
         if (!metric) continue;
-        ASSERT_EQ(amp_session_finish_metrics(r.session, loss, losses.data(), metrics.data(), &r.err), AMP_OK);
+        ASSERT_EQ(amp_eval_end(r.session, &loss, metrics.data(), &r.err), AMP_OK);
         EXPECT_TRUE(std::isfinite(metrics[0])) << "the loss that it is computed from is not known";
     }
 }

@@ -276,7 +276,9 @@ TEST(Evaluation, PerplexityIsOfTheAverage) {
     Training r(rich_model("fp32"), 45);
     ASSERT_TRUE(r.ok());
     ASSERT_STREQ(amp_model_metric_at(r.model, 1), "ppl");
-    double sum = 0, metrics[2], total[2] = {0, 0};
+    double sum = 0, metrics[2], total[2] = {0, 0}, mean;
+    ASSERT_EQ(amp_eval_begin(r.session, &r.err), AMP_OK);
+    EXPECT_EQ(amp_eval_end(r.session, &mean, total, &r.err), AMP_WRONG_STATE);
     for (uint32_t i = 0; i < 3; i++) {
         Batch b(45, 19, 10, 20 + i);
         double loss;
@@ -286,9 +288,59 @@ TEST(Evaluation, PerplexityIsOfTheAverage) {
         for (int m = 0; m < 2; m++) total[m] += metrics[m] / 3;
     }
     double acc = total[0];
-    ASSERT_EQ(amp_session_finish_metrics(r.session, sum, nullptr, total, &r.err), AMP_OK);
-    EXPECT_EQ(total[0], acc);
+    ASSERT_EQ(amp_eval_end(r.session, &mean, total, &r.err), AMP_OK);
+    EXPECT_NEAR(mean, sum, 1e-9);
+    EXPECT_NEAR(total[0], acc, 1e-9);
     EXPECT_NEAR(total[1], std::exp(sum), 1e-4);
+}
+
+// A loss over labels and one over samples, a metric over labels, one that is a name, a sum, and a root.
+std::string parts(int64_t accumulate) {
+    return "amp 1\n"
+           "model parts(x: f32[N, 19]) -> logits { logits = linear(x; out = 10) as fc }\n"
+           "train parts {\n"
+           "    input targets: i32[N]\n"
+           "    loss fit = cross_entropy(logits, targets)\n"
+           "    loss small = 0.1 * mean(logits * logits)\n"
+           "    metric acc = accuracy(logits, targets; ignore = -100)\n"
+           "    metric total = loss\n"
+           "    metric all = sum(logits)\n"
+           "    metric root = sqrt(mean(logits * logits))\n"
+           "    optimizer = sgd(0.5)\n"
+           "    accumulate = " +
+           std::to_string(accumulate) + "\n}\n";
+}
+
+// However samples are divided, figures and steps are those of one batch of all.
+TEST(Evaluation, IsThatOfOneBatchOfAll) {
+    const int64_t n = 12;
+    Training whole(compiled("parts-1", parts(1)), n), split(compiled("parts-3", parts(3)), n);
+    ASSERT_TRUE(whole.ok() && split.ok());
+    Batch b(n, 19, 10, 7);
+    for (int64_t i = 0; i < n; i++)
+        if (i < 4 || i % 2) b.y[i] = -100; // the first micro-batch has no label
+    double one[5], many[5];
+    ASSERT_EQ(amp_eval(whole.session, b.inputs(), n, &one[0], &one[1], &whole.err), AMP_OK);
+    EXPECT_EQ(one[0], one[4]) << "total";
+    for (int64_t size : {1, 4, 5}) {
+        ASSERT_EQ(amp_eval_begin(split.session, &split.err), AMP_OK);
+        for (int64_t from = 0; from < n; from += size) {
+            const void *inputs[] = {&b.x[from * 19], &b.y[from]};
+            ASSERT_EQ(amp_eval(split.session, inputs, std::min(size, n - from), nullptr, nullptr, &split.err), AMP_OK);
+        }
+        ASSERT_EQ(amp_eval_end(split.session, &many[0], &many[1], &split.err), AMP_OK) << split.err.message;
+        for (int i = 0; i < 5; i++)
+            EXPECT_NEAR(many[i], one[i], 2e-6 * std::max(1.0, std::fabs(one[i]))) << i << ", batches of " << size;
+    }
+    amp_step_report of_whole, of_split;
+    ASSERT_EQ(amp_step(whole.session, b.inputs(), n, &of_whole, &whole.err), AMP_OK);
+    for (int64_t from = 0; from < n; from += 4) {
+        const void *inputs[] = {&b.x[from * 19], &b.y[from]};
+        ASSERT_EQ(amp_step(split.session, inputs, 4, &of_split, &split.err), AMP_OK);
+    }
+    EXPECT_NEAR(of_split.loss, of_whole.loss, 2e-6);
+    const std::vector<float> want = e2e::all_params(whole), got = e2e::all_params(split);
+    for (size_t i = 0; i < want.size(); i++) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
 }
 
 // Samples against samples: b is a part of a, which the towers have to find out.

@@ -387,7 +387,7 @@ TEST_F(AutodiffTest, ForwardBecomesThreeFunctions) {
               "x targets fc1.weight fc1.bias fc2.weight fc2.bias -> loss metric.acc grad.fc1.weight "
               "grad.fc1.bias grad.fc2.weight grad.fc2.bias");
     EXPECT_EQ(Names(ir_func_find(m, "eval")),
-              "x targets fc1.weight fc1.bias fc2.weight fc2.bias -> logits loss metric.acc");
+              "x targets fc1.weight fc1.bias fc2.weight fc2.bias -> logits loss metric.acc count.loss");
     EXPECT_EQ(Names(ir_func_find(m, "infer")), "x fc1.weight fc1.bias fc2.weight fc2.bias -> logits");
 }
 

@@ -21,7 +21,11 @@ class DistributeTest : public TrainingTest {
   protected:
     // A module with |body| as its forward function, three inputs and two weights.
     Module *Make(const std::string &header, const std::string &body) {
-        const std::string text = "module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
+        return Run(Read(Text(header, body)), STAGE_DISTRIBUTE);
+    }
+
+    static std::string Text(const std::string &header, const std::string &body) {
+        return "module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
                                  "}\nstate %w : f32[3, 4] param = zeros()\nstate %v : f32[3] param = zeros()\n"
                                  "state %mean : f32[3] buffer = zeros()\n"
                                  "func forward {\n  input %x : f32[N, 4]\n  input %y : f32[N, 3]\n"
@@ -30,7 +34,6 @@ class DistributeTest : public TrainingTest {
                                  "  %a = linear(%x, %w, %v) : f32[N, 3] @fc.linear\n"
                                  "  %l = log_softmax(%a) : f32[N, 3] @log_softmax\n" +
                                  body + "}\n";
-        return Run(Read(text), STAGE_DISTRIBUTE);
     }
 
     Batch Samples(int64_t n, int64_t first, bool ignored = false) {
@@ -173,13 +176,35 @@ TEST_F(DistributeTest, ClassesHaveWeights) {
                    {{Samples(4, 0)}, {Samples(3, 4)}}, 4);
 }
 
-// A sum of means over labels and over samples is counted by samples: right where no label is ignored.
-TEST_F(DistributeTest, AMixtureIsCountedBySamples) {
-    const Module *m =
-        Make("  distribute data\n", "  %n = nll_loss(%l, %t) : f32 @nll_loss\n  %m = mse_loss(%a, %y) : f32 @mse_loss\n"
-                                    "  %loss = add(%n, %m) : f32 @add\n  result loss = %loss\n");
-    EXPECT_EQ(Find(ir_program(m, PROGRAM_MICRO_STEP), OP_count_labels), nullptr);
-    EXPECT_NE(Find(ir_program(m, PROGRAM_MICRO_STEP), OP_count_samples), nullptr);
+const char kMixture[] = "  %n = nll_loss(%l, %t) : f32 @nll_loss\n  %m = mse_loss(%a, %y) : f32 @mse_loss\n"
+                        "  %loss = add(%n, %m) : f32 @add\n  result loss = %loss\n";
+
+// A sum of means over labels and over samples has a backward pass for each.
+TEST_F(DistributeTest, TermsOfDifferentCounts) {
+    ExpectSameStep(kMixture, {{Samples(4, 0)}, {Samples(4, 4)}, {Samples(3, 8)}}, 4);
+    ExpectSameStep(kMixture, {{Samples(4, 0), Samples(2, 4)}, {Samples(4, 6, true), Samples(4, 10, true)}}, 4);
+    const Func *micro = ir_program(Make("  distribute data\n", kMixture), PROGRAM_MICRO_STEP);
+    EXPECT_NE(Find(micro, OP_count_labels), nullptr);
+    EXPECT_NE(Find(micro, OP_count_samples), nullptr);
+}
+
+TEST_F(DistributeTest, SumsAreAddedUp) {
+    ExpectSameStep("  %d = sub(%a, %y) : f32[N, 3] @sub\n  %s = mul(%d, %d) : f32[N, 3] @mul\n"
+                   "  %loss = sum(%s) : f32 @sum\n  result loss = %loss\n",
+                   {{Samples(4, 0)}, {Samples(3, 4)}}, 4);
+}
+
+TEST_F(DistributeTest, MeansOverWhatDivides) {
+    ExpectSameStep("  %q = abs(%y) : f32[N, 3] @abs\n  %p = mul(%a, %q) : f32[N, 3] @mul\n"
+                   "  %s = sum(%p) : f32 @sum\n  %c = sum(%q) : f32 @sum_1\n  %loss = div(%s, %c) : f32 @div\n"
+                   "  result loss = %loss\n",
+                   {{Samples(4, 0)}, {Samples(3, 4)}}, 4);
+}
+
+// zero1 has one sum of a gradient.
+TEST_F(DistributeTest, SharesOfTermsOfDifferentCountsAreRefused) {
+    EXPECT_NE(TryRun(Read(Text("  distribute zero1\n", kMixture)), STAGE_DISTRIBUTE), AMP_OK);
+    EXPECT_NE(Diagnostics().find("zero1: the terms of this block's loss"), std::string::npos) << Diagnostics();
 }
 
 const char kRunning[] = "  %b = mean(%a; dims = (0)) : f32[3] @b\n  %h = mul(%mean, %mean) : f32[3] @h\n"

@@ -45,7 +45,7 @@ TEST_F(PipelineTest, EachPassIsSeenOnceInOrder) {
 }
 
 TEST_F(PipelineTest, ItStopsWhereItIsTold) {
-    EXPECT_EQ(RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_SCALE).stages.size(), 5u);
+    EXPECT_EQ(RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_SCALE).stages.size(), 6u);
     EXPECT_EQ(RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_ELABORATE).stages.size(), 0u);
 }
 

@@ -81,7 +81,7 @@ static const ToolCommand ampc_commands[] = {
     {0},
 };
 
-#define PASSES "elaborate autocast autodiff paint distribute scale optimizer simplify lower fuse layout plan"
+#define PASSES "elaborate autocast means autodiff paint distribute scale optimizer simplify lower fuse layout plan"
 
 static const ToolOption ampc_options[] = {
     {'o', NULL, "o", "FILE", VALUE_FILE, false, NULL, "MODEL with its ending replaced", "What to write.", COMPILE},

@@ -13,63 +13,51 @@
 
 /* ---- eval -------------------------------------------------------------------------------------------------------- */
 
-static void add(double *sums, const double *values, int count, double weight) {
-    for (int i = 0; i < count; i++) sums[i] += values[i] * weight;
-}
-
-static int evaluate_batch(const Run *run, const Dataset *data, const int64_t *index, void *const *inputs, int64_t n,
-                          Evaluation *out) {
+static int evaluate_batch(const Run *run, const Dataset *data, const int64_t *index, void *const *inputs, int64_t n) {
     amp_error err = {0};
-    double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
     if (data_gather(data, index, n, inputs)) return 1;
-    if (amp_eval(run->session, (const void *const *)inputs, n, &loss, metrics, &err))
+    if (amp_eval(run->session, (const void *const *)inputs, n, NULL, NULL, &err))
         return data_report(data, index, n, &err);
-    if (amp_session_losses(run->session, losses, &err)) return report(&err);
-    add(&out->loss, &loss, 1, (double)n);
-    add(out->losses, losses, run->info.loss_count, (double)n);
-    add(out->metrics, metrics, run->info.metric_count, (double)n);
-    out->samples += n;
     return 0;
 }
 
-/* Sums become averages, and metrics of averages are computed from those. */
 static int finish(const Run *run, Evaluation *out) {
     amp_error err = {0};
-    double samples = (double)out->samples;
-    out->loss /= samples;
-    for (int i = 0; i < run->info.loss_count; i++) out->losses[i] /= samples;
-    for (int i = 0; i < run->info.metric_count; i++) out->metrics[i] /= samples;
-    if (amp_session_finish_metrics(run->session, out->loss, out->losses, out->metrics, &err)) return report(&err);
+    if (amp_eval_end(run->session, &out->loss, out->metrics, &err) ||
+        amp_session_losses(run->session, out->losses, &err))
+        return report(&err);
     return 0;
 }
 
-/* What the other ranks added up; a rank without a batch has zeros. */
-static int add_ranks(const Ranks *ranks, Evaluation *out) {
-    double sums[2 + 2 * EVALUATION_METRICS];
-    sums[0] = out->loss;
-    sums[1] = (double)out->samples;
-    memcpy(&sums[2], out->losses, sizeof out->losses);
-    memcpy(&sums[2 + EVALUATION_METRICS], out->metrics, sizeof out->metrics);
-    if (ranks_sum(ranks, sums, 2 + 2 * EVALUATION_METRICS)) return 1;
-    out->loss = sums[0];
-    out->samples = (int64_t)sums[1];
-    memcpy(out->losses, &sums[2], sizeof out->losses);
-    memcpy(out->metrics, &sums[2 + EVALUATION_METRICS], sizeof out->metrics);
-    return 0;
+/* What all ranks added up; a rank without a batch has zeros. */
+static int add_ranks(const Run *run, const Ranks *ranks) {
+    amp_error err = {0};
+    const int32_t count = amp_eval_sums_count(run->session);
+    double *sums = calloc((size_t)count, sizeof *sums);
+    if (!sums) return report_text("no memory for the sums of an evaluation");
+    int failed = amp_eval_sums(run->session, sums, &err) ? report(&err) : 0;
+    failed = failed || ranks_sum(ranks, sums, (size_t)count);
+    if (!failed && (amp_eval_begin(run->session, &err) || amp_eval_add(run->session, sums, &err)))
+        failed = report(&err);
+    free(sums);
+    return failed;
 }
 
 static int evaluate_batches(const Run *run, const Dataset *data, int64_t batch, int64_t *index, void *const *inputs,
                             int (*stop)(void), const Ranks *ranks, Evaluation *out) {
     if (run->info.metric_count > EVALUATION_METRICS || run->info.loss_count > EVALUATION_METRICS)
         return report_text("%s: more than %d metrics or losses", run->info.name, EVALUATION_METRICS);
+    amp_error err = {0};
+    if (amp_eval_begin(run->session, &err)) return report(&err);
     const int64_t first = ranks ? ranks->rank * batch : 0, next = ranks ? ranks->count * batch : batch;
     for (int64_t from = first; from < data->count; from += next) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
         for (int64_t i = 0; i < n; i++) index[i] = data_sample(data, from + i);
         if (stop && stop()) return EVALUATION_STOPPED;
-        if (evaluate_batch(run, data, index, inputs, n, out)) return 1;
+        if (evaluate_batch(run, data, index, inputs, n)) return 1;
     }
-    if (ranks && add_ranks(ranks, out)) return 1;
+    out->samples = data->count;
+    if (ranks && add_ranks(run, ranks)) return 1;
     return finish(run, out);
 }
 

@@ -355,21 +355,23 @@ static int end_step(Training *t, int64_t index, int64_t n) {
 
 static void begin_epoch(Training *t) { t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0; }
 
-/* |before|: the loss of the report before, which is the mean of the step so far. */
-static void count_call(Training *t, AheadCall call, double before) {
-    int64_t micro = call.index % t->run.info.accumulate;
-    double counted = micro ? before * (double)micro : 0;
-    if (call.index % t->batches == 0) begin_epoch(t);
-    t->epoch_loss += (t->last.loss * (double)(micro + 1) - counted) * (double)call.n;
-    t->epoch_samples += call.n;
-    t->epoch_skipped += t->last.skipped;
-}
-
 /* The samples of all ranks in the step that call |index| ends. */
 static int64_t samples_of_step(const Training *t, int64_t index) {
     int64_t samples = 0, from, first = index / t->run.info.accumulate * t->per_step;
     for (int64_t i = 0; i < t->per_step; i++) samples += feed_samples(&t->feed.plan, first + i, &from);
     return samples;
+}
+
+/* A micro-batch counts where it is; the last of a step makes up for what the loss of them all is besides. */
+static void count_call(Training *t, AheadCall call) {
+    if (call.index % t->run.info.accumulate == 0) t->step_loss = 0;
+    if (call.index % t->batches == 0) begin_epoch(t);
+    const double weighed = t->last.complete ? t->last.loss * (double)samples_of_step(t, call.index) - t->step_loss
+                                            : t->last.loss * (double)call.n;
+    t->step_loss += weighed;
+    t->epoch_loss += weighed;
+    t->epoch_samples += call.n;
+    t->epoch_skipped += t->last.skipped;
 }
 
 /* Of several ranks only a whole step has a loss of all of them.  A step that begins in one epoch and ends in the next
@@ -386,11 +388,11 @@ static void count_step(Training *t, AheadCall call) {
 
 /* ---- reports of steps, some steps behind ------------------------------------------------------------------------- */
 
-static int take_report(Training *t, AheadCall call, double before, amp_status status, const amp_error *err) {
+static int take_report(Training *t, AheadCall call, amp_status status, const amp_error *err) {
     amp_error failure = {0};
     if (profile_after(&t->profile, &t->last, &failure)) return report(&failure);
     if (t->ranks->count > 1) count_step(t, call);
-    else count_call(t, call, before);
+    else count_call(t, call);
     if (!t->last.complete) return 0;
     int failed = end_step(t, call.index, call.n);
     if (status) progress_clear(&t->progress);
@@ -402,7 +404,6 @@ static int take_reports(Training *t, int most) {
     while (t->ahead.count) {
         amp_error err = {0};
         int32_t there = 0;
-        double before = t->last.loss;
         AheadCall call = t->ahead.call[0];
         double *metrics = ahead_ends_step(&t->ahead, call.index) ? t->metrics : NULL;
         amp_status status =
@@ -413,7 +414,7 @@ static int take_reports(Training *t, int most) {
         }
         if (!there) return 0;
         ahead_pop(&t->ahead, &t->last);
-        int failed = take_report(t, call, before, status, &err);
+        int failed = take_report(t, call, status, &err);
         if (failed) return failed;
     }
     return 0;

@@ -486,8 +486,8 @@ AMP_API void amp_session_free_pinned(amp_session *session, void *memory);
 AMP_API uint64_t amp_session_version(const amp_session *session);
 
 typedef struct amp_step_report {
-    double loss;       /* before the update, unscaled: the mean over the step's micro-batches so far; NaN once weights
-                          or data are (amp_params_count_nonfinite) */
+    double loss;       /* before the update, unscaled; where |complete| is 0 that of the micro-batch alone; NaN once
+                          weights or data are (amp_params_count_nonfinite) */
     float scale;       /* that this step used; 1 where the model trains unscaled */
     int32_t skipped;   /* train blocks that were not updated because a gradient of theirs was not finite: 0 or 1 where
                           the model has one block */
@@ -505,7 +505,8 @@ typedef struct amp_step_report {
  * two calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is
  * known; amp_session_next_report gives the report.
  * A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a step, and
- * the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not finite in
+ * the last of them updates (report->complete).  Its loss and gradients are those of one batch of all their
+ * samples, whatever each has of them and however many labels it ignores; a gradient that is not finite in
  * any of them skips the whole step, running statistics included.
  * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so too, until
  * amp_session_set_scaler or amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
@@ -535,25 +536,35 @@ AMP_API AMP_MUST_USE amp_status amp_session_next_report(amp_session *session, in
                                                         amp_error *err);
 
 /* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |loss| (or NULL); |metrics| (or NULL):
- * one double each.
- * Over several batches, average the loss and the metrics by samples; then amp_session_finish_metrics. */
+ * one double each. */
 AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss,
                                          double *metrics, amp_error *err);
+/* Loss and metrics of samples that come in several batches, of any sizes: those of one batch of all.  No average of the
+ * batches' figures is that: a loss may count labels, a metric may be a sum, or a function of such (docs/language.md).
+ *
+ *     amp_eval_begin(session, &err);
+ *     for (each batch) amp_eval(session, inputs, n, NULL, NULL, &err);
+ *     amp_eval_end(session, &loss, metrics, &err);       named losses: amp_session_losses
+ *
+ * amp_eval_begin forgets the batches so far; without it the first batch is the first since the session was made.
+ * amp_eval_end changes nothing: more batches may follow.  AMP_WRONG_STATE: there was no batch.
+ * An evaluation of several sessions, threads or ranks: amp_eval_sums writes amp_eval_sums_count doubles, which may be
+ * added up element by element, and amp_eval_add adds them to what a session of the same model has. */
+AMP_API AMP_MUST_USE amp_status amp_eval_begin(amp_session *session, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_eval_end(amp_session *session, double *loss, double *metrics, amp_error *err);
+AMP_API int32_t amp_eval_sums_count(const amp_session *session);
+AMP_API AMP_MUST_USE amp_status amp_eval_sums(const amp_session *session, double *sums, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_eval_add(amp_session *session, const double *sums, amp_error *err);
 /* |inputs|: the model inputs; |outputs|: one caller's array per result, written in full. */
 AMP_API AMP_MUST_USE amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
                                           void *const *outputs, amp_error *err);
 
-/* Metrics of the last step's batch (the mean over its micro-batches so far), one double per metric, in the order of
- * amp_model_metric_at. */
+/* Metrics of the last step or, where a step has several micro-batches and is not complete, of its last one: one double
+ * per metric, in the order of amp_model_metric_at. */
 AMP_API AMP_MUST_USE amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err);
-/* Named losses of the last amp_step (the mean over its micro-batches so far) or amp_eval, whichever came last, in the
- * order of amp_model_loss_at. */
+/* Named losses of the last amp_step (as metrics), amp_eval or amp_eval_end, whichever came last, in the order of
+ * amp_model_loss_at. */
 AMP_API AMP_MUST_USE amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err);
-/* Some metrics are computed from averages (`metric ppl = exp(loss)`): the perplexity of a data set is no average of the
- * perplexities of its batches.  Given averages over all samples, replaces those metrics by what they are of the
- * averages.  |losses|: NULL where the model names none. */
-AMP_API AMP_MUST_USE amp_status amp_session_finish_metrics(const amp_session *session, double loss,
-                                                           const double *losses, double *metrics, amp_error *err);
 
 /* Has |observer| (amp/observe.h; it is copied) called after each kernel of every program that the session runs, but of
  * those that derive copies of weights and metrics of averages; NULL: nobody.  Kernels then run one by one, on "cuda"

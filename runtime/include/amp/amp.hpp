@@ -541,14 +541,30 @@ class Session {
         call.check(amp_eval(get(), in_.data(), n, &loss, metrics, call.error()));
         return loss;
     }
-    /* Metrics that are computed from averages, of averages over all samples (amp_session_finish_metrics).  |losses|: in
-     * the order of Model::loss_names. */
-    void finish_metrics(Evaluation &average, const std::vector<double> &losses = {}) const {
-        count("loss", losses.size(), static_cast<std::size_t>(info_.loss_count));
-        count("metric", average.metrics.size(), static_cast<std::size_t>(info_.metric_count));
+    /* The figures of all batches that were evaluated since evaluate_begin, or since the session was made: those of one
+     * batch of all (amp_eval_end).  losses() then gives the named ones. */
+    void evaluate_begin() {
         detail::Call call;
-        call.check(amp_session_finish_metrics(get(), average.loss, losses.empty() ? nullptr : losses.data(),
-                                              average.metrics.data(), call.error()));
+        call.check(amp_eval_begin(get(), call.error()));
+    }
+    Evaluation evaluate_end() {
+        Evaluation out;
+        out.metrics.resize(static_cast<std::size_t>(info_.metric_count));
+        detail::Call call;
+        call.check(amp_eval_end(get(), &out.loss, out.metrics.data(), call.error()));
+        return out;
+    }
+    /* What they added up; to be added, element by element, to what other sessions, threads or ranks have. */
+    std::vector<double> evaluation_sums() const {
+        std::vector<double> sums(static_cast<std::size_t>(amp_eval_sums_count(get())));
+        detail::Call call;
+        call.check(amp_eval_sums(get(), sums.data(), call.error()));
+        return sums;
+    }
+    void add_evaluation(const std::vector<double> &sums) {
+        count("sum", sums.size(), static_cast<std::size_t>(amp_eval_sums_count(get())));
+        detail::Call call;
+        call.check(amp_eval_add(get(), sums.data(), call.error()));
     }
 
     /* The model's results, of its inputs alone: into the caller's arrays, ... */

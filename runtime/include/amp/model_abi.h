@@ -161,7 +161,10 @@ enum {
     AMP_RESULT_METRIC = 3,     /* "metric.NAME" */
     AMP_RESULT_GRADIENT = 4,   /* "grad.PARAM" */
     AMP_RESULT_OK = 5,         /* "ok": all gradients are finite; "ok.0": those of a train block */
-    AMP_RESULT_NORM = 6        /* "grad_norm", "grad_norm.0": of the gradients, before clipping */
+    AMP_RESULT_NORM = 6,       /* "grad_norm", "grad_norm.0": of the gradients, before clipping */
+    AMP_RESULT_COUNT = 7,      /* "count.loss", f64: how many labels the result "loss" is a mean over; none: samples */
+    AMP_RESULT_SUM = 8,        /* "sum.metric.hits": the result "metric.hits", which is a sum and no mean */
+    AMP_RESULT_MEAN = 9        /* "mean.0": a mean, or a sum, that FIGURES reads; it has a COUNT, SUM or neither, too */
 };
 
 typedef struct amp_model_result {
@@ -386,7 +389,8 @@ enum {
     AMP_PROGRAM_REFRESH = 9, /* of derived states */
     /* minor 27: between MICRO_STEP and APPLY_STEP, for each micro-batch of all ranks in their order, with the number of
      * the micro-batch in "micro" and what it left in the states of GATHER_BATCHES */
-    AMP_PROGRAM_STATISTICS_STEP = 10
+    AMP_PROGRAM_STATISTICS_STEP = 10,
+    AMP_PROGRAM_FIGURES = 11 /* of the results MEAN over all batches: losses and metrics that are no mean themselves */
 };
 
 typedef struct amp_model_program {

@@ -310,6 +310,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, int collect
         table_put(x->t, "collectives", "amp_model_collective", "collectives", collectives);
     }
     text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
+    if (m->least_batch > 1) text_printf(x->t, "    .least_batch = %lld,\n", (long long)m->least_batch);
     if (m->sums != SUMS_IEEE) text_printf(x->t, "    .sums = \"%s\",\n", ir_sums_names[m->sums]);
     if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
     if (cuda && cuda->missing) {

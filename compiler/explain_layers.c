@@ -5,10 +5,11 @@
 
 #include "compiler/explain.h"
 
-/* Whether |o| writes a state that a step keeps beside what it trains. */
+/* Whether |o| writes a state that a step keeps beside what it trains, or the last iteration that left it as it was. */
 static bool updates_buffer(const Func *f, const Op *o) {
     const State *s = o->code == OP_assign ? ir_state_of(f, o->in[0]) : NULL;
-    return s && (s->role == STATE_BUFFER || s->role == STATE_STAGED);
+    const bool counts = s && s->counter.kind == COUNTER_STATES_KEPT;
+    return s && (s->role == STATE_BUFFER || s->role == STATE_STAGED || counts);
 }
 
 static bool is_wanted(const bool *wanted, const Op *o) {

@@ -130,6 +130,29 @@ static bool prepare_dims(GraphCall *c) {
     return true;
 }
 
+/* Elements that a reduction goes over; 0: that depends on N. */
+static int64_t reduced_count(const GraphCall *c) {
+    const Shape *s = &operand(c)->shape;
+    const Dims *dims = &ir_attr(c->o, "dims")->dims;
+    int64_t count = 1;
+    for (int i = 0; i < (dims->count ? dims->count : s->rank); i++) {
+        const Dim d = s->d[dims->count ? dims->at[i] : i];
+        count *= d.n ? 0 : d.mul;
+    }
+    return count;
+}
+
+static bool prepare_var(GraphCall *c) {
+    if (!prepare_dims(c)) return false;
+    const int64_t count = reduced_count(c), correction = ir_attr(c->o, "correction")->i;
+    if (!count || count > correction) return true;
+    Diag *diag = elab_error(c->e, c->locs[arg_index(c, "correction")],
+                            "var: the variance of %lld element%s with correction = %lld is NaN", (long long)count,
+                            count == 1 ? "" : "s", (long long)correction);
+    diag_help(c->e->d, diag, "correction = 0 divides by the number of elements, of one of which the variance is 0");
+    return false;
+}
+
 static bool prepare_permute(GraphCall *c) {
     int rank = operand(c)->shape.rank;
     if (!prepare_dims(c)) return false;
@@ -384,7 +407,7 @@ static const GraphOp graph_ops[] = {
     {"max", OP_max, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
-     .prepare = prepare_dims},
+     .prepare = prepare_var},
     {"logsumexp", OP_logsumexp, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, AN_ORDER), REDUCED_ARGS}, .prepare = prepare_dims},
     {"prod", OP_prod, .args = {REDUCED_ARGS}, .prepare = prepare_dims},

@@ -6,6 +6,7 @@ Module *ir_module_new(Arena *a, const char *name) {
     m->arena = a;
     m->name = arena_strdup(a, name);
     m->accumulate = 1;
+    m->least_batch = 1;
     return m;
 }
 

@@ -454,7 +454,8 @@ typedef struct Module {
     /* ---- training */
     bool has_train;
     VEC(Train) trains;
-    int64_t accumulate; /* micro-batches in a step; 1 unless set */
+    int64_t accumulate;  /* micro-batches in a step; 1 unless set */
+    int64_t least_batch; /* distribute: samples of which each variance over the batch is one; 1: any number */
     SumOrder accumulate_order;
     Distribution distribution;
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */

@@ -357,6 +357,7 @@ static void put_training(Text *t, const Module *m) {
     }
     for (int i = 0; i < m->trains.len; i++) put_train(t, &m->trains.data[i]);
     if (m->accumulate > 1) text_printf(t, "  accumulate %lld\n", (long long)m->accumulate);
+    if (m->least_batch > 1) text_printf(t, "  least_batch %lld\n", (long long)m->least_batch);
     if (m->accumulate_order) text_printf(t, "  accumulate_order %s\n", ir_order_names[m->accumulate_order]);
     if (m->distribution) text_printf(t, "  distribute %s\n", ir_distribution_names[m->distribution]);
     for (int i = 0; i < m->metrics.len; i++) {

@@ -124,6 +124,7 @@ static void read_group(Reader *r) {
 static void read_accumulate(Reader *r) {
     r->m->accumulate = reader_int(r, "the number of micro-batches", 1, INT32_MAX);
 }
+static void read_least_batch(Reader *r) { r->m->least_batch = reader_int(r, "the number of samples", 1, INT32_MAX); }
 /* reduce bf16 at mlp.amp:20:5 */
 static void read_reduce(Reader *r) {
     r->m->reduce = reader_dtype(r);
@@ -168,6 +169,7 @@ static const Line header_lines[] = {
     {"metric", read_metric},
     {"group", read_group},
     {"accumulate", read_accumulate},
+    {"least_batch", read_least_batch},
     {"accumulate_order", read_accumulate_order},
     {"distribute", read_distribute},
     {"reduce", read_reduce},

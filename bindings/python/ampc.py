@@ -60,7 +60,7 @@ amp_model_info = _struct(
     source_name=c_char_p, compiler_version=c_char_p, can_train=c_int32, input_count=c_int32, model_input_count=c_int32,
     param_count=c_int32, result_count=c_int32, metric_count=c_int32, decision_count=c_int32, param_elements=c_int64,
     accumulate=c_int64, loss_count=c_int32, has_fp32=c_int32, has_cuda=c_int32, cuda_kernels=c_int32,
-    cuda_missing=c_char_p, sums=c_char_p)
+    cuda_missing=c_char_p, sums=c_char_p, least_batch=c_int64)
 amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=c_int32, dims=c_int64 * 8)
 amp_decision = _struct(
     "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,
@@ -95,7 +95,7 @@ amp_session_options = _struct(
     comm=c_void_p, looks_at_all=c_int32)
 amp_step_report = _struct(
     "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
-    complete=c_int32, grad_norm=c_double)
+    complete=c_int32, grad_norm=c_double, states_kept=c_int32, too_few=c_int32)
 amp_scaler_state = _struct(
     "amp_scaler_state", scale=c_float, growth_tracker=c_int32, floor_hits=c_int32, reserved=c_int32, step=c_int64,
     iteration=c_int64)
@@ -170,6 +170,7 @@ _AMP = {
     "amp_session_value_name": (c_char_p, _SESSION, c_int32),
     "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
     "amp_session_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
+    "amp_session_kept_state": (c_char_p, _SESSION, c_int32, POINTER(c_int64)),
     "amp_session_version": (c_uint64, _SESSION),
     "amp_session_has_shares": (c_int32, _SESSION),
     "amp_session_get_lr": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),
@@ -743,6 +744,13 @@ class Session(_Object):
         return array
 
     @_locked
+    def kept_states(self):
+        """The states that kept their value, as the new one was not finite, and the iteration of the first time."""
+        kept, first = {}, c_int64()
+        while name := _amp.amp_session_kept_state(self._handle, len(kept), byref(first)):
+            kept[name.decode()] = first.value
+        return kept
+
     def grad_norm(self):
         """The norm of all gradients of the last step: with grad_norm=1 or keep_values=1, or where the model clips."""
         norm = c_double()

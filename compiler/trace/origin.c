@@ -95,6 +95,17 @@ static bool is_bad(const TraceValues *v, Val value) {
     return trace_is_known(v, value) && v->is_written[value.id] && !trace_is_finite(v, value);
 }
 
+static bool is_buffer(const Func *f, Val state) {
+    const StateRole role = ir_state_of(f, state)->role;
+    return role == STATE_BUFFER || role == STATE_STAGED;
+}
+
+/* What would be assigned were it finite: a buffer then keeps its value. */
+static Val new_value(const Func *f, const Op *assign) {
+    const Op *choice = ir_def(f, assign->in[1]);
+    return choice && choice->code == OP_select && is_buffer(f, assign->in[0]) ? choice->in[1] : assign->in[1];
+}
+
 /* Gradients and losses first; where all are finite, what an update would leave in a state. */
 static int queue_bad_results(const TraceValues *v, const TraceSearch *s) {
     int pending = 0;
@@ -103,7 +114,7 @@ static int queue_bad_results(const TraceValues *v, const TraceSearch *s) {
             queue(s, v->f->results.data[i].value, &pending);
     for (int i = 0; !pending && i < v->f->body.len; i++) {
         const Op *o = ir_op_at(v->f, i);
-        if (o->code == OP_assign && is_bad(v, o->in[1])) queue(s, o->in[1], &pending);
+        if (o->code == OP_assign && is_bad(v, new_value(v->f, o))) queue(s, new_value(v->f, o), &pending);
     }
     return pending;
 }
@@ -155,6 +166,10 @@ bool trace_is_forward(const TraceValues *v, const TraceSearch *s, Val value) {
     start(v, s);
     for (int i = 0; i < v->f->results.len; i++)
         if (is_forward_result(&v->f->results.data[i])) queue(s, v->f->results.data[i].value, &pending);
+    for (int i = 0; i < v->f->body.len; i++) {
+        const Op *o = ir_op_at(v->f, i);
+        if (o->code == OP_assign && is_buffer(v->f, o->in[0])) queue(s, o->in[1], &pending);
+    }
     while (pending) {
         const Op *o = ir_def(v->f, s->pending[--pending]);
         for (int i = 0; o && i < o->n_in; i++) queue(s, o->in[i], &pending);

@@ -213,8 +213,10 @@ static void run_batch_norm(Running *r) {
     if (r->op->n_in > 5) count = moments_of_sums(r->in[5], r->in[6], mean, var);
     else channel_moments(x, mean, var);
     for (int64_t c = 0; c < x->dims[1]; c++) {
-        rstd[c] = 1.0 / sqrt(var[c] / count + interp_float(r, "eps"));
-        var[c] /= fmax(count - 1, 1); /* one element has no variance; a NaN would stay in the running statistics */
+        const double used = count > 1 ? var[c] / count : r->in[4]->data[c];
+        rstd[c] = 1.0 / sqrt(used + interp_float(r, "eps"));
+        var[c] /= count - 1;
+        if (count <= 1) mean[c] = r->in[3]->data[c];
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
@@ -267,7 +269,8 @@ static void run_batch_norm_grad_sums(Running *r) {
 }
 
 /* (dy, x, weight, mean, rstd): with h = (x - mean) rstd, dw = sum(dy h) and db = sum(dy),
- * dx = w rstd (dy - db / count - h dw / count).  For d x of the batches of all ranks these are theirs. */
+ * dx = w rstd (dy - db / count - h dw / count), or w rstd dy of one value a channel.
+ * For d x of the batches of all ranks these are theirs. */
 static void run_batch_norm_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1];
     const int64_t channels = x->dims[1];
@@ -284,8 +287,8 @@ static void run_batch_norm_grad(Running *r) {
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
-        double h = (x->data[i] - mean[c]) * rstd[c];
-        data(r, 0)[i] = w[c] * rstd[c] * (dy->data[i] - db[c] / count - h * dw[c] / count);
+        double h = (x->data[i] - mean[c]) * rstd[c], plane = count > 1 ? db[c] / count + h * dw[c] / count : 0;
+        data(r, 0)[i] = w[c] * rstd[c] * (dy->data[i] - plane);
     }
 }
 

@@ -106,10 +106,17 @@ static Moments moments_of_batch(Lowering *l, Val x) {
     return ir_shape(l->f, rows)->rank == 2 ? moments_of_rows(l, rows) : moments_of_samples(l, x);
 }
 
-/* max(count - 1, 1): one element has no variance, and no division by zero. */
-static Val unbiased_count(Lowering *l, Val count) {
-    Val one = lower_number(l, 1.0);
-    return lower_binary(l, OP_maximum, lower_sub(l, count, one), one);
+/* bool: each channel has one value, which has no variance; NO_VAL: it always has more. */
+static Val has_one_value(Lowering *l, Val count, const Shape *x) {
+    Dim values = dim_const(1);
+    for (int i = 0; i + 1 < x->rank; i++)
+        if (!dim_mul(values, x->d[i], &values)) return NO_VAL;
+    if (values.mul > 1) return NO_VAL; /* N is a multiple of its divisor */
+    return lower_binary(l, OP_le, count, lower_number(l, 1.0));
+}
+
+static Val unless_one(Lowering *l, Val one, Val instead, Val v) {
+    return one.id ? lower_select(l, one, instead, v) : v;
 }
 
 /* rstd * weight, which forward and backward share */
@@ -204,11 +211,14 @@ static Moments moments_with_count(Lowering *l, Val x, Val *count) {
 static void lower_batch_norm(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2), count;
     Moments m = l->op->n_in > 5 ? moments_of_ranks(l, x, &count) : moments_with_count(l, x, &count);
-    Val rstd = reciprocal_deviation(l, lower_divide_by_count(l, m.squares, count));
-    Val unbiased = lower_div(l, m.squares, unbiased_count(l, count));
-    Val scale = weighted(l, rstd, weight), d = lower_sub(l, x, m.mean);
+    Val one = has_one_value(l, count, ir_shape(l->f, x));
+    Val variance = lower_divide_by_count(l, m.squares, count);
+    Val mean = unless_one(l, one, lower_plain_operand(l, 3), m.mean);
+    Val rstd = reciprocal_deviation(l, unless_one(l, one, lower_plain_operand(l, 4), variance));
+    Val unbiased = lower_div(l, m.squares, lower_sub(l, count, lower_number(l, 1.0))); /* 0 / 0 of one value */
+    Val scale = weighted(l, rstd, weight), d = lower_sub(l, x, mean);
     lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
-    lower_give_as(l, 1, m.mean, FORM_PLAIN);
+    lower_give_as(l, 1, mean, FORM_PLAIN);
     lower_give_as(l, 2, unbiased, FORM_PLAIN);
     lower_give_as(l, 3, rstd, FORM_PLAIN);
 }
@@ -221,7 +231,8 @@ static void lower_batch_norm_eval(Lowering *l) {
     lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
 }
 
-/* d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
+/* Of one value a channel mean and rstd are numbers that do not depend on x: then d x = dy (rstd weight).
+ * d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
  * d x = (dy - (d (d weight rstd / count) + d bias / count)) (rstd weight)
  * The vectors come first, and d is taken again, so that nothing as large as x goes through memory but dy and x. */
 typedef struct GradSums {
@@ -244,8 +255,9 @@ static GradSums read_grad_sums(Lowering *l, Val both) {
 static void give_dx(Lowering *l, Val scale, Val count, GradSums of) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
     Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
-    Val shift = lower_divide_by_count(l, of.db, count);
-    Val slope = lower_divide_by_count(l, lower_mul(l, of.dw, rstd), count);
+    Val one = has_one_value(l, count, ir_shape(l->f, x)), zero = one.id ? lower_number(l, 0.0) : NO_VAL;
+    Val shift = unless_one(l, one, zero, lower_divide_by_count(l, of.db, count));
+    Val slope = unless_one(l, one, zero, lower_divide_by_count(l, lower_mul(l, of.dw, rstd), count));
     Val plane = lower_add(l, lower_mul(l, lower_sub(l, x, mean), slope), shift);
     lower_give(l, 0, lower_mul(l, lower_sub(l, dy, plane), scale));
 }

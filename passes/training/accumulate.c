@@ -14,7 +14,8 @@
  *                                                result update.mean = %"mean/staged"
  *
  * Buffers are staged, so that a skipped step leaves them unchanged.  Where several ranks train together a step of one
- * micro-batch is divided too: ranks exchange sums between its functions.  accumulate_tree.h has another order of the sums.
+ * micro-batch is divided too: ranks exchange sums between its functions.  accumulate_tree.h has another order of the
+ * sums.
  */
 #include "passes/training/accumulate.h"
 
@@ -61,11 +62,6 @@ State *accumulate_state(Split *s, const State *of, StateRole role, const char *s
     return state;
 }
 
-static void replace_in(Op *o, Val from, Val to) {
-    for (int i = 0; i < o->n_in; i++)
-        if (o->in[i].id == from.id) o->in[i] = to;
-}
-
 void accumulate_move_last(Func *f, int count, int at) {
     int kept = f->body.len - count;
     OpId *moved = arena_array(f->module->arena, OpId, count), *body = f->body.data;
@@ -75,6 +71,11 @@ void accumulate_move_last(Func *f, int count, int at) {
 }
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
+static void replace_read(Op *o, Val from, Val to) {
+    for (int i = 0; i < o->n_in; i++)
+        if (o->in[i].id == from.id && statistics_reads(o, i)) o->in[i] = to;
+}
 
 /* Within a step, each micro-batch reads the value that the one before it left. */
 static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
@@ -86,7 +87,7 @@ static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
                           old, so_far);
         accumulate_explain(s, now, arena_printf(s->m->arena, "%s.now", buffer->name));
         for (int i = 0; i < f->body.len - 1; i++)
-            if (i >= *ops_before) replace_in(ir_op_at(f, i), old, now);
+            if (i >= *ops_before) replace_read(ir_op_at(f, i), old, now);
         accumulate_move_last(f, 1, (*ops_before)++);
     }
     if (ir_dtype(f, next) != buffer->dtype)
@@ -150,9 +151,8 @@ static void add_up(Split *s, const char *of, Val gradient) {
     const bool rounds = s->m->distribution && s->m->reduce && s->m->reduce != AMP_DT_F32;
     added.first = !before;
     gradient = step_mean_weigh(s, added.term, gradient, path);
-    added.total = rounds
-                      ? add_up_rounded(s, added.param, slot, gradient, path)
-                      : accumulate_add(s, accumulate_state(s, added.param, STATE_ACCUMULATOR, slot), gradient, path);
+    added.total = rounds ? add_up_rounded(s, added.param, slot, gradient, path)
+                         : accumulate_add(s, accumulate_state(s, added.param, STATE_ACCUMULATOR, slot), gradient, path);
     vec_push(a, &s->added, added);
 }
 

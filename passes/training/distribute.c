@@ -30,8 +30,10 @@
 #include "passes/common/buckets.h"
 #include "passes/common/common.h"
 #include "passes/training/accumulate.h"
-#include "passes/training/step_mean.h"
+#include "passes/training/keep.h"
+#include "passes/training/least_batch.h"
 #include "passes/training/shares.h"
+#include "passes/training/step_mean.h"
 #include "passes/training/sync.h"
 
 /* Bytes.  The first bucket is small, so that ranks begin to exchange early, as in PyTorch's DistributedDataParallel. */
@@ -206,10 +208,12 @@ static bool check_shares(PassContext *c, const Split *s) {
 bool pass_distribute(PassContext *c) {
     if (!check_reduce(c)) return false;
     sync_expand(c->m);
+    least_batch_find(c->m);
+    keep_finite(c->m);
     Split s = accumulate_split(c->m);
-    if (!s.micro_step) return true;
-    if (!check_shares(c, &s)) return false;
-    if (c->m->distribution) exchange(&s, !c->options->no_layout);
-    else step_mean_finish(&s);
+    if (s.micro_step && !check_shares(c, &s)) return false;
+    if (s.micro_step && c->m->distribution) exchange(&s, !c->options->no_layout);
+    else if (s.micro_step) step_mean_finish(&s);
+    keep_count(c->m);
     return true;
 }

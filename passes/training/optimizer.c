@@ -18,6 +18,7 @@
  * Where the precision block asks for it, parameters and moments are stored in 16 bits: low_states.c.
  */
 #include "passes/common/common.h"
+#include "passes/training/keep.h"
 #include "passes/training/low_states.h"
 #include "passes/training/rates.h"
 #include "passes/training/shares.h"
@@ -224,6 +225,28 @@ static bool update_block(BlockStep *b) {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
+/* bool: |ok|, and |finite|; made once. */
+static Val both(Func *f, Val ok, Val finite) {
+    for (int i = f->body.len - 1; i >= 0; i--) {
+        const Op *o = ir_op_at(f, i);
+        if (o->code == OP_and && o->in[0].id == ok.id && o->in[1].id == finite.id) return o->out[0];
+    }
+    Val v = ir_emit(f, OP_and, AMP_DT_BOOL, NULL, 2, ok, finite);
+    explain_shared(f, ir_def(f, v), "step", "written");
+    return v;
+}
+
+/* What is not written unless it is finite (keep.h), where the step is not skipped: no choice in between, but for
+ * scalars, which a kernel writes together. */
+static void assign_buffer(Func *f, const State *buffer, Val next, Val ok) {
+    const Op *choice = ir_def(f, next);
+    if (keep_made(choice) && choice->code == OP_where && buffer->shape.rank) {
+        next = choice->in[1];
+        ok = ok.id ? both(f, ok, choice->in[0]) : choice->in[0];
+    }
+    assign(f, ir_use_state(f, buffer), next, ok);
+}
+
 /* Results "update.NAME" become writes. */
 static void update_buffers(Func *f, const Val *ok, Val all_ok) {
     int kept = 0;
@@ -240,7 +263,7 @@ static void update_buffers(Func *f, const Val *ok, Val all_ok) {
             next = ir_emit(f, OP_cast, buffer->dtype, NULL, 1, next);
             explain_shared(f, ir_def(f, next), buffer->name, "cast");
         }
-        assign(f, ir_use_state(f, buffer), next, block >= 0 && ok[block].id ? ok[block] : all_ok);
+        assign_buffer(f, buffer, next, block >= 0 && ok[block].id ? ok[block] : all_ok);
     }
     f->results.len = kept;
 }

@@ -15,39 +15,82 @@
  *
  * The cut goes through the values that the old one does not reach.  It is not made where something else reads what
  * depends on the old value, such as a forward pass that normalises with it: there each rank goes on from its own.
+ * Buffers that are kept together where one is not finite (keep.h) are cut together.
  */
 #include "passes/training/statistics.h"
 
 #include "passes/common/common.h"
+#include "passes/training/keep.h"
+
+typedef struct Update {
+    const State *buffer;
+    Val next;
+} Update;
 
 typedef struct Cut {
     Split *s;
     Func *from, *to;
-    const State *buffer;
-    Val next;
-    bool *depends; /* by value of |from|: on the buffer's old value */
-    bool *wanted;  /* by value: |next| needs it, without what the old value does not reach */
-    Val *moved;    /* by value: in |to| */
+    VEC(Update) updates; /* that are cut together */
+    bool *depends;       /* by value of |from|: on a buffer's old value */
+    bool *wanted;        /* by value: a |next| needs it, without what no old value reaches */
+    Val *moved;          /* by value: in |to| */
     StateList *batch;
 } Cut;
 
+/* ---- what is cut together ---------------------------------------------------------------------------------------- */
+
+/* The question by which |next| is chosen; NO_VAL: it always is. */
+static Val question(const Func *f, Val next) {
+    const Op *o = ir_def(f, next);
+    return keep_made(o) && o->code == OP_where ? o->in[0] : NO_VAL;
+}
+
+static void find_updates(Cut *c, const State *buffer, Val next) {
+    const Func *f = c->from;
+    Arena *a = c->s->m->arena;
+    Val asked = question(f, next);
+    vec_push(a, &c->updates, ((Update){buffer, next}));
+    for (int i = 0; i < f->results.len && asked.id; i++) {
+        const Result *r = &f->results.data[i];
+        const State *other = r->kind == RESULT_UPDATE ? ir_result_state(f, r) : NULL;
+        if (other && other != buffer && question(f, r->value).id == asked.id)
+            vec_push(a, &c->updates, ((Update){other, r->value}));
+    }
+}
+
+static const Update *update_of(const Cut *c, const State *buffer) {
+    for (int i = 0; i < c->updates.len; i++)
+        if (c->updates.data[i].buffer == buffer) return &c->updates.data[i];
+    return NULL;
+}
+
 /* ---- may it be cut ----------------------------------------------------------------------------------------------- */
 
-/* batch_norm holds the running statistics for its form in evaluation; in training it uses the batch's. */
-static bool is_read(const Op *o, int operand) { return o->code != OP_batch_norm || (operand != 3 && operand != 4); }
+bool statistics_reads(const Op *o, int operand) { return o->code != OP_batch_norm || (operand != 3 && operand != 4); }
 
 static bool reads_dependant(const Cut *c, const Op *o) {
     bool any = o->pred.id && c->depends[o->pred.id];
-    for (int j = 0; j < o->n_in; j++) any = any || (is_read(o, j) && c->depends[o->in[j].id]);
+    for (int j = 0; j < o->n_in; j++) any = any || (statistics_reads(o, j) && c->depends[o->in[j].id]);
     return any;
 }
 
-static void find_dependants(Cut *c, Val old) {
-    c->depends[old.id] = true;
+static void mark_question(Cut *c, Val asked) {
+    const Op *o = asked.id ? ir_def(c->from, asked) : NULL;
+    if (!keep_made(o)) return;
+    c->depends[asked.id] = true;
+    for (int i = 0; i < o->n_in; i++) mark_question(c, o->in[i]);
+}
+
+/* The question whether a new value is finite goes where the choice is made. */
+static void find_dependants(Cut *c) {
+    for (int i = 0; i < c->updates.len; i++) {
+        c->depends[ir_use_state(c->from, c->updates.data[i].buffer).id] = true;
+        mark_question(c, question(c->from, c->updates.data[i].next));
+    }
     for (int i = 0; i < c->from->body.len; i++) {
         const Op *o = ir_op_at(c->from, i);
         const bool any = reads_dependant(c, o);
-        for (int r = 0; r < o->n_out; r++) c->depends[o->out[r].id] = any;
+        for (int r = 0; r < o->n_out; r++) c->depends[o->out[r].id] = c->depends[o->out[r].id] || any;
     }
 }
 
@@ -59,7 +102,7 @@ static bool is_moved(const Cut *c, const Op *o) {
 }
 
 static void find_wanted(Cut *c) {
-    c->wanted[c->next.id] = true;
+    for (int i = 0; i < c->updates.len; i++) c->wanted[c->updates.data[i].next.id] = true;
     for (int i = c->from->body.len - 1; i >= 0; i--) {
         const Op *o = ir_op_at(c->from, i);
         for (int j = 0; is_moved(c, o) && j < o->n_in; j++) c->wanted[o->in[j].id] = true;
@@ -86,10 +129,15 @@ static bool may_be_cut(const Cut *c) {
     }
     for (int i = 0; i < f->results.len; i++) {
         const Result *r = &f->results.data[i];
-        bool own = r->kind == RESULT_UPDATE && ir_result_state(f, r) == c->buffer;
+        bool own = r->kind == RESULT_UPDATE && update_of(c, ir_result_state(f, r));
         if (!own && c->depends[r->value.id]) return false;
     }
-    return c->depends[c->next.id] || can_be_given(c, c->next) || is_const(f, c->next);
+    bool all = true;
+    for (int i = 0; i < c->updates.len && all; i++) {
+        Val next = c->updates.data[i].next;
+        all = c->depends[next.id] || can_be_given(c, next) || is_const(f, next);
+    }
+    return all;
 }
 
 /* ---- cutting ----------------------------------------------------------------------------------------------------- */
@@ -118,7 +166,7 @@ static Val given(Cut *c, Val v) {
     const Value *value = ir_value(c->from, v);
     if (value->kind == VAL_STATE) return ir_use_state(c->to, ir_state_of(c->from, v));
     if (is_const(c->from, v)) return copied_const(c, ir_def(c->from, v));
-    const char *name = arena_printf(a, "%s/batch.%d", c->buffer->name, c->batch->len);
+    const char *name = arena_printf(a, "%s/batch.%d", c->updates.data[0].buffer->name, c->batch->len);
     State *state = ir_state_new(c->s->m, name, STATE_ACCUMULATOR, AMP_DT_F32, value->shape);
     state->slot = "batch";
     vec_push(a, c->batch, state);
@@ -151,17 +199,16 @@ static void move_op(Cut *c, const Op *o) {
 }
 
 /* The buffer's value before the first micro-batch, and what those before this one made of it. */
-static Val value_now(Cut *c, State *staged) {
+static Val value_now(Cut *c, const State *buffer, const State *staged) {
     Func *f = c->to;
     Arena *a = c->s->m->arena;
-    const char *path = arena_printf(a, "%s.now", c->buffer->name);
+    const char *path = arena_printf(a, "%s.now", buffer->name);
     Val micro = ir_use_state(f, ir_counter(c->s->m, COUNTER_MICRO, NO_BLOCK));
     Val zero = ir_emit(f, OP_const, AMP_DT_I64, NULL, 0);
     explained(f, zero, path);
     Val first = ir_emit(f, OP_eq, AMP_DT_BOOL, NULL, 2, micro, zero);
     explained(f, first, path);
-    Val now =
-        ir_emit(f, OP_where, c->buffer->dtype, NULL, 3, first, ir_use_state(f, c->buffer), ir_use_state(f, staged));
+    Val now = ir_emit(f, OP_where, buffer->dtype, NULL, 3, first, ir_use_state(f, buffer), ir_use_state(f, staged));
     explained(f, now, path)->reason->because = "micro-batches of all ranks, in their order";
     return now;
 }
@@ -171,31 +218,46 @@ static Func *statistics_step(Module *m) {
     return f ? f : ir_program_new(m, PROGRAM_STATISTICS_STEP);
 }
 
+static void assign_update(Cut *c, const Update *u) {
+    State *staged = accumulate_state(c->s, u->buffer, STATE_STAGED, "staged");
+    Val made = moved(c, u->next);
+    if (ir_dtype(c->to, made) != u->buffer->dtype) {
+        made = ir_emit(c->to, OP_cast, u->buffer->dtype, NULL, 1, made);
+        explained(c->to, made, u->buffer->name);
+    }
+    assign(c->to, ir_use_state(c->to, staged), made);
+    Func *last = c->s->apply_step;
+    ir_add_result(last, amp_result_text(c->s->m->arena, RESULT_UPDATE, NO_BLOCK, u->buffer->name),
+                  ir_use_state(last, staged));
+}
+
+static bool is_moved_already(const Split *s, const State *buffer) {
+    const char *name = amp_result_text(s->m->arena, RESULT_UPDATE, NO_BLOCK, buffer->name);
+    return ir_find_result(s->apply_step, name) != NULL;
+}
+
 bool statistics_move(Split *s, const State *buffer, Val next, StateList *batch) {
     Arena *a = s->m->arena;
     Func *f = s->micro_step;
-    const int values = f->values.len + 1, ops = f->body.len;
-    Val old = ir_use_state(f, buffer);
-    Cut c = {.s = s, .from = f, .buffer = buffer, .next = next, .batch = batch};
+    if (is_moved_already(s, buffer)) return true;
+    Cut c = {.s = s, .from = f, .batch = batch};
+    find_updates(&c, buffer, next);
+    for (int i = 0; i < c.updates.len; i++) ir_use_state(f, c.updates.data[i].buffer);
+    const int values = f->values.len, ops = f->body.len;
     c.depends = arena_array(a, bool, values + 1);
     c.wanted = arena_array(a, bool, values + 1);
     c.moved = arena_array(a, Val, values + 1);
-    find_dependants(&c, old);
+    find_dependants(&c);
     find_wanted(&c);
     if (!may_be_cut(&c)) return false;
     c.to = statistics_step(s->m);
-    State *staged = accumulate_state(s, buffer, STATE_STAGED, "staged");
-    c.moved[old.id] = value_now(&c, staged);
+    for (int i = 0; i < c.updates.len; i++) {
+        const State *of = c.updates.data[i].buffer, *staged = accumulate_state(s, of, STATE_STAGED, "staged");
+        c.moved[ir_use_state(f, of).id] = value_now(&c, of, staged);
+    }
     for (int i = 0; i < ops; i++) {
         if (is_moved(&c, ir_op_at(f, i))) move_op(&c, ir_op_at(f, i));
     }
-    Val made = moved(&c, next);
-    if (ir_dtype(c.to, made) != buffer->dtype) {
-        made = ir_emit(c.to, OP_cast, buffer->dtype, NULL, 1, made);
-        explained(c.to, made, buffer->name);
-    }
-    assign(c.to, ir_use_state(c.to, staged), made);
-    ir_add_result(s->apply_step, amp_result_text(a, RESULT_UPDATE, NO_BLOCK, buffer->name),
-                  ir_use_state(s->apply_step, staged));
+    for (int i = 0; i < c.updates.len; i++) assign_update(&c, &c.updates.data[i]);
     return true;
 }

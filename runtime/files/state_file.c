@@ -28,10 +28,11 @@ static const struct Naming *naming_of(const amp_state_list *l, int32_t state) {
 }
 
 /* The number of a micro-batch has no meaning between steps, which is when files are written; how many ranks there are,
- * and what is the own share, is the session's. */
-static bool is_within_step(const amp_model_state *s) {
+ * what is the own share, and how often a state was kept, is the session's. */
+static bool is_of_session(const amp_model_state *s) {
     return s->counter == AMP_COUNTER_MICRO || s->counter == AMP_COUNTER_RANKS ||
-           s->counter == AMP_COUNTER_FIRST_MICRO || s->counter == AMP_COUNTER_FULL_BATCH;
+           s->counter == AMP_COUNTER_FIRST_MICRO || s->counter == AMP_COUNTER_FULL_BATCH ||
+           s->counter == AMP_COUNTER_STATES_KEPT;
 }
 
 /* What a schedule said is made again by the next step. */
@@ -48,7 +49,7 @@ static bool is_as_in_text(const amp_model_state *s, const void *memory) {
 
 static bool holds(const amp_state_list *l, int32_t state) {
     const amp_model_state *s = &l->model->states[state];
-    if (is_within_step(s) || is_made_again(s)) return false;
+    if (is_of_session(s) || is_made_again(s)) return false;
     return l->kind == AMP_FILE_OF_PARAMS ? naming_of(l, state)->in_params : naming_of(l, state)->in_checkpoint;
 }
 

@@ -251,6 +251,7 @@ void amp_model_get_info(const amp_model *m, amp_model_info *out) {
                         : m->desc.cuda_missing ? m->desc.cuda_missing
                                                : "it was compiled without",
         .sums = m->desc.sums ? m->desc.sums : "ieee",
+        .least_batch = m->desc.least_batch > 1 ? m->desc.least_batch : 1,
     };
     for (int32_t i = 0; i < m->state_count; i++) {
         const amp_model_state *s = &m->states[i];

@@ -111,10 +111,11 @@ static amp_status say_hello(amp_session *s, uint64_t seed, amp_error *err) {
 
 static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_COUNTER || s->role == AMP_STATE_SCALER; }
 
-/* What a checkpoint holds; the number of a rank's first micro-batch is its own. */
+/* What a checkpoint holds; the number of a rank's first micro-batch is its own, and so is what it kept. */
 static bool is_shared(const amp_session *s, int32_t i) {
     const amp_model_state *state = &s->model->states[i];
-    if (!s->states.bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO || state->counter == AMP_COUNTER_MICRO)
+    if (!s->states.bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO || state->counter == AMP_COUNTER_MICRO ||
+        state->counter == AMP_COUNTER_STATES_KEPT)
         return false;
     if (amp_session_has_share_of(s, i)) return false;
     return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || is_scalar(state);

@@ -42,6 +42,7 @@ typedef struct amp_readback_run { /* a run whose scalars were, or will be, copie
     bool step;                    /* a call of amp_step */
     int64_t micro;                /* which micro-batch of it */
     bool complete;                /* it ended the step */
+    bool too_few;                 /* a batch of the step had fewer samples than least_batch */
     int64_t n;                    /* samples, where its inputs were in device memory; else 0 */
     bool reported;                /* to the caller of amp_step, who waits: its report is not kept */
     bool finishes;                /* no step: metrics of averages, of the report that is kept of call |call| */
@@ -69,12 +70,16 @@ typedef struct amp_kept_reports {
 } amp_kept_reports;
 
 typedef struct amp_measured { /* of runs whose scalars have arrived */
-    double *figures;  /* by measure of the model: of the last step or, until it is complete, its last micro-batch */
-    double *losses;   /* named ones of the last step or evaluation */
-    float *averages;  /* by input of the model: what the programs "figures" and "metrics" read */
-    double *sums;     /* of the evaluation under way: what amp_eval_sums gives (evaluation.c) */
-    double *work;     /* by measure and mean of the model */
-    float used_scale; /* by the last call of amp_step that is known of */
+    double *figures;     /* by measure of the model: of the last step or, until it is complete, its last micro-batch */
+    double *losses;      /* named ones of the last step or evaluation */
+    float *averages;     /* by input of the model: what the programs "figures" and "metrics" read */
+    double *sums;        /* of the evaluation under way: what amp_eval_sums gives (evaluation.c) */
+    double *work;        /* by measure and mean of the model */
+    float used_scale;    /* by the last call of amp_step that is known of */
+    int64_t *first_kept; /* by state of the model: kept_states.c; 0: none */
+    int32_t states_kept; /* in the last step, */
+    bool too_few;        /* for too few samples; */
+    bool said_too_few;   /* in any */
 } amp_measured;
 
 typedef struct amp_session_readback {
@@ -189,6 +194,7 @@ struct amp_session {
     struct {
         int64_t last_n; /* of the last step; 0: no step yet */
         int64_t micro;  /* micro-batches that were run of a step that is not complete */
+        bool too_few;   /* one of them, or of the last step, had fewer samples than least_batch */
     } step;
     struct {
         amp_share *of;           /* by state; NULL: this rank has all of each */
@@ -261,6 +267,10 @@ void amp_session_look(const amp_session *session, const amp_bound_program *bound
 
 /* Train blocks that the last step did not update, because a gradient of theirs was not finite. */
 int32_t amp_session_skipped_blocks(const amp_session *session);
+/* No train block was updated. */
+bool amp_session_skips_all(const amp_session *session);
+/* Of a complete step whose scalars have arrived: kept_states.c. */
+void amp_session_note_kept(const amp_session *session, bool too_few);
 /* Of the step whose scalars were taken in last; |complete|: that call ended it. */
 void amp_session_fill_report(const amp_session *session, bool complete, amp_step_report *report);
 /* AMP_SCALE_AT_FLOOR, with its message: after |iteration| steps, at |scale|. */

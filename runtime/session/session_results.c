@@ -19,6 +19,7 @@ static size_t figures_bytes(const amp_session *s) { return (size_t)amp_measure_c
 static size_t sums_bytes(const amp_session *s) { return amp_session_sums_count(s) * sizeof(double); }
 static size_t work_bytes(const amp_session *s) { return (size_t)amp_summed_count(s->model) * sizeof(double); }
 static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
+static size_t first_kept_bytes(const amp_session *s) { return (size_t)(s->model->state_count + 1) * sizeof(int64_t); }
 static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
 /* Those of a report that is kept. */
 static size_t numbers_count(const amp_session *s) {
@@ -42,10 +43,12 @@ amp_status amp_session_make_readback(amp_session *s, amp_error *err) {
         r->measured.work = amp_alloc_zeroed(a, work_bytes(s));
         r->measured.losses = amp_alloc_zeroed(a, losses_bytes(s));
         r->measured.averages = amp_alloc_zeroed(a, averages_bytes(s));
+        r->measured.first_kept = amp_alloc_zeroed(a, first_kept_bytes(s));
         r->kept.numbers = amp_alloc_zeroed(a, kept_bytes(s));
         if (r->kept.numbers) place_kept(s, &r->kept);
         const amp_measured *m = &r->measured;
-        if (m->figures && m->sums && m->work && m->losses && m->averages && r->kept.numbers) return AMP_OK;
+        if (m->figures && m->sums && m->work && m->losses && m->averages && m->first_kept && r->kept.numbers)
+            return AMP_OK;
     }
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
 }
@@ -59,6 +62,7 @@ void amp_session_free_readback(amp_session *s) {
     amp_free(a, r->measured.work, work_bytes(s));
     amp_free(a, r->measured.losses, losses_bytes(s));
     amp_free(a, r->measured.averages, averages_bytes(s));
+    amp_free(a, r->measured.first_kept, first_kept_bytes(s));
     amp_free(a, r->kept.numbers, kept_bytes(s));
     amp_free(a, r->host, r->bytes + r->header_bytes);
     amp_free(a, r, sizeof *r);
@@ -116,6 +120,7 @@ static void note_step(const amp_session *s, const amp_readback_run *run) {
     amp_bound_program_measures(measured_by(s, run), s->model, amp_measure_count(s->model), m->figures);
     memcpy(m->losses, &m->figures[1], (size_t)amp_loss_count(s->model) * sizeof *m->losses);
     if (run->complete) say_skipped(s);
+    if (run->complete) amp_session_note_kept(s, run->too_few);
     if (!run->reported) keep_report(s, run);
 }
 

@@ -9,7 +9,9 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
     if (micro) *micro = amp_session_first_micro(s) + s->step.micro;
     AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
+    s->step.too_few = (s->step.micro && s->step.too_few) || n < s->model->desc.least_batch;
     amp_readback_run made = {.step = true,
+                             .too_few = s->step.too_few,
                              .micro = s->step.micro,
                              .complete = s->step.micro + 1 == k,
                              .reported = reported,

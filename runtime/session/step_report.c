@@ -16,17 +16,32 @@ static bool is_block_predicate(const amp_model_result *r) {
     return r->kind == AMP_RESULT_OK && r->index != AMP_MODEL_NONE;
 }
 
-/* A step without a finite check always updates.  A device that computes nothing has not skipped. */
-int32_t amp_session_skipped_blocks(const amp_session *s) {
+/* A step without a finite check always updates.  A device that computes nothing has not skipped.  |*all|: no block was
+ * updated. */
+static int32_t count_skipped(const amp_session *s, bool *all) {
     const amp_bound_program *last = amp_session_last_program(s);
     int32_t ok = amp_program_result(last->program, AMP_RESULT_OK), blocks = 0, skipped = 0;
+    *all = false;
     if (ok < 0 || !s->device->type->computes) return 0;
     for (int32_t i = 0; i < last->program->result_count; i++) {
         if (!is_block_predicate(&last->program->results[i])) continue;
         blocks++;
         skipped += amp_bound_program_scalar(last, i) == 0;
     }
-    return blocks ? skipped : amp_bound_program_scalar(last, ok) == 0;
+    if (!blocks) skipped = amp_bound_program_scalar(last, ok) == 0;
+    *all = skipped && skipped >= blocks;
+    return skipped;
+}
+
+int32_t amp_session_skipped_blocks(const amp_session *s) {
+    bool all;
+    return count_skipped(s, &all);
+}
+
+bool amp_session_skips_all(const amp_session *s) {
+    bool all;
+    (void)count_skipped(s, &all);
+    return all;
 }
 
 void amp_session_fill_report(const amp_session *s, bool complete, amp_step_report *report) {
@@ -38,6 +53,8 @@ void amp_session_fill_report(const amp_session *s, bool complete, amp_step_repor
         .iteration = count_of(amp_session_iteration(s)),
         .at_floor = at_floor(s),
         .complete = complete,
+        .states_kept = complete ? s->readback->measured.states_kept : 0,
+        .too_few = complete && s->readback->measured.too_few,
         .grad_norm = complete ? amp_computed_norm(s->model, amp_session_last_program(s)) : NAN,
     };
 }

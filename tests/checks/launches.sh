@@ -84,7 +84,7 @@ copies fashion_mnist/cnn 128 0
 bytes fashion_mnist/cnn 128 108
 blocks 0
 sums fashion_mnist/cnn 128 1000000 256
-launches resnet/resnet50 329 103
+launches resnet/resnet50 330 103
 copies resnet/resnet50 64 0
 bytes resnet/resnet50 64 102
 blocks 1 # 128 blocks of a weight gradient

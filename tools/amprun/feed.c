@@ -14,9 +14,24 @@ enum { SMALL = 64 << 10, FILE_IN_MEMORY = 64 << 20 };
 
 int64_t feed_batch(const FeedPlan *p, int64_t call) { return call / p->own * p->step + p->first + call % p->own; }
 
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+
+/* Samples of the last but one batch of an epoch whose last has |rest|: of too few both have half of all, in units that
+ * divide both. */
+static int64_t samples_before_rest(const FeedPlan *p, int64_t rest) {
+    const int64_t unit = common_divisor(p->batch, rest), both = (p->batch + rest) / unit;
+    return rest < p->least ? (both + 1) / 2 * unit : p->batch;
+}
+
 int64_t feed_samples(const FeedPlan *p, int64_t index, int64_t *from) {
-    *from = index % p->batches * p->batch;
-    return p->data->count - *from < p->batch ? p->data->count - *from : p->batch;
+    const int64_t place = index % p->batches, rest = p->data->count - (p->batches - 1) * p->batch;
+    *from = place * p->batch;
+    if (p->batches == 1) return p->data->count;
+    if (place < p->batches - 2) return p->batch;
+    const int64_t before = samples_before_rest(p, rest);
+    if (place == p->batches - 2) return before;
+    *from += before - p->batch;
+    return p->batch + rest - before;
 }
 
 static amp_status fill(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n, amp_error *err) {

@@ -8,7 +8,8 @@
 typedef struct FeedPlan {
     const Dataset *data;
     uint64_t seed;
-    int64_t batch, batches; /* samples of a batch; batches of an epoch, of which the last may have fewer samples */
+    int64_t batch, batches; /* samples of a batch; batches of an epoch, of which the last may have fewer samples: */
+    int64_t least;          /* but not so few, if the last two can share theirs (amp_model_info.least_batch) */
     /* Of the |step| batches in a row that a step of all ranks takes, this process takes |own|, from |first| on. */
     int64_t step, first, own;
 } FeedPlan;

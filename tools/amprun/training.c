@@ -231,6 +231,7 @@ static void log_step(Training *t) {
     fprintf(line, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
     if (t->position.scale.health)
         fprintf(line, ", \"scale_is\": \"%s\"", amp_scale_health_name(t->position.scale.health));
+    if (t->last.states_kept) fprintf(line, ", \"states_kept\": %d", (int)t->last.states_kept);
     log_metrics(t, line, "", t->metrics);
     fputc('}', line);
     log_end_line(&t->log);
@@ -337,6 +338,32 @@ static void watch_scale(Training *t) {
     scale_watch_warn(&t->position.scale, t->last.iteration);
 }
 
+static void say_kept(Training *t, const char *name) {
+    progress_clear(&t->progress);
+    report_text("iteration %" PRId64 ": %s keeps its value, as the new one is not finite%s", t->last.iteration, name,
+                t->args->trace ? "" : "; --trace-nonfinite names the op");
+    FILE *line = log_line(&t->log);
+    if (!line) return;
+    fprintf(line, "{\"state_kept\": \"%s\", \"iteration\": %" PRId64 "}", name, t->last.iteration);
+    log_end_line(&t->log);
+}
+
+/* States whose new value was not finite: each is named once. */
+static void watch_states(Training *t) {
+    if (!t->last.states_kept || t->ranks->rank) return;
+    int64_t first;
+    const char *name;
+    for (int i = 0; (name = amp_session_kept_state(t->run.session, i, &first)) != NULL; i++)
+        if (first == t->last.iteration) say_kept(t, name);
+    if (!t->last.too_few || t->said_too_few) return;
+    t->said_too_few = true;
+    progress_clear(&t->progress);
+    report_text("iteration %" PRId64 ": a batch has fewer than %" PRId64
+                " samples, and so no variance: running statistics stay as they are, and normalise it; give another "
+                "--batch",
+                t->last.iteration, t->run.info.least_batch);
+}
+
 static int end_step(Training *t, int64_t index, int64_t n) {
     Position *p = &t->position;
     int64_t k = t->run.info.accumulate, step = index / k, last = (step + 1) * t->per_step - 1;
@@ -344,6 +371,7 @@ static int end_step(Training *t, int64_t index, int64_t n) {
     watch_scale(t);
     show_step(t, last / t->batches, last % t->batches, t->total_steps - step - 1, n * t->per_step);
     log_step(t);
+    watch_states(t);
     tensorboard_step(&t->events, &t->run, &t->last, t->losses, t->metrics, progress_rate(&t->progress));
     if (log_stats(t)) return 1;
     trace_step(t);
@@ -547,7 +575,8 @@ int training_run(Training *t, int64_t iteration) {
     const bool waits = t->args->trace || t->args->stats || t->args->profile;
     if (ahead_start(&t->ahead, &t->run, waits)) return 1;
     stopping_watch();
-    const FeedPlan plan = {&t->train, t->position.seed, t->batch, t->batches, t->per_step, t->ranks->rank * k, k};
+    const FeedPlan plan = {&t->train,   t->position.seed,   t->batch, t->batches, t->run.info.least_batch,
+                           t->per_step, t->ranks->rank * k, k};
     int failed = enter(t, iteration * t->per_step);
     if (!failed) failed = feed_open(&t->feed, t->run.model, &plan, first);
     for (int64_t i = first; !failed && i < last; i++) {

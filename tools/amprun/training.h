@@ -32,6 +32,7 @@ typedef struct Training {
     int64_t infinite;  /* numbers of the parameters at the start */
     double saved;      /* when the last checkpoint was written */
     int64_t unsaved;   /* steps since then */
+    bool said_too_few; /* samples in a batch, for some statistics */
     int stopped_by;    /* the signal that asked for the end; 0: none */
     Tracer tracer;     /* with --trace-nonfinite */
     Stats stats;       /* with --stats */

@@ -113,6 +113,8 @@ typedef struct amp_model_info {
     const char *cuda_missing; /* where has_cuda is 0: why */
     const char *sums;         /* how the CPU adds up products of f16, bf16 and tf32: "ieee", or as tensor cores of an
                                  architecture do, "sm_80", "sm_90" (ampc --sums) */
+    int64_t least_batch;      /* samples of a batch of training from which on it has what the model takes variances of:
+                                 2 of a batch norm of [N, C]; 1: any number.  Of fewer, statistics stay as they are */
 } amp_model_info;
 
 enum { AMP_MAX_RANK = 8 };
@@ -497,6 +499,9 @@ typedef struct amp_step_report {
     int32_t complete;  /* 1: this call ended a step; 0: it was one of its micro-batches before the last */
     double grad_norm;  /* of all gradients, unscaled, before clipping; NaN where the model does not compute it (a train
                           block without clip_norm; amp_session_grad_norm) and in a call that ends no step */
+    int32_t states_kept; /* states of the model (running statistics, `state` of its text) whose new value was not finite
+                            in a step that was not skipped, so that they kept theirs; amp_session_kept_state */
+    int32_t too_few;     /* 1: that is because a batch had fewer samples than amp_model_info.least_batch */
 } amp_step_report;
 
 /* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
@@ -512,6 +517,11 @@ typedef struct amp_step_report {
  * amp_session_set_scaler or amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
 AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n,
                                          amp_step_report *report, amp_error *err);
+
+/* The states that kept their value in some step of the session that is known of, because the new one was not finite,
+ * and not for too few samples; the log says so of each once.  |*iteration| (or NULL): the first such.  NULL past the
+ * end. */
+AMP_API const char *amp_session_kept_state(const amp_session *session, int32_t index, int64_t *iteration);
 
 /* Reports of the calls of amp_step that had |report| NULL and did what they were asked to, one a call, in their order,
  * each once; so that an application shows one step while the device computes the next:

@@ -29,6 +29,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "amp/amp.h"
@@ -620,6 +621,14 @@ class Session {
         return out;
     }
 
+    /* The states that kept their value, as the new one was not finite, and the iteration of the first time. */
+    std::vector<std::pair<std::string, int64_t>> kept_states() const {
+        std::vector<std::pair<std::string, int64_t>> all;
+        int64_t first;
+        while (const char *name = amp_session_kept_state(get(), static_cast<int32_t>(all.size()), &first))
+            all.emplace_back(name, first);
+        return all;
+    }
     /* The norm of all gradients of the last step: with grad_norm = 1 or keep_values, or where the model clips. */
     double grad_norm() const {
         double norm = 0;

@@ -94,8 +94,11 @@ enum {
     /* minor 27, for the session to set, of models that have collectives */
     AMP_COUNTER_RANKS = 11, /* COUNTER, f32 "ranks": how many processes train together */
     AMP_COUNTER_FIRST_MICRO =
-        12,                     /* COUNTER, i64 "first_micro": this rank's first micro-batch of a step, of all ranks' */
-    AMP_COUNTER_FULL_BATCH = 13 /* COUNTER, i64 "full_batch": samples of a full micro-batch: the capacity */
+        12, /* COUNTER, i64 "first_micro": this rank's first micro-batch of a step, of all ranks' */
+    AMP_COUNTER_FULL_BATCH = 13, /* COUNTER, i64 "full_batch": samples of a full micro-batch: the capacity */
+    /* minor 32.  COUNTER, i64 "states_kept.0": the last iteration whose new value of a buffer was not finite, so that
+     * it kept its own; |counter_block| is its number among the states of role BUFFER.  Of the session, never saved */
+    AMP_COUNTER_STATES_KEPT = 14
 };
 
 typedef struct amp_model_state {
@@ -659,6 +662,7 @@ typedef struct amp_model_desc {
     amp_model_table trains, groups; /* minor 8: amp_model_train, amp_model_group */
     const char *sums;               /* minor 23: "sm_90", whose tensor cores the CPU's products follow; NULL: "ieee" */
     amp_model_table collectives;    /* minor 27: amp_model_collective; none: the model trains alone */
+    int64_t least_batch; /* minor 32: samples of which each variance over a training batch is one; 0 reads as 1 */
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

@@ -124,11 +124,14 @@ static void replay_close(Replay *r) {
     amp_params_release(r->params);
 }
 
+/* A state's new value was not finite. */
+static bool is_kept(const amp_step_report *report) { return report->states_kept && !report->too_few; }
+
 /* Before the parameters learn it: a loss or a parameter that is not finite though the step was not skipped. */
 static amp_status is_first_bad(const Replay *r, const amp_step_report *report, bool *out, amp_error *err) {
     int64_t damaged = 0;
     AMP_TRY(amp_params_count_nonfinite(r->params, &damaged, NULL, err));
-    *out = !report->skipped && (!isfinite(report->loss) || damaged > r->damaged);
+    *out = !report->skipped && (!isfinite(report->loss) || damaged > r->damaged || is_kept(report));
     return AMP_OK;
 }
 
@@ -305,13 +308,14 @@ static amp_status judge(Tracer *t, Verdict *v, amp_error *err) {
 static bool is_of_interest(Tracer *t, const amp_step_report *report) {
     t->streak = report->skipped ? t->streak + 1 : 0;
     if (t->is_off) return false;
-    if (!isfinite(report->loss)) return true;
+    if (!isfinite(report->loss) || is_kept(report)) return true;
     return report->skipped && (t->expected < EXPECTED_MOST || t->streak >= STREAK || report->at_floor);
 }
 
 bool tracer_after(Tracer *t, const amp_step_report *report, Verdict *v) {
     amp_error err = {0};
     *v = (Verdict){.iteration = report->iteration, .loss = report->loss, .scale = report->scale, .sample = -1};
+    v->is_state = is_kept(report);
     if (!is_of_interest(t, report)) return false;
     if (judge(t, v, &err)) {
         t->is_off = true;

@@ -133,6 +133,7 @@ const char *verdict_advice(const Verdict *v) {
 static void print_head(FILE *to, const Verdict *v) {
     fprintf(to, "amprun: iteration %" PRId64 ": ", v->iteration);
     if (!isfinite(v->loss)) fprintf(to, "the loss is %s", isnan(v->loss) ? "NaN" : "infinite");
+    else if (v->is_state) fprintf(to, "the new value of a state is not finite (loss %.6g)", v->loss);
     else fprintf(to, "gradients are not finite (loss %.6g, loss scale %g)", v->loss, (double)v->scale);
     if (v->is_repeated) fprintf(to, ", as before: %s %s", amp_trace_fault_name(v->finding.fault), v->finding.path);
     if (v->is_expected) fprintf(to, ": too large at this loss scale alone; the step is skipped, as it should be");

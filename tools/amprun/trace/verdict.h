@@ -15,6 +15,7 @@ typedef struct Verdict {
     double loss; /* of the step */
     float scale;
     amp_trace_finding finding;
+    bool is_state;    /* a state kept its value, as the new one was not finite */
     bool is_expected; /* gradients overflowed at this loss scale alone: the step is skipped, and the scale goes down */
     bool is_repeated; /* the fault and the op are those of the verdict before: no more was asked */
     bool is_last;     /* no more is told of after it */

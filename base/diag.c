@@ -2,6 +2,7 @@
 #include "base/diag.h"
 
 #include "base/text.h"
+#include "base/visible.h"
 
 enum {
     DEFAULT_MAX_ERRORS = 20,
@@ -150,10 +151,10 @@ static void put_place(Text *t, Loc loc) {
 /* What a terminal would act on, or cannot show, is shown as '?'; a tab keeps its width because the caret line repeats
  * it. */
 static void put_visible(Text *t, const char *s, size_t n) {
+    uint32_t code;
     for (size_t at = 0, len; at < n; at += len) {
         len = utf8_char_len(s + at, n - at);
-        unsigned char c = (unsigned char)s[at];
-        if (len == 0 || (c < 0x20 && c != '\t') || c == 0x7F || (c == 0xC2 && (unsigned char)s[at + 1] < 0xA0)) {
+        if (len == 0 || (s[at] != '\t' && utf8_control(s + at, n - at, &code))) {
             text_putc(t, '?');
             if (len == 0) len = 1;
         } else {

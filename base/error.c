@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/visible.h"
 
 static const char ellipsis[] = "...";
 
@@ -48,8 +49,12 @@ static void set_message(amp_error *err, amp_status code, const char *message, si
 
 /* Names come from files, and messages go to terminals: only line ends and tabs have a meaning there. */
 static void mask_controls(char *message) {
-    for (char *c = message; *c; c++)
-        if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f) *c = '?';
+    uint32_t code;
+    for (size_t left = strlen(message), len; left; message += len, left -= len) {
+        len = utf8_control(message, left, &code);
+        if (len && *message != '\n' && *message != '\t') memset(message, '?', len);
+        if (!len) len = 1;
+    }
 }
 
 amp_status amp_vfail(amp_error *err, amp_status code, const char *fmt, va_list args) {

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "base/visible.h"
 
 enum { DEFAULT_DEPTH = 32, DEFAULT_VALUES = 1000000 };
 
@@ -407,12 +408,14 @@ static void put_text(amp_json_writer *w, const char *s) { put(w, s, strlen(s)); 
 static void put_char(amp_json_writer *w, const char *s, size_t len) {
     static const char escapes[128] = {
         ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-    unsigned char c = (unsigned char)*s;
+    uint32_t code;
     char escaped[8];
     if (len == 0) {
         put_text(w, "\xEF\xBF\xBD"); /* U+FFFD */
-    } else if (len == 1 && (escapes[c] || c < 0x20)) {
-        snprintf(escaped, sizeof escaped, escapes[c] ? "\\%c" : "\\u%04x", escapes[c] ? escapes[c] : c);
+    } else if (len == 1 && escapes[(unsigned char)*s]) {
+        put(w, (const char[]){'\\', escapes[(unsigned char)*s]}, 2);
+    } else if (utf8_control(s, len, &code)) {
+        snprintf(escaped, sizeof escaped, "\\u%04x", (unsigned)(code & 0xFFFF));
         put_text(w, escaped);
     } else {
         put(w, s, len);

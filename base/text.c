@@ -1,6 +1,7 @@
 /* text.c: building text in an arena; decimal text of doubles; UTF-8 that may be damaged. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/text.h"
+#include "base/visible.h"
 
 #include <locale.h>
 #include <math.h>
@@ -89,12 +90,14 @@ void text_put_double(Text *t, double v) {
 void text_put_quoted(Text *t, const char *s) {
     static const char escapes[128] = {['"'] = '"', ['\\'] = '\\', ['\n'] = 'n', ['\t'] = 't'};
     text_putc(t, '"');
+    uint32_t code;
     for (size_t n = strlen(s), len; n > 0; s += len, n -= len) {
         len = utf8_char_len(s, n);
-        unsigned char c = (unsigned char)*s;
-        if (len == 1 && escapes[c]) text_printf(t, "\\%c", escapes[c]);
-        else if (len == 0 || c < 0x20 || c == 0x7F) text_printf(t, "\\x%02x", c);
-        else text_write(t, s, len);
+        const size_t bytes = len ? utf8_control(s, n, &code) : 1; /* that are written as such */
+        if (len == 1 && escapes[(unsigned char)*s]) text_printf(t, "\\%c", escapes[(unsigned char)*s]);
+        else if (!bytes) text_write(t, s, len);
+        else
+            for (size_t i = 0; i < bytes; i++) text_printf(t, "\\x%02x", (unsigned char)s[i]);
         if (len == 0) len = 1;
     }
     text_putc(t, '"');
@@ -318,6 +321,19 @@ size_t utf8_char_len(const char *s, size_t n) {
             if (!is_continuation(u[k])) return 0;
         return q->len;
     }
+    return 0;
+}
+
+size_t utf8_control(const char *s, size_t n, uint32_t *code) {
+    static const uint16_t ranges[][2] = {{0, 0x1F},        {0x7F, 0x9F},     {0x61C, 0x61C},
+                                         {0x200E, 0x200F}, {0x202A, 0x202E}, {0x2066, 0x2069}};
+    const uint8_t *u = (const uint8_t *)s;
+    const size_t len = utf8_char_len(s, n);
+    if (!len || len > 3) return 0;
+    *code = len == 1 ? u[0] : len == 2 ? u[0] & 0x1Fu : u[0] & 0xFu;
+    for (size_t i = 1; i < len; i++) *code = *code << 6 | (u[i] & 0x3Fu);
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (*code >= ranges[i][0] && *code <= ranges[i][1]) return len;
     return 0;
 }
 

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/visible.h"
+
 void standard_streams_open(void) {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) return;
@@ -60,10 +62,10 @@ bool standard_streams_colour(FILE *to) {
     return !(unwanted && *unwanted) && standard_streams_terminal(to);
 }
 
-/* Bytes at |s| that are one control character; 0: none. C1's are U+0080 to U+009F, two bytes in UTF-8. */
+/* Bytes at |s| that are one control character; 0: none. */
 static size_t control_length(const unsigned char *s, size_t left) {
-    if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f) return 1;
-    return left > 1 && s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+    uint32_t code;
+    return s[0] == '\n' || s[0] == '\t' ? 0 : utf8_control((const char *)s, left, &code);
 }
 
 void print_plain(FILE *to, const char *text, size_t size) {

@@ -1,8 +1,16 @@
 // model.js: what the report shows, from the JSON in the page: the explanation, and the parts that may be there.
 
+// Control characters, and those that turn the direction of text, with which a line looks like another: shown by number.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+function visible(key, value) {
+  if (typeof value !== "string") return value;
+  return value.replace(unseen, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
 function readPart(name) {
   const element = document.getElementById(`part-${name}`);
-  return element ? JSON.parse(element.textContent) : null;
+  return element ? JSON.parse(element.textContent, visible) : null;
 }
 
 const explain = readPart("explain");

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/visible.h"
 
 /* What a caller may add; the page passes over what is not there. */
 static const char *const part_names[] = {
@@ -52,12 +53,16 @@ amp_status report_check_parts(const amp_report_part *parts, size_t count, const 
 
 /* Names are strangers' words. */
 static void put_html(Text *t, const char *s) {
-    for (; *s; s++) switch (*s) {
-        case '&': text_puts(t, "&amp;"); break;
-        case '<': text_puts(t, "&lt;"); break;
-        case '>': text_puts(t, "&gt;"); break;
-        default: text_putc(t, *s);
-        }
+    uint32_t code;
+    for (size_t left = strlen(s), len; left; s += len, left -= len) {
+        len = utf8_control(s, left, &code);
+        if (len) text_printf(t, "\\u%04x", (unsigned)code);
+        else if (*s == '&') text_puts(t, "&amp;");
+        else if (*s == '<') text_puts(t, "&lt;");
+        else if (*s == '>') text_puts(t, "&gt;");
+        else text_putc(t, *s);
+        if (!len) len = 1;
+    }
 }
 
 /* In JSON "<" is in strings alone, where it may be written as an escape: so no "</script>" ends the element, and no

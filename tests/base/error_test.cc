@@ -59,6 +59,8 @@ TEST(Error, ControlCharactersAreMasked) {
     amp_error err = {};
     amp_fail(&err, AMP_BAD_FILE, "tensor %s:\n\tno", "\x1b[2J\x07\r\x7fw\xc3\xa9");
     EXPECT_STREQ(err.message, "tensor ?[2J???w\xc3\xa9:\n\tno");
+    amp_fail(&err, AMP_BAD_FILE, "file a%sb", "\xe2\x80\xae\xc2\x9b\xd8\x9c");
+    EXPECT_STREQ(err.message, "file a???????b") << "what turns the direction of text, and C1";
 }
 
 TEST(Error, StatusNames) {

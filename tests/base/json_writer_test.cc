@@ -29,6 +29,16 @@ static void WriteSample(amp_json_writer *w) {
     amp_json_end_object(w);
 }
 
+// What turns the direction of text, and C1, are written by number; a reader gets them back.
+TEST(JsonWriter, NothingUnseen) {
+    amp_json_writer w;
+    amp_json_writer_init(&w, nullptr);
+    amp_json_put_string(&w, nullptr, "a\xe2\x80\xae\xe2\x81\xa6\xc2\x9b\x7f\x1b\n\xc3\xa9");
+    ASSERT_EQ(amp_json_writer_status(&w, nullptr), AMP_OK);
+    EXPECT_STREQ(w.data, "\"a\\u202e\\u2066\\u009b\\u007f\\u001b\\n\xc3\xa9\"");
+    amp_json_writer_free(&w);
+}
+
 TEST(JsonWriter, ExactText) {
     amp_json_writer w;
     amp_json_writer_init(&w, nullptr);

@@ -1,5 +1,6 @@
 // utf8_test.cc: well-formed and damaged UTF-8.
 #include "base/text.h"
+#include "base/visible.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,30 @@ TEST(Utf8, EveryScalarValueIsOneCharacter) {
         ASSERT_EQ(utf8_char_len(bytes, len), len) << code;
         for (size_t cut = 0; cut < len; cut++) ASSERT_EQ(utf8_char_len(bytes, cut), 0u) << code;
     }
+}
+
+TEST(Utf8, ControlsAndWhatTurnsTheDirection) {
+    std::string found;
+    for (uint32_t code = 0; code <= 0x10FFFF; code++) {
+        if (code >= 0xD800 && code <= 0xDFFF) continue;
+        char bytes[4];
+        uint32_t control = 0;
+        const size_t len = utf8_encode(code, bytes);
+        if (!utf8_control(bytes, len, &control)) continue;
+        ASSERT_EQ(utf8_control(bytes, len, &control), len);
+        ASSERT_EQ(control, code);
+        char word[16];
+        snprintf(word, sizeof word, "%X ", code);
+        if (code >= 0xA0) found += word;
+    }
+    EXPECT_EQ(found, "61C 200E 200F 202A 202B 202C 202D 202E 2066 2067 2068 2069 ");
+    uint32_t code;
+    for (uint32_t c = 0; c < 0xA0; c++) {
+        char bytes[4];
+        const size_t len = utf8_encode(c, bytes);
+        EXPECT_EQ(utf8_control(bytes, len, &code) != 0, c < 0x20 || c >= 0x7F) << c;
+    }
+    EXPECT_EQ(utf8_control("\xE2\x80", 2, &code), 0u) << "cut off";
 }
 
 TEST(Utf8, KnownBytes) {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/visible.h"
 #include "runtime/files/safetensors.h"
 #include "tools/amprun/weights.h"
 #include "tools/standard_streams.h"
@@ -120,11 +121,12 @@ void run_close(Run *r) {
 
 void json_text(FILE *to, const char *text) {
     size_t left = strlen(text);
+    uint32_t code;
     fputc('"', to);
     while (left) {
         size_t n = utf8_char_len(text, left);
         if (!n) fputs("\\ufffd", to);
-        else if (n == 1 && ((unsigned char)*text < 0x20 || *text == 0x7f)) fprintf(to, "\\u%04x", *text);
+        else if (utf8_control(text, left, &code)) fprintf(to, "\\u%04x", (unsigned)code);
         else if (*text == '"' || *text == '\\') fprintf(to, "\\%c", *text);
         else fwrite(text, 1, n, to);
         text += n ? n : 1;

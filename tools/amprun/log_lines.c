@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/visible.h"
 #include "tools/amprun/amprun.h"
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -34,8 +35,12 @@ const char *log_string(const amp_json *object, const char *key) {
 
 void log_text(const amp_json *object, const char *key, char *out, size_t size) {
     snprintf(out, size, "%s", log_string(object, key));
-    for (; *out; out++)
-        if ((unsigned char)*out < 0x20 || *out == 0x7F) *out = '?';
+    uint32_t code;
+    for (size_t left = strlen(out), len; left; out += len, left -= len) {
+        len = utf8_control(out, left, &code);
+        if (len) memset(out, '?', len);
+        else len = 1;
+    }
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */

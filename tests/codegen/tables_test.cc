@@ -102,7 +102,9 @@ TEST_F(TablesTest, ProgramsAreWhole) {
     for (const auto &p : programs) {
         const auto buffers = Table<amp_model_buffer>(p.buffers);
         for (const auto &b : buffers) {
-            EXPECT_EQ(b.kind == AMP_BUFFER_STATE || b.kind == AMP_BUFFER_INPUT, b.index >= 0) << b.name;
+            EXPECT_EQ(b.kind == AMP_BUFFER_STATE || b.kind == AMP_BUFFER_INPUT || b.kind == AMP_BUFFER_LOOK,
+                      b.index >= 0)
+                << b.name;
             if (b.kind == AMP_BUFFER_INPUT) {
                 EXPECT_STREQ(Table<amp_model_input>(desc().inputs)[static_cast<size_t>(b.index)].name, b.name);
             }

@@ -56,16 +56,29 @@ template <typename By, typename T> INLINE T warp_reduce(T v) {
     return v;
 }
 
+/* Results that the threads of a block leave for one another, in shared memory.  The halves of kept sums lie apart, so
+ * that neighbours are in banks of their own. */
+template <typename T, int COUNT> struct SharedResults {
+    T of[COUNT];
+    INLINE void put(int i, T v) { of[i] = v; }
+    INLINE T get(int i) const { return of[i]; }
+};
+template <int COUNT> struct SharedResults<KeptSum, COUNT> {
+    float sum[COUNT], lost[COUNT];
+    INLINE void put(int i, KeptSum v) { sum[i] = v.sum, lost[i] = v.lost; }
+    INLINE KeptSum get(int i) const { return {sum[i], lost[i]}; }
+};
+
 /* Of all threads of a block of THREADS. */
 template <typename By, int THREADS, typename T> INLINE T block_reduce(T v) {
-    __shared__ T partial[THREADS / 32];
+    __shared__ SharedResults<T, THREADS / 32> partial;
     v = warp_reduce<By>(v);
     __syncthreads(); /* nobody reads an earlier result any more */
-    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;
+    if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, v);
     __syncthreads();
-    v = partial[0];
+    v = partial.get(0);
     UNROLL
-    for (int i = 1; i < THREADS / 32; i++) v = By::combine(v, partial[i]);
+    for (int i = 1; i < THREADS / 32; i++) v = By::combine(v, partial.get(i));
     return v;
 }
 
@@ -73,7 +86,7 @@ template <typename By, int THREADS, typename T> INLINE T block_reduce(T v) {
  * result of column threadIdx.x % WIDTH.  The rows of a warp are combined first: l and l ^ 16, ..; then the warps. */
 template <typename By, int WIDTH, int HEIGHT, typename T, int V> INLINE T column_reduce(const T (&v)[V]) {
     constexpr int LANES = WIDTH / V, WARPS = LANES * HEIGHT / 32;
-    __shared__ T partial[WARPS * WIDTH];
+    __shared__ SharedResults<T, WARPS * WIDTH> partial;
     const int lane = threadIdx.x % 32;
     T own[V];
     UNROLL
@@ -88,11 +101,11 @@ template <typename By, int WIDTH, int HEIGHT, typename T, int V> INLINE T column
     __syncthreads(); /* earlier sums have been read */
     UNROLL
     for (int i = 0; i < V; i++)
-        if (lane < LANES && threadIdx.x < WARPS * 32) partial[threadIdx.x / 32 * WIDTH + lane * V + i] = own[i];
+        if (lane < LANES && threadIdx.x < WARPS * 32) partial.put(threadIdx.x / 32 * WIDTH + lane * V + i, own[i]);
     __syncthreads();
-    T all = partial[threadIdx.x % WIDTH];
+    T all = partial.get(threadIdx.x % WIDTH);
     UNROLL
-    for (int w = 1; w < WARPS; w++) all = By::combine(all, partial[w * WIDTH + threadIdx.x % WIDTH]);
+    for (int w = 1; w < WARPS; w++) all = By::combine(all, partial.get(w * WIDTH + threadIdx.x % WIDTH));
     return all;
 }
 

@@ -102,7 +102,7 @@ TEST_F(Planted, BarrierOfAWideRowIsMissing) {
     ExpectRight();
     ExpectFault({{"    __syncthreads(); /* nobody reads an earlier result any more */\n", ""}}, EXEC_LAUNCH_FAILED,
                 "race in shared memory at .*with no barrier between");
-    ExpectFault({{"partial[threadIdx.x / 32] = v;\n    __syncthreads();\n", "partial[threadIdx.x / 32] = v;\n"}},
+    ExpectFault({{"partial.put(threadIdx.x / 32, v);\n    __syncthreads();\n", "partial.put(threadIdx.x / 32, v);\n"}},
                 EXEC_LAUNCH_FAILED,
                 "race in shared memory at .*with no barrier between|of shared memory: uninitialised");
 }
@@ -180,7 +180,7 @@ TEST_F(Planted, PhasesOfColumnsAreWrong) {
                 EXEC_LAUNCH_FAILED, race);
     ExpectFault({{"waits_for_turns(tickets, parts); }", "waits_for_turns(tickets, parts - 1); }"}}, EXEC_LAUNCH_FAILED,
                 race);
-    ExpectFault({{"v3);\n            ends_part(tickets", "v3);\n            if (own_part.part) ends_part(tickets"}},
+    ExpectFault({{"a3);\n            ends_part(tickets", "a3);\n            if (own_part.part) ends_part(tickets"}},
                 EXEC_LAUNCH_FAILED, "wait|deadlock|longer");
     // the next run finds parts that are not its own
     ExpectFault({{"forgets_parts(tickets, grid", "if (!parts) forgets_parts(tickets, grid"}}, EXEC_LAUNCH_FAILED, race,
@@ -190,12 +190,13 @@ TEST_F(Planted, PhasesOfColumnsAreWrong) {
 TEST_F(Planted, BarrierInADivergentBranch) {
     Use(Of(row_model, "COLS", "1500"), 3, 80);
     ExpectRight();
-    const std::string writes = "    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;\n    __syncthreads();\n";
-    ExpectFault({{writes, "    if (threadIdx.x % 32 == 0) {\n        partial[threadIdx.x / 32] = v;\n        "
+    const std::string writes =
+        "    if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, v);\n    __syncthreads();\n";
+    ExpectFault({{writes, "    if (threadIdx.x % 32 == 0) {\n        partial.put(threadIdx.x / 32, v);\n        "
                           "__syncthreads();\n    }\n"}},
                 EXEC_LAUNCH_FAILED, "in a divergent branch");
     // whole warps that do not come
-    ExpectFault({{writes, "    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;\n    if (threadIdx.x < 64) "
+    ExpectFault({{writes, "    if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, v);\n    if (threadIdx.x < 64) "
                           "__syncthreads();\n"}},
                 EXEC_LAUNCH_FAILED, "not all threads of the block reach it|race in shared memory|uninitialised");
     Use(Of(product_model, "TYPE", "f16"), 70, 80);

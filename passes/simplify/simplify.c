@@ -157,18 +157,24 @@ static bool is_accumulation(const Func *f, const Op *o, int operand) {
     return is_accumulator(f, other) || (sum && sum->code == OP_add && is_accumulator(f, sum->in[0]));
 }
 
+/* The gradient times a number, as a micro-batch weighs it: passes/training/step_mean.c. */
+static bool is_weighing(const Func *f, const Op *o, int operand) {
+    return o->code == OP_mul && operand == 0 && !ir_shape(f, o->in[1])->rank && ir_shape(f, o->in[0])->rank;
+}
+
 static const bool *find_optimizer_values(const Func *f) {
     Arena *a = f->module->arena;
     bool *read = arena_array(a, bool, f->values.len + 1), *other = arena_array(a, bool, f->values.len + 1);
-    for (int i = 0; i < f->body.len; i++) {
+    for (int i = 0; i < f->results.len; i++)
+        if (f->results.data[i].kind != RESULT_GRADIENT) other[f->results.data[i].value.id] = true;
+    for (int i = f->body.len - 1; i >= 0; i--) {
         const Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) {
             bool updates = is_update(o->code, n) || is_accumulation(f, o, n);
+            if (is_weighing(f, o, n)) updates = read[o->out[0].id] && !other[o->out[0].id];
             *(updates ? &read[o->in[n].id] : &other[o->in[n].id]) = true;
         }
     }
-    for (int i = 0; i < f->results.len; i++)
-        if (f->results.data[i].kind != RESULT_GRADIENT) other[f->results.data[i].value.id] = true;
     for (int i = 0; i < f->values.len; i++) read[i] = read[i] && !other[i];
     return read;
 }

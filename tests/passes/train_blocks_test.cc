@@ -238,6 +238,7 @@ class AccumulateTest : public TrainBlocksTest {
     static double First(const Module *m, const char *name, int64_t j) {
         const State *s = ir_state_find(m, name);
         if (!strcmp(name, "scale")) return 1024;
+        if (!strcmp(name, "full_batch")) return 2;
         if (s->role == STATE_COUNTER) return Initial(s);
         return s->role == STATE_PARAM ? 0.1 * double((j * 7) % 11 - 5) : s->role == STATE_ACCUMULATOR ? NAN : 0;
     }

@@ -38,7 +38,7 @@ static bool has_one_row_per_sample(const Shape *s) {
 }
 
 typedef struct Moments {
-    Val count;         /* f32: rows, or groups of them, of which the mean is that of their means */
+    Val total, count;  /* [C], and f32: the mean is total / count, as of several ranks, so that one has the same bits */
     Val mean, squares; /* [C]; squares: the sum of the squared differences from the mean */
 } Moments;
 
@@ -46,8 +46,9 @@ static const bool OVER_SAMPLES[MAX_RANK] = {true};
 
 static Moments moments_of_rows(Lowering *l, Val x) {
     Moments m;
+    m.total = sum(l, x, OVER_SAMPLES, false);
     m.count = lower_count(l, x, OVER_SAMPLES);
-    m.mean = lower_mean_of(l, x, OVER_SAMPLES, false);
+    m.mean = lower_divide_by_count(l, m.total, m.count);
     m.squares = sum(l, square(l, lower_sub(l, x, m.mean)), OVER_SAMPLES, false);
     return m;
 }
@@ -93,7 +94,7 @@ static Moments moments_of_samples(Lowering *l, Val whole) {
     Val within = sum(l, own_squares, OVER_SAMPLES, false);
     Val size = lower_count(l, x, rows);
     Val squares = lower_add(l, within, lower_mul(l, between.squares, size));
-    return (Moments){between.count, between.mean, squares};
+    return (Moments){between.total, between.count, between.mean, squares};
 }
 
 static Val reduced_to_samples(Lowering *l, Val x) {
@@ -176,9 +177,10 @@ static void lower_batch_norm_sums(Lowering *l) {
         bool rows[MAX_RANK];
         all_rows(s.rank, rows);
         m.count = lower_count(l, x, rows);
+        m.total = lower_mul(l, m.mean, m.count);
     }
-    Val total = lower_mul(l, m.mean, m.count), count = lower_reshape(l, m.count, &one);
-    lower_give_as(l, 0, join_vectors(l, total, count), FORM_PLAIN);
+    Val count = lower_reshape(l, m.count, &one);
+    lower_give_as(l, 0, join_vectors(l, m.total, count), FORM_PLAIN);
     lower_give_as(l, 1, m.squares, FORM_PLAIN);
 }
 

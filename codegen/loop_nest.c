@@ -92,10 +92,8 @@ bool loop_has_phase(const Walk *w, int p) {
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
 
 static const Reduction reductions[] = {
-    {OP_reduce_sum, "0.0f", "0", "plus", "Plus"},
-    {OP_reduce_mean, "0.0f", "0", "plus", "Plus"},
-    {OP_reduce_prod, "1.0f", "1", "times", "Times"},
-    {OP_reduce_max, "-INF", "INT32_MIN", "max", "Max"},
+    {OP_reduce_sum, "0.0f", "0", "plus", "Plus"},      {OP_reduce_mean, "0.0f", "0", "plus", "Plus"},
+    {OP_reduce_prod, "1.0f", "1", "times", "Times"},   {OP_reduce_max, "-INF", "INT32_MIN", "max", "Max"},
     {OP_reduce_min, "INF", "INT32_MAX", "min", "Min"},
 };
 

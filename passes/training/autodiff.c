@@ -13,9 +13,9 @@
  * cast.  train_step gets a result "grad.PARAMETER", f32, for each parameter that is trained; each train block
  * differentiates its own loss with respect to its own parameters.  Results "update.BUFFER" stay for the optimizer pass.
  *
- * The gradients of a step of several micro-batches, or ranks, are added up, each by the count of what its loss is a mean
- * over (accumulate.c).  There the results are "term.0.PARAMETER" beside "count.term.0"; a loss whose terms have
- * different counts gets a backward pass for each count, since nobody knows their sums before the last micro-batch:
+ * The gradients of a step of several micro-batches, or ranks, are added up, each by the count of what its loss is a
+ * mean over (accumulate.c).  There the results are "term.0.PARAMETER" beside "count.term.0"; a loss whose terms have
+ * different counts gets a backward pass for each count, because their sums are known after the last micro-batch:
  *
  *   loss = cross_entropy(logits, t) + 0.1 * mse_loss(y, x)     =>   term.0.fc.weight of the first, by labels;
  *                                                                   term.1.fc.weight of the second, by samples
@@ -35,8 +35,8 @@ typedef struct Objective {
     const char *again;  /* of paths of forward ops that it computes again */
     const Mean *means;  /* by value id; NULL: the step is not divided, and one pass is for the loss */
     const TermList *terms;
-    Mean of;  /* what the pass is for: the terms with this count */
-    int term; /* its number, of all passes of the step */
+    Mean of;          /* what the pass is for: the terms with this count */
+    int term;         /* its number, of all passes of the step */
     bool first, last; /* of its block */
 } Objective;
 

@@ -63,7 +63,7 @@ static Val gradient_in(const Func *f, Val v) {
     for (const Op *o = ir_def(f, v); o; o = ir_def(f, v)) {
         if (o->code == OP_where) v = o->in[1];
         else if (o->code == OP_mul && !strcmp(o->reason->rule, "update")) v = o->in[0]; /* weighed */
-        else if (o->code == OP_add && ir_state_of(f, o->in[0])) v = o->in[1]; /* of a tree */
+        else if (o->code == OP_add && ir_state_of(f, o->in[0])) v = o->in[1];           /* of a tree */
         else if (o->code == OP_cast) v = o->in[0];
         else break;
     }
@@ -194,12 +194,13 @@ static bool check_shares(PassContext *c, const Split *s) {
         const Added *added = &s->added.data[i];
         if (added->first) continue;
         const int block = train_block_of(m, added->param->name);
-        diag_help(c->diags,
-                  place_error(c, block < 0 ? added->param->pos : train_block(m, block)->pos,
-                              "zero1: the terms of this block's loss are means over different counts, so %s has a "
-                              "gradient for each",
-                              added->param->name),
-                  "--distribute data trains it; so does zero1 where all losses are means over the same labels, or samples");
+        diag_help(
+            c->diags,
+            place_error(c, block < 0 ? added->param->pos : train_block(m, block)->pos,
+                        "zero1: the terms of this block's loss are means over different counts, so %s has a "
+                        "gradient for each",
+                        added->param->name),
+            "--distribute data trains it; so does zero1 where all losses are means over the same labels, or samples");
         return false;
     }
     return true;

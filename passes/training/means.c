@@ -189,7 +189,8 @@ static Val count_labels(Func *f, const Mean *mean) {
     if (there.id) return there;
     Op *o = ir_op_new(f, OP_count_labels, in, mean->weight.id ? 3 : 2);
     ir_attr(o, "ignore")->i = mean->ignore;
-    return explained(f, ir_make_results(f, o, AMP_DT_F32, "labels"), "labels", "means over labels that are not ignored");
+    return explained(f, ir_make_results(f, o, AMP_DT_F32, "labels"), "labels",
+                     "means over labels that are not ignored");
 }
 
 /* The samples of a call: those of its first input. */

@@ -4,15 +4,16 @@
  *   result count.term.0 = %labels        %weight = div(%labels, %all)          1 / k where the micro-batch is full
  *                                        %share  = mul(%d.w, %weight)          what %"w/sum" adds
  *
- * A gradient is made, in low types, of the mean of its own micro-batch, and weighed in f32.  The counts of all are known
- * at the end of the step, and apply_step makes up for those that are not full:
+ * A gradient is made, in low types, of the mean of its own micro-batch, and weighed in f32.  The counts of all are
+ * known at the end of the step, and apply_step makes up for those that are not full:
  *
  *   result grad.w = %"w/sum"        =>   %mean   = div(%all, %"labels/sum")    1 where all are full
  *                                        result grad.w = mul(%"w/sum", %mean)
  *                                        result loss   = div(%"loss/sum", %"labels/sum")
  *
  * A sum is added up as it is.  Where ranks add values up within the backward pass (sync.h), the gradients of a rank are
- * those of the losses of all, so there each rank's seed is weighed, and not what comes of it.
+ * those of the losses of all, so there each rank's seed is weighed, and not what comes of it; so it is with any batch
+ * norm of a model that is divided over ranks.
  *
  * Counts, and the sums of losses and metrics times their counts, are f64: exact up to 2^53 samples.
  */
@@ -22,25 +23,25 @@
 
 #include "passes/common/common.h"
 
-/* The count of a micro-batch without labels: enough that what its loss has besides them is not lost where no micro-batch
- * has any, and nothing beside one label. */
+/* The count of a micro-batch without labels: enough that what its loss has besides them is not lost where no
+ * micro-batch has any, and nothing beside one label. */
 #define NO_LABELS 0x1p-60
 
 /* What values are means over. */
 typedef struct Counted {
-    Val count;      /* the result of micro_step; NO_VAL: samples */
-    bool sum;       /* what has it is a sum: nothing is divided, and nothing else is set */
-    Val value;      /* f64, in micro_step: the count, or nearly nothing where that is 0 */
-    Val guard;      /* bool: |value| is 0, and a mean over it may be no number; NO_VAL: never */
-    double each;    /* of a sample, in a full micro-batch */
-    Val weight;     /* f32: |value| / (full * k * ranks) */
-    Val total;      /* f64, in apply_step */
+    Val count;   /* the result of micro_step; NO_VAL: samples */
+    bool sum;    /* what has it is a sum: nothing is divided, and nothing else is set */
+    Val value;   /* f64, in micro_step: the count, or nearly nothing where that is 0 */
+    Val guard;   /* bool: |value| is 0, and a mean over it may be no number; NO_VAL: never */
+    double each; /* of a sample, in a full micro-batch */
+    Val weight;  /* f32: |value| / (full * k * ranks) */
+    Val total;   /* f64, in apply_step */
     const State *sums;
 } Counted;
 
 struct StepMean {
     VEC(Counted) kinds;
-    VEC(int) of_term; /* index into kinds */
+    VEC(int) of_term;  /* index into kinds */
     bool weighs_seeds; /* and not gradients */
 };
 
@@ -171,9 +172,13 @@ static int first_seed(const Func *f) {
     return at;
 }
 
-static bool adds_ranks(const Func *f) {
-    for (int i = 0; i < f->body.len; i++)
-        if (ir_op_at(f, i)->code == OP_sum_ranks) return true;
+/* With batch norm, be it of all ranks or not: `sync` of a rank that trains alone changes no bit. */
+static bool adds_ranks(const Split *s) {
+    const Func *f = s->micro_step;
+    for (int i = 0; s->m->distribution && i < f->body.len; i++) {
+        const Opcode code = ir_op_at(f, i)->code;
+        if (code == OP_sum_ranks || code == OP_batch_norm) return true;
+    }
     return false;
 }
 
@@ -191,7 +196,7 @@ void step_mean_count(Split *s) {
                  kind_of(s, arena_printf(s->m->arena, "%s.%d", amp_result_word(RESULT_TERM), i)));
     for (int i = 0; i < results; i++)
         if (is_measured(&f->results.data[i])) kind_of(s, f->results.data[i].name);
-    s->mean->weighs_seeds = adds_ranks(f);
+    s->mean->weighs_seeds = adds_ranks(s);
     if (s->mean->weighs_seeds) accumulate_move_last(f, f->body.len - before, first_seed(f));
 }
 

@@ -76,8 +76,7 @@ static bool writes_params(const amp_session *s, const amp_bound_program *b) {
 /* What derives weights, and metrics of averages, is no part of what an application computes. */
 static bool is_observed(const amp_session *s, const amp_bound_program *b) {
     return s->observer.kernel && b != &s->programs[AMP_RUN_REFRESH] && b != &s->programs[AMP_RUN_METRICS] &&
-           b != &s->programs[AMP_RUN_FIGURES] &&
-           b != &s->programs[AMP_RUN_STATISTICS];
+           b != &s->programs[AMP_RUN_FIGURES] && b != &s->programs[AMP_RUN_STATISTICS];
 }
 
 amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *b, int64_t n, amp_error *err) {

@@ -81,7 +81,7 @@ TEST_F(Names, EveryProgramAndBack) {
 
 TEST_F(Names, EveryCounterAndBack) {
     for (int kind = 1; kind < COUNTER_KINDS; kind++) {
-        const bool numbered = kind == COUNTER_LR_SCALE; // only ever of a group
+        const bool numbered = kind == COUNTER_LR_SCALE || kind == COUNTER_STATES_KEPT; // of a group, of a buffer
         const std::string word = amp_counter_word(CounterKind(kind));
         ExpectCounter((word + (numbered ? ".2" : "")).c_str(), CounterKind(kind), numbered ? 2 : NO_BLOCK);
     }

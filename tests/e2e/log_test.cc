@@ -203,20 +203,20 @@ TEST(Progress, NamesEachStageOnce) {
     amp_compile_options o = {};
     o.target = "cpu";
     ASSERT_EQ(CompileWith(&cpu, text, o).status, AMP_OK);
-    std::vector<std::string> want = {"elaborate", "autocast",  "autodiff", "paint", "distribute",
-                                     "scale",     "optimizer", "simplify", "lower", "fuse",
-                                     "layout",    "plan",      "codegen",  "cc"};
+    std::vector<std::string> want = {"elaborate",  "autocast", "means",     "autodiff", "paint",
+                                     "distribute", "scale",    "optimizer", "simplify", "lower",
+                                     "fuse",       "layout",   "plan",      "codegen",  "cc"};
     EXPECT_EQ(cpu.names, want);
-    EXPECT_EQ(cpu.count, 14);
+    EXPECT_EQ(cpu.count, 15);
     o.emit = AMP_EMIT_C, o.target = "both";
     ASSERT_EQ(CompileWith(&both, text, o).status, AMP_OK);
-    EXPECT_EQ(both.names.size(), 17u);
-    EXPECT_EQ(both.count, 17);
+    EXPECT_EQ(both.names.size(), 18u);
+    EXPECT_EQ(both.count, 18);
     // IR has passes behind it; all are counted.
     o.emit = AMP_EMIT_IR, o.stop_after = "simplify";
     Compiled half = CompileWith(&ir, text, o);
     ASSERT_EQ(half.status, AMP_OK);
-    EXPECT_EQ(ir.count, 8);
+    EXPECT_EQ(ir.count, 9);
     for (const char *target : {"cpu", "both"}) {
         Stages rest;
         amp_compile_options whole = {};

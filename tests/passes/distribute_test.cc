@@ -26,14 +26,14 @@ class DistributeTest : public TrainingTest {
 
     static std::string Text(const std::string &header, const std::string &body) {
         return "module \"t\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n" + header +
-                                 "}\nstate %w : f32[3, 4] param = zeros()\nstate %v : f32[3] param = zeros()\n"
-                                 "state %mean : f32[3] buffer = zeros()\n"
-                                 "func forward {\n  input %x : f32[N, 4]\n  input %y : f32[N, 3]\n"
-                                 "  input %t : i32[N]\n  state %w : f32[3, 4]\n  state %v : f32[3]\n" +
-                                 (body.find("%mean") != std::string::npos ? "  state %mean : f32[3]\n" : "") +
-                                 "  %a = linear(%x, %w, %v) : f32[N, 3] @fc.linear\n"
-                                 "  %l = log_softmax(%a) : f32[N, 3] @log_softmax\n" +
-                                 body + "}\n";
+               "}\nstate %w : f32[3, 4] param = zeros()\nstate %v : f32[3] param = zeros()\n"
+               "state %mean : f32[3] buffer = zeros()\n"
+               "func forward {\n  input %x : f32[N, 4]\n  input %y : f32[N, 3]\n"
+               "  input %t : i32[N]\n  state %w : f32[3, 4]\n  state %v : f32[3]\n" +
+               (body.find("%mean") != std::string::npos ? "  state %mean : f32[3]\n" : "") +
+               "  %a = linear(%x, %w, %v) : f32[N, 3] @fc.linear\n"
+               "  %l = log_softmax(%a) : f32[N, 3] @log_softmax\n" +
+               body + "}\n";
     }
 
     Batch Samples(int64_t n, int64_t first, bool ignored = false) {

@@ -12,9 +12,9 @@ typedef struct Evaluation {
     double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
 } Evaluation;
 
-/* Those of one batch of all samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure; returns
- * EVALUATION_STOPPED where |stop| (may be NULL) says so between two batches.  |ranks|: each takes its share of the
- * batches, and all get the means; NULL: this process takes all. */
+/* Those of one batch of all samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure;
+ * returns EVALUATION_STOPPED where |stop| (may be NULL) says so between two batches.  |ranks|: each takes its share of
+ * the batches, and all get the figures; NULL: this process takes all. */
 enum { EVALUATION_STOPPED = -1 };
 int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), const Ranks *ranks,
              Evaluation *out);

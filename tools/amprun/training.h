@@ -41,7 +41,7 @@ typedef struct Training {
     Ahead ahead;
     amp_step_report last; /* that was taken */
     double metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
-    double step_loss; /* of the micro-batches so far, each times its samples */
+    double step_loss;  /* of the micro-batches so far, each times its samples */
     double epoch_loss; /* sum of loss * n over the epoch */
     int64_t epoch_samples, epoch_skipped;
 } Training;

@@ -1,6 +1,7 @@
-"""means.py: losses and metrics of random models, whole and in parts, against PyTorch on all samples at once: evaluations by batches of every
-size, steps of several micro-batches, ranks. Losses ignore labels, have weights for classes, label smoothing, masks, several terms that are means
-over different counts, or are sums; some parts have no label at all."""
+"""means.py: losses and metrics of random models, whole and in parts, against PyTorch on all samples at once:
+evaluations by batches of every size, steps of several micro-batches, ranks. Losses ignore labels, have weights for
+classes, label smoothing, masks, several terms that are means over different counts, or are sums; some parts have no
+label at all."""
 import json
 import os
 import random
@@ -41,7 +42,8 @@ TERMS = [
      lambda v: F.cross_entropy(v["words"].reshape(-1, 4), v["u"].reshape(-1), ignore_index=-1)),
     ("mse_loss(y, z)", lambda v: F.mse_loss(v["y"], v["z"])),
     ("smooth_l1_loss(y, z; beta = 0.5)", lambda v: F.smooth_l1_loss(v["y"], v["z"], beta=0.5)),
-    ("sum(abs(y - z) * m) / maximum(sum(m), 1.0)", lambda v: (abs(v["y"] - v["z"]) * v["m"]).sum() / v["m"].sum().clamp(min=1)),
+    ("sum(abs(y - z) * m) / maximum(sum(m), 1.0)", lambda v:
+     (abs(v["y"] - v["z"]) * v["m"]).sum() / v["m"].sum().clamp(min=1)),
     ("mean(y * y * m) / (mean(m) + 1e-6)", lambda v: (v["y"]**2 * v["m"]).mean() / (v["m"].mean() + 1e-6)),
     ("0.05 * sum(y * y)", lambda v: 0.05 * (v["y"]**2).sum()),
     ("bce_with_logits(y, m)", lambda v: F.binary_cross_entropy_with_logits(v["y"], v["m"])),
@@ -51,13 +53,15 @@ METRICS = [
     ("exp(loss)", lambda v: v["loss"].exp()),
     ("loss", lambda v: v["loss"]),
     ("accuracy(logits, t; ignore = -100)", lambda v: share(v["logits"].argmax(-1) == v["t"], v["t"] != -100)),
-    ("accuracy(reshape(words; shape = [3 * N, 4]), reshape(u; shape = [3 * N]))",
-     lambda v: (v["words"].reshape(SAMPLES, WORDS, CLASSES).argmax(-1) == v["u"]).double().mean()),
+    ("accuracy(reshape(words; shape = [3 * N, 4]), reshape(u; shape = [3 * N]))", lambda v:
+     (v["words"].reshape(SAMPLES, WORDS, CLASSES).argmax(-1) == v["u"]).double().mean()),
     ("sqrt(mse_loss(y, z))", lambda v: F.mse_loss(v["y"], v["z"]).sqrt()),
     ("sum(m)", lambda v: v["m"].sum()),
-    ("2.0 * sum(m * z) / (sum(m) + sum(z * z) + 1.0)", lambda v: 2 * (v["m"] * v["z"]).sum() / (v["m"].sum() + (v["z"]**2).sum() + 1)),
+    ("2.0 * sum(m * z) / (sum(m) + sum(z * z) + 1.0)", lambda v: 2 * (v["m"] * v["z"]).sum() /
+     (v["m"].sum() + (v["z"]**2).sum() + 1)),
     ("mean(abs(y); dims = 1)", lambda v: v["y"].abs().mean()),
-    ("cross_entropy(logits, t) + mse_loss(y, z)", lambda v: F.cross_entropy(v["logits"], v["t"]) + F.mse_loss(v["y"], v["z"])),
+    ("cross_entropy(logits, t) + mse_loss(y, z)",
+     lambda v: F.cross_entropy(v["logits"], v["t"]) + F.mse_loss(v["y"], v["z"])),
 ]
 
 
@@ -65,7 +69,7 @@ def share(right, counted):
     return (right & counted).double().sum() / counted.sum().clamp(min=1)
 
 
-# ---- models -------------------------------------------------------------------------------------------------------------------------
+# ---- models ----
 
 
 class Case:
@@ -82,14 +86,16 @@ class Case:
         torch.manual_seed(seed)
         self.data = self.make_data()
         self.weights = {
-            "body.weight": torch.randn(HIDDEN, FEATURES) * 0.6, "head.weight": torch.randn(CLASSES, HIDDEN) * 0.6,
-            "each.weight": torch.randn(WORDS * CLASSES, HIDDEN) * 0.6, "fit.weight": torch.randn(OUTPUTS, HIDDEN) * 0.6
+            "body.weight": torch.randn(HIDDEN, FEATURES) * 0.6,
+            "head.weight": torch.randn(CLASSES, HIDDEN) * 0.6,
+            "each.weight": torch.randn(WORDS * CLASSES, HIDDEN) * 0.6,
+            "fit.weight": torch.randn(OUTPUTS, HIDDEN) * 0.6
         }
         save_file({name: self.data[name] for name in ["x", *self.inputs()]}, self.path + ".data")
         save_file(self.weights, self.path + ".weights")
 
     def make_data(self):
-        t = torch.randint(0, CLASSES, (SAMPLES,), dtype=torch.int32)
+        t = torch.randint(0, CLASSES, (SAMPLES, ), dtype=torch.int32)
         u = torch.randint(0, CLASSES, (SAMPLES, WORDS), dtype=torch.int32)
         m = (torch.rand(SAMPLES, OUTPUTS) < 0.6).float()
         t[torch.rand(SAMPLES) < 0.4] = -100
@@ -121,12 +127,15 @@ class Case:
             file.write(self.text(micro_batches, parallel))
         return tools.compile_model(name + ".amp", name + ".so", "--isa", "native", "--target", "cpu")
 
-    # ---- the same by PyTorch, in double ---------------------------------------------------------------------------------------------
+    # ---- the same by PyTorch, in double ----
 
     def values(self, weights):
         data = {name: v.double() if v.is_floating_point() else v.long() for name, v in self.data.items()}
         h = torch.tanh(data["x"] @ weights["body.weight"].T)
-        v = dict(data, logits=h @ weights["head.weight"].T, words=(h @ weights["each.weight"].T), y=h @ weights["fit.weight"].T,
+        v = dict(data,
+                 logits=h @ weights["head.weight"].T,
+                 words=(h @ weights["each.weight"].T),
+                 y=h @ weights["fit.weight"].T,
                  classes=torch.arange(4).double() * 1.5 + 0.25)
         rest = 0.01 * (v["logits"]**2).mean() + 0.01 * (v["words"]**2).mean() + 0.01 * (v["y"]**2).mean()
         v["loss"] = rest + sum(f * term(v) for f, (_, term) in zip(self.factors, self.terms))
@@ -136,7 +145,10 @@ class Case:
         v = self.values({name: w.double() for name, w in self.weights.items()})
         out = {"loss": v["loss"], **{f"m{i}": metric(v) for i, (_, metric) in enumerate(self.metrics)}}
         if self.named:
-            out.update({f"loss.part{i}": f * term(v) for i, (f, (_, term)) in enumerate(zip(self.factors, self.terms))})
+            out.update({
+                f"loss.part{i}": f * term(v)
+                for i, (f, (_, term)) in enumerate(zip(self.factors, self.terms))
+            })
         return {name: float(value) for name, value in out.items()}
 
     def trained(self):
@@ -149,7 +161,7 @@ class Case:
         return {name: w.detach() for name, w in weights.items()}
 
 
-# ---- comparing ----------------------------------------------------------------------------------------------------------------------
+# ---- comparing ----
 
 
 def figure_differences(ours, theirs, bound, what):
@@ -170,14 +182,16 @@ def evaluation_differences(case, model, theirs):
     bound = FIGURE_BOUND[case.precision]
     for batch in (SAMPLES, 1, 5):
         ours = json.loads(
-            tools.run(tools.program("tools/amprun"), "eval", model, "--data", f"safetensors:{case.path}.data", "--weights",
-                      case.path + ".weights", "--batch", str(batch)))
+            tools.run(tools.program("tools/amprun"), "eval", model, "--data", f"safetensors:{case.path}.data",
+                      "--weights", case.path + ".weights", "--batch", str(batch)))
         yield from figure_differences(ours, theirs, bound, f"batches of {batch}")
 
 
 def arguments(case, batch, save):
-    return ["--data", f"safetensors:{case.path}.data", "--batch", batch, "--steps", STEPS, "--weights", case.path + ".weights", "--save", save,
-            "--force"]
+    return [
+        "--data", f"safetensors:{case.path}.data", "--batch", batch, "--steps", STEPS, "--weights",
+        case.path + ".weights", "--save", save, "--force"
+    ]
 
 
 def training_differences(case, theirs):
@@ -194,8 +208,10 @@ def rank_differences(case, theirs):
     os.makedirs(folder, mode=0o700, exist_ok=True)
     program = tools.program("tools/amprun")
     ranks = [
-        subprocess.Popen([program, "train", model, "--quiet", *map(str, arguments(case, SAMPLES // 3 // 2, after)), "--dist", "files",
-                          "--dist-folder", folder, "--dist-rank", f"{rank}/2"]) for rank in range(2)
+        subprocess.Popen([
+            program, "train", model, "--quiet", *map(str, arguments(case, SAMPLES // 3 // 2, after)), "--dist",
+            "files", "--dist-folder", folder, "--dist-rank", f"{rank}/2"
+        ]) for rank in range(2)
     ]
     if any([rank.wait() for rank in ranks]):
         yield "a rank failed"
@@ -203,7 +219,7 @@ def rank_differences(case, theirs):
         yield from weight_differences(after, theirs, WEIGHT_BOUND[case.precision], "2 ranks of 3 micro-batches")
 
 
-# ---- checks -------------------------------------------------------------------------------------------------------------------------
+# ---- checks ----
 
 
 def check_models(tally, options):
@@ -221,7 +237,8 @@ def plant(tally, options):
     theirs = case.figures()
     right = dict(theirs)
     tally.same("figures agree with themselves", figure_differences(right, theirs, 1e-9, "planted"))
-    tally.seen("a loss that is off by 1e-5", figure_differences(dict(right, loss=right["loss"] + 2e-5), theirs, 2e-6, "planted"))
+    tally.seen("a loss that is off by 1e-5",
+               figure_differences(dict(right, loss=right["loss"] + 2e-5), theirs, 2e-6, "planted"))
     save_file({name: w.float() * (1 + 1e-4) for name, w in case.trained().items()}, case.path + ".off")
     tally.seen("weights that are off", weight_differences(case.path + ".off", case.trained(), 1e-6, "planted"))
 

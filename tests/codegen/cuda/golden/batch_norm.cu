@@ -1,48 +1,56 @@
 /* k03  bn: batch_norm           image.amp:3
  *   column over [256 * n, 64] in train_step
- * k04  bn: batch_norm + mul + add           image.amp:3
+ * k04  bn: batch_norm + mul + add + all_finite           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 conv2d.y.nhwc f16[N, 16, 16, 64]
- *   out    b1 34 f32[N, 1, 64]   b2 38 f32[N, 64]
- *   v2 %32 f32[N, 16, 16, 64] = cast(v1)
- *   v3 %33 f32[N, 256, 64] = reshape(v2)
- *   v4 %34 f32[N, 1, 64] = reduce_mean(v3)
- *   v5 %35 f32[N, 256, 64] = expand(v4)
- *   v6 %36 f32[N, 256, 64] = sub(v3, v5)
- *   v7 %37 f32[N, 256, 64] = mul(v6, v6)
- *   v8 %38 f32[N, 64] = reduce_sum(v7)
+ *   out    b1 47 f32[N, 1, 64]   b2 51 f32[N, 64]
+ *   v2 %45 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %46 f32[N, 256, 64] = reshape(v2)
+ *   v4 %47 f32[N, 1, 64] = reduce_mean(v3)
+ *   v5 %48 f32[N, 256, 64] = expand(v4)
+ *   v6 %49 f32[N, 256, 64] = sub(v3, v5)
+ *   v7 %50 f32[N, 256, 64] = mul(v6, v6)
+ *   v8 %51 f32[N, 64] = reduce_sum(v7)
  *   pass 2
- *   in     b0 34 f32[N, 1, 64]   b1 bn.running_mean f32[64]   b2 38 f32[N, 64]   b3 50 f32   b4 59 f32   b5 bn.weight f32[64]   b6 bn.running_var f32[64]
- *   out    b7 bn.mean f32[64]   b8 68 f32[64]   b9 56 f32[64]   b10 61 f32[64]   b11 71 f32[64]
- *   v2 %39 f32[N, 64] = reshape(v1)
- *   v3 %bn.mean f32[64] = reduce_mean(v2)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
- *   v4 %8 f32 = const()   {weak}
- *   v5 %67 f32[64] = mul(v4, v3)   {follow, min-cast:23, input bn.batch_norm}
- *   v6 %6 f32 = const()   {weak}
- *   v8 %66 f32[64] = mul(v6, v7)   {follow, min-cast:23, input bn.running_mean}
- *   v9 %68 f32[64] = add(v8, v5)   {follow, min-cast:23, input bn.mul}
- *   v10 %368 f32[N, 64] = reshape(v1)
- *   v11 %42 f32[N, 64] = sub(v10, v3)
- *   v12 %43 f32[N, 64] = mul(v11, v11)
- *   v13 %44 f32[64] = reduce_sum(v12)
- *   v15 %45 f32[64] = reduce_sum(v14)
- *   v16 %46 f32 = const()
- *   v17 %47 f32[64] = mul(v13, v16)
- *   v18 %48 f32[64] = add(v15, v17)
- *   v20 %51 f32[64] = div(v18, v19)
- *   v21 %52 f32 = const()
- *   v22 %53 f32[64] = add(v20, v21)
- *   v23 %54 f32[64] = sqrt(v22)
- *   v24 %55 f32 = const()
- *   v25 %56 f32[64] = div(v24, v23)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
- *   v27 %bn.variance f32[64] = div(v18, v26)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
- *   v29 %61 f32[64] = mul(v25, v28)
- *   v30 %13 f32 = const()   {weak}
- *   v31 %70 f32[64] = mul(v30, v27)   {follow, min-cast:23, input bn.batch_norm}
- *   v32 %11 f32 = const()   {weak}
- *   v34 %69 f32[64] = mul(v32, v33)   {follow, min-cast:23, input bn.running_var}
- *   v35 %71 f32[64] = add(v34, v31)   {follow, min-cast:23, input bn.mul_2}
+ *   in     b0 47 f32[N, 1, 64]   b1 bn.running_mean f32[64]   b2 51 f32[N, 64]   b3 64 f32   b4 72 f32   b5 bn.weight f32[64]   b6 bn.running_var f32[64]
+ *   out    b7 bn.mean f32[64]   b8 81 f32[64]   b9 188 bool   b10 70 f32[64]   b11 74 f32[64]   b12 84 f32[64]   b13 192 bool
+ *   v2 %52 f32[N, 64] = reshape(v1)
+ *   v3 %53 f32[64] = reduce_sum(v2)
+ *   v5 %393 f32 = extent(v4)
+ *   v6 %bn.mean f32[64] = div(v3, v5)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
+ *   v7 %8 f32 = const()   {weak}
+ *   v8 %80 f32[64] = mul(v7, v6)   {follow, min-cast:23, input bn.batch_norm}
+ *   v9 %6 f32 = const()   {weak}
+ *   v11 %79 f32[64] = mul(v9, v10)   {follow, min-cast:23, input bn.running_mean}
+ *   v12 %81 f32[64] = add(v11, v8)   {follow, min-cast:23, input bn.mul}
+ *   v13 %186 bool[64] = is_finite(v12)
+ *   v14 %187 bool[64] = not(v13)
+ *   v15 %188 bool = reduce_or(v14)
+ *   v16 %394 f32[N, 64] = reshape(v1)
+ *   v17 %56 f32[N, 64] = sub(v16, v6)
+ *   v18 %57 f32[N, 64] = mul(v17, v17)
+ *   v19 %58 f32[64] = reduce_sum(v18)
+ *   v21 %59 f32[64] = reduce_sum(v20)
+ *   v22 %60 f32 = const()
+ *   v23 %61 f32[64] = mul(v19, v22)
+ *   v24 %62 f32[64] = add(v21, v23)
+ *   v26 %65 f32[64] = div(v24, v25)
+ *   v27 %66 f32 = const()
+ *   v28 %67 f32[64] = add(v26, v27)
+ *   v29 %68 f32[64] = sqrt(v28)
+ *   v30 %69 f32 = const()
+ *   v31 %70 f32[64] = div(v30, v29)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
+ *   v33 %bn.variance f32[64] = div(v24, v32)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
+ *   v35 %74 f32[64] = mul(v31, v34)
+ *   v36 %13 f32 = const()   {weak}
+ *   v37 %83 f32[64] = mul(v36, v33)   {follow, min-cast:23, input bn.batch_norm}
+ *   v38 %11 f32 = const()   {weak}
+ *   v40 %82 f32[64] = mul(v38, v39)   {follow, min-cast:23, input bn.running_var}
+ *   v41 %84 f32[64] = add(v40, v37)   {follow, min-cast:23, input bn.mul_2}
+ *   v42 %190 bool[64] = is_finite(v41)
+ *   v43 %191 bool[64] = not(v42)
+ *   v44 %192 bool = reduce_or(v43)
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */
 INLINE void train_step_k03_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
@@ -126,7 +134,7 @@ INLINE void train_step_k03_pass1(const uint16_t *b0, float *b1, float *b2, int64
     if (in && threadIdx.x < 32) put_f32(b2 + s * COLS + c, v8);
 }
 
-INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, float *b9, float *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, int32_t *b9, float *b10, float *b11, float *b12, int32_t *b13, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
     MAYBE_UNUSED const int32_t y = threadIdx.x / 8;
@@ -137,79 +145,85 @@ INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     const int32_t c0 = column0 + threadIdx.x % 8 * 4;
     MAYBE_UNUSED const bool own = c0 < COLS;
-    const float v19 = get_f32(b3);
-    const float v26 = get_f32(b4);
-    const float v4 = 0.10000000149011612f;
-    const float v6 = 0.8999999761581421f;
-    const float v16 = 256.0f;
-    const float v21 = 9.999999747378752e-06f;
-    const float v24 = 1.0f;
-    const float v30 = 0.10000000149011612f;
-    const float v32 = 0.8999999761581421f;
-    const float v7 = get_f32(b1 + c);
-    const float v28 = get_f32(b5 + c);
-    const float v33 = get_f32(b6 + c);
-    const float v8 = v6 * v7;
-    const float v34 = v32 * v33;
+    int32_t any9 = 0;
+    int32_t any13 = 0;
+    const float v25 = get_f32(b3);
+    const float v32 = get_f32(b4);
+    const float v5 = (float)(n);
+    const float v7 = 0.10000000149011612f;
+    const float v9 = 0.8999999761581421f;
+    const float v22 = 256.0f;
+    const float v27 = 9.999999747378752e-06f;
+    const float v30 = 1.0f;
+    const float v36 = 0.10000000149011612f;
+    const float v38 = 0.8999999761581421f;
+    const float v10 = get_f32(b1 + c);
+    const float v34 = get_f32(b5 + c);
+    const float v39 = get_f32(b6 + c);
+    const float v11 = v9 * v10;
+    const float v40 = v38 * v39;
     KeptSum total3 = KeptSum{0.0f, 0.0f};
-    KeptSum total15 = KeptSum{0.0f, 0.0f};
+    KeptSum total21 = KeptSum{0.0f, 0.0f};
     NO_UNROLL
     for (uint32_t part = 0; part < parts; part++) {
         MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
         KeptSum s3[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
-        KeptSum s15[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
+        KeptSum s21[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
         {
             NO_UNROLL
             for (int64_t row = first + y; own && row < last; row += 64) {
                 float all1[2][4];
-                float all14[2][4];
+                float all20[2][4];
                 UNROLL
                 for (int u = 0; u < 2; u++) {
                     const int64_t r = row + u * 32;
                     MAYBE_UNUSED const bool here = r < last;
                     float(&x1)[4] = all1[u];
                     load_if_f32(x1, b0 + r * COLS + c0, here);
-                    float(&x14)[4] = all14[u];
-                    load_if_f32(x14, b2 + r * COLS + c0, here);
+                    float(&x20)[4] = all20[u];
+                    load_if_f32(x20, b2 + r * COLS + c0, here);
                 }
                 UNROLL
                 for (int u = 0; u < 2; u++) {
                     const int64_t r = row + u * 32;
                     if (r >= last) break;
                     float(&x1)[4] = all1[u];
-                    float(&x14)[4] = all14[u];
+                    float(&x20)[4] = all20[u];
                     UNROLL
                     for (int i = 0; i < 4; i++) {
                         const float v1 = x1[i];
-                        const float v14 = x14[i];
+                        const float v20 = x20[i];
                         const float v2 = v1;
                         plus_kept(s3[i], v2);
-                        plus_kept(s15[i], v14);
+                        plus_kept(s21[i], v20);
                     }
                 }
             }
         }
         KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
-        KeptSum a15 = column_reduce<Plus, 32, 32>(s15);
+        KeptSum a21 = column_reduce<Plus, 32, 32>(s21);
         take_part<Plus, 32, 256>(total3, a3, part, parts);
-        take_part<Plus, 32, 256>(total15, a15, part, parts);
+        take_part<Plus, 32, 256>(total21, a21, part, parts);
     }
     KeptSum a3 = add_parts<Plus, 32, 256>(total3, parts);
-    KeptSum a15 = add_parts<Plus, 32, 256>(total15, parts);
-    const float v3 = mean_kept(a3, (float)rows);
-    const float v15 = sum_kept(a15);
-    const float v5 = v4 * v3;
-    const float v9 = v8 + v5;
-    KeptSum total13 = KeptSum{0.0f, 0.0f};
+    KeptSum a21 = add_parts<Plus, 32, 256>(total21, parts);
+    const float v3 = sum_kept(a3);
+    const float v21 = sum_kept(a21);
+    const float v6 = v3 / v5;
+    const float v8 = v7 * v6;
+    const float v12 = v11 + v8;
+    const int32_t v13 = finite_f32(v12);
+    const int32_t v14 = !v13;
+    KeptSum total19 = KeptSum{0.0f, 0.0f};
     NO_UNROLL
     for (uint32_t part = 0; part < parts; part++) {
         MAYBE_UNUSED const int64_t first = (int64_t)part * 256;
         MAYBE_UNUSED const int64_t last = first + 256 < rows ? first + 256 : rows;
-        KeptSum s13[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
+        KeptSum s19[4] = {KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}, KeptSum{0.0f, 0.0f}};
         {
-            float x3[4];
-            spread_columns<32>(x3, v3);
+            float x6[4];
+            spread_columns<32>(x6, v6);
             NO_UNROLL
             for (int64_t row = first + y; own && row < last; row += 128) {
                 float all1[4][4];
@@ -227,45 +241,51 @@ INLINE void train_step_k03_pass2(const float *b0, const float *b1, const float *
                     float(&x1)[4] = all1[u];
                     UNROLL
                     for (int i = 0; i < 4; i++) {
-                        const float v3 = x3[i];
+                        const float v6 = x6[i];
                         const float v1 = x1[i];
-                        const float v10 = v1;
-                        const float v11 = v10 - v3;
-                        const float v12 = v11 * v11;
-                        plus_kept(s13[i], v12);
+                        const float v16 = v1;
+                        const float v17 = v16 - v6;
+                        const float v18 = v17 * v17;
+                        plus_kept(s19[i], v18);
                     }
                 }
             }
         }
-        KeptSum a13 = column_reduce<Plus, 32, 32>(s13);
-        take_part<Plus, 32, 256>(total13, a13, part, parts);
+        KeptSum a19 = column_reduce<Plus, 32, 32>(s19);
+        take_part<Plus, 32, 256>(total19, a19, part, parts);
     }
-    KeptSum a13 = add_parts<Plus, 32, 256>(total13, parts);
-    const float v13 = sum_kept(a13);
-    const float v17 = v13 * v16;
-    const float v18 = v15 + v17;
-    const float v20 = v18 / v19;
-    const float v22 = v20 + v21;
-    const float v23 = sqrt_f32(v22);
-    const float v25 = v24 / v23;
-    const float v27 = v18 / v26;
-    const float v29 = v25 * v28;
-    const float v31 = v30 * v27;
-    const float v35 = v34 + v31;
-    if (in && threadIdx.x < 32) put_f32(b7 + c, v3);
-    if (in && threadIdx.x < 32) put_f32(b8 + c, v9);
-    if (in && threadIdx.x < 32) put_f32(b9 + c, v25);
-    if (in && threadIdx.x < 32) put_f32(b10 + c, v29);
+    KeptSum a19 = add_parts<Plus, 32, 256>(total19, parts);
+    const float v19 = sum_kept(a19);
+    const float v23 = v19 * v22;
+    const float v24 = v21 + v23;
+    const float v26 = v24 / v25;
+    const float v28 = v26 + v27;
+    const float v29 = sqrt_f32(v28);
+    const float v31 = v30 / v29;
+    const float v33 = v24 / v32;
+    const float v35 = v31 * v34;
+    const float v37 = v36 * v33;
+    const float v41 = v40 + v37;
+    const int32_t v42 = finite_f32(v41);
+    const int32_t v43 = !v42;
+    if (in && threadIdx.x < 32) put_f32(b7 + c, v6);
+    if (in && threadIdx.x < 32) put_f32(b8 + c, v12);
+    any9 |= v14;
+    if (in && threadIdx.x < 32) put_f32(b10 + c, v31);
     if (in && threadIdx.x < 32) put_f32(b11 + c, v35);
+    if (in && threadIdx.x < 32) put_f32(b12 + c, v41);
+    any13 |= v43;
+    if (any9) *b9 = 1;
+    if (any13) *b13 = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k03(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k03(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, int32_t *b2_9, float *b2_10, float *b2_11, float *b2_12, int32_t *b2_13, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
     await_earlier_launches();
     train_step_k03_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
-    train_step_k03_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
+    train_step_k03_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, b2_12, b2_13, n, rows2, cols2, block);
 }
 
 /* k13  mean.grad: broadcast_to + relu_grad + batch_norm_grad           image.amp:4
@@ -273,39 +293,39 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k03(c
  * k14  bn.batch_norm.grad.input: batch_norm_grad + all_finite + unscale           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
- *   in     b0 140 f32[N, 1, 1, 64]   b1 h.nhwc f16[N, 16, 16, 64]   b2 conv2d.y.nhwc f16[N, 16, 16, 64]   b3 bn.mean f32[64]
- *   out    b4 d.bn.y.nhwc f16[N, 16, 16, 64]   b5 153 f32[N, 64]   b6 157 f32[N, 64]
- *   v2 %141 f32[N, 16, 16, 64] = expand(v1)
+ *   in     b0 153 f32[N, 1, 1, 64]   b1 h.nhwc f16[N, 16, 16, 64]   b2 conv2d.y.nhwc f16[N, 16, 16, 64]   b3 bn.mean f32[64]
+ *   out    b4 d.bn.y.nhwc f16[N, 16, 16, 64]   b5 165 f32[N, 64]   b6 169 f32[N, 64]
+ *   v2 %154 f32[N, 16, 16, 64] = expand(v1)
  *   v3 %d.h.nhwc f16[N, 16, 16, 64] = cast(v2)   {gradient, of mean}
- *   v5 %145 f32[N, 16, 16, 64] = cast(v4)
- *   v6 %144 f32 = const()
- *   v7 %146 bool[N, 16, 16, 64] = le(v5, v6)
- *   v8 %143 f32[N, 16, 16, 64] = cast(v3)
- *   v9 %147 f32[N, 16, 16, 64] = select(v7, v6, v8)
+ *   v5 %157 f32[N, 16, 16, 64] = cast(v4)
+ *   v6 %156 f32 = const()
+ *   v7 %158 bool[N, 16, 16, 64] = le(v5, v6)
+ *   v8 %155 f32[N, 16, 16, 64] = cast(v3)
+ *   v9 %159 f32[N, 16, 16, 64] = select(v7, v6, v8)
  *   v10 %d.bn.y.nhwc f16[N, 16, 16, 64] = cast(v9)   {gradient, of relu}
- *   v11 %149 f32[N, 16, 16, 64] = cast(v10)
- *   v12 %151 f32[N, 256, 64] = reshape(v11)
- *   v13 %153 f32[N, 64] = reduce_sum(v12)
- *   v15 %150 f32[N, 16, 16, 64] = cast(v14)
- *   v16 %152 f32[N, 256, 64] = reshape(v15)
- *   v18 %155 f32[N, 256, 64] = sub(v16, v17)
- *   v19 %156 f32[N, 256, 64] = mul(v12, v18)
- *   v20 %157 f32[N, 64] = reduce_sum(v19)
+ *   v11 %161 f32[N, 16, 16, 64] = cast(v10)
+ *   v12 %163 f32[N, 256, 64] = reshape(v11)
+ *   v13 %165 f32[N, 64] = reduce_sum(v12)
+ *   v15 %162 f32[N, 16, 16, 64] = cast(v14)
+ *   v16 %164 f32[N, 256, 64] = reshape(v15)
+ *   v18 %167 f32[N, 256, 64] = sub(v16, v17)
+ *   v19 %168 f32[N, 256, 64] = mul(v12, v18)
+ *   v20 %169 f32[N, 64] = reduce_sum(v19)
  *   pass 2
- *   in     b0 153 f32[N, 64]   b1 157 f32[N, 64]   b2 56 f32[64]   b3 50 f32   b4 inverse_scale f32
- *   out    b5 160 f32[64]   b6 162 f32[64]   b7 184 bool   b8 188 bool   b9 grad.bn.weight f32[64]   b10 grad.bn.bias f32[64]
+ *   in     b0 165 f32[N, 64]   b1 169 f32[N, 64]   b2 70 f32[64]   b3 64 f32   b4 inverse_scale f32
+ *   out    b5 172 f32[64]   b6 174 f32[64]   b7 207 bool   b8 211 bool   b9 grad.bn.weight f32[64]   b10 grad.bn.bias f32[64]
  *   v2 %d.bn.bias f32[64] = reduce_sum(v1)   {gradient, of bn.batch_norm}
- *   v4 %158 f32[64] = reduce_sum(v3)
+ *   v4 %170 f32[64] = reduce_sum(v3)
  *   v6 %d.bn.weight f32[64] = mul(v4, v5)   {gradient, of bn.batch_norm}
- *   v8 %160 f32[64] = div(v2, v7)
- *   v9 %161 f32[64] = mul(v6, v5)
- *   v10 %162 f32[64] = div(v9, v7)
- *   v11 %182 bool[64] = is_finite(v6)
- *   v12 %183 bool[64] = not(v11)
- *   v13 %184 bool = reduce_or(v12)
- *   v14 %186 bool[64] = is_finite(v2)
- *   v15 %187 bool[64] = not(v14)
- *   v16 %188 bool = reduce_or(v15)
+ *   v8 %172 f32[64] = div(v2, v7)
+ *   v9 %173 f32[64] = mul(v6, v5)
+ *   v10 %174 f32[64] = div(v9, v7)
+ *   v11 %205 bool[64] = is_finite(v6)
+ *   v12 %206 bool[64] = not(v11)
+ *   v13 %207 bool = reduce_or(v12)
+ *   v14 %209 bool[64] = is_finite(v2)
+ *   v15 %210 bool[64] = not(v14)
+ *   v16 %211 bool = reduce_or(v15)
  *   v18 %grad.bn.weight f32[64] = mul(v6, v17)   {loss_scale}
  *   v19 %grad.bn.bias f32[64] = mul(v2, v17)   {loss_scale}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
@@ -486,16 +506,16 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k13(c
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 d.conv2d.y.nhwc f16[N, 16, 16, 64]
- *   out    b1 173 f32[N, 64]
- *   v2 %172 f32[N, 16, 16, 64] = cast(v1)
- *   v3 %173 f32[N, 64] = reduce_sum(v2)
+ *   out    b1 184 f32[N, 64]
+ *   v2 %183 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %184 f32[N, 64] = reduce_sum(v2)
  *   pass 2
- *   in     b0 173 f32[N, 64]   b1 inverse_scale f32
- *   out    b2 180 bool   b3 grad.conv2d.bias f32[64]
+ *   in     b0 184 f32[N, 64]   b1 inverse_scale f32
+ *   out    b2 203 bool   b3 grad.conv2d.bias f32[64]
  *   v2 %d.conv2d.bias f32[64] = reduce_sum(v1)   {weight_gradient, of conv2d.conv2d}
- *   v3 %178 bool[64] = is_finite(v2)
- *   v4 %179 bool[64] = not(v3)
- *   v5 %180 bool = reduce_or(v4)
+ *   v3 %201 bool[64] = is_finite(v2)
+ *   v4 %202 bool[64] = not(v3)
+ *   v5 %203 bool = reduce_or(v4)
  *   v7 %grad.conv2d.bias f32[64] = mul(v2, v6)   {loss_scale}
  *   32 columns, 4 a thread, 32 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor, the last block of a column makes what follows
  */

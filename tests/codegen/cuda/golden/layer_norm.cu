@@ -376,20 +376,20 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(c
  *   row over [n, 64] in eval
  * k03  ln: layer_norm           image.amp:4
  *   row over [n, 64] in infer
- *   in     b0 20 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   in     b0 19 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
  *   out    b3 h.1.f16 f16[N, 64]
  *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
- *   v3 %21 f32[N, 1] = reduce_mean(v2)   {f32, min-cast:12}
- *   v4 %22 f32[N, 64] = sub(v2, v3)
- *   v5 %23 f32[N, 64] = mul(v4, v4)
- *   v6 %24 f32[N, 1] = reduce_mean(v5)
- *   v7 %25 f32 = const()
- *   v8 %26 f32[N, 1] = add(v6, v7)
- *   v9 %27 f32[N, 1] = sqrt(v8)
- *   v10 %28 f32 = const()
- *   v11 %29 f32[N, 1] = div(v10, v9)   {f32, min-cast:12}
- *   v12 %30 f32[N, 64] = mul(v4, v11)
- *   v14 %31 f32[N, 64] = mul(v12, v13)
+ *   v3 %20 f32[N, 1] = reduce_mean(v2)   {f32, min-cast:12}
+ *   v4 %21 f32[N, 64] = sub(v2, v3)
+ *   v5 %22 f32[N, 64] = mul(v4, v4)
+ *   v6 %23 f32[N, 1] = reduce_mean(v5)
+ *   v7 %24 f32 = const()
+ *   v8 %25 f32[N, 1] = add(v6, v7)
+ *   v9 %26 f32[N, 1] = sqrt(v8)
+ *   v10 %27 f32 = const()
+ *   v11 %28 f32[N, 1] = div(v10, v9)   {f32, min-cast:12}
+ *   v12 %29 f32[N, 64] = mul(v4, v11)
+ *   v14 %30 f32[N, 64] = mul(v12, v13)
  *   v16 %h.1 f32[N, 64] = add(v14, v15)   {f32, min-cast:12}
  *   v17 %h.1.f16 f16[N, 64] = cast(v16)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block

@@ -1678,9 +1678,9 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k16(void *con
  *   product over [n, 10] in infer
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
  *   out    b3 logits f16[N, 10] as f32
- *   v3 %16 f32[N, 10] = contract(v1, v2)   {lower, min-cast:7}
- *   v5 %17 f32[10] = cast(v4)
- *   v6 %18 f32[N, 10] = add(v3, v5)
+ *   v3 %17 f32[N, 10] = contract(v1, v2)   {lower, min-cast:7}
+ *   v5 %18 f32[10] = cast(v4)
+ *   v6 %19 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, min-cast:7}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
@@ -1735,38 +1735,38 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
 /* k03  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
  *   row over [n, 10] in eval
  *   in     b0 logits f16[N, 10] as f32   b1 targets i32[N]
- *   out    b2 37 f32[N]   b3 61 f32[N]
- *   v2 %20 f32[N, 10] = cast(v1)
- *   v3 %21 f32[N, 1] = reduce_max(v2)
- *   v4 %22 f32[N, 10] = sub(v2, v3)
- *   v5 %23 f32[N, 10] = exp(v4)
- *   v6 %24 f32[N, 1] = reduce_sum(v5)
- *   v7 %25 f32[N, 1] = log(v6)
+ *   out    b2 38 f32[N]   b3 62 f32[N]
+ *   v2 %21 f32[N, 10] = cast(v1)
+ *   v3 %22 f32[N, 1] = reduce_max(v2)
+ *   v4 %23 f32[N, 10] = sub(v2, v3)
+ *   v5 %24 f32[N, 10] = exp(v4)
+ *   v6 %25 f32[N, 1] = reduce_sum(v5)
+ *   v7 %26 f32[N, 1] = log(v6)
  *   v8 %cross_entropy.l f32[N, 10] = sub(v4, v7)   {f32_out, min-cast:18}
- *   v10 %28 i32[N, 10] = broadcast(v9, v8)
- *   v11 %29 i32[N, 10] = iota(v10)
- *   v12 %30 bool[N, 10] = eq(v11, v10)
- *   v13 %27 f32 = const()
- *   v14 %31 f32[N, 10] = select(v12, v8, v13)
- *   v15 %32 f32[N] = reduce_sum(v14)
- *   v16 %33 f32[N] = neg(v15)
- *   v17 %34 i32 = const()
- *   v18 %35 bool[N] = eq(v9, v17)
- *   v19 %36 bool[N] = not(v18)
- *   v20 %37 f32[N] = select(v19, v16, v13)
- *   v21 %49 f32[N, 10] = cast(v1)
- *   v22 %50 f32[N, 1] = reduce_max(v21)
- *   v23 %51 bool[N, 10] = eq(v21, v22)
- *   v24 %52 i32[N, 10] = iota(v1)
- *   v25 %53 f32[N, 10] = cast(v24)
- *   v26 %54 f32 = const()
- *   v27 %55 f32[N, 10] = select(v23, v25, v26)
- *   v28 %56 f32[N] = reduce_min(v27)
- *   v29 %57 f32[N] = cast(v9)
- *   v30 %58 bool[N] = eq(v28, v29)
- *   v31 %59 f32 = const()
- *   v32 %60 f32 = const()
- *   v33 %61 f32[N] = select(v30, v31, v32)
+ *   v10 %29 i32[N, 10] = broadcast(v9, v8)
+ *   v11 %30 i32[N, 10] = iota(v10)
+ *   v12 %31 bool[N, 10] = eq(v11, v10)
+ *   v13 %28 f32 = const()
+ *   v14 %32 f32[N, 10] = select(v12, v8, v13)
+ *   v15 %33 f32[N] = reduce_sum(v14)
+ *   v16 %34 f32[N] = neg(v15)
+ *   v17 %35 i32 = const()
+ *   v18 %36 bool[N] = eq(v9, v17)
+ *   v19 %37 bool[N] = not(v18)
+ *   v20 %38 f32[N] = select(v19, v16, v13)
+ *   v21 %50 f32[N, 10] = cast(v1)
+ *   v22 %51 f32[N, 1] = reduce_max(v21)
+ *   v23 %52 bool[N, 10] = eq(v21, v22)
+ *   v24 %53 i32[N, 10] = iota(v1)
+ *   v25 %54 f32[N, 10] = cast(v24)
+ *   v26 %55 f32 = const()
+ *   v27 %56 f32[N, 10] = select(v23, v25, v26)
+ *   v28 %57 f32[N] = reduce_min(v27)
+ *   v29 %58 f32[N] = cast(v9)
+ *   v30 %59 bool[N] = eq(v28, v29)
+ *   v31 %60 f32 = const()
+ *   v32 %61 f32 = const()
+ *   v33 %62 f32[N] = select(v30, v31, v32)
  *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
@@ -1851,25 +1851,25 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0
 
 /* k04  cross_entropy: nll_loss + accuracy           mlp.amp:14
  *   column over [n, 1] in eval
- *   in     b0 37 f32[N]   b1 targets i32[N]   b2 61 f32[N]
- *   out    b3 loss f32   b4 acc f32
- *   v2 %38 f32 = reduce_sum(v1)
- *   v3 %39 i32 = const()
- *   v5 %40 bool[N] = eq(v4, v3)
- *   v6 %41 bool[N] = not(v5)
- *   v7 %42 f32 = const()
- *   v8 %43 f32 = const()
- *   v9 %44 f32[N] = select(v6, v7, v8)
- *   v10 %45 f32 = reduce_sum(v9)
- *   v11 %46 f32 = const()
- *   v12 %47 f32 = maximum(v10, v11)
+ *   in     b0 38 f32[N]   b1 targets i32[N]   b2 62 f32[N]
+ *   out    b3 46 f32   b4 loss f32   b5 acc f32
+ *   v2 %39 f32 = reduce_sum(v1)
+ *   v3 %40 i32 = const()
+ *   v5 %41 bool[N] = eq(v4, v3)
+ *   v6 %42 bool[N] = not(v5)
+ *   v7 %43 f32 = const()
+ *   v8 %44 f32 = const()
+ *   v9 %45 f32[N] = select(v6, v7, v8)
+ *   v10 %46 f32 = reduce_sum(v9)
+ *   v11 %47 f32 = const()
+ *   v12 %48 f32 = maximum(v10, v11)
  *   v13 %loss f32 = div(v2, v12)   {f32, min-cast:13}
- *   v15 %62 f32 = reduce_sum(v14)
- *   v17 %63 f32 = extent(v16)
+ *   v15 %63 f32 = reduce_sum(v14)
+ *   v17 %64 f32 = extent(v16)
  *   v18 %acc f32 = div(v15, v17)   {f32_out, min-cast:21}
  *   1 columns, 1 a thread, 256 rows at once, 2048 rows a block, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols, uint32_t *tickets, double *partials)
+extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, float *b5, int64_t n, int64_t rows, int64_t cols, uint32_t *tickets, double *partials)
 {
     await_earlier_launches();
     const int32_t COLS = (int32_t)cols;
@@ -1939,8 +1939,25 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) eval_k04(const f
     const float v12 = max_f32(v10, v11);
     const float v13 = v2 / v12;
     const float v18 = v15 / v17;
-    if (in && threadIdx.x < 1) put_f32(b3 + c, v13);
-    if (in && threadIdx.x < 1) put_f32(b4 + c, v18);
+    if (in && threadIdx.x < 1) put_f32(b3 + c, v10);
+    if (in && threadIdx.x < 1) put_f32(b4 + c, v13);
+    if (in && threadIdx.x < 1) put_f32(b5 + c, v18);
+}
+
+/* k05  labels: count_labels
+ *   scalar over [1, 1] in eval
+ *   in     b0 46 f32
+ *   out    b1 labels f64
+ *   v2 %labels f64 = cast(v1)   {mean, "means over labels that are not ignored"}
+ *   1 thread a block
+ */
+extern "C" __global__ void __launch_bounds__(1, LEAN) eval_k05(const float *b0, double *b1, int64_t n)
+{
+    await_earlier_launches();
+    admit_next_launch();
+    const float v1 = get_f32(b0);
+    const double v2 = (double)v1;
+    put_f64(b1, v2);
 }
 
 /* k00  fc1.weight: copies           mlp.amp:7

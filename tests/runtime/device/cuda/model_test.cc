@@ -244,6 +244,7 @@ TEST(CudaModel, TablesStepByTheirOwnSize) {
     std::vector<Longer> longer;
     for (const auto &f : copy.functions) longer.push_back({f, ~0ull});
     copy.cuda.functions = Copy::Table(longer);
+    copy.desc.abi_minor = AMP_MODEL_ABI_MINOR + 1;
     amp_error err = {};
     EXPECT_EQ(copy.Load(&err), AMP_OK) << err.message;
     copy.cuda.struct_size = offsetof(amp_model_cuda, ir_text);

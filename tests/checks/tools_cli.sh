@@ -227,7 +227,7 @@ holds 'no escape reaches the terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "
 # ---- ampc: dumps, stopping and going on ----------------------------------------------------------
 
 passes=(elaborate autocast means autodiff paint distribute scale optimizer simplify lower fuse layout plan)
-planned=$work/dumps/11-plan.ir
+planned=$work/dumps/12-plan.ir
 run 0 "$ampc" "$work/small.amp" --dump-dir "$work/dumps" -o "$work/dumped.so"
 portable=(--isa portable) # a third of the C compiler's time
 run 0 "$ampc" "$work/small.amp" "${portable[@]}" -o "$work/small_portable.so"
@@ -652,7 +652,7 @@ run 0 "$ampc" explain -h
 says 'usage: ampc explain' '--policy NAME|FILE' '-h, --help'
 holds 'the help of explain names its options alone' bash -c '! grep -q -e --emit -e "\[explain\]" "$1"' - "$work/.out"
 run 0 "$ampc" -v "$work/small.amp" -o "$work/verbose.so" --isa portable
-says 'ampc: 1/18 elaborate' 'ampc: 13/18 codegen cuda' 'ampc: 18/18 cc'
+says 'ampc: 1/19 elaborate' 'ampc: 14/19 codegen cuda' 'ampc: 19/19 cc'
 run 2 "$ampc" explain "$work/small.amp" -v
 says '--verbose: explain does not take this'
 run 2 "$ampc" "$work/small.amp" --color sometimes

@@ -34,6 +34,7 @@ typedef struct Objective {
     const char *word;   /* of paths of backward ops */
     const char *again;  /* of paths of forward ops that it computes again */
     const Mean *means;  /* by value id; NULL: the step is not divided, and one pass is for the loss */
+    int values;         /* of the forward part: |means| has one for each */
     const TermList *terms;
     Mean of;          /* what the pass is for: the terms with this count */
     int term;         /* its number, of all passes of the step */
@@ -147,7 +148,7 @@ static void add_gradients(Backward *b, const Objective *objective) {
 static void leave_out(Backward *b, const Objective *o) {
     Arena *a = b->f->module->arena;
     bool *left_out = arena_array(a, bool, b->f->values.len), *splits = arena_array(a, bool, b->f->values.len);
-    for (int i = 0; i < b->f->values.len; i++) splits[i] = o->means[i].kind == MEAN_MIXED;
+    for (int i = 0; i < o->values; i++) splits[i] = o->means[i].kind == MEAN_MIXED;
     for (int i = 0; i < o->terms->len; i++) {
         const Term *t = &o->terms->data[i];
         left_out[t->value.id] = t->mean.kind == MEAN_FIXED ? !o->first : !mean_same_count(&t->mean, &o->of);
@@ -228,6 +229,7 @@ static void differentiate_terms(PassContext *c, Func *f, Objective *o, int forwa
 
 /* One backward pass for each train block, after the whole forward pass. */
 static void differentiate_losses(PassContext *c, Func *f) {
+    const int values = f->values.len;
     int forward_ops = f->body.len, blocks = c->m->trains.len, term = 0;
     const Mean *means = ir_step_is_divided(c->m) ? means_of(f, true) : NULL;
     for (int i = 0; i < (blocks ? blocks : 1); i++) {
@@ -237,6 +239,7 @@ static void differentiate_losses(PassContext *c, Func *f) {
         if (blocks > 1) objective.word = arena_printf(c->m->arena, "grad.%d", i);
         if (blocks > 1) objective.again = arena_printf(c->m->arena, "again.%d", i);
         objective.means = means;
+        objective.values = values;
         objective.term = term;
         if (!check_loss(c, f, objective.loss)) continue;
         if (means) differentiate_terms(c, f, &objective, forward_ops);

@@ -19,8 +19,6 @@ typedef struct Sum {
     double sum, count;
 } Sum;
 
-size_t amp_session_sums_count(const amp_session *s) { return 1 + 2 * (size_t)amp_summed_count(s->model); }
-
 static const amp_bound_program *eval_of(const amp_session *s) { return &s->programs[AMP_RUN_EVAL]; }
 
 /* A model has one evaluation's program; its FP32 form has the same results. */

@@ -15,6 +15,7 @@
 
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
 
+size_t amp_session_sums_count(const amp_session *s) { return 1 + 2 * (size_t)amp_summed_count(s->model); }
 static size_t figures_bytes(const amp_session *s) { return (size_t)amp_measure_count(s->model) * sizeof(double); }
 static size_t sums_bytes(const amp_session *s) { return amp_session_sums_count(s) * sizeof(double); }
 static size_t work_bytes(const amp_session *s) { return (size_t)amp_summed_count(s->model) * sizeof(double); }

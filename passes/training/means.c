@@ -193,8 +193,7 @@ static Val count_labels(Func *f, const Mean *mean) {
                      "means over labels that are not ignored");
 }
 
-/* The samples of a call: those of its first input. */
-static Val samples(const Func *f) {
+Val mean_samples(const Func *f) {
     for (int i = 0; i < f->inputs.len; i++)
         if (ir_value(f, f->inputs.data[i])->kind == VAL_INPUT && shape_batch_dims(ir_shape(f, f->inputs.data[i])))
             return f->inputs.data[i];
@@ -205,7 +204,7 @@ static Val count_value(Func *f, const Mean *mean) {
     static const char because[] = "a mean over what the loss or metric is divided by";
     Val v = explained(f, ir_emit(f, OP_cast, AMP_DT_F64, "weights", 1, mean->divisor), "weights", because);
     if (!mean->divisor_mean) return v;
-    Val n = explained(f, ir_emit(f, OP_count_samples, AMP_DT_F64, NULL, 1, samples(f)), "weights", because);
+    Val n = explained(f, ir_emit(f, OP_count_samples, AMP_DT_F64, NULL, 1, mean_samples(f)), "weights", because);
     return explained(f, ir_emit(f, OP_mul, AMP_DT_F64, "weights", 2, v, n), "weights", because);
 }
 

@@ -36,6 +36,8 @@ bool mean_same_count(const Mean *a, const Mean *b);
 /* The count of a mean in a batch, f64, made at the end of the body where it is not there yet; NO_VAL: samples, or no
  * mean. */
 Val mean_count(Func *f, const Mean *mean);
+/* The samples of a call: its first input with the dimension N; NO_VAL: none has it. */
+Val mean_samples(const Func *f);
 /* |v| without the casts that it went through. */
 Val mean_bare(const Func *f, Val v);
 

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "passes/common/common.h"
+#include "passes/training/means.h"
 
 /* The count of a micro-batch without labels: enough that what its loss has besides them is not lost where no
  * micro-batch has any, and nothing beside one label. */
@@ -76,14 +77,6 @@ static Val cast(Func *f, Val v, Dtype t, const char *path) {
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* The samples of a call: those of its first input. */
-static Val samples(const Func *f) {
-    for (int i = 0; i < f->inputs.len; i++)
-        if (ir_value(f, f->inputs.data[i])->kind == VAL_INPUT && shape_batch_dims(ir_shape(f, f->inputs.data[i])))
-            return f->inputs.data[i];
-    return NO_VAL;
-}
-
 /* What a sample has of it at most; 1 where that is not known. */
 static double count_of_sample(const Func *f, Val count) {
     const Op *o = ir_def(f, count);
@@ -132,7 +125,7 @@ static Counted new_count(Split *s, Val count) {
     const char *name = count_name(s, f, count);
     Counted c = {.value = count};
     if (!count.id) {
-        c.value = explained(f, ir_emit(f, OP_count_samples, AMP_DT_F64, name, 1, samples(f)), name);
+        c.value = explained(f, ir_emit(f, OP_count_samples, AMP_DT_F64, name, 1, mean_samples(f)), name);
         ir_def(f, c.value)->reason->because = "losses and metrics are means over samples";
     } else {
         Val none = two(f, OP_eq, AMP_DT_BOOL, count, number(f, AMP_DT_F64, 0, name), name);

@@ -123,6 +123,31 @@ bool text_glob_match(const char *glob, const char *s) {
     return *glob == '\0';
 }
 
+/* What of a part counts repetitions: all of it, or from an underscore to the end. */
+static size_t counting_length(const char *part, size_t length) {
+    size_t digits = 0;
+    while (digits < length && part[length - 1 - digits] >= '0' && part[length - 1 - digits] <= '9') digits++;
+    if (!digits || digits == length) return digits;
+    return digits + 1 < length && part[length - 1 - digits] == '_' ? digits + 1 : 0;
+}
+
+static const char *without_numbers(Arena *a, const char *path, const char *for_number) {
+    Text t;
+    text_init(&t, a);
+    while (true) {
+        const size_t length = strcspn(path, "."), counts = counting_length(path, length);
+        text_write(&t, path, length - counts);
+        if (counts) text_puts(&t, counts == length ? "*" : for_number);
+        path += length;
+        if (!*path) return text_str(&t);
+        text_putc(&t, *path++);
+    }
+}
+
+const char *text_path_pattern(Arena *a, const char *path) { return without_numbers(a, path, "*"); }
+
+const char *text_path_key(Arena *a, const char *path) { return without_numbers(a, path, ""); }
+
 static int min_int(int a, int b) { return a < b ? a : b; }
 
 /* Edit distance with swaps of neighbours (optimal string alignment): row i holds the distances of the first i

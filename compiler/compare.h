@@ -36,9 +36,6 @@ bool compare_is_same(const Comparison *c);
 
 /* ---- ops of repeated layers (compare_groups.c) ------------------------------------------------------------------- */
 
-/* "h.11.mlp.fc" -> "h.*.mlp.fc": a number that is a whole part of a path counts a layer's repetitions. */
-const char *compare_pattern(Arena *a, const char *path);
-
 typedef struct OpGroup { /* ops that differ in such numbers alone, and changed alike, by the same line */
     const char *name;    /* "h.*.mlp.fc"; of one op, its path */
     OpPairs pairs;

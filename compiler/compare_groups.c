@@ -3,22 +3,9 @@
 
 #include "compiler/compare.h"
 
-const char *compare_pattern(Arena *a, const char *path) {
-    Text t;
-    text_init(&t, a);
-    while (true) {
-        const size_t length = strcspn(path, "."), digits = strspn(path, "0123456789");
-        if (length && digits == length) text_putc(&t, '*');
-        else text_write(&t, path, length);
-        path += length;
-        if (!*path) return text_str(&t);
-        text_putc(&t, *path++);
-    }
-}
-
 static void put_decision(Text *t, const Decision *d) {
     if (!d) return;
-    text_printf(t, " %s ", d->op);
+    text_printf(t, " %s:%d:%d %s ", d->pos.file ? d->pos.file : "", d->pos.line, d->pos.column, d->op);
     for (int i = 0; i < d->operands.len; i++) text_printf(t, "%s x ", amp_dtype_name(d->operands.data[i]));
     text_printf(t, "%s", amp_dtype_name(d->out));
     const Reason *r = d->reason;
@@ -27,10 +14,10 @@ static void put_decision(Text *t, const Decision *d) {
 }
 
 /* What ops of a group have in common.  Which op they follow, and what a policy says of numbers, may differ. */
-static const char *group_key(Arena *a, const char *pattern, const OpPair *p) {
+static const char *group_key(Arena *a, const char *path, const OpPair *p) {
     Text t;
     text_init(&t, a);
-    text_puts(&t, pattern);
+    text_puts(&t, path);
     put_decision(&t, p->before);
     text_puts(&t, " ->");
     put_decision(&t, p->after);
@@ -42,8 +29,8 @@ OpGroups compare_group(Arena *a, const OpPairs *pairs) {
     Table by_key = {0};
     for (int i = 0; i < pairs->len; i++) {
         const OpPair *p = &pairs->data[i];
-        const char *path = (p->after ? p->after : p->before)->path, *pattern = compare_pattern(a, path);
-        const char *key = group_key(a, pattern, p);
+        const char *path = (p->after ? p->after : p->before)->path;
+        const char *key = group_key(a, text_path_key(a, path), p);
         OpGroup *g = table_get(&by_key, key);
         if (!g) {
             g = arena_new(a, OpGroup);
@@ -51,7 +38,7 @@ OpGroups compare_group(Arena *a, const OpPairs *pairs) {
             table_set(a, &by_key, key, g);
             vec_push(a, &groups, g);
         } else {
-            g->name = pattern;
+            g->name = text_path_pattern(a, path);
         }
         vec_push(a, &g->pairs, *p);
     }

@@ -48,7 +48,7 @@ static const char *reason_text(Arena *a, const ComparedSide *side, const Decisio
     Reason reason = *d->reason;
     Text t;
     text_init(&t, a);
-    if (in_group && reason.neighbour) reason.neighbour = compare_pattern(a, reason.neighbour);
+    if (in_group && reason.neighbour) reason.neighbour = text_path_pattern(a, reason.neighbour);
     like.reason = &reason;
     explain_tell_reason(&t, side->source->m, &like);
     return text_str(&t);
@@ -157,7 +157,7 @@ typedef struct ValueName {
 typedef VEC(ValueName) ValueNames;
 
 static void add_value(Arena *a, ValueNames *names, const char *value) {
-    const char *pattern = compare_pattern(a, value);
+    const char *pattern = text_path_pattern(a, value);
     for (int i = 0; i < names->len; i++) {
         if (strcmp(names->data[i].pattern, pattern) != 0) continue;
         names->data[i].count++;

@@ -5,6 +5,7 @@
  *   explain_facts.c   what the modules tell about one op
  *   explain_layers.c  which ops only keep a layer's statistics
  *   explain_order.c   which ops are told of, and in what order
+ *   explain_fold.c    which of them are told of once, for the repetitions of a loop
  *   explain_text.c    text for people
  *   explain_json.c    JSON for tools; every op of the graph
  *   explain_params.c  how each parameter is trained
@@ -128,7 +129,7 @@ typedef struct CastPlace {
 } CastPlace;
 CastPlace explain_place(const ExplainFacts *x, const Cast *c);
 CastPlace explain_note_place(const ExplainFacts *x, const Decision *d, const CastNote *note);
-const char *explain_place_text(const ExplainFacts *x, CastPlace place); /* NULL: unknown */
+const char *explain_place_text(const ExplainFacts *x, CastPlace place); /* NULL: unknown; no kernel: of several */
 /* Of the casts that are selected. */
 CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *which);
 
@@ -144,9 +145,30 @@ ExplainNumbers explain_told(const ExplainFacts *x, const ExplainSelection *which
 /* Of graph_casts. */
 ExplainNumbers explain_told_casts(const ExplainFacts *x, const ExplainSelection *which);
 
+/* ---- repetitions (explain_fold.c) -------------------------------------------------------------------------------- */
+
+/* Ops of one line of the model that differ in the numbers of their paths, and of whose text nothing else differs. */
+typedef struct ExplainGroup {
+    const char *name;   /* a glob that matches all: "h.*.mlp.fc"; of one op, its path */
+    ExplainNumbers ops; /* of m->decisions */
+} ExplainGroup;
+typedef VEC(ExplainGroup *) ExplainGroups;
+/* In the order of their first ops.  |each|: each op by itself. */
+ExplainGroups explain_groups(const ExplainFacts *x, const ExplainNumbers *told, bool each);
+
+/* Lines of which those with an equal pattern are told once, with their number: pattern -> FoldedLine. */
+typedef struct FoldedLine {
+    const char *text;
+    int count;
+} FoldedLine;
+void explain_fold_line(Arena *a, Table *lines, const char *pattern, const char *text);
+void explain_tell_lines(Text *t, const char *title, const Table *lines); /* nothing where there are none */
+
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which);
+/* What is told of an op, or of those of a group; one that is empty yet: what they have to have in common. */
+void explain_tell_decision(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *group);
 /* ", masters f16(rounding = nearest)"; nothing where they are f32. */
 void explain_tell_state_type(Text *t, const char *what, const Call *type);
 /* Policy, low type, types of states; |file|: the policy's, told where it is not named after it; or NULL. */

@@ -226,8 +226,11 @@ const char *explain_place_text(const ExplainFacts *x, CastPlace place) {
     switch (place.kind) {
     case PLACE_STATE:
         return x->m->has_train ? "once a step, written by the optimizer" : "once, when the weights are loaded";
-    case PLACE_KERNEL: return arena_printf(x->m->arena, "in kernel %s, once a call", place.kernel);
-    case PLACE_FUSED: return arena_printf(x->m->arena, "fused into kernel %s", place.kernel);
+    case PLACE_KERNEL:
+        if (!place.kernel) return "in kernels that do nothing else, once a call";
+        return arena_printf(x->m->arena, "in kernel %s, once a call", place.kernel);
+    case PLACE_FUSED:
+        return place.kernel ? arena_printf(x->m->arena, "fused into kernel %s", place.kernel) : "fused into kernels";
     case PLACE_NOWHERE: return "nowhere: nothing needs it";
     default: return NULL;
     }

@@ -59,6 +59,46 @@ static void pull_up_single(Builder *b, ExplainGraph *g) {
         }
 }
 
+/* Of the block |number|, which is too wide, ops of one group become one block: a loop's steps are drawn as its body.
+ * |group|: of each decision.  |room|: a number for each group. */
+static void fold_groups(Builder *b, ExplainGraph *g, int number, const int *group, int *room) {
+    const GraphBlock wide = g->blocks.data[number];
+    enum { SEVERAL = -2, ONE = -1 }; /* else the block that was made */
+    for (int j = 0; j < wide.children.len; j++) {
+        const GraphChild *c = &wide.children.data[j];
+        if (c->kind == GRAPH_OP) room[group[c->number]] = 0;
+    }
+    for (int j = 0; j < wide.children.len; j++) {
+        const GraphChild *c = &wide.children.data[j];
+        if (c->kind == GRAPH_OP) room[group[c->number]] = room[group[c->number]] ? SEVERAL : ONE;
+    }
+    g->blocks.data[number].children = (GraphChildren){0};
+    for (int j = 0; j < wide.children.len; j++) {
+        const GraphChild c = wide.children.data[j];
+        int *made = c.kind == GRAPH_OP ? &room[group[c.number]] : NULL;
+        if (!made || *made == ONE) {
+            add_child(b, number, c);
+            continue;
+        }
+        if (*made == SEVERAL) {
+            const char *name = text_path_pattern(b->arena, wide.children.data[j].name);
+            *made = new_block(b, *wide.path ? arena_printf(b->arena, "%s.%s", wide.path, name) : name, number);
+            add_child(b, number, (GraphChild){GRAPH_BLOCK, *made, name});
+        }
+        add_child(b, *made, c);
+    }
+}
+
+static void fold_wide(Builder *b, ExplainGraph *g, const ExplainFacts *x, const ExplainNumbers *told, int most) {
+    const ExplainGroups groups = explain_groups(x, told, false);
+    int *group = arena_array(b->arena, int, g->m->decisions.len + 1);
+    int *room = arena_array(b->arena, int, groups.len + 1);
+    for (int i = 0; i < groups.len; i++)
+        for (int k = 0; k < groups.data[i]->ops.len; k++) group[groups.data[i]->ops.data[k]] = i;
+    for (int i = g->blocks.len - 1; i >= 0; i--)
+        if (g->blocks.data[i].children.len > most) fold_groups(b, g, i, group, room);
+}
+
 /* Runs of |most| children become blocks; those may be too many in turn. */
 static void split_wide(Builder *b, ExplainGraph *g, int most) {
     for (int i = 0; i < g->blocks.len; i++)
@@ -181,6 +221,7 @@ ExplainGraph explain_graph(const ExplainFacts *x, const Module *graph, const Exp
     for (int i = 0; i < g.inputs.len; i++) add_child(&b, 0, (GraphChild){GRAPH_INPUT, i, g.inputs.data[i].name});
     for (int i = 0; i < told.len; i++) add_op(&b, x->m->decisions.data[told.data[i]].path, told.data[i]);
     pull_up_single(&b, &g);
+    if (most && !which->want.all) fold_wide(&b, &g, x, &told, most);
     if (most) split_wide(&b, &g, most);
     renumber(&b, &g);
     return g;

@@ -39,9 +39,10 @@ typedef struct ExplainGraph {
     VEC(GraphEdge) edges;   /* in the order of what they lead to */
 } ExplainGraph;
 
-/* Blocks of more children have them in runs of so many, each a block: a drawing of more helps nobody. */
+/* Of a block of more children, the ops of a group are a block; if it has too many still, each run of so many is one: a
+ * drawing of more helps nobody. */
 enum { BLOCK_MOST = 64 };
-/* |most|: BLOCK_MOST; 0: any number. */
+/* |most|: BLOCK_MOST; 0: any number, and no groups. */
 ExplainGraph explain_graph(const ExplainFacts *x, const Module *graph, const ExplainSelection *which, int most);
 void explain_put_graph(amp_json_writer *w, const ExplainGraph *g);
 

@@ -216,7 +216,9 @@ static void put_cores(amp_json_writer *w, const ExplainFacts *x, const Decision 
     amp_json_end_object(w);
 }
 
-static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
+/* |group|: of those that "groups" lists; NO_GROUP: it is told of by itself. */
+enum { NO_GROUP = -1 };
+static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decision *d, int group) {
     const ExplainNumbers *kernels = explain_kernels(x, d->path);
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "path", d->path);
@@ -230,8 +232,29 @@ static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decisi
     if (x->cuda) put_cuda_kernels(w, x, d->path);
     put_cores(w, x, d);
     explain_put_string(w, "folded_into", explain_layer_of(x, d->path));
+    if (group == NO_GROUP) amp_json_put_null(w, "group");
+    else amp_json_put_int(w, "group", group);
     explain_put_place(w, d->pos);
     amp_json_end_object(w);
+}
+
+/* Each op of |told|, with the group that it is of; then the groups, of more than one each. */
+static void put_decisions(amp_json_writer *w, const ExplainFacts *x, const ExplainNumbers *told) {
+    const Module *m = x->m;
+    const ExplainGroups groups = explain_groups(x, told, false);
+    int *group = arena_array(m->arena, int, m->decisions.len + 1), count = 0;
+    for (int i = 0; i < groups.len; i++) {
+        const ExplainNumbers *ops = &groups.data[i]->ops;
+        for (int k = 0; k < ops->len; k++) group[ops->data[k]] = ops->len > 1 ? count : NO_GROUP;
+        count += ops->len > 1;
+    }
+    amp_json_begin_array(w, "decisions");
+    for (int i = 0; i < told->len; i++) put_decision(w, x, &m->decisions.data[told->data[i]], group[told->data[i]]);
+    amp_json_end_array(w);
+    amp_json_begin_array(w, "groups");
+    for (int i = 0; i < groups.len; i++)
+        if (groups.data[i]->ops.len > 1) amp_json_put_string(w, NULL, groups.data[i]->name);
+    amp_json_end_array(w);
 }
 
 static void put_removed(amp_json_writer *w, const Module *m) {
@@ -277,11 +300,9 @@ void explain_put_members(amp_json_writer *w, const ExplainSource *s, const Expla
     explain_put_string(w, "policy", m->policy_name);
     amp_json_put_string(w, "low", amp_dtype_name(m->low));
     amp_json_put_string(w, "sums", ir_sums_names[m->sums]);
-    amp_json_begin_array(w, "decisions");
     const ExplainNumbers told = explain_told(&facts, which, false);
     const ExplainGraph graph = explain_graph(&facts, s->graph, which, BLOCK_MOST);
-    for (int i = 0; i < told.len; i++) put_decision(w, &facts, &m->decisions.data[told.data[i]]);
-    amp_json_end_array(w);
+    put_decisions(w, &facts, &told);
     put_casts(w, &facts, s, which);
     exchange_cost_put(w, s->m, s->cores.cuda);
     put_removed(w, m);

@@ -21,6 +21,11 @@ static bool follows_device(const ExplainFacts *x, const char *path) {
     return false;
 }
 
+/* Of an op of a group, what it names is named as the group is. */
+static const char *name_in(const ExplainGroup *g, Arena *a, const char *path) {
+    return g ? text_path_pattern(a, path) : path;
+}
+
 static void tell_types(Text *t, const ExplainFacts *x, const Decision *d) {
     for (int i = 0; i < d->operands.len; i++)
         text_printf(t, "%s%s", i ? " x " : "", amp_dtype_name(d->operands.data[i]));
@@ -51,6 +56,50 @@ void explain_tell_reason(Text *t, const Module *m, const Decision *d) {
     if (r->relation) text_printf(t, "   (%s %s)", r->relation, r->neighbour);
 }
 
+static bool is_less(const char *a, size_t na, const char *b, size_t nb) {
+    return na != nb ? na < nb : strncmp(a, b, na) < 0;
+}
+
+/* "7", or of two "7 to 9". */
+static void put_range(Text *t, const char *a, size_t na, const char *b, size_t nb) {
+    const bool descends = is_less(b, nb, a, na), ascends = is_less(a, na, b, nb);
+    text_write(t, descends ? b : a, descends ? nb : na);
+    if (descends) text_printf(t, " to %.*s", (int)na, a);
+    if (ascends) text_printf(t, " to %.*s", (int)nb, b);
+}
+
+/* |a| with its numbers, and those of |b|, which has the same words; NULL: without numbers. */
+static const char *between(Arena *arena, const char *a, const char *b) {
+    static const char digits[] = "0123456789";
+    Text t;
+    text_init(&t, arena);
+    while (*a) {
+        const size_t words = strcspn(a, digits), own = strspn(a + words, digits);
+        const size_t other = b ? strspn(b + words, digits) : 0;
+        text_write(&t, a, words);
+        if (b) put_range(&t, a + words, own, b + words, other);
+        a += words + own;
+        if (b) b += words + other;
+    }
+    return text_str(&t);
+}
+
+/* What a policy found out in numbers may differ in a group: "f32 would move 4096 to 65536 bytes more". */
+static const char *because_in(const ExplainGroup *g, const Module *m, const char *because) {
+    if (!g || !because) return because;
+    const Decision *last = g->ops.len ? &m->decisions.data[g->ops.data[g->ops.len - 1]] : NULL;
+    return between(m->arena, because, last ? last->reason->because : NULL);
+}
+
+static void tell_reason_in(Text *t, const Module *m, const Decision *d, const ExplainGroup *g) {
+    Decision like = *d;
+    Reason reason = *d->reason;
+    if (reason.neighbour) reason.neighbour = name_in(g, m->arena, reason.neighbour);
+    reason.because = because_in(g, m, reason.because);
+    like.reason = &reason;
+    explain_tell_reason(t, m, &like);
+}
+
 /* The word of a list stands before its first line only. */
 static void tell_label(Text *t, const char *label, int *told) { text_printf(t, "  %-11s", (*told)++ ? "" : label); }
 
@@ -67,32 +116,64 @@ static void tell_cast(Text *t, const char *value, Dtype from, Dtype to, const Ca
     if (place) text_printf(t, "   %s", place);
 }
 
+static const char *place_in(const ExplainGroup *g, const ExplainFacts *x, CastPlace place) {
+    if (g) place.kernel = NULL;
+    return explain_place_text(x, place);
+}
+
 /* What the op reads in another dtype than it was made in; then what its gradient needs. */
-static void tell_casts(Text *t, const ExplainFacts *x, const Decision *d) {
+static void tell_casts(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
+    Arena *a = x->m->arena;
     const ExplainNumbers *asked = explain_casts_for(x, d->path);
     for (int i = 0, told = 0; i < d->casts.len; i++) {
         const CastNote *note = &d->casts.data[i];
         const Cast *c = explain_cast_of(x, note);
         tell_label(t, "casts", &told);
-        tell_cast(t, note->value, note->from, note->to, c, explain_place_text(x, explain_note_place(x, d, note)));
-        if (c && strcmp(c->asker, d->path)) text_printf(t, "   shared with %s", c->asker);
+        tell_cast(t, name_in(g, a, note->value), note->from, note->to, c,
+                  place_in(g, x, explain_note_place(x, d, note)));
+        if (c && strcmp(c->asker, d->path)) text_printf(t, "   shared with %s", name_in(g, a, c->asker));
         text_putc(t, '\n');
     }
     for (int i = 0, told = 0; i < asked->len; i++) {
         const Cast *c = &x->graph_casts.data[asked->data[i]];
         if (!strcmp(c->phase, "forward")) continue; /* told above */
         tell_label(t, c->phase, &told);
-        tell_cast(t, c->value, c->from, c->to, c, explain_place_text(x, explain_place(x, c)));
+        tell_cast(t, name_in(g, a, c->value), c->from, c->to, c, place_in(g, x, explain_place(x, c)));
         text_putc(t, '\n');
     }
 }
 
-static void tell_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
+/* "k08"; of a group, whose ops have theirs in the same order, "k08 to k12, 5 kernels". */
+static void tell_kernel_names(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g, bool cuda,
+                              int at) {
+    const Func *f = cuda ? x->cuda : x->f;
+    const ExplainNumbers *own = cuda ? explain_cuda_kernels(x, d->path) : explain_kernels(x, d->path);
+    int last = own->data[at], count = 1;
+    if (!g) text_puts(t, f->kernels.data[last]->name);
+    if (!g || !g->ops.len) return;
+    text_puts(t, f->kernels.data[last]->name);
+    for (int i = 1; i < g->ops.len; i++) {
+        const char *path = x->m->decisions.data[g->ops.data[i]].path;
+        const int number = (cuda ? explain_cuda_kernels(x, path) : explain_kernels(x, path))->data[at];
+        count += number != last;
+        last = number;
+    }
+    if (count > 1) text_printf(t, " to %s, %d kernels", f->kernels.data[last]->name, count);
+}
+
+/* "h.*.mlp: linear + bias" */
+static void tell_title(Text *t, const ExplainGroup *g, const char *title) {
+    const size_t length = strcspn(title, ":");
+    text_printf(t, "  %s%s\n", name_in(g, t->arena, arena_strndup(t->arena, title, length)), title + length);
+}
+
+static void tell_kernels(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
     const ExplainNumbers *kernels = explain_kernels(x, d->path);
     for (int i = 0, told = 0; i < kernels->len; i++) {
         const Kernel *k = x->f->kernels.data[kernels->data[i]];
         tell_label(t, "kernel", &told);
-        text_printf(t, "%s  %s\n", k->name, k->title);
+        tell_kernel_names(t, x, d, g, false, i);
+        tell_title(t, g, k->title);
     }
 }
 
@@ -104,7 +185,7 @@ static void tell_use(Text *t, const ExplainUse *u) {
 }
 
 /* Where machine code was made: each kernel and what it needs. */
-static void tell_cuda_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
+static void tell_cuda_kernels(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
     const ExplainNumbers *kernels = explain_cuda_kernels(x, d->path);
     for (int i = 0, told = 0; i < kernels->len; i++) {
         const Kernel *k = x->cuda->kernels.data[kernels->data[i]];
@@ -112,19 +193,19 @@ static void tell_cuda_kernels(Text *t, const ExplainFacts *x, const Decision *d)
         for (int u = 0; u < uses->len; u++) {
             tell_label(t, "on CUDA", &told);
             if (u) text_puts(t, "   ");
-            else text_puts(t, k->name);
+            else tell_kernel_names(t, x, d, g, true, i);
             tell_use(t, &uses->data[u]);
             text_putc(t, '\n');
         }
     }
 }
 
-static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d) {
+static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
     const ExplainNumbers *removed = explain_removed(x, d->path);
     for (int i = 0, told = 0; i < removed->len; i++) {
         const Removed *r = &x->m->removed.data[removed->data[i]];
         tell_label(t, "gradient", &told);
-        text_puts(t, r->value);
+        text_puts(t, name_in(g, t->arena, r->value));
         text_pad_to(t, 34);
         text_printf(t, "removed: %s\n", r->what);
     }
@@ -149,64 +230,79 @@ static void tell_cores(Text *t, const ExplainFacts *x, const Decision *d) {
 }
 
 /* What else the layer does, in ops that are not told of by themselves. */
-static void tell_keepers(Text *t, const ExplainFacts *x, const Decision *d) {
+static void tell_keepers(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
     const ExplainNumbers *keepers = explain_keepers(x, d->path);
     if (!keepers->len) return;
     text_printf(t, "  statistics %d ops keep them: ", keepers->len);
     for (int i = 0; i < keepers->len; i++) {
         const char *path = x->m->decisions.data[keepers->data[i]].path, *dot = strrchr(path, '.');
-        text_printf(t, "%s%s", i ? ", " : "", dot ? dot + 1 : path);
+        text_printf(t, "%s%s", i ? ", " : "", name_in(g, t->arena, dot ? dot + 1 : path));
     }
     text_putc(t, '\n');
 }
 
-static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d, bool fold) {
-    text_puts(t, d->path);
+void explain_tell_decision(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
+    text_puts(t, g ? g->name : d->path);
+    if (g && g->ops.len) text_printf(t, ", %d ops", g->ops.len);
     text_pad_to(t, 28);
     tell_types(t, x, d);
     text_pad_to(t, 88);
     text_printf(t, "%s:%d\n", d->pos.file ? d->pos.file : "?", d->pos.line);
     text_puts(t, "  because    ");
-    explain_tell_reason(t, x->m, d);
+    tell_reason_in(t, x->m, d, g);
     text_putc(t, '\n');
-    tell_casts(t, x, d);
-    if (fold) tell_keepers(t, x, d);
-    tell_kernels(t, x, d);
+    tell_casts(t, x, d, g);
+    tell_keepers(t, x, d, g);
+    tell_kernels(t, x, d, g);
     tell_cores(t, x, d);
-    tell_cuda_kernels(t, x, d);
-    tell_removed(t, x, d);
+    tell_cuda_kernels(t, x, d, g);
+    tell_removed(t, x, d, g);
     text_putc(t, '\n');
 }
 
+static const char *removed_line(Arena *a, const Removed *r, const ExplainGroup *g) {
+    return arena_printf(a, "  %s.%s: %s", r->func, name_in(g, a, r->value), r->what);
+}
+
 /* Roundings that simplify removed from what came from no op of the forward graph. */
-static void tell_other_removed(Text *t, const ExplainFacts *x) {
+static void tell_other_removed(Text *t, const ExplainFacts *x, const ExplainGroup *like) {
     const Module *m = x->m;
+    Table lines = {0};
     bool *told_above = arena_array(m->arena, bool, m->removed.len + 1);
     for (int k = 0; k < m->decisions.len; k++) {
         const ExplainNumbers *removed = explain_removed(x, m->decisions.data[k].path);
         for (int i = 0; i < removed->len; i++) told_above[removed->data[i]] = true;
     }
-    for (int i = 0, told = 0; i < m->removed.len; i++) {
+    for (int i = 0; i < m->removed.len; i++) {
         const Removed *r = &m->removed.data[i];
         if (told_above[i]) continue;
-        text_printf(t, "%s  %s.%s: %s\n", told++ ? "" : "roundings removed by simplify\n", r->func, r->value, r->what);
+        explain_fold_line(m->arena, &lines, removed_line(m->arena, r, like), removed_line(m->arena, r, NULL));
     }
+    explain_tell_lines(t, "roundings removed by simplify", &lines);
+}
+
+static const char *cast_line(const ExplainFacts *x, const Cast *c, const ExplainGroup *g) {
+    Arena *a = x->m->arena;
+    Text t;
+    text_init(&t, a);
+    text_puts(&t, "             ");
+    tell_cast(&t, name_in(g, a, c->value), c->from, c->to, c, place_in(g, x, explain_place(x, c)));
+    text_printf(&t, "   for %s, %s:%d", name_in(g, a, c->asker), c->pos.file ? c->pos.file : "?", c->pos.line);
+    return text_str(&t);
 }
 
 /* Casts that no decision asked for: those that the model writes, and those of buffers' updates. */
-static void tell_other_casts(Text *t, const ExplainFacts *x, const ExplainSelection *which) {
-    Table paths = {0};
+static void tell_other_casts(Text *t, const ExplainFacts *x, const ExplainSelection *which, const ExplainGroup *like) {
+    Table paths = {0}, lines = {0};
     const Module *m = x->m;
     for (int i = 0; i < m->decisions.len; i++) table_set(m->arena, &paths, m->decisions.data[i].path, t);
     const ExplainNumbers casts = explain_told_casts(x, which);
-    for (int i = 0, told = 0; i < casts.len; i++) {
+    for (int i = 0; i < casts.len; i++) {
         const Cast *c = &x->graph_casts.data[casts.data[i]];
         if (table_get(&paths, c->asker)) continue;
-        if (!told++) text_puts(t, "other casts\n");
-        text_puts(t, "             ");
-        tell_cast(t, c->value, c->from, c->to, c, explain_place_text(x, explain_place(x, c)));
-        text_printf(t, "   for %s, %s:%d\n", c->asker, c->pos.file ? c->pos.file : "?", c->pos.line);
+        explain_fold_line(m->arena, &lines, cast_line(x, c, like), cast_line(x, c, NULL));
     }
+    explain_tell_lines(t, "other casts", &lines);
 }
 
 static void tell_total(Text *t, const char *name, const CastTotal *total) {
@@ -274,10 +370,17 @@ void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *wh
     explain_tell_precision(t, m, NULL);
     if (m->sums != SUMS_IEEE) text_printf(t, ", sums of the CPU as %s", ir_sums_names[m->sums]);
     text_puts(t, "\n\n");
-    const ExplainNumbers told = explain_told(&facts, which, !which->want.all);
-    for (int i = 0; i < told.len; i++) tell_decision(t, &facts, &m->decisions.data[told.data[i]], !which->want.all);
-    tell_other_casts(t, &facts, which);
-    if (which->all) tell_other_removed(t, &facts);
+    const bool each = which->want.all;
+    if (each) facts.keepers = (Table){0}; /* these are told of by themselves */
+    const ExplainNumbers told = explain_told(&facts, which, !each);
+    const ExplainGroups groups = explain_groups(&facts, &told, each);
+    for (int i = 0; i < groups.len; i++) {
+        const ExplainGroup *g = groups.data[i];
+        explain_tell_decision(t, &facts, &m->decisions.data[g->ops.data[0]], g->ops.len > 1 ? g : NULL);
+    }
+    const ExplainGroup *like = each ? NULL : &(ExplainGroup){0};
+    tell_other_casts(t, &facts, which, like);
+    if (which->all) tell_other_removed(t, &facts, like);
     explain_params_as_text(t, m, which);
     if (t->len < 2 || t->data[t->len - 2] != '\n') text_putc(t, '\n');
     if (!s->graph) {

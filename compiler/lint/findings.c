@@ -21,22 +21,42 @@ void lint_add(Lint *x, const Op *o, const char *word, const char *help, const ch
 
 /* ---- several as one ---------------------------------------------------------------------------------------------- */
 
-static bool is_equal(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+/* The text with the names in it as those of repeated layers are alike: "h.*.mul", "lstm.mul". */
+static void put_words(Text *t, const char *words) {
+    while (*words) {
+        const size_t length = strcspn(words, " ,:;"), more = strspn(words + length, " ,:;");
+        const bool is_number = isdigit((unsigned char)words[0]) || words[0] == '-';
+        const char *word = arena_strndup(t->arena, words, length);
+        text_puts(t, is_number ? word : text_path_key(t->arena, word));
+        text_write(t, words + length, more);
+        words += length + more;
+    }
+}
 
-static bool says_the_same(const Finding *a, const Finding *b) {
-    return is_equal(a->id, b->id) && is_equal(a->pos.file, b->pos.file) && a->pos.line == b->pos.line &&
-           a->pos.column == b->pos.column && is_equal(a->text, b->text) && is_equal(a->word, b->word) &&
-           is_equal(a->setting, b->setting) && is_equal(a->help, b->help);
+static const char *or_none(const char *s) { return s ? s : ""; }
+
+static const char *key_of(Arena *a, const Finding *f) {
+    Text t;
+    text_init(&t, a);
+    text_printf(&t, "%s\n%s\n%d\n%d\n", f->id, or_none(f->pos.file), f->pos.line, f->pos.column);
+    put_words(&t, or_none(f->text));
+    text_printf(&t, "\n%s\n%s\n%s", or_none(f->word), or_none(f->setting), or_none(f->help));
+    return text_str(&t);
 }
 
 static void merge(Arena *a, Findings *list) {
+    Table first = {0}; /* key -> a place in |list| */
     int kept = 0;
     for (int i = 0; i < list->len; i++) {
         const Finding now = list->data[i];
-        int same = 0;
-        while (same < kept && !says_the_same(&list->data[same], &now)) same++;
-        if (same == kept) list->data[kept++] = now;
-        else vec_push(a, &list->data[same].paths, now.paths.data[0]);
+        const char *key = key_of(a, &now);
+        Finding *same = table_get(&first, key);
+        if (same) {
+            vec_push(a, &same->paths, now.paths.data[0]);
+            continue;
+        }
+        table_set(a, &first, key, &list->data[kept]);
+        list->data[kept++] = now;
     }
     list->len = kept;
 }

@@ -72,6 +72,14 @@ function kernelItem(kernel) {
     code && el("details", {}, el("summary", {}, "CUDA C"), el("pre", { tabindex: 0 }, code))];
 }
 
+// The others of its group, of which nothing differs but numbers in names.
+function alikeOf(op) {
+  const others = op.group === null ? [] : explain.decisions.filter((other) => other.group === op.group && other !== op);
+  if (!others.length) return null;
+  const named = others.slice(0, 8).map((other) => opLink(other.path));
+  return [plural(others.length, "op"), ": ", joined(named), others.length > 8 ? " …" : ""];
+}
+
 function showOp(op) {
   const path = op.path, asked = castsByOp.get(path) || [], kept = keptBy.get(path) || [];
   const reads = (edgesTo.get(path) || []).map((edge) => (edge.input ? el("code", {}, edge.input) : opLink(edge.from)));
@@ -86,6 +94,7 @@ function showOp(op) {
       ["reads", reads.length ? joined(reads) : null],
       ["read by", readBy.length ? joined(readBy) : null],
       ["told with", op.folded_into && opLink(op.folded_into)],
+      ["the same", alikeOf(op)],
       ["statistics", kept.length ? joined(kept.map((other) => opLink(other.path))) : null],
     ]),
     asked.length ? [el("h3", {}, `Casts: ${formatBytes(castBytes(op))} at N = ${batch}`),

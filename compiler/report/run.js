@@ -50,6 +50,27 @@ function drawExponents(tensor) {
     bars, end(-24), end(16));
 }
 
+function addExponents(tensors) {
+  const from = Math.min(...tensors.map((t) => t.exponents.from));
+  const to = Math.max(...tensors.map((t) => t.exponents.from + t.exponents.counts.length));
+  const counts = new Array(to - from).fill(0);
+  for (const { exponents } of tensors) exponents.counts.forEach((n, i) => { counts[exponents.from - from + i] += n; });
+  return { from, counts };
+}
+
+const foldTensors = {
+  key: (tensor) => `${pathPattern(tensor.name, "")} ${tensor.dtype}`,
+  merge: (tensors) => {
+    const sum = (value) => tensors.reduce((all, tensor) => all + (value(tensor) || 0), 0);
+    return {
+      name: `${patternOf(tensors.map((tensor) => tensor.name))}, ${plural(tensors.length, "tensor")}`,
+      count: sum((t) => t.count), infinities: sum((t) => t.infinities), nans: sum((t) => t.nans),
+      largest: Math.max(...tensors.map((tensor) => numberOf(tensor.largest))), exponents: addExponents(tensors),
+      f16: { flushed: sum((t) => t.f16.flushed), overflow: sum((t) => t.f16.overflow) },
+    };
+  },
+};
+
 // The op that made it: by its path, else the last one of its kernel.
 function opOfTensor(name) {
   for (let path = name; path; path = path.slice(0, Math.max(0, path.lastIndexOf("."))))
@@ -105,5 +126,6 @@ function drawRun(panel) {
   return drawTable(panel, [told], {
     label: "Tensors", columns: tensorColumns, rows: [...runStats.tensors].sort((a, b) => b.f16.flushed / b.count - a.f16.flushed / a.count),
     sortBy: 3, descending: true, searchText: (tensor) => `${tensor.name} ${tensor.dtype}`, choose: chooseTensor,
+    fold: foldTensors,
   });
 }

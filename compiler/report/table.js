@@ -3,6 +3,24 @@
 
 const ROW_HEIGHT = 28, SPARE_ROWS = 6;
 
+// Rows that differ in numbers of names alone, a loop's steps or repeated layers, are one: the first, with |members| and
+// what |merge| says of them.
+function foldRows(rows, { key, merge }) {
+  return [...groupBy(rows, key).values()].map((members) =>
+    (members.length === 1 ? members[0] : { ...members[0], members, ...merge(members) }));
+}
+
+const membersOf = (row) => row.members || [row];
+const sumOf = (row, value) => membersOf(row).reduce((sum, member) => sum + value(member), 0);
+
+// As compiler/explain_fold.c does: "h.*.mlp" of "h.11.mlp", "lstm.mul*" of "lstm.mul_3"; |star| "": the key of those.
+const pathPattern = (path, star = "*") => path.split(".").map((part) =>
+  (/^[0-9]+$/.test(part) ? "*" : part.replace(/(?<=.)_[0-9]+$/, star))).join(".");
+const titlePattern = (title, star = "*") => title.replace(/^[^:]*/, (path) => pathPattern(path, star));
+// The name of several: the pattern with the most stars fits all.
+const patternOf = (names, pattern = pathPattern) =>
+  names.map((name) => pattern(name)).reduce((a, b) => (b.length > a.length ? b : a));
+
 // columns: { title, width, number, value(row) -> what is sorted by, cell(row) -> what is shown (the value without it) }.
 // choose(row): a row was chosen.  searchText(row): what the search looks in.
 class VirtualTable {

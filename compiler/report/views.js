@@ -2,12 +2,22 @@
 
 const findBox = () => document.getElementById("find");
 
-// A table that fills its view and follows the search and the batch.
-function drawTable(panel, before, options) {
-  const table = new VirtualTable(options);
-  panel.append(...before, table.count, table.frame);
-  table.update(findBox().value);
-  return () => table.update(findBox().value);
+// A table that fills its view and follows the search and the batch.  |fold|: how rows become one (foldRows), unless each
+// is wanted; |each|: what the switch for that says.
+function drawTable(panel, before, { fold, each = " each of repeated layers and loops", ...options }) {
+  const folded = fold ? foldRows(options.rows.filter(fold.shows || (() => true)), fold) : options.rows;
+  const table = new VirtualTable({ ...options, rows: folded, choose: (row) => options.choose(membersOf(row)[0]) });
+  const refresh = () => table.update(findBox().value);
+  const all = el("input", {
+    type: "checkbox",
+    onchange: (event) => {
+      table.rows = event.target.checked ? options.rows : folded;
+      refresh();
+    },
+  });
+  panel.append(...before, ...(folded.length < options.rows.length ? [el("label", {}, all, each)] : []), table.count, table.frame);
+  refresh();
+  return refresh;
 }
 
 const coresWord = (op) => {
@@ -16,35 +26,43 @@ const coresWord = (op) => {
   return op.tensor_cores.narrow.length ? "slowly" : "yes";
 };
 
+const opCastBytes = (op) => sumOf(op, castBytes);
+
 const opColumns = [
-  { title: "Op", width: "26%", value: (op) => op.path, cell: (op) => el("span", { class: "path" }, op.path) },
+  { title: "Op", width: "26%", value: (op) => op.name || op.path, cell: (op) => el("span", { class: "path" }, op.name || op.path) },
   { title: "Kind", width: "12%", value: (op) => op.op },
   { title: "Dtype", width: "9%", value: (op) => op.dtype, cell: (op) => dtypeMark(op.dtype) },
   { title: "Rule", width: "9%", value: (op) => (op.override ? "override" : op.rule) },
   { title: "Decided by", width: "18%", value: originOf },
-  { title: "Casts", width: "9%", number: true, value: castBytes, cell: (op) => formatBytes(castBytes(op)) },
+  { title: "Casts", width: "9%", number: true, value: opCastBytes, cell: (op) => formatBytes(opCastBytes(op)) },
   { title: "Tensor cores", width: "12%", value: coresWord },
   { title: "Line", width: "5%", number: true, value: (op) => op.line },
 ];
 
-function drawOps(panel) {
-  const all = el("input", { type: "checkbox" });
-  const shown = () => explain.decisions.filter((op) => all.checked || !op.folded_into);
-  const table = new VirtualTable({
-    label: "Ops", columns: opColumns, rows: shown(), choose: (op) => chooseOp(op.path),
-    searchText: (op) => [op.path, op.op, op.layer, op.dtype, op.rule, originOf(op), op.because, op.neighbour].join(" "),
-  });
-  const refresh = () => table.update(findBox().value);
-  all.addEventListener("change", () => {
-    table.rows = shown();
-    refresh();
-  });
-  panel.append(el("label", {}, all, " also ops that only keep a layer's statistics"), table.count, table.frame);
-  refresh();
-  return refresh;
-}
+const drawOps = (panel) => drawTable(panel, [], {
+  label: "Ops", columns: opColumns, rows: explain.decisions, choose: (op) => chooseOp(op.path),
+  searchText: (op) => [...membersOf(op).map((one) => one.path), op.op, op.layer, op.dtype, op.rule, originOf(op), op.because,
+    op.neighbour].join(" "),
+  fold: {
+    shows: (op) => !op.folded_into,
+    key: (op) => (op.group === null ? op.path : op.group),
+    merge: (ops) => ({ name: `${explain.groups[ops[0].group]}, ${plural(ops.length, "op")}` }),
+  },
+  each: " each op of repeated layers and loops, and those that only keep a layer's statistics",
+});
 
-const bytesOfCast = (cast) => bytesAt(cast.bytes_by_power_of_n);
+const bytesOfCast = (cast) => sumOf(cast, (one) => bytesAt(one.bytes_by_power_of_n));
+
+// Kernels of casts of one group differ in their numbers.
+const placeKey = (place) => (place || "").replace(/kernel k[0-9]+/, "kernels");
+
+const foldCasts = {
+  key: (cast) => [pathPattern(cast.value, ""), cast.from, cast.to, pathPattern(cast.for, ""), cast.phase, placeKey(cast.place)].join(),
+  merge: (casts) => ({
+    value: `${patternOf(casts.map((cast) => cast.value))}, ${plural(casts.length, "cast")}`,
+    for: patternOf(casts.map((cast) => cast.for)), place: placeKey(casts[0].place),
+  }),
+};
 
 const castColumns = [
   { title: "Value", width: "20%", value: (cast) => cast.value, cell: (cast) => el("code", {}, cast.value) },
@@ -71,7 +89,7 @@ function drawCasts(panel) {
   const totals = note(totalsText());
   const refresh = drawTable(panel, [totals], {
     label: "Casts", columns: castColumns, rows: explain.casts, sortBy: 4, descending: true,
-    choose: (cast) => chooseOp(cast.for),
+    choose: (cast) => chooseOp(cast.for), fold: foldCasts,
     searchText: (cast) => [cast.value, cast.from, cast.to, cast.for, cast.phase, cast.place].join(" "),
   });
   return () => {
@@ -80,19 +98,28 @@ function drawCasts(panel) {
   };
 }
 
-const micros = (kernel) => (timeOf(kernel) ? timeOf(kernel).microseconds : 0);
+const micros = (kernel) => sumOf(kernel, (one) => (timeOf(one) ? timeOf(one).microseconds : 0));
+const bytesOfKernel = (kernel, key) => sumOf(kernel, (one) => kernelBytes(one, key));
+
+const foldKernels = {
+  key: (kernel) => [kernel.where, kernel.kind, titlePattern(kernel.title, "")].join(),
+  merge: (members) => ({
+    name: `${members[0].name} … ${members[members.length - 1].name}, ${members.length}`,
+    title: patternOf(members.map((kernel) => kernel.title), titlePattern),
+  }),
+};
 
 const kernelColumns = [
   { title: "Program", width: "15%", value: (kernel) => kernel.where },
-  { title: "Kernel", width: "8%", value: (kernel) => kernel.name },
-  { title: "What", width: "35%", value: (kernel) => kernel.title },
+  { title: "Kernel", width: "12%", value: (kernel) => kernel.name },
+  { title: "What", width: "31%", value: (kernel) => kernel.title },
   { title: "Kind", width: "9%", value: (kernel) => kernel.kind },
-  { title: "Reads", width: "11%", number: true, value: (kernel) => kernelBytes(kernel, "reads"),
-    cell: (kernel) => formatBytes(kernelBytes(kernel, "reads")) },
-  { title: "Writes", width: "11%", number: true, value: (kernel) => kernelBytes(kernel, "writes"),
-    cell: (kernel) => formatBytes(kernelBytes(kernel, "writes")) },
+  { title: "Reads", width: "11%", number: true, value: (kernel) => bytesOfKernel(kernel, "reads"),
+    cell: (kernel) => formatBytes(bytesOfKernel(kernel, "reads")) },
+  { title: "Writes", width: "11%", number: true, value: (kernel) => bytesOfKernel(kernel, "writes"),
+    cell: (kernel) => formatBytes(bytesOfKernel(kernel, "writes")) },
   { title: "Modelled", width: "11%", number: true, value: micros,
-    cell: (kernel) => (timeOf(kernel) ? `${micros(kernel).toPrecision(3)} µs` : "") },
+    cell: (kernel) => (timeOf(membersOf(kernel)[0]) ? `${micros(kernel).toPrecision(3)} µs` : "") },
 ];
 
 function timesText() {
@@ -104,7 +131,7 @@ function timesText() {
 }
 
 const drawKernels = (panel) => drawTable(panel, [note(timesText())], {
-  label: "Kernels", columns: kernelColumns, rows: kernels, choose: chooseKernel,
+  label: "Kernels", columns: kernelColumns, rows: kernels, choose: chooseKernel, fold: foldKernels,
   searchText: (kernel) => [kernel.where, kernel.name, kernel.title, kernel.kind, ...kernel.ops].join(" "),
 });
 
@@ -117,6 +144,11 @@ const changeColumns = [
   { title: "Decided before by", width: "23%", value: (row) => originOf(row.before) },
   { title: "Decided after by", width: "23%", value: (row) => originOf(row.after) },
 ];
+
+const foldChanges = {
+  key: (row) => [pathPattern(row.path, ""), row.op, row.before.dtype, row.after.dtype, originOf(row.before), originOf(row.after)].join(),
+  merge: (rows) => ({ path: `${patternOf(rows.map((row) => row.path))}, ${plural(rows.length, "op")}` }),
+};
 
 function sideText(side) {
   const totals = side.cast_totals;
@@ -140,7 +172,7 @@ function drawComparison(panel) {
       `${plural(c.casts_gone ? c.casts_gone.length : 0, "cast")} gone, ${c.casts_came ? c.casts_came.length : 0} came.`),
     onlyText(c.only_before, "before"), onlyText(c.only_after, "after"),
   ].filter(Boolean), {
-    label: "Changes", columns: changeColumns, rows: c.changed, choose: (row) => chooseOp(row.path),
+    label: "Changes", columns: changeColumns, rows: c.changed, choose: (row) => chooseOp(row.path), fold: foldChanges,
     searchText: (row) => [row.path, row.op, row.before.dtype, row.after.dtype].join(" "),
   });
 }

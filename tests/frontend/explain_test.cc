@@ -227,6 +227,43 @@ TEST(Explain, WideBlocksAreSplit) {
          "\"block\":3}]},{\"path\":\"(1-64)\",\"in\":0,\"children\":[{\"name\":\"x\",\"input\":\"f32\"}"});
 }
 
+// 100 steps of a network whose state is not in the first.
+const std::string loop = R"(amp 1
+const T = 100
+model m(x: f32[N, T, 8]) -> y {
+    h = zeros(; shape = [N, 8])
+    repeat t in 0..T { h = tanh(reshape(slice(x; dim = 1, from = t, to = t + 1); shape = [N, 8]) + 0.5 * h) }
+    y = linear(h; out = 4) as fc
+}
+precision fp16 { loss_scale = none }
+)";
+
+TEST(Explain, TellsOfALoopOnce) {
+    amp_explain_options which = {};
+    const std::string told = ExplainOps(loop, which);
+    EXPECT_LT(std::count(told.begin(), told.end(), '\n'), 130) << told;
+    // The first step reads the constant; what is told of it apart differs.
+    ExpectAll(told, {"\ntanh*, ", " ops ", "slice*, ", "\nfc.linear "});
+    which.all = 1;
+    const std::string each = ExplainOps(loop, which);
+    EXPECT_GT(std::count(each.begin(), each.end(), '\n'), 1500);
+    ExpectAll(each, {"\ntanh ", "\ntanh_99 "});
+    which = {};
+    which.path = "tanh_7"; // what is asked for alone has its own name
+    ExpectAll(ExplainOps(loop, which), {"tanh_7 "});
+}
+
+TEST(Explain, JsonHasGroups) {
+    amp_explain_options which = {};
+    which.form = AMP_EXPLAIN_JSON;
+    const std::string told = ExplainOps(loop, which);
+    ExpectAll(told, {"\"path\":\"fc.linear\"", "\"group\":null", "\"group\":0", "\"groups\":[\"", "\"tanh*\""});
+    // The drawing has a block for each op of the loop's body, not for runs of steps.
+    ExpectAll(told, {"\"name\":\"tanh*\",\"block\":", "\"path\":\"tanh*\",\"in\":0"});
+    which.all = 1;
+    EXPECT_EQ(ExplainOps(loop, which).find("\"name\":\"tanh*\",\"block\":"), std::string::npos);
+}
+
 size_t Count(const std::string &text, const std::string &part) {
     size_t count = 0;
     for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) count++;

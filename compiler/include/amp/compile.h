@@ -160,7 +160,7 @@ typedef struct amp_explain_options {
     int32_t json;      /* not 0: JSON, whatever |form| says */
     const char *sort;  /* "bytes": what casts most first; NULL: in the order of the model */
     int64_t batch;     /* that stands for N where bytes are compared; 0: 32 */
-    int32_t all;       /* not 0: text tells of ops that only keep a layer's statistics by themselves, too */
+    int32_t all;       /* not 0: text tells of each op by itself: of repeated layers, of those that keep statistics */
     int32_t form;      /* amp_explain_form */
     const amp_report_part *parts; /* of a report; no other form reads them */
     size_t part_count;

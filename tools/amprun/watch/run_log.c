@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/text.h"
 #include "tools/amprun/amprun.h"
 
 int run_log_open(RunLog *l, const char *path) {
@@ -54,21 +56,58 @@ static void place_tensor(RunLog *l, const LoggedTensor *t) {
     l->tensor[at] = *t;
 }
 
-static void take_stats(RunLog *l, const amp_json *line) {
+/* Tensors of repeated layers, of a loop's steps: one line. */
+typedef struct AlikeTensors {
+    LoggedTensor sum; /* the largest of their largest */
+    const char *pattern;
+    int tensors;
+} AlikeTensors;
+
+static void add_tensor(Arena *a, Table *by_key, const amp_json *t) {
+    const amp_json *f16 = amp_json_get(t, "f16");
+    LoggedTensor own = {.largest = log_number(t, "largest")};
+    log_text(t, "name", own.name, sizeof own.name);
+    log_text(t, "dtype", own.dtype, sizeof own.dtype);
+    const char *key = arena_printf(a, "%s %s", own.dtype, text_path_key(a, own.name));
+    AlikeTensors *to = table_get(by_key, key);
+    if (!to) {
+        to = arena_new(a, AlikeTensors);
+        to->sum = own;
+        table_set(a, by_key, key, to);
+    }
+    to->tensors++;
+    to->pattern = text_path_pattern(a, own.name);
+    to->sum.count += log_whole(t, "count");
+    to->sum.flushed += log_whole(f16, "flushed");
+    to->sum.overflow += log_whole(f16, "overflow");
+    to->sum.broken += log_whole(t, "infinities") + log_whole(t, "nans");
+    if (!(own.largest <= to->sum.largest)) to->sum.largest = own.largest;
+}
+
+static void place_tensors(RunLog *l, const Table *by_key) {
+    for (int i = 0; i < by_key->entries.len; i++) {
+        AlikeTensors *t = by_key->entries.data[i].value;
+        if (t->tensors > 1) snprintf(t->sum.name, sizeof t->sum.name, "%.80s (%d)", t->pattern, t->tensors);
+        if (lost(&t->sum) > 0) place_tensor(l, &t->sum);
+    }
+}
+
+static int take_stats(RunLog *l, const amp_json *line) {
     const amp_json *tensors = amp_json_get(line, "tensors");
+    Arena arena;
+    Table by_key = {0};
     l->stats_at = log_whole(line, "stats");
     l->tensor_count = 0;
-    for (size_t i = 0; tensors && tensors->kind == AMP_JSON_ARRAY && i < tensors->array.count; i++) {
-        const amp_json *t = &tensors->array.items[i], *f16 = amp_json_get(t, "f16");
-        LoggedTensor tensor = {.count = log_whole(t, "count"),
-                               .flushed = log_whole(f16, "flushed"),
-                               .overflow = log_whole(f16, "overflow"),
-                               .broken = log_whole(t, "infinities") + log_whole(t, "nans"),
-                               .largest = log_number(t, "largest")};
-        log_text(t, "name", tensor.name, sizeof tensor.name);
-        log_text(t, "dtype", tensor.dtype, sizeof tensor.dtype);
-        if (lost(&tensor) > 0) place_tensor(l, &tensor);
+    arena_init(&arena, NULL);
+    if (setjmp(arena.out_of_memory)) {
+        arena_free(&arena);
+        return report_text("no memory for statistics");
     }
+    for (size_t i = 0; tensors && tensors->kind == AMP_JSON_ARRAY && i < tensors->array.count; i++)
+        add_tensor(&arena, &by_key, &tensors->array.items[i]);
+    place_tensors(l, &by_key);
+    arena_free(&arena);
+    return 0;
 }
 
 static void take_trace(RunLog *l, const amp_json *line) {
@@ -86,7 +125,7 @@ static void take_trace(RunLog *l, const amp_json *line) {
 static int take_line(void *user, const amp_json *line) {
     RunLog *l = user;
     if (amp_json_get(line, "iteration")) return take_step(l, line);
-    if (amp_json_get(line, "stats")) take_stats(l, line);
+    if (amp_json_get(line, "stats") && take_stats(l, line)) return 1;
     if (amp_json_get(line, "traced")) take_trace(l, line);
     if (amp_json_get(line, "epoch")) {
         l->epoch = log_whole(line, "epoch");

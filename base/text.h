@@ -36,9 +36,9 @@ void text_put_quoted(Text *t, const char *s);
 
 /* '*' matches any run of characters, dots included; everything else itself. */
 bool text_glob_match(const char *glob, const char *s);
-/* Paths of what is repeated differ in numbers: in parts that are one, "h.11.mlp", and after the last underscore of a part,
- * "lstm.mul_3".  The same text for all of them: the pattern is a glob that matches the path, "h.*.mlp" and "lstm.mul*";
- * the key is equal for "lstm.mul" too, whose pattern is itself. */
+/* Paths of what is repeated differ in numbers: in parts that are one, "h.11.mlp", and after the last underscore of a
+ * part, "lstm.mul_3".  The same text for all of them: the pattern is a glob that matches the path, "h.*.mlp" and
+ * "lstm.mul*"; the key is equal for "lstm.mul" too, whose pattern is itself. */
 const char *text_path_pattern(Arena *a, const char *path);
 const char *text_path_key(Arena *a, const char *path);
 /* The candidate that is nearest to |word| by edit distance, or NULL when none is near: for "did you mean". */

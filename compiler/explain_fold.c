@@ -1,5 +1,5 @@
-/* explain_fold.c: a loop is unrolled, so that a network over 256 steps has each op of a step 256 times.  They are told of
- * once, but for those of which something differs: the first step's, say. */
+/* explain_fold.c: a loop is unrolled, so that a network over 256 steps has each op of a step 256 times.  They are told
+ * of once, but for those of which something differs: the first step's, say. */
 #include <string.h>
 
 #include "compiler/explain.h"

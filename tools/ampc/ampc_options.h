@@ -209,9 +209,9 @@ static const ToolOption ampc_options[] = {
     {O_SORT, "sort", NULL, "bytes", VALUE_TEXT, false, "bytes", "the model's order",
      "The ops whose casts move the most bytes first, and such casts in JSON; at --batch.", EXPLAIN},
     {O_ALL, "all", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
-     "Tells of each op by itself. Without it the ops of repeated layers and of a loop's steps are told of once, and those "
-     "that only keep a layer's statistics, such as the running mean of a batch norm, are one line of that layer. JSON "
-     "has them always.",
+     "Tells of each op by itself. Without it the ops of repeated layers and of a loop's steps are told of once, and "
+     "those that only keep a layer's statistics, such as the running mean of a batch norm, are one line of that layer. "
+     "JSON has them always.",
      EXPLAIN},
     {O_AGAINST, "against", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Compares the model with another, an older one say, which is called before. Shows the ops whose dtype differs, "

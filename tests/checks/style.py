@@ -95,10 +95,12 @@ def check_format(files):
 def check_columns(files):
     for path in files:
         text = read(path)
-        if kind_of(path, text) in ("c", "hash"):
-            for number, line in enumerate(text.splitlines(), 1):
-                if len(line) > COLUMNS:
-                    yield path, "", number, f"has {len(line)} columns; the most is {COLUMNS}"
+        kind = kind_of(path, text)
+        for number, line in enumerate(text.splitlines() if kind else (), 1):
+            if kind != "markdown" and len(line) > COLUMNS:
+                yield path, "", number, f"has {len(line)} columns; the most is {COLUMNS}"
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                yield path, "", number, "is left of a merge"
 
 
 def words_of_code(files):

@@ -151,18 +151,32 @@ static Val moved(Lowering *l, Val x, int dim, int64_t step, bool reverse) {
     return lower_result_of(l, back, AMP_DT_F32, &whole);
 }
 
+/* What the addition a + b = |sum| lost, exactly (D. E. Knuth, "The Art of Computer Programming", volume 2, 4.2.2). */
+static Val lost_by(Lowering *l, Val a, Val b, Val sum) {
+    Val of_b = lower_binary(l, OP_sub, sum, a);
+    Val of_a = lower_binary(l, OP_sub, sum, of_b);
+    return lower_add(l, lower_binary(l, OP_sub, a, of_a), lower_binary(l, OP_sub, b, of_b));
+}
+
 /* After round r each element is the sum of the 2^r that end there: log2(size) rounds over the whole tensor (W. D.
- * Hillis and G. L. Steele, "Data Parallel Algorithms", 1986). */
+ * Hillis and G. L. Steele, "Data Parallel Algorithms", 1986).  What additions lose is summed up beside it: where numbers
+ * cancel, sums of 10,000 would be a hundred roundings off.  Of an infinity nothing is lost: inf - inf. */
 static void lower_cumsum(Lowering *l) {
-    Val x = lower_operand(l, 0);
+    Val x = lower_operand(l, 0), lost = NO_VAL;
     int dim = ir_dim_attr(l->op, "dim", ir_shape(l->f, x)->rank);
     Dim size = ir_shape(l->f, x)->d[dim];
+    const bool reverse = lower_bool(l, "reverse");
     if (size.n) {
         lower_unsupported(l, "along a dimension that depends on N");
         return;
     }
-    for (int64_t step = 1; step < size.mul; step *= 2)
-        x = lower_add(l, x, moved(l, x, dim, step, lower_bool(l, "reverse")));
+    for (int64_t step = 1; step < size.mul; step *= 2) {
+        Val other = moved(l, x, dim, step, reverse), sum = lower_add(l, x, other);
+        Val now = lost_by(l, x, other, sum);
+        lost = lost.id ? lower_add(l, lower_add(l, lost, moved(l, lost, dim, step, reverse)), now) : now;
+        x = sum;
+    }
+    if (lost.id) x = lower_select(l, lower_binary(l, OP_eq, lost, lost), lower_add(l, x, lost), x);
     lower_give(l, 0, x);
 }
 

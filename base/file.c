@@ -56,7 +56,51 @@ static amp_status fail_io(amp_error *err, int errnum, const char *verb, const ch
     return amp_fail_errno(err, code, errnum, "%s: cannot %s", path, verb);
 }
 
-/* Reading: the size that the system names is where to start; pipes and growing files are read to their end. */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(mode_t mode) {
+    if (S_ISFIFO(mode)) return "a pipe";
+    if (S_ISSOCK(mode)) return "a socket";
+    return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "no file";
+}
+
+static amp_status fail_kind(const char *path, mode_t mode, amp_error *err) {
+    if (S_ISDIR(mode)) return fail_io(err, EISDIR, "read", path);
+    return amp_fail(err, AMP_IO, "%s: is %s; only a regular file is read here: copy what it gives to one", path,
+                    kind_of(mode));
+}
+
+/* A socket cannot be opened at all, for a reason that does not say so. */
+static amp_status fail_open(const char *path, int reason, amp_error *err) {
+    struct stat st;
+    if (reason == ENXIO && stat(path, &st) == 0 && S_ISSOCK(st.st_mode)) return fail_kind(path, st.st_mode, err);
+    return fail_io(err, reason, "open", path);
+}
+
+amp_status amp_file_open(const char *path, amp_file_kinds kinds, int *fd, amp_error *err) {
+    struct stat st;
+    amp_status status = AMP_OK;
+    *fd = open_retrying(path, kinds == AMP_FILE_REGULAR ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_RDONLY, 0);
+    if (*fd < 0) return fail_open(path, errno, err);
+    if (fstat(*fd, &st) != 0) status = fail_io(err, errno, "read", path);
+    else if (S_ISDIR(st.st_mode) || (kinds == AMP_FILE_REGULAR && !S_ISREG(st.st_mode)))
+        status = fail_kind(path, st.st_mode, err);
+    if (!status) return AMP_OK;
+    close(*fd);
+    *fd = -1;
+    return status;
+}
+
+amp_status amp_file_check_regular(const char *path, amp_error *err) {
+    int fd;
+    AMP_TRY(amp_file_open(path, AMP_FILE_REGULAR, &fd, err));
+    close(fd);
+    return AMP_OK;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+/* The size that the system names is where to start; pipes and growing files are read to their end. */
 typedef struct Buffer {
     const amp_allocator *allocator;
     char *data;
@@ -110,12 +154,12 @@ static amp_status read_all(int fd, const char *path, size_t limit, Buffer *b, am
     return AMP_OK;
 }
 
-amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
-                         amp_error *err) {
+static amp_status read_kinds(const char *path, amp_file_kinds kinds, size_t limit, const amp_allocator *a, char **data,
+                             size_t *size, amp_error *err) {
+    int fd;
     *data = NULL;
     *size = 0;
-    int fd = open_retrying(path, O_RDONLY, 0);
-    if (fd < 0) return fail_io(err, errno, "open", path);
+    AMP_TRY(amp_file_open(path, kinds, &fd, err));
     Buffer b = {.allocator = a};
     amp_status status = read_all(fd, path, limit, &b, err);
     close(fd);
@@ -128,7 +172,18 @@ amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a,
     return AMP_OK;
 }
 
-/* Writing. */
+amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
+                         amp_error *err) {
+    return read_kinds(path, AMP_FILE_ANY, limit, a, data, size, err);
+}
+
+amp_status amp_file_read_regular(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
+                                 amp_error *err) {
+    return read_kinds(path, AMP_FILE_REGULAR, limit, a, data, size, err);
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
 struct amp_file_writer {
     amp_allocator allocator;
     size_t bytes; /* of this struct and the paths after it */

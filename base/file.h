@@ -10,10 +10,22 @@ extern "C" {
 #endif
 
 enum { AMP_FILE_DEVICE_MOST = 16 << 20 };
+/* Opens |path| for reading; *fd is -1 after an error.  What the user names and what is read once, from its start to its
+ * end, may be of AMP_FILE_ANY kind: also a pipe, whose writer is waited for, or a device.  What another file names, or
+ * what is read at any place or twice, is AMP_FILE_REGULAR: nothing is waited for. */
+typedef enum amp_file_kinds { AMP_FILE_ANY, AMP_FILE_REGULAR } amp_file_kinds;
+amp_status amp_file_open(const char *path, amp_file_kinds kinds, int *fd, amp_error *err);
+/* Whether a regular file can be opened there: for what is opened by a name only, as libraries are. */
+amp_status amp_file_check_regular(const char *path, amp_error *err);
+
 /* Reads a file of at most |limit| bytes (0: no limit, but AMP_FILE_DEVICE_MOST for a device) into memory from |a|, with
  * a NUL after it that |size| does not count. Free with amp_free(a, *data, *size + 1). */
 amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
                          amp_error *err);
+
+/* The same of a regular file only. */
+amp_status amp_file_read_regular(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
+                                 amp_error *err);
 
 /* The file that writing to |path| changes, links followed, also one to what is not there yet: an absolute path.  Its
  * folder must exist. */

@@ -3,9 +3,10 @@
 #include "base/file_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 enum { MOST_AT_ONCE = 1 << 30 /* Linux reads at most 0x7ffff000 bytes in one call */ };
 
@@ -22,7 +23,6 @@ bool amp_file_is_regular(const char *path) {
 static amp_status look(amp_file_reader *r, const char *path, amp_error *err) {
     struct stat st;
     if (fstat(r->fd, &st)) return fail_io(err, errno, "read", path);
-    if (S_ISDIR(st.st_mode)) return fail_io(err, EISDIR, "read", path);
     r->size = (uint64_t)st.st_size;
     r->changed_seconds = st.st_mtim.tv_sec;
     r->changed_nanoseconds = st.st_mtim.tv_nsec;
@@ -30,9 +30,7 @@ static amp_status look(amp_file_reader *r, const char *path, amp_error *err) {
 }
 
 amp_status amp_file_reader_open(const char *path, amp_file_reader *r, amp_error *err) {
-    do r->fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (r->fd < 0 && errno == EINTR);
-    if (r->fd < 0) return fail_io(err, errno, "open", path);
+    AMP_TRY(amp_file_open(path, AMP_FILE_REGULAR, &r->fd, err));
     amp_status status = look(r, path, err);
     if (status) amp_file_reader_close(r);
     return status;

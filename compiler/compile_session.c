@@ -112,7 +112,9 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
     s->files = file; /* before anything is read: the arena may jump later on, and session_close frees what is listed */
     const amp_source_text *open = find_open(s, file->source.name);
     if (open) take_open(s, file, open);
-    else AMP_TRY(amp_file_read(file->source.name, limit, &s->arena.allocator, &file->text, &file->source.len, err));
+    else
+        AMP_TRY((beside ? amp_file_read_regular : amp_file_read)(file->source.name, limit, &s->arena.allocator,
+                                                                 &file->text, &file->source.len, err));
     file->source.text = file->text;
     if (s->options.dependency) s->options.dependency(s->options.user, file->source.name);
     *out = &file->source;

@@ -317,10 +317,11 @@ amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator
     return open_by(&r, read_whole, allocator, out);
 }
 
-amp_status amp_safetensors_open_header(const char *path, const amp_allocator *allocator, amp_safetensors **out,
-                                       amp_error *err) {
+amp_status amp_safetensors_open_header(const char *path, amp_file_kinds kinds, const amp_allocator *allocator,
+                                       amp_safetensors **out, amp_error *err) {
     TensorReader r = {.path = path, .err = err};
-    return open_by(&r, amp_file_is_regular(path) ? read_header_only : read_whole, allocator, out);
+    return open_by(&r, kinds == AMP_FILE_REGULAR || amp_file_is_regular(path) ? read_header_only : read_whole,
+                   allocator, out);
 }
 
 amp_status amp_safetensors_parse(const void *bytes, size_t size, const char *name, const amp_allocator *allocator,

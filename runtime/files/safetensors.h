@@ -31,9 +31,9 @@ typedef struct amp_safetensors amp_safetensors;
 amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
                                 amp_error *err);
 /* The same, but only the header of a regular file is read: |data| of the views is NULL.  The file stays open, and
- * amp_safetensors_read reads what is asked for. */
-amp_status amp_safetensors_open_header(const char *path, const amp_allocator *allocator, amp_safetensors **out,
-                                       amp_error *err);
+ * amp_safetensors_read reads what is asked for.  |kinds|: of files that are taken. */
+amp_status amp_safetensors_open_header(const char *path, amp_file_kinds kinds, const amp_allocator *allocator,
+                                       amp_safetensors **out, amp_error *err);
 /* The same of bytes in memory, which stay the caller's and must outlive the result; |name| names them in errors. */
 amp_status amp_safetensors_parse(const void *bytes, size_t size, const char *name, const amp_allocator *allocator,
                                  amp_safetensors **out, amp_error *err);

@@ -103,7 +103,7 @@ static amp_status open_single(amp_weight_files *f, const void *bytes, size_t siz
     f->shard_count = 1;
     amp_safetensors **file = &f->shards[0].file;
     if (bytes) AMP_TRY(amp_safetensors_parse(bytes, size, f->path, &f->allocator, file, err));
-    else AMP_TRY(amp_safetensors_open_header(f->path, &f->allocator, file, err));
+    else AMP_TRY(amp_safetensors_open_header(f->path, AMP_FILE_ANY, &f->allocator, file, err));
     return list_tensors(f, err);
 }
 
@@ -182,7 +182,7 @@ static amp_status open_shard(Index *x, const char *name, int32_t tensors, const 
     if (!s->path) return no_memory(f->path, x->err);
     memcpy(s->path, f->path, folder);
     memcpy(s->path + folder, name, strlen(name) + 1);
-    amp_status status = amp_safetensors_open_header(s->path, &f->allocator, &s->file, &why);
+    amp_status status = amp_safetensors_open_header(s->path, AMP_FILE_REGULAR, &f->allocator, &s->file, &why);
     if (!status) return AMP_OK;
     if (tensors == 1) return amp_fail(x->err, status, "%s; %s has %s there", why.message, f->path, first);
     return amp_fail(x->err, status, "%s; %s has %d tensors there, the first is %s", why.message, f->path, tensors,

@@ -128,8 +128,8 @@ static bool holds(int fd, const char *bytes, size_t size) {
 static bool open_itself(Opening *o, const char *path) {
     char spelled[256], why[256];
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool same = fd >= 0 && !fstat(fd, &st) && holds(fd, o->bytes, o->size);
+    int fd;
+    bool same = !amp_file_open(path, AMP_FILE_REGULAR, &fd, NULL) && !fstat(fd, &st) && holds(fd, o->bytes, o->size);
     if (same) spell_path(fd, (uint64_t)st.st_ino, spelled);
     bool done = same && load(o, spelled, why);
     if (fd >= 0) close(fd);

@@ -156,9 +156,10 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
 
 static amp_status load(amp_session *s, const amp_state_list *list, const char *path, Extra extra, amp_error *err) {
     amp_safetensors *file;
-    AMP_TRY(
-        (s->shares.of ? amp_safetensors_open_header : amp_safetensors_open)(path, &s->model->allocator, &file, err));
-    amp_status status = load_file(s, list, file, path, extra, err);
+    const amp_allocator *a = &s->model->allocator;
+    amp_status status = s->shares.of ? amp_safetensors_open_header(path, AMP_FILE_ANY, a, &file, err)
+                                     : amp_safetensors_open(path, a, &file, err);
+    if (!status) status = load_file(s, list, file, path, extra, err);
     amp_safetensors_close(file);
     return status;
 }

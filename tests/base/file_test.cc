@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 
+#include "base/file_reader.h"
 #include "tests/base/failing_allocator.h"
 
 // fchmod is called through here: what was open to whom before it.
@@ -109,6 +110,37 @@ TEST_F(FileTest, ReadErrorsSayWhat) {
     EXPECT_EQ(data, nullptr);
     ASSERT_EQ(amp_file_read(Path("in").c_str(), 6, nullptr, &data, &size, &err_), AMP_OK);
     amp_free(nullptr, data, size + 1);
+}
+
+// A pipe that nobody writes to would be waited for.
+TEST_F(FileTest, OnlyRegularFilesAreReadWhereAFileNamesThem) {
+    alarm(20);
+    ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+    ASSERT_EQ(mknod(Path("socket").c_str(), S_IFSOCK | 0600, 0), 0);
+    int fd = 0;
+    const std::string rest = "; only a regular file is read here: copy what it gives to one";
+    const std::pair<std::string, std::string> cases[] = {{Path("pipe"), ": is a pipe" + rest},
+                                                         {Path("socket"), ": is a socket" + rest},
+                                                         {"/dev/null", ": is a device" + rest},
+                                                         {folder_, ": cannot read: Is a directory"}};
+    for (const auto &[path, what] : cases) {
+        char *data = nullptr;
+        size_t size = 0;
+        EXPECT_EQ(amp_file_read_regular(path.c_str(), 0, nullptr, &data, &size, &err_), AMP_IO);
+        EXPECT_EQ(err_.message, path + what);
+        EXPECT_EQ(amp_file_open(path.c_str(), AMP_FILE_REGULAR, &fd, &err_), AMP_IO);
+        EXPECT_EQ(fd, -1);
+        EXPECT_EQ(amp_file_check_regular(path.c_str(), &err_), AMP_IO);
+        amp_file_reader reader;
+        EXPECT_EQ(amp_file_reader_open(path.c_str(), &reader, &err_), AMP_IO);
+        EXPECT_EQ(err_.message, path + what);
+    }
+    EXPECT_EQ(amp_file_open(Path("socket").c_str(), AMP_FILE_ANY, &fd, &err_), AMP_IO);
+    EXPECT_EQ(err_.message, Path("socket") + ": is a socket" + rest);
+    EXPECT_EQ(amp_file_open(folder_.c_str(), AMP_FILE_ANY, &fd, &err_), AMP_IO);
+    ASSERT_EQ(amp_file_open("/dev/null", AMP_FILE_ANY, &fd, &err_), AMP_OK) << err_.message;
+    close(fd);
+    alarm(0);
 }
 
 TEST_F(FileTest, ReadRunsOutOfMemoryCleanly) {

@@ -593,6 +593,24 @@ TEST(Weights, FilesThatChangeWhileTheyAreRead) {
     amp_weight_files_close(files);
 }
 
+TEST(Weights, AShardThatIsNoFileIsNotWaitedFor) {
+    const std::string index = WriteTemp("special.json", R"({"weight_map": {"wte.weight": "special.st"}})"),
+                      shard = TempPath("special.st");
+    alarm(20);
+    for (const auto &[kind, said] : {std::pair{S_IFIFO, "is a pipe; only a regular file is read here"},
+                                     {S_IFSOCK, "is a socket; only a regular file is read here"},
+                                     {S_IFDIR, "cannot read: Is a directory"}}) {
+        remove(shard.c_str());
+        ASSERT_EQ(kind == S_IFDIR ? mkdir(shard.c_str(), 0700) : mknod(shard.c_str(), kind | 0600, 0), 0);
+        Grown g(Gpt());
+        Loaded l = Load(g, index);
+        EXPECT_NE(l.status, AMP_OK);
+        EXPECT_SAYS(l.message, "special.st: " + std::string(said));
+    }
+    alarm(0);
+    remove(shard.c_str());
+}
+
 TEST(Weights, PipesAreReadWhole) {
     std::string path = TempPath("pipe.st"), bytes = Text(GptFile(""));
     remove(path.c_str());

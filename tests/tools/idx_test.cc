@@ -1,6 +1,10 @@
 // idx_test.cc: IDX files, good and bad.
 #include "tools/amprun/idx.h"
 
+#include <sys/stat.h>
+
+#include <cstring>
+
 #include "tests/tools/scratch.h"
 
 class IdxTest : public ScratchTest {
@@ -34,6 +38,19 @@ TEST_F(IdxTest, PlainFile) {
     EXPECT_EQ(array.dims[0], 2);
     EXPECT_EQ(array.dims[1], 3);
     EXPECT_EQ(Bytes(), "abcdef");
+}
+
+TEST_F(IdxTest, APipeIsNotWaitedFor) {
+    alarm(20);
+    for (const char *name : {"pipe", "gzipped.gz"}) {
+        std::string path = Path(name);
+        ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+        EXPECT_EQ(Failure(folder + "/" + std::string(name, strcspn(name, "."))),
+                  "amprun: " + path + ": is a pipe; only a regular file is read here: copy what it gives to one\n");
+    }
+    EXPECT_NE(Failure(folder).find(": cannot read: Is a directory"), std::string::npos);
+    EXPECT_NE(Failure("/dev/null").find("/dev/null: is a device"), std::string::npos);
+    alarm(0);
 }
 
 TEST_F(IdxTest, GzipUnderThePlainName) {

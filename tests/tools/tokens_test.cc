@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <csignal>
 #include <set>
+#include <thread>
 
 #include "tests/tools/data_fixture.h"
 
@@ -57,6 +59,22 @@ class TokensTest : public DataFixture {
         return order;
     }
 };
+
+// What a pipe gives is read from its one opening.
+TEST_F(TokensTest, APipeIsOpenedOnce) {
+    alarm(20);
+    const std::string pipe = Path("pipe"), bytes = Counting(40);
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    std::thread writer([&] {
+        signal(SIGPIPE, SIG_IGN);
+        FILE *to = fopen(pipe.c_str(), "wb");
+        EXPECT_EQ(fwrite(bytes.data(), 1, bytes.size(), to), bytes.size());
+        EXPECT_EQ(fclose(to), 0);
+    });
+    EXPECT_EQ(data_read(&data, ("tokens:" + pipe + ",type=u8,held=0").c_str(), PART_TRAIN, &inputs), 0);
+    writer.join();
+    alarm(0);
+}
 
 TEST_F(TokensTest, AWindowIsReadAndPredicted) {
     ASSERT_EQ(Read(Counting(13), ",held=0", PART_TEST), 0);

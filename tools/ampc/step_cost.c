@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/memory_plan.h"
 #include "runtime/model/matrix_layout.h"
@@ -16,10 +18,10 @@
 
 bool step_is_compiled(const amp_compile_options *o) {
     char head[4] = "";
-    FILE *f = o->text ? NULL : fopen(o->name, "rb");
-    if (!f) return false;
-    const bool whole = fread(head, 1, sizeof head, f) == sizeof head;
-    fclose(f);
+    int fd;
+    if (o->text || amp_file_open(o->name, AMP_FILE_REGULAR, &fd, NULL)) return false;
+    const bool whole = read(fd, head, sizeof head) == sizeof head;
+    close(fd);
     return whole && !memcmp(head, "\177ELF", sizeof head);
 }
 

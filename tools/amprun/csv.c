@@ -227,6 +227,8 @@ static int describe(CsvSource *csv, const DataSpec *s, int *rows, int *held) {
     if (path && s->value[KEY_TARGET])
         return report_text("csv:%s: schema= and target= are both given; say `target` in the line of the schema",
                            s->path);
+    amp_error err = {0};
+    if (amp_file_check_regular(s->path, &err)) return report(&err); /* it is read again when it is trained on */
     if (path ? read_schema(csv, path) : csv_infer(&csv->schema, &csv->arena, s->path, &hints)) return 1;
     if (take_held(csv, s, &none)) return 1;
     CsvWanted wanted = {.targets = true, .split = true, .trained = true};

@@ -155,7 +155,7 @@ int csv_infer(CsvSchema *s, Arena *a, const char *path, const CsvHints *hints) {
     size_t size = 0;
     Arena *cells = arena_child(a), *words = arena_child(a);
     csv_schema_init(s, a);
-    if (amp_file_read(path, 0, NULL, &text, &size, &err)) return report(&err);
+    if (amp_file_read_regular(path, 0, NULL, &text, &size, &err)) return report(&err);
     s->delimiter = csv_guess_delimiter(text, size);
     int failed = csv_open(&r, cells, path, text, size, s->delimiter) || look_at_rows(words, &r, s, &guesses);
     for (int i = 0; i < guesses.len; i++) guesses.data[i].name = arena_strdup(a, guesses.data[i].name);

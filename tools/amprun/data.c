@@ -87,7 +87,7 @@ int data_find_schema(const char *spec, const char *weights, char name[AMP_FILE_P
     *text = NULL;
     if (!data_is_table(spec) || snprintf(name, AMP_FILE_PATH, "%s.schema", weights) >= AMP_FILE_PATH) return 0;
     if (access(name, F_OK)) return 0;
-    if (amp_file_read(name, 0, NULL, &file, &size, &err)) return report(&err);
+    if (amp_file_read_regular(name, 0, NULL, &file, &size, &err)) return report(&err);
     *text = strdup(file);
     amp_free(NULL, file, size + 1);
     return *text ? 0 : report_text("%s: no memory", name);

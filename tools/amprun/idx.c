@@ -6,15 +6,23 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/idx.h"
 
 enum { IDX_U8 = 0x08, IDX_LIMIT = 1 << 30, FIRST_ROOM = 64 << 10, LARGEST_READ = 1 << 20 };
 
-static gzFile open_either(const char *path, char *used, size_t size) {
+static int open_either(const char *path, char *used, size_t size, gzFile *out) {
+    amp_error err = {0};
+    int fd;
     snprintf(used, size, "%s", path);
     if (access(used, R_OK)) snprintf(used, size, "%s.gz", path);
-    return gzopen(used, "rb");
+    if (access(used, R_OK)) return report_text("%s[.gz]: %s", path, strerror(errno));
+    if (amp_file_open(used, AMP_FILE_REGULAR, &fd, &err)) return report(&err);
+    *out = gzdopen(fd, "rb");
+    if (*out) return 0;
+    close(fd);
+    return report_text("%s: no memory to read it", used);
 }
 
 static int report_damaged(const char *path, const char *what) {
@@ -86,10 +94,9 @@ static int read_body(gzFile f, const char *path, IdxArray *out) {
 
 int idx_read(const char *path, IdxArray *out) {
     char used[4096];
+    gzFile f;
     memset(out, 0, sizeof *out);
-    errno = 0;
-    gzFile f = open_either(path, used, sizeof used);
-    if (!f) return report_text("%s[.gz]: %s", path, errno ? strerror(errno) : "cannot be read");
+    if (open_either(path, used, sizeof used, &f)) return 1;
     int failed = read_body(f, used, out);
     if (gzclose(f) != Z_OK && !failed)
         failed = report_text("%s: its gzip data ends too early; fetch the file again", used);

@@ -50,7 +50,7 @@ int log_go_on(Log *l, const char *path, int64_t iteration, int64_t epochs) {
     struct stat st;
     if (open_at(l, path, 0)) return 1;
     if (fstat(l->fd, &st) || !S_ISREG(st.st_mode) || !strcmp(path, "-")) return 0;
-    if (amp_file_read(path, 0, NULL, &text, &size, &err)) return report(&err);
+    if (amp_file_read_regular(path, 0, NULL, &text, &size, &err)) return report(&err);
     kept = kept_bytes(text, size, iteration, epochs);
     amp_free(NULL, text, size + 1);
     l->started = kept > 0;

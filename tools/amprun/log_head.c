@@ -13,7 +13,7 @@ const char *file_sha256(const char *path, char out[65]) {
     char *data = NULL;
     size_t size = 0;
     out[0] = 0;
-    if (amp_file_read(path, 0, NULL, &data, &size, &err)) return out;
+    if (amp_file_read_regular(path, 0, NULL, &data, &size, &err)) return out;
     amp_sha256_of(data, size, digest);
     amp_free(NULL, data, size + 1);
     amp_sha256_hex(digest, out);

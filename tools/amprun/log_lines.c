@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/visible.h"
 #include "tools/amprun/amprun.h"
 
@@ -46,8 +48,15 @@ void log_text(const amp_json *object, const char *key, char *out, size_t size) {
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 int log_lines_open(LogLines *l, const char *path) {
-    *l = (LogLines){.path = path, .file = fopen(path, "r")};
-    return l->file ? 0 : report_text("%s: %s; amprun train --log writes such a file", path, strerror(errno));
+    amp_error err = {0};
+    int fd;
+    *l = (LogLines){.path = path};
+    if (amp_file_open(path, AMP_FILE_ANY, &fd, &err))
+        return report_text("%s; amprun train --log writes such a file", err.message);
+    l->file = fdopen(fd, "r");
+    if (l->file) return 0;
+    close(fd);
+    return report_text("%s: no memory to read it", path);
 }
 
 void log_lines_close(LogLines *l) {

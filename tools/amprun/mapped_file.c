@@ -1,7 +1,6 @@
 /* mapped_file.c: see mapped_file.h. */
 #include "tools/amprun/mapped_file.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_reader.h"
 
 static _Thread_local sigjmp_buf *reading; /* where this thread goes on if the file is cut; NULL: it reads none */
 
@@ -30,14 +30,16 @@ bool mapped_read(void (*read)(void *ctx), void *ctx) {
     return true;
 }
 
+/* A pipe is opened once, by who reads it. */
 static void map(MappedFile *file, const char *path) {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+    int fd;
+    if (!amp_file_is_regular(path) || amp_file_open(path, AMP_FILE_REGULAR, &fd, NULL)) return;
+    if (!fstat(fd, &st) && st.st_size > 0) {
         void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at != MAP_FAILED) *file = (MappedFile){.data = at, .size = (size_t)st.st_size, .map = at};
     }
-    if (fd >= 0) close(fd);
+    close(fd);
 }
 
 amp_status mapped_open(MappedFile *file, const char *path, amp_error *err) {

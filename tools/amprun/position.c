@@ -69,7 +69,7 @@ int position_read(const char *path, Position *p) {
     amp_error err = {0};
     amp_safetensors *file;
     amp_json_document *document = NULL;
-    if (amp_safetensors_open(path, NULL, &file, &err)) return report(&err);
+    if (amp_safetensors_open_header(path, AMP_FILE_REGULAR, NULL, &file, &err)) return report(&err);
     const char *extra = amp_safetensors_metadata(file, "amp.extra");
     if (extra && !amp_json_parse(extra, strlen(extra), NULL, NULL, &document, NULL)) {
         if (amp_json_get(amp_json_root(document), "amprun")) take(amp_json_root(document), p);

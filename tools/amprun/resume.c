@@ -9,7 +9,7 @@
 static int tell_other_sums(const Run *r, const char *path) {
     amp_error err = {0};
     amp_safetensors *file;
-    if (amp_safetensors_open(path, NULL, &file, &err)) return report(&err);
+    if (amp_safetensors_open_header(path, AMP_FILE_REGULAR, NULL, &file, &err)) return report(&err);
     const char *of_file = amp_safetensors_metadata(file, "amp.sums"), *sums = r->info.sums;
     if (of_file && strcmp(of_file, sums))
         report_text("%s: was trained with the sums %s, and goes on with those of the model, %s (ampc --sums)", path,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "runtime/comm/nccl/nccl.h"
 
 static const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
@@ -76,6 +77,7 @@ static amp_status check_version(amp_nccl *n, const char *asked, amp_error *err) 
 amp_status amp_nccl_open(amp_nccl *n, const char *file, amp_error *err) {
     const char *asked = file ? file : "libnccl.so.2";
     memset(n, 0, sizeof *n);
+    if (strchr(asked, '/')) AMP_TRY(amp_file_check_regular(asked, err));
     n->library = dlopen(asked, mode);
     const char *why = n->library ? NULL : dlerror();
     if (!n->library && file)

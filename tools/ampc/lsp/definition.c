@@ -16,7 +16,7 @@ static const char *prelude_path(Arena *a, const amp_source_text *prelude) {
     const char *path =
         slash ? arena_printf(a, "%.*s/../share/ampc/prelude.amp", (int)(slash - program), program) : NULL;
     free(program);
-    if (!path || amp_file_read(path, prelude->size, NULL, &text, &size, &ignored)) return NULL;
+    if (!path || amp_file_read_regular(path, prelude->size, NULL, &text, &size, &ignored)) return NULL;
     const bool same = size == prelude->size && !memcmp(text, prelude->text, size);
     amp_free(NULL, text, size + 1);
     return same ? path : NULL;

@@ -42,7 +42,7 @@ static int open_as_is(Run *run, const TrialPlan *plan, uint64_t seed, char **byt
     args.verbose = false;
     if (run_open(run, &args, plan->batch, false, false)) return 1;
     if (!bytes) return 0;
-    if (amp_file_read(args.model, 0, NULL, &data, size, &err)) return report(&err);
+    if (amp_file_read_regular(args.model, 0, NULL, &data, size, &err)) return report(&err);
     *bytes = malloc(*size);
     if (*bytes) memcpy(*bytes, data, *size);
     amp_free(NULL, data, *size + 1);

@@ -55,7 +55,7 @@ static int make_folder(Tracer *t) {
 static int read_model(Tracer *t) {
     amp_error err = {0};
     if (t->source.bytes) return 0;
-    if (amp_file_read(t->args->model, 0, NULL, &t->bytes, &t->source.size, &err)) return report(&err);
+    if (amp_file_read_regular(t->args->model, 0, NULL, &t->bytes, &t->source.size, &err)) return report(&err);
     t->source.bytes = t->bytes;
     return 0;
 }

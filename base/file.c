@@ -222,10 +222,68 @@ static int follow_link(char path[PATH_MAX]) {
     return 0;
 }
 
+/* Whether the link |at| leads where its maker wants, and not who made the folder: anybody may have made it. */
+static bool is_foreign(const char *at, const struct stat *link) {
+    char folder[PATH_MAX];
+    struct stat st;
+    const mode_t shared = S_ISVTX | S_IWOTH;
+    if (link->st_uid == geteuid() || link->st_uid == 0) return false;
+    take_folder(at, folder);
+    return stat(folder, &st) == 0 && (st.st_mode & shared) == shared && st.st_uid != link->st_uid;
+}
+
+/* "NAME/rest" after |at|, which is without links: |at| gets NAME, |rest| keeps the rest. */
+static bool take_name(char at[PATH_MAX], char rest[PATH_MAX]) {
+    size_t len = strcspn(rest, "/"), have = strlen(at), slash = have && at[have - 1] != '/';
+    if (have + slash + len >= PATH_MAX) return false;
+    if (len && slash) at[have++] = '/';
+    memcpy(at + have, rest, len);
+    at[have + len] = '\0';
+    len += strspn(rest + len, "/");
+    memmove(rest, rest + len, strlen(rest + len) + 1);
+    return true;
+}
+
+/* Replaces the link that |at| is by its text, which is put before |rest|. */
+static bool expand_link(char at[PATH_MAX], char rest[PATH_MAX]) {
+    char to[PATH_MAX];
+    ssize_t n = readlink(at, to, sizeof to - 1);
+    size_t more = strlen(rest);
+    if (n < 0 || (size_t)n + 1 + more >= PATH_MAX) return false;
+    memmove(rest + n + 1, rest, more + 1);
+    memcpy(rest, to, (size_t)n);
+    rest[n] = '/';
+    at[to[0] == '/' ? 0 : folder_length(at)] = '\0';
+    if (to[0] == '/') strcpy(at, "/");
+    return true;
+}
+
+/* Each link on the way is looked at.  What cannot be resolved is not there, as the caller finds. */
+static amp_status check_links(const char *path, amp_error *err) {
+    char at[PATH_MAX] = "", rest[PATH_MAX];
+    struct stat st;
+    strcpy(rest, path);
+    if (*path == '/') strcpy(at, "/");
+    memmove(rest, rest + strspn(rest, "/"), strlen(rest + strspn(rest, "/")) + 1);
+    for (int links = 0; *rest && links <= LINKS_MOST;) {
+        if (!take_name(at, rest) || lstat(*at ? at : ".", &st) != 0) return AMP_OK;
+        if (!S_ISLNK(st.st_mode)) continue;
+        if (is_foreign(at, &st))
+            return amp_fail(err, AMP_INVALID_ARGUMENT,
+                            "%s: %s is a symbolic link that another user (%lu) has made in a folder that all may write "
+                            "to, so it is not followed; name the file itself",
+                            path, at, (unsigned long)st.st_uid);
+        links++;
+        if (!expand_link(at, rest)) return AMP_OK;
+    }
+    return AMP_OK;
+}
+
 amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_error *err) {
     struct stat st;
     int links = 0;
     if (strlen(path) >= PATH_MAX) return fail_io(err, ENAMETOOLONG, "create", path);
+    AMP_TRY(check_links(path, err));
     if (stat(path, &st) == 0) return realpath(path, target) ? AMP_OK : fail_io(err, errno, "resolve", path);
     if (errno != ENOENT) return fail_io(err, errno, "create", path);
     strcpy(target, path);
@@ -337,6 +395,16 @@ amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_fi
     }
     *out = w;
     return AMP_OK;
+}
+
+amp_status amp_file_open_in_place(const char *path, int flags, int *fd, amp_error *err) {
+    char target[AMP_FILE_PATH];
+    struct stat st;
+    *fd = -1;
+    AMP_TRY(amp_file_target(path, target, err));
+    const bool named = stat(path, &st) == 0 && !S_ISREG(st.st_mode); /* what /dev/stdout leads to may have no path */
+    *fd = open_retrying(named ? path : target, O_WRONLY | O_CREAT | flags | (named ? 0 : O_NOFOLLOW), 0666);
+    return *fd < 0 ? fail_io(err, errno, "write", path) : AMP_OK;
 }
 
 amp_status amp_file_try(const char *path, amp_error *err) {

@@ -28,7 +28,8 @@ amp_status amp_file_read_regular(const char *path, size_t limit, const amp_alloc
                                  amp_error *err);
 
 /* The file that writing to |path| changes, links followed, also one to what is not there yet: an absolute path.  Its
- * folder must exist. */
+ * folder must exist.  A link that another user has made in a folder that all may write to, as /tmp, is not followed
+ * (AMP_INVALID_ARGUMENT), as Linux does not where fs.protected_symlinks is set. */
 enum { AMP_FILE_PATH = 4096 };
 amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_error *err);
 
@@ -43,6 +44,8 @@ void amp_file_writer_abandon(amp_file_writer *w); /* frees |w|, removes the temp
 
 /* The same in one call. */
 amp_status amp_file_replace(const char *path, const void *data, size_t size, const amp_allocator *a, amp_error *err);
+/* Opens for writing what is not replaced but changed in place; |flags| of open, beside O_WRONLY | O_CREAT. */
+amp_status amp_file_open_in_place(const char *path, int flags, int *fd, amp_error *err);
 /* Whether |path| could be written: its folder is there and lets files be made.  A device or a pipe is not opened.  No
  * file is changed and none is left. */
 amp_status amp_file_try(const char *path, amp_error *err);

@@ -233,6 +233,50 @@ TEST_F(FileTest, ALinkToNothingStaysALink) {
     EXPECT_NE(std::string(err_.message).find("Too many levels of symbolic links"), std::string::npos) << err_.message;
 }
 
+// As Linux has it where fs.protected_symlinks is set.
+TEST_F(FileTest, TheLinkOfAnotherUserInASharedFolderIsNotFollowed) {
+    Put("real", "old");
+    if (chown(Path("real").c_str(), 12345, 12345) || chown(Path("real").c_str(), 0, 0))
+        GTEST_SKIP() << "files cannot be given to another user here";
+    const std::string shared = Path("shared");
+    ASSERT_EQ(mkdir(shared.c_str(), 0700), 0);
+    ASSERT_EQ(symlink("../real", (shared + "/file").c_str()), 0);
+    ASSERT_EQ(symlink("../none", (shared + "/new").c_str()), 0);
+    ASSERT_EQ(symlink("..", (shared + "/folder").c_str()), 0);
+    ASSERT_EQ(symlink("shared/file", Path("own").c_str()), 0);
+    ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
+    const std::string paths[] = {shared + "/file", shared + "/new", shared + "/folder/real", Path("own")};
+    int fd = -1;
+    for (const uid_t owner : {12345, 0}) {
+        for (const char *link : {"file", "new", "folder"})
+            ASSERT_EQ(lchown((shared + "/" + link).c_str(), owner, owner), 0);
+        for (const std::string &path : paths) {
+            const amp_status wanted = owner ? AMP_INVALID_ARGUMENT : AMP_OK;
+            EXPECT_EQ(amp_file_replace(path.c_str(), "new", 3, nullptr, &err_), wanted) << path;
+            EXPECT_EQ(amp_file_try(path.c_str(), &err_), wanted) << path;
+            EXPECT_EQ(amp_file_open_in_place(path.c_str(), O_TRUNC, &fd, &err_), wanted) << path;
+            if (!owner) {
+                EXPECT_EQ(write(fd, "log", 3), 3);
+                close(fd);
+                continue;
+            }
+            EXPECT_NE(
+                std::string(err_.message)
+                    .find(
+                        " is a symbolic link that another user (12345) has made in a folder that all may write to, so "
+                        "it is not followed; name the file itself"),
+                std::string::npos)
+                << err_.message;
+            EXPECT_EQ(Get("real"), "old");
+            EXPECT_FALSE(Names().count("none"));
+        }
+    }
+    EXPECT_EQ(Get("real"), "log");
+    EXPECT_EQ(Get("none"), "log");
+    for (const char *link : {"file", "new", "folder"}) unlink((shared + "/" + link).c_str());
+    rmdir(shared.c_str());
+}
+
 TEST_F(FileTest, TheTargetIsTheSameHoweverItIsWritten) {
     char there[AMP_FILE_PATH], other[AMP_FILE_PATH];
     ASSERT_EQ(symlink("real", Path("link").c_str()), 0);

@@ -23,7 +23,9 @@ static int open_at(Log *l, const char *path, int flags) {
     l->path = path;
     l->line = open_memstream(&l->text, &l->size);
     if (!l->line) return fail(l);
-    l->fd = strcmp(path, "-") ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666) : dup(STDOUT_FILENO);
+    amp_error err = {0};
+    if (!strcmp(path, "-")) l->fd = dup(STDOUT_FILENO);
+    else if (amp_file_open_in_place(path, flags, &l->fd, &err)) l->failed = report_text("--log %s", err.message);
     if (l->fd >= 0) return 0;
     fclose(l->line);
     l->line = NULL;

@@ -22,6 +22,8 @@ void amp_sha256_init(amp_sha256 *s);
 void amp_sha256_update(amp_sha256 *s, const void *data, size_t size);
 void amp_sha256_final(amp_sha256 *s, uint8_t out[32]);
 void amp_sha256_of(const void *data, size_t size, uint8_t out[32]);
+/* What the others do, on |blocks| of 64 bytes, by no more than the AMP_CPU_* of |features| (processor.h). */
+void amp_sha256_blocks(uint32_t state[8], const uint8_t *data, size_t blocks, unsigned features);
 void amp_sha256_hex(const uint8_t digest[32], char out[65]);
 
 #ifdef __cplusplus

@@ -46,6 +46,7 @@ unsigned amp_cpu_features(void) {
     const uint32_t saved = saved_registers();
     if ((saved & SAVES_AVX) != SAVES_AVX) return 0;
     features |= AMP_CPU_X86_64_V3;
+    if (has(&extended, EBX, BIT(29))) features |= AMP_CPU_SHA;
     if (!has(&extended, EBX, avx512) || (saved & SAVES_AVX512) != SAVES_AVX512) return features;
     features |= AMP_CPU_X86_64_V4;
     if (has(&more, EAX, BIT(5))) features |= AMP_CPU_AVX512_BF16;

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <string>
+
+#include "base/processor.h"
 
 static std::string Hex(const std::string &data) {
     uint8_t digest[32];
@@ -40,6 +43,45 @@ TEST(Sha256, PiecesGiveTheSameAsTheWhole) {
             ASSERT_EQ(hex, Hex(data.substr(0, size))) << size << " by " << piece;
         }
     }
+}
+
+// The hash of all hashes of 0 to 300 bytes, which do not lie at multiples of anything, by Python's hashlib.
+TEST(Sha256, EveryLengthAsHashlibHasIt) {
+    std::string data, all;
+    for (int i = 0; i < 400; i++) data += static_cast<char>(i * 7 + (i >> 8));
+    for (size_t size = 0; size <= 300; size++) {
+        uint8_t digest[32];
+        amp_sha256_of(data.data() + size % 7, size, digest);
+        all.append(reinterpret_cast<char *>(digest), sizeof digest);
+    }
+    EXPECT_EQ(Hex(all), "c3f9659256018ccd9f7df5dfef5877b1de8aaed87607ee9f7a21a1c9b4f331ca");
+}
+
+TEST(Sha256, InstructionsOfTheProcessorGiveTheSame) {
+    if (!(amp_cpu_features() & AMP_CPU_SHA)) GTEST_SKIP() << "the processor has none";
+    uint8_t data[16 + 64 * 9];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = static_cast<uint8_t>(i * i + i / 5);
+    for (size_t blocks = 0; blocks <= 9; blocks++) {
+        for (size_t at = 0; at < 16; at++) {
+            uint32_t plain[8] = {1, 2, 3, 4, 5, 0xffffffff, 7, 0x80000000}, fast[8];
+            memcpy(fast, plain, sizeof fast);
+            amp_sha256_blocks(plain, data + at, blocks, 0);
+            amp_sha256_blocks(fast, data + at, blocks, AMP_CPU_SHA);
+            ASSERT_EQ(memcmp(plain, fast, sizeof fast), 0) << blocks << " blocks at " << at;
+        }
+    }
+}
+
+// FIPS 180-4's "abc", padded by hand.
+TEST(Sha256, PlainCodeKnowsTheAnswer) {
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    const uint32_t wanted[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223,
+                                0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
+    uint8_t block[64] = {'a', 'b', 'c', 0x80};
+    block[63] = 24;
+    amp_sha256_blocks(state, block, 1, 0);
+    EXPECT_EQ(memcmp(state, wanted, sizeof wanted), 0);
 }
 
 // Published FNV-1a test values.

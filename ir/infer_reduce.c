@@ -189,15 +189,15 @@ const char *infer_scalar(Inferring *c) {
     return wrong ? wrong : infer_result(c, c->t, shape_scalar());
 }
 
-/* all_finite, global_norm: operands of any shape. */
+/* all_finite: operands of any shape. */
 const char *infer_scalar_bool(Inferring *c) { return infer_result(c, AMP_DT_BOOL, shape_scalar()); }
-const char *infer_scalar_f32(Inferring *c) { return infer_result(c, AMP_DT_F32, shape_scalar()); }
 
 const char *infer_scalar_f64(Inferring *c) {
     const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
     return wrong ? wrong : infer_result(c, AMP_DT_F64, shape_scalar());
 }
 
+/* count_samples, global_norm: operands of any shape. */
 const char *infer_count(Inferring *c) { return infer_result(c, AMP_DT_F64, shape_scalar()); }
 
 const char *infer_count_labels(Inferring *c) {

@@ -80,7 +80,7 @@ typedef struct Node {
     int not_before; /* the earliest group that it may join: every user needs something that this group makes; -1: any */
     int meeting_group;   /* the latest group that its users in the region need besides this op; -1: none */
     bool for_fold;       /* every user in the region is a reduction, or needs the result of one */
-    bool for_fold_alone; /* every user is a reduction */
+    bool for_fold_alone; /* every user is a reduction, or for folds alone and reads no other tensor */
 
     /* Where it is; written by fuse_state.c alone. */
     int home;     /* index of its group, or NOWHERE, or PENDING */

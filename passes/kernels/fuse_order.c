@@ -223,6 +223,13 @@ static bool is_small_result(const Fuse *z, const Op *o) {
     return fuse_reduction(z->f, o) != REDUCTION_NONE || (o->n_out && !ir_shape(z->f, o->out[0])->rank);
 }
 
+/* Of tensors it reads |v| and nothing else. */
+static bool reads_one(const Func *f, const Op *o, Val v) {
+    for (int i = 0; i < o->n_in; i++)
+        if (o->in[i].id != v.id && ir_shape(f, o->in[i])->rank) return false;
+    return true;
+}
+
 /* An op is for folds where each of its users is a reduction, needs the result of one of the region, or is for folds. */
 static void find_folds(Fuse *z, const Run *run) {
     int count = run->to - run->from;
@@ -247,7 +254,7 @@ static void find_folds(Fuse *z, const Run *run) {
             if (inside < 0) continue;
             used[inside] = true;
             other[inside] = other[inside] || !(fold || folded[i] || node->for_fold);
-            others[inside] = others[inside] || !fold;
+            others[inside] = others[inside] || !(fold || (node->for_fold_alone && reads_one(z->f, o, o->in[n])));
         }
     }
 }

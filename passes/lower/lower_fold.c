@@ -50,9 +50,31 @@ static Val to_the(Lowering *l, Val v, double e) {
     return y;
 }
 
+static Val sum_of_squares(Lowering *l, const FoldedOperand *r, double scale) {
+    Val v = scale == 1.0 ? r->x : lower_scaled(l, r->x, scale);
+    return sum(l, r, lower_mul(l, v, v), r->keep);
+}
+
+/* Of squares that f32 holds.  Below 2^-80 they may have lost digits, and above f32 they are infinite: then the squares
+ * of 2^96 or 2^-96 times the numbers, which are added up in the same loop, are those of the result. */
+static Val root_of_squares(Lowering *l, const FoldedOperand *r) {
+    static const double SCALE = 0x1p96;
+    Val plain = sum_of_squares(l, r, 1.0), up = sum_of_squares(l, r, SCALE), down = sum_of_squares(l, r, 1 / SCALE);
+    Val fits = lower_binary(l, OP_lt, plain, lower_number(l, INFINITY));
+    Val is_tiny = lower_binary(l, OP_lt, plain, lower_number(l, 0x1p-80));
+    Val squares = lower_select(l, is_tiny, up, lower_select(l, fits, plain, down));
+    Val one = lower_number(l, 1.0), large = lower_number(l, SCALE), back = lower_select(l, fits, one, large);
+    back = lower_select(l, is_tiny, lower_number(l, 1 / SCALE), back);
+    return lower_mul(l, lower_unary(l, OP_sqrt, squares), back);
+}
+
 static void lower_norm(Lowering *l) {
     FoldedOperand r = lower_folded_operand(l);
     double p = lower_float(l, "p");
+    if (p == 2.0) {
+        lower_give_folded(l, &r, root_of_squares(l, &r));
+        return;
+    }
     if (p == 0.0) { /* a NaN is not 0 */
         Val one = lower_number(l, 1.0), is_zero = lower_binary(l, OP_eq, r.x, zero(l));
         lower_give_folded(l, &r, sum(l, &r, lower_select(l, is_zero, zero(l), one), r.keep));
@@ -63,8 +85,8 @@ static void lower_norm(Lowering *l) {
         lower_give_folded(l, &r, lower_reduce(l, OP_reduce_max, size, r.folded, r.keep));
         return;
     }
-    Val size = p == 2.0 ? r.x : lower_unary(l, OP_abs, r.x);
-    lower_give_folded(l, &r, to_the(l, sum(l, &r, to_the(l, size, p), r.keep), 1.0 / p));
+    Val size = to_the(l, lower_unary(l, OP_abs, r.x), p);
+    lower_give_folded(l, &r, to_the(l, sum(l, &r, size, r.keep), 1.0 / p));
 }
 
 /* v with the sign of x; 0 where x is 0 */
@@ -80,6 +102,18 @@ static void lower_largest_norm_grad(Lowering *l, const FoldedGradient *g) {
     Val mask = lower_select(l, lower_binary(l, OP_or, equal, is_nan), one, zero(l));
     Val count = lower_reduce(l, OP_reduce_sum, mask, g->folded, true);
     lower_give(l, 0, signed_by(l, lower_mul(l, mask, lower_div(l, g->dy, count)), g->x));
+}
+
+/* dy x / y; 0 where y is.  Where y is huge or tiny, so that dy / y may be nothing or infinite, x and y are brought near
+ * 1 by a power of two. */
+static Val root_slope(Lowering *l, const FoldedGradient *g) {
+    static const double FAR = 0x1p64;
+    Val far = lower_number(l, FAR), near = lower_number(l, 1 / FAR), one = lower_number(l, 1.0);
+    Val is_huge = lower_binary(l, OP_lt, far, g->y), is_tiny = lower_binary(l, OP_lt, g->y, near);
+    Val scale = lower_select(l, is_tiny, far, lower_select(l, is_huge, near, one));
+    Val share = lower_div(l, g->dy, lower_mul(l, g->y, scale));
+    share = lower_select(l, lower_binary(l, OP_eq, g->y, zero(l)), zero(l), share);
+    return lower_mul(l, lower_mul(l, g->x, scale), share);
 }
 
 /* dy sign(x) (|x| / y)^(p - 1); 0 where x or y is */
@@ -98,12 +132,12 @@ static void lower_norm_grad(Lowering *l) {
         lower_give(l, 0, signed_by(l, g.dy, g.x));
         return;
     }
-    Val share = lower_div(l, g.dy, to_the(l, g.y, p - 1.0));
-    share = lower_select(l, lower_binary(l, OP_eq, g.y, zero(l)), zero(l), share);
     if (p == 2.0) {
-        lower_give(l, 0, lower_mul(l, g.x, share));
+        lower_give(l, 0, root_slope(l, &g));
         return;
     }
+    Val share = lower_div(l, g.dy, to_the(l, g.y, p - 1.0));
+    share = lower_select(l, lower_binary(l, OP_eq, g.y, zero(l)), zero(l), share);
     Val size = to_the(l, lower_unary(l, OP_abs, g.x), p - 1.0);
     Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, g.x, g.x));
     Val slope = lower_select(l, is_nan, g.x, signed_by(l, size, g.x));

@@ -77,37 +77,6 @@ static void lower_update_scale(Lowering *l) {
     lower_give(l, 2, lower_select(l, lower_binary(l, OP_and, bad, at_floor), one, zero));
 }
 
-static Val sum_of_squares(Lowering *l, Val g) {
-    return lower_reduce_all(l, OP_reduce_sum, lower_binary(l, OP_mul, g, g));
-}
-
-/* All the sums come before what adds them: they may run together, and the additions are one kernel. */
-static void lower_global_norm(Lowering *l) {
-    Val *parts = arena_array(l->f->module->arena, Val, l->op->n_in), total;
-    for (int i = 0; i < l->op->n_in; i++) parts[i] = sum_of_squares(l, lower_cast(l, l->op->in[i], AMP_DT_F32));
-    total = parts[0];
-    for (int i = 1; i < l->op->n_in; i++) total = lower_binary(l, OP_add, total, parts[i]);
-    lower_give(l, 0, lower_unary(l, OP_sqrt, total));
-}
-
-/* min(1, max / (norm + 1e-6)); PyTorch divides a number by a tensor as number * (1 / tensor). */
-static Val factor(Lowering *l, Val norm) {
-    double max = lower_float(l, "max");
-    Val *shared = lower_memo(l, "clip %u %a", norm.id, max);
-    if (!shared->id) {
-        Val one = lower_number(l, 1.0), limit = lower_number(l, max);
-        Val inverse = lower_binary(l, OP_div, one, lower_binary(l, OP_add, norm, lower_number(l, 1e-6)));
-        Val share = lower_binary(l, OP_mul, inverse, limit);
-        *shared = lower_binary(l, OP_minimum, share, one);
-    }
-    return *shared;
-}
-
-static void lower_clip_by_norm(Lowering *l) {
-    Val f = factor(l, l->op->in[1]), g = l->op->in[0];
-    lower_give(l, 0, lower_binary(l, OP_mul, g, f));
-}
-
 static const double PI = 3.14159265358979323846;
 
 static Val f64_number(Lowering *l, double value) { return lower_number_of(l, value, AMP_DT_F64); }
@@ -123,6 +92,86 @@ static Val if_less(Lowering *l, Val s, double bound, Val then, Val otherwise) {
     Val is_less = less(l, s, f64_number(l, bound));
     return lower_select(l, is_less, then, otherwise);
 }
+
+/* ---- norms of gradients ------------------------------------------------------------------------------------------ */
+
+/* Powers of two, which change exponents alone. */
+static const double FAR = 0x1p-96, SHARE = 0x1p-120;
+
+/* Summed along the last dimension that is not 1. */
+static Val squares_of_rows(Lowering *l, Val v) {
+    const Shape *s = ir_shape(l->f, v);
+    bool folded[MAX_RANK] = {0};
+    int last = s->rank - 1;
+    while (last > 0 && dim_is_one(s->d[last])) last--;
+    if (last > 0) folded[last] = true;
+    Val squares = lower_binary(l, OP_mul, v, v);
+    return last > 0 ? lower_reduce(l, OP_reduce_sum, squares, folded, true) : squares;
+}
+
+static Val sum_of_rows(Lowering *l, Val rows) {
+    Shape s = {.rank = 1};
+    if (shape_count(ir_shape(l->f, rows), &s.d[0])) rows = lower_reshape(l, rows, &s);
+    return lower_reduce_all(l, OP_reduce_sum, rows);
+}
+
+static Val total(Lowering *l, const Val *parts) {
+    Val sum = parts[0];
+    for (int i = 1; i < l->op->n_in; i++) sum = lower_binary(l, OP_add, sum, parts[i]);
+    return sum;
+}
+
+/* A sum of squares is above f32 where the norm is 2^64 or more.  Squares of FAR times the numbers are added up beside
+ * it, step by step so that both are in the same kernels, and count where it is infinite: then what they have lost is
+ * nothing beside the norm.  All the sums come before what adds them: they may run together, and the additions are one
+ * kernel. */
+static void lower_global_norm(Lowering *l) {
+    Val *near = arena_array(l->f->module->arena, Val, l->op->n_in);
+    Val *far = arena_array(l->f->module->arena, Val, l->op->n_in);
+    for (int i = 0; i < l->op->n_in; i++) {
+        Val g = lower_cast(l, l->op->in[i], AMP_DT_F32);
+        near[i] = squares_of_rows(l, g);
+        far[i] = squares_of_rows(l, lower_scaled(l, g, FAR));
+        near[i] = sum_of_rows(l, near[i]);
+        far[i] = sum_of_rows(l, far[i]);
+    }
+    Val plain = total(l, near), large = lower_cast(l, total(l, far), AMP_DT_F64);
+    Val fits = less(l, plain, lower_number(l, INFINITY));
+    plain = lower_cast(l, plain, AMP_DT_F64);
+    lower_give(l, 0, lower_unary(l, OP_sqrt, lower_select(l, fits, plain, with(l, OP_mul, large, 1 / (FAR * FAR)))));
+}
+
+typedef struct ClipFactors {
+    Val share, then;
+} ClipFactors;
+
+/* min(1, max / (norm + 1e-6)); PyTorch divides a number by a tensor as number * (1 / tensor).  Where that is
+ * below SHARE, the norm may be above f32, or the share below it: then it is computed in f64, and where it is below SHARE
+ * indeed, that is a factor of its own. */
+static ClipFactors clip_factors(Lowering *l, Val norm64) {
+    double max = lower_float(l, "max");
+    Val *shared = lower_memo(l, "clip %u %a", norm64.id, max), one = lower_number(l, 1.0);
+    if (shared->id) return (ClipFactors){*shared, *lower_memo(l, "clip then %u %a", norm64.id, max)};
+    Val norm = lower_cast(l, norm64, AMP_DT_F32);
+    Val inverse = lower_binary(l, OP_div, one, lower_binary(l, OP_add, norm, lower_number(l, 1e-6)));
+    Val share = lower_scaled(l, inverse, max), seems_tiny = less(l, share, lower_number(l, SHARE));
+    Val limit = f64_number(l, max), least = f64_number(l, SHARE), whole = f64_number(l, 1.0);
+    Val exact = lower_binary(l, OP_div, limit, with(l, OP_add, norm64, 1e-6));
+    Val is_tiny = lower_binary(l, OP_and, seems_tiny, less(l, exact, least));
+    Val then = lower_select(l, is_tiny, least, whole);
+    exact = lower_cast(l, lower_binary(l, OP_div, exact, then), AMP_DT_F32);
+    *shared = lower_binary(l, OP_minimum, lower_select(l, seems_tiny, exact, share), one);
+    then = lower_cast(l, then, AMP_DT_F32);
+    *lower_memo(l, "clip then %u %a", norm64.id, max) = then;
+    return (ClipFactors){*shared, then};
+}
+
+static void lower_clip_by_norm(Lowering *l) {
+    ClipFactors f = clip_factors(l, l->op->in[1]);
+    lower_give(l, 0, lower_binary(l, OP_mul, lower_binary(l, OP_mul, l->op->in[0], f.share), f.then));
+}
+
+/* ---- schedules --------------------------------------------------------------------------------------------------- */
 
 /* From |start| to |end| along half a cosine; done: 0 to 1. */
 static Val along_cosine(Lowering *l, double start, double end, Val done) {

@@ -17,6 +17,8 @@
  *
  * Where the precision block asks for it, parameters and moments are stored in 16 bits: low_states.c.
  */
+#include <math.h>
+
 #include "passes/common/common.h"
 #include "passes/training/keep.h"
 #include "passes/training/low_states.h"
@@ -88,19 +90,22 @@ static void assign_next(BlockStep *b, Val state, Val next) {
  *
  * Of unscaled gradients: first by the norm of all gradients of the block, then by value.
  *
- *   %grad_norm = global_norm(%grad.w, %grad.b)              : f32       result grad_norm
- *   %1         = clip_by_norm(%grad.w, %grad_norm; max = 1) : f32[...]
- *   %2         = clamp(%1; low = -0.5, high = 0.5)          : f32[...]
+ *   %norm      = global_norm(%grad.w, %grad.b)         : f64
+ *   %grad_norm = cast(%norm)                           : f32       result grad_norm
+ *   %1         = clip_by_norm(%grad.w, %norm; max = 1) : f32[...]
+ *   %2         = clamp(%1; low = -0.5, high = 0.5)     : f32[...]
+ *
+ * The norm of f32 numbers may be above f32: it is f64, and infinite or NaN only where a gradient is.
  */
 
-static Val global_norm(BlockStep *b, const Val *gradients, int count, const char *name) {
+static Val global_norm(BlockStep *b, const Val *gradients, int count) {
     Op *o = ir_op_new(b->f, OP_global_norm, gradients, count);
     explain_of_block(b, o, "clip", "global_norm");
-    return ir_make_results(b->f, o, AMP_DT_F32, name);
+    return ir_make_results(b->f, o, AMP_DT_F64, NULL);
 }
 
 /* Where a rank has shares of some of them. */
-static Val norm_of_shares(BlockStep *b, const Val *gradients, const char *name) {
+static Val norm_of_shares(BlockStep *b, const Val *gradients) {
     Val *of[2] = {arena_array(b->m->arena, Val, b->gradients.len), arena_array(b->m->arena, Val, b->gradients.len)};
     Val norms[2] = {NO_VAL, NO_VAL};
     int count[2] = {0};
@@ -109,16 +114,18 @@ static Val norm_of_shares(BlockStep *b, const Val *gradients, const char *name) 
         of[whole][count[whole]++] = gradients[i];
     }
     for (int i = 0; i < 2; i++)
-        if (count[i]) norms[i] = global_norm(b, of[i], count[i], NULL);
-    return shares_norm(b->f, norms[0], norms[1], "clip.global_norm", name);
+        if (count[i]) norms[i] = global_norm(b, of[i], count[i]);
+    return shares_norm(b->f, norms[0], norms[1], "clip.global_norm");
 }
 
 static Val norm_of(BlockStep *b, const Val *gradients) {
     const char *name =
         amp_result_text(b->m->arena, RESULT_NORM, train_block_count(b->m) == 1 ? NO_BLOCK : b->index, NULL);
-    Val norm = b->m->distribution == DISTRIBUTE_ZERO1 ? norm_of_shares(b, gradients, name)
-                                                      : global_norm(b, gradients, b->gradients.len, name);
-    ir_add_result(b->f, name, norm);
+    Val norm = b->m->distribution == DISTRIBUTE_ZERO1 ? norm_of_shares(b, gradients)
+                                                      : global_norm(b, gradients, b->gradients.len);
+    Val figure = ir_emit(b->f, OP_cast, AMP_DT_F32, name, 1, norm);
+    explain_of_block(b, ir_def(b->f, figure), "clip", "grad_norm");
+    ir_add_result(b->f, name, figure);
     return norm;
 }
 
@@ -144,7 +151,7 @@ static Val *clipped_gradients(BlockStep *b) {
     Val norm = b->block->clip_norm > 0 && count ? norm_of(b, g) : NO_VAL;
     for (int i = 0; i < count; i++) {
         const char *param = b->gradients.data[i].param->name;
-        if (norm.id) g[i] = clip_by_norm(b, param, g[i], norm);
+        if (norm.id && isfinite(b->block->clip_norm)) g[i] = clip_by_norm(b, param, g[i], norm);
         if (b->block->clip_value > 0) g[i] = clip_by_value(b, param, g[i]);
     }
     return g;

@@ -8,11 +8,16 @@
  *
  *   %norm = global_norm(%a, %b)    =>   %share   = global_norm(%a)               divided
  *                                       %square  = mul(%share, %share)
- *                                       %squares = sum_ranks(%square; number = 1)
+ *                                       %near    = cast(%square) : f32           infinite above f32
+ *                                       %far     = cast(mul(%square, 2^-192)) : f32
+ *                                       %sums    = sum_ranks(stack(%near, %far); number = 1)
+ *                                       %squares = %sums[0] if that is finite, else %sums[1] * 2^192
  *                                       %whole   = global_norm(%b)               on every rank
  *                                       %norm    = sqrt(add(%squares, mul(%whole, %whole)))
  */
 #include "passes/training/shares.h"
+
+#include <math.h>
 
 #include "passes/common/common.h"
 
@@ -55,8 +60,8 @@ static Val explained(const Gathering *g, Val v, const char *because) {
     return v;
 }
 
-static Val number(const Gathering *g, double value) {
-    Val v = ir_emit(g->f, OP_const, AMP_DT_F32, NULL, 0);
+static Val number(const Gathering *g, Dtype t, double value) {
+    Val v = ir_emit(g->f, OP_const, t, NULL, 0);
     ir_attr(ir_def(g->f, v), "value")->f = value;
     return explained(g, v, NULL);
 }
@@ -76,18 +81,44 @@ static Val sum(const Gathering *g, Val v, const char *because) {
 Val shares_all(Func *f, Val finite, const char *path) {
     const Gathering g = {f, path};
     if (!has_shares(f->module) || !finite.id) return finite;
-    const Val none = number(&g, 0), one = number(&g, 1);
+    const Val none = number(&g, AMP_DT_F32, 0), one = number(&g, AMP_DT_F32, 1);
     const Val wrong = explained(&g, ir_emit(f, OP_where, AMP_DT_F32, NULL, 3, finite, none, one), NULL);
     return two(&g, OP_eq, AMP_DT_BOOL, sum(&g, wrong, "ranks whose share is not finite"), none);
 }
 
-Val shares_norm(Func *f, Val of_share, Val of_whole, const char *path, const char *name) {
+/* Element |i| of a vector, as a scalar. */
+static Val element(const Gathering *g, Val vector, int64_t i) {
+    Op *o = ir_op_new(g->f, OP_slice, &vector, 1);
+    ir_attr(o, "from")->i = i;
+    ir_attr(o, "to")->i = i + 1;
+    Val one = explained(g, ir_make_results(g->f, o, AMP_DT_F32, NULL), NULL);
+    o = ir_op_new(g->f, OP_reshape, &one, 1);
+    return explained(g, ir_result(g->f, o, NULL, AMP_DT_F32, shape_scalar()), NULL);
+}
+
+static Val square(const Gathering *g, Val v) { return two(g, OP_mul, AMP_DT_F64, v, v); }
+static Val cast(const Gathering *g, Val v, Dtype t) {
+    return explained(g, ir_emit(g->f, OP_cast, t, NULL, 1, v), NULL);
+}
+
+/* Ranks add f32: the squares as they are, and beside them squares that are as much smaller as they may be above f32. */
+static Val squares_of_all(const Gathering *g, Val of_share) {
+    const double apart = ldexp(1, 192);
+    const Val own = square(g, of_share), near = cast(g, own, AMP_DT_F32);
+    const Val far = cast(g, two(g, OP_mul, AMP_DT_F64, own, number(g, AMP_DT_F64, 1 / apart)), AMP_DT_F32);
+    const Val sums = sum(g, two(g, OP_stack, AMP_DT_F32, near, far), "squares of all shares");
+    const Val near_sum = element(g, sums, 0), far_sum = cast(g, element(g, sums, 1), AMP_DT_F64);
+    const Val large = two(g, OP_mul, AMP_DT_F64, far_sum, number(g, AMP_DT_F64, apart));
+    const Val fits = two(g, OP_lt, AMP_DT_BOOL, near_sum, number(g, AMP_DT_F32, INFINITY));
+    return explained(g, ir_emit(g->f, OP_where, AMP_DT_F64, NULL, 3, fits, cast(g, near_sum, AMP_DT_F64), large), NULL);
+}
+
+Val shares_norm(Func *f, Val of_share, Val of_whole, const char *path) {
     const Gathering g = {f, path};
-    Val squares = NO_VAL;
-    if (of_share.id) squares = sum(&g, two(&g, OP_mul, AMP_DT_F32, of_share, of_share), "squares of all shares");
+    Val squares = of_share.id ? squares_of_all(&g, of_share) : NO_VAL;
     if (of_whole.id) {
-        const Val whole = two(&g, OP_mul, AMP_DT_F32, of_whole, of_whole);
-        squares = squares.id ? two(&g, OP_add, AMP_DT_F32, squares, whole) : whole;
+        const Val whole = square(&g, of_whole);
+        squares = squares.id ? two(&g, OP_add, AMP_DT_F64, squares, whole) : whole;
     }
-    return explained(&g, ir_emit(f, OP_sqrt, AMP_DT_F32, name, 1, squares), NULL);
+    return explained(&g, ir_emit(f, OP_sqrt, AMP_DT_F64, NULL, 1, squares), NULL);
 }

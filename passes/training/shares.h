@@ -16,9 +16,9 @@ bool shares_have(const Module *m, const State *param);
 
 /* |finite|, bool: whether the rank's shares are.  Whether all shares are; |finite| itself where there are none. */
 Val shares_all(Func *f, Val finite, const char *path);
-/* The norm of all gradients, f32, named |name|, from that of the rank's shares, and that of gradients that every rank
- * has; either may be NO_VAL. */
-Val shares_norm(Func *f, Val of_share, Val of_whole, const char *path, const char *name);
+/* The norm of all gradients, f64, from that of the rank's shares, and that of gradients that every rank has; either may
+ * be NO_VAL. */
+Val shares_norm(Func *f, Val of_share, Val of_whole, const char *path);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 // The norm of the gradients of a session that was created for it, beside the gradients that another session keeps.
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "tests/e2e/harness.h"
 
@@ -162,6 +163,167 @@ TEST_F(GradNorm, OfASkippedStepIsNotFinite) {
     b.x[0] = INFINITY;
     ASSERT_EQ(amp_step(asked.session, b.inputs(), kSamples, nullptr, &asked.err), AMP_OK) << asked.err.message;
     EXPECT_FALSE(std::isfinite(asked.Norm()));
+}
+
+// ---- of numbers whose squares f32 does not hold ---------------------------------------------------------
+
+enum { kFeatures = 40, kOut = 3, kWeights = kFeatures * kOut };
+
+std::string Linear(const std::string &precision, const std::string &settings) {
+    return "amp 1\nmodel m(x: f32[N, 40]) -> y {\n    param w: f32[40, 3] = zeros()\n    param b: f32[3] = zeros()\n"
+           "    y = matmul(x, w) + b\n}\ntrain m {\n    input t: f32[N, 3]\n    loss = mean(y * t)\n"
+           "    optimizer = sgd(1.0)\n" +
+           settings + "}\nprecision " + precision + " { }\n";
+}
+
+// The gradients of w and b at 0 in float64, of samples whose targets are |size| and less.
+struct LargeGradients {
+    std::vector<float> x = std::vector<float>(kSamples * kFeatures), t = std::vector<float>(kSamples * kOut);
+    std::vector<double> g = std::vector<double>(kWeights + kOut);
+    double norm = 0;
+    explicit LargeGradients(double size, bool equal) {
+        for (size_t i = 0; i < x.size(); i++) x[i] = equal ? 1 : 0.125f * (float)((i * 7) % 9) - 0.25f;
+        for (size_t i = 0; i < t.size(); i++) t[i] = (float)(equal ? size : size * (1 + (double)(i % 4)) / 4);
+        for (size_t i = 0; i < t.size(); i++) {
+            const double dy = (double)t[i] / (double)t.size();
+            for (size_t j = 0; j < kFeatures; j++) g[j * kOut + i % kOut] += dy * x[i / kOut * kFeatures + j];
+            g[kWeights + i % kOut] += dy;
+        }
+        for (double v : g) norm += v * v;
+        norm = std::sqrt(norm);
+    }
+    // After |calls| micro-batches of one step, which are all the same.
+    amp_step_report Step(amp_session *s, int calls = 1) const {
+        const void *inputs[] = {x.data(), t.data()};
+        amp_step_report report = {};
+        amp_error err = {};
+        for (int i = 0; i < calls; i++) EXPECT_EQ(amp_step(s, inputs, kSamples, &report, &err), AMP_OK) << err.message;
+        return report;
+    }
+    void ExpectClipped(amp_params *params, double to, double bound, double most = INFINITY) const {
+        std::vector<float> got(kWeights), b(kOut);
+        ASSERT_EQ(amp_params_get(params, "w", got.data(), got.size(), nullptr), AMP_OK);
+        ASSERT_EQ(amp_params_get(params, "b", b.data(), b.size(), nullptr), AMP_OK);
+        got.insert(got.end(), b.begin(), b.end());
+        const double factor = std::fmin(1, to / norm), largest = std::fmin(most, to);
+        for (size_t i = 0; i < got.size(); i++) {
+            const double want = -std::fmax(-most, std::fmin(most, g[i] * factor));
+            ASSERT_NEAR(got[i] / largest, want / largest, bound) << i;
+        }
+    }
+};
+
+void ExpectNorm(double reported, double norm, double bound) {
+    if (norm > std::numeric_limits<float>::max()) EXPECT_EQ(reported, INFINITY);
+    else EXPECT_NEAR(reported / norm, 1, bound);
+}
+
+TEST_F(GradNorm, LargeGradientsAreClippedToTheNorm) {
+    for (const char *precision : {"fp32", "bf16"}) {
+        const double bound = strcmp(precision, "fp32") ? 1e-2 : 1e-6;
+        for (const char *clip : {"1.0", "1e-20", "1e25"}) {
+            if (device() && strcmp(clip, "1.0")) continue;
+            Training t(compile_to_file(Linear(precision, std::string("    clip_norm = ") + clip + "\n"), "large.so"),
+                       kSamples);
+            ASSERT_TRUE(t.ok());
+            for (double size : {1e10, 3e19, 1e30, 3e38})
+                for (bool equal : {false, true}) {
+                    SCOPED_TRACE(testing::Message() << precision << " " << clip << " " << size << " " << equal);
+                    LargeGradients large(size, equal);
+                    Session s(t, [](auto &) {});
+                    ExpectNorm(large.Step(s.session).grad_norm, large.norm, bound);
+                    large.ExpectClipped(s.params, std::atof(clip),
+                                        bound * std::fmax(1, size / std::atof(clip) * 1e-30));
+                }
+        }
+    }
+}
+
+// clip_value after clip_norm, micro-batches, and kept gradients, whose norm the runtime adds up.
+TEST_F(GradNorm, LargeGradientsOfSettings) {
+    const LargeGradients large(3e30, false);
+    Training by_value(compile_to_file(Linear("fp32", "    clip_norm = 2.0\n    clip_value = 0.1\n"), "v.so"), kSamples);
+    Training parts(compile_to_file(Linear("fp32", "    clip_norm = 2.0\n    accumulate = 2\n"), "a.so"), kSamples);
+    Training inf(compile_to_file(Linear("fp32", "    clip_norm = inf\n"), "inf.so"), kSamples);
+    ASSERT_TRUE(by_value.ok() && parts.ok() && inf.ok());
+    large.Step(by_value.session), large.ExpectClipped(by_value.params, 2, 1e-6, 0.1);
+    ExpectNorm(large.Step(parts.session, 2).grad_norm, large.norm, 1e-6);
+    large.ExpectClipped(parts.params, 2, 1e-6);
+    ExpectNorm(large.Step(inf.session).grad_norm, large.norm, 1e-6);
+    large.ExpectClipped(inf.params, large.norm, 1e-6);
+    if (device()) return;
+    Session kept(by_value, [](auto &o) { o.keep_values = 1; });
+    large.Step(kept.session);
+    EXPECT_NEAR(kept.Norm() / large.norm, 1, 1e-6);
+}
+
+// Each block has a norm of its own.
+TEST_F(GradNorm, LargeGradientsOfBlocks) {
+    Training t(compile_to_file("amp 1\nmodel m(x: f32[N, 4]) -> y, z {\n    param a: f32[4, 1] = zeros()\n"
+                               "    param b: f32[4, 1] = zeros()\n    y = matmul(x, a)\n    z = matmul(x, b)\n}\n"
+                               "train m for \"a\" {\n    input t: f32[N, 1]\n    loss = mean(y * t)\n"
+                               "    optimizer = sgd(1.0)\n    clip_norm = 1.0\n}\n"
+                               "train m for \"b\" {\n    input u: f32[N, 1]\n    loss = mean(z * u)\n"
+                               "    optimizer = sgd(1.0)\n    clip_norm = 4.0\n}\nprecision fp32 { }\n",
+                               "blocks.so"),
+               kSamples);
+    ASSERT_TRUE(t.ok());
+    const std::vector<float> x(kSamples * 4, 1), huge(kSamples, 3e38f), small(kSamples, 1);
+    const void *inputs[] = {x.data(), huge.data(), small.data()};
+    ASSERT_EQ(amp_step(t.session, inputs, kSamples, nullptr, &t.err), AMP_OK) << t.err.message;
+    for (float w : all_params(t)) EXPECT_TRUE(std::fabs(w + 0.5f) < 1e-6 || std::fabs(w + 1) < 1e-6) << w;
+}
+
+// Without a loss scale nothing skips the step; the report has it, and no weight of the block looks like a number that
+// was trained.
+TEST_F(GradNorm, InfiniteGradientsAreReported) {
+    Training t(compile_to_file(Linear("fp32", "    clip_norm = 1.0\n"), "infinite.so"), kSamples);
+    ASSERT_TRUE(t.ok());
+    LargeGradients bad(1, true);
+    bad.t[0] = INFINITY;
+    EXPECT_FALSE(std::isfinite(bad.Step(t.session).grad_norm));
+}
+
+// ---- norm -----------------------------------------------------------------------------------------------------------
+
+// Of x + w, where w is 0: its gradient is x / |x|, whatever the size of x.
+TEST_F(GradNorm, NormOfLargeAndTinyNumbers) {
+    const float rows[4][4] = {{3e25f, 4e25f, 0, 0}, {3e-25f, 0, -4e-25f, 0}, {0, 3, 4, 12}, {-2e38f, 1e38f, 0, 1}};
+    for (const char *dims : {"; dims = 2", "; dims = 1", ""}) {
+        SCOPED_TRACE(dims);
+        const bool by_row = strstr(dims, "2"), by_column = strstr(dims, "1");
+        Training t(compile_to_file(std::string("amp 1\nmodel m(x: f32[N, 4, 4]) -> y {\n"
+                                               "    param w: f32[4, 4] = zeros()\n    y = norm(x + w") +
+                                       dims +
+                                       ")\n}\ntrain m {\n    loss = sum(y)\n    optimizer = sgd(1.0)\n}\n"
+                                       "precision fp32 { }\n",
+                                   "norm.so"),
+                   1, 1, 3, true);
+        ASSERT_TRUE(t.ok());
+        for (int scale : {0, -1, -20}) { // whole columns, and all numbers, are tiny, too
+            float x[16], g[16];
+            double squares[16] = {0}, loss = 0;
+            const auto group = [&](int i) { return by_row ? i / 4 : by_column ? i % 4 : 0; };
+            for (int i = 0; i < 16; i++) {
+                x[i] = scale == -20 ? std::ldexp(rows[2][i % 4] + (float)(i / 4), -140)
+                       : scale      ? rows[1][i % 4] * (float)(1 + i / 4)
+                                    : rows[i / 4][i % 4];
+                squares[group(i)] += (double)x[i] * x[i];
+            }
+            const void *inputs[] = {x};
+            amp_step_report report = {};
+            ASSERT_EQ(amp_step(t.session, inputs, 1, &report, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_session_value(t.session, "grad.w", nullptr, g, sizeof g, &t.err), AMP_OK) << t.err.message;
+            for (int i = 0; i < (by_row || by_column ? 4 : 1); i++) loss += std::sqrt(squares[i]);
+            EXPECT_NEAR(report.loss / loss, 1, scale == -20 ? 1e-2 : 1e-6);
+            for (int i = 0; i < 16; i++) {
+                const double norm = std::sqrt(squares[group(i)]);
+                EXPECT_NEAR(g[i], norm > 0 ? x[i] / norm : 0, scale == -20 ? 1e-2 : 1e-6) << scale << " " << i;
+            }
+            std::vector<float> zeros(16);
+            ASSERT_EQ(amp_params_set(t.params, "w", zeros.data(), zeros.size(), &t.err), AMP_OK) << t.err.message;
+        }
+    }
 }
 
 } // namespace

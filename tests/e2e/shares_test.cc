@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 #include "amp/model_abi.h"
 #include "tests/e2e/ranks.h"
 
@@ -134,6 +137,40 @@ const Case cases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Models, Shares, ::testing::ValuesIn(cases),
                          [](const ::testing::TestParamInfo<Case> &i) { return std::string(i.param.name); });
+
+// Squares of which f32 does not hold, of a rank's share or of all.
+TEST(SharesOfClipping, LargeGradientsAreClippedToTheNorm) {
+    for (const char *distribute : {"data", "zero1"}) {
+        amp_compile_options options = {};
+        options.distribute = distribute;
+        const std::string model =
+            e2e::compile_to_file("amp 1\nmodel m(x: f32[N, 64]) -> y {\n    param w: f32[64, 64] = zeros()\n"
+                                 "    param gain: f32[64, 1] = zeros()\n    y = matmul(x, w) + matmul(x, "
+                                 "gain)\n}\ntrain m {\n    input t: f32[N, 1]\n    loss = mean(y * t)\n"
+                                 "    optimizer = sgd(1.0)\n    clip_norm = 1.0\n}\nprecision fp32 { }\n",
+                                 std::string("large-") + distribute + ".so", options);
+        for (float size : {1e10f, 3e19f, 1e30f, 3e38f}) {
+            SCOPED_TRACE(testing::Message() << distribute << " " << size);
+            e2e::Network network(3);
+            e2e::on_ranks(3, [&](int32_t rank) {
+                Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
+                ASSERT_TRUE(t.ok());
+                const std::vector<float> x(kCapacity * 64, 1), y(kCapacity, size);
+                const void *inputs[] = {x.data(), y.data()};
+                amp_step_report report = {};
+                ASSERT_EQ(amp_step(t.session, inputs, kCapacity, &report, &t.err), AMP_OK) << t.err.message;
+                const double g = size / 64.0, norm = std::sqrt(64 * 64 * g * g + 64.0 * size * size);
+                if (norm > std::numeric_limits<float>::max()) EXPECT_EQ(report.grad_norm, INFINITY);
+                else EXPECT_NEAR(report.grad_norm / norm, 1, 1e-5);
+                std::vector<float> w(64 * 64), gain(64);
+                ASSERT_EQ(amp_params_get(t.params, "w", w.data(), w.size(), &t.err), AMP_OK);
+                ASSERT_EQ(amp_params_get(t.params, "gain", gain.data(), gain.size(), &t.err), AMP_OK);
+                for (float v : w) ASSERT_NEAR(v, -g / norm, 1e-7);
+                for (float v : gain) ASSERT_NEAR(v, -size / norm, 1e-6);
+            });
+        }
+    }
+}
 
 // A checkpoint is whole: other numbers of ranks go on from it, and so does one rank alone, with the bits of ranks that
 // have all states.

@@ -111,8 +111,8 @@ TEST_F(Interp, EdgesOfReductions) {
     /* One value, where PyTorch refuses: by the running statistics; its variance is as var's above. */
     ExpectNear(norm["y"], {(3 - 1) / std::sqrt(1 + 1e-5) * 1 + 1, (4 - 2) / std::sqrt(2 + 1e-5) * 2 + 2});
     ExpectNear(norm["v"], {nan_, nan_});
-    ExpectNear(Op("simplify", "f32[2];f32", "clip_by_norm(%a, %b)", "f32[2]", {{1, 2}, {nan_}}), {nan_, nan_});
-    ExpectNear(Op("simplify", "f32[2];f32", "clip_by_norm(%a, %b)", "f32[2]", {{1, 2}, {0.5}}), {1, 2});
+    ExpectNear(Op("simplify", "f32[2];f64", "clip_by_norm(%a, %b)", "f32[2]", {{1, 2}, {nan_}}), {nan_, nan_});
+    ExpectNear(Op("simplify", "f32[2];f64", "clip_by_norm(%a, %b)", "f32[2]", {{1, 2}, {0.5}}), {1, 2});
 }
 
 TEST_F(Interp, NaNWinsItsWindow) {

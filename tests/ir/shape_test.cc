@@ -63,7 +63,7 @@ TEST_F(ShapeTest, GraphOps) {
         {"i32[N, 1];i32[3]", "ge(%a, %b)", "bool[N, 3]"},
         {"f32[N, 3];f32[N, 3]", "abs_grad(%a, %b)", "f32[N, 3]"},
         {"f32[N, 3];bool[3]", "where_grad(%a, %b)", "f32[N, 3], f32[N, 3]"},
-        {"f32[3];f32", "clip_by_norm(%a, %b)", "f32[3]"},
+        {"f32[3];f64", "clip_by_norm(%a, %b)", "f32[3]"},
         // movement and making
         {"f16[N, 12]", "reshape(%a)", "f16[N, 3, 4]"},
         {"u8[N, 12]", "reshape(%a)", "u8[3 * N, 4]"},
@@ -134,7 +134,7 @@ TEST_F(ShapeTest, GraphOps) {
         {"f32[N];f32[N]", "bce_with_logits(%a, %b)", "f32"},
         {"f32;f32[N];f32[N]", "bce_with_logits_grad(%a, %b, %c)", "f32[N], f32[N]"},
         {"f32[N, 5, 9];i32[N, 5]", "top_k_accuracy(%a, %b; k = 2)", "f32"},
-        {"f16[3];f32[N, 4]", "global_norm(%a, %b)", "f32"},
+        {"f16[3];f32[N, 4]", "global_norm(%a, %b)", "f64"},
         // schedules
         {"", "constant_rate(; v = 0.1)", "f64"},
         {"i64", "cosine_rate(%a)", "f64"},
@@ -229,7 +229,7 @@ TEST_F(ShapeTest, RefusedGraphOps) {
         {"f32[N, 3];f32[3]", "pow_grad(%a, %b; e = 2.0)", "f32[N, 3]", "shapes differ"},
         {"f32[3];bool[N, 3]", "where_grad(%a, %b)", "f32[3], f32[3]",
          "the condition does not broadcast to the gradient"},
-        {"f32[3];f32[3]", "clip_by_norm(%a, %b)", "f32[3]", "operand 2 is not a scalar"},
+        {"f32[3];f64[3]", "clip_by_norm(%a, %b)", "f32[3]", "operand 2 is not a scalar"},
         {"f32[N, 12]", "reshape(%a)", "f32[N, 3, 5]", "counts of elements differ, [12 * N, 15 * N]"},
         {"f32[N, 12]", "reshape(%a)", "f32[12]", "counts of elements differ, [12 * N, 12]"},
         {"f32[N, 3]", "flatten(%a; from = 2)", "f32[N, 3]", "from is not one of the operand's dimensions"},

@@ -15,16 +15,16 @@ def text(t):
     return " ".join(format(float(v), ".12g") for v in t.reshape(-1))
 
 
-def type_of(t):
-    name = {torch.int32: "i32", torch.bool: "bool"}.get(t.dtype, "f32")
+def type_of(t, wide=None):
+    name = {torch.int32: "i32", torch.bool: "bool"}.get(t.dtype, "f64" if t is wide else "f32")
     return name + (str(list(t.shape)) if t.dim() else "")
 
 
-def case(op, operands, results, stage="simplify"):
+def case(op, operands, results, stage="simplify", wide=None):
     results = results if isinstance(results, (list, tuple)) else [results]
     print(stage, op)
-    print("; ".join(type_of(t) for t in operands))
-    print("; ".join(type_of(t) for t in results))
+    print("; ".join(type_of(t, wide) for t in operands))
+    print("; ".join(type_of(t, wide) for t in results))
     print("; ".join(text(t) for t in operands))
     print("; ".join(text(t.detach()) for t in results))
 
@@ -224,8 +224,8 @@ for most in [0.5, 100.0]:
     for t, grad in zip(p, before):
         t.grad = grad.clone()
     norm = torch.nn.utils.clip_grad_norm_(p, most)
-    case("global_norm(%a, %b)", before, norm)
-    case(f"clip_by_norm(%a, %b; max = {most})", [before[1], norm], p[1].grad)
+    case("global_norm(%a, %b)", before, norm, wide=norm)
+    case(f"clip_by_norm(%a, %b; max = {most})", [before[1], norm], p[1].grad, wide=norm)
 for steps in [4, 10]:
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.5, total_steps=steps)

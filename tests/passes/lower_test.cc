@@ -96,8 +96,8 @@ const Case kCases[] = {
     {OP_is_due, "state %step : i64\n%r = is_due(%step; every = 3) : bool\nresult r = %r\n"},
     {OP_is_due, "input %ok : bool\nstate %step : i64\n%r = is_due(%step, %ok; every = 7) : bool\nresult r = "
                 "%r\n"},
-    {OP_global_norm, XY "input %b : f32[3]\ninput %c : f32\n%r = global_norm(%x, %b, %c) : f32\nresult r = %r\n"},
-    {OP_clip_by_norm, XY "input %n : f32\n%r = clip_by_norm(%x, %n; max = 0.5) : f32[N, 4]\nresult r = %r\n"},
+    {OP_global_norm, XY "input %b : f32[3]\ninput %c : f32\n%r = global_norm(%x, %b, %c) : f64\nresult r = %r\n"},
+    {OP_clip_by_norm, XY "input %n : f64\n%r = clip_by_norm(%x, %n; max = 0.5) : f32[N, 4]\nresult r = %r\n"},
     {OP_constant_rate, "%r = constant_rate(; v = 0.5) : f64\nresult r = %r\n"},
     {OP_cosine_rate, "state %step : i64\n%r = cosine_rate(%step; peak = 0.5, warmup = 2, steps = 9) : f64\nresult r = "
                      "%r\n"},

@@ -139,7 +139,9 @@ static amp_status open_by_name(amp_mpi *m, bool loaded, amp_error *err) {
 amp_status amp_mpi_open(amp_mpi *m, const char *file, bool loaded, amp_error *err) {
     memset(m, 0, sizeof *m);
     if (file) {
-        if (strchr(file, '/')) AMP_TRY(amp_file_check_regular(file, err));
+        amp_error why_not;
+        if (strchr(file, '/') && amp_file_check_regular(file, &why_not))
+            return amp_fail(err, AMP_NOT_FOUND, "the MPI library cannot be opened: %s", why_not.message);
         m->library = dlopen(file, mode);
         const char *why = m->library ? NULL : dlerror();
         if (!m->library) return amp_fail(err, AMP_NOT_FOUND, "the MPI library cannot be opened: %s", why ? why : file);

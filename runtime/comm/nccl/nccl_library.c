@@ -77,7 +77,9 @@ static amp_status check_version(amp_nccl *n, const char *asked, amp_error *err) 
 amp_status amp_nccl_open(amp_nccl *n, const char *file, amp_error *err) {
     const char *asked = file ? file : "libnccl.so.2";
     memset(n, 0, sizeof *n);
-    if (strchr(asked, '/')) AMP_TRY(amp_file_check_regular(asked, err));
+    amp_error why_not;
+    if (strchr(asked, '/') && amp_file_check_regular(asked, &why_not))
+        return amp_fail(err, AMP_NOT_FOUND, "the NCCL library cannot be opened: %s", why_not.message);
     n->library = dlopen(asked, mode);
     const char *why = n->library ? NULL : dlerror();
     if (!n->library && file)

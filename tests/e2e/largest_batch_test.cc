@@ -38,7 +38,7 @@ struct Model {
 const Model MODELS[] = {
     {"mlp", "fp16", [] { return read_file("examples/fashion_mnist/mlp.amp"); }, 1},
     {"cnn", "bf16", [] { return read_file("examples/fashion_mnist/cnn.amp"); }, 1},
-    {"tabular", "fp16", [] { return read_file("examples/tabular/tabular.amp"); }, 1},
+    {"tabular", "bf16", [] { return read_file("examples/tabular/tabular.amp"); }, 1},
     {"contrast", "fp32", [] { return e2e::contrast(8); }, 1}, // memory grows with the square of the batch
     {"pairs", "fp16", [] { return std::string(PAIRS); }, 2},
 };

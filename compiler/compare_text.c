@@ -43,12 +43,12 @@ typedef struct ReasonLine {
 typedef VEC(ReasonLine) ReasonLines;
 
 /* Of an op of a group, the op that it follows is named as the group is. */
-static const char *reason_text(Arena *a, const ComparedSide *side, const Decision *d, bool in_group) {
+static const char *reason_text(Arena *a, const ComparedSide *side, const Decision *d, const char *group) {
     Decision like = *d;
     Reason reason = *d->reason;
     Text t;
     text_init(&t, a);
-    if (in_group && reason.neighbour) reason.neighbour = text_path_pattern(a, reason.neighbour);
+    if (group && reason.neighbour) reason.neighbour = explain_name_like(a, group, reason.neighbour);
     like.reason = &reason;
     explain_tell_reason(&t, side->source->m, &like);
     return text_str(&t);
@@ -104,11 +104,11 @@ static void tell_place(Text *t, Pos pos) {
 
 static void tell_group(Text *t, const Comparison *c, const OpGroup *g) {
     ReasonLines before = {0}, after = {0};
-    const bool in_group = g->pairs.len > 1;
+    const char *group = g->pairs.len > 1 ? g->name : NULL;
     for (int i = 0; i < g->pairs.len; i++) {
         const OpPair *p = &g->pairs.data[i];
-        add_reason(t->arena, &before, reason_text(t->arena, &c->before, p->before, in_group), p->after->path);
-        add_reason(t->arena, &after, reason_text(t->arena, &c->after, p->after, in_group), p->after->path);
+        add_reason(t->arena, &before, reason_text(t->arena, &c->before, p->before, group), p->after->path);
+        add_reason(t->arena, &after, reason_text(t->arena, &c->after, p->after, group), p->after->path);
     }
     put_most_common_first(&before);
     put_most_common_first(&after);

@@ -156,6 +156,10 @@ typedef VEC(ExplainGroup *) ExplainGroups;
 /* In the order of their first ops.  |each|: each op by itself. */
 ExplainGroups explain_groups(const ExplainFacts *x, const ExplainNumbers *told, bool each);
 
+/* |path| of what an op of a group named |group| refers to, named as the group is: "h.*.add_1" where that is "h.*.mul",
+ * "lstm.add*" where it is "lstm.mul*". */
+const char *explain_name_like(Arena *a, const char *group, const char *path);
+
 /* Lines of which those with an equal pattern are told once, with their number: pattern -> FoldedLine. */
 typedef struct FoldedLine {
     const char *text;

@@ -67,6 +67,27 @@ ExplainGroups explain_groups(const ExplainFacts *x, const ExplainNumbers *told, 
     return groups;
 }
 
+/* Whether a name ends in any number, as those of a loop's steps: layers differ in whole parts. */
+static bool counts_within_parts(const char *pattern) {
+    for (const char *star = strchr(pattern, '*'); star; star = strchr(star + 1, '*'))
+        if (star > pattern && star[-1] != '.') return true;
+    return false;
+}
+
+const char *explain_name_like(Arena *a, const char *group, const char *path) {
+    Text t;
+    if (counts_within_parts(group)) return text_path_pattern(a, path);
+    text_init(&t, a);
+    while (true) {
+        const size_t length = strcspn(path, "."), digits = strspn(path, "0123456789");
+        if (length && digits == length) text_putc(&t, '*');
+        else text_write(&t, path, length);
+        path += length;
+        if (!*path) return text_str(&t);
+        text_putc(&t, *path++);
+    }
+}
+
 void explain_fold_line(Arena *a, Table *lines, const char *pattern, const char *text) {
     FoldedLine *line = table_get(lines, pattern);
     if (!line) {

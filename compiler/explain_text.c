@@ -23,7 +23,8 @@ static bool follows_device(const ExplainFacts *x, const char *path) {
 
 /* Of an op of a group, what it names is named as the group is. */
 static const char *name_in(const ExplainGroup *g, Arena *a, const char *path) {
-    return g ? text_path_pattern(a, path) : path;
+    if (!g || !g->ops.len) return g ? text_path_pattern(a, path) : path; /* what a group has to have in common */
+    return explain_name_like(a, g->name, path);
 }
 
 static void tell_types(Text *t, const ExplainFacts *x, const Decision *d) {

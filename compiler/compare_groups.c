@@ -38,7 +38,7 @@ OpGroups compare_group(Arena *a, const OpPairs *pairs) {
             table_set(a, &by_key, key, g);
             vec_push(a, &groups, g);
         } else {
-            g->name = text_path_pattern(a, path);
+            g->name = explain_join_names(a, g->name, path);
         }
         vec_push(a, &g->pairs, *p);
     }

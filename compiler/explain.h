@@ -156,6 +156,8 @@ typedef VEC(ExplainGroup *) ExplainGroups;
 /* In the order of their first ops.  |each|: each op by itself. */
 ExplainGroups explain_groups(const ExplainFacts *x, const ExplainNumbers *told, bool each);
 
+/* A glob for both: |name|, a path or what this made of some, and another path of the same key (text_path_key). */
+const char *explain_join_names(Arena *a, const char *name, const char *path);
 /* |path| of what an op of a group named |group| refers to, named as the group is: "h.*.add_1" where that is "h.*.mul",
  * "lstm.add*" where it is "lstm.mul*". */
 const char *explain_name_like(Arena *a, const char *group, const char *path);

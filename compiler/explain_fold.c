@@ -13,6 +13,21 @@ static const char *group_key(const ExplainFacts *x, const Decision *d) {
     return text_str(&t);
 }
 
+const char *explain_join_names(Arena *a, const char *name, const char *path) {
+    Text t;
+    text_init(&t, a);
+    while (true) {
+        const size_t length = strcspn(name, "."), other = strcspn(path, ".");
+        const char *key = text_path_key(a, arena_strndup(a, path, other));
+        if (length == other && !strncmp(name, path, length)) text_write(&t, name, length);
+        else text_printf(&t, "%s%s", key, strcmp(key, "*") ? "*" : "");
+        name += length, path += other;
+        if (!*name || !*path) return text_str(&t);
+        text_putc(&t, '.');
+        name++, path++;
+    }
+}
+
 static size_t scope_length(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot ? (size_t)(dot - path) : 0;
@@ -40,13 +55,13 @@ static ExplainGroup **find_groups(const ExplainFacts *x, const ExplainNumbers *t
     Table by_key = {0};
     for (int i = 0; i < told->len; i++) {
         const Decision *d = &x->m->decisions.data[told->data[i]];
-        const char *key = group_key(x, d), *pattern = text_path_pattern(a, d->path);
+        const char *key = group_key(x, d);
         ExplainGroup *g = table_get(&by_key, key);
         if (!g) {
-            g = new_group(a, pattern);
+            g = new_group(a, d->path);
             table_set(a, &by_key, key, g);
         }
-        if (strlen(pattern) > strlen(g->name)) g->name = pattern;
+        g->name = explain_join_names(a, g->name, d->path);
         vec_push(a, &g->ops, told->data[i]);
         found[i] = g;
     }

@@ -1,7 +1,6 @@
 /* hash.c: see hash.h. SHA-256 is section 6.2 of FIPS 180-4. */
 #include "base/hash.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -112,18 +111,10 @@ void amp_sha256_blocks(uint32_t state[8], const uint8_t *data, size_t blocks, un
     for (; blocks; blocks--, data += 64) compress_plainly(state, data);
 }
 
-/* Asked once: a virtual machine answers cpuid slowly.  Threads that ask at once get the same answer. */
-static void compress(uint32_t state[8], const uint8_t *data, size_t blocks) {
-    enum { KNOWN = 1 << 30 };
-    static atomic_uint known;
-    unsigned features = atomic_load_explicit(&known, memory_order_relaxed);
-    if (!features) atomic_store_explicit(&known, features = amp_cpu_features() | KNOWN, memory_order_relaxed);
-    amp_sha256_blocks(state, data, blocks, features);
-}
-
 void amp_sha256_init(amp_sha256 *s) {
     memset(s, 0, sizeof *s);
     memcpy(s->state, initial_state, sizeof s->state);
+    s->features = amp_cpu_features();
 }
 
 void amp_sha256_update(amp_sha256 *s, const void *data, size_t size) {
@@ -136,10 +127,10 @@ void amp_sha256_update(amp_sha256 *s, const void *data, size_t size) {
         memcpy(s->block + held, p, take);
         p += take, size -= take;
         if (held + take < sizeof s->block) return;
-        compress(s->state, s->block, 1);
+        amp_sha256_blocks(s->state, s->block, 1, s->features);
     }
     size_t blocks = size / sizeof s->block;
-    if (blocks) compress(s->state, p, blocks);
+    if (blocks) amp_sha256_blocks(s->state, p, blocks, s->features);
     p += blocks * sizeof s->block, size %= sizeof s->block;
     if (size) memcpy(s->block, p, size);
 }

@@ -16,6 +16,7 @@ typedef struct amp_sha256 {
     uint32_t state[8];
     uint64_t length;
     uint8_t block[64];
+    unsigned features; /* of the processor (processor.h) */
 } amp_sha256;
 
 void amp_sha256_init(amp_sha256 *s);

@@ -193,8 +193,8 @@ static Val lost_by(Lowering *l, Val a, Val b, Val sum) {
 }
 
 /* After round r each element is the sum of the 2^r that end there: log2(size) rounds over the whole tensor (W. D.
- * Hillis and G. L. Steele, "Data Parallel Algorithms", 1986).  What additions lose is summed up beside it: where numbers
- * cancel, sums of 10,000 would be a hundred roundings off.  Of an infinity nothing is lost: inf - inf. */
+ * Hillis and G. L. Steele, "Data Parallel Algorithms", 1986).  What additions lose is summed up beside it: where
+ * numbers cancel, sums of 10,000 would be a hundred roundings off.  Of an infinity nothing is lost: inf - inf. */
 static void lower_cumsum(Lowering *l) {
     Val x = lower_operand(l, 0), lost = NO_VAL;
     int dim = ir_dim_attr(l->op, "dim", ir_shape(l->f, x)->rank);

@@ -146,8 +146,8 @@ typedef struct ClipFactors {
 } ClipFactors;
 
 /* min(1, max / (norm + 1e-6)); PyTorch divides a number by a tensor as number * (1 / tensor).  Where that is
- * below SHARE, the norm may be above f32, or the share below it: then it is computed in f64, and where it is below SHARE
- * indeed, that is a factor of its own. */
+ * below SHARE, the norm may be above f32, or the share below it: then it is computed in f64, and where it is below
+ * SHARE indeed, that is a factor of its own. */
 static ClipFactors clip_factors(Lowering *l, Val norm64) {
     double max = lower_float(l, "max");
     Val *shared = lower_memo(l, "clip %u %a", norm64.id, max), one = lower_number(l, 1.0);

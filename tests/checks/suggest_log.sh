@@ -184,7 +184,7 @@ cp "$work/cubes.amp" "$work/model.log"
 refused 1 model
 says 'model.log: line 1: ' 'is it a log of amprun train?'
 refused 1 nosuch
-says 'nosuch.log: No such file' 'amprun train --log writes such a file'
+says 'nosuch.log: cannot open: No such file' 'amprun train --log writes such a file'
 sed '1s/"batch": 64/"batch": -1, "weights": 7, "rename": [1, {}]/; 1s/"seed": 0/"seed": [], "eval_split": "inf"/' \
     "$work/cubes.log" >"$work/odd.log" # not what training writes
 printf '{"stats": 1, "tensors": [{"name": "h"}, 7]}\n{"stats": 2}\n[]\n7\n{"iteration": 11, "lo' >>"$work/odd.log"

@@ -1,6 +1,6 @@
-"""sums.py: how far sums along rows of 10 to 10^6 numbers are from float64, and what is made of them: means, variances,
-norms, softmax, and the gradients of all, beside PyTorch's on the CPU. In units in the last place of the largest number of
-a result's row."""
+"""sums.py: how far sums along rows of 10 to 10^6 numbers are from float64, and what is made of them: means,
+variances, norms, softmax, and the gradients of all, beside PyTorch's on the CPU. In units in the last place of the
+largest number of a result's row."""
 import os
 
 import torch
@@ -81,16 +81,18 @@ def backward(work, t, x, factors):
     if not os.path.exists(path + ".so"):
         lines = "    k = sum(w; dims = 0)\n    each = sum(v; dims = 0)\n"
         for name, (text, _) in ops.items():
-            lines += f"    param p_{name}: f32[{ROWS}, {t}] = zeros()\n    y_{name} = {text.replace('(x', f'(p_{name}')}\n"
+            lines += f"    param p_{name}: f32[{ROWS}, {t}] = zeros()\n"
+            lines += f"    y_{name} = {text.replace('(x', f'(p_{name}')}\n"
             lines += f"    s_{name} = sum(y_{name} * {'each' if name in LINES else 'k'})\n"
         total = " + ".join(f"s_{name}" for name in ops)
         with open(path + ".amp", "w", encoding="utf-8") as file:
-            file.write(f"amp 1\nmodel m(w: f32[N, {ROWS}], v: f32[N, {ROWS}, {t}]) -> y {{\n{lines}    y = {total}\n}}\n"
+            file.write(f"amp 1\nmodel m(w: f32[N, {ROWS}], v: f32[N, {ROWS}, {t}]) -> y {{\n{lines}"
+                       f"    y = {total}\n}}\n"
                        "train m {\n    loss = y\n    optimizer = sgd(0.0)\n}\n")
         tools.compile_model(path + ".amp", path + ".so", "--target", "cpu")
     save_file({"w": factors[None], "v": weights_of(t)[None]}, path + ".in")
-    weights = {f"p_{name}": x for name in ops}
-    save_file({**{k: v.clone() for k, v in weights.items()}, "ln.weight": torch.ones(t), "rn.weight": torch.ones(t)}, path + ".st")
+    norms = {"ln.weight": torch.ones(t), "rn.weight": torch.ones(t)}
+    save_file({**{f"p_{name}": x.clone() for name in ops}, **norms}, path + ".st")
     tools.step(path + ".so", "--weights", path + ".st", "--inputs", path + ".in", "--grads", path + ".out", "--force")
     return {name: tools.read_tensors(path + ".out")[f"p_{name}"] for name in ops}
 

@@ -59,7 +59,7 @@ function addExponents(tensors) {
 }
 
 const foldTensors = {
-  key: (tensor) => `${pathPattern(tensor.name, "")} ${tensor.dtype}`,
+  key: (tensor) => `${pathKey(tensor.name)} ${tensor.dtype}`,
   merge: (tensors) => {
     const sum = (value) => tensors.reduce((all, tensor) => all + (value(tensor) || 0), 0);
     return {

@@ -13,13 +13,20 @@ function foldRows(rows, { key, merge }) {
 const membersOf = (row) => row.members || [row];
 const sumOf = (row, value) => membersOf(row).reduce((sum, member) => sum + value(member), 0);
 
-// As compiler/explain_fold.c does: "h.*.mlp" of "h.11.mlp", "lstm.mul*" of "lstm.mul_3"; |star| "": the key of those.
-const pathPattern = (path, star = "*") => path.split(".").map((part) =>
-  (/^[0-9]+$/.test(part) ? "*" : part.replace(/(?<=.)_[0-9]+$/, star))).join(".");
-const titlePattern = (title, star = "*") => title.replace(/^[^:]*/, (path) => pathPattern(path, star));
-// The name of several: the pattern with the most stars fits all.
-const patternOf = (names, pattern = pathPattern) =>
-  names.map((name) => pattern(name)).reduce((a, b) => (b.length > a.length ? b : a));
+// As text_path_key of base/text.c: "h.*.mlp" of "h.11.mlp", "lstm.mul" of "lstm.mul_3".
+const pathKey = (path) => path.split(".").map((part) =>
+  (/^[0-9]+$/.test(part) ? "*" : part.replace(/(?<=.)_[0-9]+$/, ""))).join(".");
+const titleKey = (title) => title.replace(/^[^:]*/, (path) => pathKey(path));
+// As explain_join_names of compiler/explain_fold.c, of several of one key: stars where their parts differ, "h.*.add_1", "lstm.mul*".
+function joinNames(name, path) {
+  const parts = path.split(".");
+  return name.split(".").map((part, at) => {
+    if (part === parts[at]) return part;
+    const key = pathKey(parts[at]);
+    return key === "*" ? key : `${key}*`;
+  }).join(".");
+}
+const patternOf = (names) => names.reduce(joinNames);
 
 // columns: { title, width, number, value(row) -> what is sorted by, cell(row) -> what is shown (the value without it) }.
 // choose(row): a row was chosen.  searchText(row): what the search looks in.

@@ -6,7 +6,10 @@ const findBox = () => document.getElementById("find");
 // is wanted; |each|: what the switch for that says.
 function drawTable(panel, before, { fold, each = " each of repeated layers and loops", ...options }) {
   const folded = fold ? foldRows(options.rows.filter(fold.shows || (() => true)), fold) : options.rows;
-  const table = new VirtualTable({ ...options, rows: folded, choose: (row) => options.choose(membersOf(row)[0]) });
+  const table = new VirtualTable({
+    ...options, rows: folded, choose: (row) => options.choose(membersOf(row)[0]),
+    searchText: (row) => membersOf(row).map(options.searchText).join(" "),
+  });
   const refresh = () => table.update(findBox().value);
   const all = el("input", {
     type: "checkbox",
@@ -41,8 +44,7 @@ const opColumns = [
 
 const drawOps = (panel) => drawTable(panel, [], {
   label: "Ops", columns: opColumns, rows: explain.decisions, choose: (op) => chooseOp(op.path),
-  searchText: (op) => [...membersOf(op).map((one) => one.path), op.op, op.layer, op.dtype, op.rule, originOf(op), op.because,
-    op.neighbour].join(" "),
+  searchText: (op) => [op.path, op.op, op.layer, op.dtype, op.rule, originOf(op), op.because, op.neighbour].join(" "),
   fold: {
     shows: (op) => !op.folded_into,
     key: (op) => (op.group === null ? op.path : op.group),
@@ -57,7 +59,7 @@ const bytesOfCast = (cast) => sumOf(cast, (one) => bytesAt(one.bytes_by_power_of
 const placeKey = (place) => (place || "").replace(/kernel k[0-9]+/, "kernels");
 
 const foldCasts = {
-  key: (cast) => [pathPattern(cast.value, ""), cast.from, cast.to, pathPattern(cast.for, ""), cast.phase, placeKey(cast.place)].join(),
+  key: (cast) => [pathKey(cast.value), cast.from, cast.to, pathKey(cast.for), cast.phase, placeKey(cast.place)].join(),
   merge: (casts) => ({
     value: `${patternOf(casts.map((cast) => cast.value))}, ${plural(casts.length, "cast")}`,
     for: patternOf(casts.map((cast) => cast.for)), place: placeKey(casts[0].place),
@@ -102,10 +104,10 @@ const micros = (kernel) => sumOf(kernel, (one) => (timeOf(one) ? timeOf(one).mic
 const bytesOfKernel = (kernel, key) => sumOf(kernel, (one) => kernelBytes(one, key));
 
 const foldKernels = {
-  key: (kernel) => [kernel.where, kernel.kind, titlePattern(kernel.title, "")].join(),
+  key: (kernel) => [kernel.where, kernel.kind, titleKey(kernel.title)].join(),
   merge: (members) => ({
-    name: `${members[0].name} … ${members[members.length - 1].name}, ${members.length}`,
-    title: patternOf(members.map((kernel) => kernel.title), titlePattern),
+    name: `${members.length} from ${members[0].name}`,
+    title: patternOf(members.map((kernel) => kernel.title.replace(/:.*/, ""))) + members[0].title.replace(/^[^:]*/, ""),
   }),
 };
 
@@ -146,7 +148,7 @@ const changeColumns = [
 ];
 
 const foldChanges = {
-  key: (row) => [pathPattern(row.path, ""), row.op, row.before.dtype, row.after.dtype, originOf(row.before), originOf(row.after)].join(),
+  key: (row) => [pathKey(row.path), row.op, row.before.dtype, row.after.dtype, originOf(row.before), originOf(row.after)].join(),
   merge: (rows) => ({ path: `${patternOf(rows.map((row) => row.path))}, ${plural(rows.length, "op")}` }),
 };
 

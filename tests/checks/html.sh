@@ -45,6 +45,18 @@ run 1 "$ampc" explain "$work/odd.amp" --html "$work/wrong.html" --log "$work/wro
 says 'wrong.jsonl: line 1: ' 'is it a log of amprun train?'
 run 1 "$ampc" explain "$work/odd.amp" --html "$work/wrong.html" --log "$work/nosuch.jsonl"
 says 'nosuch.jsonl'
+# A network of 100 steps, each with the same ops.
+cat >"$work/loop.amp" <<'MODEL'
+amp 1
+const T = 100
+model loop(x: f32[N, T, 8]) -> y {
+    h = zeros(; shape = [N, 8])
+    repeat t in 0..T { h = tanh(reshape(slice(x; dim = 1, from = t, to = t + 1); shape = [N, 8]) + 0.5 * h) }
+    y = linear(h; out = 4) as fc
+}
+precision fp16 { loss_scale = none }
+MODEL
+report loop "$work/loop.amp"
 report mlp examples/fashion_mnist/mlp.amp --against-policy torch-fp16
 # Where there is no Graphviz, the report lays the graph out itself, and says so.
 cp "$(command -v env)" "$(command -v bash)" "$work/bare"

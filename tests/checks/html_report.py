@@ -6,6 +6,7 @@ Of each report every check is one line, "pass REPORT: WHAT" or "FAIL REPORT: WHA
 view. --seconds: a report that takes longer to open fails.
 """
 import pathlib
+import re
 import sys
 import time
 
@@ -155,22 +156,37 @@ def blocks_open_and_close(r):
     assert len(r.all("section.block")) == sections
 
 
+def op_rows(r):
+    """The ops of each row, those of a group in one."""
+    rows = {}
+    for op in r.shown_ops():
+        rows.setdefault(op["path"] if op["group"] is None else op["group"], []).append(op)
+    return list(rows.values())
+
+
 def ops_are_found(r):
     r.tab("ops")
-    assert r.row_count("ops") == len(r.shown_ops())
-    last = r.shown_ops()[-1]["path"]
+    rows = op_rows(r)
+    assert r.row_count("ops") == len(rows)
+    last = rows[-1][0]["path"]
     r.search(last)
     fields = ("path", "op", "layer", "dtype", "rule", "origin", "neighbour", "because")
-    found = [op for op in r.shown_ops() if last.lower() in " ".join(str(op[field]) for field in fields).lower()]
-    assert last in [row[0] for row in r.rows("ops")] or len(found) > 20
+    found = [ops for ops in rows
+             if any(last.lower() in " ".join(str(op[field]) for field in fields).lower() for op in ops)]
+    name = last if len(rows[-1]) == 1 else f"{r.explain['groups'][rows[-1][0]['group']]}, {len(rows[-1])} ops"
+    assert name in [row[0] for row in r.rows("ops")] or len(found) > 20
     assert r.row_count("ops") == len(found), (last, r.row_count("ops"), len(found))
     r.search("no such op anywhere")
     assert r.row_count("ops") == 0
     r.search("")
-    assert r.row_count("ops") == len(r.shown_ops())
-    r.find("#view-ops input[type=checkbox]").click()
-    assert r.row_count("ops") == len(r.explain["decisions"])
-    r.find("#view-ops input[type=checkbox]").click()
+    assert r.row_count("ops") == len(rows)
+    switch = r.all("#view-ops input[type=checkbox]")
+    assert len(switch) == (len(rows) < len(r.explain["decisions"]))
+    for box in switch:
+        box.click()
+        assert r.row_count("ops") == len(r.explain["decisions"])
+        box.click()
+        assert r.row_count("ops") == len(rows)
 
 
 def ops_are_sorted(r):
@@ -182,9 +198,10 @@ def ops_are_sorted(r):
     assert heads[0].get_attribute("aria-sort") == "descending"
     heads[5].find_element(By.TAG_NAME, "button").click()
     assert heads[5].get_attribute("aria-sort") == "descending" and not heads[0].get_attribute("aria-sort")
-    first = r.rows("ops")[0][0]
-    most = r.js("return Math.max(...explain.decisions.map(castBytes))")
-    assert r.js("return castBytes(opByPath.get(arguments[0]))", first) == most
+    first = r.rows("ops")[0][5]
+    most = max(r.js("return arguments[0].reduce((sum, path) => sum + castBytes(opByPath.get(path)), 0)",
+                    [op["path"] for op in ops]) for ops in op_rows(r))
+    assert r.js("return formatBytes(arguments[0])", most) == first
 
 
 def keyboard_is_enough(r):
@@ -196,9 +213,13 @@ def keyboard_is_enough(r):
     r.press(Keys.ARROW_DOWN)
     assert r.row_with_focus() == ("1" if r.row_count("ops") > 1 else "0")
     assert r.js("return getComputedStyle(document.activeElement).outlineStyle") != "none", "focus is not seen"
-    path = r.js("return document.activeElement.cells[0].textContent")
+    name = r.js("return document.activeElement.cells[0].textContent")
     r.press(Keys.ENTER)
-    assert r.find("#details h2").text == path
+    path = r.find("#details h2").text
+    group = next(op["group"] for op in r.explain["decisions"] if op["path"] == path)
+    alike = [op["path"] for op in r.explain["decisions"] if group is not None and op["group"] == group]
+    assert name == (f"{r.explain['groups'][group]}, {len(alike)} ops" if alike else path)
+    assert not alike or alike[0] == path
     r.press(Keys.END)
     assert r.row_with_focus() == str(r.row_count("ops") - 1)
     # the row is taken out of sight by the mouse, and keys still reach the table
@@ -216,17 +237,31 @@ def batch_counts(r):
     batch.send_keys("100000")
     of_batch = any(len(cast["bytes_by_power_of_n"]) > 1 for cast in r.explain["casts"])
     assert (r.rows("casts") != before) == of_batch
-    numbers = r.js("return [...explain.casts].map(bytesOfCast).sort((a, b) => b - a)")
+    numbers = r.js("return foldRows(explain.casts, foldCasts).map(bytesOfCast).sort((a, b) => b - a)")
     if numbers:
         assert r.js("return formatBytes(arguments[0])", numbers[0]) == r.rows("casts")[0][4]
     batch.clear()
     batch.send_keys(str(r.explain["batch"]))
 
 
+def title_key(title):
+    """The title without the numbers that count repetitions in the path before its colon."""
+    path, colon, rest = title.partition(":")
+    parts = ["*" if part.isdigit() else re.sub(r"(?<=.)_[0-9]+$", "", part) for part in path.split(".")]
+    return ".".join(parts) + colon + rest
+
+
 def kernels_are_told(r):
     r.tab("kernels")
-    programs = r.explain["programs"]
-    assert r.row_count("kernels") == sum(len(program["kernels"]) for program in programs)
+    kernels = [(program["target"], program["function"], kernel["kind"], title_key(kernel["title"]))
+               for program in r.explain["programs"] for kernel in program["kernels"]]
+    assert r.row_count("kernels") == len(set(kernels)), (r.row_count("kernels"), len(set(kernels)))
+    switch = r.all("#view-kernels input[type=checkbox]")
+    assert len(switch) == (len(set(kernels)) < len(kernels))
+    for box in switch:
+        box.click()
+        assert r.row_count("kernels") == len(kernels)
+        box.click()
     r.search("cuda")
     first = r.find("#view-kernels tbody tr")
     first.click()

@@ -131,11 +131,14 @@ static size_t counting_length(const char *part, size_t length) {
     return digits + 1 < length && part[length - 1 - digits] == '_' ? digits + 1 : 0;
 }
 
+/* |for_number|: in place of a number after an underscore; NULL: the number stays. */
 static const char *without_numbers(Arena *a, const char *path, const char *for_number) {
     Text t;
     text_init(&t, a);
     while (true) {
-        const size_t length = strcspn(path, "."), counts = counting_length(path, length);
+        const size_t length = strcspn(path, ".");
+        size_t counts = counting_length(path, length);
+        if (!for_number && counts < length) counts = 0;
         text_write(&t, path, length - counts);
         if (counts) text_puts(&t, counts == length ? "*" : for_number);
         path += length;
@@ -147,6 +150,8 @@ static const char *without_numbers(Arena *a, const char *path, const char *for_n
 const char *text_path_pattern(Arena *a, const char *path) { return without_numbers(a, path, "*"); }
 
 const char *text_path_key(Arena *a, const char *path) { return without_numbers(a, path, ""); }
+
+const char *text_path_layers(Arena *a, const char *path) { return without_numbers(a, path, NULL); }
 
 static int min_int(int a, int b) { return a < b ? a : b; }
 

@@ -41,6 +41,8 @@ bool text_glob_match(const char *glob, const char *s);
  * "lstm.mul*"; the key is equal for "lstm.mul" too, whose pattern is itself. */
 const char *text_path_pattern(Arena *a, const char *path);
 const char *text_path_key(Arena *a, const char *path);
+/* The pattern of what differs in whole parts alone, as layers do: "h.*.add_1" of "h.11.add_1". */
+const char *text_path_layers(Arena *a, const char *path);
 /* The candidate that is nearest to |word| by edit distance, or NULL when none is near: for "did you mean". */
 const char *text_nearest(const char *word, const char *const *candidates, int count);
 

@@ -90,17 +90,7 @@ static bool counts_within_parts(const char *pattern) {
 }
 
 const char *explain_name_like(Arena *a, const char *group, const char *path) {
-    Text t;
-    if (counts_within_parts(group)) return text_path_pattern(a, path);
-    text_init(&t, a);
-    while (true) {
-        const size_t length = strcspn(path, "."), digits = strspn(path, "0123456789");
-        if (length && digits == length) text_putc(&t, '*');
-        else text_write(&t, path, length);
-        path += length;
-        if (!*path) return text_str(&t);
-        text_putc(&t, *path++);
-    }
+    return counts_within_parts(group) ? text_path_pattern(a, path) : text_path_layers(a, path);
 }
 
 void explain_fold_line(Arena *a, Table *lines, const char *pattern, const char *text) {

@@ -59,44 +59,55 @@ static void pull_up_single(Builder *b, ExplainGraph *g) {
         }
 }
 
+typedef struct OneGroup { /* what a block has of it */
+    int ops, block;       /* the block that they become; 0: it is not made yet */
+    const char *name;     /* for all of them */
+} OneGroup;
+
+static void count_groups(Builder *b, const GraphBlock *wide, const int *group, OneGroup *of) {
+    for (int j = 0; j < wide->children.len; j++)
+        if (wide->children.data[j].kind == GRAPH_OP) of[group[wide->children.data[j].number]] = (OneGroup){0};
+    for (int j = 0; j < wide->children.len; j++) {
+        const GraphChild *c = &wide->children.data[j];
+        if (c->kind != GRAPH_OP) continue;
+        OneGroup *g = &of[group[c->number]];
+        g->name = g->ops++ ? explain_join_names(b->arena, g->name, c->name) : c->name;
+    }
+}
+
 /* Of the block |number|, which is too wide, ops of one group become one block: a loop's steps are drawn as its body.
- * |group|: of each decision.  |room|: a number for each group. */
-static void fold_groups(Builder *b, ExplainGraph *g, int number, const int *group, int *room) {
+ * |group|: of each decision. */
+static void fold_groups(Builder *b, ExplainGraph *g, int number, const int *group, OneGroup *of) {
     const GraphBlock wide = g->blocks.data[number];
-    enum { SEVERAL = -2, ONE = -1 }; /* else the block that was made */
-    for (int j = 0; j < wide.children.len; j++) {
-        const GraphChild *c = &wide.children.data[j];
-        if (c->kind == GRAPH_OP) room[group[c->number]] = 0;
-    }
-    for (int j = 0; j < wide.children.len; j++) {
-        const GraphChild *c = &wide.children.data[j];
-        if (c->kind == GRAPH_OP) room[group[c->number]] = room[group[c->number]] ? SEVERAL : ONE;
-    }
+    count_groups(b, &wide, group, of);
     g->blocks.data[number].children = (GraphChildren){0};
     for (int j = 0; j < wide.children.len; j++) {
         const GraphChild c = wide.children.data[j];
-        int *made = c.kind == GRAPH_OP ? &room[group[c.number]] : NULL;
-        if (!made || *made == ONE) {
+        OneGroup *own = c.kind == GRAPH_OP ? &of[group[c.number]] : NULL;
+        if (!own || own->ops == 1) {
             add_child(b, number, c);
             continue;
         }
-        if (*made == SEVERAL) {
-            const char *name = text_path_pattern(b->arena, wide.children.data[j].name);
-            *made = new_block(b, *wide.path ? arena_printf(b->arena, "%s.%s", wide.path, name) : name, number);
-            add_child(b, number, (GraphChild){GRAPH_BLOCK, *made, name});
+        if (!own->block) {
+            const char *path = *wide.path ? arena_printf(b->arena, "%s.%s", wide.path, own->name) : own->name;
+            own->block = new_block(b, path, number);
+            add_child(b, number, (GraphChild){GRAPH_BLOCK, own->block, own->name});
         }
-        add_child(b, *made, c);
+        add_child(b, own->block, c);
     }
 }
 
 static void fold_wide(Builder *b, ExplainGraph *g, const ExplainFacts *x, const ExplainNumbers *told, int most) {
+    int last = g->blocks.len - 1;
+    while (last >= 0 && g->blocks.data[last].children.len <= most) last--;
+    if (last < 0) return;
     const ExplainGroups groups = explain_groups(x, told, false);
     int *group = arena_array(b->arena, int, g->m->decisions.len + 1);
-    int *room = arena_array(b->arena, int, groups.len + 1);
+    OneGroup *of = arena_array(b->arena, OneGroup, groups.len + 1);
     for (int i = 0; i < groups.len; i++)
         for (int k = 0; k < groups.data[i]->ops.len; k++) group[groups.data[i]->ops.data[k]] = i;
-    for (int i = g->blocks.len - 1; i >= 0; i--)
-        if (g->blocks.data[i].children.len > most) fold_groups(b, g, i, group, room);
+    for (int i = last; i >= 0; i--)
+        if (g->blocks.data[i].children.len > most) fold_groups(b, g, i, group, of);
 }
 
 /* Runs of |most| children become blocks; those may be too many in turn. */

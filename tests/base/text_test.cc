@@ -95,21 +95,22 @@ TEST(TextGlob, Table) {
 
 TEST_F(TextTest, PatternsAndKeysOfPaths) {
     const struct {
-        const char *path, *pattern, *key;
+        const char *path, *pattern, *key, *layers;
     } table[] = {
-        {"h.11.mlp.fc", "h.*.mlp.fc", "h.*.mlp.fc"},
-        {"lstm.mul", "lstm.mul", "lstm.mul"},
-        {"lstm.mul_12", "lstm.mul*", "lstm.mul"},
-        {"a_1.0.b_2_3", "a*.*.b_2*", "a.*.b_2"},
-        {"conv2d", "conv2d", "conv2d"},
-        {"_7", "_7", "_7"},
-        {"x7._8", "x7._8", "x7._8"},
-        {"", "", ""},
-        {".", ".", "."},
+        {"h.11.mlp.fc", "h.*.mlp.fc", "h.*.mlp.fc", "h.*.mlp.fc"},
+        {"lstm.mul", "lstm.mul", "lstm.mul", "lstm.mul"},
+        {"lstm.mul_12", "lstm.mul*", "lstm.mul", "lstm.mul_12"},
+        {"a_1.0.b_2_3", "a*.*.b_2*", "a.*.b_2", "a_1.*.b_2_3"},
+        {"conv2d", "conv2d", "conv2d", "conv2d"},
+        {"_7", "_7", "_7", "_7"},
+        {"x7._8", "x7._8", "x7._8", "x7._8"},
+        {"", "", "", ""},
+        {".", ".", ".", "."},
     };
     for (const auto &row : table) {
         EXPECT_STREQ(text_path_pattern(&arena_, row.path), row.pattern);
         EXPECT_STREQ(text_path_key(&arena_, row.path), row.key);
+        EXPECT_STREQ(text_path_layers(&arena_, row.path), row.layers);
         EXPECT_TRUE(text_glob_match(row.pattern, row.path)) << row.path;
     }
 }

@@ -191,6 +191,7 @@ struct amp_file_writer {
     int failed;      /* errno of the first failed write: nothing is committed after one */
     char *target;    /* the file itself, where the path was a symbolic link */
     char *temporary; /* NAME.tmp-XXXXXX in the target's folder; NULL: a device or pipe, written as it is */
+    amp_xxh64 *sum;  /* of what is written; NULL: nobody wants it */
     char paths[];
 };
 
@@ -449,6 +450,16 @@ size_t amp_fd_write(int fd, const void *data, size_t size) {
 
 amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err) {
     if (!w->failed && amp_fd_write(w->fd, data, size) < size) w->failed = errno;
+    if (w->sum) amp_xxh64_update(w->sum, data, size);
+    return w->failed ? fail_io(err, w->failed, "write", w->target) : AMP_OK;
+}
+
+void amp_file_writer_sum(amp_file_writer *w, amp_xxh64 *sum) { w->sum = sum; }
+
+bool amp_file_writer_can_go_back(const amp_file_writer *w) { return w->temporary != NULL; }
+
+amp_status amp_file_writer_go_back(amp_file_writer *w, amp_error *err) {
+    if (!w->failed && lseek(w->fd, 0, SEEK_SET) < 0) w->failed = errno;
     return w->failed ? fail_io(err, w->failed, "write", w->target) : AMP_OK;
 }
 

@@ -2,8 +2,11 @@
 #ifndef AMP_BASE_FILE_H
 #define AMP_BASE_FILE_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/alloc.h"
+#include "base/hash.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +42,11 @@ amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_err
 typedef struct amp_file_writer amp_file_writer;
 amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_file_writer **out, amp_error *err);
 amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err);
+/* From now on what is written is added to |sum|, too; NULL: no more. */
+void amp_file_writer_sum(amp_file_writer *w, amp_xxh64 *sum);
+/* What is written next goes over what was written, from its start on.  Not of a device or a pipe, which cannot. */
+bool amp_file_writer_can_go_back(const amp_file_writer *w);
+amp_status amp_file_writer_go_back(amp_file_writer *w, amp_error *err);
 amp_status amp_file_writer_commit(amp_file_writer *w, amp_error *err); /* frees |w|, also on failure */
 void amp_file_writer_abandon(amp_file_writer *w); /* frees |w|, removes the temporary file; NULL is fine */
 

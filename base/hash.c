@@ -163,3 +163,72 @@ void amp_sha256_hex(const uint8_t digest[32], char out[65]) {
     }
     out[64] = '\0';
 }
+
+/* ---- XXH64 ------------------------------------------------------------------------------------------------------- */
+
+static const uint64_t prime1 = 0x9E3779B185EBCA87, prime2 = 0xC2B2AE3D27D4EB4F, prime3 = 0x165667B19E3779F9,
+                      prime4 = 0x85EBCA77C2B2AE63, prime5 = 0x27D4EB2F165667C5;
+
+static uint64_t rotl64(uint64_t x, int n) { return x << n | x >> (64 - n); }
+
+/* The processors that this runs on are little-endian, as the algorithm is. */
+static uint64_t load64(const uint8_t *p) {
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static uint64_t load32(const uint8_t *p) {
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static uint64_t add_lane(uint64_t lane, uint64_t word) { return rotl64(lane + word * prime2, 31) * prime1; }
+
+static void add_blocks(uint64_t lanes[4], const uint8_t *p, size_t blocks) {
+    uint64_t a = lanes[0], b = lanes[1], c = lanes[2], d = lanes[3];
+    for (; blocks; blocks--, p += 32) {
+        a = add_lane(a, load64(p)), b = add_lane(b, load64(p + 8));
+        c = add_lane(c, load64(p + 16)), d = add_lane(d, load64(p + 24));
+    }
+    lanes[0] = a, lanes[1] = b, lanes[2] = c, lanes[3] = d;
+}
+
+void amp_xxh64_init(amp_xxh64 *h) { *h = (amp_xxh64){.lanes = {prime1 + prime2, prime2, 0, 0 - prime1}}; }
+
+void amp_xxh64_update(amp_xxh64 *h, const void *data, size_t size) {
+    const uint8_t *p = data;
+    size_t held = h->length % sizeof h->block;
+    h->length += size;
+    if (size == 0) return;
+    if (held) {
+        size_t take = sizeof h->block - held < size ? sizeof h->block - held : size;
+        memcpy(h->block + held, p, take);
+        p += take, size -= take;
+        if (held + take < sizeof h->block) return;
+        add_blocks(h->lanes, h->block, 1);
+    }
+    size_t blocks = size / sizeof h->block;
+    add_blocks(h->lanes, p, blocks);
+    p += blocks * sizeof h->block, size %= sizeof h->block;
+    if (size) memcpy(h->block, p, size);
+}
+
+static uint64_t join_lanes(const uint64_t lanes[4]) {
+    uint64_t sum = rotl64(lanes[0], 1) + rotl64(lanes[1], 7) + rotl64(lanes[2], 12) + rotl64(lanes[3], 18);
+    for (int i = 0; i < 4; i++) sum = (sum ^ add_lane(0, lanes[i])) * prime1 + prime4;
+    return sum;
+}
+
+uint64_t amp_xxh64_final(const amp_xxh64 *h) {
+    const uint8_t *p = h->block;
+    size_t left = h->length % sizeof h->block;
+    uint64_t sum = (h->length < sizeof h->block ? prime5 : join_lanes(h->lanes)) + h->length;
+    for (; left >= 8; left -= 8, p += 8) sum = rotl64(sum ^ add_lane(0, load64(p)), 27) * prime1 + prime4;
+    for (; left >= 4; left -= 4, p += 4) sum = rotl64(sum ^ load32(p) * prime1, 23) * prime2 + prime3;
+    for (; left; left--, p++) sum = rotl64(sum ^ *p * prime5, 11) * prime1;
+    sum = (sum ^ sum >> 33) * prime2;
+    sum = (sum ^ sum >> 29) * prime3;
+    return sum ^ sum >> 32;
+}

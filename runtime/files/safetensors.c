@@ -10,6 +10,7 @@
 #include "base/file_reader.h"
 #include "base/json.h"
 #include "base/rounding.h"
+#include "runtime/files/safetensors_sums.h"
 #include "runtime/files/safetensors_types.h"
 
 /* The format's limit for the JSON text (safetensors, MAX_HEADER_SIZE). */
@@ -19,7 +20,7 @@ enum { MAX_HEADER = 100000000, LENGTH_BYTES = AMP_TENSORS_LENGTH };
 
 enum {
     TENSOR_LIMIT = 100000, /* a header of 100 MB with more is an attack on memory and time, not a model */
-    VALUES_PER_TENSOR = 6 + AMP_SAFETENSORS_MAX_RANK,
+    VALUES_PER_TENSOR = 7 + AMP_SAFETENSORS_MAX_RANK, /* its sum too */
     BYTES_PER_VALUE = 4 /* at least, of every sound header: [0,0,0,0,0,0,0,0] is the densest that a tensor can have */
 };
 
@@ -35,6 +36,7 @@ struct amp_safetensors {
     amp_json_document *header;
     amp_tensor_view *views; /* by name */
     int32_t count, allocated;
+    bool has_sums;
 };
 
 typedef struct TensorReader {
@@ -241,10 +243,78 @@ static amp_status check_places(const TensorReader *r) {
     return status;
 }
 
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+#define EDITED                                                                                                         \
+    "the file is damaged, or a program has edited it and kept its sums.  Take another copy; if it is as it should "    \
+    "be, "                                                                                                             \
+    "save it without the entries of " AMP_TENSORS_METADATA " that begin with " AMP_SUM_KEY
+
+static amp_status compare(const char *path, const char *what, const char *name, uint64_t is, uint64_t was,
+                          amp_error *err) {
+    char texts[2][AMP_SUM_TEXT];
+    if (is == was) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: %s%s is not as it was saved (its XXH64 is %s, was %s): " EDITED, path, what,
+                    name, amp_sum_write(texts[0], is), amp_sum_write(texts[1], was));
+}
+
+static amp_status compare_tensor(const char *path, const amp_tensor_view *v, const amp_xxh64 *sum, amp_error *err) {
+    return compare(path, "tensor ", v->name, amp_xxh64_final(sum), v->sum, err);
+}
+
+static amp_tensor_view *find_view(const amp_safetensors *f, const char *name) {
+    for (int32_t low = 0, high = f->count; low < high;) {
+        int32_t middle = low + (high - low) / 2, order = strcmp(name, f->views[middle].name);
+        if (order == 0) return &f->views[middle];
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return NULL;
+}
+
+/* The sum that each tensor should have, and that of the metadata itself. */
+static amp_status read_sums(TensorReader *r) {
+    amp_safetensors *f = r->file;
+    const amp_json *metadata = amp_json_get(amp_json_root(f->header), AMP_TENSORS_METADATA);
+    const char *saved = amp_safetensors_metadata(f, AMP_SUM_KEY);
+    uint64_t all = 0, was = 0;
+    int32_t tensors = 0;
+    for (size_t i = 0; metadata && i < metadata->object.count; i++) {
+        const amp_json_member *m = &metadata->object.members[i];
+        const char *key = m->key.data, *value = m->value.string.data;
+        all += amp_metadata_sum(key, value);
+        if (strncmp(key, AMP_SUM_OF_TENSOR, strlen(AMP_SUM_OF_TENSOR))) continue;
+        amp_tensor_view *v = find_view(f, key + strlen(AMP_SUM_OF_TENSOR));
+        if (!v || !amp_sum_read(value, &v->sum))
+            return amp_fail(r->err, AMP_BAD_FILE, "%s: %s = %s is the sum of no tensor: " EDITED, r->path, key, value);
+        tensors++;
+    }
+    f->has_sums = saved || tensors;
+    if (!f->has_sums) return AMP_OK;
+    if (!saved || !amp_sum_read(saved, &was) || tensors != f->count)
+        return amp_fail(r->err, AMP_BAD_FILE, "%s: it has sums of %d of %d tensors, and %s of its metadata: " EDITED,
+                        r->path, tensors, f->count, saved ? "one" : "none");
+    return compare(r->path, "its metadata", "", all, was, r->err);
+}
+
+/* Of what is in memory, so that no reader of it has to. */
+static amp_status check_data(const amp_safetensors *f, const char *data, amp_error *err) {
+    amp_xxh64 sum;
+    for (int32_t i = 0; f->has_sums && i < f->count; i++) {
+        const amp_tensor_view *v = &f->views[i];
+        amp_tensor_sum_begin(&sum, v->dtype_name, v);
+        amp_xxh64_update(&sum, data + v->begin, v->bytes);
+        AMP_TRY(compare_tensor(f->path, v, &sum, err));
+    }
+    return AMP_OK;
+}
+
 static amp_status parse(TensorReader *r) {
     AMP_TRY(read_header(r));
     AMP_TRY(read_tensors(r));
-    return check_places(r);
+    AMP_TRY(check_places(r));
+    AMP_TRY(read_sums(r));
+    return r->buffer ? check_data(r->file, r->buffer, r->err) : AMP_OK;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -341,14 +411,30 @@ void amp_safetensors_close(amp_safetensors *f) {
     amp_free(&a, f, sizeof *f);
 }
 
-amp_status amp_safetensors_read(const amp_safetensors *f, const amp_tensor_view *v, size_t from, void *to, size_t bytes,
-                                amp_error *err) {
+static amp_status read_piece(const amp_safetensors *f, const amp_tensor_view *v, size_t from, void *to, size_t bytes,
+                             amp_error *err) {
     if (from > v->bytes || bytes > v->bytes - from)
         return amp_fail(err, AMP_INTERNAL, "%s: tensor %s has no byte %zu", f->path, v->name, from + bytes);
     if (f->reader.fd >= 0)
         return amp_file_reader_read(&f->reader, f->path, f->data_start + v->begin + from, to, bytes, err);
     if (bytes) memcpy(to, (const char *)v->data + from, bytes);
     return AMP_OK;
+}
+
+amp_status amp_safetensors_read_next(const amp_safetensors *f, const amp_tensor_view *v, size_t from, void *to,
+                                     size_t bytes, amp_xxh64 *sum, amp_error *err) {
+    AMP_TRY(read_piece(f, v, from, to, bytes, err));
+    if (f->reader.fd < 0 || !f->has_sums) return AMP_OK;
+    if (!from) amp_tensor_sum_begin(sum, v->dtype_name, v);
+    amp_xxh64_update(sum, to, bytes);
+    return from + bytes == v->bytes ? compare_tensor(f->path, v, sum, err) : AMP_OK;
+}
+
+amp_status amp_safetensors_read(const amp_safetensors *f, const amp_tensor_view *v, size_t from, void *to, size_t bytes,
+                                amp_error *err) {
+    amp_xxh64 sum;
+    if (from || bytes != v->bytes) return read_piece(f, v, from, to, bytes, err);
+    return amp_safetensors_read_next(f, v, from, to, bytes, &sum, err);
 }
 
 amp_status amp_safetensors_hold(amp_safetensors *f, amp_error *err) {
@@ -358,6 +444,7 @@ amp_status amp_safetensors_hold(amp_safetensors *f, amp_error *err) {
     if (!data && bytes) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its %zu bytes", f->path, bytes);
     amp_status status = amp_file_reader_read(&f->reader, f->path, f->data_start, data, bytes, err);
     if (!status) status = amp_safetensors_check_unchanged(f, err);
+    if (!status) status = check_data(f, data, err);
     if (status) {
         amp_free(&f->allocator, data, bytes);
         return status;
@@ -382,13 +469,7 @@ const amp_tensor_view *amp_safetensors_at(const amp_safetensors *file, int32_t i
 }
 
 const amp_tensor_view *amp_safetensors_find(const amp_safetensors *file, const char *name) {
-    for (int32_t low = 0, high = file->count; low < high;) {
-        int32_t middle = low + (high - low) / 2, order = strcmp(name, file->views[middle].name);
-        if (order == 0) return &file->views[middle];
-        if (order < 0) high = middle;
-        else low = middle + 1;
-    }
-    return NULL;
+    return find_view(file, name);
 }
 
 const char *amp_safetensors_metadata(const amp_safetensors *file, const char *key) {

@@ -92,10 +92,11 @@ static amp_status read_converted(const amp_weight_match *m, int32_t entry, void 
     const amp_model_state *s = state_of(m, entry);
     const amp_tensor_view *v = amp_weight_files_at(m->files, m->tensor_of[entry]);
     size_t size = amp_dtype_size(v->dtype);
+    amp_xxh64 sum;
     memset(memory, 0, amp_state_bytes(s)); /* padding too */
     for (size_t at = 0, n; at < v->bytes; at += n) {
         n = smaller(v->bytes - at, AMP_WEIGHT_PIECE);
-        AMP_TRY(amp_weight_files_read(m->files, m->tensor_of[entry], at, piece, n, err));
+        AMP_TRY(amp_weight_files_read_next(m->files, m->tensor_of[entry], at, piece, n, &sum, err));
         for (size_t i = 0, k; i < n / size; i += k) {
             k = smaller(n / size - i, sizeof values / sizeof *values);
             amp_tensor_view part = {.dtype = v->dtype, .data = piece + i * size, .bytes = k * size};
@@ -152,9 +153,10 @@ typedef struct Saving {
 
 static amp_status write_copy(const Saving *s, int32_t tensor, amp_file_writer *file, amp_error *err) {
     size_t bytes = s->views[tensor].bytes;
+    amp_xxh64 sum;
     for (size_t at = 0, n; at < bytes; at += n) {
         n = smaller(bytes - at, AMP_WEIGHT_PIECE);
-        AMP_TRY(amp_weight_files_read(s->match->files, tensor, at, s->piece, n, err));
+        AMP_TRY(amp_weight_files_read_next(s->match->files, tensor, at, s->piece, n, &sum, err));
         AMP_TRY(amp_file_writer_write(file, s->piece, n, err));
     }
     return AMP_OK;

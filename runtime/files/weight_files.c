@@ -329,6 +329,12 @@ amp_status amp_weight_files_read(const amp_weight_files *f, int32_t index, size_
     return amp_safetensors_read(f->shards[t->shard].file, t->view, from, to, bytes, err);
 }
 
+amp_status amp_weight_files_read_next(const amp_weight_files *f, int32_t index, size_t from, void *to, size_t bytes,
+                                      amp_xxh64 *sum, amp_error *err) {
+    const Tensor *t = &f->tensors[index];
+    return amp_safetensors_read_next(f->shards[t->shard].file, t->view, from, to, bytes, sum, err);
+}
+
 amp_status amp_weight_files_hold_small(amp_weight_files *f, amp_error *err) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < f->count; i++) bytes += f->tensors[i].view->bytes;

@@ -29,7 +29,10 @@ int32_t amp_weight_files_count(const amp_weight_files *files);
 const amp_tensor_view *amp_weight_files_at(const amp_weight_files *files, int32_t index);
 amp_status amp_weight_files_read(const amp_weight_files *files, int32_t index, size_t from, void *to, size_t bytes,
                                  amp_error *err);
-/* Reads all data, where that is no more than a few MiB: from then on nothing can fail.  AMP_IO, AMP_OUT_OF_MEMORY. */
+amp_status amp_weight_files_read_next(const amp_weight_files *files, int32_t index, size_t from, void *to, size_t bytes,
+                                      amp_xxh64 *sum, amp_error *err); /* as amp_safetensors_read_next */
+/* Reads all data, where that is no more than a few MiB: from then on nothing can fail.  AMP_IO, AMP_BAD_FILE,
+ * AMP_OUT_OF_MEMORY. */
 enum { AMP_WEIGHTS_HELD = 32 << 20 /* bytes */ };
 amp_status amp_weight_files_hold_small(amp_weight_files *files, amp_error *err);
 /* AMP_IO where one was written to since it was opened. */

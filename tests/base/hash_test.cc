@@ -1,4 +1,4 @@
-// hash_test.cc: known answers of FIPS 180-4 (NIST's example values).
+// hash_test.cc: known answers of FIPS 180-4 (NIST's example values), and of xxHash.
 #include "base/hash.h"
 
 #include <gtest/gtest.h>
@@ -89,4 +89,33 @@ TEST(Hash, Fnv1a) {
     EXPECT_EQ(amp_hash32(""), 0x811c9dc5u);
     EXPECT_EQ(amp_hash32("a"), 0xe40c292cu);
     EXPECT_EQ(amp_hash32("foobar"), 0xbf9cf968u);
+}
+
+static uint64_t Xxh64(const std::string &data, size_t piece) {
+    amp_xxh64 h;
+    amp_xxh64_init(&h);
+    for (size_t at = 0; at < data.size(); at += piece)
+        amp_xxh64_update(&h, data.data() + at, data.size() - at < piece ? data.size() - at : piece);
+    return amp_xxh64_final(&h);
+}
+
+TEST(Xxh64, KnownAnswers) {
+    EXPECT_EQ(Xxh64("", 1), 0xef46db3751d8e999u);
+    EXPECT_EQ(Xxh64("a", 1), 0xd24ec4f1a98c6e5bu);
+    EXPECT_EQ(Xxh64("abc", 3), 0x44bc2cf5ad770999u);
+    EXPECT_EQ(Xxh64("Nobody inspects the spammish repetition", 39), 0xfbcea83c8a378bf1u);
+}
+
+// The sum of all sums of 0 to 300 bytes, which do not lie at multiples of anything, by Python's xxhash.
+TEST(Xxh64, EveryLengthInPiecesAsPythonHasIt) {
+    std::string data;
+    for (int i = 0; i < 400; i++) data += static_cast<char>(i * 7 + (i >> 8));
+    for (size_t piece : {size_t{1}, size_t{31}, size_t{32}, size_t{33}, size_t{301}}) {
+        std::string all;
+        for (size_t size = 0; size <= 300; size++) {
+            uint64_t sum = Xxh64(data.substr(size % 7, size), piece);
+            for (int i = 0; i < 8; i++) all += static_cast<char>(sum >> 8 * i);
+        }
+        EXPECT_EQ(Xxh64(all, piece), 0x952e3ccfb02c24ddu) << piece;
+    }
 }

@@ -209,6 +209,18 @@ inline void HeaderBytes(const Format &f) {
     }
 }
 
+// A bit of each byte behind the header.
+inline void DataBits(const Format &f) {
+    for (size_t i = f.header + FirstPlace(); i < f.good.size() && !testing::Test::HasFailure(); i += Stride()) {
+        std::string changed = f.good;
+        changed[i] = (char)(changed[i] ^ 1 << i % 8);
+        Check(f, changed, "byte " + std::to_string(i) + " is changed");
+        if (f.any_change_fails) {
+            EXPECT_NE(f.read(changed).status, AMP_OK) << "byte " << i;
+        }
+    }
+}
+
 inline void RandomMutations(const Format &f, uint64_t seed) {
     Mutator mutator(f.good, f.header, f.words, seed);
     const long count = (MutationCount() + f.share - 1) / f.share;

@@ -178,16 +178,19 @@ Format StateFormat(bool checkpoint) {
             kWords,
             [checkpoint](const std::string &bytes) { return Load(states, bytes, checkpoint); },
             Most,
-            61};
+            61,
+            true};
 }
 
 TEST(Params, GoodIsRead) { GoodIsRead(StateFormat(false)); }
 TEST(Params, CutAnywhere) { CutAnywhere(StateFormat(false)); }
 TEST(Params, HeaderBytes) { HeaderBytes(StateFormat(false)); }
+TEST(Params, DataBits) { DataBits(StateFormat(false)); }
 TEST(Params, RandomMutations) { RandomMutations(StateFormat(false), 2); }
 TEST(Checkpoint, GoodIsRead) { GoodIsRead(StateFormat(true)); }
 TEST(Checkpoint, CutAnywhere) { CutAnywhere(StateFormat(true)); }
 TEST(Checkpoint, HeaderBytes) { HeaderBytes(StateFormat(true)); }
+TEST(Checkpoint, DataBits) { DataBits(StateFormat(true)); }
 TEST(Checkpoint, RandomMutations) { RandomMutations(StateFormat(true), 3); }
 
 } // namespace

@@ -227,9 +227,11 @@ TEST(SafetensorsWrite, SortsAlignsAndReadsBack) {
     std::string bytes = ReadAll(path);
     size_t header = (unsigned char)bytes[0] + 256 * (unsigned char)bytes[1];
     EXPECT_EQ((8 + header) % 64, 0u);
-    EXPECT_LT(bytes.find("step"), bytes.find("\"z\"")); // wider types first, then by name
-    EXPECT_LT(bytes.find("\"z\""), bytes.find("quoted"));
-    EXPECT_LT(bytes.find("quoted"), bytes.find("\"u\""));
+    size_t step_at = bytes.find("step\":{"), z = bytes.find("z\":{"), quoted = bytes.find("quoted\\\"\":{");
+    EXPECT_LT(step_at, z); // wider types first, then by name
+    EXPECT_LT(z, quoted);
+    EXPECT_LT(quoted, bytes.find("u\":{"));
+    EXPECT_LT(quoted, bytes.size());
     amp_safetensors *f;
     ASSERT_EQ(amp_safetensors_open(path.c_str(), nullptr, &f, &err), AMP_OK) << err.message;
     EXPECT_EQ(amp_safetensors_count(f), 4);

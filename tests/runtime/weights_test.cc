@@ -674,6 +674,42 @@ TEST(Weights, TheFileIsReadOnceAndNotHeld) {
     remove(path.c_str()), remove(TempPath("big2.st").c_str());
 }
 
+amp_status Save(const Grown &g, const std::string &path, const std::string &like, Rules rules, std::string *message);
+
+// Of a file that is too large to be held, a tensor's sum is compared when the tensor is read, if it is.
+TEST(WeightsDamaged, AreFoundByWhoReadsThem) {
+    std::vector<Named> all, renamed, without;
+    for (int i = 0; i < 9; i++) all.push_back({"w" + std::to_string(i), {1024, 1024}});
+    without = renamed = all;
+    without.pop_back(), renamed.back().name = "v8";
+    std::string path = TempPath("damaged.st"), message;
+    Grown g(all), h(renamed), k(without);
+    std::vector<float> marked(1 << 20, 1.0f);
+    marked[777] = 12345.0f;
+    ASSERT_EQ(amp_params_set(g.params, "w8", marked.data(), marked.size(), &g.err), AMP_OK);
+    ASSERT_EQ(amp_params_save(g.params, path.c_str(), &g.err), AMP_OK) << g.err.message;
+    EXPECT_EQ(Load(g, path, {{}, {}, {"w8"}}).status, AMP_OK);
+    std::string bytes = ReadAll(path);
+    const size_t at = bytes.find(Bytes(std::vector<float>{12345.0f}));
+    ASSERT_LT(at, bytes.size());
+    bytes[at] ^= 4;
+    WriteTemp("damaged.st", bytes);
+    const struct {
+        const Grown *grown;
+        Rules rules;
+    } readers[] = {{&g, {}}, {&g, {{}, {}, {"w8"}}}, {&h, {{}, {"w8=v8"}}}};
+    for (const auto &r : readers) {
+        Rules rules = r.rules;
+        Loaded l = Load(*r.grown, path, rules);
+        EXPECT_EQ(l.status, AMP_BAD_FILE);
+        EXPECT_SAYS(l.message, "damaged.st: tensor w8 is not as it was saved (its XXH64 is ");
+    }
+    EXPECT_EQ(Load(k, path, {{"w8"}}).status, AMP_OK);
+    EXPECT_EQ(Save(k, TempPath("copied.st"), path, {{"w8"}}, &message), AMP_BAD_FILE); // it would be copied
+    EXPECT_SAYS(message, "damaged.st: tensor w8 is not as it was saved");
+    remove(path.c_str());
+}
+
 TEST(Weights, EveryAllocationMayFail) {
     Shards s;
     std::string index = WriteTemp("oom.json", Index(s.map)), saved = TempPath("oom.out");

@@ -304,8 +304,9 @@ typedef struct amp_weights_report {
  * AMP_MISMATCH: the message has all differences, counted, with names that differ in a number alone as one (h.*.bias),
  * and where it finds one the rename or transpose that mends them; so does a rule that matches nothing.
  * AMP_INVALID_ARGUMENT: a rule that is none.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_IO: the file.
- * All or nothing; but of more than 32 MiB a disk that fails, or a file that is cut or written to, while its data is
- * read (AMP_IO) leaves the params partly of it.
+ * AMP_BAD_FILE also where a tensor is not as it was saved, by a sum that the file has (docs/checkpoint.md).
+ * All or nothing; but of more than 32 MiB a tensor that is not as it was saved, a disk that fails, or a file that is
+ * cut or written to while its data is read (AMP_IO), leaves the params partly of it.
  * Memory.  Files of up to 32 MiB are read first.  Of larger ones data goes piece by piece to the params, with next to
  * nothing held besides. */
 AMP_API AMP_MUST_USE amp_status amp_params_load_weights(amp_params *params, const char *path,
@@ -688,7 +689,8 @@ AMP_API int32_t amp_session_has_shares(const amp_session *session);
  * is a string that the application gets back: its position in the data, say.  Loading is all or nothing.  Of ranks
  * with shares of the moments all save: rank 0 gets the others' and writes the file, and the others write none; whether
  * it could, rank 0 alone knows.  Moments come and go one at a time, so that no rank needs memory for more than its
- * share and the largest one; where reading fails half-way (AMP_IO, AMP_PEER_FAILED), the ranks have to load again.
+ * share and the largest one; where reading fails half-way (AMP_IO, AMP_PEER_FAILED, AMP_BAD_FILE of one that is not as
+ * it was saved, by its sum), the ranks have to load again.
  * Between the micro-batches of a step saving is refused (AMP_WRONG_STATE); loading drops those that were run. */
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra,
                                                     amp_error *err);

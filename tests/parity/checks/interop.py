@@ -67,6 +67,36 @@ def check_checkpoint(tally, options):
     tally.same("a checkpoint that Python has rewritten resumes to equal bits", tools.bit_differences(*ends))
 
 
+def refusal(model, *options):
+    """What amprun says where it refuses a file; "" where it reads it."""
+    try:
+        tools.step(model, *options)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def check_sums(tally, options):
+    """Sums in the metadata: an edited tensor is refused by name, unless its sums are dropped, as Python's tools do."""
+    path, model, inputs = small_model(options)
+    weights, edited = path + ".summed.safetensors", path + ".edited.safetensors"
+    tools.step(model, "--weights", tools.write_weights(path + ".made.safetensors", twin.make(twin.SMALL)),
+               "--inputs", inputs, "--save", weights)
+    metadata = tools.read_metadata(weights)
+    tensors = tools.flip_bit(tools.read_tensors(weights), "fc1.weight")
+    sums = [key for key in metadata if key.startswith("amp.xxh64")]
+    tally.same("a saved file has a sum for each tensor, and one more",
+               [] if len(sums) == len(tensors) + 1 else [str(sums)])
+    save_file(tensors, edited, metadata=metadata)
+    said = refusal(model, "--weights", edited, "--inputs", inputs)
+    tally.same("an edited tensor is refused by name",
+               [] if "edited.safetensors: tensor fc1.weight is not as it was saved" in said else [said])
+    for what, kept in (("its sums", {key: metadata[key] for key in metadata if key not in sums}), ("all metadata", None)):
+        save_file(tensors, edited, metadata=kept)
+        said = refusal(model, "--weights", edited, "--inputs", inputs)
+        tally.same(f"an edited tensor without {what} is read", [said] if said else [])
+
+
 def check_form(tally, options):
     """What readers that map the file rely on."""
     loaded_and_saved(options, awkward_weights())
@@ -87,4 +117,4 @@ def plant(tally, options):
 
 
 if __name__ == "__main__":
-    harness.main(__doc__, [check_round_trip, check_checkpoint, check_form], [plant])
+    harness.main(__doc__, [check_round_trip, check_checkpoint, check_sums, check_form], [plant])

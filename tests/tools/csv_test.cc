@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <ctime>
+#include <fstream>
+#include <thread>
 
 #include "tests/tools/data_fixture.h"
 #include "tools/amprun/csv.h"
@@ -456,6 +459,23 @@ TEST_F(CsvTest, FilesThatAreNone) {
     const std::string secret = Write("secret", kTable);
     ASSERT_EQ(chmod(secret.c_str(), 0), 0);
     ExpectFailure(read("csv:" + secret + schema), secret + ": cannot open: Permission denied");
+}
+
+// Training reads a file twice where rows are held out; a pipe gives its rows once.
+TEST_F(CsvTest, APipeIsReadOnceOrRefused) {
+    alarm(20);
+    const std::string pipe = Path("pipe"), spec = "csv:" + pipe + ",schema=" + Write("schema", kSchema);
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    ExpectFailure([&] { return data_read(&data, (spec + ",held=0.5").c_str(), PART_TRAIN, &inputs); },
+                  pipe + ": is a pipe; only a regular file is read here: copy what it gives to one");
+    for (const char *held : {",held=0", ",held=0.5"}) {
+        inputs.options.whole = strchr(held, '.'); // by --eval-data: the rows that are held out are not read
+        std::thread writer([&] { std::ofstream(pipe) << kTable; });
+        EXPECT_EQ(data_read(&data, (spec + held).c_str(), PART_TRAIN, &inputs), 0);
+        writer.join();
+        data_close(&data);
+    }
+    alarm(0);
 }
 
 TEST_F(CsvTest, SchemasThatAreWrong) {

@@ -171,6 +171,13 @@ static int fill(Dataset *d, CsvTable *t, Part part, const DataInputs *inputs) {
     return 0;
 }
 
+/* Where rows are held out, training reads the file a second time for them: no pipe is waited for twice. */
+static int check_reread(const DataSpec *s, const CsvSchema *schema, const CsvWanted *wanted, const DataOptions *o) {
+    amp_error err = {0};
+    bool again = wanted->trained && wanted->split && !o->whole && (schema->held > 0 || schema->held_column);
+    return again && amp_file_check_regular(s->path, &err) ? report(&err) : 0;
+}
+
 static CsvSource *new_source(void) {
     CsvSource *csv = calloc(1, sizeof *csv);
     if (csv) arena_init(&csv->arena, NULL);
@@ -183,6 +190,7 @@ static int read_all(Dataset *d, const DataSpec *s, Part part, const DataInputs *
     CsvWanted wanted = {
         .targets = inputs->count > inputs->model_inputs, .split = !inputs->options.all, .trained = part == PART_TRAIN};
     if (take_schema(d->csv, s, part, inputs) || take_held(d->csv, s, inputs)) return 1;
+    if (check_reread(s, &d->csv->schema, &wanted, &inputs->options)) return 1;
     tell_unused(&d->csv->schema, s, part, &inputs->options);
     Arena *rows = arena_child(&d->csv->arena);
     int failed = csv_table_read(&t, rows, s->path, &d->csv->schema, &wanted);

@@ -260,7 +260,7 @@ static bool expand_link(char at[PATH_MAX], char rest[PATH_MAX]) {
 }
 
 /* Each link on the way is looked at.  What cannot be resolved is not there, as the caller finds. */
-static amp_status check_links(const char *path, amp_error *err) {
+amp_status amp_file_check_links(const char path[AMP_FILE_PATH], amp_error *err) {
     char at[PATH_MAX] = "", rest[PATH_MAX];
     struct stat st;
     strcpy(rest, path);
@@ -284,7 +284,7 @@ amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_err
     struct stat st;
     int links = 0;
     if (strlen(path) >= PATH_MAX) return fail_io(err, ENAMETOOLONG, "create", path);
-    AMP_TRY(check_links(path, err));
+    AMP_TRY(amp_file_check_links(path, err));
     if (stat(path, &st) == 0) return realpath(path, target) ? AMP_OK : fail_io(err, errno, "resolve", path);
     if (errno != ENOENT) return fail_io(err, errno, "create", path);
     strcpy(target, path);

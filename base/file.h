@@ -36,6 +36,9 @@ amp_status amp_file_read_regular(const char *path, size_t limit, const amp_alloc
 enum { AMP_FILE_PATH = 4096 };
 amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_error *err);
 
+/* Whether a link on the way there is one that is not followed, for what is not opened here: AMP_INVALID_ARGUMENT. */
+amp_status amp_file_check_links(const char path[AMP_FILE_PATH], amp_error *err);
+
 /* Replaces a file so that, whatever happens, either the old or the whole new content is there: a temporary file in the
  * same folder, fsync, rename, fsync of the folder.  The file keeps its mode, and the temporary file is never more open;
  * one that nobody may write is not replaced (AMP_IO).  A device or a pipe is written as it is. */

@@ -102,6 +102,16 @@ refused 1 --tensorboard ''
 says '--tensorboard: names no folder'
 refused 1 --tensorboard /proc/events
 says '--tensorboard /proc/events: could not be written: No such file or directory'
+mkdir -m 1777 "$work/shared"
+mkdir "$work/elsewhere"
+ln -s ../elsewhere "$work/shared/runs"
+if chown -h 12345 "$work/shared/runs" 2>/dev/null; then
+    refused 1 --tensorboard "$work/shared/runs/one"
+    says "--tensorboard $work/shared/runs/one: $work/shared/runs is a symbolic link that another user (12345) has made"
+    expect 'and nothing is made where it leads' '' "$(ls "$work/elsewhere")"
+else
+    skipped 'links of another user: files cannot be given to one here'
+fi
 refused 2 --tensorboard "$work/both" --save "$work/both"
 says 'is the same file as --save'
 (

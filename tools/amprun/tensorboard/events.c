@@ -100,7 +100,9 @@ static void write_start(EventFile *f, int64_t first_step) {
 
 static int make_folders(EventFile *f) {
     char path[AMP_FILE_PATH];
+    amp_error err = {0};
     if ((size_t)snprintf(path, sizeof path, "%s", f->folder) >= sizeof path) return fail(f, strerror(ENAMETOOLONG));
+    if (amp_file_check_links(path, &err)) return f->failed = report_text("--tensorboard %s", err.message);
     for (char *slash = path + 1; *path && (slash = strchr(slash, '/')); *slash++ = '/') {
         *slash = '\0';
         if (mkdir(path, 0777) && errno != EEXIST) return fail(f, strerror(errno));
@@ -120,11 +122,12 @@ static void name_file(const EventFile *f, char *out, size_t size) {
 
 int events_open(EventFile *f, const char *folder, int64_t first_step) {
     char path[AMP_FILE_PATH + 512];
+    amp_error err = {0};
     *f = (EventFile){.folder = folder};
     if (make_folders(f)) return 1;
     name_file(f, path, sizeof path);
-    f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (f->fd < 0) return fail(f, strerror(errno));
+    if (amp_file_open_in_place(path, O_EXCL, &f->fd, &err))
+        return f->failed = report_text("--tensorboard %s", err.message);
     f->is_open = true;
     write_version(f);
     if (!f->failed) write_start(f, first_step);

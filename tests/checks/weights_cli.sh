@@ -203,4 +203,25 @@ for file in shards/part-0.safetensors shards/part-1.safetensors shards/model.saf
     says "--save $work/$file: is the same file as --save-like"
     expect "$file stays" "$before" "$(cksum <"$work/$file")"
 done
+# ---- pipes: what is read once may be one, what is read again is refused ---------------------------
+
+mkfifo "$work/pipe"
+# piped FILE STATUS COMMAND...: the command with the file in the pipe
+piped() {
+    timeout 20 cat "$1" >"$work/pipe" 2>/dev/null &
+    run "$2" timeout 20 "${@:3}"
+    kill $! 2>/dev/null
+}
+piped "$work/little.so" 0 "$amprun" info "$work/pipe"
+piped "$work/own.st" 0 "$amprun" infer "$work/little.so" --weights "$work/pipe" --inputs "$work/batch.st" \
+    --outputs "$work/a.st"
+piped "$work/little.amp" 0 "$ampc" "$work/pipe" -o "$work/piped.so"
+piped "$work/little.ck" 0 "$amprun" step "$work/little.so" --inputs "$work/batch.st" --resume "$work/pipe"
+run 1 timeout 20 "$amprun" train "$work/little.so" --data "safetensors:$work/batch.st" --steps 3 \
+    --resume "$work/pipe"
+says 'pipe: is a pipe; only a regular file is read here: copy what it gives to one'
+run 1 timeout 20 "$amprun" train "$work/little.so" --data "safetensors:$work/batch.st" --steps 3 \
+    --save "$work/never.st" --save-like "$work/pipe"
+says '--save-like ' 'pipe: is a pipe; only a regular file is read here'
+
 finish

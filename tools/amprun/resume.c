@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "base/file_reader.h"
 #include "runtime/files/safetensors.h"
 
 /* A checkpoint goes on under other sums: the user may want to compare them, or may have taken the wrong model. */
 static int tell_other_sums(const Run *r, const char *path) {
     amp_error err = {0};
     amp_safetensors *file;
+    if (!amp_file_is_regular(path)) return 0; /* a pipe has been read */
     if (amp_safetensors_open_header(path, AMP_FILE_REGULAR, NULL, &file, &err)) return report(&err);
     const char *of_file = amp_safetensors_metadata(file, "amp.sums"), *sums = r->info.sums;
     if (of_file && strcmp(of_file, sums))

@@ -1,6 +1,8 @@
 /* weights.c: see weights.h. */
 #include "tools/amprun/weights.h"
 
+#include "base/file.h"
+#include "base/file_reader.h"
 #include "runtime/files/weight_files.h"
 
 enum { DIFFERENCES_SHOWN = 100 };
@@ -62,17 +64,18 @@ amp_status weights_save(const Run *run, const Args *a, const char *path, amp_err
 
 int weights_check_like(const Run *run, const Args *a) {
     amp_error err = {0};
-    if (!a->save_like || !weights_save(run, a, "/dev/null", &err)) return 0;
+    if (!a->save_like) return 0;
+    if (!amp_file_check_regular(a->save_like, &err) && !weights_save(run, a, "/dev/null", &err)) return 0;
     return report_text("--save-like %s", err.message);
 }
 
 /* ---- what is read ------------------------------------------------------------------------------------------------ */
 
-/* A file that cannot be read is reported when it is loaded. */
+/* A file that cannot be read is reported when it is loaded; a pipe gives what it has once, then. */
 static struct amp_weight_files *add_files(Outputs *files, const char *option, const char *path) {
     amp_weight_files *w = NULL;
     outputs_input(files, option, path);
-    if (!path || amp_weight_files_open(path, NULL, &w, NULL)) return NULL;
+    if (!path || !amp_file_is_regular(path) || amp_weight_files_open(path, NULL, &w, NULL)) return NULL;
     for (int32_t i = 0; amp_weight_files_shard(w, i); i++) outputs_input(files, option, amp_weight_files_shard(w, i));
     return w;
 }

@@ -446,4 +446,31 @@ TEST(Options, OfFoldersAreChecked) {
     EXPECT_STREQ(err.message, "the name of a folder where ranks meet has 1 to 3000 bytes, not 4000");
 }
 
+// The engine of threads itself: a rank that has left has its memory back.
+TEST(ThreadEngine, NothingReachesARankThatHasLeft) {
+    for (bool leaves : {false, true}) {
+        World world(2);
+        float data[2] = {1, 2};
+        amp_engine *engines[2];
+        amp_error err = {};
+        auto start = [&](int32_t rank) {
+            const amp_message message = {AMP_SUM_ALL, AMP_DT_F32, &data[rank], nullptr, 1, 0};
+            ASSERT_EQ(engines[rank]->type->start(engines[rank], 0, &message, &err), AMP_OK);
+        };
+        for (int32_t rank = 0; rank < 2; rank++) {
+            engines[rank] = world.Engine(rank);
+            ASSERT_EQ(engines[rank]->type->connect(engines[rank], &err), AMP_OK);
+        }
+        start(0);
+        if (leaves) engines[0]->type->abandon(engines[0]);
+        start(1);
+        bool done = false;
+        ASSERT_EQ(engines[1]->type->test(engines[1], 0, &done, &err), AMP_OK);
+        EXPECT_EQ(done, !leaves);
+        EXPECT_EQ(data[0], leaves ? 1 : 3);
+        EXPECT_EQ(data[1], leaves ? 2 : 3);
+        for (amp_engine *engine : engines) engine->type->close(engine);
+    }
+}
+
 } // namespace

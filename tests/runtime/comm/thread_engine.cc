@@ -53,7 +53,7 @@ struct ThreadEngine {
         m.there.resize(m.of.size());
         m.of[static_cast<size_t>(rank)] = pending[lane];
         m.there[static_cast<size_t>(rank)] = true;
-        if (++m.arrived == world->ranks) world->Move(&m);
+        if (++m.arrived == world->ranks && m.fits) world->Move(&m);
         waits[lane] = false;
     }
 
@@ -132,9 +132,15 @@ struct ThreadEngine {
         std::lock_guard<std::mutex> hold(Of(engine)->world->lock_);
         Of(engine)->world->seen_.disconnected++;
     }
+    // What the rank has started never arrives: its memory is its owner's again.
     static void Abandon(amp_engine *engine) {
-        std::lock_guard<std::mutex> hold(Of(engine)->world->lock_);
-        Of(engine)->world->seen_.abandoned++;
+        World *w = Of(engine)->world;
+        std::lock_guard<std::mutex> hold(w->lock_);
+        w->seen_.abandoned++;
+        for (auto &at : w->meetings_) {
+            World::Meeting &m = at.second;
+            if (m.arrived < w->ranks && m.there[static_cast<size_t>(engine->rank)]) m.fits = false;
+        }
     }
     static void Close(amp_engine *engine) {
         {

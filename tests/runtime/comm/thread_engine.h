@@ -56,7 +56,7 @@ class World {
         std::vector<amp_message> of;
         std::vector<bool> there;
         int arrived = 0;
-        bool fits = true; // all have started the same
+        bool fits = true; // all have started the same, and none has left before all had
     };
     void Move(Meeting *m);
 

@@ -10,6 +10,8 @@
 #     links COMPILER HEADER.. whether it is here and makes a program that includes them; else $lacking
 #     imports PYTHON MODULE.. whether it is here and has them; else $lacking
 #     lacks_nvrtc FILE        whether ampc has said there that NVRTC, or a part of it, is missing; $lacking says it
+#     numpy_python            prints a Python that has NumPy; nothing where there is none
+#     python_libraries        what bindings/python/ampc.py loads, from Bazel's archives
 #     finish                  prints the count, which is the script's last line
 #
 # `work` is a scratch folder, `bin` where Bazel leaves its results.
@@ -123,6 +125,26 @@ build() {
         finish
     }
     bin=$(bazel info bazel-bin 2>/dev/null)
+}
+
+numpy_python() {
+    local candidate
+    for candidate in python3 .torch-env/python; do
+        if command -v $candidate >/dev/null && $candidate -c 'import numpy' 2>/dev/null; then
+            printf '%s' $candidate
+            return
+        fi
+    done
+}
+
+# Of the archives that Bazel leaves; what make builds is tested by install.sh.
+python_libraries() {
+    local library
+    for library in runtime/libamp compiler/libampc; do
+        holds "$library.so is linked" cc -shared -o "$work/${library#*/}.so" -Wl,--whole-archive "$bin/$library.a" \
+            -Wl,--no-whole-archive -lpthread -ldl -lm
+    done
+    export AMPC_LIBRARY_PATH=$work
 }
 
 finish() {

@@ -256,8 +256,11 @@ static double positive(Elab *e, const Stmt *s, bool finite) {
     Item item = elab_eval_static(e, x, s->bind.names.data[0]->text, STATIC_FLOAT);
     if (item.kind == ITEM_ERROR) return 0;
     if (item.f > 0 && (elab_is_finite_f32(item.f) || (!finite && isinf(item.f)))) return item.f;
-    Diag *diag = elab_error(e, x->loc, "%s must be %smore than 0; this is %s", s->bind.names.data[0]->text,
-                            finite ? "finite and " : "", item_describe(e, &item));
+    Diag *diag = elab_error(e, x->loc, "%s must be %s; this is %s", s->bind.names.data[0]->text,
+                            finite       ? "finite and more than 0"
+                            : item.f > 0 ? "finite as an f32, or inf, which clips nothing"
+                                         : "more than 0",
+                            item_describe(e, &item));
     elab_help_infinite_f32(e, diag, item.f);
     return 0;
 }

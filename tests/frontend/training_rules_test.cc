@@ -91,6 +91,8 @@ TEST(Training, WrongGroupsClipAndAccumulate) {
     EXPECT_HOLDS(with("group \"w\": frozen = true, frozen = false"), "group: 'frozen' is given twice");
     EXPECT_HOLDS(with("group \"w\": lr_scale = constant(1.0)"), "an optimizer's lr and weight_decay take schedules");
     EXPECT_HOLDS(with("clip_norm = 0"), "clip_norm must be more than 0; this is the float 0.0");
+    EXPECT_HOLDS(with("clip_norm = 1e39"),
+                 "clip_norm must be finite as an f32, or inf, which clips nothing; this is the float 1.0e+39");
     EXPECT_HOLDS(with("clip_value = inf"), "clip_value must be finite and more than 0; this is the float inf");
     EXPECT_HOLDS(with("accumulate = 0"), "accumulate is the number of micro-batches of a step");
     EXPECT_HOLDS(with("accumulate = 2.0"), "accumulate must be of type int");

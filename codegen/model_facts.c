@@ -3,6 +3,7 @@
 #include "codegen/descriptor.h"
 
 #include "amp/model_abi.h"
+#include "ir/operands.h"
 
 int model_input_index(const ModelInputs *inputs, const char *name) {
     for (int i = 0; i < inputs->len; i++)
@@ -224,7 +225,7 @@ static const char *path_of(const Func *f, const Op *o) {
 }
 
 int model_decision_of(const Module *m, const Func *f, Val v) {
-    const char *path = path_of(f, ir_def(f, v));
+    const char *path = ir_cast_path(f, ir_def(f, v));
     for (int i = 0; path && i < m->decisions.len; i++)
         if (m->decisions.data[i].path && !strcmp(m->decisions.data[i].path, path)) return i;
     return -1;

@@ -141,8 +141,8 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         text_printf(x->t,
                     ".kind = %d, .index = %d, .dtype = %d, .storage = %d, .layout = %d, .first_kernel = %d, "
                     ".last_kernel = %d, .rows = ",
-                    b->kind, buffer_source(x, f, b), ir_dtype(f, b->value), b->storage, b->layout,
-                    position_of(position, b->first), position_of(position, b->last));
+                    b->kind, buffer_source(x, f, b), b->kind == BUFFER_LOOK ? b->storage : ir_dtype(f, b->value),
+                    b->storage, b->layout, position_of(position, b->first), position_of(position, b->last));
         table_put_dim(x->t, rows);
         text_puts(x->t, ", .cols = ");
         table_put_dim(x->t, cols);

@@ -384,7 +384,8 @@ static int store_all(Walk *w, const Op *o, Val holder, Val v) {
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
         if (b->value.id != holder.id || !is_write(w, i)) continue;
-        add_sink(w, o->code == OP_reduce_or ? SINK_FLAG : SINK_STORE, o, v, i);
+        if (b->kind == BUFFER_LOOK) add_sink(w, SINK_LOOK, o, o->in[0], i);
+        else add_sink(w, o->code == OP_reduce_or ? SINK_FLAG : SINK_STORE, o, v, i);
         stores++;
     }
     return stores;

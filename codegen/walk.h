@@ -25,6 +25,7 @@ typedef enum Span { SPAN_ONE, SPAN_ROW, SPAN_COLUMN, SPAN_FULL } Span;
 
 typedef enum SinkKind {
     SINK_STORE,  /* value -> operand */
+    SINK_LOOK,   /* value that op rounds -> operand, a BUFFER_LOOK: in a run that is looked at */
     SINK_REDUCE, /* value -> accumulator of op */
     SINK_FLAG    /* value ORed into operand */
 } SinkKind;
@@ -33,7 +34,7 @@ typedef struct Sink { /* where computed values leave the steps */
     SinkKind kind;
     const Op *op;
     Val value;
-    int operand; /* STORE, FLAG: position in Walk.operands */
+    int operand; /* STORE, LOOK, FLAG: position in Walk.operands */
     int level;   /* the phase in which it runs */
 } Sink;
 

@@ -228,10 +228,11 @@ typedef enum BufferKind {
     BUFFER_OUTPUT, /* a result that the user reads after the call, LAYOUT_ROWS */
     BUFFER_STATE,  /* Module.states[state] */
     BUFFER_WATCH,  /* a gradient or other value that is written only where the session asks to keep it; else NULL */
-    BUFFER_LOOK    /* what is rounded to f16, in f32: written only in a run that is looked at; else NULL */
+    BUFFER_LOOK    /* what is rounded to f16, in f32: written only in a run that is looked at; else NULL.  On CUDA
+                    * counts of it alone (amp_model_look_counts) */
 } BufferKind;
 
-/* Kernels write it where its pointer is not NULL. */
+/* Kernels write it where its pointer is not NULL, or what it points to is on. */
 static inline bool buffer_is_optional(BufferKind kind) { return kind == BUFFER_WATCH || kind == BUFFER_LOOK; }
 
 typedef struct Buffer {

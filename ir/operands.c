@@ -223,3 +223,9 @@ Windows ir_windows(const Func *f, const Op *o) {
     g.kh = kernel[0], g.kw = kernel[1];
     return g;
 }
+
+const char *ir_cast_path(const Func *f, const Op *cast) {
+    const Reason *why = cast->reason;
+    if (cast->region) return ir_region((Func *)(uintptr_t)f, cast->region)->path;
+    return why && why->relation && !strcmp(why->relation, "for") ? why->neighbour : NULL;
+}

@@ -76,6 +76,10 @@ int64_t ir_part_size(int64_t k, int64_t parts);
 /* 1 where |o| has no parts. */
 int64_t ir_parts(const Op *o);
 
+/* The path of the graph op that a cast is of: that is lowered to it, or for which autocast has put it there.  NULL: of
+ * none. */
+const char *ir_cast_path(const Func *f, const Op *cast);
+
 #ifdef __cplusplus
 }
 #endif

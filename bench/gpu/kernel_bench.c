@@ -109,6 +109,11 @@ static int make_set(Bench *b, int number) {
         size_t bytes = buffer_bytes(b, x);
         set[i] = x->kind == AMP_BUFFER_WATCH ? 0 : shared_state(b, set, i);
         if (set[i] || x->kind == AMP_BUFFER_WATCH) continue;
+        if (x->kind == AMP_BUFFER_LOOK) { /* counts, which are off */
+            DRIVER(b, mem_alloc, (&set[i], sizeof(amp_model_look_counts)));
+            DRIVER(b, fill32, (set[i], 0, sizeof(amp_model_look_counts) / sizeof(uint32_t), b->stream));
+            continue;
+        }
         DRIVER(b, mem_alloc, (&set[i], bytes + 16));
         if (fill_buffer(b, set[i], x, bytes, (unsigned)(number * 1000 + i + 1))) return 1;
     }

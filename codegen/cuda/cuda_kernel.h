@@ -88,6 +88,9 @@ amp_status cuda_load(CudaKernel *ck, Val v);
 void cuda_take_element(CudaKernel *ck, Val v);
 /* A store of a value: before, in and after the element loop. */
 amp_status cuda_declare_store(CudaKernel *ck, const Sink *s);
+/* `looks7`, of each value that a run may look at: whether this one does.  A product has it before its sums, which are
+ * longer than the memory's latency; only the host writes it, so no earlier launch is waited for. */
+void cuda_declare_looks(CudaKernel *ck);
 /* Of the rows that a thread of a column kernel loads together: `float all1[4][2]`; x1 or v1 of row u. */
 void cuda_declare_rows(CudaKernel *ck, Val v);
 void cuda_recall_row(CudaKernel *ck, Val v);

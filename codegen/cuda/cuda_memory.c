@@ -179,9 +179,9 @@ static const char *store_condition(const CudaKernel *ck, const Sink *s) {
     else if (span == walk_line_span(ck->w) && (kind == KERNEL_ROW || kind == KERNEL_COLUMN)) one = ck->line_store;
     else if (span == SPAN_COLUMN) one = "r == 0";
     else if (span == SPAN_ROW) one = "c == 0";
-    if (walk_operand(ck->w, s->operand)->kind != BUFFER_WATCH) return one;
-    return one ? arena_printf(ck->w->arena, "b%d && %s", s->operand, one)
-               : arena_printf(ck->w->arena, "b%d", s->operand);
+    if (!buffer_is_optional(walk_operand(ck->w, s->operand)->kind)) return one;
+    const char *is_there = arena_printf(ck->w->arena, s->kind == SINK_LOOK ? "looks%d" : "b%d", s->operand);
+    return one ? arena_printf(ck->w->arena, "%s && %s", is_there, one) : is_there;
 }
 
 static void put_if(CudaKernel *ck, const char *condition, const char *statement) {
@@ -202,7 +202,18 @@ static bool stores_vector(const CudaKernel *ck, const Sink *s) {
     return ck->vector > 1 && cuda_is_array(ck, ck->w->values[s->value.id].span);
 }
 
+void cuda_declare_looks(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (s->kind != SINK_LOOK) continue;
+        cuda_declare_operand(ck, s->operand);
+        emit_line(&ck->e, "const bool looks%d = b%d->on;", s->operand, s->operand);
+    }
+}
+
 static const char *put_element(const CudaKernel *ck, const Sink *s) {
+    if (s->kind == SINK_LOOK)
+        return arena_printf(ck->w->arena, "look(b%d, v%d);", s->operand, walk_number(ck->w, s->value));
     return arena_printf(ck->w->arena, "put_%s(%s, v%d);", emit_storage(ck->w, s->operand)->name,
                         address(ck, s->operand, ck->w->values[s->value.id].span), walk_number(ck->w, s->value));
 }
@@ -223,9 +234,12 @@ void cuda_store_vector(CudaKernel *ck, const Sink *s) {
     Span span = ck->w->values[s->value.id].span;
     if (!stores_vector(ck, s)) return;
     const Access by = access_of(ck, s->operand, span);
-    put_if(ck, store_condition(ck, s),
-           arena_printf(ck->w->arena, "store_%s%s(%s, y%d%s);", by.each, emit_storage(ck->w, s->operand)->name,
-                        address(ck, s->operand, span), s->operand, by.left));
+    const char *store =
+        arena_printf(ck->w->arena, "store_%s%s(%s, y%d%s);", by.each, emit_storage(ck->w, s->operand)->name,
+                     address(ck, s->operand, span), s->operand, by.left);
+    if (s->kind == SINK_LOOK) /* by rows what is left out is zero */
+        store = arena_printf(ck->w->arena, "look(b%d, y%d%s);", s->operand, s->operand, ck->by_rows ? "" : by.left);
+    put_if(ck, store_condition(ck, s), store);
 }
 
 amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {

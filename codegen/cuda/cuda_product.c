@@ -267,6 +267,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
     AMP_TRY(open_product(ck, p, form));
+    cuda_declare_looks(ck);
     emit_sums(ck, p);
     if (!ck->chain && !ck->turn) emit_line(&ck->e, "admit_next_launch();");
     cuda_declare_operands(ck); /* the others take no registers in the loop */

@@ -96,7 +96,7 @@ static bool find_rows(const Func *f, const Kernel *k, Dim *rows) {
     if (k->kind != KERNEL_PRODUCT && k->kind != KERNEL_ROW && k->kind != KERNEL_TILE) return false;
     for (int i = 0; i < k->writes.len; i++) {
         const Buffer *b = f->buffers.data[k->writes.data[i] - 1];
-        if (b->kind == BUFFER_FLAG) continue;
+        if (b->kind == BUFFER_FLAG || b->kind == BUFFER_LOOK) continue;
         if (!shape_matrix(ir_shape(f, b->value), &own, &cols) || (found && !dim_equal(own, *rows))) return false;
         *rows = own;
         found = true;

@@ -9,6 +9,7 @@ static bool is_written(const Walk *w, int operand) {
 }
 
 static const char *pointer_type(const Walk *w, int operand) {
+    if (walk_operand(w, operand)->kind == BUFFER_LOOK) return "Look *";
     return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ", emit_storage(w, operand)->element);
 }
 

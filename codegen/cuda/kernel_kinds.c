@@ -66,8 +66,9 @@ static bool adds_parts(const Walk *w) {
 /* Numbers of an element that a thread holds at once: what it reads and what it stores.  Of a concat's inputs it reads
  * one. */
 static int count_held(const Walk *w) {
-    int held = w->sinks.len;
+    int held = 0;
     bool *counted = arena_array(w->arena, bool, w->operands.len + 1);
+    for (int i = 0; i < w->sinks.len; i++) held += w->sinks.data[i].kind != SINK_LOOK;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         const bool indirect = walk_is_indirect(w, o);

@@ -38,7 +38,7 @@ bool is_matrix(const Shape *s);
 Table number_states(const Module *m);
 /* Fills Func.buffers and the reads and writes of its kernels. */
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
-/* look.c: what a look at a run finds what is rounded to f16 in; make_buffers calls it, on a target with tiles. */
+/* look.c: what a look at a run finds what is rounded to f16 in; make_buffers calls it. */
 void add_look_buffers(Func *f);
 /* pitch.c: Buffer.pitch of those that make_buffers has made. */
 void choose_pitches(Func *f);

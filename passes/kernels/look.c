@@ -1,12 +1,13 @@
-/* look.c: where a session that looks at a run finds what ops make before it is rounded to f16.
+/* look.c: where a session that looks at a run finds what is rounded to f16, before that.
  *
- *   %36 = mul(%35, %35) : f32     #8         =>   buffer b24 look %36 f32 rows live 3 to 3
+ *   %36 = mul(%35, %35) : f32     #8         =>   buffer b24 look %37 f32 rows live 3 to 3
  *   %37 = cast(%36)     : f16     #8
  *
  * In f16 alone one could not tell an infinity that the op was given from one that it made, nor a zero from what was
  * lost; and where the ops that read the result are of the same kernel, neither is in memory.  Of ops of the forward
- * pass whose dtype was decided, and whose results nothing bounds.  Kernels write such a buffer where its pointer is not
- * NULL, as those of gradients that are kept. */
+ * pass whose dtype was decided: what they make, and what they round as they read it.  On the CPU kernels write such a
+ * buffer where its pointer is not NULL, as those of gradients that are kept; on CUDA it has counts alone. */
+#include "ir/operands.h"
 #include "passes/kernels/layout.h"
 
 enum { LOOKS_MOST = 512 }; /* of a function: an unrolled loop has the same ops again and again */
@@ -45,35 +46,34 @@ static Table list_decided(const Module *m) {
     return t;
 }
 
-/* Others compute some of their ops elsewhere: as they load an operand, or in the place of who reads it. */
-static bool computes_each_op(const Func *f, const Kernel *k) {
-    if (k->kind == KERNEL_SCATTER || k->kind == KERNEL_ATTENTION || k->kind == KERNEL_COLLECTIVE || k->pred.id)
-        return false;
-    for (int i = 0; i < k->count; i++) {
-        const Op *o = ir_op_at(f, k->first + i);
-        if (ir_is_product(o)) continue;
-        for (int n = 0; n < o->n_in; n++)
-            if (ir_reads_memory(f, o, n) || ir_takes_inlined(f, o)) return false;
-    }
-    return true;
+static bool may_look(const Kernel *k) {
+    return k->kind != KERNEL_SCATTER && k->kind != KERNEL_ATTENTION && k->kind != KERNEL_COLLECTIVE && !k->pred.id;
 }
 
-static bool is_looked_at(Func *f, const Kernel *k, int j, const Table *decided) {
-    const Op *o = ir_op_at(f, k->first + j);
-    if (o->code != OP_cast || !o->region || ir_dtype(f, o->out[0]) != AMP_DT_F16 || is_read_on_load(f, k, j))
-        return false;
+/* Marks what |k| computes elsewhere: in the place of pooling that reads it, or as a product loads its operands. */
+static void mark_elsewhere(const Func *f, const Kernel *k, bool *elsewhere) {
+    bool after = false;
+    for (int i = k->count - 1; i >= 0; i--) {
+        const Op *o = ir_op_at(f, k->first + i);
+        const bool product = ir_is_product(o), inlined = o->n_out && elsewhere[o->out[0].id];
+        if (ir_takes_inlined(f, o)) elsewhere[o->in[0].id] = true;
+        for (int n = 0; n < o->n_in && (inlined || after || product); n++) elsewhere[o->in[n].id] = true;
+        after |= product;
+    }
+}
+
+/* Whether what the cast |o| rounds may be far from 1: what an op of its own region makes, or others and the caller. */
+static bool may_be_out_of_range(Func *f, const Op *o) {
     const Op *def = ir_def(f, o->in[0]);
-    const Region *r = ir_region(f, o->region);
-    return def && def->region == o->region && leaves_range(def) && r->path && table_get(decided, r->path) &&
-           !is_bounded(r->op);
+    if (!def) return ir_value(f, o->in[0])->kind == VAL_INPUT;
+    if (o->region && def->region == o->region) return leaves_range(def) && !is_bounded(ir_region(f, o->region)->op);
+    return !def->region || !is_bounded(ir_region(f, def->region)->op);
 }
 
-static bool is_made_by(const Func *f, const Kernel *k, Val v) {
-    for (int i = 0; i < k->count; i++) {
-        const Op *o = ir_op_at(f, k->first + i);
-        if (o->n_out && o->out[0].id == v.id) return true;
-    }
-    return false;
+static bool is_looked_at(Func *f, const Op *o, const Table *decided) {
+    if (o->code != OP_cast || ir_dtype(f, o->in[0]) != AMP_DT_F32 || ir_dtype(f, o->out[0]) != AMP_DT_F16) return false;
+    const char *path = ir_cast_path(f, o);
+    return path && table_get(decided, path) && may_be_out_of_range(f, o);
 }
 
 static void add_look(Func *f, Kernel *k, Val v) {
@@ -93,18 +93,16 @@ static bool is_forward(const Func *f) {
 
 void add_look_buffers(Func *f) {
     const Table decided = list_decided(f->module);
-    bool *stored = arena_array(f->module->arena, bool, f->values.len + 1);
+    bool *elsewhere = arena_array(f->module->arena, bool, f->values.len + 1);
     int looks = 0;
-    if (!is_forward(f)) return;
-    for (int i = 0; i < f->buffers.len; i++) stored[f->buffers.data[i]->value.id] = true;
-    for (int i = 0; i < f->kernels.len; i++) {
+    for (int i = 0; i < f->kernels.len && is_forward(f); i++) {
         Kernel *k = f->kernels.data[i];
-        const bool computes = computes_each_op(f, k);
-        for (int j = 0; computes && j < k->count && looks < LOOKS_MOST; j++) {
-            const Val v = ir_op_at(f, k->first + j)->n_in ? ir_op_at(f, k->first + j)->in[0] : NO_VAL;
-            if (!is_looked_at(f, k, j, &decided) || stored[v.id] || !is_made_by(f, k, v)) continue;
-            stored[v.id] = true;
-            add_look(f, k, v);
+        if (!may_look(k)) continue;
+        mark_elsewhere(f, k, elsewhere);
+        for (int j = 0; j < k->count && looks < LOOKS_MOST; j++) {
+            const Op *o = ir_op_at(f, k->first + j);
+            if (!is_looked_at(f, o, &decided) || elsewhere[o->out[0].id]) continue;
+            add_look(f, k, o->out[0]);
             looks++;
         }
     }

@@ -259,7 +259,7 @@ void make_buffers(Func *f, const Table *state_numbers, bool panels) {
     collect_needs(&mk);
     for (int i = 0; i < f->kernels.len; i++) fill_kernel(&mk, i);
     choose_pitches(f);
-    if (target_of(f->module)->has_tiles) add_look_buffers(f);
+    add_look_buffers(f);
 }
 
 /* ---- plan: when each buffer is live ----------------------------------------------------------------------------- */

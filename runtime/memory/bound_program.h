@@ -38,8 +38,10 @@ typedef struct amp_bound_program {
     /* In device memory: */
     void *flags; /* all of them */
     size_t flag_bytes;
-    const char *scalars; /* the host's copy of what it reads after a run; NULL: in |buffers| */
-    size_t *scalar_at;   /* by buffer: its place there, or AMP_NO_SCALAR */
+    const char *scalars;          /* the host's copy of what it reads after a run; NULL: in |buffers| */
+    size_t *scalar_at;            /* by buffer: its place there, or AMP_NO_SCALAR */
+    amp_model_look_counts *looks; /* one for each LOOK, in the order of buffers */
+    int32_t look_count;
 } amp_bound_program;
 
 #define AMP_NO_SCALAR SIZE_MAX

@@ -1,8 +1,10 @@
 /* look.c: looks at what ops round to f16, in steps and evaluations 1, 2, 4 .. 256 and each 500th, and says which make
  * infinities there or lose everything to zero: later ops may make finite numbers of both, and then no loss tells.
  *
- * The kernels of such a run write what they round, in f32, to memory that is there for this run alone, as much as one
- * kernel needs.  Nothing else changes, so the bits are those of any other run. */
+ * On the host the kernels of such a run write what they round, in f32, to memory that is there for this run alone, as
+ * much as one kernel needs; it is counted after each.  On a device with memory of its own the kernels count it
+ * themselves (codegen/cuda/prelude/look.cuh): the run is the same launches.  Nothing else changes, so the bits are
+ * those of any other run. */
 #include "runtime/session/session.h"
 
 #include <string.h>
@@ -15,8 +17,9 @@ static const uint32_t F16_KEPT_FROM = 0x33000001, F16_INFINITE_FROM = 0x477FF000
 
 typedef struct Found {
     int32_t buffer;
-    int64_t count, numbers, infinite, lost; /* elements; finite ones that are not zero, and of these */
+    int64_t count, infinite, lost; /* elements; of these, in f16 */
     float largest;
+    bool all_lost; /* that are not zero */
 } Found;
 
 struct amp_looking { /* in one run */
@@ -24,7 +27,7 @@ struct amp_looking { /* in one run */
     size_t bytes; /* of all, with the memory that kernels write */
     int32_t found_count;
     Found found[FOUND_MOST];
-    _Alignas(AMP_MEMORY_ALIGN) char memory[];
+    _Alignas(AMP_MEMORY_ALIGN) char memory[]; /* on a device: its counts */
 };
 
 /* ---- what a kernel has rounded ----------------------------------------------------------------------------------- */
@@ -34,21 +37,28 @@ static void tally(const amp_number_bins *bins, Found *f) {
     static const uint32_t bounds[] = {AMP_BIN_BOUNDS(AS_ELEMENT)};
 #undef AS_ELEMENT
     uint32_t start = 0, bound = 0;
+    int64_t numbers = 0;
     for (int bin = 0; bin < AMP_NUMBER_BINS; bin++) {
         const bool is_finite = start < INFINITE;
         f->count += bins->count[bin];
-        if (start && is_finite) f->numbers += bins->count[bin];
+        if (start && is_finite) numbers += bins->count[bin];
         if (start && start < F16_KEPT_FROM) f->lost += bins->count[bin];
         if (start >= F16_INFINITE_FROM && is_finite) f->infinite += bins->count[bin];
         const uint32_t power = ((start >> 23) + 1) << 23;
         start = bound < sizeof bounds / sizeof *bounds && bounds[bound] < power ? bounds[bound++] : power;
     }
     memcpy(&f->largest, &bins->largest, sizeof f->largest);
+    f->all_lost = f->lost == numbers;
 }
 
 /* One zero too many is a fault where something is divided by it; elsewhere all of them have to be. */
 static bool is_fault(const amp_model_buffer *b, const Found *f) {
-    return f->infinite || (f->lost && (b->place || f->lost == f->numbers));
+    return f->infinite || (f->lost && (b->place || f->all_lost));
+}
+
+static void note(amp_looking *l, const Found *f) {
+    if (is_fault(&l->bound->program->buffers[f->buffer], f) && l->found_count < FOUND_MOST)
+        l->found[l->found_count++] = *f;
 }
 
 static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, int64_t n) {
@@ -63,7 +73,7 @@ static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, int64_
     Found f = {.buffer = buffer};
     if (amp_session_count(s, b->name, &what, &bins, &ignored)) return;
     tally(&bins, &f);
-    if (is_fault(b, &f) && l->found_count < FOUND_MOST) l->found[l->found_count++] = f;
+    note(l, &f);
 }
 
 void amp_session_look(const amp_session *s, const amp_bound_program *bound, int32_t kernel, int64_t n) {
@@ -71,6 +81,41 @@ void amp_session_look(const amp_session *s, const amp_bound_program *bound, int3
     for (uint32_t i = 0; i < k->operand_count; i++)
         if (bound->program->buffers[k->operands[i]].kind == AMP_BUFFER_LOOK)
             look_at(s, s->look.now, (int32_t)k->operands[i], n);
+}
+
+/* ---- what a device has counted ----------------------------------------------------------------------------------- */
+
+static size_t counts_bytes(const amp_bound_program *b) { return (size_t)b->look_count * sizeof(amp_model_look_counts); }
+
+/* Runs that are not looked at leave it as it is: off. */
+static amp_status turn(const amp_session *s, amp_looking *l, bool on) {
+    amp_model_look_counts *counts = (void *)l->memory;
+    amp_error ignored;
+    for (int32_t i = 0; i < l->bound->look_count; i++) counts[i] = (amp_model_look_counts){.on = on};
+    return s->device->type->device_memory->write(s->device, l->bound->looks, counts, counts_bytes(l->bound), &ignored);
+}
+
+static void note_counts(amp_looking *l, int64_t n) {
+    const amp_model_look_counts *counts = (const void *)l->memory;
+    for (int32_t i = 0, look = 0; i < l->bound->program->buffer_count; i++) {
+        const amp_model_buffer *b = &l->bound->program->buffers[i];
+        if (b->kind != AMP_BUFFER_LOOK) continue;
+        const amp_model_look_counts *c = &counts[look++];
+        Found f = {.buffer = i,
+                   .count = amp_buffer_elements(b, n),
+                   .infinite = (int64_t)c->infinite,
+                   .lost = (int64_t)c->lost,
+                   .all_lost = c->largest < F16_KEPT_FROM};
+        memcpy(&f.largest, &c->largest, sizeof f.largest);
+        note(l, &f);
+    }
+}
+
+static void take_counts(const amp_session *s, amp_looking *l, int64_t n) {
+    amp_error ignored;
+    if (!s->device->type->device_memory->read(s->device, l->memory, l->bound->looks, counts_bytes(l->bound), &ignored))
+        note_counts(l, n);
+    (void)turn(s, l, false);
 }
 
 /* ---- which runs -------------------------------------------------------------------------------------------------- */
@@ -81,8 +126,7 @@ static bool is_due(int64_t run) { return run <= DOUBLES_UNTIL ? !(run & (run - 1
 static bool is_looked_at(amp_session *s, const amp_bound_program *b) {
     const int64_t index = b - s->programs, run = s->look.runs[index]++;
     if (index != AMP_RUN_TRAIN_STEP && index != AMP_RUN_EVAL && index != AMP_RUN_INFER) return false;
-    if (!s->log.say || !s->training || amp_session_has_device_memory(s) || !s->device->type->count_numbers)
-        return false;
+    if (!s->log.say || !s->training || !s->device->type->count_numbers) return false;
     return s->look.at_all || is_due((index == AMP_RUN_TRAIN_STEP ? run / s->model->accumulate : run) + 1);
 }
 
@@ -108,15 +152,22 @@ static size_t place(const amp_bound_program *b, char *memory, int64_t n) {
     return most;
 }
 
+static void leave(amp_session *s) {
+    amp_free_aligned(&s->memory.allocator, s->look.now, s->look.now->bytes, AMP_MEMORY_ALIGN);
+    s->look.now = NULL;
+}
+
 void amp_session_begin_look(amp_session *s, amp_bound_program *b, int64_t n) {
     if (!is_looked_at(s, b)) return;
-    const size_t bytes = place(b, NULL, n);
+    const bool on_device = amp_session_has_device_memory(s);
+    const size_t bytes = on_device ? counts_bytes(b) : place(b, NULL, n);
     amp_looking *l = bytes ? amp_alloc_zeroed_aligned(&s->memory.allocator, sizeof *l + bytes, AMP_MEMORY_ALIGN) : NULL;
     if (!l) return;
     l->bound = b;
     l->bytes = sizeof *l + bytes;
-    place(b, l->memory, n);
     s->look.now = l;
+    if (!on_device) place(b, l->memory, n);
+    else if (turn(s, l, true)) leave(s);
 }
 
 /* ---- saying it --------------------------------------------------------------------------------------------------- */
@@ -147,18 +198,18 @@ static void say(amp_session *s, const amp_looking *l, const Found *f) {
                     (double)f->largest, d->path);
     else
         amp_log_say(&s->log, AMP_LOG_NUMBERS,
-                    "%s %lld: %s (%s, %s:%d) loses %s to zero in f16, whatever the loss is: %lld of %lld numbers that "
-                    "are not zero are at most 2^-25; in the precision block: \"%s\": f32",
+                    "%s %lld: %s (%s, %s:%d) loses %s to zero in f16, whatever the loss is: %lld of %lld numbers are "
+                    "at most 2^-25 and not zero; in the precision block: \"%s\": f32",
                     what[index], run, d->path, d->op, file, d->line,
-                    f->lost == f->numbers ? "everything" : "what something is divided by", (long long)f->lost,
-                    (long long)f->numbers, d->path);
+                    f->all_lost ? "everything" : "what something is divided by", (long long)f->lost,
+                    (long long)f->count, d->path);
 }
 
-void amp_session_end_look(amp_session *s, amp_status status) {
+void amp_session_end_look(amp_session *s, int64_t n, amp_status status) {
     amp_looking *l = s->look.now;
     if (!l) return;
-    place(l->bound, NULL, 0);
-    s->look.now = NULL;
+    if (amp_session_has_device_memory(s)) take_counts(s, l, n);
+    else place(l->bound, NULL, 0);
     for (int32_t i = 0; i < l->found_count && !status; i++) say(s, l, &l->found[i]);
-    amp_free_aligned(&s->memory.allocator, l, l->bytes, AMP_MEMORY_ALIGN);
+    leave(s);
 }

@@ -94,7 +94,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP]) amp_session_masters_leave(s);
     const amp_observed_run observed = {s, b, n};
-    if (is_observed(s, b) || s->look.now) {
+    if (is_observed(s, b) || (s->look.now && !amp_session_has_device_memory(s))) {
         run.after_kernel = amp_session_observe_kernel;
         run.watcher = &observed;
         run.watcher_waits = s->observer.kernel && !s->observer.does_not_wait;
@@ -125,7 +125,7 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     bind_inputs(b, inputs);
     amp_session_begin_look(s, b, n);
     const amp_status status = amp_session_run_bound(s, b, n, err);
-    amp_session_end_look(s, status);
+    amp_session_end_look(s, n, status);
     return status;
 }
 

@@ -198,8 +198,8 @@ def tiles_of(source):
 
 
 def global_accesses(code, pointers):
-    """(how many are 16 bytes wide, how many there are) besides those that read |pointers|"""
-    found = [text for _, text in code if text and re.search(r"\b(LDG|STG|LDGSTS)\.", text)]
+    """(how many are 16 bytes wide, how many there are) besides those that read |pointers|, and counts of look.cuh"""
+    found = [text for _, text in code if text and re.search(r"\b(LDG|STG|LDGSTS)\.", text) and ".STRONG" not in text]
     words = sum(bool(re.search(r"\bLDG\.E\.64\b", text)) for text in found)
     return sum(".128" in text for text in found), len(found) - min(pointers, words)
 

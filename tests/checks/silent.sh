@@ -3,7 +3,8 @@
 # says of the ops that make them, and what is advised where no line of the precision block helps.
 set -uo pipefail
 source tests/checks/checks.bash
-build //tools:ampc //tools:amprun
+build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
+export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
@@ -24,14 +25,14 @@ for name, size, extra in (("large", 300.0, 3000.0), ("good", 1.0, 3.0)):
     safetensors_write.write(f"{sys.argv[1]}/{name}.st", arrays)
 END
 
-# make NAME MODEL [PRECISION]: a model of 4 classes whose middle is MODEL
+# make NAME MODEL [TARGET]: a model of 4 classes whose middle is MODEL
 make() {
     {
         printf 'amp 1\nmodel %s(x: f32[N, 16]) -> y {\n%s\n    y = linear(h; out = 4) as head\n}\n' "$1" "$2"
         printf 'train %s {\n    input t: i32[N]\n    loss = cross_entropy(y, t)\n    optimizer = adamw(0.01)\n}\n' "$1"
-        printf '%s\n' "${3:-precision fp16 { loss_scale = dynamic(init = 1024.0) }}"
+        printf 'precision fp16 { loss_scale = dynamic(init = 1024.0) }\n'
     } >"$work/$1.amp"
-    run 0 "$ampc" "$work/$1.amp" -o "$work/$1.so" --isa portable --target "${4:-cpu}" --force
+    run 0 "$ampc" "$work/$1.amp" -o "$work/$1.so" --isa portable --target "${3:-cpu}" --force
 }
 # train NAME DATA OPTION...
 train() { run 0 "$amprun" train "$work/$1.so" --data "safetensors:$work/$2.st" --batch 64 "${@:3}"; }
@@ -60,10 +61,31 @@ train norm large --steps 2 --quiet --stats 2 --log "$work/log"
 says 'warning: --stats: iteration 2: of mul, ' ' numbers are infinite or NaN, and some of other tensors'
 train norm good --steps 40 --quiet
 expect 'of a clean training nothing is said' '' "$err"
-make small $'    d = linear(x; out = 16) * 0.00002
+small=$'    d = linear(x; out = 16) * 0.00002
     h = d / sqrt(mean(d * d; dims = 1, keep = true) + 1e-6)'
+make small "$small"
 train small good --steps 2 --quiet
 says ': mul_1 (mul, ' 'small.amp:4) loses everything to zero in f16, whatever the loss is: '
+input=$'    s = slice(x; dim = 1, from = 0, to = 1) * 1000.0
+    h = tanh(linear(s; out = 16) as stem)'
+make input "$input"
+train input large --steps 1 --quiet
+says 'step 1: stem.linear (linear, ' 'input.amp:4) makes infinities in f16, whatever the loss is: '
+
+# on_device NAME MODEL DATA: on the stand-in kernels count what they round: the same is said as on the CPU
+on_device() {
+    local said
+    make "$1" "$2" both
+    train "$1" "$3" --steps 3 --quiet
+    said=$err
+    run 0 tools/with-fakecuda "$amprun" train "$work/$1.so" --device cuda --data "safetensors:$work/$3.st" --batch 64 \
+        --steps 3 --quiet
+    expect "$1 with $3: the device says what the CPU says" "$said" "$err"
+}
+on_device norm "$norm" large
+on_device norm "$norm" good
+on_device small "$small" good
+on_device input "$input" large
 run 0 "$amprun" suggest "$work/norm.so" --data "safetensors:$work/large.st" --batch 64 --steps 40
 says 'as it is: every loss is finite' 'in fp32: every loss is finite' \
     'the loss is far above the one in fp32, though it is finite' '"mul": f32   # ' ', and finite in fp32' \

@@ -167,7 +167,7 @@ class CudaCountersTest : public CudaRunTest {
                 const Buffer *b = Buffer_(f, k->writes.data[i]);
                 const uint64_t at = run.AddressOf(static_cast<int>(k->writes.data[i]) - 1);
                 names[at] = ir_value(f, b->value)->name;
-                if (b->kind != BUFFER_FLAG && b->kind != BUFFER_WATCH) stores[at] += Bytes(f, k, b, n);
+                if (b->kind != BUFFER_FLAG && !buffer_is_optional(b->kind)) stores[at] += Bytes(f, k, b, n);
             }
         }
         for (const auto &e : loads) {

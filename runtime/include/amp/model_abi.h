@@ -190,8 +190,16 @@ enum {
     AMP_BUFFER_STATE = 4,  /* index into the states */
     AMP_BUFFER_WATCH = 5,  /* written where the session keeps values, else its pointer is NULL */
     AMP_BUFFER_LOOK = 6    /* minor 32.  What is rounded to f16, before that, as rows of f32: written in a run that is
-                              looked at, else its pointer is NULL.  index: the decision of its op */
+                              looked at, else its pointer is NULL.  index: the decision of its op.  In a program for
+                              CUDA: amp_model_look_counts, never NULL */
 };
+
+/* minor 32.  What kernels on a device tell of numbers that they round to f16.  The host clears it before a run. */
+typedef struct amp_model_look_counts {
+    uint32_t on;             /* the run is looked at; 0: nothing is counted */
+    uint32_t largest;        /* the bits of the largest that is finite, as f32 */
+    uint64_t lost, infinite; /* finite ones that become zero, and infinite */
+} amp_model_look_counts;
 
 typedef struct amp_model_buffer {
     const char *name; /* of the IR value */

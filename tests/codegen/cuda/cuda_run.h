@@ -4,6 +4,7 @@
 #ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
 #define AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
 
+#include "amp/model_abi.h"
 #include "ir/places.h"
 #include "tests/codegen/cuda/cuda_model.h"
 #include "tests/codegen/cuda/driver_device.h"
@@ -41,6 +42,7 @@ class CudaRun {
         for (int i = 0; i < f->buffers.len; i++) {
             const Buffer *b = f->buffers.data[i];
             address_.push_back(b->kind == BUFFER_WATCH && !watch ? 0 : Shared(i));
+            if (b->kind == BUFFER_LOOK) address_.back() = AllocateZeros(sizeof(amp_model_look_counts)); // off
             if (b->kind == BUFFER_FLAG) Write(i, {0.0});
         }
     }
@@ -139,6 +141,12 @@ class CudaRun {
         allocations_.push_back(image_.device()->Allocate(bytes ? bytes : 1));
         EXPECT_NE(allocations_.back(), 0u);
         return allocations_.back();
+    }
+    uint64_t AllocateZeros(uint64_t bytes) {
+        const std::string zeros(bytes, '\0');
+        const uint64_t at = Allocate(bytes);
+        EXPECT_EQ(image_.device()->Write(at, zeros.data(), bytes), "");
+        return at;
     }
     // Buffers of one state are one, and so are those of a reshape.
     uint64_t Shared(int i) {

@@ -5,7 +5,7 @@
  * k01  conv: conv2d + relu           image.amp:3
  *   product over [256 * n, 64] in infer
  *   in     b0 x.f16.nhwc f16[N, 16, 16, 8]   b1 conv.weight/f16.rows f16[3, 3, 8, 64]   b2 conv.bias/f16.rows f16[64]
- *   out    b3 h.nhwc f16[N, 16, 16, 64]
+ *   out    b3 h.nhwc f16[N, 16, 16, 64]   b4 conv.y.nhwc f16[N, 16, 16, 64] as f32
  *   v3 %27 f32[N, 16, 16, 64] = conv(v1, v2)   {lower, min-cast:7}
  *   v5 %28 f32[64] = cast(v4)
  *   v6 %29 f32[N, 16, 16, 64] = add(v3, v5)
@@ -16,13 +16,14 @@
  *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, min-cast:23, "f32 would move 4194304 bytes more at N = 32"}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols, int64_t height, int64_t width, int64_t out_height, int64_t out_width)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols, int64_t height, int64_t width, int64_t out_height, int64_t out_width)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<Windows<AsStored<uint16_t>, 8, 3, 3, 1, 1, 1, 1, 1, 1, false, true, false>, true, 64, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
     const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
@@ -50,6 +51,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16
                 const int64_t at = r * COLS + c0;
                 float x4[8];
                 load_f16(x4, b2 + c0);
+                float y4[8];
                 float y3[8];
                 UNROLL
                 for (int i = 0; i < 8; i++) {
@@ -61,8 +63,10 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16
                     const float v8 = v7;
                     const float v10 = max_f32(v8, v9);
                     const float v11 = round_f16_f32(v10);
+                    y4[i] = v6;
                     y3[i] = v11;
                 }
+                if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);
             }
         }

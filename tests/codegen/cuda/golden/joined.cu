@@ -61,7 +61,7 @@
  *   1 columns, 1 a thread, 256 rows at once, 256 threads a block, at most 64 registers: 4 blocks a multiprocessor
  * part 1, superstep 1: a block makes 64 rows of all that follows
  *   in     b0 x f32[N, 20]   b1 fc1.weight/f16.rows f16[72, 20]   b2 fc1.bias/f16.rows f16[72]
- *   out    b3 h f16[N, 72]
+ *   out    b3 h f16[N, 72]   b4 fc1.y f16[N, 72] as f32
  *   v2 %x.f16 f16[N, 20] = cast(v1)   {lower, min-cast:7, for fc1.linear}
  *   v4 %13 f32[N, 72] = contract(v2, v3)   {lower, min-cast:7}
  *   v6 %14 f32[72] = cast(v5)
@@ -73,7 +73,7 @@
  *   v12 %h f16[N, 72] = cast(v11)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  *   in     b0 h f16[N, 72]   b1 fc2.weight/f16.rows f16[6, 72]   b2 fc2.bias/f16.rows f16[6]
- *   out    b3 logits f16[N, 6]
+ *   out    b3 logits f16[N, 6]   b4 logits f16[N, 6] as f32
  *   v3 %21 f32[N, 6] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %22 f32[6] = cast(v4)
  *   v6 %23 f32[N, 6] = add(v3, v5)
@@ -318,8 +318,9 @@ struct train_step_k00_part2 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInTurn &place, char *shared, const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+    static INLINE void run(const PlaceInTurn &place, char *shared, const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
+        const bool looks4 = b4->on;
         const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
@@ -348,6 +349,7 @@ struct train_step_k00_part2 {
                     const int64_t at = r * COLS + c0;
                     float x5[8];
                     load_f16(x5, b2 + c0);
+                    float y4[8];
                     float y3[8];
                     UNROLL
                     for (int i = 0; i < 8; i++) {
@@ -359,8 +361,10 @@ struct train_step_k00_part2 {
                         const float v9 = v8;
                         const float v11 = max_f32(v9, v10);
                         const float v12 = round_f16_f32(v11);
+                        y4[i] = v7;
                         y3[i] = v12;
                     }
+                    if (looks4) look(b4, y4);
                     store_f16(b3 + at, y3);
                 }
             }
@@ -376,8 +380,9 @@ struct train_step_k00_part3 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInTurn &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+    static INLINE void run(const PlaceInTurn &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
+        const bool looks4 = b4->on;
         const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
@@ -406,6 +411,7 @@ struct train_step_k00_part3 {
                     float x4[2];
                     load_f16(x4, b2 + c0);
                     float y3[2];
+                    float y4[2];
                     UNROLL
                     for (int i = 0; i < 2; i++) {
                         const float v4 = x4[i];
@@ -414,8 +420,10 @@ struct train_step_k00_part3 {
                         const float v6 = v3 + v5;
                         const float v7 = round_f16_f32(v6);
                         y3[i] = v7;
+                        y4[i] = v6;
                     }
                     store_f16(b3 + at, y3);
+                    if (looks4) look(b4, y4);
                 }
             }
         }
@@ -978,10 +986,10 @@ extern "C" __global__ void __launch_bounds__(256, 2) train_step_k00(void *const 
         const uint32_t band = turn - (uint32_t)first1;
         NO_UNROLL
         for (uint32_t y = 0; y < 2; y++) {
-            train_step_k00_part2::run(PlaceInTurn{band, y, 0}, shared.part2, (const float *)operands[10], (const uint16_t *)operands[11], (const uint16_t *)operands[12], (uint16_t *)operands[13], n, n, 20, 72);
+            train_step_k00_part2::run(PlaceInTurn{band, y, 0}, shared.part2, (const float *)operands[10], (const uint16_t *)operands[11], (const uint16_t *)operands[12], (uint16_t *)operands[13], (Look *)operands[14], n, n, 20, 72);
             __syncthreads();
         }
-        train_step_k00_part3::run(PlaceInTurn{band, 0, 0}, shared.part3, (const uint16_t *)operands[14], (const uint16_t *)operands[15], (const uint16_t *)operands[16], (uint16_t *)operands[17], n, n, 72, 6);
+        train_step_k00_part3::run(PlaceInTurn{band, 0, 0}, shared.part3, (const uint16_t *)operands[15], (const uint16_t *)operands[16], (const uint16_t *)operands[17], (uint16_t *)operands[18], (Look *)operands[19], n, n, 72, 6);
         __syncthreads();
     } else if (turn < (uint32_t)first3) {
         /* superstep 2 */
@@ -989,45 +997,45 @@ extern "C" __global__ void __launch_bounds__(256, 2) train_step_k00(void *const 
         const uint32_t band = turn - (uint32_t)first2;
         NO_UNROLL
         for (uint32_t i = 0; i < 8; i++) {
-            train_step_k00_part4::run(PlaceInTurn{band * 8 + i, 0, 0}, shared.part4, (const uint16_t *)operands[18], (const int32_t *)operands[19], (const float *)operands[20], (float *)operands[21], (uint16_t *)operands[22], n);
+            train_step_k00_part4::run(PlaceInTurn{band * 8 + i, 0, 0}, shared.part4, (const uint16_t *)operands[20], (const int32_t *)operands[21], (const float *)operands[22], (float *)operands[23], (uint16_t *)operands[24], n);
             __syncthreads();
         }
         NO_UNROLL
         for (uint32_t y = 0; y < 2; y++) {
-            train_step_k00_part5::run(PlaceInTurn{band, y, 0}, shared.part5, (const uint16_t *)operands[23], (const uint16_t *)operands[24], (const uint16_t *)operands[25], (uint16_t *)operands[26], n, n, 6, 72);
+            train_step_k00_part5::run(PlaceInTurn{band, y, 0}, shared.part5, (const uint16_t *)operands[25], (const uint16_t *)operands[26], (const uint16_t *)operands[27], (uint16_t *)operands[28], n, n, 6, 72);
             __syncthreads();
         }
     } else if (turn < (uint32_t)first4) {
         /* superstep 3 */
         waits_for_turns(tickets, (uint32_t)first3);
-        train_step_k00_part6::run(place_in_turn(turn - (uint32_t)first3, x3, y3), shared.part6, (const uint16_t *)operands[27], (const uint16_t *)operands[28], (const float *)operands[29], (int32_t *)operands[30], (float *)operands[31], n, 6, n, 72);
+        train_step_k00_part6::run(place_in_turn(turn - (uint32_t)first3, x3, y3), shared.part6, (const uint16_t *)operands[29], (const uint16_t *)operands[30], (const float *)operands[31], (int32_t *)operands[32], (float *)operands[33], n, 6, n, 72);
     } else if (turn < (uint32_t)first5) {
         /* superstep 3 */
         waits_for_turns(tickets, (uint32_t)first3);
-        train_step_k00_part7::run(place_in_turn(turn - (uint32_t)first4, x4, y4), shared.part7, (const float *)operands[32], (const uint16_t *)operands[33], (const float *)operands[34], (int32_t *)operands[35], (float *)operands[36], n, 72, n, 20);
+        train_step_k00_part7::run(place_in_turn(turn - (uint32_t)first4, x4, y4), shared.part7, (const float *)operands[34], (const uint16_t *)operands[35], (const float *)operands[36], (int32_t *)operands[37], (float *)operands[38], n, 72, n, 20);
     } else if (turn < (uint32_t)first6) {
         /* superstep 3 */
         waits_for_turns(tickets, (uint32_t)first3);
-        train_step_k00_part8::run(place_in_turn(turn - (uint32_t)first5, x5, y5), shared.part8, (const float *)operands[37], (const float *)operands[38], (float *)operands[39], n, n, 1);
+        train_step_k00_part8::run(place_in_turn(turn - (uint32_t)first5, x5, y5), shared.part8, (const float *)operands[39], (const float *)operands[40], (float *)operands[41], n, n, 1);
     } else if (turn < (uint32_t)first7) {
         /* superstep 3 */
         waits_for_turns(tickets, (uint32_t)first3);
-        train_step_k00_part9::run(place_in_turn(turn - (uint32_t)first6, x6, y6), shared.part9, (const uint16_t *)operands[40], (const float *)operands[41], (int32_t *)operands[42], (float *)operands[43], n, n, 6);
+        train_step_k00_part9::run(place_in_turn(turn - (uint32_t)first6, x6, y6), shared.part9, (const uint16_t *)operands[42], (const float *)operands[43], (int32_t *)operands[44], (float *)operands[45], n, n, 6);
     } else if (turn < (uint32_t)first8) {
         /* superstep 3 */
         waits_for_turns(tickets, (uint32_t)first3);
-        train_step_k00_part10::run(place_in_turn(turn - (uint32_t)first7, x7, y7), shared.part10, (const uint16_t *)operands[44], (const float *)operands[45], (int32_t *)operands[46], (float *)operands[47], n, n, 72);
+        train_step_k00_part10::run(place_in_turn(turn - (uint32_t)first7, x7, y7), shared.part10, (const uint16_t *)operands[46], (const float *)operands[47], (int32_t *)operands[48], (float *)operands[49], n, n, 72);
     } else if (turn < (uint32_t)first9) {
         /* superstep 4 */
         waits_for_turns(tickets, (uint32_t)first8);
-        train_step_k00_part11::run(PlaceInTurn{0, 0, 0}, shared.part11, (const int32_t *)operands[48], (const int32_t *)operands[49], (const int32_t *)operands[50], (const int32_t *)operands[51], (int32_t *)operands[52], (float *)operands[53], (int32_t *)operands[54], (int32_t *)operands[55], n);
+        train_step_k00_part11::run(PlaceInTurn{0, 0, 0}, shared.part11, (const int32_t *)operands[50], (const int32_t *)operands[51], (const int32_t *)operands[52], (const int32_t *)operands[53], (int32_t *)operands[54], (float *)operands[55], (int32_t *)operands[56], (int32_t *)operands[57], n);
         __syncthreads();
-        train_step_k00_part12::run(PlaceInTurn{0, 0, 0}, shared.part12, (int64_t *)operands[56], (const int32_t *)operands[57], n);
+        train_step_k00_part12::run(PlaceInTurn{0, 0, 0}, shared.part12, (int64_t *)operands[58], (const int32_t *)operands[59], n);
         __syncthreads();
     } else {
         /* superstep 5 */
         waits_for_turns(tickets, (uint32_t)first9);
-        train_step_k00_part13::run(place_in_turn(turn - (uint32_t)first9, x9, y9), shared.part13, operands + 58, n, member_elements + 9);
+        train_step_k00_part13::run(place_in_turn(turn - (uint32_t)first9, x9, y9), shared.part13, operands + 60, n, member_elements + 9);
     }
     ends_turn(tickets, gridDim.x);
 }

@@ -1,7 +1,7 @@
 /* k05  ln: layer_norm           image.amp:4
  *   row over [n, 64] in train_step
  *   in     b0 37 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
- *   out    b3 38 f32[N, 1]   b4 46 f32[N, 1]   b5 h.1.f16 f16[N, 64]
+ *   out    b3 38 f32[N, 1]   b4 46 f32[N, 1]   b5 h.1.f16 f16[N, 64]   b6 h.1.f16 f16[N, 64] as f32
  *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
  *   v3 %38 f32[N, 1] = reduce_mean(v2)   {f32, min-cast:12}
  *   v4 %39 f32[N, 64] = sub(v2, v3)
@@ -18,7 +18,7 @@
  *   v17 %h.1.f16 f16[N, 64] = cast(v16)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, Look *b6, int64_t n)
 {
     await_earlier_launches();
     admit_next_launch();
@@ -27,6 +27,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
+    const bool looks6 = b6->on;
     const float v7 = 9.999999747378752e-06f;
     const float v10 = 1.0f;
     float kept2[1][2];
@@ -72,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
         float x15[2];
         load_f32(x15, b2 + c0);
         float y5[2];
+        float y6[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v13 = x13[i];
@@ -82,8 +84,10 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uin
             const float v16 = v14 + v15;
             const float v17 = round_f16_f32(v16);
             y5[i] = v17;
+            y6[i] = v16;
         }
         store_f16(b5 + r * COLS + c0, y5);
+        if (looks6) look(b6, y6);
     }
     if (lane == 0) put_f32(b3 + r, v3);
     if (lane == 0) put_f32(b4 + r, v11);
@@ -377,7 +381,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(c
  * k03  ln: layer_norm           image.amp:4
  *   row over [n, 64] in infer
  *   in     b0 19 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
- *   out    b3 h.1.f16 f16[N, 64]
+ *   out    b3 h.1.f16 f16[N, 64]   b4 h.1.f16 f16[N, 64] as f32
  *   v2 %8 f32[N, 64] = cast(v1)   {f32, min-cast:12, for ln.layer_norm}
  *   v3 %20 f32[N, 1] = reduce_mean(v2)   {f32, min-cast:12}
  *   v4 %21 f32[N, 64] = sub(v2, v3)
@@ -394,7 +398,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k15(c
  *   v17 %h.1.f16 f16[N, 64] = cast(v16)   {lower, min-cast:7, for head.linear}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, Look *b4, int64_t n)
 {
     await_earlier_launches();
     admit_next_launch();
@@ -403,6 +407,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t 
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
+    const bool looks4 = b4->on;
     const float v7 = 9.999999747378752e-06f;
     const float v10 = 1.0f;
     float kept2[1][2];
@@ -448,6 +453,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t 
         float x15[2];
         load_f32(x15, b2 + c0);
         float y3[2];
+        float y4[2];
         UNROLL
         for (int i = 0; i < 2; i++) {
             const float v13 = x13[i];
@@ -458,7 +464,9 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const uint16_t 
             const float v16 = v14 + v15;
             const float v17 = round_f16_f32(v16);
             y3[i] = v17;
+            y4[i] = v16;
         }
         store_f16(b3 + r * COLS + c0, y3);
+        if (looks4) look(b4, y4);
     }
 }

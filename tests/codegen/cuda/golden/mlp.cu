@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
  * k00  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in infer
  *   in     b0 x f32[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
- *   out    b3 h f16[N, 512]
+ *   out    b3 h f16[N, 512]   b4 fc1.y f16[N, 512] as f32
  *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, min-cast:7, for fc1.linear}
  *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, min-cast:7}
  *   v6 %6 f32[512] = cast(v5)
@@ -164,13 +164,14 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 4) train_step_k01(c
  *   v12 %h f16[N, 512] = cast(v11)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<RoundedF16, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
     const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
@@ -197,6 +198,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
                 const int64_t at = r * COLS + c0;
                 float x5[8];
                 load_f16(x5, b2 + c0);
+                float y4[8];
                 float y3[8];
                 UNROLL
                 for (int i = 0; i < 8; i++) {
@@ -208,8 +210,10 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
                     const float v9 = v8;
                     const float v11 = max_f32(v9, v10);
                     const float v12 = round_f16_f32(v11);
+                    y4[i] = v7;
                     y3[i] = v12;
                 }
+                if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);
             }
         }
@@ -223,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  * k00  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in infer
  *   in     b0 x f32[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
- *   out    b3 h f16[N, 512]
+ *   out    b3 h f16[N, 512]   b4 fc1.y f16[N, 512] as f32
  *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, min-cast:7, for fc1.linear}
  *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, min-cast:7}
  *   v6 %6 f32[512] = cast(v5)
@@ -235,13 +239,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  *   v12 %h f16[N, 512] = cast(v11)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 255 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 128, 128, 2, 2, 64> Sums;
     typedef TensorOperand<RoundedF16, true, 128, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 127) / 128, (COLS + 127) / 128);
     const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
@@ -268,6 +273,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
                 const int64_t at = r * COLS + c0;
                 float x5[8];
                 load_f16(x5, b2 + c0);
+                float y4[8];
                 float y3[8];
                 UNROLL
                 for (int i = 0; i < 8; i++) {
@@ -279,8 +285,10 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
                     const float v9 = v8;
                     const float v11 = max_f32(v9, v10);
                     const float v12 = round_f16_f32(v11);
+                    y4[i] = v7;
                     y3[i] = v12;
                 }
+                if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);
             }
         }
@@ -294,7 +302,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
  * k01  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in infer
  *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
- *   out    b3 h.1 f16[N, 512]
+ *   out    b3 h.1 f16[N, 512]   b4 fc2.y f16[N, 512] as f32
  *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %14 f32[512] = cast(v4)
  *   v6 %15 f32[N, 512] = add(v3, v5)
@@ -305,13 +313,14 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 63) / 64);
     const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 64;
@@ -338,6 +347,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
                 const int64_t at = r * COLS + c0;
                 float x4[8];
                 load_f16(x4, b2 + c0);
+                float y4[8];
                 float y3[8];
                 UNROLL
                 for (int i = 0; i < 8; i++) {
@@ -349,8 +359,10 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
                     const float v8 = v7;
                     const float v10 = max_f32(v8, v9);
                     const float v11 = round_f16_f32(v10);
+                    y4[i] = v6;
                     y3[i] = v11;
                 }
+                if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);
             }
         }
@@ -364,7 +376,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  * k01  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in infer
  *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
- *   out    b3 h.1 f16[N, 512]
+ *   out    b3 h.1 f16[N, 512]   b4 fc2.y f16[N, 512] as f32
  *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %14 f32[512] = cast(v4)
  *   v6 %15 f32[N, 512] = add(v3, v5)
@@ -375,13 +387,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 255 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 128, 128, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 127) / 128, (COLS + 127) / 128);
     const int64_t row0 = (int64_t)tile.x * 128, col0 = (int64_t)tile.y * 128;
@@ -408,6 +421,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
                 const int64_t at = r * COLS + c0;
                 float x4[8];
                 load_f16(x4, b2 + c0);
+                float y4[8];
                 float y3[8];
                 UNROLL
                 for (int i = 0; i < 8; i++) {
@@ -419,8 +433,10 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
                     const float v8 = v7;
                     const float v10 = max_f32(v8, v9);
                     const float v11 = round_f16_f32(v10);
+                    y4[i] = v6;
                     y3[i] = v11;
                 }
+                if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);
             }
         }
@@ -430,20 +446,21 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
 /* k04  fc3: linear + bias           mlp.amp:9
  *   product over [n, 10] in train_step
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
- *   out    b3 logits f16[N, 10]
+ *   out    b3 logits f16[N, 10]   b4 logits f16[N, 10] as f32
  *   v3 %21 f32[N, 10] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %22 f32[10] = cast(v4)
  *   v6 %23 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, min-cast:7}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 15) / 16);
     const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 16;
@@ -470,6 +487,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
                 float x4[2];
                 load_f16(x4, b2 + c0);
                 float y3[2];
+                float y4[2];
                 UNROLL
                 for (int i = 0; i < 2; i++) {
                     const float v4 = x4[i];
@@ -478,8 +496,10 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
                     const float v6 = v3 + v5;
                     const float v7 = round_f16_f32(v6);
                     y3[i] = v7;
+                    y4[i] = v6;
                 }
                 store_f16(b3 + at, y3);
+                if (looks4) look(b4, y4);
             }
         }
     }
@@ -1677,20 +1697,21 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k16(void *con
  * k02  fc3: linear + bias           mlp.amp:9
  *   product over [n, 10] in infer
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
- *   out    b3 logits f16[N, 10] as f32
+ *   out    b3 logits f16[N, 10] as f32   b4 logits f16[N, 10] as f32
  *   v3 %17 f32[N, 10] = contract(v1, v2)   {lower, min-cast:7}
  *   v5 %18 f32[10] = cast(v4)
  *   v6 %19 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, min-cast:7}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, Look *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    const bool looks4 = b4->on;
     const int32_t COLS = (int32_t)cols;
     const uint2 tile = tile_in_stripe(blockIdx.x, blockIdx.y, (rows + 63) / 64, (COLS + 15) / 16);
     const int64_t row0 = (int64_t)tile.x * 64, col0 = (int64_t)tile.y * 16;
@@ -1717,6 +1738,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
                 float x4[2];
                 load_f16(x4, b2 + c0);
                 float y3[2];
+                float y4[2];
                 UNROLL
                 for (int i = 0; i < 2; i++) {
                     const float v4 = x4[i];
@@ -1725,8 +1747,10 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
                     const float v6 = v3 + v5;
                     const float v7 = round_f16_f32(v6);
                     y3[i] = v7;
+                    y4[i] = v6;
                 }
                 store_f32(b3 + at, y3);
+                if (looks4) look(b4, y4);
             }
         }
     }

@@ -131,6 +131,7 @@ static amp_status load_states(amp_session *s, const amp_state_list *list, const 
                                                     : amp_state_list_read(list, i, file, states[state], err);
     }
     if (!status) status = amp_safetensors_check_unchanged(file, err);
+    if (!status) amp_session_forget_kept(s);
     if (!status) status = amp_session_take_states(s, states, err);
     amp_session_drop_host_states(s, states);
     return status;

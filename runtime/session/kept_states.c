@@ -46,6 +46,13 @@ void amp_session_note_kept(const amp_session *s, bool too_few) {
     }
 }
 
+void amp_session_forget_kept(const amp_session *s) {
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        int64_t *last = s->model->states[i].counter == AMP_COUNTER_STATES_KEPT ? s->states.host[i] : NULL;
+        if (last) *last = 0;
+    }
+}
+
 const char *amp_session_kept_state(const amp_session *s, int32_t index, int64_t *iteration) {
     if (!s || !s->readback || index < 0) return NULL;
     for (int32_t i = 0; i < s->model->state_count; i++) {

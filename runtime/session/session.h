@@ -271,6 +271,8 @@ int32_t amp_session_skipped_blocks(const amp_session *session);
 bool amp_session_skips_all(const amp_session *session);
 /* Of a complete step whose scalars have arrived: kept_states.c. */
 void amp_session_note_kept(const amp_session *session, bool too_few);
+/* Where iterations begin again at others. */
+void amp_session_forget_kept(const amp_session *session);
 /* Of the step whose scalars were taken in last; |complete|: that call ended it. */
 void amp_session_fill_report(const amp_session *session, bool complete, amp_step_report *report);
 /* AMP_SCALE_AT_FLOOR, with its message: after |iteration| steps, at |scale|. */

@@ -164,6 +164,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     if (hits) *hits = state->floor_hits;
     if (step) *step = state->step;
     if (iteration) *iteration = state->iteration;
+    amp_session_forget_kept(s);
     s->step.micro = 0;
     return amp_session_write_scalars(s, err);
 }

@@ -80,6 +80,22 @@ TEST_F(KeptStates, AreThoseWhoseNewValueIsNotFinite) {
     }
 }
 
+// Iterations begin again at those of a checkpoint: what was kept in a step of the same number is over.
+TEST_F(KeptStates, AreForgottenWhereACheckpointIsLoaded) {
+    const std::string path = ::testing::TempDir() + "/kept_states.st";
+    Training r(e2e::compile_to_file(Trained("fp32 { }"), "kept_load.so"), 2);
+    ASSERT_TRUE(r.ok());
+    const std::vector<float> x = {1, 2, 3, 6}, bad = {1, 2, kInfinity, 6}, s = {1, 0, 1, 2};
+    (void)Step(r, {x.data(), s.data()}, 2);
+    ASSERT_EQ(amp_checkpoint_save(r.session, path.c_str(), nullptr, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(Step(r, {bad.data(), s.data()}, 2).states_kept, 3);
+    ASSERT_EQ(amp_checkpoint_load(r.session, path.c_str(), nullptr, 0, &r.err), AMP_OK) << r.err.message;
+    const amp_step_report report = Step(r, {x.data(), s.data()}, 2);
+    EXPECT_EQ(report.step, 2);
+    EXPECT_EQ(report.states_kept, 0);
+    EXPECT_EQ(Step(r, {bad.data(), s.data()}, 2).states_kept, 3);
+}
+
 // The micro-batches after it go on from those before it.
 TEST_F(KeptStates, LoseTheMicroBatchAlone) {
     for (const std::string &precision : Precisions()) {

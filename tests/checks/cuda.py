@@ -66,16 +66,21 @@ def write_tensors(path, tensors):
 
 def nudge(source, target, seed):
     text, data = read_file(source)
+    header = json.loads(text)
+    metadata = header.get("__metadata__", {})
+    for key in [key for key in metadata if key.startswith("amp.xxh64")]:
+        del metadata[key]  # the sum of what was saved
     values = bytearray(data)
     draw = random.Random(int(seed))
-    for name, entry in json.loads(text).items():
+    for name, entry in header.items():
         if name == "__metadata__" or entry["dtype"] != "F32":
             continue
         begin, end = entry["data_offsets"]
         numbers = struct.unpack(f"<{(end - begin) // 4}f", values[begin:end])
         moved = [x * (1 + draw.choice((-1, 0, 1)) * 2.0**-23) for x in numbers]
         values[begin:end] = struct.pack(f"<{len(moved)}f", *moved)
-    write_file(target, text, values)
+    text = json.dumps(header).encode()
+    write_file(target, text + b" " * (-len(text) % 8), values)
     print("nudged")
 
 

@@ -166,7 +166,7 @@ static int *index_result_buffers(const Func *f) {
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
         int *at = &best[b->value.id];
-        if (b->layout != LAYOUT_ROWS && b->layout != LAYOUT_PANELS) continue;
+        if (b->kind == BUFFER_LOOK || (b->layout != LAYOUT_ROWS && b->layout != LAYOUT_PANELS)) continue;
         if (*at < 0 || (b->kind == BUFFER_OUTPUT && f->buffers.data[*at]->kind != BUFFER_OUTPUT)) *at = i;
     }
     return best;

@@ -10,8 +10,6 @@
 #include "ir/operands.h"
 #include "passes/kernels/layout.h"
 
-enum { LOOKS_MOST = 512 }; /* of a function: an unrolled loop has the same ops again and again */
-
 /* Core ops whose result may be far larger or smaller than what they read. */
 static bool leaves_range(const Op *o) {
     switch (o->code) {
@@ -94,16 +92,13 @@ static bool is_forward(const Func *f) {
 void add_look_buffers(Func *f) {
     const Table decided = list_decided(f->module);
     bool *elsewhere = arena_array(f->module->arena, bool, f->values.len + 1);
-    int looks = 0;
     for (int i = 0; i < f->kernels.len && is_forward(f); i++) {
         Kernel *k = f->kernels.data[i];
         if (!may_look(k)) continue;
         mark_elsewhere(f, k, elsewhere);
-        for (int j = 0; j < k->count && looks < LOOKS_MOST; j++) {
+        for (int j = 0; j < k->count; j++) {
             const Op *o = ir_op_at(f, k->first + j);
-            if (!is_looked_at(f, o, &decided) || elsewhere[o->out[0].id]) continue;
-            add_look(f, k, o->out[0]);
-            looks++;
+            if (is_looked_at(f, o, &decided) && !elsewhere[o->out[0].id]) add_look(f, k, o->out[0]);
         }
     }
 }

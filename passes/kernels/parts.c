@@ -32,6 +32,7 @@ static const uint32_t *find_holders(const Func *f) {
     int *count = arena_array(f->module->arena, int, f->values.len + 1);
     for (int i = 0; i < f->buffers.len; i++) {
         const uint32_t v = f->buffers.data[i]->value.id;
+        if (f->buffers.data[i]->kind == BUFFER_LOOK) continue;
         holder[v] = ++count[v] == 1 ? (uint32_t)i + 1 : 0;
     }
     return holder;

@@ -40,7 +40,7 @@ typedef struct amp_bound_program {
     size_t flag_bytes;
     const char *scalars;          /* the host's copy of what it reads after a run; NULL: in |buffers| */
     size_t *scalar_at;            /* by buffer: its place there, or AMP_NO_SCALAR */
-    amp_model_look_counts *looks; /* one for each LOOK, in the order of buffers */
+    amp_model_look_counts *looks; /* one for each LOOK, in the order of buffers; then what they begin as */
     int32_t look_count;
 } amp_bound_program;
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "runtime/model/matrix_layout.h"
 
 enum { DOUBLES_UNTIL = 256, EACH = 500, FOUND_MOST = 8 };
@@ -85,14 +86,26 @@ void amp_session_look(const amp_session *s, const amp_bound_program *bound, int3
 
 /* ---- what a device has counted ----------------------------------------------------------------------------------- */
 
+static const amp_device_memory_calls *calls_of(const amp_session *s) { return s->device->type->device_memory; }
+
 static size_t counts_bytes(const amp_bound_program *b) { return (size_t)b->look_count * sizeof(amp_model_look_counts); }
 
+amp_status amp_session_make_looks(const amp_session *s, const amp_bound_program *b, amp_error *err) {
+    const size_t bytes = counts_bytes(b);
+    if (!bytes) return AMP_OK;
+    amp_model_look_counts *counts = amp_alloc_zeroed(&s->memory.allocator, bytes);
+    if (!counts) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for what is looked at", b->program->name);
+    amp_status status = calls_of(s)->write(s->device, b->looks, counts, bytes, err);
+    for (int32_t i = 0; i < b->look_count; i++) counts[i].on = 1;
+    if (!status) status = calls_of(s)->write(s->device, b->looks + b->look_count, counts, bytes, err);
+    amp_free(&s->memory.allocator, counts, bytes);
+    return status;
+}
+
 /* Runs that are not looked at leave it as it is: off. */
-static amp_status turn(const amp_session *s, amp_looking *l, bool on) {
-    amp_model_look_counts *counts = (void *)l->memory;
+static amp_status turn_on(const amp_session *s, const amp_bound_program *b) {
     amp_error ignored;
-    for (int32_t i = 0; i < l->bound->look_count; i++) counts[i] = (amp_model_look_counts){.on = on};
-    return s->device->type->device_memory->write(s->device, l->bound->looks, counts, counts_bytes(l->bound), &ignored);
+    return calls_of(s)->copy(s->device, b->looks, b->looks + b->look_count, counts_bytes(b), &ignored);
 }
 
 static void note_counts(amp_looking *l, int64_t n) {
@@ -112,10 +125,10 @@ static void note_counts(amp_looking *l, int64_t n) {
 }
 
 static void take_counts(const amp_session *s, amp_looking *l, int64_t n) {
+    const size_t bytes = counts_bytes(l->bound);
     amp_error ignored;
-    if (!s->device->type->device_memory->read(s->device, l->memory, l->bound->looks, counts_bytes(l->bound), &ignored))
-        note_counts(l, n);
-    (void)turn(s, l, false);
+    if (!calls_of(s)->read(s->device, l->memory, l->bound->looks, bytes, &ignored)) note_counts(l, n);
+    (void)calls_of(s)->clear(s->device, l->bound->looks, bytes, &ignored);
 }
 
 /* ---- which runs -------------------------------------------------------------------------------------------------- */
@@ -167,7 +180,7 @@ void amp_session_begin_look(amp_session *s, amp_bound_program *b, int64_t n) {
     l->bytes = sizeof *l + bytes;
     s->look.now = l;
     if (!on_device) place(b, l->memory, n);
-    else if (turn(s, l, true)) leave(s);
+    else if (turn_on(s, b)) leave(s);
 }
 
 /* ---- saying it --------------------------------------------------------------------------------------------------- */

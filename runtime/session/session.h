@@ -260,6 +260,8 @@ amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const
 /* Before and after a run: where it is one of those that are looked at. */
 void amp_session_begin_look(amp_session *session, amp_bound_program *bound, int64_t n);
 void amp_session_end_look(amp_session *session, int64_t n, amp_status status);
+/* What kernels of |bound| count in, on a device; before the first run. */
+amp_status amp_session_make_looks(const amp_session *session, const amp_bound_program *bound, amp_error *err);
 /* After a kernel of a run that is looked at, on the host. */
 void amp_session_look(const amp_session *session, const amp_bound_program *bound, int32_t kernel, int64_t n);
 

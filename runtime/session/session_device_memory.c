@@ -126,12 +126,13 @@ static void place_temporaries(amp_session *s, amp_bound_program *b) {
     }
 }
 
-/* Kernels of CUDA count; others would write what they round, which takes more memory than is kept for it. */
+/* Twice: for kernels, and as they are when a run begins that is looked at.  Kernels of CUDA count; others would write
+ * what they round, which takes more memory than is kept for it. */
 static void place_looks(amp_session *s, amp_bound_program *b) {
     b->look_count = 0;
     for (int32_t i = 0; b->program->cuda_kernels && i < b->program->buffer_count; i++)
         if (b->program->buffers[i].kind == AMP_BUFFER_LOOK) b->look_count++;
-    const size_t bytes = (size_t)b->look_count * sizeof *b->looks;
+    const size_t bytes = 2 * (size_t)b->look_count * sizeof *b->looks;
     amp_model_look_counts *at = b->looks = bytes ? amp_device_arena_take(&s->device_arena, bytes) : NULL;
     b->kept_bytes += bytes;
     for (int32_t i = 0; at && i < b->program->buffer_count; i++)
@@ -260,11 +261,7 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
                 s->device_arena.memory->type->clear(s->device_arena.memory, s->states.held[i], bytes_from(s, i), err));
         else AMP_TRY(amp_session_set_state(s, i, rows, err));
     }
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        const amp_bound_program *b = &s->programs[i];
-        const size_t bytes = (size_t)b->look_count * sizeof *b->looks;
-        if (bytes) AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, b->looks, bytes, err));
-    }
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) AMP_TRY(amp_session_make_looks(s, &s->programs[i], err));
     int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
     if (s->readback->bytes)

@@ -38,6 +38,9 @@ typedef struct Sink { /* where computed values leave the steps */
     int level;   /* the phase in which it runs */
 } Sink;
 
+/* An element of a value that goes to memory, in some runs alone where it is looked at. */
+static inline bool walk_is_stored(const Sink *s) { return s->kind == SINK_STORE || s->kind == SINK_LOOK; }
+
 typedef struct ValueWalk { /* of a value in the current kernel */
     int number; /* in order of appearance, from 1: its variable is v<number>, so that equal kernels have equal text */
     Span span;

@@ -252,9 +252,6 @@ static void declare_operand(CpuKernel *ck, int operand, Span span) {
               element, operand, offset);
 }
 
-/* What is looked at is stored, too. */
-static bool is_stored(const Sink *s) { return s->kind == SINK_STORE || s->kind == SINK_LOOK; }
-
 static void declare_operands(CpuKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->operands.len; i++) {
@@ -263,7 +260,7 @@ static void declare_operands(CpuKernel *ck) {
         for (int s = 0; s < w->sinks.len; s++) {
             if (w->sinks.data[s].operand != i) continue;
             used = true;
-            if (is_stored(&w->sinks.data[s])) span = w->values[w->sinks.data[s].value.id].span;
+            if (walk_is_stored(&w->sinks.data[s])) span = w->values[w->sinks.data[s].value.id].span;
         }
         for (int j = 0; j < w->k->count; j++) {
             const Op *o = walk_op(w, j);
@@ -293,7 +290,7 @@ static void clear_last_tiles(CpuKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (!is_stored(s) || w->values[s->value.id].span != SPAN_FULL) continue;
+        if (!walk_is_stored(s) || w->values[s->value.id].span != SPAN_FULL) continue;
         const LayoutText *l = cpu_layout_of(w, s->operand);
         bool whole = l->write && !w->by_row;
         if (l->scatter && !whole) clear_last_tile(ck, s->operand);
@@ -305,7 +302,8 @@ static void declare_locals(CpuKernel *ck) {
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_FLAG) emit_line(&ck->e, "vi any%d = {0};", s->operand);
-        bool tile = is_stored(s) && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
+        bool tile =
+            walk_is_stored(s) && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
         if (tile && !w->by_row) emit_line(&ck->e, "Tile t%d;", s->operand);
     }
     for (int i = 0; i < w->k->count; i++) {
@@ -340,10 +338,11 @@ static void emit_prologue(CpuKernel *ck) {
 static amp_status emit_epilogue(CpuKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++)
-        if (is_stored(&w->sinks.data[i])) cpu_clear_past_last_segment(ck, &w->sinks.data[i]);
+        if (walk_is_stored(&w->sinks.data[i])) cpu_clear_past_last_segment(ck, &w->sinks.data[i]);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        bool tile = is_stored(s) && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
+        bool tile =
+            walk_is_stored(s) && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
         if (tile && !w->by_row)
             emit_line(&ck->e, "%s(b%d, t%d, rows);", cpu_layout_of(w, s->operand)->write, s->operand, s->operand);
     }

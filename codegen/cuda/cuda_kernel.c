@@ -214,8 +214,6 @@ static bool sinks_here(const CudaKernel *ck, const Sink *s, int p) {
     return s->kind != SINK_REDUCE && s->level == p && loop_is_step(&ck->e, s->value);
 }
 
-static bool is_stored(const Sink *s) { return s->kind == SINK_STORE || s->kind == SINK_LOOK; }
-
 /* Whether the text of the elements names c: not only in their places in memory. */
 static bool names_column(const CudaKernel *ck) {
     const Walk *w = ck->w;
@@ -315,7 +313,7 @@ static void open_elements(CudaKernel *ck) {
 static amp_status declare_stores(CudaKernel *ck, int p) {
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
-        if (is_stored(s) && sinks_here(ck, s, p)) AMP_TRY(cuda_declare_store(ck, s));
+        if (walk_is_stored(s) && sinks_here(ck, s, p)) AMP_TRY(cuda_declare_store(ck, s));
     }
     return AMP_OK;
 }
@@ -338,7 +336,7 @@ static amp_status make_elements(CudaKernel *ck, int p) {
     close_neighbours(ck, p);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (is_stored(s) && sinks_here(ck, s, p)) cuda_store_vector(ck, s);
+        if (walk_is_stored(s) && sinks_here(ck, s, p)) cuda_store_vector(ck, s);
     }
     forget_lanes(ck);
     return AMP_OK;

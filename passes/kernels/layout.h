@@ -85,8 +85,6 @@ bool reads_form(const Func *f, const Op *o, int n, Form *form);
 /* What is in memory of the operand |v| of the product or attention of kernel |kernel|: itself, or what its kernel reads
  * at strides. */
 Val product_source(const Func *f, Val v, const int *maker, int kernel);
-/* Whether op |j| of the kernel only says at which strides its product or attention reads an operand. */
-bool is_read_on_load(const Func *f, const Kernel *k, int j);
 
 #ifdef __cplusplus
 }

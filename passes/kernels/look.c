@@ -50,13 +50,13 @@ static bool may_look(const Kernel *k) {
 
 /* Marks what |k| computes elsewhere: in the place of pooling that reads it, or as a product loads its operands. */
 static void mark_elsewhere(const Func *f, const Kernel *k, bool *elsewhere) {
-    bool after = false;
+    bool product = false; /* |o| is it, or comes before it */
     for (int i = k->count - 1; i >= 0; i--) {
         const Op *o = ir_op_at(f, k->first + i);
-        const bool product = ir_is_product(o), inlined = o->n_out && elsewhere[o->out[0].id];
+        const bool inlined = o->n_out && elsewhere[o->out[0].id];
+        product |= ir_is_product(o);
         if (ir_takes_inlined(f, o)) elsewhere[o->in[0].id] = true;
-        for (int n = 0; n < o->n_in && (inlined || after || product); n++) elsewhere[o->in[n].id] = true;
-        after |= product;
+        for (int n = 0; n < o->n_in && (inlined || product); n++) elsewhere[o->in[n].id] = true;
     }
 }
 

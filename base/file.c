@@ -191,7 +191,7 @@ struct amp_file_writer {
     int failed;      /* errno of the first failed write: nothing is committed after one */
     char *target;    /* the file itself, where the path was a symbolic link */
     char *temporary; /* NAME.tmp-XXXXXX in the target's folder; NULL: a device or pipe, written as it is */
-    amp_xxh64 *sum;  /* of what is written; NULL: nobody wants it */
+    amp_xxh64 *sum;  /* of what is written; NULL: none */
     char paths[];
 };
 

@@ -247,8 +247,7 @@ static amp_status check_places(const TensorReader *r) {
 
 #define EDITED                                                                                                         \
     "the file is damaged, or a program has edited it and kept its sums.  Take another copy; if it is as it should "    \
-    "be, "                                                                                                             \
-    "save it without the entries of " AMP_TENSORS_METADATA " that begin with " AMP_SUM_KEY
+    "be, save it without the entries of " AMP_TENSORS_METADATA " that begin with " AMP_SUM_KEY
 
 static amp_status compare(const char *path, const char *what, const char *name, uint64_t is, uint64_t was,
                           amp_error *err) {
@@ -260,16 +259,6 @@ static amp_status compare(const char *path, const char *what, const char *name, 
 
 static amp_status compare_tensor(const char *path, const amp_tensor_view *v, const amp_xxh64 *sum, amp_error *err) {
     return compare(path, "tensor ", v->name, amp_xxh64_final(sum), v->sum, err);
-}
-
-static amp_tensor_view *find_view(const amp_safetensors *f, const char *name) {
-    for (int32_t low = 0, high = f->count; low < high;) {
-        int32_t middle = low + (high - low) / 2, order = strcmp(name, f->views[middle].name);
-        if (order == 0) return &f->views[middle];
-        if (order < 0) high = middle;
-        else low = middle + 1;
-    }
-    return NULL;
 }
 
 /* The sum that each tensor should have, and that of the metadata itself. */
@@ -284,8 +273,8 @@ static amp_status read_sums(TensorReader *r) {
         const char *key = m->key.data, *value = m->value.string.data;
         all += amp_metadata_sum(key, value);
         if (strncmp(key, AMP_SUM_OF_TENSOR, strlen(AMP_SUM_OF_TENSOR))) continue;
-        amp_tensor_view *v = find_view(f, key + strlen(AMP_SUM_OF_TENSOR));
-        if (!v || !amp_sum_read(value, &v->sum))
+        const amp_tensor_view *v = amp_safetensors_find(f, key + strlen(AMP_SUM_OF_TENSOR));
+        if (!v || !amp_sum_read(value, &f->views[v - f->views].sum))
             return amp_fail(r->err, AMP_BAD_FILE, "%s: %s = %s is the sum of no tensor: " EDITED, r->path, key, value);
         tensors++;
     }
@@ -469,7 +458,13 @@ const amp_tensor_view *amp_safetensors_at(const amp_safetensors *file, int32_t i
 }
 
 const amp_tensor_view *amp_safetensors_find(const amp_safetensors *file, const char *name) {
-    return find_view(file, name);
+    for (int32_t low = 0, high = file->count; low < high;) {
+        int32_t middle = low + (high - low) / 2, order = strcmp(name, file->views[middle].name);
+        if (order == 0) return &file->views[middle];
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return NULL;
 }
 
 const char *amp_safetensors_metadata(const amp_safetensors *file, const char *key) {

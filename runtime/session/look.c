@@ -77,6 +77,8 @@ static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, int64_
     note(l, &f);
 }
 
+bool amp_session_looks_at_kernels(const amp_session *s) { return s->look.now && !amp_session_has_device_memory(s); }
+
 void amp_session_look(const amp_session *s, const amp_bound_program *bound, int32_t kernel, int64_t n) {
     const amp_model_kernel *k = &bound->program->kernels[kernel];
     for (uint32_t i = 0; i < k->operand_count; i++)

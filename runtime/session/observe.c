@@ -124,8 +124,7 @@ amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_e
     const amp_observed_run *run = watcher;
     const amp_program *p = run->bound->program;
     const amp_observer *observer = &run->session->observer;
-    if (run->session->look.now && !amp_session_has_device_memory(run->session))
-        amp_session_look(run->session, run->bound, kernel, run->n);
+    if (amp_session_looks_at_kernels(run->session)) amp_session_look(run->session, run->bound, kernel, run->n);
     if (!observer->kernel) return AMP_OK;
     const amp_observed_kernel seen = {
         .struct_size = sizeof seen,

@@ -262,7 +262,9 @@ void amp_session_begin_look(amp_session *session, amp_bound_program *bound, int6
 void amp_session_end_look(amp_session *session, int64_t n, amp_status status);
 /* What kernels of |bound| count in, on a device; before the first run. */
 amp_status amp_session_make_looks(const amp_session *session, const amp_bound_program *bound, amp_error *err);
-/* After a kernel of a run that is looked at, on the host. */
+/* Whether this run is looked at after each of its kernels: on the host.  A device counts meanwhile. */
+bool amp_session_looks_at_kernels(const amp_session *session);
+/* After a kernel of such a run. */
 void amp_session_look(const amp_session *session, const amp_bound_program *bound, int32_t kernel, int64_t n);
 
 /* ---- step_report.c ----------------------------------------------------------------------------------------------- */

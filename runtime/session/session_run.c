@@ -94,7 +94,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP]) amp_session_masters_leave(s);
     const amp_observed_run observed = {s, b, n};
-    if (is_observed(s, b) || (s->look.now && !amp_session_has_device_memory(s))) {
+    if (is_observed(s, b) || amp_session_looks_at_kernels(s)) {
         run.after_kernel = amp_session_observe_kernel;
         run.watcher = &observed;
         run.watcher_waits = s->observer.kernel && !s->observer.does_not_wait;

@@ -36,7 +36,9 @@ def read_file(path):
         return file.read(size), file.read()
 
 
-def write_file(path, text, data):
+def write_file(path, header, data):
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + data)
 
@@ -60,8 +62,7 @@ def write_tensors(path, tensors):
         packed = struct.pack(f"<{len(numbers)}{CODES[dtype]}", *numbers)
         header[name] = {"dtype": dtype, "shape": dims, "data_offsets": [len(data), len(data) + len(packed)]}
         data += packed
-    text = json.dumps(header).encode()
-    write_file(path, text + b" " * (-len(text) % 8), data)
+    write_file(path, header, data)
 
 
 def nudge(source, target, seed):
@@ -79,8 +80,7 @@ def nudge(source, target, seed):
         numbers = struct.unpack(f"<{(end - begin) // 4}f", values[begin:end])
         moved = [x * (1 + draw.choice((-1, 0, 1)) * 2.0**-23) for x in numbers]
         values[begin:end] = struct.pack(f"<{len(moved)}f", *moved)
-    text = json.dumps(header).encode()
-    write_file(target, text + b" " * (-len(text) % 8), values)
+    write_file(target, header, values)
     print("nudged")
 
 

@@ -1,6 +1,6 @@
 /* compile.c: the whole way from the text of a model to model.so:
  *
- *     read -> passes to lower -> for each target { copy; fuse, layout, plan; emit } -> C file -> C compiler -> write
+ *     read -> passes to lower -> for each target { copy; passes to plan; emit } -> C file -> C compiler -> write
  *
  * Attention is lowered as its target wants it (passes/lower/lower_attention.c): a model with attention is copied before
  * lower.
@@ -152,7 +152,7 @@ static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoi
 
 static const char for_cpu_alone[] = "it was compiled with --target cpu";
 
-/* IR at stage fuse or later is one target's already, and so is attention at stage lower. */
+/* IR at stage target or later is one target's already, and so is attention at stage lower. */
 static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, CodegenCuda *cuda, amp_error *err) {
     const char *stage = ir_stage_names[m->stage];
     const char *before = ir_stage_names[is_in(m, ir_is_attention) ? STAGE_SIMPLIFY : STAGE_LOWER];
@@ -172,10 +172,11 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: gpu arch %s: %s; start from stage %s or before",
                         s->options.name, s->options.gpu_arch, cuda->missing, before);
     if (choice == CHOICE_BOTH)
-        diag_help(&s->diags,
-                  diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: %s IR is one target's",
-                               m->stage == STAGE_LOWER ? "with attention, from stage lower on" : "from stage fuse on"),
-                  "go on from stage %s or before, or say --target cpu", before);
+        diag_help(
+            &s->diags,
+            diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: %s IR is one target's",
+                         m->stage == STAGE_LOWER ? "with attention, from stage lower on" : "from stage target on"),
+            "go on from stage %s or before, or say --target cpu", before);
     return session_run_passes(s, m, STAGE_PLAN, &target_cpu, true, err);
 }
 

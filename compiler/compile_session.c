@@ -300,9 +300,9 @@ static amp_status set_accumulate_order(const Session *s, Module *m, amp_error *e
 static amp_status set_sums(const Session *s, Module *m, amp_error *err) {
     if (!s->options.sums) return AMP_OK;
     const Sums sums = (Sums)word_index(s->options.sums, ir_sums_names, SUMS_COUNT);
-    if (sums != m->sums && m->stage >= STAGE_FUSE)
+    if (sums != m->sums && m->stage >= STAGE_TARGET)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "sums %s: %s is at stage %s and has its kernels already; give the model, or IR of an earlier "
+                        "sums %s: %s is at stage %s and has its target already; give the model, or IR of an earlier "
                         "stage",
                         s->options.sums, s->source->name, ir_stage_names[m->stage]);
     m->sums = sums;
@@ -320,6 +320,18 @@ static amp_status begin_pass(void *user, Stage stage, amp_error *err) {
     return session_begin(user, ir_stage_names[stage], err);
 }
 
+static amp_status leave_out(Session *s, PassOptions *options, amp_error *err) {
+    const char *names = s->options.no_pass;
+    for (size_t size; names && *names; names += size + (names[size] == ',')) {
+        size = strcspn(names, ",");
+        const char *name = arena_strndup(&s->arena, names, size);
+        if (!passes_leave_out(options, name))
+            return amp_fail(err, AMP_INVALID_ARGUMENT, "no pass '%s': none of that name can be left out; these can: %s",
+                            name, passes_optional(&s->arena));
+    }
+    return AMP_OK;
+}
+
 amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err) {
     PassOptions options = {
         .precision = s->options.precision,
@@ -328,11 +340,9 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
         .find_policy = session_find_policy,
         .begin = begin_pass,
         .user = s,
-        .no_simplify = s->options.no_simplify,
-        .no_fuse = s->options.no_fuse,
-        .no_layout = s->options.no_layout,
         .target = target,
     };
+    AMP_TRY(leave_out(s, &options, err));
     amp_error why = {0};
     amp_status status = passes_run(m, &s->diags, &options, last, observed ? observe : NULL, s, &why);
     if (status == AMP_INTERNAL && s->is_ir) { /* a pass met what none before it leaves */

@@ -33,7 +33,7 @@ static void need(Compacting *c, Val v) {
 
 static Val moved(const Compacting *c, Val v) { return (Val){v.id < (uint32_t)c->f->values.len ? c->moved[v.id] : 0}; }
 
-/* Once layout has counted kernels and buffers, the program is fixed. */
+/* Once kernels have buffers, the program is fixed. */
 static bool is_fixed(const Func *f) { return f->buffers.len > 0; }
 
 static bool is_live(const Compacting *c, const Op *o) {
@@ -97,6 +97,15 @@ static void drop_unread_states(Compacting *c) {
     f->inputs.len = kept;
 }
 
+static void move_after(const Compacting *c, OpAfter *after) {
+    int kept = 0;
+    for (int i = 0; after && i < after->count; i++) {
+        const Val v = moved(c, after->at[i]);
+        if (v.id) after->at[kept++] = v;
+    }
+    if (after) after->count = kept;
+}
+
 /* Inputs first, then results in the order of the body: the order in which the reader meets them. */
 static void renumber_values(Compacting *c) {
     Func *f = c->f;
@@ -124,7 +133,10 @@ static void renumber_values(Compacting *c) {
     for (int i = 0; i < f->results.len; i++) f->results.data[i].value = moved(c, f->results.data[i].value);
     for (int i = 0; i < f->kernels.len; i++) f->kernels.data[i]->pred = moved(c, f->kernels.data[i]->pred);
     for (int i = 0; i < f->buffers.len; i++) f->buffers.data[i]->value = moved(c, f->buffers.data[i]->value);
-    for (int i = 0; i < f->body.len; i++) ir_op_at(f, i)->pred = moved(c, ir_op_at(f, i)->pred);
+    for (int i = 0; i < f->body.len; i++) {
+        ir_op_at(f, i)->pred = moved(c, ir_op_at(f, i)->pred);
+        move_after(c, ir_op_at(f, i)->after);
+    }
     f->spares->values = (Spare){f->values.data, sizeof(Value *) * (size_t)f->values.cap};
     f->values.data = values;
     f->values.cap = (int)(fresh.bytes / sizeof(Value *));

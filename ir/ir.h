@@ -2,7 +2,7 @@
  * 
  *   graph level   ops a person knows (linear, log_softmax, adamw); stages elaborate .. simplify
  *   core level    primitives (add, cast, reduce_sum, contract), in regions that remember their graph op; stage lower
- *   kernel level  the same primitives, grouped into kernels over buffers; stages fuse, layout, plan
+ *   kernel level  the same primitives, grouped into kernels over buffers; from stage fuse on
  * 
  * Values, ops, kernels and buffers are 32-bit ids; 0 is "none".  Everything lives in the module's arena and is never
  * freed singly, so
@@ -188,9 +188,16 @@ typedef struct Op {
     const char
         *checkpoint; /* before autodiff: the `checkpoint` block that it is in, "2.5": block 5 in block 2; NULL: none */
     Val pred;        /* assign: only where this bool scalar is true; NO_VAL: always */
-    uint32_t region; /* core: 1-based index into Func.regions; 0: none */
-    OpId id;         /* its own: Func.ops.data[id.id] */
+    struct OpAfter *after; /* stages barriers to fuse: it runs after the kernels that make these; NULL: says nothing */
+    uint32_t region;       /* core: 1-based index into Func.regions; 0: none */
+    OpId id;               /* its own: Func.ops.data[id.id] */
 } Op;
+
+/* An order, no use: it keeps no op alive, and a value that is gone is left out. */
+typedef struct OpAfter {
+    int count;
+    Val at[];
+} OpAfter;
 
 typedef struct Region { /* what came from one graph op */
     const char *path, *op, *layer;
@@ -256,7 +263,7 @@ typedef struct Kernel {
     int first, count;    /* ops: Func.body[first .. first + count) */
     Val pred;            /* run only where true; NO_VAL: always */
     int64_t segment;     /* COLUMN: rows that are reduced together, where that is not all of them; else 0 */
-    VEC(uint32_t) reads; /* 1-based indexes into Func.buffers, filled by layout */
+    VEC(uint32_t) reads; /* 1-based indexes into Func.buffers, filled by the pass buffers */
     VEC(uint32_t) writes;
     Pos pos;
 } Kernel;
@@ -288,7 +295,7 @@ typedef struct Func {
     Table result_names; /* build.c: to 1-based indexes into results */
     VEC(Region) regions;
     VEC(Kernel *) kernels;     /* empty before fuse; then every op of body is in exactly one, in order */
-    VEC(Buffer *) buffers;     /* empty before layout */
+    VEC(Buffer *) buffers;     /* empty before the pass buffers */
     struct NameTable *names;   /* build.c: value names to values */
     struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;
@@ -423,8 +430,9 @@ typedef struct Module {
     Arena *arena;
     const char *name;
     Stage stage;
-    const char *target; /* from fuse on: a name of targets/; NULL: its first */
-    Sums sums;          /* of the CPU; a module that is fused for another target has none of its own */
+    const char *target;      /* from stage target on: a name of targets/; NULL: its first */
+    bool plain[STAGE_COUNT]; /* passes that have run in their plain form: they were left out */
+    Sums sums;               /* of the CPU; a module of another target has none of its own */
 
     /* ---- source */
     const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */

@@ -42,6 +42,13 @@ static void put_operation(Text *t, const Func *f, const Op *o) {
         text_puts(t, " if ");
         print_value(t, f, o->pred);
     }
+    if (!o->after) return;
+    text_puts(t, " after (");
+    for (int i = 0; i < o->after->count; i++) {
+        if (i) text_puts(t, ", ");
+        print_value(t, f, o->after->at[i]);
+    }
+    text_putc(t, ')');
 }
 
 static const char *results_cell(const Columns *c, const Func *f, const Op *o) {
@@ -232,6 +239,11 @@ static void put_target(Text *t, const Module *m) {
     text_puts(t, "  target ");
     print_word(t, m->target);
     text_putc(t, '\n');
+}
+
+static void put_plain(Text *t, const Module *m) {
+    for (int i = 0; i < STAGE_COUNT; i++)
+        if (m->plain[i]) text_printf(t, "  plain %s\n", ir_stage_names[i]);
 }
 
 static void put_sums(Text *t, const Module *m) {
@@ -480,8 +492,8 @@ void ir_print(Text *t, const Module *m) {
     text_puts(t, "module ");
     text_put_quoted(t, m->name);
     text_printf(t, " stage %s {\n", ir_stage_names[m->stage]);
-    static void (*const header[])(Text *, const Module *) = {put_target, put_sums,      put_source,  put_policy,
-                                                             put_consts, put_precision, put_training};
+    static void (*const header[])(Text *, const Module *) = {put_target, put_plain,  put_sums,      put_source,
+                                                             put_policy, put_consts, put_precision, put_training};
     for (size_t i = 0; i < sizeof header / sizeof header[0]; i++) header[i](t, m);
     text_puts(t, m->states.len ? "}\n\n" : "}\n");
     put_rows(t, m, add_states);

@@ -148,12 +148,15 @@ static void read_metric(Reader *r) {
 
 static void read_target(Reader *r) { r->m->target = reader_name(r, "a target"); }
 
+static void read_plain(Reader *r) { r->m->plain[reader_choice(r, "a pass", ir_stage_names, STAGE_COUNT)] = true; }
+
 static void read_sums(Reader *r) {
     r->m->sums = (Sums)reader_choice(r, "sums (ieee, sm_80, sm_90)", ir_sums_names, COUNT(ir_sums_names));
 }
 
 static const Line header_lines[] = {
     {"target", read_target},
+    {"plain", read_plain},
     {"sums", read_sums},
     {"source", read_source},
     {"policy", read_policy},

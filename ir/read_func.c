@@ -178,12 +178,28 @@ static void read_op_origin(FuncReader *fr, Op *o) {
     o->layer = region->layer;
 }
 
+/* "after (%dy, %h)" */
+static OpAfter *read_after(FuncReader *fr) {
+    Reader *r = fr->r;
+    VEC(Val) values = {0};
+    reader_need(r, '(');
+    for (int i = 0; !r->failed && !reader_take(r, ')'); i++) {
+        if (i) reader_need(r, ',');
+        vec_push(r->a, &values, read_value(fr));
+    }
+    OpAfter *after = arena_alloc(r->a, sizeof *after + sizeof(Val) * (size_t)values.len);
+    after->count = values.len;
+    for (int i = 0; i < values.len; i++) after->at[i] = values.data[i];
+    return after;
+}
+
 static void read_op(FuncReader *fr) {
     Reader *r = fr->r;
     Tokens names = read_result_names(r);
     Op *o = read_operation(fr);
     if (r->failed) return;
     if (reader_take_word(r, "if")) o->pred = read_value(fr);
+    if (reader_take_word(r, "after")) o->after = read_after(fr);
     read_results(fr, o, &names);
     read_op_origin(fr, o);
     if (reader_take_word(r, "checkpoint")) o->checkpoint = reader_string(r, "a number in quotes");

@@ -178,6 +178,14 @@ static void check_attrs(Verifying *c, const Op *o) {
 }
 
 /* Numbers, each after a dot but the first. */
+static void check_after(Verifying *c, const Op *o) {
+    if (!o->after) return;
+    if (c->m->stage < STAGE_BARRIERS || c->m->stage >= STAGE_FUSE) /* then the order of the kernels says it */
+        fail_op(c, o, "waits for other ops at stage %s", ir_stage_names[c->m->stage]);
+    for (int i = 0; i < o->after->count && !failed(c); i++)
+        if (!is_defined(c, o->after->at[i])) fail_op(c, o, "waits for a value that is not defined before it");
+}
+
 static void check_checkpoint(Verifying *c, const Op *o) {
     const char *at = o->checkpoint;
     if (!at) return;
@@ -308,7 +316,7 @@ static void check_collective(Verifying *c, const Op *o) {
 static bool check_level(Verifying *c, const Op *o) {
     if (o->code == OP_NONE || o->code >= OP_COUNT) fail(c, "an op without a code");
     else if (!(ir_op_levels(o->code) & legal_level(c->m->stage)) ||
-             (o->code == OP_barrier && c->m->stage >= STAGE_FUSE)) /* the order of the kernels has taken its place */
+             (o->code == OP_barrier && c->m->stage >= STAGE_BARRIERS)) /* Op.after has taken its place */
         fail_op(c, o, "may not appear at stage %s", ir_stage_names[c->m->stage]);
     return !failed(c);
 }
@@ -323,6 +331,7 @@ void check_op(Verifying *c, const Op *o, int at) {
     check_scalars(c, o);
     if (!failed(c)) check_f8(c, o);
     check_predicate(c, o);
+    check_after(c, o);
     check_attrs(c, o);
     check_checkpoint(c, o);
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
@@ -357,7 +366,7 @@ static void check_cover(Verifying *c) {
     int covered = 0;
     Table names = {0};
     if (c->m->stage < STAGE_FUSE && f->kernels.len) fail(c, "has kernels at stage %s", ir_stage_names[c->m->stage]);
-    if (c->m->stage < STAGE_LAYOUT && f->buffers.len) fail(c, "has buffers at stage %s", ir_stage_names[c->m->stage]);
+    if (c->m->stage < STAGE_BUFFERS && f->buffers.len) fail(c, "has buffers at stage %s", ir_stage_names[c->m->stage]);
     if (c->m->stage < STAGE_FUSE) return;
     for (int i = 0; i < f->kernels.len && !failed(c); i++) {
         const Kernel *k = f->kernels.data[i];

@@ -28,9 +28,9 @@ typedef struct PassOptions {
     void *user;
     int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: the module's, else
                            PASSES_BATCH_HINT */
-    bool no_simplify, no_fuse, no_layout;
-    int kernel_ops; /* the most ops of a kernel, for tests, whose models are small; 0: FUSE_MAX_OPS */
-    /* Of fuse and what follows; NULL: the first of targets/.  A module that is at stage fuse already keeps its own. */
+    bool without[STAGE_COUNT]; /* passes to leave out, which their rows must allow */
+    int kernel_ops;            /* the most ops of a kernel, for tests, whose models are small; 0: FUSE_MAX_OPS */
+    /* NULL: the first of targets/.  A module that is past stage target keeps its own. */
     const struct Target *target;
 } PassOptions;
 
@@ -48,12 +48,29 @@ typedef bool (*PassFn)(PassContext *c);
 #include "ir/stages.def"
 #undef STAGE
 
+/* What becomes of a pass that PassOptions.without names. */
+typedef enum LeftOut {
+    PASS_NEEDED,  /* it cannot be left out */
+    PASS_SKIPPED, /* it does not run */
+    PASS_PLAIN    /* it runs in its plain form, as Module.plain says from then on */
+} LeftOut;
+
 typedef struct Pass {
-    Stage stage; /* the stage it leaves */
     PassFn run;
-    const char *needs, *breaks; /* for readers */
+    const char *group; /* its folder: passes of a group can be left out together */
+    LeftOut left_out;
+    const char *does; /* for readers: a line */
+    size_t trait;     /* a bool of Target: it runs for targets that have it alone; 0: for all */
 } Pass;
-extern const Pass passes[STAGE_COUNT]; /* [STAGE_ELABORATE].run is NULL: that is the front end */
+extern const Pass passes[STAGE_COUNT]; /* by the stage that it leaves; [STAGE_ELABORATE].run is NULL: the front end */
+
+/* Adds the pass, or the passes of the group, |name| to what is left out; false: there is none that can be. */
+bool passes_leave_out(PassOptions *o, const char *name);
+/* "simplify, turn_columns, ..., layout (masters, weight_copies, pack)": what it takes. */
+const char *passes_optional(Arena *a);
+
+/* One pass, then the verifier and ir_compact; the status is that of passes_run. */
+amp_status pass_run(PassContext *c, Stage stage, amp_error *err);
 
 /* Runs every pass after the module's stage up to |last|.  |after| (may be NULL) is called after each, with the
  * verified and compacted module and the seconds it took.  AMP_BAD_SOURCE: errors are in the diagnostics;

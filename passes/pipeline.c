@@ -1,30 +1,105 @@
-/* pipeline.c: the passes in order, and what runs them. */
+/* pipeline.c: the passes in order, which can be left out, and what runs them. */
+#include <stddef.h>
+
 #include "base/file.h"
 #include "passes/kernels/kernel_check.h"
 #include "passes/kernels/plan_check.h"
 #include "passes/passes.h"
 #include "targets/target.h"
 
+#define WHERE(trait) offsetof(Target, trait)
+
+/* The folder of a pass is its group.  What a pass looks like before and after is in the first comment of its file. */
 const Pass passes[STAGE_COUNT] = {
-    /* pass                    function           needs         breaks */
-    [STAGE_ELABORATE] = {STAGE_ELABORATE, NULL, "the model's text", "nothing"},
-    [STAGE_AUTOCAST] = {STAGE_AUTOCAST, pass_autocast, "elaborate", "nothing"},
-    [STAGE_MEANS] = {STAGE_MEANS, pass_means, "autocast", "nothing"},
-    [STAGE_AUTODIFF] = {STAGE_AUTODIFF, pass_autodiff, "means", "the function forward"},
-    [STAGE_PAINT] = {STAGE_PAINT, pass_paint, "autodiff", "nothing"},
-    [STAGE_DISTRIBUTE] = {STAGE_DISTRIBUTE, pass_distribute, "paint", "nothing"},
-    [STAGE_SCALE] = {STAGE_SCALE, pass_scale, "distribute", "nothing"},
-    [STAGE_OPTIMIZER] = {STAGE_OPTIMIZER, pass_optimizer, "scale", "nothing"},
-    [STAGE_SIMPLIFY] = {STAGE_SIMPLIFY, pass_simplify, "optimizer", "nothing"},
-    [STAGE_LOWER] = {STAGE_LOWER, pass_lower, "simplify", "the graph level"},
-    [STAGE_FUSE] = {STAGE_FUSE, pass_fuse, "lower", "the order of ops"},
-    [STAGE_LAYOUT] = {STAGE_LAYOUT, pass_layout, "fuse", "nothing"},
-    [STAGE_PLAN] = {STAGE_PLAN, pass_plan, "layout", "nothing"},
+    [STAGE_ELABORATE] = {NULL, "frontend", PASS_NEEDED, "the model's text"},
+    [STAGE_AUTOCAST] = {pass_autocast, "precision", PASS_NEEDED, "every op gets its dtype by the policy; casts"},
+    [STAGE_MEANS] = {pass_means, "training", PASS_NEEDED, "what each loss and metric is over several batches"},
+    [STAGE_AUTODIFF] = {pass_autodiff, "training", PASS_NEEDED, "forward becomes train_step, eval and infer"},
+    [STAGE_PAINT] = {pass_paint, "precision", PASS_NEEDED, "dtypes of forward and backward pass together"},
+    [STAGE_DISTRIBUTE] = {pass_distribute, "training", PASS_NEEDED, "micro-batches and ranks"},
+    [STAGE_SCALE] = {pass_scale, "training", PASS_NEEDED, "loss scaling, if some gradient is f16"},
+    [STAGE_OPTIMIZER] = {pass_optimizer, "training", PASS_NEEDED, "updates of parameters, moments and buffers"},
+    [STAGE_SIMPLIFY] = {pass_simplify, "simplify", PASS_SKIPPED, "work goes whose result is known"},
+    [STAGE_LOWER] = {pass_lower, "lower", PASS_NEEDED, "graph ops become core ops"},
+
+    /* for one target: core ops become core ops */
+    [STAGE_TARGET] = {pass_target, "rewrite", PASS_NEEDED, "the target, which has a kernel for each op"},
+    [STAGE_TURN_COLUMNS] = {pass_turn_columns, "rewrite", PASS_SKIPPED,
+                            "columns of weights in the order of stored images", WHERE(carries_moves)},
+    [STAGE_SPLIT_SUMS] = {pass_split_sums, "rewrite", PASS_SKIPPED, "long sums with few results in parts"},
+    [STAGE_CARRY_MOVES] = {pass_carry_moves, "rewrite", PASS_SKIPPED, "ops between a permute and its inverse lose both",
+                           WHERE(carries_moves)},
+    [STAGE_BARRIERS] = {pass_barriers, "rewrite", PASS_NEEDED, "ops say what they wait for"},
+    [STAGE_CANCEL_MOVES] = {pass_cancel_moves, "rewrite", PASS_SKIPPED, "movement that together does nothing goes",
+                            WHERE(reads_strides)},
+    [STAGE_TURN_INPUTS] = {pass_turn_inputs, "rewrite", PASS_SKIPPED, "images are made of an input once",
+                           WHERE(keeps_images)},
+    [STAGE_PACK_BATCHES] = {pass_pack_batches, "rewrite", PASS_SKIPPED, "batched products of the runtime",
+                            WHERE(reads_strides)},
+    [STAGE_PACK_WINDOWS] = {pass_pack_windows, "rewrite", PASS_SKIPPED, "grouped convolutions of the runtime"},
+    [STAGE_MOVE_RESULTS] = {pass_move_results, "rewrite", PASS_SKIPPED, "batched products move their results",
+                            WHERE(reads_strides)},
+    [STAGE_DROP_VIEWS] = {pass_drop_views, "rewrite", PASS_SKIPPED, "products need no views around them",
+                          WHERE(reads_strides)},
+
+    [STAGE_FUSE] = {pass_fuse, "fuse", PASS_PLAIN, "ops become kernels; plain: each its own"},
+
+    /* how what crosses kernels is stored */
+    [STAGE_MASTERS] = {pass_masters, "layout", PASS_SKIPPED, "parameters and moments in tiles"},
+    [STAGE_WEIGHT_COPIES] = {pass_weight_copies, "layout", PASS_SKIPPED,
+                             "the optimizer writes rounded copies of weights"},
+    [STAGE_COPY_RESULTS] = {pass_copy_results, "layout", PASS_NEEDED, "results that are inputs or states get memory"},
+    [STAGE_PACK] = {pass_pack, "layout", PASS_PLAIN, "what products read is packed; plain: rows elsewhere"},
+    [STAGE_BUFFERS] = {pass_buffers, "layout", PASS_NEEDED, "a buffer for each form of a value"},
+
+    /* when kernels run */
+    [STAGE_POSTPONE] = {pass_postpone, "order", PASS_SKIPPED, "kernels that read no temporary wait"},
+    [STAGE_SEQUENCE] = {pass_sequence, "order", PASS_SKIPPED, "neighbours in the order that needs less memory"},
+    [STAGE_MERGE_COLUMNS] = {pass_merge_columns, "order", PASS_SKIPPED, "sums down the same columns become a kernel",
+                             WHERE(batches_updates)},
+    [STAGE_GATHER] = {pass_gather, "order", PASS_SKIPPED, "kernels that may share a launch stand together",
+                      WHERE(batches_updates)},
+    [STAGE_MERGE_LONE_COLUMNS] = {pass_merge_lone_columns, "order", PASS_SKIPPED,
+                                  "sums down columns that are left alone", WHERE(batches_updates)},
+    [STAGE_GATHER_SUMS] = {pass_gather_sums, "order", PASS_SKIPPED, "sums of columns and of parts stand together",
+                           WHERE(batches_updates)},
+    [STAGE_GATHER_CHAINS] = {pass_gather_chains, "order", PASS_SKIPPED, "products that add to an equal one follow it",
+                             WHERE(batches_updates)},
+    [STAGE_MERGE_SCALARS] = {pass_merge_scalars, "order", PASS_SKIPPED, "scalar kernels in a row become one",
+                             WHERE(batches_updates)},
+    [STAGE_BUCKETS] = {pass_buckets, "order", PASS_SKIPPED, "ranks' messages in the order of the kernels"},
+
+    [STAGE_JOIN] = {pass_join, "launch", PASS_SKIPPED, "functions of small kernels are one launch",
+                    WHERE(joins_kernels)},
+    [STAGE_PLAN] = {pass_plan, "launch", PASS_NEEDED, "when buffers live, and whose memory they take"},
 };
+
+bool passes_leave_out(PassOptions *o, const char *name) {
+    bool any = false;
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        if (!passes[i].left_out || (strcmp(name, ir_stage_names[i]) && strcmp(name, passes[i].group))) continue;
+        o->without[i] = any = true;
+    }
+    return any;
+}
+
+const char *passes_optional(Arena *a) {
+    Text t;
+    const char *group = "";
+    text_init(&t, a);
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        if (!passes[i].left_out) continue;
+        const bool same = !strcmp(group, passes[i].group), alone = !strcmp(passes[i].group, ir_stage_names[i]);
+        if (!same) text_printf(&t, "%s%s", group[0] ? "; " : "", alone ? "" : arena_printf(a, "%s: ", passes[i].group));
+        text_printf(&t, "%s%s", same ? ", " : "", ir_stage_names[i]);
+        group = passes[i].group;
+    }
+    return text_str(&t);
+}
 
 /* The stage from which on a module has states of a role, and functions of a kind: passes add them. */
 static const Stage first_of_role[STATE_STAGED + 1] = {
-    [STATE_MOMENT] = STAGE_OPTIMIZER,       [STATE_SCALER] = STAGE_SCALE,      [STATE_DERIVED] = STAGE_LAYOUT,
+    [STATE_MOMENT] = STAGE_OPTIMIZER,       [STATE_SCALER] = STAGE_SCALE,      [STATE_DERIVED] = STAGE_WEIGHT_COPIES,
     [STATE_ACCUMULATOR] = STAGE_DISTRIBUTE, [STATE_STAGED] = STAGE_DISTRIBUTE,
 };
 static const Stage first_of_program[PROGRAM_KINDS] = {
@@ -37,7 +112,7 @@ static const Stage first_of_program[PROGRAM_KINDS] = {
     [PROGRAM_INFER_FP32] = STAGE_AUTODIFF,
     [PROGRAM_FORWARD_FP32] = STAGE_AUTOCAST,
     [PROGRAM_FIGURES] = STAGE_MEANS,
-    [PROGRAM_REFRESH] = STAGE_LAYOUT,
+    [PROGRAM_REFRESH] = STAGE_WEIGHT_COPIES,
     [PROGRAM_REDUCE_STEP] = STAGE_DISTRIBUTE,
     [PROGRAM_GATHER_STEP] = STAGE_DISTRIBUTE,
     [PROGRAM_STATISTICS_STEP] = STAGE_DISTRIBUTE,
@@ -61,7 +136,7 @@ static const char *check_stage(const Module *m) {
 static const char *check_kernels(const Module *m) {
     const char *wrong = NULL;
     for (int i = 0; i < m->funcs.len && m->stage >= STAGE_FUSE && !wrong; i++) wrong = kernel_check(m->funcs.data[i]);
-    return wrong || m->stage < STAGE_LAYOUT ? wrong : plan_check(m);
+    return wrong || m->stage < STAGE_BUFFERS ? wrong : plan_check(m);
 }
 
 /* A module may come from a file: what is wrong with it is then the user's to mend. */
@@ -76,13 +151,21 @@ static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
     return amp_fail(err, AMP_BAD_SOURCE, "module %s is not valid: %s", m->name, wrong);
 }
 
-static amp_status run_pass(PassContext *c, const Pass *p, amp_error *err) {
-    const char *name = ir_stage_names[p->stage];
+amp_status pass_run(PassContext *c, Stage stage, amp_error *err) {
+    const Pass *p = &passes[stage];
+    const char *name = ir_stage_names[stage];
     int errors = c->diags->errors;
+    const bool left_out = c->options->without[stage] && p->left_out;
+    c->m->plain[stage] = left_out && p->left_out == PASS_PLAIN;
+    const bool is_for_target = !p->trait || *(const bool *)((const char *)target_of(c->m) + p->trait);
+    if (!is_for_target || (left_out && !c->m->plain[stage])) {
+        c->m->stage = stage;
+        return AMP_OK;
+    }
     bool ok = p->run(c);
     if (c->diags->errors != errors) return amp_fail(err, AMP_BAD_SOURCE, "%s: pass %s found errors", c->m->name, name);
     if (!ok) return amp_fail(err, AMP_INTERNAL, "%s: pass %s failed without saying why", c->m->name, name);
-    c->m->stage = p->stage;
+    c->m->stage = stage;
     const char *wrong = ir_verify(c->m);
     if (wrong)
         return amp_fail(err, AMP_INTERNAL, "%s: pass %s left a module that is not valid: %s", c->m->name, name, wrong);
@@ -101,7 +184,7 @@ amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage
         double start = amp_seconds();
         if (options->begin) AMP_TRY(options->begin(options->user, (Stage)stage, err));
         if (stage == STAGE_LOWER) keep_graph(m);
-        AMP_TRY(run_pass(&c, &passes[stage], err));
+        AMP_TRY(pass_run(&c, (Stage)stage, err));
         if (after) after(user, m, amp_seconds() - start);
     }
     return AMP_OK;

@@ -112,8 +112,8 @@ _PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int32, c_int32)
 _DIAGNOSTIC = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32)
 amp_compile_options = _struct(
     "amp_compile_options", struct_size=c_size_t, name=c_char_p, text=c_char_p, text_size=c_size_t, precision=c_char_p,
-    policy=c_char_p, defines=POINTER(amp_define), define_count=c_size_t, stop_after=c_char_p, no_fuse=c_int32,
-    no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
+    policy=c_char_p, defines=POINTER(amp_define), define_count=c_size_t, stop_after=c_char_p, no_pass=c_char_p,
+    emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
     isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
     cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p,

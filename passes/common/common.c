@@ -3,6 +3,14 @@
 
 #include "base/text.h"
 
+/* ---- passes over functions --------------------------------------------------------------------------------------- */
+
+bool each_func(PassContext *c, void (*rewrite)(Func *f)) {
+    for (int i = 0; i < c->m->funcs.len; i++)
+        if (!ir_is_exchange(c->m->funcs.data[i])) rewrite(c->m->funcs.data[i]);
+    return true;
+}
+
 /* ---- replacing values, copying ops ------------------------------------------------------------------------------- */
 
 Renames renames_new(const Func *f) {

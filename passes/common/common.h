@@ -9,6 +9,11 @@
 extern "C" {
 #endif
 
+/* ---- passes over functions --------------------------------------------------------------------------------------- */
+
+/* Rewrites each function whose ops compute something: exchanges of ranks are not rewritten. */
+bool each_func(PassContext *c, void (*rewrite)(Func *f));
+
 /* ---- replacing values, copying ops ------------------------------------------------------------------------------- */
 
 /* By value id: the value that replaces it; id 0: itself. */

@@ -115,7 +115,7 @@ static ReadyState *list_gradients(Regrouping *g, const int *last) {
     return list;
 }
 
-void order_buckets(Module *m) {
+static void order_buckets(Module *m) {
     Func *f = ir_program(m, PROGRAM_REDUCE_STEP), *gather = ir_program(m, PROGRAM_GATHER_STEP);
     if (!f || !target_of(m)->largest_bucket) return;
     Regrouping g = {.reduce = {.f = f, .list = {.f = f}}, .gather = {.f = gather, .list = {.f = gather}}};
@@ -127,4 +127,12 @@ void order_buckets(Module *m) {
         if (!adds_gradients(f, ir_op_at(f, i))) number_bucket(&g.reduce, ir_op_at(f, i), "");
     kernel_list_close(&g.reduce.list);
     if (gather) kernel_list_close(&g.gather.list);
+}
+
+bool pass_buckets(PassContext *c) {
+    order_buckets(c->m);
+    const Table state_numbers = number_states(c->m);
+    for (int i = 0; i < c->m->funcs.len; i++)
+        if (ir_is_exchange(c->m->funcs.data[i])) make_buffers(c->m->funcs.data[i], &state_numbers);
+    return true;
 }

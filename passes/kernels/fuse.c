@@ -9,12 +9,12 @@
  * that reads one of its operands; else it starts a new kernel.  Exceptions:
  *   copied   const, iota, extent, views and casts that change no number cost nothing: each kernel that needs one
  *            computes it itself.  So do casts of an input that only products read, on a target that rounds on load,
- *            and what batched products read at strides (fuse_batch.c)
+ *            and what batched products read at strides (fuse_strided.c)
  *   pending  an op that reads only inputs and states waits for its first user and joins that user's kernel; so does one
  *            that only reductions of a product's result need
  *   hoisted  scalars and counts that depend on no tensor, and that tensors need, run before all other kernels
  *   delayed  an op whose users all need something later waits for it (fuse_order.c)
- *   barriers an op that reads a value through one joins no kernel before those that the barrier waits for
+ *   after    an op joins no kernel before those that it waits for
  *   guarded  an op that only assigns under predicate p depend on runs where p is known, in kernels that p skips
  *   summed   what ranks add up is a kernel of its own, never guarded; these kernels keep the order of the body
  * Nothing is computed twice except copied ops and values that cost less to recompute than to keep (fuse_memory.c).
@@ -345,16 +345,7 @@ static void write_kernels(Fuse *z) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void fuse_func(Func *f, const PassOptions *options) {
-    fuse_split_sums(f);
-    fuse_carry_moves(f);
-    const Op **barriers = fuse_take_barriers(f);
-    fuse_cancel_moves(f, barriers);
-    fuse_turn_inputs(f, barriers);
-    fuse_pack_batches(f);
-    fuse_pack_windows(f);
-    fuse_move_batch_results(f);
-    fuse_read_behind_views(f, barriers);
-    Fuse z = fuse_new(f, options, barriers);
+    Fuse z = fuse_new(f, options);
     fuse_find_strided(&z);
     fuse_find_stored(&z);
     find_copied(&z);
@@ -377,49 +368,8 @@ static void fuse_func(Func *f, const PassOptions *options) {
         fuse_inline(&z);
     }
     write_kernels(&z);
+    for (int i = 0; i < f->body.len; i++) ir_op_at(f, i)->after = NULL; /* the order of the kernels says it */
     fuse_free(&z);
-}
-
-/* What IR at stage lower holds that the target has no kernel for; NULL: nothing. */
-static const char *lacks_kernel(const Target *t, const Func *f, const Op *o) {
-    if (ir_is_attention(o) && !t->attends(ir_dtype(f, o->in[ir_attention_operands(f, o).q])))
-        return "attention in one piece";
-    return ir_parts(o) > 1 && !t->sum_blocks ? "products in parts" : NULL;
-}
-
-/* It has attention as the target that it was made for wants it. */
-static bool check_target(PassContext *c, const Func *f) {
-    const Target *t = target_of(c->m);
-    for (int i = 0; i < f->body.len; i++) {
-        const Op *o = ir_op_at(f, i);
-        const char *what = lacks_kernel(t, f, o);
-        if (!what) continue;
-        diag_help(c->diags,
-                  diag_error(c->diags, (Loc){0}, "%s: %s: the target %s has no kernel for %s", f->name,
-                             o->path ? o->path : ir_op_info[o->code].name, t->name, what),
-                  "go on from stage simplify or before, or for the target that it was lowered for");
-        return false;
-    }
-    return true;
-}
-
-static bool follows_device(const Func *f) {
-    for (int i = 0; i < f->body.len; i++)
-        if (target_follows_device(f, ir_op_at(f, i))) return true;
-    return false;
-}
-
-/* Sums that nothing follows are asked for in vain. */
-static void check_sums(PassContext *c) {
-    if (c->m->sums == SUMS_IEEE) return;
-    for (int i = 0; i < c->m->funcs.len; i++)
-        if (follows_device(c->m->funcs.data[i])) return;
-    diag_help(c->diags,
-              diag_warning(c->diags, (Loc){0},
-                           "sums %s change nothing: tensor cores multiply f16, bf16 and tf32, and "
-                           "no product of the model reads these",
-                           ir_sums_names[c->m->sums]),
-              "compile with --precision fp16, bf16 or tf32");
 }
 
 /* A kernel for each collective, in the order in which all ranks make them. */
@@ -434,15 +384,10 @@ static void list_collectives(Func *f) {
 }
 
 bool pass_fuse(PassContext *c) {
-    target_set(c->m, c->options->target ? c->options->target : targets[0]);
-    for (int i = 0; i < c->m->funcs.len; i++)
-        if (!check_target(c, c->m->funcs.data[i])) return false;
-    fuse_turn_columns(c->m);
     for (int i = 0; i < c->m->funcs.len; i++) {
         Func *f = c->m->funcs.data[i];
         if (ir_is_exchange(f)) list_collectives(f);
         else fuse_func(f, c->options);
     }
-    check_sums(c);
     return true;
 }

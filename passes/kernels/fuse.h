@@ -1,15 +1,8 @@
 /* fuse.h: what the files of the fuse pass share.  docs/design/fuse.md explains the pass with an example.
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
- *   split_sums.c     sums over many rows with few results, in parts
- *   turn_columns.c   weights that multiply flattened images
- *   fuse_carry.c     what stands between a permute and its inverse
- *   fuse_moves.c     movement that together does nothing
- *   fuse_inputs.c    images that are inputs
- *   fuse_weights.c   convolutions with groups; weights that conv_data reads transposed
- *   fuse_batch.c     batched products and attention, and what they read at strides
- *   fuse_batch_result.c  what moves their results
- *   fuse_order.c     when ops run: before all other kernels, as late as their users allow, or after a barrier
+ *   fuse_strided.c   what batched products and attention read at strides
+ *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
  *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, which come last
  *   fuse_legality.c  which ops a kernel of each kind accepts
@@ -32,8 +25,7 @@ enum {
     /* Movement has loads and stores of its own for each result: more of it than this makes no kernel faster, and
      * kernels of equally many share one function. */
     FUSE_MAX_MOVES = 16,
-    FUSE_MAX_DEPTH = 64, /* pending ops in a row */
-    BATCH_MAX_DIMS = 6   /* of amp_model_batch */
+    FUSE_MAX_DEPTH = 64 /* pending ops in a row */
 };
 
 typedef VEC(int) Ints;
@@ -64,9 +56,8 @@ enum {
 /* What fuse knows about one op. */
 typedef struct Node {
     /* Found before the walk (fuse.c). */
-    bool copied; /* the op costs nothing, so every group that reads its result computes it itself */
-    Val source;  /* of a copied op: its operand in the original function, before copies replaced it; NO_VAL: none */
-    const Op *barrier; /* the last that it reads a value through: it waits for the others; NULL: none */
+    bool copied;   /* the op costs nothing, so every group that reads its result computes it itself */
+    Val source;    /* of a copied op: its operand in the original function, before copies replaced it; NO_VAL: none */
     Val guard;     /* the predicate shared by all assigns that depend on the op; NO_VAL: it must always be computed */
     int position;  /* index in the original body */
     int last_user; /* greatest position of a reader, seen through copied ops; body length for a result */
@@ -117,8 +108,7 @@ typedef struct Fuse {
 
 /* ---- fuse_state.c: reading -------------------------------------------------------------------------------------- */
 
-/* |barriers|: by op id, as fuse_take_barriers gives them. */
-Fuse fuse_new(Func *f, const PassOptions *options, const Op **barriers);
+Fuse fuse_new(Func *f, const PassOptions *options);
 void fuse_free(Fuse *z); /* and all that was allocated in its arena */
 const Group *fuse_group(const Fuse *z, int g);
 int fuse_group_count(const Fuse *z);
@@ -135,9 +125,9 @@ Op *fuse_maker(const Fuse *z, Val v, bool data);
 /* The group that makes |v|, seen through copied ops, or -1 if every kernel can read it (inputs, states, results of
  * early groups).  Of a pending op: the latest group that it needs. */
 int fuse_made_in(const Fuse *z, Val v, bool data);
-/* The latest group that the op's barrier waits for; -1: none. */
+/* The latest group that the op waits for (Op.after); -1: none. */
 int fuse_opened_in(const Fuse *z, const Op *o);
-/* The latest group among those that make the operands and the guard of |o|, or that its barrier waits for; |data|:
+/* The latest group among those that make the operands and the guard of |o|, or that it waits for; |data|:
  * operands that only give a shape do not count. */
 int fuse_latest_input(const Fuse *z, const Op *o, bool data);
 /* The memo of fuse_fits; false: nothing is known since the last change. */
@@ -210,33 +200,8 @@ void fuse_flush(Fuse *z, Op *o);
 /* Gives what is still pending a kernel, then places the assigns. */
 void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
-/* ---- fuse_moves.c ----------------------------------------------------------------------------------------------- */
+/* ---- fuse_strided.c --------------------------------------------------------------------------------------------- */
 
-/* Before all else: values that movement has brought back to where they were. */
-void fuse_cancel_moves(Func *f, const Op **barriers);
-/* After fuse_move_batch_results: sums over rows read what a view in front of them is a view of. */
-void fuse_read_behind_views(Func *f, const Op **barriers);
-
-/* turn_columns.c.  Before all else, of all functions: weights of flattened images. */
-void fuse_turn_columns(Module *m);
-/* fuse_carry.c.  Before barriers are taken: no permute is taken back behind what could do without both. */
-void fuse_carry_moves(Func *f);
-/* fuse_inputs.c.  Before fuse_new: images are made of inputs once. */
-void fuse_turn_inputs(Func *f, const Op **barriers);
-
-/* ---- split_sums.c ----------------------------------------------------------------------------------------------- */
-
-/* Before all else: sums over many rows with few results, in parts. */
-void fuse_split_sums(Func *f);
-
-/* ---- fuse_batch.c ----------------------------------------------------------------------------------------------- */
-
-/* Before fuse_new: which batched products are products of the runtime's. */
-void fuse_pack_batches(Func *f);
-/* fuse_weights.c.  Which convolutions with groups are products; conv_data reads the weights of conv. */
-void fuse_pack_windows(Func *f);
-/* fuse_batch_result.c.  Then: what moves their results goes into them. */
-void fuse_move_batch_results(Func *f);
 /* Sets Fuse.strided. */
 void fuse_find_strided(Fuse *z);
 /* Sets Fuse.stored. */
@@ -244,8 +209,6 @@ void fuse_find_stored(Fuse *z);
 
 /* ---- fuse_order.c ----------------------------------------------------------------------------------------------- */
 
-/* Takes the barriers off the function; by op id, the last that the op reads a value through, or NULL. */
-const Op **fuse_take_barriers(Func *f);
 /* Places what runs before all other kernels. */
 void fuse_hoist(Fuse *z);
 /* Sets not_before and meeting_group of the ops of the region that starts at body[at]; their operands from other regions

@@ -114,9 +114,8 @@ static void drop_same(Results *r, const Op *reshape) {
 
 static Val current(const Results *r, Val v) { return r->is[v.id].id ? r->is[v.id] : v; }
 
-void fuse_move_batch_results(Func *f) {
+static void move_results(Func *f) {
     Arena *a = f->module->arena;
-    if (!target_of(f->module)->reads_strides) return;
     Results r = {f, arena_array(a, int, f->values.len + 1), arena_array(a, int, f->values.len + 1),
                  arena_array(a, Val, f->values.len + 1)};
     count_uses(&r);
@@ -134,3 +133,5 @@ void fuse_move_batch_results(Func *f) {
     }
     f->body.len = kept;
 }
+
+bool pass_move_results(PassContext *c) { return each_func(c, move_results); }

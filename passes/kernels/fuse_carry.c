@@ -185,8 +185,7 @@ static void insert(Func *f, const OpIds *before) {
     for (int i = 0; i < body.len; i++) vec_push(a, &f->body, body.data[i]);
 }
 
-void fuse_carry_moves(Func *f) {
-    if (!target_of(f->module)->carries_moves) return;
+static void carry_moves(Func *f) {
     Arena *a = f->module->arena;
     OpIds before = {0};
     int *uses = ir_use_counts(f, a);
@@ -202,10 +201,15 @@ void fuse_carry_moves(Func *f) {
         carry(&b, &before);
         is[last->out[0].id] = last->in[0];
     }
+    int kept = 0;
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++)
             if ((int)o->in[n].id <= known && is[o->in[n].id].id) o->in[n] = is[o->in[n].id];
+        if (!o->n_out || (int)o->out[0].id > known || !is[o->out[0].id].id) f->body.data[kept++] = o->id;
     }
+    f->body.len = kept;
     if (before.len) insert(f, &before);
 }
+
+bool pass_carry_moves(PassContext *c) { return each_func(c, carry_moves); }

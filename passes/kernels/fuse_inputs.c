@@ -22,12 +22,12 @@ typedef struct Chain { /* from an input to what a convolution reads, in this ord
 
 typedef VEC(Chain) Chains;
 
-static bool find_chain(const Func *f, Val v, const Op *const *barriers, Chain *out) {
+static bool find_chain(const Func *f, Val v, Chain *out) {
     Op *last_first[MAX_CHAIN];
     int count = 0;
     for (Op *o = ir_def(f, v); o; o = ir_def(f, v)) {
         const bool moves = o->code == OP_cast || o->code == OP_permute || o->code == OP_reshape;
-        if (!moves || count == MAX_CHAIN || barriers[o->id.id]) return false;
+        if (!moves || count == MAX_CHAIN || o->after) return false;
         last_first[count++] = o;
         v = o->in[0];
     }
@@ -96,15 +96,14 @@ static void drop_unread(Func *f, const bool *of_input, int *uses) {
     if (f->body.len) memmove(f->body.data, f->body.data + kept, sizeof *f->body.data * (size_t)f->body.len);
 }
 
-void fuse_turn_inputs(Func *f, const Op **barriers) {
+static void turn_inputs(Func *f) {
     Arena *a = f->module->arena;
     Chains made = {0};
     bool *of_input = arena_array(a, bool, f->ops.len + 1);
-    if (!target_of(f->module)->keeps_images) return;
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         Chain c;
-        if (!ir_is_convolution(o) || !find_chain(f, o->in[0], barriers, &c)) continue;
+        if (!ir_is_convolution(o) || !find_chain(f, o->in[0], &c)) continue;
         int known = 0;
         while (known < made.len && !are_same(f, &made.data[known], &c)) known++;
         if (known == made.len) vec_push(a, &made, c);
@@ -116,3 +115,5 @@ void fuse_turn_inputs(Func *f, const Op **barriers) {
     drop_unread(f, of_input, uses);
     for (int i = 0; i < made.len; i++) round_last(f, &made.data[i], uses);
 }
+
+bool pass_turn_inputs(PassContext *c) { return each_func(c, turn_inputs); }

@@ -1,4 +1,4 @@
-/* fuse_order.c: when ops run: before all other kernels, as late as their users allow, or after a barrier.
+/* fuse_order.c: when ops run: before all other kernels, or as late as their users allow.
  *
  * Early: ops that depend on nothing that other kernels make, and that tensors need.
  *
@@ -12,42 +12,8 @@
  *   %m = lt(%zero, %y)         %y is an activation, kept anyway; the mask would be one more tensor
  *   %d = select(%m, %dy, ..)   so lt waits for the kernel that makes %dy, and %m stays in a register
  *
- * Barriers: what reads %b = barrier(%x, %dy) reads %x, in a kernel after the one that makes %dy.  The order of kernels
- * says that from here on, so the barriers go.
  */
 #include "passes/kernels/fuse.h"
-
-/* ---- barriers ---------------------------------------------------------------------------------------------------- */
-
-static const Op *barrier_of(const Func *f, Val v) {
-    const Op *o = ir_def(f, v);
-    return o && o->code == OP_barrier ? o : NULL;
-}
-
-/* Barriers come in the order in which they open: the one with the greatest id is the last. */
-static void read_through(const Func *f, Op *o, const Op **last) {
-    for (int i = 0; i < o->n_in; i++)
-        for (const Op *b = barrier_of(f, o->in[i]); b; b = barrier_of(f, o->in[i])) {
-            if (ir_reads_elements(o, i) && (!*last || b->id.id > (*last)->id.id)) *last = b;
-            o->in[i] = b->in[0];
-        }
-    for (const Op *b = barrier_of(f, o->pred); b; b = barrier_of(f, o->pred)) o->pred = b->in[0];
-}
-
-const Op **fuse_take_barriers(Func *f) {
-    const Op **last = arena_array(f->module->arena, const Op *, f->ops.len + 1);
-    int kept = 0;
-    for (int i = 0; i < f->body.len; i++) {
-        Op *o = ir_op_at(f, i);
-        read_through(f, o, &last[o->id.id]);
-        if (o->code != OP_barrier) f->body.data[kept++] = o->id;
-    }
-    f->body.len = kept;
-    for (int i = 0; i < f->results.len; i++)
-        for (const Op *b = barrier_of(f, f->results.data[i].value); b; b = barrier_of(f, f->results.data[i].value))
-            f->results.data[i].value = b->in[0];
-    return last;
-}
 
 /* ---- early ------------------------------------------------------------------------------------------------------- */
 
@@ -86,7 +52,7 @@ static bool is_small(const Early *e, const Op *o) {
     if (o->code == OP_const || is_labels_in_a_row(f, o)) return true;
     bool small =
         ir_op_info[o->code].flags & ELEMENTWISE && !(ir_op_info[o->code].flags & (RANDOM | EFFECT)) && o->n_out == 1;
-    small = small && !fuse_node(e->z, o)->barrier;
+    small = small && !o->after;
     if (small && ir_shape(f, o->out[0])->rank > 1) return false;
     for (int n = 0; n < o->n_in && small; n++)
         small = !ir_reads_elements(o, n) ||
@@ -128,7 +94,7 @@ static void hoist_scalar(Early *e, Op *o) {
 
 static bool can_be_early(const Early *e, const Op *o) {
     const Func *f = e->z->f;
-    bool can = fuse_is_scalar(f, o) && o->n_out && !fuse_node(e->z, o)->barrier;
+    bool can = fuse_is_scalar(f, o) && o->n_out && !o->after;
     for (int n = 0; n < o->n_in && can; n++) can = !ir_def(f, o->in[n]) || e->ready[o->in[n].id];
     return can;
 }

@@ -55,10 +55,9 @@ int fuse_made_in(const Fuse *z, Val v, bool data) {
 }
 
 int fuse_opened_in(const Fuse *z, const Op *o) {
-    const Op *barrier = node(z, o)->barrier;
     int latest = -1;
-    for (int i = 1; barrier && i < barrier->n_in; i++) {
-        int made = fuse_made_in(z, barrier->in[i], true);
+    for (int i = 0; o->after && i < o->after->count; i++) {
+        int made = fuse_made_in(z, o->after->at[i], true);
         if (made > latest) latest = made;
     }
     return latest;
@@ -94,16 +93,13 @@ static void add_node(Fuse *z, int home) {
     vec_push(z->a, &z->nodes, ((Node){.home = home, .not_before = -1, .meeting_group = -1}));
 }
 
-Fuse fuse_new(Func *f, const PassOptions *options, const Op **barriers) {
+Fuse fuse_new(Func *f, const PassOptions *options) {
     Arena *a = arena_child(f->module->arena);
-    Fuse z = {.f = f, .a = a, .fusing = !options->no_fuse, .value_count = f->values.len, .change = 1};
+    Fuse z = {.f = f, .a = a, .fusing = !f->module->plain[STAGE_FUSE], .value_count = f->values.len, .change = 1};
     z.kernel_ops = options->kernel_ops ? options->kernel_ops : FUSE_MAX_OPS;
     z.readers = arena_array(a, Ints, f->values.len + 1);
     z.product_reads = arena_array(a, bool, f->values.len + 1);
-    for (int i = 0; i < f->ops.len; i++) {
-        add_node(&z, NOWHERE);
-        z.nodes.data[i].barrier = barriers[i];
-    }
+    for (int i = 0; i < f->ops.len; i++) add_node(&z, NOWHERE);
     return z;
 }
 

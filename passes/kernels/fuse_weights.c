@@ -73,27 +73,13 @@ static bool has_kernel(const Func *f, const Op *o) {
     return (inputs == 1 && outputs == 1 && g.c >= PANEL) || (inputs >= LEAST_GROUP && outputs >= LEAST_GROUP);
 }
 
-/* Drops what moved weights and is not read any more. */
-static void drop_unread(Func *f) {
-    int *users = ir_use_counts(f, f->module->arena), kept = f->body.len;
-    for (int i = f->body.len - 1; i >= 0; i--) {
-        const Op *o = ir_op_at(f, i);
-        bool moves = o->code == OP_permute || o->code == OP_reshape;
-        if (moves && !users[o->out[0].id]) users[o->in[0].id]--;
-        else f->body.data[--kept] = f->body.data[i];
-    }
-    f->body.len -= kept;
-    memmove(f->body.data, f->body.data + kept, sizeof *f->body.data * (size_t)f->body.len);
-}
-
-void fuse_pack_windows(Func *f) {
-    bool any = false;
+static void pack_windows(Func *f) {
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         if (!ir_is_convolution(o) || !has_kernel(f, o)) continue;
         bool reads = o->code != OP_conv_data || read_transposed(f, o);
-        any = any || (reads && o->code == OP_conv_data);
         ir_attr(o, "packed")->b = groups_of(o) != 1 && reads;
     }
-    if (any) drop_unread(f);
 }
+
+bool pass_pack_windows(PassContext *c) { return each_func(c, pack_windows); }

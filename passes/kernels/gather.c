@@ -109,14 +109,15 @@ static void gather(KernelOrder *o, const char *const *signature, bool up) {
     }
 }
 
-bool gather_kernels(Func *f) {
-    if (!target_of(f->module)->batches_updates) return false;
+static bool gather_kernels(Func *f) {
     KernelOrder order = kernel_order_open(f);
     const char **signature = sign_kernels(f);
     gather(&order, signature, true);
     gather(&order, signature, false);
     return kernel_order_close(&order);
 }
+
+bool pass_gather(PassContext *c) { return order_kernels(c, gather_kernels); }
 
 /* ---- products that add to one another ---------------------------------------------------------------------------- */
 
@@ -132,8 +133,7 @@ static int equal_maker(const KernelOrder *o, const char *const *signature, int k
     return -1;
 }
 
-bool gather_chains(Func *f) {
-    if (!target_of(f->module)->batches_updates) return false;
+static bool gather_chains(Func *f) {
     KernelOrder order = kernel_order_open(f);
     const char **signature = sign_kernels(f);
     for (int i = order.first, then; i >= 0; i = then) {
@@ -145,6 +145,8 @@ bool gather_chains(Func *f) {
     }
     return kernel_order_close(&order);
 }
+
+bool pass_gather_chains(PassContext *c) { return order_kernels(c, gather_chains); }
 
 /* ---- kernels of any text ----------------------------------------------------------------------------------------- */
 
@@ -194,10 +196,11 @@ static const char **sign_scatters(const Func *f) {
     return signature;
 }
 
-bool gather_sums(Func *f) {
-    if (!target_of(f->module)->batches_updates) return false;
+static bool gather_sums(Func *f) {
     KernelOrder order = kernel_order_open(f);
     gather(&order, sign_sums(f), false);
     gather(&order, sign_scatters(f), true);
     return kernel_order_close(&order);
 }
+
+bool pass_gather_sums(PassContext *c) { return order_kernels(c, gather_sums); }

@@ -8,6 +8,7 @@
  * Then no result takes the memory of an operand: all buffers are live from the launch's beginning to its end, so that
  * what somebody reads after it (amp_session_options.observer) is what each kernel has made. */
 #include "passes/kernels/layout.h"
+#include "passes/passes.h"
 
 enum {
     MOST_COLUMNS = 128,
@@ -52,4 +53,10 @@ bool may_be_joined(const Func *f) {
     for (int i = 0; i < f->kernels.len; i++)
         if (!is_small_kernel(f, f->kernels.data[i], &products)) return false;
     return products > 0;
+}
+
+bool pass_join(PassContext *c) {
+    for (int i = 0; i < c->m->funcs.len && !c->m->plain[STAGE_FUSE]; i++)
+        c->m->funcs.data[i]->joined = may_be_joined(c->m->funcs.data[i]);
+    return true;
 }

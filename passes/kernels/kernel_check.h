@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* NULL, or what is wrong, with kernel and op (in the module's arena).  For the stages fuse to plan. */
+/* NULL, or what is wrong, with kernel and op (in the module's arena).  From stage fuse on. */
 const char *kernel_check(const Func *f);
 
 #ifdef __cplusplus

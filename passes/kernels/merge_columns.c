@@ -140,8 +140,7 @@ static int merge_back(Merging *m, int kernel) {
     return -1;
 }
 
-bool merge_columns(Func *f, bool any) {
-    if (!target_of(f->module)->batches_updates) return false;
+static bool merge(Func *f, bool any) {
     Merging m = {.order = kernel_order_open(f), .alone = any ? kernels_alone(f) : NULL};
     for (int i = m.order.first, then; i >= 0; i = then) {
         then = m.order.next[i];
@@ -149,3 +148,11 @@ bool merge_columns(Func *f, bool any) {
     }
     return kernel_order_close(&m.order);
 }
+
+static bool merge_columns(Func *f) { return merge(f, false); }
+
+bool pass_merge_columns(PassContext *c) { return order_kernels(c, merge_columns); }
+
+static bool merge_lone_columns(Func *f) { return merge(f, true); }
+
+bool pass_merge_lone_columns(PassContext *c) { return order_kernels(c, merge_lone_columns); }

@@ -14,10 +14,9 @@ static bool may_merge(const KernelOps *a, const KernelOps *b) {
            a->kernel->pred.id == b->kernel->pred.id && a->ops.len + b->ops.len <= FUSE_MAX_OPS;
 }
 
-bool merge_scalars(Func *f) {
+static bool merge_scalars(Func *f) {
     Arena *a = f->module->arena;
     int kept = 0, count = 0; /* of kernels in the last one */
-    if (!target_of(f->module)->batches_updates) return false;
     KernelList l = kernel_list_open(f);
     const int before = l.at.len;
     for (int i = 0; i < before; i++) {
@@ -38,3 +37,5 @@ bool merge_scalars(Func *f) {
     kernel_list_close(&l);
     return true;
 }
+
+bool pass_merge_scalars(PassContext *c) { return order_kernels(c, merge_scalars); }

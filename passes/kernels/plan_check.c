@@ -30,7 +30,7 @@ static void fail(Check *x, const char *fmt, ...) {
 
 /* ---- buffers and lists, made again ------------------------------------------------------------------------------- */
 
-static void make_again(Check *x, const Table *state_numbers, bool panels) {
+static void make_again(Check *x, const Table *state_numbers) {
     Arena *a = x->m->arena;
     x->made = *x->f;
     memset(&x->made.kernels, 0, sizeof x->made.kernels);
@@ -42,7 +42,7 @@ static void make_again(Check *x, const Table *state_numbers, bool panels) {
         memset(&k->writes, 0, sizeof k->writes);
         vec_push(a, &x->made.kernels, k);
     }
-    make_buffers(&x->made, state_numbers, panels);
+    make_buffers(&x->made, state_numbers);
     if (x->m->stage >= STAGE_PLAN) plan_buffers(&x->made);
 }
 
@@ -190,20 +190,11 @@ static void check_states(Check *x, const Table *state_numbers) {
 
 /* ---- the check --------------------------------------------------------------------------------------------------- */
 
-/* Layout may have been left out (--no-pass=layout), which the text does not say: one of the two forms must fit. */
 static void check_func(Check *x, const Table *state_numbers) {
-    const bool tiled = target_of(x->m)->has_tiles;
-    make_again(x, state_numbers, tiled);
+    make_again(x, state_numbers);
     compare(x);
-    if (x->wrong && tiled) {
-        const char *wrong = x->wrong;
-        x->wrong = NULL;
-        make_again(x, state_numbers, false);
-        compare(x);
-        if (x->wrong) x->wrong = wrong;
-    }
     if (!x->wrong) check_forms(x);
-    if (x->f->joined && (x->m->stage < STAGE_PLAN || !may_be_joined(x->f)))
+    if (x->f->joined && (x->m->stage < STAGE_JOIN || !may_be_joined(x->f)))
         fail(x, "is joined in one launch, for which its kernels are too many, too few or too large");
     if (x->wrong || x->m->stage < STAGE_PLAN) return;
     const char *wrong = parts_check(x->f);

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* NULL, or what is wrong, with function, kernel and buffer (in the module's arena).  The module is verified, and at
- * stage layout or plan.  Linear in its size. */
+ * stage buffers or a later one.  Linear in its size. */
 const char *plan_check(const Module *m);
 /* Of a function at stage plan: whether what shares rows has its own columns of them.  plan_check calls it. */
 const char *parts_check(const Func *f);

@@ -70,7 +70,7 @@ static int *find_places(const Func *f) {
     return place;
 }
 
-bool postpone_kernels(Func *f) {
+static bool postpone(Func *f) {
     Arena *a = f->module->arena;
     const int *place = find_places(f);
     int *first = arena_array(a, int, f->kernels.len + 1), *after = arena_array(a, int, f->kernels.len + 1);
@@ -94,3 +94,5 @@ bool postpone_kernels(Func *f) {
     kernel_list_close(&list);
     return true;
 }
+
+bool pass_postpone(PassContext *c) { return order_kernels(c, postpone); }

@@ -122,7 +122,7 @@ static void swap_intervals(Sequence *s, const Kernel *now_first, const Kernel *n
     for (int k = 0; k < 2; k++) touch(s, both[k], at + k);
 }
 
-bool sequence_kernels(Func *f) {
+static bool sequence(Func *f) {
     Sequence s = measure_sequence(f);
     KernelList list = kernel_list_open(f);
     bool swapped = false;
@@ -138,3 +138,5 @@ bool sequence_kernels(Func *f) {
     if (swapped) kernel_list_close(&list);
     return swapped;
 }
+
+bool pass_sequence(PassContext *c) { return order_kernels(c, sequence); }

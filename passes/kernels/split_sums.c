@@ -84,7 +84,7 @@ static void split_rows(Func *f, Op *o, int64_t per_sample) {
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */
 
-void fuse_split_sums(Func *f) {
+static void split_sums(Func *f) {
     const int64_t wanted = target_of(f->module)->sum_blocks;
     const int count = f->body.len;
     const OpId *body = f->body.data;
@@ -102,3 +102,5 @@ void fuse_split_sums(Func *f) {
         if (parts > 1) split_product(f, o, parts);
     }
 }
+
+bool pass_split_sums(PassContext *c) { return each_func(c, split_sums); }

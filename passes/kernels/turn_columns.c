@@ -265,8 +265,8 @@ static const State *weight_of_images(const Func *f, const Op *o, Turning *t) {
     return t->pixels > 1 && t->channels > 1 && s->shape.d[1].mul == t->pixels * t->channels ? s : NULL;
 }
 
-void fuse_turn_columns(Module *m) {
-    if (!target_of(m)->carries_moves) return;
+bool pass_turn_columns(PassContext *c) {
+    Module *m = c->m;
     for (int i = 0; i < m->funcs.len; i++) {
         const Func *f = m->funcs.data[i];
         for (int j = 0; j < f->body.len; j++) {
@@ -275,4 +275,5 @@ void fuse_turn_columns(Module *m) {
             if (t.weight) turn_weight(&t);
         }
     }
+    return true;
 }

@@ -252,14 +252,19 @@ static void add_refresh(const Derivation *d) {
     kernel_list_close(&l);
 }
 
-void derive_weight_copies(Module *m, KernelList *lists) {
+bool pass_weight_copies(PassContext *c) {
+    Module *m = c->m;
     Derivation d = {.m = m};
-    int count = m->funcs.len;
+    const int count = m->funcs.len;
+    KernelList *lists = arena_array(m->arena, KernelList, count + 1);
+    for (int i = 0; i < count; i++) lists[i] = kernel_list_open(m->funcs.data[i]);
     for (int i = 0; i < count; i++) derive_reads(&d, &lists[i], PRODUCTS);
     for (int i = 0; i < count; i++) derive_reads(&d, &lists[i], OTHERS);
     for (int i = 0; i < count; i++) {
         kernel_list_drop_dead(&lists[i]);
         update_copies(&d, &lists[i]);
+        kernel_list_close(&lists[i]);
     }
     if (d.by_state.entries.len) add_refresh(&d);
+    return true;
 }

@@ -332,7 +332,7 @@ static void move_relus_after_pooling(Func *f) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 bool pass_simplify(PassContext *c) {
-    for (int i = 0; i < c->m->funcs.len && !c->options->no_simplify; i++) {
+    for (int i = 0; i < c->m->funcs.len; i++) {
         join_padded_parts(c->m->funcs.data[i]);
         simplify_func(c->m->funcs.data[i]);
         move_relus_after_pooling(c->m->funcs.data[i]);

@@ -213,7 +213,7 @@ bool pass_distribute(PassContext *c) {
     keep_finite(c->m);
     Split s = accumulate_split(c->m);
     if (s.micro_step && !check_shares(c, &s)) return false;
-    if (s.micro_step && c->m->distribution) exchange(&s, !c->options->no_layout);
+    if (s.micro_step && c->m->distribution) exchange(&s, !c->options->without[STAGE_MASTERS]);
     else if (s.micro_step) step_mean_finish(&s);
     keep_count(c->m);
     return true;

@@ -30,8 +30,8 @@ class CoreModelTest : public CodegenTest {
         Module *m = Read(text);
         if (!m) return nullptr;
         PassOptions options = {};
-        options.no_fuse = no_fuse;
-        options.no_layout = no_layout;
+        options.without[STAGE_FUSE] = no_fuse;
+        if (no_layout) passes_leave_out(&options, "layout");
         Diags diags;
         diags_init(&diags, &arena_);
         amp_error err = {};

@@ -37,8 +37,8 @@ class PipelineTest : public CodegenTest, public testing::WithParamInterface<cons
     std::unique_ptr<LoadedModel> CompileVariant(const Variant &v) {
         Module *m = Graph();
         PassOptions options = {};
-        options.no_fuse = v.no_fuse;
-        options.no_layout = v.no_layout;
+        options.without[STAGE_FUSE] = v.no_fuse;
+        if (v.no_layout) passes_leave_out(&options, "layout");
         Diags diags;
         diags_init(&diags, &arena_);
         amp_error err = {};

@@ -59,7 +59,7 @@ class CudaOpsTest : public LowerPassTest {
         o.find_policy = BuiltinPolicy;
         o.user = &arena_;
         o.precision = precision_.empty() ? nullptr : precision_.c_str();
-        o.no_fuse = no_fuse_;
+        o.without[STAGE_FUSE] = no_fuse_;
         amp_error err = {};
         if (passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) {
             ADD_FAILURE() << what << ": " << err.message;

@@ -48,8 +48,8 @@ TEST_P(Determinism, RunningTwiceGivesTheSameBits) {
 TEST_P(Determinism, FusionAndLayoutDoNotChangeBits) {
     std::string name = GetParam();
     amp_compile_options no_fuse = {}, no_layout = {};
-    no_fuse.no_fuse = 1;
-    no_layout.no_layout = 1;
+    no_fuse.no_pass = "fuse";
+    no_layout.no_pass = "layout";
     const std::vector<float> as_it_is = trained(plain(name), 1);
     EXPECT_TRUE(
         e2e::same_bits(as_it_is, trained(e2e::compile_to_file(e2e::mlp(name), "nofuse-" + name + ".so", no_fuse), 1)))

@@ -239,8 +239,7 @@ void ExpectSameBits(const std::string &precision, const std::string &masters, co
     std::vector<float> first;
     for (int variant = 0; variant < (e2e::device() ? 1 : 3); variant++) {
         amp_compile_options options = {};
-        options.no_fuse = variant == 1;
-        options.no_layout = variant == 2;
+        options.no_pass = variant == 1 ? "fuse" : variant == 2 ? "layout" : nullptr;
         const std::string name = precision + "-" + moments + "-" + std::to_string(variant) + ".so";
         Training r(e2e::compile_to_file(text, name, options), kBatch, 2);
         ASSERT_TRUE(r.ok());

@@ -295,7 +295,7 @@ TEST(RanksThatDiffer, AreRefused) {
     other.model = e2e::compile_to_file(Text("fp32", 1), "precision.so", options);
     ExpectRefused(same, other, "rank 1 has another policy (SHA-256) than rank 0: ");
     options.precision = nullptr;
-    options.no_fuse = 1;
+    options.no_pass = "fuse";
     other.model = e2e::compile_to_file(Text("fp32", 1), "unfused.so", options);
     ExpectRefused(same, other, "rank 1 has another compilation of the model (SHA-256 of its IR) than rank 0: ");
 }

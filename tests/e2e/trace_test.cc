@@ -183,7 +183,7 @@ struct Traced {
 
 std::string CompileUnfused(const std::string &text, const std::string &name) {
     amp_compile_options o = {};
-    o.no_fuse = 1;
+    o.no_pass = "fuse";
     return e2e::compile_to_file(text, name, o);
 }
 

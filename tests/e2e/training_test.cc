@@ -222,8 +222,8 @@ TEST_P(Rich, ThreadsAndInterruptionDoNotChangeBits) {
 TEST(Rich16, FusionAndLayoutDoNotChangeBits) {
     std::string text = rich("fp16 { eval_precision = fp32 }", "    accumulate = 4\n");
     amp_compile_options no_fuse = {}, no_layout = {};
-    no_fuse.no_fuse = 1;
-    no_layout.no_layout = 1;
+    no_fuse.no_pass = "fuse";
+    no_layout.no_pass = "layout";
     Training plain(rich_model("fp16"), 64);
     Training unfused(e2e::compile_to_file(text, "rich-nofuse.so", no_fuse), 64);
     Training rows(e2e::compile_to_file(text, "rich-nolayout.so", no_layout), 64);

@@ -66,18 +66,21 @@ class CorePassTest : public testing::Test {
         return text_str(&t);
     }
 
-    // One pass, then what the pipeline does after each: its stage, verification and compaction.
-    bool Run(Module *m, PassFn pass) {
+    // The passes from |first| to |last|, whatever the module's stage is.
+    bool Run(Module *m, Stage first, Stage last) {
         PassContext c = {m, &diags_, &options_};
-        if (!pass(&c)) return false;
-        for (const Pass &p : passes)
-            if (p.run == pass) m->stage = p.stage;
-        const char *wrong = ir_verify(m);
-        ir_compact(m);
-        if (!wrong) wrong = ir_verify(m);
-        EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
-        return wrong == nullptr;
+        amp_error err = {};
+        for (int stage = first; stage <= last; stage++) {
+            const amp_status status = pass_run(&c, Stage(stage), &err);
+            if (status == AMP_BAD_SOURCE) return false;
+            EXPECT_EQ(status, AMP_OK) << err.message << "\n" << Print(m);
+            const char *wrong = status ? nullptr : ir_verify(m); // after the compaction
+            EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
+            if (status || wrong) return false;
+        }
+        return true;
     }
+    bool Run(Module *m, Stage pass) { return Run(m, pass, pass); }
 
     std::string Print(const Module *m) {
         Text t;

@@ -30,7 +30,7 @@ class CudaTargetTest : public PassTest {
         o.precision = precision;
         o.find_policy = BuiltinPolicy;
         o.user = &arena_;
-        o.no_fuse = no_fuse;
+        o.without[STAGE_FUSE] = no_fuse;
         o.target = &target_cuda;
         amp_error err = {};
         EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err))

@@ -12,17 +12,17 @@ class FuseTest : public CorePassTest {
     // From the optimizer's stage to kernels.
     Module *Kernels(const std::string &text, bool fuse = true) {
         Module *m = Read(text);
-        options_.no_fuse = !fuse;
-        EXPECT_TRUE(Run(m, pass_simplify) && Run(m, pass_lower) && Run(m, pass_fuse)) << Diagnostics();
+        options_.without[STAGE_FUSE] = !fuse;
+        EXPECT_TRUE(Run(m, STAGE_SIMPLIFY) && Run(m, STAGE_LOWER) && Run(m, STAGE_TARGET, STAGE_FUSE)) << Diagnostics();
         Check(m);
         return m;
     }
 
     Module *FuseFunc(const std::string &body, const std::string &states = "", bool fuse = true) {
         Module *m = ReadFunc("lower", body, states);
-        options_.no_fuse = !fuse;
+        options_.without[STAGE_FUSE] = !fuse;
         ir_compact(m);
-        EXPECT_TRUE(Run(m, pass_fuse));
+        EXPECT_TRUE(Run(m, STAGE_TARGET, STAGE_FUSE));
         Check(m);
         return m;
     }
@@ -236,7 +236,7 @@ TEST_F(FuseTest, AnMlpComputesTheSameBits) {
     for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
         SCOPED_TRACE(name);
         Module *plain = Read(Golden(name));
-        ASSERT_TRUE(Run(plain, pass_simplify) && Run(plain, pass_lower));
+        ASSERT_TRUE(Run(plain, STAGE_SIMPLIFY) && Run(plain, STAGE_LOWER));
         Module *fused = Kernels(Golden(name)), *unfused = Kernels(Golden(name), false);
         for (int i = 0; i < plain->funcs.len; i++) {
             ExpectSameBits(plain->funcs.data[i], fused->funcs.data[i]);
@@ -618,7 +618,7 @@ TEST_F(FuseTest, AttentionJoinsItsGradients) {
 )";
     options_.target = &target_cuda;
     Module *m = ReadFunc("lower", body);
-    ASSERT_TRUE(Run(m, pass_fuse)) << Diagnostics();
+    ASSERT_TRUE(Run(m, STAGE_TARGET, STAGE_FUSE)) << Diagnostics();
     Func *f = m->funcs.data[0];
     EXPECT_EQ("attention: a d e j w s h\ntile: x u\n", Makes(f));
     EXPECT_EQ(nullptr, kernel_check(f)) << kernel_check(f);
@@ -626,7 +626,7 @@ TEST_F(FuseTest, AttentionJoinsItsGradients) {
     reader->in[0] = ir_op_at(f, f->kernels.data[0]->first + 3)->out[0]; // %j
     EXPECT_NE(nullptr, kernel_check(f)) << "the kernel stores %h alone";
     m = ReadFunc("lower", body + "  result e = %e\n");
-    ASSERT_TRUE(Run(m, pass_fuse)) << Diagnostics();
+    ASSERT_TRUE(Run(m, STAGE_TARGET, STAGE_FUSE)) << Diagnostics();
     EXPECT_EQ("attention: a d\ntile: e\ntile: j w s h x u\n", Makes(m->funcs.data[0]));
 }
 
@@ -638,12 +638,12 @@ TEST_F(FuseTest, PartsAreForTargetsThatSplitSums) {
   result w = %w
 )";
     Module *m = ReadFunc("lower", body);
-    EXPECT_FALSE(Run(m, pass_fuse));
+    EXPECT_FALSE(Run(m, STAGE_TARGET, STAGE_FUSE));
     EXPECT_NE(Diagnostics().find("f: contract: the target cpu has no kernel for products in parts"), std::string::npos)
         << Diagnostics();
     m = ReadFunc("lower", body);
     options_.target = &target_cuda;
-    EXPECT_TRUE(Run(m, pass_fuse));
+    EXPECT_TRUE(Run(m, STAGE_TARGET, STAGE_FUSE));
     EXPECT_EQ("product: p\ntile: w\n", Makes(m->funcs.data[0]));
     EXPECT_EQ(nullptr, kernel_check(m->funcs.data[0]));
     target_set(m, &target_cpu);

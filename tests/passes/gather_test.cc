@@ -11,7 +11,7 @@ class GatherTest : public CorePassTest {
         Module *m = ReadFunc("lower", body);
         options_.target = &target_cuda;
         ir_compact(m);
-        EXPECT_TRUE(Run(m, pass_fuse) && Run(m, pass_layout) && Run(m, pass_plan)) << Diagnostics();
+        EXPECT_TRUE(Run(m, STAGE_TARGET, STAGE_PLAN)) << Diagnostics();
         const Func *f = m->funcs.data[0];
         EXPECT_EQ(nullptr, kernel_check(f)) << kernel_check(f);
         return f;

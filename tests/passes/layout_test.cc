@@ -72,8 +72,8 @@ class LayoutTest : public ::testing::TestWithParam<Case> {
         o.precision = c.precision;
         o.find_policy = builtin;
         o.user = &arena;
-        o.no_fuse = c.no_fuse;
-        o.no_layout = c.no_layout;
+        o.without[STAGE_FUSE] = c.no_fuse;
+        if (c.no_layout) passes_leave_out(&o, "layout");
         amp_error err = {};
         ASSERT_EQ(passes_run(m, &d, &o, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
     }

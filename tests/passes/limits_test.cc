@@ -20,7 +20,7 @@ class LimitsTest : public CorePassTest {
         o.user = &arena_;
         o.target = target;
         o.kernel_ops = kernel_ops;
-        o.no_fuse = no_fuse;
+        o.without[STAGE_FUSE] = no_fuse;
         Module *m = Read(text);
         amp_error err = {};
         EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err))

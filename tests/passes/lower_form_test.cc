@@ -78,7 +78,7 @@ TEST_F(LowerFormTest, ReasonsStayWithCastsAndProducts) {
              "%x.h = cast(%x) : f16[N, 3, 4, 5] @c.cast because {lower, torch-fp16:4, for c.conv2d} at m.amp:8:9\n"
              "%h = conv2d(%x.h, %w) : f16[N, 3, 4, 5] @c.conv2d because {lower, torch-fp16:4} at m.amp:8:9\n"
              "%g = cast(%h) : f32[N, 3, 4, 5] @g because {f32, torch-fp16:9, for e} at m.amp:9:9\nresult g = %g\n}\n");
-    ASSERT_TRUE(Run(m, pass_lower));
+    ASSERT_TRUE(Run(m, STAGE_LOWER));
     const Func *f = F(m);
     const Op *cast = ir_def(f, ir_find(f, "g.nhwc"));
     ASSERT_TRUE(cast);

@@ -27,7 +27,7 @@ class LowerStepTest : public LowerPassTest {
     void ExpectSameSteps(const std::string &file, const char *precision) {
         SCOPED_TRACE(file + " " + precision);
         Module *graph = Simplified(file, precision), *core = Simplified(file, precision);
-        ASSERT_TRUE(Run(core, pass_lower)) << Diagnostics();
+        ASSERT_TRUE(Run(core, STAGE_LOWER)) << Diagnostics();
         ASSERT_EQ(graph->funcs.len, core->funcs.len);
         for (int i = 0; i < core->funcs.len; i++) {
             SCOPED_TRACE(core->funcs.data[i]->name);
@@ -38,7 +38,7 @@ class LowerStepTest : public LowerPassTest {
 
     int Kernels(const std::string &body) {
         fused_ = Lower(body);
-        EXPECT_TRUE(fused_ && Run(fused_, pass_fuse));
+        EXPECT_TRUE(fused_ && Run(fused_, STAGE_TARGET, STAGE_FUSE));
         return fused_ ? fused_->funcs.data[0]->kernels.len : 0;
     }
 
@@ -66,7 +66,7 @@ TEST_F(LowerStepTest, AttentionOverTokensTrainsTheSame) {
 // The weight is used as it lies, by the embedding and by the tied output.
 TEST_F(LowerStepTest, ATransposedWeightIsReadWhereItLies) {
     Module *m = Simplified("tokens.ir", "fp16");
-    ASSERT_TRUE(Run(m, pass_lower));
+    ASSERT_TRUE(Run(m, STAGE_LOWER));
     const Func *f = ir_func_find(m, "infer");
     Val wte = ir_find(f, "wte.weight");
     ASSERT_TRUE(wte.id);

@@ -222,7 +222,7 @@ TEST_F(LowerTest, ALinearLayerBecomesARegion) {
         "%x.h = cast(%x) : f16[N, 3] @fc.linear because {lower, torch-fp16:4, for fc.linear} at m.amp:8:9\n"
         "%y = linear(%x.h, %w, %b) : f16[N, 4] @fc.linear layer linear because {lower, torch-fp16:4} at "
         "m.amp:8:9\nresult y = %y\n}\n");
-    ASSERT_TRUE(Run(m, pass_lower));
+    ASSERT_TRUE(Run(m, STAGE_LOWER));
     Func *f = m->funcs.data[0];
     EXPECT_EQ("%x.h = cast(%x)\n%1 = contract(%x.h, %w; tb = true)\n%2 = cast(%b)\n%3 = add(%1, %2)\n%y = cast(%3)\n",
               Ops(f));
@@ -420,7 +420,7 @@ TEST_F(LowerTest, TheLossScaleMovesBitForBit) {
             Arena arena; // the interpreter leaves its values in the module's arena
             arena_init(&arena, nullptr);
             Module *m = ReadIn(&arena, text);
-            ASSERT_TRUE(Run(m, pass_lower));
+            ASSERT_TRUE(Run(m, STAGE_LOWER));
             for (int step = 0; step < 100; step++) {
                 bool ok = rng() % 4 != 0;
                 Scaler want = UpdateScale(now, ok, s.growth, s.backoff, s.interval, s.min, s.max);
@@ -443,8 +443,8 @@ TEST_F(LowerTest, AnMlpTrainsTheSame) {
     for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
         SCOPED_TRACE(name);
         Module *graph = Read(Golden(name)), *core = Read(Golden(name));
-        ASSERT_TRUE(Run(graph, pass_simplify));
-        ASSERT_TRUE(Run(core, pass_simplify) && Run(core, pass_lower)) << Diagnostics();
+        ASSERT_TRUE(Run(graph, STAGE_SIMPLIFY));
+        ASSERT_TRUE(Run(core, STAGE_SIMPLIFY) && Run(core, STAGE_LOWER)) << Diagnostics();
         Compare(graph, core, false, 1e-12);
     }
 }

@@ -24,7 +24,7 @@ class LowerPassTest : public CorePassTest {
 
     Module *Lower(const std::string &body, const std::string &states = "", bool *ok = nullptr) {
         Module *m = ReadFunc("simplify", body, states);
-        bool ran = m && Run(m, pass_lower);
+        bool ran = m && Run(m, STAGE_LOWER);
         if (ok) *ok = ran;
         else EXPECT_TRUE(ran) << Diagnostics() << body;
         return m;

@@ -27,7 +27,7 @@ class MergeColumnsTest : public CorePassTest {
         Module *m = Read(text + "}\n");
         options_.target = target_find(target);
         EXPECT_EQ(nullptr, kernel_check(m->funcs.data[0])) << kernel_check(m->funcs.data[0]);
-        EXPECT_TRUE(Run(m, pass_layout)) << Diagnostics();
+        EXPECT_TRUE(Run(m, STAGE_MASTERS, STAGE_BUCKETS)) << Diagnostics();
         EXPECT_EQ(nullptr, kernel_check(m->funcs.data[0])) << kernel_check(m->funcs.data[0]) << Print(m);
         int count = 0;
         for (int i = 0; i < m->funcs.data[0]->kernels.len; i++)

@@ -70,7 +70,7 @@ TEST_F(ScheduleTest, EveryStepFollowsTheFormula) {
     for (const Case &c : kCases) {
         SCOPED_TRACE(c.op);
         Module *graph = Schedule(c.op), *core = Schedule(c.op);
-        ASSERT_TRUE(Run(core, pass_lower)) << Diagnostics();
+        ASSERT_TRUE(Run(core, STAGE_LOWER)) << Diagnostics();
         for (double s :
              {0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 19., 20., 21., 29., 30., 48., 49., 97., 98., 1e6}) {
             double want = c.formula(s);

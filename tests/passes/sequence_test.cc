@@ -9,7 +9,7 @@ class SequenceTest : public CorePassTest {
     Func *Plan(const std::string &body, const std::string &states = "") {
         Module *m = ReadFunc("lower", body, states);
         ir_compact(m);
-        EXPECT_TRUE(Run(m, pass_fuse) && Run(m, pass_layout) && Run(m, pass_plan)) << Diagnostics();
+        EXPECT_TRUE(Run(m, STAGE_TARGET, STAGE_PLAN)) << Diagnostics();
         return m->funcs.data[0];
     }
 

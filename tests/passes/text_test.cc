@@ -27,7 +27,7 @@ std::vector<std::string> SplitLines(const std::string &text) {
     return lines;
 }
 
-// "pass=simplify" is an option with a value, "no_simplify" one without.
+// "pass=simplify" is an option with a value, "kernels" one without.
 void AddOptions(const std::string &text, std::map<std::string, std::string> *options) {
     for (const std::string &word : golden::Options(text)) {
         size_t equals = word.find('=');
@@ -67,8 +67,6 @@ class TextTest : public LowerPassTest {
     }
 
   private:
-    static const std::map<std::string, PassFn> kPasses;
-
     // A whole module, from its stage up to another.
     void CheckModule() {
         std::string text;
@@ -82,9 +80,7 @@ class TextTest : public LowerPassTest {
         };
         options_.user = &arena_;
         ASSERT_TRUE(Has("until"));
-        Stage until = STAGE_COUNT;
-        for (int s = 0; s < STAGE_COUNT; s++)
-            if (Get("until") == ir_stage_names[s]) until = static_cast<Stage>(s);
+        const Stage until = StageOf(Get("until"));
         ASSERT_NE(until, STAGE_COUNT) << Get("until");
         Module *m = Read(text);
         ASSERT_NE(m, nullptr) << Diagnostics();
@@ -97,14 +93,15 @@ class TextTest : public LowerPassTest {
     void CheckPasses() {
         Module *before = ReadCase(), *m = ReadCase();
         ASSERT_TRUE(m && before);
-        options_.no_simplify = Has("no_simplify");
-        options_.no_fuse = Has("no_fuse");
+        ASSERT_TRUE(!Has("no_pass") || passes_leave_out(&options_, Get("no_pass").c_str())) << Get("no_pass");
         options_.target = target_find(Has("target") ? Get("target").c_str() : nullptr);
         ASSERT_NE(options_.target, nullptr) << Get("target");
-        for (const std::string &name : Words(Get("pass"))) {
-            ASSERT_TRUE(kPasses.count(name)) << "no pass " << name;
-            ASSERT_TRUE(Run(m, kPasses.at(name))) << Diagnostics();
-        }
+        const std::string passes = Get("pass"); // "lower", or "target..fuse": from one to another
+        const size_t dots = passes.find("..");
+        const Stage first = StageOf(passes.substr(0, dots)),
+                    last = dots == std::string::npos ? first : StageOf(passes.substr(dots + 2));
+        ASSERT_TRUE(first != STAGE_COUNT && last != STAGE_COUNT) << "no pass " << passes;
+        ASSERT_TRUE(Run(m, first, last)) << Diagnostics();
         CheckValues(before, m);
         if (Has("kernels")) CheckKernels(m);
         CheckText(Show(m));
@@ -114,12 +111,10 @@ class TextTest : public LowerPassTest {
     bool Has(const char *option) const { return case_.options.count(option) != 0; }
     std::string Get(const char *option) const { return Has(option) ? case_.options.at(option) : ""; }
 
-    static std::vector<std::string> Words(std::string list) {
-        std::replace(list.begin(), list.end(), ',', ' ');
-        std::istringstream in(list);
-        std::vector<std::string> words;
-        for (std::string word; in >> word;) words.push_back(word);
-        return words;
+    static Stage StageOf(const std::string &name) {
+        for (int s = 0; s < STAGE_COUNT; s++)
+            if (name == ir_stage_names[s]) return static_cast<Stage>(s);
+        return STAGE_COUNT;
     }
 
     // Lines that begin in the first column are the module's states; the others are the body of its function.
@@ -270,12 +265,6 @@ class TextTest : public LowerPassTest {
 
     const Case case_;
 };
-
-const std::map<std::string, PassFn> TextTest::kPasses = {{"simplify", pass_simplify},
-                                                         {"lower", pass_lower},
-                                                         {"fuse", pass_fuse},
-                                                         {"layout", pass_layout},
-                                                         {"plan", pass_plan}};
 
 // A suite per file, a test per case.
 int RegisterAll() {

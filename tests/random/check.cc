@@ -348,7 +348,7 @@ std::string CheckOnCuda(const Program &p, const std::string &text, const Setting
     wrong = SameBits("on CUDA with checkpoints", cuda,
                      Run(with, p, settings, seed, &data, "on CUDA with checkpoints", {"cuda"}));
     if (!wrong.empty()) return wrong;
-    fused.no_fuse = 1;
+    fused.no_pass = "fuse";
     return Within("on CUDA without fuse", Run(fused, p, settings, seed, &data, "on CUDA without fuse", {"cuda"}), cpu,
                   SimplifyBound(p));
 }
@@ -367,7 +367,7 @@ std::string CheckCheckpoints(const Program &p, amp_compile_options o, const Resu
     }
     std::string wrong = SameBits("with checkpoints", base, again);
     if (!wrong.empty()) return wrong + "\n" + text;
-    o.no_fuse = 1;
+    o.no_pass = "fuse";
     wrong = SameBits("with checkpoints, without fuse", base,
                      Run(o, p, settings, seed, data, "with checkpoints, without fuse"));
     return wrong.empty() ? wrong : wrong + "\n" + text;
@@ -381,17 +381,17 @@ std::string CheckOnce(const Program &p, const std::string &text, const Settings 
     const std::string code = Code(o, "as it is");
     *exact = true;
     o.target = "cpu"; // CUDA code is made of the program as it is
-    o.no_fuse = 1;
+    o.no_pass = "fuse";
     std::string wrong = SameBits("without fuse", base, Run(o, p, settings, seed, &data, "without fuse"));
     if (!wrong.empty()) return wrong;
-    o.no_fuse = 0, o.no_layout = 1;
+    o.no_pass = "layout";
     wrong = SameBits("without layout", base, Run(o, p, settings, seed, &data, "without layout"));
     if (!wrong.empty()) return wrong;
-    o.no_layout = 0;
+    o.no_pass = nullptr;
     wrong = CheckCheckpoints(p, o, base, settings, seed, &data);
     if (!wrong.empty()) return wrong;
     *exact = false;
-    o.no_simplify = 1;
+    o.no_pass = "simplify";
     if (Code(o, "without simplify") != code)
         wrong =
             Within("without simplify", base, Run(o, p, settings, seed, &data, "without simplify"), SimplifyBound(p));

@@ -16,6 +16,7 @@ static void *counted_realloc(void *p, size_t size) {
 
 #define realloc counted_realloc
 #define idx_read counted_idx_read
+#define report counted_report
 #define report_text counted_report_text
 #include "tools/amprun/idx.c"
 #undef realloc
@@ -27,6 +28,8 @@ int counted_report_text(const char *format, ...) {
     va_end(args);
     return 1;
 }
+
+int counted_report(const amp_error *err) { return counted_report_text("%s", err->message); }
 
 const char *idx_counted(const char *path, struct IdxArray *out, size_t *most) {
     peak = 0;

@@ -366,7 +366,7 @@ std::string PlanName(const testing::TestParamInfo<Plans::ParamType> &info) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Plans,
                          testing::Combine(testing::Values("", "images.amp", "tokens.amp"),
-                                          testing::Values("layout", "plan"), testing::Values("cpu")),
+                                          testing::Values("buckets", "plan"), testing::Values("cpu")),
                          PlanName);
 INSTANTIATE_TEST_SUITE_P(Cuda, Plans,
                          testing::Combine(testing::Values("images.amp"), testing::Values("plan"),
@@ -382,7 +382,7 @@ const PlanEdit kPlanEdits[] = {
     {"WatchedTemp", "plan", "buffer (\\S+ +)temp", "buffer $1watch", "but the ops need `temp"},
     {"FlagAsTemp", "plan", "buffer (\\S+ +)flag", "buffer $1temp", "but the ops need `flag"},
     {"OtherState", "plan", "state of fc.0.weight ", "state of fc.1.weight ", "but the ops need `state of fc.0.weight"},
-    {"NothingRead", "layout", "reads \\S+ writes", "writes", "reads nothing, but its ops need"},
+    {"NothingRead", "buckets", "reads \\S+ writes", "writes", "reads nothing, but its ops need"},
     {"NoRefresh", "plan", "func refresh", "func another", "no function `refresh` that writes them"},
     {"RefreshBefore", "lower", "func infer ", "func refresh ", "pass layout adds it, after stage lower"},
     {"MomentBefore", "autodiff", "(state %fc.0.bias .*) param", "$1 moment m of fc.1.bias",

@@ -81,7 +81,11 @@ static const ToolCommand ampc_commands[] = {
     {0},
 };
 
-#define PASSES "elaborate autocast means autodiff paint distribute scale optimizer simplify lower fuse layout plan"
+#define PASSES                                                                                                         \
+    "elaborate autocast means autodiff paint distribute scale optimizer simplify lower target turn_columns "           \
+    "split_sums carry_moves barriers cancel_moves turn_inputs pack_batches pack_windows move_results drop_views fuse " \
+    "masters weight_copies copy_results pack buffers postpone sequence merge_columns gather merge_lone_columns "       \
+    "gather_sums gather_chains merge_scalars buckets join plan"
 
 static const ToolOption ampc_options[] = {
     {'o', NULL, "o", "FILE", VALUE_FILE, false, NULL, "MODEL with its ending replaced", "What to write.", COMPILE},
@@ -144,8 +148,10 @@ static const ToolOption ampc_options[] = {
      "With --emit o or c: the model's name in the program.", COMPILE},
     {O_STOP, "stop-after", NULL, "PASS", VALUE_TEXT, false, PASSES, NULL,
      "Stops after a pass; only with --emit ir. A later run goes on from the file and gives the same bytes.", COMPILE},
-    {O_NO_PASS, "no-pass", NULL, "PASS", VALUE_TEXT, false, "fuse layout simplify", NULL,
-     "Leaves out fuse, layout or simplify. May be repeated.", COMPILE},
+    {O_NO_PASS, "no-pass", NULL, "PASS", VALUE_TEXT, false, "simplify rewrite fuse layout order join", NULL,
+     "Leaves out a pass, or all of a group that can be left out: simplify, rewrite, fuse, layout, order. May be "
+     "repeated.",
+     COMPILE},
     {O_DUMP, "dump-ir", NULL, "PASS", VALUE_TEXT, true, PASSES, NULL,
      "Prints the IR after every pass, or after one, to standard output.", COMPILE},
     {O_DUMP_DIR, "dump-dir", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,

@@ -7,7 +7,7 @@
 #include "tools/outputs.h"
 #include "tools/roofline/gpus.h"
 
-enum { MAX_DEFINES = 256, MAX_OVERRIDES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3 };
+enum { MAX_DEFINES = 256, MAX_OVERRIDES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3, MAX_NO_PASS = 1000 };
 
 typedef struct Command {
     int command;                          /* of ampc_commands */
@@ -16,6 +16,7 @@ typedef struct Command {
     amp_compile_options compile;
     amp_define defines[MAX_DEFINES];
     amp_override overrides[MAX_OVERRIDES];
+    char no_pass[MAX_NO_PASS]; /* passes to leave out, with commas between */
     amp_explain_options which; /* explain: of which ops */
     amp_lint_options lint;
     const char *allowed[MAX_ALLOWED]; /* of |lint| */

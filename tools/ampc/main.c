@@ -82,10 +82,11 @@ static int check_pass(const char *option, const char *pass) {
 }
 
 static int leave_out(Command *c, const char *pass) {
-    if (!strcmp(pass, "fuse")) c->compile.no_fuse = 1;
-    else if (!strcmp(pass, "layout")) c->compile.no_layout = 1;
-    else if (!strcmp(pass, "simplify")) c->compile.no_simplify = 1;
-    else return command_fail("--no-pass=%s: only fuse, layout and simplify can be left out", pass);
+    const size_t used = strlen(c->no_pass), size = strlen(pass) + 1;
+    if (used + 1 + size > sizeof c->no_pass) return command_fail("--no-pass=%s: too many of them", pass);
+    if (used) c->no_pass[used] = ',';
+    memcpy(c->no_pass + used + (used > 0), pass, size);
+    c->compile.no_pass = c->no_pass;
     return 0;
 }
 

@@ -50,7 +50,9 @@ typedef struct amp_compile_options {
     const amp_define *defines;
     size_t define_count;
     const char *stop_after; /* a pass; only with AMP_EMIT_IR */
-    int32_t no_fuse, no_layout, no_simplify;
+    /* Passes and groups of passes to leave out, with commas between: "fuse", "layout,simplify"; NULL: none.
+     * docs/ir.md lists which can be. */
+    const char *no_pass;
     amp_emit emit;
     const char *output; /* file to write; NULL: only into the result */
     /* NULL: "cc".  A program, or several words as a shell splits them: "ccache gcc".  Flags are chosen for the

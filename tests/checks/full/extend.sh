@@ -20,7 +20,6 @@ stop() {
 
 cat >passes/simplify/rename_results.c <<'PASS'
 /* rename_results: a value that is a result of train_step gets the result's name.
- * needs: simplify.  breaks: nothing.
  *
  *     %7 = add(%5, %6) : f32        =>     %total = add(%5, %6) : f32
  *     result total = %7                    result total = %total
@@ -37,7 +36,7 @@ bool pass_rename_results(PassContext *c) {
 }
 PASS
 sed -i '/^STAGE(SIMPLIFY, simplify)/a STAGE(RENAME_RESULTS, rename_results)' ir/stages.def
-row='[STAGE_RENAME_RESULTS] = {STAGE_RENAME_RESULTS, pass_rename_results, "simplify", "nothing"},'
+row='[STAGE_RENAME_RESULTS] = {pass_rename_results, "simplify", PASS_SKIPPED, "results get their names"},'
 sed -i "/\[STAGE_SIMPLIFY\] =/a $row" passes/pipeline.c
 cat >"$work/total.amp" <<'MODEL'
 amp 1

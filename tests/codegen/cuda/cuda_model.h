@@ -23,7 +23,7 @@ class CudaModelTest : public CoreModelTest {
         Module *m = Read(text);
         if (!m) return nullptr;
         PassOptions options = {};
-        options.no_fuse = no_fuse;
+        options.without[STAGE_FUSE] = no_fuse;
         options.target = &target_cuda;
         Diags diags;
         diags_init(&diags, &arena_);

@@ -16,7 +16,7 @@ static amp_status compile(const TwinSource *source, const TwinForm *form, amp_co
         .policy = form->policy,
         .overrides = form->overrides,
         .override_count = form->override_count,
-        .no_fuse = 1,
+        .no_pass = "fuse",
         .isa = source->args->isa ? source->args->isa : "native",
         .target = run_target(source->args),
     };

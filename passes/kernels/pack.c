@@ -1,23 +1,18 @@
-/* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md), and puts kernels
- * into the order that needs less memory (postpone.c, sequence.c) and fewer launches (merge_columns.c, gather.c,
- * merge_scalars.c), and for a device messages of ranks into the order of its kernels (bucket_order.c).
- * needs: fuse.  breaks: nothing.
+/* pack.c: copies of what is not stored in the form in which it is read (docs/design/kernels.md): the passes
+ * copy_results and pack.
  *
- *   kernel k02 product {                              kernel k02 product {
- *     %3 = contract(%x.h, %fc1.w.h; tb = true)   =>     %3 = contract(%x.h, %"fc1.weight/f16.panels_t"; tb = true)
- *                                                       reads (b1, b2)  writes (b5)
- *                                                     buffer b1 temp %x.h panels f32 ...
+ *   kernel k02 product {                              kernel k02 tile "pack x.h" {
+ *     %3 = contract(%x.h, %w; tb = true)                %x.h.packed = cast(%x.h)
+ *                                                =>   kernel k03 product {
+ *                                                       %3 = contract(%x.h.packed, %w; tb = true)
  *
- * With --no-pass=layout everything stays row-major, and a copy kernel packs each operand of a product just before it:
- * the same bits.  On a target without tiles everything is row-major in its own type; --no-pass=layout then leaves out
- * the rounded copies of weights (weight_copies.c).
+ * In its plain form pack copies each operand of a product just before it, in rows: no other kernel writes tiles.  The
+ * bits are the same.
  */
+#include "passes/common/common.h"
 #include "passes/kernels/layout.h"
-#include "passes/passes.h"
 
-/* By value id: whether its kernel makes one number per row or column, or is attention: it cannot store tiles.  (Kernels
- * with segments can.)  Of a target without tiles nobody asks. */
-static bool *find_lines(const KernelList *l) {
+bool *find_lines(const KernelList *l) {
     const Func *f = l->f;
     bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
     if (!target_of(f->module)->has_tiles) return lines;
@@ -40,50 +35,6 @@ static bool *find_lines(const KernelList *l) {
         }
     }
     return lines;
-}
-
-/* By index of a state: whether a kernel makes its next value as one number per row or column. */
-static const bool *find_line_states(const Module *m, const KernelList *lists) {
-    bool *found = arena_array(m->arena, bool, m->states.len + 1);
-    const Table numbers = number_states(m);
-    for (int i = 0; i < m->funcs.len; i++) {
-        const Func *f = m->funcs.data[i];
-        const bool *lines = find_lines(&lists[i]);
-        for (int j = 0; j < f->body.len; j++) {
-            const Op *o = ir_op_at(f, j);
-            if (o->code != OP_assign || !lines[o->in[1].id]) continue;
-            found[*(const uint32_t *)table_get(&numbers, ir_state_of(f, o->in[0])->name) - 1] = true;
-        }
-    }
-    return found;
-}
-
-/* A rank's share of a weight is that of its gradient and its moments. */
-static void store_shares_alike(Module *m) {
-    for (int i = 0; i < m->states.len && m->distribution == DISTRIBUTE_ZERO1; i++) {
-        const State *s = m->states.data[i];
-        State *param = s->of ? ir_state_find(m, s->of) : NULL;
-        if (param && s->role == STATE_ACCUMULATOR && s->layout == LAYOUT_ROWS) param->layout = LAYOUT_ROWS;
-    }
-    for (int i = 0; i < m->states.len && m->distribution == DISTRIBUTE_ZERO1; i++) {
-        State *s = m->states.data[i];
-        const State *param = s->of ? ir_state_find(m, s->of) : NULL;
-        if (param && s->role == STATE_MOMENT) s->layout = param->layout;
-    }
-}
-
-/* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its
- * optimizer state. */
-static void choose_master_layouts(Module *m, const KernelList *lists) {
-    const bool has_tiles = target_of(m)->has_tiles, *lines = find_line_states(m, lists);
-    for (int i = 0; i < m->states.len; i++) {
-        State *s = m->states.data[i];
-        bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
-        s->storage = plain_storage(s->dtype);
-        bool matrix = s->shape.rank == 2 || s->hwio;
-        s->layout = trained && matrix && has_tiles && !lines[i] ? LAYOUT_PANELS : LAYOUT_ROWS;
-    }
-    store_shares_alike(m);
 }
 
 typedef struct Pack { /* a copy of |of| that a product reads in |form| */
@@ -147,8 +98,9 @@ static void read_copy(KernelList *l, int from, Val v, Val copy) {
 }
 
 /* Makes the operands of every product available in the form that it reads. */
-static void pack_operands(KernelList *l, bool panels) {
-    Func *f = l->f;
+static void pack_operands(Func *f) {
+    KernelList list = kernel_list_open(f), *l = &list;
+    const bool panels = !f->module->plain[STAGE_PACK];
     PackVec packs = {0};
     bool *lines = find_lines(l);
     const int known = f->values.len;
@@ -172,55 +124,20 @@ static void pack_operands(KernelList *l, bool panels) {
                 read_copy(l, i, v, copy);
             }
         }
+    kernel_list_close(l);
 }
 
+bool pass_pack(PassContext *c) { return each_func(c, pack_operands); }
+
 /* A result that is an unchanged input or state needs memory of its own. */
-static void copy_plain_results(KernelList *l) {
-    Func *f = l->f;
+static void copy_results(Func *f) {
+    KernelList list = kernel_list_open(f);
     for (int i = 0; i < f->results.len; i++) {
         Result *r = &f->results.data[i];
         if (ir_value(f, r->value)->kind == VAL_RESULT) continue;
-        r->value = insert_copy(l, l->at.len, r->value, arena_printf(f->module->arena, "result %s", r->name));
+        r->value = insert_copy(&list, list.at.len, r->value, arena_printf(f->module->arena, "result %s", r->name));
     }
+    kernel_list_close(&list);
 }
 
-static void order_kernels(Func *f, const Table *state_numbers, bool tiled) {
-    make_buffers(f, state_numbers, tiled);
-    bool changed = postpone_kernels(f);
-    changed |= sequence_kernels(f);
-    changed |= merge_columns(f, false);
-    changed |= gather_kernels(f);
-    changed |= merge_columns(f, true);
-    changed |= gather_sums(f);
-    changed |= gather_chains(f);
-    changed |= merge_scalars(f);
-    if (!changed) return;
-    f->buffers.len = 0; /* they are numbered in the order of the kernels */
-    make_buffers(f, state_numbers, tiled);
-}
-
-bool pass_layout(PassContext *c) {
-    Module *m = c->m;
-    bool panels = !c->options->no_layout;
-    int count = m->funcs.len;
-    KernelList *lists = arena_array(m->arena, KernelList, count + 1);
-    for (int i = 0; i < count; i++) lists[i] = kernel_list_open(m->funcs.data[i]);
-    if (panels) {
-        choose_master_layouts(m, lists);
-        derive_weight_copies(m, lists);
-    }
-    for (int i = 0; i < count; i++) {
-        copy_plain_results(&lists[i]);
-        pack_operands(&lists[i], panels);
-        kernel_list_drop_dead(&lists[i]);
-        kernel_list_close(&lists[i]);
-    }
-    Table state_numbers = number_states(m);
-    bool tiled = panels && target_of(m)->has_tiles;
-    for (int i = 0; i < m->funcs.len; i++)
-        if (!ir_is_exchange(m->funcs.data[i])) order_kernels(m->funcs.data[i], &state_numbers, tiled);
-    order_buckets(m);
-    for (int i = 0; i < m->funcs.len; i++)
-        if (ir_is_exchange(m->funcs.data[i])) make_buffers(m->funcs.data[i], &state_numbers, tiled);
-    return true;
-}
+bool pass_copy_results(PassContext *c) { return each_func(c, copy_results); }

@@ -1,29 +1,13 @@
-/* fuse_batch.c: batched products and attention, on a target that reads their operands at strides.
+/* fuse_strided.c: what batched products and attention read at strides, on a target that has such kernels.
  *
  *     %r = reshape(%x) : f32[N, T, 4, 24]                kernel k03 product {
  *     %q = permute(%r; dims = (0, 2, 1, 3))         =>     %r, %q                      read where %x is
- *     %s = batch_contract(%q, %k; tb = true)               %s = batch_contract(%q, %k; tb = true, packed = true)
+ *     %s = batch_contract(%q, %k; tb = true, ..)           %s = batch_contract(%q, %k; tb = true, packed = true)
  *
  * Ops that move a value by strides alone (ir/strided.h), and that only such products and attention read, are in the
  * kernel of each, which reads their source at these strides: they cost nothing.
  */
 #include "passes/kernels/fuse.h"
-
-static bool has_strides(const Func *f, Val v) {
-    Strided s;
-    return ir_strided_dense(f, v, &s);
-}
-
-void fuse_pack_batches(Func *f) {
-    if (!target_of(f->module)->reads_strides) return;
-    for (int i = 0; i < f->body.len; i++) {
-        Op *o = ir_op_at(f, i);
-        if (o->code != OP_batch_contract) continue;
-        const int dims = ir_shape(f, o->out[0])->rank - 2;
-        bool dims_fit = dims >= 1 && dims <= BATCH_MAX_DIMS;
-        ir_attr(o, "packed")->b = dims_fit && has_strides(f, o->in[0]) && has_strides(f, o->in[1]);
-    }
-}
 
 /* ---- what is read at strides ------------------------------------------------------------------------------------- */
 

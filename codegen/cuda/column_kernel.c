@@ -11,7 +11,7 @@
  *             const int64_t r = row + u * 32;
  *             const bool here = r < last;
  *             float(&x1)[4] = all1[u];
- *             load_if_f16(x1, b1 + r * COLS + c0, here);
+ *             load_if_TYPE(x1, b1 + r * COLS + c0, here);
  *         }
  *         for (int u = 0; u < 4; u++) {
  *             ..                                 the elements of a thread (cuda_kernel.h): plus_kept(s3[i], v2);

@@ -68,7 +68,7 @@ bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *firs
 
 /* ---- the function around them ------------------------------------------------------------------------------------ */
 
-/* Parameters and arguments are named by pass: b1_0 is operand 0 of the first. */
+/* Parameters and arguments, b%d_%d, are named by pass, from 1, and operand, from 0. */
 static void put_parameters(Text *t, const CudaBody *passes, int count, bool predicate) {
     for (int p = 0; p < count; p++)
         for (int i = 0; i < passes[p].pointers.len; i++)

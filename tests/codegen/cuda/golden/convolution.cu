@@ -1,18 +1,18 @@
-/* k02  conv: conv2d + relu           image.amp:3
+/* k02  conv: conv2d + relu           convolution.amp:3
  *   product over [256 * n, 64] in train_step
- * k01  conv: conv2d + relu           image.amp:3
+ * k01  conv: conv2d + relu           convolution.amp:3
  *   product over [256 * n, 64] in eval
- * k01  conv: conv2d + relu           image.amp:3
+ * k01  conv: conv2d + relu           convolution.amp:3
  *   product over [256 * n, 64] in infer
  *   in     b0 x.f16.nhwc f16[N, 16, 16, 8]   b1 conv.weight/f16.rows f16[3, 3, 8, 64]   b2 conv.bias/f16.rows f16[64]
  *   out    b3 h.nhwc f16[N, 16, 16, 64]   b4 conv.y.nhwc f16[N, 16, 16, 64] as f32
- *   v3 %27 f32[N, 16, 16, 64] = conv(v1, v2)   {lower, min-cast:7}
- *   v5 %28 f32[64] = cast(v4)
- *   v6 %29 f32[N, 16, 16, 64] = add(v3, v5)
+ *   v3 %13 f32[N, 16, 16, 64] = conv(v1, v2)   {lower, min-cast:7}
+ *   v5 %14 f32[64] = cast(v4)
+ *   v6 %15 f32[N, 16, 16, 64] = add(v3, v5)
  *   v7 %conv.y.nhwc f16[N, 16, 16, 64] = cast(v6)   {lower, min-cast:7}
- *   v8 %31 f32[N, 16, 16, 64] = cast(v7)
- *   v9 %32 f32 = const()
- *   v10 %33 f32[N, 16, 16, 64] = maximum(v8, v9)
+ *   v8 %17 f32[N, 16, 16, 64] = cast(v7)
+ *   v9 %18 f32 = const()
+ *   v10 %19 f32[N, 16, 16, 64] = maximum(v8, v9)
  *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, min-cast:23, "f32 would move 4194304 bytes more at N = 32"}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */

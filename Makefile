@@ -151,7 +151,7 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/session/device_inputs.c runtime/session/session_run.c runtime/session/session_step.c runtime/session/step_report.c runtime/session/computed_norm.c \
 	runtime/device/cpu/cpu_device.c runtime/device/cpu/level.c runtime/device/cpu/governor.c runtime/device/null/null_device.c runtime/device/cpu/executor.c runtime/model/signature.c runtime/model/cuda_launch.c \
 	runtime/memory/memory_plan.c runtime/memory/bound_program.c runtime/memory/device_memory.c \
-	base/alloc.c base/diag.c base/elf.c base/error.c base/file.c base/file_reader.c base/json.c base/names.c base/text.c))
+	base/alloc.c base/diag.c base/dtypes.c base/elf.c base/error.c base/file.c base/file_reader.c base/json.c base/names.c base/text.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

@@ -104,11 +104,13 @@ float amp_round_tf32(float x) {
 
 float amp_round_dtype(amp_dtype dtype, float x) {
     switch (dtype) {
-    case AMP_DT_F16: return amp_round_f16(x);
-    case AMP_DT_BF16: return amp_round_bf16(x);
+#define DTYPE(...)
+#define ROUNDED(id, to_code, to_f32)                                                                                   \
+    case AMP_DT_##id:                                                                                                  \
+        return to_f32(to_code(x));
+#define CODED_DTYPE(id, name, ...) ROUNDED(id, amp_f32_to_##name, amp_##name##_to_f32)
+#include "base/dtypes.def"
     case AMP_DT_TF32: return amp_round_tf32(x);
-    case AMP_DT_F8M: return amp_f8m_to_f32(amp_f32_to_f8m(x));
-    case AMP_DT_F8V: return amp_f8v_to_f32(amp_f32_to_f8v(x));
     default: return x;
     }
 }

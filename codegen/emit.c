@@ -3,27 +3,34 @@
 
 #include <math.h>
 
+#include "base/dtypes.h"
 #include "base/hash.h"
 #include "base/rounding.h"
 
+/* C's names for what a kernel computes in. */
 typedef struct TypeNames {
-    Kind kind;
     const char *scalar, *scalar_suffix, *vector; /* vector NULL: scalars only */
 } TypeNames;
 
 static const TypeNames type_names[] = {
-    [AMP_DT_F32] = {KIND_F32, "float", "f32", "vf"},     [AMP_DT_F16] = {KIND_F32, "float", "f32", "vf"},
-    [AMP_DT_BF16] = {KIND_F32, "float", "f32", "vf"},    [AMP_DT_TF32] = {KIND_F32, "float", "f32", "vf"},
-    [AMP_DT_F64] = {KIND_F64, "double", "f64", NULL},    [AMP_DT_I32] = {KIND_I32, "int32_t", "i32", "vi"},
-    [AMP_DT_I64] = {KIND_I64, "int64_t", "i64", NULL},   [AMP_DT_U8] = {KIND_I32, "int32_t", "i32", "vi"},
-    [AMP_DT_BOOL] = {KIND_BOOL, "int32_t", "i32", "vi"}, [AMP_DT_F8M] = {KIND_F32, "float", "f32", "vf"},
-    [AMP_DT_F8V] = {KIND_F32, "float", "f32", "vf"},
+    [KIND_F32] = {"float", "f32", "vf"},    [KIND_I32] = {"int32_t", "i32", "vi"},
+    [KIND_BOOL] = {"int32_t", "i32", "vi"}, [KIND_I64] = {"int64_t", "i64", NULL},
+    [KIND_F64] = {"double", "f64", NULL},
 };
 
-Kind emit_kind(Dtype t) { return type_names[t].kind; }
+static const Kind kinds[AMP_DTYPES] = {
+#define DTYPE(id, name, class, kind, ...) [AMP_DT_##id] = KIND_##kind,
+#include "base/dtypes.def"
+};
+
+Kind emit_kind(Dtype t) { return kinds[t]; }
 bool emit_is_vector(Span s) { return s == SPAN_FULL || s == SPAN_COLUMN; }
-const char *emit_type(Dtype t, bool vector) { return vector ? type_names[t].vector : type_names[t].scalar; }
-const char *emit_suffix(Dtype t, bool vector) { return vector ? type_names[t].vector : type_names[t].scalar_suffix; }
+const char *emit_type(Dtype t, bool vector) {
+    return vector ? type_names[emit_kind(t)].vector : type_names[emit_kind(t)].scalar;
+}
+const char *emit_suffix(Dtype t, bool vector) {
+    return vector ? type_names[emit_kind(t)].vector : type_names[emit_kind(t)].scalar_suffix;
+}
 
 const char *emit_literal(Arena *a, Dtype t, double v) {
     bool single = emit_kind(t) == KIND_F32;
@@ -74,13 +81,9 @@ const char *emit_operand(const Emitter *e, Val v, bool vector) {
 
 /* ---- elements in memory ------------------------------------------------------------------------------------------ */
 
-static const Storage storages[] = {
-    [AMP_DT_F32] = {"f32", "float", 4},    [AMP_DT_TF32] = {"f32", "float", 4},
-    [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
-    [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
-    [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
-    [AMP_DT_F64] = {"f64", "double", 8},   [AMP_DT_F8M] = {"f8m", "uint8_t", 1},
-    [AMP_DT_F8V] = {"f8v", "uint8_t", 1},
+static const Storage storages[AMP_DTYPES] = {
+#define DTYPE(id, name, class, kind, stored, file, memory) [AMP_DT_##id] = {#stored, #memory, sizeof(memory)},
+#include "base/dtypes.def"
 };
 
 /* Bools are told by the value: a flag's storage may be called i32. */

@@ -1,6 +1,8 @@
 /* infer_common.c: messages, results and checks that the shape rules share. */
 #include "ir/infer.h"
 
+#include "base/dtypes.h"
+
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 const char *infer_mismatch(const Inferring *c, const char *fmt, ...) {
@@ -48,9 +50,7 @@ const char *infer_result(Inferring *c, Dtype t, Shape s) {
     return NULL;
 }
 
-static bool is_short_float(Dtype t) {
-    return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 || ir_is_f8(t);
-}
+static bool is_short_float(Dtype t) { return amp_readable_dtype(t) == AMP_DT_F32; }
 
 Dtype infer_dtype(const Inferring *c, int operand) {
     Dtype t = ir_dtype(c->f, c->o->in[operand]);

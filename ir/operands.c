@@ -1,6 +1,8 @@
 /* operands.c: what the operands of ops may be: types that signatures in ops.def allow, and how core ops reach them. */
 #include "ir/operands.h"
 
+#include "base/dtypes.h"
+
 /* ---- levels and signatures --------------------------------------------------------------------------------------- */
 
 int legal_level(Stage stage) { return stage < STAGE_LOWER ? GRAPH : CORE; }
@@ -17,9 +19,7 @@ typedef struct Matching {
     Dtype product, type; /* what P and T stand for; AMP_DT_NONE: not met yet */
 } Matching;
 
-static bool is_graph_float(Dtype t) {
-    return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 || ir_is_f8(t);
-}
+static bool is_graph_float(Dtype t) { return amp_readable_dtype(t) == AMP_DT_F32; }
 
 static bool same(Dtype *met, Dtype t) {
     if (*met == AMP_DT_NONE) *met = t;

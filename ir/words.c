@@ -1,5 +1,6 @@
 /* words.c: the words of the text form, and the parts that many of its lines have: names, places, attributes, calls,
  * reasons; columns of them. */
+#include "base/dtypes.h"
 #include "ir/print.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -40,7 +41,7 @@ int word_index(const char *word, const char *const *names, int count) {
 }
 
 Dtype word_dtype(const char *word) {
-    for (int d = AMP_DT_F32; d <= AMP_DT_F8V; d++)
+    for (int d = AMP_DT_F32; d < AMP_DTYPES; d++)
         if (!strcmp(word, amp_dtype_name((Dtype)d))) return (Dtype)d;
     return AMP_DT_NONE;
 }

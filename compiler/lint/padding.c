@@ -1,4 +1,5 @@
 /* padding.c: what `pad = true` would make of a step: how its products would copy, and what it costs. */
+#include "base/dtypes.h"
 #include "compiler/casts.h"
 #include "compiler/lint/lint.h"
 
@@ -6,10 +7,6 @@ static double elements_of(const Shape *s, int64_t batch) {
     double count = 1;
     for (int i = 0; i < s->rank; i++) count *= (double)dim_eval(s->d[i], batch);
     return count;
-}
-
-static int bytes_of(Dtype t) {
-    return t == AMP_DT_F16 || t == AMP_DT_BF16 ? 2 : t == AMP_DT_F64 || t == AMP_DT_I64 ? 8 : t == AMP_DT_U8 ? 1 : 4;
 }
 
 LintSizes lint_sizes(const Module *planned, int64_t batch) {
@@ -21,7 +18,7 @@ LintSizes lint_sizes(const Module *planned, int64_t batch) {
         if (s->role != STATE_DERIVED) continue;
         Shape shape = ir_state_shape(s);
         if (s->pitch) shape.d[shape.rank - 1] = dim_const(s->pitch);
-        out.bytes += elements_of(&shape, 1) * bytes_of(s->storage);
+        out.bytes += elements_of(&shape, 1) * (double)amp_storage_size(s->storage);
     }
     casts_step_funcs(planned, funcs);
     for (int i = 0; funcs[i]; i++) {
@@ -29,7 +26,7 @@ LintSizes lint_sizes(const Module *planned, int64_t batch) {
         for (int j = 0; j < funcs[i]->buffers.len; j++) {
             const Buffer *b = funcs[i]->buffers.data[j];
             const Shape shape = ir_buffer_shape(funcs[i], b);
-            if (b->kind == BUFFER_TEMP) out.bytes += elements_of(&shape, batch) * bytes_of(b->storage);
+            if (b->kind == BUFFER_TEMP) out.bytes += elements_of(&shape, batch) * (double)amp_storage_size(b->storage);
         }
     }
     return out;

@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "base/dtypes.h"
+
 TraceSearch trace_search_new(const Func *f) {
     Arena *a = f->module->arena;
     int operands = f->results.len;
@@ -44,8 +46,8 @@ typedef struct Operands { /* of one op, those that are not in memory passed thro
 } Operands;
 
 static bool is_float(const Func *f, Val value) {
-    const Dtype t = ir_dtype(f, value);
-    return t >= AMP_DT_F32 && t <= AMP_DT_F64;
+    const amp_dtype_class class = amp_class_of(ir_dtype(f, value));
+    return class == AMP_CLASS_FLOAT || class == AMP_CLASS_DOUBLE;
 }
 
 /* As an f32, which it becomes. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/error.h"
 
 TraceValues trace_values_new(const Func *f) {
@@ -49,7 +50,7 @@ static void count(amp_trace_range *r, const float *data) {
 }
 
 /* What is read as f32. */
-static bool is_float(amp_dtype t) { return t >= AMP_DT_F32 && t <= AMP_DT_TF32; }
+static bool is_float(amp_dtype t) { return amp_class_of(t) == AMP_CLASS_FLOAT; }
 
 static amp_status note_operand(TraceValues *v, Val value, const amp_observed_kernel *kernel, int32_t index,
                                const amp_operand *operand, const amp_allocator *allocator, amp_error *err) {

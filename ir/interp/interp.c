@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/dtypes.h"
 #include "ir/interp/ops.h"
 
 enum { MOST_ELEMENTS = 1 << 28 }; /* of one tensor */
@@ -129,7 +130,7 @@ static amp_status check_op(const Interp *it, const Op *o) {
     return AMP_OK;
 }
 
-static bool is_integer(Dtype t) { return t == AMP_DT_I32 || t == AMP_DT_I64 || t == AMP_DT_U8; }
+static bool is_integer(Dtype t) { return amp_class_of(t) == AMP_CLASS_INTEGER; }
 
 /* Into the dtype of the value: integers and booleans always, floats where values are rounded. */
 static void finish_value(const Interp *it, Val v) {

@@ -1,6 +1,7 @@
 /* tensor.c: indexing and rounding for the reference interpreter. */
 #include "ir/interp/ops.h"
 
+#include "base/dtypes.h"
 #include "base/rounding.h"
 
 InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, int64_t n) {
@@ -26,8 +27,7 @@ int64_t interp_offset(const InterpTensor *t, const int64_t *at) {
 }
 
 double interp_round(bool round, Dtype t, double x) {
-    bool is_float = t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
-    return round && is_float ? (double)amp_round_dtype(t, (float)x) : x;
+    return round && amp_class_of(t) == AMP_CLASS_FLOAT ? (double)amp_round_dtype(t, (float)x) : x;
 }
 
 double interp_at(const InterpTensor *t, const InterpTensor *like, int64_t i) {

@@ -476,25 +476,17 @@ const char *amp_safetensors_metadata(const amp_safetensors *file, const char *ke
 /* ---- converting -------------------------------------------------------------------------------------------------- */
 
 static float load_f32(amp_dtype dtype, const char *at) {
-    union {
-        float f;
-        double d;
-        uint16_t h;
-        int32_t i;
-        int64_t l;
-    } x;
-    memcpy(&x, at, amp_dtype_size(dtype));
     switch (dtype) {
-    case AMP_DT_F16: return amp_f16_to_f32(x.h);
-    case AMP_DT_BF16: return amp_bf16_to_f32(x.h);
-    case AMP_DT_F64: return (float)x.d;
-    case AMP_DT_F8M: return amp_f8m_to_f32((uint8_t)*at);
-    case AMP_DT_F8V: return amp_f8v_to_f32((uint8_t)*at);
-    case AMP_DT_I32: return (float)x.i;
-    case AMP_DT_I64: return (float)x.l;
-    case AMP_DT_U8:
-    case AMP_DT_BOOL: return (float)(unsigned char)*at;
-    default: return x.f;
+#define ELEMENT(id, file, to_f32)                                                                                      \
+    case AMP_DT_##id: {                                                                                                \
+        file element;                                                                                                  \
+        memcpy(&element, at, sizeof element);                                                                          \
+        return to_f32(element);                                                                                        \
+    }
+#define DTYPE(id, name, class, kind, stored, file, memory) ELEMENT(id, file, (float))
+#define CODED_DTYPE(id, name, class, kind, stored, file, memory) ELEMENT(id, file, amp_##name##_to_f32)
+#include "base/dtypes.def"
+    default: return 0.0f;
     }
 }
 

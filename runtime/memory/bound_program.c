@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/error.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/matrix_layout.h"
@@ -171,8 +172,9 @@ static void read_runs(const amp_model_buffer *b, const void *memory, int64_t row
 }
 
 static bool has_runs(const amp_model_buffer *b) {
-    const bool is_float = b->dtype >= AMP_DT_F32 && b->dtype <= AMP_DT_TF32;
-    return is_float && b->storage <= AMP_DT_TF32 && (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS);
+    const bool is_float = amp_class_of(b->dtype) == AMP_CLASS_FLOAT;
+    return is_float && amp_class_of(b->storage) == AMP_CLASS_FLOAT &&
+           (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS);
 }
 
 /* Of the last dimension, in memory. */

@@ -10,8 +10,6 @@ enum { BLOCK = 32 };
 
 static int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
 
-size_t amp_storage_size(uint32_t storage) { return storage == AMP_DT_BOOL ? 4 : amp_dtype_size((amp_dtype)storage); }
-
 bool amp_layout_bytes(uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, size_t *out) {
     enum { DIM_LIMIT = 1 << 30 };
     if (rows < 0 || cols < 0 || rows > ((int64_t)DIM_LIMIT << 8) || cols > ((int64_t)DIM_LIMIT << 8)) return false;
@@ -50,17 +48,12 @@ void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols
 
 double amp_load_element(const void *data, uint32_t storage, int64_t index) {
     switch (storage) {
-    case AMP_DT_F32:
-    case AMP_DT_TF32: return ((const float *)data)[index];
-    case AMP_DT_F16: return amp_f16_to_f32(((const uint16_t *)data)[index]);
-    case AMP_DT_BF16: return amp_bf16_to_f32(((const uint16_t *)data)[index]);
-    case AMP_DT_F64: return ((const double *)data)[index];
-    case AMP_DT_I32:
-    case AMP_DT_BOOL: return ((const int32_t *)data)[index];
-    case AMP_DT_I64: return (double)((const int64_t *)data)[index];
-    case AMP_DT_U8: return ((const uint8_t *)data)[index];
-    case AMP_DT_F8M: return amp_f8m_to_f32(((const uint8_t *)data)[index]);
-    case AMP_DT_F8V: return amp_f8v_to_f32(((const uint8_t *)data)[index]);
+#define LOADED(id, memory, to_number)                                                                                  \
+    case AMP_DT_##id:                                                                                                  \
+        return (double)to_number(((const memory *)data)[index]);
+#define DTYPE(id, name, class, kind, stored, file, memory) LOADED(id, memory, )
+#define CODED_DTYPE(id, name, class, kind, stored, file, memory) LOADED(id, memory, amp_##name##_to_f32)
+#include "base/dtypes.def"
     default: return 0;
     }
 }
@@ -80,17 +73,13 @@ void amp_load_run(const void *data, uint32_t storage, int64_t index, int64_t cou
 
 void amp_store_element(void *data, uint32_t storage, int64_t index, double value) {
     switch (storage) {
-    case AMP_DT_F32:
-    case AMP_DT_TF32: ((float *)data)[index] = (float)value; break;
-    case AMP_DT_F16: ((uint16_t *)data)[index] = amp_f32_to_f16((float)value); break;
-    case AMP_DT_BF16: ((uint16_t *)data)[index] = amp_f32_to_bf16((float)value); break;
-    case AMP_DT_F64: ((double *)data)[index] = value; break;
-    case AMP_DT_I32:
-    case AMP_DT_BOOL: ((int32_t *)data)[index] = (int32_t)value; break;
-    case AMP_DT_I64: ((int64_t *)data)[index] = (int64_t)value; break;
-    case AMP_DT_U8: ((uint8_t *)data)[index] = (uint8_t)value; break;
-    case AMP_DT_F8M: ((uint8_t *)data)[index] = amp_f32_to_f8m((float)value); break;
-    case AMP_DT_F8V: ((uint8_t *)data)[index] = amp_f32_to_f8v((float)value); break;
+#define STORED(id, memory, of_number)                                                                                  \
+    case AMP_DT_##id:                                                                                                  \
+        ((memory *)data)[index] = of_number;                                                                           \
+        break;
+#define DTYPE(id, name, class, kind, stored, file, memory) STORED(id, memory, (memory)value)
+#define CODED_DTYPE(id, name, class, kind, stored, file, memory) STORED(id, memory, amp_f32_to_##name((float)value))
+#include "base/dtypes.def"
     default: break;
     }
 }

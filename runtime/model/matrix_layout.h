@@ -7,12 +7,11 @@
 #include <stdbool.h>
 
 #include "amp/model_abi.h"
+#include "base/dtypes.h"
 #include "base/error.h"
 
 enum { AMP_MEMORY_ALIGN = 64 };
 
-/* Bytes of one element in planned memory: bool takes four. */
-size_t amp_storage_size(uint32_t storage);
 /* Bytes of a matrix, rounded up to 128; false on overflow. */
 bool amp_layout_bytes(uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, size_t *out);
 /* Element number of (row, col), in elements of the storage type. */

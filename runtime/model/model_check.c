@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/scale_range.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/model_check.h"
@@ -16,8 +17,8 @@ typedef amp_check Check;
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-static bool is_dtype(uint32_t t) { return t != AMP_DT_NONE && amp_dtype_size((amp_dtype)t) > 0; }
-static bool is_float(uint32_t t) { return t >= AMP_DT_F32 && t <= AMP_DT_F64; }
+static bool is_dtype(uint32_t t) { return amp_class_of(t) != AMP_CLASS_NONE; }
+static bool is_float(uint32_t t) { return amp_class_of(t) == AMP_CLASS_FLOAT || amp_class_of(t) == AMP_CLASS_DOUBLE; }
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 

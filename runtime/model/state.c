@@ -34,11 +34,6 @@ bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void
     return amp_state_is_param(&model->states[index]) || model->states[index].role == AMP_STATE_DERIVED;
 }
 
-amp_dtype amp_readable_dtype(uint32_t dtype) {
-    bool is_low = dtype == AMP_DT_F16 || dtype == AMP_DT_BF16 || dtype == AMP_DT_TF32;
-    return is_low || amp_is_f8(dtype) ? AMP_DT_F32 : (amp_dtype)dtype;
-}
-
 /* Cannot overflow: checked when the model was loaded. */
 size_t amp_state_bytes(const amp_model_state *s) {
     Matrix m = matrix_of(s);

@@ -6,15 +6,11 @@
 
 #include "amp/model_abi.h"
 #include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/error.h"
 #include "runtime/model/model.h"
 
-bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
-/* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
-amp_dtype amp_readable_dtype(uint32_t dtype);
-/* A type of moments of 8 bits. */
-static inline bool amp_is_f8(uint32_t dtype) { return dtype == AMP_DT_F8M || dtype == AMP_DT_F8V; }
-
+bool amp_state_is_param(const amp_model_state *state);   /* PARAM or BUFFER: what a file of params holds */
 bool amp_state_is_in_rows(const amp_model_state *state); /* its memory is what a file holds */
 
 size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its layout */

@@ -1,6 +1,7 @@
 /* observe.c: tells an application what each kernel of a run has read and written (amp/observe.h). */
 #include "runtime/session/session.h"
 
+#include "base/dtypes.h"
 #include "base/error.h"
 #include "runtime/model/matrix_layout.h"
 
@@ -73,9 +74,7 @@ static amp_status read(const amp_observed_kernel *kernel, int32_t index, void *d
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-static bool is_counted(uint32_t storage) {
-    return storage == AMP_DT_F32 || storage == AMP_DT_TF32 || storage == AMP_DT_F16 || storage == AMP_DT_BF16;
-}
+static bool is_counted(uint32_t storage) { return amp_class_of(storage) == AMP_CLASS_FLOAT; }
 
 amp_status amp_session_count(const amp_session *s, const char *name, const amp_counted *what, amp_number_bins *to,
                              amp_error *err) {

@@ -27,10 +27,15 @@ Pooling whose windows do not overlap is part of a batch norm in front of it: not
 norm's backward reads the pooling's dy.
 """
 
+import os
 import re
 import sys
 
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "tf32": 4, "i32": 4, "i64": 8, "bool": 1, "u8": 1, "f64": 8, "f8m": 1, "f8v": 1}
+C_BYTES = {"float": 4, "double": 8, "int32_t": 4, "int64_t": 8, "uint16_t": 2, "uint8_t": 1}
+TYPES = os.path.join(os.path.dirname(__file__), "../../base/dtypes.def")
+with open(TYPES, encoding="utf-8") as rows:
+    BYTES = {name: C_BYTES[file] for name, file in re.findall(
+        r"^(?:CODED_)?DTYPE\(\w+, +(\w+), +\w+, +\w+, +\w+, +(\w+), +\w+\)$", rows.read(), re.M)}
 PRODUCTS = {"linear", "conv2d", "conv_transpose2d", "conv1d", "matmul"}
 NORMS = {"layer_norm", "rms_norm", "softmax", "group_norm"}
 POOLS = {"max_pool2d": 4, "avg_pool2d": 0, "adaptive_avg_pool2d": 0}  # bytes that say where a maximum was

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dtypes.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/visible.h"
@@ -143,11 +144,6 @@ void json_number(FILE *to, const char *key, double value) {
 
 /* ---- tensors into a file ----------------------------------------------------------------------------------------- */
 
-static amp_dtype written_dtype(amp_dtype t) {
-    bool is_low = t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 || t == AMP_DT_F8M || t == AMP_DT_F8V;
-    return is_low ? AMP_DT_F32 : t;
-}
-
 static size_t element_count(const amp_tensor_info *info) {
     size_t count = 1;
     for (int i = 0; i < info->rank; i++) count *= (size_t)info->dims[i];
@@ -155,7 +151,7 @@ static size_t element_count(const amp_tensor_info *info) {
 }
 
 size_t tensor_bytes(const amp_tensor_info *info) {
-    return element_count(info) * amp_dtype_size(written_dtype(info->dtype));
+    return element_count(info) * amp_dtype_size(amp_readable_dtype(info->dtype));
 }
 
 void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *info, const char *note) {
@@ -174,7 +170,7 @@ void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *
     }
     amp_tensor_view *v = &out->view[out->count++];
     *v = (amp_tensor_view){
-        .name = copy, .dtype = written_dtype(info->dtype), .rank = info->rank, .data = data, .bytes = bytes};
+        .name = copy, .dtype = amp_readable_dtype(info->dtype), .rank = info->rank, .data = data, .bytes = bytes};
     memcpy(v->dims, info->dims, sizeof info->dims);
     if (note) out->metadata[out->metadata_count++] = (amp_metadata){copy, note};
     return data;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/dtypes.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "tools/amprun/csv_features.h"
@@ -31,7 +32,7 @@ static int read_schema(CsvSource *csv, const char *path) {
     return failed;
 }
 
-static bool is_integer(amp_dtype t) { return t == AMP_DT_I32 || t == AMP_DT_I64 || t == AMP_DT_U8; }
+static bool is_integer(amp_dtype t) { return amp_class_of(t) == AMP_CLASS_INTEGER; }
 
 /* What the first input of the train block says of the target. */
 static int class_is_wanted(const DataInputs *inputs) {

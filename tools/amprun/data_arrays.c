@@ -53,23 +53,17 @@ int arrays_read_idx(Dataset *d, const char *folder, Part part, const DataInputs 
 
 static double element(const amp_tensor_view *t, int64_t i) {
     const char *at = (const char *)t->data + (size_t)i * amp_dtype_size(t->dtype);
-    union {
-        float f;
-        double d;
-        uint16_t h;
-        int32_t i;
-        int64_t l;
-        uint8_t u;
-    } x;
-    memcpy(&x, at, amp_dtype_size(t->dtype));
     switch (t->dtype) {
-    case AMP_DT_F32: return x.f;
-    case AMP_DT_F64: return x.d;
-    case AMP_DT_F16: return amp_f16_to_f32(x.h);
-    case AMP_DT_BF16: return amp_bf16_to_f32(x.h);
-    case AMP_DT_I32: return x.i;
-    case AMP_DT_I64: return (double)x.l;
-    default: return x.u;
+#define ELEMENT(id, file, to_number)                                                                                   \
+    case AMP_DT_##id: {                                                                                                \
+        file x;                                                                                                        \
+        memcpy(&x, at, sizeof x);                                                                                      \
+        return (double)to_number(x);                                                                                   \
+    }
+#define DTYPE(id, name, class, kind, stored, file, memory) ELEMENT(id, file, )
+#define CODED_DTYPE(id, name, class, kind, stored, file, memory) ELEMENT(id, file, amp_##name##_to_f32)
+#include "base/dtypes.def"
+    default: return 0;
     }
 }
 

@@ -6,13 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/dtypes.h"
 #include "base/file.h"
 
 #include "tools/amprun/weights.h"
 
-static bool is_float(amp_dtype t) {
-    return t == AMP_DT_F32 || t == AMP_DT_F64 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
-}
+static bool is_float(amp_dtype t) { return amp_class_of(t) == AMP_CLASS_FLOAT || amp_class_of(t) == AMP_CLASS_DOUBLE; }
 
 static void count_tensor(const Run *run, const amp_tensor_info *info, int64_t *nans, int64_t *infinite) {
     amp_error err = {0};

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/dtypes.h"
+
 const char *const bound_names[BOUND_COUNT] = {"memory", "tensor cores", "arithmetic", "too few blocks", "launch"};
 
 const char *instruction_name(uint32_t instruction) {
@@ -76,11 +78,6 @@ static int64_t count_blocks(const int64_t grid[3]) {
     return blocks < 1e15 ? (int64_t)blocks : 0;
 }
 
-/* bool: one int32. */
-static double storage_bytes(uint32_t storage) {
-    return storage == AMP_DT_BOOL ? 4 : (double)amp_dtype_size((amp_dtype)storage);
-}
-
 static bool is_low(uint32_t storage) { return storage == AMP_DT_F16 || storage == AMP_DT_BF16; }
 
 static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b) {
@@ -91,7 +88,8 @@ static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b
 static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form,
                        double most_read) {
     const double of_others = b->part ? (double)b->padding / at(&b->dims[b->rank - 1], n) : 0;
-    const double elements = at(&b->rows, n) * at(&b->cols, n) * (1 - of_others), size = storage_bytes(b->storage);
+    const double elements = at(&b->rows, n) * at(&b->cols, n) * (1 - of_others),
+                 size = (double)amp_storage_size(b->storage);
     const bool wide = form != FORM_OWN && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK) return 0; /* nobody asks for it */
     double moved = access & AMP_ACCESS_READ ? (elements < most_read ? elements : most_read) : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtypes.h"
 #include "base/error.h"
 
 Stats stats_new(const Run *run, int64_t every) { return (Stats){.run = run, .every = every}; }
@@ -51,7 +52,7 @@ static NamedStats *find(Stats *s, const char *name) {
     return add_tensor(s, name);
 }
 
-static bool is_float(amp_dtype t) { return t >= AMP_DT_F32 && t <= AMP_DT_TF32; }
+static bool is_float(amp_dtype t) { return amp_class_of(t) == AMP_CLASS_FLOAT; }
 
 /* Numbers that follow the loss scale: how large they are says nothing of the model. */
 static bool is_of_scaler(const char *name) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What CONTRIBUTING.md says of a new pass and of a new device is enough: both are added to a copy of the tree, by its
-# steps alone; the copy builds, dumps the new stage, and its new device passes the conformance suite.
+# What CONTRIBUTING.md says of a new dtype, pass and device is enough: they are added to a copy of the tree, by its
+# steps alone; the copy builds, stores moments in the new type, dumps the new stage, and its new device passes the
+# conformance suite.
 set -uo pipefail
 source tests/checks/checks.bash
 
@@ -45,6 +46,41 @@ model total(x: f32[N, 4]) -> total {
 }
 MODEL
 
+# ---- a dtype of a state: f8x, with the codes of f8v, for second moments ----------------------------------------------
+
+# again FILE...: after each function, declaration and row of f8v the same of f8x
+again() {
+    local file
+    for file in "$@"; do
+        awk '/^[^ #].*f8v/ {
+            block = $0
+            if (/{$/) do { getline; block = block "\n" $0 } while (!/^}/)
+            print block
+            $0 = block
+            gsub(/f8v/, "f8x"); sub(/\(F8V,/, "(F8X,")
+        } { print }' "$file" >"$work/again"
+        cp "$work/again" "$file"
+    done
+}
+sed -i 's/AMP_DT_F8V = 11 /AMP_DT_F8X = 12, AMP_DT_F8V = 11 /' base/include/amp/base.h
+again base/dtypes.def base/rounding.[ch] codegen/prelude/functions.h codegen/cpu/prelude/moments.h \
+    codegen/cuda/prelude/memory.cuh
+sed -i 's/t == AMP_DT_F8V;/t == AMP_DT_F8V || t == AMP_DT_F8X;/' ir/ir.h
+sed -i 's/AMP_DT_F8V + 1/AMP_DT_F8X + 1/' passes/common/common.c passes/precision/casting.h passes/simplify/simplify.h
+sed -i 's/<= AMP_DT_F8V/<= AMP_DT_F8X/; s/| IN(F8V))/| IN(F8V) | IN(F8X))/
+/\[AMP_DT_F8V\] =/{p; s/F8V/F8X/g}' passes/common/common.c
+sed -i 's/second_moments.dtype = AMP_DT_F8V/second_moments.dtype = AMP_DT_F8X/' passes/training/low_states.c
+cat >"$work/moments.amp" <<'MODEL'
+amp 1
+model m(x: f32[N, 4]) -> y { y = linear(x; out = 3) as fc }
+train m {
+    input t: f32[N, 3]
+    loss = mse_loss(y, t)
+    optimizer = adamw(0.01)
+}
+precision bf16 { moments = f8 }
+MODEL
+
 # ---- a device: a copy of the skeleton, its rows ----------------------------------------------------------------------
 
 mkdir runtime/device/copied
@@ -70,6 +106,15 @@ out=$(<"$work/total.ir")
 says 'stage rename_results' '%total = ' 'result total = %total'
 run 0 "$ampc" "$work/total.ir" --emit c -o "$work/total.c" # the stage reads back, and the passes that are left run
 run 0 "$ampc" examples/fashion_mnist/cnn.amp --emit c -o "$work/cnn.c"
+
+run 0 "$ampc" "$work/moments.amp" --emit ir -o "$work/moments.ir"
+out=$(<"$work/moments.ir")
+says ': f8m[3, 4]  moment m of fc.weight' ': f8x[3, 4]  moment v of fc.weight'
+run 0 "$ampc" "$work/moments.ir" -o "$work/moments.so" # it is compiled as C
+run 0 "$ampc" "$work/moments.amp" --target cuda --emit cu -o "$work/moments.cu"
+out=$(<"$work/moments.cu")
+says 'DEFINE_F8(f8x, number_f8x_i32, code_f8x_f32)'
+run 0 "${ampc%ampc}amprun" info "$work/moments.so"
 
 run 0 bazel test --test_output=errors //tests/conformance:training_test
 ((bad == 0)) || cat "$work/.err" "$work/.out"

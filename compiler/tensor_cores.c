@@ -1,6 +1,6 @@
 /* tensor_cores.c: see tensor_cores.h.  Tensor cores of 16 bits want rows of whole 16 bytes, 8 elements, and heads of
  * 16.  What kernels do with others is asked of code generation: long rows of temporaries are padded in memory already
- * (passes/kernels/pitch.c), so 50257 columns there are not narrow; and so are short ones, under `pad = true`. */
+ * (passes/layout/pitch.c), so 50257 columns there are not narrow; and so are short ones, under `pad = true`. */
 #include "compiler/tensor_cores.h"
 
 #include <string.h>

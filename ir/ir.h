@@ -286,7 +286,7 @@ typedef struct Func {
      * APPLY_STEP where steps accumulate), EVAL, INFER, EVAL_FP32, INFER_FP32; layout adds REFRESH */
     ProgramKind kind;
     const char *name;
-    bool joined;         /* plan: its kernels are one launch where the target has one of them (kernels/joined.c) */
+    bool joined;         /* plan: its kernels are one launch where the target has one of them (passes/launch/join.c) */
     VEC(Value *) values; /* by id; [0] unused */
     VEC(Op *) ops;       /* by id; [0] unused */
     VEC(Val) inputs;     /* VAL_INPUT and VAL_STATE, in order */

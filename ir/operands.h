@@ -59,7 +59,7 @@ typedef struct Form {
     Dtype storage;
 } Form;
 
-/* Rows of so many columns may be longer in memory (passes/kernels/pitch.c), and end within a vector. */
+/* Rows of so many columns may be longer in memory (passes/layout/pitch.c), and end within a vector. */
 enum { LONG_ROW = 256 };
 
 /* The geometry of conv*, and of window_*, where oc = c. */

@@ -1,8 +1,8 @@
-"""One group of passes as a library: only the pipeline and tests may depend on it, so that no group includes another."""
+"""One group of passes as a library: the pipeline and tests may depend on it, and groups that its BUILD file names."""
 
 load("//tools/build:defs.bzl", "amp_cc_library")
 
-def amp_pass_group(name, srcs = [], deps = []):
+def amp_pass_group(name, srcs = [], deps = [], users = []):
     """All sources and headers of the package, over what every group shares."""
     amp_cc_library(
         name = name,
@@ -14,7 +14,7 @@ def amp_pass_group(name, srcs = [], deps = []):
         visibility = [
             "//passes:__pkg__",
             "//tests:__subpackages__",
-        ],
+        ] + users,
         deps = [
             "//base",
             "//ir",

@@ -29,7 +29,7 @@ typedef struct PassOptions {
     int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: the module's, else
                            PASSES_BATCH_HINT */
     bool without[STAGE_COUNT]; /* passes to leave out, which their rows must allow */
-    int kernel_ops;            /* the most ops of a kernel, for tests, whose models are small; 0: FUSE_MAX_OPS */
+    int kernel_ops;            /* the most ops of a kernel, for tests, whose models are small; 0: KERNEL_MAX_OPS */
     /* NULL: the first of targets/.  A module that is past stage target keeps its own. */
     const struct Target *target;
 } PassOptions;

@@ -2,8 +2,8 @@
 #include <stddef.h>
 
 #include "base/file.h"
-#include "passes/kernels/kernel_check.h"
-#include "passes/kernels/plan_check.h"
+#include "passes/fuse/kernel_check.h"
+#include "passes/launch/plan_check.h"
 #include "passes/passes.h"
 #include "targets/target.h"
 

@@ -64,7 +64,7 @@ bool target_follows_device(const Func *f, const Op *o);
 /* In how many parts |t| makes the product, side by side, where its sums are long and its results few; else 1. */
 int64_t target_parts(const Target *t, const Func *f, const Op *o);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
- * (passes/kernels/fuse.c), each product's kernel has its own. */
+ * (passes/fuse/fuse.c), each product's kernel has its own. */
 bool target_rounds_on_load(const Func *f, const Op *o);
 
 typedef enum RowReader { READ_BY_ANY, READ_BY_TENSOR_CORES, READ_AS_PIXELS } RowReader;

@@ -101,7 +101,7 @@ static amp_status put_batch(Emitter *e, const Op *o, int a, int b) {
 
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
-/* Places of a pixel in CUDA's memory, where windows are read: zeros fill them (passes/kernels/pitch.c). */
+/* Places of a pixel in CUDA's memory, where windows are read: zeros fill them (passes/layout/pitch.c). */
 static int64_t places_of_pixel(const Module *m, const Windows *g, int64_t channels) {
     const bool is_matrix =
         g->kh == 1 && g->kw == 1 && g->stride[0] == 1 && g->stride[1] == 1 && !g->padding[0] && !g->padding[1];

@@ -2,7 +2,7 @@
  *
  * Nothing here depends on n, so that a kernel serves every n; the sum of an element does not depend on the tile
  * either: it is one chain over k, or over each part of it.  Few tiles of a long k, as the gradient of a weight has, are
- * in parts: the pass split_sums has split them where they leave multiprocessors idle (passes/kernels/split_sums.c). */
+ * in parts: the pass split_sums has split them where they leave multiprocessors idle (passes/rewrite/split_sums.c). */
 #ifndef AMP_CODEGEN_CUDA_PRODUCT_PLAN_H
 #define AMP_CODEGEN_CUDA_PRODUCT_PLAN_H
 

@@ -35,7 +35,7 @@ forbidden ir/shape.c passes/passes.h
 forbidden ir/shape.c targets/target.h
 forbidden runtime/session/session_run.c ir/ir.h
 forbidden runtime/comm/calls.c runtime/model/model.h
-forbidden passes/lower/lower.c passes/kernels/fuse.h
+forbidden passes/lower/lower.c passes/fuse/fuse.h
 forbidden codegen/walk.c passes/passes.h codegen/BUILD //passes:passes
 forbidden ir/shape.c targets/target.h ir/BUILD //targets:targets
 forbidden frontend/expr.c codegen/codegen.h frontend/BUILD //codegen:codegen
@@ -53,6 +53,11 @@ for library in "${libraries[@]}"; do
     archive=${archive%:*}/lib${library##*:}.a
     [[ ! -f $archive ]] || archives+=("$archive")
 done
-run 0 python3 tools/build/circles.py --limit 6 --except expr.c "${archives[@]}"
+readonly PASSES=passes,passes/launch,passes/order,passes/layout,passes/fuse,passes/rewrite,passes/lower,passes/simplify
+run 0 python3 tools/build/circles.py --limit 6 --except expr.c \
+    --down "$PASSES,passes/training,passes/precision,passes/common" "${archives[@]}"
 ((bad == 0)) || printf '%s\n' "${out//$bin\//}"
+says ' rooms, ' ' between their files, 0 up'
+run 1 python3 tools/build/circles.py --limit 6 --except expr.c --down passes/fuse,passes/layout "${archives[@]}"
+says 'up: ' # the rooms the other way round
 finish

@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "passes/kernels/kernel_check.h"
+#include "passes/fuse/kernel_check.h"
 #include "passes/passes.h"
 #include "tests/codegen/model_runner.h"
 

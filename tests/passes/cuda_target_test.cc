@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "ir/places.h"
-#include "passes/kernels/kernel_check.h"
-#include "passes/kernels/layout.h"
-#include "passes/kernels/plan_check.h"
+#include "passes/fuse/kernel_check.h"
+#include "passes/launch/launch.h"
+#include "passes/launch/plan_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
 #include "tests/passes/pass_test.h"

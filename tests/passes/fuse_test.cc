@@ -1,7 +1,7 @@
 // fuse_test.cc: which kernels come out, that docs/design/kernels.md allows them, and that they compute the same bits.
 #include "ir/words.h"
-#include "passes/kernels/fuse.h"
-#include "passes/kernels/kernel_check.h"
+#include "passes/fuse/fuse.h"
+#include "passes/fuse/kernel_check.h"
 #include "targets/target.h"
 #include "tests/passes/core_pass_test.h"
 
@@ -281,7 +281,7 @@ TEST_F(FuseTest, ReadsBack) {
 // Of any length: the C compiler takes more than proportionally long for a long kernel.  One that begins at an input,
 // where ops wait for their users, and one after a product.
 TEST_F(FuseTest, ALongChainIsSeveralKernels) {
-    enum { OPS = 3 * FUSE_MAX_OPS };
+    enum { OPS = 3 * KERNEL_MAX_OPS };
     for (const bool product : {false, true}) {
         std::string body = "  input %x : f32[N, 8]\n  input %w : f32[8, 8]\n", last = "x";
         if (product) body += "  %p = contract(%x, %w) : f32[N, 8]\n", last = "p";
@@ -293,7 +293,7 @@ TEST_F(FuseTest, ALongChainIsSeveralKernels) {
         body += "  result y = %" + last + "\n";
         const Func *f = FuseFunc(body)->funcs.data[0];
         ASSERT_LE(f->kernels.len, 4 + product);
-        for (int i = 0; i < f->kernels.len; i++) EXPECT_LE(f->kernels.data[i]->count, FUSE_MAX_OPS);
+        for (int i = 0; i < f->kernels.len; i++) EXPECT_LE(f->kernels.data[i]->count, KERNEL_MAX_OPS);
         ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], f);
     }
 }

@@ -1,5 +1,5 @@
 // gather_test.cc: on CUDA, kernels that may share a launch run one after the other.
-#include "passes/kernels/kernel_check.h"
+#include "passes/fuse/kernel_check.h"
 #include "targets/target.h"
 #include "tests/passes/core_pass_test.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ir/ir.h"
-#include "passes/kernels/layout.h"
+#include "passes/layout/layout.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"

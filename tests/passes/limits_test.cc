@@ -1,8 +1,8 @@
 // limits_test.cc: graphs that reach the constant limits of passes, from below to above: what a full kernel leaves out
 // takes what depends on it along.
-#include "passes/kernels/fuse.h"
-#include "passes/kernels/kernel_check.h"
-#include "passes/kernels/plan_check.h"
+#include "passes/fuse/fuse.h"
+#include "passes/fuse/kernel_check.h"
+#include "passes/launch/plan_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
 #include "tests/passes/core_pass_test.h"
@@ -39,7 +39,7 @@ class LimitsTest : public CorePassTest {
             SCOPED_TRACE(target->name);
             const Func *f = Planned(text, target)->funcs.data[0], *each = Planned(text, target, 0, true)->funcs.data[0];
             ExpectEqual(Interpret(each, 5, true, 1), Interpret(f, 5, true, 1), 0);
-            for (int i = 0; i < f->kernels.len; i++) EXPECT_LE(f->kernels.data[i]->count, FUSE_MAX_OPS + 16);
+            for (int i = 0; i < f->kernels.len; i++) EXPECT_LE(f->kernels.data[i]->count, KERNEL_MAX_OPS + 16);
         }
     }
 };
@@ -73,16 +73,16 @@ std::string Chain(int weights) {
 }
 
 TEST_F(LimitsTest, AsManyWeightsAsAKernelHasOps) {
-    for (int weights : {FUSE_MAX_OPS - 16, FUSE_MAX_OPS - 10, FUSE_MAX_OPS + 1}) {
+    for (int weights : {KERNEL_MAX_OPS - 16, KERNEL_MAX_OPS - 10, KERNEL_MAX_OPS + 1}) {
         SCOPED_TRACE(weights);
         Planned(Chain(weights), &target_cpu);
     }
-    Planned(Chain(FUSE_MAX_OPS - 13), &target_cuda);
+    Planned(Chain(KERNEL_MAX_OPS - 13), &target_cuda);
 }
 
 // What reads only states waits for its user, and comes along with it: a tree of so many, more than a kernel takes.
 TEST_F(LimitsTest, MoreOpsWaitThanAKernelTakes) {
-    for (int leaves : {FUSE_MAX_OPS / 2, FUSE_MAX_OPS / 2 + 1, FUSE_MAX_OPS + 0}) {
+    for (int leaves : {KERNEL_MAX_OPS / 2, KERNEL_MAX_OPS / 2 + 1, KERNEL_MAX_OPS + 0}) {
         SCOPED_TRACE(leaves);
         std::string states, body = "  input %x : f32[N, 8]\n", ops;
         std::vector<std::string> row;

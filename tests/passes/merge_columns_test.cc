@@ -1,5 +1,5 @@
 // merge_columns_test.cc: on CUDA, sums down the same columns become one kernel.
-#include "passes/kernels/kernel_check.h"
+#include "passes/fuse/kernel_check.h"
 #include "targets/target.h"
 #include "tests/passes/core_pass_test.h"
 

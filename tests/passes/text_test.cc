@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "ir/words.h"
-#include "passes/kernels/kernel_check.h"
-#include "passes/kernels/plan_check.h"
+#include "passes/fuse/kernel_check.h"
+#include "passes/launch/plan_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
 #include "tests/golden/golden.h"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Circles of .c files: files that all reach one another through the functions and tables that they use of each other.
 
-  tools/build/circles.py [--limit N] [--except FILE]... [--all] FOLDER|FILE.o|FILE.a...
+  tools/build/circles.py [--limit N] [--except FILE]... [--down ROOM,ROOM...]... [--all] FOLDER|FILE.o|FILE.a...
 
 A folder means all .c files below it, which are compiled for their symbols alone; object files and archives are
 read as they are. Prints every circle of at least two files, the largest first; exits with 1 where one is larger than
---limit (default 6) and holds no file that --except names (a recursive walker is one concept in several files). --all
-prints what each file of a circle uses of the others.
+--limit (default 6) and holds no file that --except names (a recursive walker is one concept in several files), or
+where a file of a room, a folder, uses one of a room before it in --down, which names rooms from the top to the bottom.
+--all prints what each file of a circle uses of the others.
 """
 
 import argparse
@@ -109,11 +110,36 @@ def print_circle(circle, edges, in_full):
                 print(f"    {file.name} -> {other.name}: {' '.join(sorted(symbols))}")
 
 
+def print_arrows(edges, rooms):
+    """Arrows between |rooms|, from the top to the bottom; how many of them go up."""
+    def place(file):
+        folder = os.path.dirname(file.name.split(":")[0])
+        return next((i for i, room in enumerate(rooms) if folder == room or folder.endswith("/" + room)), None)
+
+    count = ups = 0
+    for file, uses in edges.items():
+        for other, symbols in uses.items():
+            start, end = place(file), place(other)
+            if start is None or end is None or start == end:
+                continue
+            count += 1
+            if end < start:
+                ups += 1
+                print(f"up: {file.name} uses {' '.join(sorted(symbols))} of {other.name}")
+    seen = {place(file) for file in edges}
+    for i, room in enumerate(rooms):
+        if i not in seen:
+            sys.exit(f"circles.py: --down: no file lies in {room}")
+    print(f"{len(rooms)} rooms, {count} arrows between their files, {ups} up")
+    return ups
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("inputs", nargs="+", metavar="FOLDER|FILE.o|FILE.a")
     parser.add_argument("--limit", type=int, default=6)
     parser.add_argument("--except", dest="walkers", action="append", default=[], metavar="FILE")
+    parser.add_argument("--down", action="append", default=[], metavar="ROOM,ROOM...")
     parser.add_argument("--all", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -130,7 +156,8 @@ def main():
     largest = len(found[0]) if found else 1
     print(f"{len(files)} files, {len(found)} circles, the largest of {largest} files; "
           f"{len(too_large)} beyond the limit of {options.limit}")
-    return 1 if too_large else 0
+    ups = sum(print_arrows(edges, rooms.split(",")) for rooms in options.down)
+    return 1 if too_large or ups else 0
 
 
 if __name__ == "__main__":

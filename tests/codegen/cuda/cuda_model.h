@@ -4,7 +4,7 @@
 
 #include "cuda_sdk/nvrtc.h"
 #include "codegen/cuda/cuda.h"
-#include "passes/kernels/plan_check.h"
+#include "passes/launch/plan_check.h"
 #include "targets/target.h"
 #include "tests/codegen/core_model.h"
 #include "tests/codegen/cuda/quick_compile.h"

@@ -1,4 +1,4 @@
-// parts_test.cc: values that are parts of the rows of others (passes/kernels/parts.c), made and read by every kind of
+// parts_test.cc: values that are parts of the rows of others (passes/launch/parts.c), made and read by every kind of
 // kernel, against the interpreter.
 #include "ir/places.h"
 #include "tests/codegen/cuda/cuda_run.h"

@@ -1,4 +1,4 @@
-// pitch_test.cc: long rows that are no multiple of 16 bytes (passes/kernels/pitch.c), in every kind of kernel that
+// pitch_test.cc: long rows that are no multiple of 16 bytes (passes/layout/pitch.c), in every kind of kernel that
 // makes or reads one, against the interpreter. Each buffer is an allocation of its own, and what nobody wrote cannot be
 // read: the fill of a row counts as any other element.
 #include "tests/codegen/cuda/cuda_run.h"

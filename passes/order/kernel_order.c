@@ -1,0 +1,192 @@
+/* kernel_order.c: see kernel_order.h. */
+#include "passes/order/kernel_order.h"
+
+#include "passes/layout/layout.h"
+
+enum {
+    FARTHEST = 1024,       /* kernels that one is compared with on its way */
+    LEAST_KEPT = 32 << 20, /* bytes */
+    ASSUMED_N = 32         /* sizes are compared at this batch */
+};
+
+bool order_kernels(PassContext *c, bool (*order)(Func *f)) {
+    const Table state_numbers = number_states(c->m);
+    for (int i = 0; i < c->m->funcs.len; i++) {
+        Func *f = c->m->funcs.data[i];
+        if (!ir_is_exchange(f) && order(f)) make_buffers(f, &state_numbers);
+    }
+    return true;
+}
+
+static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
+
+int64_t *measure_buffers(const Func *f) {
+    int64_t *bytes = arena_array(f->module->arena, int64_t, f->buffers.len + 1);
+    for (int i = 0; i < f->buffers.len; i++) {
+        const Buffer *b = f->buffers.data[i];
+        Dim rows, cols;
+        if (b->kind != BUFFER_TEMP || !shape_matrix(ir_shape(f, b->value), &rows, &cols)) continue;
+        bytes[i + 1] = assumed(rows) * assumed(cols) * (int64_t)amp_dtype_size(b->storage);
+    }
+    return bytes;
+}
+
+static bool share(const uint32_t *a, int a_count, const uint32_t *b, int b_count) {
+    for (int i = 0; i < a_count; i++)
+        for (int j = 0; j < b_count; j++)
+            if (a[i] == b[j]) return true;
+    return false;
+}
+
+bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k) {
+    for (int i = 0; i < by->writes.len && k->pred.id; i++)
+        if (f->buffers.data[by->writes.data[i] - 1]->value.id == k->pred.id) return true;
+    return share(k->reads.data, k->reads.len, by->writes.data, by->writes.len) ||
+           share(k->writes.data, k->writes.len, by->writes.data, by->writes.len);
+}
+
+/* ---- kernels that move ------------------------------------------------------------------------------------------- */
+
+/* Of temporaries that would take |all| bytes together. */
+static int64_t most_kept(int64_t all) { return all / 60 > LEAST_KEPT ? all / 60 : LEAST_KEPT; }
+
+static int64_t add_up(const Func *f, const int64_t *bytes) {
+    int64_t all = 0;
+    for (int i = 1; i <= f->buffers.len; i++) all += bytes[i];
+    return all;
+}
+
+static void link(KernelOrder *o, int before, int next) {
+    if (before >= 0) o->next[before] = next;
+    else o->first = next;
+    if (next >= 0) o->before[next] = before;
+    else o->last = before;
+}
+
+/* `checkpoint` blocks ask for less memory at the cost of time: their copies for the backward pass are "relu.again"
+ * (passes/training/checkpoint.c).  A layer of that name does no harm. */
+static bool saves_memory(const Func *f) {
+    static const char again[] = ".again";
+    for (int i = 0; i < f->regions.len; i++) {
+        const char *path = f->regions.data[i].path;
+        const size_t length = path ? strlen(path) : 0, end = sizeof again - 1;
+        if (length > end && !strcmp(path + length - end, again)) return true;
+    }
+    return false;
+}
+
+KernelOrder kernel_order_open(Func *f) {
+    Arena *a = f->module->arena;
+    const int count = f->kernels.len;
+    KernelOrder o = {.list = kernel_list_open(f), .bytes = measure_buffers(f)};
+    o.next = arena_array(a, int, count + 1);
+    o.before = arena_array(a, int, count + 1);
+    o.last_reader = arena_array(a, int, f->buffers.len + 1);
+    o.maker = kernel_makers(f);
+    o.most_kept = saves_memory(f) ? 0 : most_kept(add_up(f, o.bytes));
+    for (int i = 0; i < count; i++) {
+        const Kernel *k = f->kernels.data[i];
+        link(&o, i - 1, i);
+        for (int r = 0; r < k->reads.len; r++) o.last_reader[k->reads.data[r]] = i;
+    }
+    link(&o, count - 1, -1);
+    return o;
+}
+
+const Kernel *kernel_order_at(const KernelOrder *o, int kernel) { return o->list.at.data[kernel].kernel; }
+
+int kernel_order_toward(const KernelOrder *o, int kernel, bool up) { return up ? o->before[kernel] : o->next[kernel]; }
+
+/* Whether an op has an operand that |maker| makes, if only for its shape. */
+static bool names_value_of(const KernelOrder *o, int kernel, int maker) {
+    const KernelOps *k = &o->list.at.data[kernel];
+    for (int i = 0; i < k->ops.len; i++) {
+        const Op *op = ir_op(o->list.f, k->ops.data[i]);
+        for (int n = 0; n < op->n_in; n++)
+            if (o->maker[op->in[n].id] == maker) return true;
+    }
+    return false;
+}
+
+bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
+    const Func *f = o->list.f;
+    const Kernel *k = kernel_order_at(o, kernel);
+    int steps = 0;
+    for (int i = kernel_order_toward(o, kernel, up); i != end; i = kernel_order_toward(o, i, up)) {
+        const Kernel *between = kernel_order_at(o, i);
+        if (++steps > FARTHEST || kernel_touches(f, k, between) || kernel_touches(f, between, k)) return false;
+        if (up ? names_value_of(o, kernel, i) : names_value_of(o, i, kernel)) return false;
+    }
+    return true;
+}
+
+/* Whether nothing from |end| on reads the buffer, if |kernel| stands just before |end| and reads it. */
+static bool is_last_reader(const KernelOrder *o, int kernel, int end, uint32_t buffer) {
+    int steps = 0;
+    for (int i = kernel; i != end && i >= 0 && steps++ <= FARTHEST; i = o->next[i])
+        if (o->last_reader[buffer] == i) return true;
+    return false;
+}
+
+/* What it makes, where it runs earlier, or what it is then the last to read, where later; less those that live the
+ * shorter for it. */
+int64_t kernel_order_keeps(const KernelOrder *o, int kernel, int end, bool up) {
+    const Kernel *k = kernel_order_at(o, kernel);
+    int64_t made = 0, read = 0;
+    for (int i = 0; i < k->writes.len; i++) made += o->bytes[k->writes.data[i]];
+    for (int i = 0; i < k->reads.len; i++)
+        if (is_last_reader(o, kernel, up ? o->next[kernel] : end, k->reads.data[i])) read += o->bytes[k->reads.data[i]];
+    const int64_t more = up ? made - read : read - made;
+    return more > 0 ? more : 0;
+}
+
+void kernel_order_move(KernelOrder *o, int kernel, int end, bool up) {
+    if (kernel_order_toward(o, kernel, up) == end) return;
+    const Kernel *k = kernel_order_at(o, kernel);
+    for (int i = 0; i < k->reads.len && !up; i++)
+        if (is_last_reader(o, kernel, end, k->reads.data[i])) o->last_reader[k->reads.data[i]] = kernel;
+    link(o, o->before[kernel], o->next[kernel]);
+    const int before = up ? end : o->before[end], next = up ? o->next[end] : end;
+    link(o, before, kernel);
+    link(o, kernel, next);
+    o->changed = true;
+}
+
+static bool has(const uint32_t *ids, int count, uint32_t id) {
+    for (int i = 0; i < count; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+void kernel_order_merge(KernelOrder *o, int kernel, int next) {
+    Arena *a = o->list.f->module->arena;
+    KernelOps *into = &o->list.at.data[kernel];
+    const KernelOps *from = &o->list.at.data[next];
+    Kernel *k = into->kernel;
+    for (int i = 0; i < from->ops.len; i++) {
+        const Op *op = ir_op(o->list.f, from->ops.data[i]);
+        for (int r = 0; r < op->n_out; r++) o->maker[op->out[r].id] = kernel;
+        vec_push(a, &into->ops, from->ops.data[i]);
+    }
+    for (int i = 0; i < from->kernel->reads.len; i++) {
+        const uint32_t b = from->kernel->reads.data[i];
+        if (o->last_reader[b] == next) o->last_reader[b] = kernel;
+        if (!has(k->reads.data, k->reads.len, b) && !has(k->writes.data, k->writes.len, b)) vec_push(a, &k->reads, b);
+    }
+    for (int i = 0; i < from->kernel->writes.len; i++)
+        if (!has(k->writes.data, k->writes.len, from->kernel->writes.data[i]))
+            vec_push(a, &k->writes, from->kernel->writes.data[i]);
+    if (k->title && from->kernel->title && strcmp(k->title, from->kernel->title) && !strstr(k->title, ", and more"))
+        k->title = arena_printf(a, "%s, and more", k->title);
+    link(o, kernel, o->next[next]);
+    o->changed = true;
+}
+
+bool kernel_order_close(KernelOrder *o) {
+    Arena *a = o->list.f->module->arena;
+    KernelList ordered = {.f = o->list.f};
+    if (!o->changed) return false;
+    for (int i = o->first; i >= 0; i = o->next[i]) vec_push(a, &ordered.at, o->list.at.data[i]);
+    kernel_list_close(&ordered);
+    return true;
+}

@@ -1,4 +1,5 @@
 /* descriptor.c: the descriptor of amp/model_abi.h as C text: the whole model, with the programs of every target. */
+#include "base/dtypes.h"
 #include "codegen/descriptor.h"
 
 #include "amp/model_abi.h"
@@ -236,7 +237,7 @@ static bool has_low_states(const Module *m) {
 
 static bool has_f8_moments(const Module *m) {
     for (int i = 0; i < m->states.len; i++)
-        if (ir_is_f8(m->states.data[i]->dtype)) return true;
+        if (amp_is_f8(m->states.data[i]->dtype)) return true;
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* infer.c: the types of an op's results from its operands and attributes: the table of shape rules by opcode, from
  * ops.def, and the rules of ops that work element by element, and of ops that move elements or make them from numbers,
  * indexes or fewer elements. */
+#include "base/dtypes.h"
 #include "ir/infer.h"
 
 /* ---- one shape --------------------------------------------------------------------------------------------------- */
@@ -25,7 +26,7 @@ const char *infer_same_new_dtype(Inferring *c) { return infer_result(c, c->t, *i
 
 /* Operands of one shape, to a type of 16 or 8 bits. */
 const char *infer_short_float(Inferring *c) {
-    if (c->t != AMP_DT_F16 && c->t != AMP_DT_BF16 && !ir_is_f8(c->t))
+    if (c->t != AMP_DT_F16 && c->t != AMP_DT_BF16 && !amp_is_f8(c->t))
         return infer_mismatch(c, "the result is not f16, bf16, f8m or f8v");
     for (int i = 1; i < c->o->n_in; i++)
         if (!shape_equal(infer_in(c, 0), infer_in(c, i))) return infer_mismatch(c, "shapes differ");

@@ -26,9 +26,6 @@ extern "C" {
 
 typedef amp_dtype Dtype; /* AMP_DT_F32, ... */
 
-/* A type of moments of 8 bits: stored, never computed in. */
-static inline bool ir_is_f8(Dtype t) { return t == AMP_DT_F8M || t == AMP_DT_F8V; }
-
 enum { MAX_RANK = 8 };
 
 /* mul * N / div where |n|, else mul.  N is the batch of a call. */

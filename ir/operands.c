@@ -162,7 +162,7 @@ bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment) {
 }
 
 static bool is_wide_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_TF32; }
-static bool is_short_float(Dtype t) { return t == AMP_DT_F16 || t == AMP_DT_BF16 || ir_is_f8(t); }
+static bool is_short_float(Dtype t) { return t == AMP_DT_F16 || t == AMP_DT_BF16 || amp_is_f8(t); }
 
 bool ir_is_seen_through(const Func *f, const Op *o) {
     if (o->code == OP_reshape) return ir_is_view(f, o);

@@ -1,5 +1,6 @@
 /* verify.c: what every module must be, checked between passes: the level's legality table, types, order of definition
  * and use, names, predicates, states, kernels and buffers.  Linear in the size of the module. */
+#include "base/dtypes.h"
 #include "base/scale_range.h"
 #include "ir/operands.h"
 #include "ir/places.h"
@@ -218,7 +219,7 @@ static void check_f8(Verifying *c, const Op *o) {
     bool makes = o->code == OP_cast && ir_dtype(c->f, o->in[0]) == ir_dtype(c->f, o->out[0]);
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) makes |= o->code == makers[i];
     for (int i = 0; i < o->n_out && !makes; i++)
-        if (ir_is_f8(ir_dtype(c->f, o->out[i])))
+        if (amp_is_f8(ir_dtype(c->f, o->out[i])))
             fail_op(c, o, "cannot make %s, which stochastic_cast makes", amp_dtype_name(ir_dtype(c->f, o->out[i])));
 }
 

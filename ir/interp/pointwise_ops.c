@@ -1,4 +1,5 @@
 /* pointwise_ops.c: what elementwise ops and their gradients compute. */
+#include "base/dtypes.h"
 #include "ir/interp/ops.h"
 
 #include <math.h>
@@ -182,7 +183,7 @@ static double dithered_f8(Dtype t, double x, double u) {
 }
 
 static double dithered(Dtype t, double x, double u) {
-    if (ir_is_f8(t)) return dithered_f8(t, x, u);
+    if (amp_is_f8(t)) return dithered_f8(t, x, u);
     const double largest = t == AMP_DT_F16 ? 65504.0 : 0x1.FEp127;
     if (!isfinite(x)) return x;
     double unit = unit_at(t, x), steps = fabs(x) / unit, below = floor(steps);

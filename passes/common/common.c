@@ -1,6 +1,7 @@
 /* common.c: see common.h. */
 #include "passes/common/common.h"
 
+#include "base/dtypes.h"
 #include "base/text.h"
 
 /* ---- passes over functions --------------------------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ void take_name(Func *f, Val to, Val from) {
 
 #define IN(t) (1u << AMP_DT_##t)
 
-static const unsigned holders[AMP_DT_F8V + 1] = {
+static const unsigned holders[AMP_DTYPES] = {
     /* by |from|: the types that hold all its numbers */
     [AMP_DT_F16] = IN(F16) | IN(TF32) | IN(F32) | IN(F64),
     [AMP_DT_BF16] = IN(BF16) | IN(TF32) | IN(F32) | IN(F64),
@@ -71,13 +72,15 @@ static const unsigned holders[AMP_DT_F8V + 1] = {
     [AMP_DT_I32] = IN(I32) | IN(I64) | IN(F64),
     [AMP_DT_I64] = IN(I64),
     [AMP_DT_BOOL] = IN(BOOL),
-    [AMP_DT_F8M] = IN(F8M) | IN(BF16) | IN(TF32) | IN(F32) | IN(F64),
-    [AMP_DT_F8V] = IN(F8V) | IN(BF16) | IN(TF32) | IN(F32) | IN(F64),
 };
 
-bool holds_exactly(Dtype to, Dtype from) { return from <= AMP_DT_F8V && (holders[from] >> to & 1u); }
+/* A type of 8 bits has fewer bits in each of its fields than bf16. */
+bool holds_exactly(Dtype to, Dtype from) {
+    if (amp_is_f8(from)) return to == from || to == AMP_DT_BF16 || holders[AMP_DT_BF16] >> to & 1u;
+    return (int)from < AMP_DTYPES && (holders[from] >> to & 1u);
+}
 
-bool is_float(Dtype t) { return (IN(F32) | IN(F16) | IN(BF16) | IN(TF32) | IN(F8M) | IN(F8V)) >> t & 1u; }
+bool is_float(Dtype t) { return amp_class_of(t) == AMP_CLASS_FLOAT || amp_is_f8(t); }
 
 bool is_widening(const Func *f, const Op *o) {
     return o->code == OP_cast && holds_exactly(ir_dtype(f, o->out[0]), ir_dtype(f, o->in[0]));

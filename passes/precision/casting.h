@@ -4,6 +4,7 @@
 #ifndef AMP_PASSES_PRECISION_CASTING_H
 #define AMP_PASSES_PRECISION_CASTING_H
 
+#include "base/dtypes.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"
 
@@ -11,16 +12,14 @@
 extern "C" {
 #endif
 
-enum { DTYPES = AMP_DT_F8V + 1 };
-
 typedef struct Casting { /* of a function */
     Module *m;
     Func *f;
     const Policy *policy;
-    Val (*casts)[DTYPES]; /* by value id and dtype: the cast of the value */
-    bool shares_casts;    /* one cast of any value for all its readers: else of parameters alone, as PyTorch */
-    bool has_overrides;   /* the model's precision block holds: else the policy alone */
-    bool has_decisions;   /* they are recorded */
+    Val (*casts)[AMP_DTYPES]; /* by value id and dtype: the cast of the value */
+    bool shares_casts;        /* one cast of any value for all its readers: else of parameters alone, as PyTorch */
+    bool has_overrides;       /* the model's precision block holds: else the policy alone */
+    bool has_decisions;       /* they are recorded */
 } Casting;
 
 typedef struct Choice { /* what policy and overrides say of an op */

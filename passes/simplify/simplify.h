@@ -2,17 +2,16 @@
 #ifndef AMP_PASSES_SIMPLIFY_SIMPLIFY_H
 #define AMP_PASSES_SIMPLIFY_SIMPLIFY_H
 
+#include "base/dtypes.h"
 #include "passes/common/common.h"
 #include "passes/passes.h"
-
-enum { DTYPES = AMP_DT_F8V + 1 };
 
 typedef struct Simplify {
     Func *f;
     Renames renames;
     const int *uses;            /* by value id, of the function as it came */
     const bool *only_optimizer; /* by value id: only the update of a parameter reads it */
-    Val (*casts)[DTYPES];       /* by value id and dtype: the first such cast */
+    Val (*casts)[AMP_DTYPES];   /* by value id and dtype: the first such cast */
 } Simplify;
 
 /* A rule returns the value that |o|'s result equals, or NO_VAL; it may change |o| in place. */

@@ -22,6 +22,7 @@
  * `moments f8` is f8m for first moments, f8v for second ones: f8v has no sign and more exponents, and no number that
  * is not zero becomes zero in it, because a step divides by its root.  It is never rounded to nearest.
  */
+#include "base/dtypes.h"
 #include "passes/training/low_states.h"
 
 #include "ir/state_type.h"
@@ -167,7 +168,7 @@ static bool has_moments(const Module *m, const char *slot) {
 }
 
 static bool check_masters(PassContext *c, const StateType *masters) {
-    if (!ir_is_f8(masters->dtype)) return true;
+    if (!amp_is_f8(masters->dtype)) return true;
     Diag *diag =
         place_error(c, c->m->masters.pos, "masters = f8: two bits of mantissa are for moments, not for weights");
     diag_help(c->diags, diag, "masters = bf16 halves them");

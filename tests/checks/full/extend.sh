@@ -65,10 +65,6 @@ again() {
 sed -i 's/AMP_DT_F8V = 11 /AMP_DT_F8X = 12, AMP_DT_F8V = 11 /' base/include/amp/base.h
 again base/dtypes.def base/rounding.[ch] codegen/prelude/functions.h codegen/cpu/prelude/moments.h \
     codegen/cuda/prelude/memory.cuh
-sed -i 's/t == AMP_DT_F8V;/t == AMP_DT_F8V || t == AMP_DT_F8X;/' ir/ir.h
-sed -i 's/AMP_DT_F8V + 1/AMP_DT_F8X + 1/' passes/common/common.c passes/precision/casting.h passes/simplify/simplify.h
-sed -i 's/<= AMP_DT_F8V/<= AMP_DT_F8X/; s/| IN(F8V))/| IN(F8V) | IN(F8X))/
-/\[AMP_DT_F8V\] =/{p; s/F8V/F8X/g}' passes/common/common.c
 sed -i 's/second_moments.dtype = AMP_DT_F8V/second_moments.dtype = AMP_DT_F8X/' passes/training/low_states.c
 cat >"$work/moments.amp" <<'MODEL'
 amp 1

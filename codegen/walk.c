@@ -580,7 +580,7 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     find_inlined(w);
     find_live(w);
     find_space(w);
-    if (k->kind == KERNEL_ATTENTION || k->kind == KERNEL_COLLECTIVE) return AMP_OK; /* the runtime walks */
+    if (ir_kernel_info[k->kind].traits & RUNTIME) return AMP_OK;
     find_flat_space(w);
     if (w->flat) find_live(w); /* what a reshape moves is now read in registers */
     for (int i = 0; i < k->count; i++) AMP_TRY(place_op(w, walk_op(w, i), err));

@@ -203,16 +203,22 @@ typedef struct Region { /* what came from one graph op */
 /* ---- kernels and buffers (kernel level) -------------------------------------------------------------------------- */
 
 /* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading
- * dims as rows; [N] is N rows of one column. */
+ * dims as rows; [N] is N rows of one column.
+ *
+ *   PRODUCT     a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles
+ *   TILE        elementwise over 32 x 32 tiles
+ *   ROW         reductions along a row, elementwise around them; tasks are blocks of rows
+ *   COLUMN      reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns
+ *   SCALAR      one task; scalars of any type
+ *   SCATTER     one scatter; tasks are blocks of 32 columns, each over all rows in order
+ *   ATTENTION   one attend or attend_grad; tasks are blocks of queries, or of keys, of one head
+ *   COLLECTIVE  one collective: nothing is computed, ranks exchange states, or add up a value
+ */
 typedef enum KernelKind {
-    KERNEL_PRODUCT,   /* a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles */
-    KERNEL_TILE,      /* elementwise over 32 x 32 tiles */
-    KERNEL_ROW,       /* reductions along a row, elementwise around them; tasks are blocks of rows */
-    KERNEL_COLUMN,    /* reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns */
-    KERNEL_SCALAR,    /* one task; scalars of any type */
-    KERNEL_SCATTER,   /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
-    KERNEL_ATTENTION, /* one attend or attend_grad; tasks are blocks of queries, or of keys, of one head */
-    KERNEL_COLLECTIVE /* one collective: nothing is computed, ranks exchange states, or add up a value */
+#define KERNEL(id, ...) KERNEL_##id,
+#include "ir/kernels.def"
+#undef KERNEL
+    KERNEL_KINDS
 } KernelKind;
 
 /* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero

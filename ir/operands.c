@@ -85,6 +85,25 @@ bool ir_is_product(const Op *o) {
 
 bool ir_is_attention(const Op *o) { return o->code == OP_attend || o->code == OP_attend_grad; }
 
+static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
+
+static bool is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
+
+#define is_product ir_is_product
+#define is_attention ir_is_attention
+#define is_GENERAL NULL
+const KernelInfo ir_kernel_info[KERNEL_KINDS] = {
+#define KERNEL(id, word, of, traits) [KERNEL_##id] = {is_##of, traits},
+#include "ir/kernels.def"
+#undef KERNEL
+};
+
+KernelKind ir_own_kind(const Op *o) {
+    KernelKind kind = 0;
+    while (kind < KERNEL_KINDS && !(ir_kernel_info[kind].is_own && ir_kernel_info[kind].is_own(o))) kind++;
+    return kind;
+}
+
 AttentionOperands ir_attention_operands(const Func *f, const Op *o) {
     const bool grad = o->code == OP_attend_grad;
     AttentionOperands a = {grad ? 0 : -1, grad, grad + 1, grad + 2, grad ? 4 : -1, grad ? 5 : -1, -1, -1};

@@ -26,6 +26,16 @@ bool ir_is_product(const Op *o);
 /* conv, conv_data or conv_weight. */
 bool ir_is_convolution(const Op *o);
 
+/* What kernels.def says of a kind. */
+enum { APART = 1, LOADS = 2, RUNTIME = 4 };
+typedef struct KernelInfo {
+    bool (*is_own)(const Op *o); /* NULL: no op has kernels of this kind alone */
+    int traits;
+} KernelInfo;
+extern const KernelInfo ir_kernel_info[KERNEL_KINDS];
+/* The kind that only kernels of |o| have; KERNEL_KINDS: it may be in others. */
+KernelKind ir_own_kind(const Op *o);
+
 /* attend and attend_grad, which a kernel of their own computes tile by tile. */
 bool ir_is_attention(const Op *o);
 /* What they read, by name; -1: not this operand. */

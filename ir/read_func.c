@@ -236,7 +236,7 @@ static void read_kernel(FuncReader *fr) {
     Kernel *k = arena_new(r->a, Kernel);
     k->name = reader_name(r, "a kernel's name");
     k->kind = (KernelKind)reader_choice(r, "a kind of kernel (product, tile, row, column, scalar, scatter)",
-                                        ir_kernel_kind_names, KERNEL_COLLECTIVE + 1);
+                                        ir_kernel_kind_names, KERNEL_KINDS);
     k->title = reader_string(r, "the kernel's title in quotes");
     if (reader_take_word(r, "segment")) k->segment = reader_int(r, "a number of rows", 1, INT64_MAX);
     if (reader_take_word(r, "if")) k->pred = read_value(fr);

@@ -408,21 +408,16 @@ static int count_ops(const Verifying *c, const Kernel *k, bool (*is_one)(const O
     return count;
 }
 
-static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
-static bool is_attention(const Op *o) { return ir_is_attention(o); }
-
 static void check_kind(Verifying *c, const Kernel *k) {
-    int products = count_ops(c, k, ir_is_product), scatters = count_ops(c, k, is_scatter);
-    if (products != (k->kind == KERNEL_PRODUCT))
-        fail(c, "kernel %s is of kind %s and has %d products", k->name, ir_kernel_kind_names[k->kind], products);
-    if (scatters != (k->kind == KERNEL_SCATTER))
-        fail(c, "kernel %s is of kind %s and has %d scatters", k->name, ir_kernel_kind_names[k->kind], scatters);
-    const int attentions = count_ops(c, k, is_attention);
-    if (attentions != (k->kind == KERNEL_ATTENTION))
-        fail(c, "kernel %s is of kind %s and has %d attentions", k->name, ir_kernel_kind_names[k->kind], attentions);
-    if (count_ops(c, k, is_collective) != (k->kind == KERNEL_COLLECTIVE) ||
-        (k->kind == KERNEL_COLLECTIVE && k->count > 1))
-        fail(c, "kernel %s is of kind %s: a collective is a kernel of its own", k->name, ir_kernel_kind_names[k->kind]);
+    const char *word = ir_kernel_kind_names[k->kind];
+    for (int kind = 0; kind < KERNEL_KINDS; kind++) {
+        const KernelInfo *info = &ir_kernel_info[kind];
+        const int count = info->is_own ? count_ops(c, k, info->is_own) : 0;
+        if (kind == KERNEL_COLLECTIVE && (count != (k->kind == KERNEL_COLLECTIVE) || (count && k->count > 1)))
+            fail(c, "kernel %s is of kind %s: a collective is a kernel of its own", k->name, word);
+        else if (info->is_own && count != ((int)k->kind == kind))
+            fail(c, "kernel %s is of kind %s and has %d %ss", k->name, word, count, ir_kernel_kind_names[kind]);
+    }
     if (k->segment < 0 || (k->segment && k->kind != KERNEL_COLUMN))
         fail(c, "kernel %s has a segment and is no column kernel", k->name);
 }

@@ -7,8 +7,11 @@
 
 const char *const ir_role_names[] = {"param",  "buffer",  "moment",      "counter",
                                      "scaler", "derived", "accumulator", "staged"};
-const char *const ir_kernel_kind_names[] = {"product", "tile",    "row",       "column",
-                                            "scalar",  "scatter", "attention", "collective"};
+const char *const ir_kernel_kind_names[] = {
+#define KERNEL(id, word, ...) #word,
+#include "ir/kernels.def"
+#undef KERNEL
+};
 const char *const ir_distribution_names[] = {"none", "data", "zero1"};
 const char *const ir_order_names[] = {"left", "tree"};
 const char *const ir_sums_names[] = {"ieee", "sm_80", "sm_90"};

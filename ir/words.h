@@ -17,7 +17,7 @@ bool word_is_reserved(const char *s);
 bool value_name_char(char c);
 
 extern const char *const ir_role_names[STATE_STAGED + 1];
-extern const char *const ir_kernel_kind_names[KERNEL_COLLECTIVE + 1];
+extern const char *const ir_kernel_kind_names[KERNEL_KINDS];
 extern const char *const ir_distribution_names[DISTRIBUTE_ZERO1 + 1];
 extern const char *const ir_order_names[ORDER_TREE + 1];
 extern const char *const ir_sums_names[SUMS_SM_90 + 1];

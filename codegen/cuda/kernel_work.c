@@ -57,7 +57,7 @@ static Dim terms_of(const Walk *w, const Op *o) {
 
 /* Products that kernels of another kind make are loops. */
 static uint32_t instruction_of(const Walk *w, const Op *o) {
-    if (w->k->kind != KERNEL_PRODUCT && w->k->kind != KERNEL_ATTENTION) return AMP_INSTRUCTION_FMA;
+    if (!(ir_kernel_info[w->k->kind].traits & LOADS)) return AMP_INSTRUCTION_FMA;
     switch (ir_dtype(w->f, o->in[0])) {
     case AMP_DT_F16: return AMP_INSTRUCTION_MMA_F16;
     case AMP_DT_BF16: return AMP_INSTRUCTION_MMA_BF16;

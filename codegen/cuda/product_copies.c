@@ -47,7 +47,7 @@ static amp_status list_attention(Lister *x, amp_error *err) {
 }
 
 static amp_status list_kernel(Lister *x, const Kernel *k, amp_error *err) {
-    if (k->kind != KERNEL_PRODUCT && k->kind != KERNEL_ATTENTION) return AMP_OK;
+    if (!(ir_kernel_info[k->kind].traits & LOADS)) return AMP_OK;
     AMP_TRY(walk_kernel(&x->w, k, err));
     return k->kind == KERNEL_PRODUCT ? list_product(x, err) : list_attention(x, err);
 }

@@ -49,10 +49,8 @@ Group fuse_group_for(const Func *f, const Op *o) {
     Group g = {.kind = kinds[reduction]};
     Val space = reduction || !o->n_out ? o->in[o->n_out ? 0 : 1] : o->out[0]; /* an assign walks its value */
     if (reduction == REDUCTION_COLUMN) g.segment = segment_of(f, o);
-    if (ir_is_product(o)) g.kind = KERNEL_PRODUCT;
-    else if (o->code == OP_scatter) g.kind = KERNEL_SCATTER;
-    else if (ir_is_attention(o)) g.kind = KERNEL_ATTENTION;
-    else if (o->code == OP_sum_ranks) g.kind = KERNEL_COLLECTIVE;
+    const KernelKind own = ir_own_kind(o);
+    if (own != KERNEL_KINDS) g.kind = own;
     else if (!ir_shape(f, space)->rank && fuse_is_scalar(f, o)) g.kind = KERNEL_SCALAR;
     shape_matrix(ir_shape(f, space), &g.rows, &g.cols);
     return g;
@@ -204,9 +202,7 @@ static const Accepts accepts[] = {
     [KERNEL_ATTENTION] = attention_accepts, [KERNEL_COLLECTIVE] = nothing_accepts,
 };
 
-static bool takes_nothing(const Group *g) {
-    return g->kind == KERNEL_SCATTER || g->kind == KERNEL_ATTENTION || g->kind == KERNEL_COLLECTIVE;
-}
+static bool takes_nothing(const Group *g) { return ir_kernel_info[g->kind].traits & APART; }
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
@@ -243,7 +239,7 @@ bool fuse_has_room(const Fuse *z, int g, FuseLoad more) {
 
 bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     const Group *group = fuse_group(z, g);
-    if (ir_is_product(o) || o->code == OP_scatter || ir_is_attention(o) || o->code == OP_sum_ranks) return false;
+    if (ir_own_kind(o) != KERNEL_KINDS) return false;
     if (group->kind == KERNEL_COLLECTIVE) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
     if (moves_in(z, g, o)) return accepts_move(z, g, o);

@@ -47,10 +47,7 @@ static bool is_read_on_load(const Check *x, const Op *o) {
     return false;
 }
 
-static bool loads(const Check *x) {
-    const KernelKind kind = x->f->kernels.data[x->k]->kind;
-    return kind == KERNEL_PRODUCT || kind == KERNEL_ATTENTION;
-}
+static bool loads(const Check *x) { return ir_kernel_info[x->f->kernels.data[x->k]->kind].traits & LOADS; }
 
 /* The operand of a product or of attention, before what the kernel does as it loads it. */
 static Val loaded_from(const Check *x, Val v) {

@@ -36,7 +36,7 @@ static bool is_small_product(const Func *f, const Op *o) {
 }
 
 static bool is_small_kernel(const Func *f, const Kernel *k, int *products) {
-    if (k->kind == KERNEL_SCATTER || k->kind == KERNEL_ATTENTION || k->kind == KERNEL_COLLECTIVE) return false;
+    if (ir_kernel_info[k->kind].traits & APART) return false;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(f, k->first + i);
         if (!has_small_values(f, o) || (ir_is_product(o) && !is_small_product(f, o))) return false;

@@ -79,8 +79,7 @@ Val product_source(const Func *f, Val v, const int *maker, int kernel) {
 
 /* Whether op |j| of the kernel only says at which strides its product or attention reads an operand. */
 static bool is_read_on_load(const Func *f, const Kernel *k, int j) {
-    const bool loads = k->kind == KERNEL_PRODUCT || k->kind == KERNEL_ATTENTION;
-    if (!loads || !target_moves_on_load(f, ir_op_at(f, k->first + j))) return false;
+    if (!(ir_kernel_info[k->kind].traits & LOADS) || !target_moves_on_load(f, ir_op_at(f, k->first + j))) return false;
     while (j >= 0 && !ir_is_product(ir_op_at(f, k->first + j)) && !ir_is_attention(ir_op_at(f, k->first + j))) j--;
     return j < 0;
 }

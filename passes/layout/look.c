@@ -44,9 +44,7 @@ static Table list_decided(const Module *m) {
     return t;
 }
 
-static bool may_look(const Kernel *k) {
-    return k->kind != KERNEL_SCATTER && k->kind != KERNEL_ATTENTION && k->kind != KERNEL_COLLECTIVE && !k->pred.id;
-}
+static bool may_look(const Kernel *k) { return !(ir_kernel_info[k->kind].traits & APART) && !k->pred.id; }
 
 /* Marks what |k| computes elsewhere: in the place of pooling that reads it, or as a product loads its operands. */
 static void mark_elsewhere(const Func *f, const Kernel *k, bool *elsewhere) {

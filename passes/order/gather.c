@@ -43,7 +43,7 @@ static const char *kernel_signature(const Func *f, const Kernel *k) {
     Text t;
     text_init(&t, f->module->arena);
     if (k->kind == KERNEL_SCALAR) return arena_printf(f->module->arena, "scalar %u", k->pred.id);
-    if (k->kind == KERNEL_ATTENTION || k->kind == KERNEL_COLLECTIVE) return NULL;
+    if (ir_kernel_info[k->kind].traits & RUNTIME) return NULL;
     text_printf(&t, "%d %d %d", k->kind, k->reads.len, k->writes.len);
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(f, k->first + i);

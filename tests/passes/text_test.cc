@@ -62,54 +62,20 @@ class TextTest : public LowerPassTest {
     explicit TextTest(const Case &c) : case_(c) {}
 
     void TestBody() override {
-        if (case_.before.find("module ") != std::string::npos) CheckModule();
-        else CheckPasses();
+        ReadOptions();
+        if (HasFatalFailure()) return;
+        const Module *before = ReadCase(), *m = RunPasses();
+        if (!before || HasFatalFailure()) return;
+        if (m) CheckModule(before, m);
+        const std::string text = Show(m);
+        CheckText(text);
+        if (m) CheckWithout(text);
     }
 
   private:
-    // A whole module, from its stage up to another.
-    void CheckModule() {
-        std::string text;
-        for (const std::string &line : SplitLines(case_.before))
-            if (!line.empty() && line[0] != '#') text += line + "\n";
-        const std::string precision = Get("precision"), policy = Get("policy");
-        options_.precision = precision.empty() ? nullptr : precision.c_str();
-        options_.policy = policy.empty() ? nullptr : policy.c_str();
-        options_.find_policy = [](void *arena, const char *name) {
-            return policy_builtin(static_cast<Arena *>(arena), name);
-        };
-        options_.user = &arena_;
-        ASSERT_TRUE(Has("until"));
-        const Stage until = StageOf(Get("until"));
-        ASSERT_NE(until, STAGE_COUNT) << Get("until");
-        Module *m = Read(text);
-        ASSERT_NE(m, nullptr) << Diagnostics();
-        amp_error err = {};
-        ASSERT_EQ(passes_run(m, &diags_, &options_, until, nullptr, nullptr, &err), AMP_OK)
-            << err.message << Diagnostics();
-        CheckText(Squeezed(Print(m)));
-    }
-
-    void CheckPasses() {
-        Module *before = ReadCase(), *m = ReadCase();
-        ASSERT_TRUE(m && before);
-        ASSERT_TRUE(!Has("no_pass") || passes_leave_out(&options_, Get("no_pass").c_str())) << Get("no_pass");
-        options_.target = target_find(Has("target") ? Get("target").c_str() : nullptr);
-        ASSERT_NE(options_.target, nullptr) << Get("target");
-        const std::string passes = Get("pass"); // "lower", or "target..fuse": from one to another
-        const size_t dots = passes.find("..");
-        const Stage first = StageOf(passes.substr(0, dots)),
-                    last = dots == std::string::npos ? first : StageOf(passes.substr(dots + 2));
-        ASSERT_TRUE(first != STAGE_COUNT && last != STAGE_COUNT) << "no pass " << passes;
-        ASSERT_TRUE(Run(m, first, last)) << Diagnostics();
-        CheckValues(before, m);
-        if (Has("kernels")) CheckKernels(m);
-        CheckText(Show(m));
-        CheckCounts(m);
-    }
-
     bool Has(const char *option) const { return case_.options.count(option) != 0; }
     std::string Get(const char *option) const { return Has(option) ? case_.options.at(option) : ""; }
+    bool IsModule() const { return case_.before.find("module ") != std::string::npos; }
 
     static Stage StageOf(const std::string &name) {
         for (int s = 0; s < STAGE_COUNT; s++)
@@ -117,16 +83,89 @@ class TextTest : public LowerPassTest {
         return STAGE_COUNT;
     }
 
+    void ReadOptions() {
+        precision_ = Get("precision");
+        policy_ = Get("policy");
+        options_.precision = precision_.empty() ? nullptr : precision_.c_str();
+        options_.policy = policy_.empty() ? nullptr : policy_.c_str();
+        options_.find_policy = [](void *arena, const char *name) {
+            return policy_builtin(static_cast<Arena *>(arena), name);
+        };
+        options_.user = &arena_;
+        options_.target = target_find(Has("target") ? Get("target").c_str() : nullptr);
+        ASSERT_NE(options_.target, nullptr) << Get("target");
+        ASSERT_TRUE(!Has("no_pass") || passes_leave_out(&options_, Get("no_pass").c_str())) << Get("no_pass");
+        const std::string pass = Get("pass"); // "lower", or "target..fuse": from one to another
+        const size_t dots = pass.find("..");
+        first_ = StageOf(pass.substr(0, dots));
+        last_ = StageOf(IsModule() ? Get("until") : dots == std::string::npos ? pass : pass.substr(dots + 2));
+        ASSERT_TRUE((IsModule() || first_ != STAGE_COUNT) && last_ != STAGE_COUNT) << "no pass " << pass;
+    }
+
+    // The case after its passes.  NULL: they have found errors, which the case shows.
+    Module *RunPasses() {
+        Module *m = ReadCase();
+        amp_error err = {};
+        bool ok = m != nullptr;
+        if (m && IsModule()) ok = passes_run(m, &diags_, &options_, last_, nullptr, nullptr, &err) == AMP_OK;
+        else if (m) ok = Run(m, first_, last_);
+        messages_ = Diagnostics();
+        EXPECT_TRUE(ok || ShowsMessages()) << err.message << messages_;
+        return ok ? m : nullptr;
+    }
+
+    void CheckModule(const Module *before, const Module *m) {
+        ASSERT_NE(nullptr, FuncOf(m)) << Get("func");
+        CheckValues(before, m);
+        if (Has("kernels")) CheckKernels(m);
+        CheckCounts(m);
+        CheckRoundTrip(m);
+    }
+
+    // Every stage is also text that is read again.
+    void CheckRoundTrip(const Module *m) {
+        const std::string text = Print(m);
+        const Module *again = Read(text);
+        ASSERT_NE(again, nullptr);
+        EXPECT_EQ(text, Print(again));
+    }
+
+    // The pass that the case is about: the one of its file's name, else the last one.  Left out, it leaves another
+    // text; the same one, where the case shows what stays as it is.
+    void CheckWithout(const std::string &text) {
+        const Stage named = StageOf(case_.file.substr(0, case_.file.find('.')));
+        const Stage pass = named <= last_ ? named : last_;
+        if (passes[pass].left_out != PASS_SKIPPED || options_.without[pass]) {
+            EXPECT_FALSE(Has("same")) << "the pass " << ir_stage_names[pass] << " is not left out";
+            return;
+        }
+        options_.without[pass] = true;
+        const std::string without = Show(RunPasses());
+        if (Has("same")) EXPECT_EQ(text, without) << "the pass " << ir_stage_names[pass] << " makes a difference";
+        else EXPECT_NE(text, without) << "the pass " << ir_stage_names[pass] << " makes no difference";
+    }
+
     // Lines that begin in the first column are the module's states; the others are the body of its function.
     Module *ReadCase() {
         std::string states, body;
         for (const std::string &line : SplitLines(case_.before)) {
             if (line.empty() || line[0] == '#') continue;
-            (line[0] == ' ' ? body : states) += line + "\n";
+            (line[0] == ' ' && !IsModule() ? body : states) += line + "\n";
         }
-        Module *m = ReadFunc(Get("stage"), body, states);
+        if (IsModule()) return Read(states);
+        const bool has_target = StageOf(Get("stage")) >= STAGE_TARGET;
+        Module *m = Read("module \"t\" stage " + Get("stage") + " {\n" +
+                         (has_target ? std::string("  target ") + options_.target->name + "\n" : "") + "}\n" + states +
+                         "func f {\n" + body + "}\n");
         if (m) ir_compact(m);
         return m;
+    }
+
+    // The function that a case is about; NULL: there is none.
+    const Func *FuncOf(const Module *m) const {
+        for (int i = 0; i < m->funcs.len; i++)
+            if (!Has("func") || Get("func") == m->funcs.data[i]->name) return m->funcs.data[i];
+        return nullptr;
     }
 
     // values=bits: the same bits, with rounding; values=exact: the same in exact arithmetic, and operands fit kernels.
@@ -142,7 +181,7 @@ class TextTest : public LowerPassTest {
     }
 
     void CheckKernels(const Module *m) {
-        const Func *f = m->funcs.data[0];
+        const Func *f = FuncOf(m);
         const char *wrong = kernel_check(f);
         EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
         const char *shared = m->stage == STAGE_PLAN ? parts_check(f) : nullptr;
@@ -155,7 +194,7 @@ class TextTest : public LowerPassTest {
     void CheckCounts(const Module *m) {
         for (const auto &option : case_.options) {
             if (option.first.compare(0, 6, "count.") != 0) continue;
-            const Func *f = m->funcs.data[0];
+            const Func *f = FuncOf(m);
             int count = 0;
             for (int i = 0; i < f->body.len; i++)
                 count += option.first.substr(6) == ir_op_info[ir_op_at(f, i)->code].name;
@@ -165,13 +204,64 @@ class TextTest : public LowerPassTest {
 
     // ---- what is compared ----
 
+    std::vector<std::string> Shown() const {
+        std::vector<std::string> words;
+        std::istringstream in(Has("show") ? Get("show") : IsModule() ? "module" : "ops");
+        for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+        return words;
+    }
+
+    bool ShowsMessages() const {
+        const std::vector<std::string> words = Shown();
+        return std::find(words.begin(), words.end(), "messages") != words.end();
+    }
+
+    // Without a module: the passes have found errors.
     std::string Show(const Module *m) {
-        const Func *f = m->funcs.data[0];
-        std::string text = Get("show") == "kernels" ? Kernels(f) : Get("show") == "memory" ? Memory(f) : Body(f);
-        for (int i = 0; i < m->removed.len; i++)
+        std::string text;
+        for (const std::string &word : Shown()) {
+            if (word == "messages") text += messages_;
+            else if (m) text += ShowOne(m, word);
+        }
+        for (int i = 0; m && !IsModule() && i < m->removed.len; i++)
             text += std::string("removed ") + m->removed.data[i].func + " %" + m->removed.data[i].value + ": " +
                     m->removed.data[i].what + "\n";
         text.erase(text.find_last_not_of('\n') + 1);
+        return text;
+    }
+
+    std::string ShowOne(const Module *m, const std::string &what) {
+        if (what == "module") return Squeezed(Print(m));
+        if (what == "header") return Lines(Print(m), {"target", "sums", "plain"});
+        if (what == "states") return Lines(Print(m), {"state"});
+        if (what == "functions") return Lines(Print(m), {"func"});
+        const Func *f = FuncOf(m);
+        if (!f) return "  no function " + Get("func") + "\n";
+        if (what == "kernels") return Kernels(f);
+        if (what == "buffers") return Buffers(f);
+        if (what == "memory") return Memory(f);
+        EXPECT_EQ(what, "ops");
+        return Body(f);
+    }
+
+    // The words of a line, one space apart.
+    static std::string Joined(const std::string &line) {
+        std::istringstream words(line);
+        std::string text;
+        for (std::string word; words >> word;) text += (text.empty() ? "" : " ") + word;
+        return text;
+    }
+
+    // Lines of a module that begin with one of these words, up to its first function's body.
+    static std::string Lines(const std::string &module, const std::vector<std::string> &firsts) {
+        std::string text;
+        bool in_function = false;
+        for (const std::string &line : SplitLines(module)) {
+            const std::string joined = Joined(line), first = joined.substr(0, joined.find(' '));
+            in_function = (in_function || first == "func") && line != "}";
+            if (in_function && first != "func") continue;
+            if (std::find(firsts.begin(), firsts.end(), first) != firsts.end()) text += "  " + joined + "\n";
+        }
         return text;
     }
 
@@ -182,12 +272,9 @@ class TextTest : public LowerPassTest {
         ir_print_func(&t, f);
         std::string text;
         for (const std::string &line : SplitLines(text_str(&t))) {
-            std::istringstream words(line);
-            std::string first, word, joined;
-            words >> first;
-            if (first[0] != '%' && first != "result" && first.compare(0, 7, "assign(") != 0) continue;
-            for (joined = "  " + first; words >> word;) joined += " " + word;
-            text += joined + "\n";
+            const std::string joined = Joined(line), first = joined.substr(0, joined.find(' '));
+            const bool has_effect = first.find('(') != std::string::npos; // "assign(%w,", "all_reduce(%w)"
+            if (first[0] == '%' || first == "result" || has_effect) text += "  " + joined + "\n";
         }
         return text;
     }
@@ -199,10 +286,7 @@ class TextTest : public LowerPassTest {
         for (const std::string &line : SplitLines(module)) {
             if (line.find("  policy ") == 0 || line.find("decision ") == 0) continue;
             const size_t indent = std::min(line.find_first_not_of(' '), line.size());
-            std::istringstream words(line);
-            std::string word, joined;
-            while (words >> word) joined += (joined.empty() ? "" : " ") + word;
-            text += line.substr(0, indent) + joined + "\n";
+            text += line.substr(0, indent) + Joined(line) + "\n";
         }
         text.erase(text.find_last_not_of('\n') + 1);
         return text;
@@ -225,6 +309,31 @@ class TextTest : public LowerPassTest {
         }
         return text;
     }
+
+    // "  product reads b01 b02 writes b03" of each kernel, then "  b03 temp %1 f32 panels" of each buffer.
+    static std::string Buffers(const Func *f) {
+        std::string text;
+        for (int i = 0; i < f->kernels.len; i++) {
+            const Kernel *k = f->kernels.data[i];
+            text += std::string("  ") + ir_kernel_kind_names[k->kind] + " reads";
+            for (int j = 0; j < k->reads.len; j++) text += " " + BufferName(f, k->reads.data[j]);
+            text += " writes";
+            for (int j = 0; j < k->writes.len; j++) text += " " + BufferName(f, k->writes.data[j]);
+            text += "\n";
+        }
+        for (int i = 0; i < f->buffers.len; i++) {
+            const Buffer *b = f->buffers.data[i];
+            text += std::string("  ") + b->name + " " + ir_buffer_kind_names[b->kind] + " %" +
+                    ir_value(f, b->value)->name + " " + amp_dtype_name(b->storage) + " " + ir_layout_names[b->layout];
+            if (b->pitch) text += " pitch " + std::to_string(b->pitch);
+            if (b->first >= 0) text += " live " + std::to_string(b->first) + " to " + std::to_string(b->last);
+            if (b->place) text += " in " + BufferName(f, b->place);
+            text += "\n";
+        }
+        return text;
+    }
+
+    static std::string BufferName(const Func *f, uint32_t number) { return f->buffers.data[number - 1]->name; }
 
     // "  %a: pitch 24 part 8 in %b": how the rows of each temporary lie, where they are not dense or its own.
     static std::string Memory(const Func *f) {
@@ -264,6 +373,8 @@ class TextTest : public LowerPassTest {
     }
 
     const Case case_;
+    std::string precision_, policy_, messages_;
+    Stage first_ = STAGE_COUNT, last_ = STAGE_COUNT;
 };
 
 // A suite per file, a test per case.
@@ -281,6 +392,16 @@ int RegisterAll() {
 
 const int registered = RegisterAll();
 
-TEST(TextCases, AreThere) { EXPECT_GE(registered, 90); }
+TEST(TextCases, AreThere) { EXPECT_GE(registered, 270); }
+
+// What it does, what it leaves alone, and an edge.
+TEST(TextCases, EveryPassForATargetHasSome) {
+    for (int stage = STAGE_TARGET; stage < STAGE_COUNT; stage++) {
+        const std::string name = ir_stage_names[stage];
+        const std::vector<std::string> files = golden::Cases(kFolder, ".ir");
+        ASSERT_TRUE(std::find(files.begin(), files.end(), name) != files.end()) << "no cases of the pass " << name;
+        EXPECT_GE(ReadCases(name + ".ir").size(), 3u) << name;
+    }
+}
 
 } // namespace

@@ -129,13 +129,24 @@ static void pack_operands(Func *f) {
 
 bool pass_pack(PassContext *c) { return each_func(c, pack_operands); }
 
+/* The first kernel that assigns |state|, which is read as it was before; the number of kernels: none does. */
+static int first_assign(const KernelList *l, Val state) {
+    for (int i = 0; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            const Op *o = ir_op(l->f, l->at.data[i].ops.data[j]);
+            if (o->code == OP_assign && o->in[0].id == state.id) return i;
+        }
+    return l->at.len;
+}
+
 /* A result that is an unchanged input or state needs memory of its own. */
 static void copy_results(Func *f) {
     KernelList list = kernel_list_open(f);
     for (int i = 0; i < f->results.len; i++) {
         Result *r = &f->results.data[i];
         if (ir_value(f, r->value)->kind == VAL_RESULT) continue;
-        r->value = insert_copy(&list, list.at.len, r->value, arena_printf(f->module->arena, "result %s", r->name));
+        const char *title = arena_printf(f->module->arena, "result %s", r->name);
+        r->value = insert_copy(&list, first_assign(&list, r->value), r->value, title);
     }
     kernel_list_close(&list);
 }

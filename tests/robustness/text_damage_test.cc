@@ -384,7 +384,7 @@ const PlanEdit kPlanEdits[] = {
     {"OtherState", "plan", "state of fc.0.weight ", "state of fc.1.weight ", "but the ops need `state of fc.0.weight"},
     {"NothingRead", "buckets", "reads \\S+ writes", "writes", "reads nothing, but its ops need"},
     {"NoRefresh", "plan", "func refresh", "func another", "no function `refresh` that writes them"},
-    {"RefreshBefore", "lower", "func infer ", "func refresh ", "pass layout adds it, after stage lower"},
+    {"RefreshBefore", "lower", "func infer ", "func refresh ", "pass weight_copies adds it, after stage lower"},
     {"MomentBefore", "autodiff", "(state %fc.0.bias .*) param", "$1 moment m of fc.1.bias",
      "pass optimizer adds states"},
 };

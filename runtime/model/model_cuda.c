@@ -305,6 +305,9 @@ amp_status amp_model_add_cuda(amp_model *model, const char *where, amp_error *er
     const amp_model_cuda *code = model->desc.cuda;
     if (code->struct_size < offsetof(amp_model_cuda, ir_text))
         return amp_fail(err, AMP_BAD_FILE, "%s: its CUDA code has a table of only %u bytes", where, code->struct_size);
+    if (code->struct_size % sizeof code->prelude) /* it would end within a pointer */
+        return amp_fail(err, AMP_BAD_FILE, "%s: its CUDA code has a damaged table of %u bytes", where,
+                        code->struct_size);
     amp_model *m = model->cuda = make_like(model);
     if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its CUDA code", where);
     memcpy(&m->cuda_code, code, code->struct_size < sizeof *code ? code->struct_size : sizeof *code);

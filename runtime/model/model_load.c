@@ -188,6 +188,9 @@ static amp_status check_header(const amp_model_desc *desc, const char *where, am
                         desc->abi_major, desc->abi_minor, AMP_MODEL_ABI_MAJOR);
     if (desc->struct_size < offsetof(amp_model_desc, ir_text))
         return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor has only %u bytes", where, desc->struct_size);
+    if (!amp_model_elements_fit(desc->abi_minor, desc->struct_size, offsetof(amp_model_desc, ir_text), sizeof *desc))
+        return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor is damaged (%u bytes of minor %u)", where,
+                        desc->struct_size, desc->abi_minor);
     if (desc->required_features & ~KNOWN_FEATURES)
         return amp_fail(err, AMP_UNSUPPORTED,
                         "%s: needs features 0x%llx that this library does not have; use a newer one", where,

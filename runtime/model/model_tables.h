@@ -17,7 +17,7 @@ amp_status amp_model_copy_table(const amp_model_copying *copying, const amp_mode
 /* |first|: bytes that an element had in the first minor that had the table. */
 #define AMP_COPY_TABLE(copying, table, what, first, array, count)                                                      \
     amp_model_copy_table((copying), (table), (what), (first), sizeof *(array), (void **)&(array), &(count))
-/* Whether the elements of a table may have |given| bytes in a model of |minor|. */
+/* Whether the elements of a table, or the descriptor, may have |given| bytes in a model of |minor|. */
 bool amp_model_elements_fit(uint32_t minor, size_t given, size_t first_size, size_t elem_size);
 void amp_model_free_table(const amp_allocator *allocator, void *data, int32_t count, size_t elem_size);
 

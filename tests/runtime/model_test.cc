@@ -85,6 +85,9 @@ amp_model_batch &Batch(Copy &c) {
 const Damage damages[] = {
     {"not a model of ampc", [](Copy &c) { c.desc.magic++; }},
     {"descriptor has only 64 bytes", [](Copy &c) { c.desc.struct_size = 64; }},
+    {"descriptor is damaged", [](Copy &c) { c.desc.struct_size -= 4; }}, // within a pointer
+    {"descriptor is damaged", [](Copy &c) { c.desc.struct_size += 8; }},
+    {"descriptor is damaged", [](Copy &c) { c.desc.struct_size -= 8, c.desc.abi_minor++; }},
     {"has no policy", [](Copy &c) { c.desc.policy = nullptr; }},
     {"table of states is damaged", [](Copy &c) { c.desc.states.data = nullptr; }},
     {"table of inputs is damaged", [](Copy &c) { c.desc.inputs.elem_size = 0; }},

@@ -88,6 +88,7 @@ const uint32_t outside[] = {0, 1, 99, 3};
 
 const Damage damages[] = {
     {"has a table of only 8 bytes", [](Copy &c) { c.cuda.struct_size = 8; }},
+    {"has a damaged table of", [](Copy &c) { c.cuda.struct_size -= 4; }}, // within a pointer
     {"CUDA: it has no prelude", [](Copy &c) { c.cuda.prelude = nullptr; }},
     {"table of CUDA states is damaged", [](Copy &c) { c.cuda.states.data = nullptr; }},
     {"table of CUDA programs is damaged", [](Copy &c) { c.cuda.programs.elem_size = 0; }},

@@ -61,9 +61,9 @@ run 0 "$ampc" "$small" --sums ieee --isa v3 -o "$work/ieee.so"
 holds 'ieee is what there is without the option' cmp "$work/plain.so" "$work/ieee.so"
 for sums in sm_80 sm_90; do
     run 0 "$ampc" "$small" --sums $sums --dump-dir "$work/$sums" --isa v3 -o "$work/$sums.so"
-    expect "every dump says $sums" 13 "$(grep -l "^  sums $sums\$" "$work/$sums"/*.ir | wc -l)"
+    expect "every dump says $sums" "$(ls "$work/$sums" | wc -l)" "$(grep -l "^  sums $sums\$" "$work/$sums"/*.ir | wc -l)"
     run 0 "$ampc" "$small" --sums $sums --target cpu --isa portable -o "$work/at_once.so"
-    for stage in 00-elaborate 09-lower 12-plan; do
+    for stage in 00-elaborate 09-lower "$(basename "$work/$sums"/*-plan.ir .ir)"; do
         run 0 "$ampc" "$work/$sums/$stage.ir" --target cpu --isa portable -o "$work/from_ir.so"
         holds "IR of $stage goes on with its sums" cmp "$work/at_once.so" "$work/from_ir.so"
     done
@@ -81,8 +81,8 @@ run 0 "$ampc" explain "$work/plain.so"
 expect 'explain does not speak of ieee' '' "$(grep 'sums of the CPU\|accumulates in f32 as' <<<"$out")"
 run 2 "$ampc" explain "$work/plain.so" --sums sm_80
 says 'sums: ' 'is compiled already'
-run 2 "$ampc" "$work/sm_80/10-fuse.ir" --sums sm_90 -o "$work/x.so"
-says 'sums sm_90: ' 'is at stage fuse and has its kernels already; give the model, or IR of an earlier stage'
+run 2 "$ampc" "$work/sm_80"/*-fuse.ir --sums sm_90 -o "$work/x.so"
+says 'sums sm_90: ' 'is at stage fuse and has its target already; give the model, or IR of an earlier stage'
 run 0 "$ampc" "$work/sm_80/08-simplify.ir" --sums sm_90 --target cpu --isa portable -o "$work/changed.so"
 expect 'IR of an earlier stage takes others' 'sums     sm_90' "$("$amprun" info "$work/changed.so" | grep ^sums)"
 sed 's/^  sums sm_80$/  sums sm_70/' "$work/sm_80/00-elaborate.ir" >"$work/wrong.ir"

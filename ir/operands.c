@@ -87,10 +87,11 @@ bool ir_is_attention(const Op *o) { return o->code == OP_attend || o->code == OP
 
 static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
 
-static bool is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
+bool ir_is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
 
 #define is_product ir_is_product
 #define is_attention ir_is_attention
+#define is_collective ir_is_collective
 #define is_GENERAL NULL
 const KernelInfo ir_kernel_info[KERNEL_KINDS] = {
 #define KERNEL(id, word, of, traits) [KERNEL_##id] = {is_##of, traits},

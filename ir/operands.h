@@ -25,6 +25,8 @@ bool legal_types(const Func *f, const Op *o, int level);
 bool ir_is_product(const Op *o);
 /* conv, conv_data or conv_weight. */
 bool ir_is_convolution(const Op *o);
+/* All ranks make it together. */
+bool ir_is_collective(const Op *o);
 
 /* What kernels.def says of a kind. */
 enum { APART = 1, LOADS = 2, RUNTIME = 4 };

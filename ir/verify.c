@@ -268,10 +268,8 @@ static void check_assign(Verifying *c, const Op *o) {
     if (c->assigned[state.id]) fail_op(c, o, "%%%s is written twice", name);
 }
 
-static bool is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
-
 /* Of a value, in the middle of a function. */
-static bool sums_value(const Op *o) { return is_collective(o) && !(ir_op_info[o->code].flags & EFFECT); }
+static bool sums_value(const Op *o) { return ir_is_collective(o) && !(ir_op_info[o->code].flags & EFFECT); }
 
 /* All ranks make the same calls in the same order, which the numbers keep, in training alone. */
 static void check_sum_of_ranks(Verifying *c, const Op *o) {
@@ -337,7 +335,7 @@ void check_op(Verifying *c, const Op *o, int at) {
     check_checkpoint(c, o);
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
     if (!failed(c) && sums_value(o)) check_sum_of_ranks(c, o);
-    if (!failed(c) && is_collective(o) && !sums_value(o)) check_collective(c, o);
+    if (!failed(c) && ir_is_collective(o) && !sums_value(o)) check_collective(c, o);
     else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is no collective, in %s", c->f->name);
     if (o->region && !ir_region((Func *)c->f, o->region))
         fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
@@ -349,7 +347,7 @@ static void mark_assigned(Verifying *c, int first, int count) {
     for (int i = first; i < first + count; i++) {
         const Op *o = ir_op_at(c->f, i);
         if (o->code == OP_assign) c->assigned[o->in[0].id] = true;
-        for (int j = 0; j < o->n_in && is_collective(o) && !sums_value(o); j++) c->assigned[o->in[j].id] = true;
+        for (int j = 0; j < o->n_in && ir_is_collective(o) && !sums_value(o); j++) c->assigned[o->in[j].id] = true;
     }
 }
 

@@ -137,15 +137,8 @@ static bool fits_scalar(Check *x, const Op *o) {
     return !ir_is_product(o) && is_scalar(x, o->out[0]);
 }
 
-static bool fits_collective(Check *x, const Op *o) {
-    (void)x;
-    return ir_op_info[o->code].flags & COLLECTIVE;
-}
-
-static bool fits_scatter(Check *x, const Op *o) {
-    (void)x;
-    return o->code == OP_scatter;
-}
+/* Of kinds that hold one op and no other. */
+static bool fits_alone(Check *x, const Op *o) { return ir_kernel_info[x->f->kernels.data[x->k]->kind].is_own(o); }
 
 /* Puts results of attention beside each other, or goes on from there. */
 static bool is_joined(Check *x, const Op *o) {
@@ -162,14 +155,9 @@ static bool fits_attention(Check *x, const Op *o) {
 
 typedef bool (*Fits)(Check *x, const Op *o);
 static const Fits fits[] = {
-    [KERNEL_PRODUCT] = fits_product,
-    [KERNEL_TILE] = fits_tile,
-    [KERNEL_ROW] = fits_row,
-    [KERNEL_COLUMN] = fits_column,
-    [KERNEL_SCALAR] = fits_scalar,
-    [KERNEL_SCATTER] = fits_scatter,
-    [KERNEL_ATTENTION] = fits_attention,
-    [KERNEL_COLLECTIVE] = fits_collective,
+    [KERNEL_PRODUCT] = fits_product,     [KERNEL_TILE] = fits_tile,        [KERNEL_ROW] = fits_row,
+    [KERNEL_COLUMN] = fits_column,       [KERNEL_SCALAR] = fits_scalar,    [KERNEL_SCATTER] = fits_alone,
+    [KERNEL_ATTENTION] = fits_attention, [KERNEL_COLLECTIVE] = fits_alone,
 };
 
 /* ---- the space of a kernel: of its product, of what it reduces, or of its first elementwise op ------------------ */

@@ -116,9 +116,10 @@ static ReadyState *list_gradients(Regrouping *g, const int *last) {
     return list;
 }
 
-static void order_buckets(Module *m) {
+/* False: there is nothing to fill anew. */
+static bool order_buckets(Module *m) {
     Func *f = ir_program(m, PROGRAM_REDUCE_STEP), *gather = ir_program(m, PROGRAM_GATHER_STEP);
-    if (!f || !target_of(m)->largest_bucket) return;
+    if (!f || !target_of(m)->largest_bucket) return false;
     Regrouping g = {.reduce = {.f = f, .list = {.f = f}}, .gather = {.f = gather, .list = {.f = gather}}};
     const int collectives = f->body.len;
     if (gather && gather->body.len) g.gather.like[1] = ir_op_at(gather, 0);
@@ -128,10 +129,11 @@ static void order_buckets(Module *m) {
         if (!adds_gradients(f, ir_op_at(f, i))) number_bucket(&g.reduce, ir_op_at(f, i), "");
     kernel_list_close(&g.reduce.list);
     if (gather) kernel_list_close(&g.gather.list);
+    return true;
 }
 
 bool pass_buckets(PassContext *c) {
-    order_buckets(c->m);
+    if (!order_buckets(c->m)) return true;
     const Table state_numbers = number_states(c->m);
     for (int i = 0; i < c->m->funcs.len; i++)
         if (ir_is_exchange(c->m->funcs.data[i])) make_buffers(c->m->funcs.data[i], &state_numbers);

@@ -59,47 +59,6 @@ int *kernel_list_makers(const KernelList *l) {
     return maker;
 }
 
-static bool needed(const Op *o, const int *uses) {
-    if (ir_op_info[o->code].flags & (EFFECT | COLLECTIVE)) return true;
-    for (int r = 0; r < o->n_out; r++)
-        if (uses[o->out[r].id]) return true;
-    return false;
-}
-
-/* How often each value is read by kernels, predicates and results. */
-static int *count_uses(const KernelList *l) {
-    const Func *f = l->f;
-    int *uses = arena_array(f->module->arena, int, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) uses[f->results.data[i].value.id]++;
-    for (int i = 0; i < l->at.len; i++) {
-        uses[l->at.data[i].kernel->pred.id]++;
-        for (int j = 0; j < l->at.data[i].ops.len; j++) {
-            const Op *o = ir_op(f, l->at.data[i].ops.data[j]);
-            uses[o->pred.id]++;
-            for (int n = 0; n < o->n_in; n++) uses[o->in[n].id]++;
-        }
-    }
-    return uses;
-}
-
-void kernel_list_drop_dead(KernelList *l) {
-    int *uses = count_uses(l);
-    for (int i = l->at.len - 1; i >= 0; i--) {
-        KernelOps *k = &l->at.data[i];
-        for (int j = k->ops.len - 1; j >= 0; j--) {
-            const Op *o = ir_op(l->f, k->ops.data[j]);
-            if (needed(o, uses)) continue;
-            for (int n = 0; n < o->n_in; n++) uses[o->in[n].id]--;
-            k->ops.len--;
-            memmove(k->ops.data + j, k->ops.data + j + 1, sizeof *k->ops.data * (size_t)(k->ops.len - j));
-        }
-    }
-    int kept = 0;
-    for (int i = 0; i < l->at.len; i++)
-        if (l->at.data[i].ops.len) l->at.data[kept++] = l->at.data[i];
-    l->at.len = kept;
-}
-
 void kernel_list_close(KernelList *l) {
     Func *f = l->f;
     Arena *a = f->module->arena;

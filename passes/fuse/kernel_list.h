@@ -32,8 +32,6 @@ Op *kernel_list_unary(KernelList *l, KernelOps *k, int position, Opcode code, Va
 Op *kernel_list_assign(KernelList *l, KernelOps *k, int position, Val state, Val value, Val pred);
 /* By value id: the position of the kernel that makes it, -1 for inputs and states. */
 int *kernel_list_makers(const KernelList *l);
-/* Drops ops without effect whose results are not read, then kernels without ops. */
-void kernel_list_drop_dead(KernelList *l);
 /* Writes body and kernels back and names the kernels k00, k01, ... */
 void kernel_list_close(KernelList *l);
 

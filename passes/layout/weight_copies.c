@@ -261,7 +261,6 @@ bool pass_weight_copies(PassContext *c) {
     for (int i = 0; i < count; i++) derive_reads(&d, &lists[i], PRODUCTS);
     for (int i = 0; i < count; i++) derive_reads(&d, &lists[i], OTHERS);
     for (int i = 0; i < count; i++) {
-        kernel_list_drop_dead(&lists[i]);
         update_copies(&d, &lists[i]);
         kernel_list_close(&lists[i]);
     }

@@ -61,7 +61,8 @@ run 0 "$ampc" "$small" --sums ieee --isa v3 -o "$work/ieee.so"
 holds 'ieee is what there is without the option' cmp "$work/plain.so" "$work/ieee.so"
 for sums in sm_80 sm_90; do
     run 0 "$ampc" "$small" --sums $sums --dump-dir "$work/$sums" --isa v3 -o "$work/$sums.so"
-    expect "every dump says $sums" "$(ls "$work/$sums" | wc -l)" "$(grep -l "^  sums $sums\$" "$work/$sums"/*.ir | wc -l)"
+    dumps=$(ls "$work/$sums" | wc -l)
+    expect "every dump says $sums" "$dumps" "$(grep -l "^  sums $sums\$" "$work/$sums"/*.ir | wc -l)"
     run 0 "$ampc" "$small" --sums $sums --target cpu --isa portable -o "$work/at_once.so"
     for stage in 00-elaborate 09-lower "$(basename "$work/$sums"/*-plan.ir .ir)"; do
         run 0 "$ampc" "$work/$sums/$stage.ir" --target cpu --isa portable -o "$work/from_ir.so"

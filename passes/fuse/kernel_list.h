@@ -1,4 +1,4 @@
-/* kernel_list.h: a function's kernels as lists of ops, so that a pass can insert, move and drop ops and kernels.
+/* kernel_list.h: a function's kernels as lists of ops, so that a pass can insert and move ops and kernels.
  * Between open and close, the function's body and the first/count of its kernels are out of date. */
 #ifndef AMP_PASSES_FUSE_KERNEL_LIST_H
 #define AMP_PASSES_FUSE_KERNEL_LIST_H

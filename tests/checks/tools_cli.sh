@@ -1013,6 +1013,7 @@ completes 'RTX4090' amprun info m.so --roofline R
 completes '--precision --policy' ampc m.amp --p
 completes 'fp16 fp32' ampc m.amp --precision fp
 completes 'explain' ampc expl
+completes "${passes[*]}" ampc m.amp --stop-after ''
 completes 'check' ampc policy ch
 completes 'diff' ampc policy d
 completes 'diff' ampc di

@@ -138,7 +138,7 @@ static void put_head(const Module *m, const char *symbol, Text *t) {
 
 amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbol, Text *out, amp_error *err) {
     KernelNames names = {0};
-    if (m->stage != STAGE_PLAN)
+    if (m->stage < STAGE_PLAN)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "module %s is at stage %s: C can be emitted after the pass plan",
                         m->name, ir_stage_names[m->stage]);
     put_head(m, symbol, out);

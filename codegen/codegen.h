@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/process.h"
-#include "ir/ir.h"
+#include "ir/kernel_facts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,6 +39,8 @@ typedef struct CodegenCuda {       /* what a model gets for CUDA */
 /* Kernels of a module at stage plan for CUDA; everything lives in its arena.  AMP_UNSUPPORTED names the op that has no
  * CUDA code yet. */
 amp_status codegen_cuda(const Module *m, const struct CudaModule **out, amp_error *err);
+/* PassOptions.describe: what passes ask of kernels before they let them share a launch. */
+amp_status codegen_cuda_describe(const Func *f, KernelFacts *out, amp_error *err);
 const Module *codegen_cuda_module(const struct CudaModule *cuda);
 /* The name of its function |function|: "train_step_k03". */
 const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);

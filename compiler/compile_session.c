@@ -8,6 +8,7 @@
 #include "base/elf.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "codegen/codegen.h"
 #include "frontend/frontend.h"
 #include "ir/words.h"
 #include "passes/passes.h"
@@ -341,6 +342,7 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
         .begin = begin_pass,
         .user = s,
         .target = target,
+        .describe = codegen_cuda_describe,
     };
     AMP_TRY(leave_out(s, &options, err));
     amp_error why = {0};

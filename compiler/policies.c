@@ -48,7 +48,7 @@ static amp_status read_policy(Session *s, const char *name, const Policy **out, 
     AMP_TRY(need_name(name, err));
     s->options.name = s->options.policy = name;
     const PassOptions options = {.policy = name, .find_policy = session_find_policy, .user = s};
-    *out = policy_select(&(PassContext){ir_module_new(&s->arena, "policies"), &s->diags, &options});
+    *out = policy_select(&(PassContext){ir_module_new(&s->arena, "policies"), &s->diags, &options, NULL});
     return *out ? AMP_OK : session_report(s, err);
 }
 

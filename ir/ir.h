@@ -271,6 +271,36 @@ typedef struct Kernel {
     Pos pos;
 } Kernel;
 
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+/* How the blocks of a part share its kernels. */
+typedef enum PartForm {
+    PART_BATCH, /* each makes some of one kernel: all have the same code */
+    PART_CHAIN, /* each makes its tile of all kernels, one after another: products of the same code */
+    PART_ROWS,  /* each makes its 64 rows of all kernels, one after another */
+    PART_BLOCK  /* there is one block, which makes all kernels, one after another */
+} PartForm;
+extern const char *const ir_part_words[PART_BLOCK + 1];
+
+typedef struct LaunchPart { /* some of a launch's blocks */
+    PartForm form;
+    int stage; /* from 0, in ascending order; a later one waits for all blocks of an earlier one, or of their columns */
+    VEC(int) kernels; /* of the function, from 0 */
+} LaunchPart;
+
+typedef struct Launch { /* of several kernels, which are neighbours */
+    bool by_columns;    /* a later stage has no blocks: the last block of its columns makes it */
+    int first, count;   /* its kernels; those with nothing to do are in no part */
+    VEC(LaunchPart) parts;
+} Launch;
+
+/* Whether blocks wait for others, or have forms of parts that only such launches have. */
+static inline bool launch_has_stages(const Launch *l) {
+    for (int i = 0; i < l->parts.len && !l->by_columns; i++)
+        if (l->parts.data[i].stage || l->parts.data[i].form >= PART_ROWS) return true;
+    return false;
+}
+
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 typedef struct Result { /* a result of a function: what a user sees after the call */
@@ -299,6 +329,7 @@ typedef struct Func {
     VEC(Region) regions;
     VEC(Kernel *) kernels;     /* empty before fuse; then every op of body is in exactly one, in order */
     VEC(Buffer *) buffers;     /* empty before the pass buffers */
+    VEC(Launch) launches;      /* supersteps: those of several kernels, in order; every other kernel is its own */
     struct NameTable *names;   /* build.c: value names to values */
     struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;

@@ -165,6 +165,27 @@ static void add_body(Columns *c, const void *of) {
     }
 }
 
+/* `launch { stage { part k03 part k04, k05 } }` */
+static void add_launches(Columns *c, const void *of) {
+    Func *f = (Func *)of;
+    for (int i = 0; i < f->launches.len; i++) {
+        const Launch *l = &f->launches.data[i];
+        Text t = print_cell(c);
+        text_puts(&t, l->by_columns ? "launch by_columns {" : "launch {");
+        for (int p = 0; p < l->parts.len; p++) {
+            const LaunchPart *part = &l->parts.data[p];
+            if (!p || part->stage != l->parts.data[p - 1].stage) text_puts(&t, p ? " } stage {" : " stage {");
+            text_printf(&t, " %s", ir_part_words[part->form]);
+            for (int k = 0; k < part->kernels.len; k++) {
+                text_puts(&t, k ? ", " : " ");
+                print_word(&t, f->kernels.data[part->kernels.data[k]]->name);
+            }
+        }
+        text_puts(&t, " } }");
+        columns_add_line(c, 2, text_str(&t));
+    }
+}
+
 /* Memory that nothing touches has no "live". */
 static void add_buffers(Columns *c, const void *of) {
     Func *f = (Func *)of;
@@ -209,8 +230,8 @@ static void add_results(Columns *c, const void *of) {
 }
 
 void ir_print_func(Text *t, const Func *f) {
-    static void (*const parts[])(Columns *, const void *) = {add_inputs, add_regions, add_body, add_buffers,
-                                                             add_results};
+    static void (*const parts[])(Columns *, const void *) = {add_inputs,   add_regions, add_body,
+                                                             add_launches, add_buffers, add_results};
     Arena *scratch = arena_child(f->module->arena);
     text_puts(t, "func ");
     print_word(t, f->name);

@@ -299,6 +299,43 @@ static void resolve_buffer_uses(FuncReader *fr) {
     }
 }
 
+static int read_kernel_number(FuncReader *fr) {
+    const Loc loc = fr->r->token.loc;
+    const char *name = reader_name(fr->r, "a kernel");
+    for (int i = 0; i < fr->f->kernels.len && !fr->r->failed; i++)
+        if (!strcmp(fr->f->kernels.data[i]->name, name)) return i;
+    reader_fail(fr->r, loc, "no kernel before this line is called %s", name);
+    return 0;
+}
+
+static void read_part(FuncReader *fr, Launch *l, int stage) {
+    Reader *r = fr->r;
+    LaunchPart part = {.form = (PartForm)reader_choice(r, "part, chain, rows or block", ir_part_words, PART_BLOCK + 1),
+                       .stage = stage};
+    do vec_push(r->a, &part.kernels, read_kernel_number(fr));
+    while (reader_take(r, ','));
+    for (int i = 0; i < part.kernels.len; i++) {
+        const int k = part.kernels.data[i], end = l->count ? l->first + l->count : k + 1;
+        if (!l->count || k < l->first) l->first = k;
+        l->count = (k < end ? end : k + 1) - l->first;
+    }
+    vec_push(r->a, &l->parts, part);
+}
+
+/* "launch { stage { part k03 part k04, k05 } }" */
+static void read_launch(FuncReader *fr) {
+    Reader *r = fr->r;
+    Launch l = {.by_columns = reader_take_word(r, "by_columns")};
+    reader_need(r, '{');
+    for (int stage = 0; !r->failed && !reader_take(r, '}'); stage++) {
+        reader_need_word(r, "stage");
+        reader_need(r, '{');
+        do read_part(fr, &l, stage);
+        while (!r->failed && !reader_take(r, '}'));
+    }
+    vec_push(r->a, &fr->f->launches, l);
+}
+
 static void read_func_result(FuncReader *fr) {
     Reader *r = fr->r;
     const char *name = reader_name(r, "a result's name");
@@ -319,8 +356,8 @@ static const struct {
     const char *keyword;
     void (*read)(FuncReader *);
 } lines[] = {
-    {"input", read_plain_input}, {"state", read_state_input}, {"region", read_region},
-    {"kernel", read_kernel},     {"buffer", read_buffer},     {"result", read_func_result},
+    {"input", read_plain_input}, {"state", read_state_input},  {"region", read_region}, {"kernel", read_kernel},
+    {"buffer", read_buffer},     {"result", read_func_result}, {"launch", read_launch},
 };
 
 static void read_line(FuncReader *fr) {

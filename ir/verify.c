@@ -499,6 +499,36 @@ static void check_buffers(Verifying *c) {
     }
 }
 
+/* Its kernels are [first, first + count), each once but what has nothing to do; whether they may share it the passes of
+ * the group launch know. */
+static void check_launch(Verifying *c, const Launch *l, int first) {
+    const int kernels = c->f->kernels.len;
+    bool fits = l->count > 1 && l->first >= first && l->first + l->count <= kernels;
+    bool *seen = arena_array(c->scratch, bool, kernels + 1);
+    for (int p = 0, stage = -1; p < l->parts.len && fits; stage = l->parts.data[p++].stage) {
+        const LaunchPart *part = &l->parts.data[p];
+        fits = part->stage == stage + (part->stage != stage) && part->kernels.len;
+        for (int i = 0; i < part->kernels.len && fits; i++) {
+            const int k = part->kernels.data[i];
+            fits = k >= l->first && k < l->first + l->count && !seen[k];
+            seen[k] = true;
+        }
+        if (l->by_columns) fits = fits && part->kernels.len == 1 && part->stage == p;
+    }
+    for (int k = l->first; k < l->first + l->count && fits; k++)
+        fits = seen[k] || ir_is_still(c->f, c->f->kernels.data[k]);
+    if (!fits) fail(c, "a launch is of several neighbours, each of them once, after those of the launches before it");
+}
+
+static void check_launches(Verifying *c) {
+    const Func *f = c->f;
+    if (f->launches.len && c->m->stage <= STAGE_PLAN) fail(c, "has launches at stage %s", ir_stage_names[c->m->stage]);
+    for (int i = 0, end = 0; i < f->launches.len && !failed(c); i++) {
+        check_launch(c, &f->launches.data[i], end);
+        end = f->launches.data[i].first + f->launches.data[i].count;
+    }
+}
+
 static bool has_pixels(const Shape *s, int64_t pixels) {
     return s->rank == 2 && !s->d[1].n && s->d[1].mul % pixels == 0;
 }
@@ -617,6 +647,7 @@ static void check_func(Verifying *c, const Func *f) {
     check_checkpoints(c);
     check_kernels(c);
     check_buffers(c);
+    check_launches(c);
     check_func_results(c);
 }
 

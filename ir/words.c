@@ -16,6 +16,7 @@ const char *const ir_distribution_names[] = {"none", "data", "zero1"};
 const char *const ir_order_names[] = {"left", "tree"};
 const char *const ir_sums_names[] = {"ieee", "sm_80", "sm_90"};
 const char *const ir_layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
+const char *const ir_part_words[] = {"part", "chain", "rows", "block"};
 const char *const ir_buffer_kind_names[] = {"temp", "flag", "input", "output", "state", "watch", "look"};
 
 /* Words that introduce an optional part or the next line, and so could not be told from a name there; values that are

@@ -7,7 +7,7 @@
 #ifndef AMP_PASSES_PASSES_H
 #define AMP_PASSES_PASSES_H
 
-#include "ir/ir.h"
+#include "ir/kernel_facts.h"
 #include "base/error.h"
 
 #ifdef __cplusplus
@@ -29,6 +29,7 @@ typedef struct PassOptions {
     int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: the module's, else
                            PASSES_BATCH_HINT */
     bool without[STAGE_COUNT]; /* passes to leave out, which their rows must allow */
+    DescribeKernels describe;  /* of the target's code generation; NULL: every kernel has a launch of its own */
     int kernel_ops;            /* the most ops of a kernel, for tests, whose models are small; 0: KERNEL_MAX_OPS */
     /* NULL: the first of targets/.  A module that is past stage target keeps its own. */
     const struct Target *target;
@@ -38,6 +39,7 @@ typedef struct PassContext {
     Module *m;
     Diags *diags;
     const PassOptions *options;
+    KernelFacts **facts; /* launch: by function, once they are known; else NULL */
 } PassContext;
 
 /* false: errors are in the diagnostics. */
@@ -68,6 +70,9 @@ extern const Pass passes[STAGE_COUNT]; /* by the stage that it leaves; [STAGE_EL
 bool passes_leave_out(PassOptions *o, const char *name);
 /* "simplify, turn_columns, ..., layout (masters, weight_copies, pack)": what it takes. */
 const char *passes_optional(Arena *a);
+
+/* The last stage whose pass the target has. */
+Stage passes_last(const struct Target *target);
 
 /* One pass, then the verifier and ir_compact; the status is that of passes_run. */
 amp_status pass_run(PassContext *c, Stage stage, amp_error *err);

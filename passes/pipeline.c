@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "passes/fuse/kernel_check.h"
 #include "passes/launch/plan_check.h"
+#include "passes/launch/share.h"
 #include "passes/passes.h"
 #include "targets/target.h"
 
@@ -72,7 +73,25 @@ const Pass passes[STAGE_COUNT] = {
     [STAGE_JOIN] = {pass_join, "launch", PASS_SKIPPED, "functions of small kernels are one launch",
                     WHERE(joins_kernels)},
     [STAGE_PLAN] = {pass_plan, "launch", PASS_NEEDED, "when buffers live, and whose memory they take"},
+
+    /* which kernels share a launch */
+    [STAGE_SUPERSTEPS] = {pass_supersteps, "launch", PASS_SKIPPED, "all kernels of a joined function",
+                          WHERE(joins_kernels)},
+    [STAGE_BATCH] = {pass_batch, "launch", PASS_SKIPPED, "neighbours of equal code", WHERE(batches_updates)},
+    [STAGE_CHAIN] = {pass_chain, "launch", PASS_SKIPPED, "products that add to one another", WHERE(batches_updates)},
+    [STAGE_SINGLE_PASS] = {pass_single_pass, "launch", PASS_SKIPPED, "sums of sums", WHERE(batches_updates)},
+    [STAGE_BUNDLE] = {pass_bundle, "launch", PASS_SKIPPED, "neighbours of other code", WHERE(batches_updates)},
 };
+
+static bool is_of(const Pass *p, const Target *target) {
+    return !p->trait || *(const bool *)((const char *)target + p->trait);
+}
+
+Stage passes_last(const Target *target) {
+    int last = STAGE_COUNT - 1;
+    while (!is_of(&passes[last], target)) last--;
+    return (Stage)last;
+}
 
 bool passes_leave_out(PassOptions *o, const char *name) {
     bool any = false;
@@ -140,14 +159,16 @@ static const char *check_kernels(const Module *m) {
 }
 
 /* A module may come from a file: what is wrong with it is then the user's to mend. */
-static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
+static amp_status check_input(PassContext *c, amp_error *err) {
+    const Module *m = c->m;
     const char *wrong = ir_verify(m);
     if (!wrong && !target_find(m->target))
         wrong = arena_printf(m->arena, "there is no target %s; the targets are %s", m->target, target_list(m->arena));
     if (!wrong) wrong = check_stage(m);
     if (!wrong) wrong = check_kernels(m);
+    if (!wrong) wrong = share_check(c);
     if (!wrong) return AMP_OK;
-    diag_error(diags, (Loc){0}, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
+    diag_error(c->diags, (Loc){0}, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
     return amp_fail(err, AMP_BAD_SOURCE, "module %s is not valid: %s", m->name, wrong);
 }
 
@@ -157,8 +178,7 @@ amp_status pass_run(PassContext *c, Stage stage, amp_error *err) {
     int errors = c->diags->errors;
     const bool left_out = c->options->without[stage] && p->left_out;
     c->m->plain[stage] = left_out && p->left_out == PASS_PLAIN;
-    const bool is_for_target = !p->trait || *(const bool *)((const char *)target_of(c->m) + p->trait);
-    if (!is_for_target || (left_out && !c->m->plain[stage])) {
+    if (!is_of(p, target_of(c->m)) || (left_out && !c->m->plain[stage])) {
         c->m->stage = stage;
         return AMP_OK;
     }
@@ -178,8 +198,8 @@ static void keep_graph(Module *m) { m->graph_text = ir_text(m); }
 
 amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
                       amp_error *err) {
-    PassContext c = {m, diags, options};
-    AMP_TRY(check_input(m, diags, err));
+    PassContext c = {m, diags, options, NULL};
+    AMP_TRY(check_input(&c, err));
     for (int stage = m->stage + 1; stage <= (int)last; stage++) {
         double start = amp_seconds();
         if (options->begin) AMP_TRY(options->begin(options->user, (Stage)stage, err));

@@ -155,7 +155,7 @@ static int divided_phases(const CudaKernel *ck, int width) {
     return sums <= CUDA_MOST_PARTIALS ? phases : 0;
 }
 
-/* A second pass (single_pass.c) is told which columns are its own. */
+/* A second pass (pass_launch.c) is told which columns are its own. */
 static const char *block_of_columns(const CudaKernel *ck) {
     if (ck->part_phases > 1) return "own_part.columns";
     return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
@@ -391,7 +391,7 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
     ck->body->height = height;
     ck->body->bundles = true;
     ck->body->min_blocks = blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
-    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
@@ -418,7 +418,8 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
     AMP_TRY(set_launch(ck, width, height));
     cuda_delay_stores(ck);
-    if (ck->bundled && ck->bundle_threads < threads) return AMP_OK;
+    if (ck->bundled && ck->bundle_threads < threads) ck->body->bundles = false;
+    if (ck->plans || !ck->body->bundles) return cuda_plan_function(ck, threads);
     AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : threads, members));
     cuda_declare_columns(ck);
     put_place(ck, width, height);

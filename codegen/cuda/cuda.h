@@ -12,13 +12,11 @@
  *   cuda_attention.c attention and its gradient, tile by tile
  *   product_copies.c in how many bytes products copy what they read
  *   kernel_work.c    how much a kernel computes
- *   single_pass.c    sums of sums in the launch of the first: which kernels, and the function around them
+ *   pass_launch.c    the function around sums, and sums of them in the launch of the first
  *   kernel_comment.c what is said above a function
- *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
- *   kernel_independence.c  which kernels may run at the same time
- *   kernel_bundle.c  independent kernels of different text as one function
- *   kernel_chain.c   products that add to one another, which a block makes one after another
- *   joined_launch.c  all kernels of a small function in one launch
+ *   kernel_facts.c   what the passes that share launches ask of a kernel
+ *   cuda_kernels.c   all launches of a module: equal bodies share a function
+ *   part_launch.c    the function around several parts, in one stage or in several
  *   cuda_tables.c    amp_model_cuda as C text
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
@@ -26,6 +24,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/emit.h"
+#include "ir/kernel_facts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,11 +36,7 @@ extern const char cuda_prelude[];
 enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
     CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
-    CUDA_MOST_SIZES = 32,     /* that the runtime takes */
-    CUDA_FEW_SIZES = 16,      /* that one before minor 21 takes */
-    CUDA_MOST_PARTS = 8,      /* of a bundle */
-    CUDA_MOST_PRODUCTS = 3,   /* of a bundle of products */
-    CUDA_MOST_JOINED = 32     /* parts of a joined launch */
+    CUDA_FEW_SIZES = 16       /* that one before minor 21 takes */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */
@@ -54,24 +49,14 @@ typedef struct CudaLaunch { /* amp_model_cuda_launch */
 typedef VEC(Dim) CudaSizes;
 typedef VEC(const char *) CudaWords;
 
-/* How the members of a launch share its blocks.  They differ in their operands. */
-typedef enum CudaBatch {
-    CUDA_BATCH_NONE,         /* it stands alone */
-    CUDA_BATCH_IN_TURN,      /* the blocks of one follow those of another: their elements may differ in number */
-    CUDA_BATCH_SIDE_BY_SIDE, /* each has a row of blocks, along the grid's second dimension */
-    CUDA_BATCH_IN_LAYERS     /* each has two dimensions of blocks, along the grid's third: products */
-} CudaBatch;
-
 /* The grid's dimension that members are along, which no kernel of the batch has blocks along. */
-static inline int cuda_batch_axis(CudaBatch batch) {
-    return batch == CUDA_BATCH_IN_LAYERS ? 2 : batch == CUDA_BATCH_SIDE_BY_SIDE ? 1 : 0;
+static inline int cuda_batch_axis(BatchForm batch) {
+    return batch == BATCH_IN_LAYERS ? 2 : batch == BATCH_SIDE_BY_SIDE ? 1 : 0;
 }
 
 /* What a block of columns keeps for the one that adds up (prelude/partial.cuh): so many sums of 32 columns, in 8 bytes.
  */
 enum { CUDA_MOST_PARTIALS = 4, CUDA_PARTIAL_BYTES = CUDA_MOST_PARTIALS * 32 * 8 };
-
-enum { CUDA_MOST_FORMS = 3 }; /* of a kernel: its function and choices */
 
 typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
@@ -87,29 +72,32 @@ typedef struct CudaBody { /* what writing a kernel gives */
     bool tensor_cores, operand_table;
     int columns, height; /* of a block of a column kernel; its rows at once */
     int choices;         /* functions that are faster where they have blocks enough, the best first */
-    CudaBatch batch;     /* how kernels of equal source and sizes share a launch */
+    BatchForm batch;     /* how kernels of equal source and sizes share a launch */
     Dim elements;        /* how many this kernel has, where they may */
     KernelKind kind;
-    bool takes_table;             /* of a part: it reads its pointers out of the table, each where it needs it */
-    bool bundles;                 /* it may be a part of a bundle (kernel_bundle.c) */
-    int min_blocks;               /* of a multiprocessor; 0: no matter */
-    bool halves_blocks;           /* before sm_80 half of them */
-    bool sums_grow;               /* with n: the terms of a product's sums */
-    int threads[CUDA_MOST_FORMS]; /* of a block, of a product: in its function and in each choice */
+    bool takes_table;          /* of a part: it reads its pointers out of the table, each where it needs it */
+    bool bundles;              /* it may be a part of a bundle (part_launch.c) */
+    int min_blocks;            /* of a multiprocessor; 0: no matter */
+    bool halves_blocks;        /* before sm_80 half of them */
+    bool sums_grow;            /* with n: the terms of a product's sums */
+    int threads[KERNEL_FORMS]; /* of a block, of a product: in its function and in each choice */
+    bool widens[KERNEL_FORMS]; /* there is the same with 256 threads */
+    int vector;                /* elements of a thread side by side */
     bool partials; /* of columns, whose rows several blocks have: it is given memory where they keep their sums */
     bool shares;   /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its
                     elements; of a batch the table has the first ones after how many each member has */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
- * CudaBatch; launch is then that of one of them); with |chain|, one after another in each block (kernel_chain.c).
+ * BatchForm; launch is then that of one of them); with |chain|, one after another in each block (PART_CHAIN).
  * |choice| > 0: that one of |choices|, or the last.  |threads| > 0: as part |part| of a bundle whose blocks
  * have so many; with |turn|, of a joined launch, whose blocks know their place by their turn; with |band|, of one whose
  * block makes 64 rows.  |pass| > 0: as that pass of a single-pass reduction, a function on the device (only
- * KERNEL_COLUMN).  |columns|, |height| > 0: of a block, as the first pass has them. */
+ * KERNEL_COLUMN).  |columns|, |height| > 0: of a block, as the first pass has them.  |plan|: nothing is written, the
+ * body says what it would be. */
 typedef struct CudaForm {
     int members, choice, threads, part, pass, columns, height;
-    bool chain, turn, band;
+    bool chain, turn, band, plan;
 } CudaForm;
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
@@ -119,39 +107,8 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
 /* cuda_attention.c: the same for KERNEL_ATTENTION. */
 amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 
-/* kernel_bundle.c: whether these kernels, each as it is alone, may be one launch where they do not depend on one
- * another; |members| of each: more than one where it is a batch. */
-bool cuda_may_bundle(const CudaBody *alone, const int *members, int count);
-/* Whether their parameters are the same numbers. */
-bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
-/* Whether they are of equal text and sizes, as the kernels of a batch are. */
-bool cuda_is_same_batch(const CudaBody *a, const CudaBody *b);
-/* Threads of a block in each function of their bundle, its own first, then its choices; returns how many there are. */
-int cuda_bundle_threads(const CudaBody *alone, int count, int threads[CUDA_MOST_FORMS]);
-/* One function of its |parts|. */
-void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out);
-
-/* single_pass.c: what a column kernel with segments makes, for those that may run in its launch. */
-typedef struct CudaPass {
-    const Kernel *k;
-    Dim rows, cols;
-    int threads;
-    int operands, sizes; /* of the passes so far */
-} CudaPass;
-/* Of the kernel that |w| has analysed, as |body|. */
-CudaPass cuda_first_pass(const Walk *w, const CudaBody *body);
-/* Whether the kernel that |w| has analysed may be a further pass behind |passes|. */
-bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *first, const Kernel *const *passes,
-                       int count);
 /* The function around the passes. */
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
-
-/* kernel_chain.c: whether |next|, of their text, may follow |members| in each block of their launch, and reads what one
- * of them writes. */
-bool cuda_is_next_in_chain(const Func *f, const Kernel *const *members, int count, const Kernel *next);
-
-/* kernel_independence.c: whether |b| reads or writes what |a| writes; flags take any order. */
-bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b);
 
 typedef struct CudaWork { /* amp_model_cuda_work */
     uint32_t instruction; /* AMP_INSTRUCTION_* */
@@ -197,7 +154,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* one; a batch, chain, bundle: several; a single-pass reduction: its passes */
     VEC(CudaPart) parts;         /* of a bundle */
     int tickets;                 /* of a single-pass reduction, or a joined launch: counters; else 0 */
-    bool chain;                  /* members one after another in each block */
+    bool chain, passes;          /* members one after another in each block, or in the last one of its columns */
     int supersteps, depth;       /* of a joined launch; most kernels that wait for one another */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
@@ -220,13 +177,6 @@ typedef struct CudaModule { /* CodegenCuda.code */
     VEC(CudaFunction) functions;
     VEC(CudaProgram) programs;
 } CudaModule;
-
-/* cuda_kernels.c: what codegen_cuda does, which lets all share a launch that may; tests ask for less. */
-typedef enum CudaSharing { CUDA_BATCHES, CUDA_BUNDLES, CUDA_JOINS } CudaSharing;
-amp_status cuda_emit_module(const Module *m, CudaSharing sharing, const CudaModule **out, amp_error *err);
-
-/* kernel_independence.c: whether neither |k| nor any of |batch| reads or writes what the other writes. */
-bool cuda_is_independent(const Func *f, const CudaKernelEntry *batch, const Kernel *k);
 
 /* cuda_tables.c: `static const amp_model_cuda cuda = {..};`. */
 amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err);

@@ -469,6 +469,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .bundle_part = form.part,
         .bundle_threads = form.threads,
         .turn = form.turn,
+        .plans = form.plan,
     };
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);

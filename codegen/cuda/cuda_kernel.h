@@ -57,6 +57,7 @@ typedef struct CudaKernel {
     bool bundled;                    /* a part of a bundle: `place` and `shared` are parameters */
     int bundle_part, bundle_threads; /* its number there, and the threads of a block */
     bool chain;                      /* of several members, which each block makes one after another */
+    bool plans;                      /* nothing is written */
     bool turn, band;                 /* a part of a joined launch; of one whose blocks make bands of rows */
     const char *block;               /* where the block stands: "blockIdx"; in a bundle "block" */
 } CudaKernel;
@@ -120,6 +121,8 @@ void cuda_put_bounds(Text *t, int threads, const CudaBody *body);
  * its struct. */
 amp_status cuda_open_part(CudaKernel *ck, int threads);
 void cuda_close_function(CudaKernel *ck);
+/* In place of all that: what else the body says of a kernel that is planned alone. */
+amp_status cuda_plan_function(CudaKernel *ck, int threads);
 /* The pointer of an operand, or of each that has none yet, where they come out of a table. */
 void cuda_declare_operand(CudaKernel *ck, int i);
 void cuda_declare_operands(CudaKernel *ck);

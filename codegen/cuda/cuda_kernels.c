@@ -1,5 +1,5 @@
-/* cuda_kernels.c: every kernel of a module: equal bodies share a function; neighbours of equal body that do not depend
- * on one another share a launch. */
+/* cuda_kernels.c: the launches of a module, as the passes of the group launch have made them; equal bodies share a
+ * function. */
 #include "amp/model_abi.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/cuda_writer.h"
@@ -112,82 +112,34 @@ amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, Cuda
     return cuda_emit_kernel(&x->w, form, body, x->err);
 }
 
-/* The form in which a kernel may stand in a batch; NULL: it may not. */
-amp_status cuda_write_batch_form(CudaWriter *x, const Kernel *k, const CudaBody *single, CudaBody *out) {
-    *out = (CudaBody){0};
-    if (single->batch == CUDA_BATCH_NONE) return AMP_OK;
-    return cuda_write_kernel(x, k, (CudaForm){.members = 1}, out);
-}
-
 static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 
-static void add_member(CudaWriter *x, CudaKernelEntry *entry, const Kernel *k, const CudaBody *single) {
-    const bool counted = single->batch != CUDA_BATCH_NONE;
-    vec_push(x->m->arena, &entry->members, k);
-    vec_push(x->m->arena, &entry->batch_elements, counted ? single->elements : dim_const(1));
-}
-
-/* Of kernel |at| and those after it that are in the same batch. */
-static amp_status find_batch(CudaWriter *x, int at, CudaKernelEntry *entry, CudaBody *first) {
+/* A batch, or a chain, has one function for all its kernels. */
+static amp_status check_same(CudaWriter *x, const LaunchPart *part, CudaForm form) {
     const Func *f = x->w.f;
-    const CudaForm alone = {0};
-    CudaBody form, single, next;
-    AMP_TRY(cuda_write_kernel(x, f->kernels.data[at], alone, first));
-    AMP_TRY(cuda_write_batch_form(x, f->kernels.data[at], first, &form));
-    add_member(x, entry, f->kernels.data[at], first);
-    for (int i = at + 1; form.source && i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        if (k->kind != entry->members.data[0]->kind || !cuda_is_independent(f, entry, k)) return AMP_OK;
-        AMP_TRY(cuda_write_kernel(x, k, alone, &single));
-        AMP_TRY(cuda_write_batch_form(x, k, &single, &next));
-        if (!next.source || strcmp(form.source, next.source) || !cuda_same_sizes(&form, &next)) return AMP_OK;
-        add_member(x, entry, k, &single);
+    CudaBody own, body;
+    for (int i = 0; i < part->kernels.len && part->kernels.len > 1; i++) {
+        AMP_TRY(cuda_write_kernel(x, f->kernels.data[part->kernels.data[i]], form, i ? &body : &own));
+        if (i && strcmp(body.source, own.source))
+            return amp_fail(x->err, AMP_INTERNAL, "%s: its code is another one than that of %s, in one launch",
+                            walk_name(&x->w), f->kernels.data[part->kernels.data[0]]->name);
     }
     return AMP_OK;
 }
 
-/* Of kernels after |at| those that each block of its launch makes one after another (kernel_chain.c). */
-static amp_status find_chain(CudaWriter *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
-    const Func *f = x->w.f;
-    CudaBody next;
-    for (int i = at + 1; body->kind == KERNEL_PRODUCT && i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        if (!cuda_is_next_in_chain(f, entry->members.data, entry->members.len, k)) return AMP_OK;
-        AMP_TRY(cuda_write_kernel(x, k, (CudaForm){0}, &next));
-        if (strcmp(next.source, body->source) || !cuda_same_sizes(&next, body)) return AMP_OK;
-        add_member(x, entry, k, &next);
-        entry->chain = true;
+amp_status cuda_add_members(CudaWriter *x, const LaunchPart *part, CudaKernelEntry *entry) {
+    CudaBody body;
+    for (int i = 0; i < part->kernels.len; i++) {
+        const Kernel *k = x->w.f->kernels.data[part->kernels.data[i]];
+        AMP_TRY(cuda_write_kernel(x, k, (CudaForm){.plan = true}, &body));
+        vec_push(x->m->arena, &entry->members, k);
+        vec_push(x->m->arena, &entry->batch_elements, body.batch == BATCH_NONE ? dim_const(1) : body.elements);
     }
-    return AMP_OK;
-}
-
-/* Of kernels after |at| those that are further passes of its launch (single_pass.c). */
-static amp_status find_passes(CudaWriter *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
-    const Func *f = x->w.f;
-    CudaBody next;
-    if (f->kernels.data[at]->kind != KERNEL_COLUMN || !f->kernels.data[at]->segment) return AMP_OK;
-    AMP_TRY(walk_kernel(&x->w, f->kernels.data[at], x->err));
-    CudaPass first = cuda_first_pass(&x->w, body);
-    for (int i = at + 1; i < f->kernels.len && f->kernels.data[i]->kind == KERNEL_COLUMN; i++) {
-        const CudaForm form = {.columns = body->columns, .height = body->height};
-        AMP_TRY(cuda_write_kernel(x, f->kernels.data[i], form, &next));
-        if (!cuda_is_next_pass(&x->w, &next, &first, entry->members.data, entry->members.len)) return AMP_OK;
-        vec_push(x->m->arena, &entry->members, f->kernels.data[i]);
-        first.operands += x->w.operands.len;
-        first.sizes += next.sizes.len;
-        entry->tickets = (int)next.launch.extent[0].mul;
-    }
-    return AMP_OK;
-}
-
-/* Kernels after |at| in whose launch blocks do one after another what they all have to do. */
-static amp_status find_longer(CudaWriter *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
-    if (x->bundles) AMP_TRY(find_chain(x, at, body, entry));
-    return entry->chain ? AMP_OK : find_passes(x, at, body, entry);
+    return part->form == PART_BATCH ? check_same(x, part, (CudaForm){.members = 1}) : AMP_OK;
 }
 
 /* The function of a launch over |entry|'s passes. */
-static amp_status emit_passes(CudaWriter *x, const CudaKernelEntry *entry, CudaBody *out) {
+static amp_status emit_passes(CudaWriter *x, CudaKernelEntry *entry, CudaBody *out) {
     Arena *a = x->m->arena;
     const int count = entry->members.len;
     CudaBody *passes = arena_array(a, CudaBody, count);
@@ -201,14 +153,15 @@ static amp_status emit_passes(CudaWriter *x, const CudaKernelEntry *entry, CudaB
     }
     cuda_join_passes(a, passes, count, x->w.k->pred.id, out);
     out->comment = text_str(&comment);
+    entry->tickets = (int)passes[count - 1].launch.extent[0].mul;
     return walk_kernel(&x->w, entry->members.data[0], x->err);
 }
 
 /* The launch of one member becomes that of |count|, with so many |elements|. */
-void cuda_set_batch_extent(const Dim *elements, int count, CudaBatch batch, CudaLaunch *launch) {
+void cuda_set_batch_extent(const Dim *elements, int count, BatchForm batch, CudaLaunch *launch) {
     int64_t total = 0;
     const int axis = cuda_batch_axis(batch);
-    if (batch != CUDA_BATCH_IN_TURN) {
+    if (batch != BATCH_IN_TURN) {
         launch->extent[axis] = dim_const(count);
         launch->per[axis] = 1;
         return;
@@ -218,9 +171,9 @@ void cuda_set_batch_extent(const Dim *elements, int count, CudaBatch batch, Cuda
 }
 
 /* |choice|: as in CudaForm. */
-static amp_status emit_launch(CudaWriter *x, const CudaKernelEntry *entry, int choice, CudaBody *body) {
+static amp_status emit_launch(CudaWriter *x, CudaKernelEntry *entry, int choice, CudaBody *body) {
     const int members = entry->members.len;
-    if (entry->tickets) return emit_passes(x, entry, body);
+    if (entry->passes) return emit_passes(x, entry, body);
     const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice, .chain = entry->chain};
     AMP_TRY(cuda_write_kernel(x, entry->members.data[0], form, body));
     if (members > 1 && !entry->chain)
@@ -238,7 +191,7 @@ static amp_status add_choices(CudaWriter *x, CudaKernelEntry *entry, int count) 
     return AMP_OK;
 }
 
-static void set_launch(CudaKernelEntry *entry, const CudaBody *body) {
+void cuda_set_launch(CudaKernelEntry *entry, const CudaBody *body) {
     entry->operand_table = body->operand_table;
     entry->tensor_cores = body->tensor_cores;
     entry->shares = body->shares;
@@ -251,141 +204,9 @@ static amp_status add_functions(CudaWriter *x, CudaKernelEntry *entry) {
     CudaBody body;
     AMP_TRY(emit_launch(x, entry, 0, &body));
     if (entry->members.len == 1 || entry->tickets || entry->chain) entry->batch_elements.len = 0;
-    set_launch(entry, &body);
+    cuda_set_launch(entry, &body);
     entry->function = function_of(x, &body, 0);
     return add_choices(x, entry, body.choices);
-}
-
-/* ---- bundles ----------------------------------------------------------------------------------------------------- */
-
-typedef struct Bundle { /* while it may still grow */
-    CudaKernelEntry *entry;
-    CudaBody alone[CUDA_MOST_PARTS]; /* the first kernel of each part, as it is alone */
-    int members[CUDA_MOST_PARTS];
-    int count;
-} Bundle;
-
-/* Its parts as those of a function in blocks of so many threads, each its own or, |choice|, that for many blocks; a
- * part without source has none such. */
-static amp_status emit_parts(CudaWriter *x, const Bundle *b, int threads, int choice, CudaBody *parts) {
-    int first = 0;
-    for (int i = 0; i < b->count; first += b->members[i++]) {
-        const int members = b->members[i] > 1 ? b->members[i] : 0;
-        const CudaForm form = {.members = members, .choice = choice, .threads = threads, .part = i};
-        AMP_TRY(cuda_write_kernel(x, b->entry->members.data[first], form, &parts[i]));
-        if (members)
-            cuda_set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
-    }
-    return AMP_OK;
-}
-
-static amp_status have_forms(CudaWriter *x, const Bundle *b, bool *out) {
-    CudaBody parts[CUDA_MOST_PARTS];
-    int threads[CUDA_MOST_FORMS];
-    const int forms = cuda_bundle_threads(b->alone, b->count, threads);
-    *out = true;
-    for (int f = 0; f < forms; f++) {
-        AMP_TRY(emit_parts(x, b, threads[f], f, parts));
-        for (int i = 0; i < b->count; i++) *out &= parts[i].source != NULL;
-    }
-    return AMP_OK;
-}
-
-static bool all_independent(const Func *f, const CudaKernelEntry *entry, const CudaKernelEntry *next) {
-    for (int i = 0; i < next->members.len; i++)
-        if (!cuda_is_independent(f, entry, next->members.data[i])) return false;
-    return true;
-}
-
-static void add_part(CudaWriter *x, Bundle *b, const CudaKernelEntry *next) {
-    for (int i = 0; i < next->members.len; i++) {
-        vec_push(x->m->arena, &b->entry->members, next->members.data[i]);
-        vec_push(x->m->arena, &b->entry->batch_elements, next->batch_elements.data[i]);
-    }
-    b->count++;
-}
-
-static void remove_part(Bundle *b) {
-    b->count--;
-    b->entry->members.len -= b->members[b->count];
-    b->entry->batch_elements.len -= b->members[b->count];
-}
-
-/* To the kernels of |b|, the first of which is number |at|, those after them that are in the same bundle. */
-static amp_status find_bundle(CudaWriter *x, int at, Bundle *b) {
-    const Func *f = x->w.f;
-    while (b->count < CUDA_MOST_PARTS && b->alone[0].bundles) {
-        const int then = at + b->entry->members.len;
-        CudaKernelEntry next = {0};
-        bool have = false;
-        if (then >= f->kernels.len || !cuda_is_independent(f, b->entry, f->kernels.data[then])) return AMP_OK;
-        AMP_TRY(find_batch(x, then, &next, &b->alone[b->count]));
-        if (next.members.len == 1) AMP_TRY(find_longer(x, then, &b->alone[b->count], &next));
-        b->members[b->count] = next.members.len;
-        if (next.tickets || next.chain || !all_independent(f, b->entry, &next)) return AMP_OK;
-        if (!cuda_may_bundle(b->alone, b->members, b->count + 1)) return AMP_OK;
-        add_part(x, b, &next);
-        AMP_TRY(have_forms(x, b, &have));
-        if (have) continue;
-        remove_part(b);
-        return AMP_OK;
-    }
-    return AMP_OK;
-}
-
-static amp_status bundle_function(CudaWriter *x, const Bundle *b, const CudaBody *parts, const CudaBody *body,
-                                  int choice, int *out) {
-    Text comment;
-    *out = cuda_find_function(x, body);
-    if (*out >= 0) return AMP_OK;
-    text_init(&comment, x->m->arena);
-    for (int i = 0, first = 0; i < b->count; first += b->members[i++]) {
-        AMP_TRY(walk_kernel(&x->w, b->entry->members.data[first], x->err));
-        text_printf(&comment, " * part %d\n", i);
-        cuda_comment_body(&comment, &x->w);
-        text_printf(&comment, " *   %s\n", parts[i].how);
-    }
-    *out = cuda_add_function(x, b->entry->members.data[0], body, choice, text_str(&comment));
-    return AMP_OK;
-}
-
-/* Products whose blocks take longest begin: those whose sums grow with n, as a weight gradient's do.  After the others,
- * the last of them would have the device to themselves. */
-static void order_products(Bundle *b) {
-    for (int i = 1; i < b->count; i++)
-        for (int j = i; j > 0 && b->alone[j].sums_grow && !b->alone[j - 1].sums_grow; j--) {
-            const CudaBody body = b->alone[j];
-            const Kernel *k = b->entry->members.data[j];
-            b->alone[j] = b->alone[j - 1];
-            b->alone[j - 1] = body;
-            b->entry->members.data[j] = b->entry->members.data[j - 1];
-            b->entry->members.data[j - 1] = k;
-        }
-}
-
-static amp_status add_bundle(CudaWriter *x, Bundle *b) {
-    Arena *a = x->m->arena;
-    CudaKernelEntry *entry = b->entry;
-    CudaBody parts[CUDA_MOST_PARTS], body;
-    int threads[CUDA_MOST_FORMS], function;
-    const int forms = cuda_bundle_threads(b->alone, b->count, threads);
-    if (b->alone[0].kind == KERNEL_PRODUCT) order_products(b);
-    for (int i = 0; i < b->count; i++)
-        vec_push(a, &entry->parts, ((CudaPart){.kind = b->alone[i].kind, .members = b->members[i]}));
-    for (int f = 0; f < forms; f++) {
-        AMP_TRY(emit_parts(x, b, threads[f], f, parts));
-        cuda_bundle(a, parts, b->members, b->count, &body);
-        AMP_TRY(bundle_function(x, b, parts, &body, f, &function));
-        for (int i = 0; i < b->count; i++) vec_push(a, &entry->parts.data[i].launches, parts[i].launch);
-        if (f) {
-            vec_push(a, &entry->choices, ((CudaChoice){function, body.launch}));
-            continue;
-        }
-        set_launch(entry, &body);
-        entry->function = function;
-    }
-    if (!entry->operand_table) entry->batch_elements.len = 0;
-    return AMP_OK;
 }
 
 /* ---- all launches ------------------------------------------------------------------------------------------------ */
@@ -416,15 +237,19 @@ static amp_status add_kernels(CudaWriter *x, CudaKernelEntry *entry) {
     return AMP_OK;
 }
 
-static amp_status add_launch(CudaWriter *x, CudaProgram *program, int *at) {
+/* The functions of |l|. */
+static amp_status write_launch(CudaWriter *x, const Launch *l, CudaKernelEntry *entry) {
+    if (launch_has_stages(l) || (l->parts.len > 1 && !l->by_columns)) return cuda_write_parts(x, l, entry);
+    for (int i = 0; i < l->parts.len; i++) AMP_TRY(cuda_add_members(x, &l->parts.data[i], entry));
+    entry->passes = l->by_columns;
+    entry->chain = l->parts.data[0].form == PART_CHAIN;
+    if (entry->chain) AMP_TRY(check_same(x, &l->parts.data[0], (CudaForm){0}));
+    return add_functions(x, entry);
+}
+
+static amp_status add_launch(CudaWriter *x, CudaProgram *program, const Launch *l) {
     CudaKernelEntry entry = {0};
-    Bundle bundle = {.entry = &entry, .count = 1};
-    AMP_TRY(find_batch(x, *at, &entry, &bundle.alone[0]));
-    if (entry.members.len == 1) AMP_TRY(find_longer(x, *at, &bundle.alone[0], &entry));
-    bundle.members[0] = entry.members.len;
-    if (!entry.tickets && !entry.chain && x->bundles) AMP_TRY(find_bundle(x, *at, &bundle));
-    *at += entry.members.len;
-    AMP_TRY(bundle.count > 1 ? add_bundle(x, &bundle) : add_functions(x, &entry));
+    AMP_TRY(write_launch(x, l, &entry));
     AMP_TRY(add_kernels(x, &entry));
     vec_push(x->m->arena, &program->kernels, entry);
     return AMP_OK;
@@ -438,34 +263,27 @@ static int *index_buffers(const Func *f) {
     return first;
 }
 
-/* |done|: whether all kernels of |f| are one launch. */
-static amp_status add_joined(CudaWriter *x, const Func *f, CudaProgram *program, bool *done) {
-    CudaKernelEntry entry = {0};
-    if (f->joined && x->joins) AMP_TRY(cuda_join_kernels(x, f, &entry));
-    *done = entry.members.len > 0;
-    if (!*done) return AMP_OK;
-    AMP_TRY(add_kernels(x, &entry));
-    vec_push(x->m->arena, &program->kernels, entry);
-    return AMP_OK;
-}
-
 static amp_status add_program(CudaWriter *x, const Func *f) {
     CudaProgram program = {.func = f};
-    bool done;
     x->buffer_of = index_buffers(f);
     walk_init(&x->w, f, x->m->arena);
     cuda_find_exactness(&x->w);
-    AMP_TRY(add_joined(x, f, &program, &done));
-    for (int i = 0; i < f->kernels.len && !done;) {
-        if (ir_is_still(f, f->kernels.data[i])) i++;
-        else AMP_TRY(add_launch(x, &program, &i));
+    for (int i = 0, next = 0; i < f->kernels.len;) {
+        Launch own = {.first = i, .count = 1};
+        LaunchPart part = {0};
+        vec_push(x->m->arena, &part.kernels, i);
+        vec_push(x->m->arena, &own.parts, part);
+        const bool shares = next < f->launches.len && f->launches.data[next].first == i;
+        const Launch *l = shares ? &f->launches.data[next++] : &own;
+        if (shares || !ir_is_still(f, f->kernels.data[i])) AMP_TRY(add_launch(x, &program, l));
+        i += l->count;
     }
     vec_push(x->m->arena, &x->out->programs, program);
     return AMP_OK;
 }
 
-static amp_status emit_kernels(const Module *m, CudaSharing sharing, CudaModule *out, amp_error *err) {
-    CudaWriter x = {.m = m, .out = out, .err = err, .bundles = sharing > CUDA_BATCHES, .joins = sharing == CUDA_JOINS};
+static amp_status emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
+    CudaWriter x = {.m = m, .out = out, .err = err};
     CudaPrelude *prelude = cuda_prelude_split(m->arena, cuda_prelude);
     out->module = m;
     for (int i = 0; i < m->funcs.len; i++)
@@ -480,20 +298,16 @@ static amp_status emit_kernels(const Module *m, CudaSharing sharing, CudaModule 
 
 /* ---- what codegen.h offers --------------------------------------------------------------------------------------- */
 
-amp_status cuda_emit_module(const Module *m, CudaSharing sharing, const CudaModule **out, amp_error *err) {
+amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
     CudaModule *cuda = arena_new(m->arena, CudaModule);
-    if (m->stage != STAGE_PLAN || target_of(m) != &target_cuda)
+    if (m->stage < STAGE_PLAN || target_of(m) != &target_cuda)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "module %s is at stage %s for %s: CUDA code can be emitted after the pass plan for cuda",
                         m->name, ir_stage_names[m->stage], target_of(m)->name);
     cuda->module = m;
-    AMP_TRY(emit_kernels(m, sharing, cuda, err));
+    AMP_TRY(emit_kernels(m, cuda, err));
     *out = cuda;
     return AMP_OK;
-}
-
-amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
-    return cuda_emit_module(m, CUDA_JOINS, out, err);
 }
 
 const Module *codegen_cuda_module(const CudaModule *cuda) { return cuda->module; }

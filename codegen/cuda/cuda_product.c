@@ -225,7 +225,7 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
 /* Products share a launch along the grid's third dimension, where they have no blocks along it themselves. */
 static void set_batch(const Walk *w, const ProductPlan *p, CudaBody *out) {
     const bool is_free = !product_has_several(p) || are_along_rows(p);
-    if (is_free && dim_mul(w->rows, w->cols, &out->elements)) out->batch = CUDA_BATCH_IN_LAYERS;
+    if (is_free && dim_mul(w->rows, w->cols, &out->elements)) out->batch = BATCH_IN_LAYERS;
 }
 
 static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
@@ -266,6 +266,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     }
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
+    if (form.plan) return cuda_plan_function(ck, p->tile.threads);
     AMP_TRY(open_product(ck, p, form));
     cuda_declare_looks(ck);
     emit_sums(ck, p);
@@ -289,6 +290,7 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     out->bundles = true;
     out->sums_grow = p.k.n;
     memcpy(out->threads, p.threads, sizeof out->threads);
+    memcpy(out->widens, p.widens, sizeof out->widens);
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
     const char *block = form.threads || form.chain ? "block" : "blockIdx";

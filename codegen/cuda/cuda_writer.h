@@ -1,4 +1,4 @@
-/* cuda_writer.h: what the files that write all kernels of a module share: cuda_kernels.c, joined_launch.c. */
+/* cuda_writer.h: what the files that write all kernels of a module share: cuda_kernels.c, part_launch.c. */
 #ifndef AMP_CODEGEN_CUDA_CUDA_WRITER_H
 #define AMP_CODEGEN_CUDA_CUDA_WRITER_H
 
@@ -19,22 +19,22 @@ typedef struct CudaWriter {
     Table by_body;
     Walk w;               /* of the function at hand */
     const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
-    bool bundles, joins;  /* what may be in one launch, as cuda_emit_module is asked for it */
 } CudaWriter;
 
 /* Of kernel |k|, which |x->w| has analysed from then on. */
 amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, CudaBody *body);
-/* The form in which it may stand in a batch, of which |single| is what it is alone; without source: it may not. */
-amp_status cuda_write_batch_form(CudaWriter *x, const Kernel *k, const CudaBody *single, CudaBody *out);
+/* The kernels of |part| become members of |entry|. */
+amp_status cuda_add_members(CudaWriter *x, const LaunchPart *part, CudaKernelEntry *entry);
 /* The number of the function of that text; -1: there is none yet. */
 int cuda_find_function(const CudaWriter *x, const CudaBody *body);
 /* A new one, named after |k|; |choice|: of the kernel's, from 1; 0: its own.  |comment|: lines of one. */
 int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int choice, const char *comment);
 /* The launch of one member becomes that of |count|, with so many |elements|. */
-void cuda_set_batch_extent(const Dim *elements, int count, CudaBatch batch, CudaLaunch *launch);
+void cuda_set_batch_extent(const Dim *elements, int count, BatchForm batch, CudaLaunch *launch);
 
-/* joined_launch.c: all kernels of |f|, which is joined, as one launch; |out| has no members where some kernel of it
- * cannot be in one.  Its operands are still to be added. */
-amp_status cuda_join_kernels(CudaWriter *x, const Func *f, CudaKernelEntry *out);
+/* What |entry| says of its function and launch. */
+void cuda_set_launch(CudaKernelEntry *entry, const CudaBody *body);
+/* part_launch.c: a launch of several parts, and its functions.  Its operands are still to be added. */
+amp_status cuda_write_parts(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry);
 
 #endif

@@ -48,7 +48,7 @@ void cuda_declare_operands(CudaKernel *ck) {
 }
 
 static void declare_member(CudaKernel *ck, int members, int threads) {
-    if (ck->body->batch == CUDA_BATCH_IN_TURN) {
+    if (ck->body->batch == BATCH_IN_TURN) {
         emit_line(&ck->e, "int64_t own_block = %s.x;", ck->block);
         emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &own_block);", members,
                   threads * ck->vector);
@@ -107,7 +107,7 @@ static const char *describe(const CudaKernel *ck, int threads) {
                         min_blocks == 1 ? "" : "s");
 }
 
-/* A function on the device; single_pass.c calls it, and has tested the predicate. */
+/* A function on the device; pass_launch.c calls it, and has tested the predicate. */
 static void open_pass(CudaKernel *ck) {
     text_printf(ck->e.out, "INLINE void @_pass%d(", ck->pass);
     put_parameters(ck);
@@ -125,6 +125,13 @@ void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
     else if (min_blocks) text_printf(t, ", %d", min_blocks);
     else text_puts(t, ", LEAN");
     text_putc(t, ')');
+}
+
+amp_status cuda_plan_function(CudaKernel *ck, int threads) {
+    add_keys(ck);
+    ck->body->vector = ck->vector;
+    ck->body->launch.block[0] = threads;
+    return AMP_OK;
 }
 
 /* What both forms of a function say of themselves. */

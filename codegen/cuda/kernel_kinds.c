@@ -133,7 +133,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     if (!ck->flat) ck->vector = fit_columns(cuda_row_length(ck), ck->vector);
     const int held = count_held(w);
     while (ck->vector > 1 && ck->vector * held > MOST_HELD) ck->vector /= 2;
-    ck->body->batch = ck->flat && !elements.n ? CUDA_BATCH_IN_TURN : CUDA_BATCH_SIDE_BY_SIDE;
+    ck->body->batch = ck->flat && !elements.n ? BATCH_IN_TURN : BATCH_SIDE_BY_SIDE;
     ck->body->shares = runs_for_share(w);
     if (ck->body->shares && !ck->flat)
         return amp_fail(ck->e.err, AMP_UNSUPPORTED,
@@ -142,7 +142,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
                         walk_name(w));
     ck->by_rows = ck->pitch;
     ck->body->elements = elements;
-    const bool in_turn = members && ck->body->batch == CUDA_BATCH_IN_TURN;
+    const bool in_turn = members && ck->body->batch == BATCH_IN_TURN;
     ck->part = !ck->by_rows && ck->vector > 1 && (in_turn || !is_multiple(elements, ck->vector));
     ck->first_thread = "at == 0";
     ck->body->launch.extent[0] = elements;
@@ -156,6 +156,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     const bool *late = find_late(w);
     ck->late_operands = late;
     ck->body->takes_table = late && ck->bundled && !members && w->operands.len > CUDA_PART_OPERANDS;
+    if (ck->plans) return cuda_plan_function(ck, threads);
     AMP_TRY(cuda_open_function(ck, threads, members));
     for (int i = 0; i < w->operands.len; i++)
         if (!late || !late[i]) cuda_declare_operand(ck, i);
@@ -329,9 +330,10 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     if (block) ck->reduce_shape = ", 256";
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
-    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
     ck->how = block ? "a block a row" : "a warp a row";
     ck->body->bundles = !stays || held <= BUNDLE_REGISTERS; /* beside it, others would have few blocks */
+    if (ck->plans) return cuda_plan_function(ck, THREADS);
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));

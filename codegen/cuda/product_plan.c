@@ -85,7 +85,7 @@ static bool has_many_blocks(const ProductPlan *p, const ProductTile *t) { return
  * Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
-static int list_tiles(const ProductPlan *p, const ProductTile *tiles[CUDA_MOST_FORMS]) {
+static int list_tiles(const ProductPlan *p, const ProductTile *tiles[KERNEL_FORMS]) {
     const bool n_decides = p->rows.n || p->batch.count.n;
     bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
     int count = 0;
@@ -351,10 +351,13 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
         plan_joined_tile(out);
         return;
     }
-    const ProductTile *tiles[CUDA_MOST_FORMS];
+    const ProductTile *tiles[KERNEL_FORMS];
     const int count = list_tiles(out, tiles);
     out->choices = count - 1;
-    for (int f = 0; f < CUDA_MOST_FORMS; f++) out->threads[f] = tile_of_form(tiles, count, f)->threads;
+    for (int f = 0; f < KERNEL_FORMS; f++) {
+        out->threads[f] = tile_of_form(tiles, count, f)->threads;
+        out->widens[f] = tile_of_threads(out, tile_of_form(tiles, count, f), large_wide_tile.threads)->threads;
+    }
     const ProductTile *tile = tile_of_form(tiles, count, form.choice);
     out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */

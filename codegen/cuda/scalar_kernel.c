@@ -164,7 +164,7 @@ static amp_status emit_part(CudaKernel *ck, Parts *p, int number) {
 }
 
 amp_status cuda_emit_scalar(CudaKernel *ck) {
-    bool whole = ck->w->operands.len <= PART_OPERANDS;
+    bool whole = ck->plans || ck->w->operands.len <= PART_OPERANDS;
     Parts p = {0};
     int parts = 1;
     if (!whole) {
@@ -178,6 +178,7 @@ amp_status cuda_emit_scalar(CudaKernel *ck) {
     ck->body->bundles = true;
     ck->body->takes_table = ck->bundled && ck->w->operands.len > CUDA_PART_OPERANDS;
     ck->late_operands = true;
+    if (ck->plans) return cuda_plan_function(ck, 1);
     AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : 1, 0));
     if (ck->bundled) emit_line(&ck->e, "if (threadIdx.x) return;");
     if (parts == 1) AMP_TRY(emit_results(ck));

@@ -55,8 +55,9 @@ amp_status cuda_emit_scatter(CudaKernel *ck, int members) {
     ck->body->launch.per[0] = 1;
     ck->body->min_blocks = 2;
     ck->body->bundles = true;
-    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
     ck->how = "32 columns and some ids a block";
+    if (ck->plans) return cuda_plan_function(ck, THREADS);
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_place(ck, count, blocks, groups);
     for (int i = 0; i < w->operands.len; i++) {

@@ -8,7 +8,7 @@
  * scalar kernels with one predicate too (merge_scalars.c).  First each moves up to the last one before it (updates of
  * parameters), then down to the first one behind it (sums for gradients, which nothing needs before the updates).
  * Nothing between needs them, nor they it, and what is kept in memory meanwhile is little.  Whether they are equal in
- * all, code generation finds out; here it only matters that most are.
+ * all, the pass batch asks; here it only matters that most are.
  */
 #include "passes/order/kernel_order.h"
 #include "ir/print.h"
@@ -155,7 +155,7 @@ static bool is_column(const Func *f, int i, bool segments) {
 }
 
 /* Whether kernel |i|, sums over rows, follows sums of segments that it reads: they share a launch already
- * (codegen/cuda/single_pass.c). */
+ * (passes/launch/single_pass.c). */
 static bool is_second_pass(const Func *f, int i) {
     if (!is_column(f, i, false)) return false;
     for (int first = i - 1; first >= 0; first--) {
@@ -172,7 +172,7 @@ static bool adds_parts(const Func *f, const Kernel *k) {
 }
 
 /* Sums of columns may share a launch, and so may sums of parts, whatever else they do: nothing needs them soon, and
- * each has few blocks (codegen/cuda/kernel_bundle.c). */
+ * each has few blocks (passes/launch/bundle.c). */
 static const char **sign_sums(const Func *f) {
     const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
     for (int i = 0; i < f->kernels.len; i++) {

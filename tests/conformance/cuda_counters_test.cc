@@ -51,12 +51,15 @@ class CudaCountersTest : public CudaRunTest {
         if (!module_) return nullptr;
         PassOptions options = {};
         options.target = &target_cuda;
+        options.describe = codegen_cuda_describe;
+        options.without[STAGE_SUPERSTEPS] = true; // what is counted is counted for each kernel
         options.find_policy = BuiltinPolicy;
         options.user = &arena_;
         options.precision = precision.c_str();
         amp_error err = {};
-        EXPECT_EQ(passes_run(module_, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
-        cuda_ = EmitSharing(module_, CUDA_BUNDLES); // what is counted is counted for each kernel
+        EXPECT_EQ(passes_run(module_, &diags, &options, passes_last(&target_cuda), nullptr, nullptr, &err), AMP_OK)
+            << err.message;
+        cuda_ = Emit(module_);
         if (HasFailure()) return nullptr;
         image_ = std::make_unique<LoadedPtx>(Ptx(cuda_, arch, false), arch);
         for (int i = 0; i < cuda_->programs.len; i++)

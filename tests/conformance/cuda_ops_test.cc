@@ -56,12 +56,13 @@ class CudaOpsTest : public LowerPassTest {
     bool Build(Module *m, const std::string &what, const std::string &prefix, Built *out) {
         PassOptions o = {};
         o.target = &target_cuda;
+        o.describe = codegen_cuda_describe;
         o.find_policy = BuiltinPolicy;
         o.user = &arena_;
         o.precision = precision_.empty() ? nullptr : precision_.c_str();
         o.without[STAGE_FUSE] = no_fuse_;
         amp_error err = {};
-        if (passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) {
+        if (passes_run(m, &diags_, &o, passes_last(&target_cuda), nullptr, nullptr, &err)) {
             ADD_FAILURE() << what << ": " << err.message;
             return false;
         }

@@ -68,7 +68,7 @@ class CorePassTest : public testing::Test {
 
     // The passes from |first| to |last|, whatever the module's stage is.
     bool Run(Module *m, Stage first, Stage last) {
-        PassContext c = {m, &diags_, &options_};
+        PassContext c = {m, &diags_, &options_, nullptr};
         amp_error err = {};
         for (int stage = first; stage <= last; stage++) {
             const amp_status status = pass_run(&c, Stage(stage), &err);

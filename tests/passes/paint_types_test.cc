@@ -196,7 +196,7 @@ TEST_F(PaintTypesTest, GraphsOfAHundredThousandOps) {
             options.policy = pass.first;
             options.find_policy = FindPolicy;
             options.user = this;
-            PassContext c = {m, &diags_, &options};
+            PassContext c = {m, &diags_, &options, nullptr};
             const std::clock_t start = std::clock(); // of the processor: other programs do not count
             EXPECT_TRUE(passes[pass.second].run(&c));
             const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;

@@ -38,7 +38,7 @@ TEST_F(PipelineTest, TheTableIsComplete) {
 }
 
 TEST_F(PipelineTest, EachPassIsSeenOnceInOrder) {
-    Seen seen = RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_PLAN);
+    Seen seen = RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_BUNDLE);
     ASSERT_EQ(seen.stages.size(), size_t(STAGE_COUNT - 1));
     for (size_t i = 0; i < seen.stages.size(); i++) EXPECT_EQ(seen.stages[i], ir_stage_names[i + 1]);
 }
@@ -50,9 +50,9 @@ TEST_F(PipelineTest, ItStopsWhereItIsTold) {
 
 // What is printed after a pass reads back, and the passes that are left give the same text.
 TEST_F(PipelineTest, FromEveryStageTheRestIsTheSame) {
-    Seen whole = RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_PLAN);
+    Seen whole = RunObserved(ReadFile("tests/passes/mlp.ir"), STAGE_BUNDLE);
     for (size_t from = 0; from + 1 < whole.texts.size(); from++) {
-        Seen rest = RunObserved(Read(whole.texts[from]), STAGE_PLAN);
+        Seen rest = RunObserved(Read(whole.texts[from]), STAGE_BUNDLE);
         ASSERT_EQ(rest.texts.size(), whole.texts.size() - from - 1) << whole.stages[from];
         for (size_t i = 0; i < rest.texts.size(); i++)
             EXPECT_EQ(rest.texts[i], whole.texts[from + 1 + i])

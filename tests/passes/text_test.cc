@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/codegen.h"
 #include "ir/words.h"
 #include "passes/fuse/kernel_check.h"
 #include "passes/launch/plan_check.h"
@@ -94,6 +95,7 @@ class TextTest : public LowerPassTest {
         options_.user = &arena_;
         options_.target = target_find(Has("target") ? Get("target").c_str() : nullptr);
         ASSERT_NE(options_.target, nullptr) << Get("target");
+        options_.describe = codegen_cuda_describe;
         ASSERT_TRUE(!Has("no_pass") || passes_leave_out(&options_, Get("no_pass").c_str())) << Get("no_pass");
         const std::string pass = Get("pass"); // "lower", or "target..fuse": from one to another
         const size_t dots = pass.find("..");
@@ -184,7 +186,7 @@ class TextTest : public LowerPassTest {
         const Func *f = FuncOf(m);
         const char *wrong = kernel_check(f);
         EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
-        const char *shared = m->stage == STAGE_PLAN ? parts_check(f) : nullptr;
+        const char *shared = m->stage >= STAGE_PLAN ? parts_check(f) : nullptr;
         EXPECT_EQ(nullptr, shared) << shared;
         for (int i = 0; i < f->kernels.len; i++)
             EXPECT_EQ("k" + std::string(i < 10 ? "0" : "") + std::to_string(i), f->kernels.data[i]->name);
@@ -239,6 +241,7 @@ class TextTest : public LowerPassTest {
         if (!f) return "  no function " + Get("func") + "\n";
         if (what == "kernels") return Kernels(f);
         if (what == "buffers") return Buffers(f);
+        if (what == "launches") return Launches(f);
         if (what == "memory") return Memory(f);
         EXPECT_EQ(what, "ops");
         return Body(f);
@@ -276,6 +279,17 @@ class TextTest : public LowerPassTest {
             const bool has_effect = first.find('(') != std::string::npos; // "assign(%w,", "all_reduce(%w)"
             if (first[0] == '%' || first == "result" || has_effect) text += "  " + joined + "\n";
         }
+        return text;
+    }
+
+    // As they are printed.
+    std::string Launches(const Func *f) {
+        Text t;
+        text_init(&t, &arena_);
+        ir_print_func(&t, f);
+        std::string text;
+        for (const std::string &line : SplitLines(text_str(&t)))
+            if (line.compare(0, 8, "  launch") == 0) text += line + "\n";
         return text;
     }
 

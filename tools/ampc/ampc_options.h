@@ -85,7 +85,7 @@ static const ToolCommand ampc_commands[] = {
     "elaborate autocast means autodiff paint distribute scale optimizer simplify lower target turn_columns "           \
     "split_sums carry_moves barriers cancel_moves turn_inputs pack_batches pack_windows move_results drop_views fuse " \
     "masters weight_copies copy_results pack buffers postpone sequence merge_columns gather merge_lone_columns "       \
-    "gather_sums gather_chains merge_scalars buckets join plan"
+    "gather_sums gather_chains merge_scalars buckets join plan supersteps batch chain single_pass bundle"
 
 static const ToolOption ampc_options[] = {
     {'o', NULL, "o", "FILE", VALUE_FILE, false, NULL, "MODEL with its ending replaced", "What to write.", COMPILE},

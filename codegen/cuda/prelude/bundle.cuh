@@ -1,4 +1,4 @@
-/* bundle.cuh: kernels of different text in one launch, whose blocks follow one another (kernel_bundle.c). */
+/* bundle.cuh: kernels of different text in one launch, whose blocks follow one another (part_launch.c). */
 
 /* Where a block stands in the grid of its kernel, |x| by |y| by any number of blocks, of which |first| is the first.
  * Each time it is computed anew, from what is no register. */

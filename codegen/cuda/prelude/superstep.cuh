@@ -1,4 +1,4 @@
-/* superstep.cuh: kernels that depend on one another in one launch (joined_launch.c). */
+/* superstep.cuh: kernels that depend on one another in one launch (part_launch.c). */
 
 /* Where a block stands in the grid of its kernel, as PlaceInGrid says it of a bundle. */
 struct PlaceInTurn {

@@ -25,12 +25,14 @@ class CudaModelTest : public CoreModelTest {
         PassOptions options = {};
         options.without[STAGE_FUSE] = no_fuse;
         options.target = &target_cuda;
+        options.describe = codegen_cuda_describe;
         Diags diags;
         diags_init(&diags, &arena_);
         amp_error err = {};
-        EXPECT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
-        EXPECT_EQ(m->stage, STAGE_PLAN);
-        for (int i = 0; m->stage == STAGE_PLAN && i < m->funcs.len; i++)
+        const Stage last = passes_last(&target_cuda);
+        EXPECT_EQ(passes_run(m, &diags, &options, last, nullptr, nullptr, &err), AMP_OK) << err.message;
+        EXPECT_EQ(m->stage, last);
+        for (int i = 0; m->stage == last && i < m->funcs.len; i++)
             EXPECT_EQ(nullptr, parts_check(m->funcs.data[i])) << parts_check(m->funcs.data[i]);
         return m;
     }
@@ -42,12 +44,31 @@ class CudaModelTest : public CoreModelTest {
         return cuda;
     }
 
-    // With launches that share no more than |sharing| says.
-    const CudaModule *EmitSharing(const Module *m, CudaSharing sharing) {
-        const CudaModule *cuda = nullptr;
-        amp_error err = {};
-        EXPECT_EQ(cuda_emit_module(m, sharing, &cuda, &err), AMP_OK) << err.message;
+    // With a launch for each kernel, but for batches.
+    const CudaModule *EmitAlone(const Module *m) {
+        using Launches = decltype(Func::launches);
+        std::vector<Launches> shared;
+        for (int i = 0; i < m->funcs.len; i++) {
+            Launches &of = m->funcs.data[i]->launches, batches = {};
+            for (int l = 0; l < of.len; l++)
+                for (int p = 0; p < of.data[l].parts.len && !m->funcs.data[i]->joined; p++)
+                    AddBatch(of.data[l].parts.data[p], &batches);
+            shared.push_back(of);
+            of = batches;
+        }
+        const CudaModule *cuda = Emit(m);
+        for (int i = 0; i < m->funcs.len; i++) m->funcs.data[i]->launches = shared[static_cast<size_t>(i)];
         return cuda;
+    }
+
+    void AddBatch(const LaunchPart &part, decltype(Func::launches) *to) {
+        Launch batch = {};
+        if (part.form != PART_BATCH || part.kernels.len == 1) return;
+        batch.first = part.kernels.data[0];
+        batch.count = part.kernels.len;
+        vec_push(&arena_, &batch.parts, part);
+        batch.parts.data[0].stage = 0;
+        vec_push(&arena_, to, batch);
     }
 
     std::string Source(const CudaModule *cuda) {

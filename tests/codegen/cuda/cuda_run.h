@@ -340,9 +340,6 @@ class CudaRunTest : public CudaModelTest {
         return got;
     }
 
-    // With a launch for each kernel, but for batches.
-    const CudaModule *EmitAlone(const Module *m) { return EmitSharing(m, CUDA_BATCHES); }
-
     // |cuda| has the bits of |alone|, in each function that its kernels may choose, and these are near the
     // interpreter's.
     void ExpectTheBitsOf(const Module *m, const CudaModule *cuda, const CudaModule *alone,

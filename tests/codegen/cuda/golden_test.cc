@@ -77,9 +77,11 @@ class GoldenTest : public testing::TestWithParam<Case> {
         if (!m) return nullptr;
         PassOptions options = {};
         options.target = &target_cuda;
+        options.describe = codegen_cuda_describe;
         amp_error err = {};
         const CudaModule *cuda = nullptr;
-        EXPECT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
+        EXPECT_EQ(passes_run(m, &diags, &options, passes_last(&target_cuda), nullptr, nullptr, &err), AMP_OK)
+            << err.message;
         EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_OK) << err.message;
         return cuda;
     }

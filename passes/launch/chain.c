@@ -1,4 +1,4 @@
-/* kernel_chain.c: products of equal text, each of which adds to what the one before it has made, in one launch:
+/* chain.c: products of equal code, each of which adds to what the one before it has made, in one launch:
  *
  *   k07 { %1 = contract(%dq, %wq; tb = true); %2 = add(%1, %r) }      a block makes its tile of %2,
  *   k08 { %3 = contract(%dk, %wk; tb = true); %4 = add(%3, %2) }      then of %4, then of %6
@@ -9,7 +9,9 @@
  * barrier of the block between two members is enough, and each member makes the bits that it makes in a launch of its
  * own.
  */
-#include "codegen/cuda/cuda.h"
+#include "passes/launch/share.h"
+
+#include "ir/operands.h"
 
 /* Where a buffer's elements are: buffers of one place have them at the same addresses. */
 static bool has_same_elements(const Func *f, const Buffer *a, const Buffer *b) {
@@ -54,13 +56,25 @@ static bool all_may_meet(const Func *f, const Kernel *writer, const Kernel *othe
     return true;
 }
 
-bool cuda_is_next_in_chain(const Func *f, const Kernel *const *members, int count, const Kernel *next) {
+/* Whether |next| may follow the kernels of |l| in each of its blocks, and reads what one of them writes. */
+static bool may_follow(const Func *f, const Launch *l, const Kernel *next) {
     bool reads = false;
     if (next->kind != KERNEL_PRODUCT || next->pred.id) return false;
-    for (int i = 0; i < count; i++) {
-        if (members[i]->pred.id || !all_may_meet(f, members[i], next) || !all_may_meet(f, next, members[i]))
-            return false;
-        reads |= cuda_touches_written(f, members[i], next);
+    for (int i = l->first; i < l->first + l->count; i++) {
+        const Kernel *k = f->kernels.data[i];
+        if (k->pred.id || !all_may_meet(f, k, next) || !all_may_meet(f, next, k)) return false;
+        reads |= share_touches(f, k, next);
     }
     return reads;
 }
+
+void chain_grow(Sharing *s, Launch *l) {
+    const Func *f = s->f;
+    if (l->count > 1 || f->kernels.data[l->first]->kind != KERNEL_PRODUCT) return;
+    for (int k = l->first + 1; k < f->kernels.len; k++) {
+        if (!may_follow(f, l, f->kernels.data[k]) || !share_is_same(&s->facts[l->first], &s->facts[k])) return;
+        share_add(f, l, 0, PART_CHAIN, 0, k);
+    }
+}
+
+bool pass_chain(PassContext *c) { return share_launches(c, chain_grow); }

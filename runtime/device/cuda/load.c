@@ -423,6 +423,8 @@ static amp_status ask_attribute(const Load *l, CuFunction function, int attribut
 /* Whatever a function says of itself: no architecture before sm_90 has the instruction. */
 static bool can_wait(const amp_model_cuda_function *f, int arch) {
     enum { FIRST = 90 };
+    const char *overlap = getenv("AMPC_OVERLAP");
+    if (overlap && !strcmp(overlap, "0")) return false;
     return f->waits_from && arch >= FIRST && (uint32_t)arch >= f->waits_from;
 }
 

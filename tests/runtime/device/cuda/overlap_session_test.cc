@@ -101,6 +101,10 @@ TEST_F(OverlapSession, AllButTheFirstOfAProgramNeedNotWait) {
     begin({{"ARCH", "89"}});
     EXPECT_EQ(Launches(80), none); // whatever they say: the stand-in would refuse it
     begin({{"ARCH", "90"}});
+    setenv("AMPC_OVERLAP", "0", 1);
+    EXPECT_EQ(Launches(90), none);
+    unsetenv("AMPC_OVERLAP");
+    begin();
     EXPECT_EQ(Launches(90, true), none) << "behind each kernel a copy ends a temporary";
 }
 

@@ -187,6 +187,43 @@ def examples(c):
     return run_cases(c, example_cases(c), seconds)
 
 
+# ---- what sharing launches is worth ---------------------------------------------------------------------------------------
+
+# --no-pass of ampc, and for launches that do not overlap an environment variable.  tools/make-dist compiles these variants.
+SWITCHES = ["supersteps", "batch", "chain", "single_pass", "bundle", "launch", "gather,gather_sums,gather_chains",
+            "merge_columns,merge_lone_columns,merge_scalars"]
+VARIED = {"mlp512-fp16": ("mlp512", 128), "cnn-fp16": ("cnn", 128), "bert-fp16": ("bert", 32)}  # model: what c.wants asks, samples
+
+
+def variant(model, switch):
+    return f"{model}.without-{switch.split(',')[0]}"
+
+
+def forms(c):
+    """Steps without each of the passes that let kernels share a launch, beside steps with all of them, in turns."""
+    rows = []
+    models = {"small-fp16": ("small", 16)} if c.args.stand_in else VARIED
+    steps, rounds = (2, 1) if c.args.stand_in else (50, 3)
+    for model, (name, batch) in models.items():
+        bounds = [f"{key}={count}" for example in EXAMPLES if example.name == name for key, count in example.bounds.items()]
+        if not c.wants(name):
+            continue
+        for switch in SWITCHES + ["overlap"]:
+            own = {"AMPC_OVERLAP": "0"} if switch == "overlap" else {}
+            path = model if own else variant(model, switch)
+            times = {"all": [], "without": []}
+            for _ in range(rounds):
+                for which, file, env in (("all", model, {}), ("without", path, own)):
+                    with Server(c, ["bin/step_bench", "--inputs", "device", f"models/{file}.so", str(batch), *bounds], env) as bench:
+                        bench.read()
+                        bench.ask(steps)
+                        times[which].append(bench.ask(steps))
+            with_all, without = (median(times[which], "wall_us") for which in ("all", "without"))
+            rows.append({"model": model, "switch": switch, "with_us": with_all, "without_us": without, "runs": times})
+            c.say(f"{model} without {switch}: {without:.1f} us a step, {without / with_all:.3f} times {with_all:.1f} us")
+    return rows
+
+
 # ---- single kernels --------------------------------------------------------------------------------------------------------
 
 

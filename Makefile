@@ -85,7 +85,7 @@ ifneq ($(GENERATED),generated)
 CPU_PRELUDE := $(addprefix codegen/,cpu/prelude/vector.h cpu/prelude/arithmetic.h prelude/functions.h \
 	cpu/prelude/reduce.h cpu/prelude/random.h cpu/prelude/tiles.h cpu/prelude/memory.h cpu/prelude/moments.h \
 	cpu/prelude/attention.h)
-CPU_SUMS_PRELUDE := codegen/cpu/prelude/device_sums.h
+CPU_SUMS_PRELUDE := $(addprefix codegen/cpu/prelude/,device_block.h device_sums.h)
 MODEL_ABI := base/include/amp/base.h runtime/include/amp/model_abi.h
 cuda_part = $(patsubst %,codegen/cuda/prelude/%.cuh,$(1))
 CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/cuda/prelude/functions.cuh \

@@ -76,10 +76,6 @@ float alu_f16_to_f32(uint16_t h);
 uint16_t alu_f32_to_f16(float x); /* nearest, ties to even; NaN 0x7fff */
 float alu_bf16_to_f32(uint16_t h);
 uint16_t alu_f32_to_bf16(float x);
-/* One product sum as tensor cores make it, by the model of tensor_core.h: a[count] * b[count] + c in blocks of |block|
- * with |bits| kept below the largest exponent.  Exact terms in: factors of at most 24 digits, normal numbers of their
- * format. */
-float alu_tensor_sum(const double *a, const double *b, int count, float c, int block, int bits);
 
 #ifdef __cplusplus
 }

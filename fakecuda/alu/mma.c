@@ -7,8 +7,6 @@
  *   C, D: row g + 8 * (i / 2), column 2q + i % 2 */
 #include "fakecuda/alu/tensor_core.h"
 
-#include <math.h>
-
 typedef struct MmaForm {
     const char *name;
     int arch, k, type, sum;
@@ -31,12 +29,12 @@ static void spread(uint32_t word, uint32_t *to) {
     to[1] = word >> 16;
 }
 
-static void gather_a(const AluMma *m, const uint32_t *const a[], uint32_t to[TENSOR_M][TENSOR_MAX_K]) {
+static void gather_a(const AluMma *m, const uint32_t *const a[], uint32_t to[TENSOR_MAX_K][TENSOR_M]) {
     for (int r = 0; r < m->a_regs; ++r)
         for (int l = 0; l < ALU_LANES; ++l) {
-            uint32_t *row = to[l / 4 + 8 * (r % 2)];
-            if (m->a_type == PTX_TF32) row[l % 4 + 4 * (r / 2)] = a[r][l];
-            else spread(a[r][l], &row[2 * (l % 4) + 8 * (r / 2)]);
+            int q = l % 4, k = 2 * q + 8 * (r / 2), row = l / 4 + 8 * (r % 2);
+            if (m->a_type == PTX_TF32) to[q + 4 * (r / 2)][row] = a[r][l];
+            else to[k][row] = a[r][l] & 0xffff, to[k + 1][row] = a[r][l] >> 16;
         }
 }
 
@@ -69,24 +67,17 @@ static void scatter_d(const AluMma *m, uint32_t from[TENSOR_M][TENSOR_N], uint32
 
 static void run_mma(const AluContext *c, const AluMma *m, uint32_t *const d[], const uint32_t *const a[],
                     const uint32_t *const b[], const uint32_t *const acc[]) {
-    uint32_t of_a[TENSOR_M][TENSOR_MAX_K], of_b[TENSOR_MAX_K][TENSOR_N], of_c[TENSOR_M][TENSOR_N];
-    if (m->k < TENSOR_MAX_K) memset(of_a, 0, sizeof of_a), memset(of_b, 0, sizeof of_b);
-    gather_a(m, a, of_a);
-    gather_b(m, b, of_b);
-    gather_c(m, acc, of_c);
     int length = c->arch >= 90 ? 16 : 8; /* of a block, in 16-bit numbers */
     if (m->a_type == PTX_TF32) length /= 2;
-    TensorTask task = {.k = m->k,
-                       .block = length < m->k ? length : m->k,
-                       .bits = c->arch >= 90 ? 25 : 24,
-                       .factor = tensor_format(m->a_type),
-                       .sum = tensor_format(m->c_type),
-                       .a = &of_a[0][0],
-                       .b = &of_b[0][0],
-                       .c = &of_c[0][0]};
+    TensorTask task;
+    task.k = m->k, task.block = length < m->k ? length : m->k, task.bits = c->arch >= 90 ? 25 : 24;
+    task.factor = m->a_type, task.sum = m->c_type;
+    gather_a(m, a, task.a);
+    gather_b(m, b, task.b);
+    gather_c(m, acc, task.c);
     if (c->exact) tensor_multiply_exact(&task);
     else tensor_multiply(&task);
-    scatter_d(m, of_c, d);
+    scatter_d(m, task.c, d);
 }
 
 int alu_find_mma(const AluContext *c, const char *full, AluMma *out, const char **why) {
@@ -116,25 +107,4 @@ int alu_find_mma(const AluContext *c, const char *full, AluMma *out, const char 
     if (strncmp(full, "mma.", 4) != 0) return -1;
     *why = "the stand-in knows mma.sync of m16n8k8 and m16n8k16 for f16 and bf16, and of m16n8k4 and m16n8k8 for tf32";
     return -2;
-}
-
-float alu_tensor_sum(const double *a, const double *b, int count, float c, int block, int bits) {
-    double sum = c;
-    for (int first = 0; first < count; first += block) {
-        int last = first + block < count ? first + block : count, e, largest = -126;
-        double significands = 0, plain = sum;
-        if (sum != 0) largest = ilogb(sum) > largest ? ilogb(sum) : largest;
-        for (int k = first; k < last; ++k) {
-            plain += a[k] * b[k];
-            if (a[k] != 0 && b[k] != 0 && (e = ilogb(a[k]) + ilogb(b[k])) > largest) largest = e;
-        }
-        if (!isfinite(plain)) {
-            sum = plain;
-            continue;
-        }
-        significands = trunc(ldexp(sum, bits - largest));
-        for (int k = first; k < last; ++k) significands += trunc(ldexp(a[k] * b[k], bits - largest));
-        sum = alu_bits_f32(tensor_rounded(tensor_format(PTX_F32), ldexp(significands, largest - bits)));
-    }
-    return alu_bits_f32(tensor_rounded(tensor_format(PTX_F32), sum));
 }

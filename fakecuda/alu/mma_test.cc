@@ -440,25 +440,6 @@ TEST(Mma, LowBitsOfTf32AreIgnored) {
     }
 }
 
-TEST(Mma, OneSum) { // the same model for whoever has no fragments
-    std::mt19937_64 g(8);
-    const Form &f = kForms[2];
-    for (int arch : {80, 90})
-        for (Data data : {GAUSSIAN, POSITIVE, CANCELLING}) {
-            Matrices m = random_matrices(f, data, g);
-            uint32_t d[16][8];
-            multiply(context(arch), f, m, d);
-            for (int i = 0; i < 16; ++i)
-                for (int j = 0; j < 8; ++j) {
-                    double a[16], b[16];
-                    for (int k = 0; k < 16; ++k)
-                        a[k] = alu_f16_to_f32(uint16_t(m.a[i][k])), b[k] = alu_f16_to_f32(uint16_t(m.b[k][j]));
-                    float sum = alu_tensor_sum(a, b, 16, f32_of(m.c[i][j]), arch >= 90 ? 16 : 8, arch >= 90 ? 25 : 24);
-                    ASSERT_EQ(bits_of(sum), d[i][j]);
-                }
-        }
-}
-
 TEST(Mma, Refused) {
     AluMma m{};
     const char *why = nullptr;

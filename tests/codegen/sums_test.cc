@@ -1,5 +1,5 @@
-// sums_test.cc: products that the CPU adds up as a device does, against mma.sync of the stand-in (fakecuda/alu), which
-// has an implementation of its own: every bit, on more than a thousand shapes.
+// sums_test.cc: products that the CPU adds up as a device does, against mma.sync of the stand-in (fakecuda/alu), whose
+// blocks fakecuda/alu/mma_test.cc holds against exact integers: every bit, on more than a thousand shapes.
 #include <gtest/gtest.h>
 
 #include <algorithm>

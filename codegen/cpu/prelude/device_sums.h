@@ -1,19 +1,9 @@
-/* device_sums.h: products that are added up as tensor cores of a GPU do (docs/design/sums.md).
- *
- * k is cut into blocks of BLOCK elements, in order.  Of a block and the sum so far c, with products of significands
- * s = sa sb and exponents e = ea + eb, which are not normalised (1 <= s < 4):
- *
- *   E = max(-126, the largest e, the exponent of c)           a zero has none
- *   S = sum of trunc(s 2^(e - E + DEVICE_BITS)), c among them      integers: in any order
- *   c = S 2^(E - DEVICE_BITS), cut off after 24 digits
- *
- * A number below the normal ones of its type has the exponent of the smallest.  With an infinity or NaN in a block, c
- * is the infinity or NaN that the sum in float64 is.
+/* device_sums.h: products that are added up as tensor cores of a GPU do, block by block (device_block.h).
  *
  * DEVICE_BITS and DEVICE_BLOCK, in elements of 16 bits, are the architecture's (codegen/cpu/cpu_sums.c).
  */
 
-enum { DEVICE_STEP = 16, DEVICE_MOST_DIMS = 6, DEVICE_NOTHING = -4096, DEVICE_LOWEST = -126 };
+enum { DEVICE_MOST_DIMS = 6 };
 
 /* An operand whose element k of a line is at  k / per * outer + k % per * inner,  which is 0 where k % per >= run. */
 typedef struct DeviceLines {
@@ -41,13 +31,7 @@ typedef struct DeviceProduct {
     DeviceWindows windows;
 } DeviceProduct;
 
-/* ---- operands: 16 elements of k of 32 lines ---------------------------------------------------------------------- */
-
-typedef struct DeviceFactor {
-    float x[DEVICE_STEP][32], sig[DEVICE_STEP][32];
-    int32_t exp[DEVICE_STEP][32];
-    int special; /* some element is infinite or NaN */
-} __attribute__((aligned(64))) DeviceFactor;
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 static void device_clear(DeviceFactor *to) {
     for (int i = 0; i < DEVICE_STEP; i++)
@@ -111,111 +95,29 @@ static void device_take_windows(DeviceFactor *to, const DeviceWindows *w, const 
             to->x[i][j] = device_pixel(w, x, at, windows[w->down ? i : j], taps[w->down ? j : i]);
 }
 
-/* ---- numbers in parts -------------------------------------------------------------------------------------------- */
-
-typedef struct DeviceTerms {
-    vf sig; /* in [1, 2), below 1 where the number is less than the normal ones; with its sign */
-    vi exp, special;
-} DeviceTerms;
-
-/* |up| is 2^-lowest. */
-INLINE DeviceTerms device_split(vf x, int lowest, float up) {
-    const vi bits = (vi)x, size = bits & 0x7FFFFFFF, biased = size >> 23;
-    const vi special = biased == 255, small = biased < lowest + 127;
-    const vf sig = select_vf(small, x * splat_f(up), (vf)((bits & (int32_t)0x807FFFFF) | 0x3F800000));
-    const vi exp = select_vi(small, splat_i(lowest), biased - 127), nothing = special | (size == 0);
-    return (DeviceTerms){keep_vf(sig, ~nothing), select_vi(nothing, splat_i(DEVICE_NOTHING), exp), special};
-}
-
-INLINE void device_split_factor(DeviceFactor *x, int lowest, float up) {
-    vi special = {0};
-    for (int i = 0; i < DEVICE_STEP; i++)
-        for (int j = 0; j < 32; j += W) {
-            const DeviceTerms t = device_split(load_f32(&x->x[i][j]), lowest, up);
-            store_f32(&x->sig[i][j], t.sig);
-            store_i32(&x->exp[i][j], t.exp);
-            special |= t.special;
-        }
-    x->special = any_vi(special);
-}
-
-/* ---- a block ----------------------------------------------------------------------------------------------------- */
-
-/* A term in units of 2^(E - DEVICE_BITS); |at|: its exponent in them, and 127. */
-INLINE vi device_cut(vf sig, vi at) { return int_vf(sig * (vf)((at & (at > 0)) << 23)); }
-
-/* Numbers of at most 24 digits; what is below the normal ones is cut off, too. */
-INLINE vf device_narrow(vd x) {
-    const vd size = (vd)((vl)x & INT64_MAX);
-    const vi small = int_vl((vl)(size < 0x1p-126));
-    vf y = float_vd(x);
-    if (!any_vi(small & ((vi)y != 0))) return y;
-    for (int l = 0; l < W; l++) {
-        const float cut = (float)(int64_t)(size[l] * 0x1p149) * 0x1p-149f;
-        if (small[l]) y[l] = x[l] < 0 ? -cut : cut;
-    }
-    return y;
-}
-
-/* Elements |first| to |first + block| of k, row |r| of A, W columns of B from |c| on. */
-INLINE vf device_block(vf sum, const DeviceFactor *a, const DeviceFactor *b, int first, int block, int64_t r, int64_t c,
-                       vi *special) {
-    const DeviceTerms of_sum = device_split(sum, DEVICE_LOWEST, 0x1p126f);
-    vi largest = select_vi(of_sum.exp > DEVICE_LOWEST, of_sum.exp, splat_i(DEVICE_LOWEST));
-    for (int k = first; k < first + block; k++) {
-        const vi exp = load_i32(&b->exp[k][c]) + a->exp[k][r];
-        largest = select_vi(exp > largest, exp, largest);
-    }
-    const vi shift = DEVICE_BITS + 127 - largest;
-    vd total = __builtin_convertvector(device_cut(of_sum.sig, of_sum.exp + shift), vd);
-    for (int half = first; half < first + block; half += 8) { /* eight terms below 2^27 fit 31 bits */
-        const int end = half + 8 < first + block ? half + 8 : first + block;
-        vi cut = {0};
-        for (int k = half; k < end; k++)
-            cut += device_cut(load_f32(&b->sig[k][c]) * splat_f(a->sig[k][r]),
-                              load_i32(&b->exp[k][c]) + a->exp[k][r] + shift);
-        total += __builtin_convertvector(cut, vd);
-    }
-    *special = of_sum.special;
-    const vd unit = (vd)((__builtin_convertvector(largest, vl) + (1023 - DEVICE_BITS)) << 52);
-    return device_narrow((vd)((vl)total & ~(((int64_t)1 << 29) - 1)) * unit);
-}
-
-/* The columns in whose block there is an infinity or NaN: float64 holds each sum of the others. */
-static vf device_specials(vf found, vf sum, const DeviceFactor *a, const DeviceFactor *b, int first, int block,
-                          int64_t r, int64_t c) {
-    vi bits = (vi)found;
-    for (int l = 0; l < W; l++) {
-        double plain = sum[l];
-        for (int k = first; k < first + block; k++) plain += (double)a->x[k][r] * b->x[k][c + l];
-        if (plain != plain) bits[l] = 0x7FFFFFFF;
-        else if (plain - plain != 0) bits[l] = plain > 0 ? 0x7F800000 : (int32_t)0xFF800000;
-    }
-    return (vf)bits;
-}
-
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 /* Adds elements |k| to |end| of a tile's rows and columns to |sums|. */
 INLINE void device_chain(float sums[32][32], const DeviceProduct *p, const float *a, const float *b, int64_t row,
-                         int64_t rows, int64_t col, int64_t cols, int64_t k, int64_t end, int lowest, float up,
-                         int block) {
+                         int64_t rows, int64_t col, int64_t cols, int64_t k, int64_t end, int lowest, int block) {
     DeviceFactor x, y;
     for (; k < end; k += DEVICE_STEP) {
         if (p->windows.are) device_take_windows(&x, &p->windows, &p->a, a, row, rows, k, end);
         else device_take_lines(&x, &p->a, a, row, rows, k, end);
         device_take_lines(&y, &p->b, b, col, cols, k, end);
-        device_split_factor(&x, lowest, up);
-        device_split_factor(&y, lowest, up);
+        device_split_factor(&x, DEVICE_STEP, 32, lowest);
+        device_split_factor(&y, DEVICE_STEP, 32, lowest);
         for (int first = 0; first < DEVICE_STEP; first += block)
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t c = 0; c < cols; c += W) {
                     const vf sum = load_f32(&sums[r][c]);
-                    vi special;
-                    vf next = device_block(sum, &x, &y, first, block, r, c, &special);
-                    if (x.special || y.special || any_vi(special))
-                        next = device_specials(next, sum, &x, &y, first, block, r, c);
-                    store_f32(&sums[r][c], next);
+                    const DeviceTerms of_sum = device_split(sum, DEVICE_LOWEST);
+                    float *const next = &sums[r][c];
+                    double exact[W];
+                    device_block(exact, of_sum, &x, &y, first, block, DEVICE_BITS, r, c);
+                    for (int l = 0; l < W; l++) next[l] = device_narrow(exact[l]);
+                    if (x.special || y.special || any_vi(of_sum.special))
+                        store_f32(next, device_specials(load_f32(next), sum, &x, &y, first, block, r, c));
                 }
     }
 }
@@ -229,13 +131,13 @@ INLINE void device_fill(DeviceTile tile, float x) {
 
 /* Part of a tile that lies in one product: its parts one after the other, each from 0 on. */
 INLINE void device_parts(DeviceTile total, const DeviceProduct *p, const float *a, const float *b, int64_t row,
-                         int64_t rows, int64_t col, int64_t cols, int lowest, float up, int block) {
+                         int64_t rows, int64_t col, int64_t cols, int lowest, int block) {
     DeviceTile part;
     device_fill(total, p->part < p->k ? 0.0f : -0.0f); /* to which one part is added unchanged, if it is -0 */
     for (int64_t k = 0; k < p->k; k += p->part) {
         const int64_t end = p->k - k < p->part ? p->k : k + p->part;
         device_fill(part, 0.0f);
-        device_chain(part, p, a, b, row, rows, col, cols, k, end, lowest, up, block);
+        device_chain(part, p, a, b, row, rows, col, cols, k, end, lowest, block);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < cols; c += W)
                 store_f32(&total[r][c], load_f32(&total[r][c]) + load_f32(&part[r][c]));
@@ -258,7 +160,7 @@ INLINE int64_t device_least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The kernel's tile, of |cols| columns in all. */
 INLINE void device_sums(DeviceTile sums, const amp_kernel_args *k, const DeviceProduct *p, int64_t cols, int lowest,
-                        float up, int block) {
+                        int block) {
     DeviceTile total;
     const int64_t past = device_least(cols - k->col0, 32);
     device_fill(sums, 0.0f);
@@ -269,18 +171,18 @@ INLINE void device_sums(DeviceTile sums, const amp_kernel_args *k, const DeviceP
             const int64_t last = (k->col0 + c) / p->n, col = (k->col0 + c) % p->n;
             width = device_least(past - c, p->n - col);
             device_parts(total, p, device_operand(k, p, &p->a, at, last), device_operand(k, p, &p->b, at, last), row,
-                         rows, col, width, lowest, up, block);
+                         rows, col, width, lowest, block);
             for (int64_t i = 0; i < rows; i++)
                 for (int64_t j = 0; j < width; j++) sums[r + i][c + j] = total[i][j];
         }
     }
 }
 
-#define DEVICE_SUMS(name, lowest, up, block)                                                                           \
+#define DEVICE_SUMS(name, lowest, block)                                                                               \
     static MAYBE_UNUSED __attribute__((noinline)) void name(DeviceTile to, const amp_kernel_args *k,                   \
                                                             const DeviceProduct *p, int64_t cols) {                    \
-        device_sums(to, k, p, cols, lowest, up, block);                                                                \
+        device_sums(to, k, p, cols, lowest, block);                                                                    \
     }
-DEVICE_SUMS(device_sums_f16, -14, 0x1p14f, DEVICE_BLOCK)
-DEVICE_SUMS(device_sums_bf16, -126, 0x1p126f, DEVICE_BLOCK)
-DEVICE_SUMS(device_sums_tf32, -126, 0x1p126f, DEVICE_BLOCK / 2)
+DEVICE_SUMS(device_sums_f16, -14, DEVICE_BLOCK)
+DEVICE_SUMS(device_sums_bf16, DEVICE_LOWEST, DEVICE_BLOCK)
+DEVICE_SUMS(device_sums_tf32, DEVICE_LOWEST, DEVICE_BLOCK / 2)

@@ -1,5 +1,5 @@
-/* vector.h: vectors of W lanes, W chosen by the instruction set that this file is compiled for; loads, stores and
- * roundings.
+/* vector.h: vectors of W lanes, W chosen by the instruction set that this file is compiled for, unless who includes it
+ * has chosen; loads, stores and roundings.
  *
  * A float value of any type is an f32 lane: f16, bf16 and tf32 values have been rounded to their type.  A bool is a
  * lane mask (-1 or 0), in memory an int32 of 1 or 0.  Scalars have the same functions under the names *_f32, *_i32,
@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(W)
+#elif defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define W 16
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define W 8
@@ -18,7 +19,7 @@
 #endif
 
 /* gcc names its processor instructions; with other compilers plain vector code does the same. */
-#if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2__)
+#if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2__) && !defined(NO_X86)
 #define GCC_X86 1
 #else
 #define GCC_X86 0

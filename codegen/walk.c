@@ -154,11 +154,9 @@ bool walk_is_live(const Walk *w, const Op *o) {
 
 /* The value whose shape is that of the space; NO_VAL: the op does not tell. */
 static Val space_of(const Walk *w, const Op *o) {
+    const KernelInfo *info = &ir_kernel_info[w->k->kind];
+    if (info->is_own) return !info->is_own(o) ? NO_VAL : info->traits & BY_INPUT ? o->in[0] : o->out[0];
     switch (w->k->kind) {
-    case KERNEL_PRODUCT: return ir_is_product(o) ? o->out[0] : NO_VAL;
-    case KERNEL_SCATTER: return o->code == OP_scatter ? o->in[0] : NO_VAL;
-    case KERNEL_ATTENTION: return ir_is_attention(o) ? o->out[0] : NO_VAL;
-    case KERNEL_COLLECTIVE: return o->out[0];
     case KERNEL_TILE:
         return !walk_is_live(w, o) || walk_is_inlined(w, o) ? NO_VAL
                : !o->n_out || o->code == OP_reduce_or       ? o->in[0]
@@ -338,7 +336,7 @@ static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
         Span span;
         const Shape *s = ir_shape(w->f, o->out[r]);
         Dim count;
-        bool fits = w->k->kind == KERNEL_SCATTER ||
+        bool fits = ir_kernel_info[w->k->kind].traits & BY_INPUT ||
                     (span_of(w, s, s, &span) && (span == SPAN_FULL || (shape_count(s, &count) && dim_is_one(count))));
         if (!fits || w->k->kind == KERNEL_SCALAR) return misfit(w, o, o->out[r], err);
         w->values[o->out[r].id].span = SPAN_FULL;
@@ -392,6 +390,7 @@ static int store_all(Walk *w, const Op *o, Val holder, Val v) {
 }
 
 static amp_status find_sinks(Walk *w, amp_error *err) {
+    const bool by_input = ir_kernel_info[w->k->kind].traits & BY_INPUT;
     w->sinks.len = 0;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
@@ -404,7 +403,7 @@ static amp_status find_sinks(Walk *w, amp_error *err) {
                             ir_value(w->f, o->in[0])->name);
         if (o->code == OP_reduce_or) store_all(w, o, o->out[0], o->in[0]);
         else
-            for (int r = 0; r < o->n_out && w->k->kind != KERNEL_SCATTER; r++) store_all(w, o, o->out[r], o->out[r]);
+            for (int r = 0; r < o->n_out && !by_input; r++) store_all(w, o, o->out[r], o->out[r]);
     }
     return AMP_OK;
 }

@@ -216,7 +216,7 @@ typedef struct Region { /* what came from one graph op */
  */
 typedef enum KernelKind {
 #define KERNEL(id, ...) KERNEL_##id,
-#include "ir/kernels.def"
+#include "base/kernels.def"
 #undef KERNEL
     KERNEL_KINDS
 } KernelKind;

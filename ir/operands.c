@@ -94,8 +94,8 @@ bool ir_is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTI
 #define is_collective ir_is_collective
 #define is_GENERAL NULL
 const KernelInfo ir_kernel_info[KERNEL_KINDS] = {
-#define KERNEL(id, word, of, traits) [KERNEL_##id] = {is_##of, traits},
-#include "ir/kernels.def"
+#define KERNEL(id, word, of, walk, traits, ...) [KERNEL_##id] = {is_##of, traits},
+#include "base/kernels.def"
 #undef KERNEL
 };
 

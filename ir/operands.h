@@ -29,7 +29,7 @@ bool ir_is_convolution(const Op *o);
 bool ir_is_collective(const Op *o);
 
 /* What kernels.def says of a kind. */
-enum { APART = 1, LOADS = 2, RUNTIME = 4 };
+enum { APART = 1, LOADS = 2, RUNTIME = 4, BY_INPUT = 8 };
 typedef struct KernelInfo {
     bool (*is_own)(const Op *o); /* NULL: no op has kernels of this kind alone */
     int traits;

@@ -9,7 +9,7 @@ const char *const ir_role_names[] = {"param",  "buffer",  "moment",      "counte
                                      "scaler", "derived", "accumulator", "staged"};
 const char *const ir_kernel_kind_names[] = {
 #define KERNEL(id, word, ...) #word,
-#include "ir/kernels.def"
+#include "base/kernels.def"
 #undef KERNEL
 };
 const char *const ir_distribution_names[] = {"none", "data", "zero1"};

@@ -449,8 +449,26 @@ static amp_status emit_collective(CpuKernel *ck) {
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
+static amp_status emit_attention(CpuKernel *ck) { return cpu_emit_attention(ck->w, ck->e.out, ck->e.err); }
+
+static amp_status emit_loops(CpuKernel *ck) {
+    ck->stepped = cpu_stepped_shape(ck);
+    emit_prologue(ck);
+    AMP_TRY(cpu_declare_sums(ck));
+    AMP_TRY(loop_inputs(&ck->e, loop_is_one, load));
+    AMP_TRY(loop_ops(&ck->e, loop_is_one, -1));
+    if (ck->w->k->kind != KERNEL_SCALAR) AMP_TRY(emit_lines(ck));
+    return emit_epilogue(ck);
+}
+
+/* NULL: emit_loops. */
+static amp_status (*const emitters[KERNEL_KINDS])(CpuKernel *ck) = {
+    [KERNEL_SCATTER] = emit_scatter,
+    [KERNEL_ATTENTION] = emit_attention,
+    [KERNEL_COLLECTIVE] = emit_collective,
+};
+
 amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err) {
-    if (w->k->kind == KERNEL_ATTENTION) return cpu_emit_attention(w, out, err);
     bool padded = (w->cols.n || w->cols.mul % 32 != 0) && w->k->kind != KERNEL_SCALAR;
     CpuKernel ck = {
         .e = {.w = w,
@@ -463,13 +481,5 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err)
         .w = w,
         .padded = padded,
     };
-    ck.stepped = cpu_stepped_shape(&ck);
-    if (w->k->kind == KERNEL_SCATTER) return emit_scatter(&ck);
-    if (w->k->kind == KERNEL_COLLECTIVE) return emit_collective(&ck);
-    emit_prologue(&ck);
-    AMP_TRY(cpu_declare_sums(&ck));
-    AMP_TRY(loop_inputs(&ck.e, loop_is_one, load));
-    AMP_TRY(loop_ops(&ck.e, loop_is_one, -1));
-    if (w->k->kind != KERNEL_SCALAR) AMP_TRY(emit_lines(&ck));
-    return emit_epilogue(&ck);
+    return (emitters[w->k->kind] ? emitters[w->k->kind] : emit_loops)(&ck);
 }

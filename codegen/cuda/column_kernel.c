@@ -401,7 +401,7 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
     return AMP_OK;
 }
 
-amp_status cuda_emit_column(CudaKernel *ck, int members) {
+amp_status cuda_emit_column(CudaKernel *ck) {
     Walk *w = ck->w;
     ck->vector = vector_of(w);
     const int width = ck->columns ? ck->columns : power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
@@ -420,7 +420,7 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     cuda_delay_stores(ck);
     if (ck->bundled && ck->bundle_threads < threads) ck->body->bundles = false;
     if (ck->plans || !ck->body->bundles) return cuda_plan_function(ck, threads);
-    AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : threads, members));
+    AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : threads, ck->form.members));
     cuda_declare_columns(ck);
     put_place(ck, width, height);
     AMP_TRY(cuda_emit_once(ck));

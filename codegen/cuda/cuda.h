@@ -102,10 +102,6 @@ typedef struct CudaForm {
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
-/* cuda_product.c: the same for KERNEL_PRODUCT. */
-amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
-/* cuda_attention.c: the same for KERNEL_ATTENTION. */
-amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 
 /* The function around the passes. */
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);

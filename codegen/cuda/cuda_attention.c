@@ -298,15 +298,8 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     return AMP_OK;
 }
 
-amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err) {
+amp_status cuda_emit_attention(CudaKernel *ck) {
     AttentionPlan p;
-    Text *text = arena_alloc(w->arena, sizeof *text);
-    AMP_TRY(attention_plan(w, &p, err));
-    text_init(text, w->arena);
-    CudaKernel ck = {
-        .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
-        .w = w,
-        .body = out,
-    };
-    return emit_attention(&ck, &p);
+    AMP_TRY(attention_plan(ck->w, &p, ck->e.err));
+    return emit_attention(ck, &p);
 }

@@ -435,25 +435,21 @@ bool cuda_needs_coordinates(const CudaKernel *ck) {
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
-/* An array of all values for each kernel would grow with the square of the model. */
-static amp_status emit_rows(CudaKernel *ck, int members) {
-    const Walk *w = ck->w;
-    amp_status status = cuda_emit_row(ck, members);
-    for (int i = 0; i < w->k->count; i++)
-        for (int n = 0; n < walk_op(w, i)->n_in; n++) ck->first_phase[walk_op(w, i)->in[n].id] = 0;
-    return status;
-}
+static amp_status (*const emitters[KERNEL_KINDS])(CudaKernel *ck) = {
+#define KERNEL(id, word, ...) [KERNEL_##id] = cuda_emit_##word,
+#include "base/kernels.def"
+#undef KERNEL
+};
 
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err) {
     Text *text = arena_alloc(w->arena, sizeof *text);
     *out = (CudaBody){.min_arch = 75, .kind = w->k->kind};
-    if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, form, out, err);
-    if (w->k->kind == KERNEL_ATTENTION) return cuda_emit_attention(w, out, err);
     text_init(text, w->arena);
     CudaKernel ck = {
         .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
         .w = w,
         .body = out,
+        .form = form,
         .pitch = walk_pitch(w),
         .vector = 1,
         .index = "0",
@@ -464,19 +460,18 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .columns = form.columns,
         .height = form.height,
         .rows = 1,
-        .block = form.threads ? "block" : "blockIdx",
+        .block = form.threads || form.chain ? "block" : "blockIdx",
         .bundled = form.threads > 0,
         .bundle_part = form.part,
         .bundle_threads = form.threads,
+        .chain = form.chain,
         .turn = form.turn,
         .plans = form.plan,
+        .band = form.band,
     };
-    switch (w->k->kind) {
-    case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);
-    case KERNEL_ROW: return emit_rows(&ck, form.members);
-    case KERNEL_COLUMN: return cuda_emit_column(&ck, form.members);
-    case KERNEL_SCALAR: return cuda_emit_scalar(&ck);
-    case KERNEL_COLLECTIVE: return cuda_emit_collective(&ck);
-    default: return cuda_emit_scatter(&ck, form.members);
-    }
+    const amp_status status = emitters[w->k->kind](&ck);
+    for (int i = 0; i < w->k->count;
+         i++) /* one array for all kernels: theirs would grow with the square of the model */
+        for (int n = 0; n < walk_op(w, i)->n_in; n++) ck.first_phase[walk_op(w, i)->in[n].id] = 0;
+    return status;
 }

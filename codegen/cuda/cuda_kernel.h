@@ -29,6 +29,7 @@ typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
+    CudaForm form;
     int pass;            /* of a single-pass reduction, from 1; 0: a kernel by itself */
     int columns, height; /* of a block of a column kernel, and its rows at once; 0: as many as it likes */
     int part_phases;     /* of a column kernel, whose parts have blocks of their own; 0: it is not divided */
@@ -169,11 +170,9 @@ bool cuda_is_near(const Walk *w, const Op *o);
 
 /* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
-amp_status cuda_emit_tile(CudaKernel *ck, int members);
-amp_status cuda_emit_row(CudaKernel *ck, int members);
-amp_status cuda_emit_column(CudaKernel *ck, int members);  /* column_kernel.c */
-amp_status cuda_emit_scatter(CudaKernel *ck, int members); /* scatter_kernel.c */
-amp_status cuda_emit_scalar(CudaKernel *ck);               /* scalar_kernel.c */
-amp_status cuda_emit_collective(CudaKernel *ck);           /* collective_kernel.c */
+/* cuda_emit_tile and so on, one for each: tile and row in kernel_kinds.c, the others in files of their names. */
+#define KERNEL(id, word, ...) amp_status cuda_emit_##word(CudaKernel *ck);
+#include "base/kernels.def"
+#undef KERNEL
 
 #endif

@@ -281,50 +281,28 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     return AMP_OK;
 }
 
-amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *err) {
+amp_status cuda_emit_product(CudaKernel *ck) {
+    Walk *w = ck->w;
+    CudaBody *out = ck->body;
     ProductPlan p = {.op = NULL};
-    Text *text = arena_alloc(w->arena, sizeof *text);
-    AMP_TRY(product_plan(w, form, &p, err));
+    AMP_TRY(product_plan(w, ck->form, &p, ck->e.err));
     if (!p.tile.threads) return AMP_OK;
-    text_init(text, w->arena);
     out->bundles = true;
     out->sums_grow = p.k.n;
     memcpy(out->threads, p.threads, sizeof out->threads);
     memcpy(out->widens, p.widens, sizeof out->widens);
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
-    const char *block = form.threads || form.chain ? "block" : "blockIdx";
-    const int64_t pitch = walk_pitch(w);
     p.run = run_width(w, &p);
-    const int vector = vector_of(pitch ? pitch : p.cols, p.run);
-    const bool one = vector == 1;
-    CudaKernel ck = {
-        .e = {.w = w,
-              .spelling = &cuda_spelling,
-              .out = text,
-              .indent = 1,
-              .err = err,
-              .per_thread = true,
-              .element = one ? "at" : "r * COLS + c",
-              .sum = one ? "sum[part]" : "sum[part + i]"},
-        .w = w,
-        .body = out,
-        .vector = vector,
-        .pitch = pitch,
-        .by_rows = pitch,
-        .at = "at",
-        .column = one ? "c" : "c0",
-        .index = one ? "0" : "i",
-        .slot = "",
-        .reduce_shape = "",
-        .first_phase = w->first_phase,
-        .first_thread = arena_printf(w->arena, "%s.x + %s.y + threadIdx.x == 0", block, block),
-        .block = block,
-        .late_operands = true,
-        .bundled = form.threads > 0,
-        .chain = form.chain,
-        .turn = form.turn,
-        .band = form.band,
-    };
-    return emit_product(&ck, &p, form);
+    ck->vector = vector_of(ck->pitch ? ck->pitch : p.cols, p.run);
+    const bool one = ck->vector == 1;
+    ck->e.element = one ? "at" : "r * COLS + c";
+    ck->e.sum = one ? "sum[part]" : "sum[part + i]";
+    ck->by_rows = ck->pitch;
+    ck->at = "at";
+    ck->column = one ? "c" : "c0";
+    ck->index = one ? "0" : "i";
+    ck->first_thread = arena_printf(w->arena, "%s.x + %s.y + threadIdx.x == 0", ck->block, ck->block);
+    ck->late_operands = true;
+    return emit_product(ck, &p, ck->form);
 }

@@ -121,7 +121,8 @@ static void put_ends(CudaKernel *ck, bool in_turn, int members) {
     if (in_turn) emit_line(&ck->e, "const int64_t elements = %smember_elements[member];", shares ? "first + " : "");
 }
 
-amp_status cuda_emit_tile(CudaKernel *ck, int members) {
+amp_status cuda_emit_tile(CudaKernel *ck) {
+    const int members = ck->form.members;
     Walk *w = ck->w;
     Dim elements;
     if (!dim_mul(w->rows, dim_const(cuda_row_length(ck)), &elements))
@@ -305,7 +306,7 @@ static void fill_short_rows(CudaKernel *ck) {
     }
 }
 
-amp_status cuda_emit_row(CudaKernel *ck, int members) {
+amp_status cuda_emit_row(CudaKernel *ck) {
     Walk *w = ck->w;
     bool block = w->cols.mul > WARP_COLUMNS;
     int threads = block ? THREADS : WARP;
@@ -334,7 +335,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     ck->how = block ? "a block a row" : "a warp a row";
     ck->body->bundles = !stays || held <= BUNDLE_REGISTERS; /* beside it, others would have few blocks */
     if (ck->plans) return cuda_plan_function(ck, THREADS);
-    AMP_TRY(cuda_open_function(ck, THREADS, members));
+    AMP_TRY(cuda_open_function(ck, THREADS, ck->form.members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));
     if (stays) declare_resident(ck);

@@ -45,7 +45,7 @@ static void put_place(CudaKernel *ck, int64_t count, int64_t blocks, int groups)
     emit_line(&ck->e, "const int32_t c = in ? column : COLS - 1;");
 }
 
-amp_status cuda_emit_scatter(CudaKernel *ck, int members) {
+amp_status cuda_emit_scatter(CudaKernel *ck) {
     Walk *w = ck->w;
     const Op *o = find_scatter(w);
     if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
@@ -58,7 +58,7 @@ amp_status cuda_emit_scatter(CudaKernel *ck, int members) {
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
     ck->how = "32 columns and some ids a block";
     if (ck->plans) return cuda_plan_function(ck, THREADS);
-    AMP_TRY(cuda_open_function(ck, THREADS, members));
+    AMP_TRY(cuda_open_function(ck, THREADS, ck->form.members));
     put_place(ck, count, blocks, groups);
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);

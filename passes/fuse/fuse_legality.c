@@ -9,7 +9,7 @@ static bool matrix_is(const Func *f, Val v, Dim rows, Dim cols) {
 static bool is_elementwise(const Op *o) { return ir_op_info[o->code].flags & ELEMENTWISE && o->n_out == 1; }
 
 static bool is_move(const Func *f, const Op *o) {
-    return !ir_is_product(o) && !ir_is_attention(o) && o->code != OP_scatter && o->n_in && ir_reads_memory(f, o, 0);
+    return ir_own_kind(o) == KERNEL_KINDS && o->n_in && ir_reads_memory(f, o, 0);
 }
 
 bool fuse_is_scalar(const Func *f, const Op *o) {
@@ -189,17 +189,11 @@ static bool attention_accepts(const Fuse *z, int g, const Op *o) {
     return true;
 }
 
-/* Of scatter, and of what ranks add up. */
-static bool nothing_accepts(const Fuse *z, int g, const Op *o) {
-    (void)z, (void)g, (void)o;
-    return false; /* a kernel of its own */
-}
-
+/* NULL: nothing but the op that the kind is of. */
 typedef bool (*Accepts)(const Fuse *z, int g, const Op *o);
-static const Accepts accepts[] = {
-    [KERNEL_PRODUCT] = tile_accepts,        [KERNEL_TILE] = tile_accepts,          [KERNEL_ROW] = row_accepts,
-    [KERNEL_COLUMN] = column_accepts,       [KERNEL_SCALAR] = scalar_accepts,      [KERNEL_SCATTER] = nothing_accepts,
-    [KERNEL_ATTENTION] = attention_accepts, [KERNEL_COLLECTIVE] = nothing_accepts,
+static const Accepts accepts[KERNEL_KINDS] = {
+    [KERNEL_PRODUCT] = tile_accepts,  [KERNEL_TILE] = tile_accepts,     [KERNEL_ROW] = row_accepts,
+    [KERNEL_COLUMN] = column_accepts, [KERNEL_SCALAR] = scalar_accepts, [KERNEL_ATTENTION] = attention_accepts,
 };
 
 static bool takes_nothing(const Group *g) { return ir_kernel_info[g->kind].traits & APART; }
@@ -239,8 +233,7 @@ bool fuse_has_room(const Fuse *z, int g, FuseLoad more) {
 
 bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     const Group *group = fuse_group(z, g);
-    if (ir_own_kind(o) != KERNEL_KINDS) return false;
-    if (group->kind == KERNEL_COLLECTIVE) return false;
+    if (ir_own_kind(o) != KERNEL_KINDS || !accepts[group->kind]) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
     if (moves_in(z, g, o)) return accepts_move(z, g, o);
     if (fuse_reduction(z->f, o) == REDUCTION_FLAG)

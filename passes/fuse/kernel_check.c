@@ -62,7 +62,7 @@ static bool is_copy(const Check *x, const Op *o) {
 }
 
 static bool is_move(const Check *x, const Op *o) {
-    return o->n_in && ir_reads_memory(x->f, o, 0) && !ir_is_product(o) && !ir_is_attention(o) && o->code != OP_scatter;
+    return o->n_in && ir_reads_memory(x->f, o, 0) && ir_own_kind(o) == KERNEL_KINDS;
 }
 
 /* One number per segment and column. */
@@ -154,10 +154,9 @@ static bool fits_attention(Check *x, const Op *o) {
 }
 
 typedef bool (*Fits)(Check *x, const Op *o);
-static const Fits fits[] = {
-    [KERNEL_PRODUCT] = fits_product,     [KERNEL_TILE] = fits_tile,        [KERNEL_ROW] = fits_row,
-    [KERNEL_COLUMN] = fits_column,       [KERNEL_SCALAR] = fits_scalar,    [KERNEL_SCATTER] = fits_alone,
-    [KERNEL_ATTENTION] = fits_attention, [KERNEL_COLLECTIVE] = fits_alone,
+static const Fits fits[KERNEL_KINDS] = {
+    [KERNEL_PRODUCT] = fits_product, [KERNEL_TILE] = fits_tile,     [KERNEL_ROW] = fits_row,
+    [KERNEL_COLUMN] = fits_column,   [KERNEL_SCALAR] = fits_scalar, [KERNEL_ATTENTION] = fits_attention,
 };
 
 /* ---- the space of a kernel: of its product, of what it reduces, or of its first elementwise op ------------------ */
@@ -168,9 +167,8 @@ static Val space_of(const Check *x, const Kernel *k) {
         const Op *o = ir_op_at(x->f, k->first + i);
         if (o->n_out && x->inlined[o->out[0].id]) continue;
         bool reduces = ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or;
-        if (ir_is_product(o)) return o->out[0];
-        if (o->code == OP_scatter) return o->in[0];
-        if (ir_is_attention(o)) return o->out[0];
+        const KernelKind own = ir_own_kind(o);
+        if (own != KERNEL_KINDS) return ir_kernel_info[own].traits & BY_INPUT ? o->in[0] : o->out[0];
         if (reduces && (k->kind == KERNEL_ROW || k->kind == KERNEL_COLUMN)) return o->in[0];
         if (o->code == OP_assign && !space.id) space = o->in[1];
         if (o->code == OP_reduce_or && !space.id) space = o->in[0];
@@ -244,7 +242,8 @@ static void check_op(Check *x, const Kernel *k, const Op *o) {
     if (o->code == OP_assign) check_assign(x, k, o);
     else if (o->code == OP_reduce_or) return;
     else if (o->n_out && x->inlined[o->out[0].id]) return; /* see its reader */
-    else if (!is_copy(x, o) && !fits[k->kind](x, o)) fail(x, o, "is not allowed in a kernel of this kind and space");
+    else if (!is_copy(x, o) && !(fits[k->kind] ? fits[k->kind] : fits_alone)(x, o))
+        fail(x, o, "is not allowed in a kernel of this kind and space");
 }
 
 static void check_product(Check *x, const Kernel *k) {

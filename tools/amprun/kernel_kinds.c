@@ -4,7 +4,10 @@
 #include <stddef.h>
 
 const char *kernel_kind_name(uint32_t kind) {
-    static const char *const names[] = {"product", "tile",    "row",       "column",
-                                        "scalar",  "scatter", "attention", "collective"};
+    static const char *const names[] = {
+#define KERNEL(id, word, ...) #word,
+#include "base/kernels.def"
+#undef KERNEL
+    };
     return kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
 }

@@ -26,9 +26,9 @@ typedef struct KindCost {
     double start, share;
 } KindCost;
 static const KindCost kind_costs[] = {
-    [AMP_KERNEL_TILE] = {0.3, 0.95},     [AMP_KERNEL_ROW] = {0.3, 1.0},     [AMP_KERNEL_COLUMN] = {0.3, 0.75},
-    [AMP_KERNEL_SCALAR] = {0.3, 0.8},    [AMP_KERNEL_SCATTER] = {3.0, 0.5}, [AMP_KERNEL_PRODUCT] = {2.0, 1.0},
-    [AMP_KERNEL_ATTENTION] = {3.0, 0.7},
+#define KERNEL(id, word, of, walk, traits, start, share) [AMP_KERNEL_##id] = {start, share},
+#include "base/kernels.def"
+#undef KERNEL
 };
 static const KindCost two_passes_cost = {3.0, 0.7}; /* of columns: the second one waits for the first */
 
@@ -40,8 +40,7 @@ static KindCost cost_of(const amp_model_cuda_kernel *k) {
     const uint32_t kind = k->part_count ? k->parts[0].kind : k->kind;
     if (k->supersteps) return (KindCost){superstep_start * (k->supersteps - 1) + joined_start * k->depth, 0.7};
     if (k->tickets) return two_passes_cost;
-    return kind < sizeof kind_costs / sizeof kind_costs[0] && kind_costs[kind].share > 0 ? kind_costs[kind]
-                                                                                         : (KindCost){0.3, 0.8};
+    return kind_costs[kind];
 }
 
 /* ---- kernels in one launch --------------------------------------------------------------------------------------- */

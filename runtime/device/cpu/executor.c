@@ -307,6 +307,13 @@ static void divide_share(const amp_executor *e, Launch *l) {
     l->grain = GRAIN / item;
 }
 
+enum { PRODUCT, ATTENTION, TILES, ROWS, COLUMNS, ONCE };
+static const int walks[] = {
+#define KERNEL(id, word, of, walk, ...) [AMP_KERNEL_##id] = walk,
+#include "base/kernels.def"
+#undef KERNEL
+};
+
 static void divide(const amp_executor *e, Launch *l) {
     int64_t height = l->rows < TILE ? at_least_one(l->rows) : TILE;
     l->row_blocks = blocks(l->rows);
@@ -314,8 +321,8 @@ static void divide(const amp_executor *e, Launch *l) {
     l->second_tasks = 0;
     l->first = 0;
     l->is_conv = l->is_batch = l->runs = false;
-    switch (l->kernel->kind) {
-    case AMP_KERNEL_PRODUCT:
+    switch (walks[l->kernel->kind]) {
+    case PRODUCT:
         l->is_conv = is_conv(l->kernel);
         l->is_batch = !l->is_conv && l->kernel->batch.is_batch;
         if (l->is_conv) prepare_conv(e, l);
@@ -325,18 +332,17 @@ static void divide(const amp_executor *e, Launch *l) {
             l->items = amp_product_tasks(&l->product);
         }
         break;
-    case AMP_KERNEL_ATTENTION: prepare_attention(e, l); break;
-    case AMP_KERNEL_TILE:
+    case ATTENTION: prepare_attention(e, l); break;
+    case TILES:
         l->items = l->row_blocks * blocks(l->cols);
         l->grain = at_least_one(GRAIN / (height * TILE));
         divide_share(e, l);
         break;
-    case AMP_KERNEL_ROW:
+    case ROWS:
         l->items = l->row_blocks;
         l->grain = at_least_one(GRAIN / 4 / (height * at_least_one(l->cols)));
         break;
-    case AMP_KERNEL_COLUMN:
-    case AMP_KERNEL_SCATTER:
+    case COLUMNS:
         l->segment = l->kernel->segment ? l->kernel->segment : l->rows;
         l->segments = l->kernel->segment ? l->rows / l->segment : 1;
         l->items = blocks(l->cols) * l->segments;
@@ -361,8 +367,8 @@ static void prepare(const amp_executor *e, Launch *l, const amp_model_kernel *k)
 static void run_item(const Launch *l, int64_t item) {
     amp_kernel_args args = l->args;
     args.rows = l->rows;
-    switch (l->kernel->kind) {
-    case AMP_KERNEL_TILE: /* down a panel first: that is how it is in memory */
+    switch (walks[l->kernel->kind]) {
+    case TILES: /* down a panel first: that is how it is in memory */
         if (l->runs) {
             args.row0 = (l->first + item * TILE) / l->cols;
             args.col0 = (l->first + item * TILE) % l->cols;
@@ -374,12 +380,11 @@ static void run_item(const Launch *l, int64_t item) {
         args.col0 = item / l->row_blocks * TILE;
         args.rows = l->rows - args.row0 < TILE ? l->rows - args.row0 : TILE;
         break;
-    case AMP_KERNEL_ROW:
+    case ROWS:
         args.row0 = item * TILE;
         args.rows = l->rows - args.row0 < TILE ? l->rows - args.row0 : TILE;
         break;
-    case AMP_KERNEL_COLUMN: /* one segment after the other, as they are in a panel */
-    case AMP_KERNEL_SCATTER:
+    case COLUMNS: /* one segment after the other, as they are in a panel */
         args.row0 = item % l->segments * l->segment;
         args.rows = l->segment;
         args.col0 = item / l->segments * TILE;

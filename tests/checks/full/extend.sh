@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What CONTRIBUTING.md says of a new dtype, pass and device is enough: they are added to a copy of the tree, by its
-# steps alone; the copy builds, stores moments in the new type, dumps the new stage, and its new device passes the
-# conformance suite.
+# What CONTRIBUTING.md says of a new dtype, kind of kernels, pass and device is enough: they are added to a copy of the
+# tree, by its steps alone; the copy builds, stores moments in the new type, looks up rows in kernels of the new kind on
+# the CPU and on the stand-in for a GPU, dumps the new stage, and its new device passes the conformance suite.
 set -uo pipefail
 source tests/checks/checks.bash
 
@@ -77,6 +77,22 @@ train m {
 precision bf16 { moments = f8 }
 MODEL
 
+# ---- a kind of kernels: lookup, of the op gather, in at most 10 files ------------------------------------------------
+
+touch "$work/before" && sleep 0.1 # file times are a few milliseconds apart at least
+echo 'KERNEL(LOOKUP, lookup, gather, TILES, APART, 0.3, 0.5)' >>base/kernels.def
+sed -i '/^static bool is_scatter/i static bool is_gather(const Op *o) { return o->code == OP_gather; }' ir/operands.c
+sed -i 's/AMP_KERNEL_COLLECTIVE = 7/AMP_KERNEL_LOOKUP = 8, &/' runtime/include/amp/model_abi.h
+sed -i 's/> AMP_KERNEL_COLLECTIVE/> AMP_KERNEL_LOOKUP/' $(grep -l '> AMP_KERNEL_COLLECTIVE' runtime/model/*.c)
+echo 'amp_status cuda_emit_lookup(CudaKernel *ck) { return cuda_emit_tile(ck); }' >>codegen/cuda/kernel_kinds.c
+touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
+printf 'a kind of kernels:\n%s\n' "$touched"
+holds 'a kind of kernels takes at most 10 files' test "$(wc -l <<<"$touched")" -le 10
+cat >"$work/words.amp" <<'MODEL'
+amp 1
+model words(x: i32[N, 5]) -> y { y = relu(embedding(x; count = 9, dim = 40) as table) }
+MODEL
+
 # ---- a device: a copy of the skeleton, its rows ----------------------------------------------------------------------
 
 mkdir runtime/device/copied
@@ -94,9 +110,10 @@ sed -i 's/&amp_device_null,/&\n\&amp_device_copied,/' tests/conformance/devices.
 rows='{"copied", "portable", 1, false, false, 1e-4},\n    {"copied", "v3", 1, false, true, 1e-4},'
 sed -i "s/{\"skeleton\", \"portable\", 1, false, false, 1e-4},/&\n    $rows/" tests/conformance/training_test.cc
 
-run 0 bazel build //tools:ampc //tools:amprun
+run 0 bazel build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
 ((bad == 0)) || { cat "$work/.err"; stop; }
-ampc=$(bazel info bazel-bin 2>/dev/null)/tools/ampc
+bin=$(bazel info bazel-bin 2>/dev/null)
+ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 run 0 "$ampc" "$work/total.amp" --emit ir --stop-after rename_results -o "$work/total.ir"
 out=$(<"$work/total.ir")
 says 'stage rename_results' '%total = ' 'result total = %total'
@@ -110,7 +127,30 @@ run 0 "$ampc" "$work/moments.ir" -o "$work/moments.so" # it is compiled as C
 run 0 "$ampc" "$work/moments.amp" --target cuda --emit cu -o "$work/moments.cu"
 out=$(<"$work/moments.cu")
 says 'DEFINE_F8(f8x, number_f8x_i32, code_f8x_f32)'
-run 0 "${ampc%ampc}amprun" info "$work/moments.so"
+run 0 "$amprun" info "$work/moments.so"
+
+# infer DEVICE [command that goes before]: y of the words into DEVICE.y
+infer() {
+    run 0 "${@:2}" "$amprun" infer "$work/words.so" --weights "$work/words.start" --inputs "$work/words.in" \
+        --outputs "$work/$1.y" --device "$1"
+}
+python3 -B tests/checks/cuda.py data "$work/words.in" 1 x=I32:33x5:9
+python3 -B tests/checks/cuda.py data "$work/words.start" 2 table.weight=F32:9x40
+run 0 "$ampc" "$work/words.amp" --target cpu --emit ir -o "$work/words.ir"
+out=$(<"$work/words.ir")
+says ' lookup ' ' tile '
+run 0 "$ampc" "$work/words.amp" --target cpu -o "$work/words.so"
+infer cpu
+run 0 bazel test --test_output=errors //tests/codegen:models_test --test_filter=CoreModelTest.TablesByIds
+((bad == 0)) || cat "$work/.err" "$work/.out" # against the interpreter
+if AMPC_CACHE_DIR=$work/cache "$ampc" "$work/words.amp" --gpu-arch sm_80 -o "$work/words.so" 2>"$work/nvrtc.err"; then
+    export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
+    run 0 "$amprun" info "$work/words.so" --kernels
+    says ' lookup '
+    infer cuda tools/with-fakecuda --arch 80
+    holds 'the stand-in looks up the same rows' cmp "$work/cpu.y" "$work/cuda.y"
+elif lacks_nvrtc "$work/nvrtc.err"; then skipped 'kernels of the new kind on the stand-in: NVRTC is not installed'
+else failed 'the new kind on CUDA' "$(<"$work/nvrtc.err")"; fi
 
 run 0 bazel test --test_output=errors //tests/conformance:training_test
 ((bad == 0)) || cat "$work/.err" "$work/.out"

@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -12,6 +13,15 @@ extern "C" {
 #endif
 
 typedef enum ValueKind { VALUE_TEXT, VALUE_FILE, VALUE_FOLDER } ValueKind;
+
+/* Where a value goes in what the tool keeps its options in: at an offset.  NONE: the tool has a function for it. */
+typedef enum OptionForm { INTO_NONE, INTO_TEXT, INTO_FLAG, INTO_COUNT, INTO_LIST, INTO_PAIR } OptionForm;
+typedef struct OptionPlace {
+    OptionForm form;
+    size_t at, second; /* INTO_PAIR: the next word goes to |second| */
+} OptionPlace;
+#define INTO(form, args, field, second)                                                                                \
+    { INTO_##form, offsetof(args, field), second }
 
 typedef struct ToolOption {
     int id;             /* what getopt_long returns */
@@ -24,6 +34,7 @@ typedef struct ToolOption {
     const char *preset; /* what is there without the option; NULL: nothing to say */
     const char *help;   /* sentences; the first alone is what a completion shows */
     unsigned commands;  /* bit i: commands[i] takes it */
+    OptionPlace into;
 } ToolOption;
 
 typedef struct ToolCommand {

@@ -46,7 +46,7 @@ typedef struct NamedFile {
 typedef struct Outputs {
     const char *tool;                       /* "ampc" */
     int (*report)(const char *format, ...); /* tells what is wrong, as a line of the tool's; NULL: on standard error */
-    bool force;
+    int force;
     int inputs, outputs;
     NamedFile *input, *output;
     bool out_of_memory; /* some are not there: nothing may be written */

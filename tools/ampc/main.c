@@ -62,7 +62,7 @@ static int add_override(Command *c, char *text) {
     return 0;
 }
 
-static int add_allow(Command *c, const char *text) {
+static int add_allow(Command *c, char *text) {
     if (c->lint.allow_count == MAX_ALLOWED) return command_fail("--allow %s: too many of them", text);
     c->allowed[c->lint.allow_count++] = text;
     return 0;
@@ -81,7 +81,7 @@ static int check_pass(const char *option, const char *pass) {
     return 2;
 }
 
-static int leave_out(Command *c, const char *pass) {
+static int leave_out(Command *c, char *pass) {
     const size_t used = strlen(c->no_pass), size = strlen(pass) + 1;
     if (used + 1 + size > sizeof c->no_pass) return command_fail("--no-pass=%s: too many of them", pass);
     if (used) c->no_pass[used] = ',';
@@ -90,7 +90,7 @@ static int leave_out(Command *c, const char *pass) {
     return 0;
 }
 
-static int choose_emit(Command *c, const char *what) {
+static int choose_emit(Command *c, char *what) {
     static const char *const names[] = {"so", "c", "ir", "cu", "ptx", "o"};
     for (int i = 0; i < 6; i++)
         if (!strcmp(what, names[i])) {
@@ -98,14 +98,6 @@ static int choose_emit(Command *c, const char *what) {
             return 0;
         }
     return command_fail("--emit %s: so, o, c, ir, cu or ptx", what);
-}
-
-/* A positive whole number; |wrong|: the message that says so, of the text. */
-static int set_count(const char *wrong, const char *text, int64_t *out) {
-    char *end;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return errno || *end || *out <= 0 ? command_fail(wrong, text) : 0;
 }
 
 /* -MD or -MF FILE: |word| is what follows the M. */
@@ -118,69 +110,50 @@ static int take_dependencies(Command *c, const char *word, char **argv) {
     return 0;
 }
 
+static int take_stop(Command *c, char *text) {
+    c->compile.stop_after = text;
+    return check_pass("--stop-after", text);
+}
+
+static int take_dump(Command *c, char *text) {
+    c->dump = 1;
+    c->dump_pass = text;
+    return text ? check_pass("--dump-ir", text) : 0;
+}
+
+/* What is printed about ampc itself. */
+static int print_about(const Command *c, int option, const char *form) {
+    if (option == O_DESCRIBE && !options_describe(&ampc_tool, form, stdout))
+        return command_fail("--describe %s: bash, zsh, fish or man", form);
+    if (option == O_VERSION) printf("ampc %s\n", amp_compile_version());
+    if (option != O_HELP) return 1;
+    options_help(&ampc_tool, c->command ? ampc_commands[c->command].name : NULL, stdout);
+    print_passes(stdout);
+    return 1;
+}
+
+/* Of options whose values need more than their place (OTHER). */
+static int (*const takers[O_STDIO + 1])(Command *c, char *text) = {
+    ['D'] = add_define,   [O_OVERRIDE] = add_override, [O_ALLOW] = add_allow, [O_EMIT] = choose_emit,
+    [O_STOP] = take_stop, [O_NO_PASS] = leave_out,     [O_DUMP] = take_dump,
+};
+
 /* 0: go on; 1: done; 2: wrong */
-static int take_option(Command *c, int option, char **argv) {
-    switch (option) {
-    case 'o': c->output = optarg; return 0;
-    case 'D': return add_define(c, optarg);
-    case 'M': return take_dependencies(c, optarg, argv);
-    case O_PRECISION: c->compile.precision = optarg; return 0;
-    case O_DISTRIBUTE: c->compile.distribute = optarg; return 0;
-    case O_ACCUMULATE_ORDER: c->compile.accumulate_order = optarg; return 0;
-    case O_EVAL_PRECISION: c->compile.eval_precision = optarg; return 0;
-    case O_POLICY: c->compile.policy = optarg; return 0;
-    case O_OVERRIDE: return add_override(c, optarg);
-    case O_EMIT: return choose_emit(c, optarg);
-    case O_STOP: c->compile.stop_after = optarg; return check_pass("--stop-after", optarg);
-    case O_NO_PASS: return leave_out(c, optarg);
-    case O_DUMP:
-        c->dump = 1;
-        c->dump_pass = optarg;
-        return optarg ? check_pass("--dump-ir", optarg) : 0;
-    case O_DUMP_DIR: c->dump_dir = optarg; return 0;
-    case O_TIME: c->time_passes = 1; return 0;
-    case O_CC: c->compile.c_compiler = optarg; return 0;
-    case O_ISA: c->compile.isa = optarg; return 0;
-    case O_TARGET: c->compile.target = optarg; return 0;
-    case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
-    case O_MAX_OPS: return set_count("--max-ops %s: a positive whole number", optarg, &c->compile.max_ops);
-    case O_BATCH_HINT: return set_count("--batch-hint %s: a positive whole number", optarg, &c->compile.batch_hint);
-    case O_SUMS: c->compile.sums = optarg; return 0;
-    case O_BATCH: return set_count("--batch %s: a positive whole number", optarg, &c->batch);
-    case O_GPU: c->gpu = optarg; return 0;
-    case O_SYMBOL: c->compile.symbol = optarg; return 0;
-    case O_STDIO: return 0;
-    case O_NO_FILES: c->compile.no_files = 1; return 0;
-    case O_JSON: c->json = optarg; return 0;
-    case O_DOT: c->dot = optarg; return 0;
-    case O_HTML: c->html = optarg; return 0;
-    case O_LOG: c->log = optarg; return 0;
-    case O_DTYPE: c->which.dtype = optarg; return 0;
-    case O_OP: c->which.op = optarg; return 0;
-    case O_RULE: c->which.rule = optarg; return 0;
-    case O_SORT: c->which.sort = optarg; return 0;
-    case O_ALL: c->which.all = 1; return 0;
-    case O_AGAINST: c->against = optarg; return 0;
-    case O_AGAINST_PRECISION: c->against_precision = optarg; return 0;
-    case O_AGAINST_POLICY: c->against_policy = optarg; return 0;
-    case O_ALLOW: return add_allow(c, optarg);
-    case O_FORCE: c->files.force = true; return 0;
-    case 'v':
-    case O_VERBOSE: c->compile.progress = on_progress; return 0;
-    case O_COLOR:
-        return standard_streams_colour_when(optarg) ? 0 : command_fail("--color %s: auto, always or never", optarg);
-    case O_DESCRIBE:
-        return options_describe(&ampc_tool, optarg, stdout)
-                   ? 1
-                   : command_fail("--describe %s: bash, zsh, fish or man", optarg);
-    case 'h':
-    case O_HELP:
-        options_help(&ampc_tool, c->command ? ampc_commands[c->command].name : NULL, stdout);
-        print_passes(stdout);
-        return 1;
-    case O_VERSION: printf("ampc %s\n", amp_compile_version()); return 1;
-    default: return 2;
-    }
+static int take_option(Command *c, const ToolOption *o) {
+    const OptionForm form = o->into.form;
+    void *const to = (char *)c + o->into.at;
+    char *end;
+    errno = 0;
+    if (o->id >= O_DESCRIBE && o->id <= O_VERSION) return print_about(c, o->id, optarg);
+    if (takers[o->id]) return takers[o->id](c, optarg);
+    if (o->id == O_COLOR && !standard_streams_colour_when(optarg))
+        return command_fail("--color %s: auto, always or never", optarg);
+    if (o->id == O_VERBOSE) c->compile.progress = on_progress;
+    if (form == INTO_TEXT) *(const char **)to = optarg;
+    if (form == INTO_FLAG) *(int32_t *)to = 1;
+    if (form != INTO_COUNT || ((*(int64_t *)to = strtoll(optarg, &end, 10)) > 0 && !errno && !*end)) return 0;
+    fprintf(stderr, "ampc: --%s %s: a positive whole number\n", o->name, optarg);
+    return 2;
 }
 
 static int refuse_option(int option, char **argv) {
@@ -239,7 +212,7 @@ static int read_options(Command *c, int argc, char **argv) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
         const ToolOption *o = options_find(&ampc_tool, option == 'h' ? O_HELP : option == 'v' ? O_VERBOSE : option);
         if (!takes_option(c, o)) return refuse_for_command(c, o);
-        int done = take_option(c, option, argv);
+        int done = o ? take_option(c, o) : take_dependencies(c, optarg, argv);
         if (done) return done;
     }
     return 0;

@@ -67,7 +67,7 @@ static int take_batch(const char *text, Args *a) {
 }
 
 /* "8589934592", "8GiB", "8.5G" */
-static int take_bytes(const char *option, const char *text, uint64_t *out) {
+static int take_memory(const char *text, Args *a) {
     static const struct {
         const char *name;
         double bytes;
@@ -78,22 +78,23 @@ static int take_bytes(const char *option, const char *text, uint64_t *out) {
     for (size_t i = 0; *text >= '0' && *text <= '9' && i < sizeof units / sizeof units[0]; i++) {
         const double bytes = value * units[i].bytes;
         if (strcmp(end, units[i].name) || !(bytes >= 1 && bytes < 0x1p53)) continue;
-        *out = (uint64_t)bytes;
+        a->memory = (uint64_t)bytes;
         return 0;
     }
-    return wrong("--%s %s: a number of bytes is wanted, such as 8589934592, 24G (10^9) or 8GiB (2^30)", option, text);
+    return wrong("--%s %s: a number of bytes is wanted, such as 8589934592, 24G (10^9) or 8GiB (2^30)", "memory", text);
 }
 
-static int take_scale(const char *text, double *out) {
+static int take_scale(const char *text, Args *a) {
     char *end;
-    *out = strtod(text, &end);
-    return *end || end == text || !(*out > 0) ? wrong("--%s %s: a positive number is wanted", "scale", text) : 0;
+    a->scale = strtod(text, &end);
+    return *end || end == text || !(a->scale > 0) ? wrong("--%s %s: a positive number is wanted", "scale", text) : 0;
 }
 
-static int take_seed(const char *text, uint64_t *out) {
+static int take_seed(const char *text, Args *a) {
     char *end;
     errno = 0;
-    *out = strtoull(text, &end, 10);
+    a->seed_given = true;
+    a->seed = strtoull(text, &end, 10);
     return errno || *end || end == text || *text == '-' ? wrong("--%s %s: a whole number is wanted", "seed", text) : 0;
 }
 
@@ -114,8 +115,9 @@ static int take_every(const char *text, Args *a) {
     return 0;
 }
 
-static int take_split(const char *text, double *out) {
+static int take_split(const char *text, Args *a) {
     char *end;
+    double *out = &a->eval_split;
     *out = strtod(text, &end);
     if (*end || end == text || !(*out > 0) || (*out >= 1 && (*out > INT32_MAX || *out != (double)(int64_t)*out)))
         return wrong("--%s %s: a part such as 0.1, or a number of samples is wanted", "eval-split", text);
@@ -127,10 +129,10 @@ static int take_reduce(const char *text, Args *a) {
     return a->ordered || !strcmp(text, "fast") ? 0 : wrong("--%s %s: fast or ordered is wanted", "reduce", text);
 }
 
-static int take_timeout(const char *text, double *out) {
+static int take_timeout(const char *text, Args *a) {
     char *end;
-    *out = strtod(text, &end);
-    return *end || end == text || !(*out > 0 && *out <= 1e6)
+    a->dist_timeout = strtod(text, &end);
+    return *end || end == text || !(a->dist_timeout > 0 && a->dist_timeout <= 1e6)
                ? wrong("--%s %s: a number of seconds is wanted, at most a million", "dist-timeout", text)
                : 0;
 }
@@ -169,7 +171,7 @@ static int take_rule(const char *option, const char *rules[RULES_MOST + 1]) {
 }
 
 /* "nan,other-data" */
-static int take_allowed(const char *text, unsigned *out) {
+static int take_allowed(const char *text, Args *a) {
     static const struct {
         const char *word;
         unsigned bit;
@@ -184,89 +186,40 @@ static int take_allowed(const char *text, unsigned *out) {
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (strlen(words[i].word) == n && !strncmp(words[i].word, at, n)) bit = words[i].bit;
         if (!bit) return wrong("--%s %s: nan, other-batch, other-data, other-seed or alone is wanted", "allow", text);
-        *out |= bit;
+        a->allowed |= bit;
         at += n;
         if (!*at) return 0;
     }
 }
 
-/* train and step write statistics, suggest reads them. */
-static int take_stats(const char *text, const Command *c, Args *a) {
-    if (c->run != command_suggest) return whole("stats", text, &a->stats);
-    a->stats_log = text;
-    return 0;
-}
+/* Of options whose values need more than their place (OTHER). */
+static int (*const takers[O_END])(const char *text, Args *a) = {
+    [O_BATCH] = take_batch,      [O_MEMORY] = take_memory,        [O_RANKS] = take_ranks,
+    [O_SEED] = take_seed,        [O_SCALE] = take_scale,          [O_CHECKPOINT_EVERY] = take_every,
+    [O_EVAL_SPLIT] = take_split, [O_ALLOW] = take_allowed,        [O_DEVICE] = take_device,
+    [O_REDUCE] = take_reduce,    [O_DIST_TIMEOUT] = take_timeout, [O_DIST_RANK] = take_dist_rank,
+};
 
 static int take(Args *a, const Command *c, int option, char **argv) {
-    switch (option) {
-    case O_BATCH: return take_batch(optarg, a);
-    case O_EPOCHS: return whole("epochs", optarg, &a->epochs);
-    case O_STEPS: return whole("steps", optarg, &a->steps);
-    case O_THREADS: return whole("threads", optarg, &a->threads);
-    case O_SEED: a->seed_given = true; return take_seed(optarg, &a->seed);
-    case O_PATIENCE: return whole("patience", optarg, &a->patience);
-    case O_CHECKPOINT_EVERY: return take_every(optarg, a);
-    case O_EVAL_DATA: a->eval_data = optarg; return 0;
-    case O_EVAL_SPLIT: return take_split(optarg, &a->eval_split);
-    case O_FORCE: a->force = true; return 0;
-    case O_ALLOW: return take_allowed(optarg, &a->allowed);
-    case O_JSON: a->as_json = true; return 0;
-    case O_ROOFLINE: a->roofline = optarg; return 0;
-    case O_KERNELS: a->kernels = true; return 0;
-    case O_PROGRAM: a->program = optarg; return 0;
-    case O_MEMORY: return take_bytes("memory", optarg, &a->memory);
-    case O_AGAINST: a->against = optarg; return 0;
-    case O_TIMELINE: a->timeline = true; return 0;
-    case O_RANKS: return take_ranks(optarg, a);
-    case O_VERBOSE: a->verbose = true; return 0;
-    case O_COLOR:
-        return standard_streams_colour_when(optarg) ? 0 : wrong("--%s %s: auto, always or never", "color", optarg);
-    case O_SAVE_BEST: /* two words */
-        if (!argv[optind]) return wrong("--%s %s: a file must follow the metric", "save-best", optarg);
-        a->best_metric = optarg;
-        a->best_file = argv[optind++];
-        return 0;
-    case O_SCALE: return take_scale(optarg, &a->scale);
-    case O_DATA: a->data = optarg; return 0;
-    case O_DEVICE: return take_device(optarg, a);
-    case O_ISA: a->isa = optarg; return 0;
-    case O_WEIGHTS: a->weights = optarg; return 0;
-    case O_IGNORE: return take_rule("ignore", a->rules.ignore);
-    case O_RENAME: return take_rule("rename", a->rules.rename);
-    case O_TRANSPOSE: return take_rule("transpose", a->rules.transpose);
-    case O_FRESH: return take_rule("fresh", a->rules.fresh);
-    case O_SAVE_LIKE: a->save_like = optarg; return 0;
-    case O_SAVE: a->save = optarg; return 0;
-    case O_CHECKPOINT: a->checkpoint = optarg; return 0;
-    case O_RESUME: a->resume = optarg; return 0;
-    case O_LOG: a->log = optarg; return 0;
-    case O_TENSORBOARD: a->tensorboard = optarg; return 0;
-    case O_PROFILE: a->profile = optarg; return 0;
-    case O_QUIET: a->quiet = true; return 0;
-    case O_DIST: a->dist = optarg; return 0;
-    case O_REDUCE: return take_reduce(optarg, a);
-    case O_DIST_TIMEOUT: return take_timeout(optarg, &a->dist_timeout);
-    case O_DIST_LIBRARY: a->dist_library = optarg; return 0;
-    case O_DIST_FOLDER: a->dist_folder = optarg; return 0;
-    case O_DIST_RANK: return take_dist_rank(optarg, a);
-    case O_TRACE: /* may be two words */
-        a->trace = true;
-        if (!argv[optind] || strcmp(argv[optind], "all") != 0) return 0;
-        a->looks_at_all = true;
-        optind++;
-        return 0;
-    case O_STATS: return take_stats(optarg, c, a);
-    case O_PRECISION: a->precision = optarg; return 0;
-    case O_INPUTS: a->inputs = optarg; return 0;
-    case O_OUTPUTS: a->outputs = optarg; return 0;
-    case O_GRADS: a->grads = optarg; return 0;
-    case O_VALUES: /* two words */
-        if (!argv[optind]) return wrong("--%s %s: a file must follow the glob", "values", optarg);
-        a->values_glob = optarg;
-        a->values_file = argv[optind++];
-        return 0;
-    default: return 2;
+    const ToolOption *o = options_find(&amprun_tool, option);
+    void *const to = (char *)a + o->into.at;
+    if (takers[option]) return takers[option](optarg, a);
+    if (option == O_COLOR)
+        return standard_streams_colour_when(optarg) ? 0 : wrong("--%s %s: auto, always or never", o->name, optarg);
+    if (o->into.form == INTO_LIST) return take_rule(o->name, to);
+    if (option == O_STATS && c->run == command_suggest) a->stats_log = optarg; /* reads what train and step write */
+    else if (o->into.form == INTO_COUNT) return whole(o->name, optarg, to);
+    else if (o->into.form == INTO_FLAG) *(bool *)to = true;
+    else *(const char **)to = optarg;
+    if (o->into.form == INTO_PAIR) {
+        if (!argv[optind])
+            return wrong(option == O_VALUES ? "--%s %s: a file must follow the glob"
+                                            : "--%s %s: a file must follow the metric",
+                         o->name, optarg);
+        *(const char **)((char *)a + o->into.second) = argv[optind++];
     }
+    if (option == O_TRACE && argv[optind] && !strcmp(argv[optind], "all")) optind++, a->looks_at_all = true;
+    return 0;
 }
 
 static int refuse_option(int option, char **argv) {

@@ -117,37 +117,27 @@ bool device_attribute_of(int arch, int attribute, int *value) {
         {14, 512}, /* texture alignment */
         {15, 1},   /* copies beside kernels */
         {16, k->multiprocessors},
-        {17, 0}, /* kernel timeout */
-        {18, 0}, /* integrated */
-        {19, 0}, /* can map host memory: not here */
-        {20, 0}, /* compute mode: default */
         {31, 1}, /* concurrent kernels */
         {32, 1}, /* ECC */
-        {33, 0}, /* PCI bus, device, domain */
-        {34, 0},
-        {35, 0}, /* TCC driver */
         {36, k->memory_clock_khz},
         {37, k->bus_bits},
         {38, k->l2_bytes},
         {39, k->threads_per_multiprocessor},
         {40, 2}, /* copy engines */
-        {41, 0}, /* unified addressing: not here */
-        {50, 0},
         {75, arch / 10},
         {76, arch % 10},
-        {78, 0}, /* stream priorities */
         {81, k->shared_per_multiprocessor},
         {82, 65536}, /* registers per multiprocessor */
-        {83, 0},     /* managed memory */
-        {88, 0},     /* pageable memory access */
-        {89, 0},     /* concurrent managed access */
-        {95, 0},     /* cooperative launch */
         {97, k->shared_optin},
         {106, k->blocks_per_multiprocessor},
         {111, 1024},       /* shared memory that the system keeps per block */
-        {115, 0},          /* memory pools */
         {120, arch >= 90}, /* clusters */
     };
+    /* kernel timeout, integrated, mapped host memory, compute mode, PCI domain, bus and device, TCC driver, unified
+     * addressing, stream priorities, managed, pageable and concurrent managed memory, cooperative launch, pools */
+    static const int absent[] = {17, 18, 19, 20, 33, 34, 35, 41, 50, 78, 83, 88, 89, 95, 115};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (absent[i] == attribute) return *value = 0, true;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].attribute == attribute) {
             *value = table[i].value;

@@ -190,31 +190,32 @@ static Step run_atomic(Warp *w, const Inst *i) {
 
 /* ---- decoding ---- */
 
+static const char *const known[] = {"relaxed",
+                                    "acquire",
+                                    "release",
+                                    "acq_rel",
+                                    "cta",
+                                    "cluster",
+                                    "gpu",
+                                    "sys",
+                                    "global",
+                                    "shared",
+                                    "shared::cta",
+                                    "noftz",
+                                    "L2::cache_hint",
+                                    "add",
+                                    "and",
+                                    "or",
+                                    "xor",
+                                    "exch",
+                                    "cas",
+                                    "inc",
+                                    "dec",
+                                    "min",
+                                    "max",
+                                    NULL};
+
 bool decode_atom(Decoder *d, Inst *i) {
-    static const char *const known[] = {"relaxed",
-                                        "acquire",
-                                        "release",
-                                        "acq_rel",
-                                        "cta",
-                                        "cluster",
-                                        "gpu",
-                                        "sys",
-                                        "global",
-                                        "shared",
-                                        "shared::cta",
-                                        "noftz",
-                                        "L2::cache_hint",
-                                        "add",
-                                        "and",
-                                        "or",
-                                        "xor",
-                                        "exch",
-                                        "cas",
-                                        "inc",
-                                        "dec",
-                                        "min",
-                                        "max",
-                                        NULL};
     static const char *const orders[] = {"acquire", "release", "acq_rel", NULL};
     if (!only_modifiers(d, known)) return false;
     if (d->ptx->type_count != 1) return refuse(d, "not supported");

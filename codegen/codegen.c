@@ -67,11 +67,6 @@ static const char switches[] =
     "#define DECLARE(name) void IN(name, portable)(const amp_kernel_args *), IN(name, v3)(const amp_kernel_args *), "
     "IN(name, v4)(const amp_kernel_args *);\n"
     "#endif\n"
-    "#ifdef AMP_LOWEST_ISA\n"
-    "#define AMP_REQUIRED AMP_MODEL_NEEDS_ISA\n"
-    "#else\n"
-    "#define AMP_REQUIRED 0\n"
-    "#endif\n"
     "\n"
     "#ifdef AMP_ISA\n"
     "#define K(name) IN(name, AMP_ISA)\n"
@@ -92,12 +87,11 @@ static const char query[] =
     "#endif\n"
     "\n"
     "#pragma GCC visibility push(default)\n"
-    "const amp_model_desc *AMP_QUERY(uint32_t host_major, uint32_t host_minor);\n"
+    "const amp_model_desc *AMP_QUERY(void);\n"
     "#pragma GCC visibility pop\n"
-    "const amp_model_desc *AMP_QUERY(uint32_t host_major, uint32_t host_minor)\n"
+    "const amp_model_desc *AMP_QUERY(void)\n"
     "{\n"
-    "    (void)host_minor;\n"
-    "    return host_major == AMP_MODEL_ABI_MAJOR ? &descriptor : 0;\n"
+    "    return &descriptor;\n"
     "}\n";
 
 /* A C compiler may call these in any code; the model is linked with no library.  The empty asm keeps it from seeing a

@@ -46,13 +46,6 @@ const Module *codegen_cuda_module(const struct CudaModule *cuda);
 const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);
 /* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
-/* What some launch has, which older runtimes do not know: sizes as parameters, tickets, parts, batches among them, both
- * tickets and parts; or some buffer: it is another one. */
-typedef struct CodegenCudaNeeds {
-    bool sizes, many_sizes, tickets, parts, batched_parts, joined, shares, renamed, buffer_parts, turned_columns,
-        partials;
-} CodegenCudaNeeds;
-CodegenCudaNeeds codegen_cuda_needs(const struct CudaModule *cuda);
 
 /* How a kernel of tensor cores copies what it multiplies. */
 enum { CODEGEN_COPIES = 2 }; /* of a product: A and B; of attention: queries and values */

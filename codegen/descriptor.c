@@ -175,160 +175,82 @@ static void put_optimizers(TableWriter *x) {
     if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }
 
-static bool is_batch(const Op *o) { return o->code == OP_batch_contract && ir_is_product(o); }
-
-static bool has_op(const Module *m, bool (*is_one)(const Op *)) {
-    for (int i = 0; i < m->funcs.len; i++)
-        for (int j = 0; j < m->funcs.data[i]->body.len; j++)
-            if (is_one(ir_op_at(m->funcs.data[i], j))) return true;
-    return false;
-}
-
-static bool is_grouped_window(const Op *o) {
-    const AttrValue *groups = ir_is_product(o) ? ir_attr(o, "groups") : NULL;
-    return groups && groups->i != 1;
-}
-
-static bool reads_rows(const Func *f, const Kernel *k, Val v) {
-    for (int i = 0; i < k->reads.len; i++) {
-        const Buffer *b = f->buffers.data[k->reads.data[i] - 1];
-        if (b->value.id == v.id) return b->layout == LAYOUT_ROWS;
-    }
-    return false;
-}
-
-/* Whether a product of matrices reads an operand in rows. */
-static bool has_narrow_product(const Module *m) {
-    for (int i = 0; i < m->funcs.len; i++) {
-        const Func *f = m->funcs.data[i];
-        for (int j = 0; j < f->kernels.len; j++) {
-            const Kernel *k = f->kernels.data[j];
-            for (int o = 0; o < k->count; o++) {
-                const Op *op = ir_op_at(f, k->first + o);
-                if (op->code == OP_contract && (reads_rows(f, k, op->in[0]) || reads_rows(f, k, op->in[1])))
-                    return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* Also a weight that is transposed without being a state. */
-static bool is_transposed_window(const Op *o) { return o->code == OP_conv_data && ir_attr(o, "tb")->b; }
-
-static bool has_turned_weights(const Module *m) {
-    for (int i = 0; i < m->states.len; i++)
-        if (m->states.data[i]->hwio) return true;
-    return has_op(m, is_transposed_window);
-}
-
-static bool has_low_states(const Module *m) {
-    for (int i = 0; i < m->states.len; i++) {
-        const State *s = m->states.data[i];
-        if ((s->role == STATE_PARAM || s->role == STATE_MOMENT) && s->dtype != AMP_DT_F32) return true;
-    }
-    return false;
-}
-
-static bool has_f8_moments(const Module *m) {
-    for (int i = 0; i < m->states.len; i++)
-        if (amp_is_f8(m->states.data[i]->dtype)) return true;
-    return false;
-}
-
-static bool has_looks(const Module *m) {
-    for (int i = 0; i < m->funcs.len; i++)
-        for (int j = 0; j < m->funcs.data[i]->buffers.len; j++)
-            if (m->funcs.data[i]->buffers.data[j]->kind == BUFFER_LOOK) return true;
-    return false;
-}
-
-static bool sums_ranks(const Op *o) { return o->code == OP_sum_ranks; }
-
-static void put_descriptor(TableWriter *x, int programs, int groups, int collectives, size_t ir_length,
-                           const CodegenCuda *cuda) {
+static void put_texts(TableWriter *x, const CodegenCuda *cuda) {
     const Module *m = x->m;
-    text_puts(x->t, "static const amp_model_desc descriptor = {\n"
-                    "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
-                    ".struct_size = sizeof(amp_model_desc),\n    "
-                    ".required_features = AMP_REQUIRED");
-    if (has_op(m, is_batch)) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCH");
-    if (has_op(m, ir_is_attention)) text_puts(x->t, " | AMP_MODEL_NEEDS_ATTENTION");
-    if (has_op(m, is_grouped_window)) text_puts(x->t, " | AMP_MODEL_NEEDS_GROUPS");
-    if (has_narrow_product(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_NARROW");
-    const CodegenCudaNeeds needs = cuda && cuda->code ? codegen_cuda_needs(cuda->code) : (CodegenCudaNeeds){0};
-    if (needs.sizes) text_puts(x->t, " | AMP_MODEL_NEEDS_SIZES");
-    if (needs.many_sizes) text_puts(x->t, " | AMP_MODEL_NEEDS_MANY_SIZES");
-    if (needs.tickets) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
-    if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
-    if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");
-    if (needs.joined) text_puts(x->t, " | AMP_MODEL_NEEDS_JOINED");
-    if (needs.shares) text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_SHARES");
-    if (needs.partials) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTIALS");
-    if (has_low_states(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOW_STATES");
-    if (has_f8_moments(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_F8_MOMENTS");
-    if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
-    if (needs.buffer_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BUFFER_PARTS");
-    if (needs.turned_columns) text_puts(x->t, " | AMP_MODEL_NEEDS_TURNED_COLUMNS");
-    if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
-        text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
-    if (ir_program(m, PROGRAM_REDUCE_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_COLLECTIVES");
-    if (ir_program(m, PROGRAM_GATHER_STEP)) text_puts(x->t, " | AMP_MODEL_NEEDS_SHARES");
-    if (has_looks(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOOKS");
-    if (has_op(m, sums_ranks)) text_puts(x->t, " | AMP_MODEL_NEEDS_RANK_SUMS");
-    text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
-    table_put_field(x->t, "name", m->name);
-    table_put_field(x->t, "compiler_version", AMP_VERSION);
-    table_put_field(x->t, "target", targets[0]->name);
-    table_put_field(x->t, "policy", m->policy_name);
-    table_put_field(x->t, "precision", amp_precision_word(m->low)); /* the policy's, whatever the model asks for */
-    table_put_field(x->t, "low", amp_dtype_name(m->low));
-    table_put_field(x->t, "source_name", m->source_name);
+    const struct {
+        const char *field, *text; /* NULL: not there */
+    } texts[] = {
+        {"version", AMP_VERSION},
+        {"name", m->name},
+        {"target", targets[0]->name},
+        {"policy", m->policy_name},
+        {"precision", amp_precision_word(m->low)}, /* the policy's, whatever the model asks for */
+        {"low", amp_dtype_name(m->low)},
+        {"source_name", m->source_name},
+        {"sums", m->sums != SUMS_IEEE ? ir_sums_names[m->sums] : NULL},
+        {"cuda_missing", cuda ? cuda->missing : NULL},
+    };
+    text_puts(x->t, "    ");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) table_put_field(x->t, texts[i].field, texts[i].text);
     put_optimizers(x);
     if (model_is_scaled(m)) put_call(x, "scaler", &m->loss_scale);
     text_putc(x->t, '\n');
+}
+
+/* How many elements those tables have that only their writers know. */
+typedef struct Counts {
+    int programs, groups, collectives;
+} Counts;
+
+static void put_tables(TableWriter *x, const Counts *n) {
+    const Module *m = x->m;
+    const struct {
+        const char *type, *name;
+        int count;
+    } tables[] = {
+        {"amp_model_state", "states", m->states.len},
+        {"amp_model_input", "inputs", x->inputs.len},
+        {"amp_model_program", "programs", n->programs},
+        {"amp_model_decision", "decisions", m->decisions.len},
+        {"amp_model_train", "trains", m->trains.len},
+        {"amp_model_group", "groups", n->groups},
+        {"amp_model_collective", "collectives", n->collectives},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        text_puts(x->t, "    ");
+        table_put(x->t, tables[i].name, tables[i].type, tables[i].name, tables[i].count);
+        text_puts(x->t, ",\n");
+    }
+}
+
+static void put_descriptor(TableWriter *x, const Counts *counts, size_t ir_length, const CodegenCuda *cuda) {
+    const Module *m = x->m;
+    text_puts(x->t, "static const amp_model_desc descriptor = {\n"
+                    "    .magic = AMP_MODEL_MAGIC, .struct_size = sizeof(amp_model_desc),\n");
+    put_texts(x, cuda);
     put_digest(x->t, "source_sha256", m->source_sha256);
     put_digest(x->t, "policy_sha256", m->policy_sha256);
-    text_printf(x->t, "    .graph_ops = %d, .ir_text = ir_text, .ir_length = %zu,\n    ", m->decisions.len, ir_length);
-    table_put(x->t, "states", "amp_model_state", "states", m->states.len);
-    text_puts(x->t, ",\n    ");
-    table_put(x->t, "inputs", "amp_model_input", "inputs", x->inputs.len);
-    text_puts(x->t, ",\n    ");
-    table_put(x->t, "programs", "amp_model_program", "programs", programs);
-    text_puts(x->t, ",\n    ");
-    table_put(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
-    text_puts(x->t, ",\n    ");
-    table_put(x->t, "trains", "amp_model_train", "trains", m->trains.len);
-    text_puts(x->t, ",\n    ");
-    table_put(x->t, "groups", "amp_model_group", "groups", groups);
-    if (collectives) {
-        text_puts(x->t, ",\n    ");
-        table_put(x->t, "collectives", "amp_model_collective", "collectives", collectives);
-    }
-    text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
-    if (m->least_batch > 1) text_printf(x->t, "    .least_batch = %lld,\n", (long long)m->least_batch);
-    if (m->sums != SUMS_IEEE) text_printf(x->t, "    .sums = \"%s\",\n", ir_sums_names[m->sums]);
-    if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
-    if (cuda && cuda->missing) {
-        text_puts(x->t, "    ");
-        table_put_field(x->t, "cuda_missing", cuda->missing);
-        text_putc(x->t, '\n');
-    }
-    text_puts(x->t, "};\n\n");
+    text_printf(x->t, "    .graph_ops = %d, .accumulate = %lld, .least_batch = %lld,\n", m->decisions.len,
+                (long long)(m->accumulate > 1 ? m->accumulate : 1),
+                (long long)(m->least_batch > 1 ? m->least_batch : 1));
+    put_tables(x, counts);
+    text_printf(x->t, "    .ir_text = ir_text, .ir_length = %zu%s,\n};\n\n", ir_length,
+                cuda && cuda->code ? ", .cuda = &cuda" : "");
 }
 
 amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
                            amp_error *err) {
     TableWriter x = {.m = m, .t = out, .err = err, .prefix = ""};
-    int programs;
+    Counts counts = {0};
     AMP_TRY(model_inputs(m, &x.inputs, err));
     cpu_put_declarations(out, names);
     AMP_TRY(table_put_states(&x));
     put_inputs(&x);
-    AMP_TRY(cpu_put_programs(&x, names, &programs));
+    AMP_TRY(cpu_put_programs(&x, names, &counts.programs));
     put_decisions(&x);
     if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda, out, err));
-    const int groups = put_training(&x), collectives = table_put_collectives(&x);
-    put_descriptor(&x, programs, groups, collectives, put_ir(&x), cuda);
+    counts.groups = put_training(&x);
+    counts.collectives = table_put_collectives(&x);
+    put_descriptor(&x, &counts, put_ir(&x), cuda);
     return AMP_OK;
 }

@@ -167,6 +167,6 @@ int main(int argc, char **argv) {
         return 2;
     }
     memcpy(&query, &symbol, sizeof query);
-    Wanted wanted = {query(1, AMP_MODEL_ABI_MINOR), argc > 2 ? argv[2] : NULL};
+    Wanted wanted = {query(), argc > 2 ? argv[2] : NULL};
     return bench_operands("attention_bench", NULL, bench_model, &wanted);
 }

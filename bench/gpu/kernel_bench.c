@@ -353,7 +353,7 @@ static int open_program(Bench *b, const char *path, const char *name) {
                               .device = &b->context->info,
                               .allocator = &cuda->allocator};
     if (!b->functions) return fail("no memory");
-    if (amp_cuda_load(&loader, cuda->cuda_code.prelude, cuda->functions, cuda->function_count, b->functions, &err))
+    if (amp_cuda_load(&loader, cuda->desc.cuda->prelude, cuda->functions, cuda->function_count, b->functions, &err))
         return fail(err.message);
     DRIVER(b, stream_create, (&b->stream, CU_STREAM_NON_BLOCKING));
     DRIVER(b, event_create, (&b->start, CU_EVENT_DEFAULT));

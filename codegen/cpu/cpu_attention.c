@@ -143,8 +143,7 @@ amp_status cpu_put_attention(TableWriter *x, const Walk *w, const char *name) {
     const bool grad = o->code == OP_attend_grad;
     Shape scores = *q;
     scores.d[q->rank - 1] = k->d[k->rank - 2];
-    text_printf(x->t, "static const amp_model_attention %s_attention = {.struct_size = sizeof(amp_model_attention), ",
-                name);
+    text_printf(x->t, "static const amp_model_attention %s_attention = {", name);
     put_sizes(x, w, o, &at);
     AMP_TRY(put_operand(x, w, o, "q", at.q, NULL));
     AMP_TRY(put_operand(x, w, o, "k", at.k, NULL));

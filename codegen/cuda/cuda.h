@@ -36,7 +36,6 @@ extern const char cuda_prelude[];
 enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
     CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
-    CUDA_FEW_SIZES = 16       /* that one before minor 21 takes */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */

@@ -121,29 +121,6 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
         }
 }
 
-CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
-    CodegenCudaNeeds needs = {0};
-    for (int i = 0; i < cuda->module->states.len; i++)
-        needs.turned_columns |= cuda->module->states.data[i]->pixels != 0;
-    for (int p = 0; p < cuda->programs.len; p++) {
-        const Func *f = cuda->programs.data[p].func;
-        for (int i = 0; i < f->kernels.len; i++) needs.renamed |= ir_is_still(f, f->kernels.data[i]);
-        for (int i = 0; i < f->buffers.len; i++) needs.buffer_parts |= f->buffers.data[i]->is_part;
-        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++) {
-            const CudaKernelEntry *e = &cuda->programs.data[p].kernels.data[i];
-            needs.sizes |= e->sizes.len > 0;
-            needs.many_sizes |= e->sizes.len > CUDA_FEW_SIZES;
-            needs.tickets |= e->tickets > 0;
-            needs.parts |= e->parts.len > 0;
-            needs.batched_parts |= e->parts.len && e->batch_elements.len;
-            needs.joined |= e->supersteps > 0;
-            needs.shares |= e->shares;
-            needs.partials |= e->partials;
-        }
-    }
-    return needs;
-}
-
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {

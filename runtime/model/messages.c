@@ -4,8 +4,6 @@
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
-const amp_model *amp_exchange_table(const amp_model *m) { return m->collective_count || !m->owner ? m : m->owner; }
-
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 
 bool amp_collective_is_scattered(const amp_model_collective *c) {
@@ -71,25 +69,15 @@ bool amp_collective_in_place(const amp_model *m, int32_t gather) {
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 
-int32_t amp_collective_state(const amp_model *table, const amp_model *model, const amp_model_collective *c,
-                             uint32_t i) {
-    const int32_t of_table = c->states[i];
-    return model == table ? of_table : amp_model_state_index(model, table->states[of_table].name);
-}
-
-size_t amp_collective_block_bytes(const amp_model *table, const amp_model *model, const amp_model_collective *c) {
+size_t amp_collective_block_bytes(const amp_model *model, const amp_model_collective *c) {
     size_t bytes = 0;
     if (amp_collective_is_shared(c)) return (size_t)amp_collective_place(model, c, c->state_count) * element_bytes(c);
-    for (uint32_t i = 0; i < c->state_count; i++) {
-        const int32_t state = amp_collective_state(table, model, c, i);
-        if (state >= 0) bytes += amp_state_bytes(&model->states[state]);
-    }
+    for (uint32_t i = 0; i < c->state_count; i++) bytes += amp_state_bytes(&model->states[c->states[i]]);
     return bytes;
 }
 
-size_t amp_collective_bytes(const amp_model *table, const amp_model *model, const amp_model_collective *c,
-                            int32_t ranks) {
-    const size_t block = amp_collective_block_bytes(table, model, c);
+size_t amp_collective_bytes(const amp_model *model, const amp_model_collective *c, int32_t ranks) {
+    const size_t block = amp_collective_block_bytes(model, c);
     if (amp_collective_is_shared(c)) return (size_t)(part_of(model, c, ranks) * ranks) * element_bytes(c);
     return c->op == AMP_EXCHANGE_GATHER_BATCHES ? block * (size_t)(ranks * model->accumulate) : block;
 }
@@ -104,10 +92,10 @@ int32_t amp_state_last_use(const amp_model *model, int32_t state) {
     return last;
 }
 
-int32_t amp_collective_last_use(const amp_model *table, const amp_model *model, const amp_model_collective *c) {
+int32_t amp_collective_last_use(const amp_model *model, const amp_model_collective *c) {
     int32_t last = -1;
     for (uint32_t i = 0; i < c->state_count; i++) {
-        const int32_t of = amp_state_last_use(model, amp_collective_state(table, model, c, i));
+        const int32_t of = amp_state_last_use(model, c->states[i]);
         if (of > last) last = of;
     }
     return last;

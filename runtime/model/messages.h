@@ -1,5 +1,4 @@
-/* messages.h: what the collectives of a model's table move: the bytes of each, and when it is complete.  |model| runs,
- * |table| has the table: the same, or of a form for CUDA that has none the model, whose states are found by name. */
+/* messages.h: what the collectives of a model move: the bytes of each, and when it is complete. */
 #ifndef AMP_RUNTIME_MODEL_MESSAGES_H
 #define AMP_RUNTIME_MODEL_MESSAGES_H
 
@@ -39,21 +38,14 @@ bool amp_collective_in_place(const amp_model *model, int32_t gather);
  * share of it while a step runs, where its message is in the memory of gradients (shared_master.c). */
 bool amp_master_can_be_shared(const amp_model *model, int32_t param);
 
-/* The model whose table is that of |model|. */
-const amp_model *amp_exchange_table(const amp_model *model);
-/* Of |model|, state |i| of the message; -1: it has none of that name. */
-int32_t amp_collective_state(const amp_model *table, const amp_model *model, const amp_model_collective *collective,
-                             uint32_t i);
 /* Of the states, one after the other. */
-size_t amp_collective_block_bytes(const amp_model *table, const amp_model *model,
-                                  const amp_model_collective *collective);
+size_t amp_collective_block_bytes(const amp_model *model, const amp_model_collective *collective);
 /* Of the message: of GATHER_BATCHES what all micro-batches of |ranks| ranks have left. */
-size_t amp_collective_bytes(const amp_model *table, const amp_model *model, const amp_model_collective *collective,
-                            int32_t ranks);
+size_t amp_collective_bytes(const amp_model *model, const amp_model_collective *collective, int32_t ranks);
 /* The last kernel of micro_step that uses the state; -1: none. */
 int32_t amp_state_last_use(const amp_model *model, int32_t state);
 /* The same of all states of the message. */
-int32_t amp_collective_last_use(const amp_model *table, const amp_model *model, const amp_model_collective *collective);
+int32_t amp_collective_last_use(const amp_model *model, const amp_model_collective *collective);
 /* Weights, each with operands of its own, whose shares a kernel for CUDA runs for. */
 static inline uint32_t amp_cuda_share_members(const amp_model_cuda_kernel *kernel) {
     return kernel->shares && kernel->batch ? kernel->batch : 1;

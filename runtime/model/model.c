@@ -1,4 +1,4 @@
-/* model.c: a model's tables: copying them, looking things up, and what it reports about itself. */
+/* model.c: a model's tables: checking their sizes, looking things up, and what it reports about itself. */
 #include "runtime/model/model.h"
 
 #include <string.h>
@@ -10,47 +10,30 @@
 
 enum { TABLE_LIMIT = 1 << 24 /* elements; more is damage */ };
 
-/* ---- copying ----------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-bool amp_model_elements_fit(uint32_t minor, size_t given, size_t first_size, size_t elem_size) {
-    enum { ALIGN = 8, MOST = 4096 };
-    if (given % ALIGN || given < first_size || given > MOST) return false;
-    if (minor == AMP_MODEL_ABI_MINOR) return given == elem_size;
-    return minor < AMP_MODEL_ABI_MINOR ? given <= elem_size : given >= elem_size;
+amp_status amp_model_check_size(uint32_t given, size_t size, const char *what, const char *where, amp_error *err) {
+    if (given == size) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE,
+                    "%s: %s is damaged, or of another build of ampc (%u bytes, not %zu): compile its .amp again with "
+                    "this one",
+                    where, what, given, size);
 }
 
-/* Fields that the model's compiler did not know yet read as zero; fields that we do not know are left out. */
-amp_status amp_model_copy_table(const amp_model_copying *c, const amp_model_table *table, const char *what,
-                                size_t first_size, size_t elem_size, void **out, int32_t *count) {
-    size_t given = table->elem_size, common = given < elem_size ? given : elem_size;
-    *out = NULL;
-    *count = 0;
-    if (table->count == 0) return AMP_OK;
-    if (table->count > TABLE_LIMIT || !table->data || !amp_model_elements_fit(c->minor, given, first_size, elem_size))
-        return amp_fail(c->err, AMP_BAD_FILE, "%s: the table of %s is damaged (%u elements of %zu bytes)", c->where,
-                        what, table->count, given);
-    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size);
-    if (!copy) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of %s", c->where, what);
-    for (uint32_t i = 0; i < table->count; i++)
-        memcpy(copy + i * elem_size, (const char *)table->data + i * given, common);
-    *out = copy;
-    *count = (int32_t)table->count;
+amp_status amp_model_check_table(const amp_model_table *t, size_t elem_size, const char *what, const char *where,
+                                 amp_error *err) {
+    if (!t->count || (t->count <= TABLE_LIMIT && t->data && t->elem_size == elem_size)) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE,
+                    "%s: the table of %s is damaged, or of another build of ampc (%u elements of %u bytes): compile "
+                    "its .amp again with this one",
+                    where, what, t->count, t->elem_size);
+}
+
+amp_status amp_model_make_programs(amp_model *m, uint32_t count, const char *where, amp_error *err) {
+    m->programs = amp_alloc_zeroed(&m->allocator, count * sizeof *m->programs);
+    if (!m->programs) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its programs", where);
+    m->program_count = (int32_t)count;
     return AMP_OK;
-}
-
-void amp_model_free_table(const amp_allocator *a, void *data, int32_t count, size_t elem_size) {
-    amp_free(a, data, (size_t)count * elem_size);
-}
-
-void amp_model_free_programs(amp_model *m) {
-    for (int32_t i = 0; i < m->program_count; i++) {
-        amp_program *p = &m->programs[i];
-        amp_model_free_table(&m->allocator, p->buffers, p->buffer_count, sizeof *p->buffers);
-        amp_model_free_table(&m->allocator, p->kernels, p->kernels ? p->kernel_count : 0, sizeof *p->kernels);
-        amp_model_free_table(&m->allocator, p->cuda_kernels, p->kernel_count, sizeof *p->cuda_kernels);
-        amp_model_free_table(&m->allocator, p->results, p->result_count, sizeof *p->results);
-    }
-    amp_model_free_table(&m->allocator, m->programs, m->program_count, sizeof *m->programs);
 }
 
 static bool is_divided(const amp_model *m) { return m->accumulate > 1 || m->desc.collectives.count; }
@@ -235,7 +218,7 @@ void amp_model_get_info(const amp_model *m, amp_model_info *out) {
         .optimizer = m->desc.optimizer,
         .scaler = m->desc.scaler,
         .source_name = m->desc.source_name,
-        .compiler_version = m->desc.compiler_version,
+        .compiler_version = m->desc.version,
         .can_train = amp_model_trains(m),
         .input_count = m->input_count,
         .model_input_count = m->model_input_count,
@@ -308,11 +291,6 @@ amp_status amp_model_param_training(const amp_model *m, int32_t index, amp_param
     int32_t count, at = find_param(m, index, &count);
     AMP_TRY(check_index(m, index, count, "parameter", out, err));
     const amp_model_state *s = &m->states[at];
-    if (amp_model_trains(m) && !m->train_count)
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "%s: an earlier ampc (%s) did not say how parameters are trained: compile "
-                        "the model again",
-                        m->desc.name, m->desc.compiler_version);
     *out = (amp_param_training){.trained = s->train_block && !s->frozen_group,
                                 .block = (int32_t)s->train_block - 1,
                                 .lr_scale_group = (int32_t)s->lr_scale_group - 1,

@@ -1,5 +1,4 @@
-/* model.h: a loaded model as the runtime sees it: the descriptor's tables, copied into arrays of this runtime's
- * structs, every index checked. */
+/* model.h: a loaded model as the runtime sees it: the tables of its descriptor, every index checked. */
 #ifndef AMP_RUNTIME_MODEL_MODEL_H
 #define AMP_RUNTIME_MODEL_MODEL_H
 
@@ -13,10 +12,10 @@ typedef struct amp_program {
     const char *name;
     uint32_t kind; /* AMP_PROGRAM_* */
     int32_t buffer_count, kernel_count, result_count;
-    amp_model_buffer *buffers;
-    amp_model_kernel *kernels;           /* NULL in a model for CUDA */
-    amp_model_cuda_kernel *cuda_kernels; /* NULL in any other */
-    amp_model_result *results;
+    const amp_model_buffer *buffers;
+    const amp_model_kernel *kernels;           /* NULL in a model for CUDA */
+    const amp_model_cuda_kernel *cuda_kernels; /* NULL in any other */
+    const amp_model_result *results;
 } amp_program;
 
 /* States of one collective are one block of memory, in the order of its message.  Each state's bytes are rounded up to
@@ -34,22 +33,20 @@ struct amp_model {
     amp_model_desc desc;
     amp_model *cuda;  /* the same model for CUDA: states and programs of its own; NULL where it has no such code */
     amp_model *owner; /* of a model for CUDA; NULL for any other */
-    amp_model_cuda cuda_code; /* of a model for CUDA: its functions are |functions| */
-    amp_model_cuda_function *functions;
+    const amp_model_cuda_function *functions;
     int32_t function_count;
     int32_t state_count, program_count, decision_count;
     int32_t model_input_count, input_count; /* of the model; and of its train block */
     int32_t all_input_count;                /* and averages, which the program METRICS reads */
-    amp_model_state *states;
-    amp_model_input *inputs;
+    const amp_model_state *states;
+    const amp_model_input *inputs;
     amp_program *programs;
-    amp_model_decision *decisions;
-    amp_model_train *trains; /* none, and no groups, in a model of before minor 8 */
-    amp_model_group *groups;
+    const amp_model_decision *decisions;
+    const amp_model_train *trains;
+    const amp_model_group *groups;
     int32_t train_count, group_count;
-    /* What ranks exchange in each step, in order; |states| are this model's own.  A model for CUDA of before minor 29
-     * has none: messages.h. */
-    amp_model_collective *collectives;
+    /* What ranks exchange in each step, in order; |states| are this model's own. */
+    const amp_model_collective *collectives;
     int32_t collective_count;
     amp_state_block *blocks; /* by state; NULL where there are no collectives */
     /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
@@ -57,13 +54,19 @@ struct amp_model {
         *statistics_step;
     int64_t accumulate;     /* micro-batches of a step */
     int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
-    /* AMP_ISA_*: those that its kernels have functions for; what is above the largest runs as the largest. */
+    /* AMP_ISA_*: those that its kernels have functions for. */
     int lowest_isa, largest_isa;
 };
 
+/* A kernel that was not emitted for an instruction set runs as the next lower one. */
+static inline amp_kernel_fn amp_kernel_function(const amp_model_kernel *kernel, int isa) {
+    while (isa > 0 && !kernel->run[isa]) isa--;
+    return kernel->run[isa];
+}
+
 enum { AMP_BATCH_LIMIT = 1 << 24 }; /* samples of a call at most: no dimension can overflow */
 
-/* Takes a descriptor that lives as long as the model: checks it and copies its tables.  |where| names it in errors. */
+/* Takes a descriptor that lives, with its tables, as long as the model, and checks it.  |where| names it in errors. */
 amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
                                amp_model **out, amp_error *err);
 

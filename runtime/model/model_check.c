@@ -82,11 +82,8 @@ static amp_status check_strings(const Check *c) {
     const amp_model_desc *d = &c->m->desc;
     const struct {
         const char *what, *text;
-    } needed[] = {{"name", d->name},
-                  {"compiler version", d->compiler_version},
-                  {"policy", d->policy},
-                  {"precision", d->precision},
-                  {"source name", d->source_name}};
+    } needed[] = {
+        {"name", d->name}, {"policy", d->policy}, {"precision", d->precision}, {"source name", d->source_name}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!needed[i].text) return amp_check_fail(c, "the descriptor has no %s", needed[i].what);
     return AMP_OK;
@@ -317,8 +314,7 @@ static amp_status check_buffer(Check *c, int32_t index) {
         return amp_check_fail(c, "buffer %s: unknown kind, type or layout", b->name);
     if (!amp_check_dim(c, &b->rows) || !amp_check_dim(c, &b->cols))
         return amp_check_fail(c, "buffer %s: its shape is damaged", b->name);
-    /* A model before minor 1 does not record the dimensions of its values. */
-    if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
+    if (!check_dims(c, b->dims, b->rank) || !same_elements(c, b->dims, b->rank, b))
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
     const bool has_index = b->kind == AMP_BUFFER_INPUT || b->kind == AMP_BUFFER_STATE || b->kind == AMP_BUFFER_LOOK;
     if (!has_index && b->index != AMP_MODEL_NONE)

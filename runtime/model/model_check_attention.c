@@ -19,7 +19,7 @@ static bool strides_are_sound(Check *c, const amp_model_attention *x, const amp_
 }
 
 static bool is_sound(Check *c, const amp_model_attention *x) {
-    if (!x || x->struct_size < sizeof *x || !is_one_of(x->rank, 1, AMP_MODEL_BATCH_MAX_DIMS)) return false;
+    if (!x || !is_one_of(x->rank, 1, AMP_MODEL_BATCH_MAX_DIMS)) return false;
     const amp_model_attention_operand *all[] = {&x->q,    &x->k,         &x->v,         &x->mask,     &x->dy,
                                                 &x->sums, &x->result[0], &x->result[1], &x->result[2]};
     bool sound = (x->storage == AMP_DT_F32 || x->storage == AMP_DT_BF16) && x->backward <= 1 && x->causal <= 1 &&

@@ -78,7 +78,7 @@ amp_status amp_check_collectives(const amp_check *x) {
     } needed[] = {
         {AMP_COUNTER_RANKS, "ranks"}, {AMP_COUNTER_FIRST_MICRO, "first_micro"}, {AMP_COUNTER_FULL_BATCH, "full_batch"}};
     const amp_model *m = x->m;
-    if (!m->collective_count) return AMP_OK;
+    if (!m->collective_count && !(m->owner && m->owner->collective_count)) return AMP_OK;
     AMP_TRY(check_one_gather(x));
     AMP_TRY(check_each(x));
     AMP_TRY(amp_check_shares(x));

@@ -129,25 +129,20 @@ amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
 
 /* ---- checks of functions ----------------------------------------------------------------------------------------- */
 
-static bool image_fits(const amp_model_cuda_function *f, uint32_t at) {
-    amp_model_cuda_image image = {0};
-    size_t given = f->images.elem_size;
-    memcpy(&image, (const char *)f->images.data + at * given, given < sizeof image ? given : sizeof image);
-    if (!image.data || !image.size || !image.arch) return false;
-    return image.is_cubin || ((const char *)image.data)[image.size - 1] == 0;
+static bool image_fits(const amp_model_cuda_image *image) {
+    if (!image->data || !image->size || !image->arch) return false;
+    return image->is_cubin || ((const char *)image->data)[image->size - 1] == 0;
 }
 
 static amp_status check_function(const Check *c, int32_t index) {
     enum { MAX_IMAGES = 256 };
     const amp_model_cuda_function *f = &c->m->functions[index];
+    const amp_model_cuda_image *images = f->images.data;
     if (!f->entry || !f->source) return amp_check_fail(c, "function %d has no name or no source", index);
-    if (f->images.count > MAX_IMAGES ||
-        (f->images.count &&
-         (!f->images.data || !amp_model_elements_fit(c->m->desc.abi_minor, f->images.elem_size,
-                                                     sizeof(amp_model_cuda_image), sizeof(amp_model_cuda_image)))))
+    if (f->images.count && (f->images.count > MAX_IMAGES || !images || f->images.elem_size != sizeof *images))
         return amp_check_fail(c, "function %s: its table of images is damaged", f->entry);
     for (uint32_t i = 0; i < f->images.count; i++)
-        if (!image_fits(f, i)) return amp_check_fail(c, "function %s: image %u is damaged", f->entry, i);
+        if (!image_fits(&images[i])) return amp_check_fail(c, "function %s: image %u is damaged", f->entry, i);
     return AMP_OK;
 }
 
@@ -229,7 +224,7 @@ static amp_status check_scalars(const Check *c) {
 }
 
 amp_status amp_check_cuda(Check *c) {
-    if (!c->m->cuda_code.prelude) return amp_check_fail(c, "it has no prelude");
+    if (!c->m->desc.cuda->prelude) return amp_check_fail(c, "it has no prelude");
     for (int32_t i = 0; i < c->m->function_count; i++) AMP_TRY(check_function(c, i));
     for (int32_t i = 0; i < c->m->state_count; i++)
         if (c->m->states[i].layout != AMP_LAYOUT_ROWS)
@@ -244,46 +239,28 @@ amp_status amp_check_cuda(Check *c) {
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
-static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
-    amp_model_cuda_program *programs;
+static amp_status take_programs(amp_model *m, const char *where, amp_error *err) {
+    const amp_model_cuda_program *from;
     int32_t count;
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.programs, "CUDA programs", offsetof(amp_model_cuda_program, kind), programs,
-                           count));
-    amp_status status = AMP_OK;
-    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs);
-    if (m->programs) m->program_count = count;
-    else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of CUDA programs", c->where);
-    for (int32_t i = 0; !status && i < count; i++) {
+    AMP_TRY(AMP_TAKE_TABLE(&m->desc.cuda->programs, "CUDA programs", from, count, where, err));
+    AMP_TRY(amp_model_make_programs(m, m->desc.cuda->programs.count, where, err));
+    for (int32_t i = 0; i < count; i++, from++) {
         amp_program *to = &m->programs[i];
-        to->name = programs[i].name;
-        to->kind = programs[i].kind;
-        status = AMP_COPY_TABLE(c, &programs[i].buffers, "buffers", offsetof(amp_model_buffer, place), to->buffers,
-                                to->buffer_count);
-        if (!status)
-            status = AMP_COPY_TABLE(c, &programs[i].kernels, "kernels", offsetof(amp_model_cuda_kernel, work),
-                                    to->cuda_kernels, to->kernel_count);
-        if (!status)
-            status = AMP_COPY_TABLE(c, &programs[i].results, "results", offsetof(amp_model_result, kind), to->results,
-                                    to->result_count);
+        to->name = from->name;
+        to->kind = from->kind;
+        AMP_TRY(AMP_TAKE_TABLE(&from->buffers, "buffers", to->buffers, to->buffer_count, where, err));
+        AMP_TRY(AMP_TAKE_TABLE(&from->kernels, "kernels", to->cuda_kernels, to->kernel_count, where, err));
+        AMP_TRY(AMP_TAKE_TABLE(&from->results, "results", to->results, to->result_count, where, err));
     }
-    amp_model_free_table(c->allocator, programs, count, sizeof *programs);
-    return status;
-}
-
-static amp_status copy_functions(const amp_model_copying *c, amp_model *m) {
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.functions, "CUDA functions", offsetof(amp_model_cuda_function, prelude),
-                           m->functions, m->function_count));
-    m->cuda_code.functions = (amp_model_table){(uint32_t)m->function_count, sizeof *m->functions, m->functions};
     return AMP_OK;
 }
 
-static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.states, "CUDA states", offsetof(amp_model_state, counter), m->states,
-                           m->state_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.collectives, "CUDA collectives", sizeof(amp_model_collective),
-                           m->collectives, m->collective_count));
-    AMP_TRY(copy_functions(c, m));
-    return copy_programs(c, m);
+static amp_status take_tables(amp_model *m, const char *where, amp_error *err) {
+    const amp_model_cuda *c = m->desc.cuda;
+    AMP_TRY(AMP_TAKE_TABLE(&c->states, "CUDA states", m->states, m->state_count, where, err));
+    AMP_TRY(AMP_TAKE_TABLE(&c->collectives, "CUDA collectives", m->collectives, m->collective_count, where, err));
+    AMP_TRY(AMP_TAKE_TABLE(&c->functions, "CUDA functions", m->functions, m->function_count, where, err));
+    return take_programs(m, where, err);
 }
 
 static amp_model *make_like(amp_model *owner) {
@@ -302,18 +279,10 @@ static amp_model *make_like(amp_model *owner) {
 }
 
 amp_status amp_model_add_cuda(amp_model *model, const char *where, amp_error *err) {
-    const amp_model_cuda *code = model->desc.cuda;
-    if (code->struct_size < offsetof(amp_model_cuda, ir_text))
-        return amp_fail(err, AMP_BAD_FILE, "%s: its CUDA code has a table of only %u bytes", where, code->struct_size);
-    if (code->struct_size % sizeof code->prelude) /* it would end within a pointer */
-        return amp_fail(err, AMP_BAD_FILE, "%s: its CUDA code has a damaged table of %u bytes", where,
-                        code->struct_size);
+    AMP_TRY(amp_model_check_size(model->desc.cuda->struct_size, sizeof *model->desc.cuda, "its CUDA code", where, err));
     amp_model *m = model->cuda = make_like(model);
     if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its CUDA code", where);
-    memcpy(&m->cuda_code, code, code->struct_size < sizeof *code ? code->struct_size : sizeof *code);
-    m->cuda_code.struct_size = sizeof m->cuda_code;
-    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, m->desc.abi_minor, err}, m));
-    amp_model_kinds_from_names(m);
+    AMP_TRY(take_tables(m, where, err));
     char cuda[256];
     snprintf(cuda, sizeof cuda, "%s: CUDA", where);
     AMP_TRY(amp_model_check(m, cuda, err));
@@ -324,11 +293,8 @@ amp_status amp_model_add_cuda(amp_model *model, const char *where, amp_error *er
 void amp_model_free_cuda(amp_model *model) {
     amp_model *m = model->cuda;
     if (!m) return;
-    amp_model_free_programs(m);
+    amp_free(&m->allocator, m->programs, (size_t)m->program_count * sizeof *m->programs);
     amp_free(&m->allocator, m->blocks, m->blocks ? (size_t)m->state_count * sizeof *m->blocks : 0);
-    amp_model_free_table(&m->allocator, m->states, m->state_count, sizeof *m->states);
-    amp_model_free_table(&m->allocator, m->collectives, m->collective_count, sizeof *m->collectives);
-    amp_model_free_table(&m->allocator, m->functions, m->function_count, sizeof *m->functions);
     amp_free(&model->allocator, m, sizeof *m);
     model->cuda = NULL;
 }
@@ -347,20 +313,12 @@ amp_status amp_model_for(amp_model *model, const char *device, amp_model **out, 
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
-/* A field that the compiler did not know yet reads as zero. */
-static amp_model_cuda_image image_of(const amp_model_cuda_function *f, uint32_t at) {
-    amp_model_cuda_image image = {0};
-    size_t given = f->images.elem_size;
-    memcpy(&image, (const char *)f->images.data + at * given, given < sizeof image ? given : sizeof image);
-    return image;
-}
-
 static bool has_image(const amp_model_cuda_function *f, const amp_model_cuda_image *wanted) {
-    for (uint32_t i = 0; i < f->images.count; i++) {
-        amp_model_cuda_image image = image_of(f, i);
-        if (image.arch == wanted->arch && image.suffix == wanted->suffix && !image.is_cubin == !wanted->is_cubin)
+    const amp_model_cuda_image *images = f->images.data;
+    for (uint32_t i = 0; i < f->images.count; i++)
+        if (images[i].arch == wanted->arch && images[i].suffix == wanted->suffix &&
+            !images[i].is_cubin == !wanted->is_cubin)
             return true;
-    }
     return false;
 }
 
@@ -375,10 +333,10 @@ amp_status amp_model_cuda_image_at(const amp_model *model, int32_t index, amp_cu
     if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "model or out is NULL");
     const amp_model *m = model->cuda;
     for (uint32_t i = 0; m && m->function_count && i < m->functions[0].images.count; i++) {
-        amp_model_cuda_image image = image_of(&m->functions[0], i);
-        if (!all_have_image(m, &image) || count++ != index) continue;
-        *out = (amp_cuda_image_info){.arch = (int32_t)image.arch, .is_cubin = image.is_cubin != 0};
-        out->suffix[0] = (char)image.suffix;
+        const amp_model_cuda_image *image = (const amp_model_cuda_image *)m->functions[0].images.data + i;
+        if (!all_have_image(m, image) || count++ != index) continue;
+        *out = (amp_cuda_image_info){.arch = (int32_t)image->arch, .is_cubin = image->is_cubin != 0};
+        out->suffix[0] = (char)image->suffix;
         return AMP_OK;
     }
     return amp_fail(err, AMP_INVALID_ARGUMENT, "%s has no CUDA image %d; there are %d", model->desc.name, index, count);

@@ -9,11 +9,6 @@ amp_status amp_model_from_static(amp_static_model model, const amp_model_options
     if (out) *out = NULL;
     if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_from_static: model or out is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
-    const amp_model_desc *desc = model(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
-    if (!desc)
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "static model: does not serve model ABI %u.%u; compile it again with this version",
-                        AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
     amp_allocator a = amp_allocator_or_default(o.allocator);
-    return amp_model_from_desc(desc, desc->name ? desc->name : "static model", &a, out, err);
+    return amp_model_from_desc(model(), "static model", &a, out, err);
 }

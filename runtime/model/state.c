@@ -54,36 +54,29 @@ static amp_state_block block_of(const amp_model *model, const amp_state_block *b
     return (amp_state_block){state, 0, amp_state_bytes(&model->states[state])};
 }
 
-/* |table| has the collective; |m| is the same model or its form for a device. */
-static amp_status join(amp_model *m, const amp_model *table, const amp_model_collective *c, amp_error *err) {
-    int32_t first = -1;
+static void join(amp_model *m, const amp_model_collective *c) {
+    const int32_t first = c->states[0];
     size_t bytes = 0;
     for (uint32_t i = 0; i < c->state_count; i++) {
-        const int32_t state = amp_collective_state(table, m, c, i);
-        if (state < 0)
-            return amp_fail(err, AMP_BAD_FILE, "%s: the device's form of it has no state %s, which ranks exchange",
-                            m->desc.name, table->states[c->states[i]].name);
-        if (first < 0) first = state;
+        const int32_t state = c->states[i];
         const bool shared = amp_collective_is_shared(c);
         const size_t at = shared ? (size_t)amp_collective_place(m, c, i) * amp_storage_size(c->dtype) : bytes;
         m->blocks[state] = (amp_state_block){.first = first, .at = (int64_t)at};
         bytes += amp_state_bytes(&m->states[state]);
     }
-    if (amp_collective_is_shared(c)) bytes = amp_collective_block_bytes(table, m, c);
+    if (amp_collective_is_shared(c)) bytes = amp_collective_block_bytes(m, c);
     for (int32_t i = 0; i < m->state_count; i++)
         if (m->blocks[i].first == first) m->blocks[i].bytes = bytes;
-    return AMP_OK;
 }
 
 amp_status amp_states_join(amp_model *m, amp_error *err) {
-    const amp_model *table = amp_exchange_table(m);
-    if (!table->collective_count) return AMP_OK;
+    if (!m->collective_count) return AMP_OK;
     amp_state_block *blocks = amp_alloc_zeroed(&m->allocator, (size_t)m->state_count * sizeof *blocks);
     if (!blocks) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", m->desc.name);
     for (int32_t i = 0; i < m->state_count; i++) blocks[i] = block_of(m, NULL, i);
     m->blocks = blocks;
-    for (int32_t i = 0; i < table->collective_count; i++)
-        if (table->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) AMP_TRY(join(m, table, &table->collectives[i], err));
+    for (int32_t i = 0; i < m->collective_count; i++)
+        if (m->collectives[i].op != AMP_EXCHANGE_ALL_GATHER) join(m, &m->collectives[i]);
     return AMP_OK;
 }
 

@@ -3,7 +3,7 @@
 
 #include "runtime/session/session.h"
 
-/* Train blocks that train something; 0 for a model of before minor 5 or 6, which has no state for each. */
+/* Train blocks that train something. */
 static int32_t trained_blocks(const amp_model *m) {
     int32_t count = 0;
     for (int32_t i = 0; i < m->state_count; i++)

@@ -44,21 +44,12 @@ int64_t amp_session_first_micro(const amp_session *s) {
 
 static bool is_after_step(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_ALL_GATHER; }
 
-/* Of the session, which runs the model or its form for a device. */
-static int32_t state_of(const amp_exchange *x, const amp_model_collective *c, uint32_t i) {
-    return x->states ? x->states[c->states[i]] : c->states[i];
-}
-
-static size_t state_bytes(const amp_exchange *x, const amp_model_collective *c, uint32_t i) {
-    return amp_state_bytes(&x->session->model->states[state_of(x, c, i)]);
-}
-
 /* Where the states are in the host's memory a message may start before micro_step has ended. */
 static void plan_time(const amp_exchange *x, int32_t i) {
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
-    if (x->states || is_after_step(c)) return;
-    const int32_t last = amp_collective_last_use(x->model, x->model, c);
+    if (x->on_device || is_after_step(c)) return;
+    const int32_t last = amp_collective_last_use(x->model, c);
     to->ready = i && x->messages[i - 1].ready > last ? x->messages[i - 1].ready : last; /* not before the one before */
 }
 
@@ -72,12 +63,12 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
-    to->block_bytes = amp_collective_block_bytes(x->model, s->model, c);
-    to->bytes = amp_collective_bytes(x->model, s->model, c, x->comm->size);
+    to->block_bytes = amp_collective_block_bytes(x->model, c);
+    to->bytes = amp_collective_bytes(x->model, c, x->comm->size);
     to->count = to->bytes / (is_after_step(c) ? sizeof(float) : amp_storage_size(c->dtype));
     if (x->enqueued) return amp_exchange_place(x, i, err);
     void *shared = is_after_step(c) ? memory_of_gradients(x, i) : s->states.bound[c->states[0]];
-    to->is_owned = amp_exchange_gathers(c) || x->states || !shared;
+    to->is_owned = amp_exchange_gathers(c) || x->on_device || !shared;
     to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN) : shared;
     plan_time(x, i);
     if (to->data) return AMP_OK;
@@ -87,49 +78,31 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
 
 size_t amp_fingerprints_bytes(int32_t ranks) { return (size_t)ranks * sizeof(amp_fingerprint); }
 static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
-static size_t list_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(int32_t); }
 
 /* What join_ranks allocates. */
-uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int32_t ranks) {
-    uint64_t bytes = sizeof(amp_exchange) + messages_bytes(table) + amp_fingerprints_bytes(ranks);
-    if (model->owner) bytes += list_bytes(table);
-    for (int32_t i = 0; i < table->collective_count; i++) {
-        const amp_model_collective *c = &table->collectives[i];
-        const bool owned = is_after_step(c) ? !amp_collective_in_place(table, i) : amp_exchange_gathers(c);
-        if (model->owner || owned) bytes += amp_collective_bytes(table, model, c, ranks);
+uint64_t amp_exchange_bytes(const amp_model *m, int32_t ranks) {
+    uint64_t bytes = sizeof(amp_exchange) + messages_bytes(m) + amp_fingerprints_bytes(ranks);
+    for (int32_t i = 0; i < m->collective_count; i++) {
+        const amp_model_collective *c = &m->collectives[i];
+        const bool owned = is_after_step(c) ? !amp_collective_in_place(m, i) : amp_exchange_gathers(c);
+        if (m->owner || owned) bytes += amp_collective_bytes(m, c, ranks);
     }
     return bytes;
 }
 
-static amp_status find_states(amp_exchange *x, const amp_allocator *a, amp_error *err) {
-    if (!amp_session_has_device_memory(x->session)) return AMP_OK;
-    x->states = amp_alloc_zeroed(a, list_bytes(x->model));
-    if (!x->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its states", x->model->desc.name);
-    for (int32_t i = 0; i < x->model->collective_count; i++)
-        for (uint32_t j = 0; j < x->model->collectives[i].state_count; j++) {
-            const int32_t of_table = x->model->collectives[i].states[j];
-            const char *name = x->model->states[of_table].name;
-            x->states[of_table] = amp_model_state_index(x->session->model, name);
-            if (x->states[of_table] < 0)
-                return amp_fail(err, AMP_BAD_FILE, "%s: the device's form of it has no state %s, which ranks exchange",
-                                x->model->desc.name, name);
-        }
-    return AMP_OK;
-}
-
 static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    const amp_model *table = amp_exchange_table(s->model);
+    const amp_model *m = s->model;
     s->exchange = amp_alloc_zeroed(a, sizeof *s->exchange);
-    if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", table->desc.name);
-    *s->exchange = (amp_exchange){.comm = comm, .session = s, .model = table};
-    s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(table));
+    if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", m->desc.name);
+    *s->exchange =
+        (amp_exchange){.comm = comm, .session = s, .model = m, .on_device = amp_session_has_device_memory(s)};
+    s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(m));
     s->exchange->prints = amp_alloc_zeroed(a, amp_fingerprints_bytes(comm->size));
     if (!s->exchange->messages || !s->exchange->prints)
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", table->desc.name);
-    AMP_TRY(find_states(s->exchange, a, err));
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", m->desc.name);
     AMP_TRY(amp_exchange_on_device(s->exchange, err));
-    for (int32_t i = 0; i < table->collective_count; i++) AMP_TRY(plan_message(s->exchange, i, err));
+    for (int32_t i = 0; i < m->collective_count; i++) AMP_TRY(plan_message(s->exchange, i, err));
     return AMP_OK;
 }
 
@@ -164,7 +137,6 @@ void amp_session_free_exchange(amp_session *s) {
         if (x->messages[i].is_owned) amp_free_aligned(a, x->messages[i].data, x->messages[i].bytes, AMP_MEMORY_ALIGN);
     amp_free(a, x->prints, x->prints ? amp_fingerprints_bytes(x->comm->size) : 0);
     amp_free(a, x->messages, x->messages ? messages_bytes(x->model) : 0);
-    amp_free(a, x->states, x->states ? list_bytes(x->model) : 0);
     amp_free(a, x, sizeof *x);
 }
 
@@ -176,9 +148,9 @@ static amp_status copy_block(const amp_exchange *x, int32_t collective, char *bl
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[collective];
     for (uint32_t j = 0; j < c->state_count; j++) {
-        void *state = s->states.bound[state_of(x, c, j)];
-        const size_t bytes = state_bytes(x, c, j);
-        if (!x->states || x->enqueued)
+        void *state = s->states.bound[c->states[j]];
+        const size_t bytes = amp_state_bytes(&s->model->states[c->states[j]]);
+        if (!x->on_device || x->enqueued)
             AMP_TRY(amp_session_copy_bytes(s, to_host ? block : state, to_host ? state : block, bytes, err));
         else if (to_host) AMP_TRY(amp_session_read_bytes(s, block, state, bytes, err));
         else AMP_TRY(amp_session_write_bytes(s, state, block, bytes, err));
@@ -188,7 +160,7 @@ static amp_status copy_block(const amp_exchange *x, int32_t collective, char *bl
 }
 
 void *amp_exchange_block(const amp_exchange *x, int32_t message) {
-    return x->session->states.bound[state_of(x, &x->model->collectives[message], 0)];
+    return x->session->states.bound[x->model->collectives[message].states[0]];
 }
 
 amp_status amp_exchange_keep_batch(const amp_exchange *x, int32_t message, int64_t batch, amp_error *err) {
@@ -214,7 +186,7 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
         if (is_after_step(c)) continue; /* the last ones */
         const amp_collective_op op = amp_exchange_engine_op(c);
         AMP_TRY(copy_last_slot(x, x->started, err));
-        if (x->states && !amp_exchange_gathers(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
+        if (x->on_device && !amp_exchange_gathers(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
         AMP_TRY(
             x->comm->calls->start(x->comm, op, (amp_dtype)c->dtype, m->data, m->count, 0, c->what, &m->number, err));
     }
@@ -226,7 +198,7 @@ amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_boun
     if (!s->exchange || s->exchange->enqueued) return hooks;
     if (b == &s->programs[AMP_RUN_TRAIN_STEP] || b == &s->programs[AMP_RUN_APPLY_STEP])
         hooks.sum = amp_session_sum_ranks;
-    if (b == &s->programs[AMP_RUN_TRAIN_STEP] && !s->exchange->states && s->step.micro + 1 == s->model->accumulate) {
+    if (b == &s->programs[AMP_RUN_TRAIN_STEP] && !s->exchange->on_device && s->step.micro + 1 == s->model->accumulate) {
         s->exchange->started = 0;
         hooks.after = start_messages;
     }
@@ -242,7 +214,7 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
         AMP_TRY(amp_exchange_enqueue(x, err));
         return amp_session_clear_other_shares(s, err);
     }
-    if (x->states) {
+    if (x->on_device) {
         x->started = 0;
         AMP_TRY(start_messages(x, INT32_MAX, err));
     }
@@ -251,7 +223,7 @@ amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
     AMP_TRY(x->comm->calls->wait(x->comm, last, err));
     AMP_TRY(amp_session_check_drift(s, err));
     AMP_TRY(amp_session_clear_other_shares(s, err));
-    for (int32_t i = 0; x->states && i < x->model->collective_count; i++)
+    for (int32_t i = 0; x->on_device && i < x->model->collective_count; i++)
         if (!amp_exchange_gathers(&x->model->collectives[i]))
             AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));
     return AMP_OK;

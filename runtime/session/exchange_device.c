@@ -20,7 +20,7 @@ static size_t list_bytes(const amp_exchange *x) {
 }
 
 amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err) {
-    if (!x->states || !calls_of(x)->enqueue || !x->comm->calls->enqueue) return AMP_OK;
+    if (!x->on_device || !calls_of(x)->enqueue || !x->comm->calls->enqueue) return AMP_OK;
     x->enqueued = amp_alloc_zeroed(&x->session->memory.allocator, list_bytes(x));
     return x->enqueued
                ? AMP_OK
@@ -29,10 +29,10 @@ amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err) {
 
 /* A gather's memory is filled after micro_step. */
 static int32_t begins_after(const amp_exchange *x, int32_t i) {
-    const amp_model *m = x->session->model;
+    const amp_model *m = x->model;
     if (amp_program_sums_on_device(m->train_step)) return AMP_DEVICE_AT_END;
-    const amp_model_collective *c = &x->model->collectives[i];
-    const int32_t before = i ? x->enqueued[i - 1].after : 0, last = amp_collective_last_use(x->model, m, c);
+    const amp_model_collective *c = &m->collectives[i];
+    const int32_t before = i ? x->enqueued[i - 1].after : 0, last = amp_collective_last_use(m, c);
     if (c->op == AMP_EXCHANGE_GATHER_BATCHES || last + 1 >= m->train_step->kernel_count) return AMP_DEVICE_AT_END;
     return last > before ? last : before;
 }
@@ -59,7 +59,7 @@ static bool is_owned(const amp_exchange *x, int32_t i) {
 static void *shared_memory(const amp_exchange *x, int32_t i) {
     const amp_model_collective *c = &x->model->collectives[i];
     if (c->op == AMP_EXCHANGE_ALL_GATHER) return x->messages[amp_collective_of_gradients(x->model, i)].data;
-    return x->session->states.bound[x->states[c->states[0]]];
+    return x->session->states.bound[c->states[0]];
 }
 
 amp_status amp_exchange_place(const amp_exchange *x, int32_t i, amp_error *err) {

@@ -16,12 +16,6 @@ static int32_t find(const amp_model *m, uint32_t counter, int32_t number) {
     return -1;
 }
 
-static bool has_any(const amp_model *m, uint32_t counter) {
-    for (int32_t i = 0; i < m->state_count; i++)
-        if (m->states[i].counter == counter) return true;
-    return false;
-}
-
 static double *value_of(const amp_session *s, int32_t state) {
     return (amp_session_has_device_memory(s) ? s->states.host : s->states.bound)[state];
 }
@@ -43,13 +37,8 @@ static amp_status find_rate(const amp_session *s, int32_t block, int32_t *state,
     const amp_model *m = s->model;
     *state = find(m, AMP_COUNTER_LEARNING_RATE, block);
     if (*state >= 0) return AMP_OK;
-    if (has_any(m, AMP_COUNTER_LEARNING_RATE))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: train block %d trains nothing, or is none of the model's",
-                        m->desc.name, block);
-    return amp_fail(err, AMP_UNSUPPORTED,
-                    "%s: an earlier ampc (%s) compiled its learning rate into the code (%s); compile the model again, "
-                    "and it can be set",
-                    m->desc.name, m->desc.compiler_version, m->desc.optimizer ? m->desc.optimizer : "no optimizer");
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: train block %d trains nothing, or is none of the model's",
+                    m->desc.name, block);
 }
 
 amp_status amp_session_get_lr(const amp_session *s, int32_t block, double *lr, amp_error *err) {
@@ -74,17 +63,10 @@ amp_status amp_session_set_lr(amp_session *s, int32_t block, double lr, amp_erro
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-enum { MINOR_OF_LR_SCALE = 6 }; /* of the model ABI */
-
 static amp_status find_scale(const amp_session *s, int32_t group, int32_t *state, amp_error *err) {
     const amp_model *m = s->model;
     *state = find(m, AMP_COUNTER_LR_SCALE, group);
     if (*state >= 0) return AMP_OK;
-    if (!has_any(m, AMP_COUNTER_LEARNING_RATE) || m->desc.abi_minor < MINOR_OF_LR_SCALE)
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "%s: an earlier ampc (%s) compiled the factors of its groups into the code; compile the model "
-                        "again, and they can be set",
-                        m->desc.name, m->desc.compiler_version);
     return amp_fail(err, AMP_INVALID_ARGUMENT,
                     "%s: group %d sets the learning rate of no parameter; write `lr_scale = 1.0` in its line, and "
                     "compile the model again",

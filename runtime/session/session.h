@@ -148,9 +148,9 @@ typedef struct amp_fingerprint {
 typedef struct amp_exchange {
     amp_comm *comm;
     const amp_session *session;
-    const amp_model *model;          /* whose table of collectives it is */
+    const amp_model *model;          /* of the session */
+    bool on_device;                  /* states are in the memory of a device */
     amp_message *messages;           /* by collective of |model| */
-    int32_t *states;                 /* by state of |model|: the session's; NULL: the same */
     int32_t started;                 /* in the step, of the messages */
     amp_device_collective *enqueued; /* by message, where collectives run on the device; NULL: they do not */
     amp_fingerprint *prints;         /* by rank */
@@ -313,11 +313,11 @@ amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, uint6
 void amp_session_free_exchange(amp_session *session);
 /* Of what ranks compare in each step. */
 size_t amp_fingerprints_bytes(int32_t ranks);
-/* What a session of |ranks| ranks takes more than one that trains alone: of the table, and of the model that runs. */
-uint64_t amp_exchange_bytes(const amp_model *table, const amp_model *model, int32_t ranks);
+/* What a session of |ranks| ranks takes more than one that trains alone. */
+uint64_t amp_exchange_bytes(const amp_model *model, int32_t ranks);
 static inline bool amp_exchange_gathers(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
 /* Whether messages are in the host's memory, and states are not. */
-static inline bool amp_exchange_is_apart(const amp_exchange *x) { return x->states && !x->enqueued; }
+static inline bool amp_exchange_is_apart(const amp_exchange *x) { return x->on_device && !x->enqueued; }
 /* What micro-batch |batch| of all ranks has left: in the message that gathers them; */
 static inline char *amp_message_batch(const amp_message *m, int64_t batch) {
     return (char *)m->data + m->block_bytes * (size_t)batch;

@@ -342,24 +342,13 @@ static void fill_dims(amp_tensor_info *info, const amp_model_dim *dims, uint32_t
     for (uint32_t i = 0; i < rank; i++) info->dims[i] = amp_model_dim_at(&dims[i], n);
 }
 
-/* A model that does not record the dimensions of its values (ABI minor 0) knows rows and columns: [] and [C] are one
- * row, [N] one column. */
-static void describe_matrix(const amp_model_buffer *b, int64_t n, amp_tensor_info *info) {
-    int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
-    bool one_row = !b->rows.of_n && rows == 1, one_column = !b->cols.of_n && cols == 1;
-    if (!one_row) info->dims[info->rank++] = rows;
-    if (!one_column) info->dims[info->rank++] = cols;
-}
-
 static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
     const amp_program *p = v->in->program;
     const amp_model_buffer *b = &p->buffers[v->buffer];
     amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
     if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->step.last_n);
-    else if (b->rank) {
-        fill_dims(&info, b->dims, b->rank, s->step.last_n);
-        info.dims[b->rank - 1] -= b->padding;
-    } else describe_matrix(b, s->step.last_n, &info);
+    else fill_dims(&info, b->dims, b->rank, s->step.last_n);
+    if (v->result < 0 && b->padding) info.dims[b->rank - 1] -= b->padding;
     return info;
 }
 

@@ -42,7 +42,7 @@ static void plan_collective(amp_session *s, const amp_model_collective *c, const
     for (uint32_t j = 0; j < c->state_count; j++) {
         const int32_t param = m->states[c->states[j]].of;
         const amp_share share = amp_collective_share(m, c, j, comm->rank, comm->size);
-        s->shares.blocks[c->states[j]].bytes = amp_collective_bytes(m, m, c, comm->size);
+        s->shares.blocks[c->states[j]].bytes = amp_collective_bytes(m, c, comm->size);
         for (int32_t i = 0; i < m->state_count; i++)
             if (m->states[i].role == AMP_STATE_MOMENT && m->states[i].of == param) set_share(s, i, share);
     }

@@ -405,9 +405,8 @@ TEST(CppRuntime, AModelOfTheProgramItself) {
         EXPECT_EQ(params.get("first.weight"), train_in_c(20));
     }
     dlclose(library);
-    EXPECT_TRUE(Throws(AMP_UNSUPPORTED, "", [] {
-        amp::Model::from_static([](uint32_t, uint32_t) -> const amp_model_desc * { return nullptr; });
-    }));
+    EXPECT_TRUE(Throws(AMP_BAD_FILE, "not a model of ampc",
+                       [] { amp::Model::from_static([]() -> const amp_model_desc * { return nullptr; }); }));
 }
 
 TEST(CppRuntime, StepsAllocateNothing) {

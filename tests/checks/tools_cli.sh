@@ -1330,15 +1330,6 @@ for look in --kernels '--roofline H100 --batch 8'; do
 done
 run 1 "$amprun" info "$so" --kernels --batch 2147483647
 says 'small.so: --batch 2147483647: it takes multiples of 1, 16777216 at most'
-if [[ $(uname -m) == x86_64 ]]; then
-    gzip -dc tests/abi/v0_1.so.gz >"$work/released.so"
-    run 0 "$amprun" info "$work/released.so" --kernels
-    says 'train_step at batch 1 on H100: '
-    run 1 "$amprun" info "$work/released.so" --roofline H100 --batch 8
-    says 'released.so: an earlier ampc (0.1.0) did not say what its kernels compute: compile the model again'
-else
-    skipped 'models of released versions are for x86-64'
-fi
 
 # ---- amprun: wrong arguments ---------------------------------------------------------------------
 

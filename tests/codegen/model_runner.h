@@ -125,7 +125,7 @@ class LoadedModel {
         if (!handle_) ADD_FAILURE() << dlerror();
         unlink(path);
         auto query = handle_ ? reinterpret_cast<amp_model_query_fn>(dlsym(handle_, AMP_MODEL_SYMBOL)) : nullptr;
-        desc_ = query ? query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR) : nullptr;
+        desc_ = query ? query() : nullptr;
     }
     ~LoadedModel() {
         if (handle_) dlclose(handle_);

@@ -44,7 +44,7 @@ TEST_F(TablesTest, Head) {
     EXPECT_EQ(desc().magic, AMP_MODEL_MAGIC);
     EXPECT_EQ(desc().struct_size, sizeof(amp_model_desc));
     EXPECT_STREQ(desc().name, "mlp");
-    EXPECT_STREQ(desc().compiler_version, AMP_VERSION);
+    EXPECT_STREQ(desc().version, AMP_VERSION);
     EXPECT_STREQ(desc().policy, "torch-f16");
     EXPECT_STREQ(desc().low, "f16");
     EXPECT_STREQ(desc().optimizer, "adamw(lr = 0.001)");

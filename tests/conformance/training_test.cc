@@ -24,7 +24,7 @@ class Training : public ::testing::TestWithParam<Setup> {
   protected:
     // Its kernels are those of the device.
     static const amp_model_desc *Desc() {
-        return strcmp(GetParam().device, "cuda") ? amp_model_query(1, 0) : tiny_cuda_desc();
+        return strcmp(GetParam().device, "cuda") ? amp_model_query() : tiny_cuda_desc();
     }
     static amp_session_options Options(int64_t capacity) {
         amp_session_options o = TinyOptions(capacity);

@@ -59,7 +59,7 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
-    const amp_model_desc *desc = query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    const amp_model_desc *desc = query();
     ASSERT_NE(desc, nullptr);
 
     for (int64_t n : {1, 7, 512}) {

@@ -402,7 +402,7 @@ std::string Refusal(const amp_model_desc *desc, const std::function<void(Tables 
     amp_error err = {};
     amp_model *model = nullptr;
     damaged = &copy;
-    const amp_status status = amp_model_from_static([](uint32_t, uint32_t) { return damaged; }, nullptr, &model, &err);
+    const amp_status status = amp_model_from_static([]() { return damaged; }, nullptr, &model, &err);
     amp_model_release(model);
     return status ? err.message : "";
 }
@@ -412,7 +412,7 @@ TEST(WrongShares, AreRefused) {
     void *library = dlopen(Compile(c, "zero1").c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
-    const amp_model_desc *desc = query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    const amp_model_desc *desc = query();
     static const int32_t other[] = {0, 1, 2, 3, 4, 5, 6};
     const struct {
         const char *says;

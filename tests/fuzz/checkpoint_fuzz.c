@@ -22,7 +22,7 @@ static Life *life(void) {
     if (l.session) return &l;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
     amp_session_options o = {.struct_size = sizeof o, .capacity = 2, .threads = 1};
-    if (amp_model_from_desc(amp_model_query(1, 0), "tiny", NULL, &l.model, &err) ||
+    if (amp_model_from_desc(amp_model_query(), "tiny", NULL, &l.model, &err) ||
         amp_params_create(l.model, &seed, &l.params, &err) ||
         amp_session_create(l.model, l.params, &o, &l.session, &err))
         fuzz_fail("%s", err.message);

@@ -123,7 +123,7 @@ TEST(ModelFile, ExplainReadsDamagedOnes) {
 
 // The tiny model with tables that can be written to.  Counts and pointers stay: what they mean cannot be checked.
 struct Tables {
-    amp_model_desc desc = *amp_model_query(1, 0);
+    amp_model_desc desc = *amp_model_query();
     std::vector<amp_model_state> states = Of<amp_model_state>(desc.states);
     std::vector<amp_model_input> inputs = Of<amp_model_input>(desc.inputs);
     std::vector<amp_model_program> programs = Of<amp_model_program>(desc.programs);
@@ -162,13 +162,11 @@ struct Range {
 };
 #define FROM_TO(T, first, last)                                                                                        \
     { offsetof(T, first), offsetof(T, last) + sizeof(((T *)nullptr)->last) }
-const std::vector<Range> kState = {FROM_TO(amp_model_state, role, of), FROM_TO(amp_model_state, dtype, dims),
-                                   FROM_TO(amp_model_state, init_args, init_arg_count)};
+const std::vector<Range> kState = {FROM_TO(amp_model_state, role, init_args)};
 const std::vector<Range> kInput = {FROM_TO(amp_model_input, dtype, train_only),
                                    FROM_TO(amp_model_input, index_bound, index_ignore)};
 const std::vector<Range> kBuffer = {{offsetof(amp_model_buffer, kind), sizeof(amp_model_buffer)}};
 const std::vector<Range> kKernel = {FROM_TO(amp_model_kernel, kind, predicate), FROM_TO(amp_model_kernel, rows, cols),
-                                    FROM_TO(amp_model_kernel, product, product),
                                     FROM_TO(amp_model_kernel, segment, window)};
 const std::vector<Range> kResult = {FROM_TO(amp_model_result, buffer, rank), FROM_TO(amp_model_result, dims, dims)};
 
@@ -417,7 +415,7 @@ const amp_model_desc *CompiledAttention() {
         amp_compile_result_release(result);
         void *handle = dlopen(path.c_str(), RTLD_NOW);
         auto query = handle ? (amp_model_query_fn)dlsym(handle, AMP_MODEL_SYMBOL) : nullptr;
-        return query ? query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR) : nullptr;
+        return query ? query() : nullptr;
     }();
     return desc;
 }

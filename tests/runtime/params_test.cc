@@ -79,7 +79,7 @@ TEST(Params, SnapshotStaysAndCopyGoesBack) {
 
 // The tiny model with another name for a tensor.
 struct Changed {
-    explicit Changed(const char *bias) : desc(*amp_model_query(1, 0)) {
+    explicit Changed(const char *bias) : desc(*amp_model_query()) {
         const auto *from = (const amp_model_state *)desc.states.data;
         states.assign(from, from + desc.states.count);
         for (amp_model_state &s : states)
@@ -250,7 +250,7 @@ TEST(Params, DroppedMastersAreFreed) {
                        }};
     amp_model *model = nullptr;
     amp_error err = {};
-    ASSERT_EQ(amp_model_from_desc(amp_model_query(1, 0), "tiny", &a, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_model_from_desc(amp_model_query(), "tiny", &a, &model, &err), AMP_OK) << err.message;
     amp_params *p = Make(model, 7);
     ASSERT_EQ(amp_params_publish(p, nullptr, &err), AMP_OK) << err.message;
     size_t before = now;

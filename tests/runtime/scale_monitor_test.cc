@@ -10,7 +10,7 @@ namespace {
 class Simulation {
   public:
     explicit Simulation(const char *scaler) {
-        amp_model_desc desc = *amp_model_query(1, 0);
+        amp_model_desc desc = *amp_model_query();
         desc.scaler = scaler;
         amp_error err = {};
         EXPECT_EQ(amp_model_from_desc(&desc, "tiny", nullptr, &model, &err), AMP_OK) << err.message;

@@ -309,7 +309,7 @@ TEST(Memory, ReportIsWhatWasAllocated) {
         amp_params *params;
         amp_session *session;
         amp_error err = {};
-        ASSERT_EQ(amp_model_from_desc(amp_model_query(1, 0), "tiny", &a, &model, &err), AMP_OK);
+        ASSERT_EQ(amp_model_from_desc(amp_model_query(), "tiny", &a, &model, &err), AMP_OK);
         size_t of_model = counter.live;
         ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK);
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK);
@@ -344,7 +344,7 @@ TEST(Memory, EveryAllocationMayFail) {
         amp_session *session = nullptr;
         amp_error err = {};
         TinyBatch batch(8);
-        amp_status status = amp_model_from_desc(amp_model_query(1, 0), "tiny", &a, &model, &err);
+        amp_status status = amp_model_from_desc(amp_model_query(), "tiny", &a, &model, &err);
         if (!status) status = amp_params_create(model, nullptr, &params, &err);
         if (!status) status = amp_session_create(model, params, &o, &session, &err);
         if (!status) status = amp_step(session, batch.inputs, 8, nullptr, &err);

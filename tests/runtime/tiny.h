@@ -24,7 +24,7 @@ inline amp_session_options TinyOptions(int64_t capacity) {
 class Tiny {
   public:
     explicit Tiny(const amp_session_options &options, const amp_allocator *allocator = nullptr,
-                  const amp_model_desc *desc = amp_model_query(1, 0)) {
+                  const amp_model_desc *desc = amp_model_query()) {
         amp_params_options seed = {sizeof seed, 7, 0};
         EXPECT_EQ(amp_model_from_desc(desc, "tiny", allocator, &model, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;

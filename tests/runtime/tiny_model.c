@@ -1,6 +1,8 @@
 /* tiny_model.c: see tiny_model.h.  It calls nothing, so that it can also be linked as a model.so. */
 #include "tiny_model.h"
 
+#include "amp/version.h"
+
 enum { K = TINY_FEATURES, C = TINY_CLASSES, TILE = 32 };
 
 typedef const amp_kernel_args *Args;
@@ -207,20 +209,22 @@ static const amp_model_input inputs[] = {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-#define BUFFER(name_, kind_, index_, type_, layout_, rows_, cols_)                                                     \
+#define PLACE(name_, kind_, index_, type_, layout_, rows_, cols_)                                                      \
     .name = name_, .kind = kind_, .index = index_, .dtype = type_, .storage = type_, .layout = layout_,                \
     .rows = DIM(rows_), .cols = DIM(cols_)
+#define BUFFER(name, kind, index, type, layout, rows, cols)                                                            \
+    PLACE(name, kind, index, type, layout, rows, cols), .rank = 2, .dims = {DIM(rows), DIM(cols)}
 #define TEMP(name, type, layout, rows, cols, first, last)                                                              \
     { BUFFER(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last }
 /* A value of rank 3, [N, 2, 5], as a matrix. */
 #define TEMP_CUBE(name, type, layout, rows, cols, first, last)                                                         \
     {                                                                                                                  \
-        BUFFER(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last,       \
-                                                                     .rank = 3, .dims = {                              \
-                                                                         DIM(N),                                       \
-                                                                         DIM(2),                                       \
-                                                                         DIM(5)                                        \
-                                                                     }                                                 \
+        PLACE(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last,        \
+                                                                    .rank = 3, .dims = {                               \
+                                                                        DIM(N),                                        \
+                                                                        DIM(2),                                        \
+                                                                        DIM(5)                                         \
+                                                                    }                                                  \
     }
 #define OUTPUT(name, type, rows, cols)                                                                                 \
     { BUFFER(name, AMP_BUFFER_OUTPUT, -1, type, AMP_LAYOUT_ROWS, rows, cols) }
@@ -273,7 +277,7 @@ static const amp_model_buffer train_buffers[] = {
     [GRAD] = {BUFFER("grad", AMP_BUFFER_WATCH, -1, AMP_DT_F32, AMP_LAYOUT_ROWS, C, K)},
     [FLAG] = {BUFFER("flag", AMP_BUFFER_FLAG, -1, AMP_DT_I32, AMP_LAYOUT_ROWS, 1, 1)},
     [INVERSE] = TEMP("inverse", AMP_DT_F32, AMP_LAYOUT_ROWS, 1, 1, 8, 11),
-    [OK] = TEMP("ok", AMP_DT_BOOL, AMP_LAYOUT_ROWS, 1, 1, 8, 11),
+    [OK] = {PLACE("ok", AMP_BUFFER_TEMP, -1, AMP_DT_BOOL, AMP_LAYOUT_ROWS, 1, 1), .first_kernel = 8, .last_kernel = 11},
     [OK_OUT] = OUTPUT("ok.out", AMP_DT_BOOL, 1, 1),
     [S_W] = OF_STATE("fc.weight", W, AMP_DT_F32, AMP_LAYOUT_PANELS, C, K),
     [S_MW] = OF_STATE("fc.weight/momentum", M_W, AMP_DT_F32, AMP_LAYOUT_PANELS, C, K),
@@ -344,10 +348,10 @@ static const amp_model_kernel refresh_kernels[] = {
     {KERNEL("k00", AMP_KERNEL_TILE, transpose_weight, -1, C, K), OPERANDS(0, 1)}};
 
 static const amp_model_program programs[] = {
-    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP, 0},
-    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results), AMP_PROGRAM_EVAL, 0},
-    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results), AMP_PROGRAM_INFER, 0},
-    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH, 0},
+    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP},
+    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results), AMP_PROGRAM_EVAL},
+    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results), AMP_PROGRAM_INFER},
+    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH},
 };
 
 static const amp_model_decision decisions[] = {{.path = "fc.linear",
@@ -363,11 +367,9 @@ static const amp_model_decision decisions[] = {{.path = "fc.linear",
 
 static const amp_model_desc desc = {
     .magic = AMP_MODEL_MAGIC,
-    .abi_major = AMP_MODEL_ABI_MAJOR,
-    .abi_minor = AMP_MODEL_ABI_MINOR,
     .struct_size = sizeof(amp_model_desc),
+    .version = AMP_VERSION,
     .name = "tiny",
-    .compiler_version = "0.1.0",
     .target = "cpu",
     .policy = "fp32",
     .precision = "fp32",
@@ -382,10 +384,7 @@ static const amp_model_desc desc = {
     .ir_text = "",
 };
 
-const amp_model_desc *amp_model_query(uint32_t major, uint32_t minor) {
-    (void)minor;
-    return major == AMP_MODEL_ABI_MAJOR ? &desc : 0;
-}
+const amp_model_desc *amp_model_query(void) { return &desc; }
 
 /* Filled in by the test, as the compiler's writer does. */
 __attribute__((section(AMP_MODEL_HASH_SECTION), used)) static const unsigned char hash[32] = {0};

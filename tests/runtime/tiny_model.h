@@ -18,7 +18,7 @@ enum { TINY_FEATURES = 40, TINY_CLASSES = 10, TINY_IGNORE = -100, TINY_INTERVAL 
 #define TINY_MOMENTUM 0.5f
 #define TINY_SCALE 1024.0f
 
-AMP_API const amp_model_desc *amp_model_query(uint32_t major, uint32_t minor);
+AMP_API const amp_model_desc *amp_model_query(void);
 
 #ifdef __cplusplus
 }

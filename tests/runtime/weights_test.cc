@@ -38,7 +38,7 @@ struct Named {
 // The tiny model's own are fc.weight, fc.bias and fc.batches; the others are used by no program of it.
 struct Grown {
     explicit Grown(const std::vector<Named> &more, const amp_allocator *allocator = nullptr)
-        : names(more), desc(*amp_model_query(1, 0)) {
+        : names(more), desc(*amp_model_query()) {
         const auto *from = (const amp_model_state *)desc.states.data;
         states.assign(from, from + desc.states.count);
         for (const Named &n : names) {

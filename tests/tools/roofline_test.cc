@@ -270,7 +270,7 @@ TEST(Roofline, WhatIsNotKnown) {
     old.Buffer(AMP_DT_F32, Fixed(1), 1, READ);
     EXPECT_EQ(old.Time("H100", 1, &t), ROOFLINE_OK);
     const RooflineTables tables = {old.buffers.data(), nullptr};
-    old.kernel.access = nullptr; // before minor 14
+    old.kernel.access = nullptr;
     EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
     old.kernel.access = old.access.data();
     old.kernel.work = {1, 8, old.buffers.data()}; // an element of 8 bytes says too little

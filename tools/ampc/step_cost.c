@@ -96,7 +96,7 @@ static amp_status count_gpu(const amp_model *m, const Gpu *gpu, int64_t batch, S
         ProgramTime time, full;
         const double times = (double)parts[i].times;
         const ProgramRefusal refusal = program_time(gpu, m, parts[i].program, batch, FORM_OWN, NULL, &time);
-        if (refusal.why) program_refusal_text(&refusal, gpu, m, out->no_time, sizeof out->no_time);
+        if (refusal.why) program_refusal_text(&refusal, gpu, out->no_time, sizeof out->no_time);
         if (!refusal.why && !program_time(gpu, m, parts[i].program, batch, FORM_FP32, NULL, &full).why)
             out->microseconds_f32 += times * full.microseconds;
         out->launches += times * time.launches;
@@ -149,7 +149,7 @@ static amp_status put_program(amp_json_writer *w, const amp_model *cuda, const G
     KernelTime *each = calloc((size_t)p->kernel_count + 1, sizeof *each);
     if (!each) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d kernels", p->kernel_count);
     const ProgramRefusal refusal = program_time(gpu, cuda, p, batch, FORM_OWN, each, &sum);
-    if (refusal.why) program_refusal_text(&refusal, gpu, cuda, why, STEP_REASON);
+    if (refusal.why) program_refusal_text(&refusal, gpu, why, STEP_REASON);
     for (int32_t i = 0; i < p->kernel_count && !refusal.why; i++) put_time(w, p, &p->cuda_kernels[i], &each[i]);
     free(each);
     return AMP_OK;

@@ -295,8 +295,8 @@ static void check_cuda_kernels(Doctor *d) {
                                                   .threads = 1,
                                                   .machine_code = !is_stand_in(d->gpu.name), /* it takes PTX alone */
                                                   .device_name = d->gpu.name};
-        status = amp_cuda_find_origins(&options, cuda->cuda_code.prelude, cuda->functions, cuda->function_count, &found,
-                                       &err);
+        status = amp_cuda_find_origins(&options, cuda->desc.cuda->prelude, cuda->functions, cuda->function_count,
+                                       &found, &err);
         put_origins(d, &found);
         if (status) SAY(d, "%s", err.message);
         else

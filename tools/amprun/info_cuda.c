@@ -89,7 +89,7 @@ static int compute(Look *x) {
     if (!x->times) return report_text("%s: no memory for %d kernels", x->args->model, p->kernel_count);
     const ProgramRefusal refusal = program_time(x->gpu, x->cuda, p, x->batch, FORM_OWN, x->times, &x->sum[FORM_OWN]);
     if (refusal.why) {
-        program_refusal_text(&refusal, x->gpu, x->cuda, why, sizeof why);
+        program_refusal_text(&refusal, x->gpu, why, sizeof why);
         return report_text("%s: %s", x->args->model, why);
     }
     for (int32_t i = 0; i < p->kernel_count; i++) x->bound[x->times[i].bound]++;

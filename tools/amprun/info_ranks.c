@@ -34,9 +34,9 @@ typedef struct Message {
 typedef struct Ranks {
     const Args *args;
     int64_t batch;
-    Run run;                        /* planned as rank 0 */
-    uint64_t weights;               /* bytes of one rank alone */
-    const amp_model *table, *model; /* that has the table; as the device runs it */
+    Run run;                /* planned as rank 0 */
+    uint64_t weights;       /* bytes of one rank alone */
+    const amp_model *model; /* as the device runs it */
     bool on_cuda;
     Message *messages;
     int32_t count;
@@ -61,24 +61,24 @@ static void add_message(Ranks *x, Message m) {
 /* Of the table, those before apply_step or those after it. */
 static void list_collectives(Ranks *x, bool after) {
     int32_t last = -1;
-    for (int32_t i = 0; i < x->table->collective_count; i++) {
-        const amp_model_collective *c = &x->table->collectives[i];
+    for (int32_t i = 0; i < x->model->collective_count; i++) {
+        const amp_model_collective *c = &x->model->collectives[i];
         const amp_program *step = x->model->train_step;
         const int32_t used =
-            amp_program_sums_on_device(step) ? step->kernel_count - 1 : amp_collective_last_use(x->table, x->model, c);
-        if ((kind_of(x->table, c) == WEIGHTS) != after) continue;
+            amp_program_sums_on_device(step) ? step->kernel_count - 1 : amp_collective_last_use(x->model, c);
+        if ((kind_of(x->model, c) == WEIGHTS) != after) continue;
         if (used > last) last = used;
         add_message(x, (Message){.collective = c,
-                                 .kind = kind_of(x->table, c),
+                                 .kind = kind_of(x->model, c),
                                  .dtype = (amp_dtype)c->dtype,
                                  .what = c->what,
-                                 .bytes = amp_collective_bytes(x->table, x->model, c, x->args->ranks),
+                                 .bytes = amp_collective_bytes(x->model, c, x->args->ranks),
                                  .complete = last});
     }
 }
 
 static int list_messages(Ranks *x) {
-    x->messages = calloc((size_t)x->table->collective_count + 1, sizeof *x->messages);
+    x->messages = calloc((size_t)x->model->collective_count + 1, sizeof *x->messages);
     if (!x->messages) return report_text("%s: no memory for its messages", x->args->model);
     list_collectives(x, false);
     add_message(x, (Message){.kind = AGREEMENT,
@@ -87,7 +87,7 @@ static int list_messages(Ranks *x) {
                              .bytes = amp_fingerprints_bytes(x->args->ranks),
                              .complete = x->model->train_step->kernel_count - 1});
     list_collectives(x, true);
-    x->exchange = x->args->ranks > 1 ? amp_exchange_bytes(x->table, x->model, x->args->ranks) : 0;
+    x->exchange = x->args->ranks > 1 ? amp_exchange_bytes(x->model, x->args->ranks) : 0;
     return 0;
 }
 
@@ -147,8 +147,7 @@ static int open_model(Ranks *x) {
     if (!x->model)
         return report_text("%s: it has no CUDA code, which --device cuda looks at: %s", x->args->model,
                            x->run.info.cuda_missing);
-    x->table = amp_exchange_table(x->model);
-    if (!x->table->collective_count)
+    if (!x->model->collective_count)
         return report_text("%s: it was compiled to train alone; compile it with --distribute data, or say "
                            "data_parallel = true in its train block",
                            x->args->model);
@@ -178,9 +177,9 @@ static uint64_t moments_of_rank(const amp_model *m, int32_t rank, int32_t ranks)
 }
 
 static Moments moments_of(const Ranks *x) {
-    Moments all = {.all = moments_of_rank(x->table, 0, 1), .least = UINT64_MAX};
+    Moments all = {.all = moments_of_rank(x->model, 0, 1), .least = UINT64_MAX};
     for (int32_t r = 0; r < x->args->ranks; r++) {
-        const uint64_t bytes = moments_of_rank(x->table, r, x->args->ranks);
+        const uint64_t bytes = moments_of_rank(x->model, r, x->args->ranks);
         if (bytes < all.least) all.least = bytes;
         if (bytes > all.most) all.most = bytes;
     }
@@ -207,10 +206,10 @@ static uint64_t weights_of_rank(const amp_model *m, int32_t rank, int32_t ranks)
 
 /* Of rank 0. */
 static uint64_t weights_here(const Ranks *x) {
-    return x->on_cuda ? weights_of_rank(x->table, 0, x->args->ranks) : x->run.memory.params;
+    return x->on_cuda ? weights_of_rank(x->model, 0, x->args->ranks) : x->run.memory.params;
 }
 
-static uint64_t all_weights(const Ranks *x) { return x->on_cuda ? weights_of_rank(x->table, 0, 1) : x->weights; }
+static uint64_t all_weights(const Ranks *x) { return x->on_cuda ? weights_of_rank(x->model, 0, 1) : x->weights; }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
@@ -264,7 +263,7 @@ static int print_text(const Ranks *x) {
 static void put_tensors(amp_json_writer *w, const Ranks *x, const Message *m) {
     amp_json_begin_array(w, "tensors");
     for (uint32_t i = 0; m->collective && i < m->collective->state_count; i++) {
-        const int32_t state = amp_collective_state(x->table, x->model, m->collective, i);
+        const int32_t state = m->collective->states[i];
         amp_json_begin_object(w, NULL);
         amp_json_put_string(w, "name", x->model->states[state].name);
         amp_json_put_int(w, "bytes", (int64_t)amp_state_bytes(&x->model->states[state]));

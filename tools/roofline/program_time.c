@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-enum { WORK_MINOR = 14 /* of the model ABI, which says what kernels compute */ };
-
 ProgramRefusal program_time(const Gpu *gpu, const amp_model *cuda, const amp_program *p, int64_t n, Form form,
                             KernelTime *each, ProgramTime *out) {
     const RooflineTables tables = {p->buffers, cuda->states};
@@ -21,14 +19,11 @@ ProgramRefusal program_time(const Gpu *gpu, const amp_model *cuda, const amp_pro
     return (ProgramRefusal){.why = ROOFLINE_OK};
 }
 
-void program_refusal_text(const ProgramRefusal *r, const Gpu *gpu, const amp_model *cuda, char *out, size_t size) {
+void program_refusal_text(const ProgramRefusal *r, const Gpu *gpu, char *out, size_t size) {
     if (r->why == ROOFLINE_NO_INSTRUCTION)
         snprintf(out, size,
                  "%s has no %s, which kernel %s needs; choose a later GPU, or compile with --precision fp16 or fp32",
                  gpu->name, instruction_name(r->instruction), r->kernel->name);
-    else if (cuda->desc.abi_minor < WORK_MINOR)
-        snprintf(out, size, "an earlier ampc (%s) did not say what its kernels compute: compile the model again",
-                 cuda->desc.compiler_version);
     else
         snprintf(out, size, "kernel %s: what it computes is not known, or damaged: compile the model again",
                  r->kernel->name);

@@ -25,6 +25,6 @@ ProgramRefusal program_time(const Gpu *gpu, const amp_model *cuda, const amp_pro
                             KernelTime *each, ProgramTime *out);
 
 /* "H100 has no mma f16, which ...": the words for a person. */
-void program_refusal_text(const ProgramRefusal *r, const Gpu *gpu, const amp_model *cuda, char *out, size_t size);
+void program_refusal_text(const ProgramRefusal *r, const Gpu *gpu, char *out, size_t size);
 
 #endif

@@ -102,7 +102,7 @@ static double most_read(const amp_model_cuda_kernel *k, const Part *p, int64_t n
     double terms = 1;
     if (p->kind != AMP_KERNEL_TILE || !p->launch->per[0]) return INFINITY;
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
-        const amp_model_cuda_work *w = (const void *)((const char *)k->work.data + (size_t)i * k->work.elem_size);
+        const amp_model_cuda_work *w = (const amp_model_cuda_work *)k->work.data + i;
         if (at(&w->terms, n) > terms) terms = at(&w->terms, n);
     }
     return at(&p->launch->extent[0], n) * terms;
@@ -157,8 +157,7 @@ typedef struct Seconds {
 } Seconds;
 
 static bool is_readable(const amp_model_table *t) {
-    enum { MOST = 4096 };
-    return t->count == 0 || (t->data && t->elem_size >= sizeof(amp_model_cuda_work) && t->elem_size <= MOST);
+    return t->count == 0 || (t->data && t->elem_size == sizeof(amp_model_cuda_work));
 }
 
 /* The loader leaves these to their reader. */
@@ -168,7 +167,7 @@ static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && (!d->of_n || 
 static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, const Part *p, int64_t n, Form form,
                                KernelTime *out, Seconds *s) {
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
-        const amp_model_cuda_work *w = (const void *)((const char *)k->work.data + (size_t)i * k->work.elem_size);
+        const amp_model_cuda_work *w = (const amp_model_cuda_work *)k->work.data + i;
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
         const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n), rate = rate_of(g, p, instruction);

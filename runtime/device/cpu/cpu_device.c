@@ -85,7 +85,7 @@ static const char *isa_of_kernels(const CpuDevice *d, const amp_model *m) {
     static const char *const names[AMP_ISA_COUNT] = {"portable", "v3", "v4"};
     const amp_program *p = m && m->program_count ? &m->programs[0] : NULL;
     int isa = d->executor.isa;
-    while (p && p->kernel_count && isa > 0 && p->kernels[0].run[isa] == p->kernels[0].run[isa - 1]) isa--;
+    while (p && p->kernel_count && isa > 0 && !p->kernels[0].run[isa]) isa--;
     return names[isa];
 }
 

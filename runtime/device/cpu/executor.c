@@ -357,7 +357,7 @@ static void prepare(const amp_executor *e, Launch *l, const amp_model_kernel *k)
     const amp_run *run = e->run;
     for (uint32_t i = 0; i < k->operand_count; i++) l->operands[i] = run->buffers[k->operands[i]];
     l->kernel = k;
-    l->fn = k->run[e->isa];
+    l->fn = amp_kernel_function(k, e->isa);
     l->args = (amp_kernel_args){.buffer = l->operands, .n = run->n};
     l->rows = amp_model_dim_at(&k->rows, run->n);
     l->cols = amp_model_dim_at(&k->cols, run->n);

@@ -46,7 +46,7 @@ static amp_status load_functions(CudaDevice *d, const amp_device_options *o, amp
     if (!d->functions)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load its kernels", d->model->desc.name);
     amp_cuda_loader loader = {&c->driver, &c->latch, &c->info, &d->base.allocator, o->threads, o->log};
-    AMP_TRY(amp_cuda_load(&loader, d->model->cuda_code.prelude, d->model->functions, d->model->function_count,
+    AMP_TRY(amp_cuda_load(&loader, d->model->desc.cuda->prelude, d->model->functions, d->model->function_count,
                           d->functions, err));
     d->loaded = true;
     return AMP_OK;

@@ -42,11 +42,8 @@ typedef struct CompileWork {
 /* ---- images of the model ---- */
 
 static bool image_at(const amp_model_cuda_function *f, uint32_t i, amp_model_cuda_image *out) {
-    size_t given = f->images.elem_size;
-    if (i >= f->images.count) return false;
-    memset(out, 0, sizeof *out);
-    memcpy(out, (const char *)f->images.data + i * given, given < sizeof *out ? given : sizeof *out);
-    return true;
+    if (i < f->images.count) *out = ((const amp_model_cuda_image *)f->images.data)[i];
+    return i < f->images.count;
 }
 
 /* Code with a suffix (sm_90a) runs on exactly its architecture; the PTX of others on every later one, too. */

@@ -69,7 +69,7 @@ typedef struct amp_model_options {
     const amp_allocator *allocator; /* copied; used for everything made from the model */
 } amp_model_options;
 
-/* Reads, checks (ELF bounds, hash, ABI version) and loads a model.so.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_UNSUPPORTED,
+/* Reads, checks (ELF bounds, hash, version) and loads a model.so.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_UNSUPPORTED,
  * AMP_OUT_OF_MEMORY, AMP_IO.
  * What runs is a private copy of the bytes that were checked: the file may be replaced, overwritten or removed at any
  * time, and loading its path again gives what is there then, while models that were loaded before go on as they were.
@@ -88,8 +88,8 @@ AMP_API AMP_MUST_USE amp_status amp_model_load_memory(const void *bytes, size_t 
  * AMP_STATIC_MODEL(NAME); declares at file scope.  Needs no file and no loader of the system.  The tables live as long
  * as the program.  AMP_UNSUPPORTED, AMP_BAD_FILE, AMP_OUT_OF_MEMORY. */
 struct amp_model_desc;
-typedef const struct amp_model_desc *(*amp_static_model)(uint32_t host_major, uint32_t host_minor);
-#define AMP_STATIC_MODEL(name) const struct amp_model_desc *name(uint32_t host_major, uint32_t host_minor)
+typedef const struct amp_model_desc *(*amp_static_model)(void);
+#define AMP_STATIC_MODEL(name) const struct amp_model_desc *name(void)
 AMP_API AMP_MUST_USE amp_status amp_model_from_static(amp_static_model model, const amp_model_options *options,
                                                       amp_model **out, amp_error *err);
 AMP_API void amp_model_retain(amp_model *model);
@@ -144,8 +144,7 @@ AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32
  * program that only infers may leave out the train inputs; names, and the arrow with what follows, may be left out.
  * Floats of results are f32.  AMP_INVALID_ARGUMENT: the first difference, with both sides. */
 AMP_API AMP_MUST_USE amp_status amp_model_expect(const amp_model *model, const char *signature, amp_error *err);
-/* How a parameter is trained, by what the model's text says; |index| as in amp_model_param_at.  AMP_UNSUPPORTED: the
- * model is of an ampc that did not say: compile it again. */
+/* How a parameter is trained, by what the model's text says; |index| as in amp_model_param_at. */
 typedef struct amp_param_training {
     int32_t trained;       /* 1: a train block updates it; 0: none is for it, a group freezes it, or it is a buffer */
     int32_t block;         /* the train block that is for it, numbered from 0; -1: none */
@@ -652,8 +651,7 @@ AMP_API const char *amp_scale_health_name(amp_scale_health health); /* "settling
  * AMP_LR_OF_MODEL the rate is what it would have been.  amp_session_get_lr then gives the rate of the last step (0
  * before the session's first); else it gives that of the next.
  * Checkpoints hold a rate that is not the text's, so that training that goes on is the same; where they hold none, the
- * rate becomes that of the text.  A rate that is never set changes no bit.
- * AMP_UNSUPPORTED: the model is of an earlier ampc, which compiled the rate into the code: compile it again. */
+ * rate becomes that of the text.  A rate that is never set changes no bit. */
 #define AMP_LR_OF_MODEL (-1.0)
 AMP_API AMP_MUST_USE amp_status amp_session_get_lr(const amp_session *session, int32_t block, double *lr,
                                                    amp_error *err);

@@ -4,10 +4,8 @@
  * allocates nothing, calls nothing outside itself and keeps no state.  The runtime owns memory, threads and matrix
  * products, walks the kernel lists below and calls the model's functions on the pointers that it planned.
  *
- * Evolution.  major: a break, refused.  minor: fields and tables are appended.  Every table carries the size of its
- * elements as the model was compiled; readers step by that size and read at most their own sizeof, so old runtimes
- * read new models and new runtimes old ones; missing fields read as zero. |required_features| names what a runtime
- * must know to run the model right.
+ * A model belongs to the version of ampc that made it: libamp of another version refuses it.  The descriptor and every
+ * table say how large their structs are, so that a model of another build of the same version is refused, too.
  *
  * Source of the shape of this ABI: the IREE executable library and the PJRT C API (struct_size), see
  * docs/design/model-abi.md.
@@ -22,8 +20,6 @@ extern "C" {
 #endif
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
-#define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 32u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -61,19 +57,19 @@ enum {
 /* ---- states: what lives from call to call ------------------------------------------------------------------------ */
 
 enum {
-    AMP_STATE_PARAM = 0,  /* in amp_params; f32, or (minor 24) bf16 or f16; saved by --save */
-    AMP_STATE_BUFFER = 1, /* in amp_params; saved by --save, not trained */
-    AMP_STATE_MOMENT = 2, /* in the training session; types as PARAM, or (minor 25) f8m or f8v; saved by --checkpoint */
+    AMP_STATE_PARAM = 0,   /* in amp_params; f32, bf16 or f16; saved by --save */
+    AMP_STATE_BUFFER = 1,  /* in amp_params; saved by --save, not trained */
+    AMP_STATE_MOMENT = 2,  /* in the training session; types as PARAM, f8m or f8v; saved by --checkpoint */
     AMP_STATE_COUNTER = 3, /* in the training session; see AMP_COUNTER_* */
     AMP_STATE_SCALER = 4,  /* in the training session; see AMP_COUNTER_* */
     AMP_STATE_DERIVED = 5, /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
-    /* in the training session: a sum over micro-batches (and ranks), of gradients of |of|, or (minor 27) an f64 number
-     * that is nothing's; never saved */
+    /* in the training session: a sum over micro-batches (and ranks), of gradients of |of|, or an f64 number that is
+     * nothing's; never saved */
     AMP_STATE_ACCUMULATOR = 6,
     AMP_STATE_STAGED = 7 /* in the training session; the next value of buffer |of|; never saved */
 };
 
-/* Scalars (minor 4).  Their names are those of checkpoints. */
+/* Scalars.  Their names are those of checkpoints. */
 enum {
     AMP_COUNTER_NONE = 0,
     AMP_COUNTER_SCALE = 1,          /* SCALER, f32 "scale" */
@@ -84,47 +80,47 @@ enum {
     AMP_COUNTER_ITERATION = 5, /* COUNTER, i64 "iteration": steps, skipped ones too */
     AMP_COUNTER_SEED = 6,      /* COUNTER, i64 "seed" */
     AMP_COUNTER_MICRO = 7,     /* COUNTER, i64 "micro": the micro-batch of the step */
-    /* minor 5.  COUNTER, f64 "learning_rate", "learning_rate.0": of a train block, for the application to set.
-     * Negative (minor 6): the schedule gives the rate */
+    /* COUNTER, f64 "learning_rate", "learning_rate.0": of a train block, for the application to set.  Negative: the
+     * schedule gives the rate */
     AMP_COUNTER_LEARNING_RATE = 8,
-    /* minor 6.  COUNTER, f64 "scheduled_rate", "scheduled_rate.0": what the schedule said in the last step */
+    /* COUNTER, f64 "scheduled_rate", "scheduled_rate.0": what the schedule said in the last step */
     AMP_COUNTER_SCHEDULED_RATE = 9,
-    /* minor 6.  COUNTER, f64 "lr_scale.0": factor of a group; |counter_block| is the group's number */
+    /* COUNTER, f64 "lr_scale.0": factor of a group; |counter_block| is the group's number */
     AMP_COUNTER_LR_SCALE = 10,
-    /* minor 27, for the session to set, of models that have collectives */
+    /* of models that have collectives, for the session to set */
     AMP_COUNTER_RANKS = 11, /* COUNTER, f32 "ranks": how many processes train together */
-    AMP_COUNTER_FIRST_MICRO =
-        12, /* COUNTER, i64 "first_micro": this rank's first micro-batch of a step, of all ranks' */
+    /* COUNTER, i64 "first_micro": this rank's first micro-batch of a step, of all ranks' */
+    AMP_COUNTER_FIRST_MICRO = 12,
     AMP_COUNTER_FULL_BATCH = 13, /* COUNTER, i64 "full_batch": samples of a full micro-batch: the capacity */
-    /* minor 32.  COUNTER, i64 "states_kept.0": the last iteration whose new value of a buffer was not finite, so that
-     * it kept its own; |counter_block| is its number among the states of role BUFFER.  Of the session, never saved */
+    /* COUNTER, i64 "states_kept.0": the last iteration whose new value of a buffer was not finite, so that it kept its
+     * own; |counter_block| is its number among the states of role BUFFER.  Of the session, never saved */
     AMP_COUNTER_STATES_KEPT = 14
 };
 
 typedef struct amp_model_state {
     const char *name;
-    uint32_t role;
-    int32_t of;       /* MOMENT, DERIVED: index of the param; else AMP_MODEL_NONE */
     const char *slot; /* MOMENT: "m", "v", "momentum"; else NULL */
-    uint32_t dtype;   /* amp_dtype of the values */
-    uint32_t storage; /* amp_dtype of the elements in memory */
-    uint32_t layout;
-    uint32_t rank;
-    int64_t dims[AMP_MODEL_MAX_RANK];
-    const char *init;    /* "kaiming_uniform", ...; NULL: zeros */
-    double init_args[4]; /* in the order of the language's reference */
-    uint32_t init_arg_count;
-    /* minor 10.  1: the weight of a convolution, or what goes with one: |dims| are [O, I, KH, KW], and the matrix in
-     * memory is [KH * KW * I, O].  Minor 27.  |dims| are [O, K]: the weight of flattened images of so many pixels, for
-     * CUDA; column c * pixels + p is column p * C + c in memory, C = K / pixels */
-    uint32_t hwio;
-    uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
+    const char *init; /* "kaiming_uniform", ...; NULL: zeros */
+    uint32_t role;
+    int32_t of;            /* MOMENT, DERIVED: index of the param; else AMP_MODEL_NONE */
+    uint32_t counter;      /* COUNTER, SCALER: AMP_COUNTER_* */
     int32_t counter_block; /* of the train block that counts; of LR_SCALE the group; AMP_MODEL_NONE: of all */
-    /* minor 8.  PARAM: 1 + its train block, and 1 + the groups that decide (amp_model_desc.groups); 0: none */
+    uint32_t dtype;        /* amp_dtype of the values */
+    uint32_t storage;      /* amp_dtype of the elements in memory */
+    uint32_t layout;
+    /* 1: the weight of a convolution, or what goes with one: |dims| are [O, I, KH, KW], and the matrix in memory is
+     * [KH * KW * I, O].  Where |dims| are [O, K], for CUDA: the weight of flattened images of this many pixels; column
+     * c * pixels + p is column p * C + c in memory, C = K / pixels.  0: neither */
+    uint32_t hwio;
+    uint32_t rank;
+    uint32_t init_arg_count;
+    int64_t dims[AMP_MODEL_MAX_RANK];
+    double init_args[4]; /* in the order of the language's reference */
+    /* PARAM: 1 + its train block, and 1 + the groups that decide (amp_model_desc.groups); 0: none */
     uint32_t train_block, lr_scale_group, weight_decay_group, frozen_group;
 } amp_model_state;
 
-/* ---- training (minor 8) ------------------------------------------------------------------------------------------ */
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 typedef struct amp_model_train { /* a train block */
     const char *only;            /* glob on the names of its parameters; NULL: all */
@@ -137,7 +133,7 @@ typedef struct amp_model_group { /* a group line; of all train blocks, in the or
     uint32_t train_block; /* from 0 */
     uint32_t sets;        /* AMP_GROUP_* */
     double lr_scale, weight_decay;
-    uint32_t line, reserved; /* of the model text */
+    uint32_t line; /* of the model text */
 } amp_model_group;
 
 /* ---- inputs and results of a call -------------------------------------------------------------------------------- */
@@ -151,12 +147,11 @@ typedef struct amp_model_input {
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
     /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by INFER */
     uint32_t train_only;
-    uint32_t reserved;
     int64_t index_bound; /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
     int64_t index_ignore;
 } amp_model_input;
 
-/* What a result is (minor 4).  A kind that a runtime does not know is a result that it does not ask for. */
+/* What a result is. */
 enum {
     AMP_RESULT_MODEL = 0,      /* the model's own: "logits" */
     AMP_RESULT_LOSS = 1,       /* "loss": what is reported; "loss.0": what a train block minimises */
@@ -172,12 +167,12 @@ enum {
 
 typedef struct amp_model_result {
     const char *name; /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
+    uint32_t kind;    /* AMP_RESULT_* */
+    int32_t index;    /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
     int32_t buffer;   /* of the program */
     uint32_t dtype, rank;
-    uint32_t hwio; /* minor 10.  As a state's */
+    uint32_t hwio; /* as a state's */
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    uint32_t kind; /* minor 4.  AMP_RESULT_* */
-    int32_t index; /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
 } amp_model_result;
 
 /* ---- buffers of a program ---------------------------------------------------------------------------------------- */
@@ -189,12 +184,12 @@ enum {
     AMP_BUFFER_OUTPUT = 3, /* a result: lives in the session after the call, or is the caller's array */
     AMP_BUFFER_STATE = 4,  /* index into the states */
     AMP_BUFFER_WATCH = 5,  /* written where the session keeps values, else its pointer is NULL */
-    AMP_BUFFER_LOOK = 6    /* minor 32.  What is rounded to f16, before that, as rows of f32: written in a run that is
-                              looked at, else its pointer is NULL.  index: the decision of its op.  In a program for
-                              CUDA: amp_model_look_counts, never NULL */
+    /* what is rounded to f16, before that, as rows of f32: written in a run that is looked at, else its pointer is
+     * NULL; index: the decision of its op.  In a program for CUDA: amp_model_look_counts, never NULL */
+    AMP_BUFFER_LOOK = 6
 };
 
-/* minor 32.  What kernels on a device tell of numbers that they round to f16.  The host clears it before a run. */
+/* What kernels on a device tell of numbers that they round to f16.  The host clears it before a run. */
 typedef struct amp_model_look_counts {
     uint32_t on;             /* the run is looked at; 0: nothing is counted */
     uint32_t largest;        /* the bits of the largest that is finite, as f32 */
@@ -211,17 +206,17 @@ typedef struct amp_model_buffer {
     amp_model_dim rows, cols;
     /* of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than those of the value */
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none.
-     * minor 32.  LOOK, 1: something is divided by it, or by its root: a zero too many is a fault */
+    /* TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none.  LOOK, 1:
+     * something is divided by it, or by its root: a zero too many is a fault */
     uint32_t place;
-    /* minor 22.  TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in
-     * every session; no kernel writes it */
+    /* TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in every session;
+     * no kernel writes it */
     uint32_t renamed;
-    /* minor 26.  TEMP and STATE of CUDA: of the last dimension, elements at its end that are padding: zeros, and no
-     * part of the value */
+    /* TEMP and STATE of CUDA: of the last dimension, elements at its end that are padding: zeros, and no part of the
+     * value */
     uint32_t padding;
-    /* minor 27.  TEMP of CUDA, not 0: the elements that are no part of the value are those of other buffers of the
-     * memory, and the value begins at element |part| - 1 of the last dimension */
+    /* TEMP of CUDA, not 0: the elements that are no part of the value are those of other buffers of the memory, and the
+     * value begins at element |part| - 1 of the last dimension */
     uint32_t part;
 } amp_model_buffer;
 
@@ -237,13 +232,12 @@ enum {
     AMP_KERNEL_SCALAR = 4, /* run: called once */
     /* run: called per block of 32 columns; row0 = 0, rows = all rows of the rows that are added up */
     AMP_KERNEL_SCATTER = 5,
-    /* minor 11.  run: called with |attention| for what is no product; see amp_attention_tile */
+    /* run: called with |attention| for what is no product; see amp_attention_tile */
     AMP_KERNEL_ATTENTION = 6,
-    /* minor 28, of MICRO_STEP; minor 29, also of APPLY_STEP.  run: called once: copies operand 0 to operand 1, f32
-     * vectors or scalars in ROWS whose size is not of N.  Then operand 1 is added up over all ranks, which wait for
-     * each other; where there is one, it is the sum.  All ranks run these kernels in the order of the program; none has
-     * a predicate.  Minor 30, of CUDA: the launch copies, and where ranks add up it is left out: the sum of operand 0
-     * goes to operand 1 */
+    /* of MICRO_STEP and APPLY_STEP.  run: called once: copies operand 0 to operand 1, f32 vectors or scalars in ROWS
+     * whose size is not of N.  Then operand 1 is added up over all ranks, which wait for each other; where there is
+     * one, it is the sum.  All ranks run these kernels in the order of the program; none has a predicate.  Of CUDA: the
+     * launch copies, and where ranks add up it is left out: the sum of operand 0 goes to operand 1 */
     AMP_KERNEL_COLLECTIVE = 7
 };
 
@@ -252,7 +246,7 @@ enum { AMP_ISA_PORTABLE = 0, AMP_ISA_V3 = 1, AMP_ISA_V4 = 2, AMP_ISA_COUNT = 3 }
 #define AMP_ISA_WORDS                                                                                                  \
     { "portable", "v3", "v4" }
 
-/* A tile of the scores of attention (minor 11): up to 32 queries, which are columns, and |keys| keys, which are rows,
+/* A tile of the scores of attention: up to 32 queries, which are columns, and |keys| keys, which are rows,
  * of one head.  The runtime makes the products; the model's function does the rest, in these steps:
  *
  *   SCORES  scores (q k^T) become weights exp(scale * score + mask - largest), zero where a key is not seen; largest[j]
@@ -269,7 +263,7 @@ enum { AMP_ISA_PORTABLE = 0, AMP_ISA_V3 = 1, AMP_ISA_V4 = 2, AMP_ISA_COUNT = 3 }
  * its partner. */
 enum { AMP_ATTENTION_SCORES = 0, AMP_ATTENTION_RESULT = 1, AMP_ATTENTION_SLOPES = 2, AMP_ATTENTION_MEAN = 3 };
 typedef struct amp_attention_tile {
-    uint32_t step, reserved;
+    uint32_t step;
     int64_t row;            /* the first query, counted over all heads of all samples */
     int64_t query, queries; /* its place in the head; 1 .. 32 of them */
     int64_t key, keys;      /* key % 32 == 0 */
@@ -291,7 +285,7 @@ typedef struct amp_kernel_args {
     int64_t n;           /* samples of this call */
     int64_t row0, rows;  /* row0 % 32 == 0 (except COLUMN with segments), 1 <= rows (<= 32 except COLUMN, SCATTER) */
     int64_t col0;        /* col0 % 32 == 0; the kernel knows its columns */
-    const amp_attention_tile *attention; /* minor 11.  ATTENTION */
+    const amp_attention_tile *attention; /* ATTENTION; else NULL */
 } amp_kernel_args;
 
 typedef void (*amp_kernel_fn)(const amp_kernel_args *args);
@@ -299,11 +293,11 @@ typedef void (*amp_kernel_fn)(const amp_kernel_args *args);
 /* The product of a PRODUCT kernel: rows x cols = A[rows, k] * B[k, cols].
  * |a_transposed| 0: A is stored [rows, k] as PANELS.        1: A is stored [k, rows] as PANELS (f32) or PAIRS (bf16).
  * |b_transposed| 0: B is stored [k, cols] as PANELS (f32) or PAIRS (bf16).   1: B is stored [cols, k] as PANELS_T
- * (f32) or PAIRS_T (bf16).  Minor 13: in ROWS, if that has fewer than 32 columns; not B with |b_transposed|.
+ * (f32) or PAIRS_T (bf16).  In ROWS, if that has fewer than 32 columns; not B with |b_transposed|.
  * Operands are f32 in memory (f32, tf32, and f16 widened) or bf16. */
 typedef struct amp_model_product {
     uint32_t operand; /* AMP_DT_F32 or AMP_DT_BF16: the elements in memory */
-    uint32_t a_transposed, b_transposed, reserved;
+    uint32_t a_transposed, b_transposed;
     int32_t a, b; /* operands of the kernel (positions in |operands|) */
     amp_model_dim k;
 } amp_model_product;
@@ -314,7 +308,7 @@ typedef struct amp_model_product {
  * k the channels that are summed over.
  *   CONV         y = x * w:    A = x,  B = w [kh * kw * c, oc]:   result N * oh * ow rows, oc columns
  *   CONV_DATA    dx = dy * w:  A = dy, B = w [kh * kw * oc, c]:   result N * h * w rows, c columns
- *       b_transposed (minor 10; c is a multiple of 32): B = w [kh * kw * c, oc] in PANELS_T or PAIRS_T
+ *       b_transposed (c is a multiple of 32): B = w [kh * kw * c, oc] in PANELS_T or PAIRS_T
  *   CONV_WEIGHT  dw = x' dy:   A = x,  B = dy:                    result kh * kw * c rows, oc columns, summed over
  *       pixels in an order that does not depend on threads
  * With groups > 1, weights of CONV and CONV_DATA are w [kh * kw * c / groups, oc] in PANELS, of the operand's type, and
@@ -325,10 +319,10 @@ typedef struct amp_model_window {
     uint32_t kind;
     int32_t h, w, c, oh, ow, oc, kh, kw;
     int32_t stride[2], padding[2], dilation[2]; /* of rows, of columns */
-    int32_t groups;                             /* minor 12.  0 and 1: one */
+    int32_t groups;                             /* 0 and 1: one */
 } amp_model_window;
 
-/* Many products of one size (minor 9): A[b] [m, k] * B[b] [k, n] for each b of |dims|, the last one fastest.  The
+/* Many products of one size: A[b] [m, k] * B[b] [k, n] for each b of |dims|, the last one fastest.  The
  * operands are in dense ROWS of any shape; element (i, j) of product b is element  offset + b along strides + i * pitch
  * + j  of the buffer; transposed: i and j change places.  The result is one matrix of the kernel's rows x cols: product
  * b has the rows b * m ..; in_columns: along the last of |dims| they are beside each other, and product (b, h) has the
@@ -340,12 +334,12 @@ typedef struct amp_model_batch_operand {
 } amp_model_batch_operand;
 typedef struct amp_model_batch {
     uint32_t is_batch; /* 0: the kernel has none */
-    uint32_t rank, in_columns, reserved;
+    uint32_t rank, in_columns;
     amp_model_dim dims[AMP_MODEL_BATCH_MAX_DIMS], m, n;
     amp_model_batch_operand a, b;
 } amp_model_batch;
 
-/* Attention (minor 11): for each b of |dims|, the last of which are the heads of queries,
+/* Attention: for each b of |dims|, the last of which are the heads of queries,
  *   y[b] = softmax(scale q[b] k[b']^T + mask[b]) v[b'],   b' the same with head / share
  * and backward its gradients.  Operands and results are rows at strides, as amp_model_batch_operand says of ones that
  * are not transposed; their last stride is that of their own heads.  q, k, v and dy are f32 or bf16 in dense ROWS,
@@ -356,13 +350,13 @@ typedef struct amp_model_attention_operand {
     amp_model_batch_operand at;
 } amp_model_attention_operand;
 typedef struct amp_model_attention {
-    uint32_t struct_size, backward;
+    uint32_t backward, causal;
     uint32_t storage; /* AMP_DT_F32 or AMP_DT_BF16: of q, k, v and dy */
-    uint32_t rank, causal, reserved;
+    uint32_t rank;
     amp_model_dim dims[AMP_MODEL_BATCH_MAX_DIMS];
     int64_t share, queries, keys, width, v_width;
     amp_model_attention_operand q, k, v, mask, dy;
-    int32_t y, reserved_too;               /* backward: the operand */
+    int32_t y;                             /* backward: the operand */
     amp_model_attention_operand sums;      /* one number for each query, dense: written forward, read backward */
     amp_model_attention_operand result[3]; /* forward: y; backward: d q, d k, d v; AMP_MODEL_NONE: nobody reads it */
 } amp_model_attention;
@@ -371,26 +365,25 @@ typedef struct amp_model_kernel {
     const char *name, *title;
     uint32_t kind;
     int32_t predicate; /* buffer of the program (int32): run only where it is not 0; AMP_MODEL_NONE: always */
-    uint32_t operand_count, reserved;
+    uint32_t operand_count, update_count;
     const uint32_t *operands; /* buffers of the program */
-    amp_model_dim rows, cols; /* what is walked */
-    amp_kernel_fn run[AMP_ISA_COUNT];
-    amp_model_product product; /* PRODUCT only */
     /* operands (positions) that the kernel reads and writes in place tile by tile: weights, moments */
     const uint32_t *updates;
-    uint32_t update_count, line;          /* line of the model text */
+    amp_model_dim rows, cols; /* what is walked */
+    amp_kernel_fn run[AMP_ISA_COUNT];
+    uint32_t line;                        /* of the model text */
     int64_t segment;                      /* COLUMN: rows of a segment; 0: all rows are one */
+    amp_model_product product;            /* PRODUCT only */
     amp_model_window window;              /* PRODUCT; kind NONE: a matrix product */
-    amp_model_batch batch;                /* minor 9.  PRODUCT of kind NONE */
-    const amp_model_attention *attention; /* minor 11.  ATTENTION */
+    amp_model_batch batch;                /* PRODUCT of kind NONE */
+    const amp_model_attention *attention; /* ATTENTION */
 } amp_model_kernel;
 
 enum {
-    /* minor 4 */
-    AMP_PROGRAM_OTHER = 0, /* none that a runtime of this version runs */
+    AMP_PROGRAM_OTHER = 0, /* none that the runtime runs */
     AMP_PROGRAM_TRAIN_STEP = 1,
-    AMP_PROGRAM_MICRO_STEP =
-        2, /* where accumulate > 1, or there are collectives, in place of TRAIN_STEP: once for each micro-batch, */
+    /* where accumulate > 1, or there are collectives, in place of TRAIN_STEP: once for each micro-batch, */
+    AMP_PROGRAM_MICRO_STEP = 2,
     AMP_PROGRAM_APPLY_STEP = 3, /* then this one */
     AMP_PROGRAM_EVAL = 4,
     AMP_PROGRAM_INFER = 5,
@@ -398,7 +391,7 @@ enum {
     AMP_PROGRAM_INFER_FP32 = 7,
     AMP_PROGRAM_METRICS = 8, /* of averages */
     AMP_PROGRAM_REFRESH = 9, /* of derived states */
-    /* minor 27: between MICRO_STEP and APPLY_STEP, for each micro-batch of all ranks in their order, with the number of
+    /* between MICRO_STEP and APPLY_STEP, for each micro-batch of all ranks in their order, with the number of
      * the micro-batch in "micro" and what it left in the states of GATHER_BATCHES */
     AMP_PROGRAM_STATISTICS_STEP = 10,
     AMP_PROGRAM_FIGURES = 11 /* of the results MEAN over all batches: losses and metrics that are no mean themselves */
@@ -409,7 +402,7 @@ typedef struct amp_model_program {
     amp_model_table buffers; /* amp_model_buffer */
     amp_model_table kernels; /* amp_model_kernel, in order */
     amp_model_table results; /* amp_model_result */
-    uint32_t kind, reserved; /* minor 4.  AMP_PROGRAM_* */
+    uint32_t kind;           /* AMP_PROGRAM_* */
 } amp_model_program;
 
 /* ---- why each op has its dtype ----------------------------------------------------------------------------------- */
@@ -423,14 +416,14 @@ typedef struct amp_model_decision {
     const char *policy, *policy_text; /* "torch-fp16", the line as written */
     const char *because;              /* the model's own words; NULL */
     const char *file;
-    int32_t policy_line, line, column, reserved;
+    int32_t policy_line, line, column;
 } amp_model_decision;
 
-/* ---- CUDA (minor 2) ---------------------------------------------------------------------------------------------- */
+/* ---- CUDA -------------------------------------------------------------------------------------------------------- */
 
 typedef struct amp_model_cuda_image { /* compiled when the model was */
     uint32_t arch, suffix;            /* 80 for sm_80; 'a' for sm_90a, else 0 */
-    uint32_t is_cubin, reserved;
+    uint32_t is_cubin;
     const void *data; /* PTX ends with a NUL that |size| counts */
     uint64_t size;
     int32_t registers, shared_bytes, spill_bytes, stack_bytes; /* as ptxas said; -1: not known */
@@ -441,13 +434,12 @@ typedef struct amp_model_cuda_image { /* compiled when the model was */
 typedef struct amp_model_cuda_function {
     const char *entry; /* extern "C" name */
     const char *source;
+    const char *prelude; /* of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
     uint32_t min_arch;
-    /* minor 30: compiled for this architecture or a later one, each thread executes griddepcontrol.wait before it reads
+    /* compiled for this architecture or a later one, each thread executes griddepcontrol.wait before it reads
      * what other launches write, and before it writes: it may begin before the launch before it has ended.  0: none */
     uint32_t waits_from;
     amp_model_table images; /* amp_model_cuda_image */
-    /* minor 3: of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
-    const char *prelude;
 } amp_model_cuda_function;
 
 /* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one
@@ -464,13 +456,13 @@ typedef struct amp_model_cuda_launch {
     uint32_t shared_bytes; /* dynamic */
 } amp_model_cuda_launch;
 
-/* Another function and launch of a kernel (minor 15). */
+/* Another function and launch of a kernel. */
 typedef struct amp_model_cuda_choice {
-    uint32_t function, reserved;
+    uint32_t function;
     amp_model_cuda_launch launch;
 } amp_model_cuda_choice;
 
-/* What a kernel computes, for models of its time (minor 14): parts, each of operations * elements * terms floating-
+/* What a kernel computes, for models of its time: parts, each of operations * elements * terms floating-
  * point operations by one instruction.  A product has |elements| in all, of each of its batch, which are sums of
  * |terms|, with 2 operations for each term.  PLAIN: as many instructions; a function such as exp counts as what it
  * takes. */
@@ -482,16 +474,16 @@ enum {
     AMP_INSTRUCTION_MMA_TF32 = 4
 };
 typedef struct amp_model_cuda_work {
-    uint32_t instruction; /* AMP_INSTRUCTION_*; one that a reader does not know is work that it cannot tell */
+    uint32_t instruction; /* AMP_INSTRUCTION_* */
     uint32_t operations;
     amp_model_dim elements, terms;
 } amp_model_cuda_work;
 
-/* One of several kernels in a launch (minor 19), whose blocks follow one another along the grid's first dimension. */
+/* One of several kernels in a launch, whose blocks follow one another along the grid's first dimension. */
 typedef struct amp_model_cuda_part {
     uint32_t kind;                      /* AMP_KERNEL_* */
     uint32_t operand_count, work_count; /* of the launch's, after those of the parts before it */
-    uint32_t members;                   /* minor 20: more than 1: of a batch, as those of amp_model_cuda_kernel */
+    uint32_t members;                   /* more than 1: of a batch, as those of amp_model_cuda_kernel */
     /* [1 + choice_count]: as it would be launched alone, in the launch's own function and in each choice */
     const amp_model_cuda_launch *launches;
 } amp_model_cuda_part;
@@ -500,50 +492,42 @@ enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2 };
 
 typedef struct amp_model_cuda_kernel {
     const char *name, *title;
-    uint32_t kind;     /* AMP_KERNEL_*; ATTENTION from minor 16 on */
-    uint32_t function; /* index into the functions */
+    uint32_t kind; /* AMP_KERNEL_* */
+    uint32_t line; /* of the model text */
     uint32_t operand_count;
+    uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
     /* buffers of the program; of a batch: members one after another, operand_count / batch each */
     const uint32_t *operands;
-    uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
-    /* > 0: one launch over so many operand sets (the parameters of an optimizer); where there are parts (minor 20), of
-     * all of them, one after another */
-    uint32_t batch;
+    const uint8_t *access;               /* AMP_ACCESS_* of each operand, for tools */
     const amp_model_dim *batch_elements; /* [batch]; NULL where batch is 0 */
+    /* > 0: one launch over this many operand sets (the parameters of an optimizer); where there are parts, of all of
+     * them, one after another */
+    uint32_t batch;
+    uint32_t function; /* index into the functions */
     amp_model_cuda_launch launch;
-    uint32_t line;         /* of the model text */
-    uint32_t tensor_cores; /* 1: its product runs in mma instructions */
-    uint64_t reserved;
-    /* minor 14; no runtime needs them */
-    amp_model_table work;  /* amp_model_cuda_work */
-    const uint8_t *access; /* AMP_ACCESS_* of each operand; NULL: not known */
-    /* minor 15: parameters, at n; up to 32 (minor 21), before 16 */
-    const amp_model_dim *sizes;
-    uint32_t size_count;
-    /* minor 15: the first that has at least as many blocks at n as the device has multiprocessors is launched in place
-     * of |function| and |launch|, which are right everywhere, too; of each part with tiles of another size than in
-     * that launch there are to be a fourth as many */
-    uint32_t choice_count;
+    /* the first that has at least as many blocks at n as the device has multiprocessors is launched in place of
+     * |function| and |launch|, which are right everywhere, too; of each part with tiles of another size than in that
+     * launch there are to be a fourth as many */
     const amp_model_cuda_choice *choices;
-    /* minor 18: counters of blocks, of a kernel that is no batch, or (minor 29) has parts */
-    uint32_t tickets;
-    uint32_t
-        supersteps; /* minor 29, where there are tickets and parts: groups of parts, each waits for the one before */
-    /* minor 19, up to 8, since minor 29 to 32: no |extent| and |per| of the launch or a choice count; its blocks are
-     * those of all parts, which with |tickets| wait for one another, in the order in which they begin.  The last
-     * parameters are then three int64 for each part: the number of its first block, its blocks along the first axis
-     * and along the second */
-    const amp_model_cuda_part *parts;
+    const amp_model_dim *sizes; /* parameters, at n; up to 32 */
+    uint32_t choice_count, size_count;
+    uint32_t tensor_cores; /* 1: its product runs in mma instructions */
     uint32_t part_count;
-    uint32_t depth; /* minor 29, with |supersteps|: the most kernels that wait for one another */
-    /* minor 29, with |supersteps|; no runtime needs it: of each part its superstep, from 1, in ascending order */
-    const uint32_t *steps;
-    /* minor 30: 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as
-     * memory has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of
-     * which is all elements, it is given where they end and begin; of a batch batch_elements is how many, and the table
-     * has after them where each member begins */
+    /* up to 32: no |extent| and |per| of the launch or a choice count; its blocks are those of all parts, which with
+     * |tickets| wait for one another, in the order in which they begin.  The last parameters are then three int64 for
+     * each part: the number of its first block, its blocks along the first axis and along the second */
+    const amp_model_cuda_part *parts;
+    const uint32_t *steps;  /* with |supersteps|, for tools: of each part its superstep, from 1, in ascending order */
+    uint32_t tickets;       /* counters of blocks, of a kernel that is no batch, or has parts */
+    uint32_t supersteps;    /* where there are tickets and parts: groups of parts, each waits for the one before */
+    uint32_t depth;         /* with |supersteps|: the most kernels that wait for one another */
+    uint32_t partial_bytes; /* in which each block keeps what it has added up; 0: none does */
+    amp_model_table work;   /* amp_model_cuda_work, for tools */
+    /* 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as memory
+     * has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of which
+     * is all elements, it is given where they end and begin; of a batch batch_elements is how many, and the table has
+     * after them where each member begins */
     uint32_t shares;
-    uint32_t partial_bytes; /* minor 31: in which each block keeps what it has added up; 0: none does */
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {
@@ -552,21 +536,21 @@ typedef struct amp_model_cuda_program {
     amp_model_table buffers;
     amp_model_table kernels; /* amp_model_cuda_kernel, in order */
     amp_model_table results; /* amp_model_result */
-    uint32_t kind, reserved; /* as amp_model_program */
+    uint32_t kind;           /* as amp_model_program */
 } amp_model_cuda_program;
 
 typedef struct amp_model_cuda {
-    uint32_t struct_size, reserved;
+    uint32_t struct_size;
     const char *prelude;
     /* amp_model_state: those of the model by name, in another layout; derived ones are CUDA's own */
     amp_model_table states;
     amp_model_table functions; /* amp_model_cuda_function */
     amp_model_table programs;  /* amp_model_cuda_program */
-    const char *ir_text;       /* the module at stage plan for CUDA */
-    uint64_t ir_length;
-    /* minor 29: amp_model_collective: those of the model, with gradients in the order in which these programs complete
-     * them, and in buckets of another size.  None: the model's own */
+    /* amp_model_collective: those of the model, with gradients in the order in which these programs complete them, and
+     * in buckets of another size.  None: the model's own */
     amp_model_table collectives;
+    const char *ir_text; /* the module at stage plan for CUDA */
+    uint64_t ir_length;
 } amp_model_cuda;
 
 /* ---- collectives: what ranks exchange between MICRO_STEP and APPLY_STEP ------------------------------------------ */
@@ -574,15 +558,15 @@ typedef struct amp_model_cuda {
 enum {
     AMP_EXCHANGE_ALL_REDUCE = 0,     /* each state holds the sum of all ranks' values of it */
     AMP_EXCHANGE_GATHER_BATCHES = 1, /* what each micro-batch of all ranks left in the states, for STATISTICS_STEP */
-    /* Minor 28.  ALL_REDUCE whose sums, where they have an order, are added as a balanced tree: (0 + 1) + (2 + 3).  The
+    /* ALL_REDUCE whose sums, where they have an order, are added as a balanced tree: (0 + 1) + (2 + 3).  The
      * model adds its micro-batches so. */
     AMP_EXCHANGE_ALL_REDUCE_TREE = 2,
-    /* Minor 29.  The rank's share of the states holds the sum of all ranks' values of it, and the rest zeros.  Kernels
+    /* The rank's share of the states holds the sum of all ranks' values of it, and the rest zeros.  Kernels
      * with a MOMENT of a PARAM whose gradient is such a state are TILE kernels, and run for the rank's share of it: it
      * has no more of the MOMENT.  ALL_GATHER has those PARAMs. */
     AMP_EXCHANGE_REDUCE_SCATTER = 3,
     AMP_EXCHANGE_REDUCE_SCATTER_TREE = 4,
-    /* Minor 29.  After APPLY_STEP: each state, a PARAM, holds every rank's share of it.  The states are those whose
+    /* After APPLY_STEP: each state, a PARAM, holds every rank's share of it.  The states are those whose
      * gradients are in a REDUCE_SCATTER, in its order. */
     AMP_EXCHANGE_ALL_GATHER = 5
 };
@@ -599,82 +583,33 @@ typedef struct amp_model_collective {
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
 
-/* Minor 7.  Kernels have functions from another instruction set on than the portable one, all of them from the same;
- * smaller ones are NULL. */
-#define AMP_MODEL_NEEDS_ISA 1ull
-/* Minor 9.  A kernel has a batch of products. */
-#define AMP_MODEL_NEEDS_BATCH 2ull
-/* Minor 10.  A state or a result is |hwio|, or the weights of CONV_DATA are transposed. */
-#define AMP_MODEL_NEEDS_HWIO 4ull
-/* Minor 11.  A kernel is attention. */
-#define AMP_MODEL_NEEDS_ATTENTION 8ull
-/* Minor 12.  A window has groups. */
-#define AMP_MODEL_NEEDS_GROUPS 16ull
-/* Minor 13.  An operand of a product of matrices is in ROWS. */
-#define AMP_MODEL_NEEDS_NARROW 32ull
-/* Minor 15.  A kernel for CUDA has |sizes|. */
-#define AMP_MODEL_NEEDS_SIZES 64ull
-/* Minor 16.  A kernel for CUDA is attention. */
-#define AMP_MODEL_NEEDS_CUDA_ATTENTION 128ull
-/* Minor 18.  A kernel for CUDA has |tickets|. */
-#define AMP_MODEL_NEEDS_TICKETS 512ull
-/* Minor 19.  A launch for CUDA has |parts|. */
-#define AMP_MODEL_NEEDS_PARTS 256ull
-/* Minor 20.  A part of a launch for CUDA is a batch. */
-#define AMP_MODEL_NEEDS_BATCHED_PARTS 1024ull
-/* Minor 21.  A launch for CUDA has more than 16 |sizes|. */
-#define AMP_MODEL_NEEDS_MANY_SIZES 2048ull
-/* Minor 22.  A buffer is |renamed|. */
-#define AMP_MODEL_NEEDS_RENAMED 4096ull
-/* Minor 24.  A PARAM or a MOMENT is bf16 or f16. */
-#define AMP_MODEL_NEEDS_LOW_STATES 8192ull
-/* Minor 25.  A MOMENT is f8m or f8v. */
-#define AMP_MODEL_NEEDS_F8_MOMENTS 16384ull
-/* Minor 27.  A buffer is a |part|. */
-#define AMP_MODEL_NEEDS_BUFFER_PARTS 32768ull
-/* Minor 27.  A state or a result of two dimensions is |hwio|. */
-#define AMP_MODEL_NEEDS_TURNED_COLUMNS 65536ull
-/* Minor 27.  The model has collectives: an older runtime would train each rank alone. */
-#define AMP_MODEL_NEEDS_COLLECTIVES 131072ull
-/* Minor 28.  A kernel is a COLLECTIVE: an older runtime would refuse it as of an unknown kind. */
-#define AMP_MODEL_NEEDS_RANK_SUMS 262144ull
-/* Minor 29.  The model has a REDUCE_SCATTER: an older runtime would not know it. */
-#define AMP_MODEL_NEEDS_SHARES 524288ull
-/* Minor 29.  A launch for CUDA has |tickets| and |parts|, of which there may be more than 8. */
-#define AMP_MODEL_NEEDS_JOINED 1048576ull
-/* Minor 30.  A kernel for CUDA runs for a rank's share (amp_model_cuda_kernel.shares). */
-#define AMP_MODEL_NEEDS_CUDA_SHARES 2097152ull
-/* Minor 31.  A kernel for CUDA has |partial_bytes|. */
-#define AMP_MODEL_NEEDS_PARTIALS 4194304ull
-/* Minor 32.  A buffer is a LOOK. */
-#define AMP_MODEL_NEEDS_LOOKS 8388608ull
+enum { AMP_MODEL_VERSION_SIZE = 16 };
 
 typedef struct amp_model_desc {
-    uint32_t magic, abi_major, abi_minor, struct_size;
-    uint64_t required_features; /* AMP_MODEL_NEEDS_...; a runtime refuses a model with bits that it does not know */
-    const char *name, *compiler_version, *target;
+    uint32_t magic, struct_size;
+    char version[AMP_MODEL_VERSION_SIZE]; /* AMP_VERSION of the ampc that made it; these three stay where they are */
+    const char *name, *target, *source_name;
     const char *policy, *precision; /* "torch-fp16", "fp16" */
     const char *low;                /* "f16" */
-    const char *source_name;
-    const char *optimizer; /* "adamw(lr = 0.001, ...)"; NULL: inference only */
+    const char *sums;               /* "sm_90", whose tensor cores the CPU's products follow; NULL: "ieee" */
+    const char *optimizer;          /* "adamw(lr = 0.001, ...)"; NULL: inference only */
+    const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
     uint8_t source_sha256[32], policy_sha256[32];
     int64_t graph_ops;
+    int64_t accumulate;  /* micro-batches in a step; 0 reads as 1 */
+    int64_t least_batch; /* samples of which each variance over a training batch is one; 0 reads as 1 */
     amp_model_table states, inputs, programs, decisions;
-    const char *ir_text; /* the module at stage plan; parses back */
+    amp_model_table trains, groups; /* amp_model_train, amp_model_group */
+    amp_model_table collectives;    /* amp_model_collective; none: the model trains alone */
+    const char *ir_text;            /* the module at stage plan; parses back */
     uint64_t ir_length;
-    const char *scaler;         /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
-    int64_t accumulate;         /* micro-batches in a step; 0 reads as 1 */
-    const amp_model_cuda *cuda; /* minor 2; NULL: the model has no CUDA code */
+    const amp_model_cuda *cuda; /* NULL: the model has no CUDA code */
     /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
     const char *cuda_missing;
-    amp_model_table trains, groups; /* minor 8: amp_model_train, amp_model_group */
-    const char *sums;               /* minor 23: "sm_90", whose tensor cores the CPU's products follow; NULL: "ieee" */
-    amp_model_table collectives;    /* minor 27: amp_model_collective; none: the model trains alone */
-    int64_t least_batch; /* minor 32: samples of which each variance over a training batch is one; 0 reads as 1 */
 } amp_model_desc;
 
-/* The one exported symbol.  NULL where the model cannot serve that major version. */
-typedef const amp_model_desc *(*amp_model_query_fn)(uint32_t host_major, uint32_t host_minor);
+/* The one exported symbol. */
+typedef const amp_model_desc *(*amp_model_query_fn)(void);
 
 #ifdef __cplusplus
 }

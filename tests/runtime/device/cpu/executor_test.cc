@@ -78,7 +78,7 @@ std::vector<float> Multiply(const Form &f, Matrix &a, Matrix &b, int64_t rows, i
     kernel.operands = operands, kernel.operand_count = 3;
     kernel.rows = {rows, 1, 0}, kernel.cols = {cols, 1, 0};
     kernel.run[0] = kernel.run[1] = kernel.run[2] = StoreRows;
-    kernel.product = {f.operand, f.a_transposed, f.b_transposed, 0, 0, 1, {k, 1, 0}};
+    kernel.product = {f.operand, f.a_transposed, f.b_transposed, 0, 1, {k, 1, 0}};
     amp_program program = {};
     program.name = "p", program.buffers = buffers, program.buffer_count = 2;
     program.kernels = &kernel, program.kernel_count = 1;
@@ -171,7 +171,7 @@ TEST(ImageProducts, GiveTheSameBitsOnEveryNumberOfThreads) {
         kernel.kind = AMP_KERNEL_PRODUCT;
         kernel.rows = {rows, 1, 0}, kernel.cols = {b.cols, 1, 0};
         kernel.run[0] = kernel.run[1] = kernel.run[2] = StoreRows;
-        kernel.product = {AMP_DT_F32, 0, 0, 0, 0, 1, {1, 1, 0}};
+        kernel.product = {AMP_DT_F32, 0, 0, 0, 1, {1, 1, 0}};
         kernel.window = w;
         out_cols = &b.cols;
         const Sums exact = NaiveProduct(w, g.n, a.values, b.values);

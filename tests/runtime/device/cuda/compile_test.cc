@@ -125,21 +125,6 @@ TEST_F(CudaCompile, APreludeOfItsOwn) {
     }
 }
 
-TEST_F(CudaImages, TablesOfAnOlderModel) {
-    // Elements of models that knew fewer fields are shorter; those of newer ones longer.
-    struct Longer {
-        amp_model_cuda_image image;
-        uint64_t more;
-    } images[2] = {{{80, 0, 1, 0, "first", 5, 1, 2, 3, 4}, 9}, {{90, 0, 1, 0, "second", 6, 1, 2, 3, 4}, 9}};
-    Functions f(1);
-    f[0].images = {2, sizeof(Longer), images};
-    EXPECT_EQ(WithoutNvrtc([&]() -> std::string {
-                  Images taken(1);
-                  return Compile(f, 90, true, taken, &err_) ? err_.message : Bytes(taken[0]);
-              }),
-              "second");
-}
-
 TEST_F(CudaImages, NothingFitsAndNvrtcIsMissing) {
     Functions f(2);
     f.AddImage(0, 90, 0, true, "cubin 90");

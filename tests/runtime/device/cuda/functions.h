@@ -43,7 +43,7 @@ class Functions {
             names_[i] = "k" + std::to_string(i);
             sources_[i] = "extern \"C\" __global__ void " + names_[i] + "(float *x) { x[threadIdx.x] += PLUS(" +
                           std::to_string(i) + "); }\n";
-            functions_[i] = {names_[i].c_str(), sources_[i].c_str(), 75, 0, {0, 0, nullptr}, nullptr};
+            functions_[i] = {names_[i].c_str(), sources_[i].c_str(), nullptr, 75, 0, {0, 0, nullptr}};
         }
     }
     const char *prelude() const { return "#define PLUS(i) (float)(i)\n"; }
@@ -57,7 +57,7 @@ class Functions {
     // Adds an image to function |i|; |bytes| need not be one.
     void AddImage(int i, int arch, char suffix, bool is_cubin, const std::string &bytes) {
         kept_.push_back(std::make_unique<std::string>(bytes));
-        image_lists_[i].push_back({static_cast<uint32_t>(arch), static_cast<uint32_t>(suffix), is_cubin, 0,
+        image_lists_[i].push_back({static_cast<uint32_t>(arch), static_cast<uint32_t>(suffix), is_cubin,
                                    kept_.back()->data(), kept_.back()->size() + !is_cubin, 11, 12, 13, 14});
         functions_[i].images = {static_cast<uint32_t>(image_lists_[i].size()), sizeof(amp_model_cuda_image),
                                 image_lists_[i].data()};

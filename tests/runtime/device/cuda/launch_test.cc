@@ -23,7 +23,7 @@ TEST(CudaLaunch, HasBlocksForTheWholeExtentAndAtLeastOne) {
 }
 
 TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
-    const amp_model_cuda_choice choices[] = {{7, 0, Tiles(128)}, {8, 0, Tiles(64)}};
+    const amp_model_cuda_choice choices[] = {{7, Tiles(128)}, {8, Tiles(64)}};
     amp_model_cuda_kernel k = {};
     k.function = 9;
     k.launch = Tiles(16);
@@ -44,7 +44,7 @@ TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
 TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
     const amp_model_cuda_launch rows[] = {Tiles(64), Tiles(128)}, columns[] = {Tiles(100), Tiles(150)};
     const amp_model_cuda_part parts[] = {{0, 0, 0, 0, rows}, {0, 0, 0, 0, columns}};
-    const amp_model_cuda_choice choice = {7, 0, Tiles(1)};
+    const amp_model_cuda_choice choice = {7, Tiles(1)};
     amp_model_cuda_kernel k = {};
     k.function = 9;
     k.parts = parts;
@@ -73,7 +73,7 @@ TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
 TEST(CudaLaunch, EachPartWithLargerTilesHasBlocksEnough) {
     const amp_model_cuda_launch same[] = {Tiles(20), Tiles(20)}, larger[] = {Tiles(100), Tiles(300)};
     const amp_model_cuda_part parts[] = {{0, 0, 0, 0, same}, {0, 0, 0, 0, larger}};
-    const amp_model_cuda_choice choice = {7, 0, Tiles(1)};
+    const amp_model_cuda_choice choice = {7, Tiles(1)};
     amp_model_cuda_kernel k = {};
     k.function = 9;
     k.parts = parts;

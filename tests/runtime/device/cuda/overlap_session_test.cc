@@ -95,7 +95,7 @@ TEST_F(OverlapSession, AllButTheFirstOfAProgramNeedNotWait) {
     const std::pair<int64_t, int64_t> none(0, kernels + refresh), most(kernels - 1, 1 + refresh);
     EXPECT_EQ(Launches(90), most);
     begin();
-    EXPECT_EQ(Launches(0), none); // functions of older models
+    EXPECT_EQ(Launches(0), none);
     begin();
     EXPECT_EQ(Launches(100), none);
     begin({{"ARCH", "89"}});

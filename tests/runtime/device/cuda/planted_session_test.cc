@@ -61,10 +61,13 @@ class PlannedModel {
         amp_model *cuda = nullptr;
         ASSERT_EQ(amp_model_for(model, "cuda", &cuda, &err), AMP_OK) << err.message;
         amp_program *p = &cuda->programs[0];
-        amp_model_buffer *b = Find(p->buffers, static_cast<size_t>(p->buffer_count), plant.buffer);
+        buried_.assign(p->buffers, p->buffers + p->buffer_count);
+        p->buffers = buried_.data();
+        amp_model_buffer *b = Find(buried_.data(), buried_.size(), plant.buffer);
         ASSERT_NE(b->last_kernel, plant.last) << "the plan is already so";
         b->first_kernel = plant.first, b->last_kernel = plant.last;
     }
+    std::vector<amp_model_buffer> buried_;
 };
 
 class PlantedSession : public OnStandIn, public ::testing::WithParamInterface<Plant> {

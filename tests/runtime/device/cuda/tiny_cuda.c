@@ -45,33 +45,35 @@ static const amp_model_state states[] = {
 enum { F_COUNT, F_LINEAR, F_LINEAR_HALF, F_LOSS, F_MEAN, F_DB, F_DW, F_SCALER, F_UPDATE, F_TRANSPOSE };
 
 static const amp_model_cuda_function functions[] = {
-    [F_COUNT] = {"count_iteration", count_iteration_text, 75, 0, {0, 0, 0}},
-    [F_LINEAR] = {"linear", linear_text, 75, 0, {0, 0, 0}},
-    [F_LINEAR_HALF] = {"linear_half", linear_half_text, 75, 0, {0, 0, 0}},
-    [F_LOSS] = {"cross_entropy", cross_entropy_text, 75, 0, {0, 0, 0}},
-    [F_MEAN] = {"mean", mean_text, 75, 0, {0, 0, 0}},
-    [F_DB] = {"bias_gradient", bias_gradient_text, 75, 0, {0, 0, 0}},
-    [F_DW] = {"weight_gradient", weight_gradient_text, 75, 0, {0, 0, 0}},
-    [F_SCALER] = {"update_scaler", update_scaler_text, 75, 0, {0, 0, 0}},
-    [F_UPDATE] = {"update", update_text, 75, 0, {0, 0, 0}},
-    [F_TRANSPOSE] = {"transpose", transpose_text, 75, 0, {0, 0, 0}},
+    [F_COUNT] = {"count_iteration", count_iteration_text, 0, 75, 0, {0, 0, 0}},
+    [F_LINEAR] = {"linear", linear_text, 0, 75, 0, {0, 0, 0}},
+    [F_LINEAR_HALF] = {"linear_half", linear_half_text, 0, 75, 0, {0, 0, 0}},
+    [F_LOSS] = {"cross_entropy", cross_entropy_text, 0, 75, 0, {0, 0, 0}},
+    [F_MEAN] = {"mean", mean_text, 0, 75, 0, {0, 0, 0}},
+    [F_DB] = {"bias_gradient", bias_gradient_text, 0, 75, 0, {0, 0, 0}},
+    [F_DW] = {"weight_gradient", weight_gradient_text, 0, 75, 0, {0, 0, 0}},
+    [F_SCALER] = {"update_scaler", update_scaler_text, 0, 75, 0, {0, 0, 0}},
+    [F_UPDATE] = {"update", update_text, 0, 75, 0, {0, 0, 0}},
+    [F_TRANSPOSE] = {"transpose", transpose_text, 0, 75, 0, {0, 0, 0}},
 };
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-#define BUFFER(name_, kind_, index_, type_, rows_, cols_)                                                              \
+#define PLACE(name_, kind_, index_, type_, rows_, cols_)                                                               \
     .name = name_, .kind = kind_, .index = index_, .dtype = type_, .storage = type_, .layout = AMP_LAYOUT_ROWS,        \
     .rows = DIM(rows_), .cols = DIM(cols_)
+#define BUFFER(name, kind, index, type, rows, cols)                                                                    \
+    PLACE(name, kind, index, type, rows, cols), .rank = 2, .dims = {DIM(rows), DIM(cols)}
 #define TEMP(name, type, rows, cols, first, last)                                                                      \
     { BUFFER(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last }
 #define CUBE(name, type, rows, cols, first, last)                                                                      \
     {                                                                                                                  \
-        BUFFER(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last, .rank = 3,    \
-                                                             .dims = {                                                 \
-                                                                 DIM(N),                                               \
-                                                                 DIM(2),                                               \
-                                                                 DIM(5)                                                \
-                                                             }                                                         \
+        PLACE(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last, .rank = 3,     \
+                                                            .dims = {                                                  \
+                                                                DIM(N),                                                \
+                                                                DIM(2),                                                \
+                                                                DIM(5)                                                 \
+                                                            }                                                          \
     }
 #define OUTPUT(name, type, rows, cols)                                                                                 \
     { BUFFER(name, AMP_BUFFER_OUTPUT, -1, type, rows, cols) }
@@ -181,10 +183,10 @@ static const amp_model_cuda_kernel refresh_kernels[] = {
     {KERNEL("k00", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(0, 1), ELEMENTS(C *K, 0, 128)}};
 
 static const amp_model_cuda_program programs[] = {
-    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP, 0},
-    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results), AMP_PROGRAM_EVAL, 0},
-    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results), AMP_PROGRAM_INFER, 0},
-    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH, 0},
+    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP},
+    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results), AMP_PROGRAM_EVAL},
+    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results), AMP_PROGRAM_INFER},
+    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH},
 };
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
@@ -202,7 +204,7 @@ const amp_model_cuda *tiny_cuda_code(void) { return &cuda; }
 
 const amp_model_desc *tiny_cuda_desc(void) {
     static _Thread_local amp_model_desc desc;
-    desc = *amp_model_query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    desc = *amp_model_query();
     desc.cuda = &cuda;
     return &desc;
 }

@@ -147,15 +147,16 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     static uint64_t words[3 * MAX_OPERANDS];
     const CuPointer *buffers = b->buffers + set * b->program->buffer_count;
     uint32_t count = 0, table = 0;
-    if (k->operand_count > MAX_OPERANDS || k->batch > MAX_OPERANDS || k->tickets > MAX_OPERANDS)
+    if (k->operands.count > MAX_OPERANDS || k->elements.count > MAX_OPERANDS || k->waits.tickets > MAX_OPERANDS)
         return fail("too many operands");
-    for (uint32_t i = 0; i < k->operand_count; i++) {
-        if (k->operand_table) words[table++] = buffers[k->operands[i]];
-        else l->values[count++] = buffers[k->operands[i]];
+    for (uint32_t i = 0; i < k->operands.count; i++) {
+        if (k->operand_table) words[table++] = buffers[k->operands.at[i]];
+        else l->values[count++] = buffers[k->operands.at[i]];
     }
-    for (uint32_t i = 0; i < k->batch; i++) words[table + i] = (uint64_t)amp_model_dim_at(&k->batch_elements[i], b->n);
-    const uint32_t size = table + k->batch + k->tickets; /* which are zero */
-    memset(words + table + k->batch, 0, k->tickets * sizeof *words);
+    for (uint32_t i = 0; i < k->elements.count; i++)
+        words[table + i] = (uint64_t)amp_model_dim_at(&k->elements.at[i], b->n);
+    const uint32_t size = table + k->elements.count + k->waits.tickets; /* which are zero */
+    memset(words + table + k->elements.count, 0, k->waits.tickets * sizeof *words);
     if (size) {
         DRIVER(b, mem_alloc, (&l->tables, size * 8));
         DRIVER(b, copy_in, (l->tables, words, size * 8, b->stream));
@@ -163,19 +164,20 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     }
     if (k->operand_table) l->values[count++] = l->tables;
     l->values[count++] = (uint64_t)b->n;
-    for (uint32_t i = 0; i < k->size_count; i++) l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes[i], b->n);
-    if (k->batch) l->values[count++] = l->tables + 8 * table;
-    if (k->tickets) l->values[count++] = l->tables + 8 * (table + k->batch);
+    for (uint32_t i = 0; i < k->sizes.count; i++)
+        l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes.at[i], b->n);
+    if (k->elements.count) l->values[count++] = l->tables + 8 * table;
+    if (k->waits.tickets) l->values[count++] = l->tables + 8 * (table + k->elements.count);
     l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
-    if (k->partial_bytes) {
+    if (k->waits.partial_bytes) {
         const size_t blocks = (size_t)(l->used.grid[0] * l->used.grid[1] * l->used.grid[2]);
-        DRIVER(b, mem_alloc, (&l->partials, blocks * (8 + k->partial_bytes)));
+        DRIVER(b, mem_alloc, (&l->partials, blocks * (8 + k->waits.partial_bytes)));
         DRIVER(b, fill32, (l->partials, 0, 2 * blocks, b->stream));
         l->values[count++] = l->partials;
         l->values[count++] = l->partials + 8 * blocks;
     }
-    for (uint32_t i = 0; i < k->part_count; i++) {
-        const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.form, i, b->n);
+    for (uint32_t i = 0; amp_cuda_places_parts(k) && i < k->parts.count; i++) {
+        const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.index, i, b->n);
         l->values[count++] = (uint64_t)place.first;
         l->values[count++] = (uint64_t)place.x;
         l->values[count++] = (uint64_t)place.y;
@@ -185,10 +187,10 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
 }
 
 static int start(Bench *b, Launch *l) {
-    const amp_model_cuda_launch *how = l->used.launch;
+    const amp_model_cuda_choice *how = l->used.choice;
     const int64_t *grid = l->used.grid;
     DRIVER(b, launch,
-           (b->functions[l->used.function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
+           (b->functions[how->function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
             how->block[0], how->block[1], how->block[2], how->shared_bytes, b->stream, l->pointers, NULL));
     return 0;
 }
@@ -240,10 +242,10 @@ static int time_kernel(Bench *b, Launch *l, double *median, double *in_a_row) {
 /* Bytes of operands, each buffer once. */
 static size_t kernel_bytes(const Bench *b, const amp_model_cuda_kernel *k) {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < k->operand_count; i++) {
+    for (uint32_t i = 0; i < k->operands.count; i++) {
         uint32_t first = 0;
-        while (k->operands[first] != k->operands[i]) first++;
-        if (first == i) bytes += buffer_bytes(b, &b->program->buffers[k->operands[i]]);
+        while (k->operands.at[first] != k->operands.at[i]) first++;
+        if (first == i) bytes += buffer_bytes(b, &b->program->buffers[k->operands.at[i]]);
     }
     return bytes;
 }
@@ -257,6 +259,13 @@ static int clear_flags(Bench *b) {
                 DRIVER(b, fill8, (b->buffers[set * b->program->buffer_count + i], 0, buffer_bytes(b, x), b->stream));
         }
     return 0;
+}
+
+/* Whether a product of it runs on tensor cores. */
+static bool has_mma(const amp_model_cuda_kernel *k) {
+    for (uint32_t i = 0; i < k->work.count; i++)
+        if (k->work.at[i].instruction >= AMP_INSTRUCTION_MMA_F16) return true;
+    return false;
 }
 
 static bool is_chosen(const Bench *b, const char *kernel) {
@@ -283,19 +292,19 @@ static int time_all(Bench *b) {
         if (!is_chosen(b, k->name)) continue;
         for (int s = 0; s < b->sets; s++)
             if (prepare(b, k, s, &launches[s])) return 1;
-        const amp_cuda_loaded *f = &b->functions[launches[0].used.function];
+        const amp_cuda_loaded *f = &b->functions[launches[0].used.choice->function];
         if (b->repeats ? time_kernel(b, launches, &median, &in_a_row) : launch_once(b, launches)) return 1;
         for (int s = 0; s < b->sets; s++) {
             if (launches[s].tables) DRIVER(b, mem_free, (launches[s].tables));
             if (launches[s].partials) DRIVER(b, mem_free, (launches[s].partials));
         }
         memset(launches, 0, MAX_SETS * sizeof *launches);
-        for (uint32_t j = 0; j < k->batch; j++) elements += amp_model_dim_at(&k->batch_elements[j], b->n);
+        for (uint32_t j = 0; j < k->elements.count; j++) elements += amp_model_dim_at(&k->elements.at[j], b->n);
         printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "
-               "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %u, \"registers\": %d, "
+               "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %d, \"registers\": %d, "
                "\"spill_bytes\": %d}",
-               any ? ", " : "", k->name, k->title, k->kind, median, in_a_row, kernel_bytes(b, k), (long long)elements,
-               k->tensor_cores, f->registers, f->spill_bytes);
+               any ? ", " : "", k->name, k->title, amp_cuda_kind(k), median, in_a_row, kernel_bytes(b, k),
+               (long long)elements, has_mma(k), f->registers, f->spill_bytes);
         any = true;
     }
     if (!any) return fail("the program has no such kernel");

@@ -38,7 +38,7 @@ enum {
     CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
 };
 
-typedef struct CudaLaunch { /* amp_model_cuda_launch */
+typedef struct CudaLaunch { /* amp_model_cuda_grid, and the block of amp_model_cuda_choice */
     Dim extent[3];
     int64_t per[3];
     int block[3];

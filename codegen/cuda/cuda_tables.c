@@ -123,115 +123,95 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {
-    return arena_printf(x->rows.m->arena, "%s_%s%02d", table_func_name(&x->rows, p->func), what, launch);
+/* A list of amp/model_abi.h: `.sizes = {(const amp_model_dim[]){..}, 3}, `. */
+static void begin_list(Text *t, const char *field, const char *type) {
+    text_printf(t, ".%s = {(const %s[]){", field, type);
 }
 
-static void put_launch(Text *t, const CudaLaunch *l) {
+static void end_list(Text *t, int count) { text_printf(t, "}, %d},\n     ", count); }
+
+static void put_dims(Text *t, const char *field, const Dim *dims, int count) {
+    if (!count) return;
+    begin_list(t, field, "amp_model_dim");
+    for (int i = 0; i < count; i++) {
+        table_put_dim(t, dims[i]);
+        text_puts(t, ", ");
+    }
+    end_list(t, count);
+}
+
+static void put_choice(Text *t, int function, const CudaLaunch *l) {
+    text_printf(t, "{.function = %d, .block = {%d, %d, %d}, .shared_bytes = %d}, ", function, l->block[0], l->block[1],
+                l->block[2], l->shared_bytes);
+}
+
+/* The launch's own function, which is right everywhere, is the last one. */
+static void put_choices(Text *t, const CudaKernelEntry *e) {
+    begin_list(t, "choices", "amp_model_cuda_choice");
+    for (int i = 0; i < e->choices.len; i++) put_choice(t, e->choices.data[i].function, &e->choices.data[i].launch);
+    put_choice(t, e->function, &e->launch);
+    end_list(t, e->choices.len + 1);
+}
+
+static void put_grid(Text *t, const CudaLaunch *l) {
     text_puts(t, "{.extent = {");
     for (int i = 0; i < 3; i++) {
         if (i) text_puts(t, ", ");
         table_put_dim(t, l->extent[i]);
     }
-    text_printf(t, "}, .per = {%lld, %lld, %lld}, .block = {%d, %d, %d}, .shared_bytes = %d}", (long long)l->per[0],
-                (long long)l->per[1], (long long)l->per[2], l->block[0], l->block[1], l->block[2], l->shared_bytes);
+    text_printf(t, "}, .per = {%lld, %lld, %lld}}, ", (long long)l->per[0], (long long)l->per[1], (long long)l->per[2]);
 }
 
-static void put_access(Tables *x, const CudaProgram *p, int launch) {
-    const CudaKernelEntry *e = &p->kernels.data[launch];
-    Text *t = x->rows.t;
-    if (!e->access.len) return;
-    text_printf(t, "static const uint8_t %s[] = {", array_name(x, p, launch, "access"));
-    for (int i = 0; i < e->access.len; i++) text_printf(t, "%s%d", i ? ", " : "", e->access.data[i]);
-    text_puts(t, "};\n");
+static void put_part(Text *t, const CudaPart *p) {
+    text_printf(t, "{.kind = %d, .members = %d, .operand_count = %d, .work_count = %d, .superstep = %d, ", p->kind,
+                p->chain ? 1 : p->members, p->operands, p->work, p->step);
+    text_puts(t, ".grids = (const amp_model_cuda_grid[]){");
+    for (int i = 1; i < p->launches.len; i++) put_grid(t, &p->launches.data[i]);
+    put_grid(t, &p->launches.data[0]);
+    text_puts(t, "}}, ");
 }
 
-static void put_work(Tables *x, const CudaProgram *p, int launch) {
-    const CudaKernelEntry *e = &p->kernels.data[launch];
-    Text *t = x->rows.t;
+/* Of a launch that has no parts: all of it. */
+static CudaPart only_part(Arena *a, const CudaKernelEntry *e) {
+    CudaPart part = {.kind = e->members.data[0]->kind,
+                     .members = e->batch_elements.len ? e->batch_elements.len : 1,
+                     .operands = e->operands.len,
+                     .work = e->work.len};
+    vec_push(a, &part.launches, e->launch);
+    for (int i = 0; i < e->choices.len; i++) vec_push(a, &part.launches, e->choices.data[i].launch);
+    return part;
+}
+
+static void put_parts(Tables *x, const CudaKernelEntry *e) {
+    const CudaPart only = only_part(x->rows.m->arena, e);
+    begin_list(x->rows.t, "parts", "amp_model_cuda_part");
+    for (int i = 0; i < e->parts.len; i++) put_part(x->rows.t, &e->parts.data[i]);
+    if (!e->parts.len) put_part(x->rows.t, &only);
+    end_list(x->rows.t, e->parts.len ? e->parts.len : 1);
+}
+
+static void put_operands(Text *t, const CudaKernelEntry *e) {
+    if (!e->operands.len) return;
+    begin_list(t, "operands", "uint32_t");
+    for (int i = 0; i < e->operands.len; i++) text_printf(t, "%u, ", e->operands.data[i] - 1);
+    end_list(t, e->operands.len);
+    text_puts(t, ".access = (const uint8_t[]){");
+    for (int i = 0; i < e->access.len; i++) text_printf(t, "%d, ", e->access.data[i]);
+    text_printf(t, "}, .operand_table = %d, ", e->operand_table);
+}
+
+static void put_work(Text *t, const CudaKernelEntry *e) {
     if (!e->work.len) return;
-    text_printf(t, "static const amp_model_cuda_work %s[] = {\n", array_name(x, p, launch, "work"));
+    begin_list(t, "work", "amp_model_cuda_work");
     for (int i = 0; i < e->work.len; i++) {
         const CudaWork *work = &e->work.data[i];
-        text_printf(t, "    {.instruction = %u, .operations = %d, .elements = ", work->instruction, work->operations);
+        text_printf(t, "{.instruction = %u, .operations = %d, .elements = ", work->instruction, work->operations);
         table_put_dim(t, work->elements);
         text_puts(t, ", .terms = ");
         table_put_dim(t, work->terms);
-        text_puts(t, "},\n");
+        text_puts(t, "}, ");
     }
-    text_puts(t, "};\n");
-}
-
-static void put_dims(Text *t, const char *name, const Dim *dims, int count) {
-    if (!count) return;
-    text_printf(t, "static const amp_model_dim %s[] = {", name);
-    for (int i = 0; i < count; i++) {
-        if (i) text_puts(t, ", ");
-        table_put_dim(t, dims[i]);
-    }
-    text_puts(t, "};\n");
-}
-
-static void put_choices(Tables *x, const CudaProgram *p, int launch) {
-    const CudaKernelEntry *e = &p->kernels.data[launch];
-    Text *t = x->rows.t;
-    if (!e->choices.len) return;
-    text_printf(t, "static const amp_model_cuda_choice %s[] = {\n", array_name(x, p, launch, "choices"));
-    for (int i = 0; i < e->choices.len; i++) {
-        text_printf(t, "    {.function = %d, .launch = ", e->choices.data[i].function);
-        put_launch(t, &e->choices.data[i].launch);
-        text_puts(t, "},\n");
-    }
-    text_puts(t, "};\n");
-}
-
-static const char *launches_name(const Tables *x, const CudaProgram *p, int launch, int part) {
-    return arena_printf(x->rows.m->arena, "%s_%d", array_name(x, p, launch, "launches"), part);
-}
-
-static void put_part_launches(Tables *x, const CudaProgram *p, int launch, int part) {
-    const CudaPart *of = &p->kernels.data[launch].parts.data[part];
-    Text *t = x->rows.t;
-    text_printf(t, "static const amp_model_cuda_launch %s[] = {\n", launches_name(x, p, launch, part));
-    for (int i = 0; i < of->launches.len; i++) {
-        text_puts(t, "    ");
-        put_launch(t, &of->launches.data[i]);
-        text_puts(t, ",\n");
-    }
-    text_puts(t, "};\n");
-}
-
-static void put_parts(Tables *x, const CudaProgram *p, int launch) {
-    const CudaKernelEntry *e = &p->kernels.data[launch];
-    Text *t = x->rows.t;
-    if (!e->parts.len) return;
-    for (int i = 0; i < e->parts.len; i++) put_part_launches(x, p, launch, i);
-    text_printf(t, "static const amp_model_cuda_part %s[] = {\n", array_name(x, p, launch, "parts"));
-    for (int i = 0; i < e->parts.len; i++) {
-        const CudaPart *part = &e->parts.data[i];
-        text_printf(t, "    {.kind = %d, .operand_count = %d, .work_count = %d, .members = %d, .launches = %s},\n",
-                    part->kind, part->operands, part->work, part->chain ? 1 : part->members,
-                    launches_name(x, p, launch, i));
-    }
-    text_puts(t, "};\n");
-    if (!e->supersteps) return;
-    uint32_t *steps = arena_array(x->rows.m->arena, uint32_t, e->parts.len);
-    for (int i = 0; i < e->parts.len; i++) steps[i] = (uint32_t)e->parts.data[i].step;
-    table_put_numbers(t, array_name(x, p, launch, "steps"), steps, e->parts.len);
-}
-
-static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
-    const CudaKernelEntry *e = &p->kernels.data[launch];
-    Text *t = x->rows.t;
-    uint32_t *numbers = arena_array(x->rows.m->arena, uint32_t, e->operands.len + 1);
-    for (int i = 0; i < e->operands.len; i++) numbers[i] = e->operands.data[i] - 1;
-    table_put_numbers(t, array_name(x, p, launch, "operands"), numbers, e->operands.len);
-    put_access(x, p, launch);
-    put_work(x, p, launch);
-    put_choices(x, p, launch);
-    put_parts(x, p, launch);
-    put_dims(t, array_name(x, p, launch, "elements"), e->batch_elements.data, e->batch_elements.len);
-    put_dims(t, array_name(x, p, launch, "sizes"), e->sizes.data, e->sizes.len);
+    end_list(t, e->work.len);
 }
 
 /* "k03"; of a bundle "k03+k04"; of all kernels "k00-k12". */
@@ -268,38 +248,21 @@ static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     return title;
 }
 
-static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
-    const CudaKernelEntry *e = &p->kernels.data[launch];
-    const Kernel *k = e->members.data[0];
+static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e) {
     Arena *a = x->rows.m->arena;
     Text *t = x->rows.t;
     text_puts(t, "    {");
     table_put_field(t, "name", launch_name(a, p, e));
     table_put_field(t, "title", launch_title(a, e));
-    text_printf(t, ".kind = %d, .function = %d, .operand_count = %d, .operands = %s, .operand_table = %d, ",
-                e->supersteps ? KERNEL_PRODUCT : k->kind, e->function, e->operands.len,
-                e->operands.len ? array_name(x, p, launch, "operands") : "0", e->operand_table);
-    if (e->batch_elements.len)
-        text_printf(t, ".batch = %d, .batch_elements = %s, ", e->batch_elements.len,
-                    array_name(x, p, launch, "elements"));
-    if (e->sizes.len)
-        text_printf(t, ".size_count = %d, .sizes = %s, ", e->sizes.len, array_name(x, p, launch, "sizes"));
-    if (e->choices.len)
-        text_printf(t, ".choice_count = %d, .choices = %s, ", e->choices.len, array_name(x, p, launch, "choices"));
-    if (e->parts.len)
-        text_printf(t, ".part_count = %d, .parts = %s, ", e->parts.len, array_name(x, p, launch, "parts"));
-    text_puts(t, ".launch = ");
-    put_launch(t, &e->launch);
-    text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
-    table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
-    text_printf(t, ", .access = %s", e->access.len ? array_name(x, p, launch, "access") : "0");
-    if (e->shares) text_puts(t, ", .shares = 1");
-    if (e->partials) text_printf(t, ", .partial_bytes = %d", CUDA_PARTIAL_BYTES);
-    if (e->tickets) text_printf(t, ", .tickets = %d", e->tickets);
-    if (e->supersteps)
-        text_printf(t, ", .supersteps = %d, .depth = %d, .steps = %s", e->supersteps, e->depth,
-                    array_name(x, p, launch, "steps"));
-    text_puts(t, "},\n");
+    text_printf(t, ".line = %d, .shares = %d,\n     ", e->members.data[0]->pos.line, e->shares);
+    put_choices(t, e);
+    put_parts(x, e);
+    put_operands(t, e);
+    put_dims(t, "sizes", e->sizes.data, e->sizes.len);
+    put_dims(t, "elements", e->batch_elements.data, e->batch_elements.len);
+    put_work(t, e);
+    text_printf(t, ".waits = {.tickets = %d, .partial_bytes = %d, .depth = %d}},\n", e->tickets,
+                e->partials ? CUDA_PARTIAL_BYTES : 0, e->supersteps ? e->depth : 0);
 }
 
 /* The launch of each kernel; of one that is in none, the next: until then its operand is there, from then on its
@@ -320,10 +283,9 @@ static amp_status put_program_arrays(Tables *x, const CudaProgram *p) {
     Text *t = x->rows.t;
     table_put_buffers(&x->rows, p->func, launch_positions(x, p));
     AMP_TRY(table_put_results(&x->rows, p->func));
-    for (int i = 0; i < p->kernels.len; i++) put_kernel_arrays(x, p, i);
     if (!p->kernels.len) return AMP_OK;
     text_printf(t, "static const amp_model_cuda_kernel %s_kernels[] = {\n", table_func_name(&x->rows, p->func));
-    for (int i = 0; i < p->kernels.len; i++) put_kernel(x, p, i);
+    for (int i = 0; i < p->kernels.len; i++) put_kernel(x, p, &p->kernels.data[i]);
     text_puts(t, "};\n\n");
     return AMP_OK;
 }

@@ -1,7 +1,8 @@
-/* cuda_launch.h: how a kernel for CUDA is launched for n samples (amp_model_cuda_launch, amp_model_cuda_choice,
- * amp_model_cuda_part). */
+/* cuda_launch.h: how a kernel for CUDA is launched for n samples (amp_model_cuda_kernel). */
 #ifndef AMP_RUNTIME_MODEL_CUDA_LAUNCH_H
 #define AMP_RUNTIME_MODEL_CUDA_LAUNCH_H
+
+#include <stdbool.h>
 
 #include "amp/model_abi.h"
 
@@ -9,23 +10,32 @@
 extern "C" {
 #endif
 
-/* Blocks along each axis. */
-void amp_cuda_launch_grid(const amp_model_cuda_launch *launch, int64_t n, int64_t grid[3]);
+/* For people: kernels that wait for one another stand among products. */
+static inline uint32_t amp_cuda_kind(const amp_model_cuda_kernel *kernel) {
+    return kernel->parts.at->superstep ? (uint32_t)AMP_KERNEL_PRODUCT : kernel->parts.at->kind;
+}
 
-/* The function and launch that are used on a device of so many multiprocessors. */
+/* Whether the blocks of parts follow one another, and the function is told where they begin. */
+static inline bool amp_cuda_places_parts(const amp_model_cuda_kernel *kernel) {
+    return kernel->parts.count > 1 || kernel->parts.at->superstep;
+}
+
+/* Blocks along each axis. */
+void amp_cuda_grid(const amp_model_cuda_grid *grid, int64_t n, int64_t blocks[3]);
+
+/* What is launched on a device of so many multiprocessors. */
 typedef struct amp_cuda_used {
-    uint32_t form; /* 0: the kernel's own; i + 1: choice i */
-    uint32_t function;
-    const amp_model_cuda_launch *launch;
+    uint32_t index; /* of the choice */
+    const amp_model_cuda_choice *choice;
     int64_t grid[3]; /* of parts: one that CUDA refuses, where they are more blocks than it allows */
 } amp_cuda_used;
 amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, int64_t n, int multiprocessors);
 
-/* Where the blocks of a part stand in the grid that |form| uses, which CUDA does not refuse: three parameters. */
+/* Where the blocks of a part stand in the grid of choice |choice|, which CUDA does not refuse: three parameters. */
 typedef struct amp_cuda_part_place {
     int64_t first, x, y;
 } amp_cuda_part_place;
-amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *kernel, uint32_t form, uint32_t part, int64_t n);
+amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *kernel, uint32_t choice, uint32_t part, int64_t n);
 
 #ifdef __cplusplus
 }

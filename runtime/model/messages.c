@@ -103,6 +103,6 @@ int32_t amp_collective_last_use(const amp_model *model, const amp_model_collecti
 
 bool amp_program_sums_on_device(const amp_program *p) {
     for (int32_t i = 0; p->cuda_kernels && i < p->kernel_count; i++)
-        if (p->cuda_kernels[i].kind == AMP_KERNEL_COLLECTIVE) return true;
+        if (p->cuda_kernels[i].parts.at->kind == AMP_KERNEL_COLLECTIVE) return true;
     return false;
 }

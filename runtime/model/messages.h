@@ -48,7 +48,7 @@ int32_t amp_state_last_use(const amp_model *model, int32_t state);
 int32_t amp_collective_last_use(const amp_model *model, const amp_model_collective *collective);
 /* Weights, each with operands of its own, whose shares a kernel for CUDA runs for. */
 static inline uint32_t amp_cuda_share_members(const amp_model_cuda_kernel *kernel) {
-    return kernel->shares && kernel->batch ? kernel->batch : 1;
+    return kernel->shares && kernel->elements.count ? kernel->elements.count : 1;
 }
 
 /* Whether ranks add up inside of a program for CUDA.  Then messages begin at its end: a communicator does one thing at

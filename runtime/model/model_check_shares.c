@@ -70,12 +70,13 @@ static amp_status check_operands(const amp_check *x, const amp_program *p, const
 
 /* Member by member. */
 static amp_status check_cuda_kernel(const amp_check *x, const amp_program *p, const amp_model_cuda_kernel *k) {
-    const bool counts = (k->batch || k->size_count >= 2) && !k->part_count && !k->choice_count && k->launch.per[0] > 0;
-    if (k->shares && (k->kind != AMP_KERNEL_TILE || !counts))
+    const amp_model_cuda_part *part = k->parts.at;
+    const bool counts = (k->elements.count || k->sizes.count >= 2) && k->parts.count == 1 && k->choices.count == 1;
+    if (k->shares && (part->kind != AMP_KERNEL_TILE || part->grids->per[0] <= 0 || !counts))
         return amp_check_fail(x, "%s: kernel %s cannot run for a share", p->name, k->name);
-    const uint32_t members = amp_cuda_share_members(k), each = k->operand_count / members;
+    const uint32_t members = amp_cuda_share_members(k), each = k->operands.count / members;
     for (uint32_t i = 0; i < members; i++)
-        AMP_TRY(check_operands(x, p, k->operands + i * each, each, k->shares, k->name));
+        AMP_TRY(check_operands(x, p, k->operands.at + i * each, each, k->shares, k->name));
     return AMP_OK;
 }
 

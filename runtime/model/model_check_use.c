@@ -99,7 +99,7 @@ static amp_status use_kernel(Using *u, int32_t index) {
         const amp_model_cuda_kernel *k = &p->cuda_kernels[index];
         u->kernel = k->name;
         u->may_repeat = true;
-        return use_all(u, k->operands, k->operand_count);
+        return use_all(u, k->operands.at, k->operands.count);
     }
     const amp_model_kernel *k = &p->kernels[index];
     u->kernel = k->name;

@@ -41,28 +41,6 @@ amp_status amp_check_cuda_buffer(const Check *c, const amp_model_buffer *b) {
 
 /* ---- checks of kernels ------------------------------------------------------------------------------------------- */
 
-static bool block_fits(const amp_model_cuda_launch *l) {
-    uint64_t threads = 1;
-    for (int i = 0; i < 3; i++) {
-        if (l->block[i] < 1 || l->block[i] > MAX_THREADS) return false;
-        threads *= l->block[i];
-    }
-    return threads <= MAX_THREADS && l->block[2] <= 64;
-}
-
-static bool grid_fits(Check *c, const amp_model_cuda_launch *l) {
-    for (int i = 0; i < 3; i++)
-        if (l->per[i] < 0 || (l->per[i] > 0 && !amp_check_dim(c, &l->extent[i]))) return false;
-    return true;
-}
-
-static bool operands_fit(const Check *c, const amp_model_cuda_kernel *k) {
-    if (k->operand_count > MAX_OPERANDS || (k->operand_count && !k->operands)) return false;
-    for (uint32_t i = 0; i < k->operand_count; i++)
-        if (k->operands[i] >= (uint32_t)c->program->buffer_count) return false;
-    return k->operand_table || k->operand_count <= MAX_PARAMETERS;
-}
-
 static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32_t most) {
     if (count > most || (count && !dims)) return false;
     for (uint32_t i = 0; i < count; i++)
@@ -70,60 +48,80 @@ static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32
     return true;
 }
 
-static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
-    if (k->tickets > MAX_TICKETS || k->partial_bytes > MAX_PARTIAL_BYTES || k->partial_bytes % 8) return false;
-    if (!k->batch) return true;
-    return (!k->tickets || k->part_count) && k->operand_table && (k->part_count || k->operand_count % k->batch == 0) &&
-           dims_fit(c, k->batch_elements, k->batch, MAX_OPERANDS);
+static bool operands_fit(const Check *c, const amp_model_cuda_kernel *k) {
+    if (k->operands.count > MAX_OPERANDS || (k->operands.count && !k->operands.at)) return false;
+    for (uint32_t i = 0; i < k->operands.count; i++)
+        if (k->operands.at[i] >= (uint32_t)c->program->buffer_count) return false;
+    return k->operand_table || k->operands.count <= MAX_PARAMETERS;
 }
 
-static bool launch_fits(Check *c, uint32_t function, const amp_model_cuda_launch *l) {
-    return function < (uint32_t)c->m->function_count && block_fits(l) && grid_fits(c, l) &&
-           l->shared_bytes <= MAX_SHARED;
+static bool waits_fit(const amp_model_cuda_waits *w) {
+    return w->tickets <= MAX_TICKETS && w->partial_bytes <= MAX_PARTIAL_BYTES && w->partial_bytes % 8 == 0;
 }
 
-static bool choices_fit(Check *c, const amp_model_cuda_kernel *k) {
-    if (k->choice_count > MAX_CHOICES || (k->choice_count && !k->choices)) return false;
-    for (uint32_t i = 0; i < k->choice_count; i++)
-        if (!launch_fits(c, k->choices[i].function, &k->choices[i].launch)) return false;
+static bool choice_fits(const Check *c, const amp_model_cuda_choice *choice) {
+    uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        if (choice->block[i] < 1 || choice->block[i] > MAX_THREADS) return false;
+        threads *= choice->block[i];
+    }
+    return choice->function < (uint32_t)c->m->function_count && threads <= MAX_THREADS && choice->block[2] <= 64 &&
+           choice->shared_bytes <= MAX_SHARED;
+}
+
+static bool choices_fit(const Check *c, const amp_model_cuda_kernel *k) {
+    if (!k->choices.count || k->choices.count > MAX_CHOICES || !k->choices.at) return false;
+    for (uint32_t i = 0; i < k->choices.count; i++)
+        if (!choice_fits(c, &k->choices.at[i])) return false;
+    return true;
+}
+
+static bool grid_fits(Check *c, const amp_model_cuda_grid *g) {
+    for (int i = 0; i < 3; i++)
+        if (g->per[i] < 0 || (g->per[i] > 0 && !amp_check_dim(c, &g->extent[i]))) return false;
     return true;
 }
 
 static bool part_fits(Check *c, const amp_model_cuda_kernel *k, const amp_model_cuda_part *p) {
-    if (p->kind > AMP_KERNEL_ATTENTION || !p->launches) return false;
-    if (p->members > 1 && (!k->batch || p->operand_count % p->members)) return false;
-    for (uint32_t i = 0; i <= k->choice_count; i++)
-        if (!block_fits(&p->launches[i]) || !grid_fits(c, &p->launches[i])) return false;
+    const uint32_t last_kind = k->parts.count > 1 ? AMP_KERNEL_ATTENTION : AMP_KERNEL_COLLECTIVE;
+    if (p->kind > last_kind || !p->grids || !p->members || p->operand_count % p->members) return false;
+    if (p->superstep ? !k->waits.tickets : p > k->parts.at && p[-1].superstep) return false;
+    for (uint32_t i = 0; i < k->choices.count; i++)
+        if (!grid_fits(c, &p->grids[i])) return false;
     return true;
 }
 
 static bool parts_fit(Check *c, const amp_model_cuda_kernel *k) {
     uint64_t operands = 0, work = 0, members = 0;
-    if (k->part_count > MAX_PARTS || (k->part_count && !k->parts)) return false;
-    for (uint32_t i = 0; i < k->part_count; i++) {
-        if (!part_fits(c, k, &k->parts[i])) return false;
-        operands += k->parts[i].operand_count;
-        work += k->parts[i].work_count;
-        members += k->parts[i].members > 1 ? k->parts[i].members : 1;
+    if (!k->parts.count || k->parts.count > MAX_PARTS || !k->parts.at) return false;
+    for (uint32_t i = 0; i < k->parts.count; i++) {
+        if (!part_fits(c, k, &k->parts.at[i])) return false;
+        operands += k->parts.at[i].operand_count;
+        work += k->parts.at[i].work_count;
+        members += k->parts.at[i].members;
     }
-    if (k->part_count && k->batch && members != k->batch) return false;
-    return !k->part_count || (operands == k->operand_count && work == k->work.count);
+    return operands == k->operands.count && work == k->work.count && (!work || k->work.at) &&
+           members == (k->elements.count ? k->elements.count : k->parts.count);
+}
+
+/* One kernel whose blocks wait for one another is no batch. */
+static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
+    if (!dims_fit(c, k->elements.at, k->elements.count, MAX_OPERANDS)) return false;
+    return !k->elements.count ||
+           (k->operand_table && (!k->waits.tickets || k->parts.count > 1 || k->parts.at->superstep));
 }
 
 amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
     const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
-    if (k->kind > AMP_KERNEL_COLLECTIVE) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
-    if (k->function >= (uint32_t)c->m->function_count)
-        return amp_check_fail(c, "kernel %s: function %u of %d", k->name, k->function, c->m->function_count);
     if (!operands_fit(c, k))
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
-    if (!batch_fits(c, k) || !dims_fit(c, k->sizes, k->size_count, MAX_SIZES))
-        return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
-    if (k->kind == AMP_KERNEL_COLLECTIVE && (k->part_count || !amp_check_rank_sum(c, k->operands, k->operand_count)))
-        return amp_check_fail(c, "kernel %s: ranks cannot add up its operands", k->name);
-    if (!launch_fits(c, k->function, &k->launch) || !choices_fit(c, k) || !parts_fit(c, k))
+    if (!choices_fit(c, k) || !waits_fit(&k->waits) || !parts_fit(c, k))
         return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
+    if (!batch_fits(c, k) || !dims_fit(c, k->sizes.at, k->sizes.count, MAX_SIZES))
+        return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
+    if (k->parts.at->kind == AMP_KERNEL_COLLECTIVE && !amp_check_rank_sum(c, k->operands.at, k->operands.count))
+        return amp_check_fail(c, "kernel %s: ranks cannot add up its operands", k->name);
     return AMP_OK;
 }
 

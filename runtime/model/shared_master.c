@@ -23,10 +23,10 @@ static bool has_it_alone(const amp_model *m, const amp_program *p, const uint32_
 /* Of a batch, each member for itself. */
 static bool updates_alone_on_device(const amp_model *m, const amp_program *p, const amp_model_cuda_kernel *k,
                                     int32_t param) {
-    const uint32_t members = amp_cuda_share_members(k), each = k->operand_count / members;
+    const uint32_t members = amp_cuda_share_members(k), each = k->operands.count / members;
     for (uint32_t i = 0; i < members; i++)
-        if (has_operand(p, k->operands + i * each, each, param) &&
-            !(k->shares && has_it_alone(m, p, k->operands + i * each, each, param)))
+        if (has_operand(p, k->operands.at + i * each, each, param) &&
+            !(k->shares && has_it_alone(m, p, k->operands.at + i * each, each, param)))
             return false;
     return true;
 }

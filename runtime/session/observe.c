@@ -11,11 +11,11 @@ static const amp_observed_run *run_of(const amp_observed_kernel *kernel) { retur
 
 /* A program for CUDA has other kernels over the same kinds of buffers. */
 static uint32_t operand_count(const amp_program *p, int32_t kernel) {
-    return p->cuda_kernels ? p->cuda_kernels[kernel].operand_count : p->kernels[kernel].operand_count;
+    return p->cuda_kernels ? p->cuda_kernels[kernel].operands.count : p->kernels[kernel].operand_count;
 }
 
 static uint32_t operand_buffer(const amp_program *p, int32_t kernel, int32_t operand) {
-    return p->cuda_kernels ? p->cuda_kernels[kernel].operands[operand] : p->kernels[kernel].operands[operand];
+    return p->cuda_kernels ? p->cuda_kernels[kernel].operands.at[operand] : p->kernels[kernel].operands[operand];
 }
 
 static amp_operand_kind kind_of(const amp_model_buffer *b) {

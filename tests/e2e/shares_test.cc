@@ -351,6 +351,8 @@ struct Tables {
     amp_model_cuda cuda;
     std::vector<amp_model_cuda_program> cuda_programs;
     std::vector<amp_model_cuda_kernel> cuda_apply;
+    amp_model_cuda_part part;
+    amp_model_cuda_grid grid;
 
     amp_model_collective &Of(uint32_t op) {
         return *std::find_if(collectives.begin(), collectives.end(), [op](const auto &c) { return c.op == op; });
@@ -363,6 +365,14 @@ struct Tables {
     }
     amp_model_cuda_kernel &CudaUpdate() {
         return *std::find_if(cuda_apply.begin(), cuda_apply.end(), [](const auto &k) { return k.shares; });
+    }
+    amp_model_cuda_part &CudaPart() {
+        amp_model_cuda_kernel &k = CudaUpdate();
+        part = *k.parts.at;
+        grid = *part.grids;
+        part.grids = &grid;
+        k.parts.at = &part;
+        return part;
     }
 };
 
@@ -384,6 +394,8 @@ std::string Refusal(const amp_model_desc *desc, const std::function<void(Tables 
                 {},
                 *desc->cuda,
                 CopyOf<amp_model_cuda_program>(desc->cuda->programs),
+                {},
+                {},
                 {}};
     auto is_apply = [](const auto &p) { return p.kind == AMP_PROGRAM_APPLY_STEP; };
     auto apply = std::find_if(t.programs.begin(), t.programs.end(), is_apply);
@@ -427,10 +439,12 @@ TEST(WrongShares, AreRefused) {
         {"cannot exchange the state", [](Tables &t) { t.Of(AMP_EXCHANGE_ALL_GATHER).states = other + 5; }},
         {"cannot run for a share of fc1.weight", [](Tables &t) { t.Kernel("fc1.weight").kind = AMP_KERNEL_ROW; }},
         {"cannot run for a share of ", [](Tables &t) { t.CudaUpdate().shares = 0; }},
-        {"cannot run for a share", [](Tables &t) { t.CudaUpdate().kind = AMP_KERNEL_ROW; }},
-        {"cannot run for a share", [](Tables &t) { t.CudaUpdate().launch.per[0] = 0; }},
+        {"cannot run for a share", [](Tables &t) { t.CudaPart().kind = AMP_KERNEL_ROW; }},
+        {"cannot run for a share", [](Tables &t) { t.CudaPart(), t.grid.per[0] = 0; }},
         {"cannot run for a share",
-         [](Tables &t) { t.CudaUpdate().batch = 0, t.CudaUpdate().batch_elements = nullptr; }},
+         [](Tables &t) {
+             t.CudaPart().members = 1, t.CudaUpdate().elements = {nullptr, 0};
+         }},
     };
     for (const auto &x : cases) EXPECT_THAT(Refusal(desc, x.damage), testing::HasSubstr(x.says));
     EXPECT_EQ(Refusal(desc, cases[0].damage), "");

@@ -17,12 +17,15 @@ struct Made {
     std::vector<uint32_t> operands;
     std::vector<uint8_t> access;
     std::vector<amp_model_cuda_work> work;
+    amp_model_cuda_grid grid = {};
+    amp_model_cuda_part part = {};
+    amp_model_cuda_choice choice = {0, {1, 1, 1}, 0};
     amp_model_cuda_kernel kernel = {};
 
     explicit Made(uint32_t kind) {
         kernel.name = "k00";
-        kernel.kind = kind;
-        for (uint32_t &threads : kernel.launch.block) threads = 1;
+        part.kind = kind;
+        part.members = 1;
     }
     Made &Buffer(amp_dtype storage, amp_model_dim rows, int64_t cols, int how, uint32_t role = AMP_BUFFER_TEMP) {
         amp_model_buffer b = {};
@@ -44,15 +47,19 @@ struct Made {
         return *this;
     }
     Made &Blocks(int axis, amp_model_dim extent, int64_t per) {
-        kernel.launch.extent[axis] = extent;
-        kernel.launch.per[axis] = per;
+        grid.extent[axis] = extent;
+        grid.per[axis] = per;
         return *this;
     }
     RooflineStatus Time(const char *gpu, int64_t n, KernelTime *out, Form form = FORM_OWN) {
-        kernel.operands = operands.data();
-        kernel.operand_count = static_cast<uint32_t>(operands.size());
+        kernel.operands = {operands.data(), static_cast<uint32_t>(operands.size())};
         kernel.access = access.data();
-        kernel.work = {static_cast<uint32_t>(work.size()), sizeof(amp_model_cuda_work), work.data()};
+        kernel.work = {work.data(), static_cast<uint32_t>(work.size())};
+        part.operand_count = kernel.operands.count;
+        part.work_count = kernel.work.count;
+        part.grids = &grid;
+        kernel.choices = {&choice, 1};
+        if (!kernel.parts.count || kernel.parts.at == &part) kernel.parts = {&part, 1};
         const RooflineTables tables = {buffers.data(), states.data()};
         return roofline_kernel(gpu_named(gpu), &tables, &kernel, n, form, out);
     }
@@ -115,11 +122,11 @@ TEST(Roofline, KernelsOfALaunch) {
     k.Buffer(AMP_DT_F32, Fixed(64), 4096, WRITE);
     k.Work(AMP_INSTRUCTION_MMA_F16, 2, Of_n(4096), Fixed(4096));
     k.Work(AMP_INSTRUCTION_MMA_F16, 2, Fixed(64 * 4096), Of_n(1));
-    const amp_model_cuda_launch large = Made(0).Blocks(0, Of_n(1), 128).Blocks(1, Fixed(4096), 128).kernel.launch,
-                                small = Made(0).Blocks(0, Fixed(64), 64).Blocks(1, Fixed(4096), 64).kernel.launch;
-    const amp_model_cuda_part parts[] = {{AMP_KERNEL_PRODUCT, 2, 1, 0, &large}, {AMP_KERNEL_PRODUCT, 2, 1, 0, &small}};
-    k.kernel.parts = parts;
-    k.kernel.part_count = 2;
+    const amp_model_cuda_grid large = Made(0).Blocks(0, Of_n(1), 128).Blocks(1, Fixed(4096), 128).grid,
+                              small = Made(0).Blocks(0, Fixed(64), 64).Blocks(1, Fixed(4096), 64).grid;
+    const amp_model_cuda_part parts[] = {{AMP_KERNEL_PRODUCT, 1, 2, 1, 0, &large},
+                                         {AMP_KERNEL_PRODUCT, 1, 2, 1, 0, &small}};
+    k.kernel.parts = {parts, 2};
     ASSERT_EQ(k.Time("H100", 4096, &t), ROOFLINE_OK);
     EXPECT_EQ(t.blocks, 1024 + 64);
     EXPECT_DOUBLE_EQ(t.bytes, 3 * 2.0 * 4096 * 4096 + 4.0 * 64 * 4096);
@@ -187,7 +194,7 @@ TEST(Roofline, BoundByTooFewBlocks) {
     EXPECT_DOUBLE_EQ(t.bytes, 12582912);
     EXPECT_NEAR(t.microseconds, 1.3 + 4.194304 / 0.75 * 132 / 24, 1e-9); // the additions are within that
     EXPECT_EQ(t.bound, BOUND_BLOCKS);
-    k.kernel.tickets = 24; // sums of these follow in the same launch
+    k.kernel.waits.tickets = 24; // sums of these follow in the same launch
     ASSERT_EQ(k.Time("H100", 8192, &t), ROOFLINE_OK);
     EXPECT_NEAR(t.microseconds, 4 + 4.194304 / 0.7 * 132 / 24, 1e-9);
 }
@@ -245,7 +252,7 @@ TEST(Roofline, ASliceReadsWhatItMakes) {
     Made k(AMP_KERNEL_TILE);
     k.Buffer(AMP_DT_F16, Fixed(1000000), 1, READ);
     k.Buffer(AMP_DT_F16, Fixed(100), 1, WRITE);
-    k.kernel.launch.extent[0] = Fixed(100), k.kernel.launch.per[0] = 256;
+    k.Blocks(0, Fixed(100), 256);
     ASSERT_EQ(k.Time("H100", 1, &t), ROOFLINE_OK);
     EXPECT_DOUBLE_EQ(t.bytes, 400);
     k.Work(AMP_INSTRUCTION_PLAIN, 1, Fixed(100), Fixed(9));
@@ -262,7 +269,7 @@ TEST(Roofline, WhatIsNotKnown) {
     EXPECT_EQ(bf16.Time("A100", 64, &t), ROOFLINE_OK);
     EXPECT_EQ(bf16.Time("T4", 64, &t, FORM_TF32), ROOFLINE_NO_INSTRUCTION);
     EXPECT_EQ(bf16.Time("T4", 64, &t, FORM_FP32), ROOFLINE_OK);
-    bf16.work[0].instruction = 99; // of a later ABI
+    bf16.work[0].instruction = 99;
     EXPECT_EQ(bf16.Time("H100", 64, &t), ROOFLINE_UNKNOWN);
     EXPECT_STREQ(instruction_name(99), "unknown");
 
@@ -273,12 +280,9 @@ TEST(Roofline, WhatIsNotKnown) {
     old.kernel.access = nullptr;
     EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
     old.kernel.access = old.access.data();
-    old.kernel.work = {1, 8, old.buffers.data()}; // an element of 8 bytes says too little
-    EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
-    old.kernel.work = {1, sizeof(amp_model_cuda_work), nullptr};
-    EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
     amp_model_cuda_work damaged = {AMP_INSTRUCTION_PLAIN, 1, {1, 0, 1}, Fixed(1)}; // n / 0
-    old.kernel.work = {1, sizeof damaged, &damaged};
+    old.kernel.work = {&damaged, 1};
+    old.part.work_count = 1;
     EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
 }
 

@@ -148,10 +148,10 @@ static void print_kernel_time(const Look *x, int32_t i) {
     const amp_model_cuda_kernel *k = &x->program->cuda_kernels[i];
     const KernelTime *t = &x->times[i];
     char flops[16], bytes[16];
-    print_plain_line("%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name,
-                     kernel_kind_name(k->kind), instruction_name(t->instruction), t->blocks, scaled(t->flops, flops),
-                     scaled(t->bytes, bytes), t->microseconds, 100 * t->microseconds / x->sum[FORM_OWN].microseconds,
-                     bound_names[t->bound], k->title ? k->title : "");
+    print_plain_line(
+        "%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kernel_kind_name(amp_cuda_kind(k)),
+        instruction_name(t->instruction), t->blocks, scaled(t->flops, flops), scaled(t->bytes, bytes), t->microseconds,
+        100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound], k->title ? k->title : "");
 }
 
 static void print_other_form(const Look *x, const char *name, Form form) {
@@ -186,23 +186,24 @@ static int users_of(const Look *x, uint32_t function) {
     int users = 0;
     for (int32_t i = 0; i < x->cuda->program_count; i++)
         for (int32_t j = 0; j < x->cuda->programs[i].kernel_count; j++)
-            users += choice_of(x, &x->cuda->programs[i].cuda_kernels[j]).function == function;
+            users += choice_of(x, &x->cuda->programs[i].cuda_kernels[j]).choice->function == function;
     return users;
 }
 
 static int64_t threads_of(const amp_cuda_used *used) {
-    const uint32_t *block = used->launch->block;
+    const uint32_t *block = used->choice->block;
     return (int64_t)block[0] * block[1] * block[2];
 }
 
 static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
     char blocks[80], shared[32] = "-";
     const amp_cuda_used used = choice_of(x, k);
-    const int users = users_of(x, used.function);
+    const int users = users_of(x, used.choice->function);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, used.grid[0], used.grid[1], used.grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kernel_kind_name(k->kind), blocks,
-                     threads_of(&used), shared, x->cuda->functions[used.function].entry, k->title ? k->title : "");
+    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kernel_kind_name(amp_cuda_kind(k)),
+                     blocks, threads_of(&used), shared, x->cuda->functions[used.choice->function].entry,
+                     k->title ? k->title : "");
 }
 
 static void print_kernels(const Look *x) {
@@ -227,7 +228,7 @@ static void put_text(amp_json_writer *w, const char *key, const char *text) {
 static void put_kernel_names(amp_json_writer *w, const amp_model_cuda_kernel *k) {
     amp_json_put_string(w, "name", k->name);
     amp_json_put_string(w, "title", k->title ? k->title : "");
-    amp_json_put_string(w, "kind", kernel_kind_name(k->kind));
+    amp_json_put_string(w, "kind", kernel_kind_name(amp_cuda_kind(k)));
 }
 
 static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
@@ -279,14 +280,14 @@ static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, 
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "program", p->name);
     put_kernel_names(w, k);
-    amp_json_put_string(w, "function", x->cuda->functions[used.function].entry);
-    amp_json_put_int(w, "users", users_of(x, used.function));
+    amp_json_put_string(w, "function", x->cuda->functions[used.choice->function].entry);
+    amp_json_put_int(w, "users", users_of(x, used.choice->function));
     amp_json_begin_array(w, "blocks");
     for (int axis = 0; axis < 3; axis++) amp_json_put_int(w, NULL, used.grid[axis]);
     amp_json_end_array(w);
     amp_json_put_int(w, "threads", threads_of(&used));
-    amp_json_put_int(w, "functions", 1 + (int64_t)k->choice_count);
-    amp_json_put_int(w, "parts", k->part_count ? (int64_t)k->part_count : 1);
+    amp_json_put_int(w, "functions", k->choices.count);
+    amp_json_put_int(w, "parts", k->parts.count);
     amp_json_end_object(w);
 }
 

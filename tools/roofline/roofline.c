@@ -37,33 +37,18 @@ static const KindCost two_passes_cost = {3.0, 0.7}; /* of columns: the second on
 static const double superstep_start = 1.0, joined_start = 1.2;
 
 static KindCost cost_of(const amp_model_cuda_kernel *k) {
-    const uint32_t kind = k->part_count ? k->parts[0].kind : k->kind;
-    if (k->supersteps) return (KindCost){superstep_start * (k->supersteps - 1) + joined_start * k->depth, 0.7};
-    if (k->tickets) return two_passes_cost;
+    const uint32_t kind = k->parts.at->kind, supersteps = k->parts.at[k->parts.count - 1].superstep;
+    if (supersteps) return (KindCost){superstep_start * (supersteps - 1) + joined_start * k->waits.depth, 0.7};
+    if (k->waits.tickets) return two_passes_cost;
     return kind_costs[kind];
 }
 
 /* ---- kernels in one launch --------------------------------------------------------------------------------------- */
 
-typedef struct Part { /* amp_model_cuda_part; a launch of one kernel is one */
+typedef struct Part { /* amp_model_cuda_part */
     uint32_t kind, operand, operand_count, work, work_count;
-    const amp_model_cuda_launch *launch;
+    const amp_model_cuda_grid *grid;
 } Part;
-
-static Part first_part(const amp_model_cuda_kernel *k, const amp_cuda_used *used) {
-    const amp_model_cuda_part *p = k->parts;
-    if (!k->part_count) return (Part){k->kind, 0, k->operand_count, 0, k->work.count, used->launch};
-    return (Part){p->kind, 0, p->operand_count, 0, p->work_count, &p->launches[used->form]};
-}
-
-/* Whether there was one behind |p|. */
-static bool next_part(const amp_model_cuda_kernel *k, const amp_cuda_used *used, uint32_t number, Part *p) {
-    if (number >= k->part_count) return false;
-    const amp_model_cuda_part *next = &k->parts[number];
-    *p = (Part){next->kind,       p->operand + p->operand_count, next->operand_count, p->work + p->work_count,
-                next->work_count, &next->launches[used->form]};
-    return true;
-}
 
 /* ---- what a kernel does ------------------------------------------------------------------------------------------ */
 
@@ -100,12 +85,12 @@ static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8
  * by their numbers, little. */
 static double most_read(const amp_model_cuda_kernel *k, const Part *p, int64_t n) {
     double terms = 1;
-    if (p->kind != AMP_KERNEL_TILE || !p->launch->per[0]) return INFINITY;
+    if (p->kind != AMP_KERNEL_TILE || !p->grid->per[0]) return INFINITY;
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
-        const amp_model_cuda_work *w = (const amp_model_cuda_work *)k->work.data + i;
+        const amp_model_cuda_work *w = &k->work.at[i];
         if (at(&w->terms, n) > terms) terms = at(&w->terms, n);
     }
-    return at(&p->launch->extent[0], n) * terms;
+    return at(&p->grid->extent[0], n) * terms;
 }
 
 /* Each buffer of a kernel once where it is read and once where it is written, whatever operands name it. */
@@ -116,10 +101,10 @@ static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *
     for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
         uint32_t first = p->operand;
         uint8_t access = k->access[i];
-        while (k->operands[first] != k->operands[i]) first++;
+        while (k->operands.at[first] != k->operands.at[i]) first++;
         for (uint32_t j = i + 1; j < p->operand + p->operand_count; j++)
-            if (k->operands[j] == k->operands[i]) access |= k->access[j];
-        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], access, n, form, most);
+            if (k->operands.at[j] == k->operands.at[i]) access |= k->access[j];
+        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands.at[i]], access, n, form, most);
     }
     return bytes;
 }
@@ -135,7 +120,7 @@ static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p-
 
 /* Operations a second.  0: the GPU lacks the instruction. */
 static double rate_of(const Gpu *g, const Part *p, uint32_t instruction) {
-    const int64_t *per = p->launch->per;
+    const int64_t *per = p->grid->per;
     bool large = per[0] >= LARGE_TILE && per[1] >= LARGE_TILE;
     double share = g->mma_share * (p->kind == AMP_KERNEL_ATTENTION ? attention_share
                                    : large                         ? large_tile_share
@@ -156,10 +141,6 @@ typedef struct Seconds {
     double memory, tensor_cores, arithmetic;
 } Seconds;
 
-static bool is_readable(const amp_model_table *t) {
-    return t->count == 0 || (t->data && t->elem_size == sizeof(amp_model_cuda_work));
-}
-
 /* The loader leaves these to their reader. */
 static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && (!d->of_n || d->div > 0); }
 
@@ -167,7 +148,7 @@ static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && (!d->of_n || 
 static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, const Part *p, int64_t n, Form form,
                                KernelTime *out, Seconds *s) {
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
-        const amp_model_cuda_work *w = (const amp_model_cuda_work *)k->work.data + i;
+        const amp_model_cuda_work *w = &k->work.at[i];
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
         const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n), rate = rate_of(g, p, instruction);
@@ -191,7 +172,7 @@ static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_
     int64_t grid[3];
     const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
     const double bytes = status ? 0 : count_bytes(t, k, p, n, form);
-    amp_cuda_launch_grid(p->launch, n, grid);
+    amp_cuda_grid(p->grid, n, grid);
     with->blocks += count_blocks(grid);
     with->s.memory += bytes / (1e9 * g->copy);
     with->is_tiled = is_tiled(p);
@@ -223,10 +204,6 @@ static void add_up(const Gpu *g, const KindCost *cost, Together *x, double *long
     *x = (Together){.blocks = 0};
 }
 
-static uint32_t step_of(const amp_model_cuda_kernel *k, uint32_t part) {
-    return k->supersteps && k->steps && part < k->part_count ? k->steps[part] : 0;
-}
-
 RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
                                Form form, KernelTime *out) {
     const KindCost cost = cost_of(k);
@@ -234,17 +211,19 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     *out = (KernelTime){.bound = BOUND_LAUNCH};
     out->used = amp_cuda_launch_choose(k, n, g->multiprocessors);
     out->blocks = count_blocks(out->used.grid);
-    if (!out->blocks || !is_readable(&k->work) || (k->operand_count && !k->access)) return ROOFLINE_UNKNOWN;
-    Part p = first_part(k, &out->used);
+    if (!out->blocks || (k->operands.count && !k->access)) return ROOFLINE_UNKNOWN;
     Together with = {.blocks = 0};
     double longest = 0;
-    uint32_t number = 0;
-    do {
-        const RooflineStatus status = add_part(g, t, k, &p, n, form, out, &with);
+    uint32_t operand = 0, work = 0;
+    for (uint32_t i = 0; i < k->parts.count; i++) {
+        const amp_model_cuda_part *p = &k->parts.at[i];
+        const Part part = {p->kind, operand, p->operand_count, work, p->work_count, &p->grids[out->used.index]};
+        const RooflineStatus status = add_part(g, t, k, &part, n, form, out, &with);
         if (status) return status;
-        if (number + 1 < k->part_count && step_of(k, number) == step_of(k, number + 1)) continue;
-        add_up(g, &cost, &with, &longest, out);
-    } while (next_part(k, &out->used, ++number, &p));
+        operand += p->operand_count;
+        work += p->work_count;
+        if (i + 1 == k->parts.count || p->superstep != p[1].superstep) add_up(g, &cost, &with, &longest, out);
+    }
     if (longest <= start) out->bound = BOUND_LAUNCH;
     out->microseconds += start;
     return ROOFLINE_OK;

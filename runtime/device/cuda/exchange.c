@@ -87,7 +87,7 @@ amp_status amp_cuda_exchange_enqueue(const amp_cuda_exchange *x, amp_cuda_contex
 /* ---- sums inside of programs ------------------------------------------------------------------------------------- */
 
 static bool is_sum(const amp_run *run, int32_t kernel) {
-    return run->program->cuda_kernels[kernel].kind == AMP_KERNEL_COLLECTIVE;
+    return run->program->cuda_kernels[kernel].parts.at->kind == AMP_KERNEL_COLLECTIVE;
 }
 
 bool amp_cuda_exchange_sums(const amp_cuda_exchange *x, const amp_run *run, int32_t kernel) {
@@ -95,7 +95,7 @@ bool amp_cuda_exchange_sums(const amp_cuda_exchange *x, const amp_run *run, int3
 }
 
 static size_t count_of(const amp_run *run, int32_t kernel) {
-    return (size_t)run->program->buffers[run->program->cuda_kernels[kernel].operands[0]].cols.mul;
+    return (size_t)run->program->buffers[run->program->cuda_kernels[kernel].operands.at[0]].cols.mul;
 }
 
 amp_status amp_cuda_exchange_sum(const amp_cuda_exchange *x, const amp_run *run, int32_t kernel, CuPointer from,

@@ -22,10 +22,10 @@ static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uin
 
 /* The elements of |member| of a kernel that can run for a share: those of the rank's, or all; of others all. */
 static amp_share elements_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t member) {
-    const uint32_t each = k->batch ? k->operand_count / k->batch : k->operand_count;
-    const amp_model_dim *all = k->batch ? &k->batch_elements[member] : &k->sizes[0];
+    const uint32_t each = k->elements.count ? k->operands.count / k->elements.count : k->operands.count;
+    const amp_model_dim *all = k->elements.count ? &k->elements.at[member] : &k->sizes.at[0];
     for (uint32_t i = member * each; run->shares && k->shares && i < (member + 1) * each; i++) {
-        const amp_model_buffer *b = &run->program->buffers[k->operands[i]];
+        const amp_model_buffer *b = &run->program->buffers[k->operands.at[i]];
         if (b->kind == AMP_BUFFER_STATE && run->shares[b->index].end >= 0) return run->shares[b->index];
     }
     return (amp_share){0, amp_model_dim_at(all, run->n)};
@@ -34,7 +34,7 @@ static amp_share elements_of(const amp_run *run, const amp_model_cuda_kernel *k,
 /* Along the first axis. */
 static int64_t blocks_of_shares(const amp_run *run, const amp_model_cuda_kernel *k, int64_t per) {
     int64_t blocks = 0;
-    for (uint32_t i = 0; i < (k->batch ? k->batch : 1); i++) {
+    for (uint32_t i = 0; i < (k->elements.count ? k->elements.count : 1); i++) {
         const amp_share s = elements_of(run, k, i);
         blocks += (s.end - s.first + per - 1) / per;
     }
@@ -46,23 +46,23 @@ static int64_t blocks_of_shares(const amp_run *run, const amp_model_cuda_kernel 
 static size_t aligned(size_t bytes) { return (bytes + AMP_ALIGN - 1) / AMP_ALIGN * AMP_ALIGN; }
 
 static size_t operand_table_bytes(const amp_model_cuda_kernel *k) {
-    return k->operand_table ? aligned(k->operand_count * sizeof(CuPointer)) : 0;
+    return k->operand_table ? aligned(k->operands.count * sizeof(CuPointer)) : 0;
 }
 
 /* How many elements each member has and, where they can be a share, the first of them. */
 static size_t batch_table_bytes(const amp_model_cuda_kernel *k) {
-    return aligned((k->shares ? 2 : 1) * k->batch * sizeof(int64_t));
+    return aligned((k->shares ? 2 : 1) * k->elements.count * sizeof(int64_t));
 }
 
 static size_t table_bytes(const amp_model_cuda_kernel *k) {
-    return operand_table_bytes(k) + batch_table_bytes(k) + aligned(k->tickets * sizeof(uint32_t));
+    return operand_table_bytes(k) + batch_table_bytes(k) + aligned(k->waits.tickets * sizeof(uint32_t));
 }
 
 static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * grid[2]; }
 
 /* Of a kernel whose blocks keep something for one another. */
 static size_t blocks_of(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
-    return k->partial_bytes
+    return k->waits.partial_bytes
                ? (size_t)grid_blocks(amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors).grid)
                : 0;
 }
@@ -73,12 +73,12 @@ static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *a
         const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
         CuPointer *operands = (CuPointer *)(void *)at;
         int64_t *elements = (int64_t *)(void *)(at + operand_table_bytes(k));
-        for (uint32_t o = 0; k->operand_table && o < k->operand_count; o++)
-            operands[o] = address_of(l, run, k->operands[o]);
-        for (uint32_t b = 0; b < k->batch; b++) {
+        for (uint32_t o = 0; k->operand_table && o < k->operands.count; o++)
+            operands[o] = address_of(l, run, k->operands.at[o]);
+        for (uint32_t b = 0; b < k->elements.count; b++) {
             const amp_share s = elements_of(run, k, b);
             elements[b] = s.end - s.first;
-            if (k->shares) elements[k->batch + b] = s.first;
+            if (k->shares) elements[k->elements.count + b] = s.first;
         }
     }
 }
@@ -95,7 +95,7 @@ static Sizes measure(const amp_cuda_launching *l, const amp_run *run) {
         const size_t blocks = blocks_of(l, run, k), tickets = aligned(blocks * sizeof(uint32_t));
         s.tables += table_bytes(k);
         if (tickets > s.tickets) s.tickets = tickets;
-        if (blocks * k->partial_bytes > s.partials) s.partials = blocks * k->partial_bytes;
+        if (blocks * k->waits.partial_bytes > s.partials) s.partials = blocks * k->waits.partial_bytes;
     }
     return s;
 }
@@ -154,31 +154,31 @@ static void add(Parameters *p, uint64_t value) {
 
 static void add_sizes(Parameters *p, const amp_run *run, const amp_model_cuda_kernel *k) {
     uint32_t i = 0;
-    if (k->shares && !k->batch) {
+    if (k->shares && !k->elements.count) {
         const amp_share s = elements_of(run, k, 0);
         add(p, (uint64_t)s.end);
         add(p, (uint64_t)s.first);
         i = 2;
     }
-    for (; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
+    for (; i < k->sizes.count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes.at[i], run->n));
 }
 
 static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const amp_run *run,
-                            const amp_model_cuda_kernel *k, uint32_t form, const amp_cuda_tables *at) {
+                            const amp_model_cuda_kernel *k, uint32_t choice, const amp_cuda_tables *at) {
     const CuPointer tables = at->memory;
     p->count = 0;
     if (k->operand_table) add(p, tables);
-    for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
+    for (uint32_t i = 0; !k->operand_table && i < k->operands.count; i++) add(p, address_of(l, run, k->operands.at[i]));
     add(p, (uint64_t)run->n);
     add_sizes(p, run, k);
-    if (k->batch) add(p, tables + operand_table_bytes(k));
-    if (k->tickets) add(p, tables + operand_table_bytes(k) + batch_table_bytes(k));
-    if (k->partial_bytes) {
+    if (k->elements.count) add(p, tables + operand_table_bytes(k));
+    if (k->waits.tickets) add(p, tables + operand_table_bytes(k) + batch_table_bytes(k));
+    if (k->waits.partial_bytes) {
         add(p, at->tickets);
         add(p, at->partials);
     }
-    for (uint32_t i = 0; i < k->part_count; i++) {
-        const amp_cuda_part_place place = amp_cuda_place_part(k, form, i, run->n);
+    for (uint32_t i = 0; amp_cuda_places_parts(k) && i < k->parts.count; i++) {
+        const amp_cuda_part_place place = amp_cuda_place_part(k, choice, i, run->n);
         add(p, (uint64_t)place.first);
         add(p, (uint64_t)place.x);
         add(p, (uint64_t)place.y);
@@ -205,30 +205,32 @@ static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda
                                      CuStream stream, amp_error *err) {
     CuLaunchAttribute allowed = {.id = CU_LAUNCH_PROGRAMMATIC_SERIALIZATION, .value = {.flag = 1}};
     CuLaunchConfig config = {
-        .shared_bytes = used->launch->shared_bytes, .stream = stream, .attributes = &allowed, .attribute_count = 1};
+        .shared_bytes = used->choice->shared_bytes, .stream = stream, .attributes = &allowed, .attribute_count = 1};
     for (int axis = 0; axis < 3; axis++) {
         config.grid[axis] = (unsigned)used->grid[axis];
-        config.block[axis] = used->launch->block[axis];
+        config.block[axis] = used->choice->block[axis];
     }
-    return AMP_CUDA(l->context, err, launch_ex, (&config, l->functions[used->function].function, p->pointers, NULL));
+    return AMP_CUDA(l->context, err, launch_ex,
+                    (&config, l->functions[used->choice->function].function, p->pointers, NULL));
 }
 
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                            bool overlaps, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
-    const uint32_t *block = used.launch->block;
+    const uint32_t *block = used.choice->block;
     const int64_t *grid = used.grid;
     Parameters p;
-    if (k->shares) used.grid[0] = blocks_of_shares(run, k, used.launch->per[0]);
+    if (k->shares) used.grid[0] = blocks_of_shares(run, k, k->parts.at->grids->per[0]);
     AMP_TRY(check_grid(run, k, grid, err));
-    fill_parameters(&p, l, run, k, used.form, tables);
+    fill_parameters(&p, l, run, k, used.index, tables);
     tables->memory += table_bytes(k);
-    if (overlaps && l->functions[used.function].waits && l->context->driver.version >= OVERLAP_DRIVER)
+    if (overlaps && l->functions[used.choice->function].waits && l->context->driver.version >= OVERLAP_DRIVER)
         return launch_overlapping(l, &used, &p, stream, err);
     return AMP_CUDA(l->context, err, launch,
-                    (l->functions[used.function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                     block[0], block[1], block[2], used.launch->shared_bytes, stream, p.pointers, NULL));
+                    (l->functions[used.choice->function].function, (unsigned)grid[0], (unsigned)grid[1],
+                     (unsigned)grid[2], block[0], block[1], block[2], used.choice->shared_bytes, stream, p.pointers,
+                     NULL));
 }
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
@@ -238,10 +240,9 @@ static uint32_t most_shared(const amp_model *m, uint32_t function) {
     for (int32_t i = 0; i < m->program_count; i++)
         for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
             const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
-            if (k->function == function && k->launch.shared_bytes > most) most = k->launch.shared_bytes;
-            for (uint32_t c = 0; c < k->choice_count; c++)
-                if (k->choices[c].function == function && k->choices[c].launch.shared_bytes > most)
-                    most = k->choices[c].launch.shared_bytes;
+            for (uint32_t c = 0; c < k->choices.count; c++)
+                if (k->choices.at[c].function == function && k->choices.at[c].shared_bytes > most)
+                    most = k->choices.at[c].shared_bytes;
         }
     return most;
 }
@@ -339,7 +340,7 @@ static amp_status clear_flags(const amp_cuda_launching *l, const amp_run *run, C
 
 static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                                bool overlaps, CuStream stream, amp_error *err) {
-    const uint32_t *operands = run->program->cuda_kernels[kernel].operands;
+    const uint32_t *operands = run->program->cuda_kernels[kernel].operands.at;
     if (amp_cuda_exchange_sums(l->exchange, run, kernel))
         return amp_cuda_exchange_sum(l->exchange, run, kernel, address_of(l, run, operands[0]),
                                      address_of(l, run, operands[1]), stream, err);
@@ -473,16 +474,16 @@ static amp_status sum_by_host(const amp_cuda_launching *l, const amp_run *run, i
                               size_t count, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     const size_t bytes = count * sizeof *host;
-    AMP_TRY(AMP_CUDA(l->context, err, copy_out, (host, address_of(l, run, k->operands[0]), bytes, stream)));
+    AMP_TRY(AMP_CUDA(l->context, err, copy_out, (host, address_of(l, run, k->operands.at[0]), bytes, stream)));
     AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
     AMP_TRY(run->hooks.sum(run->hooks.user, k->title, host, count, err));
-    AMP_TRY(AMP_CUDA(l->context, err, copy_in, (address_of(l, run, k->operands[1]), host, bytes, stream)));
+    AMP_TRY(AMP_CUDA(l->context, err, copy_in, (address_of(l, run, k->operands.at[1]), host, bytes, stream)));
     return AMP_CUDA(l->context, err, stream_sync, (stream));
 }
 
 static amp_status add_by_host(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuStream stream,
                               const amp_allocator *allocator, amp_error *err) {
-    const uint32_t operand = run->program->cuda_kernels[kernel].operands[0];
+    const uint32_t operand = run->program->cuda_kernels[kernel].operands.at[0];
     const size_t count = (size_t)run->program->buffers[operand].cols.mul;
     float *host = amp_alloc(allocator, count * sizeof *host);
     if (!host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu sums", run->program->name, count);
@@ -493,7 +494,7 @@ static amp_status add_by_host(const amp_cuda_launching *l, const amp_run *run, i
 
 static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                             CuStream stream, const amp_allocator *allocator, amp_error *err) {
-    if (run->hooks.sum && run->program->cuda_kernels[kernel].kind == AMP_KERNEL_COLLECTIVE)
+    if (run->hooks.sum && run->program->cuda_kernels[kernel].parts.at->kind == AMP_KERNEL_COLLECTIVE)
         AMP_TRY(add_by_host(l, run, kernel, stream, allocator, err));
     else AMP_TRY(start_kernel(l, run, kernel, tables, false, stream, err));
     AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, kernel, stream, false, err));

@@ -22,7 +22,7 @@ typedef struct amp_cuda_launching { /* what all launches of a session have in co
 typedef struct amp_cuda_tables {
     CuPointer memory;
     size_t bytes;
-    CuPointer tickets, partials; /* of blocks (amp_model_cuda_kernel.partial_bytes); 0: no launch has any */
+    CuPointer tickets, partials; /* of blocks (amp_model_cuda_waits); 0: no launch has any */
 } amp_cuda_tables;
 amp_status amp_cuda_tables_make(amp_cuda_tables *tables, const amp_cuda_launching *launching, const amp_run *run,
                                 CuStream stream, const amp_allocator *allocator, amp_error *err);

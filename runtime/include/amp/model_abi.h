@@ -442,28 +442,37 @@ typedef struct amp_model_cuda_function {
     amp_model_table images; /* amp_model_cuda_image */
 } amp_model_cuda_function;
 
-/* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one
- * pointer to an array of them in device memory; then int64 n; then an int64 for each of |sizes|; where |batch| > 0,
- * then one pointer to an array of int64 in device memory, the elements of each member of the batch; where |tickets| >
- * 0, then one pointer to so many uint32 in device memory, which are 0 before and after a launch; where |partial_bytes|
- * > 0, then one pointer to a uint32 for each block of the launch, 0 before and after it, and one to |partial_bytes| for
- * each block, which other launches may use before and after.  Blocks along each axis: ceil(extent at n / per), at least
- * 1; per 0: 1 block.  A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
-typedef struct amp_model_cuda_launch {
-    amp_model_dim extent[3];
-    int64_t per[3];
+/* What a kernel has several of: no table, because their size is that of this library. */
+#define AMP_MODEL_LIST(type)                                                                                           \
+    struct {                                                                                                           \
+        const type *at;                                                                                                \
+        uint32_t count;                                                                                                \
+    }
+
+/* A function that computes what the launch is for. */
+typedef struct amp_model_cuda_choice {
+    uint32_t function; /* index into the functions */
     uint32_t block[3];
     uint32_t shared_bytes; /* dynamic */
-} amp_model_cuda_launch;
-
-/* Another function and launch of a kernel. */
-typedef struct amp_model_cuda_choice {
-    uint32_t function;
-    amp_model_cuda_launch launch;
 } amp_model_cuda_choice;
 
-/* What a kernel computes, for models of its time: parts, each of operations * elements * terms floating-
- * point operations by one instruction.  A product has |elements| in all, of each of its batch, which are sums of
+/* Blocks along each axis: ceil(extent at n / per), at least 1; per 0: 1 block. */
+typedef struct amp_model_cuda_grid {
+    amp_model_dim extent[3];
+    int64_t per[3];
+} amp_model_cuda_grid;
+
+/* A kernel of the launch, or a batch of kernels that differ in their operands alone. */
+typedef struct amp_model_cuda_part {
+    uint32_t kind; /* AMP_KERNEL_*; COLLECTIVE has a launch of its own */
+    uint32_t members;
+    uint32_t operand_count, work_count; /* of the launch's, after those of the parts before it; members one by one */
+    uint32_t superstep;                 /* 0: it waits for nothing; else it waits for all parts of smaller ones */
+    const amp_model_cuda_grid *grids;   /* by choice: the blocks that it would have alone */
+} amp_model_cuda_part;
+
+/* What a kernel computes, for models of its time: parts, each of operations * elements * terms floating-point
+ * operations by one instruction.  A product has |elements| in all, of each of its batch, which are sums of
  * |terms|, with 2 operations for each term.  PLAIN: as many instructions; a function such as exp counts as what it
  * takes. */
 enum {
@@ -479,55 +488,55 @@ typedef struct amp_model_cuda_work {
     amp_model_dim elements, terms;
 } amp_model_cuda_work;
 
-/* One of several kernels in a launch, whose blocks follow one another along the grid's first dimension. */
-typedef struct amp_model_cuda_part {
-    uint32_t kind;                      /* AMP_KERNEL_* */
-    uint32_t operand_count, work_count; /* of the launch's, after those of the parts before it */
-    uint32_t members;                   /* more than 1: of a batch, as those of amp_model_cuda_kernel */
-    /* [1 + choice_count]: as it would be launched alone, in the launch's own function and in each choice */
-    const amp_model_cuda_launch *launches;
-} amp_model_cuda_part;
-
 enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2 };
 
+/* How blocks of a launch wait for one another; all 0: they do not. */
+typedef struct amp_model_cuda_waits {
+    uint32_t tickets;       /* counters of blocks */
+    uint32_t partial_bytes; /* in which each block keeps what it has added up, for the one that adds these up */
+    uint32_t depth;         /* of supersteps, for tools: the most kernels that wait for one another */
+} amp_model_cuda_waits;
+
+/* A launch: one function, which computes one kernel of the module or several.  Example: both gradients of a linear
+ * layer, products that do not need each other, in tiles of 128 x 128 where the device has blocks enough for it:
+ *
+ *   .name = "k07+k08", .title = "fc1: matmul; fc1: matmul", .line = 12,
+ *   .choices = {{function 5, 256 threads}, {function 4, 128 threads}}
+ *   .parts = {{PRODUCT, 1 member, 3 operands, 1 work, superstep 0, grids {n / 128 x 784 / 128}, {n / 64 x 784 / 64}},
+ *             {PRODUCT, 1 member, 3 operands, 1 work, superstep 0, grids {512 / 128 x 784 / 128}, ..}}
+ *   .operands = {12, 3, 14, 12, 2, 15}, .access = {R, R, W, R, R, W}, .sizes = {n, 784, 512, 512, 784, n}
+ *   .work = {{MMA_F16, 2 operations, n * 784 elements, 512 terms}, {MMA_F16, 2, 512 * 784, n}}
+ *
+ * The first choice that has at least as many blocks at n as the device has multiprocessors is launched, else the last
+ * one, which is right everywhere; of each part with tiles of another size than in the last one there are to be a fourth
+ * as many.  One part that is in no superstep has its own grid.  Otherwise the blocks of all parts follow one another
+ * along the first axis.
+ *
+ * Parameters of the function, in order: a pointer for each operand, or with |operand_table| one to an array of them in
+ * device memory; int64 n; an int64 for each of |sizes|; with |elements| a pointer to an array of them, int64 in device
+ * memory; with |tickets| a pointer to this many uint32 in device memory, 0 before and after a launch; with
+ * |partial_bytes| a pointer to a uint32 for each block of the launch, 0 before and after it, and one to |partial_bytes|
+ * for each block, which other launches may use before and after; and where blocks of parts follow one another, three
+ * int64 for each part: the number of its first block, its blocks along the first axis and along the second.
+ *
+ * A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
 typedef struct amp_model_cuda_kernel {
     const char *name, *title;
-    uint32_t kind; /* AMP_KERNEL_* */
     uint32_t line; /* of the model text */
-    uint32_t operand_count;
-    uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
-    /* buffers of the program; of a batch: members one after another, operand_count / batch each */
-    const uint32_t *operands;
-    const uint8_t *access;               /* AMP_ACCESS_* of each operand, for tools */
-    const amp_model_dim *batch_elements; /* [batch]; NULL where batch is 0 */
-    /* > 0: one launch over this many operand sets (the parameters of an optimizer); where there are parts, of all of
-     * them, one after another */
-    uint32_t batch;
-    uint32_t function; /* index into the functions */
-    amp_model_cuda_launch launch;
-    /* the first that has at least as many blocks at n as the device has multiprocessors is launched in place of
-     * |function| and |launch|, which are right everywhere, too; of each part with tiles of another size than in that
-     * launch there are to be a fourth as many */
-    const amp_model_cuda_choice *choices;
-    const amp_model_dim *sizes; /* parameters, at n; up to 32 */
-    uint32_t choice_count, size_count;
-    uint32_t tensor_cores; /* 1: its product runs in mma instructions */
-    uint32_t part_count;
-    /* up to 32: no |extent| and |per| of the launch or a choice count; its blocks are those of all parts, which with
-     * |tickets| wait for one another, in the order in which they begin.  The last parameters are then three int64 for
-     * each part: the number of its first block, its blocks along the first axis and along the second */
-    const amp_model_cuda_part *parts;
-    const uint32_t *steps;  /* with |supersteps|, for tools: of each part its superstep, from 1, in ascending order */
-    uint32_t tickets;       /* counters of blocks, of a kernel that is no batch, or has parts */
-    uint32_t supersteps;    /* where there are tickets and parts: groups of parts, each waits for the one before */
-    uint32_t depth;         /* with |supersteps|: the most kernels that wait for one another */
-    uint32_t partial_bytes; /* in which each block keeps what it has added up; 0: none does */
-    amp_model_table work;   /* amp_model_cuda_work, for tools */
     /* 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as memory
      * has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of which
-     * is all elements, it is given where they end and begin; of a batch batch_elements is how many, and the table has
-     * after them where each member begins */
+     * is all elements, it is given where they end and begin; of a batch |elements| is how many, and the array has after
+     * them where each member begins */
     uint32_t shares;
+    AMP_MODEL_LIST(amp_model_cuda_choice) choices;
+    AMP_MODEL_LIST(amp_model_cuda_part) parts;
+    AMP_MODEL_LIST(uint32_t) operands; /* buffers of the program */
+    const uint8_t *access;             /* AMP_ACCESS_* of each operand, for tools; NULL: not known */
+    uint32_t operand_table;            /* 1: they are too many for parameters, or those of a batch */
+    AMP_MODEL_LIST(amp_model_dim) sizes;
+    AMP_MODEL_LIST(amp_model_dim) elements;   /* of each member of all parts, where there is a batch */
+    AMP_MODEL_LIST(amp_model_cuda_work) work; /* for tools */
+    amp_model_cuda_waits waits;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

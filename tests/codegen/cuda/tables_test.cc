@@ -88,35 +88,39 @@ TEST_F(Tables, ProgramsAndKernels) {
     for (uint32_t i = 0; i < p.kernels.count; i++) {
         const amp_model_cuda_kernel &k = kernels[i];
         const CudaKernelEntry &e = cuda->programs.data[0].kernels.data[i];
-        ASSERT_EQ(static_cast<int>(k.operand_count), e.operands.len);
-        for (uint32_t o = 0; o < k.operand_count; o++) {
-            ASSERT_LT(k.operands[o], p.buffers.count);
-            EXPECT_EQ(k.operands[o] + 1, e.operands.data[o]);
+        ASSERT_EQ(static_cast<int>(k.operands.count), e.operands.len);
+        for (uint32_t o = 0; o < k.operands.count; o++) {
+            ASSERT_LT(k.operands.at[o], p.buffers.count);
+            EXPECT_EQ(k.operands.at[o] + 1, e.operands.data[o]);
             /* a buffer lives while its launches run: positions count launches, not kernels */
-            const amp_model_buffer &b = buffers[k.operands[o]];
+            const amp_model_buffer &b = buffers[k.operands.at[o]];
             if (b.kind == AMP_BUFFER_TEMP) {
                 EXPECT_LE(b.first_kernel, static_cast<int32_t>(i));
                 EXPECT_GE(b.last_kernel, static_cast<int32_t>(i));
             }
             EXPECT_LT(b.last_kernel, static_cast<int32_t>(p.kernels.count));
         }
-        EXPECT_GT(k.launch.block[0] * k.launch.block[1] * k.launch.block[2], 0u);
-        EXPECT_LT(k.function, c.functions.count);
-        ASSERT_EQ(static_cast<int>(k.choice_count), e.choices.len);
-        for (uint32_t j = 0; j < k.choice_count; j++) {
-            EXPECT_EQ(k.choices[j].function, static_cast<uint32_t>(e.choices.data[j].function));
-            EXPECT_EQ(k.choices[j].launch.per[0], e.choices.data[j].launch.per[0]);
-        }
-        ASSERT_EQ(static_cast<int>(k.size_count), e.sizes.len);
-        for (uint32_t s = 0; s < k.size_count; s++) EXPECT_EQ(k.sizes[s].mul, e.sizes.data[s].mul);
-        ASSERT_EQ(static_cast<int>(k.part_count), e.parts.len);
-        if (!k.batch) continue;
+        ASSERT_EQ(static_cast<int>(k.choices.count), e.choices.len + 1);
+        const amp_model_cuda_choice &last = k.choices.at[e.choices.len]; // the launch's own function
+        EXPECT_EQ(last.function, static_cast<uint32_t>(e.function));
+        EXPECT_LT(last.function, c.functions.count);
+        EXPECT_GT(last.block[0] * last.block[1] * last.block[2], 0u);
+        ASSERT_EQ(static_cast<int>(k.parts.count), e.parts.len ? e.parts.len : 1);
+        const amp_model_cuda_grid *grids = k.parts.at[0].grids;
+        for (int j = 0; j < e.choices.len; j++)
+            EXPECT_EQ(k.choices.at[j].function, static_cast<uint32_t>(e.choices.data[j].function));
+        for (int j = 0; j < e.choices.len && !e.parts.len; j++)
+            EXPECT_EQ(grids[j].per[0], e.choices.data[j].launch.per[0]);
+        ASSERT_EQ(static_cast<int>(k.sizes.count), e.sizes.len);
+        for (uint32_t s = 0; s < k.sizes.count; s++) EXPECT_EQ(k.sizes.at[s].mul, e.sizes.data[s].mul);
+        if (!k.elements.count) continue;
         batches++;
-        EXPECT_EQ(k.batch, 2u);
+        ASSERT_EQ(k.elements.count, 2u);
+        EXPECT_EQ(k.parts.at[0].members, 2u);
         EXPECT_EQ(k.operand_table, 1u);
-        EXPECT_EQ(k.batch_elements[0].mul, 330);
-        EXPECT_EQ(k.batch_elements[1].mul, 7);
-        EXPECT_EQ(k.launch.extent[0].mul / k.launch.per[0], 2); /* a block each */
+        EXPECT_EQ(k.elements.at[0].mul, 330);
+        EXPECT_EQ(k.elements.at[1].mul, 7);
+        EXPECT_EQ(grids[e.choices.len].extent[0].mul / grids[e.choices.len].per[0], 2); /* a block each */
     }
     EXPECT_EQ(batches, 1u);
     EXPECT_STREQ(Rows<amp_model_result>(p.results)->name, "loss");
@@ -126,7 +130,7 @@ TEST_F(Tables, ProgramsAndKernels) {
 double Operations(const amp_model_cuda_kernel &k, uint32_t instruction, int64_t n) {
     double sum = 0;
     for (uint32_t i = 0; i < k.work.count; i++) {
-        const amp_model_cuda_work &w = Rows<amp_model_cuda_work>(k.work)[i];
+        const amp_model_cuda_work &w = k.work.at[i];
         double part = w.instruction == instruction ? w.operations : 0;
         for (const amp_model_dim &d : {w.elements, w.terms})
             part *= d.of_n ? (double)(d.mul * n / d.div) : (double)d.mul;
@@ -137,8 +141,8 @@ double Operations(const amp_model_cuda_kernel &k, uint32_t instruction, int64_t 
 
 int Access(const amp_model_cuda_program &p, const amp_model_cuda_kernel &k, const char *buffer) {
     int access = 0;
-    for (uint32_t i = 0; i < k.operand_count; i++)
-        if (!strcmp(Rows<amp_model_buffer>(p.buffers)[k.operands[i]].name, buffer)) access |= k.access[i];
+    for (uint32_t i = 0; i < k.operands.count; i++)
+        if (!strcmp(Rows<amp_model_buffer>(p.buffers)[k.operands.at[i]].name, buffer)) access |= k.access[i];
     return access;
 }
 
@@ -155,13 +159,13 @@ TEST_F(Tables, WorkOfElements) {
     for (uint32_t i = 0; i < p.kernels.count; i++) {
         const amp_model_cuda_kernel &k = Rows<amp_model_cuda_kernel>(p.kernels)[i];
         ASSERT_NE(k.access, nullptr);
-        if (k.kind == AMP_KERNEL_ROW) { // exp of what is added up takes 9 instructions, the sum one
+        if (k.parts.at->kind == AMP_KERNEL_ROW) { // exp of what is added up takes 9 instructions, the sum one
             row = true;
             EXPECT_EQ(Operations(k, AMP_INSTRUCTION_PLAIN, 6), 10 * 6 * 10);
             EXPECT_EQ(Access(p, k, "x"), READ);
             EXPECT_EQ(Access(p, k, "s"), WRITE);
         }
-        if (k.batch) { // w - 2 g: two each of 330 and 7 elements
+        if (k.elements.count) { // w - 2 g: two each of 330 and 7 elements
             batch = true;
             EXPECT_EQ(k.work.count, 1u);
             EXPECT_EQ(Operations(k, AMP_INSTRUCTION_PLAIN, 6), 2 * (330 + 7));
@@ -212,7 +216,6 @@ TEST_F(Tables, WorkOfProducts) {
         fma += Operations(k, AMP_INSTRUCTION_FMA, 5);
         if (own == 0) continue;
         epilogue += Operations(k, AMP_INSTRUCTION_PLAIN, 5);
-        EXPECT_EQ(k.tensor_cores, 1u);
     }
     EXPECT_EQ(f16, 2.0 * 5 * 512 * 784 + 2.0 * 5 * 784 * 784); // whatever the parts
     EXPECT_EQ(fma, 2.0 * 5 * 8 * 8 * 32 * 3 * 3 * 16 + 2.0 * 5 * 4 * 32 * 32 * 16);

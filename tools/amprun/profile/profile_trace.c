@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "runtime/model/cuda_launch.h"
 #include "tools/amprun/kernel_kinds.h"
 #include "tools/amprun/protobuf.h"
 
@@ -187,7 +188,7 @@ typedef struct KernelFacts {
 static KernelFacts facts_of(const RecordedKernel *k) {
     if (k->program->cuda_kernels) {
         const amp_model_cuda_kernel *c = &k->program->cuda_kernels[k->index];
-        return (KernelFacts){c->name, c->title, c->kind, c->line, c->operand_count, c->operands};
+        return (KernelFacts){c->name, c->title, amp_cuda_kind(c), c->line, c->operands.count, c->operands.at};
     }
     const amp_model_kernel *c = &k->program->kernels[k->index];
     return (KernelFacts){c->name, c->title, c->kind, c->line, c->operand_count, c->operands};

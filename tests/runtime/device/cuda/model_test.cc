@@ -20,6 +20,7 @@ struct Copy {
     std::vector<amp_model_dim> elements{{400, 1, 0}, {10, 1, 0}};
     std::vector<amp_model_cuda_choice> choices;
     std::vector<amp_model_cuda_part> parts;
+    std::vector<amp_model_cuda_grid> grids;
     std::vector<amp_model_cuda_image> images{{80, 0, 0, "ptx", 4, -1, -1, -1, -1}};
 
     template <typename T> static std::vector<T> Of(const amp_model_table &t) {
@@ -34,7 +35,7 @@ struct Copy {
         programs[0].buffers = Table(buffers), programs[0].kernels = Table(kernels);
         programs[0].results = Table(results);
         functions[0].images = Table(images);
-        Kernel("k07").batch_elements = elements.data();
+        Kernel("k07").elements.at = elements.data();
     }
     amp_status Load(amp_error *err) {
         FailingAllocator allocator;
@@ -50,22 +51,26 @@ struct Copy {
             if (!strcmp(k.name, name)) return k;
         return kernels[0];
     }
-    // The last of |count| choices like the kernel's own launch.
+    // The last of |count| choices like the kernel's own.
     amp_model_cuda_choice &Choose(const char *name, uint32_t count) {
         amp_model_cuda_kernel &k = Kernel(name);
-        choices.assign(count, {k.function, k.launch});
-        k.choices = choices.data();
-        k.choice_count = count;
+        grids.assign(count, Part(name, 1).grids[0]);
+        parts[0].grids = grids.data();
+        choices.assign(count, k.choices.at[0]);
+        k.choices = {choices.data(), count};
         return choices.back();
     }
-    // One that is all of its launch, |count| times.
+    // The last of |count| parts, the first of which is all of the launch, and the others have no operands.
     amp_model_cuda_part &Part(const char *name, uint32_t count) {
         amp_model_cuda_kernel &k = Kernel(name);
-        parts.assign(count, {k.kind, 0, 0, 0, &k.launch});
-        parts[0].operand_count = k.operand_count;
-        k.parts = parts.data();
-        k.part_count = count;
+        parts.assign(count, k.parts.at[0]);
+        for (uint32_t i = 1; i < count; i++) parts[i].operand_count = 0, parts[i].members = 1;
+        k.parts = {parts.data(), count};
         return parts.back();
+    }
+    amp_model_cuda_grid &Grid(const char *name) {
+        Choose(name, 1);
+        return grids[0];
     }
     amp_model_buffer &Buffer(const char *name) {
         for (amp_model_buffer &b : buffers)
@@ -133,43 +138,46 @@ const Damage damages[] = {
      [](Copy &c) { c.Buffer("loss").kind = AMP_BUFFER_WATCH; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
-    {"k00: unknown kind 8", [](Copy &c) { c.Kernel("k00").kind = 8; }},
-    {"k00: ranks cannot add up its operands", [](Copy &c) { c.Kernel("k00").kind = AMP_KERNEL_COLLECTIVE; }},
-    {"k00: function 10 of 10", [](Copy &c) { c.Kernel("k00").function = 10; }},
-    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = nullptr; }},
-    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = outside; }},
-    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operand_count = UINT32_MAX; }},
+    {"k00: ranks cannot add up its operands", [](Copy &c) { c.Part("k00", 1).kind = AMP_KERNEL_COLLECTIVE; }},
+    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands.at = nullptr; }},
+    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands.at = outside; }},
+    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands.count = UINT32_MAX; }},
     {"k07: its batch", [](Copy &c) { c.Kernel("k07").operand_table = 0; }},
-    {"k07: its batch", [](Copy &c) { c.Kernel("k07").batch = 3; }},
-    {"k07: its batch", [](Copy &c) { c.Kernel("k07").tickets = 1; }},
-    {"k00: its batch", [](Copy &c) { c.Kernel("k00").tickets = 1u << 21; }},
-    {"k00: its batch", [](Copy &c) { c.Kernel("k00").partial_bytes = 1u << 17; }},
-    {"k00: its batch", [](Copy &c) { c.Kernel("k00").partial_bytes = 12; }},
-    {"k07: its batch", [](Copy &c) { c.Kernel("k07").batch_elements = nullptr; }},
+    {"k07: its batch", [](Copy &c) { c.Kernel("k07").waits.tickets = 1; }},
+    {"k07: its batch", [](Copy &c) { c.Kernel("k07").elements.at = nullptr; }},
     {"k07: its batch", [](Copy &c) { c.elements[1].mul = -1; }},
-    {"k00: its batch or its sizes", [](Copy &c) { c.Kernel("k00").size_count = 1; }},
+    {"k00: its batch or its sizes", [](Copy &c) { c.Kernel("k00").sizes.count = 1; }},
     {"k00: its batch or its sizes",
      [](Copy &c) {
-         c.Kernel("k00").size_count = 33;
-         c.Kernel("k00").sizes = c.elements.data();
+         c.Kernel("k00").sizes = {c.elements.data(), 33};
      }},
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.block[0] = 0; }},
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.block[1] = 9; }}, // 128 * 9 threads
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.per[0] = -1; }},
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.extent[0].mul = 0; }},
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.shared_bytes = 1 << 20; }},
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").choice_count = 1; }},
-    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).function = 10; }},
-    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).launch.block[0] = 2048; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").waits.tickets = 1u << 21; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").waits.partial_bytes = 1u << 17; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").waits.partial_bytes = 12; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").choices.count = 0; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").choices.at = nullptr; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).block[0] = 0; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).block[1] = 9; }}, // 128 * 9 threads
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 2).block[0] = 2048; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).shared_bytes = 1 << 20; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 2).function = 10; }},
     {"k00: its launch", [](Copy &c) { c.Choose("k00", 17); }},
-    {"k00: its launch", [](Copy &c) { c.Kernel("k00").part_count = 2; }},
+    {"k00: its launch", [](Copy &c) { c.Grid("k00").per[0] = -1; }},
+    {"k00: its launch", [](Copy &c) { c.Grid("k00").extent[0].mul = 0; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").parts.count = 0; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").parts.at = nullptr; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 33); }},
-    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).kind = 7; }},
-    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).launches = nullptr; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 1).kind = 8; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).kind = AMP_KERNEL_COLLECTIVE; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).grids = nullptr; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).operand_count = 1; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).work_count = 1; }},
-    {"k00: its launch", [](Copy &c) { c.Part("k00", 1).members = 2; }}, // of a batch that is none
-    {"k07: its launch", [](Copy &c) { c.Part("k07", 2).members = 2; }}, // three members, of a batch of two
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).members = 0; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).superstep = 1; }}, // without tickets
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 1).members = 2; }},   // of a batch that is none
+    {"k07: its launch", [](Copy &c) { c.Part("k07", 2).members = 2; }},   // four members, of a batch of two
+    {"k07: its launch", [](Copy &c) { c.Part("k07", 1).members = 3; }},   // of ten operands
+    {"k07: its launch", [](Copy &c) { c.Kernel("k07").elements.count = 1; }},
 };
 
 TEST(CudaModel, EveryDamageIsRefused) {

@@ -84,12 +84,22 @@ static const amp_model_cuda_function functions[] = {
 #define TARGETS_INPUT                                                                                                  \
     { BUFFER("targets", AMP_BUFFER_INPUT, 1, AMP_DT_I32, N, 1) }
 
-#define OPERANDS(...)                                                                                                  \
-    .operands = (const uint32_t[]){__VA_ARGS__}, .operand_count = sizeof((const uint32_t[]){__VA_ARGS__}) / 4
-/* One thread for each of |extent_| elements, which are |mul| * n or a number. */
-#define ELEMENTS(mul_, of_n_, per_) .launch = {.extent = {{mul_, 1, of_n_}}, .per = {per_}, .block = {per_, 1, 1}}
-#define ONE_BLOCK(threads) .launch = {.block = {threads, 1, 1}}
-#define KERNEL(name_, kind_, function_) .name = name_, .title = name_, .kind = kind_, .function = function_
+#define COUNT(...) sizeof((const uint32_t[]){__VA_ARGS__}) / 4
+#define KERNEL(name_, kind_, members_, function_, threads_, grid_, ...)                                                \
+    .name = name_, .title = name_, .choices = {(const amp_model_cuda_choice[]){{function_, {threads_, 1, 1}, 0}}, 1},  \
+    .parts = {(const amp_model_cuda_part[]){                                                                           \
+                  {AMP_KERNEL_##kind_, members_, COUNT(__VA_ARGS__), 0, 0, (const amp_model_cuda_grid[]){grid_}}},     \
+              1},                                                                                                      \
+    .operands = {(const uint32_t[]){__VA_ARGS__}, COUNT(__VA_ARGS__)}
+/* A thread for each of mul * n elements, or mul. */
+#define ELEMENTS(mul, of_n, per_)                                                                                      \
+    {                                                                                                                  \
+        .extent = {{mul, 1, of_n}}, .per = { per_ }                                                                    \
+    }
+#define ONE_BLOCK                                                                                                      \
+    {                                                                                                                  \
+        .per = { 0 }                                                                                                   \
+    }
 
 enum { X, TARGETS, LOGITS, LOSSES, HITS, DLOGITS, LOSS, ACC, S_WT, S_B, S_SCALE, COMMON };
 enum { DB = COMMON, DW, GRAD, FLAG, INVERSE, OK, OK_OUT, S_W, S_MW, S_MB, S_STEP, S_ITERATION, S_TRACKER, S_FLOOR };
@@ -103,11 +113,10 @@ enum { DB = COMMON, DW, GRAD, FLAG, INVERSE, OK, OK_OUT, S_W, S_MW, S_MB, S_STEP
     [S_B] = OF_STATE("fc.bias", B, AMP_DT_F32, 1, C), [S_SCALE] = OF_STATE("scale", SCALE, AMP_DT_F32, 1, 1)
 
 #define FORWARD_KERNELS                                                                                                \
-    {KERNEL("k00", AMP_KERNEL_PRODUCT, F_LINEAR), OPERANDS(X, S_WT, S_B, LOGITS), ELEMENTS(C, 1, 128)},                \
-        {KERNEL("k01", AMP_KERNEL_ROW, F_LOSS), OPERANDS(LOGITS, TARGETS, S_SCALE, LOSSES, HITS, DLOGITS),             \
-         ELEMENTS(1, 1, 32)},                                                                                          \
-        {KERNEL("k02", AMP_KERNEL_COLUMN, F_MEAN), OPERANDS(LOSSES, LOSS), ONE_BLOCK(1)}, {                            \
-        KERNEL("k03", AMP_KERNEL_COLUMN, F_MEAN), OPERANDS(HITS, ACC), ONE_BLOCK(1)                                    \
+    {KERNEL("k00", PRODUCT, 1, F_LINEAR, 128, ELEMENTS(C, 1, 128), X, S_WT, S_B, LOGITS)},                             \
+        {KERNEL("k01", ROW, 1, F_LOSS, 32, ELEMENTS(1, 1, 32), LOGITS, TARGETS, S_SCALE, LOSSES, HITS, DLOGITS)},      \
+        {KERNEL("k02", COLUMN, 1, F_MEAN, 1, ONE_BLOCK, LOSSES, LOSS)}, {                                              \
+        KERNEL("k03", COLUMN, 1, F_MEAN, 1, ONE_BLOCK, HITS, ACC)                                                      \
     }
 
 static const amp_model_buffer train_buffers[] = {
@@ -129,18 +138,20 @@ static const amp_model_buffer train_buffers[] = {
 };
 
 static const amp_model_dim update_elements[] = {{C * K, 1, 0}, {C, 1, 0}};
+#define UPDATE_GRID                                                                                                    \
+    {                                                                                                                  \
+        .extent = {{C * K, 1, 0}, {2, 1, 0}}, .per = { 128, 1 }                                                        \
+    }
 
 static const amp_model_cuda_kernel train_kernels[] = {
-    {KERNEL("k_iteration", AMP_KERNEL_SCALAR, F_COUNT), OPERANDS(S_ITERATION), ONE_BLOCK(1)},
+    {KERNEL("k_iteration", SCALAR, 1, F_COUNT, 1, ONE_BLOCK, S_ITERATION)},
     FORWARD_KERNELS,
-    {KERNEL("k04", AMP_KERNEL_COLUMN, F_DB), OPERANDS(DLOGITS, DB, FLAG), ONE_BLOCK(32)},
-    {KERNEL("k05", AMP_KERNEL_PRODUCT, F_DW), OPERANDS(DLOGITS, X, S_SCALE, DW, GRAD, FLAG), ELEMENTS(C *K, 0, 128)},
-    {KERNEL("k06", AMP_KERNEL_SCALAR, F_SCALER),
-     OPERANDS(FLAG, S_SCALE, INVERSE, S_TRACKER, S_FLOOR, S_STEP, OK, OK_OUT), ONE_BLOCK(1)},
-    {KERNEL("k07", AMP_KERNEL_TILE, F_UPDATE), OPERANDS(DW, INVERSE, S_W, S_MW, OK, DB, INVERSE, S_B, S_MB, OK),
-     .operand_table = 1, .batch = 2, .batch_elements = update_elements,
-     .launch = {.extent = {{C * K, 1, 0}, {2, 1, 0}}, .per = {128, 1}, .block = {128, 1, 1}}},
-    {KERNEL("k08", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(S_W, S_WT), ELEMENTS(C *K, 0, 128)},
+    {KERNEL("k04", COLUMN, 1, F_DB, 32, ONE_BLOCK, DLOGITS, DB, FLAG)},
+    {KERNEL("k05", PRODUCT, 1, F_DW, 128, ELEMENTS(C *K, 0, 128), DLOGITS, X, S_SCALE, DW, GRAD, FLAG)},
+    {KERNEL("k06", SCALAR, 1, F_SCALER, 1, ONE_BLOCK, FLAG, S_SCALE, INVERSE, S_TRACKER, S_FLOOR, S_STEP, OK, OK_OUT)},
+    {KERNEL("k07", TILE, 2, F_UPDATE, 128, UPDATE_GRID, DW, INVERSE, S_W, S_MW, OK, DB, INVERSE, S_B, S_MB, OK),
+     .operand_table = 1, .elements = {update_elements, 2}},
+    {KERNEL("k08", TILE, 1, F_TRANSPOSE, 128, ELEMENTS(C *K, 0, 128), S_W, S_WT)},
 };
 
 #define SCALAR_RESULT(name_, buffer_, type, kind_)                                                                     \
@@ -171,7 +182,7 @@ static const amp_model_buffer infer_buffers[] = {
     [I_B] = OF_STATE("fc.bias", B, AMP_DT_F32, 1, C),
 };
 static const amp_model_cuda_kernel infer_kernels[] = {
-    {KERNEL("k00", AMP_KERNEL_PRODUCT, F_LINEAR_HALF), OPERANDS(I_X, I_WT, I_B, I_OUT), ELEMENTS(C, 1, 128)}};
+    {KERNEL("k00", PRODUCT, 1, F_LINEAR_HALF, 128, ELEMENTS(C, 1, 128), I_X, I_WT, I_B, I_OUT)}};
 static const amp_model_result infer_results[] = {
     {.name = "logits", .buffer = I_OUT, .dtype = AMP_DT_F16, .rank = 2, .dims = {DIM(N), DIM(C)}}};
 
@@ -180,7 +191,7 @@ static const amp_model_buffer refresh_buffers[] = {
     OF_STATE("fc.weight/transposed", W_T, AMP_DT_F32, K, C),
 };
 static const amp_model_cuda_kernel refresh_kernels[] = {
-    {KERNEL("k00", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(0, 1), ELEMENTS(C *K, 0, 128)}};
+    {KERNEL("k00", TILE, 1, F_TRANSPOSE, 128, ELEMENTS(C *K, 0, 128), 0, 1)}};
 
 static const amp_model_cuda_program programs[] = {
     {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP},

@@ -9,7 +9,7 @@ amp_status cuda_emit_collective(CudaKernel *ck) {
     ck->body->launch.per[0] = THREADS;
     ck->how = "a vector";
     cuda_add_size(ck, "count", ck->w->cols);
-    AMP_TRY(cuda_open_function(ck, THREADS, 0));
+    AMP_TRY(cuda_open_function(ck, THREADS));
     emit_line(&ck->e, "const int64_t i = (int64_t)blockIdx.x * %d + threadIdx.x;", THREADS);
     emit_line(&ck->e, "if (i < count) b1[i] = b0[i];");
     cuda_close_function(ck);

@@ -144,7 +144,7 @@ static void put_results(CudaKernel *ck, int p, const char *sum) {
 static int divided_phases(const CudaKernel *ck, int width) {
     Walk *w = ck->w;
     int phases = 0, sums = 0;
-    if (!has_parts(w, width) || ck->pass || ck->columns || ck->turn) return 0;
+    if (!has_parts(w, width) || ck->form.pass || ck->form.columns || ck->form.turn) return 0;
     for (int p = 0; p < w->phases; p++) {
         const int of_phase = sums_of_phase(w, p);
         if (!loop_has_phase(w, p)) continue;
@@ -158,7 +158,7 @@ static int divided_phases(const CudaKernel *ck, int width) {
 /* A second pass (pass_launch.c) is told which columns are its own. */
 static const char *block_of_columns(const CudaKernel *ck) {
     if (ck->part_phases > 1) return "own_part.columns";
-    return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
+    return ck->form.pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
 }
 
 static const char *number_of_part(const CudaKernel *ck) {
@@ -175,7 +175,7 @@ static void put_part(CudaKernel *ck, const char *number) {
 /* The part that the block makes; |block0|: the first block of its columns, among all of the launch. */
 static void put_own_part(CudaKernel *ck, int width) {
     Emitter *e = &ck->e;
-    if (ck->bundled)
+    if (ck->form.threads)
         emit_line(e, "const GridOfParts grid = {(uint32_t)place.first, (uint32_t)place.x, (uint32_t)place.y, %s.y};",
                   ck->block);
     else emit_line(e, "const GridOfParts grid = {0, gridDim.x, gridDim.y, blockIdx.y};");
@@ -211,7 +211,7 @@ static void put_place(CudaKernel *ck, int width, int height) {
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
     if (ck->vector > 1) emit_line(&ck->e, "const int32_t c0 = column0 + threadIdx.x %% %d * %d;", lanes, ck->vector);
     emit_line(&ck->e, "MAYBE_UNUSED const bool own = %s%s;", ck->vector > 1 ? "c0 < COLS" : "in",
-              ck->bundle_threads > threads ? arena_printf(ck->w->arena, " && threadIdx.x < %d", threads) : "");
+              ck->form.threads > threads ? arena_printf(ck->w->arena, " && threadIdx.x < %d", threads) : "");
 }
 
 /* Whether places in memory are computed. */
@@ -244,7 +244,7 @@ static int row_bytes(const CudaKernel *ck, int *loads) {
 static int rows_together(const CudaKernel *ck) {
     int loads;
     const int bytes = row_bytes(ck, &loads), most = moves(ck->w) ? MOVED_ROWS : MOST_ROWS;
-    const int wanted = ck->w->segment || ck->pass > 1 ? BYTES_OF_THREAD : BYTES_OF_FEW;
+    const int wanted = ck->w->segment || ck->form.pass > 1 ? BYTES_OF_THREAD : BYTES_OF_FEW;
     int rows = 1;
     while (rows < most && rows * bytes < wanted && 2 * rows * loads <= MOST_LOADS) rows *= 2;
     return rows;
@@ -381,7 +381,7 @@ static void set_parts(CudaKernel *ck, int width, int height) {
 /* What the launch is told. */
 static amp_status set_launch(CudaKernel *ck, int width, int height) {
     Walk *w = ck->w;
-    const int threads = ck->bundled ? ck->bundle_threads : width / ck->vector * height;
+    const int threads = ck->form.threads ? ck->form.threads : width / ck->vector * height;
     const int blocks = (moves(w) ? MOVING_THREADS : RESIDENT_THREADS) / threads;
     if (ck->body->partials) set_parts(ck, width, height);
     else if (!dim_mul(walk_segments(w), dim_const(blocks_of_columns(w, width)), &ck->body->launch.extent[0]))
@@ -404,8 +404,9 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
 amp_status cuda_emit_column(CudaKernel *ck) {
     Walk *w = ck->w;
     ck->vector = vector_of(w);
-    const int width = ck->columns ? ck->columns : power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
-    const int height = ck->height ? ck->height : height_of(w, lanes), threads = lanes * height;
+    const int width = ck->form.columns ? ck->form.columns : power_above(w->cols.mul, MAX_WIDTH),
+              lanes = width / ck->vector;
+    const int height = ck->form.height ? ck->form.height : height_of(w, lanes), threads = lanes * height;
     ck->part_phases = divided_phases(ck, width);
     ck->body->partials = ck->part_phases > 0;
     ck->column = "c";
@@ -418,9 +419,9 @@ amp_status cuda_emit_column(CudaKernel *ck) {
     ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
     AMP_TRY(set_launch(ck, width, height));
     cuda_delay_stores(ck);
-    if (ck->bundled && ck->bundle_threads < threads) ck->body->bundles = false;
-    if (ck->plans || !ck->body->bundles) return cuda_plan_function(ck, threads);
-    AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : threads, ck->form.members));
+    if (ck->form.threads && ck->form.threads < threads) ck->body->bundles = false;
+    if (ck->form.plan || !ck->body->bundles) return cuda_plan_function(ck, threads);
+    AMP_TRY(cuda_open_function(ck, ck->form.threads ? ck->form.threads : threads));
     cuda_declare_columns(ck);
     put_place(ck, width, height);
     AMP_TRY(cuda_emit_once(ck));

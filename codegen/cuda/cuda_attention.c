@@ -291,7 +291,7 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     /* a parameter, so that layers share a function */
     if (p->drops) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
     ck->how = describe_walk(ck, p, warps);
-    AMP_TRY(cuda_open_function(ck, warps * 32, 0));
+    AMP_TRY(cuda_open_function(ck, warps * 32));
     declare_shape(ck, p);
     AMP_TRY(p->gradient ? emit_gradient(ck, p) : emit_forward(ck, p));
     cuda_close_function(ck);

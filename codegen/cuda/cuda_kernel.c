@@ -456,22 +456,12 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .slot = "",
         .reduce_shape = "",
         .first_phase = w->first_phase,
-        .pass = form.pass,
-        .columns = form.columns,
-        .height = form.height,
         .rows = 1,
         .block = form.threads || form.chain ? "block" : "blockIdx",
-        .bundled = form.threads > 0,
-        .bundle_part = form.part,
-        .bundle_threads = form.threads,
-        .chain = form.chain,
-        .turn = form.turn,
-        .plans = form.plan,
-        .band = form.band,
     };
     const amp_status status = emitters[w->k->kind](&ck);
-    for (int i = 0; i < w->k->count;
-         i++) /* one array for all kernels: theirs would grow with the square of the model */
+    /* one array for all kernels: theirs would grow with the square of the model */
+    for (int i = 0; i < w->k->count; i++)
         for (int n = 0; n < walk_op(w, i)->n_in; n++) ck.first_phase[walk_op(w, i)->in[n].id] = 0;
     return status;
 }

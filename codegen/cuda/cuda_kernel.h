@@ -29,38 +29,31 @@ typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
-    CudaForm form;
-    int pass;            /* of a single-pass reduction, from 1; 0: a kernel by itself */
-    int columns, height; /* of a block of a column kernel, and its rows at once; 0: as many as it likes */
-    int part_phases;     /* of a column kernel, whose parts have blocks of their own; 0: it is not divided */
-    int rows, row_step;  /* of a column kernel that a thread loads together, so far from one another */
-    const char *how;     /* of body->how, what is the kind's own; NULL: nothing */
-    int vector;          /* elements of a thread side by side */
-    bool flat;           /* full and scalar operands alone: an element is its number */
-    int64_t pitch;       /* of operands with longer rows (Buffer.pitch); 0: there are none */
-    bool part;           /* the last vector may have fewer elements: |left| */
-    bool by_rows;        /* so may the last one of each row; those with a pitch are zeros there */
-    const char *at;      /* of the first element in a full operand */
-    const char *column;  /* its column */
-    const char *index;   /* of an element among those of a thread: "i", "0" */
-    const char *slot;    /* of the vector among those of a thread: "[q]", "" */
-    int slots;           /* vectors of a thread; known where values stay in registers */
+    CudaForm form;      /* of a part, |threads| > 0: `place` and `shared` are parameters */
+    int part_phases;    /* of a column kernel, whose parts have blocks of their own; 0: it is not divided */
+    int rows, row_step; /* of a column kernel that a thread loads together, so far from one another */
+    const char *how;    /* of body->how, what is the kind's own; NULL: nothing */
+    int vector;         /* elements of a thread side by side */
+    bool flat;          /* full and scalar operands alone: an element is its number */
+    int64_t pitch;      /* of operands with longer rows (Buffer.pitch); 0: there are none */
+    bool part;          /* the last vector may have fewer elements: |left| */
+    bool by_rows;       /* so may the last one of each row; those with a pitch are zeros there */
+    const char *at;     /* of the first element in a full operand */
+    const char *column; /* its column */
+    const char *index;  /* of an element among those of a thread: "i", "0" */
+    const char *slot;   /* of the vector among those of a thread: "[q]", "" */
+    int slots;          /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */
-    const char *reduce_shape;        /* further arguments of the reducing template: ", 32, 8" */
-    const char *segment;             /* column kernels: the number of the segment; NULL: there is one */
-    const char *first_thread;        /* condition under which a thread stores a value of SPAN_ONE */
-    const char *line_store;          /* the same of the line's own span; NULL: always */
-    const char *operands;            /* the table of their pointers; NULL: they are parameters */
-    bool inlines;                    /* vectors are read by ops in front of the elements, perhaps by them alone */
-    bool *declared;                  /* by operand: its pointer has been read from the table */
-    bool late_operands;              /* the kernel declares operands where it needs them */
-    bool bundled;                    /* a part of a bundle: `place` and `shared` are parameters */
-    int bundle_part, bundle_threads; /* its number there, and the threads of a block */
-    bool chain;                      /* of several members, which each block makes one after another */
-    bool plans;                      /* nothing is written */
-    bool turn, band;                 /* a part of a joined launch; of one whose blocks make bands of rows */
-    const char *block;               /* where the block stands: "blockIdx"; in a bundle "block" */
+    const char *reduce_shape; /* further arguments of the reducing template: ", 32, 8" */
+    const char *segment;      /* column kernels: the number of the segment; NULL: there is one */
+    const char *first_thread; /* condition under which a thread stores a value of SPAN_ONE */
+    const char *line_store;   /* the same of the line's own span; NULL: always */
+    const char *operands;     /* the table of their pointers; NULL: they are parameters */
+    bool inlines;             /* vectors are read by ops in front of the elements, perhaps by them alone */
+    bool *declared;           /* by operand: its pointer has been read from the table */
+    bool late_operands;       /* the kernel declares operands where it needs them */
+    const char *block;        /* where the block stands: "blockIdx"; in a bundle "block" */
 } CudaKernel;
 
 /* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */
@@ -113,9 +106,8 @@ void cuda_add_size(CudaKernel *ck, const char *name, Dim size);
 void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *number);
 /* The space's columns, COLS; in the function that is open. */
 void cuda_declare_columns(CudaKernel *ck);
-/* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a
- * batch. */
-amp_status cuda_open_function(CudaKernel *ck, int threads, int members);
+/* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block. */
+amp_status cuda_open_function(CudaKernel *ck, int threads);
 /* `__launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1)`, of a body's |min_blocks|. */
 void cuda_put_bounds(Text *t, int threads, const CudaBody *body);
 /* The same of a part of a bundle: `static INLINE void run(const PlaceInGrid &place, char *shared, ..) {`, a member of

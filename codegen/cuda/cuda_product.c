@@ -108,8 +108,8 @@ static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "
 static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
     if (p->batch.rank) emit_batch(ck, p, place);
     if (p->parts > 1) emit_part(ck, p, place);
-    if (are_along_rows(p) || ck->band) {
-        const char *row = ck->band ? "" : " % tiles_down";
+    if (are_along_rows(p) || ck->form.band) {
+        const char *row = ck->form.band ? "" : " % tiles_down";
         emit_line(&ck->e, "const int64_t row0 = (int64_t)(%s.x%s) * %d, col0 = (int64_t)%s.y * %d;", ck->block, row,
                   p->tile.m, ck->block, p->tile.n);
         return;
@@ -143,9 +143,9 @@ static void emit_run(CudaKernel *ck, const ProductPlan *p) {
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     cuda_declare_columns(ck);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
-    const char *now = ck->bundled ? "place.now()" : ck->chain ? "block_now()" : NULL;
+    const char *now = ck->form.threads ? "place.now()" : ck->form.chain ? "block_now()" : NULL;
     if (!now) emit_place(ck, p, OF_SUMS | OF_RESULT);
-    if (!ck->bundled) emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    if (!ck->form.threads) emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
     if (!now) {
@@ -238,8 +238,8 @@ static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
 }
 
 static amp_status open_product(CudaKernel *ck, const ProductPlan *p, CudaForm form) {
-    if (!ck->bundled) {
-        AMP_TRY(cuda_open_function(ck, p->tile.threads, form.members));
+    if (!ck->form.threads) {
+        AMP_TRY(cuda_open_function(ck, p->tile.threads));
         declare_types(ck, p);
         cuda_declare_operand(ck, p->a.operand);
         cuda_declare_operand(ck, p->b.operand);
@@ -270,7 +270,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     AMP_TRY(open_product(ck, p, form));
     cuda_declare_looks(ck);
     emit_sums(ck, p);
-    if (!ck->chain && !ck->turn) emit_line(&ck->e, "admit_next_launch();");
+    if (!ck->form.chain && !ck->form.turn) emit_line(&ck->e, "admit_next_launch();");
     cuda_declare_operands(ck); /* the others take no registers in the loop */
     AMP_TRY(cuda_emit_once(ck));
     open_runs(ck, p);

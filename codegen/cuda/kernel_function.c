@@ -16,7 +16,7 @@ static const char *pointer_type(const Walk *w, int operand) {
 static void put_parameters(CudaKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->operands.len; i++) text_printf(ck->e.out, "%sb%d, ", pointer_type(w, i), i);
-    if (w->k->pred.id && !ck->pass) text_puts(ck->e.out, "const int32_t *predicate, ");
+    if (w->k->pred.id && !ck->form.pass) text_puts(ck->e.out, "const int32_t *predicate, ");
 }
 
 /* Where the table has the pointers of the kernel, or of the member. */
@@ -109,10 +109,10 @@ static const char *describe(const CudaKernel *ck, int threads) {
 
 /* A function on the device; pass_launch.c calls it, and has tested the predicate. */
 static void open_pass(CudaKernel *ck) {
-    text_printf(ck->e.out, "INLINE void @_pass%d(", ck->pass);
+    text_printf(ck->e.out, "INLINE void @_pass%d(", ck->form.pass);
     put_parameters(ck);
     put_sizes(ck);
-    text_puts(ck->e.out, ck->pass > 1 ? ", uint32_t block)\n{\n" : ")\n{\n");
+    text_puts(ck->e.out, ck->form.pass > 1 ? ", uint32_t block)\n{\n" : ")\n{\n");
 }
 
 void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
@@ -146,7 +146,7 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
     ck->body->launch.block[0] = threads;
     ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
     for (int i = 0; i < w->operands.len; i++) vec_push(w->arena, &ck->body->pointers, pointer_type(w, i));
-    if (w->k->pred.id && !ck->pass) vec_push(w->arena, &ck->body->pointers, "const int32_t *");
+    if (w->k->pred.id && !ck->form.pass) vec_push(w->arena, &ck->body->pointers, "const int32_t *");
     return AMP_OK;
 }
 
@@ -154,7 +154,7 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
 static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     AMP_TRY(begin_function(ck, threads));
     text_printf(ck->e.out, "    static INLINE void run(const %s &place, char *shared, ",
-                ck->turn ? "PlaceInTurn" : "PlaceInGrid");
+                ck->form.turn ? "PlaceInTurn" : "PlaceInGrid");
     if (members || ck->body->takes_table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
@@ -176,7 +176,7 @@ static bool has_short_blocks(const CudaKernel *ck) {
 /* Products wait when they have found their places (prelude/product.cuh), a joined launch as a whole. */
 static void begin_after_earlier(CudaKernel *ck) {
     const KernelKind kind = ck->w->k->kind;
-    if (ck->turn) return;
+    if (ck->form.turn) return;
     if (kind != KERNEL_PRODUCT || ck->w->k->pred.id) emit_line(&ck->e, "await_earlier_launches();");
     if (has_short_blocks(ck)) emit_line(&ck->e, "admit_next_launch();");
 }
@@ -205,8 +205,9 @@ static void declare_member_operands(CudaKernel *ck, int members, int threads) {
 }
 
 /* Of a kernel whose shared memory is declared where it is used. */
-static amp_status open_own_part(CudaKernel *ck, int threads, int members) {
-    text_printf(ck->e.out, "struct @_part%d {\n    static constexpr int SHARED = 1;\n\n", ck->bundle_part);
+static amp_status open_own_part(CudaKernel *ck, int threads) {
+    const int members = ck->form.members;
+    text_printf(ck->e.out, "struct @_part%d {\n    static constexpr int SHARED = 1;\n\n", ck->form.part);
     AMP_TRY(begin_part(ck, threads, members));
     emit_line(&ck->e, "const uint3 block = place.now();");
     if (members) declare_member_operands(ck, members, threads);
@@ -216,14 +217,15 @@ static amp_status open_own_part(CudaKernel *ck, int threads, int members) {
     return AMP_OK;
 }
 
-amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
+amp_status cuda_open_function(CudaKernel *ck, int threads) {
     Walk *w = ck->w;
+    const int members = ck->form.members;
     int count = w->operands.len + (w->k->pred.id != 0);
     bool table = members || count > CUDA_PARAM_OPERANDS;
-    if (ck->bundled) return open_own_part(ck, threads, members);
+    if (ck->form.threads) return open_own_part(ck, threads);
     AMP_TRY(begin_function(ck, threads));
     ck->body->operand_table = table;
-    if (ck->pass) {
+    if (ck->form.pass) {
         open_pass(ck);
         return AMP_OK;
     }
@@ -233,10 +235,10 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
-    if (members && !ck->chain) text_puts(ck->e.out, ", const int64_t *member_elements");
+    if (members && !ck->form.chain) text_puts(ck->e.out, ", const int64_t *member_elements");
     put_partials(ck);
     text_puts(ck->e.out, ")\n{\n");
-    if (ck->chain) emit_open(&ck->e, "for (int member = 0; member < %d; member++)", members);
+    if (ck->form.chain) emit_open(&ck->e, "for (int member = 0; member < %d; member++)", members);
     else if (members) declare_member(ck, members, threads);
     if (table) declare_table(ck, members > 0);
     if (!ck->late_operands) cuda_declare_operands(ck);
@@ -246,11 +248,11 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
 }
 
 void cuda_close_function(CudaKernel *ck) {
-    if (ck->bundled) {
+    if (ck->form.threads) {
         cuda_close_part(ck);
         return;
     }
-    if (ck->chain) {
+    if (ck->form.chain) {
         emit_line(&ck->e, "__syncthreads();");
         emit_close(&ck->e);
     }

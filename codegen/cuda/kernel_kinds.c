@@ -129,7 +129,7 @@ amp_status cuda_emit_tile(CudaKernel *ck) {
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
     const bool parts = adds_parts(w);
-    const int threads = ck->bundled ? ck->bundle_threads : parts ? PART_THREADS : THREADS;
+    const int threads = ck->form.threads ? ck->form.threads : parts ? PART_THREADS : THREADS;
     ck->vector = parts ? 1 : cuda_vector_width(w);
     if (!ck->flat) ck->vector = fit_columns(cuda_row_length(ck), ck->vector);
     const int held = count_held(w);
@@ -156,9 +156,9 @@ amp_status cuda_emit_tile(CudaKernel *ck) {
     if (!ck->flat) cuda_add_size(ck, "cols", w->cols);
     const bool *late = find_late(w);
     ck->late_operands = late;
-    ck->body->takes_table = late && ck->bundled && !members && w->operands.len > CUDA_PART_OPERANDS;
-    if (ck->plans) return cuda_plan_function(ck, threads);
-    AMP_TRY(cuda_open_function(ck, threads, members));
+    ck->body->takes_table = late && ck->form.threads && !members && w->operands.len > CUDA_PART_OPERANDS;
+    if (ck->form.plan) return cuda_plan_function(ck, threads);
+    AMP_TRY(cuda_open_function(ck, threads));
     for (int i = 0; i < w->operands.len; i++)
         if (!late || !late[i]) cuda_declare_operand(ck, i);
     put_ends(ck, in_turn, members);
@@ -334,8 +334,8 @@ amp_status cuda_emit_row(CudaKernel *ck) {
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
     ck->how = block ? "a block a row" : "a warp a row";
     ck->body->bundles = !stays || held <= BUNDLE_REGISTERS; /* beside it, others would have few blocks */
-    if (ck->plans) return cuda_plan_function(ck, THREADS);
-    AMP_TRY(cuda_open_function(ck, THREADS, ck->form.members));
+    if (ck->form.plan) return cuda_plan_function(ck, THREADS);
+    AMP_TRY(cuda_open_function(ck, THREADS));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));
     if (stays) declare_resident(ck);

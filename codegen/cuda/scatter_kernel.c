@@ -57,8 +57,8 @@ amp_status cuda_emit_scatter(CudaKernel *ck) {
     ck->body->bundles = true;
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
     ck->how = "32 columns and some ids a block";
-    if (ck->plans) return cuda_plan_function(ck, THREADS);
-    AMP_TRY(cuda_open_function(ck, THREADS, ck->form.members));
+    if (ck->form.plan) return cuda_plan_function(ck, THREADS);
+    AMP_TRY(cuda_open_function(ck, THREADS));
     put_place(ck, count, blocks, groups);
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);

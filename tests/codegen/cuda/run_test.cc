@@ -133,8 +133,7 @@ TEST_F(CudaRunTest, RandomKeysShareAFunction) {
     Module *m = PlannedForCuda(
         Text(layers + "  result y = %x3\n", "state %seed : i64 counter\nstate %iteration : i64 counter\n"));
     ASSERT_NE(m, nullptr);
-    m->funcs.data[0]->joined = false; // a launch for each
-    const CudaModule *cuda = Emit(m);
+    const CudaModule *cuda = EmitAlone(m);
     EXPECT_EQ(cuda->programs.data[0].kernels.len, 3);
     EXPECT_LE(cuda->functions.len, 2) << "one for each tile";
 }

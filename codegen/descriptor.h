@@ -2,7 +2,7 @@
  *   descriptor.c    the whole; what no target makes: inputs, training, decisions
  *   table_rows.c    rows that each target's tables have: states, buffers, results
  *   model_facts.c   what the descriptor holds and no single field of the IR does
- *   cpu/cpu_kernels.c, cuda/cuda_tables.c   kernels and programs of a target
+ *   cpu/cpu_kernels.c, cuda/launch/cuda_tables.c   kernels and programs of a target
  */
 #ifndef AMP_CODEGEN_DESCRIPTOR_H
 #define AMP_CODEGEN_DESCRIPTOR_H

@@ -56,7 +56,7 @@ typedef struct Emitter {
     const char *lanes;   /* vectors: those that count, "W" or "W && l < left" */
     const char *element; /* per_thread: the element's number in row-major order */
     int lane_count;      /* per_thread: an op that reads memory makes so many elements at once, x12[0], ..; 0: one */
-    bool lanes_of_row;   /* x12 is a row of all12, which the kernel has declared (cuda/column_kernel.c) */
+    bool lanes_of_row;   /* x12 is a row of all12, which the kernel has declared (cuda/kinds/column_kernel.c) */
     int lane_reads;      /* vectors that it has read so far, m1, .. */
     Offsets *offsets;    /* numbers that are parameters of the kernel's function: o0, o1, ..; NULL: literals */
     const char *sum;     /* what the function of a product kernel summed up; NULL: it has no products, or is given it */

@@ -1,23 +1,9 @@
-/* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are.
- *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
- *   kernel_function.c  the function around them
- *   cuda_memory.c    loads and stores: 128 bits where shapes allow
- *   kernel_kinds.c   which thread makes what: tile, row kernels
- *   column_kernel.c  the same of column kernels
- *   scatter_kernel.c rows added up by id
- *   collective_kernel.c  a vector that ranks add up
- *   scalar_kernel.c  scalars: one thread, or one for each part of many
- *   product_plan.c   which instructions and tiles make a product (product_plan.h)
- *   cuda_product.c   mma.sync through shared memory
- *   cuda_attention.c attention and its gradient, tile by tile
- *   product_copies.c in how many bytes products copy what they read
- *   kernel_work.c    how much a kernel computes
- *   pass_launch.c    the function around sums, and sums of them in the launch of the first
- *   kernel_comment.c what is said above a function
- *   kernel_facts.c   what the passes that share launches ask of a kernel
- *   cuda_kernels.c   all launches of a module: equal bodies share a function
- *   part_launch.c    the function around several parts, in one stage or in several
- *   cuda_tables.c    amp_model_cuda as C text
+/* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are; codegen/README.md
+ * what each file does.  Rooms, each of which uses what is below it:
+ *
+ *   launch/    launches and their functions, tables, machine code
+ *   kinds/     which thread makes what, a file a kind; product/ of products
+ *   .          the elements of a thread, loads and stores, the function around them
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
 #define AMP_CODEGEN_CUDA_CUDA_H

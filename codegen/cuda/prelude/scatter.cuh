@@ -1,4 +1,4 @@
-/* scatter.cuh: rows added up by id (codegen/cuda/scatter_kernel.c).
+/* scatter.cuh: rows added up by id (codegen/cuda/kinds/scatter_kernel.c).
  *
  * A block has 32 columns of the result, one for each lane, and its lines: the ids group, group + GROUPS, ..  It looks
  * at all ids, and lists the rows whose id is a line of its own.  A list that is long enough, and the last one, is

@@ -47,7 +47,7 @@
  *         ends_turn(tickets, gridDim.x);
  *     }
  */
-#include "codegen/cuda/cuda_writer.h"
+#include "codegen/cuda/launch/cuda_writer.h"
 
 enum { THREADS = 256, BAND = 64, MIN_BLOCKS = 2 }; /* of launches of several stages */
 

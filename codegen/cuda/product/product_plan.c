@@ -1,5 +1,5 @@
 /* product_plan.c: see product_plan.h. */
-#include "codegen/cuda/product_plan.h"
+#include "codegen/cuda/product/product_plan.h"
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 

@@ -19,7 +19,7 @@
  *     const int64_t part = blockIdx.x / 3, first_row = part * rows, chunk = .., begin = .., end = ..;
  *     matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, end, begin);
  */
-#include "codegen/cuda/product_plan.h"
+#include "codegen/cuda/product/product_plan.h"
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* product_copies.c: in how many bytes kernels copy what their products read, for those who advise on sizes. */
-#include "codegen/cuda/attention_plan.h"
+#include "codegen/cuda/kinds/attention_plan.h"
 #include "codegen/cuda/cuda.h"
-#include "codegen/cuda/product_plan.h"
+#include "codegen/cuda/product/product_plan.h"
 
 typedef struct Lister {
     Walk w;

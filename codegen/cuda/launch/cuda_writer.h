@@ -1,4 +1,4 @@
-/* cuda_writer.h: what the files that write all kernels of a module share: cuda_kernels.c, part_launch.c. */
+/* cuda_writer.h: what the files that write all kernels of a module share: cuda_launches.c, part_launch.c. */
 #ifndef AMP_CODEGEN_CUDA_CUDA_WRITER_H
 #define AMP_CODEGEN_CUDA_CUDA_WRITER_H
 

@@ -1,7 +1,7 @@
 /* kernel_work.c: how much a kernel computes, for models of its time (amp_model_cuda_work): the operations of each of
  * its ops, over the elements that the op makes, or reduces. */
 #include "amp/model_abi.h"
-#include "codegen/cuda/attention_plan.h"
+#include "codegen/cuda/kinds/attention_plan.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/cuda_kernel.h"
 

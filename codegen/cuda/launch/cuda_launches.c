@@ -1,8 +1,8 @@
-/* cuda_kernels.c: the launches of a module, as the passes of the group launch have made them; equal bodies share a
+/* cuda_launches.c: the launches of a module, as the passes of the group launch have made them; equal bodies share a
  * function. */
 #include "amp/model_abi.h"
 #include "codegen/cuda/cuda.h"
-#include "codegen/cuda/cuda_writer.h"
+#include "codegen/cuda/launch/cuda_writer.h"
 
 #include "codegen/cuda/prelude_parts.h"
 #include "codegen/emit.h"

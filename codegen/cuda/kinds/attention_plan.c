@@ -1,5 +1,5 @@
 /* attention_plan.c: see attention_plan.h. */
-#include "codegen/cuda/attention_plan.h"
+#include "codegen/cuda/kinds/attention_plan.h"
 
 #include "codegen/cuda/cuda_kernel.h"
 #include "targets/target.h"

@@ -1,5 +1,5 @@
 /* attention_results.c: where the results of attention go (AttentionResult in attention_plan.h). */
-#include "codegen/cuda/attention_plan.h"
+#include "codegen/cuda/kinds/attention_plan.h"
 #include "targets/target.h"
 
 /* The cast of a result that the kernel holds, where something reads that; NO_VAL: there is none. */

@@ -9,7 +9,7 @@
  * The blocks of a gradient are, for each lead, those of keys and then those of queries: one launch makes all three
  * gradients. */
 #include "base/hash.h"
-#include "codegen/cuda/attention_plan.h"
+#include "codegen/cuda/kinds/attention_plan.h"
 #include "codegen/cuda/cuda_kernel.h"
 #include "targets/target.h"
 

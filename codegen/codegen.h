@@ -1,4 +1,4 @@
-/* codegen.h: from a module at stage plan to C text, and to model.so by way of a C compiler. */
+/* codegen.h: from a module after plan to C text, and to model.so by way of a C compiler. */
 #ifndef AMP_CODEGEN_CODEGEN_H
 #define AMP_CODEGEN_CODEGEN_H
 
@@ -36,7 +36,7 @@ typedef struct CodegenCuda {       /* what a model gets for CUDA */
     const char *missing; /* where |code| is NULL: why */
 } CodegenCuda;
 
-/* Kernels of a module at stage plan for CUDA; everything lives in its arena.  AMP_UNSUPPORTED names the op that has no
+/* Kernels of a module after plan for CUDA; everything lives in its arena.  AMP_UNSUPPORTED names the op that has no
  * CUDA code yet. */
 amp_status codegen_cuda(const Module *m, const struct CudaModule **out, amp_error *err);
 /* PassOptions.describe: what passes ask of kernels before they let them share a launch. */
@@ -58,7 +58,7 @@ typedef struct CodegenCopy {
     int element_bytes, bytes; /* of an element where it is multiplied, and of a copy there: 16 at most */
 } CodegenCopy;
 typedef VEC(CodegenCopy) CodegenCopies;
-/* Of each product and each attention of a module at stage plan for CUDA that tensor cores make.  They live in the
+/* Of each product and each attention of a module after plan for CUDA that tensor cores make.  They live in the
  * module's arena.  AMP_UNSUPPORTED as codegen_cuda. */
 amp_status codegen_cuda_copies(const Module *m, CodegenCopies *out, amp_error *err);
 
@@ -89,7 +89,7 @@ void codegen_cuda_text(const struct CudaModule *cuda, Text *out);
 
 /* Appends one self-contained C file: kernels of every function, then the descriptor of amp/model_abi.h; its first
  * lines say how to compile it. AMP_UNSUPPORTED names the kernel and value that cannot be emitted;
- * AMP_INVALID_ARGUMENT: the module is not at stage plan.  |cuda| NULL: for the CPU alone.  |symbol|: the name of the
+ * AMP_INVALID_ARGUMENT: the module is not planned.  |cuda| NULL: for the CPU alone.  |symbol|: the name of the
  * model in a program that it is linked into; NULL: the model's and "_model". */
 amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbol, Text *out, amp_error *err);
 

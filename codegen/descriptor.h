@@ -18,7 +18,7 @@ typedef struct KernelName {
 } KernelName;
 typedef VEC(KernelName) KernelNames;
 
-/* descriptor.c: the tables of a module at stage plan; |cuda| NULL: for the CPU alone. */
+/* descriptor.c: the tables of a module after plan; |cuda| NULL: for the CPU alone. */
 amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
                            amp_error *err);
 

@@ -15,7 +15,6 @@
 #include "amp/version.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "passes/passes.h"
 
 const char *amp_compile_pass(int32_t index) { return index >= 0 && index < STAGE_COUNT ? ir_stage_names[index] : NULL; }
 
@@ -43,9 +42,9 @@ static amp_status unknown_pass(Session *s, amp_error *err) {
                     s->options.stop_after, text_str(&t));
 }
 
-static amp_status last_stage(Session *s, TargetChoice choice, Stage *out, amp_error *err) {
+static amp_status last_stage(Session *s, Stage *out, amp_error *err) {
     const char *pass = s->options.stop_after;
-    int stage = pass ? 0 : (int)passes_last(choice == CHOICE_CUDA ? &target_cuda : &target_cpu);
+    int stage = pass ? 0 : STAGE_LAST;
     while (pass && stage < STAGE_COUNT && strcmp(ir_stage_names[stage], pass)) stage++;
     if (stage == STAGE_COUNT) return unknown_pass(s, err);
     if (pass && s->options.emit != AMP_EMIT_IR)
@@ -65,14 +64,15 @@ amp_status compile_to_stage(Session *s, Stage last, const Target *target, Module
 
 /* ---- progress ---------------------------------------------------------------------------------------------------- */
 
+enum { OF_TARGET = STAGE_LAST - STAGE_LOWER }; /* passes that run for each target */
+
 /* Stages of a call, if each has something to do; reading is one. */
 static int count_stages(const Session *s, Stage last, TargetChoice choice) {
     const amp_emit emit = s->options.emit;
-    const int of_cpu = passes_last(&target_cpu) - STAGE_LOWER, of_cuda = passes_last(&target_cuda) - STAGE_LOWER;
     if (emit == AMP_EMIT_IR) return 1 + (int)last;
-    if (emit == AMP_EMIT_CU || emit == AMP_EMIT_PTX) return 1 + STAGE_LOWER + of_cuda + (emit == AMP_EMIT_PTX ? 2 : 1);
-    int cuda = choice == CHOICE_CPU ? 0 : of_cuda + 1, codegen = emit == AMP_EMIT_C ? 1 : 2;
-    return 1 + STAGE_LOWER + cuda + of_cpu + codegen;
+    if (emit == AMP_EMIT_CU || emit == AMP_EMIT_PTX) return 1 + STAGE_LAST + (emit == AMP_EMIT_PTX ? 2 : 1);
+    int cuda = choice == CHOICE_CPU ? 0 : OF_TARGET + 1, codegen = emit == AMP_EMIT_C ? 1 : 2;
+    return 1 + STAGE_LOWER + cuda + OF_TARGET + codegen;
 }
 
 typedef struct ImageStages { /* where NVRTC's begin */
@@ -111,7 +111,7 @@ static amp_status compile_images(Session *s, CodegenCuda *cuda, amp_error *err) 
 /* The passes for one of two targets.  Dumps and rows of single passes are those of the target that is |observed|. */
 static amp_status plan_for(Session *s, Module *m, const Target *target, bool observed, amp_error *err) {
     const double start = amp_seconds();
-    AMP_TRY(session_run_passes(s, m, passes_last(target), target, observed, err));
+    AMP_TRY(session_run_passes(s, m, STAGE_LAST, target, observed, err));
     if (!observed) report_seconds(s, arena_printf(&s->arena, "passes %s", target->name), amp_seconds() - start);
     return AMP_OK;
 }
@@ -162,7 +162,7 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
             "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage %s or before",
             s->options.name, stage, before);
     cuda->missing = for_cpu_alone;
-    if (choice != CHOICE_CPU) s->stages_done += passes_last(&target_cuda) - STAGE_LOWER + 1;
+    if (choice != CHOICE_CPU) s->stages_done += OF_TARGET + 1;
     if (choice != CHOICE_CPU)
         cuda->missing = arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's", stage);
     if (choice == CHOICE_CUDA)
@@ -177,7 +177,7 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
             diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: %s IR is one target's",
                          m->stage == STAGE_LOWER ? "with attention, from stage lower on" : "from stage target on"),
             "go on from stage %s or before, or say --target cpu", before);
-    return session_run_passes(s, m, STAGE_PLAN, &target_cpu, true, err);
+    return session_run_passes(s, m, STAGE_LAST, &target_cpu, true, err);
 }
 
 amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenCuda *cuda, amp_error *err) {
@@ -215,7 +215,7 @@ static amp_status emit_ir(Session *s, TargetChoice choice, amp_compile_result **
     Stage last;
     Module *m = NULL;
     Text t;
-    AMP_TRY(last_stage(s, choice, &last, err));
+    AMP_TRY(last_stage(s, &last, err));
     AMP_TRY(compile_to_stage(s, last, choice == CHOICE_CUDA ? &target_cuda : &target_cpu, &m, err));
     text_init(&t, &s->arena);
     ir_print(&t, m);
@@ -231,7 +231,7 @@ static amp_status emit_cuda(Session *s, TargetChoice choice, amp_compile_result 
     Module *m = NULL;
     Text t;
     if (choice == CHOICE_CPU) return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
-    AMP_TRY(compile_to_stage(s, passes_last(&target_cuda), &target_cuda, &m, err));
+    AMP_TRY(compile_to_stage(s, STAGE_LAST, &target_cuda, &m, err));
     AMP_TRY(session_begin(s, "codegen cuda", err));
     double start = amp_seconds();
     AMP_TRY(session_name_error(s, codegen_cuda(m, &cuda, err), err));
@@ -277,7 +277,7 @@ static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
     TargetChoice choice;
     amp_status status;
     AMP_TRY(choose_targets(&s->options, &choice, err));
-    AMP_TRY(last_stage(s, choice, &last, err));
+    AMP_TRY(last_stage(s, &last, err));
     AMP_TRY(session_open(s, err));
     s->stages = count_stages(s, last, choice);
     switch (s->options.emit) {

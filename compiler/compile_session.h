@@ -91,7 +91,7 @@ typedef enum TargetChoice { CHOICE_CPU, CHOICE_CUDA, CHOICE_BOTH } TargetChoice;
 
 /* The module at stage |last|, from fuse on for |target|. */
 amp_status compile_to_stage(Session *s, Stage last, const Target *target, Module **out, amp_error *err);
-/* What goes into model.so: the module for the CPU at stage plan, and the code for CUDA. */
+/* What goes into model.so: the module for the CPU after all passes, and the code for CUDA. */
 amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenCuda *cuda, amp_error *err);
 
 #endif

@@ -20,7 +20,7 @@ static amp_status compile_source(Session *s, ExplainSource *out, amp_error *err)
     CodegenCuda cuda = {0};
     Text uses;
     AMP_TRY(s->options.gpu_arch ? compile_model(s, CHOICE_BOTH, &m, &cuda, err)
-                                : compile_to_stage(s, STAGE_PLAN, &target_cpu, &m, err));
+                                : compile_to_stage(s, STAGE_LAST, &target_cpu, &m, err));
     out->m = m;
     if (!cuda.code) return AMP_OK;
     text_init(&uses, &s->arena);

@@ -340,7 +340,8 @@ typedef enum Stage {
 #define STAGE(id, name) STAGE_##id,
 #include "ir/stages.def"
 #undef STAGE
-    STAGE_COUNT
+    STAGE_COUNT,
+    STAGE_LAST = STAGE_COUNT - 1
 } Stage;
 extern const char *const ir_stage_names[STAGE_COUNT];
 

@@ -71,9 +71,6 @@ bool passes_leave_out(PassOptions *o, const char *name);
 /* "simplify, turn_columns, ..., layout (masters, weight_copies, pack)": what it takes. */
 const char *passes_optional(Arena *a);
 
-/* The last stage whose pass the target has. */
-Stage passes_last(const struct Target *target);
-
 /* One pass, then the verifier and ir_compact; the status is that of passes_run. */
 amp_status pass_run(PassContext *c, Stage stage, amp_error *err);
 

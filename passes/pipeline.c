@@ -87,12 +87,6 @@ static bool is_of(const Pass *p, const Target *target) {
     return !p->trait || *(const bool *)((const char *)target + p->trait);
 }
 
-Stage passes_last(const Target *target) {
-    int last = STAGE_COUNT - 1;
-    while (!is_of(&passes[last], target)) last--;
-    return (Stage)last;
-}
-
 bool passes_leave_out(PassOptions *o, const char *name) {
     bool any = false;
     for (int i = 0; i < STAGE_COUNT; i++) {

@@ -17,7 +17,7 @@ import time
 
 import ampc_tools as tools
 
-LAST_PASS = "plan"  # rows of --time-passes come in the order in which passes run
+LAST_PASS = "bundle"  # rows of --time-passes come in the order in which passes run
 
 
 def gpt2():

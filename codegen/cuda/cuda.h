@@ -154,7 +154,7 @@ typedef struct CudaProgram {
 } CudaProgram;
 
 typedef struct CudaModule { /* CodegenCuda.code */
-    const Module *module;   /* at stage plan, target cuda */
+    const Module *module;   /* after plan, target cuda */
     VEC(CudaFunction) functions;
     VEC(CudaProgram) programs;
 } CudaModule;

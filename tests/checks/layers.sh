@@ -58,7 +58,8 @@ run 0 python3 tools/build/circles.py --limit 6 --except expr.c \
     --down "$PASSES,passes/training,passes/precision,passes/common" "${archives[@]}"
 ((bad == 0)) || printf '%s\n' "${out//$bin\//}"
 says ' rooms, ' ' between their files, 0 up'
-run 0 python3 tools/build/circles.py --down codegen/cuda/launch,codegen/cuda/kinds,codegen/cuda/product,codegen/cuda codegen/cuda
+readonly CUDA=codegen/cuda
+run 0 python3 tools/build/circles.py --down $CUDA/launch,$CUDA/kinds,$CUDA/product,$CUDA $CUDA
 says '4 rooms, ' ' between their files, 0 up'
 run 1 python3 tools/build/circles.py --limit 6 --except expr.c --down passes/fuse,passes/layout "${archives[@]}"
 says 'up: ' # the rooms the other way round

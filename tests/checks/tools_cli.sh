@@ -228,9 +228,9 @@ holds 'no escape reaches the terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "
 
 run 2 "$ampc" "$work/small.amp" --stop-after=never --emit ir
 read -ra passes < <(sed -n 's/.*the passes are //p' <<<"$err" | tr -d ,)
-expect 'the passes, from the first to the last' 'elaborate autocast lower fuse plan' \
+expect 'the passes, from the first to the last' 'elaborate autocast lower fuse bundle' \
     "${passes[0]} ${passes[1]} $(printf '%s\n' "${passes[@]}" | grep -Ex 'lower|fuse' | paste -sd ' ') ${passes[-1]}"
-planned=$work/dumps/$((${#passes[@]} - 1))-plan.ir
+planned=$work/dumps/$((${#passes[@]} - 1))-${passes[-1]}.ir
 run 0 "$ampc" "$work/small.amp" --dump-dir "$work/dumps" -o "$work/dumped.so"
 portable=(--isa portable) # a third of the C compiler's time
 run 0 "$ampc" "$work/small.amp" "${portable[@]}" -o "$work/small_portable.so"
@@ -437,7 +437,7 @@ run 2 "$ampc" "$work/small.amp" --against "$work/careful.amp"
 says '--against' 'only with ampc explain'
 keeps "$work/careful.amp" 2 "$ampc" explain "$work/small.amp" --against "$work/careful.amp" --json "$work/careful.amp"
 run 2 "$ampc" explain "$planned" --precision fp32
-says 'precision fp32: ' 'is at stage plan'
+says 'precision fp32: ' "is at stage ${passes[-1]}"
 run 2 "$ampc" "$work/dumps/00-elaborate.ir" -D HIDDEN=8 -o "$work/x.so"
 says 'define HIDDEN' 'is IR'
 
@@ -701,7 +701,7 @@ says 'fuse' '--emit ir'
 run 2 "$ampc" "$work/small.amp" --json "$work/x"
 says 'only with ampc explain'
 run 2 "$ampc" "$planned" --emit ir --stop-after=fuse -o "$work/x.ir"
-says 'is already at stage plan'
+says "is already at stage ${passes[-1]}"
 run 1 "$ampc" "$work/none.amp"
 says 'none.amp' 'No such file'
 run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so"

@@ -57,8 +57,7 @@ class CudaCountersTest : public CudaRunTest {
         options.user = &arena_;
         options.precision = precision.c_str();
         amp_error err = {};
-        EXPECT_EQ(passes_run(module_, &diags, &options, passes_last(&target_cuda), nullptr, nullptr, &err), AMP_OK)
-            << err.message;
+        EXPECT_EQ(passes_run(module_, &diags, &options, STAGE_LAST, nullptr, nullptr, &err), AMP_OK) << err.message;
         cuda_ = Emit(module_);
         if (HasFailure()) return nullptr;
         image_ = std::make_unique<LoadedPtx>(Ptx(cuda_, arch, false), arch);

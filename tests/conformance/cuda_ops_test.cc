@@ -62,7 +62,7 @@ class CudaOpsTest : public LowerPassTest {
         o.precision = precision_.empty() ? nullptr : precision_.c_str();
         o.without[STAGE_FUSE] = no_fuse_;
         amp_error err = {};
-        if (passes_run(m, &diags_, &o, passes_last(&target_cuda), nullptr, nullptr, &err)) {
+        if (passes_run(m, &diags_, &o, STAGE_LAST, nullptr, nullptr, &err)) {
             ADD_FAILURE() << what << ": " << err.message;
             return false;
         }

@@ -558,7 +558,7 @@ typedef struct amp_model_cuda {
     /* amp_model_collective: those of the model, with gradients in the order in which these programs complete them, and
      * in buckets of another size.  None: the model's own */
     amp_model_table collectives;
-    const char *ir_text; /* the module at stage plan for CUDA */
+    const char *ir_text; /* the module after all passes, for CUDA */
     uint64_t ir_length;
 } amp_model_cuda;
 
@@ -610,7 +610,7 @@ typedef struct amp_model_desc {
     amp_model_table states, inputs, programs, decisions;
     amp_model_table trains, groups; /* amp_model_train, amp_model_group */
     amp_model_table collectives;    /* amp_model_collective; none: the model trains alone */
-    const char *ir_text;            /* the module at stage plan; parses back */
+    const char *ir_text;            /* the module after all passes; parses back */
     uint64_t ir_length;
     const amp_model_cuda *cuda; /* NULL: the model has no CUDA code */
     /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */

@@ -80,8 +80,7 @@ class GoldenTest : public testing::TestWithParam<Case> {
         options.describe = codegen_cuda_describe;
         amp_error err = {};
         const CudaModule *cuda = nullptr;
-        EXPECT_EQ(passes_run(m, &diags, &options, passes_last(&target_cuda), nullptr, nullptr, &err), AMP_OK)
-            << err.message;
+        EXPECT_EQ(passes_run(m, &diags, &options, STAGE_LAST, nullptr, nullptr, &err), AMP_OK) << err.message;
         EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_OK) << err.message;
         return cuda;
     }

@@ -42,6 +42,7 @@ void share_add(const Func *f, Launch *l, int part, PartForm form, int stage, int
 
 Launch share_launch_at(Sharing *s, int first) {
     Launch l = {.first = first};
+    while (s->next < s->count && s->launches[s->next].first < first) s->next++; /* a launch before has taken it over */
     if (s->next < s->count && s->launches[s->next].first == first) return s->launches[s->next++];
     share_add(s->f, &l, 0, PART_BATCH, 0, first);
     return l;

@@ -276,8 +276,8 @@ static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
     Stage last;
     TargetChoice choice;
     amp_status status;
-    AMP_TRY(choose_targets(&s->options, &choice, err));
     AMP_TRY(last_stage(s, &last, err));
+    AMP_TRY(choose_targets(&s->options, &choice, err));
     AMP_TRY(session_open(s, err));
     s->stages = count_stages(s, last, choice);
     switch (s->options.emit) {

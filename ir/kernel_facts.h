@@ -19,6 +19,12 @@ typedef struct BlockGrid { /* blocks along an axis: extent at n / per; 1 where |
     int64_t per[3];
 } BlockGrid;
 
+enum {
+    LAUNCH_OPERANDS = 64, /* parameters of a function: more operands come by a table */
+    LAUNCH_SIZES = 32,    /* that the runtime takes */
+    LAUNCH_ROWS = 64      /* of a block of PART_ROWS */
+};
+
 enum { KERNEL_FORMS = 3 }; /* of a kernel: its function, which serves any number of blocks, and those for many */
 
 typedef struct KernelFacts {

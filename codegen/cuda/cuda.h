@@ -20,8 +20,8 @@ extern "C" {
 extern const char cuda_prelude[];
 
 enum {
-    CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
-    CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
+    CUDA_PART_OPERANDS = 12, /* more than that a part of a bundle reads out of the table where it needs them */
+    CUDA_STAGE_THREADS = 256 /* of a block of a launch of several stages */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_grid, and the block of amp_model_cuda_choice */

@@ -221,7 +221,7 @@ amp_status cuda_open_function(CudaKernel *ck, int threads) {
     Walk *w = ck->w;
     const int members = ck->form.members;
     int count = w->operands.len + (w->k->pred.id != 0);
-    bool table = members || count > CUDA_PARAM_OPERANDS;
+    bool table = members || count > LAUNCH_OPERANDS;
     if (ck->form.threads) return open_own_part(ck, threads);
     AMP_TRY(begin_function(ck, threads));
     ck->body->operand_table = table;

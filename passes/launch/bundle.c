@@ -10,7 +10,7 @@
  * Horizontal fusion: Li et al., "Automatic Horizontal Fusion for GPU Kernels", CGO 2022; there within a block. */
 #include "passes/launch/share.h"
 
-enum { MOST_PARTS = 8, MOST_PRODUCTS = 3, MOST_SIZES = 32, MOST_OPERANDS = 64 };
+enum { MOST_PARTS = 8, MOST_PRODUCTS = 3 };
 
 static const KernelFacts *part_facts(const Sharing *s, const Launch *l, int part) {
     return &s->facts[l->parts.data[part].kernels.data[0]];
@@ -50,10 +50,10 @@ static bool may_be_one(const Sharing *s, const Launch *l) {
         operands += k->operands * members;
         if (k->choices + 1 > forms) forms = k->choices + 1;
     }
-    if (products && (l->parts.len > MOST_PRODUCTS || operands > MOST_OPERANDS)) return false;
+    if (products && (l->parts.len > MOST_PRODUCTS || operands > LAUNCH_OPERANDS)) return false;
     for (int f = 0; f < forms; f++)
         if (!has_form(s, l, f)) return false;
-    return sizes <= MOST_SIZES;
+    return sizes <= LAUNCH_SIZES;
 }
 
 static bool is_simple(const Launch *l) { return !l->by_columns && l->parts.len == 1 && !l->parts.data[0].form; }
@@ -64,27 +64,20 @@ static bool are_independent(const Sharing *s, const Launch *l, const Launch *nex
     return true;
 }
 
-/* A part whose sums grow with n takes longest, as a weight gradient's: its blocks begin.  After the others, the last of
- * them would have the device to themselves. */
-static void order_products(const Sharing *s, Launch *l) {
-    for (int i = 1; i < l->parts.len; i++)
-        for (int j = i; j > 0 && part_facts(s, l, j)->sums_grow && !part_facts(s, l, j - 1)->sums_grow; j--) {
-            const LaunchPart part = l->parts.data[j];
-            l->parts.data[j] = l->parts.data[j - 1];
-            l->parts.data[j - 1] = part;
-        }
+static bool are_beside(const Func *f, const LaunchPart *a, const LaunchPart *b) {
+    for (int i = 0; i < a->kernels.len; i++)
+        for (int j = 0; j < b->kernels.len; j++)
+            if (!share_is_independent(f, &(Launch){.first = a->kernels.data[i], .count = 1}, b->kernels.data[j]))
+                return false;
+    return true;
 }
 
 bool bundle_fits(const Sharing *s, const Launch *l) {
+    const LaunchPart *parts = l->parts.data;
     for (int p = 0; p < l->parts.len; p++) {
-        const LaunchPart *part = &l->parts.data[p];
-        if (part->form != PART_BATCH || part->stage) return false;
+        if (parts[p].form != PART_BATCH || parts[p].stage) return false;
         for (int q = 0; q < p; q++)
-            for (int i = 0; i < part->kernels.len * l->parts.data[q].kernels.len; i++) {
-                const int a = part->kernels.data[i % part->kernels.len];
-                const int b = l->parts.data[q].kernels.data[i / part->kernels.len];
-                if (!share_is_independent(s->f, &(Launch){.first = a, .count = 1}, b)) return false;
-            }
+            if (!are_beside(s->f, &parts[p], &parts[q])) return false;
     }
     return l->parts.len <= MOST_PARTS && may_be_one(s, l);
 }
@@ -104,7 +97,7 @@ static void add_parts(Sharing *s, Launch *l) {
         }
         l->count += next.count;
     }
-    if (kind_of(s, l, 0) == KERNEL_PRODUCT) order_products(s, l);
+    share_order_parts(s->facts, l);
 }
 
 bool pass_bundle(PassContext *c) { return share_launches(c, add_parts); }

@@ -12,6 +12,7 @@
 #include "passes/launch/share.h"
 
 #include "ir/operands.h"
+#include "ir/places.h"
 
 /* Where a buffer's elements are: buffers of one place have them at the same addresses. */
 static bool has_same_elements(const Func *f, const Buffer *a, const Buffer *b) {
@@ -26,11 +27,9 @@ static bool has_same_elements(const Func *f, const Buffer *a, const Buffer *b) {
 static bool is_own(const Func *f, const Kernel *k, const Buffer *b) {
     Dim rows[2], cols[2];
     bool found = false;
-    if (!shape_matrix(ir_shape(f, b->value), &rows[0], &cols[0])) return false;
+    if (!shape_matrix(ir_shape(f, b->value), &rows[0], &cols[0]) || share_moves(f, k, b->value)) return false;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(f, k->first + i);
-        for (int n = 0; n < o->n_in; n++)
-            if (ir_reads_memory(f, o, n) && ir_memory_source(f, o->in[n]).id == b->value.id) return false;
         if (!ir_is_product(o)) continue;
         if (found || !shape_matrix(ir_shape(f, o->out[0]), &rows[1], &cols[1])) return false;
         found = true;
@@ -41,8 +40,7 @@ static bool is_own(const Func *f, const Kernel *k, const Buffer *b) {
 /* Of two kernels that touch buffers of one place, one of them by a write. */
 static bool may_meet(const Func *f, const Kernel *first, uint32_t x, const Kernel *second, uint32_t y) {
     const Buffer *a = f->buffers.data[x - 1], *b = f->buffers.data[y - 1];
-    const uint32_t place_a = a->place ? a->place : x, place_b = b->place ? b->place : y;
-    if (place_a != place_b || a->kind == BUFFER_FLAG) return true;
+    if (ir_place_of(f, x) != ir_place_of(f, y) || a->kind == BUFFER_FLAG) return true;
     return has_same_elements(f, a, b) && is_own(f, first, a) && is_own(f, second, b);
 }
 

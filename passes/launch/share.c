@@ -1,6 +1,7 @@
 /* share.c: see share.h. */
 #include "passes/launch/share.h"
 
+#include "ir/operands.h"
 #include "ir/places.h"
 
 static bool contains(const Func *f, const uint32_t *ids, int count, uint32_t id) {
@@ -28,6 +29,15 @@ bool share_is_independent(const Func *f, const Launch *l, int k) {
     return true;
 }
 
+bool share_moves(const Func *f, const Kernel *k, Val v) {
+    for (int i = 0; i < k->count; i++) {
+        const Op *o = ir_op_at(f, k->first + i);
+        for (int n = 0; n < o->n_in; n++)
+            if (ir_reads_memory(f, o, n) && ir_memory_source(f, o->in[n]).id == v.id) return true;
+    }
+    return false;
+}
+
 bool share_is_same(const KernelFacts *a, const KernelFacts *b) {
     return a->code && b->code && !strcmp(a->code, b->code);
 }
@@ -46,6 +56,22 @@ Launch share_launch_at(Sharing *s, int first) {
     if (s->next < s->count && s->launches[s->next].first == first) return s->launches[s->next++];
     share_add(s->f, &l, 0, PART_BATCH, 0, first);
     return l;
+}
+
+static bool sums_grow(const KernelFacts *facts, const LaunchPart *part) {
+    return facts[part->kernels.data[0]].sums_grow;
+}
+
+void share_order_parts(const KernelFacts *facts, Launch *l) {
+    LaunchPart *parts = l->parts.data;
+    for (int i = 1; i < l->parts.len; i++)
+        for (int at = i; at > 0; at--) {
+            const LaunchPart part = parts[at], before = parts[at - 1];
+            if (before.stage < part.stage) break;
+            if (before.stage == part.stage && (sums_grow(facts, &before) || !sums_grow(facts, &part))) break;
+            parts[at] = before;
+            parts[at - 1] = part;
+        }
 }
 
 /* By kernel; NULL: there are none to share, or a kernel has no code, which code generation says. */

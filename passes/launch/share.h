@@ -30,6 +30,11 @@ void share_add(const Func *f, Launch *l, int part, PartForm form, int stage, int
 bool share_touches(const Func *f, const Kernel *a, const Kernel *b);
 /* Whether |l| and kernel |k| may run at the same time. */
 bool share_is_independent(const Func *f, const Launch *l, int k);
+/* Whether an op of |k| reads elements of |v| at other places than its own. */
+bool share_moves(const Func *f, const Kernel *k, Val v);
+/* Stage by stage, and in each those parts first whose sums grow with n, as a weight gradient's: their blocks take
+ * longest, and the last of them would have the device to themselves. */
+void share_order_parts(const KernelFacts *facts, Launch *l);
 /* Whether the two are launched as a batch where they are neighbours. */
 bool share_is_same(const KernelFacts *a, const KernelFacts *b);
 

@@ -12,23 +12,11 @@
  */
 #include "passes/launch/share.h"
 
-#include "ir/operands.h"
-
-enum { MOST_PASSES = 4, MOST_SIZES = 32, MOST_OPERANDS = 64 }; /* one block makes all but the first; parameters */
+enum { MOST_PASSES = 4 }; /* one block makes all but the first */
 
 static bool writes(const Kernel *k, uint32_t buffer) {
     for (int i = 0; i < k->writes.len; i++)
         if (k->writes.data[i] == buffer) return true;
-    return false;
-}
-
-/* An op of |k| reads elements of |v| at other places than its own. */
-static bool is_moved(const Func *f, const Kernel *k, Val v) {
-    for (int i = 0; i < k->count; i++) {
-        const Op *o = ir_op_at(f, k->first + i);
-        for (int n = 0; n < o->n_in; n++)
-            if (ir_reads_memory(f, o, n) && ir_memory_source(f, o->in[n]).id == v.id) return true;
-    }
     return false;
 }
 
@@ -43,7 +31,7 @@ static bool reads_own_columns(const Func *f, const Kernel *first, const Kernel *
     for (int i = 0; i < k->reads.len; i++) {
         const Buffer *b = f->buffers.data[k->reads.data[i] - 1];
         if (!writes(first, k->reads.data[i])) continue;
-        if (b->kind == BUFFER_FLAG || !has_shape(f, b->value, space) || is_moved(f, k, b->value)) return false;
+        if (b->kind == BUFFER_FLAG || !has_shape(f, b->value, space) || share_moves(f, k, b->value)) return false;
         reads = true;
     }
     return reads;
@@ -62,7 +50,7 @@ static bool is_next(const Sharing *s, const Launch *l, int next) {
         sizes += s->facts[i].sizes;
         operands += s->facts[i].operands - (i > l->first && before->pred.id);
     }
-    return sizes <= MOST_SIZES && operands <= MOST_OPERANDS && reads_own_columns(f, first, k, b);
+    return sizes <= LAUNCH_SIZES && operands <= LAUNCH_OPERANDS && reads_own_columns(f, first, k, b);
 }
 
 void single_pass_grow(Sharing *s, Launch *l) {

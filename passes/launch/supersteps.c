@@ -20,7 +20,7 @@
 #include "ir/places.h"
 #include "targets/target.h"
 
-enum { BAND = 64, MOST_PARTS = 32 };
+enum { MOST_PARTS = 32 };
 
 typedef struct Member { /* a kernel of the function that has something to do */
     int kernel, part;
@@ -51,7 +51,7 @@ static bool is_one_block(const BlockGrid *g) {
 static bool has_bands(const BlockGrid *g, Dim rows) {
     const Dim e = g->extent[0];
     if (!rows.n || !e.n || e.div != rows.div || e.mul % rows.mul || constant_blocks(g, 2) != 1) return false;
-    return e.mul / rows.mul * BAND % g->per[0] == 0;
+    return e.mul / rows.mul * LAUNCH_ROWS % g->per[0] == 0;
 }
 
 /* Whether all that it writes has as many rows, which follow one another from block to block. */
@@ -173,21 +173,6 @@ static void place(Joining *j, int number) {
     share_add(j->f, l, m->part, PART_BATCH, stage + 1, m->kernel);
 }
 
-static bool sums_grow(const Joining *j, const LaunchPart *part) { return j->facts[part->kernels.data[0]].sums_grow; }
-
-/* Stage by stage, and in each the products whose sums grow with n begin. */
-static void order_parts(Joining *j) {
-    LaunchPart *parts = j->launch.parts.data;
-    for (int i = 1; i < j->launch.parts.len; i++)
-        for (int at = i; at > 0; at--) {
-            const LaunchPart part = parts[at], before = parts[at - 1];
-            if (before.stage < part.stage) break;
-            if (before.stage == part.stage && (sums_grow(j, &before) || !sums_grow(j, &part))) break;
-            parts[at] = before;
-            parts[at - 1] = part;
-        }
-}
-
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
 /* Else they are one launch without waiting: a batch, or a bundle. */
@@ -216,7 +201,7 @@ void supersteps_grow(Sharing *s, Launch *l) {
     if (!s->f->joined || !find_members(&j) || j.members.data[0].kernel != l->first) return;
     for (int i = 0; i < j.members.len; i++) place(&j, i);
     if (!need_one_another(&j.launch) || j.launch.parts.len > MOST_PARTS) return;
-    order_parts(&j);
+    share_order_parts(j.facts, &j.launch);
     *l = j.launch;
 }
 

@@ -65,7 +65,6 @@ static void take_body(const Walk *w, const CudaBody *body, KernelFacts *out) {
 }
 
 static amp_status describe(Walk *w, const Kernel *k, KernelFacts *out, amp_error *err) {
-    enum { JOINED_THREADS = 256 };
     CudaBody body;
     AMP_TRY(walk_kernel(w, k, err));
     if (w->cols.n) return amp_fail(err, AMP_UNSUPPORTED, "%s: its last dimension depends on N", walk_name(w));
@@ -73,7 +72,7 @@ static amp_status describe(Walk *w, const Kernel *k, KernelFacts *out, amp_error
     take_body(w, &body, out);
     if (!w->f->joined) return AMP_OK;
     AMP_TRY(walk_kernel(w, k, err)); /* planning delays stores */
-    AMP_TRY(cuda_emit_kernel(w, (CudaForm){.threads = JOINED_THREADS, .turn = true, .plan = true}, &body, err));
+    AMP_TRY(cuda_emit_kernel(w, (CudaForm){.threads = CUDA_STAGE_THREADS, .turn = true, .plan = true}, &body, err));
     out->joins = body.bundles;
     memcpy(out->grid.extent, body.launch.extent, sizeof out->grid.extent);
     memcpy(out->grid.per, body.launch.per, sizeof out->grid.per);

@@ -49,7 +49,7 @@
  */
 #include "codegen/cuda/launch/cuda_writer.h"
 
-enum { THREADS = 256, BAND = 64, MIN_BLOCKS = 2 }; /* of launches of several stages */
+enum { MIN_BLOCKS = 2 }; /* of launches of several stages */
 
 typedef struct Piece { /* a kernel, or a batch of them, as it is written */
     CudaBody body;
@@ -90,7 +90,7 @@ static amp_status write_piece(Writing *g, const LaunchPart *part, int i, CudaFor
     AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part, i), form, &p.body));
     if (form.members)
         cuda_set_batch_extent(g->entry->batch_elements.data + p.element, p.members, p.body.batch, &p.body.launch);
-    g->table |= p.members > 1 || p.body.takes_table || p.operand + p.body.pointers.len > CUDA_PARAM_OPERANDS;
+    g->table |= p.members > 1 || p.body.takes_table || p.operand + p.body.pointers.len > LAUNCH_OPERANDS;
     vec_push(g->x->m->arena, &g->pieces, p);
     return AMP_OK;
 }
@@ -121,7 +121,7 @@ static CudaLaunch launch_of(const Writing *g, int number) {
     CudaLaunch l = g->pieces.data[g->first_piece[number]].body.launch;
     if (part_at(g, number)->form != PART_ROWS) return l;
     l.extent[0] = rows_of(g->f, kernel_at(g, part_at(g, number), 0));
-    l.per[0] = BAND;
+    l.per[0] = LAUNCH_ROWS;
     l.per[1] = l.per[2] = 0;
     return l;
 }
@@ -200,7 +200,7 @@ static void put_parts(const Writing *g, Text *t) {
 /* What ptxas and the runtime are told: of the part that takes more. */
 static void take_bounds(Writing *g, CudaBody *out) {
     *out = (CudaBody){.kind = kernel_at(g, part_at(g, 0), 0)->kind, .operand_table = g->table};
-    out->launch.block[0] = g->stages ? THREADS : g->pieces.data[0].body.launch.block[0];
+    out->launch.block[0] = g->stages ? CUDA_STAGE_THREADS : g->pieces.data[0].body.launch.block[0];
     out->launch.block[1] = out->launch.block[2] = 1;
     for (int i = 0; i < g->pieces.len; i++) {
         const CudaBody *part = &g->pieces.data[i].body;
@@ -226,7 +226,7 @@ static bool any_batch(const Writing *g) {
 static void put_band(const Writing *g, Text *t, const Kernel *k, int number, const char *indent) {
     Arena *a = g->x->m->arena;
     const CudaLaunch *l = &g->pieces.data[number].body.launch;
-    const long long blocks = l->extent[0].mul / rows_of(g->f, k).mul * BAND / l->per[0];
+    const long long blocks = l->extent[0].mul / rows_of(g->f, k).mul * LAUNCH_ROWS / l->per[0];
     const long long columns = l->per[1] ? (l->extent[1].mul + l->per[1] - 1) / l->per[1] : 1;
     const char *x = blocks > 1 ? arena_printf(a, "band * %lld + i", blocks) : "band", *y = columns > 1 ? "y" : "0";
     const char *inner = blocks > 1 || columns > 1 ? arena_printf(a, "%s    ", indent) : indent;
@@ -299,7 +299,8 @@ static void put_function(Writing *g, CudaBody *out) {
         text_puts(&t, " @(");
         put_parameters(g, &t);
     } else {
-        text_printf(&t, "__launch_bounds__(%d, %d) @(void *const *operands, int64_t n, ", THREADS, MIN_BLOCKS);
+        text_printf(&t, "__launch_bounds__(%d, %d) @(void *const *operands, int64_t n, ", CUDA_STAGE_THREADS,
+                    MIN_BLOCKS);
         text_puts(&t, any_batch(g) ? "const int64_t *member_elements, uint32_t *tickets" : "uint32_t *tickets");
         put_places(g, &t);
     }
@@ -396,7 +397,7 @@ amp_status cuda_write_parts(CudaWriter *x, const Launch *launch, CudaKernelEntry
     int threads[KERNEL_FORMS + 1] = {0}, function;
     g.stages = launch_has_stages(launch);
     g.first_piece = arena_array(x->m->arena, int, launch->parts.len);
-    if (g.stages) threads[0] = THREADS;
+    if (g.stages) threads[0] = CUDA_STAGE_THREADS;
     else AMP_TRY(find_threads(&g, threads));
     AMP_TRY(add_parts(&g));
     for (int f = 0; threads[f]; f++) {

@@ -517,7 +517,7 @@ static void check_launch(Verifying *c, const Launch *l, int first) {
     }
     for (int k = l->first; k < l->first + l->count && fits; k++)
         fits = seen[k] || ir_is_still(c->f, c->f->kernels.data[k]);
-    if (!fits) fail(c, "a launch is of several neighbours, each of them once, after those of the launches before it");
+    if (!fits) fail(c, "a launch holds several neighbours, each of them once, and no kernel of an earlier launch");
 }
 
 static void check_launches(Verifying *c) {

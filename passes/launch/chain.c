@@ -23,7 +23,7 @@ static bool has_same_elements(const Func *f, const Buffer *a, const Buffer *b) {
            dim_equal(cols[0], cols[1]);
 }
 
-/* Whether the elements of |b| that a block of |k| reads and writes are those of its tile. */
+/* Whether a block of |k| reads and writes of |b| the elements of its tile alone. */
 static bool is_own(const Func *f, const Kernel *k, const Buffer *b) {
     Dim rows[2], cols[2];
     bool found = false;

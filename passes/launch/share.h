@@ -1,7 +1,7 @@
 /* share.h: what the passes have in common that let kernels share a launch: supersteps, batch, chain, single_pass,
  * bundle.
  *
- * Each goes over a function's launches, those of one kernel among them, and makes some of them larger.  A kernel's
+ * Each goes over a function's launches, also of single kernels, and makes some of them larger.  A kernel's
  * facts (ir/kernel_facts.h) come from code generation. */
 #ifndef AMP_PASSES_LAUNCH_SHARE_H
 #define AMP_PASSES_LAUNCH_SHARE_H

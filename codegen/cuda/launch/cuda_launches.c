@@ -121,8 +121,9 @@ static amp_status check_same(CudaWriter *x, const LaunchPart *part, CudaForm for
     for (int i = 0; i < part->kernels.len && part->kernels.len > 1; i++) {
         AMP_TRY(cuda_write_kernel(x, f->kernels.data[part->kernels.data[i]], form, i ? &body : &own));
         if (i && strcmp(body.source, own.source))
-            return amp_fail(x->err, AMP_INTERNAL, "%s: its code is another one than that of %s, in one launch",
-                            walk_name(&x->w), f->kernels.data[part->kernels.data[0]]->name);
+            return amp_fail(x->err, AMP_INTERNAL,
+                            "%s: its code differs from the code of %s, with which it shares a launch", walk_name(&x->w),
+                            f->kernels.data[part->kernels.data[0]]->name);
     }
     return AMP_OK;
 }

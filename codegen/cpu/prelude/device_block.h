@@ -95,8 +95,9 @@ INLINE float device_narrow(double sum) {
     return sum < 0 ? -cut : cut;
 }
 
-/* The columns in whose block there is an infinity or NaN: float64 holds each sum of the others. */
-static vf device_specials(vf found, vf sum, const DeviceFactor *a, const DeviceFactor *b, int first, int block,
+/* The columns in whose block there is an infinity or NaN: float64 holds each sum of the others.  INLINE: fakecuda's
+ * caller is compiled for AVX2, and a function that is not would get its vectors another way. */
+INLINE vf device_specials(vf found, vf sum, const DeviceFactor *a, const DeviceFactor *b, int first, int block,
                           int64_t r, int64_t c) {
     vi bits = (vi)found;
     for (int l = 0; l < W; l++) {

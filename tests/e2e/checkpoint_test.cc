@@ -76,9 +76,6 @@ std::string Images(const std::string &around, const std::string &precision) {
            precision + " { }\n";
 }
 
-// NVRTC compiles, and the stand-in interprets: an ordinary run takes one precision there.
-bool IsLeftOut(const std::string &precision) { return getenv("AMP_TEST_FEWER") && precision != "fp16"; }
-
 class Checkpoint : public e2e::OnDevice, public ::testing::WithParamInterface<const char *> {
   protected:
     static std::string Compile(const std::string &name, const std::string &text) {
@@ -99,13 +96,11 @@ class Checkpoint : public e2e::OnDevice, public ::testing::WithParamInterface<co
 };
 
 TEST_P(Checkpoint, TrainsAGptBitForBit) {
-    if (IsLeftOut(GetParam())) GTEST_SKIP() << "in scaling_cuda_all_test";
     ExpectSameTraining(Compile("gpt-with", Gpt(2, "checkpoint", GetParam())),
                        Compile("gpt-without", Gpt(2, "if true", GetParam())), 5, kLength * kWidth);
 }
 
 TEST_P(Checkpoint, TrainsOnImagesBitForBit) {
-    if (IsLeftOut(GetParam())) GTEST_SKIP() << "in scaling_cuda_all_test";
     ExpectSameTraining(Compile("images-with", Images("checkpoint", GetParam())),
                        Compile("images-without", Images("if true", GetParam())), 7, 3 * 6 * 6);
 }
@@ -122,7 +117,6 @@ size_t Activations(int layers, const char *around, int64_t n) {
 }
 
 TEST(CheckpointMemory, IsTheInputsOfLayersAndTheInsidesOfOne) {
-    if (getenv("AMP_TEST_FEWER")) GTEST_SKIP() << "in scaling_cuda_all_test";
     if (getenv("AMP_TEST_SEPARATE")) GTEST_SKIP() << "with separate buffers nothing shares a place";
     const int64_t n = 64; // so that what each layer has of a size of its own is small beside it
     const size_t input = static_cast<size_t>(n) * kLength * kWidth * sizeof(float);

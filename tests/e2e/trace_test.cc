@@ -196,12 +196,8 @@ std::string WithoutNumber(const char *path) {
 
 class PlantedFault : public e2e::OnDevice, public ::testing::WithParamInterface<int> {};
 
-// The stand-in interprets kernels that NVRTC compiles first: an ordinary run takes every sixth fault there.
-bool IsLeftOut(const Fault &f) { return getenv("AMP_TEST_FEWER") && (&f - kFaults) % 6 != 0; }
-
 TEST_P(PlantedFault, IsNamed) {
     const Fault &f = kFaults[GetParam()];
-    if (IsLeftOut(f)) GTEST_SKIP() << "in trace_cuda_all_test";
     const std::string path = CompileUnfused(f.model, std::string("trace_") + f.name + ".so");
     Training t(path, kSamples);
     ASSERT_TRUE(t.ok());
@@ -227,7 +223,6 @@ INSTANTIATE_TEST_SUITE_P(Trace, PlantedFault, ::testing::Range(0, static_cast<in
 // Without fusion the same bits: what is found of the twin holds for the model.
 TEST_F(TraceTest, ATwinWithoutFusionHasTheSameBits) {
     for (const std::string precision : {"fp16", "bf16", "fp32"}) {
-        if (getenv("AMP_TEST_FEWER") && precision != "fp16") continue; // trace_cuda_all_test
         const std::string text = e2e::mlp(precision);
         Training fused(e2e::compile_to_file(text, "trace_fused.so"), 45),
             twin(CompileUnfused(text, "trace_twin.so"), 45);

@@ -50,36 +50,43 @@ def _precompiled(name):
     """The dependency and the option that bring GoogleTest's precompiled header `name` in before the first line."""
     return "//tests/precompiled:" + name, ["-Winvalid-pch", "-include", "$(BINDIR)/tests/precompiled/%s/gtest.h" % name]
 
-def amp_cc_tests(name, srcs, computes = [], deps = [], copts = [], size = "small", **kwargs):
+def amp_cc_tests(name, srcs = [], computes = [], cases_of = [], deps = [], copts = [], tags = [], **kwargs):
     """The GoogleTest files of a folder as one program; its main() comes from @googletest//:gtest_main.
 
     Each file is compiled by itself, after the precompiled header of GoogleTest and the standard library. `computes` are
-    the files of `srcs` that compute so much that they are optimised. `shard_count` keeps the cores busy.
+    the files of `srcs` that compute so much that they are optimised. `shard_count` keeps the cores busy. `cases_of` are
+    other programs of the folder whose cases this one has, too, say with another `env`: they are compiled once.
 
     Tags that mean something here: `tsan` (starts threads, runs under the thread sanitizer too), `no_asan` (cannot run
     under the address sanitizer), `full` (runs in tools/test --full only). Files with other tags are another program.
     """
     headers = [src for src in srcs if src.endswith(".h")]
     plain = [src for src in srcs if src.endswith(".cc") and src not in computes]
-    precompiled, options = _precompiled("plain")
-    if computes:
-        optimised, optimised_options = _precompiled("optimised")
+    cases = [":%s_cases" % other for other in cases_of]
+    for suffix, files, precompiled, options in [
+        ("_cases", plain, "plain", []),
+        ("_computes", computes, "optimised", _COMPUTES),
+    ]:
+        if not files:
+            continue
+        header, header_options = _precompiled(precompiled)
         native.cc_library(
-            name = name + "_computes",
+            name = name + suffix,
             testonly = True,
-            srcs = computes + headers,
-            copts = _COPTS + copts + _COMPUTES + optimised_options,
+            srcs = files + headers,
+            copts = _COPTS + copts + options + header_options,
             linkstatic = True,
             alwayslink = True,
-            deps = deps + [optimised, "@googletest//:gtest_main"],
+            tags = tags,
+            deps = deps + [header, "@googletest//:gtest_main"],
         )
+        cases.append(":" + name + suffix)
     native.cc_test(
         name = name,
-        size = size,
-        srcs = plain + headers,
-        copts = _COPTS + copts + options,
+        size = kwargs.pop("size", "small"),
         linkstatic = True,
-        deps = deps + ([name + "_computes"] if computes else []) + [precompiled, "@googletest//:gtest_main"],
+        tags = tags,
+        deps = cases + ["@googletest//:gtest_main"],
         **kwargs
     )
 

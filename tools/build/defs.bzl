@@ -64,10 +64,10 @@ def amp_cc_tests(name, srcs = [], computes = [], cases_of = [], deps = [], copts
     plain = [src for src in srcs if src.endswith(".cc") and src not in computes]
     cases = [":%s_cases" % other for other in cases_of]
     for suffix, files, precompiled, options in [
-        ("_cases", plain, "plain", []),
         ("_computes", computes, "optimised", _COMPUTES),
+        ("_cases", plain, "plain", []),
     ]:
-        if not files:
+        if not srcs or suffix == "_computes" and not computes:
             continue
         header, header_options = _precompiled(precompiled)
         native.cc_library(
@@ -78,9 +78,9 @@ def amp_cc_tests(name, srcs = [], computes = [], cases_of = [], deps = [], copts
             linkstatic = True,
             alwayslink = True,
             tags = tags,
-            deps = deps + [header, "@googletest//:gtest_main"],
+            deps = deps + cases + [header, "@googletest//:gtest_main"],
         )
-        cases.append(":" + name + suffix)
+        cases = [":" + name + suffix]
     native.cc_test(
         name = name,
         size = kwargs.pop("size", "small"),

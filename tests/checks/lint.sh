@@ -31,7 +31,11 @@ while read -r model; do
     status=0
     "$ampc" lint "$model" --policy pure-fp16 >"$work/told" 2>&1 || status=$?
     ((status <= 2)) || failed "ampc lint $model" "exit status $status"
-done < <(git ls-files 'tests/*.amp' 'tests/*.ir' 'bench/*.amp')
+done < <(
+    git ls-files 'tests/*.amp' 'tests/*.ir' 'bench/*.amp'
+    awk -v to="$work/" '/^==== / { close(file); file = to $2; printf "" >file; if (file ~ /[.]amp$/) print file; next }
+        { print >file }' tests/frontend/golden/wrong/*.cases
+)
 passed
 
 # ---- the command

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Every built-in policy compiles every model of examples/: up to the plan of buffers, without C. Every op has a reason,
-# a line of the policy, and that line decides it. AMP_ALL=1, as full/policies.sh has it, changes such lines under every
-# policy and in every model; otherwise one policy of each algorithm takes the models that compile in a moment, and
-# others take some of them; only these policies compile the others.
+# Built-in policies compile the models of examples/, up to the plan of buffers, without C: one policy of each algorithm
+# all of them, the others a few. Every op has a reason, a line of the policy, and that line decides it. AMP_ALL=1, as
+# full/policies.sh has it: every policy takes every model, and lines are changed under every policy and in every model.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc
 
 models=$(grep -lE '^model ' -r examples --include='*.amp' | sort)
 small=$(grep -vE '/(bert|gpt2|lstm|resnet50|resnet101)\.amp$' <<<"$models")
+few=$(printf 'examples/%s.amp\n' cnn/cnn tabular/tabular llama/llama gan/gan)
 algorithms=(torch-fp16 min-cast tf-fp16)
 for policy in passes/precision/policies/*.policy; do
     name=$(basename "$policy" .policy)
-    [[ -z ${AMP_ALL:-} && " ${algorithms[*]} " != *" $name "* ]] && some=$small || some=$models
+    [[ -z ${AMP_ALL:-} && " ${algorithms[*]} " != *" $name "* ]] && some=$few || some=$models
     for model in $some; do
         holds "$model by $name" "$bin/tools/ampc" "$model" --policy "$name" --emit ir -o /dev/null
     done
@@ -33,7 +33,8 @@ for op in told["decisions"]:
     assert {"*", op["op"], op["layer"], f"{op['layer']}.{op['op']}", f"{op['layer']}.*"} & set(names), (op, line)
     assert names[-1] == op["rule"] or op["rule"] in names, (op, line)
 PYTHON
-for model in $models; do
+[[ -n ${AMP_ALL:-} ]] && some=$models || some=$small
+for model in $some; do
     for policy in torch-fp16 min-cast; do
         run 0 "$bin/tools/ampc" explain "$model" --policy $policy --json "$work/reasons.json"
         run 0 python3 "$work/reasons.py" "$work/reasons.json"

@@ -2,6 +2,7 @@
 #include "tests/golden/golden.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,12 +39,52 @@ std::string Difference(const std::string &expected, const std::string &actual) {
     return out.str();
 }
 
+struct Section {
+    std::string name, text;
+};
+
+const std::string kMark = "==== ";
+
+std::vector<Section> Sections(const std::string &path) {
+    std::vector<Section> sections;
+    for (const std::string &line : Lines(Read(path)))
+        if (line.compare(0, kMark.size(), kMark) == 0) sections.push_back({line.substr(kMark.size()), ""});
+        else if (sections.empty()) ADD_FAILURE() << path << " does not begin with '==== FILE'";
+        else sections.back().text += line + "\n";
+    return sections;
+}
+
+void Write(const std::string &path, const std::string &text) {
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    EXPECT_TRUE(file.good()) << "cannot write " << path;
+}
+
+/* Whether |bundle| has the case: then what it gives is after its input. */
+bool BlessSection(const std::string &bundle, const std::string &name, const Output &output,
+                  const std::vector<std::string> &endings) {
+    std::string text;
+    bool found = false;
+    for (const Section &s : Sections(bundle)) {
+        const bool of_case = s.name.compare(0, name.size() + 1, name + ".") == 0;
+        const bool old = std::any_of(endings.begin(), endings.end(),
+                                     [&](const std::string &ending) { return s.name == name + ending; });
+        if (!old) text += kMark + s.name + "\n" + s.text;
+        if (of_case && !old) text += kMark + name + output.extension + "\n" + output.text;
+        found |= of_case && !old;
+    }
+    if (found) Write(bundle, text);
+    return found;
+}
+
 void Bless(const std::string &stem, const Output &output, const std::vector<std::string> &endings) {
+    const size_t slash = stem.rfind('/');
+    const std::string folder = stem.substr(0, slash);
+    for (const std::string &bundle : Cases(folder, ".cases"))
+        if (BlessSection(folder + "/" + bundle + ".cases", stem.substr(slash + 1), output, endings)) return;
     for (const std::string &ending : endings)
         if (ending != output.extension) unlink((stem + ending).c_str());
-    std::ofstream file(stem + output.extension, std::ios::binary);
-    file << output.text;
-    EXPECT_TRUE(file.good()) << "cannot write " << stem << output.extension;
+    Write(stem + output.extension, output.text);
 }
 
 } // namespace
@@ -87,11 +128,29 @@ std::vector<std::string> Options(const std::string &text) {
     return words;
 }
 
+std::string Unpack(const std::string &folder) {
+    std::string to = testing::TempDir() + folder;
+    std::replace(to.begin() + static_cast<std::ptrdiff_t>(testing::TempDir().size()), to.end(), '/', '_');
+    mkdir(to.c_str(), 0755);
+    for (const std::string &file : Cases(folder, "")) {
+        if (file[0] == '.') continue;
+        if (!EndsWith(file, ".cases")) Write(to + "/" + file, Read(folder + "/" + file));
+        else
+            for (const Section &s : Sections(folder + "/" + file)) Write(to + "/" + s.name, s.text);
+    }
+    return to;
+}
+
 void Check(const std::string &folder, const std::string &name, const Output &output,
            const std::vector<std::string> &endings) {
-    std::string root = BlessRoot(), stem = folder + "/" + name, path = stem + output.extension;
+    CheckUnpacked(folder, folder, name, output, endings);
+}
+
+void CheckUnpacked(const std::string &folder, const std::string &unpacked, const std::string &name,
+                   const Output &output, const std::vector<std::string> &endings) {
+    std::string root = BlessRoot(), path = unpacked + "/" + name + output.extension;
     if (!root.empty()) {
-        Bless(root + "/" + stem, output, endings);
+        Bless(root + "/" + folder + "/" + name, output, endings);
         return;
     }
     ASSERT_TRUE(Exists(path)) << "there is no " << path << "; the output is\n" << output.text;

@@ -1,5 +1,6 @@
 /* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or
- * for wrong input `mlp.err`.  With AMP_BLESS=1 in the environment the files are written instead of compared:
+ * for wrong input `mlp.err`.  Many small files are one, `NAME.cases`, in which a line `==== mlp.amp` begins each
+ * (Unpack).  With AMP_BLESS=1 in the environment the files are written instead of compared:
  *
  *     AMP_BLESS=1 bazel run //tests/frontend:frontend_test
  *
@@ -25,16 +26,22 @@ std::string BlessRoot();
  * sorted.  Files like `part.inc.amp` belong to a case and are none. */
 std::vector<std::string> Cases(const std::string &folder, const std::string &extension);
 
+/* A folder for this run that has the files of |folder|, and each file of its .cases, for Cases and Read. */
+std::string Unpack(const std::string &folder);
+
 /* The content of a file, relative to the workspace; "" and a test failure where it cannot be read. */
 std::string Read(const std::string &path);
 
 /* The words behind `# test:` lines of an input: options of its case. */
 std::vector<std::string> Options(const std::string &text);
 
-/* Compares with, or blesses, the file of the case.  A case has one expected file among |endings|: an output with
- * another ending than the one that is there fails. */
+/* Compares with the file of the case in |folder|, or blesses it, in a .cases if it is there.  A case has one expected
+ * file among |endings|: an output with another ending than the one that is there fails. */
 void Check(const std::string &folder, const std::string &name, const Output &output,
            const std::vector<std::string> &endings);
+/* The same of a case of |unpacked|, which Unpack(folder) has made. */
+void CheckUnpacked(const std::string &folder, const std::string &unpacked, const std::string &name,
+                   const Output &output, const std::vector<std::string> &endings);
 
 } // namespace golden
 

@@ -1,4 +1,5 @@
-// Every .policy file of golden/wrong/ is wrong, and beside it is what the reader says; every message says what to do.
+// Every .policy file of golden/wrong/policies.cases is wrong, and after it is what the reader says; every message says
+// what to do.
 #include "passes/precision/policy.h"
 #include "tests/golden/golden.h"
 #include "tests/passes/pass_test.h"
@@ -7,16 +8,21 @@ namespace {
 
 const char kFolder[] = "tests/passes/golden/wrong";
 
+const std::string &Unpacked() {
+    static const std::string folder = golden::Unpack(kFolder);
+    return folder;
+}
+
 class WrongPolicy : public PassTest, public testing::WithParamInterface<std::string> {};
 
 TEST_P(WrongPolicy, IsExplained) {
-    const std::string name = GetParam() + ".policy", path = std::string(kFolder) + "/" + name;
+    const std::string name = GetParam() + ".policy", path = Unpacked() + "/" + name;
     std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
     EXPECT_TRUE(file.is_open());
     EXPECT_EQ(policy_read(&arena_, &diags_, NewSource(name, text.str())), nullptr);
-    golden::Check(kFolder, GetParam(), {".txt", Diagnostics()}, {".txt"});
+    golden::CheckUnpacked(kFolder, Unpacked(), GetParam(), {".txt", Diagnostics()}, {".txt"});
     for (int i = 0; i < diags_.list.len; i++) {
         const Diag *diag = diags_.list.data[i];
         Text one;
@@ -31,9 +37,9 @@ TEST_P(WrongPolicy, IsExplained) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, WrongPolicy, testing::ValuesIn(golden::Cases(kFolder, ".policy")),
+INSTANTIATE_TEST_SUITE_P(Files, WrongPolicy, testing::ValuesIn(golden::Cases(Unpacked(), ".policy")),
                          [](const testing::TestParamInfo<std::string> &info) { return info.param; });
 
-TEST(WrongPolicyFiles, AreThere) { EXPECT_GE(golden::Cases(kFolder, ".policy").size(), 40u); }
+TEST(WrongPolicyFiles, AreThere) { EXPECT_GE(golden::Cases(Unpacked(), ".policy").size(), 40u); }
 
 } // namespace

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What CONTRIBUTING.md says of a new dtype, kind of kernels, pass and device is enough: they are added to a copy of the
-# tree, by its steps alone; the copy builds, stores moments in the new type, looks up rows in kernels of the new kind on
-# the CPU and on the stand-in for a GPU, dumps the new stage, and its new device passes the conformance suite.
+# What CONTRIBUTING.md says of a new dtype, kind of kernels, form of a launch, pass and device is enough: they are
+# added to a copy of the tree, by its steps alone. The copy builds, stores moments in the new type, looks up rows in
+# kernels of the new kind on the CPU and on the stand-in for a GPU, launches kernels in the new form with the bits of
+# each alone, dumps the new stage, and its new device passes the conformance suite.
 set -uo pipefail
 source tests/checks/checks.bash
 
@@ -93,6 +94,37 @@ amp 1
 model words(x: i32[N, 5]) -> y { y = relu(embedding(x; count = 9, dim = 40) as table) }
 MODEL
 
+# ---- a form of a launch: two neighbours of other code, in at most 4 files --------------------------------------------
+
+touch "$work/before" && sleep 0.1
+cat >passes/launch/pairs.c <<'PASS'
+/* pairs.c: two neighbours of other code in one launch. */
+#include "passes/launch/share.h"
+
+static void add_one(Sharing *s, Launch *l) {
+    if (l->by_columns || l->parts.len > 1 || l->first + l->count >= s->f->kernels.len) return;
+    const int at = s->next;
+    const Launch next = share_launch_at(s, l->first + l->count);
+    vec_push(s->f->module->arena, &l->parts, next.parts.data[0]);
+    if (next.parts.len > 1 || next.by_columns || !bundle_fits(s, l)) {
+        l->parts.len--;
+        s->next = at;
+        return;
+    }
+    l->count += next.count;
+    share_order_parts(s->facts, l);
+}
+
+bool pass_pairs(PassContext *c) { return share_launches(c, add_one); }
+PASS
+sed -i '/^STAGE(SINGLE_PASS, single_pass)/a STAGE(PAIRS, pairs)' ir/stages.def
+row='[STAGE_PAIRS] = {pass_pairs, "launch", PASS_SKIPPED, "two neighbours", WHERE(batches_updates)},'
+sed -i "/\[STAGE_BUNDLE\] =/i $row" passes/pipeline.c
+sed -i 's/single_pass bundle"/single_pass pairs bundle"/' tools/ampc/ampc_options.h
+touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
+printf 'a form of a launch:\n%s\n' "$touched"
+holds 'a form of a launch takes at most 4 files' test "$(wc -l <<<"$touched")" -le 4
+
 # ---- a device: a copy of the skeleton, its rows ----------------------------------------------------------------------
 
 mkdir runtime/device/copied
@@ -151,6 +183,23 @@ if AMPC_CACHE_DIR=$work/cache "$ampc" "$work/words.amp" --gpu-arch sm_80 -o "$wo
     holds 'the stand-in looks up the same rows' cmp "$work/cpu.y" "$work/cuda.y"
 elif lacks_nvrtc "$work/nvrtc.err"; then skipped 'kernels of the new kind on the stand-in: NVRTC is not installed'
 else failed 'the new kind on CUDA' "$(<"$work/nvrtc.err")"; fi
+
+# step NAME OPTION...: a step of the moments' model on the stand-in into NAME.st
+step() {
+    run 0 "$ampc" "$work/moments.amp" --gpu-arch sm_80 -o "$work/$1.so" "${@:2}"
+    run 0 tools/with-fakecuda --arch 80 "$amprun" step "$work/$1.so" --weights "$work/moments.start" \
+        --inputs "$work/moments.in" --device cuda --save "$work/$1.st"
+}
+if [[ -n ${FAKECUDA_LIBRARY:-} ]]; then
+    python3 -B tests/checks/cuda.py data "$work/moments.in" 1 x=F32:16x4 t=F32:16x3
+    python3 -B tests/checks/cuda.py data "$work/moments.start" 2 fc.weight=F32:3x4 fc.bias=F32:3
+    run 0 "$ampc" "$work/moments.amp" --target cuda --no-pass join --no-pass bundle --emit ir -o "$work/pairs.ir"
+    holds 'kernels are launched in pairs' grep -qE 'part k[0-9, k]+ part k' "$work/pairs.ir"
+    run 0 "$ampc" "$work/pairs.ir" --target cuda --emit cu -o "$work/pairs.cu" # it reads back
+    step pairs --no-pass join --no-pass bundle
+    step alone --no-pass launch
+    holds 'pairs have the bits of each kernel alone' cmp "$work/pairs.st" "$work/alone.st"
+fi
 
 run 0 bazel test --test_output=errors //tests/conformance:training_test
 ((bad == 0)) || cat "$work/.err" "$work/.out"

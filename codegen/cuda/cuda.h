@@ -47,12 +47,11 @@ typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
      * kernels; of a part: `struct @_part0 {..};`; NULL: there is none in that form */
     const char *source;
-    const char *comment; /* for people who read it: operands and ops; NULL: those of the kernel at hand */
-    const char *how;     /* the same: "mma f16, tiles of 128 x 128 .., 256 threads, .." */
+    const char *how; /* for people who read it: "mma f16, tiles of 128 x 128 .., 256 threads, .." */
     CudaLaunch launch;
     CudaSizes sizes; /* parameters, after n */
     CudaWords size_names;
-    CudaWords pointers; /* types of its operands, "const float *"; but of a pass, of its predicate, too */
+    CudaWords pointers; /* types of its operands, "const float *", and of its predicate */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
     int columns, height; /* of a block of a column kernel; its rows at once */
@@ -73,23 +72,27 @@ typedef struct CudaBody { /* what writing a kernel gives */
                     elements; of a batch the table has the first ones after how many each member has */
 } CudaBody;
 
-/* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
- * BatchForm; launch is then that of one of them); with |chain|, one after another in each block (PART_CHAIN).
- * |choice| > 0: that one of |choices|, or the last.  |threads| > 0: as part |part| of a bundle whose blocks
- * have so many; with |turn|, of a joined launch, whose blocks know their place by their turn; with |band|, of one whose
- * block makes 64 rows.  |pass| > 0: as that pass of a single-pass reduction, a function on the device (only
- * KERNEL_COLUMN).  |columns|, |height| > 0: of a block, as the first pass has them.  |plan|: nothing is written, the
- * body says what it would be. */
+/* What a kernel is written as: a function, or a part of one, a struct that the function calls (part_launch.c). */
+typedef enum CudaRole {
+    CUDA_ALONE,      /* a function */
+    CUDA_BESIDE,     /* a part whose blocks are beside those of others */
+    CUDA_IN_CHAIN,   /* all of its blocks make one kernel after another: products */
+    CUDA_BY_COLUMNS, /* its function says which columns a block has; column kernels, which all have its threads */
+    CUDA_IN_TURN,    /* its function, of several stages, says where a block stands */
+    CUDA_IN_BAND     /* the same, and a block makes 64 rows */
+} CudaRole;
+
+/* Which form of a kernel.  |members| > 0: in a launch over so many (a batch: only where it has a BatchForm; launch is
+ * then that of one of them).  |choice| > 0: that one of |choices|, or the last.  Of a part its number and, but in a
+ * chain, the threads of a block.  |plan|: nothing is written, the body says what it would be. */
 typedef struct CudaForm {
-    int members, choice, threads, part, pass, columns, height;
-    bool chain, turn, band, plan;
+    CudaRole role;
+    int members, choice, part, threads;
+    bool plan;
 } CudaForm;
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
-
-/* The function around the passes. */
-void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
 
 typedef struct CudaWork { /* amp_model_cuda_work */
     uint32_t instruction; /* AMP_INSTRUCTION_* */
@@ -125,27 +128,23 @@ typedef struct CudaChoice { /* amp_model_cuda_choice */
 typedef struct CudaPart {     /* amp_model_cuda_part */
     VEC(CudaLaunch) launches; /* in each function */
     KernelKind kind;
-    int members;        /* one; of a batch, or a chain, several */
+    int members;        /* one; of a batch, or a chain, several; by columns, of all stages */
     int operands, work; /* so many */
-    int step;           /* of a joined launch: its superstep, from 1; else 0 */
-    bool chain;         /* there: a block makes one member after another */
+    int step;           /* of several stages: its superstep, from 1; else 0 */
+    bool in_turn;       /* a block makes one member after another */
 } CudaPart;
 
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
-    VEC(const Kernel *) members; /* one; a batch, chain, bundle: several; a single-pass reduction: its passes */
-    VEC(CudaPart) parts;         /* of a bundle */
-    int tickets;                 /* of a single-pass reduction, or a joined launch: counters; else 0 */
-    bool chain, passes;          /* members one after another in each block, or in the last one of its columns */
-    int supersteps, depth;       /* of a joined launch; most kernels that wait for one another */
-    int function;
+    VEC(const Kernel *) members; /* part after part */
+    VEC(CudaPart) parts;
+    int tickets;            /* counters, where blocks wait for others; else 0 */
+    int supersteps, depth;  /* of several stages; most kernels that wait for one another */
+    VEC(CudaChoice) forms;  /* its own function, which is right everywhere, then those that are faster */
+    CudaBody body;          /* of its own function */
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
     VEC(uint8_t) access;    /* AMP_ACCESS_* of each */
     CudaWorks work;
     VEC(Dim) batch_elements; /* of each member, where there is a batch */
-    CudaSizes sizes;
-    VEC(CudaChoice) choices;
-    bool operand_table, tensor_cores, shares, partials;
-    CudaLaunch launch;
 } CudaKernelEntry;
 
 typedef struct CudaProgram {

@@ -29,10 +29,11 @@ typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
-    CudaForm form;      /* of a part, |threads| > 0: `place` and `shared` are parameters */
+    CudaForm form;      /* of a part `place` and `shared` are parameters */
     int part_phases;    /* of a column kernel, whose parts have blocks of their own; 0: it is not divided */
     int rows, row_step; /* of a column kernel that a thread loads together, so far from one another */
     const char *how;    /* of body->how, what is the kind's own; NULL: nothing */
+    const char *types;  /* that it declares first, and in them Matrices::SHARED bytes of a block; NULL: none */
     int vector;         /* elements of a thread side by side */
     bool flat;          /* full and scalar operands alone: an element is its number */
     int64_t pitch;      /* of operands with longer rows (Buffer.pitch); 0: there are none */
@@ -53,7 +54,7 @@ typedef struct CudaKernel {
     bool inlines;             /* vectors are read by ops in front of the elements, perhaps by them alone */
     bool *declared;           /* by operand: its pointer has been read from the table */
     bool late_operands;       /* the kernel declares operands where it needs them */
-    const char *block;        /* where the block stands: "blockIdx"; in a bundle "block" */
+    const char *block;        /* where the block stands: "blockIdx"; of a part "block" */
 } CudaKernel;
 
 /* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */
@@ -106,13 +107,11 @@ void cuda_add_size(CudaKernel *ck, const char *name, Dim size);
 void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *number);
 /* The space's columns, COLS; in the function that is open. */
 void cuda_declare_columns(CudaKernel *ck);
-/* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block. */
+/* `extern "C" __global__ void ..(..) {`, or of a part `struct @_part0 { .. static INLINE void run(const PlaceInGrid
+ * &place, char *shared, ..) {`; the test of the predicate; |threads| of a block. */
 amp_status cuda_open_function(CudaKernel *ck, int threads);
 /* `__launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1)`, of a body's |min_blocks|. */
 void cuda_put_bounds(Text *t, int threads, const CudaBody *body);
-/* The same of a part of a bundle: `static INLINE void run(const PlaceInGrid &place, char *shared, ..) {`, a member of
- * its struct. */
-amp_status cuda_open_part(CudaKernel *ck, int threads);
 void cuda_close_function(CudaKernel *ck);
 /* In place of all that: what else the body says of a kernel that is planned alone. */
 amp_status cuda_plan_function(CudaKernel *ck, int threads);
@@ -121,7 +120,6 @@ void cuda_declare_operand(CudaKernel *ck, int i);
 void cuda_declare_operands(CudaKernel *ck);
 /* That pointer as an expression, declared or not. */
 const char *cuda_operand(const CudaKernel *ck, int i);
-void cuda_close_part(CudaKernel *ck);
 
 /* ---- cuda_kernel.c ----------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,9 @@
-/* kernel_function.c: the function around a kernel (cuda_kernel.h): a function of its own, a pass of one, or a part. */
+/* kernel_function.c: the function around a kernel (cuda_kernel.h): its own, or a part of one (CudaRole). */
 #include "base/hash.h"
 #include "codegen/cuda/cuda_kernel.h"
+
+/* Whether the form is one of a batch of kernels. */
+static bool is_batch(const CudaKernel *ck) { return ck->form.members && ck->form.role != CUDA_IN_CHAIN; }
 
 static bool is_written(const Walk *w, int operand) {
     for (int i = 0; i < w->k->writes.len; i++)
@@ -11,12 +14,6 @@ static bool is_written(const Walk *w, int operand) {
 static const char *pointer_type(const Walk *w, int operand) {
     if (walk_operand(w, operand)->kind == BUFFER_LOOK) return "Look *";
     return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ", emit_storage(w, operand)->element);
-}
-
-static void put_parameters(CudaKernel *ck) {
-    Walk *w = ck->w;
-    for (int i = 0; i < w->operands.len; i++) text_printf(ck->e.out, "%sb%d, ", pointer_type(w, i), i);
-    if (w->k->pred.id && !ck->form.pass) text_puts(ck->e.out, "const int32_t *predicate, ");
 }
 
 /* Where the table has the pointers of the kernel, or of the member. */
@@ -83,16 +80,6 @@ void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *
     }
 }
 
-/* Of a function or a part, after all others. */
-static void put_partials(CudaKernel *ck) {
-    if (ck->body->partials) text_puts(ck->e.out, ", uint32_t *tickets, double *partials");
-}
-
-static void put_sizes(CudaKernel *ck) {
-    text_puts(ck->e.out, "int64_t n");
-    for (int i = 0; i < ck->body->sizes.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->body->size_names.data[i]);
-}
-
 enum { REGISTERS = 65536, MOST_REGISTERS = 255, REGISTER_UNIT = 8 }; /* of a multiprocessor; of a thread */
 
 static const char *describe(const CudaKernel *ck, int threads) {
@@ -105,14 +92,6 @@ static const char *describe(const CudaKernel *ck, int threads) {
     if (registers > MOST_REGISTERS) registers = MOST_REGISTERS;
     return arena_printf(a, "%s, at most %d registers: %d block%s a multiprocessor", how, registers, min_blocks,
                         min_blocks == 1 ? "" : "s");
-}
-
-/* A function on the device; pass_launch.c calls it, and has tested the predicate. */
-static void open_pass(CudaKernel *ck) {
-    text_printf(ck->e.out, "INLINE void @_pass%d(", ck->form.pass);
-    put_parameters(ck);
-    put_sizes(ck);
-    text_puts(ck->e.out, ck->form.pass > 1 ? ", uint32_t block)\n{\n" : ")\n{\n");
 }
 
 void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
@@ -134,8 +113,8 @@ amp_status cuda_plan_function(CudaKernel *ck, int threads) {
     return AMP_OK;
 }
 
-/* What both forms of a function say of themselves. */
-static amp_status begin_function(CudaKernel *ck, int threads) {
+/* What the body says of its function. */
+static amp_status describe_function(CudaKernel *ck, int threads) {
     Walk *w = ck->w;
     add_keys(ck);
     for (int i = 0; i < w->operands.len; i++)
@@ -146,23 +125,51 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
     ck->body->launch.block[0] = threads;
     ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
     for (int i = 0; i < w->operands.len; i++) vec_push(w->arena, &ck->body->pointers, pointer_type(w, i));
-    if (w->k->pred.id && !ck->form.pass) vec_push(w->arena, &ck->body->pointers, "const int32_t *");
+    if (w->k->pred.id) vec_push(w->arena, &ck->body->pointers, "const int32_t *");
     return AMP_OK;
 }
 
+/* |table|: the operands come out of one. */
+static void put_parameters(CudaKernel *ck, bool table) {
+    const CudaBody *body = ck->body;
+    Text *t = ck->e.out;
+    if (table) text_puts(t, "void *const *operands, ");
+    for (int i = 0; i < body->pointers.len && !table; i++) {
+        const bool is_operand = i < ck->w->operands.len;
+        text_printf(t, is_operand ? "%sb%d, " : "%spredicate, ", body->pointers.data[i], i);
+    }
+    text_puts(t, "int64_t n");
+    for (int i = 0; i < body->sizes.len; i++) text_printf(t, ", int64_t %s", body->size_names.data[i]);
+    if (is_batch(ck)) text_puts(t, ", const int64_t *member_elements");
+    if (body->partials) text_puts(t, ", uint32_t *tickets, double *partials");
+}
+
 /* Up to the brace that opens its body. */
-static amp_status begin_part(CudaKernel *ck, int threads, int members) {
-    AMP_TRY(begin_function(ck, threads));
-    text_printf(ck->e.out, "    static INLINE void run(const %s &place, char *shared, ",
-                ck->form.turn ? "PlaceInTurn" : "PlaceInGrid");
-    if (members || ck->body->takes_table) text_puts(ck->e.out, "void *const *operands, ");
-    else put_parameters(ck);
-    put_sizes(ck);
-    if (members) text_puts(ck->e.out, ", const int64_t *member_elements");
-    put_partials(ck);
-    text_puts(ck->e.out, ")\n    {\n");
+static void begin_function(CudaKernel *ck, int threads, bool table) {
+    Text *t = ck->e.out;
+    text_puts(t, "extern \"C\" __global__ void ");
+    cuda_put_bounds(t, threads, ck->body);
+    text_puts(t, " @(");
+    put_parameters(ck, table);
+    text_puts(t, ")\n{\n");
+    if (ck->types) text_puts(t, ck->types);
+}
+
+/* Who computes its place anew says so itself (cuda_product.c). */
+static void begin_part(CudaKernel *ck, bool table) {
+    static const char *const places[] = {[CUDA_BESIDE] = "PlaceInGrid",
+                                         [CUDA_IN_CHAIN] = "PlaceOfBlock",
+                                         [CUDA_BY_COLUMNS] = "PlaceInTurn",
+                                         [CUDA_IN_TURN] = "PlaceInTurn",
+                                         [CUDA_IN_BAND] = "PlaceInTurn"};
+    Text *t = ck->e.out;
+    text_printf(t, "struct @_part%d {\n%s", ck->form.part, ck->types ? ck->types : "");
+    text_printf(t, "    static constexpr int SHARED = %s;\n\n", ck->types ? "Matrices::SHARED" : "1");
+    text_printf(t, "    static INLINE void run(const %s &place, char *shared, ", places[ck->form.role]);
+    put_parameters(ck, table);
+    text_puts(t, ")\n    {\n");
     ck->e.indent++;
-    return AMP_OK;
+    if (!ck->types) emit_line(&ck->e, "const uint3 block = place.now();");
 }
 
 /* Whether a block ends soon after it begins: the next launch, admitted at once, finds places in the last wave, not long
@@ -173,89 +180,34 @@ static bool has_short_blocks(const CudaKernel *ck) {
     return kind == KERNEL_TILE || kind == KERNEL_SCALAR || (kind == KERNEL_ROW && has_several_rows);
 }
 
-/* Products wait when they have found their places (prelude/product.cuh), a joined launch as a whole. */
+/* Products wait when they have found their places (prelude/product.cuh), kernels that wait for one another once, in
+ * their function. */
 static void begin_after_earlier(CudaKernel *ck) {
     const KernelKind kind = ck->w->k->kind;
-    if (ck->form.turn) return;
+    if (ck->form.role >= CUDA_BY_COLUMNS) return;
     if (kind != KERNEL_PRODUCT || ck->w->k->pred.id) emit_line(&ck->e, "await_earlier_launches();");
     if (has_short_blocks(ck)) emit_line(&ck->e, "admit_next_launch();");
 }
 
-static void test_predicate(CudaKernel *ck) {
-    if (ck->w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
-}
-
-amp_status cuda_open_part(CudaKernel *ck, int threads) {
-    AMP_TRY(begin_part(ck, threads, 0));
-    begin_after_earlier(ck);
-    test_predicate(ck);
-    return AMP_OK;
-}
-
-void cuda_close_part(CudaKernel *ck) {
-    ck->e.indent--;
-    text_puts(ck->e.out, "    }\n};\n");
-    ck->body->source = text_str(ck->e.out);
-}
-
-static void declare_member_operands(CudaKernel *ck, int members, int threads) {
-    declare_member(ck, members, threads);
-    declare_table(ck, true);
-    cuda_declare_operands(ck);
-}
-
-/* Of a kernel whose shared memory is declared where it is used. */
-static amp_status open_own_part(CudaKernel *ck, int threads) {
-    const int members = ck->form.members;
-    text_printf(ck->e.out, "struct @_part%d {\n    static constexpr int SHARED = 1;\n\n", ck->form.part);
-    AMP_TRY(begin_part(ck, threads, members));
-    emit_line(&ck->e, "const uint3 block = place.now();");
-    if (members) declare_member_operands(ck, members, threads);
-    else if (ck->body->takes_table) declare_table(ck, false);
-    begin_after_earlier(ck);
-    test_predicate(ck);
-    return AMP_OK;
-}
-
 amp_status cuda_open_function(CudaKernel *ck, int threads) {
-    Walk *w = ck->w;
-    const int members = ck->form.members;
-    int count = w->operands.len + (w->k->pred.id != 0);
-    bool table = members || count > LAUNCH_OPERANDS;
-    if (ck->form.threads) return open_own_part(ck, threads);
-    AMP_TRY(begin_function(ck, threads));
+    const Walk *w = ck->w;
+    const bool is_part = ck->form.role != CUDA_ALONE, many = w->operands.len + (w->k->pred.id != 0) > LAUNCH_OPERANDS;
+    const bool table = is_batch(ck) || (is_part ? ck->body->takes_table : many);
+    AMP_TRY(describe_function(ck, threads));
     ck->body->operand_table = table;
-    if (ck->form.pass) {
-        open_pass(ck);
-        return AMP_OK;
-    }
-    text_puts(ck->e.out, "extern \"C\" __global__ void ");
-    cuda_put_bounds(ck->e.out, threads, ck->body);
-    text_puts(ck->e.out, " @(");
-    if (table) text_puts(ck->e.out, "void *const *operands, ");
-    else put_parameters(ck);
-    put_sizes(ck);
-    if (members && !ck->form.chain) text_puts(ck->e.out, ", const int64_t *member_elements");
-    put_partials(ck);
-    text_puts(ck->e.out, ")\n{\n");
-    if (ck->form.chain) emit_open(&ck->e, "for (int member = 0; member < %d; member++)", members);
-    else if (members) declare_member(ck, members, threads);
-    if (table) declare_table(ck, members > 0);
+    if (is_part) begin_part(ck, table);
+    else begin_function(ck, threads, table);
+    if (is_batch(ck)) declare_member(ck, ck->form.members, threads);
+    if (table) declare_table(ck, is_batch(ck));
     if (!ck->late_operands) cuda_declare_operands(ck);
     begin_after_earlier(ck);
-    test_predicate(ck);
+    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
     return AMP_OK;
 }
 
 void cuda_close_function(CudaKernel *ck) {
-    if (ck->form.threads) {
-        cuda_close_part(ck);
-        return;
-    }
-    if (ck->form.chain) {
-        emit_line(&ck->e, "__syncthreads();");
-        emit_close(&ck->e);
-    }
-    text_puts(ck->e.out, "}\n");
+    const bool is_part = ck->form.role != CUDA_ALONE;
+    ck->e.indent -= is_part;
+    text_puts(ck->e.out, is_part ? "    }\n};\n" : "}\n");
     ck->body->source = text_str(ck->e.out);
 }

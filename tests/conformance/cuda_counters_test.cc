@@ -113,7 +113,6 @@ class CudaCountersTest : public CudaRunTest {
     // That of a kernel by itself, or of the batch that it is in.
     static const CudaLaunch &LaunchOf(const CudaKernelEntry &entry, int member) {
         int part = 0;
-        if (!entry.parts.len) return entry.launch;
         while (member >= entry.parts.data[part].members) member -= entry.parts.data[part++].members;
         return entry.parts.data[part].launches.data[0];
     }
@@ -278,7 +277,7 @@ class CudaCountersTest : public CudaRunTest {
         Sums sums;
         for (int i = 0; i < entry.members.len; i++) AddProduct(f, entry.members.data[i], LaunchOf(entry, i), n, &sums);
         if (!half) return sums.flops;
-        EXPECT_TRUE(entry.tensor_cores);
+        EXPECT_TRUE(entry.body.tensor_cores);
         EXPECT_GE(c.tensor_flops, static_cast<uint64_t>(sums.flops));
         EXPECT_LE(c.tensor_flops, static_cast<uint64_t>(sums.in_tiles));
         EXPECT_LE(c.other_flops, static_cast<uint64_t>(32 * sums.elements)) << "beside mma";

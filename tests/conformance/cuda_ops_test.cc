@@ -213,7 +213,7 @@ class CudaOpsTest : public LowerPassTest {
     // Some products need more than an architecture has.
     static bool Runs(const Built &b, const CudaProgram &program, int arch) {
         for (int i = 0; i < program.kernels.len; i++)
-            if (b.cuda->functions.data[program.kernels.data[i].function].min_arch > arch) return false;
+            if (b.cuda->functions.data[program.kernels.data[i].forms.data[0].function].min_arch > arch) return false;
         return true;
     }
 

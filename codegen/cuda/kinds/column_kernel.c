@@ -144,7 +144,7 @@ static void put_results(CudaKernel *ck, int p, const char *sum) {
 static int divided_phases(const CudaKernel *ck, int width) {
     Walk *w = ck->w;
     int phases = 0, sums = 0;
-    if (!has_parts(w, width) || ck->form.pass || ck->form.columns || ck->form.turn) return 0;
+    if (!has_parts(w, width) || ck->form.role >= CUDA_BY_COLUMNS) return 0;
     for (int p = 0; p < w->phases; p++) {
         const int of_phase = sums_of_phase(w, p);
         if (!loop_has_phase(w, p)) continue;
@@ -155,10 +155,9 @@ static int divided_phases(const CudaKernel *ck, int width) {
     return sums <= CUDA_MOST_PARTIALS ? phases : 0;
 }
 
-/* A second pass (pass_launch.c) is told which columns are its own. */
 static const char *block_of_columns(const CudaKernel *ck) {
     if (ck->part_phases > 1) return "own_part.columns";
-    return ck->form.pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
+    return arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
 }
 
 static const char *number_of_part(const CudaKernel *ck) {
@@ -175,7 +174,7 @@ static void put_part(CudaKernel *ck, const char *number) {
 /* The part that the block makes; |block0|: the first block of its columns, among all of the launch. */
 static void put_own_part(CudaKernel *ck, int width) {
     Emitter *e = &ck->e;
-    if (ck->form.threads)
+    if (ck->form.role)
         emit_line(e, "const GridOfParts grid = {(uint32_t)place.first, (uint32_t)place.x, (uint32_t)place.y, %s.y};",
                   ck->block);
     else emit_line(e, "const GridOfParts grid = {0, gridDim.x, gridDim.y, blockIdx.y};");
@@ -244,7 +243,7 @@ static int row_bytes(const CudaKernel *ck, int *loads) {
 static int rows_together(const CudaKernel *ck) {
     int loads;
     const int bytes = row_bytes(ck, &loads), most = moves(ck->w) ? MOVED_ROWS : MOST_ROWS;
-    const int wanted = ck->w->segment || ck->form.pass > 1 ? BYTES_OF_THREAD : BYTES_OF_FEW;
+    const int wanted = ck->w->segment || ck->form.role == CUDA_BY_COLUMNS ? BYTES_OF_THREAD : BYTES_OF_FEW;
     int rows = 1;
     while (rows < most && rows * bytes < wanted && 2 * rows * loads <= MOST_LOADS) rows *= 2;
     return rows;
@@ -404,9 +403,9 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
 amp_status cuda_emit_column(CudaKernel *ck) {
     Walk *w = ck->w;
     ck->vector = vector_of(w);
-    const int width = ck->form.columns ? ck->form.columns : power_above(w->cols.mul, MAX_WIDTH),
-              lanes = width / ck->vector;
-    const int height = ck->form.height ? ck->form.height : height_of(w, lanes), threads = lanes * height;
+    const int width = power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
+    const int height = ck->form.role == CUDA_BY_COLUMNS ? ck->form.threads / lanes : height_of(w, lanes),
+              threads = lanes * height;
     ck->part_phases = divided_phases(ck, width);
     ck->body->partials = ck->part_phases > 0;
     ck->column = "c";

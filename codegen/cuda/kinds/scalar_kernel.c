@@ -176,11 +176,11 @@ amp_status cuda_emit_scalar(CudaKernel *ck) {
         ck->body->launch.per[0] = 1;
     }
     ck->body->bundles = true;
-    ck->body->takes_table = ck->form.threads && ck->w->operands.len > CUDA_PART_OPERANDS;
+    ck->body->takes_table = ck->form.role && ck->w->operands.len > CUDA_PART_OPERANDS;
     ck->late_operands = true;
     if (ck->form.plan) return cuda_plan_function(ck, 1);
     AMP_TRY(cuda_open_function(ck, ck->form.threads ? ck->form.threads : 1));
-    if (ck->form.threads) emit_line(&ck->e, "if (threadIdx.x) return;");
+    if (ck->form.role) emit_line(&ck->e, "if (threadIdx.x) return;");
     if (parts == 1) AMP_TRY(emit_results(ck));
     for (int i = 1; i <= parts && parts > 1; i++) AMP_TRY(emit_part(ck, &p, i));
     cuda_close_function(ck);

@@ -171,7 +171,7 @@ amp_status cuda_emit_tile(CudaKernel *ck) {
     const bool *late = find_late(w);
     AMP_TRY(plan_tile(ck));
     ck->late_operands = late;
-    ck->body->takes_table = late && ck->form.threads && !members && w->operands.len > CUDA_PART_OPERANDS;
+    ck->body->takes_table = late && ck->form.role && !members && w->operands.len > CUDA_PART_OPERANDS;
     if (ck->form.plan) return cuda_plan_function(ck, threads);
     AMP_TRY(cuda_open_function(ck, threads));
     for (int i = 0; i < w->operands.len; i++)

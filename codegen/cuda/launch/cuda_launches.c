@@ -41,24 +41,12 @@ int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int 
     return *index;
 }
 
-/* |part|: of a bundle, from 0. */
-static void add_title(CudaWriter *x, int function, const Walk *w, int part) {
+/* |further|: of a part that is not the first. */
+static void add_title(CudaWriter *x, int function, const Walk *w, bool further) {
     Text *t = &x->functions.data[function]->titles;
     text_puts(t, x->functions.data[function]->users++ ? " * " : "/* ");
-    if (part) text_puts(t, "+ ");
+    if (further) text_puts(t, "+ ");
     cuda_comment_title(t, w);
-}
-
-/* Of the kernel that was emitted last. */
-static int function_of(CudaWriter *x, const CudaBody *body, int choice) {
-    const int known = cuda_find_function(x, body);
-    Text comment;
-    if (known >= 0) return known;
-    text_init(&comment, x->m->arena);
-    if (body->comment) text_puts(&comment, body->comment);
-    else cuda_comment_body(&comment, &x->w);
-    text_printf(&comment, " *   %s\n", body->how);
-    return cuda_add_function(x, x->w.k, body, choice, text_str(&comment));
 }
 
 static const char *function_source(const CudaWriter *x, const CudaWritten *f) {
@@ -112,146 +100,29 @@ amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, Cuda
     return cuda_emit_kernel(&x->w, form, body, x->err);
 }
 
-static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
-
-/* A batch, or a chain, has one function for all its kernels. */
-static amp_status check_same(CudaWriter *x, const LaunchPart *part, CudaForm form) {
-    const Func *f = x->w.f;
-    CudaBody own, body;
-    for (int i = 0; i < part->kernels.len && part->kernels.len > 1; i++) {
-        AMP_TRY(cuda_write_kernel(x, f->kernels.data[part->kernels.data[i]], form, i ? &body : &own));
-        if (i && strcmp(body.source, own.source))
-            return amp_fail(x->err, AMP_INTERNAL,
-                            "%s: its code differs from the code of %s, with which it shares a launch", walk_name(&x->w),
-                            f->kernels.data[part->kernels.data[0]]->name);
-    }
-    return AMP_OK;
-}
-
-amp_status cuda_add_members(CudaWriter *x, const LaunchPart *part, CudaKernelEntry *entry) {
-    CudaBody body;
-    for (int i = 0; i < part->kernels.len; i++) {
-        const Kernel *k = x->w.f->kernels.data[part->kernels.data[i]];
-        AMP_TRY(cuda_write_kernel(x, k, (CudaForm){.plan = true}, &body));
-        vec_push(x->m->arena, &entry->members, k);
-        vec_push(x->m->arena, &entry->batch_elements, body.batch == BATCH_NONE ? dim_const(1) : body.elements);
-    }
-    return part->form == PART_BATCH ? check_same(x, part, (CudaForm){.members = 1}) : AMP_OK;
-}
-
-/* The function of a launch over |entry|'s passes. */
-static amp_status emit_passes(CudaWriter *x, CudaKernelEntry *entry, CudaBody *out) {
-    Arena *a = x->m->arena;
-    const int count = entry->members.len;
-    CudaBody *passes = arena_array(a, CudaBody, count);
-    Text comment;
-    text_init(&comment, a);
-    for (int i = 0; i < count; i++) {
-        const CudaForm form = {.pass = i + 1, .columns = passes[0].columns, .height = passes[0].height};
-        AMP_TRY(cuda_write_kernel(x, entry->members.data[i], form, &passes[i]));
-        text_printf(&comment, " *   pass %d\n", i + 1);
-        cuda_comment_body(&comment, &x->w);
-    }
-    cuda_join_passes(a, passes, count, x->w.k->pred.id, out);
-    out->comment = text_str(&comment);
-    entry->tickets = (int)passes[count - 1].launch.extent[0].mul;
-    return walk_kernel(&x->w, entry->members.data[0], x->err);
-}
-
-/* The launch of one member becomes that of |count|, with so many |elements|. */
-void cuda_set_batch_extent(const Dim *elements, int count, BatchForm batch, CudaLaunch *launch) {
-    int64_t total = 0;
-    const int axis = cuda_batch_axis(batch);
-    if (batch != BATCH_IN_TURN) {
-        launch->extent[axis] = dim_const(count);
-        launch->per[axis] = 1;
-        return;
-    }
-    for (int i = 0; i < count; i++) total += round_up(elements[i].mul, launch->per[axis]);
-    launch->extent[axis] = dim_const(total);
-}
-
-/* |choice|: as in CudaForm. */
-static amp_status emit_launch(CudaWriter *x, CudaKernelEntry *entry, int choice, CudaBody *body) {
-    const int members = entry->members.len;
-    if (entry->passes) return emit_passes(x, entry, body);
-    const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice, .chain = entry->chain};
-    AMP_TRY(cuda_write_kernel(x, entry->members.data[0], form, body));
-    if (members > 1 && !entry->chain)
-        cuda_set_batch_extent(entry->batch_elements.data, members, body->batch, &body->launch);
-    return AMP_OK;
-}
-
-static amp_status add_choices(CudaWriter *x, CudaKernelEntry *entry, int count) {
-    CudaBody body;
-    for (int i = 1; i <= count; i++) {
-        AMP_TRY(emit_launch(x, entry, i, &body));
-        CudaChoice choice = {function_of(x, &body, i), body.launch};
-        vec_push(x->m->arena, &entry->choices, choice);
-    }
-    return AMP_OK;
-}
-
-void cuda_set_launch(CudaKernelEntry *entry, const CudaBody *body) {
-    entry->operand_table = body->operand_table;
-    entry->tensor_cores = body->tensor_cores;
-    entry->shares = body->shares;
-    entry->partials = body->partials;
-    entry->launch = body->launch;
-    entry->sizes = body->sizes;
-}
-
-static amp_status add_functions(CudaWriter *x, CudaKernelEntry *entry) {
-    CudaBody body;
-    AMP_TRY(emit_launch(x, entry, 0, &body));
-    if (entry->members.len == 1 || entry->tickets || entry->chain) entry->batch_elements.len = 0;
-    cuda_set_launch(entry, &body);
-    entry->function = function_of(x, &body, 0);
-    return add_choices(x, entry, body.choices);
-}
-
 /* ---- all launches ------------------------------------------------------------------------------------------------ */
 
-/* The part of a bundle that member |member| is of; NULL: there are none. */
-static CudaPart *part_of(CudaKernelEntry *entry, int member) {
-    int part = 0;
-    if (!entry->parts.len) return NULL;
-    while (member >= entry->parts.data[part].members) member -= entry->parts.data[part++].members;
-    return &entry->parts.data[part];
-}
-
-static amp_status add_kernels(CudaWriter *x, CudaKernelEntry *entry) {
-    for (int i = 0; i < entry->members.len; i++) {
-        const int operands = entry->operands.len, work = entry->work.len;
-        CudaPart *part = part_of(entry, i);
-        const int number = part ? (int)(part - entry->parts.data) : 0;
+/* Operands, work and titles of the kernels of |part|, the first of which is member |first|. */
+static amp_status add_kernels(CudaWriter *x, CudaKernelEntry *entry, int first, CudaPart *part) {
+    const int operands = entry->operands.len, work = entry->work.len;
+    for (int i = first; i < first + part->members; i++) {
         AMP_TRY(walk_kernel(&x->w, entry->members.data[i], x->err));
         add_operands(x, entry);
-        if (!entry->tickets || part || i == entry->members.len - 1) AMP_TRY(add_predicate(x, entry));
+        AMP_TRY(add_predicate(x, entry));
         cuda_add_work(&x->w, &entry->work);
-        add_title(x, entry->function, &x->w, number);
-        for (int c = 0; c < entry->choices.len; c++) add_title(x, entry->choices.data[c].function, &x->w, number);
-        if (!part) continue;
-        part->operands += entry->operands.len - operands;
-        part->work += entry->work.len - work;
+        for (int f = 0; f < entry->forms.len; f++)
+            add_title(x, entry->forms.data[f].function, &x->w, part != entry->parts.data);
     }
+    part->operands = entry->operands.len - operands;
+    part->work = entry->work.len - work;
     return AMP_OK;
-}
-
-/* The functions of |l|. */
-static amp_status write_launch(CudaWriter *x, const Launch *l, CudaKernelEntry *entry) {
-    if (launch_has_stages(l) || (l->parts.len > 1 && !l->by_columns)) return cuda_write_parts(x, l, entry);
-    for (int i = 0; i < l->parts.len; i++) AMP_TRY(cuda_add_members(x, &l->parts.data[i], entry));
-    entry->passes = l->by_columns;
-    entry->chain = l->parts.data[0].form == PART_CHAIN;
-    if (entry->chain) AMP_TRY(check_same(x, &l->parts.data[0], (CudaForm){0}));
-    return add_functions(x, entry);
 }
 
 static amp_status add_launch(CudaWriter *x, CudaProgram *program, const Launch *l) {
     CudaKernelEntry entry = {0};
-    AMP_TRY(write_launch(x, l, &entry));
-    AMP_TRY(add_kernels(x, &entry));
+    AMP_TRY(cuda_write_launch(x, l, &entry));
+    for (int i = 0, first = 0; i < entry.parts.len; first += entry.parts.data[i++].members)
+        AMP_TRY(add_kernels(x, &entry, first, &entry.parts.data[i]));
     vec_push(x->m->arena, &program->kernels, entry);
     return AMP_OK;
 }

@@ -103,9 +103,9 @@ static void put_use(Text *out, const CudaProgram *p, const Kernel *k, const Cuda
 }
 
 static bool is_of(const CudaKernelEntry *e, int function) {
-    for (int i = 0; i < e->choices.len; i++)
-        if (e->choices.data[i].function == function) return true;
-    return e->function == function;
+    for (int i = 0; i < e->forms.len; i++)
+        if (e->forms.data[i].function == function) return true;
+    return false;
 }
 
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
@@ -140,17 +140,15 @@ static void put_dims(Text *t, const char *field, const Dim *dims, int count) {
     end_list(t, count);
 }
 
-static void put_choice(Text *t, int function, const CudaLaunch *l) {
-    text_printf(t, "{.function = %d, .block = {%d, %d, %d}, .shared_bytes = %d}, ", function, l->block[0], l->block[1],
-                l->block[2], l->shared_bytes);
-}
-
 /* The launch's own function, which is right everywhere, is the last one. */
 static void put_choices(Text *t, const CudaKernelEntry *e) {
     begin_list(t, "choices", "amp_model_cuda_choice");
-    for (int i = 0; i < e->choices.len; i++) put_choice(t, e->choices.data[i].function, &e->choices.data[i].launch);
-    put_choice(t, e->function, &e->launch);
-    end_list(t, e->choices.len + 1);
+    for (int i = 1; i <= e->forms.len; i++) {
+        const CudaChoice *c = &e->forms.data[i % e->forms.len];
+        text_printf(t, "{.function = %d, .block = {%d, %d, %d}, .shared_bytes = %d}, ", c->function, c->launch.block[0],
+                    c->launch.block[1], c->launch.block[2], c->launch.shared_bytes);
+    }
+    end_list(t, e->forms.len);
 }
 
 static void put_grid(Text *t, const CudaLaunch *l) {
@@ -164,30 +162,16 @@ static void put_grid(Text *t, const CudaLaunch *l) {
 
 static void put_part(Text *t, const CudaPart *p) {
     text_printf(t, "{.kind = %d, .members = %d, .operand_count = %d, .work_count = %d, .superstep = %d, ", p->kind,
-                p->chain ? 1 : p->members, p->operands, p->work, p->step);
+                p->in_turn ? 1 : p->members, p->operands, p->work, p->step);
     text_puts(t, ".grids = (const amp_model_cuda_grid[]){");
-    for (int i = 1; i < p->launches.len; i++) put_grid(t, &p->launches.data[i]);
-    put_grid(t, &p->launches.data[0]);
+    for (int i = 1; i <= p->launches.len; i++) put_grid(t, &p->launches.data[i % p->launches.len]);
     text_puts(t, "}}, ");
 }
 
-/* Of a launch that has no parts: all of it. */
-static CudaPart only_part(Arena *a, const CudaKernelEntry *e) {
-    CudaPart part = {.kind = e->members.data[0]->kind,
-                     .members = e->batch_elements.len ? e->batch_elements.len : 1,
-                     .operands = e->operands.len,
-                     .work = e->work.len};
-    vec_push(a, &part.launches, e->launch);
-    for (int i = 0; i < e->choices.len; i++) vec_push(a, &part.launches, e->choices.data[i].launch);
-    return part;
-}
-
-static void put_parts(Tables *x, const CudaKernelEntry *e) {
-    const CudaPart only = only_part(x->rows.m->arena, e);
-    begin_list(x->rows.t, "parts", "amp_model_cuda_part");
-    for (int i = 0; i < e->parts.len; i++) put_part(x->rows.t, &e->parts.data[i]);
-    if (!e->parts.len) put_part(x->rows.t, &only);
-    end_list(x->rows.t, e->parts.len ? e->parts.len : 1);
+static void put_parts(Text *t, const CudaKernelEntry *e) {
+    begin_list(t, "parts", "amp_model_cuda_part");
+    for (int i = 0; i < e->parts.len; i++) put_part(t, &e->parts.data[i]);
+    end_list(t, e->parts.len);
 }
 
 static void put_operands(Text *t, const CudaKernelEntry *e) {
@@ -197,7 +181,7 @@ static void put_operands(Text *t, const CudaKernelEntry *e) {
     end_list(t, e->operands.len);
     text_puts(t, ".access = (const uint8_t[]){");
     for (int i = 0; i < e->access.len; i++) text_printf(t, "%d, ", e->access.data[i]);
-    text_printf(t, "}, .operand_table = %d, ", e->operand_table);
+    text_printf(t, "}, .operand_table = %d, ", e->body.operand_table);
 }
 
 static void put_work(Text *t, const CudaKernelEntry *e) {
@@ -220,8 +204,7 @@ static const char *launch_name(Arena *a, const CudaProgram *p, const CudaKernelE
     if (e->supersteps)
         return arena_printf(a, "%s-%s", f->kernels.data[0]->name, f->kernels.data[f->kernels.len - 1]->name);
     const char *name = e->members.data[0]->name;
-    for (int i = 1, first = e->parts.len ? e->parts.data[0].members : 0; i < e->parts.len;
-         first += e->parts.data[i++].members)
+    for (int i = 1, first = e->parts.data[0].members; i < e->parts.len; first += e->parts.data[i++].members)
         name = arena_printf(a, "%s+%s", name, e->members.data[first]->name);
     return name;
 }
@@ -241,7 +224,6 @@ static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
         return arena_printf(a, "all %d kernels in %d superstep%s", e->members.len, e->supersteps,
                             e->supersteps > 1 ? "s" : "");
     if (e->tickets && then) return arena_printf(a, "%s, then %s", title_of(a, e, 0, 1), then);
-    if (!e->parts.len) return title_of(a, e, 0, e->members.len);
     title = title_of(a, e, 0, e->parts.data[0].members);
     for (int i = 1, first = e->parts.data[0].members; i < e->parts.len; first += e->parts.data[i++].members)
         title = arena_printf(a, "%s; %s", title, title_of(a, e, first, e->parts.data[i].members));
@@ -254,15 +236,15 @@ static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e
     text_puts(t, "    {");
     table_put_field(t, "name", launch_name(a, p, e));
     table_put_field(t, "title", launch_title(a, e));
-    text_printf(t, ".line = %d, .shares = %d,\n     ", e->members.data[0]->pos.line, e->shares);
+    text_printf(t, ".line = %d, .shares = %d,\n     ", e->members.data[0]->pos.line, e->body.shares);
     put_choices(t, e);
-    put_parts(x, e);
+    put_parts(t, e);
     put_operands(t, e);
-    put_dims(t, "sizes", e->sizes.data, e->sizes.len);
+    put_dims(t, "sizes", e->body.sizes.data, e->body.sizes.len);
     put_dims(t, "elements", e->batch_elements.data, e->batch_elements.len);
     put_work(t, e);
     text_printf(t, ".waits = {.tickets = %d, .partial_bytes = %d, .depth = %d}},\n", e->tickets,
-                e->partials ? CUDA_PARTIAL_BYTES : 0, e->supersteps ? e->depth : 0);
+                e->body.partials ? CUDA_PARTIAL_BYTES : 0, e->supersteps ? e->depth : 0);
 }
 
 /* The launch of each kernel; of one that is in none, the next: until then its operand is there, from then on its

@@ -23,18 +23,11 @@ typedef struct CudaWriter {
 
 /* Of kernel |k|, which |x->w| has analysed from then on. */
 amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, CudaBody *body);
-/* The kernels of |part| become members of |entry|. */
-amp_status cuda_add_members(CudaWriter *x, const LaunchPart *part, CudaKernelEntry *entry);
 /* The number of the function of that text; -1: there is none yet. */
 int cuda_find_function(const CudaWriter *x, const CudaBody *body);
 /* A new one, named after |k|; |choice|: of the kernel's, from 1; 0: its own.  |comment|: lines of one. */
 int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int choice, const char *comment);
-/* The launch of one member becomes that of |count|, with so many |elements|. */
-void cuda_set_batch_extent(const Dim *elements, int count, BatchForm batch, CudaLaunch *launch);
-
-/* What |entry| says of its function and launch. */
-void cuda_set_launch(CudaKernelEntry *entry, const CudaBody *body);
-/* part_launch.c: a launch of several parts, and its functions.  Its operands are still to be added. */
-amp_status cuda_write_parts(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry);
+/* part_launch.c: a launch and its functions.  Its operands are still to be added. */
+amp_status cuda_write_launch(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry);
 
 #endif

@@ -23,7 +23,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .reduce_shape = "",
         .first_phase = w->first_phase,
         .rows = 1,
-        .block = form.threads || form.chain ? "block" : "blockIdx",
+        .block = form.role ? "block" : "blockIdx",
     };
     const amp_status status = emitters[w->k->kind](&ck);
     /* one array for all kernels: theirs would grow with the square of the model */

@@ -72,7 +72,7 @@ static amp_status describe(Walk *w, const Kernel *k, KernelFacts *out, amp_error
     take_body(w, &body, out);
     if (!w->f->joined) return AMP_OK;
     AMP_TRY(walk_kernel(w, k, err)); /* planning delays stores */
-    AMP_TRY(cuda_emit_kernel(w, (CudaForm){.threads = CUDA_STAGE_THREADS, .turn = true, .plan = true}, &body, err));
+    AMP_TRY(cuda_emit_kernel(w, (CudaForm){CUDA_IN_TURN, .threads = CUDA_STAGE_THREADS, .plan = true}, &body, err));
     out->joins = body.bundles;
     memcpy(out->grid.extent, body.launch.extent, sizeof out->grid.extent);
     memcpy(out->grid.per, body.launch.per, sizeof out->grid.per);

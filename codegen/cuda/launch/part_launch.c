@@ -1,4 +1,5 @@
-/* part_launch.c: the function of a launch of several parts.
+/* part_launch.c: the functions of a launch.  A kernel alone, or a batch of kernels, is a function as it is written
+ * (kernel_function.c); of other launches the function runs parts.
  *
  * Of one stage (passes/launch/bundle.c) the blocks of a part follow the blocks of another along the grid's first
  * dimension:
@@ -25,6 +26,22 @@
  *
  *     @_part0::run({first0, x0, y0}, shared.part0, operands, n, size0, member_elements);
  *     @_part1::run({first1, x1, y1}, shared.part1, (const float *)operands[24], (float *)operands[25], n);
+ *
+ * A chain of products (passes/launch/chain.c) has one part, which each block runs for one kernel after another:
+ *
+ *     for (int member = 0; member < 3; member++) {
+ *         @_part0::run(PlaceOfBlock(), shared.part0, operands + member * 5, n, size0, size1, size2);
+ *         __syncthreads();
+ *     }
+ *
+ * Of a single-pass reduction (passes/launch/single_pass.c) each block is one of the first part, and the one that takes
+ * the last ticket of its columns runs the further parts for them:
+ *
+ *     const uint32_t blocks = ((uint32_t)size1 + 31) / 32, block = blockIdx.x % blocks;
+ *     await_earlier_launches();
+ *     @_part0::run(PlaceInTurn{blockIdx.x, 0, 0}, shared.part0, b0, b1, n, size0, size1, size2);
+ *     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
+ *     @_part1::run(PlaceInTurn{block, 0, 0}, shared.part1, b2, b3, n, size3, size4);
  *
  * Of several stages (passes/launch/supersteps.c) a block takes the next number, and waits until all blocks of the
  * stages before its own have ended (prelude/superstep.cuh).  Sizes are in the text:
@@ -63,7 +80,10 @@ typedef struct Writing {
     CudaKernelEntry *entry;
     VEC(Piece) pieces;
     int *first_piece; /* by part */
-    bool stages, table;
+    int threads;      /* of a block of parts, where it has no choices */
+    int choices;      /* of the piece that has most */
+    bool stages, chain, any_batch, table;
+    bool whole; /* the function is a kernel's own, or a batch's */
 } Writing;
 
 static const LaunchPart *part_at(const Writing *g, int number) { return &g->launch->parts.data[number]; }
@@ -71,10 +91,32 @@ static const Kernel *kernel_at(const Writing *g, const LaunchPart *part, int i) 
     return g->f->kernels.data[part->kernels.data[i]];
 }
 static bool is_batch(const LaunchPart *part) { return part->form == PART_BATCH && part->kernels.len > 1; }
-/* A batch is one. */
-static int pieces_of(const LaunchPart *part) { return is_batch(part) ? 1 : part->kernels.len; }
+/* A batch is one, and so is a chain. */
+static int pieces_of(const LaunchPart *part) { return part->form <= PART_CHAIN ? 1 : part->kernels.len; }
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+static CudaRole role_of(const Writing *g, const LaunchPart *part) {
+    if (g->stages) return part->form == PART_ROWS ? CUDA_IN_BAND : CUDA_IN_TURN;
+    return g->launch->by_columns ? CUDA_BY_COLUMNS : g->chain ? CUDA_IN_CHAIN : g->whole ? CUDA_ALONE : CUDA_BESIDE;
+}
+
+static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+
+/* The launch of one member becomes that of all. */
+static void set_batch_extent(const Writing *g, Piece *p) {
+    const Dim *elements = g->entry->batch_elements.data + p->element;
+    CudaLaunch *launch = &p->body.launch;
+    int64_t total = 0;
+    const int axis = cuda_batch_axis(p->body.batch);
+    if (p->body.batch != BATCH_IN_TURN) {
+        launch->extent[axis] = dim_const(p->members);
+        launch->per[axis] = 1;
+        return;
+    }
+    for (int i = 0; i < p->members; i++) total += round_up(elements[i].mul, launch->per[axis]);
+    launch->extent[axis] = dim_const(total);
+}
 
 static amp_status write_piece(Writing *g, const LaunchPart *part, int i, CudaForm form) {
     const Piece *before = g->pieces.len ? &g->pieces.data[g->pieces.len - 1] : NULL;
@@ -84,19 +126,28 @@ static amp_status write_piece(Writing *g, const LaunchPart *part, int i, CudaFor
         p.size = before->size + before->body.sizes.len;
         p.element = before->element + (i ? 0 : before->members);
     }
+    form.role = role_of(g, part);
     form.part = g->pieces.len;
-    form.members = is_batch(part) ? p.members : 0;
-    form.band = part->form == PART_ROWS;
+    form.members = p.members > 1 || g->chain ? part->kernels.len : 0;
     AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part, i), form, &p.body));
-    if (form.members)
-        cuda_set_batch_extent(g->entry->batch_elements.data + p.element, p.members, p.body.batch, &p.body.launch);
+    if (p.members > 1) set_batch_extent(g, &p);
     g->table |= p.members > 1 || p.body.takes_table || p.operand + p.body.pointers.len > LAUNCH_OPERANDS;
+    if (p.body.choices > g->choices) g->choices = p.body.choices;
     vec_push(g->x->m->arena, &g->pieces, p);
     return AMP_OK;
 }
 
-/* All pieces as those of a function in |form|. */
-static amp_status write_pieces(Writing *g, CudaForm form) {
+/* A kernel of which some functions are for many blocks has those in the launch too, whose blocks are more. */
+static int threads_of(const Writing *g, int choice) {
+    int threads = g->whole || g->chain ? 0 : g->threads;
+    for (int i = 0; i < g->pieces.len && choice && threads; i++)
+        if (g->pieces.data[i].body.threads[choice] > threads) threads = g->pieces.data[i].body.threads[choice];
+    return threads;
+}
+
+/* All pieces as those of a function: the launch's own, or a choice. */
+static amp_status write_pieces(Writing *g, int choice) {
+    const CudaForm form = {.choice = choice, .threads = threads_of(g, choice)};
     g->pieces.len = 0;
     g->table = g->stages;
     for (int i = 0; i < g->launch->parts.len; i++) {
@@ -135,10 +186,9 @@ static void put_shared(const Writing *g, Text *t) {
 }
 
 static void put_operands(const Writing *g, Text *t, const Piece *p) {
-    if (p->members > 1 || p->body.takes_table) {
-        text_printf(t, "operands + %d, ", p->operand);
-        return;
-    }
+    if (g->chain) text_printf(t, "operands + member * %d, ", p->body.pointers.len);
+    else if (p->members > 1 || p->body.takes_table) text_printf(t, "operands + %d, ", p->operand);
+    if (g->chain || p->members > 1 || p->body.takes_table) return;
     for (int i = 0; i < p->body.pointers.len; i++) {
         if (g->table) text_printf(t, "(%s)operands[%d], ", p->body.pointers.data[i], p->operand + i);
         else text_printf(t, "b%d, ", p->operand + i);
@@ -162,32 +212,7 @@ static void put_call(const Writing *g, Text *t, int number, const char *place, c
 
 /* ---- one stage --------------------------------------------------------------------------------------------------- */
 
-static bool any_partials(const Writing *g) {
-    for (int i = 0; i < g->pieces.len; i++)
-        if (g->pieces.data[i].body.partials) return true;
-    return false;
-}
-
-static void put_places(const Writing *g, Text *t) {
-    for (int i = 0; i < g->launch->parts.len; i++)
-        text_printf(t, ", int64_t first%d, int64_t x%d, int64_t y%d", i, i, i);
-}
-
-static void put_parameters(const Writing *g, Text *t) {
-    if (g->table) text_puts(t, "void *const *operands, ");
-    for (int i = 0; i < g->pieces.len && !g->table; i++)
-        for (int o = 0; o < g->pieces.data[i].body.pointers.len; o++)
-            text_printf(t, "%sb%d, ", g->pieces.data[i].body.pointers.data[o], g->pieces.data[i].operand + o);
-    text_puts(t, "int64_t n");
-    for (int i = 0; i < g->pieces.len; i++)
-        for (int s = 0; s < g->pieces.data[i].body.sizes.len; s++)
-            text_printf(t, ", int64_t size%d", g->pieces.data[i].size + s);
-    if (g->table) text_puts(t, ", const int64_t *member_elements");
-    if (any_partials(g)) text_puts(t, ", uint32_t *tickets, double *partials");
-    put_places(g, t);
-}
-
-static void put_parts(const Writing *g, Text *t) {
+static void put_beside(const Writing *g, Text *t) {
     Arena *a = g->x->m->arena;
     for (int i = 0; i < g->pieces.len; i++) {
         const bool last = i == g->pieces.len - 1;
@@ -197,30 +222,24 @@ static void put_parts(const Writing *g, Text *t) {
     }
 }
 
-/* What ptxas and the runtime are told: of the part that takes more. */
-static void take_bounds(Writing *g, CudaBody *out) {
-    *out = (CudaBody){.kind = kernel_at(g, part_at(g, 0), 0)->kind, .operand_table = g->table};
-    out->launch.block[0] = g->stages ? CUDA_STAGE_THREADS : g->pieces.data[0].body.launch.block[0];
-    out->launch.block[1] = out->launch.block[2] = 1;
-    for (int i = 0; i < g->pieces.len; i++) {
-        const CudaBody *part = &g->pieces.data[i].body;
-        if (part->min_arch > out->min_arch) out->min_arch = part->min_arch;
-        if (!out->min_blocks || part->min_blocks < out->min_blocks) out->min_blocks = part->min_blocks;
-        out->halves_blocks |= part->halves_blocks;
-        out->tensor_cores |= part->tensor_cores;
-        out->partials |= part->partials;
-        for (int s = 0; s < part->sizes.len && !g->stages; s++)
-            vec_push(g->x->m->arena, &out->sizes, part->sizes.data[s]);
-    }
+static void put_chain(const Writing *g, Text *t) {
+    text_printf(t, "    for (int member = 0; member < %d; member++) {\n", part_at(g, 0)->kernels.len);
+    put_call(g, t, 0, "PlaceOfBlock()", "        ");
+    text_puts(t, "        __syncthreads();\n    }\n");
+}
+
+/* Columns are the second size of all column kernels. */
+static void put_by_columns(const Writing *g, Text *t) {
+    const int width = g->pieces.data[0].body.columns;
+    text_printf(t, "    const uint32_t blocks = ((uint32_t)size1 + %d) / %d, block = blockIdx.x %% blocks;\n",
+                width - 1, width);
+    text_puts(t, "    await_earlier_launches();\n");
+    put_call(g, t, 0, "PlaceInTurn{blockIdx.x, 0, 0}", "    ");
+    text_puts(t, "    if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;\n");
+    for (int i = 1; i < g->pieces.len; i++) put_call(g, t, i, "PlaceInTurn{block, 0, 0}", "    ");
 }
 
 /* ---- several stages ---------------------------------------------------------------------------------------------- */
-
-static bool any_batch(const Writing *g) {
-    for (int i = 0; i < g->launch->parts.len; i++)
-        if (is_batch(part_at(g, i))) return true;
-    return false;
-}
 
 /* The rows of band `band` that |k| makes, which is piece |number|. */
 static void put_band(const Writing *g, Text *t, const Kernel *k, int number, const char *indent) {
@@ -259,6 +278,8 @@ static void put_part(const Writing *g, Text *t, int number, const char *indent) 
 
 static void put_stages(const Writing *g, Text *t) {
     const int count = g->launch->parts.len;
+    text_puts(t, "    await_earlier_launches();\n");
+    text_puts(t, "    const uint32_t turn = takes_turn(tickets, gridDim.x);\n");
     for (int i = 0, begin = 0; i < count; i++) {
         if (part_at(g, i)->stage != part_at(g, begin)->stage) begin = i;
         text_puts(t, i ? " else " : "    ");
@@ -268,7 +289,7 @@ static void put_stages(const Writing *g, Text *t) {
         put_part(g, t, i, "        ");
         text_puts(t, "    }");
     }
-    text_puts(t, "\n");
+    text_puts(t, "\n    ends_turn(tickets, gridDim.x);\n");
 }
 
 /* Of each superstep the part whose block makes most kernels. */
@@ -287,50 +308,80 @@ static void count_steps(const Writing *g) {
 
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
-static void put_function(Writing *g, CudaBody *out) {
+/* What ptxas and the runtime are told: of the part that takes more. */
+static void take_bounds(const Writing *g, CudaBody *out) {
+    *out = (CudaBody){.kind = kernel_at(g, part_at(g, 0), 0)->kind, .operand_table = g->table};
+    out->launch = g->pieces.data[0].body.launch;
+    for (int i = 0; i < g->pieces.len; i++) {
+        const CudaBody *part = &g->pieces.data[i].body;
+        if (part->min_arch > out->min_arch) out->min_arch = part->min_arch;
+        if (!out->min_blocks || part->min_blocks < out->min_blocks) out->min_blocks = part->min_blocks;
+        out->halves_blocks |= part->halves_blocks;
+        out->tensor_cores |= part->tensor_cores;
+        out->partials |= part->partials;
+        for (int s = 0; s < part->sizes.len && !g->stages; s++)
+            vec_push(g->x->m->arena, &out->sizes, part->sizes.data[s]);
+    }
+    if (!g->stages) return;
+    out->kind = KERNEL_PRODUCT; /* its bounds are the same before sm_80 and where NVRTC is lean */
+    out->min_blocks = MIN_BLOCKS;
+    out->halves_blocks = false;
+    out->launch.block[0] = CUDA_STAGE_THREADS;
+}
+
+static void put_parameters(const Writing *g, const CudaBody *body, Text *t) {
+    if (g->table) text_puts(t, "void *const *operands, ");
+    for (int i = 0; i < g->pieces.len && !g->table; i++)
+        for (int o = 0; o < g->pieces.data[i].body.pointers.len; o++)
+            text_printf(t, "%sb%d, ", g->pieces.data[i].body.pointers.data[o], g->pieces.data[i].operand + o);
+    text_puts(t, "int64_t n");
+    for (int i = 0; i < body->sizes.len; i++) text_printf(t, ", int64_t size%d", i);
+    if (g->any_batch) text_puts(t, ", const int64_t *member_elements");
+    if (g->stages || g->launch->by_columns || body->partials) text_puts(t, ", uint32_t *tickets");
+    if (body->partials) text_puts(t, ", double *partials");
+    for (int i = 0; i < g->launch->parts.len && !g->launch->by_columns && !g->chain; i++)
+        text_printf(t, ", int64_t first%d, int64_t x%d, int64_t y%d", i, i, i);
+}
+
+static void put_function(const Writing *g, CudaBody *out) {
     Text t;
+    *out = g->pieces.data[0].body;
+    if (g->whole) return;
     text_init(&t, g->x->m->arena);
     take_bounds(g, out);
-    if (g->stages) out->min_blocks = MIN_BLOCKS;
     for (int i = 0; i < g->pieces.len; i++) text_printf(&t, "%s\n", g->pieces.data[i].body.source);
     text_puts(&t, "extern \"C\" __global__ void ");
-    if (!g->stages) {
-        cuda_put_bounds(&t, out->launch.block[0], out);
-        text_puts(&t, " @(");
-        put_parameters(g, &t);
-    } else {
-        text_printf(&t, "__launch_bounds__(%d, %d) @(void *const *operands, int64_t n, ", CUDA_STAGE_THREADS,
-                    MIN_BLOCKS);
-        text_puts(&t, any_batch(g) ? "const int64_t *member_elements, uint32_t *tickets" : "uint32_t *tickets");
-        put_places(g, &t);
-    }
+    cuda_put_bounds(&t, out->launch.block[0], out);
+    text_puts(&t, " @(");
+    put_parameters(g, out, &t);
     text_puts(&t, ")\n{\n");
     put_shared(g, &t);
-    if (g->stages) {
-        text_puts(&t, "    await_earlier_launches();\n");
-        text_puts(&t, "    const uint32_t turn = takes_turn(tickets, gridDim.x);\n");
-        put_stages(g, &t);
-        text_puts(&t, "    ends_turn(tickets, gridDim.x);\n}\n");
-    } else {
-        put_parts(g, &t);
-        text_puts(&t, "}\n");
-    }
+    if (g->stages) put_stages(g, &t);
+    else if (g->launch->by_columns) put_by_columns(g, &t);
+    else if (g->chain) put_chain(g, &t);
+    else put_beside(g, &t);
+    text_puts(&t, "}\n");
     out->source = text_str(&t);
 }
 
+static void describe_part(const Writing *g, int number, Text *out) {
+    const LaunchPart *part = part_at(g, number);
+    if (g->whole) return;
+    text_printf(out, " * part %d", number);
+    if (g->launch->by_columns && number) text_puts(out, ": the last block of a column makes what follows");
+    if (g->chain) text_printf(out, ": a block makes its tile of %d products", part->kernels.len);
+    if (g->stages) text_printf(out, ", superstep %d", part->stage + 1);
+    if (part->form == PART_ROWS) text_puts(out, ": a block makes 64 rows of all that follows");
+    if (part->form == PART_BLOCK) text_puts(out, ": a block makes all that follows");
+    text_putc(out, '\n');
+}
+
 /* Its pieces in their order. */
-static amp_status describe(Writing *g, Text *out) {
+static amp_status describe(const Writing *g, Text *out) {
     for (int i = 0; i < g->launch->parts.len; i++) {
-        const LaunchPart *part = part_at(g, i);
-        text_printf(out, " * part %d", i);
-        if (g->stages)
-            text_printf(out, ", superstep %d%s", part->stage + 1,
-                        part->form == PART_ROWS    ? ": a block makes 64 rows of all that follows"
-                        : part->form == PART_BLOCK ? ": a block makes all that follows"
-                                                   : "");
-        text_putc(out, '\n');
-        for (int k = 0; k < pieces_of(part); k++) {
-            AMP_TRY(walk_kernel(&g->x->w, kernel_at(g, part, k), g->x->err));
+        describe_part(g, i, out);
+        for (int k = 0; k < pieces_of(part_at(g, i)); k++) {
+            AMP_TRY(walk_kernel(&g->x->w, kernel_at(g, part_at(g, i), k), g->x->err));
             cuda_comment_body(out, &g->x->w);
             text_printf(out, " *   %s\n", g->pieces.data[g->first_piece[i] + k].body.how);
         }
@@ -339,80 +390,85 @@ static amp_status describe(Writing *g, Text *out) {
 }
 
 /* The function and launch of |form|: the launch's own, or a choice. */
-static amp_status add_form(Writing *g, CudaForm form, CudaBody *body, int *function) {
+static amp_status add_form(Writing *g, int form) {
+    CudaBody body;
     Text comment;
     text_init(&comment, g->x->m->arena);
     AMP_TRY(write_pieces(g, form));
-    put_function(g, body);
-    for (int i = 0; i < g->launch->parts.len; i++)
+    put_function(g, &body);
+    for (int i = 0; i < g->entry->parts.len; i++)
         vec_push(g->x->m->arena, &g->entry->parts.data[i].launches, launch_of(g, i));
-    *function = cuda_find_function(g->x, body);
-    if (*function >= 0) return AMP_OK;
-    AMP_TRY(describe(g, &comment));
-    *function = cuda_add_function(g->x, g->entry->members.data[0], body, form.choice, text_str(&comment));
+    int function = cuda_find_function(g->x, &body);
+    if (function < 0) {
+        AMP_TRY(describe(g, &comment));
+        function = cuda_add_function(g->x, g->entry->members.data[0], &body, form, text_str(&comment));
+    }
+    vec_push(g->x->m->arena, &g->entry->forms, ((CudaChoice){function, body.launch}));
+    if (!form) g->entry->body = body;
     return AMP_OK;
 }
 
-/* A kernel of which some functions are for many blocks has those in the launch too, whose blocks are more.  By form the
- * threads of a block, 0 after the last one. */
-static amp_status find_threads(Writing *g, int threads[KERNEL_FORMS + 1]) {
-    CudaBody *alone = arena_array(g->x->m->arena, CudaBody, g->launch->parts.len);
-    int forms = 1;
-    for (int i = 0; i < g->launch->parts.len; i++) {
-        AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part_at(g, i), 0), (CudaForm){.plan = true}, &alone[i]));
-        if (alone[i].launch.block[0] > threads[0]) threads[0] = alone[i].launch.block[0];
-        if (alone[i].choices + 1 > forms) forms = alone[i].choices + 1;
-    }
-    for (int f = 1; f < forms; f++) {
-        threads[f] = threads[0];
-        for (int i = 0; i < g->launch->parts.len; i++)
-            if (alone[i].threads[f] > threads[f]) threads[f] = alone[i].threads[f];
+/* A batch, or a chain, has one function for all its kernels. */
+static amp_status check_same(const Writing *g, const LaunchPart *part) {
+    CudaBody own, body;
+    for (int i = 0; i < part->kernels.len && part->kernels.len > 1; i++) {
+        AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part, i), (CudaForm){.members = 1}, i ? &body : &own));
+        if (i && strcmp(body.source, own.source))
+            return amp_fail(g->x->err, AMP_INTERNAL,
+                            "%s: its code differs from the code of %s, with which it shares a launch",
+                            walk_name(&g->x->w), kernel_at(g, part, 0)->name);
     }
     return AMP_OK;
 }
 
-/* The kernels, and where there are stages the elements of a batch of one for each part that is no batch. */
+/* Its kernels, and the elements of each of a batch; of all others one for each part. */
+static amp_status add_kernels(Writing *g, const LaunchPart *part) {
+    Arena *a = g->x->m->arena;
+    CudaBody body;
+    for (int i = 0; i < part->kernels.len; i++) {
+        AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part, i), (CudaForm){.plan = true}, &body));
+        vec_push(a, &g->entry->members, kernel_at(g, part, i));
+        if (is_batch(part) || !i) vec_push(a, &g->entry->batch_elements, is_batch(part) ? body.elements : dim_const(1));
+        const bool leads = !i && (!g->launch->by_columns || !part->stage);
+        if (leads && !g->stages && body.launch.block[0] > g->threads) g->threads = body.launch.block[0];
+    }
+    g->any_batch |= is_batch(part);
+    return part->form <= PART_CHAIN ? check_same(g, part) : AMP_OK;
+}
+
 static amp_status add_parts(Writing *g) {
     CudaKernelEntry *entry = g->entry;
     for (int i = 0; i < g->launch->parts.len; i++) {
         const LaunchPart *part = part_at(g, i);
-        const int elements = entry->batch_elements.len;
-        AMP_TRY(cuda_add_members(g->x, part, entry));
-        if (g->stages && !is_batch(part)) {
-            entry->batch_elements.len = elements + 1;
-            entry->batch_elements.data[elements] = dim_const(1);
+        AMP_TRY(add_kernels(g, part));
+        if (g->launch->by_columns && i) {
+            entry->parts.data[0].members += part->kernels.len;
+            continue;
         }
         const CudaPart to = {.kind = kernel_at(g, part, 0)->kind,
                              .members = part->kernels.len,
                              .step = g->stages ? part->stage + 1 : 0,
-                             .chain = part->form != PART_BATCH};
+                             .in_turn = part->form != PART_BATCH || g->launch->by_columns};
         vec_push(g->x->m->arena, &entry->parts, to);
     }
     return AMP_OK;
 }
 
-amp_status cuda_write_parts(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry) {
-    Writing g = {.x = x, .f = x->w.f, .launch = launch, .entry = entry};
-    CudaBody body;
-    int threads[KERNEL_FORMS + 1] = {0}, function;
-    g.stages = launch_has_stages(launch);
+amp_status cuda_write_launch(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry) {
+    Writing g = {.x = x, .f = x->w.f, .launch = launch, .entry = entry, .stages = launch_has_stages(launch)};
+    const bool is_one = launch->parts.len == 1 && !g.stages;
+    g.chain = is_one && part_at(&g, 0)->form == PART_CHAIN;
+    g.whole = is_one && !g.chain;
     g.first_piece = arena_array(x->m->arena, int, launch->parts.len);
-    if (g.stages) threads[0] = CUDA_STAGE_THREADS;
-    else AMP_TRY(find_threads(&g, threads));
+    if (g.stages) g.threads = CUDA_STAGE_THREADS;
     AMP_TRY(add_parts(&g));
-    for (int f = 0; threads[f]; f++) {
-        AMP_TRY(add_form(&g, (CudaForm){.choice = f, .threads = threads[f], .turn = g.stages}, &body, &function));
-        if (f) {
-            vec_push(x->m->arena, &entry->choices, ((CudaChoice){function, body.launch}));
-            continue;
-        }
-        cuda_set_launch(entry, &body);
-        entry->function = function;
-    }
+    for (int f = 0; f <= g.choices; f++) AMP_TRY(add_form(&g, f));
     if (g.stages) {
         entry->tickets = 2;
         count_steps(&g);
     }
-    if (g.stages ? !any_batch(&g) : !entry->operand_table) entry->batch_elements.len = 0;
+    /* a ticket for the columns of each block of the last stage */
+    if (launch->by_columns) entry->tickets = (int)g.pieces.data[g.pieces.len - 1].body.launch.extent[0].mul;
+    if (!g.any_batch) entry->batch_elements.len = 0;
     return AMP_OK;
 }

@@ -14,11 +14,12 @@ struct PlaceInGrid {
 };
 
 /* blockIdx, read where it is asked for: a loop around a product keeps nothing in registers that comes from it. */
-INLINE uint3 block_now()
-{
-    uint3 block;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block.x));
-    asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(block.y));
-    asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(block.z));
-    return block;
-}
+struct PlaceOfBlock {
+    INLINE uint3 now() const {
+        uint3 block;
+        asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block.x));
+        asm volatile("mov.u32 %0, %%ctaid.y;" : "=r"(block.y));
+        asm volatile("mov.u32 %0, %%ctaid.z;" : "=r"(block.z));
+        return block;
+    }
+};

@@ -42,7 +42,7 @@ static const char *operand_type(const CudaKernel *ck, const ProductPlan *p, cons
 /* Tiles of 16-bit elements are without padding in shared memory, which holds three steps of them, two before sm_80. */
 static bool has_three_stages(const ProductPlan *p) { return p->mma && p->element_bytes == 2; }
 
-static void declare_types(CudaKernel *ck, const ProductPlan *p) {
+static void put_types(CudaKernel *ck, const ProductPlan *p) {
     const ProductTile *t = &p->tile;
     if (p->mma)
         emit_line(&ck->e, "typedef TensorSums<%s, %d, %d, %d, %d, %d> Sums;", p->mma, t->m, t->n, t->warps_m,
@@ -52,6 +52,15 @@ static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "typedef %s B;", operand_type(ck, p, &p->b, t->n));
     emit_line(&ck->e, "typedef Product<Sums, A, B> Matrices;");
     if (has_three_stages(p)) emit_line(&ck->e, "static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), \"\");");
+}
+
+static const char *types_of(CudaKernel *ck, const ProductPlan *p) {
+    Text types, *out = ck->e.out;
+    text_init(&types, ck->w->arena);
+    ck->e.out = &types;
+    put_types(ck, p);
+    ck->e.out = out;
+    return text_str(&types);
 }
 
 /* Blocks follow one another along the rows of a matrix, then along the batch or the parts; where the rows depend on n,
@@ -108,8 +117,8 @@ static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "
 static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
     if (p->batch.rank) emit_batch(ck, p, place);
     if (p->parts > 1) emit_part(ck, p, place);
-    if (are_along_rows(p) || ck->form.band) {
-        const char *row = ck->form.band ? "" : " % tiles_down";
+    if (are_along_rows(p) || ck->form.role == CUDA_IN_BAND) {
+        const char *row = ck->form.role == CUDA_IN_BAND ? "" : " % tiles_down";
         emit_line(&ck->e, "const int64_t row0 = (int64_t)(%s.x%s) * %d, col0 = (int64_t)%s.y * %d;", ck->block, row,
                   p->tile.m, ck->block, p->tile.n);
         return;
@@ -143,21 +152,22 @@ static void emit_run(CudaKernel *ck, const ProductPlan *p) {
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     cuda_declare_columns(ck);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
-    const char *now = ck->form.threads ? "place.now()" : ck->form.chain ? "block_now()" : NULL;
-    if (!now) emit_place(ck, p, OF_SUMS | OF_RESULT);
-    if (!ck->form.threads) emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    if (!ck->form.role) {
+        emit_place(ck, p, OF_SUMS | OF_RESULT);
+        emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    }
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
-    if (!now) {
+    if (!ck->form.role) {
         emit_run(ck, p);
         return;
     }
     emit_block(&ck->e); /* a block's place is computed again after the sums: it took registers that they need */
-    emit_line(&ck->e, "const uint3 block = %s;", now);
+    emit_line(&ck->e, "const uint3 block = place.now();");
     emit_place(ck, p, OF_SUMS);
     emit_run(ck, p);
     emit_close(&ck->e);
-    emit_line(&ck->e, "const uint3 block = %s;", now);
+    emit_line(&ck->e, "const uint3 block = place.now();");
     emit_place(ck, p, OF_RESULT);
 }
 
@@ -237,22 +247,7 @@ static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
                         has_three_stages(p) ? ", 3 stages from sm_80 on" : "");
 }
 
-static amp_status open_product(CudaKernel *ck, const ProductPlan *p, CudaForm form) {
-    if (!ck->form.threads) {
-        AMP_TRY(cuda_open_function(ck, p->tile.threads));
-        declare_types(ck, p);
-        cuda_declare_operand(ck, p->a.operand);
-        cuda_declare_operand(ck, p->b.operand);
-        return AMP_OK;
-    }
-    text_printf(ck->e.out, "struct @_part%d {\n", form.part);
-    declare_types(ck, p);
-    emit_line(&ck->e, "static constexpr int SHARED = Matrices::SHARED;");
-    text_putc(ck->e.out, '\n');
-    return cuda_open_part(ck, p->tile.threads);
-}
-
-static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm form) {
+static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     set_launch(p, ck->body);
     set_batch(ck->w, p, ck->body);
     cuda_add_size(ck, "rows", p->rows);
@@ -266,11 +261,15 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     }
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
-    if (form.plan) return cuda_plan_function(ck, p->tile.threads);
-    AMP_TRY(open_product(ck, p, form));
+    if (ck->form.plan) return cuda_plan_function(ck, p->tile.threads);
+    ck->types = types_of(ck, p);
+    ck->body->takes_table = ck->form.role == CUDA_IN_CHAIN;
+    AMP_TRY(cuda_open_function(ck, p->tile.threads));
+    cuda_declare_operand(ck, p->a.operand);
+    cuda_declare_operand(ck, p->b.operand);
     cuda_declare_looks(ck);
     emit_sums(ck, p);
-    if (!ck->form.chain && !ck->form.turn) emit_line(&ck->e, "admit_next_launch();");
+    if (ck->form.role <= CUDA_BESIDE) emit_line(&ck->e, "admit_next_launch();");
     cuda_declare_operands(ck); /* the others take no registers in the loop */
     AMP_TRY(cuda_emit_once(ck));
     open_runs(ck, p);
@@ -304,5 +303,5 @@ amp_status cuda_emit_product(CudaKernel *ck) {
     ck->index = one ? "0" : "i";
     ck->first_thread = arena_printf(w->arena, "%s.x + %s.y + threadIdx.x == 0", ck->block, ck->block);
     ck->late_operands = true;
-    return emit_product(ck, &p, ck->form);
+    return emit_product(ck, &p);
 }

@@ -347,7 +347,7 @@ static const ProductTile *tile_of_form(const ProductTile *const *tiles, int coun
 
 /* Of each form the same sums. */
 static void plan_tile(CudaForm form, ProductPlan *out) {
-    if (form.turn) {
+    if (form.role >= CUDA_IN_TURN) {
         plan_joined_tile(out);
         return;
     }

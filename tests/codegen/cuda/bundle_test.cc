@@ -19,21 +19,26 @@ class Bundle : public CudaRunTest {
         return With(With(With(layer, "TYPE", type), "IN", in), "OUT", out);
     }
 
+    // By launch: its parts, or 0 where there is one.
     static std::vector<int> Parts(const CudaModule *cuda) {
         std::vector<int> parts;
         const CudaProgram &p = cuda->programs.data[0];
-        for (int i = 0; i < p.kernels.len; i++) parts.push_back(p.kernels.data[i].parts.len);
+        for (int i = 0; i < p.kernels.len; i++) {
+            const int count = p.kernels.data[i].parts.len;
+            parts.push_back(count > 1 ? count : 0);
+        }
         return parts;
     }
 
-    // By launch that has parts: the members of each.
+    // By launch that has several parts: the members of each.
     static std::vector<std::vector<int>> Members(const CudaModule *cuda) {
         std::vector<std::vector<int>> members;
         const CudaProgram &p = cuda->programs.data[0];
         for (int i = 0; i < p.kernels.len; i++) {
             const CudaKernelEntry &e = p.kernels.data[i];
-            if (e.parts.len) members.emplace_back();
-            for (int part = 0; part < e.parts.len; part++) members.back().push_back(e.parts.data[part].members);
+            if (e.parts.len > 1) members.emplace_back();
+            for (int part = 0; part < e.parts.len && e.parts.len > 1; part++)
+                members.back().push_back(e.parts.data[part].members);
         }
         return members;
     }

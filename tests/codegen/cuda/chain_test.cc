@@ -35,7 +35,7 @@ class Chain : public CudaRunTest {
         std::vector<int> chains;
         const CudaProgram &p = cuda->programs.data[0];
         for (int i = 0; i < p.kernels.len; i++)
-            chains.push_back(p.kernels.data[i].chain ? p.kernels.data[i].members.len : 0);
+            chains.push_back(p.kernels.data[i].parts.data[0].in_turn ? p.kernels.data[i].members.len : 0);
         return chains;
     }
 

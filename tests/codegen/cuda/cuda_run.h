@@ -198,8 +198,8 @@ class CudaRun {
     uint64_t Blocks(const CudaLaunch &l) const { return uint64_t{Blocks(l, 0)} * Blocks(l, 1) * Blocks(l, 2); }
 
     // In form |form|: the kernel's own, from 1 on its choices.
-    uint64_t Blocks(const CudaKernelEntry &e, const CudaLaunch &launch, int form) const {
-        uint64_t blocks = e.parts.len ? 0 : Blocks(launch);
+    uint64_t Blocks(const CudaKernelEntry &e, int form) const {
+        uint64_t blocks = 0;
         for (int i = 0; i < e.parts.len; i++) blocks += Blocks(e.parts.data[i].launches.data[form]);
         return blocks;
     }
@@ -212,9 +212,9 @@ class CudaRun {
     }
 
     int ChooseForm(const CudaKernelEntry &e) const {
-        if (form_) return std::min(form_, e.choices.len);
-        for (int i = 0; i < e.choices.len; i++)
-            if (Blocks(e, e.choices.data[i].launch, i + 1) >= multiprocessors_ && !HasFew(e, i + 1)) return i + 1;
+        if (form_) return std::min(form_, e.forms.len - 1);
+        for (int i = 1; i < e.forms.len; i++)
+            if (Blocks(e, i) >= multiprocessors_ && !HasFew(e, i)) return i;
         return 0;
     }
 
@@ -232,10 +232,11 @@ class CudaRun {
             operands.push_back(address_[e.operands.data[i] - 1] +
                                static_cast<uint64_t>(b->column) * StorageSize(b->storage));
         }
-        if (e.operand_table) params.push_back(Table(operands));
+        if (e.body.operand_table) params.push_back(Table(operands));
         else params = operands;
         params.push_back(static_cast<uint64_t>(n_));
-        for (int i = 0; i < e.sizes.len; i++) params.push_back(static_cast<uint64_t>(dim_eval(e.sizes.data[i], n_)));
+        const CudaSizes &sizes = e.body.sizes;
+        for (int i = 0; i < sizes.len; i++) params.push_back(static_cast<uint64_t>(dim_eval(sizes.data[i], n_)));
         if (e.batch_elements.len) {
             std::vector<uint64_t> elements;
             for (int i = 0; i < e.batch_elements.len; i++)
@@ -245,14 +246,15 @@ class CudaRun {
         if (e.tickets) params.push_back(Tickets(e, static_cast<size_t>(e.tickets)));
         KernelLaunch launch = {};
         const int form = ChooseForm(e);
-        const CudaChoice used = form ? e.choices.data[form - 1] : CudaChoice{e.function, e.launch};
-        if (e.partials) {
-            const size_t blocks = Blocks(e, used.launch, form);
+        const CudaChoice &used = e.forms.data[form];
+        if (e.body.partials) {
+            const size_t blocks = Blocks(e, form);
             params.push_back(Tickets(e, blocks));
             params.push_back(Table(std::vector<uint64_t>(blocks * CUDA_PARTIAL_BYTES / 8)));
         }
         uint64_t first = 0;
-        for (int i = 0; i < e.parts.len; i++) {
+        const bool has_places = e.parts.len > 1 || e.parts.data[0].step;
+        for (int i = 0; i < e.parts.len && has_places; i++) {
             const CudaLaunch &part = e.parts.data[i].launches.data[form];
             for (uint64_t place : {first, uint64_t{Blocks(part, 0)}, uint64_t{Blocks(part, 1)}})
                 params.push_back(place);
@@ -263,7 +265,10 @@ class CudaRun {
             launch.grid[a] = Blocks(used.launch, a);
             launch.block[a] = static_cast<uint32_t>(used.launch.block[a]);
         }
-        if (e.parts.len) launch.grid[0] = static_cast<uint32_t>(Blocks(e, used.launch, form));
+        if (has_places) {
+            launch.grid[0] = static_cast<uint32_t>(Blocks(e, form));
+            launch.grid[1] = launch.grid[2] = 1;
+        }
         launch.dynamic_shared = static_cast<uint32_t>(used.launch.shared_bytes);
         launch.params = params;
         launch.seed = seed;
@@ -281,7 +286,7 @@ class CudaRun {
 
     bool Launch(const CudaKernelEntry &e) {
         const std::string wrong = Start(e, 3);
-        EXPECT_EQ(wrong, "") << cuda_->functions.data[e.function].source;
+        EXPECT_EQ(wrong, "") << cuda_->functions.data[e.forms.data[0].function].source;
         return wrong.empty();
     }
 
@@ -316,7 +321,7 @@ class CudaRunTest : public CudaModelTest {
         const CudaProgram &p = cuda->programs.data[0];
         int most = 0;
         for (int i = 0; i < p.kernels.len && !TestDriver::Asked(); i++)
-            most = std::max(most, p.kernels.data[i].choices.len);
+            most = std::max(most, p.kernels.data[i].forms.len - 1);
         return most;
     }
 

@@ -12,7 +12,7 @@ class ProductBatchTest : public CudaRunTest {
         for (int i = 0; i < p.kernels.len; i++) {
             const CudaKernelEntry &e = p.kernels.data[i];
             if (e.members.data[0]->kind != KERNEL_PRODUCT) continue;
-            if (e.parts.len) members.insert(members.end(), static_cast<size_t>(e.parts.len), 1);
+            if (e.parts.len > 1) members.insert(members.end(), static_cast<size_t>(e.parts.len), 1);
             else members.push_back(e.members.len);
         }
         return members;
@@ -65,7 +65,7 @@ TEST_F(ProductBatchTest, AllBlocksCountForTheTile) {
         const CudaModule *cuda = Emit(m);
         ASSERT_NE(cuda, nullptr);
         EXPECT_EQ(Members(cuda), std::vector<int>{count});
-        const CudaLaunch &l = cuda->programs.data[0].kernels.data[0].launch;
+        const CudaLaunch &l = cuda->programs.data[0].kernels.data[0].forms.data[0].launch;
         EXPECT_EQ(l.per[0], count == 8 ? 128 : 64);
         EXPECT_EQ(l.extent[2].mul, count);
     }
@@ -79,8 +79,8 @@ TEST_F(ProductBatchTest, EveryFunctionHasThem) {
     Expect(body, {2}, {1, 3});
     Module *m = PlannedForCuda("module \"core\" stage lower {\n}\nfunc infer {\n" + body + "}\n", false);
     const CudaKernelEntry &e = Emit(m)->programs.data[0].kernels.data[0];
-    ASSERT_EQ(e.choices.len, 1);
-    EXPECT_EQ(e.choices.data[0].launch.extent[2].mul, 2);
+    ASSERT_EQ(e.forms.len, 2);
+    EXPECT_EQ(e.forms.data[1].launch.extent[2].mul, 2);
 }
 
 TEST_F(ProductBatchTest, WeightGradientsInParts) {

@@ -292,8 +292,8 @@ TEST_F(Reduce, ColumnsOfManyRowsAreInParts) {
         ASSERT_NE(b.ptx, nullptr);
         const CudaProgram &p = b.cuda->programs.data[0];
         const CudaKernelEntry &e = p.kernels.data[p.kernels.len - 1];
-        EXPECT_TRUE(e.partials) << Functions(b.cuda);
-        EXPECT_EQ(e.launch.per[0], cols == std::string("1") ? 2048 : 256);
+        EXPECT_TRUE(e.body.partials) << Functions(b.cuda);
+        EXPECT_EQ(e.forms.data[0].launch.per[0], cols == std::string("1") ? 2048 : 256);
         Check(given, sizes, 2e-3);
     }
 }
@@ -302,7 +302,7 @@ TEST_F(Reduce, ColumnsOfManyRowsAreInParts) {
 TEST_F(Reduce, ColumnsOfWideRowsAreNot) {
     const Built b = Build(Text(With(many_rows, "COLS", "4096")));
     ASSERT_NE(b.ptx, nullptr);
-    EXPECT_FALSE(b.cuda->programs.data[0].kernels.data[0].partials);
+    EXPECT_FALSE(b.cuda->programs.data[0].kernels.data[0].body.partials);
 }
 
 // Whatever the order of blocks, and again: tickets are zero after each launch.
@@ -339,8 +339,8 @@ TEST_F(Reduce, PhasesOverManyRowsAreInParts) {
         ASSERT_NE(b.ptx, nullptr);
         const CudaProgram &p = b.cuda->programs.data[0];
         const CudaKernelEntry &e = p.kernels.data[p.kernels.len - 1];
-        EXPECT_TRUE(e.partials) << Functions(b.cuda);
-        EXPECT_EQ(e.launch.extent[2].mul, 3 * ((atoi(cols) + 31) / 32)) << "a block for each phase";
+        EXPECT_TRUE(e.body.partials) << Functions(b.cuda);
+        EXPECT_EQ(e.forms.data[0].launch.extent[2].mul, 3 * ((atoi(cols) + 31) / 32)) << "a block for each phase";
         Check(given, sizes, 2e-3);
     }
     SameFusedOrNot(Text(With(phases_over_rows, "COLS", "40")), 700);
@@ -447,7 +447,6 @@ TEST_F(Reduce, EqualRowsShareALaunch) {
     for (int i = 0; i < p->kernels.len; i++) {
         const CudaKernelEntry &e = p->kernels.data[i];
         for (int part = 0; part < e.parts.len; part++) members.push_back(e.parts.data[part].members); // of other shapes
-        if (!e.parts.len) members.push_back(e.members.len);
     }
     EXPECT_EQ(members, (std::vector<int>{3, 1, 1, 1}));
     for (int64_t n : {1, 5}) {
@@ -488,7 +487,6 @@ TEST_F(Reduce, EqualColumnsAndMovesShareALaunch) {
     for (int i = 0; i < p->kernels.len; i++) {
         const CudaKernelEntry &e = p->kernels.data[i];
         for (int part = 0; part < e.parts.len; part++) members.push_back(e.parts.data[part].members); // beside others
-        if (!e.parts.len) members.push_back(e.members.len);
     }
     EXPECT_EQ(members, (std::vector<int>{2, 2, 2, 2})) << Functions(b.cuda);
     for (int64_t n : {1, 5, 70}) {

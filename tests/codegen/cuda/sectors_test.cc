@@ -24,7 +24,7 @@ class Sectors : public CudaRunTest {
                 EXPECT_LE(100 * c.sectors, (100 + percent) * c.ideal_sectors)
                     << type << " " << entry.members.data[0]->title << ": " << c.sectors << " of " << c.ideal_sectors
                     << "\n"
-                    << b.cuda->functions.data[entry.function].source;
+                    << b.cuda->functions.data[entry.forms.data[0].function].source;
             }
         }
     }

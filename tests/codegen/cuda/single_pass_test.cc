@@ -144,7 +144,7 @@ TEST_F(SinglePass, SizesOfBothPasses) {
     const Built b = Build(text);
     ASSERT_NE(b.ptx, nullptr);
     EXPECT_EQ(Launches(b.cuda), (Expected{{2, 2}})) << Functions(b.cuda);
-    EXPECT_EQ(b.cuda->programs.data[0].kernels.data[0].sizes.len, 3 + 2 + EMIT_MOST_KEYS);
+    EXPECT_EQ(b.cuda->programs.data[0].kernels.data[0].body.sizes.len, 3 + 2 + EMIT_MOST_KEYS);
     Check(text, {1, 9}, 1e-4);
 }
 

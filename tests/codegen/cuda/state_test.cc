@@ -63,7 +63,7 @@ TEST_F(States, UpdatesAreOneLaunch) {
             if (!e.batch_elements.len) continue;
             batches++;
             EXPECT_EQ(e.batch_elements.len, e.members.len);
-            EXPECT_TRUE(e.operand_table);
+            EXPECT_TRUE(e.body.operand_table);
         }
         EXPECT_GE(batches, 1) << Functions(b.cuda);
         Values given = Draw(b.m, b.m->funcs.data[0], 1);
@@ -239,7 +239,7 @@ TEST_F(States, ManyOperands) {
     ASSERT_NE(b.ptx, nullptr);
     const CudaProgram &p = b.cuda->programs.data[0];
     ASSERT_EQ(p.kernels.len, 1);
-    EXPECT_TRUE(p.kernels.data[0].operand_table);
+    EXPECT_TRUE(p.kernels.data[0].body.operand_table);
     Check(text, {3}, 1e-4, true);
 }
 

@@ -100,19 +100,19 @@ TEST_F(Tables, ProgramsAndKernels) {
             }
             EXPECT_LT(b.last_kernel, static_cast<int32_t>(p.kernels.count));
         }
-        ASSERT_EQ(static_cast<int>(k.choices.count), e.choices.len + 1);
-        const amp_model_cuda_choice &last = k.choices.at[e.choices.len]; // the launch's own function
-        EXPECT_EQ(last.function, static_cast<uint32_t>(e.function));
+        ASSERT_EQ(static_cast<int>(k.choices.count), e.forms.len);
+        const amp_model_cuda_choice &last = k.choices.at[e.forms.len - 1]; // the launch's own function
+        EXPECT_EQ(last.function, static_cast<uint32_t>(e.forms.data[0].function));
         EXPECT_LT(last.function, c.functions.count);
         EXPECT_GT(last.block[0] * last.block[1] * last.block[2], 0u);
-        ASSERT_EQ(static_cast<int>(k.parts.count), e.parts.len ? e.parts.len : 1);
+        ASSERT_EQ(static_cast<int>(k.parts.count), e.parts.len);
         const amp_model_cuda_grid *grids = k.parts.at[0].grids;
-        for (int j = 0; j < e.choices.len; j++)
-            EXPECT_EQ(k.choices.at[j].function, static_cast<uint32_t>(e.choices.data[j].function));
-        for (int j = 0; j < e.choices.len && !e.parts.len; j++)
-            EXPECT_EQ(grids[j].per[0], e.choices.data[j].launch.per[0]);
-        ASSERT_EQ(static_cast<int>(k.sizes.count), e.sizes.len);
-        for (uint32_t s = 0; s < k.sizes.count; s++) EXPECT_EQ(k.sizes.at[s].mul, e.sizes.data[s].mul);
+        for (int j = 1; j < e.forms.len; j++) {
+            EXPECT_EQ(k.choices.at[j - 1].function, static_cast<uint32_t>(e.forms.data[j].function));
+            EXPECT_EQ(grids[j - 1].per[0], e.forms.data[j].launch.per[0]);
+        }
+        ASSERT_EQ(static_cast<int>(k.sizes.count), e.body.sizes.len);
+        for (uint32_t s = 0; s < k.sizes.count; s++) EXPECT_EQ(k.sizes.at[s].mul, e.body.sizes.data[s].mul);
         if (!k.elements.count) continue;
         batches++;
         ASSERT_EQ(k.elements.count, 2u);
@@ -120,7 +120,7 @@ TEST_F(Tables, ProgramsAndKernels) {
         EXPECT_EQ(k.operand_table, 1u);
         EXPECT_EQ(k.elements.at[0].mul, 330);
         EXPECT_EQ(k.elements.at[1].mul, 7);
-        EXPECT_EQ(grids[e.choices.len].extent[0].mul / grids[e.choices.len].per[0], 2); /* a block each */
+        EXPECT_EQ(grids[e.forms.len - 1].extent[0].mul / grids[e.forms.len - 1].per[0], 2); /* a block each */
     }
     EXPECT_EQ(batches, 1u);
     EXPECT_STREQ(Rows<amp_model_result>(p.results)->name, "loss");

@@ -81,16 +81,6 @@ Form target_attention_form(const Func *f, const Op *o, int i);
 /* Whether it reads that operand at strides. */
 bool target_attention_strides(const Func *f, const Op *o, int i);
 
-/* Whether |o| rounds a result of attention, whose kernel then stores it so. */
-bool target_rounds_attention(const Func *f, const Op *o);
-
-/* joined_attention.c: whether |o| puts results of attention beside each other, whose kernel then stores them so; which
- * such op |o| adds a zero to; of which such sum it rounds the columns (NULL: of none).  |uses|: ir_use_counts, of which
- * all that is between must have one; NULL: they have been looked at. */
-bool target_joins_attention(const Func *f, const Op *o, const int *uses);
-const Op *target_clears_joined(const Func *f, const Op *o, const int *uses);
-const Op *target_rounds_joined(const Func *f, const Op *o, const int *uses);
-
 /* Whether |o|, in the kernel of a product or of attention and before it, is how that reads its operand: reshape,
  * permute, slice or expand, on a target that reads at strides. */
 bool target_moves_on_load(const Func *f, const Op *o);

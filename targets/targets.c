@@ -174,15 +174,6 @@ bool target_attention_strides(const Func *f, const Op *o, int i) {
     return i == a.q || i == a.k || i == a.v || i == a.dy || i == a.mask;
 }
 
-bool target_rounds_attention(const Func *f, const Op *o) {
-    if (o->code != OP_cast || !target_of(f->module)->rounds_attention) return false;
-    const Op *attention = ir_def(f, o->in[0]);
-    if (!attention || !ir_is_attention(attention)) return false;
-    const bool sums = attention->code == OP_attend && o->in[0].id == attention->out[1].id;
-    const Val q = attention->in[ir_attention_operands(f, attention).q];
-    return !sums && ir_dtype(f, o->out[0]) == ir_dtype(f, q);
-}
-
 bool target_rounds_on_load(const Func *f, const Op *o) {
     if (o->code != OP_cast || !target_of(f->module)->rounds_on_load) return false;
     Dtype to = ir_dtype(f, o->out[0]);

@@ -344,10 +344,16 @@ static void write_kernels(Fuse *z) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+/* A user reads f32, which attention does not make of what is rounded. */
+static void find_stored(Fuse *z) {
+    z->stored = z->fusing ? attention_stored(z->f, z->a) : arena_array(z->a, bool, z->f->values.len + 1);
+    for (int i = 0; i < z->f->results.len; i++) z->stored[z->f->results.data[i].value.id] = false;
+}
+
 static void fuse_func(Func *f, const PassOptions *options) {
     Fuse z = fuse_new(f, options);
     fuse_find_strided(&z);
-    fuse_find_stored(&z);
+    find_stored(&z);
     find_copied(&z);
     find_users(&z);
     if (z.fusing) fuse_hoist(&z);

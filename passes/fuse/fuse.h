@@ -1,7 +1,7 @@
 /* fuse.h: what the files of the fuse pass share.  docs/design/fuse.md explains the pass with an example.
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
- *   fuse_strided.c   what batched products and attention read at strides
+ *   fuse_strided.c   what batched products and attention read at strides; fuse_attention.c what attention stores
  *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
  *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, which come last
@@ -201,8 +201,11 @@ void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
 /* Sets Fuse.strided. */
 void fuse_find_strided(Fuse *z);
-/* Sets Fuse.stored. */
-void fuse_find_stored(Fuse *z);
+
+/* ---- fuse_attention.c -------------------------------------------------------------------------------------------- */
+
+/* By value id: whether the kernel of the attention that it comes from stores it so. */
+bool *attention_stored(const Func *f, Arena *a);
 
 /* ---- fuse_order.c ----------------------------------------------------------------------------------------------- */
 

@@ -97,20 +97,3 @@ void fuse_find_strided(Fuse *z) {
     while (!find_strides(z, at, elsewhere, operand)) {
     }
 }
-
-/* ---- what is behind attention ------------------------------------------------------------------------------------ */
-
-/* A user reads f32, which attention does not make of what is rounded. */
-void fuse_find_stored(Fuse *z) {
-    const Func *f = z->f;
-    z->stored = arena_array(z->a, bool, f->values.len + 1);
-    if (!z->fusing || !target_of(f->module)->rounds_attention) return;
-    const int *uses = ir_use_counts(f, z->a);
-    for (int i = 0; i < f->body.len; i++) {
-        const Op *o = ir_op_at(f, i);
-        if (target_rounds_attention(f, o) || target_joins_attention(f, o, uses) || target_clears_joined(f, o, uses) ||
-            target_rounds_joined(f, o, uses))
-            z->stored[o->out[0].id] = true;
-    }
-    for (int i = 0; i < f->results.len; i++) z->stored[f->results.data[i].value.id] = false;
-}

@@ -3,7 +3,7 @@
 #include "passes/fuse/kernel_check.h"
 
 #include "passes/common/common.h"
-#include "targets/target.h"
+#include "passes/fuse/fuse.h"
 
 typedef struct Check {
     const Func *f;
@@ -12,8 +12,8 @@ typedef struct Check {
     bool *inlined; /* by value id: pooling of its kernel computes it where it reads it */
     int k;         /* the kernel being checked */
     Dim rows, cols;
-    int64_t segment; /* of the kernel; 0: none */
-    const int *uses; /* ir_use_counts, once they are asked for; NULL: not yet */
+    int64_t segment;    /* of the kernel; 0: none */
+    const bool *stored; /* by value id: by the kernel of attention (fuse_attention.c) */
     const char *wrong;
 } Check;
 
@@ -140,17 +140,10 @@ static bool fits_scalar(Check *x, const Op *o) {
 /* Of kinds that hold one op and no other. */
 static bool fits_alone(Check *x, const Op *o) { return ir_kernel_info[x->f->kernels.data[x->k]->kind].is_own(o); }
 
-/* Puts results of attention beside each other, or goes on from there. */
-static bool is_joined(Check *x, const Op *o) {
-    const int *uses = x->uses ? x->uses : (x->uses = ir_use_counts(x->f, x->f->module->arena));
-    if (target_clears_joined(x->f, o, uses) || target_rounds_joined(x->f, o, uses)) return is_own(x, o->in[0]);
-    for (int i = 0; i < o->n_in; i++)
-        if (!is_own(x, o->in[i])) return false;
-    return target_joins_attention(x->f, o, uses);
-}
-
 static bool fits_attention(Check *x, const Op *o) {
-    return ir_is_attention(o) || (target_rounds_attention(x->f, o) && is_own(x, o->in[0])) || is_joined(x, o);
+    for (int i = 0; i < o->n_in && !ir_is_attention(o); i++)
+        if (!is_own(x, o->in[i])) return false;
+    return ir_is_attention(o) || (o->n_out && x->stored[o->out[0].id]);
 }
 
 typedef bool (*Fits)(Check *x, const Op *o);
@@ -218,7 +211,7 @@ static void check_inputs(Check *x, const Op *o) {
         Val source = ir_is_product(o) || ir_is_attention(o) || on_load ? loaded_from(x, o->in[i])
                                                                        : ir_memory_source(x->f, o->in[i]);
         bool memory = ir_reads_memory(x->f, o, i) && !ir_is_segment_expand(x->f, o, x->segment);
-        if (memory && is_own(x, source) && !x->inlined[o->in[i].id] && !target_joins_attention(x->f, o, NULL))
+        if (memory && is_own(x, source) && !x->inlined[o->in[i].id] && !(o->n_out && x->stored[o->out[0].id]))
             fail(x, o, "its operands must be in memory");
         if (x->inlined[o->in[i].id]) check_inlined(x, o, o->in[i]);
         if (!is_own(x, o->in[i]) && free_op) fail(x, o, "reads a const, iota or extent of another kernel");
@@ -305,6 +298,7 @@ const char *kernel_check(const Func *f) {
     x.maker = arena_array(a, int, f->values.len + 1);
     x.reduced = arena_array(a, bool, f->values.len + 1);
     x.inlined = arena_array(a, bool, f->values.len + 1);
+    x.stored = attention_stored(f, a);
     for (int i = 0; i < f->values.len; i++) x.maker[i] = -1;
     for (int k = 0; k < f->kernels.len; k++)
         for (int i = 0; i < f->kernels.data[k]->count; i++) {

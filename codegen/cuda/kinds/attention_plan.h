@@ -54,7 +54,7 @@ static inline int64_t attention_key_heads(const AttentionPlan *p) { return p->he
 /* Blocks that |rows| of one head take. */
 static inline int64_t attention_blocks(int64_t rows, int warps) { return (rows + warps * 16 - 1) / (warps * 16); }
 
-/* Where a result goes: columns of its own value, or of what the kernel makes of several (target_joins_attention). */
+/* Where a result goes: columns of its own value, or of what the kernel makes of several. */
 typedef struct AttentionResult {
     int whole, rounded;    /* the kernel's operands that hold it in f32 and rounded; -1: none */
     int64_t pitch, column; /* of such a row, and where the result begins in it */

@@ -61,7 +61,7 @@ static bool may_follow(const Func *f, const Launch *l, const Kernel *next) {
     for (int i = l->first; i < l->first + l->count; i++) {
         const Kernel *k = f->kernels.data[i];
         if (k->pred.id || !all_may_meet(f, k, next) || !all_may_meet(f, next, k)) return false;
-        reads |= share_touches(f, k, next);
+        reads |= ir_touches(f, k, next, false);
     }
     return reads;
 }

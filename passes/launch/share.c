@@ -4,28 +4,12 @@
 #include "ir/operands.h"
 #include "ir/places.h"
 
-static bool contains(const Func *f, const uint32_t *ids, int count, uint32_t id) {
-    for (int i = 0; i < count; i++)
-        if (ir_place_of(f, ids[i]) == ir_place_of(f, id)) return true;
-    return false;
-}
-
-bool share_touches(const Func *f, const Kernel *a, const Kernel *b) {
-    for (int i = 0; i < a->writes.len; i++) {
-        const uint32_t id = a->writes.data[i];
-        const Buffer *written = f->buffers.data[id - 1];
-        if (contains(f, b->reads.data, b->reads.len, id)) return true;
-        if (written->kind != BUFFER_FLAG && contains(f, b->writes.data, b->writes.len, id)) return true;
-        if (b->pred.id && written->value.id == b->pred.id) return true;
-    }
-    return false;
-}
-
 bool share_is_independent(const Func *f, const Launch *l, int k) {
     const Kernel *next = f->kernels.data[k];
     if (ir_is_still(f, next)) return false; /* it is in no launch, and none goes on beyond it */
     for (int i = l->first; i < l->first + l->count; i++)
-        if (share_touches(f, f->kernels.data[i], next) || share_touches(f, next, f->kernels.data[i])) return false;
+        if (ir_touches(f, f->kernels.data[i], next, false) || ir_touches(f, next, f->kernels.data[i], false))
+            return false;
     return true;
 }
 

@@ -26,8 +26,6 @@ bool share_launches(PassContext *c, void (*grow)(Sharing *s, Launch *l));
 Launch share_launch_at(Sharing *s, int first);
 /* Kernel |kernel| becomes a member of part |part|, which may be the next one, of stage |stage| and form |form|. */
 void share_add(const Func *f, Launch *l, int part, PartForm form, int stage, int kernel);
-/* Whether |b| reads or writes what |a| writes, or is skipped by it; flags take any order. */
-bool share_touches(const Func *f, const Kernel *a, const Kernel *b);
 /* Whether |l| and kernel |k| may run at the same time. */
 bool share_is_independent(const Func *f, const Launch *l, int k);
 /* Whether an op of |k| reads elements of |v| at other places than its own. */

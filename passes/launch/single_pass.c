@@ -12,13 +12,9 @@
  */
 #include "passes/launch/share.h"
 
-enum { MOST_PASSES = 4 }; /* one block makes all but the first */
+#include "ir/places.h"
 
-static bool writes(const Kernel *k, uint32_t buffer) {
-    for (int i = 0; i < k->writes.len; i++)
-        if (k->writes.data[i] == buffer) return true;
-    return false;
-}
+enum { MOST_PASSES = 4 }; /* one block makes all but the first */
 
 static bool has_shape(const Func *f, Val v, const KernelFacts *space) {
     Dim rows, cols;
@@ -30,7 +26,7 @@ static bool reads_own_columns(const Func *f, const Kernel *first, const Kernel *
     bool reads = false;
     for (int i = 0; i < k->reads.len; i++) {
         const Buffer *b = f->buffers.data[k->reads.data[i] - 1];
-        if (!writes(first, k->reads.data[i])) continue;
+        if (!ir_is_among(f, first->writes.data, first->writes.len, k->reads.data[i])) continue;
         if (b->kind == BUFFER_FLAG || !has_shape(f, b->value, space) || share_moves(f, k, b->value)) return false;
         reads = true;
     }
@@ -46,7 +42,7 @@ static bool is_next(const Sharing *s, const Launch *l, int next) {
     if (!dim_equal(a->rows, b->rows) || !dim_equal(a->cols, b->cols) || a->vector != b->vector) return false;
     for (int i = l->first; i < next; i++) { /* other blocks may still read what it would write */
         const Kernel *before = f->kernels.data[i];
-        if (share_touches(f, k, before) || (i > l->first && share_touches(f, before, k))) return false;
+        if (ir_touches(f, k, before, false) || (i > l->first && ir_touches(f, before, k, false))) return false;
         sizes += s->facts[i].sizes;
         operands += s->facts[i].operands - (i > l->first && before->pred.id);
     }

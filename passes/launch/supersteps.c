@@ -85,12 +85,6 @@ static bool reads_own_rows(const Func *f, const Kernel *k, Dim own, const Buffer
     return true;
 }
 
-static bool writes(const Func *f, const Kernel *k, uint32_t buffer) {
-    for (int i = 0; i < k->writes.len; i++)
-        if (ir_place_of(f, k->writes.data[i]) == ir_place_of(f, buffer)) return true;
-    return false;
-}
-
 static const Kernel *kernel_of(const Joining *j, const Member *m) { return j->f->kernels.data[m->kernel]; }
 
 /* Whether a block may make its rows of |m| after those of |before|. */
@@ -98,12 +92,14 @@ static bool follows_by_rows(const Joining *j, const Member *before, const Member
     const Func *f = j->f;
     const Kernel *first = kernel_of(j, before), *k = kernel_of(j, m);
     if (!before->has_rows || !m->has_rows || !dim_equal(before->rows, m->rows)) return false;
-    if (share_touches(f, k, first)) return false;
+    if (ir_touches(f, k, first, false)) return false;
     for (int i = 0; i < first->writes.len; i++)
         if (k->pred.id && k->pred.id == f->buffers.data[first->writes.data[i] - 1]->value.id) return false;
     for (int i = 0; i < k->reads.len; i++) {
         const uint32_t id = k->reads.data[i];
-        if (writes(f, first, id) && !reads_own_rows(f, k, m->rows, f->buffers.data[id - 1])) return false;
+        if (ir_is_among(f, first->writes.data, first->writes.len, id) &&
+            !reads_own_rows(f, k, m->rows, f->buffers.data[id - 1]))
+            return false;
     }
     return true;
 }
@@ -112,7 +108,7 @@ static bool follows_by_rows(const Joining *j, const Member *before, const Member
 
 static bool depends(const Joining *j, const Member *m, const Member *on) {
     const Kernel *a = kernel_of(j, on), *b = kernel_of(j, m);
-    return share_touches(j->f, a, b) || share_touches(j->f, b, a);
+    return ir_touches(j->f, a, b, false) || ir_touches(j->f, b, a, false);
 }
 
 /* Member number |i| of a part. */

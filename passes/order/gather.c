@@ -85,7 +85,7 @@ static bool may_join(const KernelOrder *o, const Group *group, int kernel, bool 
     const Func *f = o->list.f;
     const Kernel *k = kernel_order_at(o, kernel), *end = kernel_order_at(o, group->end);
     if (group->kept + kernel_order_keeps(o, kernel, group->end, up) > o->most_kept) return false;
-    if (kernel_touches(f, k, end) || kernel_touches(f, end, k)) return false;
+    if (ir_touches(f, k, end, true) || ir_touches(f, end, k, true)) return false;
     return kernel_order_may_move(o, kernel, group->end, up);
 }
 
@@ -159,7 +159,7 @@ static bool is_column(const Func *f, int i, bool segments) {
 static bool is_second_pass(const Func *f, int i) {
     if (!is_column(f, i, false)) return false;
     for (int first = i - 1; first >= 0; first--) {
-        if (is_column(f, first, true)) return kernel_touches(f, f->kernels.data[first], f->kernels.data[i]);
+        if (is_column(f, first, true)) return ir_touches(f, f->kernels.data[first], f->kernels.data[i], true);
         if (!is_column(f, first, false)) return false;
     }
     return false;

@@ -31,20 +31,6 @@ int64_t *measure_buffers(const Func *f) {
     return bytes;
 }
 
-static bool share(const uint32_t *a, int a_count, const uint32_t *b, int b_count) {
-    for (int i = 0; i < a_count; i++)
-        for (int j = 0; j < b_count; j++)
-            if (a[i] == b[j]) return true;
-    return false;
-}
-
-bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k) {
-    for (int i = 0; i < by->writes.len && k->pred.id; i++)
-        if (f->buffers.data[by->writes.data[i] - 1]->value.id == k->pred.id) return true;
-    return share(k->reads.data, k->reads.len, by->writes.data, by->writes.len) ||
-           share(k->writes.data, k->writes.len, by->writes.data, by->writes.len);
-}
-
 /* ---- kernels that move ------------------------------------------------------------------------------------------- */
 
 /* Of temporaries that would take |all| bytes together. */
@@ -114,7 +100,7 @@ bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
     int steps = 0;
     for (int i = kernel_order_toward(o, kernel, up); i != end; i = kernel_order_toward(o, i, up)) {
         const Kernel *between = kernel_order_at(o, i);
-        if (++steps > FARTHEST || kernel_touches(f, k, between) || kernel_touches(f, between, k)) return false;
+        if (++steps > FARTHEST || ir_touches(f, k, between, true) || ir_touches(f, between, k, true)) return false;
         if (up ? names_value_of(o, kernel, i) : names_value_of(o, i, kernel)) return false;
     }
     return true;
@@ -152,29 +138,25 @@ void kernel_order_move(KernelOrder *o, int kernel, int end, bool up) {
     o->changed = true;
 }
 
-static bool has(const uint32_t *ids, int count, uint32_t id) {
-    for (int i = 0; i < count; i++)
-        if (ids[i] == id) return true;
-    return false;
-}
-
 void kernel_order_merge(KernelOrder *o, int kernel, int next) {
-    Arena *a = o->list.f->module->arena;
+    const Func *f = o->list.f;
+    Arena *a = f->module->arena;
     KernelOps *into = &o->list.at.data[kernel];
     const KernelOps *from = &o->list.at.data[next];
     Kernel *k = into->kernel;
     for (int i = 0; i < from->ops.len; i++) {
-        const Op *op = ir_op(o->list.f, from->ops.data[i]);
+        const Op *op = ir_op(f, from->ops.data[i]);
         for (int r = 0; r < op->n_out; r++) o->maker[op->out[r].id] = kernel;
         vec_push(a, &into->ops, from->ops.data[i]);
     }
     for (int i = 0; i < from->kernel->reads.len; i++) {
         const uint32_t b = from->kernel->reads.data[i];
         if (o->last_reader[b] == next) o->last_reader[b] = kernel;
-        if (!has(k->reads.data, k->reads.len, b) && !has(k->writes.data, k->writes.len, b)) vec_push(a, &k->reads, b);
+        if (!ir_is_among(f, k->reads.data, k->reads.len, b) && !ir_is_among(f, k->writes.data, k->writes.len, b))
+            vec_push(a, &k->reads, b);
     }
     for (int i = 0; i < from->kernel->writes.len; i++)
-        if (!has(k->writes.data, k->writes.len, from->kernel->writes.data[i]))
+        if (!ir_is_among(f, k->writes.data, k->writes.len, from->kernel->writes.data[i]))
             vec_push(a, &k->writes, from->kernel->writes.data[i]);
     if (k->title && from->kernel->title && strcmp(k->title, from->kernel->title) && !strstr(k->title, ", and more"))
         k->title = arena_printf(a, "%s, and more", k->title);

@@ -3,6 +3,7 @@
 #ifndef AMP_PASSES_ORDER_KERNEL_ORDER_H
 #define AMP_PASSES_ORDER_KERNEL_ORDER_H
 
+#include "ir/places.h"
 #include "passes/fuse/kernel_list.h"
 #include "passes/layout/layout.h"
 
@@ -16,8 +17,6 @@ extern "C" {
 bool order_kernels(PassContext *c, bool (*order)(Func *f));
 /* By buffer, from 1: its bytes at an assumed batch, where it is a temporary; else 0. */
 int64_t *measure_buffers(const Func *f);
-/* Whether kernel |k| reads, writes, or is skipped by what |by| writes. */
-bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
 /* gather.c: by kernel: whether neither neighbour does the same for other values, so that it would have a launch of its
  * own. */
 bool *kernels_alone(const Func *f);

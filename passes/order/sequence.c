@@ -23,19 +23,13 @@ static int64_t begins(const Sequence *s, const Kernel *k, int at) {
     return bytes;
 }
 
-static bool has(const uint32_t *list, int count, uint32_t b) {
-    for (int i = 0; i < count; i++)
-        if (list[i] == b) return true;
-    return false;
-}
-
 /* Bytes that nothing needs after |k|, if it is the first of the two kernels |at| and |at| + 1. */
 static int64_t ends(const Sequence *s, const Kernel *k, const Kernel *second, int at) {
     int64_t bytes = 0;
     for (int i = 0; i < k->reads.len; i++) {
         const uint32_t b = k->reads.data[i];
-        bool needed = s->last[b] > at + 1 || has(second->reads.data, second->reads.len, b);
-        if (!needed && !has(k->reads.data, i, b)) bytes += s->bytes[b];
+        bool needed = s->last[b] > at + 1 || ir_is_among(s->f, second->reads.data, second->reads.len, b);
+        if (!needed && !ir_is_among(s->f, k->reads.data, i, b)) bytes += s->bytes[b];
     }
     return bytes;
 }
@@ -77,7 +71,7 @@ static void keep_results(Sequence *s) {
 }
 
 static bool is_better_swapped(const Sequence *s, const Kernel *a, const Kernel *b, int at) {
-    if (kernel_touches(s->f, a, b) || kernel_touches(s->f, b, a)) return false;
+    if (ir_touches(s->f, a, b, true) || ir_touches(s->f, b, a, true)) return false;
     if (a->kind == KERNEL_COLLECTIVE && b->kind == KERNEL_COLLECTIVE) return false; /* all ranks have one order */
     int64_t of_a = begins(s, a, at), of_b = begins(s, b, at + 1);
     return peak(s, b, of_b, a, of_a, at) < peak(s, a, of_a, b, of_b, at);

@@ -1,6 +1,7 @@
 /* walk.c: see walk.h. */
 #include "codegen/walk.h"
 
+#include "ir/words.h"
 #include "targets/target.h"
 
 enum { KEPT_BYTES = 64 << 10 }; /* of stack, for values that several phases of a row need */
@@ -116,10 +117,22 @@ bool walk_strided(const Walk *w, Val v, Strided *out) {
     return walk_strided(w, o->in[0], &operand) && ir_strided_result(w->f, o, &operand, out);
 }
 
-const Op *walk_attention(const Walk *w) {
-    for (int i = 0; i < w->k->count; i++)
-        if (ir_is_attention(walk_op(w, i))) return walk_op(w, i);
-    return NULL;
+static bool has(const uint32_t *ids, int count, uint32_t id) {
+    for (int i = 0; i < count; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+bool walk_is_read(const Walk *w, int i) { return has(w->k->reads.data, w->k->reads.len, w->operands.data[i]); }
+bool walk_is_written(const Walk *w, int i) { return has(w->k->writes.data, w->k->writes.len, w->operands.data[i]); }
+
+amp_status walk_own_op(const Walk *w, const Op **out, amp_error *err) {
+    for (int i = 0; i < w->k->count; i++) {
+        *out = walk_op(w, i);
+        if (ir_own_kind(*out) == w->k->kind) return AMP_OK;
+    }
+    return amp_fail(err, AMP_INTERNAL, "%s: no op makes it a kernel of kind %s", walk_name(w),
+                    ir_kernel_kind_names[w->k->kind]);
 }
 
 int walk_memory_operand(const Walk *w, const Op *o, int n) {
@@ -128,12 +141,6 @@ int walk_memory_operand(const Walk *w, const Op *o, int n) {
     else if (w->values[v.id].made && target_rounds_on_load(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
     else v = walk_product_source(w, v);
     return w->values[v.id].made ? -1 : find_readable(w, v);
-}
-
-static bool is_write(const Walk *w, int operand) {
-    for (int i = 0; i < w->k->writes.len; i++)
-        if (w->k->writes.data[i] == w->operands.data[operand]) return true;
-    return false;
 }
 
 /* ---- the space --------------------------------------------------------------------------------------------------- */
@@ -381,7 +388,7 @@ static int store_all(Walk *w, const Op *o, Val holder, Val v) {
     int stores = 0;
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
-        if (b->value.id != holder.id || !is_write(w, i)) continue;
+        if (b->value.id != holder.id || !walk_is_written(w, i)) continue;
         if (b->kind == BUFFER_LOOK) add_sink(w, SINK_LOOK, o, o->in[0], i);
         else add_sink(w, o->code == OP_reduce_or ? SINK_FLAG : SINK_STORE, o, v, i);
         stores++;

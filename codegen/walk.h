@@ -93,12 +93,13 @@ void walk_find_needed(Walk *w);
 void walk_find_kept(Walk *w);
 
 const Buffer *walk_operand(const Walk *w, int i);
+/* Whether the kernel reads operand |i|; writes it. */
+bool walk_is_read(const Walk *w, int i);
+bool walk_is_written(const Walk *w, int i);
 /* Of the operands of the space whose rows are longer than its columns: all have the same.  0: there are none. */
 int64_t walk_pitch(const Walk *w);
 /* The position of the buffer that holds |v| in |layout|; -1. */
 int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
-/* Whether a result of |o| is read or stored; an op without results is live. */
-bool walk_is_live(const Walk *w, const Op *o);
 /* Whether |o| makes an inlined value, and reads its |n|th input as one or from memory at the same place. */
 bool walk_is_inlined(const Walk *w, const Op *o);
 bool walk_reads_inlined(const Walk *w, const Op *o, int n);
@@ -120,8 +121,8 @@ Dim walk_segments(const Walk *w);
 bool walk_strided(const Walk *w, Val v, Strided *out);
 /* What makes |v|, where that is a number known when the model is compiled; NULL. */
 const Op *walk_constant(const Walk *w, Val v);
-/* The op that is attention, of a kernel of that kind. */
-const Op *walk_attention(const Walk *w);
+/* The op that makes the kernel one of its kind: its product, scatter or attention. */
+amp_status walk_own_op(const Walk *w, const Op **out, amp_error *err);
 int walk_number(const Walk *w, Val v);
 int walk_numbers(const Walk *w); /* more than the largest of the kernel's */
 #define walk_op(w, i) ir_op_at((w)->f, (w)->k->first + (i))

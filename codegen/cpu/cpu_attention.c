@@ -36,8 +36,8 @@ static amp_status put_counters(const Walk *w, const Op *o, int first, Text *out,
 
 amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
     Arena *a = w->arena;
-    const Op *o = walk_attention(w);
-    if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a kernel of attention without attention", walk_name(w));
+    const Op *o;
+    AMP_TRY(walk_own_op(w, &o, err));
     const AttentionOperands at = ir_attention_operands(w->f, o);
     const Shape *keys = ir_shape(w->f, o->in[at.k]);
     const double p = ir_attr(o, "p")->f;
@@ -135,8 +135,8 @@ static void put_sizes(TableWriter *x, const Walk *w, const Op *o, const Attentio
 }
 
 amp_status cpu_put_attention(TableWriter *x, const Walk *w, const char *name) {
-    const Op *o = walk_attention(w);
-    if (!o) return amp_fail(x->err, AMP_INTERNAL, "%s: a kernel of attention without attention", walk_name(w));
+    const Op *o;
+    AMP_TRY(walk_own_op(w, &o, x->err));
     const AttentionOperands at = ir_attention_operands(w->f, o);
     const Shape *q = ir_shape(w->f, o->in[at.q]), *k = ir_shape(w->f, o->in[at.k]);
     const int64_t heads = q->d[q->rank - 3].mul, key_heads = k->d[k->rank - 3].mul;

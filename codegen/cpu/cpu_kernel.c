@@ -359,11 +359,6 @@ static amp_status emit_epilogue(CpuKernel *ck) {
 
 /* Rows added up by id.  A task owns 32 columns of the result: it clears them, then adds every row in
  * order, so that the sums do not depend on who works where. */
-static const Op *find_scatter(const Walk *w) {
-    for (int i = 0; i < w->k->count; i++)
-        if (walk_op(w, i)->code == OP_scatter) return walk_op(w, i);
-    return NULL;
-}
 
 typedef struct Target { /* a buffer of the result */
     int operand;
@@ -422,8 +417,8 @@ static void emit_target(CpuKernel *ck, const Op *o, const Target *t) {
 
 static amp_status emit_scatter(CpuKernel *ck) {
     Walk *w = ck->w;
-    const Op *o = find_scatter(w);
-    if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
+    const Op *o;
+    AMP_TRY(walk_own_op(w, &o, ck->e.err));
     if (!w->cols.n) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
     if (w->cols.n) emit_line(&ck->e, "const int64_t COLS = %s;", emit_dim(w->arena, w->cols));

@@ -272,12 +272,6 @@ int cpu_product_operand(const Walk *w, const Op *product, int i) {
     return walk_find_operand(w, walk_product_source(w, product->in[i]), form.layout, form.storage);
 }
 
-static const Op *find_product(const Walk *w) {
-    for (int i = 0; i < w->k->count; i++)
-        if (ir_is_product(walk_op(w, i))) return walk_op(w, i);
-    return NULL;
-}
-
 static void put_window(Tables *x, const Walk *w, const Op *o) {
     static const char *const kinds[] = {
         [OP_conv] = "AMP_WINDOW_CONV",
@@ -342,9 +336,9 @@ static amp_status put_batch(Tables *x, const Walk *w, const Op *o, int a, int b)
 }
 
 static amp_status put_product(Tables *x, const Walk *w) {
-    const Op *o = find_product(w);
+    const Op *o;
     Dim rows, cols;
-    if (!o) return amp_fail(x->rows->err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
+    AMP_TRY(walk_own_op(w, &o, x->rows->err));
     int a = cpu_product_operand(w, o, 0), b = cpu_product_operand(w, o, 1);
     if (a < 0 || b < 0)
         return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c is in no buffer that products read", walk_name(w),

@@ -109,8 +109,6 @@ void cuda_add_work(const Walk *w, CudaWorks *out);
 void cuda_comment_title(Text *t, const Walk *w);
 /* Operands with their types, then one line per op, with why it has its type. */
 void cuda_comment_body(Text *t, const Walk *w);
-/* Whether operand |operand| of the kernel is one of so many buffers. */
-bool cuda_is_among(const Walk *w, const uint32_t *ids, int count, int operand);
 
 enum { CUDA_OVERLAP_ARCH = 90 }; /* from it on functions wait for earlier launches (prelude/overlap.cuh) */
 

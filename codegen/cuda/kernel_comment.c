@@ -28,19 +28,13 @@ static void put_operand(Text *t, const Walk *w, int operand) {
     if (b->storage != ir_dtype(w->f, b->value)) text_printf(t, " as %s", amp_dtype_name(b->storage));
 }
 
-bool cuda_is_among(const Walk *w, const uint32_t *ids, int count, int operand) {
-    for (int i = 0; i < count; i++)
-        if (ids[i] == w->operands.data[operand]) return true;
-    return false;
-}
-
 static void put_operands(Text *t, const Walk *w) {
     text_puts(t, " *   in  ");
     for (int i = 0; i < w->operands.len; i++)
-        if (cuda_is_among(w, w->k->reads.data, w->k->reads.len, i)) put_operand(t, w, i);
+        if (walk_is_read(w, i)) put_operand(t, w, i);
     text_puts(t, "\n *   out ");
     for (int i = 0; i < w->operands.len; i++)
-        if (cuda_is_among(w, w->k->writes.data, w->k->writes.len, i)) put_operand(t, w, i);
+        if (walk_is_written(w, i)) put_operand(t, w, i);
     text_putc(t, '\n');
 }
 

@@ -5,15 +5,10 @@
 /* Whether the form is one of a batch of kernels. */
 static bool is_batch(const CudaKernel *ck) { return ck->form.members && ck->form.role != CUDA_IN_CHAIN; }
 
-static bool is_written(const Walk *w, int operand) {
-    for (int i = 0; i < w->k->writes.len; i++)
-        if (w->k->writes.data[i] == w->operands.data[operand]) return true;
-    return false;
-}
-
 static const char *pointer_type(const Walk *w, int operand) {
     if (walk_operand(w, operand)->kind == BUFFER_LOOK) return "Look *";
-    return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ", emit_storage(w, operand)->element);
+    return arena_printf(w->arena, "%s%s *", walk_is_written(w, operand) ? "" : "const ",
+                        emit_storage(w, operand)->element);
 }
 
 /* Where the table has the pointers of the kernel, or of the member. */

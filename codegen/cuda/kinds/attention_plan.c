@@ -75,8 +75,8 @@ static amp_status find_copy_bytes(const Walk *w, AttentionPlan *p, amp_error *er
 }
 
 amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
-    const Op *o = walk_attention(w);
-    if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a kernel of attention without attention", walk_name(w));
+    const Op *o;
+    AMP_TRY(walk_own_op(w, &o, err));
     const AttentionOperands at = ir_attention_operands(w->f, o);
     const Shape *q = ir_shape(w->f, o->in[at.q]), *k = ir_shape(w->f, o->in[at.k]), *v = ir_shape(w->f, o->in[at.v]);
     const int rank = q->rank;

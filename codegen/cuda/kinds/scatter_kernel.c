@@ -18,12 +18,6 @@ static int scatter_groups(int64_t column_blocks, int64_t count) {
     return (int)(groups < count ? groups : count);
 }
 
-static const Op *find_scatter(const Walk *w) {
-    for (int i = 0; i < w->k->count; i++)
-        if (walk_op(w, i)->code == OP_scatter) return walk_op(w, i);
-    return NULL;
-}
-
 static void emit_target(CudaKernel *ck, const Op *o, int operand) {
     const Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
     emit_line(&ck->e, "scatter_rows<COUNT, GROUPS>(");
@@ -47,8 +41,8 @@ static void put_place(CudaKernel *ck, int64_t count, int64_t blocks, int groups)
 
 amp_status cuda_emit_scatter(CudaKernel *ck) {
     Walk *w = ck->w;
-    const Op *o = find_scatter(w);
-    if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
+    const Op *o;
+    AMP_TRY(walk_own_op(w, &o, ck->e.err));
     const int64_t count = ir_shape(w->f, o->out[0])->d[0].mul, blocks = (w->cols.mul + WIDTH - 1) / WIDTH;
     const int groups = scatter_groups(blocks, count);
     ck->body->launch.extent[0] = dim_const(blocks * groups);

@@ -65,9 +65,8 @@ static const char *function_source(const CudaWriter *x, const CudaWritten *f) {
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static uint8_t access_of(const Walk *w, int operand) {
-    bool reads = cuda_is_among(w, w->k->reads.data, w->k->reads.len, operand);
-    bool writes = cuda_is_among(w, w->k->writes.data, w->k->writes.len, operand);
-    return (uint8_t)((reads ? AMP_ACCESS_READ : 0) | (writes ? AMP_ACCESS_WRITE : 0));
+    return (uint8_t)((walk_is_read(w, operand) ? AMP_ACCESS_READ : 0) |
+                     (walk_is_written(w, operand) ? AMP_ACCESS_WRITE : 0));
 }
 
 static void add_operands(CudaWriter *x, CudaKernelEntry *entry) {

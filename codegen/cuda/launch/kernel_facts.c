@@ -29,10 +29,9 @@ static void put_op(Text *t, const Walk *w, const Op *o, bool flat) {
 
 static void put_operand(Text *t, const Walk *w, int i) {
     const Buffer *b = walk_operand(w, i);
-    const bool written = cuda_is_among(w, w->k->writes.data, w->k->writes.len, i);
     const BufferKind kind = b->kind == BUFFER_FLAG || buffer_is_optional(b->kind) ? b->kind : BUFFER_TEMP;
     text_printf(t, "\n%d %d %d %lld %d %lld %d %d", kind, b->layout, b->storage, (long long)b->pitch, b->is_part,
-                (long long)b->column, w->values[b->value.id].number, written);
+                (long long)b->column, w->values[b->value.id].number, walk_is_written(w, i));
 }
 
 static const char *code_of(const Walk *w, const CudaBody *body) {

@@ -289,12 +289,6 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
 
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 
-static const Op *find_product(const Walk *w) {
-    for (int i = 0; i < w->k->count; i++)
-        if (ir_is_product(walk_op(w, i))) return walk_op(w, i);
-    return NULL;
-}
-
 /* What an element of the result is a sum over. */
 static Dim terms(const Walk *w, const Op *o) {
     int n = ir_is_convolution(o); /* a convolution's B is a matrix, of k rows */
@@ -370,8 +364,8 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
 }
 
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err) {
-    const Op *o = find_product(w);
-    if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
+    const Op *o;
+    AMP_TRY(walk_own_op(w, &o, err));
     const Instructions *by = instructions_of(ir_dtype(w->f, o->in[0]));
     if (!by)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract of %s is not built yet", walk_name(w),

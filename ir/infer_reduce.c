@@ -25,19 +25,13 @@ static Shape without_dims(const Shape *s, const Dims *dims, bool keep, const cha
     return out;
 }
 
-static bool depends_on_n(const Shape *s) {
-    for (int i = 0; i < s->rank; i++)
-        if (s->d[i].n) return true;
-    return false;
-}
-
 /* Logits or log-probabilities [..., C], operand |i|, and targets [...], the next one. */
 static const char *check_targets(const Inferring *c, int i) {
     Shape rows = *infer_in(c, i);
     if (rows.rank == 0) return infer_mismatch(c, "needs [..., classes]");
     rows.rank--;
     if (shape_equal(&rows, infer_in(c, i + 1))) return NULL;
-    bool lacks_n = !depends_on_n(&rows) && depends_on_n(infer_in(c, i + 1));
+    bool lacks_n = !shape_batch_dims(&rows) && shape_batch_dims(infer_in(c, i + 1));
     return infer_mismatch(c, lacks_n ? "the targets are N, one per sample, and the other operand has no dimension N"
                                      : "the targets are not one per row");
 }
@@ -280,7 +274,7 @@ const char *infer_batch_norm_grad_sums(Inferring *c) {
 const char *infer_rank_sum(Inferring *c) {
     const Shape *x = infer_in(c, 0);
     if (x->rank > 1) return infer_mismatch(c, "adds vectors or scalars over ranks");
-    if (depends_on_n(x)) return infer_mismatch(c, "adds over ranks, whose N differ");
+    if (shape_batch_dims(x)) return infer_mismatch(c, "adds over ranks, whose N differ");
     return infer_result(c, AMP_DT_F32, *x);
 }
 

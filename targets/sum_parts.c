@@ -24,12 +24,6 @@ static int64_t bytes_of(const Func *f, Val v) {
     return assumed(count) * (int64_t)amp_dtype_size(ir_dtype(f, v));
 }
 
-static bool depends_on_n(const Shape *s) {
-    for (int i = 0; i < s->rank; i++)
-        if (s->d[i].n) return true;
-    return false;
-}
-
 /* Whether |o| sums over the rows of both operands, as the gradient of a weight does. */
 static bool sums_rows(const Op *o) {
     if (o->code == OP_conv_weight) return ir_attr(o, "groups")->i == 1;
@@ -50,7 +44,7 @@ static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t 
 
 static int64_t parts_of_gradient(const Func *f, const Op *o, int64_t wanted) {
     Dim k, cols;
-    if (depends_on_n(ir_shape(f, o->out[0])) || !shape_matrix(ir_shape(f, o->in[1]), &k, &cols)) return 1;
+    if (shape_batch_dims(ir_shape(f, o->out[0])) || !shape_matrix(ir_shape(f, o->in[1]), &k, &cols)) return 1;
     return choose_parts(f, o, wanted, assumed(k), LEAST_ROWS, bytes_of(f, o->in[0]) + bytes_of(f, o->in[1]));
 }
 
@@ -59,7 +53,7 @@ static int64_t parts_of_rows(const Func *f, const Op *o, int64_t wanted) {
     const Shape *b = ir_shape(f, o->in[1]);
     const Dim k = b->d[ir_attr(o, "tb")->b ? 1 : 0];
     if (k.n || ir_shape(f, o->in[0])->rank < 2) return 1;
-    const bool grows = depends_on_n(ir_shape(f, o->out[0]));
+    const bool grows = shape_batch_dims(ir_shape(f, o->out[0]));
     const int64_t read = bytes_of(f, o->in[0]) + (grows ? 0 : bytes_of(f, o->in[1]));
     const int64_t shortest = ir_dtype(f, o->in[0]) == AMP_DT_F32 ? LEAST_TERMS : LEAST_ROWS;
     const int64_t parts = choose_parts(f, o, wanted, k.mul, shortest, read);

@@ -53,12 +53,9 @@ static bool is_line_reduction(const Op *o) { return ir_op_info[o->code].flags & 
 const Buffer *walk_operand(const Walk *w, int i) { return w->f->buffers.data[w->operands.data[i] - 1]; }
 
 int64_t walk_pitch(const Walk *w) {
-    Dim rows, cols;
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
-        if (b->pitch && !b->is_part && shape_matrix(ir_shape(w->f, b->value), &rows, &cols) &&
-            dim_equal(rows, w->rows) && dim_equal(cols, w->cols))
-            return b->pitch;
+        if (b->pitch && !b->is_part && shape_is_matrix(ir_shape(w->f, b->value), w->rows, w->cols)) return b->pitch;
     }
     return 0;
 }
@@ -227,10 +224,8 @@ static void find_flat_space(Walk *w) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         Val v = space_of(w, o);
-        Dim r, c;
         if (!is_flat_op(w, o)) return;
-        if (v.id && shape_matrix(ir_shape(w->f, v), &r, &c) && dim_equal(r, w->rows) && dim_equal(c, w->cols))
-            shape = ir_shape(w->f, v);
+        if (v.id && shape_is_matrix(ir_shape(w->f, v), w->rows, w->cols)) shape = ir_shape(w->f, v);
     }
     if (!shape || !shape_count(shape, &count) || !flatten(shape, &rows, &cols) || cols <= w->cols.mul) return;
     for (int i = 0; i < w->operands.len; i++)
@@ -302,8 +297,8 @@ static amp_status place_input(Walk *w, const Op *o, Val v, amp_error *err) {
 }
 
 static bool is_one_per_line(const Walk *w, const Shape *s) {
-    Dim r, c, count, lines = w->rows;
-    if (!w->by_row && shape_matrix(s, &r, &c) && dim_equal(r, walk_segments(w)) && dim_equal(c, w->cols)) return true;
+    Dim count, lines = w->rows;
+    if (!w->by_row && shape_is_matrix(s, walk_segments(w), w->cols)) return true;
     if (!w->by_row && !dim_mul(walk_segments(w), w->cols, &lines)) return false;
     return shape_count(s, &count) && dim_equal(count, lines);
 }

@@ -632,6 +632,7 @@ bool shape_elements(const Shape *s, Elements *out); /* false on overflow */
 bool shape_same_count(const Shape *a, const Shape *b);
 /* rows x cols as kernels see it (KernelKind). */
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
+bool shape_is_matrix(const Shape *s, Dim rows, Dim cols); /* whether it is one of these */
 bool shape_same_matrix(const Shape *a, const Shape *b);
 int64_t dim_eval(Dim d, int64_t n);
 void shape_print(Text *t, const Shape *s);         /* [N, 784] */

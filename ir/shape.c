@@ -107,9 +107,14 @@ bool shape_matrix(const Shape *s, Dim *rows, Dim *cols) {
     return count_dims(s, 0, column ? 1 : s->rank - 1, rows);
 }
 
+bool shape_is_matrix(const Shape *s, Dim rows, Dim cols) {
+    Dim r, c;
+    return shape_matrix(s, &r, &c) && dim_equal(r, rows) && dim_equal(c, cols);
+}
+
 bool shape_same_matrix(const Shape *a, const Shape *b) {
-    Dim rows, cols, r, c;
-    return shape_matrix(a, &rows, &cols) && shape_matrix(b, &r, &c) && dim_equal(rows, r) && dim_equal(cols, c);
+    Dim rows, cols;
+    return shape_matrix(a, &rows, &cols) && shape_is_matrix(b, rows, cols);
 }
 
 void shape_print(Text *t, const Shape *s) {

@@ -1,10 +1,7 @@
 /* fuse_legality.c: which ops a kernel of each kind accepts: the table of docs/design/kernels.md. */
 #include "passes/fuse/fuse.h"
 
-static bool matrix_is(const Func *f, Val v, Dim rows, Dim cols) {
-    Dim r, c;
-    return shape_matrix(ir_shape(f, v), &r, &c) && dim_equal(r, rows) && dim_equal(c, cols);
-}
+static bool matrix_is(const Func *f, Val v, Dim rows, Dim cols) { return shape_is_matrix(ir_shape(f, v), rows, cols); }
 
 static bool is_elementwise(const Op *o) { return ir_op_info[o->code].flags & ELEMENTWISE && o->n_out == 1; }
 

@@ -49,10 +49,8 @@ static void find_light(const Fuse *z, Light *light) {
 static bool can_have_own(const Fuse *z, int g, const Op *user, int operand) {
     const Group *group = fuse_group(z, g);
     bool kind = group->kind == KERNEL_TILE || group->kind == KERNEL_ROW || group->kind == KERNEL_COLUMN;
-    Dim rows, cols;
     return kind && !ir_reads_memory(z->f, user, operand) && user->code != OP_assign &&
-           shape_matrix(ir_shape(z->f, user->in[operand]), &rows, &cols) && dim_equal(rows, group->rows) &&
-           dim_equal(cols, group->cols);
+           shape_is_matrix(ir_shape(z->f, user->in[operand]), group->rows, group->cols);
 }
 
 static void find_blocked(const Fuse *z, Light *light) {
@@ -167,10 +165,7 @@ static bool is_along_columns(const Func *f, const Group *g, Val v) {
            (dim_is_one(cols) || dim_equal(cols, g->cols));
 }
 
-static bool is_whole(const Func *f, const Group *g, Val v) {
-    Dim rows, cols;
-    return shape_matrix(ir_shape(f, v), &rows, &cols) && dim_equal(rows, g->rows) && dim_equal(cols, g->cols);
-}
+static bool is_whole(const Func *f, const Group *g, Val v) { return shape_is_matrix(ir_shape(f, v), g->rows, g->cols); }
 
 /* Elementwise, independent of where it is computed, and of operands that no assign overwrites before group |to|. */
 static bool can_move(const Inlining *in, const Group *g, const Op *o, int to) {

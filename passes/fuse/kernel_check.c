@@ -26,8 +26,7 @@ static void fail(Check *x, const Op *o, const char *what) {
 }
 
 static bool same_matrix(const Check *x, Val v, Dim rows, Dim cols) {
-    Dim r, k;
-    return shape_matrix(ir_shape(x->f, v), &r, &k) && dim_equal(r, rows) && dim_equal(k, cols);
+    return shape_is_matrix(ir_shape(x->f, v), rows, cols);
 }
 
 static bool is_whole(const Check *x, Val v) { return same_matrix(x, v, x->rows, x->cols); }

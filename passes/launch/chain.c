@@ -16,25 +16,17 @@
 
 /* Where a buffer's elements are: buffers of one place have them at the same addresses. */
 static bool has_same_elements(const Func *f, const Buffer *a, const Buffer *b) {
-    Dim rows[2], cols[2];
-    if (!shape_matrix(ir_shape(f, a->value), &rows[0], &cols[0])) return false;
-    if (!shape_matrix(ir_shape(f, b->value), &rows[1], &cols[1])) return false;
-    return a->storage == b->storage && a->layout == b->layout && a->pitch == b->pitch && dim_equal(rows[0], rows[1]) &&
-           dim_equal(cols[0], cols[1]);
+    return a->storage == b->storage && a->layout == b->layout && a->pitch == b->pitch &&
+           shape_same_matrix(ir_shape(f, a->value), ir_shape(f, b->value));
 }
 
 /* Whether a block of |k| reads and writes of |b| the elements of its tile alone. */
 static bool is_own(const Func *f, const Kernel *k, const Buffer *b) {
-    Dim rows[2], cols[2];
-    bool found = false;
-    if (!shape_matrix(ir_shape(f, b->value), &rows[0], &cols[0]) || share_moves(f, k, b->value)) return false;
-    for (int i = 0; i < k->count; i++) {
-        const Op *o = ir_op_at(f, k->first + i);
-        if (!ir_is_product(o)) continue;
-        if (found || !shape_matrix(ir_shape(f, o->out[0]), &rows[1], &cols[1])) return false;
-        found = true;
-    }
-    return found && dim_equal(rows[0], rows[1]) && dim_equal(cols[0], cols[1]);
+    if (share_moves(f, k, b->value)) return false;
+    for (int i = 0; i < k->count; i++) /* it has one product */
+        if (ir_is_product(ir_op_at(f, k->first + i)))
+            return shape_same_matrix(ir_shape(f, b->value), ir_shape(f, ir_op_at(f, k->first + i)->out[0]));
+    return false;
 }
 
 /* Of two kernels that touch buffers of one place, one of them by a write. */

@@ -16,18 +16,14 @@
 
 enum { MOST_PASSES = 4 }; /* one block makes all but the first */
 
-static bool has_shape(const Func *f, Val v, const KernelFacts *space) {
-    Dim rows, cols;
-    return shape_matrix(ir_shape(f, v), &rows, &cols) && dim_equal(rows, space->rows) && dim_equal(cols, space->cols);
-}
-
 /* Something of the first pass is read, and nothing but rows of the block's own columns. */
 static bool reads_own_columns(const Func *f, const Kernel *first, const Kernel *k, const KernelFacts *space) {
     bool reads = false;
     for (int i = 0; i < k->reads.len; i++) {
         const Buffer *b = f->buffers.data[k->reads.data[i] - 1];
         if (!ir_is_among(f, first->writes.data, first->writes.len, k->reads.data[i])) continue;
-        if (b->kind == BUFFER_FLAG || !has_shape(f, b->value, space) || share_moves(f, k, b->value)) return false;
+        if (b->kind == BUFFER_FLAG || share_moves(f, k, b->value)) return false;
+        if (!shape_is_matrix(ir_shape(f, b->value), space->rows, space->cols)) return false;
         reads = true;
     }
     return reads;

@@ -36,8 +36,7 @@ static Columns measure_columns(const Func *f, const KernelOps *k) {
 }
 
 static bool is_whole(const Func *f, const Columns *c, Val v) {
-    Dim rows, cols;
-    return shape_matrix(ir_shape(f, v), &rows, &cols) && dim_equal(rows, c->rows) && dim_equal(cols, c->cols);
+    return shape_is_matrix(ir_shape(f, v), c->rows, c->cols);
 }
 
 /* The position in |k| of the op that makes |v|; -1: none of them. */

@@ -55,20 +55,13 @@ typedef struct CudaBody { /* what writing a kernel gives */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
     int columns, height; /* of a block of a column kernel; its rows at once */
-    int choices;         /* functions that are faster where they have blocks enough, the best first */
-    BatchForm batch;     /* how kernels of equal source and sizes share a launch */
-    Dim elements;        /* how many this kernel has, where they may */
+    KernelFacts facts;   /* what passes ask of it; choices: functions that are faster, the best first */
     KernelKind kind;
-    bool takes_table;          /* of a part: it reads its pointers out of the table, each where it needs it */
-    bool bundles;              /* it may be a part of a bundle (part_launch.c) */
-    int min_blocks;            /* of a multiprocessor; 0: no matter */
-    bool halves_blocks;        /* before sm_80 half of them */
-    bool sums_grow;            /* with n: the terms of a product's sums */
-    int threads[KERNEL_FORMS]; /* of a block, of a product: in its function and in each choice */
-    bool widens[KERNEL_FORMS]; /* there is the same with 256 threads */
-    int vector;                /* elements of a thread side by side */
-    bool partials; /* of columns, whose rows several blocks have: it is given memory where they keep their sums */
-    bool shares;   /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its
+    bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
+    int min_blocks;     /* of a multiprocessor; 0: no matter */
+    bool halves_blocks; /* before sm_80 half of them */
+    bool partials;      /* of columns, whose rows several blocks have: it is given memory where they keep their sums */
+    bool shares; /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its
                     elements; of a batch the table has the first ones after how many each member has */
 } CudaBody;
 

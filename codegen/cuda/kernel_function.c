@@ -40,11 +40,11 @@ void cuda_declare_operands(CudaKernel *ck) {
 }
 
 static void declare_member(CudaKernel *ck, int members, int threads) {
-    if (ck->body->batch == BATCH_IN_TURN) {
+    if (ck->body->facts.batch == BATCH_IN_TURN) {
         emit_line(&ck->e, "int64_t own_block = %s.x;", ck->block);
         emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &own_block);", members,
                   threads * ck->vector);
-    } else emit_line(&ck->e, "const int member = %s.%c;", ck->block, "xyz"[cuda_batch_axis(ck->body->batch)]);
+    } else emit_line(&ck->e, "const int member = %s.%c;", ck->block, "xyz"[cuda_batch_axis(ck->body->facts.batch)]);
 }
 
 void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
@@ -103,7 +103,7 @@ void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
 
 amp_status cuda_plan_function(CudaKernel *ck, int threads) {
     add_keys(ck);
-    ck->body->vector = ck->vector;
+    ck->body->facts.vector = ck->vector;
     ck->body->launch.block[0] = threads;
     return AMP_OK;
 }

@@ -388,9 +388,9 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
     else ck->body->launch.per[0] = 1;
     ck->body->columns = width;
     ck->body->height = height;
-    ck->body->bundles = true;
+    ck->body->facts.bundles = true;
     ck->body->min_blocks = blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
-    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
+    if (dim_mul(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
@@ -418,8 +418,8 @@ amp_status cuda_emit_column(CudaKernel *ck) {
     ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
     AMP_TRY(set_launch(ck, width, height));
     cuda_delay_stores(ck);
-    if (ck->form.threads && ck->form.threads < threads) ck->body->bundles = false;
-    if (ck->form.plan || !ck->body->bundles) return cuda_plan_function(ck, threads);
+    if (ck->form.threads && ck->form.threads < threads) ck->body->facts.bundles = false;
+    if (ck->form.plan || !ck->body->facts.bundles) return cuda_plan_function(ck, threads);
     AMP_TRY(cuda_open_function(ck, ck->form.threads ? ck->form.threads : threads));
     cuda_declare_columns(ck);
     put_place(ck, width, height);

@@ -163,9 +163,9 @@ amp_status cuda_emit_row(CudaKernel *ck) {
     if (block) ck->reduce_shape = ", 256";
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
-    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
+    if (dim_mul(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
     ck->how = block ? "a block a row" : "a warp a row";
-    ck->body->bundles = !stays || held <= BUNDLE_REGISTERS; /* beside it, others would have few blocks */
+    ck->body->facts.bundles = !stays || held <= BUNDLE_REGISTERS; /* beside it, others would have few blocks */
     if (ck->form.plan) return cuda_plan_function(ck, THREADS);
     AMP_TRY(cuda_open_function(ck, THREADS));
     put_row_place(ck, block);

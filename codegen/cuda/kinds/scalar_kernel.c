@@ -175,7 +175,7 @@ amp_status cuda_emit_scalar(CudaKernel *ck) {
         ck->body->launch.extent[0] = dim_const(parts);
         ck->body->launch.per[0] = 1;
     }
-    ck->body->bundles = true;
+    ck->body->facts.bundles = true;
     ck->body->takes_table = ck->form.role && ck->w->operands.len > CUDA_PART_OPERANDS;
     ck->late_operands = true;
     if (ck->form.plan) return cuda_plan_function(ck, 1);

@@ -48,8 +48,8 @@ amp_status cuda_emit_scatter(CudaKernel *ck) {
     ck->body->launch.extent[0] = dim_const(blocks * groups);
     ck->body->launch.per[0] = 1;
     ck->body->min_blocks = 2;
-    ck->body->bundles = true;
-    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = BATCH_SIDE_BY_SIDE;
+    ck->body->facts.bundles = true;
+    if (dim_mul(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
     ck->how = "32 columns and some ids a block";
     if (ck->form.plan) return cuda_plan_function(ck, THREADS);
     AMP_TRY(cuda_open_function(ck, THREADS));

@@ -118,7 +118,7 @@ static void put_ends(CudaKernel *ck, bool in_turn, int members) {
     if (in_turn) emit_line(&ck->e, "const int64_t elements = %smember_elements[member];", shares ? "first + " : "");
 }
 
-static bool is_in_turn(const CudaKernel *ck) { return ck->form.members && ck->body->batch == BATCH_IN_TURN; }
+static bool is_in_turn(const CudaKernel *ck) { return ck->form.members && ck->body->facts.batch == BATCH_IN_TURN; }
 
 static int threads_of(const CudaKernel *ck) {
     return ck->form.threads ? ck->form.threads : adds_parts(ck->w) ? PART_THREADS : THREADS;
@@ -150,10 +150,10 @@ static amp_status plan_tile(CudaKernel *ck) {
     if (!dim_mul(w->rows, dim_const(cuda_row_length(ck)), &elements))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
-    ck->body->batch = ck->flat && !elements.n ? BATCH_IN_TURN : BATCH_SIDE_BY_SIDE;
-    ck->body->elements = ck->body->launch.extent[0] = elements;
+    ck->body->facts.batch = ck->flat && !elements.n ? BATCH_IN_TURN : BATCH_SIDE_BY_SIDE;
+    ck->body->facts.elements = ck->body->launch.extent[0] = elements;
     ck->body->shares = runs_for_share(w);
-    ck->body->bundles = !ck->body->shares;
+    ck->body->facts.bundles = !ck->body->shares;
     if (ck->body->shares && !ck->flat)
         return amp_fail(ck->e.err, AMP_UNSUPPORTED,
                         "%s has no CUDA code yet where ranks have shares of its moments (zero1); train with --target "

@@ -35,7 +35,7 @@ static void put_operand(Text *t, const Walk *w, int i) {
 }
 
 static const char *code_of(const Walk *w, const CudaBody *body) {
-    const bool flat = body->batch == BATCH_IN_TURN;
+    const bool flat = body->facts.batch == BATCH_IN_TURN;
     Text t;
     text_init(&t, w->arena);
     text_printf(&t, "%d %lld %d %d", w->k->kind, (long long)w->segment, w->k->pred.id != 0, body->shares);
@@ -47,19 +47,12 @@ static const char *code_of(const Walk *w, const CudaBody *body) {
 /* ---- facts ------------------------------------------------------------------------------------------------------- */
 
 static void take_body(const Walk *w, const CudaBody *body, KernelFacts *out) {
-    *out = (KernelFacts){.code = code_of(w, body),
-                         .batch = body->batch,
-                         .elements = body->elements,
-                         .rows = w->segment ? walk_segments(w) : w->rows,
-                         .cols = w->cols,
-                         .operands = w->operands.len + (w->k->pred.id != 0),
-                         .sizes = body->sizes.len,
-                         .bundles = body->bundles,
-                         .sums_grow = body->sums_grow,
-                         .choices = body->choices,
-                         .vector = body->vector};
-    memcpy(out->threads, body->threads, sizeof out->threads);
-    memcpy(out->widens, body->widens, sizeof out->widens);
+    *out = body->facts;
+    out->code = code_of(w, body);
+    out->rows = w->segment ? walk_segments(w) : w->rows;
+    out->cols = w->cols;
+    out->operands = w->operands.len + (w->k->pred.id != 0);
+    out->sizes = body->sizes.len;
     out->threads[0] = body->launch.block[0];
 }
 
@@ -72,7 +65,7 @@ static amp_status describe(Walk *w, const Kernel *k, KernelFacts *out, amp_error
     if (!w->f->joined) return AMP_OK;
     AMP_TRY(walk_kernel(w, k, err)); /* planning delays stores */
     AMP_TRY(cuda_emit_kernel(w, (CudaForm){CUDA_IN_TURN, .threads = CUDA_STAGE_THREADS, .plan = true}, &body, err));
-    out->joins = body.bundles;
+    out->joins = body.facts.bundles;
     memcpy(out->grid.extent, body.launch.extent, sizeof out->grid.extent);
     memcpy(out->grid.per, body.launch.per, sizeof out->grid.per);
     return AMP_OK;

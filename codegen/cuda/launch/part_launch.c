@@ -108,8 +108,8 @@ static void set_batch_extent(const Writing *g, Piece *p) {
     const Dim *elements = g->entry->batch_elements.data + p->element;
     CudaLaunch *launch = &p->body.launch;
     int64_t total = 0;
-    const int axis = cuda_batch_axis(p->body.batch);
-    if (p->body.batch != BATCH_IN_TURN) {
+    const int axis = cuda_batch_axis(p->body.facts.batch);
+    if (p->body.facts.batch != BATCH_IN_TURN) {
         launch->extent[axis] = dim_const(p->members);
         launch->per[axis] = 1;
         return;
@@ -132,7 +132,7 @@ static amp_status write_piece(Writing *g, const LaunchPart *part, int i, CudaFor
     AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part, i), form, &p.body));
     if (p.members > 1) set_batch_extent(g, &p);
     g->table |= p.members > 1 || p.body.takes_table || p.operand + p.body.pointers.len > LAUNCH_OPERANDS;
-    if (p.body.choices > g->choices) g->choices = p.body.choices;
+    if (p.body.facts.choices > g->choices) g->choices = p.body.facts.choices;
     vec_push(g->x->m->arena, &g->pieces, p);
     return AMP_OK;
 }
@@ -141,7 +141,8 @@ static amp_status write_piece(Writing *g, const LaunchPart *part, int i, CudaFor
 static int threads_of(const Writing *g, int choice) {
     int threads = g->whole || g->chain ? 0 : g->threads;
     for (int i = 0; i < g->pieces.len && choice && threads; i++)
-        if (g->pieces.data[i].body.threads[choice] > threads) threads = g->pieces.data[i].body.threads[choice];
+        if (g->pieces.data[i].body.facts.threads[choice] > threads)
+            threads = g->pieces.data[i].body.facts.threads[choice];
     return threads;
 }
 
@@ -428,7 +429,8 @@ static amp_status add_kernels(Writing *g, const LaunchPart *part) {
     for (int i = 0; i < part->kernels.len; i++) {
         AMP_TRY(cuda_write_kernel(g->x, kernel_at(g, part, i), (CudaForm){.plan = true}, &body));
         vec_push(a, &g->entry->members, kernel_at(g, part, i));
-        if (is_batch(part) || !i) vec_push(a, &g->entry->batch_elements, is_batch(part) ? body.elements : dim_const(1));
+        if (is_batch(part) || !i)
+            vec_push(a, &g->entry->batch_elements, is_batch(part) ? body.facts.elements : dim_const(1));
         const bool leads = !i && (!g->launch->by_columns || !part->stage);
         if (leads && !g->stages && body.launch.block[0] > g->threads) g->threads = body.launch.block[0];
     }

@@ -229,13 +229,12 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     }
     out->min_arch = p->min_arch;
     out->tensor_cores = p->mma != NULL;
-    out->choices = p->choices;
 }
 
 /* Products share a launch along the grid's third dimension, where they have no blocks along it themselves. */
 static void set_batch(const Walk *w, const ProductPlan *p, CudaBody *out) {
     const bool is_free = !product_has_several(p) || are_along_rows(p);
-    if (is_free && dim_mul(w->rows, w->cols, &out->elements)) out->batch = BATCH_IN_LAYERS;
+    if (is_free && dim_mul(w->rows, w->cols, &out->facts.elements)) out->facts.batch = BATCH_IN_LAYERS;
 }
 
 static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
@@ -286,10 +285,7 @@ amp_status cuda_emit_product(CudaKernel *ck) {
     ProductPlan p = {.op = NULL};
     AMP_TRY(product_plan(w, ck->form, &p, ck->e.err));
     if (!p.tile.threads) return AMP_OK;
-    out->bundles = true;
-    out->sums_grow = p.k.n;
-    memcpy(out->threads, p.threads, sizeof out->threads);
-    memcpy(out->widens, p.widens, sizeof out->widens);
+    out->facts = p.facts;
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
     p.run = run_width(w, &p);

@@ -347,10 +347,10 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
     }
     const ProductTile *tiles[KERNEL_FORMS];
     const int count = list_tiles(out, tiles);
-    out->choices = count - 1;
+    out->facts.choices = count - 1;
     for (int f = 0; f < KERNEL_FORMS; f++) {
-        out->threads[f] = tile_of_form(tiles, count, f)->threads;
-        out->widens[f] = tile_of_threads(out, tile_of_form(tiles, count, f), large_wide_tile.threads)->threads;
+        out->facts.threads[f] = tile_of_form(tiles, count, f)->threads;
+        out->facts.widens[f] = tile_of_threads(out, tile_of_form(tiles, count, f), large_wide_tile.threads)->threads;
     }
     const ProductTile *tile = tile_of_form(tiles, count, form.choice);
     out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
@@ -391,6 +391,8 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
     plan_gaps(w, out);
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
+    out->facts.bundles = true;
+    out->facts.sums_grow = out->k.n;
     plan_tile(form, out);
     return AMP_OK;
 }

@@ -57,10 +57,9 @@ typedef struct ProductPlan {
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
-    int choices, threads[KERNEL_FORMS]; /* larger tiles; of a block in each form, its own first */
-    bool widens[KERNEL_FORMS];          /* there is the same tile for blocks of 256 */
-    int run;                            /* columns that a thread has side by side in the end */
-    int members;                        /* of its launch, from 1 */
+    KernelFacts facts; /* choices: larger tiles */
+    int run;           /* columns that a thread has side by side in the end */
+    int members;       /* of its launch, from 1 */
     ProductOperand a, b;
     ProductImages images; /* where |has_windows| */
 } ProductPlan;

@@ -57,15 +57,20 @@ static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
     in_memory[itself ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
 }
 
-/* By value id: whether a result or an op that is not a product reads it. */
-static bool *find_read_elsewhere(const Fuse *z) {
+static bool is_no_product(const Op *o, int n) {
+    (void)n;
+    return !ir_is_product(o);
+}
+
+/* By value id: whether it is a result, or an op reads it as |reads| says. */
+static bool *find_read(const Fuse *z, bool (*reads)(const Op *o, int n)) {
     const Func *f = z->f;
     bool *read = arena_array(z->a, bool, f->values.len + 1);
     for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++)
-            if (!ir_is_product(o)) read[o->in[n].id] = true;
+            if (reads(o, n)) read[o->in[n].id] = true;
     }
     return read;
 }
@@ -88,19 +93,6 @@ static bool *find_padded(const Fuse *z) {
     return padded;
 }
 
-/* By value id: whether something reads its elements, and not its shape alone. */
-static bool *find_elements_read(const Fuse *z) {
-    const Func *f = z->f;
-    bool *read = arena_array(z->a, bool, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
-    for (int i = 0; i < f->body.len; i++) {
-        const Op *o = ir_op_at(f, i);
-        for (int n = 0; n < o->n_in; n++)
-            if (ir_reads_elements(o, n)) read[o->in[n].id] = true;
-    }
-    return read;
-}
-
 /* Results, predicates, and the operands of products and of movement must be in memory, so their ops are not copied. */
 static void find_copied(Fuse *z) {
     const Func *f = z->f;
@@ -114,8 +106,8 @@ static void find_copied(Fuse *z) {
             if (ir_is_product(o) || ir_is_attention(o)) z->product_reads[o->in[n].id] = true;
         }
     }
-    const bool *read_elsewhere = find_read_elsewhere(z), *elements_read = find_elements_read(z),
-               *padded = find_padded(z);
+    const bool *read_elsewhere = find_read(z, is_no_product), *padded = find_padded(z);
+    const bool *elements_read = find_read(z, ir_reads_elements); /* and not its shape alone */
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         look_through_casts(z, o);

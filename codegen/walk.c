@@ -120,6 +120,11 @@ static bool has(const uint32_t *ids, int count, uint32_t id) {
     return false;
 }
 
+bool walk_is_per_segment(const Walk *w, int i) {
+    Dim rows, cols;
+    return w->segment && shape_matrix(ir_shape(w->f, walk_operand(w, i)->value), &rows, &cols) && !dim_is_one(rows);
+}
+
 bool walk_is_read(const Walk *w, int i) { return has(w->k->reads.data, w->k->reads.len, w->operands.data[i]); }
 bool walk_is_written(const Walk *w, int i) { return has(w->k->writes.data, w->k->writes.len, w->operands.data[i]); }
 
@@ -427,16 +432,19 @@ static void place_sinks(Walk *w) {
 
 /* ---- what is needed, what is kept -------------------------------------------------------------------------------- */
 
-static void need_nothing(Walk *w) {
+static void need_nothing(ValueWalk *x) { x->needed = false; }
+static void touch_nothing(ValueWalk *x) { x->touched = false; }
+
+static void for_values(Walk *w, void (*each)(ValueWalk *x)) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
-        for (int n = 0; n < o->n_in; n++) w->values[o->in[n].id].needed = false;
-        for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id].needed = false;
+        for (int n = 0; n < o->n_in; n++) each(&w->values[o->in[n].id]);
+        for (int r = 0; r < o->n_out; r++) each(&w->values[o->out[r].id]);
     }
 }
 
 void walk_find_needed(Walk *w) {
-    need_nothing(w);
+    for_values(w, need_nothing);
     for (int i = 0; i < w->sinks.len; i++)
         if (w->sinks.data[i].kind != SINK_REDUCE) w->values[w->sinks.data[i].value.id].needed = true;
     for (int i = w->k->count - 1; i >= 0; i--) {
@@ -449,16 +457,8 @@ void walk_find_needed(Walk *w) {
     }
 }
 
-static void touch_nothing(Walk *w) {
-    for (int i = 0; i < w->k->count; i++) {
-        const Op *o = walk_op(w, i);
-        for (int n = 0; n < o->n_in; n++) w->values[o->in[n].id].touched = false;
-        for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id].touched = false;
-    }
-}
-
 void walk_phase(Walk *w, int p) {
-    touch_nothing(w);
+    for_values(w, touch_nothing);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         bool wanted = s->kind != SINK_REDUCE || w->values[s->op->out[0].id].needed;

@@ -93,7 +93,8 @@ void walk_find_needed(Walk *w);
 void walk_find_kept(Walk *w);
 
 const Buffer *walk_operand(const Walk *w, int i);
-/* Whether the kernel reads operand |i|; writes it. */
+/* Whether operand |i| has a row for each segment; the kernel reads it; writes it. */
+bool walk_is_per_segment(const Walk *w, int i);
 bool walk_is_read(const Walk *w, int i);
 bool walk_is_written(const Walk *w, int i);
 /* Of the operands of the space whose rows are longer than its columns: all have the same.  0: there are none. */

@@ -46,18 +46,12 @@ static const char *segment_offset(const Walk *w, Layout layout, const char *row)
     return arena_printf(w->arena, offsets[layout], row, row);
 }
 
-static bool is_per_segment(const Walk *w, int operand) {
-    Dim rows, cols;
-    return w->segment && shape_matrix(ir_shape(w->f, walk_operand(w, operand)->value), &rows, &cols) &&
-           !dim_is_one(rows);
-}
-
 const char *cpu_offset(const Walk *w, int operand, Span span) {
     static const char *const origin[][2] = {
         [SPAN_ONE] = {"0", "0"}, [SPAN_ROW] = {"row0", "row0 * 32"}, [SPAN_COLUMN] = {"col0", "col0 * 32"}};
     if (span == SPAN_FULL) return cpu_layout_of(w, operand)->offset;
     bool panels = walk_operand(w, operand)->layout == LAYOUT_PANELS;
-    if (span != SPAN_COLUMN || !is_per_segment(w, operand)) return origin[span][panels];
+    if (span != SPAN_COLUMN || !walk_is_per_segment(w, operand)) return origin[span][panels];
     const char *row = arena_printf(w->arena, "row0 / %lld", (long long)w->segment);
     return segment_offset(w, walk_operand(w, operand)->layout, row);
 }
@@ -68,7 +62,7 @@ void cpu_clear_past_last_segment(CpuKernel *ck, const Sink *s) {
     const Buffer *b = walk_operand(w, s->operand);
     const LayoutText *l = cpu_layout_of(w, s->operand);
     const char *element = emit_storage(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
-    if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || !l->scatter) return;
+    if (w->values[s->value.id].span != SPAN_COLUMN || !walk_is_per_segment(w, s->operand) || !l->scatter) return;
     emit_open(&ck->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
     emit_line(&ck->e, "%s *const z = OPERAND(%s, %d, %s);", element, element, s->operand,
               segment_offset(w, b->layout, "s"));
@@ -126,7 +120,7 @@ amp_status cpu_store(CpuKernel *ck, const Sink *s) {
     Walk *w = ck->w;
     const Buffer *b = walk_operand(w, s->operand);
     Span span = w->values[s->value.id].span;
-    bool segments = span == SPAN_COLUMN && is_per_segment(w, s->operand) && w->k->kind == KERNEL_COLUMN;
+    bool segments = span == SPAN_COLUMN && walk_is_per_segment(w, s->operand) && w->k->kind == KERNEL_COLUMN;
     bool vector = emit_is_vector(span), tiles = (span == SPAN_FULL || segments) && b->layout != LAYOUT_ROWS;
     bool by_tile = span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
     const char *value = emit_operand(&ck->e, s->value, vector), *at = address(ck, s->operand, span),

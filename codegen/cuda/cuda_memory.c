@@ -54,13 +54,6 @@ void cuda_put_left(CudaKernel *ck) {
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* One row of its matrix per segment. */
-static bool is_per_segment(const CudaKernel *ck, int operand) {
-    Dim rows, cols;
-    return ck->segment && shape_matrix(ir_shape(ck->w->f, walk_operand(ck->w, operand)->value), &rows, &cols) &&
-           !dim_is_one(rows);
-}
-
 static bool has_pitch(const CudaKernel *ck, int operand) { return walk_operand(ck->w, operand)->pitch; }
 
 int64_t cuda_padded_pitch(const Walk *w, int operand) {
@@ -85,7 +78,7 @@ static const char *address(const CudaKernel *ck, int operand, Span span) {
     case SPAN_ONE: return arena_printf(a, "b%d", operand);
     case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
     case SPAN_COLUMN:
-        if (is_per_segment(ck, operand))
+        if (walk_is_per_segment(ck->w, operand))
             return arena_printf(a, "b%d + %s * %s + %s", operand, ck->segment, cuda_length_of(ck, operand), ck->column);
         return arena_printf(a, "b%d + %s", operand, ck->column);
     default:

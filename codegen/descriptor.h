@@ -80,6 +80,8 @@ amp_status table_put_states(TableWriter *x);
 /* |position|: of each kernel of the function in its table; NULL: its own index. */
 void table_put_buffers(TableWriter *x, const Func *f, const int *position);
 amp_status table_put_results(TableWriter *x, const Func *f);
+/* Its row of programs, which names these tables and that of its kernels. */
+void table_put_program(TableWriter *x, const Func *f, const char *kernel_type, int kernels);
 
 /* collectives.c: the module's collectives; how many there are. */
 int table_put_collectives(TableWriter *x);

@@ -196,3 +196,15 @@ amp_status table_put_results(TableWriter *x, const Func *f) {
     if (f->results.len) text_puts(x->t, "};\n\n");
     return AMP_OK;
 }
+
+void table_put_program(TableWriter *x, const Func *f, const char *kernel_type, int kernels) {
+    const char *name = table_func_name(x, f);
+    text_puts(x->t, "    {");
+    table_put_field(x->t, "name", f->name);
+    table_put(x->t, "buffers", "amp_model_buffer", arena_printf(x->m->arena, "%s_buffers", name), f->buffers.len);
+    text_puts(x->t, ", ");
+    table_put(x->t, "kernels", kernel_type, arena_printf(x->m->arena, "%s_kernels", name), kernels);
+    text_puts(x->t, ", ");
+    table_put(x->t, "results", "amp_model_result", arena_printf(x->m->arena, "%s_results", name), f->results.len);
+    text_printf(x->t, ", .kind = %d},\n", f->kind);
+}

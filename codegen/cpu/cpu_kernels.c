@@ -422,18 +422,7 @@ static int put_programs(Tables *x) {
     for (int kind = 1; kind < MODEL_PROGRAM_KINDS; kind++) {
         const Func *f = ir_program(x->rows->m, (ProgramKind)kind);
         if (!f) continue;
-        const char *name = table_func_name(x->rows, f);
-        text_puts(x->rows->t, "    {");
-        table_put_field(x->rows->t, "name", f->name);
-        table_put(x->rows->t, "buffers", "amp_model_buffer", arena_printf(x->rows->m->arena, "%s_buffers", name),
-                  f->buffers.len);
-        text_puts(x->rows->t, ", ");
-        table_put(x->rows->t, "kernels", "amp_model_kernel", arena_printf(x->rows->m->arena, "%s_kernels", name),
-                  f->kernels.len);
-        text_puts(x->rows->t, ", ");
-        table_put(x->rows->t, "results", "amp_model_result", arena_printf(x->rows->m->arena, "%s_results", name),
-                  f->results.len);
-        text_printf(x->rows->t, ", .kind = %d},\n", f->kind);
+        table_put_program(x->rows, f, "amp_model_kernel", f->kernels.len);
         count++;
     }
     text_puts(x->rows->t, "};\n\n");

@@ -272,20 +272,6 @@ static amp_status put_program_arrays(Tables *x, const CudaProgram *p) {
     return AMP_OK;
 }
 
-static void put_program(Tables *x, const CudaProgram *p) {
-    const char *name = table_func_name(&x->rows, p->func);
-    Arena *a = x->rows.m->arena;
-    Text *t = x->rows.t;
-    text_puts(t, "    {");
-    table_put_field(t, "name", p->func->name);
-    table_put(t, "buffers", "amp_model_buffer", arena_printf(a, "%s_buffers", name), p->func->buffers.len);
-    text_puts(t, ", ");
-    table_put(t, "kernels", "amp_model_cuda_kernel", arena_printf(a, "%s_kernels", name), p->kernels.len);
-    text_puts(t, ", ");
-    table_put(t, "results", "amp_model_result", arena_printf(a, "%s_results", name), p->func->results.len);
-    text_printf(t, ", .kind = %d},\n", p->func->kind);
-}
-
 /* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) {
@@ -302,7 +288,8 @@ amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) 
     put_functions(&x);
     for (int i = 0; i < m->programs.len; i++) AMP_TRY(put_program_arrays(&x, &m->programs.data[i]));
     text_puts(out, "static const amp_model_cuda_program cuda_programs[] = {\n");
-    for (int i = 0; i < m->programs.len; i++) put_program(&x, &m->programs.data[i]);
+    for (int i = 0; i < m->programs.len; i++)
+        table_put_program(&x.rows, m->programs.data[i].func, "amp_model_cuda_kernel", m->programs.data[i].kernels.len);
     text_puts(out, "};\n\n");
     put_text(out, "cuda_prelude", NULL, cuda_prelude);
     text_init(&ir, m->module->arena);

@@ -5,24 +5,6 @@
 
 enum { HELP_INDENT = 26, HELP_WIDTH = 110 };
 
-void options_long(const Tool *t, struct option out[OPTIONS_MOST]) {
-    int count = 0;
-    for (const ToolOption *o = t->options; o->id && count < OPTIONS_MOST - 1; o++)
-        if (o->name)
-            out[count++] = (struct option){o->name,
-                                           !o->value     ? no_argument
-                                           : o->optional ? optional_argument
-                                                         : required_argument,
-                                           NULL, o->id};
-    out[count] = (struct option){0};
-}
-
-const ToolOption *options_find(const Tool *t, int id) {
-    for (const ToolOption *o = t->options; o->id; o++)
-        if (o->id == id) return o;
-    return NULL;
-}
-
 /* ---- help -------------------------------------------------------------------------------------------------------- */
 
 /* "-o FILE", "--dump-ir[=PASS]", "--stop-after PASS" */
@@ -76,7 +58,7 @@ void options_help(const Tool *t, const char *command, FILE *to) {
         word = "      ";
     }
     fputc('\n', to);
-    for (const ToolOption *o = t->options; o->id; o++) {
+    for (const ToolOption *o = t->options; o->help; o++) {
         if (!(o->commands & wanted_commands(t, command))) continue;
         int column = 2 + fprintf(to, "  ") - 2 + print_names(to, o);
         column += fprintf(to, "%*s", column < HELP_INDENT ? HELP_INDENT - column : 2, "");
@@ -105,7 +87,7 @@ static void print_roff(FILE *to, const char *text) {
 }
 
 static void describe_man(const Tool *t, FILE *to) {
-    for (const ToolOption *o = t->options; o->id; o++) {
+    for (const ToolOption *o = t->options; o->help; o++) {
         fputs(".TP\n", to);
         if (o->letter) fprintf(to, "\\fB\\-%s\\fR%s", o->letter, o->name ? ", " : "");
         if (o->name) fputs("\\fB", to), print_roff(to, "--"), print_roff(to, o->name), fputs("\\fR", to);
@@ -136,7 +118,7 @@ static void describe_bash(const Tool *t, FILE *to) {
     fprintf(to, "# Completion of %s for bash, made by %s --describe bash.\n_%s() {\n", t->name, t->name, t->name);
     fputs("    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} words=''\n    case $prev in\n",
           to);
-    for (const ToolOption *o = t->options; o->id; o++) {
+    for (const ToolOption *o = t->options; o->help; o++) {
         if (!o->value || o->optional) continue;
         fprintf(to, "    %s%s%s%s%s) ", o->letter ? "-" : "", o->letter ? o->letter : "",
                 o->letter && o->name ? " | " : "", o->name ? "--" : "", o->name ? o->name : "");
@@ -152,12 +134,12 @@ static void describe_bash(const Tool *t, FILE *to) {
             continue;
         }
         fprintf(to, "        %s) words='", t->commands[i].name);
-        for (const ToolOption *o = t->options; o->id; o++)
+        for (const ToolOption *o = t->options; o->help; o++)
             if (o->commands >> i & 1) bash_names(to, o, " ");
         fputs("' ;;\n", to);
     }
     fputs("        *) words='", to);
-    for (const ToolOption *o = t->options; o->id; o++)
+    for (const ToolOption *o = t->options; o->help; o++)
         if (unnamed < 0 ? o->commands == ~0u : o->commands >> unnamed & 1) bash_names(to, o, " ");
     fputs("' ;;\n        esac\n        COMPREPLY=()\n        if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W "
           "\"$words\" -- "
@@ -202,7 +184,7 @@ static void describe_zsh(const Tool *t, FILE *to) {
             bool named = *t->commands[i].name;
             if (named == (pass == 1)) continue;
             fprintf(to, "    %s)\n        _arguments", named ? t->commands[i].name : "*");
-            for (const ToolOption *o = t->options; o->id; o++) {
+            for (const ToolOption *o = t->options; o->help; o++) {
                 if (!(o->commands >> i & 1)) continue;
                 if (o->letter) zsh_option(to, o, o->letter, false);
                 if (o->name) zsh_option(to, o, o->name, true);
@@ -220,7 +202,7 @@ static void describe_fish(const Tool *t, FILE *to) {
     for (const ToolCommand *c = t->commands; c->name; c++)
         if (c->words)
             fprintf(to, "complete -c %s -n '__fish_seen_subcommand_from %s' -a '%s'\n", t->name, c->name, c->words);
-    for (const ToolOption *o = t->options; o->id; o++) {
+    for (const ToolOption *o = t->options; o->help; o++) {
         fprintf(to, "complete -c %s -n '", t->name);
         bool unnamed = false;
         for (int i = 0; t->commands[i].name; i++) unnamed |= !*t->commands[i].name && o->commands >> i & 1;

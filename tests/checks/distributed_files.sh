@@ -101,7 +101,7 @@ fi
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --dist files
 says '--dist files: ranks meet in a folder that all of them see; name it with --dist-folder'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-folder "$meet"
-says '--dist-folder only with --dist files or nccl'
+says '--dist-folder only with --dist files or --dist nccl'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-rank 0/2
 says '--dist-rank only with --dist-folder'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" "${files[@]}" --dist-library libmpi.so

@@ -138,7 +138,7 @@ says 'with --weights or --save-like'
 run 2 step --weights "$work/own.st" --save-like "$work/own.st"
 says 'takes --save-like only with --save or --save-best'
 run 2 "$amprun" info "$work/little.so" --rename 'a=b'
-says 'info does not take --rename'
+says '--rename: info does not take this'
 
 # ---- a new head, from the seed -------------------------------------------------------------------
 

@@ -10,7 +10,6 @@
 enum { MAX_DEFINES = 256, MAX_OVERRIDES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3, MAX_NO_PASS = 1000 };
 
 typedef struct Command {
-    int command;                          /* of ampc_commands */
     const char *arguments[MAX_ARGUMENTS]; /* that are no options */
     int argument_count;
     amp_compile_options compile;
@@ -19,22 +18,26 @@ typedef struct Command {
     char no_pass[MAX_NO_PASS]; /* passes to leave out, with commas between */
     amp_explain_options which; /* explain: of which ops */
     amp_lint_options lint;
-    const char *allowed[MAX_ALLOWED]; /* of |lint| */
+    const char *allowed[MAX_ALLOWED + 1]; /* of |lint|; NULL after the last */
     const char *against, *against_precision, *against_policy;
     const char *gpu;        /* diff: of the modelled time; NULL: the usual one */
     int64_t batch;          /* diff, lint: samples of a step; 0: the usual number */
     const char *dot, *html; /* explain: files for those forms */
     const char *log;        /* explain --html: of a training; NULL: none */
-    const char *json, *output, *dump_pass, *dump_dir;
+    const char *json, *output, *dump_dir;
+    const char *dump_pass;       /* "": all; NULL: none */
     DependencyFile dependencies; /* and what outputs are compared with */
     Outputs files;
     char *input; /* what was read from standard input; NULL: nothing */
     size_t input_size;
-    int dump, dump_count, time_passes, failed;
+    int dump_count, time_passes, failed;
+    bool verbose;
     double timed;    /* with --time-passes: seconds that rows have said */
     char *last_text; /* with --time-passes: the module after the pass before, without its first line */
     size_t last_size;
 } Command;
+
+extern const struct Tool ampc_tool; /* commands and options: options.h */
 
 /* What every command returns: 0 success, 1 the model or a file was refused, 2 wrong arguments; the message is told. */
 

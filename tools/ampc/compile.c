@@ -29,14 +29,14 @@ static void end_timing(Command *c, const char *text, size_t size) {
 static void on_dump(void *user, const char *pass, const char *text, size_t size) {
     Command *c = user;
     if (c->time_passes) end_timing(c, text, size);
-    if (c->dump && (!c->dump_pass || !strcmp(c->dump_pass, pass))) print_plain(stdout, text, size);
+    if (c->dump_pass && (!*c->dump_pass || !strcmp(c->dump_pass, pass))) print_plain(stdout, text, size);
     if (!c->dump_dir) return;
     char path[AMP_FILE_PATH];
     snprintf(path, sizeof path, "%s/%02d-%s.ir", c->dump_dir, c->dump_count++, pass);
     if (!c->failed) c->failed = command_write_file(c, "--dump-dir", path, OUTPUT_IR, text, size);
 }
 
-bool is_pass(const char *name) {
+static bool is_pass(const char *name) {
     for (int i = 0; amp_compile_pass(i); i++)
         if (!strcmp(amp_compile_pass(i), name)) return true;
     return false;
@@ -61,17 +61,24 @@ static void end_times(const Command *c, double total) {
 
 /* ---- from the model to files ------------------------------------------------------------------------------------- */
 
-/* "dir/mlp.amp" -> "dir/mlp.so" */
-static void default_output(Command *c, char *out, size_t size) {
-    static const char *const endings[] = {".so", ".c", ".ir", ".cu", ".ptx", ".o"};
-    const char *name = c->compile.name, *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
-    int stem = dot ? (int)(dot - name) : (int)strlen(name);
-    snprintf(out, size, "%.*s%s", stem, name, endings[c->compile.emit]);
+/* By amp_emit. */
+static const struct {
+    const char *word; /* of --emit, and the ending of a file */
+    OutputKind kind;
+} emits[] = {{"so", OUTPUT_MODEL}, {"c", OUTPUT_C},     {"ir", OUTPUT_IR},
+             {"cu", OUTPUT_CUDA},  {"ptx", OUTPUT_PTX}, {"o", OUTPUT_OBJECT}};
+
+int emit_named(const char *word) {
+    for (int i = 0; i < (int)(sizeof emits / sizeof *emits); i++)
+        if (!strcmp(word, emits[i].word)) return i;
+    return -1;
 }
 
-static OutputKind output_kind(amp_emit emit) {
-    static const OutputKind kinds[] = {OUTPUT_MODEL, OUTPUT_C, OUTPUT_IR, OUTPUT_CUDA, OUTPUT_PTX, OUTPUT_OBJECT};
-    return kinds[emit];
+/* "dir/mlp.amp" -> "dir/mlp.so" */
+static void default_output(Command *c, char *out, size_t size) {
+    const char *name = c->compile.name, *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
+    int stem = dot ? (int)(dot - name) : (int)strlen(name);
+    snprintf(out, size, "%.*s.%s", stem, name, emits[c->compile.emit].word);
 }
 
 static int write_rules(Command *c, const char *path, const char *output) {
@@ -88,7 +95,8 @@ static int write_rules(Command *c, const char *path, const char *output) {
 static int compile_to(Command *c, const char *output, const char *rules) {
     amp_error err = {0};
     amp_compile_result *result = NULL;
-    outputs_output(&c->files, "-o", output, output_kind(c->compile.emit));
+    const OutputKind kind = emits[c->compile.emit].kind;
+    outputs_output(&c->files, "-o", output, kind);
     outputs_output(&c->files, "-MF", rules, OUTPUT_RULES);
     int failed = outputs_check(&c->files);
     if (failed) return failed;
@@ -99,7 +107,7 @@ static int compile_to(Command *c, const char *output, const char *rules) {
     size_t size;
     const void *data = amp_compile_result_data(result, &size);
     failed = c->failed ? c->failed : outputs_check(&c->files); /* now with all that was read */
-    if (!failed && output) failed = command_write_file(c, "-o", output, output_kind(c->compile.emit), data, size);
+    if (!failed && output) failed = command_write_file(c, "-o", output, kind, data, size);
     amp_compile_result_release(result);
     return failed ? failed : write_rules(c, rules, output);
 }
@@ -107,7 +115,7 @@ static int compile_to(Command *c, const char *output, const char *rules) {
 /* To look, not to build. */
 static int dump(Command *c) {
     c->compile.emit = AMP_EMIT_IR;
-    if (c->dump_pass) c->compile.stop_after = c->dump_pass;
+    if (*c->dump_pass) c->compile.stop_after = c->dump_pass;
     return compile_to(c, NULL, NULL);
 }
 
@@ -122,13 +130,24 @@ static int build(Command *c) {
     return compile_to(c, output, !c->dependencies.wanted ? NULL : c->dependencies.path ? c->dependencies.path : rules);
 }
 
+static int check_pass(const char *option, const char *pass) {
+    if (!pass || !*pass || is_pass(pass)) return 0;
+    fprintf(stderr, "ampc: %s=%s: there is no such pass; the passes are ", option, pass);
+    for (int i = 0; amp_compile_pass(i); i++) fprintf(stderr, "%s%s", i ? ", " : "", amp_compile_pass(i));
+    fputc('\n', stderr);
+    return 2;
+}
+
 int command_compile(Command *c) {
-    if (c->dump || c->dump_dir || c->time_passes) c->compile.dump = on_dump;
+    const int wrong = check_pass("--stop-after", c->compile.stop_after) + check_pass("--dump-ir", c->dump_pass);
+    if (wrong) return 2;
+    if (c->dependencies.path) c->dependencies.wanted = true;
+    if (c->dump_pass || c->dump_dir || c->time_passes) c->compile.dump = on_dump;
     if (c->time_passes) c->compile.timing = on_timing;
     if (c->dump_dir && mkdir(c->dump_dir, 0777) && errno != EEXIST)
         return fprintf(stderr, "ampc: --dump-dir %s: %s\n", c->dump_dir, strerror(errno)), 1;
     const int failed = command_take_model(c, "the model", c->arguments[0], &c->compile);
     if (failed) return failed;
     command_note_policy(c, "--policy", c->compile.policy);
-    return c->dump && !c->output && c->compile.emit == AMP_EMIT_SO ? dump(c) : build(c);
+    return c->dump_pass && !c->output && c->compile.emit == AMP_EMIT_SO ? dump(c) : build(c);
 }

@@ -8,6 +8,7 @@
 
 int command_compile(Command *c);
 
-bool is_pass(const char *name);
+/* The number of --emit's word; -1: there is none such. */
+int emit_named(const char *word);
 
 #endif

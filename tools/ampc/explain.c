@@ -90,11 +90,8 @@ static int tell(Command *c, const amp_compile_options *other) {
 /* What only one form has, and a comparison has not. */
 static int check_options(const Command *c) {
     const Gpu *gpu;
-    if (c->log && !c->html) return command_fail("--log %s: only with --html, whose report shows it", c->log);
-    if (c->gpu && !c->html) return command_fail("--gpu %s: of explain, only with --html", c->gpu);
     if (c->which.sort && compares(c) && !c->html)
         return command_fail("--sort %s: a comparison is in the order of the model", c->which.sort);
-    if (c->dot && compares(c)) return command_fail("--dot %s: a comparison is no drawing", c->dot);
     return c->gpu ? command_find_gpu(c, &gpu) : 0;
 }
 

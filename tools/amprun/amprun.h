@@ -51,6 +51,8 @@ typedef struct Args {
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 
+extern const struct Tool amprun_tool; /* commands and options: options.h */
+
 enum { DEFAULT_BATCH = 128, RANKS_MOST = 1 << 20 };
 
 /* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */

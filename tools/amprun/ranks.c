@@ -68,11 +68,6 @@ int ranks_open(Ranks *r, const Args *a) {
     amp_error err = {0};
     *r = (Ranks){.count = 1};
     if (!a->dist) return check_alone(a);
-    if (a->trace) {
-        report_text("--trace-nonfinite takes steps again, which other ranks would have to take too; trace a training "
-                    "of one process, with accumulate in place of ranks");
-        return ranks_refuse(a, 2);
-    }
     if (join(r, a, &err)) return report(&err) && end_unjoined();
     report_as_rank(r->count > 1 ? r->rank : -1);
     ranks_does(r, AMP_RANK_LOADS);

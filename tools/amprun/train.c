@@ -214,10 +214,6 @@ static int train_on(Ranks *ranks, const Args *a) {
 
 int command_train(const Args *a) {
     Ranks ranks;
-    if (a->stats && !a->log && !a->tensorboard) {
-        report_text("--stats: its lines go into the log; give --log FILE too, or --tensorboard DIR");
-        return ranks_refuse(a, 2);
-    }
     int failed = ranks_open(&ranks, a);
     if (!failed) failed = train_on(&ranks, a);
     ranks_close(&ranks);

@@ -120,7 +120,7 @@ PASS
 sed -i '/^STAGE(SINGLE_PASS, single_pass)/a STAGE(PAIRS, pairs)' ir/stages.def
 row='[STAGE_PAIRS] = {pass_pairs, "launch", PASS_SKIPPED, "two neighbours", WHERE(batches_updates)},'
 sed -i "/\[STAGE_BUNDLE\] =/i $row" passes/pipeline.c
-sed -i 's/single_pass bundle"/single_pass pairs bundle"/' tools/ampc/ampc_options.h
+sed -i 's/single_pass bundle"/single_pass pairs bundle"/' tools/ampc/ampc_options.c
 touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
 printf 'a form of a launch:\n%s\n' "$touched"
 holds 'a form of a launch takes at most 4 files' test "$(wc -l <<<"$touched")" -le 4

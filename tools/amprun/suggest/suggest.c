@@ -133,6 +133,7 @@ static int run(Suggesting *s, const Args *a) {
 }
 
 int command_suggest(const Args *a) {
+    if (!a->model && !a->stats_log) return report_text("suggest: no model was given; see amprun --help") + 1;
     Suggesting *s = calloc(1, sizeof *s);
     if (!s) return report_text("suggest: no memory");
     const int failed = run(s, a);

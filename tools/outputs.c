@@ -105,7 +105,7 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     case OUTPUT_TENSORS: return tensors_of(h, "tensors");
     case OUTPUT_SCHEMA: return first_line(h, "amp csv 1", "") && strstr(h->text, "\nfitted ");
     case OUTPUT_LOG: return first_line(h, "{\"model\": ", "\"policy\": ");
-    case OUTPUT_TRACE: return h->size > 2 && h->text[0] == '\n' && memmem(h->text, h->size, "amprun: ", 8);
+    case OUTPUT_TRACE: return first_line(h, "{\"traceEvents\":[", "\"amprun: ");
     case OUTPUT_FOLDER: return false;
     }
     return false;

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # What amprun writes for other tools: event files of TensorBoard (--tensorboard), traces of Perfetto (--profile).  They
-# are read by the definitions of their formats, and by PyPI's tensorboard and perfetto where tools/see-env has them.
+# are read by the definitions of their formats, and event files by PyPI's tensorboard where tools/see-env has it.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 readonly images=idx:/usr/share/datasets/fashion-mnist
 readers=.see-env/bin/python
-if ! imports $readers tensorboard perfetto; then
-    skipped "$lacking (tools/see-env): files are read by their definitions alone"
+if ! imports $readers tensorboard; then
+    skipped "$lacking (tools/see-env): event files are read by their definition alone"
     readers=''
 fi
 
@@ -56,8 +56,6 @@ events histograms "22 scalars, $count histograms"
 trace() {
     expect "$1: the trace's sums are the table's" "ok $2" \
         "$(python3 tests/checks/trace_file.py "$work/$1.trace" "$work/table" 2>&1 | tail -1)"
-    [[ -z $readers ]] || expect "$1: as perfetto reads it" "ok $2" \
-        "$("$readers" tests/checks/trace_file.py "$work/$1.trace" "$work/table" --perfetto 2>&1 | tail -1)"
 }
 # profile NAME STEPS
 profile() {
@@ -68,7 +66,7 @@ profile() {
 amount() {
     PYTHONPATH=tests/checks PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys, trace_file
 path, what, title = sys.argv[1:]
-calls = trace_file.nest(trace_file.read_by_definition(open(path, "rb").read()))
+calls = trace_file.nest(trace_file.read_by_json(open(path, "rb").read()))
 print(*sorted({int(k.annotations[what]) for call in calls for k in call.inner if k.name.startswith(title)}))' \
         "$work/$1.trace" "$2" "$3"
 }

@@ -1,90 +1,56 @@
-"""trace_file.py TRACE TABLE [--perfetto]: the trace of `amprun --profile TRACE` holds what the table TABLE says.
+"""trace_file.py TRACE TABLE: the trace of `amprun --profile TRACE` holds what the table TABLE says.
 
-The trace is decoded by the formats' own definitions; with --perfetto also by the message classes of PyPI's perfetto,
-which have to find the same.  Slices nest and do not overlap.  Every row of the table, and its sums, are computed from
-the slices again and have to be the same text.  Prints `ok`, and how many slices and rows there were.
+The trace is JSON, whose events are those of the trace event format.  Slices nest and do not overlap.  Every row of the
+table, and its sums, are computed from the slices again and have to be the same text.  Prints `ok`, and how many slices
+and rows there were.
 """
 
+import json
 import re
 import sys
 from collections import defaultdict
 
-from protobuf_read import decode
-
-CLOCK = {1: ("id", "uint"), 2: ("time", "uint")}
-TRACK = {1: ("uuid", "uint"), 3: ("process", {1: ("pid", "int"), 6: ("process_name", "text")}),
-         4: ("thread", {1: ("pid", "int"), 2: ("tid", "int"), 5: ("thread_name", "text")}), 5: ("parent_uuid", "uint")}
-ANNOTATION = {3: ("uint_value", "uint"), 5: ("double_value", "double"), 6: ("string_value", "text"),
-              10: ("name", "text")}
-SOURCE = {2: ("file_name", "text"), 4: ("line_number", "uint")}
-EVENT = {4: ("debug_annotations", ANNOTATION), 9: ("type", "int"), 11: ("track_uuid", "uint"),
-         22: ("categories", "text"), 23: ("name", "text"), 33: ("source_location", SOURCE)}
-PACKET = {6: ("clock_snapshot", {1: ("clocks", CLOCK)}), 8: ("timestamp", "uint"),
-          10: ("trusted_packet_sequence_id", "uint"), 11: ("track_event", EVENT), 13: ("sequence_flags", "uint"),
-          60: ("track_descriptor", TRACK)}
-BEGIN, END = 1, 2
-
 
 class Slice:
-    def __init__(self, name, category, begin, annotations):
-        self.name, self.category, self.begin, self.annotations = name, category, begin, annotations
-        self.end = None
+    def __init__(self, name, category, begin, end, annotations):
+        self.name, self.category, self.begin, self.end, self.annotations = name, category, begin, end, annotations
         self.inner = []
 
 
-# ---- events: (time, type, track, name, category, annotations), in the order of the file
+# ---- events: (begin, duration, name, category, annotations) in nanoseconds, in the order of the file
 
 
-def value_of(annotation):
-    (kind,) = set(annotation) - {"name"}
-    return annotation[kind][0]
+def nanoseconds(microseconds):
+    whole = round(1000 * microseconds)
+    assert abs(1000 * microseconds - whole) < 0.1, f"{microseconds} is no whole number of nanoseconds"
+    return whole
 
 
-def read_by_definition(data):
-    packets = decode(data, {1: ("packet", PACKET)})["packet"]
-    assert packets[0]["sequence_flags"] == [1]
-    assert {clock["id"][0] for clock in packets[0]["clock_snapshot"][0]["clocks"]} == {1, 3, 6}
-    assert all(packet["trusted_packet_sequence_id"] == [1] for packet in packets)
-    tracks = [packet["track_descriptor"][0] for packet in packets if "track_descriptor" in packet]
-    process, thread = tracks[0]["process"][0], tracks[1]["thread"][0]
-    assert process["process_name"][0].startswith("amprun: ") and thread["pid"] == process["pid"]
-    assert tracks[1]["parent_uuid"] == tracks[0]["uuid"]
-    assert any("source_location" in event for packet in packets for event in packet.get("track_event", []))
-    for packet in packets:
-        for event in packet.get("track_event", []):
-            assert event["track_uuid"] == tracks[1]["uuid"]
-            yield (packet["timestamp"][0], event["type"][0], event["track_uuid"][0], *event.get("name", [None]),
-                   *event.get("categories", [None]),
-                   {a["name"][0]: value_of(a) for a in event.get("debug_annotations", [])})
-
-
-def read_by_perfetto(data):
-    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
-
-    trace = Trace()
-    trace.ParseFromString(data)
-    for packet in trace.packet:
-        if packet.HasField("track_event"):
-            event = packet.track_event
-            annotations = {a.name: getattr(a, a.WhichOneof("value")) for a in event.debug_annotations}
-            yield (packet.timestamp, event.type, event.track_uuid, event.name if event.HasField("name") else None,
-                   event.categories[0] if event.categories else None, annotations)
+def read_by_json(data):
+    trace = json.loads(data)
+    assert set(trace) == {"traceEvents"}
+    process, thread, *events = trace["traceEvents"]
+    assert [event["ph"] for event in (process, thread)] == ["M", "M"] and process["name"] == "process_name"
+    assert process["args"]["name"].startswith("amprun: ") and thread["name"] == "thread_name"
+    assert any(":" in event["args"].get("source", "") for event in events)
+    for event in events:
+        assert event["ph"] == "X" and (event["pid"], event["tid"]) == (thread["pid"], thread["tid"])
+        yield nanoseconds(event["ts"]), nanoseconds(event["dur"]), event["name"], event["cat"], event["args"]
 
 
 def nest(events):
-    """The outermost slices."""
-    outer, open_slices, now = [], [], 0
-    for time, kind, _, name, category, annotations in events:
-        assert time >= now, "events go back in time"
-        now = time
-        if kind == BEGIN:
-            opened = Slice(name, category, time, annotations)
-            (open_slices[-1].inner if open_slices else outer).append(opened)
-            open_slices.append(opened)
+    """The outermost slices: others lie in the one before, and do not overlap."""
+    outer, now = [], 0
+    for begin, duration, name, category, annotations in events:
+        opened = Slice(name, category, begin, begin + duration, annotations)
+        assert duration >= 0 and begin >= now, "events go back in time"
+        if outer and begin < outer[-1].end:
+            assert opened.end <= outer[-1].end, "a kernel goes on after its step"
+            outer[-1].inner.append(opened)
+            now = opened.end
         else:
-            assert kind == END
-            open_slices.pop().end = time
-    assert not open_slices, "a slice has no end"
+            outer.append(opened)
+            now = begin
     return outer
 
 
@@ -138,9 +104,7 @@ def main():
         data = file.read()
     with open(sys.argv[2]) as file:
         table = file.read().splitlines()
-    events = list(read_by_definition(data))
-    if "--perfetto" in sys.argv:
-        assert list(read_by_perfetto(data)) == events
+    events = list(read_by_json(data))
     kernels, rows = compare(nest(events), table)
     print(f"ok {kernels} kernels, {rows} rows")
 

@@ -1,4 +1,5 @@
-/* profile_trace.h: a recording as a trace of Perfetto: https://perfetto.dev/docs/reference/trace-packet-proto */
+/* profile_trace.h: a recording as JSON for ui.perfetto.dev and chrome://tracing, in the trace event format:
+ * https://perfetto.dev/docs/getting-started/other-formats */
 #ifndef AMP_TOOLS_AMPRUN_PROFILE_TRACE_H
 #define AMP_TOOLS_AMPRUN_PROFILE_TRACE_H
 

@@ -6,7 +6,7 @@
 #ifndef AMP_TOOLS_AMPRUN_EVENTS_H
 #define AMP_TOOLS_AMPRUN_EVENTS_H
 
-#include "tools/amprun/protobuf.h"
+#include "tools/amprun/tensorboard/protobuf.h"
 
 /* Zeroed: nothing is written. */
 typedef struct EventFile {

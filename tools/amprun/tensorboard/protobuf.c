@@ -1,5 +1,5 @@
 /* protobuf.c: see protobuf.h. */
-#include "tools/amprun/protobuf.h"
+#include "tools/amprun/tensorboard/protobuf.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -465,6 +465,10 @@ void amp_json_put_double(amp_json_writer *w, const char *key, double value) {
 }
 
 void amp_json_put_string(amp_json_writer *w, const char *key, const char *value) {
+    if (!value) {
+        amp_json_put_null(w, key);
+        return;
+    }
     begin_value(w, key);
     put_quoted(w, value);
 }

@@ -122,7 +122,7 @@ void amp_json_put_bool(amp_json_writer *w, const char *key, bool value);
 void amp_json_put_int(amp_json_writer *w, const char *key, int64_t value);
 /* The shortest decimal that reads back (base/text.h).  JSON has no infinity and no NaN: they are written as null. */
 void amp_json_put_double(amp_json_writer *w, const char *key, double value);
-void amp_json_put_string(amp_json_writer *w, const char *key, const char *value);
+void amp_json_put_string(amp_json_writer *w, const char *key, const char *value); /* NULL: null */
 
 #ifdef __cplusplus
 }

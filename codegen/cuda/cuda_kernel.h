@@ -160,7 +160,7 @@ bool cuda_is_near(const Walk *w, const Op *o);
 
 /* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
-/* cuda_emit_tile and so on, one for each: tile and row in kernel_kinds.c, the others in files of their names. */
+/* cuda_emit_tile and so on, one for each: each in kinds/ or in the file of its name. */
 #define KERNEL(id, word, ...) amp_status cuda_emit_##word(CudaKernel *ck);
 #include "base/kernels.def"
 #undef KERNEL

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/ampc/command.h"
-#include "tools/ampc/compile.h"
 #include "tools/options.h"
 
 #define TEXT(field) INTO(TEXT, Command, field)

@@ -1,5 +1,5 @@
-/* ampc_signals.c: see ampc_signals.h. */
-#include "tools/ampc/ampc_signals.h"
+/* ampc_signals.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <signal.h>
 #include <stddef.h>

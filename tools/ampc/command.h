@@ -2,6 +2,10 @@
 #ifndef AMP_TOOLS_AMPC_COMMAND_H
 #define AMP_TOOLS_AMPC_COMMAND_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
 #include "amp/compile.h"
 #include "tools/ampc/dependency_file.h"
 #include "tools/outputs.h"
@@ -59,5 +63,38 @@ int command_take_model(Command *c, const char *what, const char *name, amp_compi
 void command_note_policy(Command *c, const char *option, const char *policy);
 /* That of --gpu; without it H100. */
 int command_find_gpu(const Command *c, const Gpu **out);
+
+/* ---- commands, each in the file of its name ---------------------------------------------------------------------- */
+
+/* A model to a model.so, or to what --emit says. */
+int command_compile(Command *c);
+/* Why each op of the model has its dtype, or with --against what differs. */
+int command_explain(Command *c);
+/* What the model's precision makes slow or unsafe.  0: nothing, 1: findings, 2: the model was refused, or wrong
+ * arguments. */
+int command_lint(Command *c);
+/* What differs between two models, or between a model under one policy and under another. */
+int command_diff(Command *c);
+int command_policy(Command *c); /* list, show, check and diff */
+/* Becomes amprun, whose command suggest has the data and the trainings, with the arguments as they are.  Returns only
+ * where that is not found: reports, and returns 1. */
+int suggest_become_amprun(char **argv);
+
+/* compile.c: the number of --emit's word; -1: there is none such. */
+int emit_named(const char *word);
+
+/* diagnostic_colours.c: |text| as amp_compile_options.diagnostic gives it.  Where |to| takes colours
+ * (standard_streams_colour), the words error, warning, note and help are coloured, and the carets below a line of the
+ * model. */
+void print_diagnostic(FILE *to, const char *text);
+
+/* ---- ampc_signals.c: a signal that ends ampc while C compilers run ends them first, and their temporary files ---- */
+
+/* SIGINT, SIGTERM, SIGHUP, unless they are ignored.  Before compilers run they end ampc at once, as without this. */
+void ampc_signals_watch(void);
+/* amp_compile_options.cancelled. */
+int32_t ampc_signals_cancelled(void *user);
+/* Ends ampc by the signal that was caught, if any. */
+void ampc_signals_end(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* compile.c: see compile.h. */
-#include "tools/ampc/compile.h"
+/* compile.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <errno.h>
 #include <stdio.h>

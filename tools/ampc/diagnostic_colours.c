@@ -1,11 +1,11 @@
-/* diagnostic_colours.c: see diagnostic_colours.h.
+/* diagnostic_colours.c: see command.h.
  *
  *   m.amp:3:9: error: there is no op 'rleu'         the word
  *      3 |     h = rleu(x)
  *        |         ^~~~                              the carets
  *     help: did you mean 'relu'?
  */
-#include "tools/ampc/diagnostic_colours.h"
+#include "tools/ampc/command.h"
 
 #include <string.h>
 

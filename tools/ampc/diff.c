@@ -1,5 +1,5 @@
-/* diff.c: see diff.h. */
-#include "tools/ampc/diff.h"
+/* diff.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/ampc/step_report.h"
+#include "tools/ampc/step_cost.h"
 #include "tools/standard_streams.h"
 
 typedef struct Sides {

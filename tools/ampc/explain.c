@@ -1,5 +1,5 @@
-/* explain.c: see explain.h. */
-#include "tools/ampc/explain.h"
+/* explain.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* graphviz.c: see graphviz.h.  The drawings and the answer are files of a folder of their own, so that neither program
- * waits for the other. */
-#include "tools/ampc/graphviz.h"
+/* graphviz.c: see report_parts.h.  The drawings and the answer are files of a folder of their own, so that neither
+ * program waits for the other. */
+#include "tools/ampc/report_parts.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,9 +1,8 @@
-/* lint.c: see lint.h. */
-#include "tools/ampc/lint.h"
+/* lint.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <stdio.h>
 
-#include "tools/ampc/diagnostic_colours.h"
 #include "tools/ampc/step_cost.h"
 
 /* Statuses that other commands give to a model that was refused mean findings here. */

@@ -5,16 +5,8 @@
 
 #include "amp/compile.h"
 #include "base/alloc.h"
-#include "tools/ampc/ampc_signals.h"
 #include "tools/ampc/command.h"
-#include "tools/ampc/compile.h"
-#include "tools/ampc/diagnostic_colours.h"
-#include "tools/ampc/diff.h"
-#include "tools/ampc/explain.h"
-#include "tools/ampc/lint.h"
-#include "tools/ampc/lsp.h"
-#include "tools/ampc/policy.h"
-#include "tools/ampc/suggest.h"
+#include "tools/ampc/lsp/server.h"
 #include "tools/options.h"
 #include "tools/standard_streams.h"
 
@@ -39,6 +31,11 @@ static void on_dependency(void *user, const char *path) {
 }
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
+
+static int command_lsp(Command *c) {
+    (void)c;
+    return server_run(stdin, stdout);
+}
 
 /* In the order of the table of commands, but for suggest, which is amprun's. */
 static int (*const commands[])(Command *c) = {command_compile, command_explain, command_lint,

@@ -1,5 +1,5 @@
-/* policy.c: see policy.h. */
-#include "tools/ampc/policy.h"
+/* policy.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "tools/ampc/graphviz.h"
-#include "tools/ampc/run_log_part.h"
 #include "tools/ampc/step_cost.h"
 
 /* ---- parts ------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* run_log_part.c: see run_log_part.h. */
-#include "tools/ampc/run_log_part.h"
+/* run_log_part.c: see report_parts.h. */
+#include "tools/ampc/report_parts.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -35,4 +35,16 @@ bool step_is_compiled(const amp_compile_options *options);
 amp_status step_put_times(amp_json_writer *w, const amp_compile_options *options, const Gpu *gpu, int64_t batch,
                           amp_error *err);
 
+/* ---- step_report.c: what a step costs on both sides of a comparison, for people and for tools -------------------- */
+
+typedef struct StepPair {
+    const Gpu *gpu;
+    int64_t batch;
+    StepCost before, after;
+    amp_error missing; /* why steps are not compared; an empty message: they are */
+} StepPair;
+
+void step_report_print(const StepPair *p); /* to standard output */
+void step_report_put(amp_json_writer *w, const char *key, const StepPair *p);
+
 #endif

@@ -1,12 +1,12 @@
-/* step_report.c: see step_report.h. */
-#include "tools/ampc/step_report.h"
+/* step_report.c: see step_cost.h. */
+#include "tools/ampc/step_cost.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/roofline/scaled.h"
+#include "tools/roofline/program_time.h"
 #include "tools/standard_streams.h"
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */

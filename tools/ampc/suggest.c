@@ -1,5 +1,5 @@
-/* suggest.c: see suggest.h. */
-#include "tools/ampc/suggest.h"
+/* suggest.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* ahead.c: see ahead.h. */
-#include "tools/amprun/ahead.h"
+/* ahead.c: see training.h. */
+#include "tools/amprun/training.h"
 
 #include <stdlib.h>
 #include <string.h>

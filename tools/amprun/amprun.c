@@ -142,6 +142,24 @@ void json_number(FILE *to, const char *key, double value) {
     else fprintf(to, ": \"%s\"", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
+int json_print(amp_json_writer *w) {
+    amp_error err = {0};
+    amp_json_end_object(w);
+    const int failed = amp_json_writer_status(w, &err) ? report(&err) : 0;
+    if (!failed) standard_streams_note(printf("%s\n", w->data) < 0);
+    amp_json_writer_free(w);
+    return failed;
+}
+
+const char *kernel_kind_name(uint32_t kind) {
+    static const char *const names[] = {
+#define KERNEL(id, word, ...) #word,
+#include "base/kernels.def"
+#undef KERNEL
+    };
+    return kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+}
+
 /* ---- tensors into a file ----------------------------------------------------------------------------------------- */
 
 static size_t element_count(const amp_tensor_info *info) {

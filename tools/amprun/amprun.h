@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "amp/amp.h"
+#include "base/json.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,10 +58,6 @@ enum { DEFAULT_BATCH = 128, RANKS_MOST = 1 << 20 };
 
 /* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */
 int command_info(const Args *a);
-int command_info_cuda(const Args *a);     /* with --kernels or --roofline */
-int command_info_batch(const Args *a);    /* with --batch auto */
-int command_info_timeline(const Args *a); /* with --timeline */
-int command_info_ranks(const Args *a);    /* with --ranks */
 int command_train(const Args *a);
 int command_eval(const Args *a);
 int command_infer(const Args *a);
@@ -104,6 +101,11 @@ void json_text(FILE *to, const char *text);
 
 /* "key": number, with nine digits, enough for any f32.  JSON has no infinities: they and NaN become strings. */
 void json_number(FILE *to, const char *key, double value);
+
+/* Ends the object that |w| has begun and prints it; frees |w|.  Reports and returns 1 on failure. */
+int json_print(amp_json_writer *w);
+
+const char *kernel_kind_name(uint32_t kind); /* "product", of an AMP_KERNEL_* */
 
 /* Named f32 (or integer) arrays, collected and written as one safetensors file. */
 typedef struct TensorsOut {

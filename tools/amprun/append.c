@@ -1,5 +1,5 @@
-/* append.c: see append.h. */
-#include "tools/amprun/append.h"
+/* append.c: see log.h. */
+#include "tools/amprun/log.h"
 
 #include <errno.h>
 #include <unistd.h>

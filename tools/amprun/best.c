@@ -1,5 +1,5 @@
-/* best.c: see best.h. */
-#include "tools/amprun/best.h"
+/* best.c: see training.h. */
+#include "tools/amprun/evaluate.h"
 
 #include <math.h>
 #include <string.h>

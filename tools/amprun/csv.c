@@ -8,11 +8,8 @@
 #include "base/dtypes.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "tools/amprun/csv_features.h"
-#include "tools/amprun/csv_infer.h"
 #include "tools/amprun/csv_table.h"
 #include "tools/amprun/data_column.h"
-#include "tools/amprun/data_spec.h"
 
 #define DEFAULT_HELD 0.1
 enum { TOLD_MOST = 10 };

@@ -1,5 +1,5 @@
-/* csv_features.c: see csv_features.h. */
-#include "tools/amprun/csv_features.h"
+/* csv_features.c: see csv_table.h. */
+#include "tools/amprun/csv_table.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* csv_forms.c: see csv_forms.h. */
-#include "tools/amprun/csv_forms.h"
+/* csv_forms.c: see csv_table.h. */
+#include "tools/amprun/csv_table.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* csv_infer.c: see csv_infer.h. */
-#include "tools/amprun/csv_infer.h"
+/* csv_infer.c: see csv_table.h. */
+#include "tools/amprun/csv_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,9 +7,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/csv_forms.h"
-#include "tools/amprun/csv_table.h"
-#include "tools/amprun/csv_text.h"
 
 enum { FEW_CLASSES = 20, MANY_WORDS = 20, COUNTED_ROWS = 10000, EXAMPLE_BYTES = 32 };
 

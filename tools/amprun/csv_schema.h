@@ -12,7 +12,7 @@
  *     category city unknown input places     # cities that are not known count as missing; feeds the input `places`
  *     category bought target values no yes   # ids: 0, 1
  *     ignore id
- *     ignore pay because "..."               # why, where nobody has said so: see csv_infer.h
+ *     ignore pay because "..."               # why, where nobody has said so: see csv_table.h
  *
  * A word with other characters than letters, digits and . _ - is quoted, as cells of csv are.  mean, std and values are
  * derived from the rows that are trained; a schema that has them is fitted, and `fitted`, the SHA-256 of the file,

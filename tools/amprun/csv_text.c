@@ -1,5 +1,5 @@
-/* csv_text.c: see csv_text.h. */
-#include "tools/amprun/csv_text.h"
+/* csv_text.c: see csv_table.h. */
+#include "tools/amprun/csv_table.h"
 
 #include <inttypes.h>
 

@@ -9,10 +9,8 @@
 
 #include "base/error.h"
 #include "tools/amprun/csv.h"
-#include "tools/amprun/data_arrays.h"
 #include "tools/amprun/data_column.h"
 #include "tools/amprun/shuffle.h"
-#include "tools/amprun/tokens.h"
 
 /* ---- datasets ---------------------------------------------------------------------------------------------------- */
 

@@ -1,12 +1,11 @@
 /* data_arrays.c: samples from files of arrays: idx and safetensors. */
-#include "tools/amprun/data_arrays.h"
+#include "tools/amprun/data_column.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rounding.h"
 #include "runtime/files/safetensors.h"
-#include "tools/amprun/data_column.h"
 #include "tools/amprun/idx.h"
 
 /* ---- idx --------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* data_spec.c: see data_spec.h. */
-#include "tools/amprun/data_spec.h"
+/* data_spec.c: see data_column.h. */
+#include "tools/amprun/data_column.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -335,13 +335,6 @@ static void print_verdict(const Doctor *d, const char *device) {
     else print_plain_line("verdict   what %s needs on %s is there", what, device);
 }
 
-static int print_json(Doctor *d) {
-    amp_error err = {0};
-    if (amp_json_writer_status(&d->json, &err)) return report(&err);
-    standard_streams_note(printf("%s\n", d->json.data) < 0);
-    return 0;
-}
-
 int command_doctor(const Args *a) {
     const char *device = a->device ? a->device : "cpu";
     Doctor d = {.args = a, .on_cuda = !strcmp(device, "cuda")};
@@ -355,10 +348,8 @@ int command_doctor(const Args *a) {
     check_all(&d);
     amp_json_end_array(&d.json);
     amp_json_put_bool(&d.json, "ok", !d.failures);
-    amp_json_end_object(&d.json);
-    int failed = a->as_json ? print_json(&d) : 0;
-    if (!a->as_json) print_verdict(&d, device);
-    amp_json_writer_free(&d.json);
+    const int failed = a->as_json ? json_print(&d.json) : 0;
+    if (!a->as_json) print_verdict(&d, device), amp_json_writer_free(&d.json);
     amp_cuda_driver_close(&d.driver);
     amp_model_release(d.model);
     return failed || d.failures;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "tools/amprun/amprun.h"
-#include "tools/amprun/memory_kinds.h"
+#include "runtime/model/model.h"
+#include "tools/amprun/info.h"
 #include "tools/standard_streams.h"
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -139,11 +139,6 @@ static int print_text(const Run *r, int64_t batch) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_text(amp_json_writer *w, const char *key, const char *text) {
-    if (text) amp_json_put_string(w, key, text);
-    else amp_json_put_null(w, key);
-}
-
 static void put_training(amp_json_writer *w, const Run *r, int32_t index) {
     amp_param_training t;
     if (index < 0 || amp_model_param_training(r->model, index, &t, NULL)) return;
@@ -152,11 +147,11 @@ static void put_training(amp_json_writer *w, const Run *r, int32_t index) {
     if (t.block >= 0) amp_json_put_int(w, "train_block", t.block);
     else amp_json_put_null(w, "train_block");
     amp_json_put_double(w, "lr_scale", d.has_lr_scale ? d.lr_scale.lr_scale : 1.0);
-    put_text(w, "lr_scale_group", d.has_lr_scale ? d.lr_scale.pattern : NULL);
+    amp_json_put_string(w, "lr_scale_group", d.has_lr_scale ? d.lr_scale.pattern : NULL);
     if (d.has_weight_decay) amp_json_put_double(w, "weight_decay", d.weight_decay.weight_decay);
     else amp_json_put_null(w, "weight_decay"); /* the optimizer's */
-    put_text(w, "weight_decay_group", d.has_weight_decay ? d.weight_decay.pattern : NULL);
-    put_text(w, "frozen_group", d.frozen.pattern);
+    amp_json_put_string(w, "weight_decay_group", d.has_weight_decay ? d.weight_decay.pattern : NULL);
+    amp_json_put_string(w, "frozen_group", d.frozen.pattern);
 }
 
 static void put_train_blocks(amp_json_writer *w, const Run *r) {
@@ -168,15 +163,15 @@ static void put_train_blocks(amp_json_writer *w, const Run *r) {
         for (int32_t i = 0; !found && !amp_model_param_training(r->model, i, &t, NULL); i++) found = t.block == block;
         if (!found) break;
         amp_json_begin_object(w, NULL);
-        put_text(w, "for", t.only);
-        put_text(w, "optimizer", t.optimizer);
+        amp_json_put_string(w, "for", t.only);
+        amp_json_put_string(w, "optimizer", t.optimizer);
         amp_json_end_object(w);
     }
     amp_json_end_array(w);
     amp_json_begin_array(w, "groups");
     for (int32_t i = 0; !amp_model_group_at(r->model, i, &g, NULL); i++) {
         amp_json_begin_object(w, NULL);
-        put_text(w, "pattern", g.pattern);
+        amp_json_put_string(w, "pattern", g.pattern);
         amp_json_put_int(w, "train_block", g.block);
         amp_json_end_object(w);
     }
@@ -208,7 +203,7 @@ static void put_cuda(amp_json_writer *w, const Run *r) {
     char name[64];
     amp_json_begin_object(w, "cuda");
     amp_json_put_bool(w, "available", r->info.has_cuda);
-    put_text(w, "missing", r->info.has_cuda ? NULL : r->info.cuda_missing);
+    amp_json_put_string(w, "missing", r->info.has_cuda ? NULL : r->info.cuda_missing);
     amp_json_put_int(w, "kernels", r->info.cuda_kernels);
     amp_json_begin_array(w, "images");
     for (int i = 0; !amp_model_cuda_image_at(r->model, i, &image, NULL); i++) {
@@ -221,14 +216,14 @@ static void put_cuda(amp_json_writer *w, const Run *r) {
 
 static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
     const amp_model_info *m = &r->info;
-    put_text(w, "model", m->name);
-    put_text(w, "source", m->source_name);
-    put_text(w, "compiler", m->compiler_version);
-    put_text(w, "policy", m->policy);
-    put_text(w, "precision", m->precision);
-    put_text(w, "sums", m->sums);
-    put_text(w, "optimizer", m->optimizer);
-    put_text(w, "loss_scale", m->scaler);
+    amp_json_put_string(w, "model", m->name);
+    amp_json_put_string(w, "source", m->source_name);
+    amp_json_put_string(w, "compiler", m->compiler_version);
+    amp_json_put_string(w, "policy", m->policy);
+    amp_json_put_string(w, "precision", m->precision);
+    amp_json_put_string(w, "sums", m->sums);
+    amp_json_put_string(w, "optimizer", m->optimizer);
+    amp_json_put_string(w, "loss_scale", m->scaler);
     amp_json_put_bool(w, "trains", m->can_train);
     amp_json_put_bool(w, "fp32_evaluation", m->has_fp32);
     amp_json_put_int(w, "accumulate", m->accumulate);
@@ -247,17 +242,64 @@ static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
 }
 
 static int print_json(const Run *r, int64_t batch) {
-    amp_error err = {0};
     amp_json_writer w;
     amp_json_writer_init(&w, NULL);
     amp_json_begin_object(&w, NULL);
     int failed = put_model(&w, r, batch);
-    amp_json_end_object(&w);
-    if (!failed && amp_json_writer_status(&w, &err)) failed = report(&err);
-    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
+    if (!failed) return json_print(&w);
     amp_json_writer_free(&w);
     return failed;
 }
+
+/* ---- what the files of info share -------------------------------------------------------------------------------- */
+
+int info_check_batch(const Args *a, const amp_model *m, int64_t batch) {
+    if (batch <= AMP_BATCH_LIMIT && batch % m->batch_multiple == 0) return 0;
+    return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %d at most", a->model, batch,
+                       m->batch_multiple, AMP_BATCH_LIMIT);
+}
+
+const amp_model *info_tables(const Args *a, const amp_model *loaded) {
+    amp_model_info info;
+    const bool on_cuda = !strcmp(run_target(a), "cuda");
+    if (!on_cuda || loaded->cuda) return on_cuda ? loaded->cuda : loaded;
+    amp_model_get_info(loaded, &info);
+    report_text("%s: it has no CUDA code, which --device cuda looks at: %s", a->model, info.cuda_missing);
+    return NULL;
+}
+
+const amp_program *info_program(const Args *a, const amp_model *m) {
+    const amp_program *usual = m->train_step ? m->train_step : m->infer;
+    char names[512] = "";
+    size_t at = 0;
+    if (!a->program && usual) return usual;
+    for (int32_t i = 0; a->program && i < m->program_count; i++)
+        if (!strcmp(m->programs[i].name, a->program)) return &m->programs[i];
+    for (int32_t i = 0; i < m->program_count && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", m->programs[i].name);
+    report_text("%s: there is no program %s; there are %s", a->model, a->program ? a->program : "train_step or infer",
+                names);
+    return NULL;
+}
+
+void memory_kinds(const amp_memory_info *m, MemoryKind out[MEMORY_KINDS]) {
+    const MemoryKind kinds[MEMORY_KINDS] = {
+        {"weights", m->params},  {"copies", m->derived},  {"moments", m->moments}, {"activations", m->activations},
+        {"outputs", m->outputs}, {"scratch", m->scratch}, {"total", m->total},
+    };
+    memcpy(out, kinds, sizeof kinds);
+}
+
+void memory_put(amp_json_writer *w, const amp_memory_info *memory) {
+    MemoryKind kinds[MEMORY_KINDS];
+    memory_kinds(memory, kinds);
+    amp_json_begin_object(w, "memory");
+    for (int i = 0; i < MEMORY_KINDS; i++) amp_json_put_int(w, kinds[i].name, (int64_t)kinds[i].bytes);
+    amp_json_put_int(w, "device", (int64_t)memory->device);
+    amp_json_end_object(w);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
 
 int command_info(const Args *a) {
     Run r = {0};

@@ -4,9 +4,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "tools/amprun/amprun.h"
-#include "tools/amprun/largest_batch.h"
-#include "tools/amprun/memory_kinds.h"
+#include "tools/amprun/info.h"
 #include "tools/standard_streams.h"
 
 typedef struct Side {
@@ -122,7 +120,6 @@ static void put_side(amp_json_writer *w, const Side *s) {
 }
 
 static int print_json(const Sides *x) {
-    amp_error err = {0};
     amp_json_writer w;
     amp_json_writer_init(&w, NULL);
     amp_json_begin_object(&w, NULL);
@@ -131,11 +128,7 @@ static int print_json(const Sides *x) {
     for (int i = 0; i < x->count; i++) put_side(&w, &x->side[i]);
     amp_json_end_array(&w);
     if (x->count == SIDES_MOST) amp_json_put_double(&w, "ratio", ratio(x));
-    amp_json_end_object(&w);
-    int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;
-    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
-    amp_json_writer_free(&w);
-    return failed;
+    return json_print(&w);
 }
 
 int command_info_batch(const Args *a) {

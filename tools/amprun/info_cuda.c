@@ -7,10 +7,8 @@
 #include "base/json.h"
 #include "runtime/model/cuda_launch.h"
 #include "runtime/model/model.h"
-#include "tools/amprun/amprun.h"
-#include "tools/amprun/kernel_kinds.h"
+#include "tools/amprun/info.h"
 #include "tools/roofline/program_time.h"
-#include "tools/roofline/scaled.h"
 #include "tools/standard_streams.h"
 
 typedef struct Look {
@@ -26,24 +24,6 @@ typedef struct Look {
 } Look;
 
 /* ---- what is looked at ------------------------------------------------------------------------------------------- */
-
-static int no_program(const Look *x) {
-    char names[512] = "";
-    size_t at = 0;
-    for (int32_t i = 0; i < x->cuda->program_count && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", x->cuda->programs[i].name);
-    return report_text("%s: there is no program %s; there are %s", x->args->model,
-                       x->args->program ? x->args->program : "train_step or infer", names);
-}
-
-static int find_program(Look *x) {
-    const char *name = x->args->program;
-    if (!name && x->args->kernels && !x->args->roofline) return 0;
-    if (!name) x->program = x->cuda->train_step ? x->cuda->train_step : x->cuda->infer;
-    for (int32_t i = 0; name && i < x->cuda->program_count; i++)
-        if (!strcmp(x->cuda->programs[i].name, name)) x->program = &x->cuda->programs[i];
-    return x->program ? 0 : no_program(x);
-}
 
 static const char usual_gpu[] = "H100";
 
@@ -68,10 +48,10 @@ static int open_model(Look *x, amp_model **model) {
             "%s: it has no CUDA code, which --kernels and --roofline look at: %s (--target both adds it, "
             "where all ops have CUDA code)",
             x->args->model, x->info.cuda_missing);
-    if (x->batch > AMP_BATCH_LIMIT || x->batch % x->model->batch_multiple)
-        return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %d at most", x->args->model,
-                           x->batch, x->model->batch_multiple, AMP_BATCH_LIMIT);
-    return find_program(x);
+    if (info_check_batch(x->args, x->model, x->batch)) return 1;
+    const bool all = !x->args->program && x->args->kernels && !x->args->roofline;
+    if (!all) x->program = info_program(x->args, x->cuda);
+    return !all && !x->program;
 }
 
 /* ---- the model of time ------------------------------------------------------------------------------------------- */
@@ -220,11 +200,6 @@ static void print_kernels(const Look *x) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_text(amp_json_writer *w, const char *key, const char *text) {
-    if (text) amp_json_put_string(w, key, text);
-    else amp_json_put_null(w, key);
-}
-
 static void put_kernel_names(amp_json_writer *w, const amp_model_cuda_kernel *k) {
     amp_json_put_string(w, "name", k->name);
     amp_json_put_string(w, "title", k->title ? k->title : "");
@@ -235,7 +210,7 @@ static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
     const KernelTime *t = &x->times[i];
     amp_json_begin_object(w, NULL);
     put_kernel_names(w, &x->program->cuda_kernels[i]);
-    put_text(w, "instruction", t->instruction ? instruction_name(t->instruction) : NULL);
+    amp_json_put_string(w, "instruction", t->instruction ? instruction_name(t->instruction) : NULL);
     amp_json_put_int(w, "blocks", t->blocks);
     amp_json_put_double(w, "flops", t->flops);
     amp_json_put_double(w, "bytes", t->bytes);
@@ -304,7 +279,6 @@ static void put_kernels(amp_json_writer *w, const Look *x) {
 }
 
 static int print_json(const Look *x) {
-    amp_error err = {0};
     amp_json_writer w;
     amp_json_writer_init(&w, NULL);
     amp_json_begin_object(&w, NULL);
@@ -312,11 +286,7 @@ static int print_json(const Look *x) {
     amp_json_put_string(&w, "precision", x->info.precision);
     if (x->args->kernels) put_kernels(&w, x);
     if (x->args->roofline) put_roofline(&w, x);
-    amp_json_end_object(&w);
-    int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;
-    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
-    amp_json_writer_free(&w);
-    return failed;
+    return json_print(&w);
 }
 
 static int print_text(const Look *x) {

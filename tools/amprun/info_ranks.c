@@ -12,8 +12,8 @@
 #include "runtime/model/messages.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
-#include "tools/amprun/amprun.h"
-#include "tools/amprun/memory_kinds.h"
+#include "runtime/model/model.h"
+#include "tools/amprun/info.h"
 #include "tools/standard_streams.h"
 
 typedef enum MessageKind { GRADIENTS, STATISTICS, BUFFERS, MEASURES, AGREEMENT, WEIGHTS, MESSAGE_KINDS } MessageKind;
@@ -136,24 +136,20 @@ static int plan(Ranks *x) {
 /* A session on a GPU can be planned only where there is one. */
 static int open_model(Ranks *x) {
     amp_error err = {0};
-    x->on_cuda = x->args->device && !strcmp(x->args->device, "cuda");
+    x->on_cuda = !strcmp(run_target(x->args), "cuda");
     if (!x->on_cuda && plan(x)) return 1;
     if (x->on_cuda && amp_model_load(x->args->model, NULL, &x->run.model, &err)) return report(&err);
     amp_model_get_info(x->run.model, &x->run.info);
     if (!x->run.info.can_train)
         return report_text("%s: it only infers: a model without a train block has nothing that ranks add up",
                            x->args->model);
-    x->model = x->on_cuda ? x->run.model->cuda : x->run.model;
-    if (!x->model)
-        return report_text("%s: it has no CUDA code, which --device cuda looks at: %s", x->args->model,
-                           x->run.info.cuda_missing);
+    x->model = info_tables(x->args, x->run.model);
+    if (!x->model) return 1;
     if (!x->model->collective_count)
         return report_text("%s: it was compiled to train alone; compile it with --distribute data, or say "
                            "data_parallel = true in its train block",
                            x->args->model);
-    if (x->batch > AMP_BATCH_LIMIT || x->batch % x->model->batch_multiple)
-        return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %d at most", x->args->model,
-                           x->batch, x->model->batch_multiple, AMP_BATCH_LIMIT);
+    if (info_check_batch(x->args, x->model, x->batch)) return 1;
     return list_messages(x);
 }
 
@@ -308,7 +304,6 @@ static void put_shares(amp_json_writer *w, const Ranks *x) {
 }
 
 static int print_json(const Ranks *x) {
-    amp_error err = {0};
     amp_json_writer w;
     amp_json_writer_init(&w, NULL);
     amp_json_begin_object(&w, NULL);
@@ -327,11 +322,7 @@ static int print_json(const Ranks *x) {
     put_shares(&w, x);
     if (!x->on_cuda) memory_put(&w, &x->run.memory);
     amp_json_put_int(&w, "exchange", (int64_t)x->exchange);
-    amp_json_end_object(&w);
-    int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;
-    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
-    amp_json_writer_free(&w);
-    return failed;
+    return json_print(&w);
 }
 
 int command_info_ranks(const Args *a) {

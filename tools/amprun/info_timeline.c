@@ -9,8 +9,7 @@
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/memory_plan.h"
 #include "runtime/model/matrix_layout.h"
-#include "tools/amprun/amprun.h"
-#include "tools/amprun/live_bytes.h"
+#include "tools/amprun/info.h"
 #include "tools/standard_streams.h"
 
 typedef struct Timeline {
@@ -28,35 +27,16 @@ typedef struct Timeline {
 
 /* ---- what is looked at ------------------------------------------------------------------------------------------- */
 
-static int choose_program(Timeline *t) {
-    const amp_model *m = t->model;
-    const char *name = t->args->program;
-    char names[512] = "";
-    size_t at = 0;
-    if (!name) t->program = m->train_step ? m->train_step : m->infer;
-    for (int32_t i = 0; name && i < m->program_count; i++)
-        if (!strcmp(m->programs[i].name, name)) t->program = &m->programs[i];
-    if (t->program) return 0;
-    for (int32_t i = 0; i < m->program_count && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", m->programs[i].name);
-    return report_text("%s: there is no program %s; there are %s", t->args->model, name ? name : "train_step or infer",
-                       names);
-}
-
 static int open_model(Timeline *t, amp_model **model) {
     amp_error err = {0};
-    const bool on_cuda = t->args->device && !strcmp(t->args->device, "cuda");
+    const bool on_cuda = !strcmp(run_target(t->args), "cuda");
     if (amp_model_load(t->args->model, NULL, model, &err)) return report(&err);
     amp_model_get_info(*model, &t->info);
-    t->model = on_cuda ? (*model)->cuda : *model;
+    t->model = info_tables(t->args, *model);
     t->align = on_cuda ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN;
-    if (!t->model)
-        return report_text("%s: it has no CUDA code, which --device cuda looks at: %s", t->args->model,
-                           t->info.cuda_missing);
-    if (t->batch > AMP_BATCH_LIMIT || t->batch % t->model->batch_multiple)
-        return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %d at most", t->args->model,
-                           t->batch, t->model->batch_multiple, AMP_BATCH_LIMIT);
-    return choose_program(t);
+    if (!t->model || info_check_batch(t->args, t->model, t->batch)) return 1;
+    t->program = info_program(t->args, t->model);
+    return !t->program;
 }
 
 static int largest_first(const void *a, const void *b) {
@@ -160,7 +140,6 @@ static void put_peak(amp_json_writer *w, const Timeline *t) {
 }
 
 static int print_json(const Timeline *t) {
-    amp_error err = {0};
     amp_json_writer w;
     amp_json_writer_init(&w, NULL);
     amp_json_begin_object(&w, NULL);
@@ -172,11 +151,7 @@ static int print_json(const Timeline *t) {
     amp_json_put_int(&w, "planned", (int64_t)t->arena);
     put_peak(&w, t);
     put_kernels(&w, t);
-    amp_json_end_object(&w);
-    int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;
-    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
-    amp_json_writer_free(&w);
-    return failed;
+    return json_print(&w);
 }
 
 int command_info_timeline(const Args *a) {

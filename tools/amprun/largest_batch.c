@@ -1,11 +1,10 @@
-/* largest_batch.c: see largest_batch.h. */
-#include "tools/amprun/largest_batch.h"
+/* largest_batch.c: see info.h. */
+#include "tools/amprun/info.h"
 
 #include "base/error.h"
 #include "runtime/device/device.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/model.h"
-#include "tools/amprun/live_bytes.h"
 
 /* Batches are counted in units: multiples of what the model takes multiples of. */
 typedef struct Search {

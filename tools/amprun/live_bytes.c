@@ -1,10 +1,11 @@
-/* live_bytes.c: see live_bytes.h. */
-#include "tools/amprun/live_bytes.h"
+/* live_bytes.c: see info.h. */
+#include "tools/amprun/info.h"
 
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "runtime/model/matrix_layout.h"
+#include "runtime/model/model.h"
 
 static bool is_temporary(const amp_model_buffer *b) { return b->kind == AMP_BUFFER_TEMP; }
 

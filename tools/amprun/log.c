@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/append.h"
 
 static int fail(Log *l) {
     if (!l->failed) report_text("--log %s: could not be written: %s", l->path, strerror(errno));

@@ -1,5 +1,5 @@
-/* log_head.c: see log_head.h.  Files are told as they were given, and the folder in which they were. */
-#include "tools/amprun/log_head.h"
+/* log_head.c: see training.h.  Files are told as they were given, and the folder in which they were. */
+#include "tools/amprun/training.h"
 
 #include <inttypes.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* log_lines.c: see log_lines.h. */
-#include "tools/amprun/log_lines.h"
+/* log_lines.c: see log.h. */
+#include "tools/amprun/log.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* position.c: see position.h. */
-#include "tools/amprun/position.h"
+/* position.c: see training.h. */
+#include "tools/amprun/training.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "runtime/files/safetensors.h"
-#include "tools/amprun/scale_watch.h"
 
 char *position_write(const Position *p) {
     amp_json_writer w;

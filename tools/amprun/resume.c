@@ -1,5 +1,5 @@
-/* resume.c: see resume.h. */
-#include "tools/amprun/resume.h"
+/* resume.c: see training.h. */
+#include "tools/amprun/training.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* saving.c: see saving.h. */
-#include "tools/amprun/saving.h"
+/* saving.c: see training.h. */
+#include "tools/amprun/training.h"
 
 #include <math.h>
 #include <stdlib.h>

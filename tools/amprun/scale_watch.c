@@ -1,5 +1,5 @@
-/* scale_watch.c: see scale_watch.h. */
-#include "tools/amprun/scale_watch.h"
+/* scale_watch.c: see training.h. */
+#include "tools/amprun/training.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* stopping.c: see stopping.h. */
-#include "tools/amprun/stopping.h"
+/* stopping.c: see training.h. */
+#include "tools/amprun/training.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* tokens.c: see tokens.h. */
-#include "tools/amprun/tokens.h"
+/* tokens.c: see data_column.h. */
+#include "tools/amprun/data_column.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "base/random.h"
-#include "tools/amprun/data_spec.h"
 
 #define DEFAULT_HELD 0.1
 

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "tools/amprun/saving.h"
-#include "tools/amprun/stopping.h"
 #include "tools/amprun/training.h"
 #include "tools/amprun/weights.h"
 #include "tools/outputs.h"

@@ -7,11 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "tools/amprun/log_head.h"
-#include "tools/amprun/resume.h"
-#include "tools/amprun/saving.h"
-#include "tools/amprun/scale_watch.h"
-#include "tools/amprun/stopping.h"
+#include "tools/amprun/log.h"
 #include "tools/amprun/tensorboard/tensorboard.h"
 
 enum { MAX_METRICS = EVALUATION_METRICS, DEFAULT_EPOCHS = 5 };

@@ -1,4 +1,4 @@
-/* program_time.c: see program_time.h. */
+/* program_time.c: see roofline.h. */
 #include "tools/roofline/program_time.h"
 
 #include <stdio.h>
@@ -27,4 +27,12 @@ void program_refusal_text(const ProgramRefusal *r, const Gpu *gpu, char *out, si
     else
         snprintf(out, size, "kernel %s: what it computes is not known, or damaged: compile the model again",
                  r->kernel->name);
+}
+
+const char *scaled(double v, char out[16]) {
+    static const char prefixes[] = " kMGTP";
+    int i = 0;
+    while (v >= 999.5 && prefixes[i + 1]) v /= 1000, i++;
+    snprintf(out, 16, v < 9.995 && i ? "%.2f %c" : v < 99.95 && i ? "%.1f %c" : "%.0f %c", v, prefixes[i]);
+    return out;
 }

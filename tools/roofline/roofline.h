@@ -15,6 +15,7 @@
 #define AMP_TOOLS_ROOFLINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "runtime/model/cuda_launch.h"
 #include "tools/roofline/gpus.h"
@@ -67,5 +68,4 @@ RooflineStatus roofline_kernel(const Gpu *gpu, const RooflineTables *tables, con
 #ifdef __cplusplus
 }
 #endif
-
 #endif

@@ -3,8 +3,6 @@
 
 #include <sys/stat.h>
 
-#include "tools/ampc/lsp/uri.h"
-
 Document *documents_find(const Documents *all, const char *uri) {
     for (Document *d = all->first; d; d = d->next)
         if (!strcmp(d->uri, uri)) return d;

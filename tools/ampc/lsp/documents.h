@@ -3,6 +3,7 @@
 #define AMP_TOOLS_AMPC_LSP_DOCUMENTS_H
 
 #include "amp/analyze.h"
+#include "base/arena.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "tools/ampc/lsp/text_position.h"
@@ -53,5 +54,11 @@ bool view_place(const View *v, amp_span span, amp_span *out);
 /* The symbol that is declared, or meant, at |offset| of the text; NULL: none. |call|: the whole call where it is a
  * callee, as the analysis has it. */
 const amp_symbol *view_symbol_at(const View *v, size_t offset, amp_span *name, amp_span *call);
+
+/* ---- uri.c: file:///... and the paths that it names -------------------------------------------------------------- */
+
+/* In the arena.  Of another scheme, of a text that is in no file: the URI itself. */
+const char *uri_path(Arena *a, const char *uri);
+const char *uri_of_path(Arena *a, const char *path); /* without links and "..", where the file is there */
 
 #endif

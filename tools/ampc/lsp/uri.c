@@ -1,5 +1,5 @@
-/* uri.c: see uri.h. */
-#include "tools/ampc/lsp/uri.h"
+/* uri.c: see documents.h. */
+#include "tools/ampc/lsp/documents.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* kernel_work.c: see kernel_work.h. */
-#include "tools/amprun/profile/kernel_work.h"
+/* kernel_work.c: see profile.h. */
+#include "tools/amprun/profile/profile.h"
 
 #include "tools/roofline/roofline.h"
 

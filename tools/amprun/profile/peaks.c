@@ -13,7 +13,7 @@
 #include "runtime/device/cpu/product/product.h"
 #include "runtime/device/cuda/cuda_driver.h"
 #include "tools/roofline/gpus.h"
-#include "tools/roofline/scaled.h"
+#include "tools/roofline/program_time.h"
 
 enum { TRIES = 5 };
 

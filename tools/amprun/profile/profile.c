@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "tools/amprun/profile/profile_table.h"
-#include "tools/amprun/profile/profile_trace.h"
 
 /* The first steps allocate, and wake what sleeps. */
 enum { WARM_UP = 2, STEPS = 10 };

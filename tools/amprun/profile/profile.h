@@ -2,8 +2,80 @@
 #ifndef AMP_TOOLS_AMPRUN_PROFILE_H
 #define AMP_TOOLS_AMPRUN_PROFILE_H
 
+#include <stdbool.h>
+
+#include "runtime/model/model.h"
+#include "tools/amprun/amprun.h"
 #include "tools/amprun/profile/peaks.h"
-#include "tools/amprun/profile/recording.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- kernel_work.c ----------------------------------------------------------------------------------------------- */
+
+/* What a kernel has to move and to compute, from a model's tables.
+ *
+ * Bytes: each operand once where it is read, and once where it is written, as if nothing stayed in a cache.
+ * Operations: on CUDA those that the model's tables state (amp_model_cuda_work).  The CPU's tables state none: there
+ * they are those of products and attention, two for each term of a sum, and what is computed element by element is left
+ * out.
+ */
+
+typedef struct KernelWork {
+    double bytes, flops;
+    uint32_t instruction; /* AMP_INSTRUCTION_* of its products, as if the CPU had them; PLAIN: it has none */
+} KernelWork;
+
+/* Of kernel |index| of |program|, for |n| samples.  |model|: whose program it is (amp_model_for).  |watched|: the
+ * session keeps values, so that the kernel writes those, too. */
+KernelWork kernel_work_of(const amp_model *model, const amp_program *program, int32_t index, int64_t n, bool watched);
+
+/* Whether the kernel writes this buffer of the program, and does not update it. */
+bool kernel_writes(const amp_program *program, int32_t index, uint32_t buffer);
+
+/* ---- recording.c: when each kernel of some steps ran ------------------------------------------------------------- */
+
+/* Times are those of amp_nanoseconds. */
+typedef struct RecordedKernel {
+    const amp_program *program;
+    int32_t index, call; /* of the call that ran it */
+    int64_t begin, end;
+    KernelWork work;
+} RecordedKernel;
+
+typedef struct RecordedCall { /* of amp_step: a step, or one of its micro-batches */
+    int64_t iteration;        /* of its step, counted from 1 */
+    int32_t micro;            /* from 0 */
+    bool skipped;             /* its step was: its updates did not run */
+    int64_t samples, begin, end;
+} RecordedCall;
+
+typedef struct Recording {
+    const amp_model *model; /* as the device runs it (amp_model_for) */
+    bool watched;           /* the session keeps values */
+    RecordedKernel *kernel;
+    RecordedCall *call;
+    int32_t kernels, calls;
+    int32_t kernel_room, call_room;
+    int32_t steps, step_kernels, step_calls; /* that are complete, with all they have */
+    int64_t last_end;                        /* of the kernel before, or of the observer after it */
+    bool failed;                             /* memory ran out */
+} Recording;
+
+/* The observer of a session whose kernels are recorded; its |user| is the recording. */
+amp_status recording_see_kernel(void *recording, const amp_observed_kernel *kernel, amp_error *err);
+
+/* Around a call of amp_step. */
+void recording_begin_call(Recording *r, int32_t micro, int64_t samples);
+void recording_end_call(Recording *r, const amp_step_report *report);
+
+/* Drops what there is of a step that did not end. */
+void recording_keep_steps(Recording *r);
+
+void recording_free(Recording *r);
+
+/* ---- profile.c --------------------------------------------------------------------------------------------------- */
 
 typedef struct Profile {
     const Run *run;
@@ -31,4 +103,22 @@ amp_status profile_after(Profile *p, const amp_step_report *report, amp_error *e
  * NULL: not yet, or not any more.  A trace that cannot be written is reported; |failed| says it. */
 char *profile_finish(Profile *p, bool ends);
 
+/* ---- profile_table.c: where the time of a recording went, by op -------------------------------------------------- */
+
+/* Prints it: kernels of the same title are a row, the longest first.  |plain_seconds|: of the quickest step that was
+ * not recorded; 0: there was none.  False: no memory. */
+bool profile_table_print(const Recording *r, const Peaks *peaks, double plain_seconds, FILE *to);
+
+/* ---- profile_trace.c: as JSON for ui.perfetto.dev and chrome://tracing, in the trace event format ---------------- */
+
+/* https://perfetto.dev/docs/getting-started/other-formats.  The text by which a trace of amprun is known: the name of
+ * its process begins with it (tools/outputs.c). */
+#define PROFILE_TRACE_PROCESS "amprun: "
+
+/* Replaces the file |path| as a whole. */
+amp_status profile_trace_write(const Recording *r, const char *path, amp_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,5 +1,5 @@
-/* profile_table.c: see profile_table.h. */
-#include "tools/amprun/profile/profile_table.h"
+/* profile_table.c: see profile.h. */
+#include "tools/amprun/profile/profile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

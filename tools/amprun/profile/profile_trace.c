@@ -1,9 +1,9 @@
-/* profile_trace.c: see profile_trace.h.
+/* profile_trace.c: see profile.h.
  *
  * One process, and one thread in it whose slices are the calls of amp_step, and in each of them the kernels that it ran
  * one after the other.
  */
-#include "tools/amprun/profile/profile_trace.h"
+#include "tools/amprun/profile/profile.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -12,7 +12,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "runtime/model/cuda_launch.h"
-#include "tools/amprun/kernel_kinds.h"
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
-/* recording.c: see recording.h. */
-#include "tools/amprun/profile/recording.h"
+/* recording.c: see profile.h. */
+#include "tools/amprun/profile/profile.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,49 @@
 #define AMP_TOOLS_AMPRUN_STATS_STATS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
+#include "amp/observe.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/stats/tensor_stats.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- tensor_stats.c: how large the numbers of a tensor are, and what shorter types would make of them ------------ */
+
+enum { EXPONENTS = 256, SHORT_TYPES = 4 };
+
+/* A type that numbers could be rounded to, to nearest even.  Bounds are bits of f32, of magnitudes, and all between two
+ * bins. */
+typedef struct ShortType {
+    const char *name;
+    uint32_t kept_from;    /* below here a number becomes zero */
+    uint32_t normal_from;  /* below here it loses bits, where it does not become zero */
+    uint32_t too_large_at; /* from here on it becomes infinite, or NaN where the type has no infinity */
+} ShortType;
+extern const ShortType short_types[SHORT_TYPES]; /* f16, bf16, and OCP's e4m3 and e5m2 */
+
+typedef struct ShortCounts {
+    int64_t flushed, subnormal, overflow;
+} ShortCounts;
+
+typedef struct TensorStats {
+    amp_dtype dtype;
+    int64_t count, zeros, nans, infinities;
+    /* Finite numbers but zero, by the exponent of f32, biased: [e] counts magnitudes from 2^(e - 127) on, [0] those
+     * below 2^-126. */
+    int64_t exponent[EXPONENTS];
+    float largest; /* magnitude of the finite ones; 0: none */
+    ShortCounts in[SHORT_TYPES];
+} TensorStats;
+
+TensorStats tensor_stats_of(amp_dtype dtype, const amp_number_bins *bins);
+/* The members of a JSON object: "count": ... "e5m2": {...} */
+void tensor_stats_json(FILE *to, const TensorStats *s);
+
+/* ---- stats.c ----------------------------------------------------------------------------------------------------- */
 
 typedef struct NamedStats {
     char *name;
@@ -36,4 +76,7 @@ int stats_broken(Stats *s);
 /* A line of JSON without its newline. */
 void stats_json(FILE *to, const Stats *s, const amp_step_report *report);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,5 +1,5 @@
-/* tensor_stats.c: see tensor_stats.h. */
-#include "tools/amprun/stats/tensor_stats.h"
+/* tensor_stats.c: see stats.h. */
+#include "tools/amprun/stats/stats.h"
 
 #include <inttypes.h>
 #include <string.h>

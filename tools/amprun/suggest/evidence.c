@@ -1,5 +1,5 @@
-/* evidence.c: see evidence.h. */
-#include "tools/amprun/suggest/evidence.h"
+/* evidence.c: see suggesting.h. */
+#include "tools/amprun/suggest/suggesting.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* lines.c: see lines.h. */
-#include "tools/amprun/suggest/lines.h"
+/* lines.c: see suggesting.h. */
+#include "tools/amprun/suggest/suggesting.h"
 
 #include <stdio.h>
 #include <string.h>

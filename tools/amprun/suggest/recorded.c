@@ -1,5 +1,5 @@
-/* recorded.c: see recorded.h: reading a log. */
-#include "tools/amprun/suggest/recorded.h"
+/* recorded.c: see suggesting.h: reading a log. */
+#include "tools/amprun/suggest/suggesting.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/amprun/log_lines.h"
+#include "tools/amprun/log.h"
 
 void recorded_close(Recorded *r) {
     char *const text[] = {r->folder,    r->path,    r->sha256, r->data, r->resume,

@@ -1,4 +1,4 @@
-/* recorded_arguments.c: see recorded.h: the arguments of a training from its log. */
+/* recorded_arguments.c: see suggesting.h: the arguments of a training from its log. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "tools/amprun/data.h"
-#include "tools/amprun/log_head.h"
-#include "tools/amprun/suggest/recorded.h"
+#include "tools/amprun/log.h"
+#include "tools/amprun/suggest/suggesting.h"
 
 enum { NUMBER_MOST = INT32_MAX };
 

@@ -1,5 +1,5 @@
-/* retake.c: see retake.h. */
-#include "tools/amprun/suggest/retake.h"
+/* retake.c: see suggesting.h. */
+#include "tools/amprun/suggest/suggesting.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* trial.c: see trial.h. */
-#include "tools/amprun/suggest/trial.h"
+/* trial.c: see suggesting.h. */
+#include "tools/amprun/suggest/suggesting.h"
 
 #include <math.h>
 #include <stdlib.h>

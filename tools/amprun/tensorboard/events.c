@@ -1,5 +1,5 @@
-/* events.c: see events.h. */
-#include "tools/amprun/tensorboard/events.h"
+/* events.c: see tensorboard.h. */
+#include "tools/amprun/tensorboard/tensorboard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/append.h"
+#include "tools/amprun/log.h"
 
 static int fail(EventFile *f, const char *reason) {
     if (!f->failed) report_text("--tensorboard %s: could not be written: %s", f->folder, reason);

@@ -1,5 +1,5 @@
-/* batches.c: see batches.h. */
-#include "tools/amprun/trace/batches.h"
+/* batches.c: see tracer.h. */
+#include "tools/amprun/trace/tracer.h"
 
 #include <stdlib.h>
 #include <string.h>

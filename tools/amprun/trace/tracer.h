@@ -3,8 +3,121 @@
 #ifndef AMP_TOOLS_AMPRUN_TRACE_TRACER_H
 #define AMP_TOOLS_AMPRUN_TRACE_TRACER_H
 
-#include "tools/amprun/trace/verdict.h"
+#include <stdio.h>
+
+#include "amp/amp.h"
+#include "amp/trace.h"
+#include "tools/amprun/amprun.h"
 #include "tools/temporary.h"
+
+/* ---- batches.c: copies of the batches of the last steps ---------------------------------------------------------- */
+
+typedef struct MicroBatch {
+    void **arrays; /* by input of the model */
+    int64_t n;
+} MicroBatch;
+
+typedef struct StepBatch { /* of one step */
+    int count;
+    MicroBatch *micro;
+} StepBatch;
+
+typedef struct Batches {
+    const amp_model *model;
+    int inputs, micro_batches; /* of a step */
+    int count, room;
+    StepBatch *step; /* oldest first */
+    size_t bytes;    /* of all copies */
+} Batches;
+
+Batches batches_new(const amp_model *model);
+/* The next micro-batch; the first of a step begins one. */
+amp_status batches_add(Batches *b, const void *const *inputs, int64_t n, amp_error *err);
+/* None is kept any more. */
+void batches_clear(Batches *b);
+void batches_free(Batches *b);
+
+/* Runs the step on |session|.  As amp_step, but a scale at its floor is no error here. */
+amp_status batches_run(const StepBatch *batch, amp_session *session, amp_step_report *report, amp_error *err);
+
+/* ---- twin.c: the model of a training, compiled again so that every value of a step can be looked at -------------- */
+
+typedef struct TwinSource { /* of what, and where it runs */
+    const Args *args;
+    const char *bytes; /* of the model.so */
+    size_t size;
+    int64_t capacity;
+    uint64_t seed;
+} TwinSource;
+
+typedef struct TwinForm {
+    const char *policy; /* NULL: the model's */
+    const amp_override *overrides;
+    size_t override_count;
+} TwinForm;
+
+typedef struct Twin {
+    amp_model *model;
+    amp_params *params;
+    amp_session *session;
+    amp_trace *trace;
+} Twin;
+
+/* In either case twin_close frees everything. */
+amp_status twin_open(Twin *twin, const TwinSource *source, const TwinForm *form, amp_error *err);
+void twin_close(Twin *twin);
+
+/* What a step left. */
+typedef struct TwinStep {
+    amp_trace_finding finding;
+    amp_step_report report;
+    int micro; /* the micro-batch in which it was found */
+} TwinStep;
+
+/* Where a step begins. */
+typedef struct TwinState {
+    const char *checkpoint; /* a file: everything, for a twin whose states are the model's */
+    const char *params;  /* a file: parameters and buffers, for a twin of another policy, whose scaler may be another;
+                               the moments come after the gradients and are left out */
+    amp_scaler_state at; /* steps and iterations so far, for those */
+    double scale;        /* of the loss; 0: that of the checkpoint */
+} TwinState;
+
+amp_status twin_step(Twin *twin, const TwinState *state, const StepBatch *batch, TwinStep *out, amp_error *err);
+
+/* ---- verdict.c: what is known of a step that was not finite, and how it is told ---------------------------------- */
+
+enum { VERDICT_LINES = 12 };
+
+typedef enum Answer { ANSWER_UNKNOWN, ANSWER_NO, ANSWER_YES } Answer;
+
+typedef struct Verdict {
+    int64_t iteration;
+    double loss; /* of the step */
+    float scale;
+    amp_trace_finding finding;
+    bool is_state;    /* a state kept its value, as the new one was not finite */
+    bool is_expected; /* gradients overflowed at this loss scale alone: the step is skipped, and the scale goes down */
+    bool is_repeated; /* the fault and the op are those of the verdict before: no more was asked */
+    bool is_last;     /* no more is told of after it */
+    int64_t sample;   /* DATA: the first sample of the batch that is not finite; -1: not known */
+    int64_t updates;  /* of the parameters, before the step */
+    int micro;        /* the micro-batch of the step in which it was found */
+    char place[64];   /* of that sample in the data: "sample 77"; empty: not known */
+    Answer fp32;      /* whether the step is finite in f32 */
+    double fp32_loss;
+    int line_count;                  /* lines of the precision block with which the step is finite; 0: none was found */
+    const char *line[VERDICT_LINES]; /* paths of ops that they leave in f32 */
+} Verdict;
+
+/* For people, on several lines. */
+void verdict_print(FILE *to, const Verdict *v);
+/* What the user can do if no line of the precision block helps. */
+const char *verdict_advice(const Verdict *v);
+/* A line of JSON without its newline. */
+void verdict_json(FILE *to, const Verdict *v);
+
+/* ---- tracer.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct Tracer {
     const Args *args;

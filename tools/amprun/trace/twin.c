@@ -1,9 +1,9 @@
-/* twin.c: see twin.h.
+/* twin.c: see tracer.h.
  *
  * Without fusion each core op has a kernel of its own and its result is in memory; the order of every sum, and every
  * rounding, is that of the fused model, so that the bits are the same.
  */
-#include "tools/amprun/trace/twin.h"
+#include "tools/amprun/trace/tracer.h"
 
 #include "base/error.h"
 

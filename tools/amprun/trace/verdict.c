@@ -1,5 +1,5 @@
-/* verdict.c: see verdict.h. */
-#include "tools/amprun/trace/verdict.h"
+/* verdict.c: see tracer.h. */
+#include "tools/amprun/trace/tracer.h"
 
 #include <inttypes.h>
 #include <math.h>

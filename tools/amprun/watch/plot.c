@@ -1,5 +1,5 @@
-/* plot.c: see plot.h. */
-#include "tools/amprun/watch/plot.h"
+/* plot.c: see run_log.h. */
+#include "tools/amprun/watch/run_log.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,14 @@
 #ifndef AMP_TOOLS_AMPRUN_WATCH_RUN_LOG_H
 #define AMP_TOOLS_AMPRUN_WATCH_RUN_LOG_H
 
-#include "tools/amprun/log_lines.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tools/amprun/log.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct LoggedTensor { /* of the last line of --stats */
     char name[96], dtype[8];
@@ -33,4 +40,19 @@ int run_log_open(RunLog *l, const char *path);
 int run_log_read(RunLog *l);
 void run_log_close(RunLog *l);
 
+/* ---- plot.c: a curve in characters: in braille two by four points each, else one by two in ASCII ----------------- */
+
+typedef struct PlotSize {
+    int columns, rows; /* of characters, without the axis */
+    bool braille;
+} PlotSize;
+
+/* |count| values from left to right, as many as points or more: the mean of those that fall on one point.  Values that
+ * are not finite leave gaps.  Rows of text, each with a newline; the largest and smallest value stand beside the first
+ * and last.  Nothing where no value is finite. */
+void plot_curve(FILE *to, const double *values, int count, PlotSize size);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

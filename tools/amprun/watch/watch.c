@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/watch/plot.h"
 #include "tools/amprun/watch/run_log.h"
 #include "tools/standard_streams.h"
 

@@ -88,27 +88,45 @@ static bool is_report(const Head *h) {
            first_line(h, "{\"policies\":[", "\"algorithm\":");
 }
 
+typedef struct Kind {
+    const char *name;
+    const char *start, *middle; /* of its first line that is not empty; NULL: another test says */
+    const char *section;        /* of ELF that it has */
+    const char *format;         /* of safetensors */
+} Kind;
+
+static const Kind kinds[] = {
+    [OUTPUT_MODEL] = {"a model that ampc compiled", .section = ".amp.sha256"},
+    [OUTPUT_OBJECT] = {"an object that ampc compiled", .section = ".amp.ir"},
+    [OUTPUT_C] = {"C that ampc wrote", "/* Model ", " by ampc "},
+    [OUTPUT_IR] = {"IR that ampc wrote", "module \"", " stage "},
+    [OUTPUT_CUDA] = {"CUDA C that ampc wrote", "/* Model ", " for CUDA."},
+    [OUTPUT_PTX] = {"PTX that ampc wrote"},
+    [OUTPUT_EXPLANATION] = {"JSON that ampc wrote"},
+    [OUTPUT_DRAWING] = {"a drawing that ampc wrote", "/* Drawn by ampc explain", ""},
+    [OUTPUT_REPORT] = {"a report that ampc wrote"},
+    [OUTPUT_RULES] = {"a rule for make", "", ": \\"},
+    [OUTPUT_PARAMS] = {"parameters that amprun saved", .format = "params"},
+    [OUTPUT_CHECKPOINT] = {"a checkpoint", .format = "checkpoint"},
+    [OUTPUT_TENSORS] = {"tensors that amprun wrote", .format = "tensors"},
+    [OUTPUT_SCHEMA] = {"a schema that amprun wrote"},
+    [OUTPUT_LOG] = {"a log of amprun", "{\"model\": ", "\"policy\": "},
+    [OUTPUT_TRACE] = {"a trace that amprun wrote", "{\"traceEvents\":[", "\"amprun: "},
+    [OUTPUT_FOLDER] = {"a folder"},
+};
+
 static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
+    const Kind *k = &kinds[kind];
+    if (k->start) return first_line(h, k->start, k->middle);
+    if (k->section) return has_section(path, k->section);
+    if (k->format) return tensors_of(h, k->format);
     switch (kind) {
-    case OUTPUT_MODEL: return has_section(path, ".amp.sha256");
-    case OUTPUT_OBJECT: return has_section(path, ".amp.ir");
-    case OUTPUT_C: return first_line(h, "/* Model ", " by ampc ");
-    case OUTPUT_IR: return first_line(h, "module \"", " stage ");
-    case OUTPUT_CUDA: return first_line(h, "/* Model ", " for CUDA.");
     case OUTPUT_PTX: return strstr(h->text, "NVVM Compiler") && strstr(h->text, "_k00");
     case OUTPUT_EXPLANATION: return is_report(h);
-    case OUTPUT_DRAWING: return first_line(h, "/* Drawn by ampc explain", "");
     case OUTPUT_REPORT: return strstr(h->text, "<meta name=\"generator\" content=\"ampc explain\">");
-    case OUTPUT_RULES: return first_line(h, "", ": \\");
-    case OUTPUT_PARAMS: return tensors_of(h, "params");
-    case OUTPUT_CHECKPOINT: return tensors_of(h, "checkpoint");
-    case OUTPUT_TENSORS: return tensors_of(h, "tensors");
     case OUTPUT_SCHEMA: return first_line(h, "amp csv 1", "") && strstr(h->text, "\nfitted ");
-    case OUTPUT_LOG: return first_line(h, "{\"model\": ", "\"policy\": ");
-    case OUTPUT_TRACE: return first_line(h, "{\"traceEvents\":[", "\"amprun: ");
-    case OUTPUT_FOLDER: return false;
+    default: return false;
     }
-    return false;
 }
 
 bool outputs_are_own(const char *path, OutputKind kind) {
@@ -117,29 +135,6 @@ bool outputs_are_own(const char *path, OutputKind kind) {
     Head h = empty;
     if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_size == 0) return true;
     return read_head(path, &h) && is_of_kind(&h, path, kind);
-}
-
-static const char *kind_name(OutputKind kind) {
-    switch (kind) {
-    case OUTPUT_OBJECT: return "an object that ampc compiled";
-    case OUTPUT_MODEL: return "a model that ampc compiled";
-    case OUTPUT_C: return "C that ampc wrote";
-    case OUTPUT_IR: return "IR that ampc wrote";
-    case OUTPUT_CUDA: return "CUDA C that ampc wrote";
-    case OUTPUT_PTX: return "PTX that ampc wrote";
-    case OUTPUT_EXPLANATION: return "JSON that ampc wrote";
-    case OUTPUT_DRAWING: return "a drawing that ampc wrote";
-    case OUTPUT_REPORT: return "a report that ampc wrote";
-    case OUTPUT_RULES: return "a rule for make";
-    case OUTPUT_PARAMS: return "parameters that amprun saved";
-    case OUTPUT_CHECKPOINT: return "a checkpoint";
-    case OUTPUT_TENSORS: return "tensors that amprun wrote";
-    case OUTPUT_SCHEMA: return "a schema that amprun wrote";
-    case OUTPUT_LOG: return "a log of amprun";
-    case OUTPUT_TRACE: return "a trace that amprun wrote";
-    case OUTPUT_FOLDER: return "a folder";
-    }
-    return "?";
 }
 
 /* ---- checking ---------------------------------------------------------------------------------------------------- */
@@ -234,7 +229,7 @@ static int check_target(const Outputs *o, const NamedFile *out) {
         tell(o,
              "%s %s: is there already and is not %s, so it is not replaced; name another file, or give "
              "--force",
-             out->option, out->path, kind_name(out->kind));
+             out->option, out->path, kinds[out->kind].name);
         return 1;
     }
     if (!amp_file_try(out->path, &err)) return 0;
@@ -259,4 +254,18 @@ int outputs_check_one(const Outputs *o, const char *option, const char *path, Ou
 void outputs_free(Outputs *o) {
     free(o->input);
     free(o->output);
+}
+
+/* ---- files that are gone when the tool ends ---------------------------------------------------------------------- */
+
+const char *temporary_folder(void) {
+    const char *named = getenv("TMPDIR");
+    return named && *named ? named : "/tmp";
+}
+
+bool temporary_make_folder(const char *what, char path[TEMPORARY_PATH]) {
+    const int length = snprintf(path, TEMPORARY_PATH, "%s/%s-XXXXXX", temporary_folder(), what);
+    if (length < TEMPORARY_PATH) return mkdtemp(path) != NULL;
+    errno = ENAMETOOLONG;
+    return false;
 }

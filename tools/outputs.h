@@ -73,6 +73,14 @@ void outputs_free(Outputs *o);
  * empty, or is a device or pipe. */
 bool outputs_are_own(const char *path, OutputKind kind);
 
+/* TMPDIR, where it is set and not empty; else /tmp.  Not asked whether it is there. */
+const char *temporary_folder(void);
+
+enum { TEMPORARY_PATH = 512 };
+/* A new folder in it, for this user alone: its name cannot be known before.  False: errno says why, and |path| is what
+ * was tried. */
+bool temporary_make_folder(const char *what, char path[TEMPORARY_PATH]);
+
 #ifdef __cplusplus
 }
 #endif

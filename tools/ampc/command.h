@@ -3,15 +3,35 @@
 #define AMP_TOOLS_AMPC_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "amp/compile.h"
-#include "tools/ampc/dependency_file.h"
 #include "tools/outputs.h"
 #include "tools/roofline/gpus.h"
 
 enum { MAX_DEFINES = 256, MAX_OVERRIDES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3, MAX_NO_PASS = 1000 };
+
+/* ---- dependency_file.c: -MD: which files a model was made from, as a rule that make and Ninja read --------------- */
+
+/* Zeroed: nothing is collected. */
+typedef struct DependencyFile {
+    bool wanted;
+    const char *path; /* NULL: the output's name and ".d" */
+    char **files;     /* each once, in the order in which they were read */
+    size_t count;
+    bool out_of_memory;
+} DependencyFile;
+
+/* The path as it is kept, or NULL where it was there already. */
+const char *dependency_file_add(DependencyFile *d, const char *path);
+/* "OUTPUT: FILE...", and for each file but the first a rule without a recipe, so that removing an include is no error
+ * of make.  The caller frees it; NULL: no memory. */
+char *dependency_file_text(const DependencyFile *d, const char *output, size_t *size);
+void dependency_file_free(DependencyFile *d);
+
+/* ---- a command --------------------------------------------------------------------------------------------------- */
 
 typedef struct Command {
     const char *arguments[MAX_ARGUMENTS]; /* that are no options */
@@ -76,9 +96,6 @@ int command_lint(Command *c);
 /* What differs between two models, or between a model under one policy and under another. */
 int command_diff(Command *c);
 int command_policy(Command *c); /* list, show, check and diff */
-/* Becomes amprun, whose command suggest has the data and the trainings, with the arguments as they are.  Returns only
- * where that is not found: reports, and returns 1. */
-int suggest_become_amprun(char **argv);
 
 /* compile.c: the number of --emit's word; -1: there is none such. */
 int emit_named(const char *word);

@@ -1,5 +1,5 @@
-/* dependency_file.c: see dependency_file.h. */
-#include "tools/ampc/dependency_file.h"
+/* dependency_file.c: see command.h. */
+#include "tools/ampc/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "tools/temporary.h"
+#include "tools/outputs.h"
 
 extern char **environ;
 

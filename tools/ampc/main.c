@@ -1,10 +1,14 @@
 /* main.c: the command line over libampc (amp/compile.h): arguments, and which command they ask for. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "amp/compile.h"
 #include "base/alloc.h"
+#include "base/file.h"
 #include "tools/ampc/command.h"
 #include "tools/ampc/lsp/server.h"
 #include "tools/options.h"
@@ -31,6 +35,31 @@ static void on_dependency(void *user, const char *path) {
 }
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
+
+/* The amprun that was built or installed with this ampc; false: it is not known where that would be. */
+static bool find_beside(char path[AMP_FILE_PATH]) {
+    static const char name[] = "amprun";
+    const ssize_t length = readlink("/proc/self/exe", path, AMP_FILE_PATH - sizeof name);
+    if (length <= 0) return false;
+    path[length] = 0;
+    char *slash = strrchr(path, '/');
+    if (!slash) return false;
+    memcpy(slash + 1, name, sizeof name);
+    return true;
+}
+
+/* Becomes amprun, whose command suggest has the data and the trainings, with the arguments as they are.  Returns only
+ * where that is not found: reports, and returns 1. */
+static int suggest_become_amprun(char **argv) {
+    char path[AMP_FILE_PATH], name[] = "amprun";
+    const bool is_known = find_beside(path);
+    argv[0] = name;
+    if (is_known) execv(path, argv);
+    if (!is_known || errno == ENOENT) execvp(name, argv);
+    fprintf(stderr, "ampc: suggest: %s: %s; it trains the model, and must be beside ampc or in a folder of PATH\n",
+            is_known ? path : name, strerror(errno));
+    return 1;
+}
 
 static int command_lsp(Command *c) {
     (void)c;

@@ -79,8 +79,7 @@ static amp_status add_code(const amp_compile_options *quiet, ReportParts *p, amp
     const char *text = amp_compile_result_data(result, &size), *first = strstr(text, "\n/* k00");
     amp_json_writer *w = begin(p);
     amp_json_begin_object(w, NULL);
-    if (size < MOST) amp_json_put_string(w, "cuda", first ? first + 1 : text);
-    else amp_json_put_null(w, "cuda");
+    amp_json_put_string(w, "cuda", size >= MOST ? NULL : first ? first + 1 : text);
     amp_json_end_object(w);
     amp_compile_result_release(result);
     return keep_written(p, "code", w, err);

@@ -170,8 +170,7 @@ static amp_status put_times(amp_json_writer *w, const amp_model *m, const char *
     amp_json_begin_array(w, "kernels");
     for (int i = 0; i < count; i++) AMP_TRY(put_program(w, m->cuda, gpu, parts[i].program, batch, why, err));
     amp_json_end_array(w);
-    if (*why) amp_json_put_string(w, "missing", why);
-    else amp_json_put_null(w, "missing");
+    amp_json_put_string(w, "missing", *why ? why : NULL);
     return AMP_OK;
 }
 

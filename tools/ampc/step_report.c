@@ -102,8 +102,7 @@ static void put_value(amp_json_writer *w, const Row *r, double value) {
 }
 
 static void put_reason(amp_json_writer *w, const char *key, const char *reason) {
-    if (*reason) amp_json_put_string(w, key, reason);
-    else amp_json_put_null(w, key);
+    amp_json_put_string(w, key, *reason ? reason : NULL);
 }
 
 static void put_side(amp_json_writer *w, const char *key, const StepCost *s) {

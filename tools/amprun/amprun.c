@@ -16,7 +16,7 @@
 #include "runtime/files/safetensors.h"
 #include "tools/amprun/weights.h"
 #include "tools/standard_streams.h"
-#include "tools/temporary.h"
+#include "tools/outputs.h"
 
 /* ---- what went wrong --------------------------------------------------------------------------------------------- */
 

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/shuffle.h"
 
 enum { ROWS_LIMIT = INT32_MAX / 2 };
 

@@ -100,6 +100,10 @@ int64_t data_sample(const Dataset *d, int64_t at);
 /* ... or all of an epoch in the order in which they are drawn, a function of (seed, epoch) alone. */
 void data_order(const Dataset *d, uint64_t seed, int64_t epoch, int64_t *order);
 
+/* Fills order[0 .. count) with a permutation, a function of (seed, epoch) alone (Fisher and Yates, drawn from
+ * Philox). */
+void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch);
+
 /* Copies |n| samples into one batch array per input; |batch| comes from data_batch_new. */
 void *const *data_batch_new(const Dataset *d, int64_t n); /* NULL when memory is out */
 void data_batch_free(const Dataset *d, void *const *batch);

@@ -38,6 +38,10 @@ void log_end_line(Log *l);
 void log_sync(Log *l); /* to the disk, before a checkpoint that is newer */
 int log_close(Log *l); /* 1: some lines are missing */
 
+/* Writes all |size| bytes, or none: of a record of which the disk takes only a part, that part is taken back.  False:
+ * errno says why. */
+bool append_whole(int fd, const void *data, size_t size);
+
 /* Of a file, as sha256sum prints it; "": it cannot be read. */
 const char *file_sha256(const char *path, char out[65]);
 
@@ -67,11 +71,5 @@ bool log_truth(const amp_json *object, const char *key);
 const char *log_string(const amp_json *object, const char *key);
 /* Without control characters, which a terminal would obey. */
 void log_text(const amp_json *object, const char *key, char *out, size_t size);
-
-/* ---- append.c: records that are appended to a file as wholes ----------------------------------------------------- */
-
-/* Writes all |size| bytes, or none: of a record of which the disk takes only a part, that part is taken back.  False:
- * errno says why. */
-bool append_whole(int fd, const void *data, size_t size);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "base/dtypes.h"
 #include "base/file.h"
-
+#include "base/file_reader.h"
+#include "runtime/files/safetensors.h"
 #include "tools/amprun/weights.h"
 
 static bool is_float(amp_dtype t) { return amp_class_of(t) == AMP_CLASS_FLOAT || amp_class_of(t) == AMP_CLASS_DOUBLE; }
@@ -61,4 +62,26 @@ int saving_checkpoint(const Run *run, const char *path, const Position *position
     failed = failed || amp_checkpoint_save(run->session, path, extra, &err);
     free(extra);
     return failed ? report_text("--checkpoint %s", err.message) : 0;
+}
+
+/* ---- going on ---------------------------------------------------------------------------------------------------- */
+
+/* A checkpoint goes on under other sums: the user may want to compare them, or may have taken the wrong model. */
+static int tell_other_sums(const Run *r, const char *path) {
+    amp_error err = {0};
+    amp_safetensors *file;
+    if (!amp_file_is_regular(path)) return 0; /* a pipe has been read */
+    if (amp_safetensors_open_header(path, AMP_FILE_REGULAR, NULL, &file, &err)) return report(&err);
+    const char *of_file = amp_safetensors_metadata(file, "amp.sums"), *sums = r->info.sums;
+    if (of_file && strcmp(of_file, sums))
+        report_text("%s: was trained with the sums %s, and goes on with those of the model, %s (ampc --sums)", path,
+                    of_file, sums);
+    amp_safetensors_close(file);
+    return 0;
+}
+
+int resume_from(const Run *r, const char *path) {
+    amp_error err = {0};
+    if (amp_checkpoint_load(r->session, path, NULL, 0, &err)) return report(&err);
+    return tell_other_sums(r, path);
 }

@@ -198,37 +198,19 @@ void training_close(Training *t) {
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static void log_losses(const Training *t, FILE *line, const char *prefix, const double *losses) {
-    char key[512];
-    for (int i = 0; i < t->run.info.loss_count; i++) {
-        snprintf(key, sizeof key, "%sloss.%s", prefix, amp_model_loss_at(t->run.model, i));
-        fprintf(line, ", ");
-        json_number(line, key, losses[i]);
-    }
-}
-
-static void log_metrics(const Training *t, FILE *line, const char *prefix, const double *metrics) {
-    char key[512];
-    for (int i = 0; i < t->run.info.metric_count; i++) {
-        snprintf(key, sizeof key, "%s%s", prefix, amp_model_metric_at(t->run.model, i));
-        fprintf(line, ", ");
-        json_number(line, key, metrics[i]);
-    }
-}
-
 static void log_step(Training *t) {
     FILE *line = log_line(&t->log);
     if (!line) return;
     fprintf(line, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
     json_number(line, "loss", t->last.loss);
-    log_losses(t, line, "", t->losses);
+    json_losses(line, &t->run, "", t->losses);
     fprintf(line, ", ");
     json_number(line, "scale", t->last.scale);
     fprintf(line, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
     if (t->position.scale.health)
         fprintf(line, ", \"scale_is\": \"%s\"", amp_scale_health_name(t->position.scale.health));
     if (t->last.states_kept) fprintf(line, ", \"states_kept\": %d", (int)t->last.states_kept);
-    log_metrics(t, line, "", t->metrics);
+    json_metrics(line, &t->run, "", t->metrics);
     fputc('}', line);
     log_end_line(&t->log);
 }
@@ -238,8 +220,8 @@ static void log_epoch(Training *t, int64_t epoch, const Evaluation *test) {
     if (!line) return;
     fprintf(line, "{\"epoch\": %" PRId64 ", ", epoch + 1);
     json_number(line, "test_loss", test->loss);
-    log_losses(t, line, "test_", test->losses);
-    log_metrics(t, line, "test_", test->metrics);
+    json_losses(line, &t->run, "test_", test->losses);
+    json_metrics(line, &t->run, "test_", test->metrics);
     fprintf(line, ", \"samples_per_s\": %.1f}", progress_rate(&t->progress));
     log_end_line(&t->log);
 }

@@ -99,12 +99,6 @@ int training_checkpoint(Training *t);
  * decides its numbers, so that the same steps can be taken again (amprun suggest --stats). */
 void log_head(FILE *to, const Training *t);
 
-/* ---- resume.c: going on from a checkpoint ------------------------------------------------------------------------ */
-
-/* Loads the checkpoint |path|, and says on standard error what goes on in another way.  Reports and returns 1 on
- * failure. */
-int resume_from(const Run *r, const char *path);
-
 /* ---- stopping.c: signals that end training after the step -------------------------------------------------------- */
 
 /* From here on SIGINT, SIGTERM and SIGHUP are only noted; one that was ignored stays ignored (nohup).  A second SIGINT
@@ -129,6 +123,9 @@ int saving_params(const Run *run, const Args *a, const char *option, const char 
 int saving_schema(const char *schema, const char *option, const char *path);
 /* --checkpoint.  Micro-batches of a step that is not complete are dropped. */
 int saving_checkpoint(const Run *run, const char *path, const Position *position);
+/* Loads the checkpoint |path|, and says on standard error what goes on in another way.  Reports and returns 1 on
+ * failure. */
+int resume_from(const Run *r, const char *path);
 
 /* ---- scale_watch.c: what is said of the loss scale of a training, and what a checkpoint keeps of it -------------- */
 

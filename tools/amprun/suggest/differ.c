@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tools/amprun/suggest/suggesting.h"
-#include "tools/temporary.h"
+#include "tools/outputs.h"
 
 enum { ROUNDS = 4 };
 /* Of the loss in fp32, and of the loss that it began with: less is what rounding does. */

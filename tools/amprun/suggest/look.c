@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tools/amprun/suggest/suggesting.h"
-#include "tools/temporary.h"
+#include "tools/outputs.h"
 
 enum { LOOKS = 4 };
 

@@ -11,7 +11,7 @@
 #include "tools/amprun/data.h"
 #include "tools/amprun/trace/tracer.h"
 
-/* ---- lines.c: lines of a precision block that are proposed, with what speaks for each ---------------------------- */
+/* ---- trial.c: lines of a precision block that are proposed, with what speaks for each ---------------------------- */
 
 enum { LINES_MOST = 64, LINE_TEXT = 256 };
 

@@ -8,6 +8,34 @@
 #include "tools/amprun/feed.h"
 #include "tools/amprun/weights.h"
 
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+bool lines_have(const Lines *l, const char *path) {
+    for (int i = 0; i < l->count; i++)
+        if (!strcmp(l->line[i].path, path)) return true;
+    return false;
+}
+
+bool lines_add(Lines *l, const char *path, const char *word, const char *why) {
+    if (l->count == LINES_MOST) return false;
+    Line *line = &l->line[l->count++];
+    snprintf(line->path, sizeof line->path, "%s", path);
+    snprintf(line->why, sizeof line->why, "%s", why);
+    line->word = word;
+    return true;
+}
+
+void lines_append(Lines *to, const Lines *from, int first, int count) {
+    for (int i = first; i < first + count && to->count < LINES_MOST; i++) to->line[to->count++] = from->line[i];
+}
+
+void lines_overrides(const Lines *l, amp_override *out) {
+    for (int i = 0; i < l->count; i++)
+        out[i] = (amp_override){.path = l->line[i].path, .word = l->line[i].word, .because = l->line[i].why};
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
 static amp_status compile(const TrialPlan *plan, const Lines *lines, amp_compile_result **out, amp_error *err) {
     amp_override overrides[LINES_MOST];
     lines_overrides(lines, overrides);
@@ -33,6 +61,15 @@ static int open_run(Run *run, const TrialPlan *plan, const void *bytes, size_t s
     return amp_session_create(run->model, run->params, &session, &run->session, &err) ? report(&err) : 0;
 }
 
+/* A copy in |*bytes|, where it is asked for. */
+static int keep_copy(const TrialPlan *plan, const void *data, size_t size, char **bytes) {
+    if (!bytes) return 0;
+    *bytes = malloc(size);
+    if (!*bytes) return report_text("%s: no memory for a copy", plan->args->model);
+    memcpy(*bytes, data, size);
+    return 0;
+}
+
 /* The model as it is, with the very kernels that a training has. */
 static int open_as_is(Run *run, const TrialPlan *plan, uint64_t seed, char **bytes, size_t *size) {
     amp_error err = {0};
@@ -43,10 +80,9 @@ static int open_as_is(Run *run, const TrialPlan *plan, uint64_t seed, char **byt
     if (run_open(run, &args, plan->batch, false, false)) return 1;
     if (!bytes) return 0;
     if (amp_file_read_regular(args.model, 0, NULL, &data, size, &err)) return report(&err);
-    *bytes = malloc(*size);
-    if (*bytes) memcpy(*bytes, data, *size);
+    const int failed = keep_copy(plan, data, *size, bytes);
     amp_free(NULL, data, *size + 1);
-    return *bytes ? 0 : report_text("%s: no memory for a copy", args.model);
+    return failed;
 }
 
 int trial_open(Run *run, const TrialPlan *plan, const Lines *lines, uint64_t seed, char **bytes, size_t *size) {
@@ -56,11 +92,7 @@ int trial_open(Run *run, const TrialPlan *plan, const Lines *lines, uint64_t see
     if (compile(plan, lines, &compiled, &err)) return report(&err);
     const void *made = amp_compile_result_data(compiled, size);
     int failed = open_run(run, plan, made, *size, seed);
-    if (!failed && bytes) {
-        *bytes = malloc(*size);
-        if (*bytes) memcpy(*bytes, made, *size);
-        else failed = report_text("%s: no memory for a copy", plan->args->model);
-    }
+    failed = failed || keep_copy(plan, made, *size, bytes);
     amp_compile_result_release(compiled);
     return failed;
 }

@@ -8,7 +8,7 @@
 #include "amp/amp.h"
 #include "amp/trace.h"
 #include "tools/amprun/amprun.h"
-#include "tools/temporary.h"
+#include "tools/outputs.h"
 
 /* ---- batches.c: copies of the batches of the last steps ---------------------------------------------------------- */
 

@@ -92,7 +92,7 @@ CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/c
 	$(call cuda_part,near random memory look overlap reduce superstep partial scatter mma product_tile product_windows product_tensor product_sums \
 	product bundle attention attention_forward attention_gradient)
 
-REPORT_JS := $(patsubst %,compiler/report/%.js,model dom theme tabs table layout graph details memory views run main)
+REPORT_JS := $(patsubst %,compiler/report/page/%.js,model dom theme tabs table layout graph details memory views run main)
 
 $(GENERATED)/frontend/lexer.c: frontend/lexer.l
 	@mkdir -p $(@D)
@@ -117,10 +117,10 @@ $(GENERATED)/codegen/cpu/embedded.c: $(MODEL_ABI) $(CPU_PRELUDE) $(CPU_SUMS_PREL
 	@mkdir -p $(@D)
 	awk -f codegen/cpu/embed.awk NAME=cpu_abi $(MODEL_ABI) NAME=cpu_prelude $(CPU_PRELUDE) \
 		NAME=cpu_sums_prelude $(CPU_SUMS_PRELUDE) >$@
-$(GENERATED)/compiler/report/embedded.c: $(addprefix compiler/report/report.,html css) $(REPORT_JS) codegen/cpu/embed.awk
+$(GENERATED)/compiler/report/embedded.c: $(addprefix compiler/report/page/report.,html css) $(REPORT_JS) codegen/cpu/embed.awk
 	@mkdir -p $(@D)
-	awk -v HEADER=compiler/report/report.h -f codegen/cpu/embed.awk NAME=report_html compiler/report/report.html \
-		NAME=report_css compiler/report/report.css NAME=report_js $(REPORT_JS) >$@
+	awk -v HEADER=compiler/report/report.h -f codegen/cpu/embed.awk NAME=report_html compiler/report/page/report.html \
+		NAME=report_css compiler/report/page/report.css NAME=report_js $(REPORT_JS) >$@
 endif
 
 # ---- objects -------------------------------------------------------------------------------------

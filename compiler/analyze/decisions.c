@@ -1,7 +1,7 @@
 /* decisions.c: the shape and dtype of what names mean, and why, of the module after autocast. */
 #include "compiler/analyze/analysis.h"
 
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 
 enum { MOST_CASTS = 4 }; /* of a value that are told; the others are counted */
 

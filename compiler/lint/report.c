@@ -1,6 +1,6 @@
 /* report.c: findings as compilers print warnings, and as JSON. */
 #include "base/json.h"
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 #include "compiler/lint/lint.h"
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,10 @@
 /* policy_report.c: the built-in policies as a list, and what one policy is. */
-#include "compiler/policy_report.h"
+#include "compiler/policy/policy_report.h"
 
 #include <string.h>
 
 #include "base/names.h"
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 
 /* The first sentence of the comment that a file begins with; "": it begins otherwise. */
 static const char *summary_of(Arena *a, const Policy *p) {

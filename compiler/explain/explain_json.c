@@ -1,7 +1,7 @@
 /* explain_json.c: decisions as tools read them, and "rows": one per op of the graph that is run, casts, backward pass
  * and update included. */
 #include "compiler/exchange_cost.h"
-#include "compiler/explain_graph.h"
+#include "compiler/explain/explain_graph.h"
 #include "ir/words.h"
 
 void explain_put_string(amp_json_writer *w, const char *key, const char *value) {

@@ -2,7 +2,7 @@
  * of once, but for those of which something differs: the first step's, say. */
 #include <string.h>
 
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 
 /* The text of the op as one of a group, and its place. */
 static const char *group_key(const ExplainFacts *x, const Decision *d) {

@@ -1,7 +1,7 @@
 /* explain_source.c: the modules that explain tells of: compiled from source, or read out of a model.so. */
 #include "amp/model_abi.h"
 #include "base/error.h"
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 #include "compiler/model_so.h"
 
 static amp_status read_model_so(Session *s, ExplainSource *out, amp_error *err) {

@@ -2,7 +2,7 @@
 #ifndef AMP_COMPILER_EXPLAIN_GRAPH_H
 #define AMP_COMPILER_EXPLAIN_GRAPH_H
 
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 
 enum { NO_BLOCK_ABOVE = -1 };
 

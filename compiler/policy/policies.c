@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "compiler/call.h"
 #include "compiler/compile_session.h"
-#include "compiler/policy_report.h"
+#include "compiler/policy/policy_report.h"
 #include "passes/precision/policy_files.h"
 
 typedef struct PolicyArguments PolicyArguments;

@@ -1,6 +1,6 @@
 /* explain_programs.c: the kernels of a step and the memory that they read and write, of each target, as JSON: what a
  * drawing of memory over a step is made from. */
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 #include "ir/words.h"
 
 static void put_numbers(amp_json_writer *w, const char *key, const uint32_t *from_one, int count) {

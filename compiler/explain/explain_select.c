@@ -1,10 +1,29 @@
-/* explain_select.c: which ops explain was asked for, and what there is where none matches. */
+/* explain_select.c: which ops explain was asked for, what there is where none matches, and the order in which ops and
+ * casts are told. */
+#include <stdlib.h>
 #include <string.h>
 
-#include "compiler/explain.h"
+#include "base/error.h"
+#include "compiler/explain/explain.h"
+#include "passes/passes.h"
 #include "passes/precision/policy.h"
 
 static const char override_word[] = "override"; /* the rule of an op that a line of the model's precision decided */
+
+amp_status explain_read_options(const amp_explain_options *from, amp_explain_options *out, amp_error *err) {
+    AMP_TRY(amp_options_read(out, sizeof *out, from, "amp_explain_options", err));
+    if (out->json) out->form = AMP_EXPLAIN_JSON;
+    if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_HTML)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: form %d: there is none of that number",
+                        (int)out->form);
+    if (out->batch < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: batch %lld: a positive number, or 0 for 32",
+                        (long long)out->batch);
+    if (!out->batch) out->batch = PASSES_BATCH_HINT;
+    if (out->sort && strcmp(out->sort, "bytes") != 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "sort '%s': there is bytes, those of casts", out->sort);
+    return AMP_OK;
+}
 
 /* ---- filters: each looks at one thing of an op, and can name it -------------------------------------------------- */
 
@@ -140,4 +159,72 @@ bool explain_selects_row(const ExplainSelection *s, const Func *f, const Op *o) 
 bool explain_selects_param(const ExplainSelection *s, const char *name) {
     const amp_explain_options *w = &s->want;
     return !w->op && !w->rule && !w->dtype && (!w->path || text_glob_match(w->path, name));
+}
+
+/* ---- by bytes ---------------------------------------------------------------------------------------------------- */
+
+typedef struct Weighed {
+    int number, order;
+    double bytes;
+} Weighed;
+
+/* The most first; among equal ones in the order of the model. */
+static int compare_weighed(const void *a, const void *b) {
+    const Weighed *x = a, *y = b;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+typedef double Weigh(const ExplainFacts *x, int number, int64_t batch);
+
+static double weigh_cast(const ExplainFacts *x, int number, int64_t batch) {
+    return bytes_at(&x->graph_casts.data[number].bytes, batch);
+}
+
+/* All casts that the op asked for, those of the backward pass too. */
+static double weigh_decision(const ExplainFacts *x, int number, int64_t batch) {
+    const ExplainNumbers *casts = explain_casts_for(x, x->m->decisions.data[number].path);
+    double sum = 0;
+    for (int i = 0; i < casts->len; i++) sum += weigh_cast(x, casts->data[i], batch);
+    return sum;
+}
+
+static void put_in_order(const ExplainFacts *x, const ExplainSelection *which, ExplainNumbers *list, Weigh *weigh) {
+    if (!which->want.sort) return;
+    Weighed *all = arena_array(x->m->arena, Weighed, list->len + 1);
+    for (int i = 0; i < list->len; i++)
+        all[i] = (Weighed){list->data[i], i, weigh(x, list->data[i], which->want.batch)};
+    qsort(all, (size_t)list->len, sizeof *all, compare_weighed);
+    for (int i = 0; i < list->len; i++) list->data[i] = all[i].number;
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------------ */
+
+/* With its layer, where that is told of. */
+static bool is_folded(const ExplainFacts *x, const ExplainSelection *which, const char *path) {
+    const char *layer = explain_layer_of(x, path);
+    return layer && explain_selects(which, layer);
+}
+
+ExplainNumbers explain_selected(const ExplainFacts *x, const ExplainSelection *which, bool fold) {
+    ExplainNumbers list = {0};
+    for (int i = 0; i < x->m->decisions.len; i++) {
+        const char *path = x->m->decisions.data[i].path;
+        if (explain_selects(which, path) && !(fold && is_folded(x, which, path))) vec_push(x->m->arena, &list, i);
+    }
+    return list;
+}
+
+ExplainNumbers explain_told(const ExplainFacts *x, const ExplainSelection *which, bool fold) {
+    ExplainNumbers list = explain_selected(x, which, fold);
+    put_in_order(x, which, &list, weigh_decision);
+    return list;
+}
+
+ExplainNumbers explain_told_casts(const ExplainFacts *x, const ExplainSelection *which) {
+    ExplainNumbers list = {0};
+    for (int i = 0; i < x->graph_casts.len; i++)
+        if (explain_selects_cast(which, &x->graph_casts.data[i])) vec_push(x->m->arena, &list, i);
+    put_in_order(x, which, &list, weigh_cast);
+    return list;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/explain_graph.h"
+#include "compiler/explain/explain_graph.h"
 
 /* Within a quoted string of DOT: only quotes and backslashes mean something there. */
 static void put_escaped(Text *t, const char *s) {
@@ -21,7 +21,7 @@ static void put_quoted(Text *t, const char *s) {
 
 /* ---- one drawing ------------------------------------------------------------------------------------------------- */
 
-/* Those of the report's light theme (report/report.css). */
+/* Those of the report's light theme (report/page/report.css). */
 static const char *colour_of(Dtype t) {
     switch (t) {
     case AMP_DT_F16: return "#cfe8ff";
@@ -103,7 +103,7 @@ void explain_as_dot(Text *t, const ExplainGraph *g) {
 
 /* ---- a drawing for each block ------------------------------------------------------------------------------------ */
 
-/* Inches of 72 points, as large as the report draws a node (report/graph.js). */
+/* Inches of 72 points, as large as the report draws a node (report/page/graph.js). */
 #define NODE_SIZE "width=2.5, height=0.6, fixedsize=true"
 
 typedef struct Place { /* the block that something is in, and the child that it is there */

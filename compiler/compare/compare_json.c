@@ -1,5 +1,5 @@
 /* compare_json.c: a comparison for tools. */
-#include "compiler/compare.h"
+#include "compiler/compare/compare.h"
 
 static void put_decision(amp_json_writer *w, const char *key, Arena *a, const Decision *d) {
     amp_json_begin_object(w, key);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compiler/exchange_cost.h"
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 #include "ir/state_type.h"
 #include "ir/words.h"
 #include "targets/target.h"

@@ -1,6 +1,6 @@
 /* explain_graph.c: see explain_graph.h.  Blocks are those of the ops' paths: "h.0.attn.linear" is in h, 0 and attn.
  * One that holds a single thing is that thing, under the names of both: fc1.linear. */
-#include "compiler/explain_graph.h"
+#include "compiler/explain/explain_graph.h"
 
 #include <string.h>
 

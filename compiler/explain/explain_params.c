@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 
 /* The block that trains it and what the block's groups say; the last group that gives a setting decides it. */
 typedef struct ParamFacts {

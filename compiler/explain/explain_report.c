@@ -1,6 +1,6 @@
 /* explain_report.c: what a report is made of besides the parts that a caller adds: the JSON of explain, and the texts
  * of the files in which its ops are. */
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 #include "compiler/report/report.h"
 
 typedef struct Contents {

@@ -3,7 +3,7 @@
 #ifndef AMP_COMPILER_COMPARE_H
 #define AMP_COMPILER_COMPARE_H
 
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 
 typedef struct OpPair { /* the same op: equal paths; of several with one path, the first with the first */
     const Decision *before, *after;

@@ -2,7 +2,7 @@
  * layers that changed alike; casts one for those that are alike. */
 #include <string.h>
 
-#include "compiler/compare.h"
+#include "compiler/compare/compare.h"
 
 enum { VALUES_NAMED = 4, ONLY_SHOWN = 40 };
 

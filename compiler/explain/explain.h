@@ -1,10 +1,8 @@
 /* explain.h: what the files of amp_explain share.
- *   explain.c         the calls: one model, or two compared (compare.h)
+ *   explain.c         the calls
  *   explain_source.c  finds the modules: compiled from source, or read out of a model.so
- *   explain_select.c  which ops are asked for
+ *   explain_select.c  which ops are asked for, and in what order they are told
  *   explain_facts.c   what the modules tell about one op
- *   explain_layers.c  which ops only keep a layer's statistics
- *   explain_order.c   which ops are told of, and in what order
  *   explain_fold.c    which of them are told of once, for the repetitions of a loop
  *   explain_text.c    text for people
  *   explain_json.c    JSON for tools; every op of the graph
@@ -52,8 +50,9 @@ typedef struct ExplainSelection {
     Table paths;              /* of the ops that are selected; empty where all are */
 } ExplainSelection;
 
-/* The ops that |want| names, of one or two modules.  AMP_NOT_FOUND: none, and what there
- * is. */
+/* Checks the options and puts 32 in place of batch 0.  |from| NULL: the defaults.  AMP_INVALID_ARGUMENT. */
+amp_status explain_read_options(const amp_explain_options *from, amp_explain_options *out, amp_error *err);
+/* The ops that |want| names, of one or two modules.  AMP_NOT_FOUND: none, and what there is. */
 amp_status explain_select(const amp_explain_options *want, const ExplainSource *const *sources, int count,
                           ExplainSelection *out, amp_error *err);
 bool explain_selects(const ExplainSelection *s, const char *path); /* an op of the forward graph */
@@ -102,15 +101,9 @@ CoresKind explain_cores(const ExplainFacts *x, const Decision *d);
 const char *explain_cores_why(CoresKind kind); /* why not; NULL: nothing is against it */
 const ExplainNumbers *explain_narrow(const ExplainFacts *x, const char *path); /* of narrow_sizes */
 
-/* Files the ops of |graph| that only keep a layer's statistics (explain_layers.c). */
-void explain_file_layers(ExplainFacts *x, const Module *graph);
 /* Where the op is told of: "bn1.batch_norm" of "bn1.mul"; NULL: by itself. */
 const char *explain_layer_of(const ExplainFacts *x, const char *path);
 const ExplainNumbers *explain_keepers(const ExplainFacts *x, const char *path); /* of m->decisions */
-
-/* Files |number| under |key|, once. */
-void explain_file_under(Arena *a, Table *t, const char *key, int number);
-const ExplainNumbers *explain_find_under(const Table *t, const char *key); /* empty: there is nothing */
 
 const Cast *explain_cast_of(const ExplainFacts *x, const CastNote *note); /* NULL: the graph has none any more */
 const ExplainNumbers *explain_casts_for(const ExplainFacts *x, const char *path); /* of graph_casts */
@@ -133,10 +126,8 @@ const char *explain_place_text(const ExplainFacts *x, CastPlace place); /* NULL:
 /* Of the casts that are selected. */
 CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *which);
 
-/* ---- what is told (explain_order.c) ------------------------------------------------------------------------------ */
+/* ---- what is told (explain_select.c) ----------------------------------------------------------------------------- */
 
-/* AMP_INVALID_ARGUMENT: there is no such order. */
-amp_status explain_check_sort(const amp_explain_options *want, amp_error *err);
 /* Of m->decisions, those that are selected, in the order of the model.  |fold|: without those that are told with their
  * layer. */
 ExplainNumbers explain_selected(const ExplainFacts *x, const ExplainSelection *which, bool fold);

@@ -1,9 +1,9 @@
 /* policy_diff.c: which names two policies decide differently, as data, for people and for tools. */
 #include <string.h>
 
-#include "compiler/explain.h"
+#include "compiler/explain/explain.h"
 #include "ir/state_type.h"
-#include "compiler/policy_report.h"
+#include "compiler/policy/policy_report.h"
 
 static const char everything[] = "*";
 

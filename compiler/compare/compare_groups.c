@@ -1,7 +1,7 @@
 /* compare_groups.c: ops of repeated layers that changed alike, so that a person reads of them once. */
 #include <string.h>
 
-#include "compiler/compare.h"
+#include "compiler/compare/compare.h"
 
 static void put_decision(Text *t, const Decision *d) {
     if (!d) return;

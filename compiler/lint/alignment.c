@@ -3,7 +3,9 @@
  * brings. */
 #include <string.h>
 
-#include "compiler/lint/check.h"
+#include "base/dtypes.h"
+#include "compiler/casts.h"
+#include "compiler/lint/lint.h"
 #include "compiler/tensor_cores.h"
 
 /* Whether products of |n| copy as they do now with `pad = true` too. */
@@ -22,7 +24,7 @@ static const char *price_of_padding(const Lint *x) {
     Text t;
     text_init(&t, x->arena);
     text_printf(&t, "%.3g KB more of temporaries and copies of weights at N = %lld", more / 1000,
-                (long long)x->in->batch);
+                (long long)x->in->want.batch);
     if (more > 1e-4 * now->bytes && now->bytes > 0) text_printf(&t, " (%.2g %%)", 100 * more / now->bytes);
     if (kernels > 0) text_printf(&t, ", %d kernel%s more in a step", kernels, kernels == 1 ? "" : "s");
     return text_str(&t);
@@ -43,4 +45,35 @@ void lint_alignment(Lint *x) {
     for (int i = 0; i < now.len; i++)
         if (now.data[i].is_worth)
             tell(x, &now.data[i], in->padded && !now.data[i].is_head && is_mended(&after, &now.data[i]));
+}
+
+/* ---- what padding costs ------------------------------------------------------------------------------------------ */
+
+static double elements_of(const Shape *s, int64_t batch) {
+    double count = 1;
+    for (int i = 0; i < s->rank; i++) count *= (double)dim_eval(s->d[i], batch);
+    return count;
+}
+
+LintSizes lint_sizes(const Module *planned, int64_t batch) {
+    const Func *funcs[STEP_FUNCS + 1] = {NULL};
+    LintSizes out = {0};
+    if (!planned) return out;
+    for (int i = 0; i < planned->states.len; i++) {
+        const State *s = planned->states.data[i];
+        if (s->role != STATE_DERIVED) continue;
+        Shape shape = ir_state_shape(s);
+        if (s->pitch) shape.d[shape.rank - 1] = dim_const(s->pitch);
+        out.bytes += elements_of(&shape, 1) * (double)amp_storage_size(s->storage);
+    }
+    casts_step_funcs(planned, funcs);
+    for (int i = 0; funcs[i]; i++) {
+        out.kernels += funcs[i]->kernels.len;
+        for (int j = 0; j < funcs[i]->buffers.len; j++) {
+            const Buffer *b = funcs[i]->buffers.data[j];
+            const Shape shape = ir_buffer_shape(funcs[i], b);
+            if (b->kind == BUFFER_TEMP) out.bytes += elements_of(&shape, batch) * (double)amp_storage_size(b->storage);
+        }
+    }
+    return out;
 }

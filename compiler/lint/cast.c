@@ -7,7 +7,7 @@
  * Ops with parameters are left alone: another type would round those too. */
 #include <string.h>
 
-#include "compiler/lint/check.h"
+#include "compiler/lint/lint.h"
 
 typedef struct Around {
     Dtype low;
@@ -97,7 +97,7 @@ static bool is_decided_with_care(const Lint *x, const Op *o) {
            (x->in->m->batch_hint && !strcmp(o->reason->rule, "follow"));
 }
 
-static void check(Lint *x, const LintFunc *g, const Op *o) {
+void lint_cast(Lint *x, const LintFunc *g, const Op *o) {
     Around a = {0};
     if (!computes(g, o) || is_decided_with_care(x, o)) return;
     const Dtype t = lint_dtype(g, o);
@@ -106,5 +106,3 @@ static void check(Lint *x, const LintFunc *g, const Op *o) {
         ends_in_casts(g, o, AMP_DT_NONE, &a))
         tell(x, o, false, &a);
 }
-
-void lint_cast(Lint *x) { lint_each_op(x, check); }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "compiler/lint/check.h"
+#include "compiler/lint/lint.h"
 
 void lint_add_at(Lint *x, Pos pos, const char *path, const char *word, const char *help, const char *text) {
     Finding f = {.id = x->id, .pos = pos, .text = text, .word = word, .help = help};
@@ -94,7 +94,7 @@ static bool is_word(char c) { return isalnum((unsigned char)c) || c == '-'; }
 /* The line's comment says "lint: allow ID". */
 static bool is_allowed_there(const LintInput *in, const Finding *f) {
     static const char mark[] = "lint: allow";
-    const Source *source = f->pos.line ? in->find_source(in->user, f->pos.file) : NULL;
+    const Source *source = f->pos.line ? session_find_source(in->session, f->pos.file) : NULL;
     if (!source) return false;
     const char *at = source->text + loc_at(source, f->pos.line, 1).begin;
     const char *end = at + strcspn(at, "\n"), *comment = memchr(at, '#', (size_t)(end - at));
@@ -107,11 +107,12 @@ static bool is_allowed_there(const LintInput *in, const Finding *f) {
     return false;
 }
 
-static void leave_out(const LintInput *in, Findings *list, const char *const *allow, size_t allow_count) {
+static void leave_out(const LintInput *in, Findings *list) {
     int kept = 0;
     for (int i = 0; i < list->len; i++) {
         bool allowed = is_allowed_there(in, &list->data[i]);
-        for (size_t k = 0; k < allow_count; k++) allowed = allowed || is_allowed_by(&list->data[i], allow[k]);
+        for (size_t k = 0; k < in->want.allow_count; k++)
+            allowed = allowed || is_allowed_by(&list->data[i], in->want.allow[k]);
         if (!allowed) list->data[kept++] = list->data[i];
     }
     list->len = kept;
@@ -135,8 +136,8 @@ static void put_in_order(Findings *list) {
     }
 }
 
-void findings_finish(Arena *a, const LintInput *in, Findings *list, const char *const *allow, size_t allow_count) {
-    leave_out(in, list, allow, allow_count);
+void findings_finish(Arena *a, const LintInput *in, Findings *list) {
+    leave_out(in, list);
     merge(a, list);
     put_in_order(list);
     for (int i = 0; i < list->len; i++) list->data[i].pattern = pattern_of(a, &list->data[i].paths);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compiler/casts.h"
-#include "compiler/lint/check.h"
+#include "compiler/lint/lint.h"
 
 bool is_low(Dtype t) { return t == AMP_DT_F16 || t == AMP_DT_BF16; }
 
@@ -21,16 +21,6 @@ LintFunc lint_func(Arena *a, const Func *f, int64_t batch) {
     }
     g.ranges = lint_ranges(a, &g, batch);
     return g;
-}
-
-void lint_each_op(Lint *x, void (*check)(Lint *x, const LintFunc *g, const Op *o)) {
-    for (int i = 0; i < x->funcs.len; i++) {
-        const LintFunc *g = &x->funcs.data[i];
-        for (int k = 0; k < g->f->body.len; k++) {
-            const Op *o = ir_op_at(g->f, k);
-            if (lint_is_forward(o)) check(x, g, o);
-        }
-    }
 }
 
 /* Ops that hand numbers on as they are. */

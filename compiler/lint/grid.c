@@ -1,7 +1,7 @@
 /* grid.c: numbers a step apart, as counting makes them.  Exact arithmetic: `whole-numbers` looks at the roundings. */
 #include <math.h>
 
-#include "compiler/lint/check.h"
+#include "compiler/lint/lint.h"
 
 #define MASK_BELOW -1000.0 /* -1e4, -1e9, -inf in place of a number: no position */
 #define LOOKED_AT 64       /* neighbours */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "compiler/lint/check.h"
+#include "compiler/lint/lint.h"
 
 static const Range anything = {-INFINITY, INFINITY, {0.0, 0.0, NAN, false, false}};
 

@@ -27,7 +27,7 @@ static const char *subject(Arena *a, const LintPaths *paths) {
 static void put_finding(Text *t, const LintInput *in, const Finding *f) {
     Diags d;
     diags_init(&d, t->arena);
-    const Source *source = f->pos.line ? in->find_source(in->user, f->pos.file) : NULL;
+    const Source *source = f->pos.line ? session_find_source(in->session, f->pos.file) : NULL;
     const Loc loc = source ? loc_at(source, f->pos.line, f->pos.column) : (Loc){0};
     Diag *diag = diag_warning(&d, loc, "%s: %s%s", f->id, subject(t->arena, &f->paths), f->text);
     add_help(&d, diag, f);
@@ -41,10 +41,10 @@ static const char *name_of(const LintInput *in) { return in->m->source_name ? in
 void lint_as_text(Text *t, const LintInput *in, const Findings *list) {
     for (int i = 0; i < list->len; i++) put_finding(t, in, &list->data[i]);
     text_printf(t, "%s: %d finding%s", name_of(in), list->len, list->len == 1 ? "" : "s");
-    for (int k = 0, told = 0; lint_id(k); k++) {
+    for (int k = 0, told = 0; amp_lint_check(k, NULL); k++) {
         int count = 0;
-        for (int i = 0; i < list->len; i++) count += list->data[i].id == lint_id(k);
-        if (count) text_printf(t, "%s%s %d", told++ ? ", " : ": ", lint_id(k), count);
+        for (int i = 0; i < list->len; i++) count += list->data[i].id == amp_lint_check(k, NULL);
+        if (count) text_printf(t, "%s%s %d", told++ ? ", " : ": ", amp_lint_check(k, NULL), count);
     }
     text_putc(t, '\n');
 }
@@ -75,15 +75,16 @@ static void put_report(amp_json_writer *w, const void *of) {
     const Report *r = of;
     amp_json_put_string(w, "model", name_of(r->in));
     explain_put_string(w, "policy", r->in->m->policy_name);
-    amp_json_put_int(w, "batch", r->in->batch);
+    amp_json_put_int(w, "batch", r->in->want.batch);
     amp_json_begin_array(w, "findings");
     for (int i = 0; i < r->list->len; i++) put_json_finding(w, r->arena, &r->list->data[i]);
     amp_json_end_array(w);
     amp_json_begin_array(w, "checks");
-    for (int i = 0; lint_id(i); i++) {
+    const char *about;
+    for (int i = 0; amp_lint_check(i, &about); i++) {
         amp_json_begin_object(w, NULL);
-        amp_json_put_string(w, "id", lint_id(i));
-        amp_json_put_string(w, "about", lint_doc(i));
+        amp_json_put_string(w, "id", amp_lint_check(i, NULL));
+        amp_json_put_string(w, "about", about);
         amp_json_end_object(w);
     }
     amp_json_end_array(w);

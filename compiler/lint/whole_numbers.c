@@ -2,7 +2,7 @@
  * one.  Told where they are rounded to such a type: by a cast, or by the op that makes them in it. */
 #include <math.h>
 
-#include "compiler/lint/check.h"
+#include "compiler/lint/lint.h"
 
 static bool is_whole(double x) { return x == floor(x); }
 
@@ -14,7 +14,7 @@ static const char *which(Arena *a, Grid g) {
     return whole && g.step == 1.0 ? up : arena_printf(a, "%s, %.6g apart,", up, g.step);
 }
 
-static void check(Lint *x, const LintFunc *g, const Op *o) {
+void lint_whole_numbers(Lint *x, const LintFunc *g, const Op *o) {
     const Dtype t = lint_dtype(g, o);
     const Grid n = o->n_in && o->n_out ? lint_range(g, o->out[0]).grid : grid_none();
     if (grid_is_held(n, t)) return;
@@ -30,5 +30,3 @@ static void check(Lint *x, const LintFunc *g, const Op *o) {
                              o->code == OP_cast ? "cast to" : "rounded to", amp_dtype_name(t), apart ? ", " : "",
                              apart ? apart : "", finite ? "; " : "", finite ? finite : ""));
 }
-
-void lint_whole_numbers(Lint *x) { lint_each_op(x, check); }

@@ -61,6 +61,10 @@ says ' rooms, ' ' between their files, 0 up'
 readonly CUDA=codegen/cuda
 run 0 python3 tools/build/circles.py --down $CUDA/launch,$CUDA/kinds,$CUDA/product,$CUDA $CUDA
 says '4 rooms, ' ' between their files, 0 up'
+readonly C=compiler
+run 0 python3 tools/build/circles.py \
+    --down $C/analyze,$C/trace,$C/compare,$C/policy,$C/lint,$C/explain,$C/report,$C $C
+says '8 rooms, ' ' between their files, 0 up'
 run 1 python3 tools/build/circles.py --limit 6 --except expr.c --down passes/fuse,passes/layout "${archives[@]}"
 says 'up: ' # the rooms the other way round
 finish

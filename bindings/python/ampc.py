@@ -121,7 +121,7 @@ amp_compile_options = _struct(
     accumulate_order=c_char_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
-    json=c_int32, sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,
+    sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,
     part_count=c_size_t)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
@@ -194,8 +194,7 @@ _AMPC = {
     "amp_compile": (_STATUS, POINTER(amp_compile_options), POINTER(_RESULT), _ERR),
     "amp_compare": (_STATUS, POINTER(amp_compile_options), POINTER(amp_compile_options), POINTER(amp_explain_options),
                     POINTER(_RESULT), _ERR),
-    "amp_explain_ops": (_STATUS, POINTER(amp_compile_options), POINTER(amp_explain_options), POINTER(_RESULT), _ERR),
-    "amp_explain": (_STATUS, POINTER(amp_compile_options), c_char_p, c_int32, POINTER(_RESULT), _ERR),
+    "amp_explain": (_STATUS, POINTER(amp_compile_options), POINTER(amp_explain_options), POINTER(_RESULT), _ERR),
     "amp_compile_result_data": (c_void_p, _RESULT, POINTER(c_size_t)),
     "amp_compile_result_release": (None, _RESULT),
 }
@@ -984,10 +983,10 @@ def explain(path=None, glob=None, *, text=None, name="model.amp", defines=None, 
     sort="bytes": the ops whose casts move most at `batch` first. all: also ops that only keep a layer's statistics, by
     themselves.
     """
-    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json), sort=sort,
+    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, form=int(json), sort=sort,
                      batch=batch, all=int(all))
     def function(settings, result, error):
-        return _ampc.amp_explain_ops(settings, byref(which), result, error)
+        return _ampc.amp_explain(settings, byref(which), result, error)
     said, _ = _run(function, path, text, name, defines, options)
     return _json.loads(said) if json else said.decode()
 
@@ -998,7 +997,7 @@ def compare(before, after, glob=None, *, json=False, dtype=None, op=None, rule=N
     options hold for both, before_options for the first alone: compare("m.amp", "m.amp", before_options={"precision":
     "fp32"}). Which ops: as for explain().
     """
-    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json))
+    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, form=int(json))
     def function(settings, result, error):
         other = _compile_options(**{**options, **(before_options or {}), "name": before})
         other.diagnostic = settings._obj.diagnostic

@@ -48,18 +48,11 @@ static amp_status explain_call(void *arguments, amp_error *err) {
     return session_call(a->options, explain, a, err);
 }
 
-amp_status amp_explain_ops(const amp_compile_options *options, const amp_explain_options *which,
-                           amp_compile_result **out, amp_error *err) {
+amp_status amp_explain(const amp_compile_options *options, const amp_explain_options *which, amp_compile_result **out,
+                       amp_error *err) {
     amp_explain_options want;
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_ops: out is NULL");
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain: out is NULL");
     *out = NULL;
     AMP_TRY(explain_read_options(which, &want, err));
     return compiler_call(explain_call, &(ExplainArguments){.options = options, .which = &want, .out = out}, err);
-}
-
-amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json, amp_compile_result **out,
-                       amp_error *err) {
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain: out is NULL");
-    amp_explain_options which = {.struct_size = sizeof which, .path = glob, .json = json};
-    return amp_explain_ops(options, &which, out, err);
 }

@@ -12,7 +12,6 @@ static const char override_word[] = "override"; /* the rule of an op that a line
 
 amp_status explain_read_options(const amp_explain_options *from, amp_explain_options *out, amp_error *err) {
     AMP_TRY(amp_options_read(out, sizeof *out, from, "amp_explain_options", err));
-    if (out->json) out->form = AMP_EXPLAIN_JSON;
     if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_HTML)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: form %d: there is none of that number",
                         (int)out->form);

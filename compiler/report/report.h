@@ -16,7 +16,7 @@ extern const char report_html[], report_css[], report_js[];
 /* Whether each has a name of a part, and JSON that reads; else AMP_INVALID_ARGUMENT. */
 amp_status report_check_parts(const amp_report_part *parts, size_t count, const amp_allocator *a, amp_error *err);
 
-/* The page with |explain|, JSON of amp_explain_ops, as the part of that name, and |parts|. */
+/* The page with |explain|, JSON of amp_explain, as the part of that name, and |parts|. */
 void report_put(Text *t, const char *title, const amp_report_part *explain, const amp_report_part *parts, size_t count);
 
 #endif

@@ -96,10 +96,13 @@ TEST(CppCompile, IsEndedWhenAsked) {
 }
 
 TEST(CppCompile, Explain) {
-    const std::string why = amp::explain_text(model_text, "rings.amp", "first*");
+    amp::ExplainOptions which;
+    which.path = "first*";
+    const std::string why = amp::explain_text(model_text, "rings.amp", which);
     EXPECT_NE(why.find("first.linear"), std::string::npos);
     EXPECT_EQ(why.find("last.linear"), std::string::npos);
-    EXPECT_EQ(amp::explain_text(model_text, "rings.amp", "", true).front(), '{');
+    which.path = nullptr, which.form = AMP_EXPLAIN_JSON;
+    EXPECT_EQ(amp::explain_text(model_text, "rings.amp", which).front(), '{');
 }
 
 TEST(CppCompile, ExplainsASelectionAndCompares) {
@@ -107,11 +110,11 @@ TEST(CppCompile, ExplainsASelectionAndCompares) {
     std::ofstream(path) << model_text;
     amp::ExplainOptions which;
     which.op = "linear";
-    EXPECT_EQ(amp::explain_ops(path, which).find("\nrelu "), std::string::npos);
+    EXPECT_EQ(amp::explain(path, which).find("\nrelu "), std::string::npos);
     EXPECT_NE(amp::compare(path, path).find("no difference"), std::string::npos);
     amp::CompileOptions low;
     low.precision = "bf16";
-    which.json = 1;
+    which.form = AMP_EXPLAIN_JSON;
     EXPECT_NE(amp::compare(path, path, which, {}, low).find("\"same\":false"), std::string::npos);
     low.precision = "fp17";
     EXPECT_TRUE(Throws(AMP_BAD_SOURCE, "unknown precision fp17", [&] { amp::compare(path, path, which, low); }));

@@ -176,7 +176,7 @@ TEST(Host, ExplainsOnASmallStack) {
         options.text_size = text.size();
         amp_compile_result *result = nullptr;
         amp_error err = {};
-        status = amp_explain(&options, nullptr, 0, &result, &err);
+        status = amp_explain(&options, nullptr, &result, &err);
         amp_compile_result_release(result);
     });
     EXPECT_EQ(status, AMP_OK);

@@ -29,13 +29,14 @@ std::string ExplainOps(const std::string &text, const amp_explain_options &like,
     amp_explain_options which = like;
     which.struct_size = sizeof which;
     const amp_compile_options o = Options("m.amp", text);
-    return Told([&](auto *out, auto *err) { return amp_explain_ops(&o, &which, out, err); }, expected);
+    return Told([&](auto *out, auto *err) { return amp_explain(&o, &which, out, err); }, expected);
 }
 
 std::string Compare(const amp_compile_options &before, const amp_compile_options &after, bool json = false,
                     const amp_explain_options &like = {}, amp_status expected = AMP_OK) {
     amp_explain_options which = like;
-    which.struct_size = sizeof which, which.json = json;
+    which.struct_size = sizeof which;
+    if (json) which.form = AMP_EXPLAIN_JSON;
     return Told([&](auto *out, auto *err) { return amp_compare(&before, &after, &which, out, err); }, expected);
 }
 
@@ -72,7 +73,7 @@ TEST(Explain, CountsTheBytesOfCasts) {
                                      "f32 -> f16               4       1   288 N + 3264",
                                      "all                      5       2   480 N + 3264"});
     amp_explain_options which = {};
-    which.json = 1;
+    which.form = AMP_EXPLAIN_JSON;
     ExpectAll(ExplainOps(text, which),
               {"\"name\":\"fc1.linear.cast_2\",\"value\":\"x\",\"from\":\"f32\",\"to\":\"f16\",\"for\":\"fc1.linear\","
                "\"function\":\"train_step\",\"phase\":\"forward\",\"bytes\":\"96 N\",\"bytes_by_power_of_n\":[0,96]",
@@ -144,7 +145,7 @@ TEST(Explain, OpsThatKeepStatisticsAreFoldedIntoTheirLayer) {
     EXPECT_EQ(all.find("statistics"), std::string::npos) << all;
     which.all = 0, which.path = "bn1.mul*"; // without its layer there is nothing to fold into
     ExpectAll(ExplainOps(normed, which), {"\nbn1.mul ", "\nbn1.mul_3 "});
-    which.path = nullptr, which.json = 1;
+    which.path = nullptr, which.form = AMP_EXPLAIN_JSON;
     ExpectAll(ExplainOps(normed, which),
               {"\"path\":\"bn1.mul\",", "\"folded_into\":\"bn1.batch_norm\"", "\"folded_into\":null",
                "{\"model\":\"m\",\"schema\":\"ampc.explain\",\"version\":1,"});
@@ -160,7 +161,7 @@ TEST(Explain, SaysWhichProductsTensorCoresMake) {
                "copied 4 elements at a time, not 8, for 1 product of a step; 40 in place of 36: "
                "11.1 % more bytes and operations there\n"});
     amp_explain_options which = {};
-    which.json = 1;
+    which.form = AMP_EXPLAIN_JSON;
     ExpectAll(ExplainOps(normed, which),
               {"\"tensor_cores\":{\"eligible\":true,\"why\":null,\"narrow\":[{\"size\":36,\"padded\":40,\"head\":false,"
                "\"bytes_a_copy\":8,\"products\":1,\"worth_padding\":true,\"problem\":\"36 is no multiple of 8: ",
@@ -177,7 +178,7 @@ TEST(Explain, SortsByTheBytesOfCasts) {
     EXPECT_GT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
     which.batch = 1000000; // the casts of x are of the batch, those of weights are not
     EXPECT_LT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
-    which.json = 1;
+    which.form = AMP_EXPLAIN_JSON;
     const std::string json = ExplainOps(wide, which);
     EXPECT_LT(json.find("\"value\":\"x\""), json.find("\"value\":\"fc2.weight\"")) << json;
 }
@@ -344,7 +345,7 @@ TEST(Explain, AGraphThatIsNotValidIsRefused) {
     ASSERT_NE(cast, std::string::npos);
     ir.replace(cast, 8, "cast()");
     const amp_compile_options damaged = Options("m.ir", ir);
-    ExpectAll(Told([&](auto *out, auto *err) { return amp_explain(&damaged, nullptr, 0, out, err); }, AMP_BAD_SOURCE),
+    ExpectAll(Told([&](auto *out, auto *err) { return amp_explain(&damaged, nullptr, out, err); }, AMP_BAD_SOURCE),
               {"m.ir: ", "its module of stage simplify is not valid: ", "fc1.linear.cast"});
 }
 
@@ -355,7 +356,7 @@ TEST(Explain, ADecisionWithoutAReasonIsRefused) {
     const size_t because = ir.find("because {", ir.find("\ndecision @fc1.linear"));
     ir.erase(because, ir.find('}', because) + 1 - because);
     const amp_compile_options damaged = Options("m.ir", ir), good = Options("m.amp", two_layers);
-    ExpectAll(Told([&](auto *out, auto *err) { return amp_explain(&damaged, nullptr, 0, out, err); }, AMP_BAD_SOURCE),
+    ExpectAll(Told([&](auto *out, auto *err) { return amp_explain(&damaged, nullptr, out, err); }, AMP_BAD_SOURCE),
               {"m.ir: error: decision 1 (fc1.linear) has no path, op or reason; autocast writes all three"});
     ExpectAll(Compare(damaged, good, false, {}, AMP_BAD_SOURCE), {"m.ir: error: decision 1"});
 }

@@ -81,10 +81,8 @@ TEST(Options, NullWhereSomethingIsWritten) {
     o.name = "model.amp", o.text = kGood.data(), o.text_size = kGood.size();
     amp_error err = {};
     EXPECT_EQ(amp_compile(&o, nullptr, &err), AMP_INVALID_ARGUMENT);
-    EXPECT_EQ(amp_explain(&o, nullptr, 0, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_explain(&o, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "amp_explain: out is NULL");
-    EXPECT_EQ(amp_explain_ops(&o, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
-    EXPECT_STREQ(err.message, "amp_explain_ops: out is NULL");
     EXPECT_EQ(amp_compare(&o, &o, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "amp_compare: out is NULL");
     amp_compile_result *result = nullptr;
@@ -242,7 +240,9 @@ std::string Explain(const char *name, const std::string &text, bool json, const 
     o.precision = precision;
     amp_compile_result *result = nullptr;
     amp_error err = {};
-    EXPECT_EQ(amp_explain(&o, nullptr, json, &result, &err), expected) << err.message;
+    amp_explain_options which = {};
+    which.struct_size = sizeof which, which.form = json ? AMP_EXPLAIN_JSON : AMP_EXPLAIN_TEXT;
+    EXPECT_EQ(amp_explain(&o, &which, &result, &err), expected) << err.message;
     const std::string told = result ? static_cast<const char *>(amp_compile_result_data(result, nullptr)) : err.message;
     amp_compile_result_release(result);
     return told;
@@ -267,7 +267,7 @@ TEST(Explain, CitesThePolicysFile) {
     o.policy = path.c_str();
     amp_compile_result *result = nullptr;
     amp_error err = {};
-    ASSERT_EQ(amp_explain(&o, nullptr, 0, &result, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_explain(&o, nullptr, &result, &err), AMP_OK) << err.message;
     const std::string own = static_cast<const char *>(amp_compile_result_data(result, nullptr));
     EXPECT_NE(own.find("my.policy:4"), std::string::npos) << own;
     EXPECT_EQ(own.find("mine.policy"), std::string::npos) << own;

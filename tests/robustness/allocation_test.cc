@@ -160,7 +160,9 @@ TEST(Compile, Explain) {
                 amp_compile_options o = Options(&a, AMP_EMIT_IR);
                 amp_compile_result *result = nullptr;
                 amp_error err = {};
-                amp_status status = amp_explain(&o, nullptr, json, &result, &err);
+                amp_explain_options which = {};
+                which.struct_size = sizeof which, which.form = json ? AMP_EXPLAIN_JSON : AMP_EXPLAIN_TEXT;
+                amp_status status = amp_explain(&o, &which, &result, &err);
                 EXPECT_EQ(result == nullptr, status != AMP_OK);
                 amp_compile_result_release(result);
                 return status;
@@ -179,7 +181,7 @@ TEST(Compile, Report) {
             which.struct_size = sizeof which, which.form = AMP_EXPLAIN_HTML, which.parts = &part, which.part_count = 1;
             amp_compile_result *result = nullptr;
             amp_error err = {};
-            amp_status status = amp_explain_ops(&o, &which, &result, &err);
+            amp_status status = amp_explain(&o, &which, &result, &err);
             EXPECT_EQ(result == nullptr, status != AMP_OK);
             amp_compile_result_release(result);
             return status;
@@ -196,7 +198,7 @@ TEST(Compile, Compare) {
                 amp_compile_options after = Options(&a, AMP_EMIT_IR), before = after;
                 before.precision = "fp32";
                 amp_explain_options which = {};
-                which.struct_size = sizeof which, which.json = json;
+                which.struct_size = sizeof which, which.form = json ? AMP_EXPLAIN_JSON : AMP_EXPLAIN_TEXT;
                 amp_compile_result *result = nullptr;
                 amp_error err = {};
                 amp_status status = amp_compare(&before, &after, &which, &result, &err);

@@ -112,7 +112,9 @@ TEST(ModelFile, ExplainReadsDamagedOnes) {
         o.struct_size = sizeof o, o.name = path.c_str(), o.allocator = &a;
         amp_compile_result *result = nullptr;
         amp_error err = {};
-        amp_status status = amp_explain(&o, nullptr, (int)random.Below(2), &result, &err);
+        amp_explain_options which = {};
+        which.struct_size = sizeof which, which.form = random.Below(2) ? AMP_EXPLAIN_JSON : AMP_EXPLAIN_TEXT;
+        amp_status status = amp_explain(&o, &which, &result, &err);
         ASSERT_TRUE(!status || strstr(err.message, "explained.so")) << i << ": " << err.message;
         amp_compile_result_release(result);
     }

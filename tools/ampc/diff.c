@@ -114,7 +114,7 @@ static int tell(Command *c, const Sides *s, StepPair *p) {
     amp_error err = {0};
     amp_compile_result *result = NULL;
     c->which.struct_size = sizeof c->which;
-    c->which.json = c->json != NULL;
+    c->which.form = c->json ? AMP_EXPLAIN_JSON : AMP_EXPLAIN_TEXT;
     amp_status status = amp_compare(&s->before, &s->after, &c->which, &result, &err);
     if (!status) status = compare_steps(s, p, &err);
     int failed = status ? command_report(status, &err) : 0;

@@ -31,7 +31,7 @@ static amp_status make_report(Command *c, const amp_compile_options *other, amp_
     c->which.parts = parts.part;
     c->which.part_count = (size_t)parts.count;
     quiet.diagnostic = NULL; /* told while the parts were gathered */
-    if (!status) status = amp_explain_ops(&quiet, &c->which, out, err);
+    if (!status) status = amp_explain(&quiet, &c->which, out, err);
     report_parts_free(&parts);
     return status;
 }
@@ -40,7 +40,7 @@ static amp_status make_report(Command *c, const amp_compile_options *other, amp_
 static amp_status make(Command *c, const amp_compile_options *other, amp_compile_result **out, amp_error *err) {
     if (c->which.form == AMP_EXPLAIN_HTML) return make_report(c, other, out, err);
     if (compares(c) && c->which.form != AMP_EXPLAIN_DOT) return amp_compare(other, &c->compile, &c->which, out, err);
-    return amp_explain_ops(&c->compile, &c->which, out, err);
+    return amp_explain(&c->compile, &c->which, out, err);
 }
 
 /* What can be written; text, which is last, where nothing else is asked for. */

@@ -36,7 +36,7 @@ static amp_status add_layout(const Command *c, ReportParts *p, amp_error *err) {
     char *plain = NULL;
     size_t size, plain_size;
     which.form = AMP_EXPLAIN_BLOCKS;
-    AMP_TRY(amp_explain_ops(&c->compile, &which, &drawings, err)); /* and tells what is wrong with the model */
+    AMP_TRY(amp_explain(&c->compile, &which, &drawings, err)); /* and tells what is wrong with the model */
     const void *data = amp_compile_result_data(drawings, &size);
     const bool done = graphviz_plain(data, size, &plain, &plain_size);
     amp_compile_result_release(drawings);

@@ -132,10 +132,7 @@ AMP_API AMP_MUST_USE amp_status amp_compile(const amp_compile_options *options, 
 AMP_API const void *amp_compile_result_data(const amp_compile_result *result, size_t *size);
 AMP_API void amp_compile_result_release(amp_compile_result *result); /* NULL is a no-op */
 
-/* What `ampc explain` tells: text for people and JSON for tools, of the ops whose path matches |glob| (NULL: all).
- * |name| may be a model, an IR file or a model.so. */
-AMP_API AMP_MUST_USE amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json,
-                                            amp_compile_result **out, amp_error *err);
+/* ---- explain: why each op has its dtype -------------------------------------------------------------------------- */
 
 typedef enum amp_explain_form {
     AMP_EXPLAIN_TEXT = 0,
@@ -159,7 +156,6 @@ typedef struct amp_explain_options {
     const char *dtype; /* "f16": ops that read or make it */
     const char *op;    /* "linear", or the layer that it belongs to, "cross_entropy" */
     const char *rule;  /* the policy's class that decided, "lower"; or "override": a line of the model's precision */
-    int32_t json;      /* not 0: JSON, whatever |form| says */
     const char *sort;  /* "bytes": what casts most first; NULL: in the order of the model */
     int64_t batch;     /* that stands for N where bytes are compared; 0: 32 */
     int32_t all;       /* not 0: text tells of each op by itself: of repeated layers, of those that keep statistics */
@@ -168,10 +164,11 @@ typedef struct amp_explain_options {
     size_t part_count;
 } amp_explain_options;
 
-/* amp_explain of a selection.  |which| NULL: all, as text.  Errors: those of amp_compile; AMP_NOT_FOUND: no op matches,
- * and the message says what there is; AMP_INVALID_ARGUMENT: there is no such order or form. */
-AMP_API AMP_MUST_USE amp_status amp_explain_ops(const amp_compile_options *options, const amp_explain_options *which,
-                                                amp_compile_result **out, amp_error *err);
+/* What `ampc explain` tells.  |name| may be a model, an IR file or a model.so.  |which| NULL: all ops, as text.
+ * Errors: those of amp_compile; AMP_NOT_FOUND: no op matches, and the message says what there is;
+ * AMP_INVALID_ARGUMENT: there is no such order or form. */
+AMP_API AMP_MUST_USE amp_status amp_explain(const amp_compile_options *options, const amp_explain_options *which,
+                                            amp_compile_result **out, amp_error *err);
 
 /* What `ampc explain A --against B` tells: which ops have another dtype in |after| than in |before|, why on each side,
  * the casts that came and went, and totals.  Ops are matched by their paths.  Both may be models, IR or model.so, and

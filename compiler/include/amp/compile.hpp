@@ -166,9 +166,9 @@ class Compilation {
     std::exception_ptr thrown_;
 };
 
-inline auto explaining(const std::string &glob, bool json) {
-    return [&glob, json](const amp_compile_options *options, amp_compile_result **out, amp_error *error) {
-        return amp_explain(options, glob.empty() ? nullptr : glob.c_str(), json ? 1 : 0, out, error);
+inline auto explaining(const amp_explain_options &which) {
+    return [&which](const amp_compile_options *options, amp_compile_result **out, amp_error *error) {
+        return amp_explain(options, &which, out, error);
     };
 }
 
@@ -183,27 +183,19 @@ inline Compiled compile_text(const std::string &text, const std::string &name, c
     return detail::Compilation(options).run(name, &text, amp_compile);
 }
 
-/* What `ampc explain` tells of the ops whose path matches |glob| (empty: all), as text or JSON; |path| may be a model,
- * an IR file or a model.so. */
-inline std::string explain(const std::string &path, const std::string &glob = {}, bool json = false,
-                           const CompileOptions &options = {}) {
-    return std::string(detail::Compilation(options).run(path, nullptr, detail::explaining(glob, json)).text());
-}
-inline std::string explain_text(const std::string &text, const std::string &name, const std::string &glob = {},
-                                bool json = false, const CompileOptions &options = {}) {
-    return std::string(detail::Compilation(options).run(name, &text, detail::explaining(glob, json)).text());
-}
-
-/* Of which ops explain_ops and compare tell, with its struct_size: amp_explain_options says what the fields mean. */
+/* Of which ops explain and compare tell, and in which form, with its struct_size: amp_explain_options says what the
+ * fields mean. */
 struct ExplainOptions : amp_explain_options {
     ExplainOptions() noexcept : amp_explain_options{} { struct_size = sizeof(amp_explain_options); }
 };
-inline std::string explain_ops(const std::string &path, const ExplainOptions &which,
-                               const CompileOptions &options = {}) {
-    const auto call = [&](const amp_compile_options *of, amp_compile_result **out, amp_error *error) {
-        return amp_explain_ops(of, &which, out, error);
-    };
-    return std::string(detail::Compilation(options).run(path, nullptr, call).text());
+/* What `ampc explain` tells; |path| may be a model, an IR file or a model.so. */
+inline std::string explain(const std::string &path, const ExplainOptions &which = {},
+                           const CompileOptions &options = {}) {
+    return std::string(detail::Compilation(options).run(path, nullptr, detail::explaining(which)).text());
+}
+inline std::string explain_text(const std::string &text, const std::string &name, const ExplainOptions &which = {},
+                                const CompileOptions &options = {}) {
+    return std::string(detail::Compilation(options).run(name, &text, detail::explaining(which)).text());
 }
 
 /* What `ampc explain AFTER --against BEFORE` tells: ops whose dtype differs, casts, totals.  Callbacks: those of

@@ -16,29 +16,29 @@ enum { MISH_THRESHOLD = 20 };
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-static void run_leaky_relu(Running *r) {
+void interp_op_leaky_relu(Running *r) {
     FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (in(r, 0, i) > 0 ? 1.0 : interp_float(r, "slope"));
 }
 
-static void run_elu(Running *r) {
+void interp_op_elu(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 0, i);
         result(r)[i] = x <= 0 ? interp_float(r, "alpha") * expm1(x) : x;
     }
 }
 
-static void run_hard_sigmoid(Running *r) { FOR_EACH(r, i) result(r)[i] = hard_sigmoid(in(r, 0, i)); }
-static void run_hard_swish(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * hard_sigmoid(in(r, 0, i)); }
+void interp_op_hard_sigmoid(Running *r) { FOR_EACH(r, i) result(r)[i] = hard_sigmoid(in(r, 0, i)); }
+void interp_op_hard_swish(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * hard_sigmoid(in(r, 0, i)); }
 
-static void run_mish(Running *r) {
+void interp_op_mish(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 0, i);
         result(r)[i] = x > MISH_THRESHOLD ? x : x * soft_tanh(x);
     }
 }
 
-static void run_reciprocal(Running *r) { FOR_EACH(r, i) result(r)[i] = 1.0 / in(r, 0, i); }
-static void run_sign(Running *r) { FOR_EACH(r, i) result(r)[i] = (in(r, 0, i) > 0) - (in(r, 0, i) < 0); }
+void interp_op_reciprocal(Running *r) { FOR_EACH(r, i) result(r)[i] = 1.0 / in(r, 0, i); }
+void interp_op_sign(Running *r) { FOR_EACH(r, i) result(r)[i] = (in(r, 0, i) > 0) - (in(r, 0, i) < 0); }
 
 /* Which weight element |i| of |x| has. */
 static int64_t weight_of(const InterpTensor *x, const InterpTensor *weight, int64_t i) {
@@ -47,18 +47,18 @@ static int64_t weight_of(const InterpTensor *x, const InterpTensor *weight, int6
     return weight->count == 1 ? 0 : i / inner % x->dims[1];
 }
 
-static void run_prelu(Running *r) {
+void interp_op_prelu(Running *r) {
     const InterpTensor *x = r->in[0], *weight = r->in[1];
     FOR_EACH(r, i) result(r)[i] = x->data[i] > 0 ? x->data[i] : x->data[i] * weight->data[weight_of(x, weight, i)];
 }
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-static void run_leaky_relu_grad(Running *r) {
+void interp_op_leaky_relu_grad(Running *r) {
     FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (in(r, 1, i) > 0 ? 1.0 : interp_float(r, "slope"));
 }
 
-static void run_elu_grad(Running *r) {
+void interp_op_elu_grad(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 1, i);
         result(r)[i] = in(r, 0, i) * (x <= 0 ? interp_float(r, "alpha") * exp(x) : 1.0);
@@ -66,18 +66,18 @@ static void run_elu_grad(Running *r) {
 }
 
 /* dy or nothing where the slope is 0, not dy * 0, which is NaN where dy is infinite. */
-static void run_hard_sigmoid_grad(Running *r) {
+void interp_op_hard_sigmoid_grad(Running *r) {
     FOR_EACH(r, i) result(r)[i] = in(r, 1, i) > -3 && in(r, 1, i) < 3 ? in(r, 0, i) / 6.0 : 0.0;
 }
 
-static void run_hard_swish_grad(Running *r) {
+void interp_op_hard_swish_grad(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 1, i), dy = in(r, 0, i);
         result(r)[i] = x <= -3 ? 0.0 : x < 3 ? dy * (x / 3.0 + 0.5) : dy;
     }
 }
 
-static void run_mish_grad(Running *r) {
+void interp_op_mish_grad(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 1, i), t = soft_tanh(x);
         result(r)[i] = in(r, 0, i) * (x > MISH_THRESHOLD ? 1.0 : t + x * logistic(x) * (1.0 - t * t));
@@ -85,7 +85,7 @@ static void run_mish_grad(Running *r) {
 }
 
 /* (dy, x, weight) */
-static void run_prelu_grad(Running *r) {
+void interp_op_prelu_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1], *weight = r->in[2];
     double *d_weight = r->out[1]->data;
     for (int64_t i = 0; i < weight->count; i++) d_weight[i] = 0.0;
@@ -96,11 +96,9 @@ static void run_prelu_grad(Running *r) {
     }
 }
 
-static void run_reciprocal_grad(Running *r) {
-    FOR_EACH(r, i) result(r)[i] = -in(r, 0, i) * (in(r, 1, i) * in(r, 1, i));
-}
-static void run_expm1_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (in(r, 1, i) + 1.0); }
-static void run_log1p_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) / (in(r, 1, i) + 1.0); }
+void interp_op_reciprocal_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = -in(r, 0, i) * (in(r, 1, i) * in(r, 1, i)); }
+void interp_op_expm1_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (in(r, 1, i) + 1.0); }
+void interp_op_log1p_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) / (in(r, 1, i) + 1.0); }
 
 /* (dy, a, b): the loser gets nothing, equals one half each; beside a NaN none loses. */
 static void extremes_grad(Running *r, double sign) {
@@ -111,27 +109,5 @@ static void extremes_grad(Running *r, double sign) {
     }
 }
 
-static void run_maximum_grad(Running *r) { extremes_grad(r, 1.0); }
-static void run_minimum_grad(Running *r) { extremes_grad(r, -1.0); }
-
-const InterpFn interp_activation_ops[OP_COUNT] = {
-    [OP_leaky_relu] = run_leaky_relu,
-    [OP_elu] = run_elu,
-    [OP_hard_sigmoid] = run_hard_sigmoid,
-    [OP_hard_swish] = run_hard_swish,
-    [OP_mish] = run_mish,
-    [OP_reciprocal] = run_reciprocal,
-    [OP_sign] = run_sign,
-    [OP_prelu] = run_prelu,
-    [OP_leaky_relu_grad] = run_leaky_relu_grad,
-    [OP_elu_grad] = run_elu_grad,
-    [OP_hard_sigmoid_grad] = run_hard_sigmoid_grad,
-    [OP_hard_swish_grad] = run_hard_swish_grad,
-    [OP_mish_grad] = run_mish_grad,
-    [OP_prelu_grad] = run_prelu_grad,
-    [OP_reciprocal_grad] = run_reciprocal_grad,
-    [OP_expm1_grad] = run_expm1_grad,
-    [OP_log1p_grad] = run_log1p_grad,
-    [OP_maximum_grad] = run_maximum_grad,
-    [OP_minimum_grad] = run_minimum_grad,
-};
+void interp_op_maximum_grad(Running *r) { extremes_grad(r, 1.0); }
+void interp_op_minimum_grad(Running *r) { extremes_grad(r, -1.0); }

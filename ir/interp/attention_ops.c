@@ -111,7 +111,7 @@ static double weigh(const Attention *a, int64_t row) {
 }
 
 /* (q, k, v[, mask]): softmax(scale q k^T + mask) v, dropout on the softmax; and the logarithm of each query's sum */
-static void run_attention(Running *r) {
+void interp_op_attention(Running *r) {
     Attention a = attention_of(r, 0, 3);
     for (int64_t row = 0; row < r->out[1]->count; row++) {
         double *y = r->out[0]->data + place_of_query(&a, row, a.width_of_v);
@@ -122,6 +122,7 @@ static void run_attention(Running *r) {
                 y[c] += a.weight[j] * a.kept[j] * a.v->data[keys_of(&a, row, a.width_of_v) + j * a.width_of_v + c];
     }
 }
+INTERP_ALIKE(attend, attention)
 
 /* What the scores of a query get, from dy of its result; weights are left as they are, |slope| is filled. */
 static void slopes(const Attention *a, int64_t row, double *slope) {
@@ -138,7 +139,7 @@ static void slopes(const Attention *a, int64_t row, double *slope) {
 }
 
 /* (dy, q, k, v, y, lse[, mask]): d q, d k, d v */
-static void run_attention_grad(Running *r) {
+void interp_op_attention_grad(Running *r) {
     Attention a = attention_of(r, 1, 6);
     double *slope = interp_scratch(r, a.keys);
     for (int i = 0; i < 3; i++)
@@ -160,20 +161,13 @@ static void run_attention_grad(Running *r) {
         }
     }
 }
+INTERP_ALIKE(attend_grad, attention_grad)
 
 /* The same operands: d scores, before they are scaled */
-static void run_attention_mask_grad(Running *r) {
+void interp_op_attention_mask_grad(Running *r) {
     Attention a = attention_of(r, 1, 6);
     for (int64_t row = 0; row < a.q->count / a.width; row++) {
         weigh_again(&a, row, r->in[5]->data[row]);
         slopes(&a, row, r->out[0]->data + row * a.keys);
     }
 }
-
-const InterpFn interp_attention_ops[OP_COUNT] = {
-    [OP_attention] = run_attention,
-    [OP_attention_grad] = run_attention_grad,
-    [OP_attend] = run_attention,
-    [OP_attend_grad] = run_attention_grad,
-    [OP_attention_mask_grad] = run_attention_mask_grad,
-};

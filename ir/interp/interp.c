@@ -142,18 +142,13 @@ static void finish_value(const Interp *it, Val v) {
                                         : interp_round(it->round, t, x->data[i]);
 }
 
-const InterpFn *const interp_tables[INTERP_TABLES] = {interp_pointwise_ops,  interp_move_ops,     interp_product_ops,
-                                                      interp_reduce_ops,     interp_training_ops, interp_attention_ops,
-                                                      interp_activation_ops, interp_loss_ops};
-
-static InterpFn find_function(Opcode code) {
-    for (int i = 0; i < INTERP_TABLES; i++)
-        if (interp_tables[i][code]) return interp_tables[i][code];
-    return NULL;
-}
+InterpFn *const interp_ops[OP_COUNT] = {
+#define OP(name, ...) [OP_##name] = interp_op_##name,
+#include "ir/ops.def"
+};
 
 static amp_status run_op(Interp *it, const Op *o) {
-    InterpFn fn = find_function(o->code);
+    InterpFn *fn = interp_ops[o->code];
     if (!fn) return bad_op(it, o, "the interpreter does not know this op");
     AMP_TRY(check_op(it, o));
     const InterpTensor **in = arena_array(it->a, const InterpTensor *, o->n_in + 1);

@@ -46,14 +46,14 @@ static double divisor_of(const Running *r, const InterpTensor *x) {
     return reduction && !strcmp(reduction->s, "batchmean") ? (double)x->dims[0] : (double)x->count;
 }
 
-static void run_pair_loss(Running *r, PairFn term) {
+static void pair_loss(Running *r, PairFn term) {
     double sum = 0.0;
     for (int64_t i = 0; i < r->in[0]->count; i++) sum += term(r, r->in[0]->data[i], r->in[1]->data[i]).loss;
     result(r)[0] = sum / divisor_of(r, r->in[0]);
 }
 
 /* (g, a, b) */
-static void run_pair_loss_grad(Running *r, PairFn term) {
+static void pair_loss_grad(Running *r, PairFn term) {
     double share = r->in[0]->data[0] / divisor_of(r, r->in[1]);
     FOR_EACH(r, i) {
         PairTerm t = term(r, r->in[1]->data[i], r->in[2]->data[i]);
@@ -62,22 +62,18 @@ static void run_pair_loss_grad(Running *r, PairFn term) {
     }
 }
 
-static void run_l1_loss(Running *r) { run_pair_loss(r, l1_term); }
-static void run_smooth_l1_loss(Running *r) { run_pair_loss(r, smooth_l1_term); }
-static void run_huber_loss(Running *r) { run_pair_loss(r, huber_term); }
-static void run_kl_div(Running *r) { run_pair_loss(r, kl_term); }
-static void run_l1_loss_grad(Running *r) { run_pair_loss_grad(r, l1_term); }
-static void run_smooth_l1_loss_grad(Running *r) { run_pair_loss_grad(r, smooth_l1_term); }
-static void run_huber_loss_grad(Running *r) { run_pair_loss_grad(r, huber_term); }
-static void run_kl_div_grad(Running *r) { run_pair_loss_grad(r, kl_term); }
+void interp_op_l1_loss(Running *r) { pair_loss(r, l1_term); }
+void interp_op_smooth_l1_loss(Running *r) { pair_loss(r, smooth_l1_term); }
+void interp_op_huber_loss(Running *r) { pair_loss(r, huber_term); }
+void interp_op_kl_div(Running *r) { pair_loss(r, kl_term); }
+void interp_op_l1_loss_grad(Running *r) { pair_loss_grad(r, l1_term); }
+void interp_op_smooth_l1_loss_grad(Running *r) { pair_loss_grad(r, smooth_l1_term); }
+void interp_op_huber_loss_grad(Running *r) { pair_loss_grad(r, huber_term); }
+void interp_op_kl_div_grad(Running *r) { pair_loss_grad(r, kl_term); }
 
 /* ---- folds ------------------------------------------------------------------------------------------------------- */
 
-/* For each element of |x|: the element of the folded tensor |y| that it goes to. */
-#define FOR_FOLDED(r, x, i, to)                                                                                        \
-    for (int64_t i = 0, to; i < (x)->count && (to = interp_folded_index(x, dims_of(r), i), true); i++)
-
-static void run_logsumexp(Running *r) {
+void interp_op_logsumexp(Running *r) {
     const InterpTensor *x = r->in[0];
     double *largest = interp_scratch(r, x->count);
     FOR_EACH(r, i) result(r)[i] = 0.0, largest[i] = -INFINITY;
@@ -87,12 +83,12 @@ static void run_logsumexp(Running *r) {
 }
 
 /* (dy, x, y) */
-static void run_logsumexp_grad(Running *r) {
+void interp_op_logsumexp_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     FOR_FOLDED(r, x, i, to) result(r)[i] = r->in[0]->data[to] * exp(x->data[i] - r->in[2]->data[to]);
 }
 
-static void run_norm(Running *r) {
+void interp_op_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     double p = interp_float(r, "p");
     FOR_EACH(r, i) result(r)[i] = 0.0;
@@ -110,7 +106,7 @@ static void run_norm(Running *r) {
 static bool is_largest(double x, double y) { return fabs(x) == y || isnan(x); }
 
 /* (dy, x, y): dy sign(x), shared evenly by those whose |x| is y. */
-static void run_largest_norm_grad(Running *r) {
+static void largest_norm_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     const double *y = r->in[2]->data;
     double *equals = interp_scratch(r, r->in[2]->count);
@@ -122,11 +118,11 @@ static void run_largest_norm_grad(Running *r) {
 }
 
 /* (dy, x, y): dy sign(x) (|x| / y)^(p - 1); 0 where x or y is */
-static void run_norm_grad(Running *r) {
+void interp_op_norm_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     double p = interp_float(r, "p");
     if (isinf(p)) {
-        run_largest_norm_grad(r);
+        largest_norm_grad(r);
         return;
     }
     if (p == 0.0) {
@@ -140,14 +136,15 @@ static void run_norm_grad(Running *r) {
     }
 }
 
-static void run_prod(Running *r) {
+void interp_op_prod(Running *r) {
     const InterpTensor *x = r->in[0];
     FOR_EACH(r, i) result(r)[i] = 1.0;
     FOR_FOLDED(r, x, i, to) result(r)[to] *= x->data[i];
 }
+INTERP_ALIKE(reduce_prod, prod)
 
 /* (dy, x): dy times the product of the others */
-static void run_prod_grad(Running *r) {
+void interp_op_prod_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     double *rest = interp_scratch(r, x->count), *zeros = interp_scratch(r, x->count);
     for (int64_t i = 0; i < x->count; i++) rest[i] = 1.0;
@@ -161,21 +158,3 @@ static void run_prod_grad(Running *r) {
         result(r)[i] = r->in[0]->data[to] * others;
     }
 }
-
-const InterpFn interp_loss_ops[OP_COUNT] = {
-    [OP_l1_loss] = run_l1_loss,
-    [OP_smooth_l1_loss] = run_smooth_l1_loss,
-    [OP_huber_loss] = run_huber_loss,
-    [OP_kl_div] = run_kl_div,
-    [OP_l1_loss_grad] = run_l1_loss_grad,
-    [OP_smooth_l1_loss_grad] = run_smooth_l1_loss_grad,
-    [OP_huber_loss_grad] = run_huber_loss_grad,
-    [OP_kl_div_grad] = run_kl_div_grad,
-    [OP_logsumexp] = run_logsumexp,
-    [OP_logsumexp_grad] = run_logsumexp_grad,
-    [OP_norm] = run_norm,
-    [OP_norm_grad] = run_norm_grad,
-    [OP_prod] = run_prod,
-    [OP_prod_grad] = run_prod_grad,
-    [OP_reduce_prod] = run_prod,
-};

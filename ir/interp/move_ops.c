@@ -8,9 +8,12 @@
 
 /* ---- the same elements, elsewhere -------------------------------------------------------------------------------- */
 
-static void run_copy(Running *r) { FOR_EACH(r, i) result(r)[i] = r->in[0]->data[i]; }
+void interp_op_reshape(Running *r) { FOR_EACH(r, i) result(r)[i] = r->in[0]->data[i]; }
+INTERP_ALIKE(barrier, reshape)
+INTERP_ALIKE(detach, reshape)
+INTERP_ALIKE(flatten, reshape)
 
-static void run_expand(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_at(r->in[0], r->out[0], i); }
+void interp_op_expand(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_at(r->in[0], r->out[0], i); }
 
 /* Dimension d of the result is dimension from[d] of x. */
 static void permute(Running *r, const int64_t *from) {
@@ -23,9 +26,9 @@ static void permute(Running *r, const int64_t *from) {
     }
 }
 
-static void run_permute(Running *r) { permute(r, ir_attr(r->op, "dims")->dims.at); }
+void interp_op_permute(Running *r) { permute(r, ir_attr(r->op, "dims")->dims.at); }
 
-static void run_transpose(Running *r) {
+void interp_op_transpose(Running *r) {
     int rank = r->in[0]->rank, a = ir_dim_attr(r->op, "a", rank), b = ir_dim_attr(r->op, "b", rank);
     int64_t from[MAX_RANK];
     for (int d = 0; d < rank; d++) from[d] = d == a ? b : d == b ? a : d;
@@ -34,7 +37,7 @@ static void run_transpose(Running *r) {
 
 /* ---- along one dimension ----------------------------------------------------------------------------------------- */
 
-static void run_slice(Running *r) {
+void interp_op_slice(Running *r) {
     int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
     FOR_EACH(r, i) {
         int64_t at[MAX_RANK];
@@ -44,7 +47,7 @@ static void run_slice(Running *r) {
     }
 }
 
-static void run_pad(Running *r) {
+void interp_op_pad(Running *r) {
     int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
     FOR_EACH(r, i) {
         int64_t at[MAX_RANK];
@@ -55,7 +58,7 @@ static void run_pad(Running *r) {
     }
 }
 
-static void run_concat(Running *r) {
+void interp_op_concat(Running *r) {
     int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
     FOR_EACH(r, i) {
         int64_t at[MAX_RANK];
@@ -65,7 +68,7 @@ static void run_concat(Running *r) {
     }
 }
 
-static void run_stack(Running *r) {
+void interp_op_stack(Running *r) {
     int dim = ir_dim_attr(r->op, "dim", r->out[0]->rank);
     FOR_EACH(r, i) {
         int64_t at[MAX_RANK], j;
@@ -78,9 +81,9 @@ static void run_stack(Running *r) {
 
 /* ---- from nothing ------------------------------------------------------------------------------------------------ */
 
-static void run_full(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_float(r, "value"); }
+void interp_op_full(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_float(r, "value"); }
 
-static void run_arange(Running *r) { FOR_EACH(r, i) result(r)[i] = (double)i; }
+void interp_op_arange(Running *r) { FOR_EACH(r, i) result(r)[i] = (double)i; }
 
 /* ---- rows of a table --------------------------------------------------------------------------------------------- */
 
@@ -98,11 +101,11 @@ static void rows_of_table(Running *r, const InterpTensor *table, const InterpTen
     }
 }
 
-static void run_embedding(Running *r) { rows_of_table(r, r->in[1], r->in[0]); }
-static void run_gather(Running *r) { rows_of_table(r, r->in[0], r->in[1]); }
+void interp_op_embedding(Running *r) { rows_of_table(r, r->in[1], r->in[0]); }
+void interp_op_gather(Running *r) { rows_of_table(r, r->in[0], r->in[1]); }
 
 /* embedding_grad and scatter: (dy, ids, ...): rows of dy, added up by id. */
-static void run_scatter(Running *r) {
+void interp_op_scatter(Running *r) {
     const InterpTensor *dy = r->in[0], *ids = r->in[1], *table = r->out[0];
     int64_t width = table->dims[1];
     FOR_EACH(r, i) result(r)[i] = 0.0;
@@ -111,10 +114,11 @@ static void run_scatter(Running *r) {
         if (row >= 0) result(r)[row * width + i % width] += dy->data[i];
     }
 }
+INTERP_ALIKE(embedding_grad, scatter)
 
 /* ---- indexes, extents, random numbers ---------------------------------------------------------------------------- */
 
-static void run_iota(Running *r) {
+void interp_op_iota(Running *r) {
     InterpTensor *out = r->out[0];
     for (int64_t l = 0; l < interp_line_count(out, interp_int(r, "dim")); l++) {
         Line line = interp_line(out, interp_int(r, "dim"), l);
@@ -122,14 +126,14 @@ static void run_iota(Running *r) {
     }
 }
 
-static void run_broadcast(Running *r) {
+void interp_op_broadcast(Running *r) {
     InterpTensor *out = r->out[0];
     for (int64_t i = 0; i < out->count; i++) out->data[i] = r->in[0]->data[interp_folded_index(out, dims_of(r), i)];
 }
 
-static void run_extent(Running *r) { r->out[0]->data[0] = (double)interp_folded_count(r->in[0], dims_of(r)); }
+void interp_op_extent(Running *r) { r->out[0]->data[0] = (double)interp_folded_count(r->in[0], dims_of(r)); }
 
-static void run_random(Running *r) {
+void interp_op_random(Running *r) {
     uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
     uint64_t seed = (uint64_t)(int64_t)r->in[1]->data[0];
     uint32_t iteration = (uint32_t)(int64_t)r->in[2]->data[0];
@@ -143,29 +147,4 @@ static void run_random(Running *r) {
 }
 
 /* base to the e, e an integer. */
-static void run_power(Running *r) { r->out[0]->data[0] = pow(interp_float(r, "base"), r->in[0]->data[0]); }
-
-const InterpFn interp_move_ops[OP_COUNT] = {
-    [OP_iota] = run_iota,
-    [OP_broadcast] = run_broadcast,
-    [OP_extent] = run_extent,
-    [OP_random] = run_random,
-    [OP_power] = run_power,
-    [OP_reshape] = run_copy,
-    [OP_flatten] = run_copy,
-    [OP_detach] = run_copy,
-    [OP_barrier] = run_copy,
-    [OP_expand] = run_expand,
-    [OP_permute] = run_permute,
-    [OP_transpose] = run_transpose,
-    [OP_slice] = run_slice,
-    [OP_pad] = run_pad,
-    [OP_concat] = run_concat,
-    [OP_stack] = run_stack,
-    [OP_full] = run_full,
-    [OP_arange] = run_arange,
-    [OP_embedding] = run_embedding,
-    [OP_gather] = run_gather,
-    [OP_embedding_grad] = run_scatter,
-    [OP_scatter] = run_scatter,
-};
+void interp_op_power(Running *r) { r->out[0]->data[0] = pow(interp_float(r, "base"), r->in[0]->data[0]); }

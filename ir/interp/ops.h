@@ -22,15 +22,17 @@ typedef struct Running {
     const InterpOptions *options; /* or NULL */
 } Running;
 
-typedef void (*InterpFn)(Running *r);
+typedef void InterpFn(Running *r);
 
-/* By opcode, one table a file; an op is in one of them. */
-extern const InterpFn interp_pointwise_ops[OP_COUNT], interp_move_ops[OP_COUNT], interp_product_ops[OP_COUNT],
-    interp_reduce_ops[OP_COUNT], interp_training_ops[OP_COUNT], interp_attention_ops[OP_COUNT],
-    interp_activation_ops[OP_COUNT], interp_loss_ops[OP_COUNT];
+/* What an op computes is the function of its name: interp_op_relu. */
+#define OP(name, ...) InterpFn interp_op_##name;
+#include "ir/ops.def"
 
-enum { INTERP_TABLES = 8 };
-extern const InterpFn *const interp_tables[INTERP_TABLES]; /* interp.c: all of them */
+/* The op |name| computes what |other| does. */
+#define INTERP_ALIKE(name, other)                                                                                      \
+    void interp_op_##name(Running *r) { interp_op_##other(r); }
+
+extern InterpFn *const interp_ops[OP_COUNT]; /* interp.c */
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 
@@ -73,6 +75,10 @@ double interp_kept(const Running *r, const Dropout *d, int64_t element);
 static inline double *result(const Running *r) { return r->out[0]->data; }
 static inline double in(const Running *r, int operand, int64_t i) { return interp_at(r->in[operand], r->out[0], i); }
 static inline const Dims *dims_of(const Running *r) { return &ir_attr(r->op, "dims")->dims; }
+
+/* For each element of |x|: the element of the folded tensor |y| that it goes to. */
+#define FOR_FOLDED(r, x, i, to)                                                                                        \
+    for (int64_t i = 0, to; i < (x)->count && (to = interp_folded_index(x, dims_of(r), i), true); i++)
 
 static inline double interp_add(double a, double b) { return a + b; }
 static inline double interp_larger(double a, double b) { return isnan(a) ? a : isnan(b) || b > a ? b : a; }

@@ -37,9 +37,9 @@ static void unary(Running *r, double (*f)(double)) {
 }
 
 #define BINARY(name, f)                                                                                                \
-    static void run_##name(Running *r) { binary(r, f); }
+    void interp_op_##name(Running *r) { binary(r, f); }
 #define UNARY(name, f)                                                                                                 \
-    static void run_##name(Running *r) { unary(r, f); }
+    void interp_op_##name(Running *r) { unary(r, f); }
 BINARY(add, interp_add)
 BINARY(sub, sub)
 BINARY(mul, mul)
@@ -66,27 +66,27 @@ UNARY(not, not )
 UNARY(is_finite, finite_number)
 UNARY(increment, plus_one)
 
-static void run_select(Running *r) {
+void interp_op_select(Running *r) {
     InterpTensor *out = r->out[0];
     for (int64_t i = 0; i < out->count; i++)
         out->data[i] = interp_at(r->in[interp_at(r->in[0], out, i) != 0 ? 1 : 2], out, i);
 }
 
 /* The interpreter converts to the result's dtype: see finish_value in interp.c. */
-static void run_cast(Running *r) {
+void interp_op_cast(Running *r) {
     for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = r->in[0]->data[i];
 }
 
-static void run_const(Running *r) { r->out[0]->data[0] = interp_float(r, "value"); }
+void interp_op_const(Running *r) { r->out[0]->data[0] = interp_float(r, "value"); }
 
 /* The interpreter writes states when the function has run. */
-static void run_assign(Running *r) { (void)r; }
+void interp_op_assign(Running *r) { (void)r; }
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
-static void run_relu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) < 0 ? 0.0 : in(r, 0, i); }
+void interp_op_relu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) < 0 ? 0.0 : in(r, 0, i); }
 
-static void run_relu_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 1, i) <= 0 ? 0.0 : in(r, 0, i); }
+void interp_op_relu_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 1, i) <= 0 ? 0.0 : in(r, 0, i); }
 
 static bool is_tanh(const Running *r) { return !strcmp(ir_attr(r->op, "approximate")->s, "tanh"); }
 
@@ -94,7 +94,7 @@ static bool is_tanh(const Running *r) { return !strcmp(ir_attr(r->op, "approxima
 static double gelu_inner(double x) { return SQRT_TWO_OVER_PI * (x + GELU_CUBE * x * x * x); }
 static double gelu_inner_slope(double x) { return SQRT_TWO_OVER_PI * (1 + 3 * GELU_CUBE * x * x); }
 
-static void run_gelu(Running *r) {
+void interp_op_gelu(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 0, i);
         double cdf = is_tanh(r) ? 0.5 * (1 + tanh(gelu_inner(x))) : 0.5 * (1 + erf(x * SQRT_HALF));
@@ -103,7 +103,7 @@ static void run_gelu(Running *r) {
 }
 
 /* Phi(x) + x phi(x); the same by the chain rule where Phi is approximated. */
-static void run_gelu_grad(Running *r) {
+void interp_op_gelu_grad(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 1, i), t = tanh(gelu_inner(x));
         double slope = is_tanh(r) ? 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * gelu_inner_slope(x)
@@ -112,13 +112,11 @@ static void run_gelu_grad(Running *r) {
     }
 }
 
-static void run_sigmoid(Running *r) { FOR_EACH(r, i) result(r)[i] = 1 / (1 + exp(-in(r, 0, i))); }
+void interp_op_sigmoid(Running *r) { FOR_EACH(r, i) result(r)[i] = 1 / (1 + exp(-in(r, 0, i))); }
 
-static void run_sigmoid_grad(Running *r) {
-    FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i) * (1 - in(r, 1, i));
-}
+void interp_op_sigmoid_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i) * (1 - in(r, 1, i)); }
 
-static void run_tanh_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (1 - in(r, 1, i) * in(r, 1, i)); }
+void interp_op_tanh_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (1 - in(r, 1, i) * in(r, 1, i)); }
 
 /* As lower_place_in_step. */
 static void place_in_step(const Running *r, const Shape *s, uint32_t *micro, int64_t *first) {
@@ -150,7 +148,7 @@ double interp_kept(const Running *r, const Dropout *d, int64_t element) {
     return kept ? interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - d->p)) : 0.0;
 }
 
-static void run_dropout(Running *r) {
+void interp_op_dropout(Running *r) {
     const Dropout d = interp_dropout(r, ir_shape(r->f, r->op->out[0]));
     FOR_EACH(r, i) {
         double kept = interp_kept(r, &d, i);
@@ -191,12 +189,12 @@ static double dithered(Dtype t, double x, double u) {
     return copysign(size < largest ? size : largest, x);
 }
 
-static void run_dithered_cast(Running *r) {
+void interp_op_dithered_cast(Running *r) {
     Dtype t = ir_dtype(r->f, r->op->out[0]);
     FOR_EACH(r, i) result(r)[i] = r->round ? dithered(t, in(r, 0, i), in(r, 1, i)) : in(r, 0, i);
 }
 
-static void run_stochastic_cast(Running *r) {
+void interp_op_stochastic_cast(Running *r) {
     Dtype t = ir_dtype(r->f, r->op->out[0]);
     const uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
     uint32_t micro;
@@ -213,19 +211,19 @@ static void run_stochastic_cast(Running *r) {
 
 static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-static void run_abs(Running *r) { FOR_EACH(r, i) result(r)[i] = fabs(in(r, 0, i)); }
-static void run_silu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) / (1.0 + exp(-in(r, 0, i))); }
-static void run_rsqrt(Running *r) { FOR_EACH(r, i) result(r)[i] = 1.0 / sqrt(in(r, 0, i)); }
-static void run_pow(Running *r) { FOR_EACH(r, i) result(r)[i] = pow(in(r, 0, i), interp_float(r, "e")); }
+void interp_op_abs(Running *r) { FOR_EACH(r, i) result(r)[i] = fabs(in(r, 0, i)); }
+void interp_op_silu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) / (1.0 + exp(-in(r, 0, i))); }
+void interp_op_rsqrt(Running *r) { FOR_EACH(r, i) result(r)[i] = 1.0 / sqrt(in(r, 0, i)); }
+void interp_op_pow(Running *r) { FOR_EACH(r, i) result(r)[i] = pow(in(r, 0, i), interp_float(r, "e")); }
 
-static void run_softplus(Running *r) {
+void interp_op_softplus(Running *r) {
     FOR_EACH(r, i) {
         double x = in(r, 0, i);
         result(r)[i] = x > SOFTPLUS_THRESHOLD ? x : log1p(exp(x));
     }
 }
 
-static void run_clamp(Running *r) {
+void interp_op_clamp(Running *r) {
     double low = interp_float(r, "low"), high = interp_float(r, "high");
     FOR_EACH(r, i) {
         double x = in(r, 0, i), raised = x < low ? low : x;
@@ -233,10 +231,10 @@ static void run_clamp(Running *r) {
     }
 }
 
-static void run_where(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, in(r, 0, i) != 0 ? 1 : 2, i); }
-static void run_ne(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) != in(r, 1, i); }
-static void run_gt(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) > in(r, 1, i); }
-static void run_ge(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) >= in(r, 1, i); }
+void interp_op_where(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, in(r, 0, i) != 0 ? 1 : 2, i); }
+void interp_op_ne(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) != in(r, 1, i); }
+void interp_op_gt(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) > in(r, 1, i); }
+void interp_op_ge(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) >= in(r, 1, i); }
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
@@ -251,19 +249,19 @@ static void chain(Running *r, double (*slope)(double)) {
     FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * slope(in(r, 1, i));
 }
 
-static void run_abs_grad(Running *r) { chain(r, abs_slope); }
-static void run_silu_grad(Running *r) { chain(r, silu_slope); }
-static void run_softplus_grad(Running *r) { chain(r, softplus_slope); }
-static void run_erf_grad(Running *r) { chain(r, erf_slope); }
-static void run_rsqrt_grad(Running *r) { chain(r, rsqrt_slope); }
+void interp_op_abs_grad(Running *r) { chain(r, abs_slope); }
+void interp_op_silu_grad(Running *r) { chain(r, silu_slope); }
+void interp_op_softplus_grad(Running *r) { chain(r, softplus_slope); }
+void interp_op_erf_grad(Running *r) { chain(r, erf_slope); }
+void interp_op_rsqrt_grad(Running *r) { chain(r, rsqrt_slope); }
 
-static void run_pow_grad(Running *r) {
+void interp_op_pow_grad(Running *r) {
     double e = interp_float(r, "e");
     FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (e == 0 ? 0.0 : e * pow(in(r, 1, i), e - 1.0));
 }
 
 /* dy or nothing, not dy * 0, which is NaN where dy is infinite.  A bound that is infinite is none. */
-static void run_clamp_grad(Running *r) {
+void interp_op_clamp_grad(Running *r) {
     double low = interp_float(r, "low"), high = interp_float(r, "high");
     FOR_EACH(r, i) {
         double x = in(r, 1, i);
@@ -272,70 +270,10 @@ static void run_clamp_grad(Running *r) {
     }
 }
 
-static void run_where_grad(Running *r) {
+void interp_op_where_grad(Running *r) {
     FOR_EACH(r, i) {
         bool first = in(r, 1, i) != 0;
         r->out[0]->data[i] = first ? in(r, 0, i) : 0.0;
         r->out[1]->data[i] = first ? 0.0 : in(r, 0, i);
     }
 }
-
-const InterpFn interp_pointwise_ops[OP_COUNT] = {
-    [OP_add] = run_add,
-    [OP_sub] = run_sub,
-    [OP_mul] = run_mul,
-    [OP_div] = run_div,
-    [OP_maximum] = run_maximum,
-    [OP_minimum] = run_minimum,
-    [OP_lt] = run_lt,
-    [OP_le] = run_le,
-    [OP_eq] = run_eq,
-    [OP_and] = run_and,
-    [OP_or] = run_or,
-    [OP_neg] = run_neg,
-    [OP_exp] = run_exp,
-    [OP_log] = run_log,
-    [OP_sqrt] = run_sqrt,
-    [OP_expm1] = run_expm1,
-    [OP_log1p] = run_log1p,
-    [OP_floor] = run_floor,
-    [OP_tanh] = run_tanh,
-    [OP_erf] = run_erf,
-    [OP_sin] = run_sin,
-    [OP_cos] = run_cos,
-    [OP_not] = run_not,
-    [OP_is_finite] = run_is_finite,
-    [OP_increment] = run_increment,
-    [OP_select] = run_select,
-    [OP_cast] = run_cast,
-    [OP_const] = run_const,
-    [OP_assign] = run_assign,
-    [OP_relu] = run_relu,
-    [OP_gelu] = run_gelu,
-    [OP_sigmoid] = run_sigmoid,
-    [OP_dropout] = run_dropout,
-    [OP_stochastic_cast] = run_stochastic_cast,
-    [OP_dithered_cast] = run_dithered_cast,
-    [OP_relu_grad] = run_relu_grad,
-    [OP_gelu_grad] = run_gelu_grad,
-    [OP_sigmoid_grad] = run_sigmoid_grad,
-    [OP_tanh_grad] = run_tanh_grad,
-    [OP_abs] = run_abs,
-    [OP_silu] = run_silu,
-    [OP_rsqrt] = run_rsqrt,
-    [OP_pow] = run_pow,
-    [OP_softplus] = run_softplus,
-    [OP_clamp] = run_clamp,
-    [OP_where] = run_where,
-    [OP_ne] = run_ne,
-    [OP_gt] = run_gt,
-    [OP_ge] = run_ge,
-    [OP_abs_grad] = run_abs_grad,
-    [OP_silu_grad] = run_silu_grad,
-    [OP_softplus_grad] = run_softplus_grad,
-    [OP_erf_grad] = run_erf_grad,
-    [OP_rsqrt_grad] = run_rsqrt_grad,
-    [OP_clamp_grad] = run_clamp_grad,
-    [OP_pow_grad] = run_pow_grad,
-    [OP_where_grad] = run_where_grad,
-};

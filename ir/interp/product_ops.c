@@ -40,7 +40,7 @@ static const double *matrix_at(const InterpTensor *t, const InterpTensor *out, i
 }
 
 /* Batched, as NumPy: matmul; batch_contract but where it is merged. */
-static void run_matmul(Running *r) {
+void interp_op_matmul(Running *r) {
     const InterpTensor *a = r->in[0], *b = r->in[1];
     InterpTensor *out = r->out[0];
     Product p = {
@@ -55,11 +55,11 @@ static void run_matmul(Running *r) {
 }
 
 /* Merged: the products of the last leading dim lie beside each other. */
-static void run_batch_contract(Running *r) {
+void interp_op_batch_contract(Running *r) {
     const InterpTensor *a = r->in[0], *b = r->in[1];
     InterpTensor *out = r->out[0];
     if (!interp_bool(r, "merged")) {
-        run_matmul(r);
+        interp_op_matmul(r);
         return;
     }
     Product p = {
@@ -76,7 +76,7 @@ static void run_batch_contract(Running *r) {
 }
 
 /* The operands are matrices: their leading dims are rows. */
-static void run_contract(Running *r) {
+void interp_op_contract(Running *r) {
     const InterpTensor *a = r->in[0], *b = r->in[1];
     Product p = {.a = a->data, .b = b->data, .width_of_a = last_dim(a), .width_of_b = last_dim(b)};
     p.ta = interp_bool(r, "ta");
@@ -92,14 +92,14 @@ static void run_contract(Running *r) {
 }
 
 /* The parts of a sum, in order. */
-static void run_sum_parts(Running *r) {
+void interp_op_sum_parts(Running *r) {
     FOR_EACH(r, i) {
         result(r)[i] = 0.0;
         for (int64_t at = i; at < r->in[0]->count; at += r->out[0]->count) result(r)[i] += r->in[0]->data[at];
     }
 }
 
-static void run_linear(Running *r) {
+void interp_op_linear(Running *r) {
     const InterpTensor *x = r->in[0], *w = r->in[1], *bias = r->op->n_in == 3 ? r->in[2] : NULL;
     bool transposed = interp_bool(r, "transposed");
     int64_t inner = x->dims[x->rank - 1], outer = r->out[0]->dims[x->rank - 1];
@@ -253,26 +253,28 @@ static void add_bias(const Running *r, Image y) {
         for (int64_t o = 0; o < y.channels; o++) FOR_PLACES(at, y.size) * pixel(&y, n, o, at) += bias->data[o];
 }
 
-static void run_conv(Running *r) {
+void interp_op_conv(Running *r) {
     Image y = image_of(r, r->out[0]);
     clear(r->out[0]);
     convolve(r, y, image_of(r, r->in[0]), weight_of(r, r->in[1]), to_output);
     add_bias(r, y);
 }
+INTERP_ALIKE(conv2d, conv)
 
 /* (dy, weight, ...) */
-static void run_conv_data(Running *r) {
+void interp_op_conv_data(Running *r) {
     clear(r->out[0]);
     convolve(r, image_of(r, r->in[0]), image_of(r, r->out[0]), weight_of(r, r->in[1]), to_image);
 }
+INTERP_ALIKE(conv2d_input_grad, conv_data)
 
-static void run_conv_transpose(Running *r) {
-    run_conv_data(r);
+void interp_op_conv_transpose2d(Running *r) {
+    interp_op_conv_data(r);
     add_bias(r, image_of(r, r->out[0]));
 }
 
 /* (dy, x, ...) in a graph, (x, dy) in core IR */
-static void run_conv_weight(Running *r) {
+void interp_op_conv_weight(Running *r) {
     const InterpTensor *dy = r->in[is_core(r) ? 1 : 0], *x = r->in[is_core(r) ? 0 : 1];
     Image y = image_of(r, dy);
     Weight w = weight_of(r, r->out[0]);
@@ -283,13 +285,14 @@ static void run_conv_weight(Running *r) {
     clear(r->out[0]);
     convolve(r, y, image_of(r, x), w, to_weight);
 }
+INTERP_ALIKE(conv2d_weight_grad, conv_weight)
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------- */
 
 /* NaN wins, the first of several. */
 static bool beats(double x, double best) { return x > best || (isnan(x) && !isnan(best)); }
 
-static void run_max_pool(Running *r) {
+void interp_op_max_pool2d(Running *r) {
     Image x = image_of(r, r->in[0]), y = image_of(r, r->out[0]), which = image_of(r, r->out[1]);
     const int64_t *size = ir_attr(r->op, "kernel")->dims.at;
     const WindowSteps steps = steps_of(r);
@@ -311,6 +314,7 @@ static void run_max_pool(Running *r) {
             }
         }
 }
+INTERP_ALIKE(window_max, max_pool2d)
 
 /* What an element of a window at y and the pixel under it give one another. */
 typedef void (*PoolFn)(const Running *r, double *y, double *x, int64_t offset);
@@ -352,13 +356,13 @@ static void to_chosen(const Running *r, double *y, double *x, int64_t offset) {
     if (r->in[1]->data[y - r->in[0]->data] == (double)offset) *x += *y;
 }
 
-static void run_window_sum(Running *r) {
+void interp_op_window_sum(Running *r) {
     clear(r->out[0]);
     for_windows(r, image_of(r, r->out[0]), image_of(r, r->in[0]), sum_to_window);
 }
 
-static void run_avg_pool(Running *r) {
-    run_window_sum(r);
+void interp_op_avg_pool2d(Running *r) {
+    interp_op_window_sum(r);
     for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] /= window_size(r);
 }
 
@@ -367,17 +371,18 @@ static void pool_grad(Running *r, PoolFn f) {
     for_windows(r, image_of(r, r->in[0]), image_of(r, r->out[0]), f);
 }
 
-static void run_max_pool_grad(Running *r) { pool_grad(r, to_chosen); }
-static void run_avg_pool_grad(Running *r) { pool_grad(r, mean_to_pixel); }
-static void run_window_sum_grad(Running *r) { pool_grad(r, sum_to_pixel); }
+void interp_op_max_pool2d_grad(Running *r) { pool_grad(r, to_chosen); }
+INTERP_ALIKE(window_max_grad, max_pool2d_grad)
+void interp_op_avg_pool2d_grad(Running *r) { pool_grad(r, mean_to_pixel); }
+void interp_op_window_sum_grad(Running *r) { pool_grad(r, sum_to_pixel); }
 
-static void run_global_pool(Running *r) {
+void interp_op_global_avg_pool(Running *r) {
     int64_t area = r->in[0]->dims[2] * r->in[0]->dims[3];
     clear(r->out[0]);
     for (int64_t i = 0; i < r->in[0]->count; i++) r->out[0]->data[i / area] += r->in[0]->data[i] / (double)area;
 }
 
-static void run_global_pool_grad(Running *r) {
+void interp_op_global_avg_pool_grad(Running *r) {
     int64_t area = r->out[0]->dims[2] * r->out[0]->dims[3];
     for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = r->in[0]->data[i / area] / (double)area;
 }
@@ -429,36 +434,9 @@ static void resize(Running *r, Image y, Image x, bool back) {
         }
 }
 
-static void run_resize(Running *r) { resize(r, image_of(r, r->out[0]), image_of(r, r->in[0]), false); }
-static void run_resize_grad(Running *r) { resize(r, image_of(r, r->in[0]), image_of(r, r->out[0]), true); }
-
-const InterpFn interp_product_ops[OP_COUNT] = {
-    [OP_contract] = run_contract,
-    [OP_batch_contract] = run_batch_contract,
-    [OP_sum_parts] = run_sum_parts,
-    [OP_matmul] = run_matmul,
-    [OP_linear] = run_linear,
-    [OP_conv2d] = run_conv,
-    [OP_conv_transpose2d] = run_conv_transpose,
-    [OP_conv2d_input_grad] = run_conv_data,
-    [OP_conv2d_weight_grad] = run_conv_weight,
-    [OP_conv] = run_conv,
-    [OP_conv_data] = run_conv_data,
-    [OP_conv_weight] = run_conv_weight,
-    [OP_max_pool2d] = run_max_pool,
-    [OP_max_pool2d_grad] = run_max_pool_grad,
-    [OP_avg_pool2d] = run_avg_pool,
-    [OP_avg_pool2d_grad] = run_avg_pool_grad,
-    [OP_adaptive_avg_pool2d] = run_resize,
-    [OP_adaptive_avg_pool2d_grad] = run_resize_grad,
-    [OP_upsample] = run_resize,
-    [OP_upsample_grad] = run_resize_grad,
-    [OP_resample] = run_resize,
-    [OP_resample_grad] = run_resize_grad,
-    [OP_global_avg_pool] = run_global_pool,
-    [OP_global_avg_pool_grad] = run_global_pool_grad,
-    [OP_window_max] = run_max_pool,
-    [OP_window_sum] = run_window_sum,
-    [OP_window_max_grad] = run_max_pool_grad,
-    [OP_window_sum_grad] = run_window_sum_grad,
-};
+void interp_op_adaptive_avg_pool2d(Running *r) { resize(r, image_of(r, r->out[0]), image_of(r, r->in[0]), false); }
+INTERP_ALIKE(resample, adaptive_avg_pool2d)
+INTERP_ALIKE(upsample, adaptive_avg_pool2d)
+void interp_op_adaptive_avg_pool2d_grad(Running *r) { resize(r, image_of(r, r->in[0]), image_of(r, r->out[0]), true); }
+INTERP_ALIKE(resample_grad, adaptive_avg_pool2d_grad)
+INTERP_ALIKE(upsample_grad, adaptive_avg_pool2d_grad)

@@ -6,46 +6,33 @@
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-static void reduce(Running *r, double start, double (*f)(double, double)) {
-    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = start;
-    for (int64_t i = 0; i < r->in[0]->count; i++) {
-        double *to = &r->out[0]->data[interp_folded_index(r->in[0], dims_of(r), i)];
-        *to = f(*to, r->in[0]->data[i]);
-    }
+static void fold(Running *r, double start, double (*f)(double, double)) {
+    FOR_EACH(r, i) result(r)[i] = start;
+    FOR_FOLDED(r, r->in[0], i, to) result(r)[to] = f(result(r)[to], r->in[0]->data[i]);
 }
 
-static void run_reduce_sum(Running *r) { reduce(r, 0.0, interp_add); }
+void interp_op_sum(Running *r) { fold(r, 0.0, interp_add); }
+void interp_op_max(Running *r) { fold(r, -INFINITY, interp_larger); }
+void interp_op_min(Running *r) { fold(r, INFINITY, interp_smaller); }
+void interp_op_reduce_or(Running *r) { fold(r, 0.0, interp_either); }
 
-static void run_reduce_mean(Running *r) {
-    run_reduce_sum(r);
-    for (int64_t i = 0; i < r->out[0]->count; i++)
-        r->out[0]->data[i] /= (double)r->in[0]->count / (double)r->out[0]->count;
-}
-
-static void run_reduce_max(Running *r) { reduce(r, -INFINITY, interp_larger); }
-static void run_reduce_min(Running *r) { reduce(r, INFINITY, interp_smaller); }
-static void run_reduce_or(Running *r) { reduce(r, 0.0, interp_either); }
-
-/* ---- sums and means ---------------------------------------------------------------------------------------------- */
-
-static void run_sum(Running *r) {
-    FOR_EACH(r, i) result(r)[i] = 0.0;
-    for (int64_t i = 0; i < r->in[0]->count; i++)
-        result(r)[interp_folded_index(r->in[0], dims_of(r), i)] += r->in[0]->data[i];
-}
-
-static void run_mean(Running *r) {
-    run_sum(r);
+void interp_op_mean(Running *r) {
+    interp_op_sum(r);
     FOR_EACH(r, i) result(r)[i] /= (double)interp_folded_count(r->in[0], dims_of(r));
 }
 
-static void run_broadcast_to(Running *r) {
+INTERP_ALIKE(reduce_sum, sum)
+INTERP_ALIKE(reduce_mean, mean)
+INTERP_ALIKE(reduce_max, max)
+INTERP_ALIKE(reduce_min, min)
+
+void interp_op_broadcast_to(Running *r) {
     double divisor = interp_bool(r, "mean") ? (double)interp_folded_count(r->out[0], dims_of(r)) : 1.0;
     FOR_EACH(r, i) result(r)[i] = r->in[0]->data[interp_folded_index(r->out[0], dims_of(r), i)] / divisor;
 }
 
 /* Every element of dy is added to the element of the result that it was broadcast from. */
-static void run_sum_to(Running *r) {
+void interp_op_sum_to(Running *r) {
     const InterpTensor *dy = r->in[0], *to = r->out[0];
     FOR_EACH(r, i) result(r)[i] = 0.0;
     for (int64_t i = 0; i < dy->count; i++) {
@@ -62,42 +49,25 @@ static void run_sum_to(Running *r) {
 /* ---- extremes ---------------------------------------------------------------------------------------------------- */
 
 /* NaN wins. */
-static bool beats(double x, double best, bool largest) {
-    return (isnan(x) && !isnan(best)) || (largest ? x > best : x < best);
-}
-
-static void extreme(Running *r, bool largest) {
-    FOR_EACH(r, i) result(r)[i] = largest ? -INFINITY : INFINITY;
-    for (int64_t i = 0; i < r->in[0]->count; i++) {
-        double *best = &result(r)[interp_folded_index(r->in[0], dims_of(r), i)];
-        if (beats(r->in[0]->data[i], *best, largest)) *best = r->in[0]->data[i];
-    }
-}
-
-static void run_max(Running *r) { extreme(r, true); }
-static void run_min(Running *r) { extreme(r, false); }
+static bool beats(double x, double best) { return (isnan(x) && !isnan(best)) || x > best; }
 
 /* (dy, x, y) */
-static void run_extreme_grad(Running *r) {
+void interp_op_extreme_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1], *y = r->in[2];
     double *equals = interp_scratch(r, y->count);
-    for (int64_t i = 0; i < x->count; i++) {
-        int64_t to = interp_folded_index(x, dims_of(r), i);
-        equals[to] += x->data[i] == y->data[to];
-    }
-    for (int64_t i = 0; i < x->count; i++) {
-        int64_t to = interp_folded_index(x, dims_of(r), i);
+    FOR_FOLDED(r, x, i, to) { equals[to] += x->data[i] == y->data[to]; }
+    FOR_FOLDED(r, x, i, to) {
         result(r)[i] = (double)(x->data[i] == y->data[to]) * (dy->data[to] / equals[to]); /* NaN where y is */
     }
 }
 
-static void run_argmax(Running *r) {
+void interp_op_argmax(Running *r) {
     const InterpTensor *x = r->in[0];
     for (int64_t l = 0; l < r->out[0]->count; l++) {
         Line line = interp_line(x, interp_int(r, "dim"), l);
         int64_t best = 0;
         for (int64_t j = 1; j < line.length; j++)
-            if (beats(x->data[line.base + j * line.stride], x->data[line.base + best * line.stride], true)) best = j;
+            if (beats(x->data[line.base + j * line.stride], x->data[line.base + best * line.stride])) best = j;
         result(r)[l] = (double)best;
     }
 }
@@ -108,7 +78,7 @@ static double *element_along(const InterpTensor *t, int64_t dim, int64_t l, int6
     return &t->data[line.base + i * line.stride];
 }
 
-static void run_top_k(Running *r) {
+void interp_op_top_k(Running *r) {
     const InterpTensor *x = r->in[0];
     int64_t dim = interp_int(r, "dim"), k = interp_int(r, "k");
     bool *taken = arena_array(r->a, bool, x->count + 1);
@@ -118,8 +88,7 @@ static void run_top_k(Running *r) {
             int64_t best = -1;
             for (int64_t j = 0; j < line.length; j++) {
                 int64_t at = line.base + j * line.stride;
-                if (!taken[at] && (best < 0 || beats(x->data[at], x->data[line.base + best * line.stride], true)))
-                    best = j;
+                if (!taken[at] && (best < 0 || beats(x->data[at], x->data[line.base + best * line.stride]))) best = j;
             }
             taken[line.base + best * line.stride] = true;
             *element_along(r->out[0], dim, l, n) = x->data[line.base + best * line.stride];
@@ -129,7 +98,7 @@ static void run_top_k(Running *r) {
 }
 
 /* (dy, indexes, x for its shape) */
-static void run_top_k_grad(Running *r) {
+void interp_op_top_k_grad(Running *r) {
     int64_t dim = interp_int(r, "dim");
     FOR_EACH(r, i) result(r)[i] = 0.0;
     for (int64_t l = 0; l < interp_line_count(r->in[0], dim); l++)
@@ -153,25 +122,19 @@ static double divisor(const Running *r, const InterpTensor *x) {
     return fmax((double)(interp_folded_count(x, dims_of(r)) - interp_int(r, "correction")), 0.0);
 }
 
-static void run_var(Running *r) {
+void interp_op_var(Running *r) {
     const InterpTensor *x = r->in[0];
     const double *means = folded_means(r, x);
     FOR_EACH(r, i) result(r)[i] = 0.0;
-    for (int64_t i = 0; i < x->count; i++) {
-        int64_t to = interp_folded_index(x, dims_of(r), i);
-        result(r)[to] += (x->data[i] - means[to]) * (x->data[i] - means[to]);
-    }
+    FOR_FOLDED(r, x, i, to) { result(r)[to] += (x->data[i] - means[to]) * (x->data[i] - means[to]); }
     FOR_EACH(r, i) result(r)[i] /= divisor(r, x);
 }
 
 /* (dy, x) */
-static void run_var_grad(Running *r) {
+void interp_op_var_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     const double *means = folded_means(r, x);
-    for (int64_t i = 0; i < x->count; i++) {
-        int64_t to = interp_folded_index(x, dims_of(r), i);
-        result(r)[i] = r->in[0]->data[to] * 2.0 * (x->data[i] - means[to]) / divisor(r, x);
-    }
+    FOR_FOLDED(r, x, i, to) { result(r)[i] = r->in[0]->data[to] * 2.0 * (x->data[i] - means[to]) / divisor(r, x); }
 }
 
 /* ---- normalisations of channels: [N, C, ...] --------------------------------------------------------------------- */
@@ -206,7 +169,7 @@ static double moments_of_sums(const InterpTensor *sums, const InterpTensor *squa
     return count;
 }
 
-static void run_batch_norm(Running *r) {
+void interp_op_batch_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     double *mean = data(r, 1), *var = data(r, 2), *rstd = data(r, 3);
     double count = (double)(x->count / x->dims[1]);
@@ -225,7 +188,7 @@ static void run_batch_norm(Running *r) {
 }
 
 /* Sums and counts of elements. */
-static void run_batch_norm_sums(Running *r) {
+void interp_op_batch_norm_sums(Running *r) {
     const InterpTensor *x = r->in[0];
     const int64_t channels = x->dims[1];
     double *sums = data(r, 0);
@@ -234,7 +197,7 @@ static void run_batch_norm_sums(Running *r) {
     for (int64_t c = 0; c < channels; c++) sums[c] *= sums[channels];
 }
 
-static void run_batch_norm_squares(Running *r) {
+void interp_op_batch_norm_squares(Running *r) {
     const double *own = r->in[1]->data, *all = r->in[2]->data;
     const int64_t channels = r->out[0]->count;
     FOR_EACH(r, c) {
@@ -243,7 +206,7 @@ static void run_batch_norm_squares(Running *r) {
     }
 }
 
-static void run_batch_norm_eval(Running *r) {
+void interp_op_batch_norm_eval(Running *r) {
     const InterpTensor *x = r->in[0];
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
@@ -263,7 +226,7 @@ static void grad_sums(const InterpTensor *dy, const InterpTensor *x, const doubl
 }
 
 /* (dy, x, mean, rstd) */
-static void run_batch_norm_grad_sums(Running *r) {
+void interp_op_batch_norm_grad_sums(Running *r) {
     double *dw = data(r, 0);
     grad_sums(r->in[0], r->in[1], r->in[2]->data, r->in[3]->data, dw, dw + r->in[1]->dims[1]);
 }
@@ -271,7 +234,7 @@ static void run_batch_norm_grad_sums(Running *r) {
 /* (dy, x, weight, mean, rstd): with h = (x - mean) rstd, dw = sum(dy h) and db = sum(dy),
  * dx = w rstd (dy - db / count - h dw / count), or w rstd dy of one value a channel.
  * For d x of the batches of all ranks these are theirs. */
-static void run_batch_norm_grad(Running *r) {
+void interp_op_batch_norm_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1];
     const int64_t channels = x->dims[1];
     const double *w = r->in[2]->data, *mean = r->in[3]->data, *rstd = r->in[4]->data;
@@ -301,7 +264,7 @@ static int64_t size_of_group(const Running *r, const InterpTensor *x) {
 }
 
 /* Mean and 1 / sqrt(variance + eps) of the group of each channel of each sample. */
-static void run_group_norm(Running *r) {
+void interp_op_group_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     int64_t size = size_of_group(r, x), inner = x->count / r->out[1]->count;
     for (int64_t start = 0; start < x->count; start += size) {
@@ -318,10 +281,11 @@ static void run_group_norm(Running *r) {
         }
     }
 }
+INTERP_ALIKE(instance_norm, group_norm)
 
 /* (dy, x, weight, mean, rstd): with h = (x - mean) rstd and g = w dy,
  * dx = rstd (g - mean(g) - h mean(g h)) over the group, dw = sum(dy h) and db = sum(dy) over samples and elements. */
-static void run_group_norm_grad(Running *r) {
+void interp_op_group_norm_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1];
     const double *w = r->in[2]->data, *mean = r->in[3]->data, *rstd = r->in[4]->data;
     double *dw = data(r, 1), *db = data(r, 2);
@@ -346,7 +310,7 @@ static void run_group_norm_grad(Running *r) {
 
 /* ---- normalisations of rows: [..., C] ---------------------------------------------------------------------------- */
 
-static void run_layer_norm(Running *r) {
+void interp_op_layer_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     int64_t width = x->dims[x->rank - 1];
     for (int64_t row = 0; row < x->count / width; row++) {
@@ -365,7 +329,7 @@ static void run_layer_norm(Running *r) {
 
 /* (dy, x, weight, mean, rstd): with h = (x - mean) rstd and g = w dy,
  * dx = rstd (g - mean(g) - h mean(g h)) along the row, dw = sum(dy h) and db = sum(dy) over rows. */
-static void run_layer_norm_grad(Running *r) {
+void interp_op_layer_norm_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1];
     const double *w = r->in[2]->data;
     int64_t width = x->dims[x->rank - 1];
@@ -385,7 +349,7 @@ static void run_layer_norm_grad(Running *r) {
     }
 }
 
-static void run_rms_norm(Running *r) {
+void interp_op_rms_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     int64_t width = x->dims[x->rank - 1];
     for (int64_t row = 0; row < x->count / width; row++) {
@@ -400,7 +364,7 @@ static void run_rms_norm(Running *r) {
 
 /* (dy, x, weight, factor): with h = x factor and g = w dy,
  * dx = factor (g - h mean(g h)) along the row, dw = sum(dy h) over rows. */
-static void run_rms_norm_grad(Running *r) {
+void interp_op_rms_norm_grad(Running *r) {
     const InterpTensor *dy = r->in[0], *x = r->in[1];
     const double *w = r->in[2]->data;
     int64_t width = x->dims[x->rank - 1];
@@ -470,46 +434,8 @@ static void cumsum_line(Running *r, Line line) {
     }
 }
 
-static void run_cumsum(Running *r) { for_each_line(r, cumsum_line); }
-static void run_softmax(Running *r) { for_each_line(r, softmax_line); }
-static void run_log_softmax(Running *r) { for_each_line(r, log_softmax_line); }
-static void run_softmax_grad(Running *r) { for_each_line(r, softmax_grad_line); }
-static void run_log_softmax_grad(Running *r) { for_each_line(r, log_softmax_grad_line); }
-
-const InterpFn interp_reduce_ops[OP_COUNT] = {
-    [OP_reduce_sum] = run_reduce_sum,
-    [OP_reduce_mean] = run_reduce_mean,
-    [OP_reduce_max] = run_reduce_max,
-    [OP_reduce_min] = run_reduce_min,
-    [OP_reduce_or] = run_reduce_or,
-    [OP_sum] = run_sum,
-    [OP_mean] = run_mean,
-    [OP_sum_to] = run_sum_to,
-    [OP_broadcast_to] = run_broadcast_to,
-    [OP_max] = run_max,
-    [OP_min] = run_min,
-    [OP_extreme_grad] = run_extreme_grad,
-    [OP_argmax] = run_argmax,
-    [OP_top_k] = run_top_k,
-    [OP_top_k_grad] = run_top_k_grad,
-    [OP_var] = run_var,
-    [OP_var_grad] = run_var_grad,
-    [OP_cumsum] = run_cumsum,
-    [OP_softmax] = run_softmax,
-    [OP_log_softmax] = run_log_softmax,
-    [OP_softmax_grad] = run_softmax_grad,
-    [OP_log_softmax_grad] = run_log_softmax_grad,
-    [OP_batch_norm] = run_batch_norm,
-    [OP_batch_norm_eval] = run_batch_norm_eval,
-    [OP_group_norm] = run_group_norm,
-    [OP_instance_norm] = run_group_norm,
-    [OP_group_norm_grad] = run_group_norm_grad,
-    [OP_layer_norm] = run_layer_norm,
-    [OP_batch_norm_grad] = run_batch_norm_grad,
-    [OP_batch_norm_sums] = run_batch_norm_sums,
-    [OP_batch_norm_squares] = run_batch_norm_squares,
-    [OP_batch_norm_grad_sums] = run_batch_norm_grad_sums,
-    [OP_layer_norm_grad] = run_layer_norm_grad,
-    [OP_rms_norm] = run_rms_norm,
-    [OP_rms_norm_grad] = run_rms_norm_grad,
-};
+void interp_op_cumsum(Running *r) { for_each_line(r, cumsum_line); }
+void interp_op_softmax(Running *r) { for_each_line(r, softmax_line); }
+void interp_op_log_softmax(Running *r) { for_each_line(r, log_softmax_line); }
+void interp_op_softmax_grad(Running *r) { for_each_line(r, softmax_grad_line); }
+void interp_op_log_softmax_grad(Running *r) { for_each_line(r, log_softmax_grad_line); }

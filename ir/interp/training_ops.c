@@ -35,7 +35,7 @@ static double class_weight(const Running *r, const InterpTensor *logp, int64_t c
     return ((double)c == target ? 1.0 - smoothing : 0.0) + smoothing / (double)classes(logp);
 }
 
-static void run_nll_loss(Running *r) {
+void interp_op_nll_loss(Running *r) {
     const InterpTensor *logp = r->in[0], *targets = r->in[1];
     double loss = 0.0, total = counted_weight(r, targets, 2);
     for (int64_t i = 0; i < logp->count; i++) {
@@ -47,7 +47,7 @@ static void run_nll_loss(Running *r) {
     result(r)[0] = total != 0 ? loss / total : 0.0;
 }
 
-static void run_nll_loss_grad(Running *r) {
+void interp_op_nll_loss_grad(Running *r) {
     const InterpTensor *logp = r->in[1], *targets = r->in[2];
     double g = r->in[0]->data[0], total = counted_weight(r, targets, 3);
     FOR_EACH(r, i) {
@@ -58,7 +58,7 @@ static void run_nll_loss_grad(Running *r) {
     }
 }
 
-static void run_count_samples(Running *r) {
+void interp_op_count_samples(Running *r) {
     const Shape *s = ir_shape(r->f, r->op->in[0]);
     int batch = 0;
     while (batch < s->rank && !s->d[batch].n) batch++;
@@ -66,7 +66,7 @@ static void run_count_samples(Running *r) {
     result(r)[0] = batch < s->rank ? n * (double)(s->d[batch].div ? s->d[batch].div : 1) / (double)s->d[batch].mul : n;
 }
 
-static void run_count_labels(Running *r) { result(r)[0] = counted_weight(r, r->in[1], 2); }
+void interp_op_count_labels(Running *r) { result(r)[0] = counted_weight(r, r->in[1], 2); }
 
 /* The index of the first largest; -1 where the row has a NaN. */
 static int64_t first_largest(const double *x, int64_t count) {
@@ -83,7 +83,7 @@ static void give_share(Running *r, double right) {
     result(r)[0] = count != 0 ? right / count : 0.0;
 }
 
-static void run_accuracy(Running *r) {
+void interp_op_accuracy(Running *r) {
     const InterpTensor *logits = r->in[0], *targets = r->in[1];
     double right = 0.0;
     for (int64_t i = 0; i < targets->count; i++)
@@ -94,14 +94,14 @@ static void run_accuracy(Running *r) {
 
 /* ---- of pairs, and top k ----------------------------------------------------------------------------------------- */
 
-static void run_mse_loss(Running *r) {
+void interp_op_mse_loss(Running *r) {
     const double *a = r->in[0]->data, *b = r->in[1]->data;
     double sum = 0.0, count = (double)r->in[0]->count;
     for (int64_t i = 0; i < r->in[0]->count; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
     result(r)[0] = sum / count;
 }
 
-static void run_mse_loss_grad(Running *r) {
+void interp_op_mse_loss_grad(Running *r) {
     double g = r->in[0]->data[0], count = (double)r->in[1]->count;
     FOR_EACH(r, i) {
         double d = g * 2.0 * (r->in[1]->data[i] - r->in[2]->data[i]) / count;
@@ -110,7 +110,7 @@ static void run_mse_loss_grad(Running *r) {
     }
 }
 
-static void run_bce_with_logits(Running *r) {
+void interp_op_bce_with_logits(Running *r) {
     double sum = 0.0;
     for (int64_t i = 0; i < r->in[0]->count; i++) {
         double x = r->in[0]->data[i], t = r->in[1]->data[i];
@@ -119,7 +119,7 @@ static void run_bce_with_logits(Running *r) {
     result(r)[0] = sum / (double)r->in[0]->count;
 }
 
-static void run_bce_with_logits_grad(Running *r) {
+void interp_op_bce_with_logits_grad(Running *r) {
     double g = r->in[0]->data[0], count = (double)r->in[1]->count;
     FOR_EACH(r, i) {
         double x = r->in[1]->data[i], t = r->in[2]->data[i];
@@ -138,7 +138,7 @@ static bool is_in_top(const double *x, int64_t classes, double target, int64_t k
     return before < k;
 }
 
-static void run_top_k_accuracy(Running *r) {
+void interp_op_top_k_accuracy(Running *r) {
     const InterpTensor *logits = r->in[0], *targets = r->in[1];
     int64_t classes = logits->dims[logits->rank - 1];
     double right = 0.0;
@@ -151,20 +151,24 @@ static void run_top_k_accuracy(Running *r) {
 /* ---- loss scaling ------------------------------------------------------------------------------------------------ */
 
 /* Of a collective: here is one rank, whose sums are those of all. */
-static void run_nothing(Running *r) { (void)r; }
+void interp_op_all_reduce(Running *r) { (void)r; }
+INTERP_ALIKE(gather_batches, all_reduce)
+INTERP_ALIKE(all_gather, all_reduce)
+INTERP_ALIKE(reduce_scatter, all_reduce)
 
-static void run_sum_ranks(Running *r) {
+void interp_op_sum_ranks(Running *r) {
     memcpy(result(r), r->in[0]->data, sizeof(double) * (size_t)r->out[0]->count);
     if (r->options && r->options->sum_ranks) r->options->sum_ranks(r->options->user, result(r), r->out[0]->count);
 }
 
-static void run_grad_seed(Running *r) { result(r)[0] = 1.0; }
+void interp_op_grad_seed(Running *r) { result(r)[0] = 1.0; }
 
-static void run_product(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i); }
+void interp_op_scale_loss(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i); }
+INTERP_ALIKE(unscale, scale_loss)
 
-static void run_inverse_scale(Running *r) { result(r)[0] = 1.0 / r->in[0]->data[0]; }
+void interp_op_inverse_scale(Running *r) { result(r)[0] = 1.0 / r->in[0]->data[0]; }
 
-static void run_all_finite(Running *r) {
+void interp_op_all_finite(Running *r) {
     bool finite = true;
     for (int j = 0; j < r->op->n_in; j++)
         for (int64_t i = 0; i < r->in[j]->count; i++) finite = finite && isfinite(r->in[j]->data[i]);
@@ -173,7 +177,7 @@ static void run_all_finite(Running *r) {
 
 /* torch._amp_update_scale_ (aten/src/ATen/native/cuda/AmpKernels.cu), kept in [min, max] and in what a step can use;
  * products in f64, rounded to f32 once. */
-static void run_update_scale(Running *r) {
+void interp_op_update_scale(Running *r) {
     double scale = r->in[0]->data[0], tracker = r->in[1]->data[0];
     double min = amp_scale_floor(interp_float(r, "min")), max = amp_scale_ceiling(interp_float(r, "max"));
     bool ok = r->in[2]->data[0] != 0;
@@ -189,14 +193,14 @@ static void run_update_scale(Running *r) {
     r->out[2]->data[0] = !ok && scale <= min;
 }
 
-static void run_is_due(Running *r) {
+void interp_op_is_due(Running *r) {
     bool ok = r->op->n_in < 2 || r->in[1]->data[0] != 0;
     result(r)[0] = ok && fmod(r->in[0]->data[0] + 1, (double)interp_int(r, "every")) == 0;
 }
 
 /* ---- norms of gradients ------------------------------------------------------------------------------------------ */
 
-static void run_global_norm(Running *r) {
+void interp_op_global_norm(Running *r) {
     double sum = 0.0;
     for (int j = 0; j < r->op->n_in; j++)
         for (int64_t i = 0; i < r->in[j]->count; i++) sum += r->in[j]->data[i] * r->in[j]->data[i];
@@ -204,7 +208,7 @@ static void run_global_norm(Running *r) {
 }
 
 /* torch.nn.utils.clip_grad_norm_; a norm that is NaN makes the gradient NaN. */
-static void run_clip_by_norm(Running *r) {
+void interp_op_clip_by_norm(Running *r) {
     double factor = interp_float(r, "max") / (r->in[1]->data[0] + 1e-6);
     if (factor > 1.0) factor = 1.0;
     FOR_EACH(r, i) result(r)[i] = r->in[0]->data[i] * factor;
@@ -223,13 +227,13 @@ static double along_cosine(double start, double end, double done) {
     return end + (start - end) * (1.0 + cos(PI * done)) / 2.0;
 }
 
-static void run_settable(Running *r) {
+void interp_op_settable_rate(Running *r) {
     bool follows = r->op->n_in > 1 && r->in[0]->data[0] < 0;
     set(r, r->in[follows ? 1 : 0]->data[0]);
 }
-static void run_constant(Running *r) { set(r, interp_float(r, "v")); }
+void interp_op_constant_rate(Running *r) { set(r, interp_float(r, "v")); }
 
-static void run_cosine(Running *r) {
+void interp_op_cosine_rate(Running *r) {
     double s = step_of(r), peak = interp_float(r, "peak"), floor = interp_float(r, "floor");
     double warmup = count_of(r, "warmup"), steps = count_of(r, "steps");
     if (s < warmup) set(r, peak * (s + 1.0) / warmup);
@@ -237,12 +241,12 @@ static void run_cosine(Running *r) {
     else set(r, along_cosine(peak, floor, (s - warmup) / (steps - warmup)));
 }
 
-static void run_step(Running *r) {
+void interp_op_step_rate(Running *r) {
     double times = floor(step_of(r) / count_of(r, "every"));
     set(r, interp_float(r, "base") * pow(interp_float(r, "gamma"), times));
 }
 
-static void run_linear_rate(Running *r) {
+void interp_op_linear_rate(Running *r) {
     double s = step_of(r), peak = interp_float(r, "peak"), warmup = count_of(r, "warmup"), steps = count_of(r, "steps");
     if (s < warmup) set(r, peak * (s + 1.0) / warmup);
     else set(r, s >= steps ? 0.0 : peak * (steps - s) / (steps - warmup));
@@ -250,7 +254,7 @@ static void run_linear_rate(Running *r) {
 
 /* torch.optim.lr_scheduler.OneCycleLR(max_lr, total_steps) with its defaults; it ends where that one refuses to go
  * on. */
-static void run_one_cycle(Running *r) {
+void interp_op_one_cycle_rate(Running *r) {
     double peak = interp_float(r, "peak"), last = count_of(r, "steps") - 1.0, top = 0.3 * count_of(r, "steps") - 1.0;
     double start = peak / 25.0, end = start / 1e4, s = fmin(step_of(r), last);
     if (s <= top) set(r, along_cosine(start, peak, s / top));
@@ -260,7 +264,7 @@ static void run_one_cycle(Running *r) {
 /* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
 /* torch.optim.SGD.  A buffer that starts as zero becomes g at the first step, as PyTorch's does. */
-static void run_sgd(Running *r) {
+void interp_op_sgd(Running *r) {
     double lr = r->in[3]->data[0], momentum = interp_float(r, "momentum");
     FOR_EACH(r, i) {
         double w = in(r, 0, i), g = in(r, 1, i) + r->in[4]->data[0] * w, buffer = 0.0, step = g;
@@ -285,47 +289,11 @@ static void adam_element(Running *r, int64_t i, double w, double g) {
     r->out[2]->data[i] = v;
 }
 
-static void run_adam(Running *r) {
+void interp_op_adam(Running *r) {
     FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i));
 }
 
-static void run_adamw(Running *r) {
+void interp_op_adamw(Running *r) {
     double keep = 1 - r->in[3]->data[0] * r->in[4]->data[0];
     FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i));
 }
-
-const InterpFn interp_training_ops[OP_COUNT] = {
-    [OP_nll_loss] = run_nll_loss,
-    [OP_accuracy] = run_accuracy,
-    [OP_nll_loss_grad] = run_nll_loss_grad,
-    [OP_mse_loss] = run_mse_loss,
-    [OP_mse_loss_grad] = run_mse_loss_grad,
-    [OP_bce_with_logits] = run_bce_with_logits,
-    [OP_bce_with_logits_grad] = run_bce_with_logits_grad,
-    [OP_top_k_accuracy] = run_top_k_accuracy,
-    [OP_grad_seed] = run_grad_seed,
-    [OP_scale_loss] = run_product,
-    [OP_inverse_scale] = run_inverse_scale,
-    [OP_unscale] = run_product,
-    [OP_all_finite] = run_all_finite,
-    [OP_count_samples] = run_count_samples,
-    [OP_count_labels] = run_count_labels,
-    [OP_all_reduce] = run_nothing,
-    [OP_reduce_scatter] = run_nothing,
-    [OP_all_gather] = run_nothing,
-    [OP_gather_batches] = run_nothing,
-    [OP_sum_ranks] = run_sum_ranks,
-    [OP_update_scale] = run_update_scale,
-    [OP_is_due] = run_is_due,
-    [OP_sgd] = run_sgd,
-    [OP_adam] = run_adam,
-    [OP_adamw] = run_adamw,
-    [OP_global_norm] = run_global_norm,
-    [OP_clip_by_norm] = run_clip_by_norm,
-    [OP_constant_rate] = run_constant,
-    [OP_cosine_rate] = run_cosine,
-    [OP_step_rate] = run_step,
-    [OP_linear_rate] = run_linear_rate,
-    [OP_one_cycle_rate] = run_one_cycle,
-    [OP_settable_rate] = run_settable,
-};

@@ -2,7 +2,7 @@
  *
  *   func train_step                       =>   func micro_step, run k times
  *     ...                                        %first   = eq(%micro, %zero)
- *     result term.0.w = %d.w                     %share   = mul(%d.w, %weight)     of a mean over all (step_mean.h)
+ *     result term.0.w = %d.w                     %share   = mul(%d.w, %weight)     of a mean over all (step_mean.c)
  *     result update.mean = %next                 %so_far  = add(%"w/sum", %share)
  *                                                assign(%"w/sum", where(%first, %share, %so_far))
  *                                                assign(%"mean/staged", %next), computed from the staged value,
@@ -14,17 +14,12 @@
  *                                                result update.mean = %"mean/staged"
  *
  * Buffers are staged, so that a skipped step leaves them unchanged.  Where several ranks train together a step of one
- * micro-batch is divided too: ranks exchange sums between its functions.  accumulate_tree.h has another order of the
+ * micro-batch is divided too: ranks exchange sums between its functions.  accumulate_tree.c has another order of the
  * sums.
  */
-#include "passes/training/accumulate.h"
+#include "passes/training/training.h"
 
 #include <stdlib.h>
-
-#include "passes/training/accumulate_tree.h"
-#include "passes/training/step_mean.h"
-#include "passes/training/statistics.h"
-#include "passes/training/sync.h"
 
 static void explain(Split *s, Op *o, const char *path) {
     o->path = path;

@@ -15,7 +15,7 @@
  *   assign(%"w/sum/0", where(%keeps.0, %d.w, %"w/sum/0"))          with 0
  *   ...                                                the same for each level, the last of which is the sum
  */
-#include "passes/training/accumulate_tree.h"
+#include "passes/training/training.h"
 
 struct TreeLevel {
     Val merges; /* what the level keeps is added */

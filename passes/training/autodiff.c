@@ -21,9 +21,7 @@
  *                                                                   term.1.fc.weight of the second, by samples
  */
 #include "passes/training/gradient.h"
-#include "passes/common/common.h"
-#include "passes/training/checkpoint.h"
-#include "passes/training/means.h"
+#include "passes/training/training.h"
 
 /* ---- train blocks ------------------------------------------------------------------------------------------------ */
 

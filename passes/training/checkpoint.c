@@ -18,9 +18,7 @@
  * Blocks nest: in the backward pass of the outer one its copies stand for the values of the inner one, until that is
  * reached and has copies of its own.
  */
-#include "passes/training/checkpoint.h"
-
-#include "passes/common/common.h"
+#include "passes/training/training.h"
 
 typedef struct Level { /* a block; number 0 is the function itself */
     int parent, depth;

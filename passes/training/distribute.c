@@ -13,7 +13,7 @@
  *
  * With zero1 a rank updates its share of the weights, and has the moments of that share alone: reduce_step brings it
  * the sums of the share, and gather_step, after apply_step, the weights of the other shares.  The rest of a gradient is
- * zeros there, so what apply_step adds up over a gradient is the rank's part of it (shares.h).
+ * zeros there, so what apply_step adds up over a gradient is the rank's part of it (shares.c).
  *
  *   func reduce_step {
  *     reduce_scatter(%"fc3.weight/sum", %"fc3.bias/sum"; bucket = 0)
@@ -27,14 +27,7 @@
  * gradients, and a bucket may be on its way while micro_step still computes the next.
  */
 #include "ir/words.h"
-#include "passes/common/buckets.h"
-#include "passes/common/common.h"
-#include "passes/training/accumulate.h"
-#include "passes/training/keep.h"
-#include "passes/training/least_batch.h"
-#include "passes/training/shares.h"
-#include "passes/training/step_mean.h"
-#include "passes/training/sync.h"
+#include "passes/training/training.h"
 
 /* Bytes.  The first bucket is small, so that ranks begin to exchange early, as in PyTorch's DistributedDataParallel. */
 enum { FIRST_BUCKET = 1 << 20, LARGEST_BUCKET = 8 << 20 };

@@ -2,8 +2,7 @@
  * normalisations, of products, convolutions and pooling. */
 #include "passes/training/gradient.h"
 
-#include "passes/common/common.h"
-#include "passes/training/checkpoint.h"
+#include "passes/training/training.h"
 
 /* ---- the backward pass ------------------------------------------------------------------------------------------- */
 

@@ -13,9 +13,7 @@
  *
  *   %now = increment(%iteration)    assign(%states_kept.0, where(%ok, %states_kept.0, %now))
  */
-#include "passes/training/keep.h"
-
-#include "passes/common/common.h"
+#include "passes/training/training.h"
 
 typedef struct Update { /* of one buffer */
     Result *result;
@@ -156,7 +154,7 @@ static void count(Func *f, const State *buffer, Val finite, Val now) {
     o->reason = ir_reason(m, RULE);
 }
 
-/* What is computed here may be moved to another function (statistics.h): then nothing reads it any more. */
+/* What is computed here may be moved to another function (statistics.c): then nothing reads it any more. */
 static void count_in(Func *f) {
     Val now = NO_VAL;
     for (int i = 0; i < f->module->states.len; i++) {

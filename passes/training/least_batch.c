@@ -6,9 +6,7 @@
  *
  * With fewer a step is taken, in which that variance is NaN; programs that cut data into batches avoid it.
  */
-#include "passes/training/least_batch.h"
-
-#include "passes/common/common.h"
+#include "passes/training/training.h"
 
 /* Samples of which more than |least| elements are reduced; 1: any, or as many as N allows do not help. */
 static int64_t samples_for(const Shape *s, const bool *reduced, int64_t least) {

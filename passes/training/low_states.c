@@ -23,11 +23,9 @@
  * is not zero becomes zero in it, because a step divides by its root.  It is never rounded to nearest.
  */
 #include "base/dtypes.h"
-#include "passes/training/low_states.h"
+#include "passes/training/training.h"
 
 #include "ir/state_type.h"
-#include "passes/common/common.h"
-#include "passes/training/train_step.h"
 
 typedef struct Storing { /* one function while its states become low */
     Func *f;

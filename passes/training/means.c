@@ -16,9 +16,7 @@
  *
  * A result without any of these is a mean over samples.  Gradients follow the same counts: autodiff.c.
  */
-#include "passes/training/means.h"
-
-#include "passes/common/common.h"
+#include "passes/training/training.h"
 
 /* ---- what a value is --------------------------------------------------------------------------------------------- */
 

@@ -19,12 +19,7 @@
  */
 #include <math.h>
 
-#include "passes/common/common.h"
-#include "passes/training/keep.h"
-#include "passes/training/low_states.h"
-#include "passes/training/rates.h"
-#include "passes/training/shares.h"
-#include "passes/training/train_step.h"
+#include "passes/training/training.h"
 
 typedef struct BlockStep { /* one train block while its updates are built */
     PassContext *c;
@@ -243,7 +238,7 @@ static Val both(Func *f, Val ok, Val finite) {
     return v;
 }
 
-/* What is not written unless it is finite (keep.h), where the step is not skipped: no choice in between, but for
+/* What is not written unless it is finite (keep.c), where the step is not skipped: no choice in between, but for
  * scalars, which a kernel writes together. */
 static void assign_buffer(Func *f, const State *buffer, Val next, Val ok) {
     const Op *choice = ir_def(f, next);

@@ -12,7 +12,7 @@
  *
  *   group "*.bias": lr_scale = 0.1                =>   %lr.1 = mul(%lr, %lr_scale.0)                             : f64
  */
-#include "passes/training/rates.h"
+#include "passes/training/training.h"
 
 static const char *const LR = "lr", *const WEIGHT_DECAY = "weight_decay";
 

@@ -22,9 +22,7 @@
  * gradients.
  */
 #include "ir/loss_scale.h"
-#include "passes/passes.h"
-#include "passes/training/shares.h"
-#include "passes/training/train_step.h"
+#include "passes/training/training.h"
 
 typedef struct Scaling {
     Module *m;

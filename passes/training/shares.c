@@ -15,11 +15,9 @@
  *                                       %whole   = global_norm(%b)               on every rank
  *                                       %norm    = sqrt(add(%squares, mul(%whole, %whole)))
  */
-#include "passes/training/shares.h"
+#include "passes/training/training.h"
 
 #include <math.h>
-
-#include "passes/common/common.h"
 
 enum { TILE = 32 };
 

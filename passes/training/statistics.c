@@ -15,12 +15,9 @@
  *
  * The cut goes through the values that the old one does not reach.  It is not made where something else reads what
  * depends on the old value, such as a forward pass that normalises with it: there each rank goes on from its own.
- * Buffers that are kept together where one is not finite (keep.h) are cut together.
+ * Buffers that are kept together where one is not finite (keep.c) are cut together.
  */
-#include "passes/training/statistics.h"
-
-#include "passes/common/common.h"
-#include "passes/training/keep.h"
+#include "passes/training/training.h"
 
 typedef struct Update {
     const State *buffer;

@@ -11,18 +11,15 @@
  *                                        result grad.w = mul(%"w/sum", %mean)
  *                                        result loss   = div(%"loss/sum", %"labels/sum")
  *
- * A sum is added up as it is.  Where ranks add values up within the backward pass (sync.h), the gradients of a rank are
+ * A sum is added up as it is.  Where ranks add values up within the backward pass (sync.c), the gradients of a rank are
  * those of the losses of all, so there each rank's seed is weighed, and not what comes of it; so it is with any batch
  * norm of a model that is divided over ranks.
  *
  * Counts, and the sums of losses and metrics times their counts, are f64: exact up to 2^53 samples.
  */
-#include "passes/training/step_mean.h"
+#include "passes/training/training.h"
 
 #include <stdlib.h>
-
-#include "passes/common/common.h"
-#include "passes/training/means.h"
 
 /* The count of a micro-batch without labels: enough that what its loss has besides them is not lost where no
  * micro-batch has any, and nothing beside one label. */

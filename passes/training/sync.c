@@ -14,15 +14,13 @@
  *   %both.all = sum_ranks(%both; number = 2)                 because {sync, of bn.batch_norm, "d weight and .."}
  *   %d.x, %d.w, %d.b = batch_norm_grad(%d.y, %x, %w, %m, %r, %sums.all, %both, %both.all)
  *
- * What ranks differentiate is the sum of their losses, of which step_mean.h gives each its share.  So d x of a rank has
+ * What ranks differentiate is the sum of their losses, of which step_mean.c gives each its share.  So d x of a rank has
  * the sums over all ranks, and d weight and d bias stay its own: reduce_step adds them as it adds other gradients.
  *
  * Counts are added with the sums: batches may differ in size.  Where `checkpoint` computes a norm again, the copy reads
  * what was added for the original.
  */
-#include "passes/training/sync.h"
-
-#include "passes/common/common.h"
+#include "passes/training/training.h"
 
 typedef struct Expanding {
     Module *m;

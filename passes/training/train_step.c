@@ -1,6 +1,6 @@
 /* train_step.c: what the passes of a training step share: what a model's train blocks say about each parameter, and the
  * functions of a step. */
-#include "passes/training/train_step.h"
+#include "passes/training/training.h"
 
 /* ---- train blocks ------------------------------------------------------------------------------------------------ */
 

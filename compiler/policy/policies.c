@@ -3,7 +3,7 @@
 #include "compiler/call.h"
 #include "compiler/compile_session.h"
 #include "compiler/policy/policy_report.h"
-#include "passes/precision/policy_files.h"
+#include "passes/precision/policy.h"
 
 typedef struct PolicyArguments PolicyArguments;
 typedef amp_status (*PolicyCall)(Session *s, const PolicyArguments *a, amp_error *err);

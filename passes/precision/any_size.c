@@ -1,8 +1,13 @@
-/* any_size.c: see any_size.h. */
-#include "passes/precision/any_size.h"
+/* any_size.c: which ops the algorithm `min_cut` leaves in f32 because what they read may be of any size.
+ *
+ * A number that a caller gives, or that an op of the f32 list made, may be more than the low type holds: a price,
+ * a sum, an exponential.  What is computed from it stays f32 up to the next op that is lowered by the lists or whose
+ * result is bounded, as under `eager`.  What products, embeddings and parameters make is taken to be of the size that
+ * training keeps it in.
+ */
+#include "passes/precision/casting.h"
 
 #include "passes/common/common.h"
-#include "passes/precision/operands.h"
 
 /* Its result is small whatever it reads. */
 static bool bounds_result(const Op *o) {

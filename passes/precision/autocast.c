@@ -15,9 +15,6 @@
 #include "passes/common/common.h"
 #include "passes/passes.h"
 #include "passes/precision/casting.h"
-#include "passes/precision/least_bytes.h"
-#include "passes/precision/operands.h"
-#include "passes/precision/overrides.h"
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 

@@ -3,8 +3,6 @@
 
 #include "base/names.h"
 #include "passes/common/common.h"
-#include "passes/precision/operands.h"
-#include "passes/precision/overrides.h"
 
 Casting casting_new(Module *m, Func *f, const Policy *policy) {
     Casting x = {.m = m, .f = f, .policy = policy};

@@ -1,6 +1,5 @@
 /* casting.h: giving one op its dtype: the choice that policy and overrides make, the casts of its operands, the dtypes
- * of its results, and the reasons of all of these.  The algorithms say which dtypes.
- */
+ * of its results, and the reasons of all of these (casting.c).  The algorithms say which dtypes. */
 #ifndef AMP_PASSES_PRECISION_CASTING_H
 #define AMP_PASSES_PRECISION_CASTING_H
 
@@ -62,6 +61,46 @@ const char *casting_maker(const Func *f, Val v);
 
 /* How many of its leading operands are factors: 0 where |o| is no product. */
 int factor_count(const Op *o);
+
+/* ---- operands.c -------------------------------------------------------------------------------------------------- */
+
+/* Whether operand |i| takes part and may be cast: a float whose elements the op reads, in any float type, and that is
+ * no constant; of batch norm the first alone, of its gradient that of the result and the first;
+ * of a loss's gradient all but the scalar.
+ * Constants are weak: they never decide a dtype and are never cast; a kernel computes with the f32 number, as PyTorch
+ * does with a Python number. */
+bool operand_is_castable(const Func *f, const Op *o, int i);
+
+/* Of an op of the graph: whether its result |v| is of the type that the op has, not f32 or an integer whatever that is,
+ * as the statistics of a norm. */
+bool result_has_type_of_op(const Op *o, Val v);
+
+/* ---- overrides.c: the lines of a model's precision block, which overrule the policy ------------------------------ */
+
+/* The override that applies to |o|, with its class, or NULL.  A path beats an op name; among equals the last wins. */
+const Override *override_for(const Module *m, const Policy *p, const Op *o, PolicyClass *op_class);
+
+/* Checks every override against the policy and the function: known words, known ops, globs that match an op.
+ * false: errors are in the diagnostics. */
+bool overrides_check(PassContext *c, const Policy *p, const Func *f);
+
+/* ---- least_bytes.c: the algorithm `min_cut` ---------------------------------------------------------------------- */
+
+typedef struct LeastBytes { /* of an op that the algorithm decides */
+    bool is_decided;        /* by it: else the op goes by its class alone */
+    bool is_f32;
+    bool is_forced;      /* f32 because an operand is, whatever that costs */
+    double other_bytes;  /* how many more a step would move, were this op alone of the other type */
+    int64_t other_casts; /* how many more casts it would have */
+} LeastBytes;
+
+/* By op id.  |classes|: the class of each op, by op id.  |n|: the batch for which bytes are counted. */
+LeastBytes *least_bytes(const Func *f, const PolicyClass *classes, int64_t n);
+
+/* ---- any_size.c: which ops `min_cut` leaves in f32 because what they read may be of any size --------------------- */
+
+/* By op id: of class `follow`, `widest` or `first`, and f32 for that reason.  |classes|: by op id. */
+bool *any_size_find(Arena *a, const Func *f, const PolicyClass *classes);
 
 #ifdef __cplusplus
 }

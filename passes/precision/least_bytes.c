@@ -1,12 +1,14 @@
-/* least_bytes.c: see least_bytes.h. */
-#include "passes/precision/least_bytes.h"
+/* least_bytes.c: the algorithm `min_cut`: which ops of class `follow` run in the low type, and which in f32, so that a
+ * training step moves the fewest bytes.
+ *
+ * The other classes are fixed, as are parameters and inputs.  docs/policies.md, "What `min_cut` does", has the prices.
+ */
+#include "passes/precision/casting.h"
 
 #include <math.h>
 
 #include "passes/common/common.h"
-#include "passes/precision/any_size.h"
 #include "passes/precision/min_cut.h"
-#include "passes/precision/operands.h"
 
 enum { LOW_SIZE = 2, F32_SIZE = 4 }; /* bytes of an element */
 
@@ -24,7 +26,7 @@ typedef struct Weighing {
     const PolicyClass *classes;
     int64_t n;
     MinCut *cut;       /* a node is a value that an op, an input or a state makes: its id */
-    bool *is_any_size; /* by op id: any_size.h */
+    bool *is_any_size; /* by op id: any_size.c */
     bool *is_result;   /* by value id: of the function */
     bool *is_aside;    /* by value id: only metrics and updates of buffers need it */
     bool *has_grad;    /* by value id: a parameter is behind it, and the model is trained */

@@ -1,5 +1,5 @@
-/* operands.c: see operands.h. */
-#include "passes/precision/operands.h"
+/* operands.c: which operands of an op take part in the choice of its dtype, and which results have it. */
+#include "passes/precision/casting.h"
 
 #include "passes/common/common.h"
 

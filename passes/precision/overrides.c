@@ -1,5 +1,5 @@
-/* overrides.c: see overrides.h. */
-#include "passes/precision/overrides.h"
+/* overrides.c: the lines of a model's precision block, which overrule the policy for some ops. */
+#include "passes/precision/casting.h"
 
 #include "base/names.h"
 #include "passes/common/common.h"

@@ -14,7 +14,6 @@
 #include "passes/common/common.h"
 #include "passes/passes.h"
 #include "passes/precision/casting.h"
-#include "passes/precision/operands.h"
 #include "passes/precision/paint.h"
 
 typedef struct Mark {

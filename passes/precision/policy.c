@@ -5,7 +5,6 @@
 
 #include "base/names.h"
 #include "passes/common/common.h"
-#include "passes/precision/policy_files.h"
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 

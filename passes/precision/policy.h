@@ -104,6 +104,18 @@ const char *policy_default(Dtype low);
 /* The text of a built-in policy ("torch-fp16": the newest; "torch-fp16@2.11", "torch-fp16@2.12"), or NULL. */
 const Source *policy_builtin(Arena *a, const char *name);
 
+/* ---- the built-in policies --------------------------------------------------------------------------------------- */
+
+/* Made from policies/ by embed.sh when the library is built. */
+typedef struct PolicyFile {
+    const char *name, *file_name; /* "torch-fp16", "torch-fp16.policy"; "torch-fp16@2.11", .. */
+    const char *version;          /* "2.12"; "": it has none */
+    const char *text;
+} PolicyFile;
+
+extern const PolicyFile policy_files[];
+extern const int policy_file_count;
+
 #ifdef __cplusplus
 }
 #endif

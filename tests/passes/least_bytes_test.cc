@@ -1,13 +1,12 @@
 // least_bytes_test.cc: the algorithm `min_cut` against every other choice of types, priced as docs/policies.md says,
 // and against `eager` with the same lists.
-#include "passes/precision/least_bytes.h"
+#include "passes/precision/casting.h"
 
 #include <algorithm>
 #include <ctime>
 #include <random>
 #include <set>
 
-#include "passes/precision/operands.h"
 #include "tests/base/sanitizer.h"
 #include "tests/passes/pass_test.h"
 

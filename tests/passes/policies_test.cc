@@ -3,7 +3,6 @@
 #include <set>
 
 #include "passes/precision/policy.h"
-#include "passes/precision/policy_files.h"
 #include "tests/passes/pass_test.h"
 #include "tests/passes/torch_twins.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "ir/state_type.h"
-#include "passes/precision/policy_files.h"
+#include "passes/precision/policy.h"
 
 namespace {
 

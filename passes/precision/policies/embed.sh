@@ -1,11 +1,11 @@
 #!/bin/sh
-# Writes C with the text of policy files (see ../policy_files.h) to standard output.
+# Writes C with the text of policy files (see ../policy.h) to standard output.
 # usage: embed.sh FILE.policy...
 set -eu
 
 quoted() { sed -e 's/[\\"]/\\&/g' -e 's/^/    "/' -e 's/$/\\n"/' "$1"; }
 
-echo '#include "passes/precision/policy_files.h"'
+echo '#include "passes/precision/policy.h"'
 echo 'const PolicyFile policy_files[] = {'
 for file in "$@"; do
     name=$(basename "$file" .policy)

@@ -7,7 +7,6 @@
  *
  * compile_model goes as far as the braces; amp_compile emits what it gives, or what an earlier stage gives.
  */
-#include "compiler/call.h"
 #include "compiler/compile_session.h"
 
 #include <string.h>
@@ -200,15 +199,15 @@ amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenC
 
 /* ---- from modules to what is emitted ----------------------------------------------------------------------------- */
 
-static amp_status give_text(Session *s, const Text *t, amp_compile_result **out, amp_error *err) {
-    return session_name_error(s, result_new(s->options.allocator, text_str(t), t->len, out, err), err);
-}
-
 /* |bytes| are of the arena's allocator. */
 static amp_status give_bytes(Session *s, char *bytes, size_t size, amp_compile_result **out, amp_error *err) {
-    amp_status status = session_name_error(s, result_new(s->options.allocator, bytes, size, out, err), err);
+    amp_status status = session_give(s, bytes, size, out, err);
     amp_free(&s->arena.allocator, bytes, size);
-    return status;
+    return session_name_error(s, status, err);
+}
+
+static amp_status give_text(Session *s, const Text *t, amp_compile_result **out, amp_error *err) {
+    return session_name_error(s, session_give_text(s, t, out, err), err);
 }
 
 static amp_status emit_ir(Session *s, TargetChoice choice, amp_compile_result **out, amp_error *err) {
@@ -272,7 +271,8 @@ static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result
     return give_bytes(s, bytes, size, out, err);
 }
 
-static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
+static amp_status emit(Session *s, const void *none, amp_compile_result **out, amp_error *err) {
+    (void)none;
     Stage last;
     TargetChoice choice;
     amp_status status;
@@ -290,33 +290,6 @@ static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
     return amp_file_replace(s->options.output, (*out)->data, (*out)->size, &s->arena.allocator, err);
 }
 
-typedef struct CompileArguments {
-    const amp_compile_options *options;
-    amp_compile_result **out;
-} CompileArguments;
-
-static amp_status compile(void *arguments, amp_error *err) {
-    amp_compile_result **out = ((CompileArguments *)arguments)->out;
-    Session s;
-    AMP_TRY(session_init(&s, ((CompileArguments *)arguments)->options, err));
-    arena_init(&s.arena, s.options.allocator);
-    if (setjmp(s.arena.out_of_memory)) {
-        session_close(&s);
-        amp_compile_result_release(*out);
-        *out = NULL;
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out while compiling", s.options.name);
-    }
-    amp_status status = emit(&s, out, err);
-    session_close(&s);
-    if (status) {
-        amp_compile_result_release(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
 amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out, amp_error *err) {
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile: out is NULL");
-    *out = NULL;
-    return compiler_call(compile, &(CompileArguments){options, out}, err);
+    return session_call("amp_compile", options, emit, NULL, out, err);
 }

@@ -1,5 +1,6 @@
 /* compile_session.c: see compile_session.h. */
 #include "compiler/compile_session.h"
+#include "compiler/call.h"
 #include "compiler/model_so.h"
 
 #include <sys/stat.h>
@@ -71,9 +72,12 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
     s->open_count = 0;
     s->told = NULL;
     s->source = s->kept_policy = NULL;
+    s->beside = NULL;
     if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
     if (!s->options.name) s->options.name = "model.amp";
+    arena_init(&s->arena, s->options.allocator);
+    diags_init(&s->diags, &s->arena);
     return check_options(&s->options, err);
 }
 
@@ -123,23 +127,44 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
 }
 
 void session_close(Session *s) {
+    if (s->beside) session_close(s->beside);
     codegen_cuda_images_free(&s->images);
     for (LoadedFile *f = s->files; f; f = f->next)
         if (f->text) amp_free(&s->arena.allocator, f->text, f->source.len + 1);
     arena_free(&s->arena);
 }
 
-amp_status session_call(const amp_compile_options *options, SessionCall *call, const void *arguments, amp_error *err) {
+amp_status session_out_of_memory(const Session *s, amp_error *err) {
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s->options.name);
+}
+
+typedef struct SessionCall {
+    const amp_compile_options *options;
+    SessionRun *run;
+    const void *arguments;
+    amp_compile_result **out;
+} SessionCall;
+
+static amp_status run_session(void *of, amp_error *err) {
+    const SessionCall *c = of;
     Session s;
-    AMP_TRY(session_init(&s, options, err));
-    arena_init(&s.arena, s.options.allocator);
-    if (setjmp(s.arena.out_of_memory)) {
-        session_close(&s);
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s.options.name);
-    }
-    amp_status status = call(&s, arguments, err);
+    AMP_TRY(session_init(&s, c->options, err));
+    amp_status status;
+    if (setjmp(s.arena.out_of_memory)) status = session_out_of_memory(&s, err);
+    else status = c->run(&s, c->arguments, c->out, err);
     session_close(&s);
+    if (status) {
+        amp_compile_result_release(*c->out);
+        *c->out = NULL;
+    }
     return status;
+}
+
+amp_status session_call(const char *name, const amp_compile_options *options, SessionRun *run, const void *arguments,
+                        amp_compile_result **out, amp_error *err) {
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: out is NULL", name);
+    *out = NULL;
+    return compiler_call(run_session, &(SessionCall){options, run, arguments, out}, err);
 }
 
 /* Files are opened by paths that end in the name. */
@@ -161,7 +186,6 @@ static bool ends_with(const char *s, const char *end) {
 }
 
 amp_status session_open(Session *s, amp_error *err) {
-    diags_init(&s->diags, &s->arena);
     if (s->options.text) {
         Source *source = arena_new(&s->arena, Source);
         *source = (Source){
@@ -492,10 +516,8 @@ amp_status session_report(Session *s, amp_error *err) {
 
 /* ---- what the caller gets ---------------------------------------------------------------------------------------- */
 
-amp_status result_new(const amp_allocator *allocator, const void *data, size_t size, amp_compile_result **out,
-                      amp_error *err) {
-    *out = NULL;
-    amp_allocator a = amp_allocator_or_default(allocator);
+amp_status session_give(const Session *s, const void *data, size_t size, amp_compile_result **out, amp_error *err) {
+    amp_allocator a = amp_allocator_or_default(s->options.allocator);
     amp_compile_result *r = amp_alloc_zeroed(&a, sizeof *r);
     char *copy = amp_alloc(&a, size + 1);
     if (!r || !copy) {
@@ -508,6 +530,10 @@ amp_status result_new(const amp_allocator *allocator, const void *data, size_t s
     *r = (amp_compile_result){.allocator = a, .data = copy, .size = size};
     *out = r;
     return AMP_OK;
+}
+
+amp_status session_give_text(const Session *s, const Text *t, amp_compile_result **out, amp_error *err) {
+    return session_give(s, text_str(t), t->len, out, err);
 }
 
 const void *amp_compile_result_data(const amp_compile_result *result, size_t *size) {

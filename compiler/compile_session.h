@@ -31,16 +31,20 @@ typedef struct Session {
     size_t open_count;
     void (*told)(void *user, const Diag *d); /* also gets each diagnostic, with |told_user|; NULL: nobody does */
     void *told_user;
+    struct Session *beside; /* in the arena of this one, and closed with it; NULL */
 } Session;
 
-/* Copies the options.  The caller initialises the arena and sets its out_of_memory before anything else is called. */
+/* Copies the options.  The caller sets the arena's out_of_memory before anything else is called. */
 amp_status session_init(Session *s, const amp_compile_options *options, amp_error *err);
+amp_status session_out_of_memory(const Session *s, amp_error *err); /* the error */
 
 /* Frees the files and the arena. */
 void session_close(Session *s);
-/* A session with an arena for |call| alone, which opens it: closed when the call has ended, or memory has run out. */
-typedef amp_status SessionCall(Session *s, const void *arguments, amp_error *err);
-amp_status session_call(const amp_compile_options *options, SessionCall *call, const void *arguments, amp_error *err);
+/* A call of the library, |name|, with enough stack and in the default floating-point environment (call.h): |run| opens
+ * a session that is its own.  Where it fails, or memory runs out, |*out| is NULL. */
+typedef amp_status SessionRun(Session *s, const void *arguments, amp_compile_result **out, amp_error *err);
+amp_status session_call(const char *name, const amp_compile_options *options, SessionRun *run, const void *arguments,
+                        amp_compile_result **out, amp_error *err);
 
 /* Reads a file of at most |limit| bytes; it lives until session_close.  |name| is relative to the folder of |beside|
  * where that is not NULL. */
@@ -82,8 +86,8 @@ struct amp_compile_result {
 };
 
 /* A result that owns a copy of |data|; AMP_OUT_OF_MEMORY. */
-amp_status result_new(const amp_allocator *allocator, const void *data, size_t size, amp_compile_result **out,
-                      amp_error *err);
+amp_status session_give(const Session *s, const void *data, size_t size, amp_compile_result **out, amp_error *err);
+amp_status session_give_text(const Session *s, const Text *t, amp_compile_result **out, amp_error *err);
 
 /* ---- compile.c --------------------------------------------------------------------------------------------------- */
 

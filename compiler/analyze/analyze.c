@@ -2,7 +2,6 @@
 #include "compiler/analyze/analysis.h"
 
 #include "base/error.h"
-#include "compiler/call.h"
 #include "compiler/compile_session.h"
 #include "compiler/model_so.h"
 #include "frontend/frontend.h"
@@ -35,9 +34,10 @@ static amp_status analyze_text(Analysis *x, Session *s, amp_error *err) {
 }
 
 /* Both arenas jump: the session's to its caller's, this one to here. */
-static amp_status analyze_session(Session *s, const void *arguments, amp_error *err) {
+static amp_status analyze_session(Session *s, const void *arguments, amp_compile_result **none, amp_error *err) {
+    (void)none;
     Analysis *x = (Analysis *)(uintptr_t)arguments;
-    if (setjmp(x->arena.out_of_memory)) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s->options.name);
+    if (setjmp(x->arena.out_of_memory)) return session_out_of_memory(s, err);
     s->open = x->want->open;
     s->open_count = x->want->open_count;
     s->told = tell;
@@ -63,40 +63,28 @@ static void end(Analysis *x) {
     x->want = NULL;
 }
 
-typedef struct AnalyzeArguments {
-    const amp_compile_options *options;
-    const amp_analyze_options *which;
-    amp_analysis **out;
-} AnalyzeArguments;
-
-static amp_status analyze(void *arguments, amp_error *err) {
-    const AnalyzeArguments *a = arguments;
+amp_status amp_analyze(const amp_compile_options *options, const amp_analyze_options *which, amp_analysis **out,
+                       amp_error *err) {
     amp_analyze_options want = {0};
-    if (!a->options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
-    if (a->which) AMP_TRY(amp_options_read(&want, sizeof want, a->which, "amp_analyze_options", err));
+    amp_compile_result *none = NULL;
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_analyze: out is NULL");
+    *out = NULL;
+    if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
+    if (which) AMP_TRY(amp_options_read(&want, sizeof want, which, "amp_analyze_options", err));
     if (want.open_count && !want.open)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_analyze_options: open_count is %zu, and open is NULL",
                         want.open_count);
-    const amp_allocator allocator = amp_allocator_or_default(a->options->allocator);
+    const amp_allocator allocator = amp_allocator_or_default(options->allocator);
     Analysis *x = amp_alloc_zeroed(&allocator, sizeof *x);
     if (!x) return amp_fail(err, AMP_OUT_OF_MEMORY, "amp_analyze: no memory for %zu bytes", sizeof *x);
     x->allocator = allocator;
     x->want = &want;
     arena_init(&x->arena, &x->allocator);
-    amp_status status = session_call(a->options, analyze_session, x, err);
+    const amp_status status = session_call("amp_analyze", options, analyze_session, x, &none, err);
     end(x);
-    *a->out = &x->told;
-    if (!status) return AMP_OK;
-    amp_analysis_release(*a->out);
-    *a->out = NULL;
+    if (status) amp_analysis_release(&x->told);
+    else *out = &x->told;
     return status;
-}
-
-amp_status amp_analyze(const amp_compile_options *options, const amp_analyze_options *which, amp_analysis **out,
-                       amp_error *err) {
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_analyze: out is NULL");
-    *out = NULL;
-    return compiler_call(analyze, &(AnalyzeArguments){options, which, out}, err);
 }
 
 void amp_analysis_release(amp_analysis *analysis) {

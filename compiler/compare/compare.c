@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "compiler/call.h"
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
@@ -121,60 +120,41 @@ bool compare_is_same(const Comparison *c) {
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 typedef struct CompareArguments {
-    const amp_compile_options *before, *after;
+    const amp_compile_options *before;
     const amp_explain_options *which;
-    amp_compile_result **out;
 } CompareArguments;
 
-typedef struct Pair {
-    Session before, after;
-} Pair;
-
-static amp_status compare(Pair *p, const amp_explain_options *want, amp_compile_result **out, amp_error *err) {
+static amp_status compare_sessions(Session *one, Session *other, const amp_explain_options *want,
+                                   amp_compile_result **out, amp_error *err) {
     ExplainSource before = {0}, after = {0};
     const ExplainSource *sources[] = {&before, &after};
     ExplainSelection which = {0};
     Text t;
-    AMP_TRY(explain_open(&p->before, &before, err));
-    AMP_TRY(explain_open(&p->after, &after, err));
+    AMP_TRY(explain_open(one, &before, err));
+    AMP_TRY(explain_open(other, &after, err));
     AMP_TRY(explain_select(want, sources, 2, &which, err));
-    const Comparison c = compare_sources(&p->after.arena, &before, &after, &which);
-    text_init(&t, &p->after.arena);
+    const Comparison c = compare_sources(&other->arena, &before, &after, &which);
+    text_init(&t, &other->arena);
     if (want->form == AMP_EXPLAIN_JSON) AMP_TRY(compare_as_json(&t, &c, err));
     else compare_as_text(&t, &c);
-    return result_new(p->after.options.allocator, text_str(&t), t.len, out, err);
+    return session_give_text(other, &t, out, err);
 }
 
-static amp_status fail_memory(Pair *p, const Session *of, amp_error *err) {
-    const char *name = of->options.name;
-    session_close(&p->before);
-    session_close(&p->after);
-    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", name);
-}
-
-static amp_status compare_call(void *arguments, amp_error *err) {
+static amp_status compare(Session *after, const void *arguments, amp_compile_result **out, amp_error *err) {
     const CompareArguments *a = arguments;
-    Pair p;
-    AMP_TRY(session_init(&p.before, a->before, err));
-    AMP_TRY(session_init(&p.after, a->after, err));
-    arena_init(&p.before.arena, p.before.options.allocator);
-    arena_init(&p.after.arena, p.after.options.allocator);
-    if (setjmp(p.before.arena.out_of_memory)) return fail_memory(&p, &p.before, err);
-    if (setjmp(p.after.arena.out_of_memory)) return fail_memory(&p, &p.after, err);
-    amp_status status = compare(&p, a->which, a->out, err);
-    session_close(&p.before);
-    session_close(&p.after);
-    return status;
+    amp_explain_options want;
+    Session *before = arena_new(&after->arena, Session);
+    AMP_TRY(explain_read_options(a->which, &want, err));
+    if (want.form > AMP_EXPLAIN_JSON)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: form %d: a comparison is text or JSON",
+                        (int)want.form);
+    AMP_TRY(session_init(before, a->before, err));
+    after->beside = before;
+    if (setjmp(before->arena.out_of_memory)) return session_out_of_memory(before, err);
+    return compare_sessions(before, after, &want, out, err);
 }
 
 amp_status amp_compare(const amp_compile_options *before, const amp_compile_options *after,
                        const amp_explain_options *which, amp_compile_result **out, amp_error *err) {
-    amp_explain_options want;
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: out is NULL");
-    *out = NULL;
-    AMP_TRY(explain_read_options(which, &want, err));
-    if (want.form > AMP_EXPLAIN_JSON)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: form %d: a comparison is text or JSON",
-                        (int)want.form);
-    return compiler_call(compare_call, &(CompareArguments){before, after, &want, out}, err);
+    return session_call("amp_compare", after, compare, &(CompareArguments){before, which}, out, err);
 }

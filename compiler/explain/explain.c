@@ -2,15 +2,8 @@
 #include "compiler/explain/explain.h"
 
 #include "base/error.h"
-#include "compiler/call.h"
 #include "compiler/explain/explain_graph.h"
 #include "compiler/report/report.h"
-
-typedef struct ExplainArguments {
-    const amp_compile_options *options;
-    const amp_explain_options *which;
-    amp_compile_result **out;
-} ExplainArguments;
 
 static void draw(Text *t, const ExplainSource *x, const ExplainSelection *which) {
     const bool by_blocks = which->want.form == AMP_EXPLAIN_BLOCKS;
@@ -20,39 +13,30 @@ static void draw(Text *t, const ExplainSource *x, const ExplainSelection *which)
     else explain_as_dot(t, &g);
 }
 
-static amp_status explain(Session *s, const void *arguments, amp_error *err) {
-    const ExplainArguments *a = arguments;
-    const amp_explain_options *want = a->which;
+static amp_status explain(Session *s, const void *options, amp_compile_result **out, amp_error *err) {
+    amp_explain_options want;
     ExplainSource x = {0};
     const ExplainSource *sources[] = {&x};
     ExplainSelection which = {0};
     Text t;
-    if (want->form == AMP_EXPLAIN_HTML)
-        AMP_TRY(report_check_parts(want->parts, want->part_count, s->options.allocator, err));
+    AMP_TRY(explain_read_options(options, &want, err));
+    if (want.form == AMP_EXPLAIN_HTML)
+        AMP_TRY(report_check_parts(want.parts, want.part_count, s->options.allocator, err));
     AMP_TRY(explain_open(s, &x, err));
     AMP_TRY(explain_open_cores(s, &x, err));
-    AMP_TRY(explain_select(want, sources, 1, &which, err));
+    AMP_TRY(explain_select(&want, sources, 1, &which, err));
     text_init(&t, &s->arena);
-    switch (want->form) {
+    switch (want.form) {
     case AMP_EXPLAIN_JSON: AMP_TRY(explain_as_json(&t, &x, &which, err)); break;
     case AMP_EXPLAIN_DOT:
     case AMP_EXPLAIN_BLOCKS: draw(&t, &x, &which); break;
     case AMP_EXPLAIN_HTML: AMP_TRY(explain_as_report(&t, s, &x, &which, err)); break;
     default: explain_as_text(&t, &x, &which); break;
     }
-    return result_new(s->options.allocator, text_str(&t), t.len, a->out, err);
-}
-
-static amp_status explain_call(void *arguments, amp_error *err) {
-    const ExplainArguments *a = arguments;
-    return session_call(a->options, explain, a, err);
+    return session_give_text(s, &t, out, err);
 }
 
 amp_status amp_explain(const amp_compile_options *options, const amp_explain_options *which, amp_compile_result **out,
                        amp_error *err) {
-    amp_explain_options want;
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain: out is NULL");
-    *out = NULL;
-    AMP_TRY(explain_read_options(which, &want, err));
-    return compiler_call(explain_call, &(ExplainArguments){.options = options, .which = &want, .out = out}, err);
+    return session_call("amp_explain", options, explain, which, out, err);
 }

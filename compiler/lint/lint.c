@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "compiler/call.h"
 #include "compiler/casts.h"
 #include "compiler/tensor_cores.h"
 #include "passes/passes.h"
@@ -82,10 +81,8 @@ static Findings run_checks(const LintInput *in) {
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 typedef struct LintArguments {
-    const amp_compile_options *options;
-    const amp_lint_options *want;
+    const amp_lint_options *which;
     int32_t *count;
-    amp_compile_result **out;
 } LintArguments;
 
 static bool has_narrow(const Func *const *funcs, const TensorCores *kernels) {
@@ -95,17 +92,32 @@ static bool has_narrow(const Func *const *funcs, const TensorCores *kernels) {
     return false;
 }
 
-static amp_status lint(Session *s, const void *arguments, amp_error *err) {
+static amp_status read_options(const amp_lint_options *which, amp_lint_options *out, amp_error *err) {
+    AMP_TRY(amp_options_read(out, sizeof *out, which, "amp_lint_options", err));
+    if (out->allow_count && !out->allow)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: allow is NULL, and allow_count is not 0");
+    if (out->batch < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: batch %lld: a positive number, or 0 for 32",
+                        (long long)out->batch);
+    if (!out->batch) out->batch = PASSES_BATCH_HINT;
+    if (!(out->microseconds >= 0.0 && out->microseconds_f32 >= 0.0))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: a time is negative, or no number");
+    return AMP_OK;
+}
+
+static amp_status lint(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
     const LintArguments *a = arguments;
     const char *target = s->options.target ? s->options.target : "both";
     const bool for_cpu = !strcmp(target, "cpu");
     const Func *funcs[STEP_FUNCS + 1] = {NULL};
     TensorCores kernels = {0}, padded = {0};
+    amp_lint_options want;
     Module *m = NULL;
     Text t;
+    AMP_TRY(read_options(a->which, &want, err));
     if (!for_cpu && strcmp(target, "cuda") != 0 && strcmp(target, "both") != 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "target '%s': cpu, cuda or both", target);
-    AMP_TRY(check_allow(&s->arena, a->want->allow, a->want->allow_count, err));
+    AMP_TRY(check_allow(&s->arena, want.allow, want.allow_count, err));
     AMP_TRY(session_open(s, err));
     AMP_TRY(compile_to_stage(s, STAGE_SIMPLIFY, &target_cpu, &m, err));
     casts_step_funcs(m, funcs);
@@ -115,37 +127,20 @@ static amp_status lint(Session *s, const void *arguments, amp_error *err) {
                           .funcs = funcs,
                           .copies = kernels.is_known ? &kernels.copies : NULL,
                           .padded = padded.is_known ? &padded.copies : NULL,
-                          .sizes = lint_sizes(kernels.cuda, a->want->batch),
-                          .padded_sizes = lint_sizes(padded.cuda, a->want->batch),
-                          .want = *a->want,
+                          .sizes = lint_sizes(kernels.cuda, want.batch),
+                          .padded_sizes = lint_sizes(padded.cuda, want.batch),
+                          .want = want,
                           .session = s};
     const Findings list = run_checks(&in);
     text_init(&t, &s->arena);
-    if (a->want->json) AMP_TRY(lint_as_json(&t, &in, &list, err));
+    if (want.json) AMP_TRY(lint_as_json(&t, &in, &list, err));
     else lint_as_text(&t, &in, &list);
     if (a->count) *a->count = list.len;
-    return result_new(s->options.allocator, text_str(&t), t.len, a->out, err);
-}
-
-static amp_status lint_call(void *arguments, amp_error *err) {
-    const LintArguments *a = arguments;
-    return session_call(a->options, lint, a, err);
+    return session_give_text(s, &t, out, err);
 }
 
 amp_status amp_lint(const amp_compile_options *options, const amp_lint_options *which, int32_t *count,
                     amp_compile_result **out, amp_error *err) {
-    amp_lint_options want;
     if (count) *count = 0;
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint: out is NULL");
-    *out = NULL;
-    AMP_TRY(amp_options_read(&want, sizeof want, which, "amp_lint_options", err));
-    if (want.allow_count && !want.allow)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: allow is NULL, and allow_count is not 0");
-    if (want.batch < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: batch %lld: a positive number, or 0 for 32",
-                        (long long)want.batch);
-    if (!want.batch) want.batch = PASSES_BATCH_HINT;
-    if (!(want.microseconds >= 0.0 && want.microseconds_f32 >= 0.0))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: a time is negative, or no number");
-    return compiler_call(lint_call, &(LintArguments){options, &want, count, out}, err);
+    return session_call("amp_lint", options, lint, &(LintArguments){which, count}, out, err);
 }

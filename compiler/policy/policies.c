@@ -1,43 +1,13 @@
-/* policies.c: the calls of amp_policy_*: options, sessions, memory that runs out. */
+/* policies.c: the calls of amp_policy_*. */
 #include "base/error.h"
-#include "compiler/call.h"
 #include "compiler/compile_session.h"
 #include "compiler/policy/policy_report.h"
 #include "passes/precision/policy.h"
 
-typedef struct PolicyArguments PolicyArguments;
-typedef amp_status (*PolicyCall)(Session *s, const PolicyArguments *a, amp_error *err);
-
-struct PolicyArguments {
-    PolicyCall call;
-    const amp_compile_options *options;
+typedef struct PolicyArguments {
     const char *other; /* of two policies, the second */
     int32_t json;
-    amp_compile_result **out;
-};
-
-/* ---- sessions ---------------------------------------------------------------------------------------------------- */
-
-static amp_status run_call(void *arguments, amp_error *err) {
-    const PolicyArguments *a = arguments;
-    Session s;
-    AMP_TRY(session_init(&s, a->options, err));
-    arena_init(&s.arena, s.options.allocator);
-    if (setjmp(s.arena.out_of_memory)) {
-        session_close(&s);
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "policies: memory ran out");
-    }
-    diags_init(&s.diags, &s.arena);
-    amp_status status = a->call(&s, a, err);
-    session_close(&s);
-    return status;
-}
-
-static amp_status policy_call(const char *name, PolicyArguments a, amp_error *err) {
-    if (!a.out) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: out is NULL", name);
-    *a.out = NULL;
-    return compiler_call(run_call, &a, err);
-}
+} PolicyArguments;
 
 static amp_status need_name(const char *name, amp_error *err) {
     return name ? AMP_OK : amp_fail(err, AMP_INVALID_ARGUMENT, "policy is NULL; give a built-in name or a file");
@@ -52,17 +22,14 @@ static amp_status read_policy(Session *s, const char *name, const Policy **out, 
     return *out ? AMP_OK : session_report(s, err);
 }
 
-static amp_status give(Session *s, const Text *t, amp_compile_result **out, amp_error *err) {
-    return result_new(s->options.allocator, text_str(t), t->len, out, err);
-}
-
 /* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 const char *amp_policy_name(int32_t index) {
     return index >= 0 && index < policy_file_count ? policy_files[index].name : NULL;
 }
 
-static amp_status list(Session *s, const PolicyArguments *a, amp_error *err) {
+static amp_status list(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
+    const PolicyArguments *a = arguments;
     Policies policies = {0};
     Text t;
     for (int i = 0; amp_policy_name(i); i++) {
@@ -73,41 +40,44 @@ static amp_status list(Session *s, const PolicyArguments *a, amp_error *err) {
     text_init(&t, &s->arena);
     if (a->json) AMP_TRY(policies_as_json(&t, &s->arena, &policies, err));
     else policies_as_text(&t, &policies);
-    return give(s, &t, a->out, err);
+    return session_give_text(s, &t, out, err);
 }
 
 amp_status amp_policy_list(const amp_compile_options *options, int32_t json, amp_compile_result **out, amp_error *err) {
-    return policy_call("amp_policy_list", (PolicyArguments){list, options, NULL, json, out}, err);
+    return session_call("amp_policy_list", options, list, &(PolicyArguments){NULL, json}, out, err);
 }
 
-static amp_status text_of(Session *s, const PolicyArguments *a, amp_error *err) {
+static amp_status text_of(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
+    (void)arguments;
     const Policy *none = NULL;
     AMP_TRY(need_name(s->options.policy, err));
     const Source *text = session_find_policy(s, s->options.policy);
     if (!text) return read_policy(s, s->options.policy, &none, err); /* which says what there is */
-    return result_new(s->options.allocator, text->text, text->len, a->out, err);
+    return session_give(s, text->text, text->len, out, err);
 }
 
 amp_status amp_policy_text(const amp_compile_options *options, amp_compile_result **out, amp_error *err) {
-    return policy_call("amp_policy_text", (PolicyArguments){text_of, options, NULL, 0, out}, err);
+    return session_call("amp_policy_text", options, text_of, &(PolicyArguments){NULL, 0}, out, err);
 }
 
-static amp_status check(Session *s, const PolicyArguments *a, amp_error *err) {
+static amp_status check(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
+    const PolicyArguments *a = arguments;
     const Policy *p = NULL;
     Text t;
     AMP_TRY(read_policy(s, s->options.policy, &p, err));
     text_init(&t, &s->arena);
     if (a->json) AMP_TRY(policy_as_json(&t, &s->arena, p, err));
     else policy_as_text(&t, p);
-    return give(s, &t, a->out, err);
+    return session_give_text(s, &t, out, err);
 }
 
 amp_status amp_policy_check(const amp_compile_options *options, int32_t json, amp_compile_result **out,
                             amp_error *err) {
-    return policy_call("amp_policy_check", (PolicyArguments){check, options, NULL, json, out}, err);
+    return session_call("amp_policy_check", options, check, &(PolicyArguments){NULL, json}, out, err);
 }
 
-static amp_status diff(Session *s, const PolicyArguments *a, amp_error *err) {
+static amp_status diff(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
+    const PolicyArguments *a = arguments;
     const Policy *before = NULL, *after = NULL;
     Text t;
     AMP_TRY(read_policy(s, s->options.policy, &before, err));
@@ -116,7 +86,7 @@ static amp_status diff(Session *s, const PolicyArguments *a, amp_error *err) {
     text_init(&t, &s->arena);
     if (a->json) AMP_TRY(policy_diff_as_json(&t, &s->arena, &d, err));
     else policy_diff_as_text(&t, &d);
-    return give(s, &t, a->out, err);
+    return session_give_text(s, &t, out, err);
 }
 
 amp_status amp_policy_diff(const amp_compile_options *before, const amp_compile_options *after, int32_t json,
@@ -125,5 +95,5 @@ amp_status amp_policy_diff(const amp_compile_options *before, const amp_compile_
     if (out) *out = NULL;
     if (!after) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the policy at least");
     AMP_TRY(amp_options_read(&other, sizeof other, after, "amp_compile_options", err));
-    return policy_call("amp_policy_diff", (PolicyArguments){diff, before, other.policy, json, out}, err);
+    return session_call("amp_policy_diff", before, diff, &(PolicyArguments){other.policy, json}, out, err);
 }

@@ -81,7 +81,6 @@ static amp_status read_model(amp_trace *t, const char *device, amp_error *err) {
 }
 
 typedef struct CreateArguments {
-    const amp_compile_options *options;
     const char *device;
     amp_trace *t;
 } CreateArguments;
@@ -89,12 +88,9 @@ typedef struct CreateArguments {
 static amp_status create(void *arguments, amp_error *err) {
     const CreateArguments *a = arguments;
     amp_trace *t = a->t;
-    arena_init(&t->session.arena, t->session.options.allocator);
-    if (setjmp(t->session.arena.out_of_memory)) {
-        session_close(&t->session);
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", t->session.options.name);
-    }
-    const amp_status status = read_model(t, a->device, err);
+    amp_status status;
+    if (setjmp(t->session.arena.out_of_memory)) status = session_out_of_memory(&t->session, err);
+    else status = read_model(t, a->device, err);
     if (status) session_close(&t->session);
     return status;
 }
@@ -110,7 +106,7 @@ amp_status amp_trace_create(const amp_compile_options *options, const char *devi
     t->allocator = allocator;
     t->observer = (amp_observer){.struct_size = sizeof t->observer, .user = t, .kernel = see_kernel};
     amp_status status = session_init(&t->session, options, err);
-    if (!status) status = compiler_call(create, &(CreateArguments){options, device, t}, err);
+    if (!status) status = compiler_call(create, &(CreateArguments){device, t}, err);
     if (status) amp_free(&allocator, t, sizeof *t);
     else *out = t;
     return status;

@@ -1,5 +1,5 @@
-/* call.c: see call.h. */
-#include "compiler/call.h"
+/* call.c: what a call of the library runs in: enough stack, and the default floating-point environment. */
+#include "compiler/compile_session.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,15 +12,15 @@
 
 enum { ENOUGH = 2 << 20, STACK = 16 << 20 };
 
-typedef struct Call {
+typedef struct OnStack {
     CompilerCall call;
     void *ctx;
     amp_error *err;
     amp_status status;
-} Call;
+} OnStack;
 
 static void *make(void *arg) {
-    Call *c = arg;
+    OnStack *c = arg;
     amp_float_environment before = amp_float_environment_enter();
     c->status = c->call(c->ctx, c->err);
     amp_float_environment_leave(before);
@@ -40,7 +40,7 @@ static bool has_enough_stack(void) {
 }
 
 amp_status compiler_call(CompilerCall call, void *ctx, amp_error *err) {
-    Call c = {call, ctx, err, AMP_OK};
+    OnStack c = {call, ctx, err, AMP_OK};
     pthread_t thread;
     if (has_enough_stack()) {
         make(&c);

@@ -57,4 +57,21 @@ typedef struct CastTotals {
 } CastTotals;
 void casts_count(Arena *a, CastTotals *t, const Cast *c, bool fused);
 
+/* ---- what ranks that train together send in a step, by the function reduce_step (exchange_cost.c) ---------------- */
+
+typedef struct ExchangeCost {
+    int messages;    /* all of them; 0: the model trains alone */
+    int gradients;   /* tensors */
+    int64_t numbers; /* of gradients */
+    Dtype dtype;     /* that they travel in */
+} ExchangeCost;
+
+ExchangeCost exchange_cost(const Module *m);
+/* Of gradients, in such a type; without padding. */
+int64_t exchange_bytes(const ExchangeCost *x, Dtype dtype);
+
+/* |cuda|: the model for CUDA, which has messages of its own; NULL: there is none. */
+void exchange_cost_tell(Text *t, const Module *m, const Module *cuda); /* nothing where the model trains alone */
+void exchange_cost_put(amp_json_writer *w, const Module *m, const Module *cuda); /* an object "exchange", or null */
+
 #endif

@@ -1,7 +1,5 @@
 /* compile_session.c: see compile_session.h. */
 #include "compiler/compile_session.h"
-#include "compiler/call.h"
-#include "compiler/model_so.h"
 
 #include <sys/stat.h>
 

@@ -24,7 +24,7 @@ typedef struct Session {
     Diags diags;
     const Source *source; /* the main file; NULL before session_open */
     bool is_ir;
-    const Source *kept_policy;   /* of a model.so that is compiled again (model_so.h); NULL */
+    const Source *kept_policy;   /* of a model.so that is compiled again (model_so.c); NULL */
     int stages_done, stages;     /* for the progress callback; 0: nothing is reported */
     CodegenImages images;        /* machine code of the CUDA functions */
     const amp_source_text *open; /* read in place of the files of these names */
@@ -40,7 +40,7 @@ amp_status session_out_of_memory(const Session *s, amp_error *err); /* the error
 
 /* Frees the files and the arena. */
 void session_close(Session *s);
-/* A call of the library, |name|, with enough stack and in the default floating-point environment (call.h): |run| opens
+/* A call of the library, |name|, with enough stack and in the default floating-point environment (call.c): |run| opens
  * a session that is its own.  Where it fails, or memory runs out, |*out| is NULL. */
 typedef amp_status SessionRun(Session *s, const void *arguments, amp_compile_result **out, amp_error *err);
 amp_status session_call(const char *name, const amp_compile_options *options, SessionRun *run, const void *arguments,
@@ -97,5 +97,25 @@ typedef enum TargetChoice { CHOICE_CPU, CHOICE_CUDA, CHOICE_BOTH } TargetChoice;
 amp_status compile_to_stage(Session *s, Stage last, const Target *target, Module **out, amp_error *err);
 /* What goes into model.so: the module for the CPU after all passes, and the code for CUDA. */
 amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenCuda *cuda, amp_error *err);
+
+/* ---- call.c: what a call of the library runs in ------------------------------------------------------------------ */
+
+typedef amp_status (*CompilerCall)(void *ctx, amp_error *err);
+
+/* call(ctx, err): on the caller's stack where 2 MiB of it are left, else on a thread made for it, while the caller
+ * waits.  Blocks within blocks, and expressions, are walked by recursion, whose depth the language limits; threads have
+ * as little stack as 128 KiB (musl's default). */
+amp_status compiler_call(CompilerCall call, void *ctx, amp_error *err);
+
+/* ---- model_so.c: a compiled model as a source: its sections, which are read without running it ------------------- */
+
+bool model_so_is(const Source *source);
+/* The text of a section, without its final NUL.  AMP_BAD_FILE: it has none of that name, or is damaged. */
+amp_status model_so_section(Session *s, const char *name, const char **text, amp_error *err);
+/* The module of a section that holds IR. */
+amp_status model_so_module(Session *s, const char *section, Module **out, amp_error *err);
+/* The session goes on with what the model was compiled from: its module at stage elaborate, under the policy that it
+ * was compiled under unless the options say another.  AMP_BAD_FILE. */
+amp_status model_so_open(Session *s, amp_error *err);
 
 #endif

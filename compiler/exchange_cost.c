@@ -1,5 +1,5 @@
-/* exchange_cost.c: see exchange_cost.h. */
-#include "compiler/exchange_cost.h"
+/* exchange_cost.c: what ranks that train together send in a step, by the function reduce_step. */
+#include "compiler/casts.h"
 
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
-/* model_so.c: see model_so.h. */
-#include "compiler/model_so.h"
+/* model_so.c: a compiled model as a source: its sections, which are read without running it. */
+#include "compiler/compile_session.h"
 
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "compiler/compile_session.h"
-#include "compiler/model_so.h"
 #include "frontend/frontend.h"
 #include "targets/target.h"
 

@@ -1,6 +1,6 @@
 /* explain_json.c: decisions as tools read them, and "rows": one per op of the graph that is run, casts, backward pass
  * and update included. */
-#include "compiler/exchange_cost.h"
+#include "compiler/casts.h"
 #include "compiler/explain/explain_graph.h"
 #include "ir/words.h"
 

@@ -2,7 +2,7 @@
 #include "amp/model_abi.h"
 #include "base/error.h"
 #include "compiler/explain/explain.h"
-#include "compiler/model_so.h"
+#include "compiler/compile_session.h"
 
 static amp_status read_model_so(Session *s, ExplainSource *out, amp_error *err) {
     Module *m = NULL, *cuda = NULL;

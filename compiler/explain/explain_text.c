@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/exchange_cost.h"
+#include "compiler/casts.h"
 #include "compiler/explain/explain.h"
 #include "ir/state_type.h"
 #include "ir/words.h"

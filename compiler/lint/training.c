@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "compiler/casts.h"
-#include "compiler/exchange_cost.h"
 #include "compiler/lint/lint.h"
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* fault.c: see fault.h. */
-#include "compiler/trace/fault.h"
+/* fault.c: what an origin is told as: its op, its dtype and why, what it read, and what went wrong there. */
+#include "compiler/trace/trace.h"
 
 #include <math.h>
 

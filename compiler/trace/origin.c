@@ -1,4 +1,4 @@
-/* origin.c: see origin.h.
+/* origin.c: the first op, input or state that made what is not finite.
  *
  * From a result that is not finite the search goes back along operands that are not finite.  An op that has none is an
  * origin; of several the first in the order of execution is told.  Operands that are in no memory, because their op is
@@ -7,7 +7,7 @@
  * An infinity that the model's text writes (a mask of -inf) is meant to be there.  Where nothing else is found, the
  * origin is the first op that made a NaN of such.
  */
-#include "compiler/trace/origin.h"
+#include "compiler/trace/trace.h"
 
 #include <math.h>
 

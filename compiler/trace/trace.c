@@ -1,14 +1,10 @@
 /* trace.c: amp_trace: the module of a model.so, and what an observer saw of its functions (amp/trace.h). */
-#include "amp/trace.h"
-
 #include <string.h>
 
 #include "amp/model_abi.h"
 #include "base/error.h"
-#include "compiler/call.h"
 #include "compiler/compile_session.h"
-#include "compiler/model_so.h"
-#include "compiler/trace/fault.h"
+#include "compiler/trace/trace.h"
 
 struct amp_trace {
     Session session; /* whose arena everything is in */

@@ -1,5 +1,5 @@
-/* values.c: see values.h. */
-#include "compiler/trace/values.h"
+/* values.c: what the values of a running program held, as an observer saw them. */
+#include "compiler/trace/trace.h"
 
 #include <math.h>
 

@@ -470,5 +470,6 @@ void amp_json_put_string(amp_json_writer *w, const char *key, const char *value)
         return;
     }
     begin_value(w, key);
-    put_quoted(w, value);
+    if (value) put_quoted(w, value);
+    else put_text(w, "null");
 }

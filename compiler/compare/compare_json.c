@@ -3,10 +3,7 @@
 
 static void put_decision(amp_json_writer *w, const char *key, Arena *a, const Decision *d) {
     amp_json_begin_object(w, key);
-    amp_json_put_string(w, "dtype", amp_dtype_name(d->out));
-    amp_json_begin_array(w, "operands");
-    for (int i = 0; i < d->operands.len; i++) amp_json_put_string(w, NULL, amp_dtype_name(d->operands.data[i]));
-    amp_json_end_array(w);
+    explain_put_types(w, d);
     explain_put_reason(w, a, d);
     explain_put_place(w, d->pos);
     amp_json_end_object(w);
@@ -15,7 +12,7 @@ static void put_decision(amp_json_writer *w, const char *key, Arena *a, const De
 static void put_name(amp_json_writer *w, const Decision *d) {
     amp_json_put_string(w, "path", d->path);
     amp_json_put_string(w, "op", d->op);
-    explain_put_string(w, "layer", d->layer);
+    amp_json_put_string(w, "layer", d->layer);
 }
 
 static void put_pairs(amp_json_writer *w, const char *key, const Comparison *c, const OpPairs *pairs) {
@@ -46,7 +43,7 @@ static void put_side(amp_json_writer *w, const char *key, const Comparison *c, c
     amp_json_begin_object(w, key);
     amp_json_put_string(w, "name", side->source->name);
     amp_json_put_string(w, "model", m->name);
-    explain_put_string(w, "policy", m->policy_name);
+    amp_json_put_string(w, "policy", m->policy_name);
     amp_json_put_string(w, "low", amp_dtype_name(m->low));
     if (c->counts_casts) explain_put_totals(w, "cast_totals", m->arena, &side->totals);
     else amp_json_put_null(w, "cast_totals");

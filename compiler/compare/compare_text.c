@@ -35,12 +35,21 @@ static void tell_change(Text *t, const OpPair *p) {
     tell_operands(t, p->after);
 }
 
-/* The reasons on one side of a group, each once. */
-typedef struct ReasonLine {
-    const char *text, *path; /* of the first op that has it */
+/* What stands in a line once, with how many have it: the reasons of a group's ops, the values of casts. */
+typedef struct Counted {
+    const char *key, *first; /* the op or value that has it first */
     int count;
-} ReasonLine;
-typedef VEC(ReasonLine) ReasonLines;
+} Counted;
+typedef VEC(Counted) CountedList;
+
+static void count_under(Arena *a, CountedList *list, const char *key, const char *of) {
+    for (int i = 0; i < list->len; i++) {
+        if (strcmp(list->data[i].key, key) != 0) continue;
+        list->data[i].count++;
+        return;
+    }
+    vec_push(a, list, ((Counted){key, of, 1}));
+}
 
 /* Of an op of a group, the op that it follows is named as the group is. */
 static const char *reason_text(Arena *a, const ComparedSide *side, const Decision *d, const char *group) {
@@ -54,38 +63,29 @@ static const char *reason_text(Arena *a, const ComparedSide *side, const Decisio
     return text_str(&t);
 }
 
-static void add_reason(Arena *a, ReasonLines *lines, const char *text, const char *path) {
-    for (int i = 0; i < lines->len; i++) {
-        if (strcmp(lines->data[i].text, text) != 0) continue;
-        lines->data[i].count++;
-        return;
-    }
-    vec_push(a, lines, ((ReasonLine){text, path, 1}));
-}
-
 /* What most ops have comes first. */
-static void put_most_common_first(ReasonLines *lines) {
+static void put_most_common_first(CountedList *lines) {
     int most = 0;
     for (int i = 1; i < lines->len; i++)
         if (lines->data[i].count > lines->data[most].count) most = i;
-    const ReasonLine first = lines->data[most];
+    const Counted first = lines->data[most];
     for (int i = most; i > 0; i--) lines->data[i] = lines->data[i - 1];
     lines->data[0] = first;
 }
 
-static bool same_lines(const ReasonLines *x, const ReasonLines *y) {
+static bool same_lines(const CountedList *x, const CountedList *y) {
     bool same = x->len == y->len;
     for (int i = 0; same && i < x->len; i++)
-        same = x->data[i].count == y->data[i].count && !strcmp(x->data[i].text, y->data[i].text);
+        same = x->data[i].count == y->data[i].count && !strcmp(x->data[i].key, y->data[i].key);
     return same;
 }
 
-static void tell_reasons(Text *t, const char *word, const ReasonLines *lines) {
+static void tell_reasons(Text *t, const char *word, const CountedList *lines) {
     for (int i = 0; i < lines->len; i++) {
-        const ReasonLine *line = &lines->data[i];
-        text_printf(t, "  %-9s%s", i ? "" : word, line->text);
+        const Counted *line = &lines->data[i];
+        text_printf(t, "  %-9s%s", i ? "" : word, line->key);
         if (i && line->count > 1) text_printf(t, "   for %d ops", line->count);
-        else if (i) text_printf(t, "   for %s", line->path);
+        else if (i) text_printf(t, "   for %s", line->first);
         text_putc(t, '\n');
     }
 }
@@ -103,12 +103,12 @@ static void tell_place(Text *t, Pos pos) {
 }
 
 static void tell_group(Text *t, const Comparison *c, const OpGroup *g) {
-    ReasonLines before = {0}, after = {0};
+    CountedList before = {0}, after = {0};
     const char *group = g->pairs.len > 1 ? g->name : NULL;
     for (int i = 0; i < g->pairs.len; i++) {
         const OpPair *p = &g->pairs.data[i];
-        add_reason(t->arena, &before, reason_text(t->arena, &c->before, p->before, group), p->after->path);
-        add_reason(t->arena, &after, reason_text(t->arena, &c->after, p->after, group), p->after->path);
+        count_under(t->arena, &before, reason_text(t->arena, &c->before, p->before, group), p->after->path);
+        count_under(t->arena, &after, reason_text(t->arena, &c->after, p->after, group), p->after->path);
     }
     put_most_common_first(&before);
     put_most_common_first(&after);
@@ -150,26 +150,10 @@ static bool alike(const Cast *x, const Cast *y) {
 }
 
 /* What is cast, values of repeated layers as one: "h.*.y (12), x". */
-typedef struct ValueName {
-    const char *value, *pattern;
-    int count;
-} ValueName;
-typedef VEC(ValueName) ValueNames;
-
-static void add_value(Arena *a, ValueNames *names, const char *value) {
-    const char *pattern = text_path_pattern(a, value);
-    for (int i = 0; i < names->len; i++) {
-        if (strcmp(names->data[i].pattern, pattern) != 0) continue;
-        names->data[i].count++;
-        return;
-    }
-    vec_push(a, names, ((ValueName){value, pattern, 1}));
-}
-
-static void tell_values(Text *t, const ValueNames *names, int count) {
+static void tell_values(Text *t, const CountedList *names, int count) {
     for (int i = 0; i < names->len && i < VALUES_NAMED; i++) {
-        const ValueName *n = &names->data[i];
-        text_printf(t, "%s%s", i ? ", " : "", n->count > 1 ? n->pattern : n->value);
+        const Counted *n = &names->data[i];
+        text_printf(t, "%s%s", i ? ", " : "", n->count > 1 ? n->key : n->first);
         if (n->count > 1) text_printf(t, " (%d)", n->count);
         count -= n->count;
     }
@@ -180,11 +164,12 @@ static void tell_values(Text *t, const ValueNames *names, int count) {
 static void tell_alike(Text *t, const char *word, const CastList *casts, int first) {
     const Cast *like = casts->data[first];
     Bytes bytes = {0};
-    ValueNames names = {0};
+    CountedList names = {0};
     int count = 0;
     for (int i = first; i < casts->len; i++) {
         if (!alike(like, casts->data[i])) continue;
-        add_value(t->arena, &names, casts->data[i]->value);
+        const char *value = casts->data[i]->value;
+        count_under(t->arena, &names, text_path_pattern(t->arena, value), value);
         bytes_add(&bytes, &casts->data[i]->bytes);
         count++;
     }

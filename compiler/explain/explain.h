@@ -181,8 +181,8 @@ amp_status explain_as_json(Text *t, const ExplainSource *s, const ExplainSelecti
 void explain_tell_reason(Text *t, const Module *m, const Decision *d); /* one line, without its end */
 /* A line for each pair of dtypes, and one for all. */
 void explain_tell_totals(Text *t, Arena *a, const CastTotals *totals);
-void explain_put_string(amp_json_writer *w, const char *key, const char *value); /* NULL: null */
-void explain_put_place(amp_json_writer *w, Pos pos);                             /* file, line, column */
+void explain_put_place(amp_json_writer *w, Pos pos);           /* file, line, column */
+void explain_put_types(amp_json_writer *w, const Decision *d); /* dtype, operands */
 void explain_put_reason(amp_json_writer *w, Arena *a, const Decision *d);
 void explain_put_cast(amp_json_writer *w, const ExplainFacts *x, const Cast *c);
 void explain_put_totals(amp_json_writer *w, const char *key, Arena *a, const CastTotals *totals);

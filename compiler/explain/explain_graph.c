@@ -265,7 +265,7 @@ static void put_edge(amp_json_writer *w, const ExplainGraph *g, const GraphEdge 
     else amp_json_put_string(w, "from", g->m->decisions.data[e->from].path);
     amp_json_put_string(w, "to", g->m->decisions.data[e->to].path);
     amp_json_put_string(w, "dtype", amp_dtype_name(e->dtype));
-    explain_put_string(w, "cast_from", e->was == e->dtype ? NULL : amp_dtype_name(e->was));
+    amp_json_put_string(w, "cast_from", e->was == e->dtype ? NULL : amp_dtype_name(e->was));
     amp_json_end_object(w);
 }
 

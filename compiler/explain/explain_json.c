@@ -4,13 +4,8 @@
 #include "compiler/explain/explain_graph.h"
 #include "ir/words.h"
 
-void explain_put_string(amp_json_writer *w, const char *key, const char *value) {
-    if (value) amp_json_put_string(w, key, value);
-    else amp_json_put_null(w, key);
-}
-
 void explain_put_place(amp_json_writer *w, Pos pos) {
-    explain_put_string(w, "file", pos.file);
+    amp_json_put_string(w, "file", pos.file);
     amp_json_put_int(w, "line", pos.line);
     amp_json_put_int(w, "column", pos.column);
 }
@@ -46,12 +41,12 @@ static void put_row(amp_json_writer *w, const Func *f, const Op *o, int id) {
     amp_json_begin_array(w, "inputs");
     for (int i = 0; i < o->n_in; i++) amp_json_put_string(w, NULL, amp_dtype_name(ir_dtype(f, o->in[i])));
     amp_json_end_array(w);
-    explain_put_string(w, "accumulate", accumulate_of(o));
+    amp_json_put_string(w, "accumulate", accumulate_of(o));
     amp_json_put_string(w, "output", amp_dtype_name(output));
     amp_json_put_string(w, "rule", r->rule);
-    explain_put_string(w, "policy", r->is_override ? r->where.file : r->origin);
+    amp_json_put_string(w, "policy", r->is_override ? r->where.file : r->origin);
     put_line(w, "policy_line", r->is_override ? r->where.line : r->line);
-    explain_put_string(w, "because", because_of(f->module->arena, r));
+    amp_json_put_string(w, "because", because_of(f->module->arena, r));
     put_line(w, "source_line", o->pos.line);
     amp_json_end_object(w);
 }
@@ -87,7 +82,7 @@ void explain_put_cast(amp_json_writer *w, const ExplainFacts *x, const Cast *c) 
     amp_json_put_string(w, "function", c->func);
     amp_json_put_string(w, "phase", c->phase);
     bytes_put(w, x->m->arena, &c->bytes);
-    explain_put_string(w, "place", explain_place_text(x, explain_place(x, c)));
+    amp_json_put_string(w, "place", explain_place_text(x, explain_place(x, c)));
     explain_put_place(w, c->pos);
     amp_json_end_object(w);
 }
@@ -131,11 +126,14 @@ static void put_casts(amp_json_writer *w, const ExplainFacts *x, const ExplainSo
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-static void put_types(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
+void explain_put_types(amp_json_writer *w, const Decision *d) {
     amp_json_put_string(w, "dtype", amp_dtype_name(d->out));
     amp_json_begin_array(w, "operands");
     for (int i = 0; i < d->operands.len; i++) amp_json_put_string(w, NULL, amp_dtype_name(d->operands.data[i]));
     amp_json_end_array(w);
+}
+
+static void put_cast_notes(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
     amp_json_begin_array(w, "casts");
     for (int i = 0; i < d->casts.len; i++) {
         amp_json_begin_object(w, NULL);
@@ -144,7 +142,7 @@ static void put_types(amp_json_writer *w, const ExplainFacts *x, const Decision 
         amp_json_put_string(w, "to", amp_dtype_name(d->casts.data[i].to));
         const Cast *c = explain_cast_of(x, &d->casts.data[i]);
         if (c) bytes_put(w, x->m->arena, &c->bytes);
-        explain_put_string(w, "place", explain_place_text(x, explain_note_place(x, d, &d->casts.data[i])));
+        amp_json_put_string(w, "place", explain_place_text(x, explain_note_place(x, d, &d->casts.data[i])));
         amp_json_end_object(w);
     }
     amp_json_end_array(w);
@@ -157,11 +155,11 @@ void explain_put_reason(amp_json_writer *w, Arena *a, const Decision *d) {
     ir_print_reason(&printed, r);
     amp_json_put_string(w, "rule", r->rule);
     amp_json_put_bool(w, "override", r->is_override);
-    explain_put_string(w, "origin", r->is_override ? r->where.file : r->origin);
+    amp_json_put_string(w, "origin", r->is_override ? r->where.file : r->origin);
     amp_json_put_int(w, "origin_line", r->is_override ? r->where.line : r->line);
-    explain_put_string(w, "neighbour", r->neighbour);
-    explain_put_string(w, "because", r->because);
-    explain_put_string(w, "policy_text", d->policy_text);
+    amp_json_put_string(w, "neighbour", r->neighbour);
+    amp_json_put_string(w, "because", r->because);
+    amp_json_put_string(w, "policy_text", d->policy_text);
     amp_json_put_string(w, "reason", text_str(&printed));
 }
 
@@ -209,7 +207,7 @@ static void put_cores(amp_json_writer *w, const ExplainFacts *x, const Decision 
     }
     amp_json_begin_object(w, "tensor_cores");
     amp_json_put_bool(w, "eligible", kind == CORES_YES);
-    explain_put_string(w, "why", explain_cores_why(kind));
+    amp_json_put_string(w, "why", explain_cores_why(kind));
     amp_json_begin_array(w, "narrow");
     for (int i = 0; i < narrow->len; i++) put_narrow(w, x, &x->narrow_sizes.data[narrow->data[i]]);
     amp_json_end_array(w);
@@ -223,15 +221,16 @@ static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decisi
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "path", d->path);
     amp_json_put_string(w, "op", d->op);
-    explain_put_string(w, "layer", d->layer);
-    put_types(w, x, d);
+    amp_json_put_string(w, "layer", d->layer);
+    explain_put_types(w, d);
+    put_cast_notes(w, x, d);
     explain_put_reason(w, x->m->arena, d);
     amp_json_begin_array(w, "kernels");
     for (int i = 0; i < kernels->len; i++) amp_json_put_string(w, NULL, x->f->kernels.data[kernels->data[i]]->name);
     amp_json_end_array(w);
     if (x->cuda) put_cuda_kernels(w, x, d->path);
     put_cores(w, x, d);
-    explain_put_string(w, "folded_into", explain_layer_of(x, d->path));
+    amp_json_put_string(w, "folded_into", explain_layer_of(x, d->path));
     if (group == NO_GROUP) amp_json_put_null(w, "group");
     else amp_json_put_int(w, "group", group);
     explain_put_place(w, d->pos);
@@ -297,7 +296,7 @@ void explain_put_members(amp_json_writer *w, const ExplainSource *s, const Expla
     amp_json_put_string(w, "model", m->name);
     amp_json_put_string(w, "schema", "ampc.explain");
     amp_json_put_int(w, "version", SCHEMA_VERSION);
-    explain_put_string(w, "policy", m->policy_name);
+    amp_json_put_string(w, "policy", m->policy_name);
     amp_json_put_string(w, "low", amp_dtype_name(m->low));
     amp_json_put_string(w, "sums", ir_sums_names[m->sums]);
     const ExplainNumbers told = explain_told(&facts, which, false);

@@ -79,8 +79,7 @@ static void put_param(amp_json_writer *w, const Module *m, const State *s) {
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "name", s->name);
     amp_json_put_bool(w, "trained", x.block && !x.frozen);
-    if (x.block && x.block->only) amp_json_put_string(w, "for", x.block->only);
-    else amp_json_put_null(w, "for");
+    amp_json_put_string(w, "for", x.block ? x.block->only : NULL);
     put_groups(w, x.block, s->name);
     amp_json_put_double(w, "lr_scale", x.lr_scale ? x.lr_scale->lr_scale : 1.0);
     if (x.weight_decay) amp_json_put_double(w, "weight_decay", x.weight_decay->weight_decay);

@@ -62,8 +62,8 @@ static void put_json_finding(amp_json_writer *w, Arena *a, const Finding *f) {
     amp_json_put_string(w, "id", f->id);
     explain_put_place(w, f->pos);
     amp_json_put_string(w, "message", f->text);
-    explain_put_string(w, "line_to_add", line_to_add(a, f));
-    explain_put_string(w, "help", f->help);
+    amp_json_put_string(w, "line_to_add", line_to_add(a, f));
+    amp_json_put_string(w, "help", f->help);
     amp_json_begin_array(w, "paths");
     for (int i = 0; i < f->paths.len; i++)
         if (f->paths.data[i][0]) amp_json_put_string(w, NULL, f->paths.data[i]);
@@ -74,7 +74,7 @@ static void put_json_finding(amp_json_writer *w, Arena *a, const Finding *f) {
 static void put_report(amp_json_writer *w, const void *of) {
     const Report *r = of;
     amp_json_put_string(w, "model", name_of(r->in));
-    explain_put_string(w, "policy", r->in->m->policy_name);
+    amp_json_put_string(w, "policy", r->in->m->policy_name);
     amp_json_put_int(w, "batch", r->in->want.batch);
     amp_json_begin_array(w, "findings");
     for (int i = 0; i < r->list->len; i++) put_json_finding(w, r->arena, &r->list->data[i]);

@@ -135,7 +135,7 @@ static void put_side(amp_json_writer *w, Arena *a, const char *key, const Policy
 
 static void put_class(amp_json_writer *w, const char *key, const NameClass *c) {
     amp_json_begin_object(w, key);
-    explain_put_string(w, "class", c->line ? policy_class_words[c->line->op_class] : NULL);
+    amp_json_put_string(w, "class", c->line ? policy_class_words[c->line->op_class] : NULL);
     if (c->line) amp_json_put_int(w, "line", c->line->line);
     else amp_json_put_null(w, "line");
     amp_json_put_bool(w, "listed", c->listed);

@@ -94,12 +94,12 @@ void policy_as_text(Text *t, const Policy *p) {
 
 void policy_put_head(amp_json_writer *w, Arena *a, const Policy *p) {
     amp_json_put_string(w, "policy", p->name);
-    explain_put_string(w, "version", p->version);
+    amp_json_put_string(w, "version", p->version);
     amp_json_put_string(w, "algorithm", policy_algorithm_words[p->algorithm]);
     amp_json_put_string(w, "low", amp_dtype_name(p->low));
     amp_json_put_string(w, "precision", amp_precision_word(p->low));
-    explain_put_string(w, "masters", policy_state_type(a, &p->masters));
-    explain_put_string(w, "moments", policy_state_type(a, &p->moments));
+    amp_json_put_string(w, "masters", policy_state_type(a, &p->masters));
+    amp_json_put_string(w, "moments", policy_state_type(a, &p->moments));
     amp_json_put_string(w, "file", p->source->name);
 }
 

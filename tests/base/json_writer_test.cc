@@ -23,6 +23,7 @@ static void WriteSample(amp_json_writer *w) {
     amp_json_put_bool(w, "on", true);
     amp_json_put_bool(w, "off", false);
     amp_json_put_null(w, "nothing");
+    amp_json_put_string(w, "no text", nullptr);
     amp_json_put_double(w, "lr", 1e-8);
     amp_json_put_double(w, "inf", INFINITY);
     amp_json_put_int(w, "min", INT64_MIN);
@@ -47,7 +48,7 @@ TEST(JsonWriter, ExactText) {
     EXPECT_STREQ(
         w.data,
         "{\"fc1.weight\":{\"dtype\":\"F32\",\"shape\":[2,-3]},\"empty\":[],\"[\":\"{\",\"on\":true,\"off\":false,"
-        "\"nothing\":null,\"lr\":1.0e-08,\"inf\":null,\"min\":-9223372036854775808}");
+        "\"nothing\":null,\"no text\":null,\"lr\":1.0e-08,\"inf\":null,\"min\":-9223372036854775808}");
     EXPECT_EQ(strlen(w.data), w.size);
     amp_json_writer_free(&w);
 }

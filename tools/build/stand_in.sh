@@ -5,7 +5,8 @@
 #     STAND_IN                        target patterns that leave these tests out:
 #                                     `bazel_tests NAME ... -- //... "${STAND_IN[@]}"`
 #
-# What they depend on: all code of fakecuda/, and the tables of the driver's and NCCL's calls that the product uses.
+# What they depend on: all code of fakecuda/, the tables of the driver's and NCCL's calls that the product uses, and how
+# tensor cores add, which the CPU's kernels have, too.
 
 readonly STAND_IN=(-//fakecuda/...)
 readonly STAND_IN_STAMP=fakecuda/tested
@@ -14,7 +15,8 @@ stand_in_hash() {
     local LC_ALL=C
     {
         find fakecuda -type f ! -name '*.md' ! -path "$STAND_IN_STAMP"
-        printf '%s\n' runtime/device/cuda/driver_api.h runtime/comm/nccl/nccl_api.h
+        printf '%s\n' runtime/device/cuda/driver_api.h runtime/comm/nccl/nccl_api.h \
+            codegen/cpu/prelude/{device_block,vector}.h
     } | sort | xargs sha256sum | sha256sum | cut -d' ' -f1
 }
 

@@ -13,27 +13,12 @@ static bool may_merge(const KernelOps *a, const KernelOps *b) {
 }
 
 static bool merge_scalars(Func *f) {
-    Arena *a = f->module->arena;
-    int kept = 0, count = 0; /* of kernels in the last one */
-    KernelList l = kernel_list_open(f);
-    const int before = l.at.len;
-    for (int i = 0; i < before; i++) {
-        const KernelOps *next = &l.at.data[i];
-        KernelOps *last = kept ? &l.at.data[kept - 1] : NULL;
-        if (!last || !may_merge(last, next)) {
-            l.at.data[kept++] = *next;
-            count = 1;
-            continue;
-        }
-        for (int j = 0; j < next->ops.len; j++) vec_push(a, &last->ops, next->ops.data[j]);
-        if (count++ == 1)
-            last->kernel->title =
-                arena_printf(a, "%s, and more", last->kernel->title ? last->kernel->title : last->kernel->name);
+    KernelOrder o = kernel_order_open(f);
+    for (int i = o.first, next; i >= 0 && (next = o.next[i]) >= 0;) {
+        if (may_merge(&o.list.at.data[i], &o.list.at.data[next])) kernel_order_merge(&o, i, next);
+        else i = next;
     }
-    if (kept == before) return false;
-    l.at.len = kept;
-    kernel_list_close(&l);
-    return true;
+    return kernel_order_close(&o);
 }
 
 bool pass_merge_scalars(PassContext *c) { return order_kernels(c, merge_scalars); }

@@ -203,6 +203,19 @@ int64_t ir_part_size(int64_t k, int64_t parts) {
     return (least + PART_STEP - 1) / PART_STEP * PART_STEP;
 }
 
+Dim ir_product_terms(const Func *f, const Op *o) {
+    const Shape *a = ir_shape(f, o->in[0]);
+    Dim rows = dim_const(1), cols;
+    if (o->code == OP_batch_contract) return a->d[a->rank - (ir_attr(o, "ta")->b ? 2 : 1)];
+    if (o->code == OP_conv || o->code == OP_conv_data) {
+        const Windows g = ir_windows(f, o);
+        return dim_const(g.kh * g.kw * (o->code == OP_conv ? g.c : g.oc) / g.groups);
+    }
+    if (o->code == OP_conv_weight) shape_matrix(ir_shape(f, o->in[1]), &rows, &cols);
+    else if (shape_matrix(a, &rows, &cols) && !ir_attr(o, "ta")->b) return cols;
+    return rows;
+}
+
 int64_t ir_parts(const Op *o) {
     const AttrValue *parts = ir_attr(o, "parts");
     return parts ? parts->i : 1;

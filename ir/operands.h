@@ -85,6 +85,8 @@ Windows ir_windows(const Func *f, const Op *o);
  * product's main loop.  So a part depends on k and their number alone. */
 enum { PART_STEP = 64, PART_COUNT_MAX = 1024 };
 int64_t ir_part_size(int64_t k, int64_t parts);
+/* k, which an element of the result of a contract, batch_contract or convolution is a sum over. */
+Dim ir_product_terms(const Func *f, const Op *o);
 /* 1 where |o| has no parts. */
 int64_t ir_parts(const Op *o);
 

@@ -32,7 +32,8 @@ static bool sums_rows(const Op *o) {
 
 /* For about |wanted| blocks, of which none has fewer than |shortest| of k, and whose results together are small beside
  * |read| bytes that the product reads. */
-static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t k, int64_t shortest, int64_t read) {
+static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t shortest, int64_t read) {
+    const int64_t k = assumed(ir_product_terms(f, o));
     Dim rows, cols;
     if (!shape_matrix(ir_shape(f, o->out[0]), &rows, &cols)) return 1;
     const int64_t tiles = blocks_of(assumed(rows), TILE) * blocks_of(cols.mul, TILE), part = bytes_of(f, o->out[0]);
@@ -43,20 +44,18 @@ static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t 
 }
 
 static int64_t parts_of_gradient(const Func *f, const Op *o, int64_t wanted) {
-    Dim k, cols;
-    if (shape_batch_dims(ir_shape(f, o->out[0])) || !shape_matrix(ir_shape(f, o->in[1]), &k, &cols)) return 1;
-    return choose_parts(f, o, wanted, assumed(k), LEAST_ROWS, bytes_of(f, o->in[0]) + bytes_of(f, o->in[1]));
+    if (shape_batch_dims(ir_shape(f, o->out[0]))) return 1;
+    return choose_parts(f, o, wanted, LEAST_ROWS, bytes_of(f, o->in[0]) + bytes_of(f, o->in[1]));
 }
 
 /* Rows that depend on n may be many: then what one reads counts alone, and not the weights that all of them do. */
 static int64_t parts_of_rows(const Func *f, const Op *o, int64_t wanted) {
-    const Shape *b = ir_shape(f, o->in[1]);
-    const Dim k = b->d[ir_attr(o, "tb")->b ? 1 : 0];
+    const Dim k = ir_product_terms(f, o);
     if (k.n || ir_shape(f, o->in[0])->rank < 2) return 1;
     const bool grows = shape_batch_dims(ir_shape(f, o->out[0]));
     const int64_t read = bytes_of(f, o->in[0]) + (grows ? 0 : bytes_of(f, o->in[1]));
     const int64_t shortest = ir_dtype(f, o->in[0]) == AMP_DT_F32 ? LEAST_TERMS : LEAST_ROWS;
-    const int64_t parts = choose_parts(f, o, wanted, k.mul, shortest, read);
+    const int64_t parts = choose_parts(f, o, wanted, shortest, read);
     return parts < WORTHWHILE ? 1 : blocks_of(k.mul, ir_part_size(k.mul, parts)); /* none is empty */
 }
 

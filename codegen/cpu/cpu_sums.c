@@ -54,9 +54,7 @@ static void put_sizes(Emitter *e, const char *m, const char *n, Dim k, int64_t p
 static void put_contract(Emitter *e, const Op *o, int a, int b) {
     Walk *w = e->w;
     const bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
-    Dim rows, cols, k;
-    shape_matrix(ir_shape(w->f, o->in[0]), &rows, &cols);
-    k = ta ? rows : cols;
+    const Dim k = ir_product_terms(w->f, o);
     const char *count = emit_dim(w->arena, k);
     const char *m = emit_dim(w->arena, w->rows), *n = emit_dim(w->arena, w->cols);
     put_sizes(e, m, n, k, target_parts(&target_cuda, w->f, o));
@@ -88,7 +86,7 @@ static amp_status put_batch(Emitter *e, const Op *o, int a, int b) {
     Walk *w = e->w;
     const Shape *x = ir_shape(w->f, o->in[0]), *y = ir_shape(w->f, o->in[1]);
     const bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b, merged = ir_attr(o, "merged")->b;
-    const Dim k = x->d[x->rank - (ta ? 2 : 1)];
+    const Dim k = ir_product_terms(w->f, o);
     Text dims;
     text_init(&dims, w->arena);
     for (int i = 0; i < x->rank - 2; i++) text_printf(&dims, "%s%s", i ? ", " : "", emit_dim(w->arena, x->d[i]));
@@ -130,8 +128,7 @@ static void put_convolution(Emitter *e, const Op *o, int a, int b) {
     const int64_t taps = g.kh * g.kw, channels = o->code == OP_conv_data ? g.oc : g.c;
     const int64_t places =
         by_taps || o->code == OP_conv_weight ? channels : places_of_pixel(w->f->module, &g, channels);
-    Dim k = dim_const(taps * places), cols;
-    if (o->code == OP_conv_weight) shape_matrix(ir_shape(w->f, o->in[1]), &k, &cols);
+    const Dim k = o->code == OP_conv_weight ? ir_product_terms(w->f, o) : dim_const(taps * places);
     put_sizes(e, emit_dim(w->arena, w->rows), emit_dim(w->arena, w->cols), k, target_parts(&target_cuda, w->f, o));
     put_windows(e, o, &g);
     put_runs(e, 'a', a, 0, places, channels, 0, 0);

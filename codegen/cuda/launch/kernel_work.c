@@ -39,22 +39,6 @@ static bool is_sum_of_products(const Op *o) {
     return o->code == OP_contract || o->code == OP_batch_contract || ir_is_convolution(o);
 }
 
-/* What an element of the result is a sum over. */
-static Dim terms_of(const Walk *w, const Op *o) {
-    const Shape *a = ir_shape(w->f, o->in[0]);
-    Dim rows = dim_const(1), cols;
-    if (ir_is_convolution(o)) {
-        const Windows g = ir_windows(w->f, o);
-        if (o->code == OP_conv) return dim_const(g.kh * g.kw * g.c / g.groups);
-        if (o->code == OP_conv_data) return dim_const(g.kh * g.kw * g.oc / g.groups);
-        shape_matrix(ir_shape(w->f, o->in[1]), &rows, &cols);
-        return rows;
-    }
-    if (o->code == OP_batch_contract) return a->d[a->rank - (ir_attr(o, "ta")->b ? 2 : 1)];
-    shape_matrix(a, &rows, &cols);
-    return ir_attr(o, "ta")->i ? rows : cols;
-}
-
 /* Products that kernels of another kind make are loops. */
 static uint32_t instruction_of(const Walk *w, const Op *o) {
     if (!(ir_kernel_info[w->k->kind].traits & LOADS)) return AMP_INSTRUCTION_FMA;
@@ -121,7 +105,7 @@ static CudaWork work_of(const Walk *w, const Op *o) {
     if (!is_sum_of_products(o)) return work;
     work.instruction = instruction_of(w, o);
     work.operations = 2;
-    work.terms = terms_of(w, o);
+    work.terms = ir_product_terms(w->f, o);
     work.elements.mul /= ir_parts(o); /* each part is over its own terms */
     return work;
 }

@@ -289,18 +289,6 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
 
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 
-/* What an element of the result is a sum over. */
-static Dim terms(const Walk *w, const Op *o) {
-    int n = ir_is_convolution(o); /* a convolution's B is a matrix, of k rows */
-    Dim rows, cols;
-    if (reads_taps(o)) {
-        const Windows g = ir_windows(w->f, o);
-        return dim_const(g.kh * g.kw * g.oc);
-    }
-    shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
-    return n == 1 || is_transposed(o, 0) ? rows : cols;
-}
-
 /* The batch, and of each of its products what |out| says of one. */
 static void plan_batch(const Walk *w, ProductPlan *out) {
     const Op *o = out->op;
@@ -313,7 +301,6 @@ static void plan_batch(const Walk *w, ProductPlan *out) {
         dim_mul(batch->count, a->d[i], &batch->count); /* fits: the result is rows x cols */
     }
     out->rows = a->d[a->rank - (ta ? 1 : 2)];
-    out->k = a->d[a->rank - (ta ? 2 : 1)];
     out->cols = b->d[b->rank - (tb ? 2 : 1)].mul;
 }
 
@@ -374,7 +361,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                          .batch.count = dim_const(1),
                          .rows = w->rows,
                          .cols = w->cols.mul,
-                         .k = terms(w, o),
+                         .k = ir_product_terms(w->f, o),
                          .has_windows = has_windows(w, o),
                          .mma = by->mma,
                          .min_arch = by->min_arch,

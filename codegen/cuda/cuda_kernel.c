@@ -61,19 +61,14 @@ static void step_reduction(CudaKernel *ck, const Sink *s, int p) {
     else emit_line(&ck->e, "%s = %s_%s(%s, %s);", sum, loop_reduction(s)->function, type, sum, value);
 }
 
-static void open_neighbours(CudaKernel *ck, int p) {
-    for (int i = 0; i < ck->w->sinks.len; i++) {
-        const Sink *s = &ck->w->sinks.data[i];
-        if (adds_neighbours(ck, s, p)) emit_line(&ck->e, "float run%d = 0.0f;", walk_number(ck->w, s->op->out[0]));
-    }
-}
-
-static void close_neighbours(CudaKernel *ck, int p) {
+/* Before the elements of phase |p|, or after them. */
+static void put_neighbours(CudaKernel *ck, int p, bool before) {
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
         if (!adds_neighbours(ck, s, p)) continue;
         const int id = walk_number(ck->w, s->op->out[0]);
-        emit_line(&ck->e, "plus_kept(s%d, run%d);", id, id);
+        if (before) emit_line(&ck->e, "float run%d = 0.0f;", id);
+        else emit_line(&ck->e, "plus_kept(s%d, run%d);", id, id);
     }
 }
 
@@ -150,28 +145,27 @@ const Spelling cuda_spelling = {
 
 /* ---- values outside of the elements ------------------------------------------------------------------------------ */
 
-amp_status cuda_emit_once(CudaKernel *ck) {
-    bool *declared = arena_array(ck->w->arena, bool, ck->w->operands.len + 1);
-    if (ck->w->k->kind != KERNEL_PRODUCT) cuda_declare_looks(ck);
+/* Of each flag of the kernel once: the thread's own, or its store. */
+static void put_flags(CudaKernel *ck, bool stores) {
+    bool *put = arena_array(ck->w->arena, bool, ck->w->operands.len + 1);
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
-        if (s->kind != SINK_FLAG || declared[s->operand]) continue;
-        declared[s->operand] = true;
-        emit_line(&ck->e, "int32_t any%d = 0;", s->operand);
-    }
-    AMP_TRY(loop_inputs(&ck->e, loop_is_one, load));
-    return loop_ops(&ck->e, loop_is_one, -1);
-}
-
-void cuda_store_flags(CudaKernel *ck) {
-    bool *stored = arena_array(ck->w->arena, bool, ck->w->operands.len + 1);
-    for (int i = 0; i < ck->w->sinks.len; i++) {
-        const Sink *s = &ck->w->sinks.data[i];
-        if (s->kind != SINK_FLAG || stored[s->operand]) continue;
-        stored[s->operand] = true;
+        if (s->kind != SINK_FLAG || put[s->operand]) continue;
+        put[s->operand] = true;
+        if (!stores) emit_line(&ck->e, "int32_t any%d = 0;", s->operand);
+        if (!stores) continue;
         cuda_declare_operand(ck, s->operand);
         emit_line(&ck->e, "if (any%d) *b%d = 1;", s->operand, s->operand);
     }
+}
+
+void cuda_store_flags(CudaKernel *ck) { put_flags(ck, true); }
+
+amp_status cuda_emit_once(CudaKernel *ck) {
+    if (ck->w->k->kind != KERNEL_PRODUCT) cuda_declare_looks(ck);
+    put_flags(ck, false);
+    AMP_TRY(loop_inputs(&ck->e, loop_is_one, load));
+    return loop_ops(&ck->e, loop_is_one, -1);
 }
 
 amp_status cuda_finish_once(CudaKernel *ck) {
@@ -321,7 +315,7 @@ static amp_status declare_stores(CudaKernel *ck, int p) {
 /* After what is loaded, or made from memory. */
 static amp_status make_elements(CudaKernel *ck, int p) {
     Walk *w = ck->w;
-    open_neighbours(ck, p);
+    put_neighbours(ck, p, true);
     open_elements(ck);
     take_spread(ck, p);
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, take_element));
@@ -333,7 +327,7 @@ static amp_status make_elements(CudaKernel *ck, int p) {
         else if (sinks_here(ck, s, p)) cuda_store_element(ck, s);
     }
     if (ck->vector > 1) emit_close(&ck->e);
-    close_neighbours(ck, p);
+    put_neighbours(ck, p, false);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (walk_is_stored(s) && sinks_here(ck, s, p)) cuda_store_vector(ck, s);

@@ -118,6 +118,14 @@ void run_close(Run *r) {
     amp_model_release(r->model);
 }
 
+void *with_room(void *items, int64_t count, int64_t *room, size_t size) {
+    const int64_t more = 2 * *room + 64;
+    if (count < *room) return items;
+    void *grown = realloc(items, (size_t)more * size);
+    if (grown) *room = more;
+    return grown;
+}
+
 /* ---- numbers in JSON --------------------------------------------------------------------------------------------- */
 
 void json_text(FILE *to, const char *text) {

@@ -96,6 +96,9 @@ const char *run_target(const Args *a);
 int run_plan(Run *r, const Args *a, int64_t capacity);
 void run_close(Run *r);
 
+/* |items|, of |size| bytes each, with room for one more than |count|; NULL: memory ran out, and |items| stays. */
+void *with_room(void *items, int64_t count, int64_t *room, size_t size);
+
 /* "text", escaped; bytes that are no UTF-8 become U+FFFD. */
 void json_text(FILE *to, const char *text);
 

@@ -219,10 +219,7 @@ static int check_files(const Args *a) {
     for (int i = 0; data_is_table(a->inputs) && data_file(a->inputs, i, table[i], sizeof table[i]); i++)
         outputs_input(&files, "--inputs", table[i]);
     outputs_output(&files, "--outputs", a->outputs, OUTPUT_TENSORS);
-    int wrong = outputs_check(&files);
-    outputs_free(&files);
-    weights_inputs_free(&weights);
-    return wrong;
+    return weights_outputs_check(&weights, &files);
 }
 
 int command_infer(const Args *a) {

@@ -51,7 +51,8 @@ typedef struct LogLines {
     const char *path;
     FILE *file;
     char *line; /* what is read of the line so far */
-    size_t length, room;
+    size_t length;
+    int64_t room;
     int64_t count;
 } LogLines;
 

@@ -79,13 +79,10 @@ static int parse_line(LogLines *l, LineTaker *take, void *user) {
 }
 
 static int append(LogLines *l, int c) {
-    if (l->length == l->room) {
-        char *more = realloc(l->line, 2 * l->room + 4096);
-        if (!more) return report_text("%s: no memory for a line of %zu bytes", l->path, l->length);
-        l->line = more;
-        l->room = 2 * l->room + 4096;
-    }
-    l->line[l->length++] = (char)c;
+    char *line = with_room(l->line, (int64_t)l->length, &l->room, 1);
+    if (!line) return report_text("%s: no memory for a line of %zu bytes", l->path, l->length);
+    l->line = line;
+    line[l->length++] = (char)c;
     return 0;
 }
 

@@ -196,10 +196,7 @@ static int check_files(const Args *a) {
     outputs_output(&files, "--grads", a->grads, OUTPUT_TENSORS);
     outputs_output(&files, "--values", a->values_file, OUTPUT_TENSORS);
     outputs_output(&files, "--profile", a->profile, OUTPUT_TRACE);
-    int wrong = outputs_check(&files);
-    outputs_free(&files);
-    weights_inputs_free(&weights);
-    return wrong;
+    return weights_outputs_check(&weights, &files);
 }
 
 int command_step(const Args *a) {

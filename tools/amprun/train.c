@@ -44,10 +44,7 @@ static int check_files(const Args *a) {
     outputs_output(&files, "--log", a->log, OUTPUT_LOG);
     outputs_folder(&files, "--tensorboard", a->tensorboard);
     outputs_output(&files, "--profile", a->profile, OUTPUT_TRACE);
-    int wrong = outputs_check(&files);
-    outputs_free(&files);
-    weights_inputs_free(&weights);
-    return wrong;
+    return weights_outputs_check(&weights, &files);
 }
 
 /* --log and --tensorboard. */

@@ -85,7 +85,10 @@ void weights_inputs(WeightInputs *w, Outputs *files, const Args *a) {
     w->like = add_files(files, "--save-like", a->save_like);
 }
 
-void weights_inputs_free(WeightInputs *w) {
+int weights_outputs_check(WeightInputs *w, Outputs *files) {
+    const int wrong = outputs_check(files);
+    outputs_free(files);
     amp_weight_files_close(w->weights);
     amp_weight_files_close(w->like);
+    return wrong;
 }

@@ -20,6 +20,7 @@ typedef struct WeightInputs {
     struct amp_weight_files *weights, *like;
 } WeightInputs;
 void weights_inputs(WeightInputs *w, Outputs *files, const Args *a);
-void weights_inputs_free(WeightInputs *w); /* once |files| is not needed any more */
+/* outputs_check, and frees both. */
+int weights_outputs_check(WeightInputs *w, Outputs *files);
 
 #endif

@@ -57,7 +57,7 @@ typedef struct Recording {
     RecordedKernel *kernel;
     RecordedCall *call;
     int32_t kernels, calls;
-    int32_t kernel_room, call_room;
+    int64_t kernel_room, call_room;
     int32_t steps, step_kernels, step_calls; /* that are complete, with all they have */
     int64_t last_end;                        /* of the kernel before, or of the observer after it */
     bool failed;                             /* memory ran out */

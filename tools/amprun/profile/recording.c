@@ -6,17 +6,6 @@
 
 #include "base/file.h"
 
-/* Room for one more of |size| bytes; false: memory ran out. */
-static bool make_room(void **items, int32_t count, int32_t *room, size_t size) {
-    if (count < *room) return true;
-    const int32_t more = 2 * *room + 64;
-    void *grown = realloc(*items, (size_t)more * size);
-    if (!grown) return false;
-    *items = grown;
-    *room = more;
-    return true;
-}
-
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static const amp_program *program_named(const amp_model *model, const char *name) {
@@ -33,9 +22,9 @@ static const amp_program *program_of(const Recording *r, const char *name) {
 /* A kernel begins where the observer of the one before it returned. */
 static void add_kernel(Recording *r, const amp_observed_kernel *kernel, int64_t end) {
     const amp_program *program = program_of(r, kernel->program);
-    void *items = r->kernel;
-    r->failed |= !make_room(&items, r->kernels, &r->kernel_room, sizeof *r->kernel);
-    r->kernel = items;
+    RecordedKernel *kernels = with_room(r->kernel, r->kernels, &r->kernel_room, sizeof *kernels);
+    if (kernels) r->kernel = kernels;
+    r->failed |= !kernels;
     if (r->failed || !program) return;
     const int64_t samples = r->call[r->calls - 1].samples;
     r->kernel[r->kernels++] = (RecordedKernel){
@@ -60,9 +49,9 @@ amp_status recording_see_kernel(void *recording, const amp_observed_kernel *kern
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 void recording_begin_call(Recording *r, int32_t micro, int64_t samples) {
-    void *items = r->call;
-    r->failed |= !make_room(&items, r->calls, &r->call_room, sizeof *r->call);
-    r->call = items;
+    RecordedCall *calls = with_room(r->call, r->calls, &r->call_room, sizeof *calls);
+    if (calls) r->call = calls;
+    r->failed |= !calls;
     if (r->failed) return;
     r->last_end = amp_nanoseconds();
     r->call[r->calls++] = (RecordedCall){.micro = micro, .samples = samples, .begin = r->last_end};

@@ -24,12 +24,9 @@ void stats_free(Stats *s) {
 static amp_status no_memory(amp_error *err) { return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for statistics"); }
 
 static NamedStats *add_tensor(Stats *s, const char *name) {
-    if (s->count == s->room) {
-        NamedStats **more = realloc(s->tensor, sizeof *more * (size_t)(2 * s->room + 16));
-        if (!more) return NULL;
-        s->tensor = more;
-        s->room = 2 * s->room + 16;
-    }
+    NamedStats **tensors = with_room(s->tensor, s->count, &s->room, sizeof *tensors);
+    if (!tensors) return NULL;
+    s->tensor = tensors;
     NamedStats *added = calloc(1, sizeof *added);
     if (added) added->name = strdup(name);
     if (!added || !added->name) {

@@ -57,10 +57,11 @@ typedef struct NamedStats {
 
 typedef struct Stats {
     const Run *run;
-    int64_t every;         /* steps; 0: never */
-    NamedStats **tensor;   /* each stays where it is: the session adds to its bins */
-    int count, room, next; /* next: where the next tensor of a step is looked for first */
-    int broken;            /* of stats_broken */
+    int64_t every;       /* steps; 0: never */
+    NamedStats **tensor; /* each stays where it is: the session adds to its bins */
+    int64_t room;
+    int count, next; /* next: where the next tensor of a step is looked for first */
+    int broken;      /* of stats_broken */
     bool is_on;
 } Stats;
 

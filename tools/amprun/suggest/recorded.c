@@ -93,15 +93,10 @@ static int refuse_gap(const Recorded *r, int64_t iteration) {
 static int take_step(Recorded *r, const amp_json *line) {
     const int64_t iteration = log_whole(line, "iteration");
     if (iteration != r->count + 1) return refuse_gap(r, iteration);
-    if (r->count == r->room) {
-        const int64_t room = 2 * r->room + 1024;
-        RecordedStep *more = realloc(r->step, sizeof *more * (size_t)room);
-        if (!more) return no_memory(r);
-        r->step = more;
-        r->room = room;
-    }
-    r->step[r->count++] =
-        (RecordedStep){log_number(line, "loss"), log_number(line, "scale"), log_truth(line, "skipped")};
+    RecordedStep *steps = with_room(r->step, r->count, &r->room, sizeof *steps);
+    if (!steps) return no_memory(r);
+    r->step = steps;
+    steps[r->count++] = (RecordedStep){log_number(line, "loss"), log_number(line, "scale"), log_truth(line, "skipped")};
     return 0;
 }
 
@@ -131,13 +126,9 @@ const RecordedTensor *recorded_find(const Recorded *r, const char *name) {
 }
 
 static RecordedTensor *add_tensor(Recorded *r, const char *name) {
-    if (r->tensor_count == r->tensor_room) {
-        const int room = 2 * r->tensor_room + 64;
-        RecordedTensor *more = realloc(r->tensor, sizeof *more * (size_t)room);
-        if (!more) return NULL;
-        r->tensor = more;
-        r->tensor_room = room;
-    }
+    RecordedTensor *tensors = with_room(r->tensor, r->tensor_count, &r->tensor_room, sizeof *tensors);
+    if (!tensors) return NULL;
+    r->tensor = tensors;
     char *copy = strdup(name);
     if (!copy) return NULL;
     r->tensor[r->tensor_count] = (RecordedTensor){.name = copy};
@@ -170,14 +161,10 @@ static void take_counts(RecordedTensor *t, const amp_json *line, int64_t iterati
 }
 
 static int note_stats(Recorded *r, int64_t iteration) {
-    if (r->stats_count == r->stats_room) {
-        const int room = 2 * r->stats_room + 64;
-        int64_t *more = realloc(r->stats, sizeof *more * (size_t)room);
-        if (!more) return no_memory(r);
-        r->stats = more;
-        r->stats_room = room;
-    }
-    r->stats[r->stats_count++] = iteration;
+    int64_t *stats = with_room(r->stats, r->stats_count, &r->stats_room, sizeof *stats);
+    if (!stats) return no_memory(r);
+    r->stats = stats;
+    stats[r->stats_count++] = iteration;
     return 0;
 }
 

@@ -67,9 +67,10 @@ typedef struct Recorded {
     RecordedStep *step; /* of iteration 1 first */
     int64_t count, room;
     RecordedTensor *tensor;
-    int tensor_count, tensor_room, next; /* next: where the next tensor of a line is looked for first */
-    int64_t *stats;                      /* iterations of which there are statistics */
-    int stats_count, stats_room;
+    int tensor_count, next; /* next: where the next tensor of a line is looked for first */
+    int64_t *stats;         /* iterations of which there are statistics */
+    int stats_count;
+    int64_t tensor_room, stats_room;
 } Recorded;
 
 /* Reports and returns 1 where the file is no log, has no statistics, or does not begin with the first step; in either

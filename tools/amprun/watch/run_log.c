@@ -24,15 +24,11 @@ void run_log_close(RunLog *l) {
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static int take_step(RunLog *l, const amp_json *line) {
-    if (l->count == l->capacity) {
-        const int room = 2 * l->capacity + 1024;
-        double *loss = realloc(l->loss, sizeof *loss * (size_t)room);
-        if (loss) l->loss = loss;
-        double *scale = realloc(l->scale, sizeof *scale * (size_t)room);
-        if (scale) l->scale = scale;
-        if (!loss || !scale) return report_text("no memory for %d steps", room);
-        l->capacity = room;
-    }
+    double *loss = with_room(l->loss, l->count, &l->loss_room, sizeof *loss);
+    if (loss) l->loss = loss;
+    double *scale = with_room(l->scale, l->count, &l->scale_room, sizeof *scale);
+    if (scale) l->scale = scale;
+    if (!loss || !scale) return report_text("no memory for %d steps", l->count + 1);
     l->loss[l->count] = log_number(line, "loss");
     l->scale[l->count++] = log_number(line, "scale");
     l->iteration = log_whole(line, "iteration");

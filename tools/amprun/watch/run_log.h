@@ -24,7 +24,8 @@ typedef struct RunLog {
     LogLines lines;
     char model[96], policy[64];
     double *loss, *scale; /* by step */
-    int count, capacity;
+    int count;
+    int64_t loss_room, scale_room;
     int64_t iteration, step, skipped;
     char health[HEALTH_TEXT];           /* of the loss scale */
     double test_loss;                   /* of the last evaluation; NaN: none yet */

@@ -65,6 +65,9 @@ readonly C=compiler
 run 0 python3 tools/build/circles.py \
     --down $C/analyze,$C/trace,$C/compare,$C/policy,$C/lint,$C/explain,$C/report,$C $C
 says '8 rooms, ' ' between their files, 0 up'
+rooms=$(printf ',tools/amprun/%s' suggest train tensorboard profile trace stats watch log info data)
+run 0 python3 tools/build/circles.py --down "${rooms#,}" tools/amprun
+says '10 rooms, ' ' between their files, 0 up'
 run 1 python3 tools/build/circles.py --limit 6 --except expr.c --down passes/fuse,passes/layout "${archives[@]}"
 says 'up: ' # the rooms the other way round
 finish

@@ -6,7 +6,7 @@
 
 #include "tests/base/counted_memory.h"
 #include "tests/e2e/harness.h"
-#include "tools/amprun/info.h"
+#include "tools/amprun/info/info.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/amprun/csv.h"
+#include "tools/amprun/data/csv.h"
 
 static const char marker[] = "---\n";
 /* A cell of two bytes may be a word of its own, with an entry in three tables; each column has tables besides. */

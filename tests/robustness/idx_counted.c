@@ -18,7 +18,7 @@ static void *counted_realloc(void *p, size_t size) {
 #define idx_read counted_idx_read
 #define report counted_report
 #define report_text counted_report_text
-#include "tools/amprun/idx.c"
+#include "tools/amprun/data/idx.c"
 #undef realloc
 
 int counted_report_text(const char *format, ...) {

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "tools/amprun/idx.h"
+#include "tools/amprun/data/idx.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/tools/data_fixture.h"
-#include "tools/amprun/csv.h"
+#include "tools/amprun/data/csv.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/tools/scratch.h"
-#include "tools/amprun/data.h"
+#include "tools/amprun/data/data.h"
 
 template <typename T> inline std::string BytesOf(std::initializer_list<T> values) {
     std::string s;

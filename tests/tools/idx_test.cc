@@ -1,5 +1,5 @@
 // idx_test.cc: IDX files, good and bad.
-#include "tools/amprun/idx.h"
+#include "tools/amprun/data/idx.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 // shuffle_test.cc: the order of samples is a permutation that (seed, epoch) alone decides.
-#include "tools/amprun/data.h"
+#include "tools/amprun/data/data_column.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/profile/peaks.h"
-#include "tools/amprun/ranks.h"
+#include "tools/amprun/train/ranks.h"
 #include "tools/options.h"
 #include "tools/standard_streams.h"
 

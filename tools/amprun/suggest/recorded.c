@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/amprun/log.h"
+#include "tools/amprun/log/log.h"
 
 void recorded_close(Recorded *r) {
     char *const text[] = {r->folder,    r->path,    r->sha256, r->data, r->resume,

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/amprun/data.h"
-#include "tools/amprun/log.h"
+#include "tools/amprun/data/data.h"
+#include "tools/amprun/log/log.h"
 #include "tools/amprun/suggest/suggesting.h"
 
 enum { NUMBER_MOST = INT32_MAX };

@@ -8,7 +8,7 @@
 #include "amp/base.h"
 #include "amp/compile.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/data.h"
+#include "tools/amprun/data/data.h"
 #include "tools/amprun/trace/tracer.h"
 
 /* ---- trial.c: lines of a precision block that are proposed, with what speaks for each ---------------------------- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/amprun/feed.h"
+#include "tools/amprun/train/feed.h"
 #include "tools/amprun/weights.h"
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/log.h"
+#include "tools/amprun/log/log.h"
 
 static int fail(EventFile *f, const char *reason) {
     if (!f->failed) report_text("--tensorboard %s: could not be written: %s", f->folder, reason);

@@ -4,7 +4,7 @@
 
 #include "tools/amprun/stats/stats.h"
 #include "tools/amprun/tensorboard/protobuf.h"
-#include "tools/amprun/evaluate.h"
+#include "tools/amprun/train/evaluate.h"
 
 /* ---- events.c ---------------------------------------------------------------------------------------------------- */
 

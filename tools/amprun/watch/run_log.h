@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tools/amprun/log.h"
+#include "tools/amprun/log/log.h"
 
 #ifdef __cplusplus
 extern "C" {

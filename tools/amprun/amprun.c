@@ -150,6 +150,27 @@ void json_number(FILE *to, const char *key, double value) {
     else fprintf(to, ": \"%s\"", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
+void json_more(void *to, const char *key, double value) {
+    fputs(", ", to);
+    json_number(to, key, value);
+}
+
+void each_loss(const Run *run, const char *prefix, const double *losses, MeasurePutter *put, void *to) {
+    char name[512];
+    for (int i = 0; i < run->info.loss_count; i++) {
+        snprintf(name, sizeof name, "%sloss.%s", prefix, amp_model_loss_at(run->model, i));
+        put(to, name, losses[i]);
+    }
+}
+
+void each_metric(const Run *run, const char *prefix, const double *metrics, MeasurePutter *put, void *to) {
+    char name[512];
+    for (int i = 0; i < run->info.metric_count; i++) {
+        snprintf(name, sizeof name, "%s%s", prefix, amp_model_metric_at(run->model, i));
+        put(to, name, metrics[i]);
+    }
+}
+
 int json_print(amp_json_writer *w) {
     amp_error err = {0};
     amp_json_end_object(w);

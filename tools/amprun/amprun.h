@@ -104,6 +104,12 @@ void json_text(FILE *to, const char *text);
 
 /* "key": number, with nine digits, enough for any f32.  JSON has no infinities: they and NaN become strings. */
 void json_number(FILE *to, const char *key, double value);
+void json_more(void *to, const char *key, double value); /* the same after a comma; |to|: a FILE */
+
+/* Puts each loss as "PREFIXloss.NAME", each metric as "PREFIXNAME".  json_more is such a function, to a FILE. */
+typedef void MeasurePutter(void *to, const char *name, double value);
+void each_loss(const Run *run, const char *prefix, const double *losses, MeasurePutter *put, void *to);
+void each_metric(const Run *run, const char *prefix, const double *metrics, MeasurePutter *put, void *to);
 
 /* Ends the object that |w| has begun and prints it; frees |w|.  Reports and returns 1 on failure. */
 int json_print(amp_json_writer *w);

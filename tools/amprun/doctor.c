@@ -19,7 +19,7 @@
 #include "runtime/device/cuda/load.h"
 #include "runtime/model/model.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/profile/peaks.h"
+#include "tools/amprun/profile/profile.h"
 #include "tools/standard_streams.h"
 
 /* ---- what is found ----------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/profile/peaks.h"
+#include "tools/amprun/profile/profile.h"
 #include "tools/amprun/train/ranks.h"
 #include "tools/options.h"
 #include "tools/standard_streams.h"

@@ -1,7 +1,6 @@
 /* completion.c: what can stand at the cursor: arguments of the call that it is in, names that are bound above it,
  * blocks, layers and ops, words of the language, policies. */
 #include "tools/ampc/lsp/server.h"
-#include "tools/ampc/lsp/words.h"
 
 typedef enum ItemKind { /* CompletionItemKind of the protocol */
                         ITEM_FUNCTION = 3,

@@ -1,5 +1,5 @@
-/* frame.c: see frame.h. */
-#include "tools/ampc/lsp/frame.h"
+/* frame.c: see server.h. */
+#include "tools/ampc/lsp/server.h"
 
 #include <stdlib.h>
 #include <strings.h>

@@ -1,6 +1,5 @@
 /* hover.c: what is told of the word under the cursor: a value's shape, dtype and why; a call's ops; a keyword. */
 #include "tools/ampc/lsp/server.h"
-#include "tools/ampc/lsp/words.h"
 
 enum { MOST_DECISIONS = 12 };
 

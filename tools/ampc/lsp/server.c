@@ -1,8 +1,6 @@
 /* server.c: messages until the editor ends: what answers which, and errors of the protocol. */
 #include "tools/ampc/lsp/server.h"
 
-#include "tools/ampc/lsp/frame.h"
-
 enum ErrorCode { /* of JSON-RPC and of the protocol */
                  PARSE_ERROR = -32700,
                  INVALID_REQUEST = -32600,

@@ -14,8 +14,11 @@
 #ifndef AMP_TOOLS_AMPC_LSP_SERVER_H
 #define AMP_TOOLS_AMPC_LSP_SERVER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/json.h"
 #include "tools/ampc/lsp/documents.h"
 
@@ -85,5 +88,43 @@ void describe_decision(Text *t, const amp_op_decision *d, bool markdown);
 
 /* Reads messages until the editor ends; the exit status of the program. */
 int server_run(FILE *in, FILE *out);
+
+/* ---- frame.c: messages on a stream: headers, of which Content-Length counts, an empty line, and JSON ------------- */
+
+typedef enum FrameKind {
+    FRAME_MESSAGE,
+    FRAME_WRONG, /* the headers say no usable length: |text| says why, and reading can go on */
+    FRAME_END    /* of the stream, in the middle of a message too */
+} FrameKind;
+
+typedef struct Frame {
+    FrameKind kind;
+    const char *text; /* the JSON, or what is wrong; in the arena */
+    size_t size;
+} Frame;
+
+Frame frame_read(FILE *from, Arena *a);
+void frame_write(FILE *to, const char *json, size_t size);
+
+/* ---- words.c: the words of the language that no text declares, and a sentence on each ---------------------------- */
+
+typedef enum WordPlace {
+    WORD_DECLARES,  /* begins a line outside of braces */
+    WORD_BEGINS,    /* begins a line inside of them */
+    WORD_INSIDE,    /* of expressions */
+    WORD_CALLED,    /* a function of sizes */
+    WORD_PRECISION, /* after `precision` */
+    WORD_SETS       /* what a precision or train block sets: loss_scale = ... */
+} WordPlace;
+
+typedef struct LanguageWord {
+    const char *name;
+    WordPlace place;
+    const char *about;
+} LanguageWord;
+
+const LanguageWord *language_word(size_t index);                         /* NULL past the last */
+const LanguageWord *language_word_find(const char *name, size_t length); /* NULL: it is none */
+bool language_word_char(char c);                                         /* of a word, or of a name */
 
 #endif

@@ -1,5 +1,5 @@
-/* text_position.c: see text_position.h. */
-#include "tools/ampc/lsp/text_position.h"
+/* text_position.c: see documents.h. */
+#include "tools/ampc/lsp/documents.h"
 
 #include "base/text.h"
 

@@ -1,5 +1,5 @@
-/* words.c: see words.h. */
-#include "tools/ampc/lsp/words.h"
+/* words.c: see server.h. */
+#include "tools/ampc/lsp/server.h"
 
 #include <string.h>
 

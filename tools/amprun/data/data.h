@@ -4,19 +4,40 @@
  *                      train-labels-idx1-ubyte, t10k-...  Images go to the model's only input (float inputs get
  *                      pixel / 255), labels to the only train input.
  *   safetensors:FILE   arrays named as the inputs, whose first dimension is the sample.
- *   tokens:FILE        windows of a text of tokens (tokens.h).
+ *   tokens:FILE        windows of a text of tokens (tokens.c).
  *   csv:FILE           rows of a table (csv.h).
  */
 #ifndef AMP_TOOLS_DATA_H
 #define AMP_TOOLS_DATA_H
 
+#include <stdbool.h>
+
+#include "amp/base.h"
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/data/mapped_file.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- mapped_file.c: data files that are read where they are, so that they take no memory of their own ------------ */
+
+typedef struct MappedFile {
+    const char *data; /* NULL: nothing is open */
+    size_t size;
+    void *map;  /* NULL: it could not be mapped (a pipe, an empty file), and was read */
+    char *read; /* what was read */
+} MappedFile;
+
+/* In either case mapped_close frees everything. */
+amp_status mapped_open(MappedFile *file, const char *path, amp_error *err);
+void mapped_close(MappedFile *file);
+
+/* Calls read(ctx), which may look at mapped files.  One that somebody cuts meanwhile ends in SIGBUS: here, and nowhere
+ * else, that is an error of the file, and false.  By any thread. */
+bool mapped_read(void (*read)(void *ctx), void *ctx);
+
+/* ---- data.c ------------------------------------------------------------------------------------------------------ */
 
 enum { DATA_MAX_INPUTS = 64 };
 
@@ -48,7 +69,7 @@ typedef struct Column { /* all samples of one input, converted to what the model
     char *owned;      /* the same, or NULL: it is the file's */
 } Column;
 
-typedef struct TokenText { /* tokens.h */
+typedef struct TokenText { /* tokens.c */
     const char *data;
     int bytes;            /* of a token */
     int64_t first, count; /* tokens of this part */

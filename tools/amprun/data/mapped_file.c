@@ -1,5 +1,5 @@
-/* mapped_file.c: see mapped_file.h. */
-#include "tools/amprun/data/mapped_file.h"
+/* mapped_file.c: see data.h. */
+#include "tools/amprun/data/data.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* peaks.c: see peaks.h. */
-#include "tools/amprun/profile/peaks.h"
+/* peaks.c: see profile.h. */
+#include "tools/amprun/profile/profile.h"
 
 #include <stdlib.h>
 #include <string.h>

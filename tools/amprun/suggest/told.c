@@ -87,8 +87,7 @@ static void json_retaken(const Suggesting *s) {
     if (taken->differs_at) {
         printf(", \"differs_at\": %" PRId64 ", ", taken->differs_at);
         json_number(stdout, "loss", taken->loss);
-        printf(", ");
-        json_number(stdout, "logged", s->recorded.step[taken->differs_at - 1].loss);
+        json_more(stdout, "logged", s->recorded.step[taken->differs_at - 1].loss);
     }
     printf("}");
 }
@@ -102,7 +101,6 @@ void suggesting_json(const Suggesting *s) {
     if (s->has_fp32) json_trial("fp32", &s->fp32);
     json_trial("with_f32", &s->first);
     if (s->low.count) json_trial("with_all", &s->last);
-    printf(", ");
-    json_number(stdout, "noise", s->noise);
+    json_more(stdout, "noise", s->noise);
     printf("}\n");
 }

@@ -180,8 +180,7 @@ static void json_range(FILE *to, const amp_trace_range *r) {
             ", \"count\": %" PRId64 ", \"nans\": %" PRId64 ", \"infinities\": %" PRId64 ", \"zeros\": %" PRId64 ", ",
             r->count, r->nans, r->infinities, r->zeros);
     json_number(to, "least", r->least);
-    fprintf(to, ", ");
-    json_number(to, "largest", r->largest);
+    json_more(to, "largest", r->largest);
     fputc('}', to);
 }
 
@@ -210,8 +209,7 @@ void verdict_json(FILE *to, const Verdict *v) {
     static const char *const answers[] = {"null", "false", "true"};
     fprintf(to, "{\"traced\": %" PRId64 ", ", v->iteration);
     json_number(to, "loss", v->loss);
-    fprintf(to, ", ");
-    json_number(to, "scale", (double)v->scale);
+    json_more(to, "scale", (double)v->scale);
     json_pair(to, "fault", amp_trace_fault_name(v->finding.fault));
     if (v->place[0]) json_pair(to, "place", v->place);
     fprintf(to, ", \"expected\": %s", v->is_expected ? "true" : "false");

@@ -73,29 +73,11 @@ int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(voi
     return failed;
 }
 
-void json_losses(FILE *to, const Run *run, const char *prefix, const double *losses) {
-    char key[512];
-    for (int i = 0; i < run->info.loss_count; i++) {
-        snprintf(key, sizeof key, "%sloss.%s", prefix, amp_model_loss_at(run->model, i));
-        fprintf(to, ", ");
-        json_number(to, key, losses[i]);
-    }
-}
-
-void json_metrics(FILE *to, const Run *run, const char *prefix, const double *metrics) {
-    char key[512];
-    for (int i = 0; i < run->info.metric_count; i++) {
-        snprintf(key, sizeof key, "%s%s", prefix, amp_model_metric_at(run->model, i));
-        fprintf(to, ", ");
-        json_number(to, key, metrics[i]);
-    }
-}
-
 static void print_evaluation(const Run *run, const Evaluation *e) {
     printf("{\"samples\": %" PRId64 ", ", e->samples);
     json_number(stdout, "loss", e->loss);
-    json_losses(stdout, run, "", e->losses);
-    json_metrics(stdout, run, "", e->metrics);
+    each_loss(run, "", e->losses, json_more, stdout);
+    each_metric(run, "", e->metrics, json_more, stdout);
     printf("}\n");
 }
 

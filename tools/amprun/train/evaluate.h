@@ -19,9 +19,6 @@ typedef struct Evaluation {
 enum { EVALUATION_STOPPED = -1 };
 int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), const Ranks *ranks,
              Evaluation *out);
-/* The members of a JSON object after its first: "PREFIXloss.NAME", "PREFIXMETRIC". */
-void json_losses(FILE *to, const Run *run, const char *prefix, const double *losses);
-void json_metrics(FILE *to, const Run *run, const char *prefix, const double *metrics);
 
 /* ---- position.c: where a training is beside what the session knows: the amp.extra of its checkpoint -------------- */
 

@@ -122,8 +122,7 @@ static int one_step(const Run *run, void *const *inputs, int64_t n, Watchers *w)
     if (gradient_norm(run, &norm)) return 1;
     printf("{\"step\": %" PRId64 ", \"iteration\": %" PRId64 ", ", r.step, r.iteration);
     json_number(stdout, "loss", r.loss);
-    printf(", ");
-    json_number(stdout, "scale", scaled ? r.scale : 1.0);
+    json_more(stdout, "scale", scaled ? r.scale : 1.0);
     printf(", \"skipped\": %s, ", r.skipped ? "true" : "false");
     json_number(stdout, "grad_norm", norm);
     printf("}\n");

@@ -203,14 +203,13 @@ static void log_step(Training *t) {
     if (!line) return;
     fprintf(line, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
     json_number(line, "loss", t->last.loss);
-    json_losses(line, &t->run, "", t->losses);
-    fprintf(line, ", ");
-    json_number(line, "scale", t->last.scale);
+    each_loss(&t->run, "", t->losses, json_more, line);
+    json_more(line, "scale", t->last.scale);
     fprintf(line, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
     if (t->position.scale.health)
         fprintf(line, ", \"scale_is\": \"%s\"", amp_scale_health_name(t->position.scale.health));
     if (t->last.states_kept) fprintf(line, ", \"states_kept\": %d", (int)t->last.states_kept);
-    json_metrics(line, &t->run, "", t->metrics);
+    each_metric(&t->run, "", t->metrics, json_more, line);
     fputc('}', line);
     log_end_line(&t->log);
 }
@@ -220,8 +219,8 @@ static void log_epoch(Training *t, int64_t epoch, const Evaluation *test) {
     if (!line) return;
     fprintf(line, "{\"epoch\": %" PRId64 ", ", epoch + 1);
     json_number(line, "test_loss", test->loss);
-    json_losses(line, &t->run, "test_", test->losses);
-    json_metrics(line, &t->run, "test_", test->metrics);
+    each_loss(&t->run, "test_", test->losses, json_more, line);
+    each_metric(&t->run, "test_", test->metrics, json_more, line);
     fprintf(line, ", \"samples_per_s\": %.1f}", progress_rate(&t->progress));
     log_end_line(&t->log);
 }

@@ -44,46 +44,17 @@ void elab_reject_statics(Elab *e, StaticArgs *args, const Table *names) {
 
 /* ---- does a block own parameters? ------------------------------------------------------------------------- */
 
-static bool body_owns(Elab *e, const StmtVec *body);
 static bool block_owns_params(Elab *e, Block *b);
 
-static bool expr_owns(Elab *e, const Expr *x);
-
-static bool args_own(Elab *e, const ArgVec *args) {
-    for (int i = 0; i < args->len; i++)
-        if (expr_owns(e, args->data[i].value)) return true;
-    return false;
+static bool declares_params(void *user, const Stmt *s) {
+    (void)user;
+    return s->kind == STMT_PARAM || s->kind == STMT_STATE;
 }
 
-/* Whether the expression calls a block that owns parameters. */
-static bool expr_owns(Elab *e, const Expr *x) {
-    if (!x) return false;
-    if (x->kind == EXPR_UNARY || x->kind == EXPR_BINARY)
-        return expr_owns(e, x->operation.left) || expr_owns(e, x->operation.right);
-    if (x->kind != EXPR_CALL) return false;
-    Block *b = elab_find_block(e, x->call.callee->text, x->call.args.len);
-    if (b && block_owns_params(e, b)) return true;
-    return args_own(e, &x->call.args);
-}
-
-static bool stmt_owns(Elab *e, const Stmt *s) {
-    switch (s->kind) {
-    case STMT_PARAM:
-    case STMT_STATE: return true;
-    case STMT_BIND: return expr_owns(e, s->bind.value);
-    case STMT_RETURN: return expr_owns(e, s->value);
-    case STMT_UPDATE: return expr_owns(e, s->assign.value);
-    case STMT_REPEAT: return body_owns(e, &s->repeat.body);
-    case STMT_IF: return body_owns(e, &s->branch.then) || body_owns(e, &s->branch.otherwise);
-    case STMT_CHECKPOINT: return body_owns(e, &s->body);
-    default: return false;
-    }
-}
-
-static bool body_owns(Elab *e, const StmtVec *body) {
-    for (int i = 0; i < body->len; i++)
-        if (stmt_owns(e, body->data[i])) return true;
-    return false;
+/* A call of a block that owns parameters. */
+static bool calls_owner(void *user, const Expr *x) {
+    Block *b = x->kind == EXPR_CALL ? elab_find_block(user, x->call.callee->text, x->call.args.len) : NULL;
+    return b && block_owns_params(user, b);
 }
 
 /* Decided by the block's text, whichever branch an `if` takes, so that a name does not depend on a static argument. */
@@ -92,7 +63,7 @@ static bool block_owns_params(Elab *e, Block *b) {
         return false; /* recursion is reported where it is called */
     if (b->owns == OWNS_UNKNOWN) {
         b->owns = OWNS_BEING_FOUND;
-        b->owns = body_owns(e, &b->decl->body) ? OWNS_PARAMS : OWNS_NOTHING;
+        b->owns = body_any(&b->decl->body, declares_params, calls_owner, e) ? OWNS_PARAMS : OWNS_NOTHING;
     }
     elab_leave(e);
     return b->owns == OWNS_PARAMS;
@@ -309,12 +280,10 @@ static Callee find_callee(const Elab *e, const char *name) {
 
 static Item report_unknown_call(Elab *e, const Expr *x) {
     const Name *callee = x->call.callee;
-    int count;
-    const char *const *ops = graph_op_names(e, &count);
     Table names = {0};
     for (int i = 0; i < e->blocks.entries.len; i++) table_set(e->a, &names, e->blocks.entries.data[i].key, e);
     for (int i = 0; i < e->prelude.entries.len; i++) table_set(e->a, &names, e->prelude.entries.data[i].key, e);
-    for (int i = 0; i < count; i++) table_set(e->a, &names, ops[i], e);
+    for (int i = 0; graph_op_at(i); i++) table_set(e->a, &names, graph_op_name(graph_op_at(i)), e);
     Diag *diag = elab_error(e, callee->loc, "there is no block, layer or op '%s'", callee->text);
     bool is_statement = !strcmp(callee->text, "checkpoint");
     if (is_statement) diag_help(e->d, diag, "it is a statement, around others: checkpoint { y = f(x) }");

@@ -77,18 +77,10 @@ static int64_t of_expr(Elab *e, const Expr *x) {
     return sum(of_args(e, &x->call.args), b ? least_ops(e, b) : 0);
 }
 
-static bool binds(const StmtVec *body, const char *name) {
-    for (int i = 0; i < body->len; i++) {
-        const Stmt *s = body->data[i];
-        for (int k = 0; s->kind == STMT_BIND && k < s->bind.names.len; k++)
-            if (!strcmp(s->bind.names.data[k]->text, name)) return true;
-        bool in_repeat =
-            s->kind == STMT_REPEAT && (!strcmp(s->repeat.index->text, name) || binds(&s->repeat.body, name));
-        bool in_if = s->kind == STMT_IF && (binds(&s->branch.then, name) || binds(&s->branch.otherwise, name));
-        bool in_checkpoint = s->kind == STMT_CHECKPOINT && binds(&s->body, name);
-        if (in_repeat || in_if || in_checkpoint) return true;
-    }
-    return false;
+static bool binds(void *name, const Stmt *s) {
+    for (int k = 0; s->kind == STMT_BIND && k < s->bind.names.len; k++)
+        if (!strcmp(s->bind.names.data[k]->text, name)) return true;
+    return s->kind == STMT_REPEAT && !strcmp(s->repeat.index->text, name);
 }
 
 static bool declares(const ParameterVec *parameters, const char *name) {
@@ -104,7 +96,8 @@ static bool known_int(const Block *b, const Expr *x, int64_t *out) {
     const char *name = x->name->text;
     const Binding *constant = table_get(&b->unit->consts, name);
     if (!constant || constant->item.kind != ITEM_INT || constant->item.i.n) return false;
-    if (declares(&b->decl->tensors, name) || declares(&b->decl->statics, name) || binds(&b->decl->body, name))
+    if (declares(&b->decl->tensors, name) || declares(&b->decl->statics, name) ||
+        body_any(&b->decl->body, binds, NULL, (void *)name))
         return false;
     *out = constant->item.i.mul;
     return true;

@@ -147,50 +147,13 @@ void elab_end_iteration(Elab *e) {
 
 /* ---- names never read ------------------------------------------------------------------------------------- */
 
-static bool mark_name(void *user, const Name *name) {
-    Binding *b = elab_find(user, name->text);
+static bool mark_name(void *user, const Expr *x) {
+    Binding *b = x->kind == EXPR_NAME ? elab_find(user, x->name->text) : NULL;
     if (b) b->name->use.read = true;
     return false;
 }
 
-static void mark_expr(Elab *e, const Expr *x) { expr_any_name(x, mark_name, e); }
-
-static void mark_path(Elab *e, const Path *path) {
-    for (int i = 0; path && i < path->parts.len; i++) mark_expr(e, path->parts.data[i].index);
-}
-
-static void mark_declaration(Elab *e, const Stmt *s) {
-    mark_path(e, s->declare.as);
-    for (int i = 0; i < s->declare.type->dims.len; i++) mark_expr(e, s->declare.type->dims.data[i]);
-    mark_expr(e, s->declare.value);
-}
-
-void elab_mark_read(Elab *e, const StmtVec *untaken) {
-    for (int i = 0; i < untaken->len; i++) {
-        const Stmt *s = untaken->data[i];
-        switch (s->kind) {
-        case STMT_BIND: mark_expr(e, s->bind.value); break;
-        case STMT_PARAM:
-        case STMT_STATE: mark_declaration(e, s); break;
-        case STMT_UPDATE: mark_expr(e, s->assign.value); break;
-        case STMT_INIT: mark_expr(e, s->init.value); break;
-        case STMT_RETURN: mark_expr(e, s->value); break;
-        case STMT_REPEAT:
-            mark_expr(e, s->repeat.from);
-            mark_expr(e, s->repeat.to);
-            elab_mark_read(e, &s->repeat.body);
-            break;
-        case STMT_IF:
-            mark_expr(e, s->branch.condition);
-            elab_mark_read(e, &s->branch.then);
-            elab_mark_read(e, &s->branch.otherwise);
-            break;
-        case STMT_CHECKPOINT: elab_mark_read(e, &s->body); break;
-        case STMT_REQUIRE: mark_expr(e, s->require.condition); break;
-        default: break; /* statements of train and precision, which have no `if` */
-        }
-    }
-}
+void elab_mark_read(Elab *e, const StmtVec *untaken) { body_any(untaken, NULL, mark_name, e); }
 
 static bool is_in_prelude(const Elab *e, const Name *name) {
     return name->loc.source == e->units.data[e->units.len - 1]->file->source;

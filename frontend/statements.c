@@ -250,8 +250,10 @@ typedef struct Values { /* "x is f32[N, 4], hidden is the int 0": of the names i
     int count;
 } Values;
 
-static bool add_value(void *user, const Name *name) {
+static bool add_value(void *user, const Expr *x) {
     Values *v = user;
+    if (x->kind != EXPR_NAME) return false;
+    const Name *name = x->name;
     const Binding *b = elab_find(v->e, name->text);
     for (int i = 0; i < v->count; i++)
         if (!strcmp(v->seen[i], name->text)) return false;
@@ -265,7 +267,7 @@ static void refuse(Elab *e, const Stmt *s) {
     Values *values = arena_new(e->a, Values);
     values->e = e;
     text_init(&values->text, e->a);
-    expr_any_name(s->require.condition, add_value, values);
+    expr_any(s->require.condition, add_value, values);
     const char *layer = e->frame->layer ? e->frame->layer : e->frame->decl->name->text;
     elab_error(e, s->require.condition->loc, "%s: %s%s", layer, s->require.message->text, text_str(&values->text));
     e->frame->refused = e->frame->decl->kind == DECL_BLOCK;

@@ -140,8 +140,8 @@ static void bind_average(Elab *e, Name *name, const char *result) {
     name->use.read = true;
 }
 
-static bool is_average(void *user, const Name *name) {
-    const Binding *b = elab_find(user, name->text);
+static bool is_average(void *user, const Expr *x) {
+    const Binding *b = x->kind == EXPR_NAME ? elab_find(user, x->name->text) : NULL;
     return b && b->item.kind == ITEM_AVERAGE;
 }
 
@@ -220,7 +220,7 @@ static void elaborate_metric(Elab *e, const Stmt *s) {
     else if (table_get(&e->measures, result))
         elab_error(e, name->loc, "another train block has a metric '%s'", name->text);
     table_set(e->a, &e->measures, result, name);
-    if (expr_any_name(x, is_average, e)) {
+    if (expr_any(x, is_average, e)) {
         good = add_metric_of_averages(e, name, x, result);
     } else {
         Val v = scalar(e, name, x, true);

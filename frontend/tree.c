@@ -62,35 +62,78 @@ Expr *expr_call(Arena *a, Loc loc, const CallExpr *call) {
     return nested(expr, depth);
 }
 
-static bool any_name_in_args(const ArgVec *args, bool (*test)(void *, const Name *), void *user) {
-    bool found = false;
-    for (int i = 0; i < args->len; i++) found = expr_any_name(args->data[i].value, test, user) || found;
-    return found;
+static bool any_in_args(const ArgVec *args, ExprTest *test, void *user) {
+    for (int i = 0; i < args->len; i++)
+        if (expr_any(args->data[i].value, test, user)) return true;
+    return false;
 }
 
-/* Visits every name, even after one that passes: |test| may have side effects. */
-bool expr_any_name(const Expr *x, bool (*test)(void *, const Name *), void *user) {
-    bool found = false;
+static bool any_in_path(const Path *path, ExprTest *test, void *user) {
+    for (int i = 0; path && i < path->parts.len; i++)
+        if (expr_any(path->parts.data[i].index, test, user)) return true;
+    return false;
+}
+
+static bool any_in_list(const ExprVec *list, ExprTest *test, void *user) {
+    for (int i = 0; i < list->len; i++)
+        if (expr_any(list->data[i], test, user)) return true;
+    return false;
+}
+
+bool expr_any(const Expr *x, ExprTest *test, void *user) {
     if (!x) return false;
+    if (test(user, x)) return true;
     switch (x->kind) {
-    case EXPR_NAME: return test(user, x->name);
     case EXPR_UNARY:
-    case EXPR_BINARY:
-        found = expr_any_name(x->operation.left, test, user);
-        return expr_any_name(x->operation.right, test, user) || found;
+    case EXPR_BINARY: return expr_any(x->operation.left, test, user) || expr_any(x->operation.right, test, user);
     case EXPR_CALL:
-        found = any_name_in_args(&x->call.args, test, user);
-        found = any_name_in_args(&x->call.statics, test, user) || found;
-        const Path *path = call_path(&x->call);
-        for (int i = 0; path && i < path->parts.len; i++)
-            found = expr_any_name(path->parts.data[i].index, test, user) || found;
-        return found;
+        return any_in_args(&x->call.args, test, user) || any_in_args(&x->call.statics, test, user) ||
+               any_in_path(call_path(&x->call), test, user);
     case EXPR_TUPLE:
-    case EXPR_LIST:
-        for (int i = 0; i < x->items.len; i++) found = expr_any_name(x->items.data[i], test, user) || found;
-        return found;
+    case EXPR_LIST: return any_in_list(&x->items, test, user);
     default: return false;
     }
+}
+
+/* But for those of the statements within it. */
+static bool any_in_statement(const Stmt *s, ExprTest *test, void *user) {
+    switch (s->kind) {
+    case STMT_BIND: return expr_any(s->bind.value, test, user);
+    case STMT_PARAM:
+    case STMT_STATE:
+    case STMT_INPUT:
+        return any_in_path(s->declare.as, test, user) || any_in_list(&s->declare.type->dims, test, user) ||
+               expr_any(s->declare.value, test, user);
+    case STMT_UPDATE:
+    case STMT_LOSS:
+    case STMT_METRIC: return expr_any(s->assign.value, test, user);
+    case STMT_INIT: return expr_any(s->init.value, test, user);
+    case STMT_RETURN: return expr_any(s->value, test, user);
+    case STMT_REQUIRE: return expr_any(s->require.condition, test, user);
+    case STMT_REPEAT: return expr_any(s->repeat.from, test, user) || expr_any(s->repeat.to, test, user);
+    case STMT_IF: return expr_any(s->branch.condition, test, user);
+    case STMT_GROUP: return any_in_args(&s->group.settings, test, user);
+    default: return false;
+    }
+}
+
+static bool statement_any(const Stmt *s, StmtTest *of_stmt, ExprTest *of_expr, void *user) {
+    if (of_stmt && of_stmt(user, s)) return true;
+    if (of_expr && any_in_statement(s, of_expr, user)) return true;
+    switch (s->kind) {
+    case STMT_REPEAT: return body_any(&s->repeat.body, of_stmt, of_expr, user);
+    case STMT_CHECKPOINT: return body_any(&s->body, of_stmt, of_expr, user);
+    case STMT_IF:
+        return body_any(&s->branch.then, of_stmt, of_expr, user) ||
+               body_any(&s->branch.otherwise, of_stmt, of_expr, user);
+    default: return false;
+    }
+}
+
+bool body_any(const StmtVec *body, StmtTest *of_stmt, ExprTest *of_expr, void *user) {
+    for (int i = 0; i < body->len; i++)
+        if (statement_any(body->data[i], of_stmt, of_expr, user)) return true;
+    return false;
 }
 
 Stmt *stmt_new(Arena *a, StmtKind kind, Loc loc) {

@@ -238,8 +238,12 @@ Expr *expr_call(Arena *a, Loc loc, const CallExpr *call);
 Stmt *stmt_new(Arena *a, StmtKind kind, Loc loc);
 Decl *decl_new(Arena *a, DeclKind kind, Loc loc);
 
-/* Whether |test| holds for some name in the expression, including arguments and indexes, but not callees. */
-bool expr_any_name(const Expr *x, bool (*test)(void *user, const Name *name), void *user);
+/* Whether |test| holds for the expression or one within it: operands, arguments, indexes of paths; NULL has none. */
+typedef bool ExprTest(void *user, const Expr *x);
+bool expr_any(const Expr *x, ExprTest *test, void *user);
+/* The same of the statements of a body and of those within them, and of their expressions; either test may be NULL. */
+typedef bool StmtTest(void *user, const Stmt *s);
+bool body_any(const StmtVec *body, StmtTest *of_stmt, ExprTest *of_expr, void *user);
 
 /* The source text at a location, for messages; a long one is cut and ends in "...". */
 const char *loc_text(Arena *a, Loc loc);

@@ -337,8 +337,7 @@ const char *graph_op_setting(const GraphOp *op); /* the name of its first argume
 int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
 /* einsum.c: |o|'s operands by the equation at |at|. */
 Item elab_einsum(Elab *e, const Expr *call, const Op *o, const Loc *locs, Loc at, const char *equation);
-const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "did you mean" */
-const GraphOp *graph_op_at(int index);                  /* NULL past the last */
+const GraphOp *graph_op_at(int index); /* NULL past the last */
 const char *graph_op_name(const GraphOp *op);
 const char *graph_op_about(const GraphOp *op); /* its formula; NULL where it is not that of one op */
 bool graph_op_argument(const GraphOp *op, int index, CallSetting *out); /* false past the last */

@@ -65,13 +65,6 @@ static const char *in_layers_name(Elab *e, const Op *o, const char *wrong) {
     return arena_printf(e->a, "%s%s", e->frame->layer, wrong + n);
 }
 
-static const char *shape_text(Elab *e, const Shape *shape) {
-    Text t;
-    text_init(&t, e->a);
-    shape_print(&t, shape);
-    return text_str(&t);
-}
-
 static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
     const char *name = ir_op_info[o->code].name;
     for (int i = 0; i < types->count; i++) {
@@ -79,7 +72,7 @@ static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
             return arena_printf(e->a,
                                 "%s: the result would be %s; only the last dimension of a tensor and one other may "
                                 "depend on N: transpose or reshape the operands, or sum over a dimension before",
-                                name, shape_text(e, &types->shape[i]));
+                                name, shape_text(e->a, &types->shape[i]));
         if (!elab_shape_is_small(&types->shape[i])) return arena_printf(e->a, "%s: the result is too large", name);
     }
     return NULL;

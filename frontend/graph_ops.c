@@ -54,13 +54,6 @@ static int arg_index(const GraphCall *c, const char *name) {
 
 static const Value *operand(const GraphCall *c) { return ir_value(c->e->f, c->o->in[0]); }
 
-static const char *shape_text(Elab *e, const Shape *s) {
-    Text t;
-    text_init(&t, e->a);
-    shape_print(&t, s);
-    return text_str(&t);
-}
-
 /* "8", "2 * N", "3 * N * N / 4" */
 static const char *count_text(Elab *e, const Shape *s) {
     Elements n;
@@ -274,8 +267,9 @@ static bool prepare_reshape(GraphCall *c) {
     const Value *x = operand(c);
     if (!stated_shape(c, &shape)) return false;
     if (shape_same_count(&x->shape, &shape)) return state_result(c, x->dtype, shape);
-    const char *text = arena_printf(c->e->a, "reshape: %s has %s elements, but %s has %s", shape_text(c->e, &shape),
-                                    count_text(c->e, &shape), shape_text(c->e, &x->shape), count_text(c->e, &x->shape));
+    const char *text =
+        arena_printf(c->e->a, "reshape: %s has %s elements, but %s has %s", shape_text(c->e->a, &shape),
+                     count_text(c->e, &shape), shape_text(c->e->a, &x->shape), count_text(c->e, &x->shape));
     Diag *diag = elab_error_text(c->e, c->locs[arg_index(c, "shape")], text);
     elab_note_operand(c->e, diag, c->o->in[0], c->x->call.args.data[0].loc);
     elab_note_calls(c->e, diag);
@@ -457,15 +451,6 @@ bool graph_op_takes(const GraphOp *op, int tensors) {
     int least, most;
     graph_op_tensors(op, &least, &most);
     return tensors >= least && tensors <= most;
-}
-
-const char *const *graph_op_names(Elab *e, int *count) {
-    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + OP_COUNT);
-    *count = 0;
-    for (int i = 0; i < GRAPH_OP_COUNT; i++) names[(*count)++] = graph_ops[i].name;
-    for (int code = OP_NONE + 1; code < OP_COUNT; code++)
-        if (ir_op_info[code].flags & CALL) names[(*count)++] = ir_op_info[code].name;
-    return names;
 }
 
 /* Those of the table, then the plain ones. */

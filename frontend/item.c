@@ -22,11 +22,9 @@ static void describe_all(Text *t, const Elab *e, const Item *item, char open, ch
 
 /* The bare number: printed as a shape of one dimension, without the brackets. */
 static void describe_int(Text *t, Dim d) {
-    Text brackets;
-    text_init(&brackets, t->arena);
-    Shape s = shape_of(1, &d);
-    shape_print(&brackets, &s);
-    text_write(t, text_str(&brackets) + 1, brackets.len - 2);
+    const Shape s = shape_of(1, &d);
+    const char *brackets = shape_text(t->arena, &s);
+    text_write(t, brackets + 1, strlen(brackets) - 2);
 }
 
 static void describe(Text *t, const Elab *e, const Item *item) {
@@ -86,57 +84,30 @@ static Item repeated(Elab *e, Item item, int count) {
     return tuple;
 }
 
-static bool to_int(Elab *e, Item *item) {
-    (void)e;
-    return is_plain_int(item);
+/* An int is also a float, a pair of two and a list of one dim. */
+static bool becomes(Elab *e, StaticType type, Item *item) {
+    if (is_plain_int(item) && type == STATIC_FLOAT) *item = (Item){.kind = ITEM_FLOAT, .f = (double)item->i.mul};
+    if (is_plain_int(item) && type == STATIC_PAIR) *item = repeated(e, *item, 2);
+    if (is_plain_int(item) && type == STATIC_DIMS) *item = repeated(e, *item, 1);
+    if (item->kind == ITEM_NONE && type == STATIC_SYMBOL) *item = (Item){.kind = ITEM_SYMBOL, .s = "none"};
+    switch (type) {
+    case STATIC_INT: return is_plain_int(item);
+    case STATIC_FLOAT: return item->kind == ITEM_FLOAT;
+    case STATIC_BOOL: return item->kind == ITEM_BOOL;
+    case STATIC_SYMBOL: return item->kind == ITEM_SYMBOL;
+    case STATIC_STRING: return item->kind == ITEM_STRING;
+    case STATIC_PAIR: return item->kind == ITEM_TUPLE && item->items.count == 2 && all_ints(item, false);
+    case STATIC_DIMS: return item->kind == ITEM_TUPLE && item->items.count <= MAX_RANK && all_ints(item, false);
+    case STATIC_SHAPE: return item->kind == ITEM_LIST && item->items.count <= MAX_RANK && all_ints(item, true);
+    case STATIC_TYPE_COUNT: break;
+    }
+    return false;
 }
-
-static bool to_float(Elab *e, Item *item) {
-    (void)e;
-    if (is_plain_int(item)) *item = (Item){.kind = ITEM_FLOAT, .f = (double)item->i.mul};
-    return item->kind == ITEM_FLOAT;
-}
-
-static bool to_bool(Elab *e, Item *item) {
-    (void)e;
-    return item->kind == ITEM_BOOL;
-}
-
-static bool to_symbol(Elab *e, Item *item) {
-    (void)e;
-    if (item->kind == ITEM_NONE) *item = (Item){.kind = ITEM_SYMBOL, .s = "none"};
-    return item->kind == ITEM_SYMBOL;
-}
-
-static bool to_string(Elab *e, Item *item) {
-    (void)e;
-    return item->kind == ITEM_STRING;
-}
-
-static bool to_pair(Elab *e, Item *item) {
-    if (is_plain_int(item)) *item = repeated(e, *item, 2);
-    return item->kind == ITEM_TUPLE && item->items.count == 2 && all_ints(item, false);
-}
-
-static bool to_dims(Elab *e, Item *item) {
-    if (is_plain_int(item)) *item = repeated(e, *item, 1);
-    return item->kind == ITEM_TUPLE && item->items.count <= MAX_RANK && all_ints(item, false);
-}
-
-static bool to_shape(Elab *e, Item *item) {
-    (void)e;
-    return item->kind == ITEM_LIST && item->items.count <= MAX_RANK && all_ints(item, true);
-}
-
-static bool (*const conversions[STATIC_TYPE_COUNT])(Elab *, Item *) = {
-    [STATIC_INT] = to_int,       [STATIC_FLOAT] = to_float, [STATIC_BOOL] = to_bool, [STATIC_SYMBOL] = to_symbol,
-    [STATIC_STRING] = to_string, [STATIC_PAIR] = to_pair,   [STATIC_DIMS] = to_dims, [STATIC_SHAPE] = to_shape,
-};
 
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item) {
     if (item->kind == ITEM_ERROR) return false;
     Item given = *item;
-    if (conversions[type](e, item)) return true;
+    if (becomes(e, type, item)) return true;
     if (given.kind == ITEM_INT && given.i.n)
         elab_error(e, loc, "%s cannot depend on the batch N; this is %s", what, item_describe(e, &given));
     else {

@@ -66,10 +66,8 @@ void elab_note_operand(Elab *e, Diag *diag, Val v, Loc used) {
     const State *param = ir_state_of(e->f, v);
     Origin origin = origin_of(e, v);
     const char *name = origin.name ? origin.name : param ? param->name : loc_text(e->a, used);
-    Text type;
-    text_init(&type, e->a);
-    type_print(&type, ir_dtype(e->f, v), ir_shape(e->f, v));
-    diag_note(e->d, diag, origin.loc.source ? origin.loc : elab_user_loc(e, used), "%s is %s", name, text_str(&type));
+    diag_note(e->d, diag, origin.loc.source ? origin.loc : elab_user_loc(e, used), "%s is %s", name,
+              type_text(e->a, ir_dtype(e->f, v), ir_shape(e->f, v)));
 }
 
 /* ---- errors ----------------------------------------------------------------------------------------------- */
@@ -142,14 +140,16 @@ void elab_help_infinite_f32(Elab *e, Diag *diag, double v) {
     if (isfinite(v) && !elab_is_finite_f32(v)) diag_help(e->d, diag, "it is infinite as an f32: the largest is 3.4e38");
 }
 
+static const char **keys_of(Elab *e, const Table *t) {
+    const char **keys = arena_array(e->a, const char *, t->entries.len + 1);
+    for (int i = 0; i < t->entries.len; i++) keys[i] = t->entries.data[i].key;
+    return keys;
+}
+
 void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
-    const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
-    for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
-    elab_help_choice(e, diag, word, keys, candidates->entries.len);
+    elab_help_choice(e, diag, word, keys_of(e, candidates), candidates->entries.len);
 }
 
 void elab_help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
-    const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
-    for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
-    elab_help_nearest(e, diag, word, keys, candidates->entries.len);
+    elab_help_nearest(e, diag, word, keys_of(e, candidates), candidates->entries.len);
 }

@@ -268,7 +268,7 @@ static bool set_schedule(Elab *e, const SignatureArg *arg, const Expr *x, Call *
         return false;
     }
     if (!elab_signature(e, x, SIGNATURE_SCHEDULE, schedule)) return false;
-    ir_call_set_float(e->a, out, arg->name, 0.0);
+    ir_call_set(e->a, out, arg->name, ATTR_FLOAT, (AttrValue){.f = 0.0});
     ir_call_arg(out, arg->name)->call = schedule;
     return true;
 }
@@ -279,7 +279,7 @@ static bool set_symbol(Elab *e, const SignatureArg *arg, const Expr *x, const ch
     if (item.kind == ITEM_ERROR) return false;
     for (; arg->words[count]; count++)
         if (!strcmp(item.s, arg->words[count])) {
-            ir_call_set_symbol(e->a, out, arg->name, item.s);
+            ir_call_set(e->a, out, arg->name, ATTR_SYMBOL, (AttrValue){.s = item.s});
             return true;
         }
     Diag *diag = elab_error(e, x->loc, "%s cannot be '%s'", what, item.s);
@@ -296,20 +296,13 @@ static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const 
     Item item = elab_eval_static(e, x, what, types[arg->type]);
     if (item.kind == ITEM_ERROR) return false;
     if (arg->type == ATTR_BOOL) {
-        ir_call_set_bool(e->a, out, arg->name, item.b);
+        ir_call_set(e->a, out, arg->name, ATTR_BOOL, (AttrValue){.b = item.b});
         return true;
     }
     double v = arg->type == ATTR_INT ? (double)item.i.mul : item.f;
-    if (arg->type == ATTR_INT) ir_call_set_int(e->a, out, arg->name, item.i.mul);
-    else ir_call_set_float(e->a, out, arg->name, v);
+    const AttrValue value = arg->type == ATTR_INT ? (AttrValue){.i = item.i.mul} : (AttrValue){.f = v};
+    ir_call_set(e->a, out, arg->name, arg->type, value);
     return check_range(e, x, what, arg->range, v, &item);
-}
-
-static void set_default(Arena *a, const SignatureArg *arg, Call *out) {
-    if (arg->type == ATTR_INT) ir_call_set_int(a, out, arg->name, arg->initial.i);
-    else if (arg->type == ATTR_BOOL) ir_call_set_bool(a, out, arg->name, arg->initial.b);
-    else if (arg->type == ATTR_SYMBOL) ir_call_set_symbol(a, out, arg->name, arg->initial.s);
-    else ir_call_set_float(a, out, arg->name, arg->initial.f);
 }
 
 static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, Call *out) {
@@ -351,7 +344,7 @@ static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *giv
             elab_error(e, x->loc, "%s needs the argument '%s'", name_of(s), arg->name);
             return false;
         } else {
-            set_default(e->a, arg, &ordered);
+            ir_call_set(e->a, &ordered, arg->name, arg->type, arg->initial);
         }
     }
     *out = ordered;

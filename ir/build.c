@@ -186,7 +186,7 @@ Reason *ir_reason(Module *m, const char *rule) {
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue value) {
+void ir_call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue v) {
     CallArg *arg = ir_call_arg(c, name);
     if (!arg) {
         CallArg added = {.name = arena_strdup(a, name)};
@@ -194,21 +194,6 @@ static void call_set(Arena *a, Call *c, const char *name, AttrType type, AttrVal
         arg = &c->args.data[c->args.len - 1];
     }
     arg->type = type;
-    arg->value = value;
-}
-
-void ir_call_set_float(Arena *a, Call *c, const char *name, double v) {
-    call_set(a, c, name, ATTR_FLOAT, (AttrValue){.f = v});
-}
-
-void ir_call_set_int(Arena *a, Call *c, const char *name, int64_t v) {
-    call_set(a, c, name, ATTR_INT, (AttrValue){.i = v});
-}
-
-void ir_call_set_bool(Arena *a, Call *c, const char *name, bool v) {
-    call_set(a, c, name, ATTR_BOOL, (AttrValue){.b = v});
-}
-
-void ir_call_set_symbol(Arena *a, Call *c, const char *name, const char *v) {
-    call_set(a, c, name, ATTR_SYMBOL, (AttrValue){.s = arena_strdup(a, v)});
+    arg->value = v;
+    if (type == ATTR_SYMBOL) arg->value.s = arena_strdup(a, v.s);
 }

@@ -273,7 +273,7 @@ const char *infer_expand(Inferring *c) {
     const Shape *to = &infer_given(c, 0)->shape;
     Shape wide;
     if (!shape_broadcast(infer_in(c, 0), to, &wide) || !shape_equal(&wide, to))
-        return infer_mismatch(c, "does not broadcast to the result, %s", infer_shape_text(c, to));
+        return infer_mismatch(c, "does not broadcast to the result, %s", shape_text(c->f->module->arena, to));
     return infer_result(c, ir_dtype(c->f, c->o->in[0]), *to);
 }
 

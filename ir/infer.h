@@ -21,7 +21,6 @@ typedef const char *InferRule(Inferring *c);
 const char *infer_mismatch(const Inferring *c, const char *fmt, ...) AMP_PRINTF(2, 3);
 /* "... WHAT differ, [784, 512]: ..." */
 const char *infer_differing(const Inferring *c, const char *what, Dim a, Dim b);
-const char *infer_shape_text(const Inferring *c, const Shape *s);
 /* "... WHAT is [3, 4], not [3, 5]: ..." */
 const char *infer_other_shape(const Inferring *c, const char *what, const Shape *is, const Shape *wanted);
 

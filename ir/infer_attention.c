@@ -39,7 +39,7 @@ static bool together(const Shape *of, Dim last, Shape *s) {
 static const char *check_mask(const Inferring *c, const Heads *h) {
     Shape scores = scores_of(h), together;
     if (!h->mask || (shape_broadcast(&scores, h->mask, &together) && shape_equal(&scores, &together))) return NULL;
-    return infer_mismatch(c, "the mask does not broadcast to the scores %s", infer_shape_text(c, &scores));
+    return infer_mismatch(c, "the mask does not broadcast to the scores %s", shape_text(c->f->module->arena, &scores));
 }
 
 static const char *check(const Inferring *c, const Heads *h) {

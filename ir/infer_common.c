@@ -24,20 +24,14 @@ const char *infer_mismatch(const Inferring *c, const char *fmt, ...) {
     return text_str(&t);
 }
 
-const char *infer_shape_text(const Inferring *c, const Shape *s) {
-    Text t;
-    text_init(&t, c->f->module->arena);
-    shape_print(&t, s);
-    return text_str(&t);
-}
-
 const char *infer_differing(const Inferring *c, const char *what, Dim a, Dim b) {
     Shape pair = shape_of(2, (Dim[]){a, b});
-    return infer_mismatch(c, "%s differ, %s", what, infer_shape_text(c, &pair)); /* "[784, 512]" */
+    return infer_mismatch(c, "%s differ, %s", what, shape_text(c->f->module->arena, &pair)); /* "[784, 512]" */
 }
 
 const char *infer_other_shape(const Inferring *c, const char *what, const Shape *is, const Shape *wanted) {
-    return infer_mismatch(c, "%s is %s, not %s", what, infer_shape_text(c, is), infer_shape_text(c, wanted));
+    return infer_mismatch(c, "%s is %s, not %s", what, shape_text(c->f->module->arena, is),
+                          shape_text(c->f->module->arena, wanted));
 }
 
 /* ---- operands and results ---------------------------------------------------------------------------------------- */

@@ -599,10 +599,7 @@ int ir_freezing_group(const Train *block, const char *param);
 ParamTraining ir_param_training(const Module *m, const char *param);
 /* The group's number in the model: groups are counted over all train blocks, in the order of the text. */
 int ir_group_number(const Module *m, int block, int group);
-void ir_call_set_float(Arena *a, Call *c, const char *name, double v);
-void ir_call_set_int(Arena *a, Call *c, const char *name, int64_t v);
-void ir_call_set_bool(Arena *a, Call *c, const char *name, bool v);
-void ir_call_set_symbol(Arena *a, Call *c, const char *name, const char *v);
+void ir_call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue v);
 
 /* Drops ops whose results nobody needs, states no function reads or writes (params and buffers stay), renumbers values
  * and ops in order of appearance, and so makes the module in memory equal to the one that its text parses to.  The
@@ -637,6 +634,8 @@ bool shape_same_matrix(const Shape *a, const Shape *b);
 int64_t dim_eval(Dim d, int64_t n);
 void shape_print(Text *t, const Shape *s);         /* [N, 784] */
 void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */
+const char *shape_text(Arena *a, const Shape *s);  /* the same as text */
+const char *type_text(Arena *a, Dtype d, const Shape *s);
 
 /* Shapes and dtypes of the results of an op from its inputs and attributes. |t| is the dtype of float results.  On
  * failure returns a message (in the arena) that says which operands disagree and how; NULL is success. */

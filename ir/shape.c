@@ -130,3 +130,14 @@ void type_print(Text *t, Dtype d, const Shape *s) {
     text_puts(t, amp_dtype_name(d));
     if (s->rank) shape_print(t, s);
 }
+
+const char *shape_text(Arena *a, const Shape *s) {
+    Text t;
+    text_init(&t, a);
+    shape_print(&t, s);
+    return text_str(&t);
+}
+
+const char *type_text(Arena *a, Dtype d, const Shape *s) {
+    return s->rank ? arena_printf(a, "%s%s", amp_dtype_name(d), shape_text(a, s)) : amp_dtype_name(d);
+}

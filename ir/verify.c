@@ -46,13 +46,6 @@ static void fail_op(Verifying *c, const Op *o, const char *fmt, ...) {
          ir_op_info[o->code].name, o->path ? " (" : "", o->path ? o->path : "", o->path ? ")" : "", message);
 }
 
-static const char *type_text(const Verifying *c, Dtype t, const Shape *s) {
-    Text text;
-    text_init(&text, c->m->arena);
-    type_print(&text, t, s);
-    return text_str(&text);
-}
-
 /* |seen| has |name| already; else adds it. */
 static bool is_second(Verifying *c, Table *seen, const char *name) {
     bool is_known = table_get(seen, name) != NULL;
@@ -229,7 +222,8 @@ static void check_scalars(Verifying *c, const Op *o) {
     for (int i = 0; i < o->n_out; i++) {
         const Value *v = ir_value(c->f, o->out[i]);
         if ((v->dtype == AMP_DT_F64 || v->dtype == AMP_DT_I64) && v->shape.rank)
-            fail_op(c, o, "%%%s is %s: this type is for scalars only", v->name, type_text(c, v->dtype, &v->shape));
+            fail_op(c, o, "%%%s is %s: this type is for scalars only", v->name,
+                    type_text(c->m->arena, v->dtype, &v->shape));
     }
 }
 
@@ -244,8 +238,8 @@ static void check_shapes(Verifying *c, const Op *o) {
     for (int i = 0; i < o->n_out && !failed(c); i++) {
         const Value *v = ir_value(c->f, o->out[i]);
         if (!shape_equal(&v->shape, &types.shape[i]))
-            fail_op(c, o, "%%%s is %s, its operands make it %s", v->name, type_text(c, v->dtype, &v->shape),
-                    type_text(c, v->dtype, &types.shape[i]));
+            fail_op(c, o, "%%%s is %s, its operands make it %s", v->name, type_text(c->m->arena, v->dtype, &v->shape),
+                    type_text(c->m->arena, v->dtype, &types.shape[i]));
     }
 }
 
@@ -565,7 +559,8 @@ static void check_state_input(Verifying *c, const Value *v) {
     if (!s) fail(c, "%%%s: the module has no such state", v->name);
     const Shape shape = s ? ir_state_shape(s) : v->shape;
     if (s && (s->dtype != v->dtype || !shape_equal(&shape, &v->shape)))
-        fail(c, "%%%s is %s, the state %s", v->name, type_text(c, v->dtype, &v->shape), type_text(c, s->dtype, &shape));
+        fail(c, "%%%s is %s, the state %s", v->name, type_text(c->m->arena, v->dtype, &v->shape),
+             type_text(c->m->arena, s->dtype, &shape));
 }
 
 static void check_inputs(Verifying *c) {

@@ -78,21 +78,11 @@ static void tell_shapes(Teller *t) {
         const Op *o = ir_op_at(t->f, i);
         const int decision = decision_of(t, o);
         if (decision < 0 || !o->n_out) continue;
-        Text text;
-        text_init(&text, &t->x->arena);
-        shape_print(&text, ir_shape(t->f, o->out[0]));
-        t->x->decisions.data[decision].shape = text_str(&text);
+        t->x->decisions.data[decision].shape = shape_text(&t->x->arena, ir_shape(t->f, o->out[0]));
     }
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
-
-static const char *type_text(Teller *t, Dtype dtype, const Shape *shape) {
-    Text text;
-    text_init(&text, &t->x->arena);
-    type_print(&text, dtype, shape);
-    return text_str(&text);
-}
 
 static const char *casts_of_value(Teller *t, const char *value) {
     CastLines *lines = table_get(&t->casts, value);
@@ -109,11 +99,11 @@ static amp_symbol_value value_of(Teller *t, const FrontendBinding *b) {
     const Val v = b->value ? ir_find(t->f, b->value) : NO_VAL;
     const State *state = b->is_state ? ir_state_find(t->m, b->text) : NULL;
     if (v.id) {
-        told.type = type_text(t, ir_dtype(t->f, v), ir_shape(t->f, v));
+        told.type = type_text(&t->x->arena, ir_dtype(t->f, v), ir_shape(t->f, v));
         told.decision = decision_of(t, ir_def(t->f, v));
         told.casts = casts_of_value(t, b->value);
     } else if (state) {
-        told.type = type_text(t, state->dtype, &state->shape);
+        told.type = type_text(&t->x->arena, state->dtype, &state->shape);
         told.casts = casts_of_value(t, b->text);
     } else {
         told.type = analysis_copy(t->x, b->value || b->is_state ? NULL : b->text);

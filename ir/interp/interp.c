@@ -80,13 +80,9 @@ static amp_status take_inputs(Interp *it) {
         const State *s = value->kind == VAL_STATE ? ir_state_of(it->f, v) : NULL;
         const Shape *shape = s ? &s->shape : &value->shape;
         if (!t) return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s is not given", it->f->name, value->name);
-        if (!has_shape(t, shape, it->n)) {
-            Text wanted;
-            text_init(&wanted, it->a);
-            shape_print(&wanted, shape);
+        if (!has_shape(t, shape, it->n))
             return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s must have shape %s at N = %lld", it->f->name,
-                            value->name, text_str(&wanted), (long long)it->n);
-        }
+                            value->name, shape_text(it->a, shape), (long long)it->n);
         it->values[v.id] = is_turned(s) ? turned_state(it, value, s, t) : t;
     }
     return AMP_OK;

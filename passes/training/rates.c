@@ -58,7 +58,8 @@ static Val state(BlockRates *b, CounterKind kind, int32_t number, double initial
     State *s = ir_counter_new(b->f->module, kind, number);
     if (initial != 0) {
         s->init.name = amp_initialisers[INIT_constant].name;
-        ir_call_set_float(b->f->module->arena, &s->init, amp_initialisers[INIT_constant].args[0], initial);
+        ir_call_set(b->f->module->arena, &s->init, amp_initialisers[INIT_constant].args[0], ATTR_FLOAT,
+                    (AttrValue){.f = initial});
     }
     return ir_use_state(b->f, s);
 }

@@ -67,8 +67,10 @@ static const Call *loss_scale(Scaling *s) {
     for (size_t i = 0; i < sizeof dynamic_defaults / sizeof *dynamic_defaults; i++) {
         const char *name = dynamic_defaults[i].name;
         if (ir_call_arg(call, name)) continue;
-        if (!strcmp(name, "interval")) ir_call_set_int(s->m->arena, call, name, (int64_t)dynamic_defaults[i].number);
-        else ir_call_set_float(s->m->arena, call, name, dynamic_defaults[i].number);
+        const double v = dynamic_defaults[i].number;
+        const bool counts = !strcmp(name, "interval");
+        ir_call_set(s->m->arena, call, name, counts ? ATTR_INT : ATTR_FLOAT,
+                    counts ? (AttrValue){.i = (int64_t)v} : (AttrValue){.f = v});
     }
     return call;
 }
@@ -89,7 +91,8 @@ static const State *new_state(Scaling *s, CounterKind kind, double initial) {
     State *state = ir_counter_new(s->m, kind, NO_BLOCK);
     if (initial != 0.0) {
         state->init.name = amp_initialisers[INIT_constant].name;
-        ir_call_set_float(s->m->arena, &state->init, amp_initialisers[INIT_constant].args[0], initial);
+        ir_call_set(s->m->arena, &state->init, amp_initialisers[INIT_constant].args[0], ATTR_FLOAT,
+                    (AttrValue){.f = initial});
     }
     return state;
 }

@@ -164,7 +164,11 @@ TEST_F(PrintRead, WhateverIsBuiltReadsBack) {
     s->slot = "of";
     s->of = "state";
     s->init.name = "at";
-    for (const char *name : odd) ir_call_set_symbol(&arena_, &s->init, *name ? name : "empty", name);
+    for (const char *name : odd) {
+        AttrValue value = {};
+        value.s = name;
+        ir_call_set(&arena_, &s->init, *name ? name : "empty", ATTR_SYMBOL, value);
+    }
     const double floats[] = {0.1, -0.0, 5e-324, 1.7976931348623157e308, INFINITY, -INFINITY, NAN, 1e22, 1.0 / 3.0};
     Func *f = ir_func_new(m, "f g");
     for (double v : floats) {

@@ -23,7 +23,7 @@ static inline bool amp_cuda_places_parts(const amp_model_cuda_kernel *kernel) {
 /* Blocks along each axis. */
 void amp_cuda_grid(const amp_model_cuda_grid *grid, int64_t n, int64_t blocks[3]);
 
-/* What is launched on a device of so many multiprocessors. */
+/* What is launched on a device with a given number of multiprocessors. */
 typedef struct amp_cuda_used {
     uint32_t index; /* of the choice */
     const amp_model_cuda_choice *choice;

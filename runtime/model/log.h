@@ -9,11 +9,11 @@ extern "C" {
 #endif
 
 typedef struct amp_log {
-    void (*say)(void *user, amp_log_level level, const char *text); /* NULL: nobody listens */
+    void (*say)(void *user, amp_log_level level, const char *text); /* NULL: nothing is said */
     void *user;
 } amp_log;
 
-/* One line.  Only from the thread that called the library; |log| may be NULL.  Where nobody listens, nothing is
+/* One line.  Only from the thread that called the library; |log| may be NULL.  If |say| is NULL, nothing is
  * formatted. */
 void amp_log_say(const amp_log *log, amp_log_level level, const char *fmt, ...) AMP_PRINTF(3, 4);
 

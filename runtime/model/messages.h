@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Of REDUCE_SCATTER and ALL_GATHER: ranks have parts of the message of one size.  Each state begins on a whole unit,
- * and parts are of whole units: a unit is a tile of panels, 32 x 32, or so many elements of rows. */
+ * and parts are of whole units: a unit is a tile of panels, 32 x 32, or as many elements of rows. */
 enum { AMP_SHARE_UNIT = 1024 };
 bool amp_collective_is_shared(const amp_model_collective *collective);
 bool amp_collective_is_scattered(const amp_model_collective *collective); /* REDUCE_SCATTER, in whatever order */

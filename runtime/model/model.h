@@ -95,7 +95,7 @@ int64_t amp_model_state_elements(const amp_model_state *state);
 /* ---- measures: what a program measures: results "loss", "loss.NAME" and "metric.NAME" of train_step and eval; and
  * metrics that the program METRICS computes from averages of those --------------------------------------------- */
 
-/* Those of the model's evaluation, then those that are computed from averages. */
+/* The metrics of the model's evaluation, then the metrics that are computed from averages. */
 int32_t amp_metric_count(const amp_model *model);
 /* "acc"; NULL past the end. */
 const char *amp_metric_name(const amp_model *model, int32_t index);

@@ -145,7 +145,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     }
 }
 
-/* The weight of a convolution, or of flattened images of so many pixels. */
+/* The weight of a convolution, or of flattened images with |hwio| pixels. */
 static bool hwio_fits(uint32_t hwio, uint32_t rank, int64_t columns) {
     return rank == 4 ? hwio == 1 : rank == 2 && columns % hwio == 0;
 }

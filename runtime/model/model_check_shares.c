@@ -6,7 +6,7 @@
 
 enum { TILE = 32 };
 
-/* Rows are cut between runs of 32 elements, none of which may go on in the next row; those of CUDA anywhere. */
+/* Rows are cut between runs of 32 elements, and no run may continue in the next row; CUDA's rows are cut anywhere. */
 static bool can_be_cut(const amp_model *m, const amp_model_state *s) {
     if (m->owner) return true;
     if (s->layout != AMP_LAYOUT_ROWS) return s->layout == AMP_LAYOUT_PANELS;

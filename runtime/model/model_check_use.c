@@ -84,7 +84,7 @@ static bool space_fits(const Check *c, const amp_model_kernel *k) {
 }
 
 /* The tables of a product are zero in every other kernel, which would not be given what the code of a product needs;
- * so is that of attention. */
+ * so is the table of attention. */
 static bool is_kind_of_tables(const amp_model_kernel *k) {
     const bool attends = k->kind == AMP_KERNEL_ATTENTION || !k->attention;
     return attends && (k->kind == AMP_KERNEL_PRODUCT || (!k->product.operand && !k->window.kind));

@@ -189,7 +189,7 @@ static bool has_derived(const amp_model *m) {
 static amp_status check_same_programs(const Check *c) {
     const amp_model *cpu = c->m->owner;
     for (int32_t i = 0; i < cpu->program_count; i++) {
-        if (cpu->programs[i].kind == AMP_PROGRAM_OTHER) continue; /* nobody runs it */
+        if (cpu->programs[i].kind == AMP_PROGRAM_OTHER) continue; /* it is never run */
         const amp_program *p = amp_model_program_of(c->m, cpu->programs[i].kind);
         if (!p && cpu->programs[i].kind == AMP_PROGRAM_REFRESH) continue; /* other copies than the CPU's */
         if (!p) return amp_check_fail(c, "it has no program %s", cpu->programs[i].name);

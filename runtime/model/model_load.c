@@ -115,7 +115,7 @@ static amp_status take_tables(amp_model *m, const char *where, amp_error *err) {
     return take_programs(m, where, err);
 }
 
-/* The lowest is that of the first kernel; that the others have it too is checked with them. */
+/* The lowest is the first kernel's; the checks of the other kernels compare theirs with it. */
 static void find_instruction_sets(amp_model *m) {
     bool found = false;
     for (int32_t p = 0; p < m->program_count; p++)

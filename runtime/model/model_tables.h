@@ -4,10 +4,10 @@
 
 #include "runtime/model/model.h"
 
-/* The elements have |elem_size| bytes, as those of this library, and there are not too many.  |what|: "states". */
+/* The elements have |elem_size| bytes, as in this library, and there are not too many.  |what|: "states". */
 amp_status amp_model_check_table(const amp_model_table *table, size_t elem_size, const char *what, const char *where,
                                  amp_error *err);
-/* |to| and |to_count| become those of the table, which is checked. */
+/* |to| and |to_count| become the table's, which is checked. */
 #define AMP_TAKE_TABLE(table, what, to, to_count, where, err)                                                          \
     ((to) = (table)->data, (to_count) = (int32_t)(table)->count,                                                       \
      amp_model_check_table((table), sizeof *(to), (what), (where), (err)))

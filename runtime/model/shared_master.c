@@ -9,7 +9,7 @@ static bool has_operand(const amp_program *p, const uint32_t *operands, uint32_t
     return false;
 }
 
-/* All states among the operands are those of the param, which it updates, and numbers. */
+/* All states among the operands belong to the param, which it updates, or are numbers. */
 static bool has_it_alone(const amp_model *m, const amp_program *p, const uint32_t *operands, uint32_t count,
                          int32_t param) {
     for (uint32_t i = 0; i < count; i++) {

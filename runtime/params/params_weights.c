@@ -1,5 +1,5 @@
-/* params_weights.c: params from and to safetensors files: all of them, under their own names or those of published
- * weights. */
+/* params_weights.c: params from and to safetensors files: all of them, under their own names or the names of
+ * published weights. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -95,7 +95,7 @@ amp_status amp_params_save(const amp_params *params, const char *path, amp_error
     return status;
 }
 
-/* "format", which says to Python's tools whose tensors these are ("pt"), is that of the files. */
+/* "format", which says to Python's tools whose tensors these are ("pt"), is taken from the files. */
 static amp_status save_match(const amp_params *p, const amp_weight_match *m, const char *path, amp_error *err) {
     const char *format = amp_weight_files_metadata(m->files, "format");
     const amp_metadata metadata[] = {

@@ -134,7 +134,7 @@ amp_status amp_published_add(amp_published *p, void *const *states, amp_publish_
 
 amp_params_version *amp_published_newest(amp_published *p, amp_params_version *held) {
     if (held && held->number == atomic_load_explicit(&p->number, memory_order_acquire)) return held;
-    amp_published_drop(p, held); /* first, so that nobody holds two */
+    amp_published_drop(p, held); /* first, so that no caller holds two */
     pthread_mutex_lock(&p->lock);
     amp_params_version *newest = p->newest;
     if (newest) atomic_fetch_add_explicit(&newest->references, 1, memory_order_relaxed);

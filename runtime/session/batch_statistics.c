@@ -1,7 +1,7 @@
 /* batch_statistics.c: what micro-batches make of running statistics, in a model for several ranks.
  *
  *   micro_step        leaves what its micro-batch adds, in states
- *   a message         gathers those of all micro-batches of all ranks
+ *   a message         gathers the statistics of all micro-batches of all ranks
  *   statistics_step   once for each of them, in their order: so all ranks have the same statistics
  */
 #include "runtime/session/session.h"

@@ -1,7 +1,8 @@
-/* checkpoint_moments.c: moments of which ranks have shares (zero1), from and to a checkpoint: one at a time is whole.
+/* checkpoint_moments.c: moments that are split in shares of ranks (zero1), from and to a checkpoint: one at a time is
+ * whole.
  *
  * Rank 0 writes them in the order of the file, and says which one is next, or that no more are; so ranks that send
- * their shares need not know the file, and wait for nobody who could not write it.
+ * their shares need not know the file, and do not wait for a rank that could not write it.
  */
 #include "base/alloc.h"
 #include "base/error.h"

@@ -1,4 +1,4 @@
-/* exchange.c: a session that trains together with those of other ranks: in each step they exchange what the model's
+/* exchange.c: a session that trains together with other ranks' sessions: in each step they exchange what the model's
  * collectives say.
  *
  *   micro_step   kernel 0 ... kernel i                          the last one that writes a message: it is started

@@ -6,7 +6,7 @@
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-/* Its state of this kind, of block or group |number|, or -1.  A counter without a number is that of the only block. */
+/* Its state of this kind, of block or group |number|, or -1.  A counter without a number belongs to the only block. */
 static int32_t find(const amp_model *m, uint32_t counter, int32_t number) {
     for (int32_t i = 0; number >= 0 && i < m->state_count; i++) {
         const amp_model_state *state = &m->states[i];

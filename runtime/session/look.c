@@ -1,10 +1,10 @@
 /* look.c: looks at what ops round to f16, in steps and evaluations 1, 2, 4 .. 256 and each 500th, and says which make
- * infinities there or lose everything to zero: later ops may make finite numbers of both, and then no loss tells.
+ * infinities there or lose everything to zero: later ops may make finite numbers of both, and then no loss shows it.
  *
  * On the host the kernels of such a run write what they round, in f32, to memory that is there for this run alone, as
  * much as one kernel needs; it is counted after each.  On a device with memory of its own the kernels count it
  * themselves (codegen/cuda/prelude/look.cuh): the run is the same launches.  Nothing else changes, so the bits are
- * those of any other run. */
+ * the same as in any other run. */
 #include "runtime/session/session.h"
 
 #include <string.h>

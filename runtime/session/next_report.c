@@ -1,14 +1,14 @@
-/* next_report.c: reports of steps that nobody waited for. */
+/* next_report.c: reports of steps that no call waited for. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "runtime/session/session.h"
 
-/* A call's place in the ring stays its own until its copy, of which fewer are under way, was taken in. */
+/* A call's place in the ring stays its own until its copy was taken in, as fewer copies are under way. */
 _Static_assert((int)AMP_KEPT_REPORTS >= (int)AMP_READBACKS, "as many reports as copies under way");
 
-/* Metrics of averages that nobody asks for are not computed. */
+/* Metrics of averages are computed only on request. */
 static bool finishes(const amp_session *s, const double *metrics) {
     return metrics && s->programs[AMP_RUN_METRICS].program;
 }

@@ -1,4 +1,4 @@
-/* observe.c: tells an application what each kernel of a run has read and written (amp/observe.h). */
+/* observe.c: reports to an application what each kernel of a run has read and written (amp/observe.h). */
 #include "runtime/session/session.h"
 
 #include "base/dtypes.h"

@@ -1,7 +1,7 @@
 /* rank_sums.c: what ranks add up in the middle of micro_step, such as the sums of a batch norm over all their batches.
  *
- * All ranks run the same kernels in the same order, so these messages have their place among those of gradients, which
- * may be under way: who waits for one waits for all before it.
+ * All ranks run the same kernels in the same order, so these messages have a fixed position among the messages of
+ * gradients, which may be under way: who waits for one waits for all before it.
  */
 #include "base/error.h"
 #include "runtime/device/comm_calls.h"

@@ -8,7 +8,7 @@ static bool is_stored_as_read(const amp_model_buffer *b) {
     return !b->padding && b->dtype != AMP_DT_BOOL && b->storage == amp_readable_dtype(b->dtype);
 }
 
-/* Of a part row by row: nobody may have written the others yet. */
+/* Of a part row by row: the other parts may not be written yet. */
 static amp_status read_stored(const amp_session *s, const amp_bound_program *bound, int32_t buffer, char *to,
                               size_t bytes, amp_error *err) {
     const amp_device_memory_calls *device = s->device->type->device_memory;

@@ -4,8 +4,8 @@
  *
  *                  on the host's memory              with device memory
  *   states.held    the session's own states;         the same in |device_arena|; NULL for scalars too, which are in
- *                  NULL for those of the params      the readback's block or in the header of the inputs
- *   states.bound   held, or those of the params      all of them on the device: what programs read and write
+ *                  NULL for the params' own          the readback's block or in the header of the inputs
+ *   states.bound   held, or the params' own          all of them on the device: what programs read and write
  *   states.host    held                              scalars alone: in the readback's copies on the host
  *
  * Scalars on their way, with device memory (amp_session_readback):
@@ -51,7 +51,7 @@ typedef struct amp_readback_run { /* a run whose scalars were, or will be, copie
 
 /* Reports of calls of amp_step that had none, for amp_session_next_report.  Calls are numbered from 0; the report of
  * call i is at i % AMP_KEPT_REPORTS.  given <= finished <= finishing <= arrived <= made where there are metrics of
- * averages and somebody asks for metrics; else |finishing| and |finished| stay behind. */
+ * averages and somebody asks for metrics; else |finishing| and |finished| stay as they are. */
 typedef struct amp_kept_report {
     amp_step_report report;
     float scale; /* after it */
@@ -175,7 +175,7 @@ struct amp_session {
     amp_params_version *version; /* that programs are bound to */
     amp_device *device;
     amp_log log;
-    amp_observer observer; /* |kernel| NULL: nobody */
+    amp_observer observer; /* |kernel| NULL: none */
     struct {
         bool at_all;
         int64_t runs[AMP_SESSION_PROGRAMS];
@@ -200,9 +200,9 @@ struct amp_session {
         amp_share *of;           /* by state; NULL: this rank has all of each */
         amp_state_block *blocks; /* by state, in place of the model's */
         void **masters;          /* by state: of a PARAM, where apply_step finds the rank's share of it */
-        bool current;            /* they are what a step has left, and nobody has set them since; of a device */
+        bool current;            /* they are what a step has left and were not set since; of a device */
     } shares;
-    amp_micro_batches batches; /* those that statistics_step runs for */
+    amp_micro_batches batches; /* the ones that statistics_step runs for */
     amp_exchange *exchange;    /* with other ranks, apart as |readback|; NULL: it trains alone */
     struct {
         amp_value *list; /* by name; NULL: the session keeps none */
@@ -328,15 +328,15 @@ void *amp_exchange_block(const amp_exchange *x, int32_t message);
 amp_status amp_exchange_keep_batch(const amp_exchange *x, int32_t message, int64_t batch, amp_error *err);
 /* What the session is at from now on: ranks that wait for this one are told. */
 void amp_session_does(const amp_session *session, amp_rank_does what);
-/* The number of this rank's first micro-batch among those of a step of all ranks. */
+/* The number of this rank's first micro-batch among all ranks' micro-batches of a step. */
 int64_t amp_session_first_micro(const amp_session *session);
 /* What starts messages while |bound| runs. */
 amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
 /* rank_sums.c: the hook of a COLLECTIVE; |exchange| is the session's. */
 amp_status amp_session_sum_ranks(void *exchange, const char *what, float *data, size_t count, amp_error *err);
 /* After the last micro-batch: waits for all messages of the step; of a device they go by the host's memory, here.
- * Weights and statistics are changed after that only: where a rank fails, those of the others are of the step before,
- * and can be saved. */
+ * Weights and statistics are changed after that only: if a rank fails, the others still have the step before's
+ * and can save them. */
 amp_status amp_session_finish_exchange(amp_session *session, amp_error *err);
 
 /* ---- batch_statistics.c ------------------------------------------------------------------------------------------ */
@@ -359,7 +359,7 @@ amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
 amp_status amp_session_gather_moment(const amp_session *session, int32_t state, char *whole, amp_error *err);
 amp_status amp_session_keep_share(amp_session *session, int32_t state, const char *whole, amp_error *err);
 
-/* ---- checkpoint_moments.c: the moments of which ranks have shares ------------------------------------------------ */
+/* ---- checkpoint_moments.c: the moments that are split in shares -------------------------------------------------- */
 
 typedef struct amp_whole_moment {
     const amp_session *session;
@@ -430,7 +430,7 @@ amp_status amp_session_check_memory(const amp_session *session, const amp_model_
                                     int64_t n, amp_error *err);
 /* Keeps the first index that was out of range in a run that was taken in, ... */
 void amp_session_note_fault(const amp_session *session, const amp_readback_run *run);
-/* ... and tells of it, once. */
+/* ... and reports it, once. */
 amp_status amp_session_tell_fault(const amp_session *session, amp_error *err);
 
 /* ---- observe.c --------------------------------------------------------------------------------------------------- */

@@ -332,7 +332,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     return make(&r, params, false, out, err);
 }
 
-/* |params| NULL: fresh ones, of which only the sizes are there where that is enough. */
+/* |params| NULL: fresh ones; only their sizes if |sizes_only|. */
 static amp_status params_to_plan(const Request *r, amp_model *model, amp_params *params, bool sizes_only,
                                  amp_params **out, amp_error *err) {
     const amp_params_options zeros = {.struct_size = sizeof zeros, .zeros = 1};

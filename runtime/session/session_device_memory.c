@@ -97,7 +97,7 @@ static bool has_place(const amp_session *s, int32_t state) {
     return amp_session_holds(s, state) && !is_scalar(&s->model->states[state]);
 }
 
-/* Those of one message are one block. */
+/* The states of one message are one block. */
 static void place_states(amp_session *s) {
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const amp_state_block b = block_of(s, i);

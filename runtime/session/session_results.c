@@ -22,7 +22,7 @@ static size_t work_bytes(const amp_session *s) { return (size_t)amp_summed_count
 static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
 static size_t first_kept_bytes(const amp_session *s) { return (size_t)(s->model->state_count + 1) * sizeof(int64_t); }
 static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
-/* Those of a report that is kept. */
+/* The numbers of a report that is kept. */
 static size_t numbers_count(const amp_session *s) {
     return (size_t)amp_loss_count(s->model) + (size_t)amp_metric_count(s->model);
 }

@@ -2,7 +2,7 @@
  * (zero1).
  *
  *   own        the share: what apply_step reads and writes
- *   whole      the memory of the gradients: all masters, from when gather_step has brought those of the other ranks to
+ *   whole      the memory of the gradients: all masters, from when gather_step has brought the other ranks' to
  *              when the next micro_step writes gradients there
  *
  * So between steps params are whole, for whoever reads or sets them, and within one they are away.  When the session

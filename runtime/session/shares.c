@@ -4,7 +4,7 @@
  *   apply_step    kernels that update a weight run for the share (amp_run.shares)
  *   gather_step   the other shares of the weights come from their ranks
  *
- * A state of which the rank has a share is bound to where all of it would begin, so that kernels find an element where
+ * A state that is split in shares is bound to where all of it would begin, so that kernels find an element where
  * they find it in a whole one.
  */
 #include <string.h>
@@ -116,8 +116,8 @@ static amp_status copy_share(const amp_exchange *x, int32_t gather, uint32_t j, 
                                   err);
 }
 
-/* The rank's share of each into the message; and all that have come.  Those of 4 bytes an element have their shares one
- * after the other, so that all is copied at once; masters of which ranks have shares are whole in the message. */
+/* The rank's share of each into the message; and all that have come.  States of 4 bytes an element have their shares
+ * one after the other, so that all is copied at once; masters that are split in shares are whole in the message. */
 static amp_status copy_weights(const amp_exchange *x, int32_t gather, bool to_message, amp_error *err) {
     const amp_session *s = x->session;
     const amp_model_collective *c = &x->model->collectives[gather];

@@ -17,9 +17,9 @@
  * Lifetime.  *_create and *_load give one reference; *_retain adds one; *_release drops one (NULL is a no-op).  A
  *            session keeps its params and model alive, params keep their model: objects can be released in any order.
  * Threads.   A model may be used by any number of threads.  Params and sessions by one thread at a time each; sessions
- *            that share params may run at the same time only while none of them trains and nobody sets or loads params.
- *            Params live where they were used last: sessions on another device are refused (AMP_WRONG_STATE) while
- *            sessions where they live are alive, and else move them.
+ *            that share params may run at the same time only while none of them trains and no thread sets or loads
+ *            params.  Params live where they were used last: sessions on another device are refused (AMP_WRONG_STATE)
+ *            while sessions where they live are alive, and else move them.
  *            Sessions with published = 1 read versions (amp_params_publish): those may run at any time, whatever other
  *            threads do with the params.
  *            A session works on its own threads (|threads|), which never call back, have 1 MiB of stack each, and block
@@ -106,7 +106,7 @@ typedef struct amp_model_info {
     int32_t decision_count;
     int64_t param_elements;   /* trained numbers */
     int64_t accumulate;       /* micro-batches of a step: calls of amp_step; 1 unless the model says otherwise */
-    int32_t loss_count;       /* losses that are reported apart: `loss NAME = ...`; else those of several blocks */
+    int32_t loss_count;       /* losses that are reported apart: `loss NAME = ...`; else one per train block */
     int32_t has_fp32;         /* 1: amp_session_options.precision "fp32" is there */
     int32_t has_cuda;         /* 1: it can run on the device "cuda" */
     int32_t cuda_kernels;     /* functions of its CUDA code */
@@ -132,15 +132,15 @@ AMP_API AMP_MUST_USE amp_status amp_model_input_at(const amp_model *model, int32
 AMP_API AMP_MUST_USE amp_status amp_model_result_at(const amp_model *model, int32_t index, int64_t n,
                                                     amp_tensor_info *out, amp_error *err);
 /* The numbers that an input of classes, or of rows of a table, takes: 0 to |*count| - 1, and |*ignored| (which may be
- * NULL; INT64_MIN: none).  |*count| is 0 for an input that is no such index, or of which the model does not say. */
+ * NULL; INT64_MIN: none).  |*count| is 0 for an input that is no such index, or if the model does not say. */
 AMP_API AMP_MUST_USE amp_status amp_model_index_range(const amp_model *model, int32_t index, int64_t *count,
                                                       int64_t *ignored, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32_t index, amp_tensor_info *out,
                                                    amp_error *err);
-/* Whether this is the model that the program was written for: its inputs, those of its train block after them, and its
+/* Whether this is the model that the program was written for: its inputs, then its train block's inputs, and its
  * results, as in the model's text:
  *     amp_model_expect(model, "x: f32[N, 24], targets: i32[N] -> logits: f32[N, 2]", &err)
- * Arrays carry no sizes, so a program whose arrays are those of another model would read and write past them.  A
+ * Arrays carry no sizes, so a program with another model's arrays would read and write past them.  A
  * program that only infers may leave out the train inputs; names, and the arrow with what follows, may be left out.
  * Floats of results are f32.  AMP_INVALID_ARGUMENT: the first difference, with both sides. */
 AMP_API AMP_MUST_USE amp_status amp_model_expect(const amp_model *model, const char *signature, amp_error *err);
@@ -405,12 +405,12 @@ typedef struct amp_session_options {
      * call of the session, from its thread: task(ctx, i) has to be called exactly once for each i below |count|, on
      * any threads, at once or one after the other.  run_tasks returns when all have returned; what a task wrote is
      * then visible to the caller, as with any join.  Tasks wait for nothing and need 64 KiB of stack.  |count| is at
-     * most |threads| (0: one per processor); with |threads| = 1 it is not called.  The bits are those of any number of
-     * threads.  It must not call the session, throw or jump out. */
+     * most |threads| (0: one per processor); with |threads| = 1 it is not called.  The bits are the same for any number
+     * of threads.  It must not call the session, throw or jump out. */
     void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count);
     void *run_user;
     int32_t grad_norm; /* 1: gradients are kept after a step, for amp_session_grad_norm, which says what that costs */
-    /* What the library would like to say; NULL: nobody is told.  |text| is one line without a newline, UTF-8, which
+    /* What the library would like to say; NULL: it says nothing.  |text| is one line without a newline, UTF-8, which
      * lives during the call; its words may differ from version to version.  Called by the thread that called the
      * library, within amp_session_create and calls of the session, never by threads of the library and never after
      * amp_session_release has returned.  It may do anything but call this session or its params, release them, throw
@@ -424,21 +424,21 @@ typedef struct amp_session_options {
 } amp_session_options;
 
 /* Training on several ranks (comm, of amp/comm.h, which outlives the session): a model that was compiled with
- * `ampc --distribute data`.  Each rank is a process with a session of its own and samples of its own; a step is that of
- * one rank with the micro-batches of all, and weights, moments, counters and the loss scale stay the same on all.
- * amp_session_create, each amp_step and amp_checkpoint_load are called by all ranks, in the same order; the first and
- * the last give all ranks what rank 0 has.  Losses and metrics of a complete step are those of all ranks; amp_eval's
- * are the rank's own.  A step waits for the slowest rank; AMP_PEER_FAILED: a rank has died, hangs or disagrees, and no
- * call of the session trains any more.  AMP_MISMATCH at creation: a rank has another model, policy, version or option.
- * AMP_INVALID_ARGUMENT: the model was compiled to train alone.  On "cuda" what ranks exchange goes by the host's
- * memory.  Sessions that do not train ignore it.
+ * `ampc --distribute data`.  Each rank is a process with a session of its own and samples of its own; a step equals the
+ * step of one rank with the micro-batches of all, and weights, moments, counters and the loss scale stay the same on
+ * all.  amp_session_create, each amp_step and amp_checkpoint_load are called by all ranks, in the same order; the first
+ * and the last give all ranks what rank 0 has.  Losses and metrics of a complete step cover all ranks;
+ * amp_eval's cover the rank's own samples.  A step waits for the slowest rank; AMP_PEER_FAILED: a rank has died, hangs
+ * or disagrees, and no call of the session trains any more.  AMP_MISMATCH at creation: a rank has another model,
+ * policy, version or option.  AMP_INVALID_ARGUMENT: the model was compiled to train alone.  On "cuda" what ranks
+ * exchange goes by the host's memory.  Sessions that do not train ignore it.
  *
  * Of a model of `ampc --distribute zero1` each rank has a share of the moments alone, and updates that share of the
  * weights: after each step all ranks have all weights, as ever.  Besides, all ranks call amp_checkpoint_save, and
  * amp_session_get and _set of moments, in the same order.  Once a call has failed with AMP_PEER_FAILED the weights may
  * be of no whole step, and moments cannot be saved: go on from the last checkpoint.  AMP_UNSUPPORTED at creation:
- * keep_values or grad_norm is set, which need whole gradients.  On the device "cpu" alone.  A rank also has a share of
- * the masters alone, of weights of which the model reads copies: between steps params are whole as ever, within one
+ * keep_values or grad_norm is set, which need whole gradients.  On the device "cpu" alone.  If the model reads copies
+ * of weights, a rank also has only a share of their masters: between steps params are whole as ever, within one
  * (accumulate) reading or setting them is AMP_WRONG_STATE, as is creating another session on them, but for published
  * ones; where one is alive already, masters stay whole. */
 
@@ -453,9 +453,9 @@ typedef struct amp_session_options {
  * Indices.  The host cannot look at them before the call, so the device does.  In the place of one that is out of range
  *           it computes with what the input ignores, or else with 0, and nothing is read past a table; that call, or
  *           without a report a later one that reads results, answers AMP_INVALID_ARGUMENT with input, sample and index.
- *           A step was taken all the same.  Each call is told of once.
+ *           The step still ran.  Each bad index is reported once.
  * Errors.   An array that begins or ends elsewhere than in the device's memory: AMP_INVALID_ARGUMENT, before anything
- *           changes.  That what lies between belongs to it, nobody can check.
+ *           changes.  What is between the two ends cannot be checked.
  * AMP_INVALID_ARGUMENT on "cpu" and "null".
  *
  * Inputs in page-locked memory ("cuda", pinned_inputs = 1): each array given to these calls is in memory that
@@ -488,7 +488,7 @@ AMP_API void amp_session_free_pinned(amp_session *session, void *memory);
 AMP_API uint64_t amp_session_version(const amp_session *session);
 
 typedef struct amp_step_report {
-    double loss;       /* before the update, unscaled; where |complete| is 0 that of the micro-batch alone; NaN once
+    double loss;       /* before the update, unscaled; the micro-batch's alone if |complete| is 0; NaN once
                           weights or data are (amp_params_count_nonfinite) */
     float scale;       /* that this step used; 1 where the model trains unscaled */
     int32_t skipped;   /* train blocks that were not updated because a gradient of theirs was not finite: 0 or 1 where
@@ -510,7 +510,7 @@ typedef struct amp_step_report {
  * two calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is
  * known; amp_session_next_report gives the report.
  * A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a step, and
- * the last of them updates (report->complete).  Its loss and gradients are those of one batch of all their
+ * the last of them updates (report->complete).  Its loss and gradients equal the ones of one batch of all their
  * samples, whatever each has of them and however many labels it ignores; a gradient that is not finite in
  * any of them skips the whole step, running statistics included.
  * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so too, until
@@ -534,9 +534,9 @@ AMP_API const char *amp_session_kept_state(const amp_session *session, int32_t i
  * call has a report left; or, unless |wait|, the device is not done with the oldest, and nothing was waited for.
  * |wait| waits for that one, not for what was started after it.
  * The last AMP_KEPT_REPORTS calls are kept, given ones not counted; of more the oldest are dropped, so who asks once
- * for each call before it makes the next misses none: with |wait| once so many are left.  Evaluating, saving, loading
- * and setting leave them as they are.  On "cpu" and "null" a report is there when amp_step returns.
- * Metrics of averages (`metric ppl = exp(loss)`) are computed when |metrics| asks, by a run of their own behind what
+ * for each call before it makes the next misses none: with |wait| once AMP_KEPT_REPORTS are left.  Evaluating, saving,
+ * loading and setting leave them as they are.  On "cpu" and "null" a report is there when amp_step returns.
+ * Metrics of averages (`metric ppl = exp(loss)`) are computed when |metrics| asks, by a run of their own after what
  * was started before it: on "cuda" such a report is there a step later.
  * AMP_SCALE_AT_FLOOR: the report, which was given, says at_floor; amp_step says so for the call that it makes, as soon
  * as it is known, too.  An error of the device: no report was given; those that had arrived before it are. */
@@ -549,8 +549,9 @@ AMP_API AMP_MUST_USE amp_status amp_session_next_report(amp_session *session, in
  * one double each. */
 AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss,
                                          double *metrics, amp_error *err);
-/* Loss and metrics of samples that come in several batches, of any sizes: those of one batch of all.  No average of the
- * batches' figures is that: a loss may count labels, a metric may be a sum, or a function of such (docs/language.md).
+/* Loss and metrics of samples that come in several batches, of any sizes, as if all were one batch.  No average of the
+ * batches' figures equals them: a loss may count labels, a metric may be a sum, or a function of such
+ * (docs/language.md).
  *
  *     amp_eval_begin(session, &err);
  *     for (each batch) amp_eval(session, inputs, n, NULL, NULL, &err);
@@ -576,10 +577,10 @@ AMP_API AMP_MUST_USE amp_status amp_session_metrics(const amp_session *session, 
  * amp_model_loss_at. */
 AMP_API AMP_MUST_USE amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err);
 
-/* Has |observer| (amp/observe.h; it is copied) called after each kernel of every program that the session runs, but of
- * those that derive copies of weights and metrics of averages; NULL: nobody.  Kernels then run one by one, on "cuda"
- * each is waited for unless the observer says otherwise; the bits are the same.  Waits for what was counted since the
- * last call.  A session that nobody observes pays nothing. */
+/* Has |observer| (amp/observe.h; it is copied) called after each kernel of every program that the session runs, except
+ * the programs that derive copies of weights and metrics of averages; NULL: none.  Kernels then run one by one, on
+ * "cuda" each is waited for unless the observer says otherwise; the bits are the same.  Waits for what was counted
+ * since the last call.  A session without an observer pays nothing. */
 AMP_API AMP_MUST_USE amp_status amp_session_observe(amp_session *session, const amp_observer *observer, amp_error *err);
 /* Adds the numbers of a parameter, as it is after all runs so far, to |*to|, which is whole after the next
  * amp_session_observe and must be there until then.  AMP_NOT_FOUND; AMP_UNSUPPORTED on "null". */
@@ -588,8 +589,9 @@ AMP_API AMP_MUST_USE amp_status amp_session_count_param(amp_session *session, co
 
 /* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).
  * Call with data NULL for the description; |data| gets f32 for every float dtype (its value is exact), else the value's
- * own integers (bool: one byte).  Gradients have their parameter's shape; other values that of the matrix that they are
- * computed as: [], [C], [N] or [rows, C].  amp_session_value_name enumerates by name; NULL past the end. */
+ * own integers (bool: one byte).  Gradients have their parameter's shape; other values have the shape of the matrix
+ * that they are computed as: [], [C], [N] or [rows, C].  amp_session_value_name enumerates by name; NULL past
+ * the end. */
 AMP_API const char *amp_session_value_name(const amp_session *session, int32_t index);
 AMP_API AMP_MUST_USE amp_status amp_session_value(const amp_session *session, const char *name, amp_tensor_info *info,
                                                   void *data, size_t bytes, amp_error *err);
@@ -617,7 +619,7 @@ typedef enum amp_scale_health {
     AMP_SCALE_STEADY = 2,   /* ordinary: it grew, or there was no overflow since; or it is static */
     AMP_SCALE_CEILING = 3,  /* ordinary: overflows took back what it grew, and it will grow again */
     AMP_SCALE_FALLING = 4,  /* more overflows than take back two growths, and no growth between them */
-    AMP_SCALE_STALLED = 5   /* at its floor, or so many steps in a row were skipped that it is not to blame */
+    AMP_SCALE_STALLED = 5   /* at its floor, or too many steps in a row were skipped for it to be the cause */
 } amp_scale_health;
 
 /* A plain value, the application's: copy it, keep it in a checkpoint.  Only read it. */
@@ -649,9 +651,9 @@ AMP_API const char *amp_scale_health_name(amp_scale_health health); /* "settling
  * it; groups multiply it by their factors.  At least 0, finite as an f32; AMP_LR_OF_MODEL: back to what the text says.
  * Where the text has a schedule, a rate that was set replaces it, and the schedule goes on counting: after
  * AMP_LR_OF_MODEL the rate is what it would have been.  amp_session_get_lr then gives the rate of the last step (0
- * before the session's first); else it gives that of the next.
+ * before the session's first); else it gives the next step's rate.
  * Checkpoints hold a rate that is not the text's, so that training that goes on is the same; where they hold none, the
- * rate becomes that of the text.  A rate that is never set changes no bit. */
+ * rate becomes the text's.  A rate that is never set changes no bit. */
 #define AMP_LR_OF_MODEL (-1.0)
 AMP_API AMP_MUST_USE amp_status amp_session_get_lr(const amp_session *session, int32_t block, double *lr,
                                                    amp_error *err);
@@ -757,7 +759,7 @@ typedef struct amp_dataset_options {
     int64_t capacity;  /* samples of a batch at most; 0: 1 */
     int64_t first;     /* the batch that amp_dataset_next gives first: where a checkpoint goes on, say */
     int32_t ahead;     /* batches that are filled before they are asked for, at most; 0: 2; -1: none, and no thread */
-    int32_t inference; /* 1: the model's own inputs, without those of its train block */
+    int32_t inference; /* 1: the model's own inputs, without its train block's */
 } amp_dataset_options;
 
 AMP_API AMP_MUST_USE amp_status amp_dataset_create(amp_model *model, const amp_dataset_options *options,

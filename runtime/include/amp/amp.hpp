@@ -497,7 +497,7 @@ class Session {
     amp_session *get() const noexcept { return handle_.get(); }
     const Model &model() const noexcept { return model_; }
 
-    /* One step on the model's inputs, then those of its train block. */
+    /* One step on the model's inputs, then its train block's. */
     StepReport step(Inputs inputs, int64_t n = 0) {
         StepReport report{};
         take(inputs, n, info_.input_count);
@@ -542,8 +542,8 @@ class Session {
         call.check(amp_eval(get(), in_.data(), n, &loss, metrics, call.error()));
         return loss;
     }
-    /* The figures of all batches that were evaluated since evaluate_begin, or since the session was made: those of one
-     * batch of all (amp_eval_end).  losses() then gives the named ones. */
+    /* The figures of all batches that were evaluated since evaluate_begin, or since the session was made, as if they
+     * were one batch (amp_eval_end).  losses() then gives the named ones. */
     void evaluate_begin() {
         detail::Call call;
         call.check(amp_eval_begin(get(), call.error()));

@@ -99,7 +99,7 @@ AMP_API int32_t amp_comm_rank(const amp_comm *comm);
 AMP_API int32_t amp_comm_size(const amp_comm *comm);
 
 /* All ranks, after everything that uses the comm is released.  Waits for the others, |timeout| at most; then calls
- * MPI_Finalize where amp_comm_open initialised MPI.  After AMP_PEER_FAILED it waits for nobody and calls nothing of
+ * MPI_Finalize where amp_comm_open initialised MPI.  After AMP_PEER_FAILED it waits for no rank and calls nothing of
  * MPI.  NULL is a no-op. */
 AMP_API void amp_comm_release(amp_comm *comm);
 

@@ -43,9 +43,9 @@ typedef struct amp_model_dim {
     int64_t of_n;
 } amp_model_dim;
 
-/* How a matrix of rows x cols lies in memory; R and C are rows and cols rounded up to 32.  Elements past the edge are
- * zero, but in the rows of PANELS past the last one, which are never read.  ROWS is dense and row-major; its allocation
- * is rounded up to 128 bytes. */
+/* How a matrix of rows x cols is stored in memory; R and C are rows and cols rounded up to 32.  Elements past the edge
+ * are zero, but in the rows of PANELS past the last one, which are never read.  ROWS is dense and row-major; its
+ * allocation is rounded up to 128 bytes. */
 enum {
     AMP_LAYOUT_ROWS = 0,
     AMP_LAYOUT_PANELS = 1,   /* [C/32][R][32] */
@@ -69,13 +69,13 @@ enum {
     AMP_STATE_STAGED = 7 /* in the training session; the next value of buffer |of|; never saved */
 };
 
-/* Scalars.  Their names are those of checkpoints. */
+/* Scalars.  Checkpoints use the same names. */
 enum {
     AMP_COUNTER_NONE = 0,
     AMP_COUNTER_SCALE = 1,          /* SCALER, f32 "scale" */
     AMP_COUNTER_GROWTH_TRACKER = 2, /* SCALER, i32 "growth_tracker" */
     AMP_COUNTER_FLOOR_HITS = 3,     /* SCALER, i32 "floor_hits" */
-    /* COUNTER, i64 "step": updates; "step.0": those of a train block that skips alone */
+    /* COUNTER, i64 "step": updates; "step.0": the updates of a train block that skips alone */
     AMP_COUNTER_STEP = 4,
     AMP_COUNTER_ITERATION = 5, /* COUNTER, i64 "iteration": steps, skipped ones too */
     AMP_COUNTER_SEED = 6,      /* COUNTER, i64 "seed" */
@@ -145,7 +145,7 @@ typedef struct amp_model_input {
     const char *name;
     uint32_t dtype, rank;
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by INFER */
+    /* AMP_INPUT_*, in ascending order: the train block's (targets) are not read by INFER */
     uint32_t train_only;
     int64_t index_bound; /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
     int64_t index_ignore;
@@ -158,7 +158,7 @@ enum {
     AMP_RESULT_NAMED_LOSS = 2, /* "loss.NAME" */
     AMP_RESULT_METRIC = 3,     /* "metric.NAME" */
     AMP_RESULT_GRADIENT = 4,   /* "grad.PARAM" */
-    AMP_RESULT_OK = 5,         /* "ok": all gradients are finite; "ok.0": those of a train block */
+    AMP_RESULT_OK = 5,         /* "ok": all gradients are finite; "ok.0": a train block's */
     AMP_RESULT_NORM = 6,       /* "grad_norm", "grad_norm.0": of the gradients, before clipping */
     AMP_RESULT_COUNT = 7,      /* "count.loss", f64: how many labels the result "loss" is a mean over; none: samples */
     AMP_RESULT_SUM = 8,        /* "sum.metric.hits": the result "metric.hits", which is a sum and no mean */
@@ -204,7 +204,7 @@ typedef struct amp_model_buffer {
     int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
     uint32_t rank;
     amp_model_dim rows, cols;
-    /* of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than those of the value */
+    /* of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than the value's */
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
     /* TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none.  LOOK, 1:
      * something is divided by it, or by its root: a zero too many is a fault */
@@ -215,7 +215,7 @@ typedef struct amp_model_buffer {
     /* TEMP and STATE of CUDA: of the last dimension, elements at its end that are padding: zeros, and no part of the
      * value */
     uint32_t padding;
-    /* TEMP of CUDA, not 0: the elements that are no part of the value are those of other buffers of the memory, and the
+    /* TEMP of CUDA, not 0: the elements that are no part of the value belong to other buffers of the memory, and the
      * value begins at element |part| - 1 of the last dimension */
     uint32_t part;
 } amp_model_buffer;
@@ -303,7 +303,7 @@ typedef struct amp_model_product {
 } amp_model_product;
 
 /* Products over windows of images, channels last.  Images of x: [N, h, w, c]; of y: [N, oh, ow, oc].  An operand that
- * is an image lies in PANELS or, where its channels are fewer than 32, possibly in ROWS (see its buffer): pixels are
+ * is an image is stored in PANELS or, if it has fewer than 32 channels, possibly in ROWS (see its buffer): pixels are
  * rows, channels columns.  Weights are the matrix [kh * kw * k, cols] in PANELS (f32) or PAIRS (bf16; then k is even),
  * k the channels that are summed over.
  *   CONV         y = x * w:    A = x,  B = w [kh * kw * c, oc]:   result N * oh * ow rows, oc columns
@@ -326,7 +326,7 @@ typedef struct amp_model_window {
  * operands are in dense ROWS of any shape; element (i, j) of product b is element  offset + b along strides + i * pitch
  * + j  of the buffer; transposed: i and j change places.  The result is one matrix of the kernel's rows x cols: product
  * b has the rows b * m ..; in_columns: along the last of |dims| they are beside each other, and product (b, h) has the
- * rows b * m .. and the columns h * n ..  a_transposed, b_transposed and k of the product are those of each. */
+ * rows b * m .. and the columns h * n ..  a_transposed, b_transposed and k of the product hold for each. */
 enum { AMP_MODEL_BATCH_MAX_DIMS = 6 };
 typedef struct amp_model_batch_operand {
     int64_t offset;
@@ -342,8 +342,8 @@ typedef struct amp_model_batch {
 /* Attention: for each b of |dims|, the last of which are the heads of queries,
  *   y[b] = softmax(scale q[b] k[b']^T + mask[b]) v[b'],   b' the same with head / share
  * and backward its gradients.  Operands and results are rows at strides, as amp_model_batch_operand says of ones that
- * are not transposed; their last stride is that of their own heads.  q, k, v and dy are f32 or bf16 in dense ROWS,
- * results f32; y is the matrix of all heads together, in ROWS or PANELS, f32 or as the others. */
+ * are not transposed; their last stride is from one of their own heads to the next.  q, k, v and dy are f32 or bf16 in
+ * dense ROWS, results f32; y is the matrix of all heads together, in ROWS or PANELS, f32 or as the others. */
 typedef struct amp_model_attention_operand {
     int32_t operand;   /* position in |operands|; AMP_MODEL_NONE: none */
     uint32_t one_step; /* mask: one number for all keys of a query */
@@ -358,7 +358,7 @@ typedef struct amp_model_attention {
     amp_model_attention_operand q, k, v, mask, dy;
     int32_t y;                             /* backward: the operand */
     amp_model_attention_operand sums;      /* one number for each query, dense: written forward, read backward */
-    amp_model_attention_operand result[3]; /* forward: y; backward: d q, d k, d v; AMP_MODEL_NONE: nobody reads it */
+    amp_model_attention_operand result[3]; /* forward: y; backward: d q, d k, d v; AMP_MODEL_NONE: it is not read */
 } amp_model_attention;
 
 typedef struct amp_model_kernel {
@@ -442,7 +442,7 @@ typedef struct amp_model_cuda_function {
     amp_model_table images; /* amp_model_cuda_image */
 } amp_model_cuda_function;
 
-/* What a kernel has several of: no table, because their size is that of this library. */
+/* What a kernel has several of: no table, because their size is fixed in this library. */
 #define AMP_MODEL_LIST(type)                                                                                           \
     struct {                                                                                                           \
         const type *at;                                                                                                \
@@ -466,7 +466,7 @@ typedef struct amp_model_cuda_grid {
 typedef struct amp_model_cuda_part {
     uint32_t kind; /* AMP_KERNEL_*; COLLECTIVE has a launch of its own */
     uint32_t members;
-    uint32_t operand_count, work_count; /* of the launch's, after those of the parts before it; members one by one */
+    uint32_t operand_count, work_count; /* of the launch's, after the ones of the parts before it; members one by one */
     uint32_t superstep;                 /* 0: it waits for nothing; else it waits for all parts of smaller ones */
     const amp_model_cuda_grid *grids;   /* by choice: the blocks that it would have alone */
 } amp_model_cuda_part;
@@ -524,7 +524,7 @@ typedef struct amp_model_cuda_kernel {
     const char *name, *title;
     uint32_t line; /* of the model text */
     /* 1: a TILE kernel of APPLY_STEP, each of whose operands is a number or a matrix that goes by element, as memory
-     * has them, and which runs for those of which a rank has a share.  In place of its first two sizes, each of which
+     * has them, and which runs for the elements in a rank's share.  In place of its first two sizes, each of which
      * is all elements, it is given where they end and begin; of a batch |elements| is how many, and the array has after
      * them where each member begins */
     uint32_t shares;
@@ -532,7 +532,7 @@ typedef struct amp_model_cuda_kernel {
     AMP_MODEL_LIST(amp_model_cuda_part) parts;
     AMP_MODEL_LIST(uint32_t) operands; /* buffers of the program */
     const uint8_t *access;             /* AMP_ACCESS_* of each operand, for tools; NULL: not known */
-    uint32_t operand_table;            /* 1: they are too many for parameters, or those of a batch */
+    uint32_t operand_table;            /* 1: they are too many for parameters, or a batch's */
     AMP_MODEL_LIST(amp_model_dim) sizes;
     AMP_MODEL_LIST(amp_model_dim) elements;   /* of each member of all parts, where there is a batch */
     AMP_MODEL_LIST(amp_model_cuda_work) work; /* for tools */
@@ -551,11 +551,11 @@ typedef struct amp_model_cuda_program {
 typedef struct amp_model_cuda {
     uint32_t struct_size;
     const char *prelude;
-    /* amp_model_state: those of the model by name, in another layout; derived ones are CUDA's own */
+    /* amp_model_state: the model's states by name, in another layout; derived ones are CUDA's own */
     amp_model_table states;
     amp_model_table functions; /* amp_model_cuda_function */
     amp_model_table programs;  /* amp_model_cuda_program */
-    /* amp_model_collective: those of the model, with gradients in the order in which these programs complete them, and
+    /* amp_model_collective: the model's, with gradients in the order in which these programs complete them, and
      * in buckets of another size.  None: the model's own */
     amp_model_table collectives;
     const char *ir_text; /* the module after all passes, for CUDA */
@@ -606,7 +606,7 @@ typedef struct amp_model_desc {
     uint8_t source_sha256[32], policy_sha256[32];
     int64_t graph_ops;
     int64_t accumulate;  /* micro-batches in a step; 0 reads as 1 */
-    int64_t least_batch; /* samples of which each variance over a training batch is one; 0 reads as 1 */
+    int64_t least_batch; /* samples that each variance over a training batch needs; 0 reads as 1 */
     amp_model_table states, inputs, programs, decisions;
     amp_model_table trains, groups; /* amp_model_train, amp_model_group */
     amp_model_table collectives;    /* amp_model_collective; none: the model trains alone */

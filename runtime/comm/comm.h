@@ -63,7 +63,7 @@ typedef struct amp_comm_state {
     int64_t driven; /* when it last looked */
     amp_roll roll;
 
-    /* Of whoever has the lock, which nobody holds in a call of the engine. */
+    /* Of whoever has the lock, which is never held in a call of the engine. */
     pthread_mutex_t lock;
     pthread_cond_t work, news; /* for the driver; for who waits */
     amp_comm_phase phase;
@@ -136,7 +136,7 @@ void amp_comm_free_devices(amp_comm_state *c);
 
 /* Reads letters that have come and answers them. */
 void amp_roll_read(amp_comm_state *c);
-/* Tells all ranks what this one fails with; letters get a moment to leave. */
+/* Reports to all ranks what this one fails with; letters get a moment to leave. */
 void amp_roll_tell(amp_comm_state *c, const char *why);
 /* |waits| is under way since |c->moved|: asks all ranks before the timeout ends, and judges by their answers when it
  * has. */

@@ -5,7 +5,7 @@
  *
  *   stream   ... before | collectives | after ...
  *
- * The clock runs from |before| on, as a device that computes waits for nobody.  When the comm fails, users are told
+ * The clock runs from |before| on, as a device that computes waits for no rank.  When the comm fails, users are told
  * first, unless nothing is under way, so that they take no result for good; and then what is under way is ended: a
  * stream that waits for a dead rank would wait for ever, and with it the host.
  */
@@ -59,7 +59,7 @@ static amp_status wait_for_nccl(amp_comm_state *c, const char *call, int64_t end
     }
 }
 
-/* What each rank tells the others before their devices are joined; of the id, rank 0's counts. */
+/* What each rank sends the others before their devices are joined; of the id, rank 0's counts. */
 typedef struct Card {
     int32_t version, given;
     NcclId id;
@@ -231,7 +231,7 @@ static amp_status queue_all(amp_comm_state *c, const amp_device_collective *list
         }
         return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d collectives", count);
     }
-    flight->users = count; /* which nobody else sees yet */
+    flight->users = count; /* no other thread sees it yet */
     for (int32_t i = 0; i < count; i++) {
         amp_collective *new = taken;
         taken = taken->next;

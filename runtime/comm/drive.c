@@ -1,8 +1,8 @@
 /* drive.c: collectives from the queue through the lanes, by the comm's thread or by who calls.
  *
  * The thread spins while something may come soon, naps while messages are under way, and sleeps where there are none.
- * It alone calls the engine, so that a library in which it hangs holds nobody else: who waits notices that the driver
- * has not been heard of.
+ * It alone calls the engine, so that a library in which it hangs holds no other thread: who waits notices that the
+ * driver has not been heard of.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep, pthread_condattr_setclock */
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static bool take(amp_comm_state *c, amp_collective **out) {
 
 /* What is done, without gaps, is given to who waits. */
 static void report_done(amp_comm_state *c) {
-    amp_lane *l = &c->lanes[c->done % AMP_LANES]; /* nobody else writes |done| */
+    amp_lane *l = &c->lanes[c->done % AMP_LANES]; /* no other thread writes |done| */
     if (!l->now || !l->done) return;
     pthread_mutex_lock(&c->lock);
     for (; l->now && l->done; l = &c->lanes[c->done % AMP_LANES]) {
@@ -252,7 +252,7 @@ static void *drive_thread(void *comm) {
     bool busy = false;
     int64_t idle_since = 0;
     if (!connect_engine(c)) {
-        set_phase(c, AMP_COMM_RUNS); /* which nobody closes before */
+        set_phase(c, AMP_COMM_RUNS); /* it is not closed before */
         for (int64_t moved = -1; has_work(c, busy);) {
             amp_comm_drive(c, &busy);
             if (has_letters(c) && !amp_comm_check(c, NULL)) amp_roll_read(c);
@@ -342,7 +342,7 @@ bool amp_comm_end(amp_comm_state *c) {
     return !c->hangs;
 }
 
-/* The meeting makes sure that nobody leaves while others still count on it, and that MPI_Finalize need not wait. */
+/* The meeting makes sure that no rank leaves while others still count on it, and that MPI_Finalize need not wait. */
 amp_status amp_comm_leave(struct amp_comm *comm, amp_error *err) {
     amp_comm_state *c = (amp_comm_state *)comm;
     if (c->ended) return amp_fail(err, AMP_WRONG_STATE, "amp_comm_release: the comm has left the others already");

@@ -36,7 +36,7 @@ typedef struct amp_message {
 /* Counts of MPI are ints. */
 #define AMP_MESSAGE_MOST ((size_t)1 << 30)
 
-/* A short message beside the lanes, which nobody has to expect. */
+/* A short message beside the lanes, which no rank has to expect. */
 typedef struct amp_letter {
     unsigned char bytes[AMP_LETTER_BYTES];
     void *request; /* the engine's, while |leaves| */
@@ -58,7 +58,7 @@ typedef struct amp_engine_type {
     amp_status (*sent)(amp_engine *engine, amp_letter *letter, amp_error *err);
     /* Takes a letter that has come, if there is one. */
     amp_status (*receive)(amp_engine *engine, unsigned char bytes[AMP_LETTER_BYTES], bool *came, amp_error *err);
-    /* Leaves the ranks, none of which has a message under way. */
+    /* Leaves the ranks; none has a message under way. */
     void (*disconnect)(amp_engine *engine);
     /* A peer failed: in place of disconnect, and nothing else is called but close. */
     void (*abandon)(amp_engine *engine);

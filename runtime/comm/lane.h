@@ -57,7 +57,7 @@ typedef struct amp_lane {
     amp_staging *staging;
     bool done; /* |now| is */
     /* Of the way through it: elements before |at| are done (of each part, where pieces are packed), |width| are under
-     * way, of which |body| travel as parts. */
+     * way, and |body| of these travel as parts. */
     int32_t step;
     size_t at, width, body;
 } amp_lane;

@@ -128,7 +128,7 @@ static void ask(amp_comm_state *c, const amp_collective *waits, int64_t now) {
     send_to_all(c, &l);
 }
 
-/* A rank whose last question has not left yet is told when it has; one that takes nothing holds nobody up. */
+/* A rank whose last question has not left yet is told when it has; one that takes nothing delays no other. */
 void amp_roll_tell(amp_comm_state *c, const char *why) {
     const struct timespec pause = {.tv_nsec = MILLISECOND};
     Letter l = {.kind = FAILED, .from = c->head.rank};

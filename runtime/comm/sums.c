@@ -67,7 +67,7 @@ typedef struct Parts {
     size_t count;
 } Parts;
 
-/* Sums of f64 are in |f64|, those of the others in |f32|; what is beyond |count| is computed and not used. */
+/* Sums of f64 are in |f64|, all others in |f32|; what is beyond |count| is computed and not used. */
 typedef union Block {
     float f32[BLOCK];
     double f64[BLOCK];

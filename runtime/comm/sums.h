@@ -16,7 +16,7 @@ bool amp_sums_have(amp_dtype dtype);
 /* In which order parts are added. */
 typedef enum amp_sums_order {
     AMP_SUMS_LEFT, /* ((0 + 1) + 2) + 3 */
-    AMP_SUMS_TREE  /* (0 + 1) + (2 + 3): of 2^k parts and more, the sum of the first 2^k and that of the others */
+    AMP_SUMS_TREE  /* (0 + 1) + (2 + 3): of 2^k parts and more, the sum of the first 2^k and of the others */
 } amp_sums_order;
 
 /* out[i] = part 0 [i] + part 1 [i] + part 2 [i] + ..  Part r is |count| elements from r * |count| on.  f32 and f64 are

@@ -23,7 +23,7 @@ typedef enum amp_collective_op {
     AMP_COLLECTIVE_ALL_GATHER = 2,     /* every part from the rank whose part it is */
     AMP_COLLECTIVE_BROADCAST = 3,      /* all from |root| */
     /* ALL_REDUCE; where the comm's sums are ordered they are added as a balanced tree, (0 + 1) + (2 + 3): of 2^k ranks
-     * and more, the sum of the first 2^k and that of the others. */
+     * and more, the sum of the first 2^k and the sum of the others. */
     AMP_COLLECTIVE_ALL_REDUCE_TREE = 4,
     AMP_COLLECTIVE_REDUCE_SCATTER_TREE = 5 /* REDUCE_SCATTER; ordered, the same */
 } amp_collective_op;

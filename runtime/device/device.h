@@ -45,7 +45,7 @@ typedef struct amp_kernel_hooks {
 typedef struct amp_micro_batches {
     int64_t first, count; /* 0: once, and it is for none */
     int64_t *number;      /* memory of the device, where the program reads which one it is; NULL: it does not */
-    /* What each has left: |bytes|, those of the first at |from|, and of the others after it; in memory of the device.
+    /* What each has left: |bytes|, for the first at |from|, and for the others after it; in memory of the device.
      * The program reads them at |to|.  NULL: they are there. */
     void *to;
     const void *from;
@@ -65,7 +65,7 @@ typedef struct amp_run {
     amp_device_memory *params; /* where the params are */
     bool writes_params;
     bool poisons_temporaries; /* what a temporary held is gone after its last kernel: for sanitizers */
-    /* Called with |watcher| after each kernel; NULL: nobody.  A failure ends the run. */
+    /* Called with |watcher| after each kernel; NULL: not called.  A failure ends the run. */
     amp_status (*after_kernel)(const void *watcher, int32_t kernel, amp_error *err);
     bool watcher_waits; /* until what the kernel wrote is there; else it need only have been started */
     const void *watcher;

@@ -261,7 +261,7 @@ static amp_status compare_tensor(const char *path, const amp_tensor_view *v, con
     return compare(path, "tensor ", v->name, amp_xxh64_final(sum), v->sum, err);
 }
 
-/* The sum that each tensor should have, and that of the metadata itself. */
+/* The sum that each tensor should have, and the sum of the metadata itself. */
 static amp_status read_sums(TensorReader *r) {
     amp_safetensors *f = r->file;
     const amp_json *metadata = amp_json_get(amp_json_root(f->header), AMP_TENSORS_METADATA);

@@ -20,7 +20,7 @@ typedef struct amp_tensor_view {
     const char *dtype_name; /* as the file says: "F32" */
     int32_t rank;
     int64_t dims[AMP_SAFETENSORS_MAX_RANK];
-    const void *data; /* any alignment: copy, do not cast.  NULL: in a file of which the header alone was read */
+    const void *data; /* any alignment: copy, do not cast.  NULL: only the file's header was read */
     size_t bytes;
     uint64_t begin; /* of what was read: its first byte, counted from the first of all data */
     uint64_t sum;   /* and what the file says of it, where it has sums (safetensors_sums.h) */
@@ -33,7 +33,7 @@ typedef struct amp_safetensors amp_safetensors;
 amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
                                 amp_error *err);
 /* The same, but only the header of a regular file is read: |data| of the views is NULL.  The file stays open, and
- * amp_safetensors_read reads what is asked for, of which sums are compared then.  |kinds|: of files that are taken. */
+ * amp_safetensors_read reads what is asked for and compares its sums then.  |kinds|: of files that are taken. */
 amp_status amp_safetensors_open_header(const char *path, amp_file_kinds kinds, const amp_allocator *allocator,
                                        amp_safetensors **out, amp_error *err);
 /* The same of bytes in memory, which stay the caller's and must outlive the result; |name| names them in errors. */
@@ -45,14 +45,14 @@ void amp_safetensors_close(amp_safetensors *file);
  * those are all, and have another sum than the file says. */
 amp_status amp_safetensors_read(const amp_safetensors *file, const amp_tensor_view *tensor, size_t from, void *to,
                                 size_t bytes, amp_error *err);
-/* The same of a tensor that is read piece by piece, in order: |sum| is that of the pieces before, and is compared after
- * the last. */
+/* The same of a tensor that is read piece by piece, in order: |sum| is the sum of the pieces before, and is compared
+ * after the last. */
 amp_status amp_safetensors_read_next(const amp_safetensors *file, const amp_tensor_view *tensor, size_t from, void *to,
                                      size_t bytes, amp_xxh64 *sum, amp_error *err);
 /* Reads the data that is not in memory yet, so that nothing of the file can fail any more, and closes it.  AMP_IO,
  * AMP_BAD_FILE, AMP_OUT_OF_MEMORY: it is as it was. */
 amp_status amp_safetensors_hold(amp_safetensors *file, amp_error *err);
-/* AMP_IO where a file of which the header alone was read was written to since. */
+/* AMP_IO if only the file's header was read, and the file was written to since. */
 amp_status amp_safetensors_check_unchanged(const amp_safetensors *file, amp_error *err);
 
 int32_t amp_safetensors_count(const amp_safetensors *file);

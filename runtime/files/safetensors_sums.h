@@ -1,7 +1,7 @@
 /* safetensors_sums.h: sums in the metadata of a safetensors file, by which damage is noticed.
  *
  *   amp.xxh64/NAME  of tensor NAME: XXH64 of its type and shape as a line of text, "F32 10 40\n", and of its data
- *   amp.xxh64       of every other entry whose key begins with "amp.", those of tensors too: XXH64 of "KEY\0VALUE\0",
+ *   amp.xxh64       of every other entry whose key begins with "amp.", sums of tensors too: XXH64 of "KEY\0VALUE\0",
  *                   added up modulo 2^64
  *
  * as 16 hexadecimal digits; all or none are there.  They say nothing of where a tensor's data is, nor of what others

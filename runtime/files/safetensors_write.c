@@ -8,7 +8,7 @@
 #include "runtime/files/safetensors_sums.h"
 #include "runtime/files/safetensors_types.h"
 
-enum { DATA_START = 64 /* the data begins at a multiple of so many bytes */ };
+enum { DATA_START = 64 /* the data begins at a multiple of this many bytes */ };
 
 typedef struct WrittenTensor {
     const amp_tensor_view *view;

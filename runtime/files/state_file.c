@@ -196,7 +196,7 @@ static void read_tensor(const amp_state_list *l, const amp_model_state *s, const
         amp_state_set_f32(s, memory, l->rows);
 }
 
-/* |v| of a file of which the header alone was read. */
+/* |v| of a file whose header alone was read. */
 static amp_status read_from_file(const amp_state_list *l, const amp_model_state *s, const amp_safetensors *file,
                                  amp_tensor_view v, void *memory, amp_error *err) {
     void *data = amp_alloc(&l->allocator, v.bytes);

@@ -70,8 +70,8 @@ amp_status amp_state_list_check(const amp_state_list *list, const amp_safetensor
 /* Copies one tensor of a file into entry number |entry|, if its shape and dtype fit; else AMP_MISMATCH. */
 amp_status amp_state_list_take(const amp_state_list *list, int32_t entry, const amp_tensor_view *tensor,
                                void *const *states, amp_error *err);
-/* Entry number |entry| of a checked file, into |memory| of the state.  AMP_IO, AMP_OUT_OF_MEMORY: of a file of which
- * the header alone was read. */
+/* Entry number |entry| of a checked file, into |memory| of the state.  AMP_IO, AMP_OUT_OF_MEMORY: of a file whose
+ * header alone was read. */
 amp_status amp_state_list_read(const amp_state_list *list, int32_t entry, const amp_safetensors *file, void *memory,
                                amp_error *err);
 /* The state as a tensor of a file, without its data. */

@@ -66,7 +66,7 @@ static bool is_rounded(const amp_weight_match *m, int32_t entry) {
            amp_state_is_converted(state_of(m, entry));
 }
 
-/* Taken as a type that ends before that of the file. */
+/* Taken as a type with a smaller range than the file's. */
 static bool may_be_too_large(const amp_weight_match *m, int32_t entry) {
     const int32_t tensor = m->tensor_of[entry];
     if (is_rounded(m, entry)) return true;
@@ -88,7 +88,7 @@ amp_status amp_weight_check_range(const amp_weight_match *m, amp_error *err) {
 
 /* Any float as f32, in the order of the file, to where the model has it. */
 static amp_status read_converted(const amp_weight_match *m, int32_t entry, void *memory, char *piece, amp_error *err) {
-    float values[256]; /* of which pieces are made, so that they need not be aligned */
+    float values[256]; /* pieces are made from these, so that they need not be aligned */
     const amp_model_state *s = state_of(m, entry);
     const amp_tensor_view *v = amp_weight_files_at(m->files, m->tensor_of[entry]);
     size_t size = amp_dtype_size(v->dtype);

@@ -157,7 +157,7 @@ static const char *after_component(const char *at) {
     return next ? next : at + strlen(at);
 }
 
-/* The longest end that one tensor alone has: at most two rules, of which the second is for fewer names. */
+/* The longest end that one tensor alone has: at most two rules; the second is for fewer names. */
 static int32_t vote(const End *ends, int32_t count, const Pattern *wanted, Rule *out) {
     int32_t rules = 0;
     for (const char *at = wanted->name; at; at = next_component(at)) {

@@ -31,7 +31,7 @@ typedef struct amp_bound_program {
     const amp_program *program; /* NULL: not bound */
     amp_memory_plan plan;
     amp_bound_options options;
-    void **buffers; /* by buffer: INPUT is set with each call; WATCH NULL where nobody watches */
+    void **buffers; /* by buffer: INPUT is set with each call; WATCH NULL if nothing watches */
     char *kept;     /* flags, outputs and watched values: what is read after a run */
     size_t kept_bytes;
     char *arena; /* temporaries: AMP_KEEP_RESULTS, AMP_OWN_ARENA */

@@ -3,8 +3,8 @@
  *     DIR/ampc-NUMBER/lane.L.N.R       what rank R brings to message N of lane L: a head, and its elements
  *     DIR/ampc-NUMBER/letter.TO.R.N    letter N of rank R to rank TO, which removes it
  *
- * Every rank writes a file for every message, if only its head, and a message is done when those of all have been read.
- * So where message N is done all ranks have come to it, have read message N - 1, and the own file of that is removed.
+ * Every rank writes a file for every message, if only its head, and a message is done when the files of all have been
+ * read.  So when message N is done all ranks have come to it and have read message N - 1, whose own file is removed.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "runtime/comm/files/files_engine.h"

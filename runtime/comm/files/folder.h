@@ -1,10 +1,10 @@
 /* folder.h: files in a folder that several processes see, some of them maybe on other hosts.
  *
- * A folder belongs to this user, and nobody else may write to it, or it is not opened: who could would decide which
+ * A folder belongs to this user, and no other user may write to it, or it is not opened: who could would decide which
  * files are written and removed.  Files are named within it, and no link is followed.
  *
  * A file is written beside and renamed, so one that is there is whole.  Nothing is synced: what a crash of the machine
- * leaves is of a start that nobody goes on with.
+ * leaves is of a start that no rank continues.
  */
 #ifndef AMP_RUNTIME_COMM_FILES_FOLDER_H
 #define AMP_RUNTIME_COMM_FILES_FOLDER_H

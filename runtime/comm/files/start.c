@@ -207,7 +207,7 @@ static amp_status fail_missing(const amp_files_start *s, amp_error *err) {
                     s->given.path, who, count > 1 ? "have" : "has", s->seconds);
 }
 
-/* Tells all that have come: to start, or why not. */
+/* Sends to all that have come: to start, or why not. */
 static amp_status tell(const amp_files_start *s, const uint64_t *numbers, amp_status status, const amp_error *why,
                        amp_error *err) {
     Verdict v = {.status = (int32_t)status, .count = s->ranks};
@@ -229,7 +229,7 @@ static amp_status look_for_other(const amp_files_start *s, uint64_t *numbers, am
         other.rank, other.ranks, s->ranks);
 }
 
-/* Takes the numbers of those that have come since; a number is never 0.  |*all|: nobody is missing. */
+/* Takes the numbers of the ranks that have come since; a number is never 0.  |*all|: no rank is missing. */
 static amp_status take_hellos(const amp_files_start *s, uint64_t *numbers, bool *all, amp_error *err) {
     *all = true;
     for (int32_t r = 1; r < s->ranks; r++) {

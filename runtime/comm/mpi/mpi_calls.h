@@ -42,7 +42,7 @@ typedef enum amp_mpi_call {
 enum {
     AMP_MPI_VERSION_MOST = 8192 + 1, /* characters of MPI_Get_library_version, of any MPI */
     AMP_MPI_ERROR_MOST = 1024,       /* of MPI_Error_string */
-    AMP_MPI_LETTERS = AMP_LANES,     /* the communicator of letters, after those of lanes */
+    AMP_MPI_LETTERS = AMP_LANES,     /* the communicator of letters, after the lanes' */
     AMP_MPI_COMMS
 };
 

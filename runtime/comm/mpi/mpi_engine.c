@@ -66,7 +66,7 @@ static amp_status connect_ranks(amp_engine *engine, amp_error *err) {
     return AMP_OK;
 }
 
-/* Nobody is left to hear of what fails here. */
+/* No caller is left to hear of what fails here. */
 static void disconnect_ranks(amp_engine *engine) {
     MpiEngine *e = (MpiEngine *)engine;
     int code = 0;

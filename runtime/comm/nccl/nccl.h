@@ -67,7 +67,7 @@ amp_status amp_nccl_make_id(const amp_nccl *n, NcclId *out, amp_error *err);
  * not read, and its ranks have to be these. */
 amp_status amp_nccl_join(amp_nccl *n, const NcclId *id, int32_t rank, int32_t size, amp_error *err);
 /* Whether what was begun is on its way by itself: joined, or on the stream.  |after|: the call that began it, for
- * errors; NULL: nobody waits. */
+ * errors; NULL: no thread waits. */
 amp_status amp_nccl_poll(amp_nccl *n, const char *after, bool *ready, amp_error *err);
 /* In one group; then poll, of "ncclGroupEnd". */
 amp_status amp_nccl_enqueue(amp_nccl *n, const amp_device_collective *list, int32_t count, int32_t rank, int32_t size,

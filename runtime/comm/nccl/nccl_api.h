@@ -1,5 +1,5 @@
 /* nccl_api.h: the calls of NCCL that are made, declared here so that nothing of it is needed to build.  Types and
- * values are those of NVIDIA's NCCL document, for 2.18 and newer; tests/runtime/comm/nccl_numbers.c compares them with
+ * values follow NVIDIA's NCCL document, for 2.18 and newer; tests/runtime/comm/nccl_numbers.c compares them with
  * nccl.h where one is installed.  fakecuda/nccl implements the same table. */
 #ifndef AMP_RUNTIME_COMM_NCCL_NCCL_API_H
 #define AMP_RUNTIME_COMM_NCCL_NCCL_API_H

@@ -156,7 +156,7 @@ static void give_back(amp_nccl *n) {
     unlock(n);
 }
 
-/* Nobody is left to hear of what fails here. */
+/* No caller is left to hear of what fails here. */
 void amp_nccl_leave(amp_nccl *n, int64_t nanoseconds) {
     const struct timespec pause = {.tv_nsec = 200000};
     const int64_t end = amp_nanoseconds() + nanoseconds;

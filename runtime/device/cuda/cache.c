@@ -154,7 +154,7 @@ static bool is_folder(const char *path) {
 }
 
 /* XDG_CACHE_HOME counts only where it is absolute: so its specification.  A home that is relative, or that is not
- * there, is nobody's: nothing is made in its place. */
+ * there, does not count: nothing is made in its place. */
 static bool find_folder(char folder[PATH_MAX]) {
     const char *own = environment("AMPC_CACHE_DIR"), *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
     int n = -1;
@@ -175,7 +175,7 @@ static bool make_folders(const char *path) {
     return is_folder(part);
 }
 
-/* What is run must be this user's or the administrator's, and nobody else may have written it. */
+/* What is run must be this user's or the administrator's, and no other user may have written it. */
 static bool is_trusted(const struct stat *st) {
     return (st->st_uid == geteuid() || st->st_uid == 0) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }

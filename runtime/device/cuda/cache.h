@@ -5,7 +5,7 @@
  * all of it or none; each has a checksum, and a damaged one is removed.  Beyond AMPC_CACHE_LIMIT bytes (default 512
  * MiB; 0: no cache) the files that were least recently used go.
  *
- * Cached kernels are code: folder and files must belong to the user or to root, and nobody else may write to them;
+ * Cached kernels are code: folder and files must belong to the user or to root, and no other user may write to them;
  * others are not used.  A HOME that is relative or not there does not count.
  */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_CACHE_H

@@ -20,8 +20,8 @@ static amp_status find_ordinal(amp_cuda_context *c, CuDevice device, int *ordina
     return amp_fail(err, AMP_NOT_FOUND, "the device of cuda_stream is none of the %d that this process sees", count);
 }
 
-/* The driver asks for a current context even where the answer does not depend on it; a thread without one gets that of
- * device |ordinal| for the question. */
+/* The driver asks for a current context even if the answer does not depend on it; a thread without one gets the context
+ * of device |ordinal| for the question. */
 static amp_status find_context(amp_cuda_context *c, CuStream stream, int ordinal, amp_error *err) {
     CuContext current = NULL;
     CuDevice device;

@@ -46,7 +46,7 @@ bool amp_cuda_enter_to_free(amp_cuda_context *context);
 #define AMP_CUDA(context, err, name, arguments)                                                                        \
     CUDA_CHECKED(&(context)->driver, &(context)->latch, (err), name, arguments)
 
-/* Giving things back, inside: their failure changes nothing, unless it is fatal (it may be that of work before them);
+/* Giving things back, inside: a failure changes nothing, unless it is fatal (work before it may have caused it);
  * after a fatal error the driver is left alone. */
 #define AMP_CUDA_FREE(context, name, arguments) ((void)AMP_CUDA(context, NULL, name, arguments))
 

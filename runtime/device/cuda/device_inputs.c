@@ -5,7 +5,7 @@
 
 /* ---- whose memory ------------------------------------------------------------------------------------------------ */
 
-/* CU_INVALID_VALUE is the driver's answer for an address that it gave nobody. */
+/* CU_INVALID_VALUE is the driver's answer for an address that it did not give out. */
 static amp_status ask(amp_cuda_context *c, int attribute, CuPointer pointer, int *value, bool *known, amp_error *err) {
     AMP_TRY(amp_cuda_latch_check(&c->latch, err));
     CuResult result = c->driver.pointer_attribute(value, attribute, pointer);
@@ -39,7 +39,7 @@ static amp_status check_address(amp_cuda_context *c, amp_input_memory memory, co
                     name, array, device, c->info.ordinal);
 }
 
-/* Both ends, because an allocation may be mapped in pieces, so that its size is nothing that the driver tells. */
+/* Both ends, because an allocation may be mapped in pieces, so that the driver does not report its whole size. */
 amp_status amp_cuda_check_array(amp_cuda_context *c, amp_input_memory memory, const char *name, const void *array,
                                 size_t bytes, amp_error *err) {
     if (!bytes) return AMP_OK;

@@ -1,6 +1,6 @@
 /* driver_api.h: the calls of the CUDA driver that the runtime makes, declared here so that nothing of CUDA is needed to
- * build.  Types and values are those of NVIDIA's CUDA Driver API document; tests/runtime/device/cuda/driver_api_test
- * compares every signature with cuda.h where one is installed.  The symbols are those of CUDA 12 and 13 both.
+ * build.  Types and values follow NVIDIA's CUDA Driver API document; tests/runtime/device/cuda/driver_api_test
+ * compares every signature with cuda.h where one is installed.  CUDA 12 and 13 both have these symbols.
  * fakecuda/driver implements the same table. */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_DRIVER_API_H
 #define AMP_RUNTIME_DEVICE_CUDA_DRIVER_API_H

@@ -20,7 +20,7 @@ static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uin
 
 /* ---- shares ------------------------------------------------------------------------------------------------------ */
 
-/* The elements of |member| of a kernel that can run for a share: those of the rank's, or all; of others all. */
+/* The elements of |member| of a kernel that can run for a share: the rank's share, or all; of other kernels all. */
 static amp_share elements_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t member) {
     const uint32_t each = k->elements.count ? k->operands.count / k->elements.count : k->operands.count;
     const amp_model_dim *all = k->elements.count ? &k->elements.at[member] : &k->sizes.at[0];
@@ -347,7 +347,7 @@ static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, 
     return amp_cuda_launch(l, run, kernel, tables, overlaps, stream, err);
 }
 
-/* Whether nothing of ranks stands in place of the kernel, or behind it. */
+/* Whether nothing of ranks is enqueued in place of the kernel, or after it. */
 static bool is_last_enqueued(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
     return !amp_cuda_exchange_sums(l->exchange, run, kernel) && !amp_cuda_exchange_marks(l->exchange, run, kernel);
 }

@@ -39,7 +39,7 @@ amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_
 
 /* ---- the end of temporaries, for sanitizers ---------------------------------------------------------------------- */
 
-/* After the last kernel that may use a temporary, its bytes are replaced by those of memory that nobody ever wrote: a
+/* After the last kernel that may use a temporary, its bytes are replaced by bytes of memory that was never written: a
  * kernel that reads it later, because a plan is wrong, reads what is uninitialised, which the stand-in driver and
  * compute-sanitizer report.  Sessions with separate buffers do this. */
 

@@ -48,7 +48,7 @@ typedef struct amp_cuda_compile_options {
     const amp_log *log;      /* may be NULL */
 } amp_cuda_compile_options;
 
-/* Fills those of |images| that have no data yet; |functions| must outlive them.  After an error, which is that of the
+/* Fills the |images| that have no data yet; |functions| must outlive them.  After an error, which is about the
  * first function that has no image, some may be filled: free them all the same.  AMP_UNSUPPORTED, AMP_NOT_FOUND: no
  * image for this architecture and no way to make one; the message names what to install or to ask of ampc.  Memory of
  * images is malloc's, because several threads make them. */
@@ -57,7 +57,7 @@ amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char 
                             amp_error *err);
 void amp_cuda_images_free(amp_cuda_image *images, int count);
 
-/* Where amp_cuda_compile would take them from, of which nothing is compiled. */
+/* Where amp_cuda_compile would take them from; nothing is compiled for it. */
 typedef struct amp_cuda_origins {
     int from[AMP_CUDA_FROM_NVRTC + 1]; /* functions, by amp_cuda_origin */
     int model_ptx;                     /* of those from the model: PTX, because there is no compiler */

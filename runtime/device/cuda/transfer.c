@@ -120,7 +120,7 @@ static bool needs_host(const amp_cuda_upload *g, const amp_run *run) {
     return false;
 }
 
-/* Asks before it waits: two calls later the copy is done, unless the device is far behind. */
+/* Asks before it waits: two calls later the copy is done, unless the device is far from done. */
 static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
     AMP_TRY(amp_cuda_latch_check(&c->latch, err));
     CuResult result = c->driver.event_query(event);
@@ -144,7 +144,7 @@ typedef struct Sending {
     amp_cuda_upload *upload;
     amp_cuda_upload_slot *slot;
     size_t started; /* bytes whose copy was */
-    size_t end;     /* of those and of what lies in pinned memory behind them */
+    size_t end;     /* of those and of what is in pinned memory after them */
 } Sending;
 
 static amp_status copy_in(const Sending *x, size_t at, const void *from, size_t bytes, amp_error *err) {

@@ -48,7 +48,7 @@ typedef struct amp_attention {
 /* Bytes of scratch per thread, aligned to 64; the same for every |dims|. */
 size_t amp_attention_thread_bytes(const amp_attention *attention);
 
-/* Two phases of tasks, by shape alone; those of a phase may run in any order and at once.  The second may have none. */
+/* Two phases of tasks, by shape alone; a phase's tasks may run in any order and at once.  The second may have none. */
 int64_t amp_attention_tasks(const amp_attention *attention);
 int64_t amp_attention_second_tasks(const amp_attention *attention);
 void amp_attention_task(const amp_attention *attention, int64_t task, void *thread_scratch);

@@ -15,7 +15,7 @@ enum {
     BLOCK = 512, /* keys whose gradients wait in scratch, at most, and in how many bytes */
     BLOCK_BYTES = 256 << 10,
     KEYS = 64, /* whose scores are made at a time, */
-    GROUP = 4, /* for so many tiles of queries; of a task that makes d q alone, too */
+    GROUP = 4, /* for this many tiles of queries; of a task that makes d q alone, too */
     QUERIES = GROUP * TILE,
     ROWS_AHEAD = 8,        /* of a result, which are asked for while one is stored */
     MOST_WAITING = 4 << 20 /* bytes of d q that wait in scratch */
@@ -184,7 +184,7 @@ typedef struct span {
     int64_t block, key, keys;
 } span;
 
-/* Whole tiles of keys of which the tile of queries sees one. */
+/* Whole tiles of keys such that the tile of queries sees a key of each. */
 static int64_t keys_seen(const walk *w, const group *g, const span *s, int64_t tile) {
     const int64_t seen = g->query + tile * TILE + queries_of(g, tile) - s->key;
     return w->a->causal ? least(s->keys, seen > 0 ? tiles_of(seen) * TILE : 0) : s->keys;

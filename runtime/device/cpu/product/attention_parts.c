@@ -115,7 +115,7 @@ void attention_multiply(const amp_attention *a, const attention_product *x) {
     }
 }
 
-/* The last 16 columns alone: what clears the columns behind them clears the first ones of the next row. */
+/* The last 16 columns alone: what clears the columns after them clears the first ones of the next row. */
 void attention_multiply_scores(const amp_attention *a, const attention_product *scores, bool diagonal) {
     attention_product x = *scores;
     if (diagonal) x.rows = least(HALF, x.rows);

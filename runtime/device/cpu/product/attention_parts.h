@@ -10,7 +10,7 @@ enum {
     UNIT = 4, /* bytes */
     TILE_FLOATS = TILE * TILE,
     HALF = TILE / 2,
-    SPARE = HALF * 4, /* bytes behind scores, which attention_multiply_scores may clear */
+    SPARE = HALF * 4, /* bytes after scores, which attention_multiply_scores may clear */
     ENOUGH_TASKS = 16 /* for a few threads */
 };
 
@@ -26,7 +26,8 @@ static inline int64_t attention_units(const amp_attention *a, int64_t count) {
 
 int64_t attention_heads(const amp_attention *a); /* of queries, of all samples */
 
-/* Where the rows of head |head| of queries begin; |share|: those rows' heads serve so many. */
+/* Where the rows of head |head| of queries begin; |share|: how many heads of queries each of those rows' heads
+ * serves. */
 char *attention_rows_of(const amp_attention *a, const amp_attention_rows *x, int64_t head, int64_t share);
 
 /* The mask of |keys| keys from |key| on and |queries| queries from |query| on, as [keys][32] in |to|; NULL: none. */
@@ -46,8 +47,8 @@ static inline int64_t attention_panel(const amp_attention *a, int64_t most) {
     return attention_units(a, most) * TILE * UNIT;
 }
 
-/* c[panel] = A b[panel], or += where |accumulate|, for |rows| <= 32 rows of A in |form|; |units| steps of k.  Panels of
- * A (BLOCKED) and of b are so many bytes apart, those of c so many floats. */
+/* c[panel] = A b[panel], or += where |accumulate|, for |rows| <= 32 rows of A in |form|; |units| steps of k.  Strides
+ * between panels of A (BLOCKED) and of b are in bytes, between panels of c in floats. */
 typedef struct attention_product {
     const void *a;
     const char *b;
@@ -60,13 +61,13 @@ typedef struct attention_product {
 void attention_multiply(const amp_attention *a, const attention_product *x);
 
 /* A causal tile on the diagonal, of keys and queries from the same position on, is three quarters of a tile: its first
- * 16 queries do not see its last 16 keys.  There nothing is computed, written or read; amp_attention_tile tells the
- * model's function the same. */
+ * 16 queries do not see its last 16 keys.  There nothing is computed, written or read; amp_attention_tile passes
+ * this on to the model's function. */
 
 /* A tile of scores; |diagonal|: which is one of those. */
 void attention_multiply_scores(const amp_attention *a, const attention_product *scores, bool diagonal);
 
-/* Rows are queries, in form TRANSPOSED, and x->units is those of |keys| keys; the tile from |diagonal| on of these keys
+/* Rows are queries, in form TRANSPOSED, and x->units covers |keys| keys; the tile from |diagonal| on of these keys
  * is one of those, if it is one of them. */
 void attention_multiply_queries(const amp_attention *a, attention_product x, int64_t keys, int64_t diagonal);
 

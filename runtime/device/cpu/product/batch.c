@@ -13,7 +13,7 @@ enum {
     CHUNK = AMP_PACK_UNITS, /* of k that are packed at a time: a panel of 64 KiB */
     CHUNK_PANELS = 4,       /* panels of a task where k has several chunks: their sums wait in scratch */
     MOST_AHEAD = 512,       /* bytes of a row that are prefetched for the next part */
-    MOST_IN_PLACE = 256,    /* steps of k of which columns of A in f32 are read where they are */
+    MOST_IN_PLACE = 256,    /* steps of k up to which columns of A in f32 are read where they are */
     ENOUGH_TASKS = 16,      /* for a few threads */
     SMALL_TASK = 8192       /* steps of a tile that are worth handing out */
 };
@@ -37,7 +37,7 @@ typedef struct grid {
 
 /* Row tiles of a task: whole products where that is possible, or whole parts of one. */
 static int64_t tiles_together(int64_t m) {
-    int64_t tiles = 1; /* whose rows are those of whole products */
+    int64_t tiles = 1; /* whose rows make up whole products */
     while (tiles < GROUP && tiles * TILE % m && m % (tiles * TILE)) tiles++;
     if (tiles * TILE % m == 0 || m % TILE) return tiles;
     const int64_t of_product = m / TILE;
@@ -90,7 +90,7 @@ typedef struct task_state {
     const amp_batch *p;
     int64_t units; /* of a chunk, at most */
     float *sums;   /* [panel][row tile] */
-    float *part;   /* one tile, of which a part is wanted */
+    float *part;   /* one tile, if only a part of it is wanted */
     char *b, *a;   /* a panel of B; rows of A by slot */
     packed b_is, a_is[GROUP];
     int32_t segment_count;
@@ -245,7 +245,7 @@ typedef struct columns {
     bool alone; /* in the panel */
 } columns;
 
-/* Bytes from the first product to that of a segment and columns. */
+/* Bytes from the first product to the product of a segment and columns. */
 static int64_t product_at(const amp_batch *p, const amp_batch_operand *x, int64_t segment, int64_t product) {
     return segment + (p->in_columns ? product * x->stride[p->rank - 1] : 0);
 }

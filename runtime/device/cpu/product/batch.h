@@ -2,7 +2,7 @@
  * (amp_model_batch in amp/model_abi.h).
  *
  * The results are one matrix: product b has the rows b * m .. of it, or, of the innermost batch dimension, the columns
- * (the heads of attention beside each other).  Its tiles are those of any product, 32 x 32 and aligned, so that
+ * (the heads of attention beside each other).  Its tiles are, as in any product, 32 x 32 and aligned, so that
  * epilogues are the same; where m or n is no multiple of 32, a tile has parts of several products.
  *
  * Operands.  A row of A along k is read where it is.  What has to be packed (columns of A, all of B) is packed for one

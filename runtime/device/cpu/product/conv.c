@@ -31,7 +31,7 @@ typedef struct grid {
     int64_t rows, columns, row_tiles, panels;
     int64_t group_rows, group_panels; /* tiles of a task */
     int64_t row_groups, panel_groups; /* tasks */
-    int64_t runs, piece_runs;         /* runs of k, and those of a piece */
+    int64_t runs, piece_runs;         /* runs of k, and of a piece */
     bool windows;                     /* laid out */
 } grid;
 

@@ -52,8 +52,8 @@ typedef struct amp_conv {
 size_t amp_conv_thread_bytes(const amp_conv *conv);
 size_t amp_conv_shared_bytes(const amp_conv *conv);
 
-/* Tasks of the first phase, by shape alone; they may run in any order and at once.  Then, when all are done, those of
- * the second phase, if there are any. */
+/* Tasks of the first phase, by shape alone; they may run in any order and at once.  Then, when all are done, the
+ * tasks of the second phase, if there are any. */
 int64_t amp_conv_tasks(const amp_conv *conv);
 void amp_conv_task(const amp_conv *conv, int64_t task, void *thread_scratch);
 int64_t amp_conv_second_tasks(const amp_conv *conv);

@@ -182,7 +182,7 @@ static size_t result_bytes(const group_shape *s) {
     return conv_align((size_t)(s->taps * s->inputs) * CONV_BLOCK * sizeof(float));
 }
 
-/* The sums of whole blocks that meet a panel, [tap][block], of which the groups are a part. */
+/* The sums of whole blocks that meet a panel, [tap][block]; the groups are a part of them. */
 static void add_chunk(const amp_conv *c, const group_shape *s, const conv_span *span, int64_t panel, int64_t first,
                       int64_t count, bool accumulate, char *chunks, float *sums) {
     char *x = chunks, *dy = x + chunk_bytes(), *work = dy + chunk_bytes();

@@ -19,7 +19,7 @@ static inline void conv_add_sums(float *restrict sums, const float *restrict mor
         for (int i = 0; i < CONV_BLOCK; i++) sums[at + i] += more[at + i];
 }
 static inline bool conv_is_bf16(const amp_conv *c) { return c->kernels->operand == AMP_DT_BF16; }
-/* Those of a product of f32, which bf16 may be widened to. */
+/* The kernels of a product of f32, which bf16 may be widened to. */
 static inline const amp_product_kernels *conv_f32(const amp_conv *c) {
     return c->kernels->widening ? c->kernels->widening->f32 : c->kernels;
 }
@@ -123,7 +123,7 @@ typedef struct conv_square {
     int64_t sample, y, x;
 } conv_square;
 
-/* An image of which squares are read: of |size| x |size| pixels, the first one |lead| lines and columns before the
+/* An image whose squares are read: of |size| x |size| pixels, the first one |lead| lines and columns before the
  * square's own. */
 typedef struct conv_squares {
     const amp_image *image;

@@ -9,7 +9,7 @@
  * gather the squares that these meet, 32 at a time, and keep what is between the transforms in the cache.  CONV_DATA is
  * CONV with the taps in the opposite order.
  *
- * Errors are no larger than those of the windows' own sums: every number is below 2.25 times the products it replaces,
+ * Errors are no larger than in the windows' own sums: every number is below 2.25 times the products it replaces,
  * but the chains of additions are nine times as short.  So bf16 go this way, too, where they are multiplied as f32:
  * transformed, they stay f32.
  */
@@ -210,7 +210,7 @@ static void add_blocks(const amp_conv *c, const plan *p, task *t, int64_t first,
         }
 }
 
-/* The 2 x 2 pixels of each square; other tasks compute those of other row tiles. */
+/* The 2 x 2 pixels of each square; other tasks compute the pixels of other row tiles. */
 static void write_pixels(const amp_conv *c, const plan *p, const task *t, int64_t panel) {
     const int64_t held = panel - t->first_panel;
     float *to = t->pixels + held * MOST_ROW_TILES * TILE, *pixels[4];

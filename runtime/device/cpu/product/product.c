@@ -22,7 +22,7 @@ enum {
     FULL_TASK_K = 2048,     /* k x tiles of a task that makes handing it out free: 16 us at 4 GHz */
     LEAST_TASK_K = 256,     /* and of one that is still worth it: 2 us */
     BALANCED_TASKS = 64,    /* for up to 64 threads */
-    MANY_TASKS = 256,       /* so many balance well: grow them, for reuse of operands ... */
+    MANY_TASKS = 256,       /* as many balance well: grow them, for reuse of operands ... */
     LARGE_TASK = 16,        /* ... up to 16 tiles */
     GROUP_ROWS = 4,         /* row tiles of a task that share a panel of B */
     GROUP_A_UNITS = 1 << 17 /* 512 KiB: what they may take of A, for the second-level cache holds 1 MiB or more */

@@ -12,7 +12,7 @@
  *         portable:      the same two steps with a product and a sum each; the product of two bf16 is exact in f32.
  *         So all have the same bits where no operand, product or sum is subnormal and no product overflows.  avx2 and
  *         avx512 widen operands in the cache and multiply them as f32, or in the loop: the same steps.
- * How rows are grouped never changes bits, nor does splitting k in two products of which the second one accumulates.
+ * How rows are grouped never changes bits, nor does splitting k in two products if the second one accumulates.
  * NaN and infinity go through as IEEE 754 says.
  */
 #ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_PRODUCT_H
@@ -119,7 +119,7 @@ typedef struct amp_product_kernels {
     /* Windows of narrow groups: a run is |group| rows of |b|, f32 [first_k + member][32], and |length| is not read; of
      * row r of A, 32 elements, each column's group is multiplied by them and added to its row of C, run by run and
      * member by member:  c = fma(a, b, c).  step != 0: |a| has the first row of each run, the others follow |step|
-     * bytes apart, and those of C follow each other. */
+     * bytes apart, and the rows of C follow each other. */
     void (*depthwise)(const amp_gather_tile *tile, int64_t step);
     /* Their gradient: C[runs[i].first_k + member][32] = fma(a, b, c) over the rows of run i in their order; |b| has
      * |rows| rows of 32 elements, b_step bytes apart; |step| as above.  c_row is not read. */
@@ -189,9 +189,9 @@ typedef struct amp_product {
     amp_product_prefetch prefetch[AMP_PRODUCT_PREFETCH_MAX];
 } amp_product;
 
-/* The product falls into so many tasks, by its shape alone: never by the number of threads, so the bits do not
- * depend on it. Tasks may run in any order and at once; neighbours share operands, so handing them out in order is
- * best. */
+/* The number of tasks of the product.  It follows from the shape alone, never from the number of threads, so the bits
+ * do not depend on it. Tasks may run in any order and at once; neighbours share operands, so handing them out in order
+ * is best. */
 int64_t amp_product_tasks(const amp_product *product);
 
 /* What amp_product_task needs as scratch: bytes per thread, aligned to 64. */

@@ -75,7 +75,7 @@ def ours(source, work):
 
 
 def torch_peer(name):
-    """In a process of its own: prints the seconds of the first step less those of the second."""
+    """In a process of its own: prints the seconds of the first step less the second's."""
     import torch
     torch.manual_seed(0)
     module, batch = MODELS[name][1]()

@@ -1,7 +1,7 @@
 """sums.py: what the sums of tensor cores do to training (bench/sums). Standard library only.
 
 Each model is trained in FP16 under ieee, sm_80 and sm_90 from the same weights and with the same samples, and under
-ieee from weights of which each is one unit in the last place off, or not: what any rounding does to a training."""
+ieee from weights that are each one unit in the last place off, or not: what any rounding does to a training."""
 import argparse
 import json
 import math

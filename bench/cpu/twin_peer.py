@@ -3,8 +3,8 @@
     twin_peer.py TWIN ARGUMENTS     the program in examples/ and its constants, as JSON
     twin_peer.py TWIN ARGUMENTS adamw|momentum|nesterov PRECISION BATCH THREADS eager|compile|channels_last
 
-ARGUMENTS are those of the twin's `example`, in JSON.  The second form prints "ready", then answers each line K with the
-milliseconds of K training steps (of processor time, where BENCH_CLOCK=processor in the environment).
+ARGUMENTS are the arguments of the twin's `example`, in JSON.  The second form prints "ready", then answers each line K
+with the milliseconds of K training steps (of processor time, where BENCH_CLOCK=processor in the environment).
 """
 import importlib
 import json

@@ -36,7 +36,7 @@ class Network:
     name: str
     nvlink: float  # of a GPU, one way
     host: float  # of all adapters of a host, one way
-    latency: float = 1.0  # times those of LATENCY
+    latency: float = 1.0  # times LATENCY
 
     def without_latency(self):
         return replace(self, latency=0.0)
@@ -60,7 +60,7 @@ NETWORKS = (
 @dataclass(frozen=True)
 class Message:
     op: str  # "all_reduce" or "all_gather"
-    bytes: float  # as amprun info counts them: of a gather those of all ranks
+    bytes: float  # as amprun info counts them: of a gather all ranks' bytes
     ready: float  # when it may start
 
 

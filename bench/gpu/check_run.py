@@ -44,7 +44,7 @@ class Context:
             programs.extractall(self.home)
         self.nvrtc = nvrtc_folder()
         self.env = dict(os.environ)
-        # Images are compiled anew, and nothing is left behind.
+        # Images are compiled anew, and nothing is left afterwards.
         self.env["AMPC_CACHE_DIR"] = os.path.join(self.scratch, "cache")
         if self.nvrtc:
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), self.nvrtc]))

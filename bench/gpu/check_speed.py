@@ -86,7 +86,7 @@ def block_of(c, name):
     return 200, 3, 100
 
 
-# where our inputs are: where those of the peer are that takes turns with us
+# where our inputs are: where the inputs of the peer are that takes turns with us
 PLACES = {"pageable": None, "pinned": "copied", "device": "resident"}
 
 
@@ -108,7 +108,7 @@ def take_turns(c, torch, command, mode, steps, rounds, warm):
 def time_steps(c, torch, name, network, precision, batch, bounds=()):
     """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler, beside our default
     policy of that precision.  `copied`: its batch comes from pinned memory in each step, beside ours with `pinned_inputs`;
-    `resident`: it lies on the device, beside ours with `device_inputs`."""
+    `resident`: it is on the device, beside ours with `device_inputs`."""
     command = [f"models/{name}-{precision}.so", str(batch), *bounds]
     steps, rounds, warm = block_of(c, name)
     row = {"model": name, "precision": precision, "batch": batch, "rounds": rounds, "steps": steps}
@@ -139,7 +139,7 @@ def say_steps(c, row):
 
 
 def run_cases(c, cases, seconds=0):
-    """As many as there is time for, if each takes so many |seconds|."""
+    """As many as there is time for, if each takes |seconds|."""
     rows = []
     torch = peer(c)
     try:

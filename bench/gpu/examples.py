@@ -7,7 +7,7 @@ from collections import namedtuple
 # source: in examples/
 # twin, arguments: the file in twins/, and what its `example` is given
 # extra: -D beyond those arguments
-# bounds: ids of an input are below so many (step_bench); else below 10
+# bounds: ids of an input are below this number (step_bench); else below 10
 Example = namedtuple("Example", "name source twin arguments extra batch optimizer bounds", defaults=[{}])
 
 GPT2 = {"V": 50257, "T": 1024, "C": 768, "L": 12, "H": 12}

@@ -1,6 +1,6 @@
 /* kernel_bench.c: each kernel of a program by itself, between device events: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL...]]
  *
- * Writes one line of JSON: the kernels in order (or those of these names) with the median of their times, the bytes of
+ * Writes one line of JSON: the kernels in order (or only the named ones) with the median of their times, the bytes of
  * their operands (each once) and what a device-to-device copy of 1 GiB (less where memory is short) takes, bytes read and
  * written.  Launches are repeated with other operands each time (sets of buffers take turns, 256 MiB in all at least where
  * there is room), so that no cache keeps them.  REPEATS 0, for a profiler: each is launched once, nothing is timed. */
@@ -221,7 +221,7 @@ static int time_graph(Bench *b, Launch *l, float *ms) {
     return 0;
 }
 
-/* Microseconds: medians of single launches, and their mean where so many follow one another (no gaps in between). */
+/* Microseconds: medians of single launches, and their mean when several follow one another (no gaps in between). */
 static int time_kernel(Bench *b, Launch *l, double *median, double *in_a_row) {
     static float times[MAX_REPEATS];
     float all = 0;

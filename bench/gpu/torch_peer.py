@@ -52,7 +52,7 @@ OPTIMIZERS = {
     "nesterov": lambda parameters: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, nesterov=True, weight_decay=1e-4, fused=True),
 }
 
-# loss: of the values on the device; draw(): those of a batch, in host memory; clip: the largest norm of the gradients
+# loss: of the values on the device; draw(): a batch's values, in host memory; clip: the largest norm of the gradients
 Network = namedtuple("Network", "module loss draw optimizer clip")
 
 

@@ -2,7 +2,7 @@
  *
  *     load SECONDS ROUNDS CONNECTIONS PATH [PATH]
  *
- * In each round every server is asked for SECONDS by CONNECTIONS clients, each of which sends the next request when it
+ * In each round every server is asked for SECONDS by CONNECTIONS clients; each sends the next request when it
  * has the answer.  Prints requests/s and latencies of each server (medians over the rounds), and the largest
  * difference between their answers to the same requests.
  */

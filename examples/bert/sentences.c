@@ -9,7 +9,7 @@
  *
  * Either sentence may come first, and both have nouns and may have pronouns, so that the token types alone tell which
  * is which; after a pair there are words of another one, as in a buffer that is used again, so that the mask alone
- * tells where it ends.  A last word replaces the types by zeros, or the mask by ones, to show what they are worth.
+ * shows where it ends.  A last word replaces the types by zeros, or the mask by ones, to show what they are worth.
  * The first three pairs are printed.
  */
 #include <stdint.h>

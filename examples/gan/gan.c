@@ -1,5 +1,5 @@
 /* gan.c: two networks that train against each other, in one model: a generator learns to make numbers that look like
- * those of a normal distribution, a discriminator to find out which were made.
+ * draws from a normal distribution, a discriminator to find out which were made.
  *
  *     gan gan.so [SEED]
  */

@@ -2,7 +2,7 @@
  *
  *     sample bytes.so bytes.safetensors [BYTES [TEMPERATURE [SEED]]] <PROMPT
  *
- * Any model with one input i32[N, T] of bytes and one result [N, T, 256], of which row t speaks of byte t + 1 and sees
+ * Any model with one input i32[N, T] of bytes and one result [N, T, 256], whose row t predicts byte t + 1 and sees
  * no later ones, will do.
  */
 #include <math.h>

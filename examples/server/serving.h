@@ -1,8 +1,8 @@
 /* serving.h: answering fixed-size requests on a socket with several threads, whatever computes the answers.
  *
  * The protocol, in the machine's byte order.  On connecting the client gets two uint32: the numbers of a request, and
- * those of an answer.  A request is that many f32.  An answer is a uint64, the version of the weights that computed it,
- * and that many f32.  Requests of one connection are answered in order.
+ * the numbers of an answer.  A request is that many f32.  An answer is a uint64, the version of the weights that
+ * computed it, and that many f32.  Requests of one connection are answered in order.
  */
 #ifndef SERVING_H
 #define SERVING_H

@@ -23,7 +23,7 @@ static void draw(void) {
 }
 
 static int train(const amp_model *model, amp_session *session, amp_error *err) {
-    const void *inputs[] = {x, which, far}; /* the model's inputs, then those of its train block, as written there */
+    const void *inputs[] = {x, which, far}; /* the model's inputs, then its train block's, as written there */
     double losses[2];
     for (int step = 1; step <= STEPS; step++) {
         draw();

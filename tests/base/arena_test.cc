@@ -31,7 +31,7 @@ TEST(Arena, MemoryIsZeroedAlignedAndCounted) {
     arena_free(&a);
 }
 
-// setjmp stands in functions of its own where there are loops: a jump may lose what its caller changed after setjmp.
+// setjmp is called in functions of its own if there are loops: a jump may lose what its caller changed after setjmp.
 static bool AllocateLargeAndSmall(Arena *a, const amp_allocator *allocator) {
     arena_init(a, allocator);
     if (setjmp(a->out_of_memory)) return false;

@@ -20,7 +20,7 @@ class DiagTest : public testing::Test {
     Loc At(size_t begin, size_t end) const {
         return {&source_, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
     }
-    // Where |part| stands.
+    // Where |part| is.
     Loc Find(const std::string &part) const { return At(text_.find(part), text_.find(part) + part.size()); }
     std::string Format(const Diag *diag) {
         Text t;

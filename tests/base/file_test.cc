@@ -112,7 +112,7 @@ TEST_F(FileTest, ReadErrorsSayWhat) {
     amp_free(nullptr, data, size + 1);
 }
 
-// A pipe that nobody writes to would be waited for.
+// A pipe without a writer would be waited for.
 TEST_F(FileTest, OnlyRegularFilesAreReadWhereAFileNamesThem) {
     alarm(20);
     ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
@@ -386,7 +386,7 @@ TEST_F(FileTest, AFailedWriteIsNeverCommitted) {
     ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = before;
     small.rlim_cur = 1000;
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0); // the signal of which would end the program
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0); // whose signal would end the program
     std::string content(5000, 'x');
     amp_status write_status = amp_file_writer_write(w, content.data(), content.size(), &err_);
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);

@@ -1,4 +1,4 @@
-// names_test.cc: names become kinds and back: every kind in each of its forms, and names that are nobody's.
+// names_test.cc: names become kinds and back: every kind in each of its forms, and names that no kind has.
 #include "base/names.h"
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ static float Float(uint32_t bits) {
 }
 
 // Rounding in double, from the definition: the nearest multiple of the spacing at |x|, ties to even.  |digits| is the
-// precision with the implicit one, |min_exponent| that of the smallest normal number, |largest| the largest finite one.
+// precision with the implicit one, |min_exponent| the smallest normal number's, |largest| the largest finite one.
 static double RoundByDefinition(float x, int digits, int min_exponent, double largest) {
     if (x == 0 || !std::isfinite(x)) return x;
     int exponent = std::max(std::ilogb(x), min_exponent);

@@ -178,8 +178,8 @@ def two_files(wanted, got):
 
 def update(start, wanted, got, gradients, bound, *nudged):
     """The way of all parameters together.  adam makes steps of one length of gradients of any: where a gradient is as
-    small as its own rounding, such as that of the bias of attention's keys, neither device's step is the right one.  So
-    only gradients count that are more than COUNTED of the root-mean-square of their parameter's."""
+    small as its own rounding, such as the gradient of the bias of attention's keys, neither device's step is the right
+    one.  So only gradients count that are more than COUNTED of the root-mean-square of their parameter's."""
     before, (want, have) = read_tensors(start), two_files(wanted, got)
     slopes, total = read_tensors(gradients), sum(len(numbers) for _, numbers in want.values())
     counts = {}

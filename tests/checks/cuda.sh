@@ -51,7 +51,7 @@ says 'device    FAILED no CUDA device 1: there is 1, numbered from 0'
 
 # ---- a training does not wait for its steps -------------------------------------------------------------------------------------
 
-# logged NAME [OPTION...]: trains $work/net.so, 24 steps of which many overflow; prints how often the host waited
+# logged NAME [OPTION...]: trains $work/net.so, 24 steps, many of which overflow; prints how often the host waited
 logged() {
     run 0 on 90 "$amprun" train "$work/net.so" --data "safetensors:$work/net.in" --batch 16 --steps 24 --seed 3 --quiet \
         --device cuda --log "$work/$1.log" --checkpoint "$work/$1.state" "${@:2}"
@@ -85,7 +85,7 @@ expect 'both steps are told of' 2 "$(grep -c '^{"stats": ' "$work/stats.jsonl")"
 
 # ---- the largest batch in so much of the device's memory ------------------------------------------------------------------------
 
-# peak BATCH: the device's memory that a training of so many samples took, less the tables that its CUDA graphs bring
+# peak BATCH: the device's memory that a training with batch BATCH took, less the tables that its CUDA graphs bring
 peak() {
     run 0 on 90 "$amprun" train "$work/dropout.so" --data "safetensors:$work/dropout.many" --batch "$1" --steps 1 \
         --device cuda --quiet

@@ -22,7 +22,7 @@ def captured(report):
 
 
 def sums(info):
-    """Those of a step, and how many of them may begin before its last kernel has ended."""
+    """The sums of a step, and how many of them may begin before its last kernel has ended."""
     told = [m for m in info["messages"] if m["op"] == "all_reduce"]
     return len(told), sum(m["complete_after"] < info["kernels"] - 1 for m in told)
 

@@ -243,7 +243,7 @@ small=("${small_data[@]}")
 
 # ---- what fails ----
 
-# Runs that fail mostly wait, so several go on at once: begin_* starts them, ended NAME TEXT... tells of each.
+# Runs that fail mostly wait, so several go on at once: begin_* starts them, ended NAME TEXT... checks each.
 train=(tools/with-fakecuda "$amprun" train)
 options=("${small[@]}" --steps 40 --dist nccl --dist-timeout 2)
 mkdir "$work/faults"
@@ -285,7 +285,7 @@ said() {
     holds "$command_line ends in time" test "$(<"$work/faults/$1.status")" != 124
     says "${@:2}"
 }
-# called CALL: those of its failures
+# called CALL: the runs in which CALL fails
 called() {
     local k
     for k in "${again[@]}"; do
@@ -293,7 +293,7 @@ called() {
             ': planted; libnccl.so.2, NCCL 2.28.9'
     done
 }
-# whole NAME: the checkpoint of the last run is that of the step after which it says that it ended
+# whole NAME: the checkpoint of the last run is of the step after which it says that it ended
 whole() {
     local last
     last=$(sed -n 's/.*training ended after step \([0-9]*\) of.*/\1/p' <<<"$out")
@@ -315,7 +315,7 @@ for fault in fail:ncclCommGetAsyncError:1 fail:ncclCommGetAsyncError:20; do begi
 for fault in async:1:6 dead:1:5 stop:1:5 count:1:4 order:1:4 fail:ncclAllReduce:3,fail:ncclCommAbort:1; do
     begin_one $fault one
 done
-# In the graph of micro_step; and between graphs, of which a step has 9 waits and 15 records.
+# In the graph of micro_step; and between graphs, where a step has 9 waits and 15 records.
 driver=(cuEventRecordWithFlags:{1,3} cuStreamWaitEvent:{100..108..3} cuEventRecord:{100..114..7})
 ((!full)) || driver=(cuEventRecordWithFlags:{1..3} cuStreamWaitEvent:{100..108} cuEventRecord:{100..114})
 for fault in "${driver[@]}"; do begin_driver "$fault"; done
@@ -336,7 +336,7 @@ real=$(find .torch-env/lib/python3*/site-packages/nvidia/nccl/lib /usr/local/cud
     head -n 1)
 [[ -z $real ]] || begin real env_of NCCL_SOCKET_IFNAME=lo "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}" \
     --dist-library "$(realpath "$real")"
-# Where the ranks have nothing more to do together, nobody is there to be told.
+# If the ranks have nothing more to do together, no rank is there to be told.
 for call in ncclCommFinalize ncclCommDestroy; do
     begin "last-$call" env_of FAKECUDA_NCCL=fail:$call:1 "$mpi" 2 "${train[@]}" "$work/one.so" "${options[@]}"
 done

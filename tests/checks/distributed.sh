@@ -147,7 +147,7 @@ divided() {
     run 0 tool same "$work/whole.log" "$work/two.log" 1e-4
 }
 
-# A batch norm that is sync has the statistics of all samples of a step, of which the last has fewer.
+# A batch norm that is sync has the statistics of all samples of a step; the last step has fewer.
 synced() {
     local mpi=$1
     run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/one.so"
@@ -222,7 +222,7 @@ resumed() {
 
 # ---- ranks that end by themselves ----
 
-# lone WHAT...: one rank fails, and the other says why, not that nobody answers
+# lone WHAT...: one rank fails, and the other says why, not that no rank answers
 lone() {
     says "$@"
     expect "$command_line: nobody waits" '' "$(grep -o 'no answer' <<<"$out$err" | head -n 1)"

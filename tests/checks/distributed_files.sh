@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# amprun train --dist files, which needs no MPI: ranks make the steps of one rank, and those of --dist mpi, bit for bit;
-# who they are, by torchrun's variables, SLURM's or an option; what is refused; ranks that die, stop, fail or are asked
-# to end; and going on afterwards in the folder that they left.
+# amprun train --dist files, which needs no MPI: ranks make the same steps as one rank, and as with --dist mpi, bit for
+# bit; who they are, by torchrun's variables, SLURM's or an option; what is refused; ranks that die, stop, fail or are
+# asked to end; and going on afterwards in the folder that they left.
 # Waits more than it computes: for ranks that are late, and for timeouts.
 set -uo pipefail
 source tests/checks/checks.bash

@@ -29,7 +29,8 @@ says 'usage: embed_train MODEL.so'
 run 1 "$work/embed_train" "$work/none.so"
 says 'embed_train: ' 'none.so'
 
-# embed_infer: what amprun has trained, on the test pictures; the share of right classes is the accuracy that amprun tells
+# embed_infer: what amprun has trained, on the test pictures; the share of right classes is the accuracy that amprun
+# prints
 fashion=${FASHION_MNIST:-/usr/share/datasets/fashion-mnist}
 line=$(command_of embed_infer cc)
 run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
@@ -178,7 +179,7 @@ says 'it watched / the princess heard the man -> 2'
 run 0 "$bin/tools/ampc" examples/bert/small.amp -D C=16 -D L=1 --isa portable -o "$work/small.so"
 run 0 "$bin/tools/amprun" train "$work/small.so" --data "safetensors:$work/pairs" --batch 100 --epochs 1 --quiet
 
-# tabular: as its README tells, on a smaller table; the network sees what the baseline cannot
+# tabular: as its README describes, on a smaller table; the network sees what the baseline cannot
 mkdir -p "$work/trained/tabular"
 "$bin/examples/tabular/loans" 8000 1 >"$work/trained/tabular/loans.csv"
 while read -r words; do

@@ -6,7 +6,7 @@ MPI is a function of mpi.bash. FIRST: the number of the first fault, 0. A fault 
 
     kill    SIGKILL
     stop    SIGSTOP, for good
-    pause   SIGSTOP and SIGCONT within the timeout: nobody minds
+    pause   SIGSTOP and SIGCONT within the timeout: no rank minds
     late    SIGSTOP and SIGCONT after it
 
 in a phase: start, before the first step; step; checkpoint, while rank 0 writes one; end, while it writes the last one.

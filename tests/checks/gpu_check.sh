@@ -31,7 +31,7 @@ holds 'the text report is there' grep -q '11 passed, 0 failed' "$work/report/rep
 run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719,cuLaunchKernelEx:1:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
 says 'CUDA_ERROR_LAUNCH_FAILED' 'FAIL '
 part failed kernels follow optimizer
-# a profiler, of which only the command line and the form of its file are Nsight Compute's
+# a profiler that has only the command line and the file format of Nsight Compute
 mkdir "$work/profiler"
 cat >"$work/profiler/ncu" <<'NCU'
 #!/usr/bin/env bash

@@ -59,7 +59,7 @@ class Report:
     def search(self, text):
         box = self.find("#find")
         box.clear()
-        # clear() alone tells the page nothing where the box was empty
+        # clear() alone sends the page no event if the box was empty
         box.send_keys(text or "x" + Keys.BACKSPACE)
 
     def shot(self, name):
@@ -157,7 +157,7 @@ def blocks_open_and_close(r):
 
 
 def op_rows(r):
-    """The ops of each row, those of a group in one."""
+    """The ops of each row; a group's ops are in one."""
     rows = {}
     for op in r.shown_ops():
         rows.setdefault(op["path"] if op["group"] is None else op["group"], []).append(op)

@@ -2,9 +2,9 @@
 
     interrupted.py AMPRUN MODEL.so DATA_SPEC FOLDER MOMENTS [SEED]
 
-After each end the log is whole lines of JSON with each step once; the checkpoint is that of the last step where the
-signal can be caught, and at most --checkpoint-every steps older where it cannot. At last weights and log are those of
-the training that was not interrupted, to the bit; of the log all but rate and memory. Prints "ok" and how the trainings
+After each end the log is whole lines of JSON with each step once; the checkpoint is of the last step where the
+signal can be caught, and at most --checkpoint-every steps older where it cannot. At last weights and log are as
+without an interruption, to the bit; of the log all but rate and memory. Prints "ok" and how the trainings
 ended.
 """
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Launches of a training step on CUDA, and functions of the whole model, each of which NVRTC takes 0.2 s to compile: no
+# Launches of a training step on CUDA, and functions of the whole model (NVRTC compiles each in 0.2 s): no
 # more than there were when this was written. Fewer is better: then the numbers here go down. And the bytes that a step
-# moves, beside those that step_bytes.py says it has to, and those of kernels that only copy (copies.py); and kernels
-# that leave multiprocessors of an H100 idle.
+# moves, beside the bytes that step_bytes.py says it has to move, and the bytes of kernels that only copy (copies.py);
+# and kernels that leave multiprocessors of an H100 idle.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
 
-# bytes MODEL N PERCENT: of model.so at N samples, at most so many of what is derived from the forward graph
+# bytes MODEL N PERCENT: of model.so at N samples, at most PERCENT of what is derived from the forward graph
 bytes() {
     local has list
     run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --emit ir --stop-after autocast -o "$work/model.ir"
@@ -34,7 +34,7 @@ for k in json.load(sys.stdin)["roofline"]["kernels"]:
     holds "at most $1 long kernels of few blocks" test "$(grep -c . <<<"$few")" -le "$1"
 }
 
-# sums MODEL N BYTES LEAST: at N samples each kernel of sums down columns that moves so many bytes has LEAST blocks
+# sums MODEL N BYTES LEAST: at N samples each kernel of sums down columns that moves BYTES bytes has LEAST blocks
 sums() {
     local few
     run 0 "$bin/tools/amprun" info "$work/model.so" --roofline H100 --batch "$2" --json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `ampc lint` as a person calls it; what it tells of every example in every precision and under the policies of other
+# `ampc lint` as a person calls it; what it reports of every example in every precision and under the policies of other
 # systems is tests/lint/examples.txt (AMP_BLESS=1 writes it anew, and each line has to be true); it reads every model of
 # the tests without falling over.
 set -uo pipefail

@@ -2,7 +2,7 @@
 #
 #     openmpi N COMMAND...   N ranks of it, on this machine alone, and more than it has processors
 #     mpich N COMMAND...
-#     mpis                   those of them that are installed (tools/setup --mpi), and whose launcher and library work;
+#     mpis                   the ones that are installed (tools/setup --mpi), and whose launcher and library work;
 #                            $no_mpi: why there is none
 #     ranks_model ...        writes the model that ranks train
 #

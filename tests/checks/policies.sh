@@ -40,7 +40,7 @@ for model in $some; do
         run 0 python3 "$work/reasons.py" "$work/reasons.json"
     done
 done
-# painted ops of the backward pass have reasons as those of the forward pass, and are of the backward pass
+# painted ops of the backward pass have reasons as in the forward pass, and are of the backward pass
 run 0 "$bin/tools/ampc" explain examples/fashion_mnist/cnn.amp --policy tf-fp16 --json "$work/phases.json"
 cat >"$work/phases.py" <<'PYTHON'
 import json, sys

@@ -5,13 +5,13 @@
     policy_lines.py AMPC WORK self
 
 lines       For each line that decides an op of the model, copies of the policy in which that line alone has another
-            class: the class of the low type in one, that of f32 in the other. --each: also for each name that decides
+            class: the class of the low type in one, f32's in the other. --each: also for each name that decides
             an op, copies in which it has a line of its own.
 overrides   The same with lines in the precision block of copies of the model: one that names an op, one a layer, one a
             path. --each: all of them.
 self        Copies that change nothing or another line, and ops that change without a cause, are found.
 
-What is asserted of the two copies, one of which may be the policy itself:
+What is asserted of the two copies (one may be the policy itself):
     ops of the line     have the line's place and its new class. What they read and make differs between the copies, and
                         is of the low type in one, f32 in the other. That is exact, because these two classes ask no
                         neighbour. Where all are integers, or there are no operands (`zeros` is f32), and under a
@@ -207,7 +207,7 @@ def check_others(algorithm, base, told, paths):
 
 
 def check_types(low, f32, paths):
-    """Of the copies with the class of the low type and that of f32."""
+    """Of the copies with the class of the low type and with the class of f32."""
     for path in paths:
         one, other = low.ops[path], f32.ops[path]
         for pair in zip(one.types, other.types):

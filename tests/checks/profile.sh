@@ -21,7 +21,7 @@ train() { run 0 "$amprun" train "$work/$1.so" --data "$images" --batch 4096 --qu
 
 # ---- scalars
 
-# events FOLDER WANTED: its events are those of the log
+# events FOLDER WANTED: its events are the log's
 events() {
     expect "$1: events are the log's" "ok $2" \
         "$(python3 tests/checks/event_files.py "$work/$1" "$work/log" 2>&1 | tail -1)"

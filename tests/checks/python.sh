@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bindings/python/ampc.py: tests/bindings/python_test.py with a Python that has NumPy: python3, or that of .torch-env.
+# bindings/python/ampc.py: tests/bindings/python_test.py with a Python that has NumPy: python3, or the one of
+# .torch-env.
 set -uo pipefail
 source tests/checks/checks.bash
 python=$(numpy_python)

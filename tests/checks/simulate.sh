@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench/distributed/simulate: its model of a step against closed formulas, its buckets against those of the compiler,
+# bench/distributed/simulate: its model of a step against closed formulas, its buckets against the compiler's,
 # and its ring against one that SimGrid has simulated (Debian's libsimgrid-dev), where that is installed.
 set -uo pipefail
 source tests/checks/checks.bash

@@ -65,7 +65,7 @@ mkdir "$TMPDIR"
 says '3 of its 12 steps of 64 samples' 'they give what the log says, bit for bit' \
     'iteration 4, which was not finite or skipped, is not among them; --steps 4 takes it, too'
 
-# ---- infinities that nobody sees, and what is too small
+# ---- infinities that no loss shows, and what is too small
 
 make clamped torch-fp16 $'    c = linear(h * 100.0; out = 32) as fc2
     y = linear(maximum(minimum(c * 20.0, 3.0), -3.0); out = 4) as fc3'

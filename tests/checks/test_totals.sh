@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the counting that tools/test and .ci/run share: a failure that it loses is a failure that nobody sees.
+# Tests the counting that tools/test and .ci/run share: a failure that it loses is never seen.
 set -uo pipefail
 
 work=$(mktemp -d)

@@ -561,7 +561,7 @@ run 0 "$ampc" diff - fp32 torch-fp16 <"$work/small.amp"
 says 'before   stdin' 'fc1.linear                          f32 -> f16'
 run 0 "$ampc" diff "$work/small.amp" "$work/mine.policy" --op linear --batch 8 --gpu 'rtx 4090'
 says 'policy mine, low precision f16' '0 of 2 ops changed; same dtypes by another line: 2' 'train_step at batch 8 on RTX4090'
-run 0 "$ampc" diff "$work/small.amp" "$work/plain.amp" --policy torch-fp16 # of which one has no training
+run 0 "$ampc" diff "$work/small.amp" "$work/plain.amp" --policy torch-fp16 # one of them has no training
 says 'only before   cross_entropy.nll_loss' 'a step at batch 32 on H100' 'train_step         infer'
 sed 's/^    optimizer/    accumulate = 4\n&/' "$work/small.amp" >"$work/micro.amp"
 run 0 "$ampc" diff "$work/small.amp" "$work/micro.amp" -D HIDDEN=160 --json "$work/diff.json"
@@ -593,7 +593,7 @@ for key in "launches", "bytes", "microseconds":
 print("ok")
 PYTHON
 )"
-run 0 "$ampc" diff "$work/small_cpu.so" "$so" # of which one has no CUDA code
+run 0 "$ampc" diff "$work/small_cpu.so" "$so" # one of them has no CUDA code
 says 'launches on the GPU ' ' - ' 'no CUDA code, before: it was compiled with --target cpu'
 run 0 "$ampc" diff "$work/small.amp" "$work/small.amp" --cc no-such-compiler
 says 'no difference' 'steps are not compared: ' 'no-such-compiler'
@@ -864,7 +864,7 @@ run 0 bash -c "trap '' HUP; $amprun train $so --data $data --steps 5000 --batch 
 # A second signal ends it at once, even where the step has not ended.
 run 143 bash -c "$amprun train $so --data $data --steps 100000000 --batch 4 --quiet --save $work/second.st & sleep 0.5; kill -STOP \$!
     kill -TERM \$!; kill -CONT \$!; sleep 0.3; kill -TERM \$! 2>/dev/null; wait \$!"
-# Nobody reads any more: training goes on.
+# The reader is gone: training goes on.
 run 0 bash -c "$amprun train $so --data $data --epochs 200 --batch 4 --save $work/piped.st --quiet | true; rm $work/piped.st
     $amprun train $so --data $data --epochs 200 --batch 4 --save $work/piped.st | head -2 >/dev/null; exit \${PIPESTATUS[0]}"
 says 'standard output: Broken pipe; training goes on'

@@ -396,7 +396,7 @@ class ProgramRun {
                       x = ox * g.stride[1] + kw * g.dilation[1] - g.padding[1];
         return y < 0 || y >= g.h || x < 0 || x >= g.w ? -1 : (n * g.h + y) * g.w + x;
     }
-    // The pixel of y whose tap (kh, kw) lies on x's pixel, or -1.
+    // The pixel of y whose tap (kh, kw) is on x's pixel, or -1.
     static int64_t Over(const amp_model_window &g, int64_t n, int64_t y, int64_t x, int64_t kh, int64_t kw) {
         const int64_t ty = y + g.padding[0] - kh * g.dilation[0], tx = x + g.padding[1] - kw * g.dilation[1];
         const int64_t oy = ty / g.stride[0], ox = tx / g.stride[1];

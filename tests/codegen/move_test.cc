@@ -29,7 +29,7 @@ TEST_F(CoreModelTest, Permute) {
           {1, 4}, 1e-5);
 }
 
-// What a product reads lies in panels, also where it is one number a row; a trained [1, C] does as a master.
+// What a product reads is stored in panels, also where it is one number a row; a trained [1, C] does as a master.
 TEST_F(CoreModelTest, OneNumberPerRowOrColumnInPanels) {
     Check(Text(R"(  input %x : f32[N, 40]
   input %w : f32[1, 5]
@@ -57,7 +57,7 @@ TEST_F(CoreModelTest, OneNumberPerRowOrColumnInPanels) {
           {1, 4, 37}, 1e-5);
 }
 
-// The number of an element is that of its own tensor, whatever kernel draws for it.
+// The number of an element is its number in its own tensor, whatever kernel draws for it.
 TEST_F(CoreModelTest, RandomNumbersOfOnePerRowColumnAndSegment) {
     Check(Text(R"(  input %x : f32[N, 6, 40]
   input %seed : i64
@@ -84,7 +84,7 @@ TEST_F(CoreModelTest, RandomNumbersOfOnePerRowColumnAndSegment) {
           {1, 4, 37}, 1e-5);
 }
 
-// What has N last is read where it lies, n numbers a row.
+// What has N last is read where it is stored, n numbers a row.
 TEST_F(CoreModelTest, RowsOfNNumbers) {
     Check(Text(R"(  input %x : f32[3, N]
   input %z : f32[2, 3, 2 * N]
@@ -169,7 +169,7 @@ TEST_F(CoreModelTest, SliceConcatPadExpand) {
           {1, 3}, 1e-6);
 }
 
-// So many operands that halves of them are told apart first; of unequal sizes, along a middle and the last dimension.
+// Enough operands for halves of them to be told apart first; of unequal sizes, along a middle and the last dimension.
 TEST_F(CoreModelTest, ConcatOfMany) {
     std::string text = "  input %x : f32[N, 7, 40]\n", middle, last;
     int size = 0; // of each result's concatenated dimension
@@ -244,7 +244,7 @@ TEST_F(CoreModelTest, TablesByIds) {
           {1, 30}, 1e-5);
 }
 
-// What stands beside the elements: bytes, powers, indexes along any dimension, random numbers of a micro-batch.
+// What there is beside the elements: bytes, powers, indexes along any dimension, random numbers of a micro-batch.
 TEST_F(CoreModelTest, BytesPowersAndIndexes) {
     Check(Text(R"(  input %x : u8[N, 3, 40]
   input %i : i32[N, 3, 40]

@@ -208,7 +208,7 @@ TEST_F(SoWriterTest, CompilersMayBeSeveralWords) {
     }
 }
 
-// Flags are those of the compiler's own processor.
+// Flags are for the compiler's own processor.
 TEST_F(SoWriterTest, CompilersForOtherProcessorsGetTheirFlags) {
     const std::string script = testing::TempDir() + "/cross", arguments = testing::TempDir() + "/cross.arguments";
     std::ofstream(script) << "#!/bin/sh\ncase $1 in -dumpmachine) echo riscv64-linux-gnu; exit ;; esac\n"

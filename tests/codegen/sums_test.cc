@@ -104,7 +104,7 @@ class Instructions {
 
   private:
     int Shift(int i) const { return t_.step == 16 ? 16 * (i % 2) : 0; }
-    // Of element |i|, |half| of which are in the lower half of k.
+    // Of element |i|; |half| elements are in the lower half of k.
     int K(int quad, int i, int half) const {
         return t_.step == 16 ? 2 * quad + i % 2 + 8 * (i / half) : quad + 4 * (i / half);
     }

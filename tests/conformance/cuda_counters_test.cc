@@ -110,7 +110,7 @@ class CudaCountersTest : public CudaRunTest {
         return def && target_rounds_on_load(f, def) ? def->in[0] : v;
     }
 
-    // That of a kernel by itself, or of the batch that it is in.
+    // The launch of a kernel by itself, or of the batch that it is in.
     static const CudaLaunch &LaunchOf(const CudaKernelEntry &entry, int member) {
         int part = 0;
         while (member >= entry.parts.data[part].members) member -= entry.parts.data[part++].members;
@@ -130,7 +130,7 @@ class CudaCountersTest : public CudaRunTest {
         }
         return elements == Domain(f, k, n);
     }
-    // A row that registers do not hold is read anew in each phase, at most one for each reduction and one behind them.
+    // A row that registers do not hold is read anew in each phase, at most one for each reduction and one after them.
     static int64_t MostPhases(const Func *f, const Kernel *k, const Buffer *b, int64_t n) {
         const Shape *shape = ir_shape(f, b->value);
         const bool long_row =
@@ -271,7 +271,7 @@ class CudaCountersTest : public CudaRunTest {
     }
 
     // All of the products of a launch is in mma: as much as they have, rounded up to whole tiles.  What is left are the
-    // elementwise ops behind them, a few for each element of the result and nothing for each of k.
+    // elementwise ops after them, a few for each element of the result and nothing for each of k.
     static int64_t CheckProducts(const Func *f, const CudaKernelEntry &entry, const ExecCounters &c, bool half,
                                  int64_t n) {
         Sums sums;

@@ -1,7 +1,7 @@
 // cuda_ops_test.cc: every graph op that has CUDA code, through lower, fuse, layout, plan, code generation and NVRTC,
 // run by the PTX interpreter, against the reference
-// interpreter.  One case may be several ops; the cases are those of the pass `lower`, whole steps of small models come
-// behind.
+// interpreter.  One case may be several ops; the cases follow the pass `lower`, whole steps of small models come
+// after them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -129,7 +129,7 @@ class CudaOpsTest : public LowerPassTest {
         }
     }
 
-    // [O, I, KH, KW] as it lies in memory, [KH, KW, I, O]; |shape| is that of the value.
+    // [O, I, KH, KW] as it is stored, [KH, KW, I, O]; |shape| is the value's.
     static std::vector<double> Hwio(const std::vector<double> &plain, const Shape *shape) {
         const int64_t taps = shape->d[0].mul * shape->d[1].mul, in = shape->d[2].mul, out = shape->d[3].mul;
         std::vector<double> hwio(plain.size());

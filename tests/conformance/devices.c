@@ -1,4 +1,4 @@
-/* devices.c: the devices of the suite: those of the product, and the skeleton.  Linked instead of
+/* devices.c: the devices of the suite: the product's, and the skeleton.  Linked instead of
  * runtime/device/devices.c. */
 #include <string.h>
 

@@ -134,7 +134,7 @@ typedef struct Skeleton {
     size_t header_bytes, inputs_bytes;
     const char *scalars; /* in device memory: what the host reads after runs */
     size_t scalar_bytes;
-    char *copies; /* of them, AMP_READBACKS on the host, of which |pending| are not read yet */
+    char *copies; /* of them, AMP_READBACKS on the host; |pending| are not read yet */
     int oldest, pending;
     void **buffers; /* of a run */
     size_t buffer_capacity;

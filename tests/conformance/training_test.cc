@@ -22,7 +22,7 @@ void PrintTo(const Setup &s, std::ostream *out) {
 
 class Training : public ::testing::TestWithParam<Setup> {
   protected:
-    // Its kernels are those of the device.
+    // Its kernels are the device's.
     static const amp_model_desc *Desc() {
         return strcmp(GetParam().device, "cuda") ? amp_model_query() : tiny_cuda_desc();
     }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every kernel of the examples, compiled by NVRTC for one architecture of each generation that it knows, those of the small
-# examples for all of them: no spills and no stack. And how long one kernel takes on one processor (less than 150 ms for the
-# median, less than 40 ms for a trivial one, on a machine that does nothing else and on which NVRTC itself is not slower than
-# that). Half an hour on two processors; with AMP_ALL all architectures for all examples, which takes hours.
+# Every kernel of the examples, compiled by NVRTC for one architecture of each generation that it knows, the small
+# examples' kernels for all of them: no spills and no stack. And how long one kernel takes on one processor (less than
+# 150 ms for the median, less than 40 ms for a trivial one, on a machine that does nothing else and on which NVRTC
+# itself is not slower than that). Half an hour on two processors; with AMP_ALL all architectures for all examples,
+# which takes hours.
 set -uo pipefail
 source tests/checks/cuda.bash
 cuda_setup

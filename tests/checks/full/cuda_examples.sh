@@ -22,7 +22,7 @@ trains() {
     run 0 "$ampc" "examples/$file.amp" --precision "$precision" --isa v3 --gpu-arch sm_80,sm_90 -o "$model.so" "$@"
     run 0 "$ampc" explain "$model.so" --json "$model.json"
     asked "$what" spills "$model.json"
-    # Two steps first, so that the optimizer's moments are those of training.
+    # Two steps first, so that the optimizer's moments are as in training.
     run 0 "$amprun" train "$model.so" --data "safetensors:$model.in" --batch "$batch" --steps 2 --seed 3 --quiet \
         --save "$start" --checkpoint "$start.checkpoint"
     run 0 example_steps cpu "$name" "$precision"

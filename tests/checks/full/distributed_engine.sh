@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # libamp_comm over MPI at sizes that the short check does not have: a message that is more than an int counts in bytes,
-# in pieces, added by the MPI and by us; and many failures at many moments, each of which must end in time by name.
+# in pieces, added by the MPI and by us; and many failures at many moments; each must end in time by name.
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/mpi.bash

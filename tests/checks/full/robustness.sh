@@ -3,7 +3,7 @@
 set -uo pipefail
 source tests/checks/checks.bash
 
-# test_only FILTER OPTION...: the cases that match, of which there must be some
+# test_only FILTER OPTION...: the cases that match; there must be some
 test_only() {
     local filter=$1
     shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every test that can run under the address and undefined-behaviour sanitizers, those of tools/test --full included; and
-# those that start threads under the thread sanitizer.
+# Every test that can run under the address and undefined-behaviour sanitizers, the tests of tools/test --full included;
+# and tests that start threads under the thread sanitizer.
 set -uo pipefail
 source tools/build/test_totals.sh
 bazel_tests 'address and undefined-behaviour sanitizers' --config=asan --test_tag_filters=-no_asan \

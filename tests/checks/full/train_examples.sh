@@ -20,7 +20,7 @@ declare -Ar BOUNDS=(
 )
 readonly SEEDS='1 2 3'
 
-# values NAME PRECISION METRIC: those of all seeds, into $out
+# values NAME PRECISION METRIC: the metric's values for all seeds, into $out
 values() {
     local seed all=''
     for seed in $SEEDS; do

@@ -43,7 +43,7 @@ class Bundle : public CudaRunTest {
         return members;
     }
 
-    // Launches with so many parts each; near the interpreter, and the bits of launches for each kernel.
+    // Launches with |parts| parts each; near the interpreter, and the bits of launches for each kernel.
     void Expect(const std::string &body, const std::vector<int> &parts, const std::vector<int64_t> &batches, int arch) {
         Module *m = PlannedForCuda(Text(body));
         ASSERT_NE(m, nullptr);
@@ -110,7 +110,7 @@ TEST_F(Bundle, GridsOfThreeDimensions) {
            {2, 0}, {1, 3}, 80);
 }
 
-// Sums along rows of 50 columns, a warp a row, and of 1500, a block a row; and of one row, of which most blocks have
+// Sums along rows of 50 columns, a warp a row, and of 1500, a block a row; and of one row, where most blocks have
 // none.
 TEST_F(Bundle, Rows) {
     Expect(R"(  input %x : f32[N, 50]

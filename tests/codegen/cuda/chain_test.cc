@@ -1,5 +1,5 @@
 // chain_test.cc: products that add to one another, which a block makes one after another: which are one launch, and
-// that the bits are those of a launch for each.
+// that the bits are the same as with a launch for each.
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {
@@ -39,7 +39,7 @@ class Chain : public CudaRunTest {
         return chains;
     }
 
-    // Whatever the order of blocks: no other bits than those of launches for each kernel, near the interpreter's.
+    // Whatever the order of blocks: the same bits as with a launch for each kernel, near the interpreter's.
     void Expect(const std::string &body, const std::vector<int> &chains, const std::vector<int64_t> &batches,
                 int arch) {
         Module *m = PlannedForCuda(Text(body));
@@ -93,7 +93,7 @@ TEST_F(Chain, NotOfOtherText) {
            {0, 0}, {70}, 80);
 }
 
-// What stands between two of them, and needs neither, goes after them.
+// What is between two of them, and needs neither, goes after them.
 TEST_F(Chain, IsGathered) {
     Expect(R"(  input %a : f16[N, 40]
   input %b : f16[N, 40]

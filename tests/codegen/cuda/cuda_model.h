@@ -78,7 +78,7 @@ class CudaModelTest : public CoreModelTest {
         return text_str(&t);
     }
 
-    // Functions behind the prelude.
+    // Functions after the prelude.
     std::string Functions(const CudaModule *cuda) {
         std::string all;
         for (int i = 0; i < cuda->functions.len; i++) all += std::string(cuda->functions.data[i].source) + "\n";

@@ -58,14 +58,14 @@ class CudaRun {
             if (found != values.end() && (kind == BUFFER_INPUT || kind == BUFFER_STATE)) Write(i, found->second);
         }
     }
-    // The memory of |value| is that of |of| from now on.
+    // |value| has the memory of |of| from now on.
     void Share(const std::string &value, const std::string &of) {
         for (int i = 0; i < program_->func->buffers.len; i++)
             for (int j = 0; j < program_->func->buffers.len; j++)
                 if (Name(i) == value && Name(j) == of)
                     address_[static_cast<size_t>(i)] = address_[static_cast<size_t>(j)];
     }
-    // The memory of input |value| lies at |address| from now on, wherever that is.
+    // The memory of input |value| is at |address| from now on, wherever that is.
     void Point(const std::string &value, uint64_t address) {
         for (int i = 0; i < program_->func->buffers.len; i++)
             if (Name(i) == value) address_[static_cast<size_t>(i)] = address;
@@ -124,7 +124,7 @@ class CudaRun {
         EXPECT_TRUE(shape_count(&shape, &count));
         return dim_eval(count, n_);
     }
-    // What fills its rows up is zero, or that of others.
+    // What fills its rows up is zero, or belongs to others.
     std::vector<double> WithoutFill(int i, const std::vector<double> &all) const {
         const Shape *shape = ir_shape(program_->func, buffer(i)->value);
         const int64_t cols = shape->d[shape->rank - 1].mul, pitch = buffer(i)->pitch, begin = buffer(i)->column;
@@ -148,7 +148,7 @@ class CudaRun {
         EXPECT_EQ(image_.device()->Write(at, zeros.data(), bytes), "");
         return at;
     }
-    // Buffers of one state are one, and so are those of a reshape.
+    // Buffers of one state are one, and so are a reshape's.
     uint64_t Shared(int i) {
         if (ir_is_renamed(program_->func, buffer(i))) return address_[buffer(i)->place - 1];
         for (int j = 0; j < i; j++)
@@ -428,7 +428,7 @@ class CudaRunTest : public CudaModelTest {
         }
     }
 
-    // The result of CUDA is that of the CPU, bit by bit.  Of 16 bits it may be a neighbour, one in a hundred, where
+    // The result of CUDA is the CPU's, bit by bit.  Of 16 bits it may be a neighbour, one in a hundred, where
     // |near|: a function of prelude/near.cuh came before the rounding.
     void ExpectBitsOfCpu(const LoadedModel &cpu, const Module *m, int64_t n, const Values &given, const Values &got,
                          bool near, const std::string &what) {

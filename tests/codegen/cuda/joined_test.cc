@@ -63,7 +63,7 @@ class Joined : public CudaRunTest {
         return Text(body, "state %w : f32[" + out + ", " + mid + "] param\n");
     }
 
-    // One launch, whose results are those of a launch for each kernel.
+    // One launch, whose results are the same as with a launch for each kernel.
     void Expect(const std::string &text, const std::vector<int64_t> &batches, int arch) {
         Module *m = PlannedForCuda(text);
         ASSERT_NE(m, nullptr);

@@ -18,7 +18,7 @@ struct KernelLaunch {
     uint32_t grid[3], block[3], dynamic_shared;
     std::vector<uint64_t> params;
     uint64_t seed;                                                          // of the interpreter's order
-    void (*asked)(void *user, uint64_t address, uint32_t size, bool store); // exec.h; a driver tells nothing
+    void (*asked)(void *user, uint64_t address, uint32_t size, bool store); // exec.h; a driver reports nothing
     void *asked_user;
 };
 
@@ -35,7 +35,7 @@ class KernelDevice {
 
 // Every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written
 // cannot be read.  Of PTX for sm_90 or later each launch may begin before those before it have ended: a kernel that
-// does not wait before it touches what they touched, or a thread of which never waits, is a fault, too.
+// does not wait before it touches what they touched, or has a thread that never waits, is a fault, too.
 class InterpreterDevice : public KernelDevice {
   public:
     InterpreterDevice(const std::string &ptx, int arch, std::string *why)

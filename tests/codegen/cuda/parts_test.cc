@@ -7,7 +7,7 @@ namespace {
 
 class PartsTest : public CudaRunTest {
   protected:
-    // Checks the model, in which so many buffers are parts, and so many kernels have nothing to do.
+    // Checks the model, in which |parts| buffers are parts, and |still| kernels have nothing to do.
     void CheckParts(const std::string &body, int parts, int still, double tolerance) {
         const Module *m = PlannedForCuda(Text(body));
         ASSERT_NE(m, nullptr);

@@ -1,6 +1,6 @@
 // pitch_test.cc: long rows that are no multiple of 16 bytes (passes/layout/pitch.c), in every kind of kernel that
-// makes or reads one, against the interpreter. Each buffer is an allocation of its own, and what nobody wrote cannot be
-// read: the fill of a row counts as any other element.
+// makes or reads one, against the interpreter. Each buffer is an allocation of its own, and what was never written
+// cannot be read: the fill of a row counts as any other element.
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {
@@ -172,7 +172,7 @@ TEST_F(PitchTest, NumbersOfRows) {
     CudaRunTest::Check(Text(body), {1, 33}, 2e-2, false, 75);
 }
 
-// So many operands that a thread makes one element.
+// Enough operands for a thread to make one element.
 TEST_F(PitchTest, SingleElements) {
     std::string inputs, sums;
     for (int i = 0; i < 45; i++) {
@@ -210,7 +210,7 @@ class PadTest : public PitchTest {
     }
 };
 
-// What nobody but a user has is dense: here inputs are rounded, so that all that products read is the program's own.
+// What only a user has is dense: here inputs are rounded, so that all that products read is the program's own.
 const char padded_model[] = R"(  input %x : f32[N, 30]
   input %w : f32[COLS, 30]
   input %slope : f32[N, COLS]

@@ -105,7 +105,7 @@ class Planted : public CudaRunTest {
         }
     }
 
-    // With every seed; the message matches |says| and tells where.
+    // With every seed; the message matches |says| and names the place.
     void ExpectFault(const std::vector<Change> &changes, ExecFault fault, const std::string &says,
                      const std::function<void(CudaRun *)> &prepare = nullptr) {
         const auto ptx = Compile(Changed(changes));

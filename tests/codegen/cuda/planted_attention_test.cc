@@ -14,7 +14,7 @@ class PlantedAttention : public Planted {
     }
 };
 
-// Three tiles of keys and two blocks of queries, of which some see no key of a tile.
+// Three tiles of keys and two blocks of queries; some see no key of a tile.
 const attention::Case causal = {{1, 1, 150, 150, 16, 16}, "; scale = 0.25, causal = true"};
 
 TEST_F(PlantedAttention, WrongKeysAreSeen) {

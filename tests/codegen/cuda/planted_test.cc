@@ -138,7 +138,7 @@ TEST_F(Planted, TicketsAreWrong) {
     for (const char *last : {"== 0;", "< blocks;", "== blocks - 2;"})
         ExpectFault({{"== blocks - 1;", last}}, EXEC_LAUNCH_FAILED,
                     "race in global memory at .*with nothing that orders|uninitialised");
-    // the next run finds a counter that is not zero: nobody is the last
+    // the next run finds a counter that is not zero: no block is the last
     ExpectWrong({{"atomicInc(counter, blocks - 1)", "atomicAdd(counter, 1)"}},
                 [&](CudaRun *run) { RunOthersFirst(run); });
 }
@@ -217,7 +217,7 @@ const char follows_model[] = R"(  input %x : f16[N, 136]
   result s = %s
 )";
 
-// Of no kernel, of some threads; of the row kernel, of the column kernel behind it.
+// Of no kernel, of some threads; of the row kernel, of the column kernel after it.
 TEST_F(Planted, WaitForEarlierLaunchesIsMissing) {
     Use(follows_model, 9, 90);
     ExpectRight();
@@ -303,7 +303,7 @@ TEST_F(Planted, FragmentIndexIsWrong) {
                   "down = OF_B ? i % 2 : i % 2, across = OF_B ? i / 2 : i / 2;"}});
 }
 
-// A block of a kernel in a bundle is another one's, or stands in another one's place.
+// A block of a kernel in a bundle is another one's, or is in another one's place.
 TEST_F(Planted, BlocksOfABundleAreOffByOne) {
     Use(bundle_model, 2, 80);
     ExpectRight();

@@ -5,7 +5,8 @@ namespace {
 
 class ProductBatchTest : public CudaRunTest {
   protected:
-    // How many products of one text each launch of products has; those of different text (bundles) count as one each.
+    // How many products of one text each launch of products has; products of different text (bundles) count as one
+    // each.
     static std::vector<int> Members(const CudaModule *cuda) {
         std::vector<int> members;
         const CudaProgram &p = cuda->programs.data[0];
@@ -18,7 +19,7 @@ class ProductBatchTest : public CudaRunTest {
         return members;
     }
 
-    // |body| has so many products a launch, and is right.
+    // |body| has |members| products a launch, and is right.
     void Expect(const std::string &body, const std::vector<int> &members,
                 const std::vector<int64_t> &batches = {1, 9}) {
         const std::string text = "module \"core\" stage lower {\n}\nfunc infer {\n" + body + "}\n";

@@ -158,7 +158,7 @@ class ProductTest : public CudaRunTest {
 
 const std::vector<Matrices> small_shapes = {{7, 10, 30}, {16, 8, 16}, {64, 64, 64}, {65, 33, 17}};
 
-// |others|: whose code is that of an architecture before them, for the long tests.
+// |others|: whose code is the same as for an architecture before them, for the long tests.
 std::vector<int> Archs(std::vector<int> archs, const std::vector<int> &others) {
     if (InLongTests()) archs.insert(archs.end(), others.begin(), others.end());
     return archs;
@@ -516,7 +516,7 @@ TEST_F(ProductTest, Layer) {
     Check("f32", {80}, {{{128, 200, 512}, false, true}});
 }
 
-// ---- what stands behind the sums ----
+// ---- what follows the sums ----
 
 // Every kind of operand and result that an epilogue may have; the numbers are small integers, so that nothing is
 // rounded but where the IR says so.
@@ -667,7 +667,7 @@ func train_step {
         }
 }
 
-// 64 x 64 sums a warp, of which two blocks of four warps run on a multiprocessor.
+// 64 x 64 sums a warp, such that two blocks of four warps run on a multiprocessor.
 bool HasLargeWarps(const CudaModule *cuda, const std::string &entry) {
     return std::any_of(cuda->functions.data, cuda->functions.data + cuda->functions.len, [&](const CudaFunction &f) {
         return f.entry == entry && strstr(f.source, ", 128, 128, 2, 2, ");
@@ -675,7 +675,7 @@ bool HasLargeWarps(const CudaModule *cuda, const std::string &entry) {
 }
 
 // Registers and spills, as ptxas counts them: the largest tiles in every order, copies element by element, and windows
-// of which every element is a copy.
+// whose every element is a copy.
 TEST_F(ProductTest, FitsInRegisters) {
     std::vector<Case> cases = EveryOrder({{4096, 512, 1024}});
     cases.push_back({{100, 33, 7}, false, true});

@@ -215,7 +215,7 @@ TEST_F(Reduce, ResultsMayTakeThePlaceOfOperands) {
     }
 }
 
-// What a warp asks for lies side by side, in rows and in columns.
+// What a warp asks for is side by side, in rows and in columns.
 TEST_F(Reduce, SectorsAreIdeal) {
     if (TestDriver::Asked()) GTEST_SKIP() << "the counters are the interpreter's";
     Built b = Build(Text(R"(  input %x : f16[N, 784]

@@ -66,7 +66,7 @@ TEST_F(CudaRunTest, Elementwise) {
 // Without cvt.rn.bf16.f32 and cvt.rn.f16x2.f32.
 TEST_F(CudaRunTest, ElementwiseOnTuring) { Check(Text(With(elementwise, "COLS", "36")), {7}, 2e-2, true, 75); }
 
-// No 16-bit operands beside those of one type: whole words, and what is left of them at the end.
+// No 16-bit operands beside operands of one type: whole words, and what is left of them at the end.
 TEST_F(CudaRunTest, SixteenBitVectors) {
     for (const char *type : {"f16", "bf16"})
         for (const char *cols : {"3", "8", "100"})
@@ -88,7 +88,7 @@ TEST_F(CudaRunTest, SixteenBitVectors) {
                   {1, 5, 37}, 2e-2, true);
 }
 
-// Random numbers are those of the base, element by element; more keys in a kernel than it has parameters for.
+// Random numbers are the base's, element by element; more keys in a kernel than it has parameters for.
 TEST_F(CudaRunTest, Random) {
     const int kKeys = EMIT_MOST_KEYS + 2;
     std::string draws, results;

@@ -25,7 +25,7 @@ class Scatter : public CudaRunTest {
         return given;
     }
 
-    // Near float64, bit for bit the same in any order of blocks, and what a run leaves behind does not count.
+    // Near float64, bit for bit the same in any order of blocks, and what a run leaves in memory does not count.
     void Expect(const Built &b, int64_t rows, const Values &given, const std::string &what) {
         const Func *f = b.m->funcs.data[0];
         CudaRun run(b.cuda, *b.ptx, f->name, rows);

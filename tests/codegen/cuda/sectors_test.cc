@@ -1,4 +1,4 @@
-// sectors_test.cc: what a warp asks for lies side by side, so that it touches hardly more sectors of 32 bytes than its
+// sectors_test.cc: what a warp asks for is side by side, so that it touches hardly more sectors of 32 bytes than its
 // bytes fill: sums, norms, pooling and movement at the sizes of the examples' layers, with fewer rows. (Optimizers:
 // conformance/cuda_counters_test.cc; elementwise kernels and softmax: run_test.cc and reduce_test.cc.)
 #include "tests/codegen/cuda/cuda_run.h"

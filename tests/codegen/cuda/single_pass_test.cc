@@ -1,5 +1,5 @@
 // single_pass_test.cc: sums of sums in the launch of the first: which kernels share one, that the oracle agrees, and
-// that the bits are those of two launches.
+// that the bits are the same as with two launches.
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {
@@ -90,7 +90,7 @@ TEST_F(SinglePass, HasTheBitsOfTwoLaunches) {
     }
 }
 
-// Counters are zero again behind each launch, whatever the order of blocks.
+// Counters are zero again after each launch, whatever the order of blocks.
 TEST_F(SinglePass, RunsAgain) {
     const Built b = Build(Text(With(statistics, "COLS", "70")));
     ASSERT_NE(b.ptx, nullptr);

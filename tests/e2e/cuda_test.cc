@@ -1,6 +1,6 @@
 // Models that ampc compiled, on the stand-in for NVIDIA's driver: training, evaluation and inference follow the CPU's
 // for
-// every way of placing memory; a step that nobody asks about is one graph and waits for nothing.
+// every way of placing memory; a step without a question for its results is one graph and waits for nothing.
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -175,7 +175,7 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
     }
 }
 
-// Rows of 484 floats are stored longer on CUDA, where they may be; not those of a gradient, which users read.
+// Rows of 484 floats are stored longer on CUDA, where they may be; but not the rows of a gradient, which users read.
 TEST_F(CudaEndToEnd, GradientsOfOddLongRows) {
     for (const char *precision : {"fp32", "fp16", "bf16"}) {
         SCOPED_TRACE(precision);

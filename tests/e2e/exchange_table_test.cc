@@ -1,4 +1,4 @@
-// The table of what ranks exchange: that of a model and that of its form for CUDA, which has buckets of its own.
+// The table of what ranks exchange: of a model and of its form for CUDA, which has buckets of its own.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 

@@ -13,7 +13,7 @@ class GradNorm : public OnDevice {};
 
 enum { kSamples = 12 };
 
-// A session of |model| (of which it keeps what it needs) with other options.
+// A session of |model| (it keeps what it needs of it) with other options.
 struct Session {
     amp_params *params = nullptr;
     amp_session *session = nullptr;

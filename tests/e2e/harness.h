@@ -44,7 +44,7 @@ inline std::string mlp(const std::string &precision, int in = 19, int hidden = 3
            precision + (precision.find('{') == std::string::npos ? " { }\n" : "\n");
 }
 
-// Two views of each sample, brought near each other and away from those of all others (CLIP).
+// Two views of each sample, brought near each other and away from all others' (CLIP).
 inline std::string contrast(int width, const std::string &optimizer = "adamw(lr = 0.01)") {
     std::string w = std::to_string(width);
     return "amp 1\n"

@@ -80,7 +80,7 @@ TEST_F(KeptStates, AreThoseWhoseNewValueIsNotFinite) {
     }
 }
 
-// Iterations begin again at those of a checkpoint: what was kept in a step of the same number is over.
+// Iterations begin again at a checkpoint's: what was kept in a step of the same number is over.
 TEST_F(KeptStates, AreForgottenWhereACheckpointIsLoaded) {
     const std::string path = ::testing::TempDir() + "/kept_states.st";
     Training r(e2e::compile_to_file(Trained("fp32 { }"), "kept_load.so"), 2);

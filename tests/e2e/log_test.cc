@@ -219,7 +219,7 @@ TEST(Progress, NamesEachStageOnce) {
     ASSERT_EQ(CompileWith(&both, text, o).status, AMP_OK);
     EXPECT_EQ(both.names.size(), passes + of_target + 2);
     EXPECT_EQ(both.count, int(passes) + of_target + 2);
-    // IR has passes behind it; all are counted.
+    // IR has passes after it; all are counted.
     o.emit = AMP_EMIT_IR, o.stop_after = "simplify";
     Compiled half = CompileWith(&ir, text, o);
     ASSERT_EQ(half.status, AMP_OK);

@@ -44,7 +44,7 @@ Exact AdamW(int step, double w, double m, double v, double g) {
     return e;
 }
 
-// What lies between two neighbours of |x|: 8 bits of bf16; 11 of f16, 2^-24 at least.
+// The distance of two neighbours of |x|: 8 bits of bf16; 11 of f16, 2^-24 at least.
 double UnitAt(const std::string &type, double x) {
     const int exponent = std::ilogb(x == 0 ? 1.0 : x);
     return std::ldexp(1.0, type == "bf16" ? exponent - 7 : std::max(exponent - 10, -24));
@@ -226,7 +226,7 @@ TEST_F(LowStates, WeightsTooLargeForF16) {
     EXPECT_TRUE(e2e::same_bits(Param(to), before));
 }
 
-// Convolutions, whose weights lie in memory as [KH, KW, I, O], norms, a table of which rows are looked up.
+// Convolutions, whose weights are stored as [KH, KW, I, O], norms, a table whose rows are looked up.
 void ExpectSameBits(const std::string &precision, const std::string &masters, const std::string &moments) {
     const std::string text = "amp 1\nmodel m(x: f32[N, 3, 6, 6], ids: i32[N]) -> y {\n"
                              "    h = relu(batch_norm(conv2d(x; out = 33, kernel = 3, padding = 1) as conv) as norm)\n"
@@ -317,7 +317,7 @@ TEST_F(LowStates, Files) {
     EXPECT_TRUE(e2e::same_bits(Param(b), rounded));
 }
 
-// Moments of 8 bits are in files as their codes; those of another type are not taken for them.
+// Moments of 8 bits are in files as their codes; moments of another type are not taken for them.
 TEST_F(LowStates, FilesOfEightBits) {
     const std::string low = Compile("files-f8", "bf16 { moments = f8 }", "adamw(lr = 0.01)");
     const std::string wide = Compile("files-f32", "bf16", "adamw(lr = 0.01)");

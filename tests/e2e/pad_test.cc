@@ -1,5 +1,5 @@
-// `pad = true`: on CUDA rows that tensor cores multiply are longer in memory; numbers, shapes and files are those of
-// the model without it. On the CPU nothing changes.
+// `pad = true`: on CUDA rows that tensor cores multiply are longer in memory; numbers, shapes and files are the same as
+// of the model without it. On the CPU nothing changes.
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -33,7 +33,7 @@ std::string Rows(const std::string &block) {
            block;
 }
 
-// Pixels of 28, 20, 3 and 12 channels, windows of which products read; their weights.
+// Pixels of 28, 20, 3 and 12 channels, whose windows products read; their weights.
 std::string Images(const std::string &block) {
     return "amp 1\n"
            "model m(x: f32[N, 28, 5, 6]) -> y {\n"
@@ -135,7 +135,7 @@ TEST_F(Pad, FilesAreThoseOfTheModel) {
     EXPECT_TRUE(e2e::same_bits(e2e::all_params(a), e2e::all_params(c)));
 }
 
-// Values that are kept have the shapes and the numbers of those of the model without padding.
+// Values that are kept have the same shapes and numbers as in the model without padding.
 TEST_F(Pad, ValuesHaveNone) {
     Training a(Compile("values-pad", Rows(Block("fp16", true))), kBatch, 1, 3, true),
         b(Compile("values", Rows(Block("fp16", false))), kBatch, 1, 3, true);

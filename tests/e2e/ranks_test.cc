@@ -15,7 +15,7 @@ using e2e::Training;
 constexpr int kFeatures = 21, kClasses = 5;
 constexpr int64_t kCapacity = 16;
 
-// With all whose sums are not those of its parts: labels that are ignored, batch norm, dropout, clipping.
+// With all whose sums are not the sums of its parts: labels that are ignored, batch norm, dropout, clipping.
 std::string Text(const std::string &precision, int accumulate, const std::string &more = "") {
     return "amp 1\nmodel small(x: f32[N, 21]) -> logits {\n"
            "    h = relu(batch_norm(linear(x; out = 33) as fc1) as bn)\n"
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(MicroBatches, Ranks,
                                     "_of_" + std::to_string(std::get<2>(i.param));
                          });
 
-// Dropout of attention counts from the place of the first sample among those of all ranks; the number of the
+// Dropout of attention counts from the place of the first sample among all ranks' samples; the number of the
 // micro-batch is 0 then, a constant.
 std::string AttentionText(const std::string &name, amp_emit emit) {
     amp_compile_options options = {};
@@ -306,7 +306,7 @@ TEST(RanksThatDiffer, NeedAModelThatCanBeDivided) {
     EXPECT_THAT(Answer(alone, network.Comm(0), AMP_INVALID_ARGUMENT),
                 testing::HasSubstr("small was compiled to train alone, and there are 2 ranks; compile it with "
                                    "--distribute data"));
-    alone.inference = true; // trains nothing, and so asks nobody
+    alone.inference = true; // trains nothing, and so asks no rank
     Answer(alone, network.Comm(0), AMP_OK);
 }
 

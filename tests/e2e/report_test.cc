@@ -1,5 +1,5 @@
-// Reports of steps that nobody waited for, on the CPU and on the stand-in for a GPU: the bits of those that were waited
-// for, in the order of the steps, however late somebody asks.
+// Reports of steps that no call waited for, on the CPU and on the stand-in for a GPU: the same bits as if a call had
+// waited for them, in the order of the steps, however late somebody asks.
 #include "tests/e2e/harness.h"
 
 #include <cmath>

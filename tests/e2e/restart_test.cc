@@ -43,7 +43,7 @@ TEST_P(Restart, EveryDumpParsesBackToItsText) {
 TEST_P(Restart, AfterAnyPassTheModelIsTheSame) {
     Dumps dumps;
     amp_compile_options o = with_dump(&dumps), again = {};
-    o.emit = again.emit = AMP_EMIT_C; // of which the same model.so is made: CompilingTwiceGivesTheSameBytes
+    o.emit = again.emit = AMP_EMIT_C; // the same model.so is made from it: CompilingTwiceGivesTheSameBytes
     o.target = again.target = "cpu";  // from fuse on the text is one target's
     e2e::Compiled whole = e2e::compile(e2e::mlp(GetParam()), o);
     ASSERT_EQ(whole.status, AMP_OK) << whole.message;
@@ -54,7 +54,7 @@ TEST_P(Restart, AfterAnyPassTheModelIsTheSame) {
     }
 }
 
-// As long as the text is every target's, so is what is made of it; behind that, CUDA code is left out or refused.
+// As long as the text is every target's, so is what is made of it; after that, CUDA code is left out or refused.
 TEST(Restart, WithCudaCodeUpToLower) {
     Dumps dumps;
     amp_compile_options o = with_dump(&dumps), again = {}, cuda = {};

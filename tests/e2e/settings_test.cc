@@ -514,7 +514,7 @@ TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
         f32[i] = u8[i];
         int exponent;
         float fraction =
-            std::frexp(f32[i], &exponent); // [0.5, 1): f16 has the exponent's bias 15 and 10 bits behind the 1
+            std::frexp(f32[i], &exponent); // [0.5, 1): f16 has the exponent's bias 15 and 10 bits after the 1
         f16[i] = f32[i] == 0 ? uint16_t(0) : uint16_t((exponent + 14) << 10 | (int(std::ldexp(fraction, 11)) & 1023));
     }
     const void *in_u8[] = {u8.data()}, *in_f16[] = {f16.data()}, *in_f32[] = {f32.data()};

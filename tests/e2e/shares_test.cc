@@ -138,7 +138,7 @@ const Case cases[] = {
 INSTANTIATE_TEST_SUITE_P(Models, Shares, ::testing::ValuesIn(cases),
                          [](const ::testing::TestParamInfo<Case> &i) { return std::string(i.param.name); });
 
-// Squares of which f32 does not hold, of a rank's share or of all.
+// Squares that f32 does not hold, of a rank's share or of all.
 TEST(SharesOfClipping, LargeGradientsAreClippedToTheNorm) {
     for (const char *distribute : {"data", "zero1"}) {
         amp_compile_options options = {};
@@ -258,8 +258,8 @@ TEST(SharedMemory, IsWhatInfoSays) {
     }
 }
 
-// Of weights of which a step reads copies in 16 bits alone a rank keeps its share of the masters: between steps they
-// are whole for everybody, within one they are away, and when the session ends the params have them again.
+// If a step reads only copies of weights in 16 bits, a rank keeps its share of their masters: between steps they
+// are whole on all ranks, within one they are away, and when the session ends the params have them again.
 TEST(SharedMasters, AreWholeBetweenSteps) {
     Case c = cases[4];
     std::vector<std::vector<float>> after(2);

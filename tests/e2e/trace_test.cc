@@ -1,5 +1,5 @@
 // amp_trace on planted faults: the op, the kind of fault, forward or gradient.  The models are compiled without fusion,
-// as a trace wants them; Exactness holds that the bits are those of the fused model.
+// as a trace wants them; Exactness holds that the bits are the same as in the fused model.
 #include <cmath>
 #include <functional>
 #include <limits>

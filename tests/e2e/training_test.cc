@@ -311,7 +311,7 @@ std::string parts(int64_t accumulate) {
            std::to_string(accumulate) + "\n}\n";
 }
 
-// However samples are divided, figures and steps are those of one batch of all.
+// However samples are divided, figures and steps are the same as with one batch of all.
 TEST(Evaluation, IsThatOfOneBatchOfAll) {
     const int64_t n = 12;
     Training whole(compiled("parts-1", parts(1)), n), split(compiled("parts-3", parts(3)), n);
@@ -393,7 +393,7 @@ TEST_P(ContrastTest, LearnsTwoViewsOfEachSample) {
     double loss, acc;
     ASSERT_EQ(amp_eval(r.session, inputs, 5, &loss, &acc, &r.err), AMP_OK) << r.err.message;
     EXPECT_EQ(acc, 1.0);
-    std::vector<float> u(10 * 33); // 2 N rows: those of a, then those of b
+    std::vector<float> u(10 * 33); // 2 N rows: a's, then b's
     void *outputs[] = {u.data()};
     ASSERT_EQ(amp_infer(r.session, inputs, 5, outputs, &r.err), AMP_OK) << r.err.message;
     const void *swapped[] = {v.b.data(), v.a.data()};

@@ -85,7 +85,7 @@ TEST(Analyze, TellsWhatNamesMean) {
     EXPECT_EQ(&a->symbols[size->parent], pair);
     EXPECT_EQ(Meaning(*a, "linear")->span.file, a->prelude);
     EXPECT_EQ(Meaning(*a, "softmax")->kind, AMP_SYMBOL_OP);
-    // the first `h` that is read is that of the line before, the second that of the second line
+    // the first `h` that is read is from the line before, the second from the second line
     EXPECT_LT(Meaning(*a, "h", 0)->span.begin, Meaning(*a, "h", 1)->span.begin);
 }
 

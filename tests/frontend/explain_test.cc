@@ -131,7 +131,7 @@ precision fp16 {
 }
 )";
 
-// Ops of a layer of the library whose results nothing but updates of buffers reads; those of a person's block are told.
+// Ops of a layer of the library whose results nothing but updates of buffers reads; ops of a person's block are listed.
 TEST(Explain, OpsThatKeepStatisticsAreFoldedIntoTheirLayer) {
     amp_explain_options which = {};
     const std::string folded = ExplainOps(normed, which);
@@ -176,7 +176,7 @@ TEST(Explain, SortsByTheBytesOfCasts) {
     EXPECT_LT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
     which.sort = "bytes";
     EXPECT_GT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
-    which.batch = 1000000; // the casts of x are of the batch, those of weights are not
+    which.batch = 1000000; // the casts of x are of the batch, the casts of weights are not
     EXPECT_LT(ExplainOps(wide, which).find("\nfc1.linear "), ExplainOps(wide, which).find("\nfc2.linear "));
     which.form = AMP_EXPLAIN_JSON;
     const std::string json = ExplainOps(wide, which);

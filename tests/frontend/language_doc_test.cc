@@ -1,5 +1,5 @@
-/* language_doc_test.cc: docs/language.md against the parser: its grammar is parser.y's, its words are those of
- * parse.c, its examples compile. */
+/* language_doc_test.cc: docs/language.md against the parser: its grammar is parser.y's, its words are
+ * parse.c's, its examples compile. */
 #include <regex>
 #include <set>
 
@@ -25,7 +25,7 @@ std::vector<std::string> Fenced(const std::string &doc, const std::string &kind)
     return blocks;
 }
 
-/* Past a quoted character, a comment or a balanced { } of C at |at|; |at| itself where none stands there. */
+/* Past a quoted character, a comment or a balanced { } of C at |at|; |at| itself if there is none. */
 size_t SkipCode(const std::string &s, size_t at) {
     if (s.compare(at, 2, "/*") == 0) return s.find("*/", at) + 2;
     if (s[at] == '"') return s.find('"', at + 1) + 1;

@@ -20,7 +20,7 @@ TEST(Rule7_Params, UpdateIsTheNextValue) {
     EXPECT_HOLDS(ir, "%1 = increment(%c.seen) : i64");
     EXPECT_HOLDS(ir, "result update.c.seen = %1");
     EXPECT_HOLDS(ir, "result update.c.last.mean = %2");
-    EXPECT_LT(ir.find("result y"), ir.find("result update.c.seen")); /* behind the model's own */
+    EXPECT_LT(ir.find("result y"), ir.find("result update.c.seen")); /* after the model's own */
 }
 
 TEST(Rule7_Params, OnlyStatesAreUpdated) {
@@ -138,7 +138,7 @@ TEST(Rule11_Initialisers, InitLeavesStatesAlone) {
     EXPECT_HOLDS(Ir(images), "%bn.running_var : f32[3] buffer = ones()");
 }
 
-/* The bounds are those of torch.nn.Conv2d(6, 4, (3, 5), groups=2): 1 / sqrt(3 * 3 * 5) = 0.14907119849998599. */
+/* The bounds are the same as in torch.nn.Conv2d(6, 4, (3, 5), groups=2): 1 / sqrt(3 * 3 * 5) = 0.14907119849998599. */
 TEST(Rule11_Initialisers, LayersDrawAsPyTorchs) {
     std::string ir = Ir("model m(x: f32[N, 6, 8, 8], ids: i32[N]) -> y, z {\n"
                         " y = batch_norm(conv2d(x; out = 4, kernel = (3, 5), groups = 2) as c) as bn\n"

@@ -1,4 +1,4 @@
-// What `ampc policy` tells, through the library: the list of the built-in policies, one, and what differs between two.
+// What `ampc policy` prints, through the library: the list of the built-in policies, one, and what differs between two.
 #include <gtest/gtest.h>
 
 #include <fstream>

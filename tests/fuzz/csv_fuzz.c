@@ -1,7 +1,7 @@
 /* csv_fuzz.c: a table that amprun reads, with or without a schema before it: what schema inference writes is read back
  * to the same schema, its numbers are finite, and both parts of the data can be taken.
  *
- * What stands before a line `---` is the schema; without such a line the schema is inferred. */
+ * What precedes a line `---` is the schema; without such a line the schema is inferred. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -82,7 +82,7 @@ static void check_use(size_t size, clock_t start, const char *what) {
 
 /* ---- the schema -------------------------------------------------------------------------------------------------- */
 
-/* A second file, beside that of fuzz_file. */
+/* A second file, beside fuzz_file's. */
 static const char *schema_file(const void *text, size_t size) {
     static int fd = -1;
     static char path[64];

@@ -2,11 +2,11 @@
  * sound that all of it can be named and a session be planned by it.
  *
  * A model.so is code and is trusted; its tables are data.  So pointers are never overwritten, and no count or size says
- * that there is more behind a pointer than there is, unless it is beyond what the runtime takes: nobody could tell.
+ * that there is more at a pointer than there is, unless it is beyond what the runtime takes: no check could find that.
  * Whatever else is a number in the tables, and the bytes of every text that they name up to its NUL, may be anything.
  *
- * The tables are those of the model of tests/runtime, with a train block and groups.  The first byte is the capacity of
- * the session; each thirteen that follow overwrite one number, two or a part of a text. */
+ * The tables are taken from the model of tests/runtime, with a train block and groups.  The first byte is the capacity
+ * of the session; each thirteen that follow overwrite one number, two or a part of a text. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ typedef struct Region { /* bytes without a pointer in them */
     size_t size;
 } Region;
 
-typedef struct Counted { /* how many are behind a pointer */
+typedef struct Counted { /* how many are at a pointer */
     uint32_t *count, real, limit;
 } Counted;
 

@@ -32,7 +32,7 @@ std::string Unpack(const std::string &folder);
 /* The content of a file, relative to the workspace; "" and a test failure where it cannot be read. */
 std::string Read(const std::string &path);
 
-/* The words behind `# test:` lines of an input: options of its case. */
+/* The words after `# test:` in lines of an input: options of its case. */
 std::vector<std::string> Options(const std::string &text);
 
 /* Compares with the file of the case in |folder|, or blesses it, in a .cases if it is there.  A case has one expected

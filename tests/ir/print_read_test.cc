@@ -232,7 +232,7 @@ TEST_F(PrintRead, NumbersCountFromTheLargestAndNamesAreMadeUnique) {
     EXPECT_EQ(ir_find(f, "8").id, 0u);
     for (int i = 0; i < 100; i++) ir_emit(f, OP_relu, AMP_DT_F32, nullptr, 1, a);
     EXPECT_NE(ir_find(f, "108").id, 0u);
-    ir_compact(m); /* nobody needs any of it */
+    ir_compact(m); /* none of it is needed */
     EXPECT_EQ(f->body.len, 0);
     EXPECT_STREQ(ir_value(f, ir_emit(f, OP_relu, AMP_DT_F32, nullptr, 1, ir_find(f, "x")))->name, "8");
 }

@@ -101,7 +101,7 @@ for shape, weight, stride, padding, dilation, groups in [
     case(f"conv2d_weight_grad(%a, %b, %c; {given})", [dy, x, w], dw)
     nhwc = lambda t: t.permute(0, 2, 3, 1).contiguous()
     hwio = lambda t: t.permute(2, 3, 1, 0).contiguous()
-    # [KH, KW, O / groups, C]: each output channel of a group stands with the input channels of that group
+    # [KH, KW, O / groups, C]: each output channel of a group goes with the input channels of that group
     per = weight[0] // groups
     wd = w.reshape(groups, per, weight[1], *weight[2:]).permute(3, 4, 1, 0, 2).reshape(*weight[2:], per, shape[1])
     case(f"conv(%a, %b; {given})", [nhwc(x), hwio(w)], nhwc(y), stage="lower")
@@ -140,7 +140,7 @@ case("global_avg_pool_grad(%a, %b)", [dy, x], grads(pool, dy, x)[0])
 for shape in [(4, 3), (2, 3, 5), (2, 3, 2, 2)]:
     x, w, b, dy = rand(*shape), rand(3), rand(3), rand(*shape)
     mean, var = torch.zeros(3), torch.zeros(3)
-    y = F.batch_norm(x, mean, var, w, b, True, 1.0, 1e-3)  # momentum 1: the statistics are those of the batch
+    y = F.batch_norm(x, mean, var, w, b, True, 1.0, 1e-3)  # momentum 1: the statistics are the batch's
     dims = [d for d in range(x.dim()) if d != 1]
     rstd = (x.var(dims, correction=0) + 1e-3).rsqrt()
     dx, dw, db = grads(lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.0, 1e-3), dy, x, w, b)

@@ -1,4 +1,4 @@
-// What `ampc lint` tells of problems that are planted: each of them, in its line, and nothing else; whether the lines
+// What `ampc lint` reports of problems that are planted: each of them, in its line, and nothing else; whether the lines
 // that it advises help; what the call refuses.
 #include <gtest/gtest.h>
 

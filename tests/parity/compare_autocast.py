@@ -7,7 +7,7 @@ the model's twin. Prints the differences; exit status 1 where there are any. Nee
 Both are brought into one form. Pure views are looked through, aten's names are mapped by a table (aten_ops.json), and a value is known by
 what it is computed from: two values are the same where op, dtype and operands are, down to inputs and parameters. Then
   * the ops, casts left out, must be the same in the same order, each with the same operands, casts included, and the same dtype;
-  * the casts must be the same, as often as they are there (where a cast stands between the ops changes nothing);
+  * the casts must be the same, as often as they are there (where a cast is between the ops changes nothing);
   * the loss and each parameter's gradient must be the same value;
   * and every op of the dump must say why it has its dtype.
 """
@@ -92,7 +92,7 @@ def _entries(row):
     op = row["op"] + (", transposed" if row.get("attrs", {}).get("transposed") else "")
     if any(pixels < 0 for pixels in row.get("attrs", {}).get("pad", [])):
         op += ", cutting"
-    if "batch_norm" in op and row["in_shapes"][0][0] == 1:  # instance_norm makes its channels those of one sample
+    if "batch_norm" in op and row["in_shapes"][0][0] == 1:  # instance_norm takes channels as one sample's
         op += ", of one sample"
     if op not in ATEN["ops"]:
         raise ValueError(f"{op} (line {row['i'] + 1}) is not in aten_ops.json")
@@ -119,7 +119,7 @@ def _without_views(rows):
 
 
 def _without_unread_slices(rows):
-    """The gradients that a concat gives to inputs, which nobody reads."""
+    """The gradients that a concat gives to inputs, which are not read."""
     read = {name for row in rows for name in row.get("in_ids", [])}
     read |= {row["grads"][name][0] for row in rows if row["phase"] == "end" for name in row["grads"]}
     return [row for row in rows
@@ -240,7 +240,7 @@ def _beside_input_grads(ops):
 
 
 def _inner_cast(op, types):
-    """PyTorch casts bf16 before a softmax that gives f32, and the gradient behind it; our op does both itself."""
+    """PyTorch casts bf16 before a softmax that gives f32, and the gradient after it; our op does both itself."""
     forward, backward = ("softmax", "log_softmax"), ("softmax_grad", "log_softmax_grad")
     given, made = types.get(op.operands[-1]) if op.operands else None, ir_text.dtype(op.types[0]) if op.types else None
     before = op.code in forward and (given, made) == ("bf16", "f32")

@@ -36,7 +36,7 @@ SEVERAL_THERE = {
     "var_grad"}
 # The gradient of the weight, which is a Sum there and f32 in FP16; ours has the type of the data's.
 OTHER_RESULT = {"rms_norm_grad": {"Reshape"}}
-# What TensorFlow computes and nobody reads: the gradient of the model's own input.
+# What TensorFlow computes and nothing reads: the gradient of the model's own input.
 UNREAD = {"Conv2DBackpropInput"}
 # Numbers, what follows from decisions, and the loss's own gradient.
 NOT_DECIDED = {"const", "cast", "grad_seed"}
@@ -94,7 +94,7 @@ def _sum_with(nodes, path):
 
 
 def _nodes_of(op, nodes):
-    """(those that our op is, those of them that it is compared with); each is [op, dtype in f16, in bf16, "result"]"""
+    """(the nodes that our op is, the ones that it is compared with); each is [op, dtype in f16, in bf16, "result"]"""
     parts = PARTS.get(op.code) if op.part == "backward" else None
     ours = [node for node in nodes if not parts or node[0] in parts]
     if op.code not in SEVERAL_THERE:

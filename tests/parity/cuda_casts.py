@@ -1,8 +1,8 @@
 """cuda_casts.py: the casts that PyTorch's autocast inserts on CUDA, made on the CPU, to compare its numbers.
 
-The classes are those of the oracle (tests/parity/oracle), for the ops of the twins: products lower their floats, norms
+The classes are the oracle's (tests/parity/oracle), for the ops of the twins: products lower their floats, norms
 read f32, everything else takes what it gets, by PyTorch's own promotion.  The log_softmax inside cross_entropy stays in
-the low type, and nll_loss reads f32.  Casts of parameters are kept for the pass, those of other tensors are not.
+the low type, and nll_loss reads f32.  Casts of parameters are kept for the pass, casts of other tensors are not.
 """
 import torch
 import torch.nn.functional as F

@@ -46,7 +46,7 @@ class Tally:
         print(f"skipped: {why}", flush=True)
 
     def attempt(self, function, *args):
-        """Runs a group of checks; an exception is one failure, and the groups behind it still run."""
+        """Runs a group of checks; an exception is one failure, and the groups after it still run."""
         try:
             function(self, *args)
         except Exception as error:  # noqa: BLE001  whatever it is, it is counted and shown

@@ -17,7 +17,7 @@ def ids(*shape):
 
 
 def network(name, *inputs):
-    """Makes of a module what the oracle calls; its inputs are those of the model, then those of its training."""
+    """Makes of a module what the oracle calls; its inputs are the model's, then its training's."""
     def builder(module):
         NETWORKS[name] = module.__name__
         return lambda device: (module(), tuple(make(device) for make in inputs), lambda loss: loss)

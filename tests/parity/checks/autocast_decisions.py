@@ -94,7 +94,7 @@ def other_lines(live, committed):
 
 
 def check_committed(tally, options):
-    """The answers that tests without Python read are those of this PyTorch."""
+    """The answers that tests without Python read are this PyTorch's."""
     for name, model in COMMITTED.items():
         for policy, low in LOW.items():
             answer = f"torch_graph_{name}_{low}.jsonl"

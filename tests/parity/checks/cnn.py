@@ -17,8 +17,8 @@ UPDATE_BOUND = 1e-4     # relative to the norm of the whole update
 ONE_UPDATE_BOUND = 1e-3  # of a single parameter
 # Of 3.2 million activations a step some lie so close to relu's kink, or to another of their pooling window, that the order of a float32
 # sum decides; then two right updates differ by that pixel's share.  Batch norm mixes the samples, so that they cannot be left out, as
-# steps.py does: where ours differs from PyTorch's, PyTorch's step in float64 tells which of the two took the side of exact arithmetic.
-# Ours may be the one that did not in at most one step in ten, by no more than KINK_FACTOR.
+# steps.py does: where ours differs from PyTorch's, PyTorch's step in float64 shows which of the two took the side of
+# exact arithmetic.  Ours may be the one that did not in at most one step in ten, by no more than KINK_FACTOR.
 KINK_SHARE, KINK_FACTOR = 0.1, 20
 STATISTICS_BOUND = 1e-5  # relative, of the batch's mean and variance as the running ones took them in
 MOMENTUM = 0.1           # of batch norm

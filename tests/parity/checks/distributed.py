@@ -18,7 +18,7 @@ SEED = 3
 KINK = 1e-4         # how far from relu's kink preactivations are: further than 20 steps drift apart
 LOSS_BOUND = 1e-5   # relative, as in steps.py; of what 20 steps have changed: as in training.py
 FP16_LOSS_BOUND = 2e-3
-WILD = {6: 1, 13: 0}  # at which step a sample of which rank overflows f16
+WILD = {6: 1, 13: 0}  # step: the rank whose sample overflows f16
 
 
 class Smooth(nn.Module):

@@ -34,7 +34,7 @@ def written(path, tensors):
 
 
 def arguments(inputs, targets):
-    """Those of the twin."""
+    """The twin's arguments."""
     return [*inputs.values()] if targets is None else [*inputs.values(), targets]
 
 

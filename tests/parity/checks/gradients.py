@@ -1,7 +1,7 @@
 """gradients.py: how far FP16 and BF16 gradients are from float64, against how far PyTorch's are when it does the same casts.
 
 Over a number of batches, along one FP32 training run of PyTorch: the root-mean-square error of our gradients (amprun step --grads)
-divided by that of PyTorch's on the CPU, for the whole gradient and for each parameter.
+divided by the error of PyTorch's on the CPU, for the whole gradient and for each parameter.
 """
 import os
 

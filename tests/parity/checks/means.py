@@ -1,6 +1,6 @@
 """means.py: losses and metrics of random models, whole and in parts, against PyTorch on all samples at once:
 evaluations by batches of every size, steps of several micro-batches, ranks; steps of sgd and of Adam. The models are
-those of mean_models.py.
+in mean_models.py.
 
     means.py --write    makes oracle/means.jsonl again, PyTorch's answers for the first models"""
 import json

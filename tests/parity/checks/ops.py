@@ -276,7 +276,7 @@ LINES = {
 
 
 def angles(count, size, theta, together):
-    """[count, size]: together says how the angles of pairs become those of features."""
+    """[count, size]: together says how the angles of pairs become the angles of features."""
     of_pairs = torch.arange(count).double()[:, None] / theta ** (torch.arange(0, size, 2).double() / size)
     return together(of_pairs)
 
@@ -338,7 +338,7 @@ EINSUM = {
 
 
 def recurrent(name, hidden, options="", layers=1, states=0, **settings):
-    """torch.nn's layer over t [N, 5, 8]; settings: its other arguments, options: ours; states: so many first states, made of t."""
+    """torch.nn's layer over t [N, 5, 8]; settings: its other arguments, options: ours; states: the number of first states, made of t."""
     module = getattr(torch.nn, name.upper())(8, hidden, layers, batch_first=True, **settings).double()
     sizes = {p: list(value.shape) for p, value in module.named_parameters()}
 

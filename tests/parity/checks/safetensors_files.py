@@ -25,7 +25,7 @@ STRICTER = [
     "a string may not hold U+0000",
     "too many values",
     "an integer does not fit", "this integer does not fit",
-    "this number",                           # in values that nobody reads
+    "this number",                           # in values that are not read
 ]
 DTYPES = {"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "I16": 2, "F16": 2, "BF16": 2, "I32": 4, "F32": 4, "F64": 8, "I64": 8, "U64": 8}
 PIECES = [b"{", b"}", b"[", b"]", b",", b":", b'"', b" ", b"\n", b"null", b"true", b"-1", b"0", b"1e3", b"18446744073709551615",

@@ -40,7 +40,7 @@ def snapshot(module):
 
 
 def away_from_kinks(module, batch):
-    """The first BATCH samples of which no preactivation is so close to 0 that the order of a float32 sum decides its sign: there relu's
+    """The first BATCH samples without a preactivation so close to 0 that the order of a float32 sum decides its sign: there relu's
     derivative is 0 on one side and 1 on the other, both are right, and the update differs by that sample's share."""
     x, targets = batch
     with torch.no_grad():

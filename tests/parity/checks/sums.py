@@ -27,7 +27,7 @@ OPS = {
     "running": ("cumsum(x; dim = 1)", lambda x: x.cumsum(1)),
 }
 LINES = ("softened", "normed", "rooted", "running")  # results of a row's length
-# At most so many units, whatever PyTorch's are; of the others, no more than PyTorch's and a little.
+# At most this many units, whatever PyTorch's are; of the others, no more than PyTorch's and a little.
 UNITS = {"total": 3, "average": 3, "variance": 4, "length": 3, "log_sum": 4, "running": 1}
 A_LITTLE = 8
 

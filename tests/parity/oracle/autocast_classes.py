@@ -3,7 +3,7 @@
 
     autocast_classes.py cpu|cuda [-o FILE]
 
-Every op is called with small tensors that its schema asks for: all f32, all bf16, and f32 first with bf16 behind. The
+Every op is called with small tensors that its schema asks for: all f32, all bf16, and f32 first with bf16 after it. The
 casts that autocast puts before the op are logged, whether the op then accepts the tensors or not:
 
     f32 cast to bf16              lower_precision_fp

@@ -136,7 +136,7 @@ def _results(nodes, homes):
 
 
 def answer(traced):
-    """What is committed: for each path the nodes that compute the op, "MatMul f16 bf16", and those of its gradient; and
+    """What is committed: for each path the nodes that compute the op, "MatMul f16 bf16", and its gradient's nodes; and
     by "PATH + PATH" the sums of gradients that several ops give.  Those whose values leave the op end in "result"."""
     nodes, casts = decisions(traced)
     homes = {name: _home(nodes, name) for name, node in nodes.items() if node.op not in NO_OP}

@@ -18,7 +18,7 @@ CLASSES = 10
 
 
 def scope(path):
-    """Of one op, or what stands before the names of many: the whole path, whatever scope is open."""
+    """Of one op, or what precedes the names of many: the whole path, whatever scope is open."""
     return tf.name_scope(path + "/")
 
 

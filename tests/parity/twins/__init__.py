@@ -16,7 +16,7 @@ import torch
 # defines: -D, by name
 # make(): the twin
 # inputs(): a batch, by name, without the targets
-# targets(): those of a batch, or None where the loss needs none
+# targets(): a batch's, or None where the loss needs none
 # trace: the function of the file that hands the twin to the autocast oracle, or None
 # clip: the norm that the model's gradients are clipped to
 Example = namedtuple("Example", "model defines make inputs targets trace clip", defaults=[1.0])

@@ -34,7 +34,7 @@ class Gpt2(nn.Module):
     def attend(self, layer, x):
         n, length, width = x.shape
         y = layer["c_attn"](x)
-        # Three slices, whose gradients are as ours; that of split is one op of its own.
+        # Three slices, whose gradients are as ours; the gradient of split is one op of its own.
         q, k, v = (y[..., at * width : (at + 1) * width] for at in range(3))
         q, k, v = (part.reshape(n, length, self.heads, -1).transpose(1, 2) for part in (q, k, v))
         seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -52,7 +52,7 @@ class Unet(nn.Module):
         self.up3, self.up4 = Up(4 * C, 2 * C // narrow, BILINEAR, GROUPS), Up(2 * C, C, BILINEAR, GROUPS)
         self.outc = nn.ModuleDict({"conv": nn.Conv2d(C, 1, 1)})
         for module in self.modules():
-            if isinstance(module, nn.BatchNorm2d):  # not those of a network that has seen nothing
+            if isinstance(module, nn.BatchNorm2d):  # not the statistics of a network that has seen nothing
                 nn.init.normal_(module.running_mean, std=0.1)
                 nn.init.uniform_(module.running_var, 0.5, 1.5)
 

@@ -68,7 +68,7 @@ struct Promotion {
     const char *a, *b, *op, *shape, *out, *casts;
 };
 
-// The dtypes are those of PyTorch for the same operands (its add, add_0dim_b, add_scalar).
+// The dtypes are the same as in PyTorch for the same operands (its add, add_0dim_b, add_scalar).
 TEST_F(AutocastTest, FollowPromotesAsPyTorchDoes) {
     const Promotion cases[] = {
         {"f16[4]", "f16[4]", "add(%a, %b)", "[4]", "f16", ""},

@@ -439,7 +439,7 @@ TEST_F(AutodiffTest, BatchNormUsesTheBatchInTrainingOnly) {
     }
 }
 
-// Its own statistics are still those of the batch where evaluation reads them.
+// Its own statistics are still the batch's where evaluation reads them.
 TEST_F(AutodiffTest, StatisticsOfTheBatchAreLeftWhereTheyAreRead) {
     const std::string head = "module \"t\" stage elaborate {\n}\nstate %w : f32[3] param = ones()\nfunc forward {\n"
                              "input %x : f32[N, 3]\nstate %w : f32[3]\n%y, %m, %v, %r = batch_norm(%x, %w, %w, %w, %w) "

@@ -19,7 +19,7 @@
 #include "ir/interp/interp.h"
 #include "passes/passes.h"
 
-// Everything a function left behind: its results, then its states.
+// Everything that a function left: its results, then its states.
 using Outcome = std::map<std::string, std::vector<double>>;
 
 class CorePassTest : public testing::Test {

@@ -126,7 +126,7 @@ class DistributeTest : public TrainingTest {
         }
     }
 
-    // Whatever the ranks and micro-batches, the step is that of one rank with all samples at once.
+    // Whatever the ranks and micro-batches, the step is the same as of one rank with all samples at once.
     void ExpectSameStep(const std::string &body, const std::vector<std::vector<Batch>> &ranks, double capacity) {
         const std::string many =
             ranks[0].size() > 1 ? "  accumulate " + std::to_string(ranks[0].size()) + "\n" : std::string();
@@ -420,7 +420,7 @@ class SyncTest : public DistributeTest {
 
     static Numbers NormStates(const Module *m, double ranks, double first, double capacity) {
         Numbers states = States(m, ranks, first, capacity);
-        states["o"] = {0.7, -1.1, 0.4}; // a weight of zero would hide what is behind it
+        states["o"] = {0.7, -1.1, 0.4}; // a weight of zero would hide what comes after it
         states["bn.count"] = {5};
         return states;
     }

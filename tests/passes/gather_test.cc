@@ -29,7 +29,7 @@ class GatherTest : public CorePassTest {
     }
 };
 
-// Two layers, whose results are added up down the rows, and what stands |between| them.
+// Two layers, whose results are added up down the rows, and what is |between| them.
 std::string Layers(const std::string &between, const std::string &results) {
     return "  input %x : f32[N, 96]\n  input %w1 : f32[96, 96]\n  input %w2 : f32[96, 96]\n"
            "  %y1 = contract(%x, %w1) : f32[N, 96]\n"

@@ -1,4 +1,4 @@
-// layout and plan: every value lies where and how its readers want it, and is made before it is read.
+// layout and plan: every value is stored where and how its readers want it, and is made before it is read.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -175,7 +175,7 @@ class PricedGraph {
     std::vector<OpFacts> facts_;                                    // by op id
     std::vector<std::vector<std::pair<const Op *, bool>>> readers_; // by value id: and whether they may cast
     std::vector<bool> is_result_, is_graded_;                       // by value id
-    std::vector<double> elements_;                                  // by value id: with those of the gradient
+    std::vector<double> elements_;                                  // by value id: with the gradient's
     std::vector<std::string> free_;
     std::set<uint32_t> any_size_; // values
 };
@@ -221,7 +221,7 @@ class RandomGraph {
         body_ += "  %" + name + " = " + call + " : f32" + shape + " @" + name + layer + "\n";
         to->push_back(name);
     }
-    // What nobody reads is added up.
+    // What is read by no op is added up.
     void NeedAll() {
         std::string sum = wide_.back();
         for (const std::string &name : wide_) {

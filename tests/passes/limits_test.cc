@@ -57,7 +57,7 @@ TEST_F(LimitsTest, KernelsOfFewOps) {
         }
 }
 
-// A chain of layers with so many weights, each trained, whose gradients one scalar kernel checks.
+// A chain of layers with |weights| weights, each trained, whose gradients one scalar kernel checks.
 std::string Chain(int weights) {
     std::string head = "module \"chain\" stage elaborate {\n  precision fp16\n  train\n  optimizer sgd(lr = 0.1)\n}\n";
     std::string states, body = "  input %x : f32[N, 8]\n", ops, last = "x";
@@ -80,7 +80,7 @@ TEST_F(LimitsTest, AsManyWeightsAsAKernelHasOps) {
     Planned(Chain(KERNEL_MAX_OPS - 13), &target_cuda);
 }
 
-// What reads only states waits for its user, and comes along with it: a tree of so many, more than a kernel takes.
+// What reads only states waits for its user, and comes along with it: a tree of more ops than a kernel takes.
 TEST_F(LimitsTest, MoreOpsWaitThanAKernelTakes) {
     for (int leaves : {KERNEL_MAX_OPS / 2, KERNEL_MAX_OPS / 2 + 1, KERNEL_MAX_OPS + 0}) {
         SCOPED_TRACE(leaves);

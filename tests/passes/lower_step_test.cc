@@ -63,7 +63,7 @@ TEST_F(LowerStepTest, AttentionOverTokensTrainsTheSame) {
     for (const char *precision : {"fp32", "fp16", "bf16"}) ExpectSameSteps("tokens.ir", precision);
 }
 
-// The weight is used as it lies, by the embedding and by the tied output.
+// The weight is used as it is stored, by the embedding and by the tied output.
 TEST_F(LowerStepTest, ATransposedWeightIsReadWhereItLies) {
     Module *m = Simplified("tokens.ir", "fp16");
     ASSERT_TRUE(Run(m, STAGE_LOWER));
@@ -108,7 +108,7 @@ TEST_F(LowerStepTest, BatchNormKeepsNoDifferences) {
         EXPECT_FALSE(f->kernels.data[i]->count == 1 && ir_op_at(f, f->kernels.data[i]->first)->code == OP_sub);
 }
 
-// Nor is its gradient transposed: the product writes it as the weight lies.
+// Nor is its gradient transposed: the product writes it as the weight is stored.
 TEST_F(LowerStepTest, ATransposedGradientIsTheTransposedProduct) {
     const std::string body = "input %x : f16[N, 3]\ninput %y : f16[N, 4]\n%p = matmul(%x, %y; ta = true) : f16[3, 4]\n"
                              "%t = transpose(%p) : f16[4, 3]\n%r = cast(%t) : f32[4, 3]\nresult r = %r\n";

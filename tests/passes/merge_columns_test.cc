@@ -5,7 +5,7 @@
 
 namespace {
 
-// A product of [N, 96] behind those of |kernels|.
+// A product of [N, 96] after the products of |kernels|.
 std::string Product(const std::string &value, const std::string &of) {
     return "  kernel k" + value + " product \"\" {\n    %" + value + " = contract(%" + of + ", %w) : f32[N, 96]\n  }\n";
 }

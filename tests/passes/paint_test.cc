@@ -66,7 +66,7 @@ class PaintTest : public testing::Test {
 };
 
 TEST_F(PaintTest, TheChainOfItsDescription) {
-    // deny paints on to the last infer op that it reaches, but not the clear op behind that, which pass 5 then takes;
+    // deny paints on to the last infer op that it reaches, but not the clear op after that, which pass 5 then takes;
     // pass 4 takes the op after the allow op
     EXPECT_EQ(ChainMarks({kDeny, kInfer, kClear, kInfer, kClear, kAllow, kInfer}),
               "deny@2 deny@2<0 deny@2<1>3 deny@2<2 allow@5>5 allow@1 allow@4<5");
@@ -156,7 +156,7 @@ TEST_F(PaintTest, LoopsHaveOneColour) {
     // a merge without a kernel stays, and its end with it
     PaintVertex merge = With(kClear, [](PaintVertex *x) { x->has_low_kernel = false; });
     EXPECT_EQ(Marks({kClear, merge, kAllow, EndsIteration(), kClear}, loop), "none none allow@1 none@7>1 none");
-    // two that merge, one of which stays: both do
+    // two that merge; if one stays, both do
     EXPECT_EQ(Marks({kAllow, EndsIteration(), kClear, merge}, {{0, 1}, {1, 2}, {1, 3}}),
               "allow@1 none@7>3 none@7>3 none");
     // an end that was not painted becomes as what merges it
@@ -165,7 +165,7 @@ TEST_F(PaintTest, LoopsHaveOneColour) {
     // pass 6 comes before
     merge = With(kAllow, [](PaintVertex *x) { x->admits_low = false; });
     EXPECT_EQ(Marks({EndsIteration(), merge, kAllow}, {{0, 1}}), "none@7>1 none@6 allow@1");
-    // and an end that nobody reads
+    // and an end that is not read
     EXPECT_EQ(Marks({kAllow, end}, {}), "allow@1 allow@7");
 }
 
@@ -259,7 +259,7 @@ TEST_F(PaintTest, LargeRandomGraphs) {
     ExpectPathsEnd(vertices, marks);
 }
 
-// A vertex with 100,000 readers, each of which it reads as well.
+// A vertex with 100,000 readers; it reads each of them as well.
 TEST_F(PaintTest, HubsAreWalkedOnce) {
     for (const PaintVertex &hub : {kInfer, kClear, kAllow}) {
         std::vector<PaintVertex> vertices(kMany, kClear);

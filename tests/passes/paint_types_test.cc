@@ -48,8 +48,8 @@ TEST_F(PaintTypesTest, AStepOfAnMlp) {
     for (int i = 0; i < f->results.len; i++)
         EXPECT_TRUE(f->results.data[i].kind != RESULT_GRADIENT || ir_dtype(f, f->results.data[i].value) == AMP_DT_F32)
             << f->results.data[i].name;
-    // x, two weights and two biases, the gradient of the logits; the logits, and three gradients of parameters: that of
-    // the last bias is summed from what is f32
+    // x, two weights and two biases, the gradient of the logits; the logits, and three gradients of parameters: the
+    // gradient of the last bias is summed from what is f32
     EXPECT_EQ(Casts(f, AMP_DT_F16), 6);
     EXPECT_EQ(Casts(f, AMP_DT_F32), 4);
 }

@@ -146,7 +146,7 @@ TEST_F(PoliciesTest, WhatIsSpecialInEach) {
     for (int i = 0; i < policy_file_count; i++) EXPECT_GE(seen[policy_files[i].name], 1) << policy_files[i].name;
 }
 
-// Those of other systems name a release, and say when its source was read.
+// Policies of other systems name a release, and say when its source was read.
 TEST_F(PoliciesTest, NameTheReleaseThatTheyDescribe) {
     const std::set<std::string> ours = {"fp32", "tf32", "min-cast", "min-cast-bf16", "pure-fp16", "pure-bf16"};
     for (int i = 0; i < policy_file_count; i++) {

@@ -48,7 +48,7 @@ TEST_F(SequenceTest, WhatFreesMoreRunsFirst) {
     EXPECT_EQ(BufferOf(f, "x")->last + 1, BufferOf(f, "dx")->first);
 }
 
-// dw comes first no longer where a later kernel reads x: it would leave as much behind as it found.
+// dw comes first no longer where a later kernel reads x: it would leave as much in memory as it found.
 TEST_F(SequenceTest, WhatFreesNothingStays) {
     const Func *f = Plan(std::string(kInputs) + kChain +
                          "  %dw = contract(%dy, %x; ta = true) : f32[64, 64]\n"

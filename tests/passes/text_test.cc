@@ -192,7 +192,7 @@ class TextTest : public LowerPassTest {
             EXPECT_EQ("k" + std::string(i < 10 ? "0" : "") + std::to_string(i), f->kernels.data[i]->name);
     }
 
-    // count.permute=3: so many ops of that name.
+    // count.permute=3: there are 3 ops of that name.
     void CheckCounts(const Module *m) {
         for (const auto &option : case_.options) {
             if (option.first.compare(0, 6, "count.") != 0) continue;

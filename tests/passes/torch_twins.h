@@ -174,7 +174,7 @@ std::string WithPrefix(const std::string &prefix, const std::string &text) {
     return renamed;
 }
 
-// A module of these calls, none of which reads what another makes; dtypes: of each one's tensors.
+// A module of these calls; none reads what another makes; dtypes: of each one's tensors.
 std::string TwinsModule(const std::vector<const Twin *> &twins, const std::vector<std::vector<std::string>> &dtypes) {
     std::string inputs, body, results;
     for (size_t t = 0; t < twins.size(); t++) {

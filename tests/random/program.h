@@ -45,7 +45,7 @@ struct Program {
     // What no one reads is left out.  |checkpoints|: a seed, by which runs of statements are put into `checkpoint { }`,
     // some of them nested; 0: none.
     std::string Text(uint64_t checkpoints = 0) const;
-    // Whether the low type is that of |word|, fp16 or bf16.
+    // Whether the low type is the type of |word|, fp16 or bf16.
     bool Half(const std::string &word) const { return precision.find(word) != std::string::npos; }
 };
 

@@ -339,7 +339,7 @@ TEST(Runtime, CreatingEverything) {
         150);
 }
 
-// Two versions, of which the second shares all tensors but one, and a session that reads the second.
+// Two versions; the second shares all tensors but one, and a session that reads the second.
 amp_status Publish(Life &l, const Data &data) {
     float bias[9], other[9] = {1}, y[6][4];
     void *out[] = {y};

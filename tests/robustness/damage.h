@@ -162,8 +162,8 @@ struct Format {
     size_t header;          // bytes that are changed one by one
     std::vector<std::string> words;
     std::function<Outcome(const std::string &)> read;
-    std::function<size_t(size_t)> most; // bytes of memory for a file of so many
-    size_t stride = 1;                  // of truncations behind the header
+    std::function<size_t(size_t)> most; // bytes of memory for a file of the given size
+    size_t stride = 1;                  // of truncations after the header
     bool any_change_fails = false;      // the file has a checksum
     int share = 1;                      // good files of this kind, which share the mutations
 };
@@ -209,7 +209,7 @@ inline void HeaderBytes(const Format &f) {
     }
 }
 
-// A bit of each byte behind the header.
+// A bit of each byte after the header.
 inline void DataBits(const Format &f) {
     for (size_t i = f.header + FirstPlace(); i < f.good.size() && !testing::Test::HasFailure(); i += Stride()) {
         std::string changed = f.good;

@@ -158,7 +158,7 @@ struct Tables {
     }
 };
 
-// Numbers of a struct: [begin, end) byte ranges without its pointers and the counts of arrays behind them.
+// Numbers of a struct: [begin, end) byte ranges without its pointers and the counts of arrays that these point to.
 struct Range {
     size_t begin, end;
 };
@@ -277,7 +277,7 @@ TEST(ModelTables, DamagedNumbersAreRefusedOrHarmless) {
     EXPECT_GT(refused, MutationCount());
 }
 
-// ---- running what was accepted: in a child, each allocation before a page that nobody may touch --------------------
+// ---- running what was accepted: in a child, each allocation before a page that must not be touched -----------------
 
 struct Guarded {
     static amp_allocator get() { return {nullptr, Alloc, Free}; }

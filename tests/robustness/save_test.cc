@@ -291,7 +291,7 @@ TEST_P(SaveTest, KilledAtEverySystemCall) {
     EXPECT_GT(seen_new, 1);
 }
 
-// Saves one file after the other until it is killed at a moment that nobody chose.
+// Saves one file after the other until it is killed at a random moment.
 TEST_P(SaveTest, KilledAtRandomMoments) {
     Random random(41);
     long seen_old = 0, kills = FromEnvironment("AMP_KILLS", 100);

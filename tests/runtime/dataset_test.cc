@@ -18,7 +18,7 @@ namespace {
 
 enum { CAPACITY = 8 };
 
-// Batch i has CAPACITY - i % 3 samples, each number of which is i; there are |batches|.
+// Batch i has CAPACITY - i % 3 samples, whose numbers are all i; there are |batches|.
 struct Source {
     int64_t batches = INT64_MAX;
     int64_t fails_at = -1;

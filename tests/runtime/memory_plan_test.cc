@@ -107,7 +107,7 @@ TEST(MemoryPlan, AChainOfEqualLayersTakesTwo) {
     amp_memory_plan_free(&plan, &a);
 }
 
-// One behind the other in the first one's place, which is taken as long as the last one lives.
+// One after the other in the first one's place, which is taken as long as the last one lives.
 TEST(MemoryPlan, APlaceIsShared) {
     Program p;
     p.Add(AMP_BUFFER_TEMP, 8, 3, 5); // its index is no matter

@@ -1,4 +1,4 @@
-// Descriptors: what a sound one tells, and that every damaged number, index and pointer is refused.
+// Descriptors: what a sound one reports, and that every damaged number, index and pointer is refused.
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -469,7 +469,7 @@ TEST(Model, EveryDamageOfAttentionIsNamed) {
     EXPECT_EQ(extra.Load(&err), AMP_BAD_FILE);
 }
 
-// The numbers are those of the text.
+// The numbers are the text's.
 TEST(Version, NumbersAndText) {
     EXPECT_STREQ(amp_version(), AMP_VERSION);
     EXPECT_EQ(std::string(AMP_VERSION), std::to_string(AMP_VERSION_MAJOR) + "." + std::to_string(AMP_VERSION_MINOR) +

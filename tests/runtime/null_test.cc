@@ -230,7 +230,7 @@ TEST(Null, MayBeLeftOut) {
     EXPECT_EQ(amp_step(nullptr, nullptr, 8, nullptr, nullptr), AMP_INVALID_ARGUMENT);
 }
 
-// The list of public functions is that of packaging/libamp.map: a new one gets its rows here.
+// The list of public functions is the same as in packaging/libamp.map: a new one gets its rows here.
 TEST(Null, EveryFunctionIsHere) {
     std::set<std::string> here = {
         "amp_dtype_name",          "amp_dtype_size",        "amp_status_name",         "amp_version",

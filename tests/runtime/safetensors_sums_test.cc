@@ -177,7 +177,7 @@ TEST(Sums, NoBitChangesWhatIsRead) {
             harmless++;
         }
     }
-    EXPECT_LT(harmless, 3 * 8 * 24); // those of "format" and its value
+    EXPECT_LT(harmless, 3 * 8 * 24); // changes of "format" and its value
 }
 
 TEST(Sums, AFileThatOthersSaveAgainIsSound) {

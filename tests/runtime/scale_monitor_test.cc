@@ -18,7 +18,7 @@ class Simulation {
     }
     ~Simulation() { amp_model_release(model); }
 
-    // So many steps; what the monitor says after them.
+    // What the monitor says after |steps| steps.
     amp_scale_health Run(int64_t steps, double ceiling) {
         for (int64_t i = 0; i < steps; i++) {
             amp_step_report report = {};

@@ -71,7 +71,7 @@ TEST(Serving, EveryAnswerBelongsToOneVersion) {
                 seen[i] += version != before;
                 before = version;
             }
-            wrong[i] += server.Ask() != SWAPS + 1; // the newest, once nobody publishes any more
+            wrong[i] += server.Ask() != SWAPS + 1; // the newest, once nothing is published any more
         });
     while (ready < SERVERS) std::this_thread::yield();
     int most_alive = 0;

@@ -41,7 +41,7 @@ TEST(Session, AnOlderCallersOptionsAreShorter) {
     Tiny tiny(TinyOptions(8));
     amp_session_options o = TinyOptions(8);
     o.struct_size = offsetof(amp_session_options, threads);
-    o.threads = -5; // behind the end: not read
+    o.threads = -5; // past the end: not read
     amp_session *s;
     ASSERT_EQ(amp_session_create(tiny.model, tiny.params, &o, &s, &tiny.err), AMP_OK) << tiny.err.message;
     amp_session_release(s);

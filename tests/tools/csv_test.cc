@@ -323,7 +323,7 @@ TEST_F(CsvTest, UnknownCategories) {
         "table.csv:2: column 4 (bought): 'maybe' is none of the 2 values that were trained; correct it, or leave");
 }
 
-// Statistics are those of the trained rows, the same ones each time.
+// Statistics are of the trained rows, the same ones each time.
 TEST_F(CsvTest, HeldOutRowsDecideNothing) {
     std::string table = "age,job,pay,bought\n";
     for (int i = 0; i < 40; i++) table += std::to_string(i) + ",cook," + std::to_string(i) + ",no\n";

@@ -32,7 +32,7 @@ std::string Or(const char *variable, const char *otherwise) {
 class CudaCache : public ScratchTest {
   protected:
     static void SetUpTestSuite() { model_ = e2e::compile_to_file(e2e::mlp("fp16", IN, 136, CLASSES), "cuda-cache.so"); }
-    // One cache for all tests, each of which leaves it whole.
+    // One cache for all tests; each leaves it whole.
     static void TearDownTestSuite() {
         for (const std::string &path : Entries(Folder())) unlink(path.c_str());
         rmdir(Folder().c_str());

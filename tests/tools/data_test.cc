@@ -114,7 +114,7 @@ TEST_F(DataTest, SafetensorsOfEveryTypeBecomeTheInputs) {
 TEST_F(DataTest, SafetensorsRoundToTheInputsType) {
     inputs.count = 1;
     inputs.input[0] = Input("x", AMP_DT_F16, {});
-    // 2049 lies between 2048 and 2050: ties to even.  65520 is the first number beyond the largest f16.
+    // 2049 is between 2048 and 2050: ties to even.  65520 is the first number beyond the largest f16.
     ASSERT_EQ(ReadTensors({{"x", "F32", {3}, BytesOf<float>({2049, 65520, -1e-8f})}}), 0);
     EXPECT_EQ(Values<uint16_t>(0), (std::vector<uint16_t>{0x6800, 0x7c00, 0x8000}));
 }

@@ -1,4 +1,4 @@
-// diff_test.cc: what `ampc diff` prints, by files: golden/NAME.txt.  The numbers of a step are those of its kernels: a
+// diff_test.cc: what `ampc diff` prints, by files: golden/NAME.txt.  The numbers of a step are its kernels': a
 // change of the compiler may change them, and lines of a policy move when it is edited.  To write the files anew:
 //
 //     AMP_BLESS=1 bazel run //tests/tools:diff_test

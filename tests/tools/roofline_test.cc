@@ -241,7 +241,7 @@ TEST(Roofline, BuffersCountOnce) {
     Made k(AMP_KERNEL_TILE);
     k.Buffer(AMP_DT_BOOL, Fixed(100), 1, READ); // one int32 each
     k.Operand(0, READ);
-    k.Buffer(AMP_DT_F32, Fixed(100), 1, WRITE, AMP_BUFFER_WATCH); // nobody asks for it
+    k.Buffer(AMP_DT_F32, Fixed(100), 1, WRITE, AMP_BUFFER_WATCH); // it is not asked for
     ASSERT_EQ(k.Time("H100", 1, &t), ROOFLINE_OK);
     EXPECT_DOUBLE_EQ(t.bytes, 400);
 }

@@ -34,7 +34,7 @@ TEST(Shuffle, GoldenOrders) {
     EXPECT_EQ(Order(10, 7, 2), (std::vector<int64_t>{8, 1, 3, 6, 4, 5, 2, 0, 9, 7}));
 }
 
-// Over 6000 epochs each of 6 samples stands at each of 6 places about 1000 times (chi-squared, 25 degrees of freedom,
+// Over 6000 epochs each of 6 samples is at each of 6 places about 1000 times (chi-squared, 25 degrees of freedom,
 // 99.99 % below 60).
 TEST(Shuffle, PlacesAreEquallyLikely) {
     double seen[6][6] = {};

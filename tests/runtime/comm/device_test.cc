@@ -38,7 +38,7 @@ bool Fails(const char *call) { return this_rank == 1 && failing_call == call; }
 CuResult ContextCurrent(CuContext *out) { return *out = current, 0; }
 CuResult ContextPush(CuContext) { return pushed++, 0; }
 CuResult ContextPop(CuContext *) { return pushed--, 0; }
-// Those that are there, as a context would keep them: after a failure nobody destroys them.
+// The events that are there, as a context would keep them: after a failure they are not destroyed.
 std::mutex events_lock;
 std::set<Event *> &Events() {
     static auto *all = new std::set<Event *>;
@@ -385,7 +385,7 @@ TEST_F(Device, TellsNobodyWhereNothingIsUnderWay) {
     EXPECT_TRUE(fakes[0].aborted && fakes[1].aborted);
 }
 
-// A device that computes waits for nobody: the clock stands still.
+// A device that computes waits for no rank: the clock does not run.
 TEST_F(Device, ComputingTakesAsLongAsItTakes) {
     streams[0].reached = streams[1].reached = 0;
     Run([&](amp_comm *comm) {
@@ -433,7 +433,7 @@ TEST_F(Device, NamesTheRankWhoseDeviceIsLate) {
     EXPECT_LT(took.count(), 8 * timeout);
 }
 
-// Both are there and nothing comes.  A second step that is enqueued behind the first does not stop the clock.
+// Both are there and nothing comes.  A second step that is enqueued after the first does not stop the clock.
 TEST_F(Device, NamesNcclWhereNothingComes) {
     streams[0].reached = streams[1].reached = 1;
     Run([&](amp_comm *comm) {

@@ -39,7 +39,7 @@ TEST_P(Failure, ASilentRankIsToldWithTheOpAndForEver) {
         for (int k = 0; k < 2; k++)
             ASSERT_EQ(Do(comm, AMP_COLLECTIVE_BROADCAST, AMP_DT_F64, scalar.data(), 1, &err), 0);
         amp_status status = AMP_OK;
-        // from before all are together: the first rank that gives up tells the others, which may have started later
+        // from before all are together: the first rank that gives up informs the others, which may have started later
         const double took = Seconds([&] {
             ASSERT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F64, scalar.data(), 1, &err), 0);
             status = Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data.data(), 1000, &err, 0, bucket);
@@ -252,7 +252,7 @@ TEST(Hang, IsToldByWhoWaits) {
     EXPECT_EQ(world.seen().disconnected, 0);
 }
 
-// Memory that nobody gives back, and that is no leak.
+// Memory that is never given back, and that is no leak.
 static void *Keep(void *, size_t size, size_t align) {
     static auto *blocks = new std::vector<void *>; // there when leaks are looked for
     blocks->push_back(aligned_alloc(align, (size + align - 1) / align * align));

@@ -1,5 +1,5 @@
 // The engine "files": how ranks come together in a folder, and what they say where they do not. The values that it
-// brings are those of collective_test.cc.
+// brings are tested in collective_test.cc.
 #include <dirent.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -27,7 +27,7 @@ SAME(sizeof(int), sizeof(ncclResult_t));
 SAME(sizeof(int), sizeof(ncclDataType_t));
 SAME(sizeof(int), sizeof(ncclRedOp_t));
 
-/* The form of 2.17 is how that of now begins. */
+/* Today's form begins with the form of 2.17. */
 #define FIELD(ours, theirs) _Static_assert(offsetof(NcclConfig, ours) == offsetof(ncclConfig_t, theirs), #theirs)
 FIELD(size, size);
 FIELD(magic, magic);
@@ -41,7 +41,7 @@ _Static_assert(sizeof(NcclConfig) == offsetof(ncclConfig_t, splitShare), "splitS
 
 _Static_assert(NCCL_CONFIG_MAGIC == 0xcafebeefu, "NCCL_CONFIG_INITIALIZER has it, which is no constant expression");
 
-/* Each call with our parameters: no conversion but of what stands for the library's own types. */
+/* Each call with our parameters: no conversion but of what replaces the library's own types. */
 typedef ncclDataType_t Type;
 typedef ncclRedOp_t Op;
 typedef cudaStream_t Stream;

@@ -17,7 +17,7 @@ struct Case {
     std::vector<int64_t> dims;
     int64_t m, n, k;
     bool in_columns, ta, tb, broadcast;
-    int64_t gap; // elements between rows in memory that belong to nobody
+    int64_t gap; // unused elements between rows in memory
 };
 
 std::ostream &operator<<(std::ostream &out, const Case &c) {
@@ -26,7 +26,7 @@ std::ostream &operator<<(std::ostream &out, const Case &c) {
                << (c.ta ? " ta" : "") << (c.tb ? " tb" : "") << (c.broadcast ? " broadcast" : "") << " gap " << c.gap;
 }
 
-// One operand: [batch][down][across], rows |gap| apart; NaN where nobody reads.
+// One operand: [batch][down][across], rows |gap| apart; NaN where nothing is read.
 struct Operand {
     std::vector<char> bytes;
     amp_batch_operand at{};

@@ -25,7 +25,7 @@ constexpr uint32_t kKinds[] = {AMP_WINDOW_CONV, AMP_WINDOW_CONV_DATA, AMP_WINDOW
 
 using Memory = std::unique_ptr<char, decltype(&free)>;
 
-// Exactly so many bytes, full of NaN.
+// Exactly |bytes| bytes, full of NaN.
 Memory Scratch(size_t bytes) {
     char *memory = static_cast<char *>(aligned_alloc(64, std::max<size_t>(bytes, 64)));
     memset(memory, 0xff, bytes);

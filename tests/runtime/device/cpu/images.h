@@ -119,7 +119,7 @@ inline void ForEachMeeting(const amp_model_window &w, int64_t n,
 }
 
 // a: x, or dy for CONV_DATA; b: weights [taps * k, cols], or dy for CONV_WEIGHT.
-// With groups the weights are those of CONV, [taps * inputs of a group, oc], for CONV_DATA too.
+// With groups the weights are stored as in CONV, [taps * inputs of a group, oc], for CONV_DATA too.
 inline Sums NaiveGroups(const amp_model_window &w, int64_t n, const Values &a, const Values &b) {
     const int64_t c = w.c, oc = w.oc, inputs = c / w.groups, outputs = oc / w.groups;
     const bool data = w.kind == AMP_WINDOW_CONV_DATA, weight = w.kind == AMP_WINDOW_CONV_WEIGHT;

@@ -1,5 +1,5 @@
-// The pool: every task of every run is done once, runs are in order, sleepers are woken, and nobody waits for a thread
-// that holds no task.
+// The pool: every task of every run is done once, runs are in order, sleepers are woken, and no thread waits for a
+// thread that holds no task.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>

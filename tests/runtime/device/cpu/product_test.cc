@@ -98,7 +98,7 @@ bool same_columns(const std::vector<float> &x, const std::vector<float> &y, int6
     return same;
 }
 
-// Widened once for many tiles, bf16 have the bits of a tile by itself: those of two steps a pair, the odd one first.
+// Widened once for many tiles, bf16 have the bits of a tile by itself: two steps a pair, the odd one first.
 TEST(Product, WhatIsWidenedAheadHasTheBitsOfItsTiles) {
     for (const char *isa : {"avx2", "avx512"}) {
         const amp_product_kernels *kernels = SelectOrEmulate(AMP_DT_BF16, isa, nullptr),

@@ -283,7 +283,7 @@ TEST_F(CudaCache, AnUnwritableFolderIsNoError) {
     setenv("AMPC_CACHE_DIR", "/proc/1/fdinfo", 1); // root cannot create files there either
     EXPECT_FALSE(PutAlone("kernel", "image"));
     EXPECT_EQ(GetAlone("kernel"), "-");
-    // A folder stands where the file should be.
+    // A folder is where the file should be.
     setenv("AMPC_CACHE_DIR", folder_.c_str(), 1);
     fs::remove(file);
     ASSERT_TRUE(PutAlone("kernel", "image"));

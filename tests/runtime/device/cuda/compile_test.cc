@@ -111,7 +111,7 @@ TEST_F(CudaImages, PtxOfAnArchitectureNotAbove) {
     EXPECT_EQ(taken(120, true), "ptx 86") << "sm_90a runs on sm_90 alone";
 }
 
-// What a function brings stands for the text that all have; the cache tells them apart.
+// What a function brings replaces the text that all have; the cache tells them apart.
 TEST_F(CudaCompile, APreludeOfItsOwn) {
     Functions f(2);
     f[1].prelude = "#define PLUS(i) (float)(i) * 1000.0f\n";
@@ -293,7 +293,7 @@ TEST_F(CudaCompile, ADamagedCacheIsRebuilt) {
 
 TEST_F(CudaCompile, WithoutACache) {
     Functions f(2);
-    setenv("AMPC_CACHE_DIR", "/proc/1/fdinfo", 1); // nobody can write there
+    setenv("AMPC_CACHE_DIR", "/proc/1/fdinfo", 1); // no process can write there
     for (int round = 0; round < 2; round++) {
         Images images(2);
         ASSERT_EQ(Compile(f, 80, true, images, &err_), AMP_OK) << err_.message;

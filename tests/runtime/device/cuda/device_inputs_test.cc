@@ -1,5 +1,5 @@
-// Sessions whose inputs are in device memory: the bits are those of arrays of the host, nothing of them comes from the
-// host, and what is no index or no address is told of.
+// Sessions whose inputs are in device memory: the bits are the same as with arrays of the host, nothing of them comes
+// from the host, and what is no index or no address is told of.
 #include "tests/runtime/device/cuda/own_memory.h"
 
 namespace {

@@ -58,7 +58,7 @@ using namespace ours;
 #define SAME(name, symbol, parameters)                                                                                 \
     static_assert(std::is_same<CuResult parameters, Signature<decltype(::symbol)>::type>::value, #symbol);
 CUDA_DRIVER_CALLS(SAME)
-#ifdef MADE_WRONG // a signature that is not that of cuda.h must not compile
+#ifdef MADE_WRONG // a signature other than in cuda.h must not compile
 SAME(mem_alloc, cuMemAlloc_v2, (CuPointer * pointer, unsigned int bytes))
 #endif
 } // namespace table

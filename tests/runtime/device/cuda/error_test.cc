@@ -68,7 +68,7 @@ TEST(CudaError, EveryCallHasItsSymbol) {
     EXPECT_STREQ(amp_cuda_call_symbol(CUDA_CALL_launch), "cuLaunchKernel");
 }
 
-// Those of which NVIDIA's document of CUresult says that the process or the context cannot go on.
+// Errors after which, by NVIDIA's document of CUresult, the process or the context cannot go on.
 TEST(CudaError, WhatIsFatal) {
     std::set<int> fatal;
     for (int result = 0; result < 1000; result++) {

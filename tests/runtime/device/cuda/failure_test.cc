@@ -147,7 +147,7 @@ TEST_F(Failure, AFatalErrorIsKept) {
     EXPECT_EQ(amp_step(cpu, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
 }
 
-// One thread too many reads an input and writes a temporary behind their ends.
+// One thread too many reads an input and writes a temporary past their ends.
 TEST_F(Failure, OverrunsAreSeenInSeparateBuffers) {
     amp_model_desc desc = *tiny_cuda_desc();
     amp_model_cuda code = *tiny_cuda_code();

@@ -35,7 +35,7 @@ class OwnCache {
     std::string path_;
 };
 
-// Functions k0, k1, ... of which ki adds i to each element.
+// Functions k0, k1, ...; ki adds i to each element.
 class Functions {
   public:
     explicit Functions(int count) : sources_(count), names_(count), image_lists_(count), functions_(count) {

@@ -80,7 +80,7 @@ TEST_F(Home, GetAndSetReachTheDevice) {
     void *outputs[] = {logits.data()};
     ASSERT_EQ(amp_infer(session, batch.inputs, 8, outputs, &tiny.err), AMP_OK) << tiny.err.message;
     for (size_t i = 0; i < logits.size(); i++) ASSERT_EQ(logits[i], bias[i % TINY_CLASSES]);
-    // one set of two, behind steps that nobody asked about: the other keeps what it learned
+    // one set of two, after steps whose results were not asked for: the other keeps what it learned
     Step(session, 2), Step(session, 3);
     std::vector<float> learned = tiny.Weight();
     Step(session, 4);
@@ -113,7 +113,7 @@ TEST_F(Home, SessionsShareParams) {
         amp_session *a = tiny.Open(o), *b = tiny.Open(o);
         o.inference = 1;
         amp_session *eval = tiny.Open(o);
-        // on streams of their own, and nobody waits: each must come behind what wrote before
+        // on streams of their own, and no call waits: each must come after what wrote before
         for (unsigned i = 0; i < 4; i++) Step(i % 2 ? a : b, i);
         double loss = Loss(eval);
         EXPECT_EQ(Loss(a), loss);

@@ -13,7 +13,7 @@ namespace {
 struct Driver {
     CuResult cubin_result = CU_SUCCESS; // what loading machine code gives
     CuResult ptx_result = CU_SUCCESS;
-    const char *refused = nullptr; // of machine code: only what begins with this behind its first four bytes
+    const char *refused = nullptr; // of machine code: only what begins with this after its first four bytes
     const char *log = "";
     int calls = 0, fail_at = -1; // the call of that number fails with |fail_with|
     CuResult fail_with = CU_SUCCESS;

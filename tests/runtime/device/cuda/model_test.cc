@@ -1,4 +1,4 @@
-// CUDA tables of a model: what a sound one tells, and that every damaged number, index and pointer is refused.
+// CUDA tables of a model: what a sound one reports, and that every damaged number, index and pointer is refused.
 #include <functional>
 
 #include "tests/base/failing_allocator.h"
@@ -60,7 +60,7 @@ struct Copy {
         k.choices = {choices.data(), count};
         return choices.back();
     }
-    // The last of |count| parts, the first of which is all of the launch, and the others have no operands.
+    // The last of |count| parts: the first is all of the launch, and the others have no operands.
     amp_model_cuda_part &Part(const char *name, uint32_t count) {
         amp_model_cuda_kernel &k = Kernel(name);
         parts.assign(count, k.parts.at[0]);

@@ -1,5 +1,5 @@
 // Launches of a step that begin before the one before them has ended: only of functions that say that they wait, on
-// devices and drivers that know it, behind nothing but a kernel; and what happens if one does not do what it says.
+// devices and drivers that know it, after nothing but a kernel; and what happens if one does not do what it says.
 #include "tests/runtime/device/cuda/on_stand_in.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Sessions whose inputs are in page-locked memory: the bits are those of other arrays, nothing is staged, arrays may be
-// written when amp.h says so and no earlier, and what is no index or no such address is told of.
+// Sessions whose inputs are in page-locked memory: the bits are the same as with other arrays, nothing is staged,
+// arrays may be written when amp.h says so and no earlier, and what is no index or no such address is told of.
 #include <set>
 
 #include "tests/runtime/device/cuda/own_memory.h"

@@ -129,7 +129,7 @@ TEST(StandInDevice, EveryCallFails) {
     }
 }
 
-// The stand-in refuses machine code, as a driver refuses that of another architecture.
+// The stand-in refuses machine code, as a driver refuses code for another architecture.
 TEST_F(StandIn, RunsWhatWasCompiled) {
     for (const char *arch : {"75", "80", "90", "120"}) {
         std::string text = InChild([&]() -> std::string {

@@ -1,4 +1,4 @@
-/* tiny_driver.c: a libcuda.so.1 that only tells about devices, as the environment says:
+/* tiny_driver.c: a libcuda.so.1 that only reports devices, as the environment says:
  *   TINY_INIT     what cuInit returns                      TINY_VERSION  of the driver, default 12040
  *   TINY_DEVICES  how many, default 1                      TINY_ARCH     default 80
  * tiny_driver_rest.c has the other calls.  With TINY_LACKS_ALL defined it is a library without any. */

@@ -8,7 +8,7 @@
 #define cuLaunchKernel tinyLaunchKernel
 #endif
 
-/* Weak: those of tiny_driver.c come first. */
+/* Weak: the symbols of tiny_driver.c come first. */
 #define NOT_SUPPORTED(name, symbol, parameters)                                                                        \
     __attribute__((weak, visibility("default"))) CuResult symbol parameters;                                           \
     CuResult symbol parameters { return CU_NOT_SUPPORTED; }

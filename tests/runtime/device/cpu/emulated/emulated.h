@@ -1,4 +1,4 @@
-// emulated.h: product kernels by instruction set: the machine's, or those of AVX-512 emulated where it lacks that.
+// emulated.h: product kernels by instruction set: the machine's, or AVX-512's emulated where it lacks that.
 #ifndef AMP_TESTS_EMULATED_EMULATED_H
 #define AMP_TESTS_EMULATED_EMULATED_H
 

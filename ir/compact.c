@@ -274,3 +274,15 @@ int *ir_use_counts(const Func *f, Arena *a) {
     uses[0] = 0;
     return uses;
 }
+
+bool *ir_results(const Func *f, Arena *a) {
+    bool *is_result = arena_array(a, bool, f->values.len + 1);
+    for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
+    return is_result;
+}
+
+OpIds ir_take_body(Func *f) {
+    const OpIds body = f->body;
+    f->body = (OpIds){0};
+    return body;
+}

@@ -45,6 +45,7 @@ typedef struct Val {
 typedef struct OpId {
     uint32_t id;
 } OpId;
+typedef VEC(OpId) OpIds;
 #define NO_VAL ((Val){0})
 
 /* ---- where and why ----------------------------------------------------------------------------------------------- */
@@ -323,7 +324,7 @@ typedef struct Func {
     VEC(Value *) values; /* by id; [0] unused */
     VEC(Op *) ops;       /* by id; [0] unused */
     VEC(Val) inputs;     /* VAL_INPUT and VAL_STATE, in order */
-    VEC(OpId) body;      /* in order of execution */
+    OpIds body;          /* in order of execution */
     VEC(Result) results;
     Table result_names; /* build.c: to 1-based indexes into results */
     VEC(Region) regions;
@@ -606,6 +607,9 @@ void ir_call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue v
  * pipeline runs it after every pass. */
 void ir_compact(Module *m);
 int *ir_use_counts(const Func *f, Arena *a); /* by value id; results and predicates count */
+bool *ir_results(const Func *f, Arena *a);   /* by value id: whether it is a result of the function */
+/* The ops of the body, which is empty then, and to which ir_op_new appends. */
+OpIds ir_take_body(Func *f);
 
 /* ---- shapes (shape.c, infer*.c) ---------------------------------------------------------------------------------- */
 

@@ -142,8 +142,7 @@ static bool is_wanted(const bool *wanted, const Op *o) {
 
 /* Paths of the ops of |f| whose results, by whatever way, end in buffers alone. */
 static void find_keepers(Arena *a, const Func *f, Table *out) {
-    bool *wanted = arena_array(a, bool, f->values.len);
-    for (int i = 0; i < f->results.len; i++) wanted[f->results.data[i].value.id] = true;
+    bool *wanted = ir_results(f, a);
     for (int i = f->body.len - 1; i >= 0; i--) {
         const Op *o = ir_op_at(f, i);
         if (updates_buffer(f, o)) continue;

@@ -65,8 +65,7 @@ static bool is_no_product(const Op *o, int n) {
 /* By value id: whether it is a result, or an op reads it as |reads| says. */
 static bool *find_read(const Fuse *z, bool (*reads)(const Op *o, int n)) {
     const Func *f = z->f;
-    bool *read = arena_array(z->a, bool, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
+    bool *read = ir_results(f, z->a);
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++)
@@ -96,8 +95,7 @@ static bool *find_padded(const Fuse *z) {
 /* Results, predicates, and the operands of products and of movement must be in memory, so their ops are not copied. */
 static void find_copied(Fuse *z) {
     const Func *f = z->f;
-    bool *in_memory = arena_array(z->a, bool, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) in_memory[f->results.data[i].value.id] = true;
+    bool *in_memory = ir_results(f, z->a);
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         in_memory[o->pred.id] = true;
@@ -350,17 +348,14 @@ static void fuse_func(Func *f, const PassOptions *options) {
     find_users(&z);
     if (z.fusing) fuse_hoist(&z);
     if (z.fusing) find_guards(&z);
-    int count = f->body.len;
-    OpId *body = f->body.data;
-    f->body.data = NULL; /* ir_op_new appends; the ops that it makes here belong to groups */
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        Op *o = ir_op(f, body[i]);
-        if (z.fusing && o->region && begins_delay_run(f, body, i)) fuse_delay(&z, body, count, i);
+    const OpIds body = ir_take_body(f); /* ops that are made here belong to groups */
+    for (int i = 0; i < body.len; i++) {
+        Op *o = ir_op(f, body.data[i]);
+        if (z.fusing && o->region && begins_delay_run(f, body.data, i)) fuse_delay(&z, body.data, body.len, i);
         bool effect = ir_op_info[o->code].flags & EFFECT;
         if (!effect && !fuse_node(&z, o)->copied && fuse_node(&z, o)->home == NOWHERE) place(&z, o);
     }
-    fuse_place_assigns(&z, body, count);
+    fuse_place_assigns(&z, body.data, body.len);
     if (z.fusing) {
         fuse_recompute(&z);
         fuse_inline(&z);

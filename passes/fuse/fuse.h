@@ -26,7 +26,6 @@ enum {
 };
 
 typedef VEC(int) Ints;
-typedef VEC(OpId) OpIds;
 
 typedef struct Copy { /* of a copied op, in one group */
     Val of, copy;

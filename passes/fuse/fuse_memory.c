@@ -103,8 +103,7 @@ static void recompute_in(Fuse *z, int g, const Light *light) {
 
 /* Drops values that their own kernel does not read.  From the last kernel to the first, since readers come later. */
 static void drop_unread(Fuse *z, const Light *light, int known) {
-    bool *read = arena_array(z->a, bool, z->f->values.len + 1);
-    for (int i = 0; i < z->f->results.len; i++) read[z->f->results.data[i].value.id] = true;
+    bool *read = ir_results(z->f, z->a);
     for (int g = fuse_group_count(z) - 1; g >= 0; g--) {
         int count = fuse_group(z, g)->ops.len, first = count;
         OpIds kept = {.data = arena_array(z->a, OpId, count + 1), .cap = count + 1};

@@ -24,8 +24,7 @@ static int strides_of(const Func *f, const Op *o, int n) {
 /* By value id: whether something reads it that reads no strides, nor moves it on for what does. */
 static bool *find_read_elsewhere(const Fuse *z) {
     const Func *f = z->f;
-    bool *read = arena_array(z->a, bool, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
+    bool *read = ir_results(f, z->a);
     for (int i = f->body.len - 1; i >= 0; i--) {
         const Op *o = ir_op_at(f, i);
         bool moves = ir_moves_by_stride(o) && !read[o->out[0].id];

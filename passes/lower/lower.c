@@ -171,8 +171,6 @@ static void give_plain_results(Lowering *l) {
 }
 
 static bool lower_func(PassContext *c, Func *f) {
-    int count = f->body.len;
-    OpId *graph = f->body.data;
     Renames renames = renames_new(f);
     Lowering l = {.f = f, .c = c, .memos = arena_array(f->module->arena, Memo *, MEMO_SLOTS)};
     l.readers = ir_use_counts(f, f->module->arena);
@@ -180,12 +178,11 @@ static bool lower_func(PassContext *c, Func *f) {
     for (int i = 0; i < f->inputs.len; i++)
         if (ir_value(f, f->inputs.data[i])->kind == VAL_STATE && ir_state_of(f, f->inputs.data[i])->hwio)
             lower_mark_hwio(&l, f->inputs.data[i]);
-    f->body.data = NULL;
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        Op *o = ir_op(f, graph[i]);
+    const OpIds graph = ir_take_body(f);
+    for (int i = 0; i < graph.len; i++) {
+        Op *o = ir_op(f, graph.data[i]);
         renames_apply(&renames, o);
-        if (stays(f, o)) keep_op(&l, o, graph[i]);
+        if (stays(f, o)) keep_op(&l, o, graph.data[i]);
         else lower_op(&l, o, &renames);
     }
     renames_apply_results(&renames, f);

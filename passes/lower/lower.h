@@ -179,6 +179,7 @@ Val lower_result_of(Lowering *l, Op *o, Dtype t, const Shape *s);
 /* Movement; where nothing changes they give v itself.  A permute that moves only dims of size 1 is a reshape. */
 Val lower_reshape(Lowering *l, Val v, const Shape *s);
 Val lower_permute(Lowering *l, Val v, const Dims *dims);
+Val lower_swap_dims(Lowering *l, int from_end, Val v); /* the dims -from_end and -from_end - 1 */
 Val lower_expand(Lowering *l, Val v, const Shape *s);
 /* v as an operand beside a result of shape |s|: itself, or expanded. */
 Val lower_fit(Lowering *l, Val v, const Shape *s);
@@ -227,6 +228,8 @@ void lower_unsupported(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
 Val lower_transposed_product(Lowering *l, Val v);
 /* The products of the matrices of a and b, leading dims equal, in f32; ta, tb: that operand is stored transposed. */
 Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb);
+/* v with the sign of x: 0 where x is 0 or NaN. */
+Val lower_signed_by(Lowering *l, Val v, Val x);
 /* log(1 + t) for t >= 0, accurate near 0. */
 Val lower_log1p(Lowering *l, Val t);
 /* Of the random numbers of a tensor of shape |s|: appends to |in| where they are in a step of several micro-batches:

@@ -68,15 +68,6 @@ static Val with_heads(Lowering *l, const Attention *a, Val v) {
     return lower_reshape(l, v, &to);
 }
 
-static Val exchange_heads(Lowering *l, Val v) {
-    const int rank = ir_shape(l->f, v)->rank;
-    Dims dims = {.count = rank};
-    for (int i = 0; i < rank; i++) dims.at[i] = i;
-    dims.at[rank - 3] = rank - 2;
-    dims.at[rank - 2] = rank - 3;
-    return lower_permute(l, v, &dims);
-}
-
 /* [..., T, H * E], in the dtype of result |i|, as that result, [..., H, T, E]. */
 static void give_heads(Lowering *l, const Attention *a, int i, Val v) {
     const Value *result = ir_value(l->f, l->op->out[i]);
@@ -89,12 +80,12 @@ static void give_heads(Lowering *l, const Attention *a, int i, Val v) {
     }
     apart.d[apart.rank - 3] = shape.d[shape.rank - 2];
     apart.d[apart.rank - 2] = shape.d[shape.rank - 3];
-    lower_give(l, i, exchange_heads(l, lower_reshape(l, v, &apart)));
+    lower_give(l, i, lower_swap_dims(l, 2, lower_reshape(l, v, &apart)));
 }
 
 /* [..., H, T, E] as [..., T, H * E] */
 static Val heads_together(Lowering *l, Val v) {
-    v = exchange_heads(l, v);
+    v = lower_swap_dims(l, 2, v);
     Shape s = *ir_shape(l->f, v);
     dim_mul(s.d[s.rank - 2], s.d[s.rank - 1], &s.d[s.rank - 2]);
     s.rank--;

@@ -101,6 +101,15 @@ Val lower_permute(Lowering *l, Val v, const Dims *dims) {
     return lower_result_of(l, o, ir_dtype(l->f, v), &to);
 }
 
+Val lower_swap_dims(Lowering *l, int from_end, Val v) {
+    const int rank = ir_shape(l->f, v)->rank;
+    Dims dims = {.count = rank};
+    for (int i = 0; i < rank; i++) dims.at[i] = i;
+    dims.at[rank - from_end] = rank - from_end - 1;
+    dims.at[rank - from_end - 1] = rank - from_end;
+    return lower_permute(l, v, &dims);
+}
+
 /* ---- the graph op ------------------------------------------------------------------------------------------------ */
 
 double lower_float(const Lowering *l, const char *name) { return ir_attr(l->op, name)->f; }

@@ -89,8 +89,7 @@ static void lower_norm(Lowering *l) {
     lower_give_folded(l, &r, to_the(l, sum(l, &r, size, r.keep), 1.0 / p));
 }
 
-/* v with the sign of x; 0 where x is 0 */
-static Val signed_by(Lowering *l, Val v, Val x) {
+Val lower_signed_by(Lowering *l, Val v, Val x) {
     Val rest = lower_select(l, lower_binary(l, OP_lt, x, zero(l)), lower_unary(l, OP_neg, v), zero(l));
     return lower_select(l, lower_binary(l, OP_lt, zero(l), x), v, rest);
 }
@@ -101,7 +100,7 @@ static void lower_largest_norm_grad(Lowering *l, const FoldedGradient *g) {
     Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, g->x, g->x));
     Val mask = lower_select(l, lower_binary(l, OP_or, equal, is_nan), one, zero(l));
     Val count = lower_reduce(l, OP_reduce_sum, mask, g->folded, true);
-    lower_give(l, 0, signed_by(l, lower_mul(l, mask, lower_div(l, g->dy, count)), g->x));
+    lower_give(l, 0, lower_signed_by(l, lower_mul(l, mask, lower_div(l, g->dy, count)), g->x));
 }
 
 /* dy x / y; 0 where y is.  Where y is huge or tiny, so that dy / y may be nothing or infinite, x and y are brought near
@@ -129,7 +128,7 @@ static void lower_norm_grad(Lowering *l) {
         return;
     }
     if (p == 1.0) {
-        lower_give(l, 0, signed_by(l, g.dy, g.x));
+        lower_give(l, 0, lower_signed_by(l, g.dy, g.x));
         return;
     }
     if (p == 2.0) {
@@ -140,7 +139,7 @@ static void lower_norm_grad(Lowering *l) {
     share = lower_select(l, lower_binary(l, OP_eq, g.y, zero(l)), zero(l), share);
     Val size = to_the(l, lower_unary(l, OP_abs, g.x), p - 1.0);
     Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, g.x, g.x));
-    Val slope = lower_select(l, is_nan, g.x, signed_by(l, size, g.x));
+    Val slope = lower_select(l, is_nan, g.x, lower_signed_by(l, size, g.x));
     lower_give(l, 0, lower_mul(l, slope, share));
 }
 

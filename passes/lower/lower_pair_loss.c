@@ -61,15 +61,9 @@ static void lower_l1_loss(Lowering *l) {
     give_mean(l, p.a, lower_unary(l, OP_abs, p.d));
 }
 
-/* v where d > 0, -v where d < 0, else 0: also where d is NaN */
-static Val signed_by(Lowering *l, Val v, Val d) {
-    Val rest = lower_select(l, lower_binary(l, OP_lt, d, zero(l)), lower_unary(l, OP_neg, v), zero(l));
-    return lower_select(l, lower_binary(l, OP_lt, zero(l), d), v, rest);
-}
-
 static void lower_l1_loss_grad(Lowering *l) {
     Pair p = pair_of(l, 1);
-    give_slopes(l, signed_by(l, share_of(l, lower_operand(l, 0), p.a), p.d));
+    give_slopes(l, lower_signed_by(l, share_of(l, lower_operand(l, 0), p.a), p.d));
 }
 
 /* A parabola within |limit|, where NaN counts as well, and beyond it lines of slope |slope|. */
@@ -109,7 +103,7 @@ static void lower_bent_loss_grad(Lowering *l) {
     }
     Pair p = pair_of(l, 1);
     Val share = share_of(l, lower_operand(l, 0), p.a);
-    Val line = signed_by(l, lower_scaled(l, share, bend.slope), p.d);
+    Val line = lower_signed_by(l, lower_scaled(l, share, bend.slope), p.d);
     Val inside = lower_mul(l, lower_scaled(l, p.d, bend.slope / bend.limit), share);
     Val beyond = is_beyond(l, lower_unary(l, OP_abs, p.d), bend.limit);
     give_slopes(l, lower_select(l, beyond, line, inside));

@@ -71,18 +71,9 @@ Val lower_transposed_product(Lowering *l, Val v) {
     return matrices || (ta && !tb) ? contract(l, o->in[1], ta, o->in[0], tb) : NO_VAL;
 }
 
-static Val transposed(Lowering *l, Val v) {
-    int rank = ir_shape(l->f, v)->rank;
-    Dims dims = {.count = rank};
-    for (int i = 0; i < rank; i++) dims.at[i] = i;
-    dims.at[rank - 2] = rank - 1;
-    dims.at[rank - 1] = rank - 2;
-    return lower_permute(l, v, &dims);
-}
-
 /* The operand as [B..., rows, cols] with the result's leading dims B. */
 static Val batched(Lowering *l, Val v, bool is_transposed, const Shape *result) {
-    if (is_transposed) v = transposed(l, v);
+    if (is_transposed) v = lower_swap_dims(l, 1, v);
     const Shape *own = ir_shape(l->f, v);
     Shape s = *result;
     s.d[s.rank - 2] = own->d[own->rank - 2];
@@ -91,8 +82,8 @@ static Val batched(Lowering *l, Val v, bool is_transposed, const Shape *result) 
 }
 
 Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb) {
-    if (ta) a = transposed(l, a);
-    if (tb) b = transposed(l, b);
+    if (ta) a = lower_swap_dims(l, 1, a);
+    if (tb) b = lower_swap_dims(l, 1, b);
     return ir_emit(l->f, OP_batch_contract, AMP_DT_F32, NULL, 2, a, b);
 }
 

@@ -138,16 +138,13 @@ const char *casting_undecided(const Op *o) {
 
 void casting_walk(Casting *x, void (*decide)(Casting *x, Op *o, void *user), void *user) {
     Func *f = x->f;
-    OpId *body = f->body.data;
-    int count = f->body.len;
-    f->body.data = NULL;
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        Op *o = ir_op(f, body[i]);
+    const OpIds body = ir_take_body(f);
+    for (int i = 0; i < body.len; i++) {
+        Op *o = ir_op(f, body.data[i]);
         const char *rule = casting_undecided(o);
         if (!rule) decide(x, o, user);
         else if (!o->reason) o->reason = ir_reason(x->m, rule);
-        vec_push(x->m->arena, &f->body, body[i]);
+        vec_push(x->m->arena, &f->body, body.data[i]);
     }
 }
 

@@ -110,7 +110,6 @@ static void find_readers(Weighing *w) {
                 vec_push(w->arena, &w->readers[o->in[k].id], reader);
             }
     }
-    for (int i = 0; i < w->f->results.len; i++) w->is_result[w->f->results.data[i].value.id] = true;
 }
 
 /* Metrics and updates of buffers do not lower what they read. */
@@ -261,7 +260,7 @@ LeastBytes *least_bytes(const Func *f, const PolicyClass *classes, int64_t n) {
     Weighing w = {.arena = arena, .f = f, .classes = classes, .n = n, .cut = min_cut_new(arena, values)};
     bool *is_f32 = arena_array(arena, bool, values);
     w.is_any_size = any_size_find(arena, f, classes);
-    w.is_result = arena_array(arena, bool, values);
+    w.is_result = ir_results(f, arena);
     w.has_grad = arena_array(arena, bool, values);
     w.readers = arena_alloc(arena, sizeof *w.readers * (size_t)values);
     w.is_aside = arena_array(arena, bool, values);

@@ -13,8 +13,6 @@
 
 enum { MOST_OPS = 64 };
 
-typedef VEC(OpId) OpIds;
-
 typedef struct Between { /* the ops that make |last|'s operand from what other permutes give */
     Func *f;
     int *uses;         /* by value id */
@@ -193,8 +191,7 @@ static void carry_moves(Func *f) {
     OpIds before = {0};
     int *uses = ir_use_counts(f, a);
     Val *is = arena_array(a, Val, f->values.len + 1); /* what a permute gives that is gone */
-    bool *is_result = arena_array(a, bool, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
+    bool *is_result = ir_results(f, a);
     const int known = f->values.len;
     for (int i = f->body.len - 1; i >= 0; i--) { /* what is between comes before, and reads no permute that is gone */
         const Op *last = ir_op_at(f, i);

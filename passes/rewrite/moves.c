@@ -57,8 +57,7 @@ static void see_move(Moves *m, Op *o, const bool *is_result) {
 static void cancel_moves(Func *f) {
     Arena *a = arena_child(f->module->arena);
     Moves m = {f, arena_array(a, Strided, f->values.len + 1), arena_array(a, Val, f->values.len + 1)};
-    bool *is_result = arena_array(a, bool, f->values.len + 1);
-    for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
+    const bool *is_result = ir_results(f, a);
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) o->in[n] = current(&m, o->in[n]);
@@ -113,9 +112,8 @@ static void multiply_without_views(Moves *m, const int *uses, const bool *is_res
 static void drop_views(Func *f) {
     Arena *a = arena_child(f->module->arena);
     Moves m = {.f = f, .is = arena_array(a, Val, f->values.len + 1)};
-    bool *is_result = arena_array(a, bool, f->values.len + 1);
+    const bool *is_result = ir_results(f, a);
     const int *uses = ir_use_counts(f, a);
-    for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) o->in[n] = current(&m, o->in[n]);

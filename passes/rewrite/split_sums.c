@@ -87,18 +87,15 @@ static void split_rows(Func *f, Op *o, int64_t per_sample) {
 
 static void split_sums(Func *f) {
     const int64_t wanted = target_of(f->module)->sum_blocks;
-    const int count = f->body.len;
-    const OpId *body = f->body.data;
     if (!wanted) return;
-    f->body.data = NULL; /* ir_op_new appends to it */
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        Op *o = ir_op(f, body[i]);
+    const OpIds body = ir_take_body(f);
+    for (int i = 0; i < body.len; i++) {
+        Op *o = ir_op(f, body.data[i]);
         int64_t per_sample;
         if (is_column_sum(f, o, &per_sample) && per_sample >= ROWS_PER_SAMPLE &&
             blocks_of(ir_shape(f, o->out[0])->d[0].mul, COLUMNS) < wanted)
             split_rows(f, o, per_sample);
-        vec_push(f->module->arena, &f->body, body[i]);
+        vec_push(f->module->arena, &f->body, body.data[i]);
         const int64_t parts = ir_parts(o) == 1 ? target_parts(target_of(f->module), f, o) : 1;
         if (parts > 1) split_product(f, o, parts);
     }

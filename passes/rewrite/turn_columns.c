@@ -221,18 +221,15 @@ static void turn_back(Func *f, Op *o) {
 
 static void turn_function(const Walk *w) {
     Func *f = w->f;
-    const int count = f->body.len;
-    const OpId *body = f->body.data;
     for (int i = 0; i < w->flat.len; i++) {
         Op *flat = w->flat.data[i];
         flat->in[0] = ir_def(f, before_barriers(f, flat->in[0]))->in[0];
     }
-    f->body.data = NULL; /* ir_op_new appends to it */
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        vec_push(f->module->arena, &f->body, body[i]);
+    const OpIds body = ir_take_body(f);
+    for (int i = 0; i < body.len; i++) {
+        vec_push(f->module->arena, &f->body, body.data[i]);
         for (int j = 0; j < w->unflat.len; j++)
-            if (w->unflat.data[j]->id.id == body[i].id) turn_back(f, w->unflat.data[j]);
+            if (w->unflat.data[j]->id.id == body.data[i].id) turn_back(f, w->unflat.data[j]);
     }
     for (int i = 0; i < f->results.len; i++)
         if (w->mark[f->results.data[i].value.id] == TURNED) f->results.data[i].pixels = w->t->pixels;

@@ -192,17 +192,14 @@ void join_padded_parts(Func *f) {
     Arena *a = f->module->arena;
     Joining j = {.f = f, .uses = ir_use_counts(f, a), .joined = arena_array(a, bool, f->values.len + 1)};
     const bool *ends = find_chains(&j);
-    int count = f->body.len;
-    const OpId *body = f->body.data;
-    f->body.data = NULL;
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        Op *o = ir_op(f, body[i]);
+    const OpIds body = ir_take_body(f);
+    for (int i = 0; i < body.len; i++) {
+        Op *o = ir_op(f, body.data[i]);
         if (o->n_out && ends[o->out[0].id]) {
             Val other = collect_parts(&j, o);
             sort_parts(&j);
             join_parts(&j, o, other);
         }
-        vec_push(a, &f->body, body[i]);
+        vec_push(a, &f->body, body.data[i]);
     }
 }

@@ -314,14 +314,11 @@ static void move_relus_after_pooling(Func *f) {
     Commuting c = {.f = f, .renames = renames_new(f), .uses = ir_use_counts(f, a)};
     c.pooled = arena_array(a, Pooled, f->values.len + 1);
     find_pooled(&c);
-    int count = f->body.len;
-    const OpId *body = f->body.data;
-    f->body.data = NULL;
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) {
-        Op *o = ir_op(f, body[i]);
+    const OpIds body = ir_take_body(f);
+    for (int i = 0; i < body.len; i++) {
+        Op *o = ir_op(f, body.data[i]);
         renames_apply(&c.renames, o);
-        vec_push(a, &f->body, body[i]);
+        vec_push(a, &f->body, body.data[i]);
         if (o->code == OP_max_pool2d && commutes(&c, o->in[0])) pool_before_relu(&c, o);
         else if (o->code == OP_relu_grad && commutes(&c, o->in[1]) && is_masked_pool_grad(&c, o))
             mask_before_scatter(&c, o);

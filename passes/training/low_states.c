@@ -120,17 +120,14 @@ static void store_of(Storing *s, Op *o, OpId id) {
 
 static void store_in(Storing *s) {
     Func *f = s->f;
-    int count = f->body.len;
-    const OpId *body = f->body.data;
     s->renames = renames_new(f);
     for (int i = 0; i < f->inputs.len; i++)
         if (is_low(s, f->inputs.data[i])) {
             Value *value = ir_value(f, f->inputs.data[i]);
             value->dtype = type_of(s, ir_state_of(f, f->inputs.data[i]))->dtype;
         }
-    f->body.data = NULL;
-    f->body.len = f->body.cap = 0;
-    for (int i = 0; i < count; i++) store_of(s, ir_op(f, body[i]), body[i]);
+    const OpIds body = ir_take_body(f);
+    for (int i = 0; i < body.len; i++) store_of(s, ir_op(f, body.data[i]), body.data[i]);
     for (int i = 0; i < f->results.len; i++) {
         Val *v = &f->results.data[i].value;
         *v = is_low(s, *v) ? widened(s, *v) : renames_get(&s->renames, *v);

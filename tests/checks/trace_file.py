@@ -1,6 +1,6 @@
 """trace_file.py TRACE TABLE: the trace of `amprun --profile TRACE` holds what the table TABLE says.
 
-The trace is JSON, whose events follow the trace event format.  Slices nest and do not overlap.  Every row of the
+The trace is JSON in the trace event format.  Slices nest and do not overlap.  Every row of the
 table, and its sums, are computed from the slices again and have to be the same text.  Prints `ok`, and how many slices
 and rows there were.
 """

@@ -1,6 +1,6 @@
-"""Checks of the text of this repository that no compiler makes: format, columns, and names that no longer exist.
+"""Checks of the text of this repository that no compiler makes: format, columns, names that no longer exist, English.
 
-    style.py format|columns|names ALLOWED
+    style.py format|columns|names|english ALLOWED
 
 Prints one line `FILE:LINE: what is wrong` each, and nothing where all is well. ALLOWED holds what was there before the
 check: lines `KIND FILE [NAME]`; a line that allows nothing that is found any more is reported too, so that the list only
@@ -10,6 +10,8 @@ names: what comments and Markdown name must exist:
     files         `passes/fuse.c`, session.h, ...: a tracked file, or one that a build makes, whose path ends so
     identifiers   words with an underscore, in Markdown those in backticks: a word of the code, comments left out, or a
                   file without its ending
+english: phrases that leave out a noun, and words that the glossary bans: ALLOWED holds how many a file may have, lines
+    `english FILE COUNT`. With AMP_BLESS=1 in the environment counts that fell are written there.
 """
 import os
 import re
@@ -28,6 +30,7 @@ PLAIN = re.compile(r"(?<![\w.%/<-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?!\w|\.(?:c|h
 PLACEHOLDER = re.compile(r"(?:^|_)[A-Z]{3,}_[a-z]|[a-z]_[A-Z]{3,}")  # infer_RULE, NAME_grad
 WORD = re.compile(r"[A-Za-z_]\w*")
 C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
+ENGLISH = re.compile(r"\b(that of|those of|of which|so many|nobody|behind|tells|stands|lies|not built yet)\b", re.I)
 # Headers of the system and of CUDA, the PTX document, instructions of PTX; words of ELF, POSIX, PyTorch and Random123.
 FOREIGN = {"cuda.h", "nvrtc.h", "driver_types.h", "immintrin.h", "unistd.h", "stdatomic.h", "Python.h", "ptx.md",
            "add.cc", "mad.cc", "fc1.h", "e_machine", "posix_spawn", "amp_update_scale_cuda_kernel", "cached_cast",
@@ -155,14 +158,43 @@ def check_names(files):
                 yield path, name, line_of(comments, place), f"names {name}, which does not exist"
 
 
+def count_english(files):
+    counts = {path: len(ENGLISH.findall(text)) for path in files if not path.startswith(RECORDS)
+              for text in (read(path),) if kind_of(path, text)}
+    return {path: count for path, count in counts.items() if count}
+
+
+def check_english(files, allowed_path):
+    rows = [line.split() for line in read(allowed_path).splitlines()]
+    allowed = {row[1]: int(row[2]) for row in rows if row[:1] == ["english"]}
+    counts = count_english(files)
+    if os.environ.get("AMP_BLESS"):
+        fallen = {path: min(counts.get(path, 0), most) for path, most in allowed.items()}
+        others = [line for line in read(allowed_path).splitlines() if not line.startswith("english ")]
+        with open(allowed_path, "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in others)
+            file.writelines(f"english {path} {count}\n" for path, count in sorted(fallen.items()) if count)
+        return
+    for path in sorted(counts.keys() | allowed.keys()):
+        count, most = counts.get(path, 0), allowed.get(path, 0)
+        if count > most:
+            words = ", ".join(sorted({word.lower() for word in ENGLISH.findall(read(path))}))
+            print(f"{path}: has {count} of the phrases that lack a noun or are banned, {most} may be: {words}")
+        if count < most:
+            print(f"{allowed_path}: lower english {path} {most} to {count}, or run with AMP_BLESS=1")
+
+
 CHECKS = {"format": check_format, "columns": check_columns, "names": check_names}
 
 
 def main(kind, allowed_path):
+    files = [path for path in tracked() if os.path.isfile(path)]
+    if kind == "english":
+        check_english(files, allowed_path)
+        return
     allowed = {tuple(line.split()[1:]) for line in read(allowed_path).splitlines()
                if line.split()[:1] == [kind]}
     used = set()
-    files = [path for path in tracked() if os.path.isfile(path)]
     for path, name, line, what in CHECKS[kind](files):
         if (path, name) in allowed or (path,) in allowed:
             used.update({(path, name), (path,)} & allowed)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What no compiler checks: .clang-format is followed, no line is too long, and comments and documentation name only files and
-# identifiers that exist. style_allowed.txt holds what was there before this check, and only shrinks.
+# What no compiler checks: .clang-format is followed, no line is too long, comments and documentation name only files and
+# identifiers that exist, and say things in whole phrases (docs/glossary.md). style_allowed.txt holds what was there
+# before this check, and only shrinks.
 set -uo pipefail
 source tests/checks/checks.bash
 
@@ -8,6 +9,7 @@ source tests/checks/checks.bash
 style() { expect "$2" '' "$(python3 -B tests/checks/style.py "$1" tests/checks/style_allowed.txt 2>&1)"; }
 style columns 'lines of at most 120 columns, and nothing left of a merge'
 style names 'comments and documentation name what exists'
+style english 'no more phrases that lack a noun, and no more banned words'
 if answers clang-format --version; then
     style format 'files as clang-format leaves them'
 else
@@ -35,6 +37,12 @@ if answers clang-format --version; then
     run 0 planted format
     says 'planted.c:2: is not formatted'
 fi
+echo 'It is that of a node, behind so many others.' >"$work/tree/words.md"
+run 0 planted english
+says 'words.md: has 3 of the phrases' 'behind, so many, that of'
+echo 'english words.md 4' >"$work/allowed"
+run 0 planted english "$work/allowed"
+expect 'english: a count that fell' "$work/allowed: lower english words.md 4 to 3, or run with AMP_BLESS=1" "$out"
 printf 'columns planted.c\ncolumns other.c\n' >"$work/allowed"
 run 0 planted columns "$work/allowed"
 expect 'allowed, and what is allowed in vain' \

@@ -33,14 +33,14 @@ static bool is_next(const Sharing *s, const Launch *l, int next) {
     const Func *f = s->f;
     const Kernel *first = f->kernels.data[l->first], *k = f->kernels.data[next];
     const KernelFacts *a = &s->facts[l->first], *b = &s->facts[next];
-    int sizes = b->sizes, operands = b->operands - (k->pred.id != 0);
+    int sizes = b->sizes, operands = b->operands;
     if (l->count == MOST_PASSES || k->kind != KERNEL_COLUMN || k->segment || k->pred.id != first->pred.id) return false;
     if (!dim_equal(a->rows, b->rows) || !dim_equal(a->cols, b->cols) || a->vector != b->vector) return false;
     for (int i = l->first; i < next; i++) { /* other blocks may still read what it would write */
         const Kernel *before = f->kernels.data[i];
         if (ir_touches(f, k, before, false) || (i > l->first && ir_touches(f, before, k, false))) return false;
         sizes += s->facts[i].sizes;
-        operands += s->facts[i].operands - (i > l->first && before->pred.id);
+        operands += s->facts[i].operands;
     }
     return sizes <= LAUNCH_SIZES && operands <= LAUNCH_OPERANDS && reads_own_columns(f, first, k, b);
 }

@@ -5,7 +5,7 @@ set -uo pipefail
 source tests/checks/checks.bash
 
 stage=$work/stage prefix=$work/moved all_out=
-build_options=(OUT="$work/out" CFLAGS="${CFLAGS:--O0}" PREFIX=/opt/ampc)
+build_options=(OUT="$work/out" CFLAGS="${CFLAGS:--O1}" PREFIX=/opt/ampc)
 
 # ---- the build -----------------------------------------------------------------------------------
 

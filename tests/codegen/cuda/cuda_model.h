@@ -117,8 +117,7 @@ class CudaModelTest : public CoreModelTest {
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
-            for (int arch : InLongTests() ? std::vector<int>{75, 80, 90, 120} : std::vector<int>{75, 90})
-                Ptx(cuda, arch);
+            for (int arch : ArchsOf(text, {75, 80, 90, 120})) Ptx(cuda, arch);
             if (HasFailure()) return;
         }
     }
@@ -136,7 +135,7 @@ class CudaModelTest : public CoreModelTest {
                 if (message.find("not built yet") != std::string::npos) GTEST_SKIP() << message;
                 FAIL() << message;
             }
-            for (int arch : {75, 90}) Ptx(cuda, arch);
+            for (int arch : ArchsOf(text, {75, 90})) Ptx(cuda, arch);
             if (HasFailure()) return;
         }
     }

@@ -7,11 +7,20 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "cuda_sdk/nvrtc.h"
 #include "tests/codegen/cuda/driver_device.h"
 
 inline bool InLongTests() { return getenv("AMP_CUDA_ARCHS"); }
+
+// The architectures of |archs| on which a case is tried: all in long tests and on a device, else one, by its text.
+inline std::vector<int> ArchsOf(const std::string &text, const std::vector<int> &archs) {
+    unsigned sum = 0;
+    for (unsigned char c : text) sum = 31 * sum + c;
+    return InLongTests() || TestDriver::Asked() ? archs : std::vector<int>{archs[sum % archs.size()]};
+}
 
 inline bool AsCubins() {
     const char *as = getenv("AMP_KERNELS_AS");

@@ -16,7 +16,8 @@ class SumsTest : public CudaRunTest {
                              const std::vector<std::string> &types = {"f16", "bf16", "tf32"},
                              const std::vector<int> &archs = {80, 90}) {
         for (const std::string &type : types)
-            for (int arch : archs) ExpectTheBits(Under(arch, With(body, "TYPE", type)), arch, batches, type);
+            for (int arch : ArchsOf(type + body, archs))
+                ExpectTheBits(Under(arch, With(body, "TYPE", type)), arch, batches, type);
     }
 
     // A device has its own sums alone.

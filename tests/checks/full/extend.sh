@@ -84,7 +84,8 @@ touch "$work/before" && sleep 0.1 # file times are a few milliseconds apart at l
 echo 'KERNEL(LOOKUP, lookup, gather, TILES, APART, 0.3, 0.5)' >>base/kernels.def
 sed -i '/^static bool is_scatter/i static bool is_gather(const Op *o) { return o->code == OP_gather; }' ir/operands.c
 sed -i 's/AMP_KERNEL_COLLECTIVE = 7/AMP_KERNEL_LOOKUP = 8, &/' runtime/include/amp/model_abi.h
-sed -i 's/> AMP_KERNEL_COLLECTIVE/> AMP_KERNEL_LOOKUP/' $(grep -l '> AMP_KERNEL_COLLECTIVE' runtime/model/*.c)
+last='[>:] AMP_KERNEL_COLLECTIVE\(;\|)\)' # the checks that name the last kind
+sed -i "/$last/s/AMP_KERNEL_COLLECTIVE/AMP_KERNEL_LOOKUP/" $(grep -l "$last" runtime/model/*.c)
 echo 'amp_status cuda_emit_lookup(CudaKernel *ck) { return cuda_emit_tile(ck); }' >>codegen/cuda/kinds/tile_kernel.c
 touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
 printf 'a kind of kernels:\n%s\n' "$touched"

@@ -20,15 +20,14 @@ namespace {
 
 const Source *BuiltinPolicy(void *arena, const char *name) { return policy_builtin(static_cast<Arena *>(arena), name); }
 
-// AMP_CUDA_ARCHS ("75,80,86,89,90,120" in the long tests); without it each case has one of 80 and 90, by its text.
+// AMP_CUDA_ARCHS ("75,80,86,89,90,120" in the long tests), else ArchsOf of 80 and 90; of a device those that it has.
 std::vector<int> CudaArchs(const std::string &what) {
-    std::vector<int> archs;
+    std::vector<int> asked, archs;
     const char *list = getenv("AMP_CUDA_ARCHS");
-    unsigned sum = 0;
-    for (unsigned char c : what) sum = 31 * sum + c;
-    std::istringstream words(list ? list : TestDriver::Asked() ? "80,90" : sum % 2 ? "80" : "90");
-    for (std::string word; std::getline(words, word, ',');)
-        if (!TestDriver::Asked() || std::stoi(word) <= TestDriver::Get().info.arch) archs.push_back(std::stoi(word));
+    std::istringstream words(list ? list : "");
+    for (std::string word; std::getline(words, word, ',');) asked.push_back(std::stoi(word));
+    for (int arch : list ? asked : ArchsOf(what, {80, 90}))
+        if (!TestDriver::Asked() || arch <= TestDriver::Get().info.arch) archs.push_back(arch);
     return archs;
 }
 

@@ -26,7 +26,7 @@ void *amp_alloc_aligned(const amp_allocator *a, size_t size, size_t align);
 void *amp_alloc_zeroed_aligned(const amp_allocator *a, size_t size, size_t align);
 void amp_free_aligned(const amp_allocator *a, void *ptr, size_t size, size_t align);
 
-/* An allocator that knows how many bytes are out: what amp_session_memory reports is what was allocated. */
+/* An allocator that knows how many bytes are out: what amp_session_get_memory reports is what was allocated. */
 typedef struct amp_counted_allocator {
     amp_allocator allocator; /* hand this one out; valid while the struct stays where it is */
     amp_allocator inner;

@@ -14,6 +14,7 @@
 
 #include "amp/amp.h"
 #include "amp/comm.h"
+#include "amp/inspect.h"
 
 static double ms(clockid_t clock) {
     struct timespec t;
@@ -37,8 +38,8 @@ static void *make_input(const amp_model *model, int index, int64_t batch) {
     amp_error err;
     amp_tensor_info info;
     int64_t below;
-    if (amp_model_input_at(model, index, batch, &info, &err)) return NULL;
-    if (amp_model_index_range(model, index, &below, NULL, &err)) return NULL;
+    if (amp_model_input_at(model, index, (amp_sizes){.n = batch}, &info, &err)) return NULL;
+    if (amp_model_get_index_range(model, index, &below, NULL, &err)) return NULL;
     if (!below) below = 10;
     int64_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= info.dims[i];
@@ -65,7 +66,7 @@ static int fail(const amp_error *err) {
 static void *make_output(const amp_model *model, int index, int64_t batch) {
     amp_error err;
     amp_tensor_info info;
-    if (amp_model_result_at(model, index, batch, &info, &err)) return NULL;
+    if (amp_model_result_at(model, index, (amp_sizes){.n = batch}, &info, &err)) return NULL;
     size_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= (size_t)info.dims[i];
     return malloc(count * 4);
@@ -76,8 +77,8 @@ static double one_call(Server *s, amp_error *err) {
     amp_step_report report;
     if (s->pause > 0) usleep((useconds_t)s->pause);
     double start = ms(s->clock);
-    amp_status status = s->pause < 0 ? amp_step(s->session, s->inputs, s->batch, &report, err)
-                                     : amp_infer(s->session, s->inputs, s->batch, s->outputs, err);
+    amp_status status = s->pause < 0 ? amp_step(s->session, s->inputs, (amp_sizes){.n = s->batch}, &report, err)
+                                     : amp_infer(s->session, s->inputs, (amp_sizes){.n = s->batch}, s->outputs, err);
     return status ? -1 : ms(s->clock) - start;
 }
 
@@ -116,8 +117,10 @@ int main(int argc, char **argv) {
     amp_params *params;
     if (argc != 4 && argc != 5) return fprintf(stderr, "usage: step_server MODEL.so BATCH THREADS [PAUSE]\n"), 2;
     Server s = {.batch = atoll(argv[2]), .clock = step_clock(), .pause = argc == 5 ? atoi(argv[4]) : -1};
-    amp_session_options options = {
-        .struct_size = sizeof options, .capacity = s.batch, .threads = atoi(argv[3]), .inference = s.pause >= 0};
+    amp_session_options options = {.struct_size = sizeof options,
+                                   .capacity.n = s.batch,
+                                   .threads = atoi(argv[3]),
+                                   .program = s.pause >= 0 ? "infer" : NULL};
     if (join_ranks(&comm, &err)) return fail(&err);
     options.comm = comm;
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "amp/amp.h"
+#include "amp/cuda.h"
 #include "runtime/device/cuda/cuda_driver.h"
 
 enum { SETS = 8, HOST_STEPS = 200, USUAL_BOUND = 10 };
@@ -68,7 +69,7 @@ static void *on_device(const Bench *b, void *data, size_t bytes) {
 static void *make_input(const Bench *b, const amp_model *model, int index, unsigned seed) {
     amp_error err;
     amp_tensor_info info;
-    if (amp_model_input_at(model, index, b->batch, &info, &err)) return NULL;
+    if (amp_model_input_at(model, index, (amp_sizes){.n = b->batch}, &info, &err)) return NULL;
     const int bound = bound_of(b, info.name);
     int64_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= info.dims[i];
@@ -100,12 +101,12 @@ static int open_session(Bench *b, const char *path) {
     amp_model *model;
     amp_params *params;
     amp_model_info info;
-    amp_session_options options = {.struct_size = sizeof options,
-                                   .capacity = b->batch,
-                                   .device = "cuda",
-                                   .cuda_stream = b->stream,
+    const amp_cuda_options cuda = {.struct_size = sizeof cuda,
+                                   .stream = b->stream,
                                    .device_inputs = b->place == DEVICE,
                                    .pinned_inputs = b->place == PINNED};
+    const amp_session_options options = {
+        .struct_size = sizeof options, .capacity.n = b->batch, .device = "cuda", .cuda = &cuda};
     if (amp_model_load(path, NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
         amp_session_create(model, params, &options, &b->session, &err))
         return fail(err.message);
@@ -121,7 +122,7 @@ static int open_session(Bench *b, const char *path) {
 
 static int step(Bench *b, int i) {
     amp_error err;
-    return amp_step(b->session, b->inputs[i % SETS], b->batch, NULL, &err) ? fail(err.message) : 0;
+    return amp_step(b->session, b->inputs[i % SETS], (amp_sizes){.n = b->batch}, NULL, &err) ? fail(err.message) : 0;
 }
 
 static int by_value(const void *x, const void *y) {

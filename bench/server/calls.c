@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "amp/amp.h"
+#include "amp/serve.h"
 #include "ort.h"
 #include "bench/server/median.h"
 
@@ -32,7 +33,7 @@ typedef struct Ours {
 static int call_ours(void *ctx) {
     Ours *o = ctx;
     amp_error err;
-    if (!amp_infer(o->session, o->inputs, o->n, o->outputs, &err)) return 0;
+    if (!amp_infer(o->session, o->inputs, (amp_sizes){.n = o->n}, o->outputs, &err)) return 0;
     fprintf(stderr, "%s\n", err.message);
     return 1;
 }
@@ -59,11 +60,12 @@ static amp_session *open_ours(const char *model_path, const char *weights, long 
     amp_model *model = NULL;
     amp_params *params = NULL;
     amp_session *session = NULL;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = n, .threads = 1, .published = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = n, .threads = 1, .published = 1};
     if (amp_model_load(model_path, NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
-        amp_params_load(params, weights, &err) || amp_params_publish(params, NULL, &err) ||
-        amp_session_create(model, params, &options, &session, &err) || amp_model_input_at(model, 0, n, in, &err) ||
-        amp_model_result_at(model, 0, n, out, &err))
+        amp_params_load(params, weights, NULL, NULL, &err) || amp_params_publish(params, NULL, &err) ||
+        amp_session_create(model, params, &options, &session, &err) ||
+        amp_model_input_at(model, 0, (amp_sizes){.n = n}, in, &err) ||
+        amp_model_result_at(model, 0, (amp_sizes){.n = n}, out, &err))
         fprintf(stderr, "%s\n", err.message);
     amp_params_release(params);
     amp_model_release(model);

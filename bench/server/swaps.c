@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "amp/amp.h"
+#include "amp/serve.h"
 
 enum { MAX_THREADS = 64, MAX_CALLS = 1 << 18, QUIET_MS = 500 };
 enum { ALL, ONE, NONE };
@@ -56,7 +57,7 @@ static void *serve(void *arg) {
     s->failed = !x || !y || !s->latency;
     while (!s->failed && !atomic_load(&stop) && s->calls < MAX_CALLS) {
         double start = now();
-        s->failed = amp_infer(s->session, inputs, 1, outputs, &err) != AMP_OK;
+        s->failed = amp_infer(s->session, inputs, (amp_sizes){.n = 1}, outputs, &err) != AMP_OK;
         s->latency[s->calls++] = (float)(now() - start);
     }
     free(x);
@@ -110,7 +111,9 @@ static int start_servers(amp_model *model, amp_params *params, Server *servers, 
     amp_error err;
     amp_tensor_info in, out;
     amp_session_options options = {.struct_size = sizeof options, .threads = 1, .published = 1};
-    if (amp_model_input_at(model, 0, 1, &in, &err) || amp_model_result_at(model, 0, 1, &out, &err)) return 1;
+    if (amp_model_input_at(model, 0, (amp_sizes){.n = 1}, &in, &err) ||
+        amp_model_result_at(model, 0, (amp_sizes){.n = 1}, &out, &err))
+        return 1;
     atomic_store(&stop, 0);
     for (int i = 0; i < threads; i++) {
         servers[i] = (Server){

@@ -54,13 +54,15 @@ def _struct(type_name, /, **fields):
 
 
 amp_error = _struct("amp_error", code=c_int32, message=c_char * 1020)
-amp_model_options = _struct("amp_model_options", struct_size=c_size_t, allocator=c_void_p)
+amp_sizes = _struct("amp_sizes", n=c_int64, reserved=c_int64)
+amp_model_options = _struct(
+    "amp_model_options", struct_size=c_size_t, allocator=c_void_p, bytes=c_char_p, size=c_size_t)
 amp_model_info = _struct(
     "amp_model_info", name=c_char_p, policy=c_char_p, precision=c_char_p, optimizer=c_char_p, scaler=c_char_p,
     source_name=c_char_p, compiler_version=c_char_p, can_train=c_int32, input_count=c_int32, model_input_count=c_int32,
-    param_count=c_int32, result_count=c_int32, metric_count=c_int32, decision_count=c_int32, param_elements=c_int64,
-    accumulate=c_int64, loss_count=c_int32, has_fp32=c_int32, has_cuda=c_int32, cuda_kernels=c_int32,
-    cuda_missing=c_char_p, sums=c_char_p, least_batch=c_int64)
+    result_count=c_int32, metric_count=c_int32, loss_count=c_int32, param_count=c_int32, decision_count=c_int32,
+    param_elements=c_int64, accumulate=c_int64, least_batch=c_int64, has_fp32=c_int32, has_cuda=c_int32,
+    cuda_kernels=c_int32, cuda_missing=c_char_p, sums=c_char_p)
 amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=c_int32, dims=c_int64 * 8)
 amp_decision = _struct(
     "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,
@@ -72,27 +74,27 @@ amp_group_info = _struct(
     "amp_group_info", pattern=c_char_p, block=c_int32, sets_lr_scale=c_int32, sets_weight_decay=c_int32,
     frozen=c_int32, lr_scale=c_double, weight_decay=c_double, line=c_int32, reserved=c_int32)
 amp_params_options = _struct("amp_params_options", struct_size=c_size_t, seed=c_uint64, zeros=c_int32)
-_NAME_IN_FILE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_char_p)
-_TENSOR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
-amp_partial_options = _struct("amp_partial_options", struct_size=c_size_t, user=c_void_p, name_in_file=_NAME_IN_FILE,
-                              tensor=_TENSOR)
 _DIFFERENCE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
 amp_weights_options = _struct(
     "amp_weights_options", struct_size=c_size_t, ignore=POINTER(c_char_p), rename=POINTER(c_char_p),
-    transpose=POINTER(c_char_p), fresh=POINTER(c_char_p), user=c_void_p, difference=_DIFFERENCE)
+    transpose=POINTER(c_char_p), fresh=POINTER(c_char_p), partial=c_int32, bytes=c_char_p, size=c_size_t, like=c_char_p,
+    user=c_void_p, difference=_DIFFERENCE)
 amp_weights_report = _struct(
     "amp_weights_report", loaded=c_int32, fresh=c_int32, transposed=c_int32, rounded=c_int32, ignored=c_int32,
-    reserved=c_int32)
+    missing=c_int32, misfits=c_int32, extra=c_int32)
 amp_publish_report = _struct(
     "amp_publish_report", version=c_uint64, copied_bytes=c_uint64, shared_bytes=c_uint64, bytes_alive=c_uint64,
     versions_alive=c_int32, reserved=c_int32)
 _LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+amp_cpu_options = _struct("amp_cpu_options", struct_size=c_size_t, isa=c_char_p, run_tasks=c_void_p, user=c_void_p)
+amp_cuda_options = _struct("amp_cuda_options", struct_size=c_size_t, index=c_int32, device_inputs=c_int32,
+                           pinned_inputs=c_int32, reserved=c_int32, stream=c_void_p)
+amp_inspect_options = _struct("amp_inspect_options", struct_size=c_size_t, keep_values=c_int32, grad_norm=c_int32,
+                              looks_at_all=c_int32, separate_buffers=c_int32)
 amp_session_options = _struct(
-    "amp_session_options", struct_size=c_size_t, capacity=c_int64, device=c_char_p, threads=c_int32, inference=c_int32,
-    seed=c_uint64, isa=c_char_p, separate_buffers=c_int32, keep_values=c_int32, precision=c_char_p, cuda_device=c_int32,
-    cuda_stream=c_void_p, published=c_int32, run_tasks=c_void_p, run_user=c_void_p,
-    grad_norm=c_int32, log=_LOG, log_user=c_void_p, device_inputs=c_int32, pinned_inputs=c_int32,
-    comm=c_void_p, looks_at_all=c_int32)
+    "amp_session_options", struct_size=c_size_t, capacity=amp_sizes, device=c_char_p, program=c_char_p,
+    precision=c_char_p, threads=c_int32, published=c_int32, seed=c_uint64, log=_LOG, log_user=c_void_p,
+    cpu=POINTER(amp_cpu_options), cuda=POINTER(amp_cuda_options), inspect=POINTER(amp_inspect_options), comm=c_void_p)
 amp_step_report = _struct(
     "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
     complete=c_int32, grad_norm=c_double, states_kept=c_int32, too_few=c_int32)
@@ -102,23 +104,23 @@ amp_scaler_state = _struct(
 amp_memory_info = _struct(
     "amp_memory_info", params=c_uint64, derived=c_uint64, moments=c_uint64, activations=c_uint64, outputs=c_uint64,
     scratch=c_uint64, total=c_uint64, device=c_uint64)
-_FILL = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_void_p), c_int64, POINTER(c_int64), POINTER(amp_error))
+_FILL = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_void_p), amp_sizes, POINTER(amp_sizes),
+                         POINTER(amp_error))
 amp_dataset_options = _struct(
-    "amp_dataset_options", struct_size=c_size_t, fill=_FILL, user=c_void_p, capacity=c_int64, first=c_int64,
-    ahead=c_int32, inference=c_int32)
+    "amp_dataset_options", struct_size=c_size_t, fill=_FILL, user=c_void_p, capacity=amp_sizes, first=c_int64,
+    ahead=c_int32, program=c_char_p)
 amp_define = _struct("amp_define", name=c_char_p, value=c_char_p)
 amp_override = _struct("amp_override", path=c_char_p, word=c_char_p, because=c_char_p)
 _PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int32, c_int32)
 _DIAGNOSTIC = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32)
 amp_compile_options = _struct(
-    "amp_compile_options", struct_size=c_size_t, name=c_char_p, text=c_char_p, text_size=c_size_t, precision=c_char_p,
-    policy=c_char_p, defines=POINTER(amp_define), define_count=c_size_t, stop_after=c_char_p, no_pass=c_char_p,
-    emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
-    allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
-    isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
-    cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p,
-    overrides=POINTER(amp_override), override_count=c_size_t, distribute=c_char_p,
-    accumulate_order=c_char_p)
+    "amp_compile_options", struct_size=c_size_t, name=c_char_p, text=c_char_p, text_size=c_size_t,
+    defines=POINTER(amp_define), define_count=c_size_t, no_files=c_int32, max_ops=c_int64, precision=c_char_p,
+    eval_precision=c_char_p, policy=c_char_p, overrides=POINTER(amp_override), override_count=c_size_t,
+    batch_hint=c_int64, sums=c_char_p, target=c_char_p, isa=c_char_p, gpu_arch=c_char_p, distribute=c_char_p,
+    accumulate_order=c_char_p, emit=c_int32, output=c_char_p, symbol=c_char_p, stop_after=c_char_p, no_pass=c_char_p,
+    c_compiler=c_char_p, allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p,
+    dependency=c_void_p, progress=_PROGRESS, cancelled=c_void_p, user=c_void_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,
@@ -129,30 +131,25 @@ _MODEL = _PARAMS = _SESSION = _DATASET = _RESULT = c_void_p
 _AMP = {
     "amp_version": (c_char_p,),
     "amp_model_load": (_STATUS, c_char_p, POINTER(amp_model_options), POINTER(_MODEL), _ERR),
-    "amp_model_load_memory": (_STATUS, c_char_p, c_size_t, c_char_p, POINTER(amp_model_options), POINTER(_MODEL), _ERR),
     "amp_model_release": (None, _MODEL),
     "amp_model_get_info": (None, _MODEL, c_void_p),
-    "amp_model_input_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
-    "amp_model_index_range": (_STATUS, _MODEL, c_int32, POINTER(c_int64), POINTER(c_int64), _ERR),
+    "amp_model_input_at": (_STATUS, _MODEL, c_int32, amp_sizes, c_void_p, _ERR),
+    "amp_model_get_index_range": (_STATUS, _MODEL, c_int32, POINTER(c_int64), POINTER(c_int64), _ERR),
     "amp_model_expect": (_STATUS, _MODEL, c_char_p, _ERR),
-    "amp_model_result_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
+    "amp_model_result_at": (_STATUS, _MODEL, c_int32, amp_sizes, c_void_p, _ERR),
     "amp_model_param_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
-    "amp_model_param_training": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
+    "amp_model_param_training_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
     "amp_model_group_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
-    "amp_model_metric_at": (c_char_p, _MODEL, c_int32),
-    "amp_model_loss_at": (c_char_p, _MODEL, c_int32),
-    "amp_model_isa_at": (c_char_p, _MODEL, c_int32),
+    "amp_model_metric_name": (c_char_p, _MODEL, c_int32),
+    "amp_model_loss_name": (c_char_p, _MODEL, c_int32),
+    "amp_model_isa_name": (c_char_p, _MODEL, c_int32),
     "amp_model_decision_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
     "amp_params_create": (_STATUS, _MODEL, POINTER(amp_params_options), POINTER(_PARAMS), _ERR),
     "amp_params_release": (None, _PARAMS),
     "amp_params_get": (_STATUS, _PARAMS, c_char_p, c_void_p, c_size_t, _ERR),
     "amp_params_set": (_STATUS, _PARAMS, c_char_p, c_void_p, c_size_t, _ERR),
-    "amp_params_load": (_STATUS, _PARAMS, c_char_p, _ERR),
-    "amp_params_save": (_STATUS, _PARAMS, c_char_p, _ERR),
-    "amp_params_load_memory": (_STATUS, _PARAMS, c_char_p, c_size_t, c_char_p, _ERR),
-    "amp_params_load_partial": (_STATUS, _PARAMS, c_char_p, POINTER(amp_partial_options), c_void_p, _ERR),
-    "amp_params_load_weights": (_STATUS, _PARAMS, c_char_p, POINTER(amp_weights_options), c_void_p, _ERR),
-    "amp_params_save_weights": (_STATUS, _PARAMS, c_char_p, c_char_p, POINTER(amp_weights_options), _ERR),
+    "amp_params_load": (_STATUS, _PARAMS, c_char_p, POINTER(amp_weights_options), c_void_p, _ERR),
+    "amp_params_save": (_STATUS, _PARAMS, c_char_p, POINTER(amp_weights_options), _ERR),
     "amp_params_copy": (_STATUS, _PARAMS, _PARAMS, _ERR),
     "amp_params_snapshot": (_STATUS, _PARAMS, POINTER(_PARAMS), _ERR),
     "amp_params_count_nonfinite": (_STATUS, _PARAMS, POINTER(c_int64), POINTER(c_char_p), _ERR),
@@ -160,17 +157,17 @@ _AMP = {
     "amp_params_drop_masters": (_STATUS, _PARAMS, _ERR),
     "amp_session_create": (_STATUS, _MODEL, _PARAMS, POINTER(amp_session_options), POINTER(_SESSION), _ERR),
     "amp_session_release": (None, _SESSION),
-    "amp_step": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, c_void_p, _ERR),
+    "amp_step": (_STATUS, _SESSION, POINTER(c_void_p), amp_sizes, c_void_p, _ERR),
     "amp_eval_begin": (_STATUS, _SESSION, _ERR),
     "amp_eval_end": (_STATUS, _SESSION, POINTER(c_double), c_void_p, _ERR),
-    "amp_eval": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, POINTER(c_double), c_void_p, _ERR),
-    "amp_infer": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, POINTER(c_void_p), _ERR),
-    "amp_session_metrics": (_STATUS, _SESSION, c_void_p, _ERR),
-    "amp_session_losses": (_STATUS, _SESSION, c_void_p, _ERR),
+    "amp_eval": (_STATUS, _SESSION, POINTER(c_void_p), amp_sizes, POINTER(c_double), c_void_p, _ERR),
+    "amp_infer": (_STATUS, _SESSION, POINTER(c_void_p), amp_sizes, POINTER(c_void_p), _ERR),
+    "amp_session_get_metrics": (_STATUS, _SESSION, c_void_p, _ERR),
+    "amp_session_get_losses": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_value_name": (c_char_p, _SESSION, c_int32),
-    "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
-    "amp_session_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
-    "amp_session_kept_state": (c_char_p, _SESSION, c_int32, POINTER(c_int64)),
+    "amp_session_get_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
+    "amp_session_get_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
+    "amp_session_kept_state_name": (c_char_p, _SESSION, c_int32, POINTER(c_int64)),
     "amp_session_version": (c_uint64, _SESSION),
     "amp_session_has_shares": (c_int32, _SESSION),
     "amp_session_get_lr": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),
@@ -179,14 +176,14 @@ _AMP = {
     "amp_session_set_lr_scale": (_STATUS, _SESSION, c_int32, c_double, _ERR),
     "amp_session_get_scaler": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_set_scaler": (_STATUS, _SESSION, POINTER(amp_scaler_state), _ERR),
-    "amp_session_get": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
-    "amp_session_set": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_session_get_moment": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_session_set_moment": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
     "amp_checkpoint_save": (_STATUS, _SESSION, c_char_p, c_char_p, _ERR),
     "amp_checkpoint_load": (_STATUS, _SESSION, c_char_p, c_char_p, c_size_t, _ERR),
-    "amp_session_memory": (None, _SESSION, c_void_p),
+    "amp_session_get_memory": (None, _SESSION, c_void_p),
     "amp_dataset_create": (_STATUS, _MODEL, POINTER(amp_dataset_options), POINTER(_DATASET), _ERR),
     "amp_dataset_release": (None, _DATASET),
-    "amp_dataset_next": (_STATUS, _DATASET, POINTER(POINTER(c_void_p)), POINTER(c_int64), _ERR),
+    "amp_dataset_next": (_STATUS, _DATASET, POINTER(POINTER(c_void_p)), POINTER(amp_sizes), _ERR),
     "amp_dataset_seek": (_STATUS, _DATASET, c_int64, _ERR),
     "amp_dataset_position": (c_int64, _DATASET),
 }
@@ -301,14 +298,22 @@ def _rules(**lists):
 
 
 def _options(struct, **given):
-    """An options struct; text is encoded, what is None is left at its default."""
-    options, kinds = struct(struct_size=ctypes.sizeof(struct)), dict(struct._fields_)
+    """An options struct; text is encoded, what is None is left at its default. What a struct that it points to has is
+    given in the same way."""
+    options = struct(struct_size=ctypes.sizeof(struct))
+    parts = {name: kind._type_(struct_size=ctypes.sizeof(kind._type_)) for name, kind in struct._fields_
+             if getattr(getattr(kind, "_type_", None), "__name__", "").endswith("_options")}
+    places = {field: (part, kind) for part in (options, *parts.values()) for field, kind in part._fields_
+              if field != "struct_size" and field not in parts}
     for name, value in given.items():
-        if name not in kinds or name == "struct_size":
-            wanted = ", ".join(key for key in kinds if key != "struct_size")
-            raise TypeError(f"{struct.__name__} has no '{name}'; it has {wanted}")
+        if name not in places:
+            raise TypeError(f"{struct.__name__} has no '{name}'; it has {', '.join(places)}")
         if value is not None:
-            setattr(options, name, _path(value) if kinds[name] is c_char_p else value)
+            part, kind = places[name]
+            value = amp_sizes(value) if kind is amp_sizes else _path(value) if kind is c_char_p else value
+            setattr(part, name, value)
+    for name, part in parts.items():
+        setattr(options, name, ctypes.pointer(part))
     return options
 
 
@@ -363,7 +368,7 @@ def _shape(info):
 
 def _described(function, handle, index):
     """The tensor with N where its dimensions grow with the number of samples."""
-    one, two = (_info(function, handle, index, n) for n in (1, 2))
+    one, two = (_info(function, handle, index, amp_sizes(n)) for n in (1, 2))
     shape = [a if a == b else "N" if a == 1 else f"{a}*N" for a, b in zip(_shape(one), _shape(two))]
     return Tensor(one.name.decode(), DTYPE_NAMES[one.dtype], tuple(shape))
 
@@ -405,7 +410,8 @@ class Model(_Object):
             source, name = source.data, name or source.name
         if isinstance(source, (bytes, bytearray, memoryview)):
             data = bytes(source)
-            _call(_amp.amp_model_load_memory, data, len(data), name and _path(name), None, byref(pointer))
+            options = _options(amp_model_options, bytes=data, size=len(data))
+            _call(_amp.amp_model_load, name and _path(name), byref(options), byref(pointer))
         else:
             _call(_amp.amp_model_load, _path(source), None, byref(pointer))
         self._pointer = pointer
@@ -416,9 +422,9 @@ class Model(_Object):
         self.results = [_described(_amp.amp_model_result_at, pointer, i) for i in range(info.result_count)]
         params = [_info(_amp.amp_model_param_at, pointer, i) for i in range(info.param_count)]
         self.params = {p.name.decode(): Tensor(p.name.decode(), DTYPE_NAMES[p.dtype], _shape(p)) for p in params}
-        self.metrics = [_text(_amp.amp_model_metric_at(pointer, i)) for i in range(info.metric_count)]
-        self.losses = [_text(_amp.amp_model_loss_at(pointer, i)) for i in range(info.loss_count)]
-        sets = (_amp.amp_model_isa_at(pointer, i) for i in itertools.count())
+        self.metrics = [_text(_amp.amp_model_metric_name(pointer, i)) for i in range(info.metric_count)]
+        self.losses = [_text(_amp.amp_model_loss_name(pointer, i)) for i in range(info.loss_count)]
+        sets = (_amp.amp_model_isa_name(pointer, i) for i in itertools.count())
         self.instruction_sets = [_text(name) for name in itertools.takewhile(bool, sets)]
 
     def decisions(self):
@@ -433,7 +439,7 @@ class Model(_Object):
         facts = {}
         for index, name in enumerate(self.params):
             how = _room(amp_param_training)
-            _call(_amp.amp_model_param_training, self._handle, index, byref(how))
+            _call(_amp.amp_model_param_training_at, self._handle, index, byref(how))
             facts[name] = dict(_as_dict(how, ("reserved",)), trained=bool(how.trained))
         return facts
 
@@ -441,7 +447,7 @@ class Model(_Object):
         """By the name of each input of classes, or of rows of a table: how many it takes, 0 for other inputs."""
         counts, count = {}, c_int64()
         for index, tensor in enumerate(self.inputs):
-            _call(_amp.amp_model_index_range, self._handle, index, byref(count), None)
+            _call(_amp.amp_model_get_index_range, self._handle, index, byref(count), None)
             counts[tensor.name] = count.value
         return counts
 
@@ -501,19 +507,13 @@ class Params(_Object, collections.abc.Mapping):
     def __eq__(self, other):
         return self is other
 
-    def load(self, source):
-        """All of them from a safetensors file, by its path or its bytes; all or nothing."""
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            _call(_amp.amp_params_load_memory, self._handle, bytes(source), len(source), None)
-        else:
-            _call(_amp.amp_params_load, self._handle, _path(source))
-
-    def load_weights(self, path, ignore=(), rename=(), transpose=(), fresh=(), difference=None):
-        """All of them from published weights: a safetensors file, or the index of several (*.json), strictly by name
-        and shape. `rename`: "FROM=TO" rules, or (FROM, TO) pairs, in order; `ignore`: globs of the file's names that
-        are not wanted; `transpose`: globs of parameters that the file has the other way round; `fresh`: globs of
-        parameters that keep their values. `difference(name, kind, why)` is called for each, kind being "missing",
-        "extra", "misfit" or "twice", before Error has them all. Gives a WeightsReport."""
+    def load(self, source, ignore=(), rename=(), transpose=(), fresh=(), partial=False, difference=None):
+        """All of them from a safetensors file, by its path or its bytes, or from the index of several (*.json),
+        strictly by name and shape. `rename`: "FROM=TO" rules, or (FROM, TO) pairs, in order; `ignore`: globs of the file's names
+        that are not wanted; `transpose`: globs of parameters that the file has the other way round; `fresh`: globs of
+        parameters that keep their values; `partial`: what does not fit is left as it is. `difference(name, kind, why)`
+        is called for each, kind being "missing", "extra", "misfit" or "twice", before Error has them all. Gives a
+        WeightsReport."""
         thrown, kinds = [], ["missing", "extra", "misfit", "twice"]
 
         def call(_, name, kind, why):
@@ -522,40 +522,24 @@ class Params(_Object, collections.abc.Mapping):
                     difference(name.decode(), kinds[kind], _text(why))
             except BaseException as error:  # pylint: disable=broad-except
                 thrown.append(error)
-        options = _options(amp_weights_options, difference=_DIFFERENCE(call),
+        data = bytes(source) if isinstance(source, (bytes, bytearray, memoryview)) else None
+        options = _options(amp_weights_options, difference=_DIFFERENCE(call), partial=int(partial), bytes=data,
+                           size=len(data or b""),
                            **_rules(ignore=ignore, rename=rename, transpose=transpose, fresh=fresh))
         report = amp_weights_report()
         try:
-            _call(_amp.amp_params_load_weights, self._handle, _path(path), byref(options), byref(report))
-        except Error:
+            _call(_amp.amp_params_load, self._handle, None if data else _path(source), byref(options), byref(report))
+        finally:
             if thrown:
                 raise thrown[0] from None
-            raise
-        return WeightsReport(report.loaded, report.fresh, report.transposed, report.rounded, report.ignored)
+        return WeightsReport(**_as_dict(report))
 
-    def save_weights(self, path, like, ignore=(), rename=(), transpose=(), fresh=()):
-        """Writes them with the names and the layout of the weights `like`, which the same rules as in load_weights map
-        to the model's: what PyTorch's load_state_dict takes with strict=True."""
-        options = _options(amp_weights_options,
+    def save(self, path, like=None, ignore=(), rename=(), transpose=(), fresh=()):
+        """Writes them; with `like` under the names and in the layout of those weights, which the same rules as in load
+        map to the model's: what PyTorch's load_state_dict takes with strict=True."""
+        options = _options(amp_weights_options, like=like,
                            **_rules(ignore=ignore, rename=rename, transpose=transpose, fresh=fresh))
-        _call(_amp.amp_params_save_weights, self._handle, _path(path), _path(like), byref(options))
-
-    def load_partial(self, path, names=None):
-        """What fits of a safetensors file. `names`: {parameter: its name in the file}, where that is another (None: it
-        has none). Gives (name, outcome, why) of each parameter and of each tensor that none takes, outcome being
-        "loaded", "missing", "misfit" or "unknown"."""
-        found, outcomes = [], ["loaded", "missing", "misfit", "unknown"]
-        wanted = {**dict(zip(self, self)), **(names or {})}
-        words = {key.encode(): value and ctypes.create_string_buffer(value.encode()) for key, value in wanted.items()}
-
-        def name_in_file(_, name):
-            return words[name] and ctypes.addressof(words[name])
-
-        def tensor(_, name, outcome, why):
-            found.append((name.decode(), outcomes[outcome], _text(why)))
-        options = _options(amp_partial_options, name_in_file=_NAME_IN_FILE(name_in_file), tensor=_TENSOR(tensor))
-        _call(_amp.amp_params_load_partial, self._handle, _path(path), byref(options), None)
-        return found
+        _call(_amp.amp_params_save, self._handle, _path(path), byref(options))
 
     def assign(self, other):
         """Every value of `other`, which may be of another model."""
@@ -585,15 +569,11 @@ class Params(_Object, collections.abc.Mapping):
         """For programs that only infer: from here on weights are in memory once, as they were published."""
         _call(_amp.amp_params_drop_masters, self._handle)
 
-    def save(self, path):
-        _call(_amp.amp_params_save, self._handle, _path(path))
-
-
 # ---- session ---------------------------------------------------------------------------------------------------------
 
 StepReport = collections.namedtuple("StepReport", [key for key, _ in amp_step_report._fields_])
-WeightsReport = collections.namedtuple("WeightsReport", "loaded fresh transposed rounded ignored")
-WeightsReport.__doc__ = "How many tensors load_weights took, of them transposed or rounded from f64, and what it left."
+WeightsReport = collections.namedtuple("WeightsReport", [key for key, _ in amp_weights_report._fields_])
+WeightsReport.__doc__ = "How many tensors were loaded, of them transposed or rounded from f64, and what was left."
 Evaluation = collections.namedtuple("Evaluation", "loss metrics losses")
 Evaluation.__doc__ = "Averages over all samples: the loss, the metrics and the named losses by their names."
 
@@ -616,7 +596,7 @@ def _checked_inputs(model, given, named, count):
     arrays = [_array(value, tensor, "input") for value, tensor in zip(values, wanted)]
     n = _samples(arrays[0], wanted[0])
     for array, tensor, index in zip(arrays, wanted, range(len(wanted))):
-        shape = _shape(_info(_amp.amp_model_input_at, model._handle, index, max(n, 1)))
+        shape = _shape(_info(_amp.amp_model_input_at, model._handle, index, amp_sizes(max(n, 1))))
         if array.shape != shape:
             raise ValueError(f"input '{tensor.name}' has shape {array.shape}; {n} samples, as in "
                              f"'{wanted[0].name}', are {shape}")
@@ -640,7 +620,8 @@ def _locked(method):
 
 
 class Session(_Object):
-    """Memory and threads to train, evaluate or infer with. Options: the fields of amp_session_options.
+    """Memory and threads to train, evaluate or infer with. Options: the fields of amp_session_options and of
+    the structs that it points to: program="infer", keep_values=1, isa="v3", index=1 (of several GPUs).
 
     step takes at most `capacity` samples; evaluate and infer take any number, `capacity` at a time. Inputs are given in
     the model's order, or by their names. log(level, text) is told what the library would like to say, with a level of
@@ -671,7 +652,7 @@ class Session(_Object):
         """One training step; a StepReport. A loss scale at its floor is no exception: report.at_floor."""
         arrays, n = self._inputs(inputs, named, len(self.model.inputs))
         report = _room(amp_step_report)
-        _call(_amp.amp_step, self._handle, _pointers(arrays), n, byref(report), allowed=_SCALE_AT_FLOOR)
+        _call(_amp.amp_step, self._handle, _pointers(arrays), amp_sizes(n), byref(report), allowed=_SCALE_AT_FLOOR)
         return StepReport(**_as_dict(report))
 
     @_locked
@@ -681,7 +662,7 @@ class Session(_Object):
         loss, metrics = c_double(), np.zeros(len(self.model.metrics))
         _call(_amp.amp_eval_begin, self._handle)
         for _, count, batch in self._batches(arrays, n):
-            _call(_amp.amp_eval, self._handle, _pointers(batch), count, None, None)
+            _call(_amp.amp_eval, self._handle, _pointers(batch), amp_sizes(count), None, None)
         _call(_amp.amp_eval_end, self._handle, byref(loss), metrics.ctypes.data)
         return Evaluation(loss.value, dict(zip(self.model.metrics, metrics.tolist())),
                           dict(zip(self.model.losses, self._numbers("losses").tolist())))
@@ -690,19 +671,20 @@ class Session(_Object):
     def infer(self, *inputs, **named):
         """The result, or a dict of them by name where the model has several."""
         arrays, n = self._inputs(inputs, named, self.model.info.model_input_count)
-        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, n) for i in range(len(self.model.results))]
+        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, amp_sizes(n))
+                 for i in range(len(self.model.results))]
         results = [np.empty(_shape(info), DTYPES[info.dtype]) for info in infos]
         for start, count, batch in self._batches(arrays, n):
             if n <= self.capacity:
-                _call(_amp.amp_infer, self._handle, _pointers(batch), count, _pointers(results))
+                _call(_amp.amp_infer, self._handle, _pointers(batch), amp_sizes(count), _pointers(results))
             else:
                 self._infer_part(batch, results, start, count)
         return results[0] if len(results) == 1 else {t.name: r for t, r in zip(self.model.results, results)}
 
     def _infer_part(self, batch, results, start, count):
-        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, count) for i in range(len(results))]
+        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, amp_sizes(count)) for i in range(len(results))]
         parts = [np.empty(_shape(info), result.dtype) for info, result in zip(infos, results)]
-        _call(_amp.amp_infer, self._handle, _pointers(batch), count, _pointers(parts))
+        _call(_amp.amp_infer, self._handle, _pointers(batch), amp_sizes(count), _pointers(parts))
         for tensor, part, result in zip(self.model.results, parts, results):
             if tensor.shape[:1] != ("N",):
                 raise ValueError(f"result '{tensor.name}' of shape {tensor.shape} is not one for each sample: infer at "
@@ -712,7 +694,7 @@ class Session(_Object):
     def _numbers(self, kind):
         numbers = np.zeros(len(getattr(self.model, kind)))
         if len(numbers):
-            _call(getattr(_amp, "amp_session_" + kind), self._handle, numbers.ctypes.data)
+            _call(getattr(_amp, "amp_session_get_" + kind), self._handle, numbers.ctypes.data)
         return numbers
 
     @_locked
@@ -737,23 +719,23 @@ class Session(_Object):
     def value(self, name):
         """With keep_values=True: a gradient ("grad.fc1.weight") or an intermediate of the last step."""
         info = _room(amp_tensor_info)
-        _call(_amp.amp_session_value, self._handle, name.encode(), byref(info), None, 0)
+        _call(_amp.amp_session_get_value, self._handle, name.encode(), byref(info), None, 0)
         array = np.empty(_shape(info), np.float32 if info.dtype in _FLOATS else DTYPES[info.dtype])
-        _call(_amp.amp_session_value, self._handle, name.encode(), None, array.ctypes.data, array.nbytes)
+        _call(_amp.amp_session_get_value, self._handle, name.encode(), None, array.ctypes.data, array.nbytes)
         return array
 
     @_locked
     def kept_states(self):
         """The states that kept their value, as the new one was not finite, and the iteration of the first time."""
         kept, first = {}, c_int64()
-        while name := _amp.amp_session_kept_state(self._handle, len(kept), byref(first)):
+        while name := _amp.amp_session_kept_state_name(self._handle, len(kept), byref(first)):
             kept[name.decode()] = first.value
         return kept
 
     def grad_norm(self):
         """The norm of all gradients of the last step: with grad_norm=1 or keep_values=1, or where the model clips."""
         norm = c_double()
-        _call(_amp.amp_session_grad_norm, self._handle, byref(norm))
+        _call(_amp.amp_session_get_grad_norm, self._handle, byref(norm))
         return norm.value
 
     @_locked
@@ -794,13 +776,13 @@ class Session(_Object):
     def state(self, name):
         """A state of the optimizer: "fc1.weight/m"."""
         array = np.empty(self._state_shape(name), np.float32)
-        _call(_amp.amp_session_get, self._handle, name.encode(), array.ctypes.data, array.size)
+        _call(_amp.amp_session_get_moment, self._handle, name.encode(), array.ctypes.data, array.size)
         return array
 
     @_locked
     def set_state(self, name, value):
         array = _array(value, Tensor(name, "f32", self._state_shape(name)), "state")
-        _call(_amp.amp_session_set, self._handle, name.encode(), array.ctypes.data, array.size)
+        _call(_amp.amp_session_set_moment, self._handle, name.encode(), array.ctypes.data, array.size)
 
     @_locked
     def scaler(self):
@@ -829,7 +811,7 @@ class Session(_Object):
     def memory(self):
         """Bytes by kind."""
         info = _room(amp_memory_info)
-        _amp.amp_session_memory(self._handle, byref(info))
+        _amp.amp_session_get_memory(self._handle, byref(info))
         return _as_dict(info)
 
 
@@ -842,14 +824,14 @@ class Dataset(_Object):
         for batch in dataset: session.step(*batch)
 
     fill gives the arrays of a batch of at most `capacity` samples, in the model's order or as a dict by their names, or
-    None where the data end. What it raises, the iteration raises. Options: first, ahead and inference of
+    None where the data end. What it raises, the iteration raises. Options: first, ahead and program of
     amp_dataset_options; ahead=-1: no thread.
     """
     _release = "amp_dataset_release"
 
     def __init__(self, model, fill, capacity=1, **options):
         super().__init__()
-        count = model.info.model_input_count if options.get("inference") else len(model.inputs)
+        count = model.info.model_input_count if options.get("program") else len(model.inputs)
         self.model, self._raised, self._tensors = model, [], model.inputs[:count]
         self._fill = _FILL(_filling(model, fill, capacity, count, self._raised))
         pointer, settings = c_void_p(), _options(amp_dataset_options, capacity=capacity, fill=self._fill, **options)
@@ -860,16 +842,16 @@ class Dataset(_Object):
         return self
 
     def __next__(self):
-        arrays, n = POINTER(c_void_p)(), c_int64()
+        arrays, sizes = POINTER(c_void_p)(), amp_sizes()
         try:
-            _call(_amp.amp_dataset_next, self._handle, byref(arrays), byref(n))
+            _call(_amp.amp_dataset_next, self._handle, byref(arrays), byref(sizes))
         except Error:
             if self._raised:
                 raise self._raised.pop() from None
             raise
-        if not n.value:
+        if not sizes.n:
             raise StopIteration
-        infos = [_info(_amp.amp_model_input_at, self.model._handle, i, n.value) for i in range(len(self._tensors))]
+        infos = [_info(_amp.amp_model_input_at, self.model._handle, i, sizes) for i in range(len(self._tensors))]
         return tuple(_copied(arrays[i], info) for i, info in enumerate(infos))
 
     def seek(self, index):
@@ -889,17 +871,18 @@ def _copied(address, info):
 
 def _filling(model, fill, capacity, count, raised):
     """The callback of C, which knows no Dataset, so that one is released with its last reference."""
-    def call(_, index, addresses, capacity, n, error):
+    def call(_, index, addresses, _capacity, sizes, error):
         try:
             given = fill(index)
             if given is None:
-                n[0] = 0
+                sizes[0] = amp_sizes(0)
                 return 0
             by_name = isinstance(given, collections.abc.Mapping)
             one = count == 1 and not isinstance(given, (tuple, list))
-            arrays, n[0] = _checked_inputs(model, () if by_name else (given,) if one else given,
+            arrays, n = _checked_inputs(model, () if by_name else (given,) if one else given,
                                            given if by_name else {}, count)
-            if n[0] > capacity:
+            sizes[0] = amp_sizes(n)
+            if n > capacity:
                 return 0  # said by the library
             for address, array in zip(addresses[:count], arrays):
                 ctypes.memmove(address, array.ctypes.data, array.nbytes)

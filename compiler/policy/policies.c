@@ -5,9 +5,25 @@
 #include "passes/precision/policy.h"
 
 typedef struct PolicyArguments {
-    const char *other; /* of two policies, the second */
+    const char *policy, *other; /* |other|: of two, the second */
     int32_t json;
 } PolicyArguments;
+
+typedef amp_status (*PolicyCall)(Session *s, const void *arguments, amp_compile_result **out, amp_error *err);
+
+static amp_status call(const char *name, PolicyArguments a, const amp_policy_options *options, PolicyCall run,
+                       amp_compile_result **out, amp_error *err) {
+    amp_policy_options o;
+    if (out) *out = NULL;
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_policy_options", err));
+    const amp_compile_options compile = {.struct_size = sizeof compile,
+                                         .allocator = o.allocator,
+                                         .diagnostic = o.diagnostic,
+                                         .dependency = o.dependency,
+                                         .user = o.user};
+    a.json = o.json;
+    return session_call(name, &compile, run, &a, out, err);
+}
 
 static amp_status need_name(const char *name, amp_error *err) {
     return name ? AMP_OK : amp_fail(err, AMP_INVALID_ARGUMENT, "policy is NULL; give a built-in name or a file");
@@ -43,44 +59,45 @@ static amp_status list(Session *s, const void *arguments, amp_compile_result **o
     return session_give_text(s, &t, out, err);
 }
 
-amp_status amp_policy_list(const amp_compile_options *options, int32_t json, amp_compile_result **out, amp_error *err) {
-    return session_call("amp_policy_list", options, list, &(PolicyArguments){NULL, json}, out, err);
+amp_status amp_policy_list(const amp_policy_options *options, amp_compile_result **out, amp_error *err) {
+    return call("amp_policy_list", (PolicyArguments){0}, options, list, out, err);
 }
 
 static amp_status text_of(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
-    (void)arguments;
+    const PolicyArguments *a = arguments;
     const Policy *none = NULL;
-    AMP_TRY(need_name(s->options.policy, err));
-    const Source *text = session_find_policy(s, s->options.policy);
-    if (!text) return read_policy(s, s->options.policy, &none, err); /* which says what there is */
+    AMP_TRY(need_name(a->policy, err));
+    const Source *text = session_find_policy(s, a->policy);
+    if (!text) return read_policy(s, a->policy, &none, err); /* which says what there is */
     return session_give(s, text->text, text->len, out, err);
 }
 
-amp_status amp_policy_text(const amp_compile_options *options, amp_compile_result **out, amp_error *err) {
-    return session_call("amp_policy_text", options, text_of, &(PolicyArguments){NULL, 0}, out, err);
+amp_status amp_policy_text(const char *policy, const amp_policy_options *options, amp_compile_result **out,
+                           amp_error *err) {
+    return call("amp_policy_text", (PolicyArguments){policy, NULL, 0}, options, text_of, out, err);
 }
 
 static amp_status check(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
     const PolicyArguments *a = arguments;
     const Policy *p = NULL;
     Text t;
-    AMP_TRY(read_policy(s, s->options.policy, &p, err));
+    AMP_TRY(read_policy(s, a->policy, &p, err));
     text_init(&t, &s->arena);
     if (a->json) AMP_TRY(policy_as_json(&t, &s->arena, p, err));
     else policy_as_text(&t, p);
     return session_give_text(s, &t, out, err);
 }
 
-amp_status amp_policy_check(const amp_compile_options *options, int32_t json, amp_compile_result **out,
+amp_status amp_policy_check(const char *policy, const amp_policy_options *options, amp_compile_result **out,
                             amp_error *err) {
-    return session_call("amp_policy_check", options, check, &(PolicyArguments){NULL, json}, out, err);
+    return call("amp_policy_check", (PolicyArguments){policy, NULL, 0}, options, check, out, err);
 }
 
 static amp_status diff(Session *s, const void *arguments, amp_compile_result **out, amp_error *err) {
     const PolicyArguments *a = arguments;
     const Policy *before = NULL, *after = NULL;
     Text t;
-    AMP_TRY(read_policy(s, s->options.policy, &before, err));
+    AMP_TRY(read_policy(s, a->policy, &before, err));
     AMP_TRY(read_policy(s, a->other, &after, err));
     const PolicyDiff d = policy_diff(&s->arena, before, after);
     text_init(&t, &s->arena);
@@ -89,11 +106,7 @@ static amp_status diff(Session *s, const void *arguments, amp_compile_result **o
     return session_give_text(s, &t, out, err);
 }
 
-amp_status amp_policy_diff(const amp_compile_options *before, const amp_compile_options *after, int32_t json,
+amp_status amp_policy_diff(const char *before, const char *after, const amp_policy_options *options,
                            amp_compile_result **out, amp_error *err) {
-    amp_compile_options other = {0};
-    if (out) *out = NULL;
-    if (!after) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the policy at least");
-    AMP_TRY(amp_options_read(&other, sizeof other, after, "amp_compile_options", err));
-    return session_call("amp_policy_diff", before, diff, &(PolicyArguments){other.policy, json}, out, err);
+    return call("amp_policy_diff", (PolicyArguments){before, after, 0}, options, diff, out, err);
 }

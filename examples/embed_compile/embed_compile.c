@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     amp_model *model;
     amp_params *params;
     amp_session *session;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = 4, .threads = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = 4, .threads = 1};
     amp_step_report report;
     double loss, accuracy;
     if (compile(path)) return 1;
@@ -62,8 +62,8 @@ int main(int argc, char **argv) {
         amp_session_create(model, params, &options, &session, &err))
         return fail(&err);
     for (int i = 0; i < 500; i++)
-        if (amp_step(session, inputs, 4, &report, &err)) return fail(&err);
-    if (amp_eval(session, inputs, 4, &loss, &accuracy, &err)) return fail(&err);
+        if (amp_step(session, inputs, (amp_sizes){.n = 4}, &report, &err)) return fail(&err);
+    if (amp_eval(session, inputs, (amp_sizes){.n = 4}, &loss, &accuracy, &err)) return fail(&err);
     printf("xor after %d steps: loss %.4f, accuracy %.2f, loss scale %g\n", (int)report.step, loss, accuracy,
            report.scale);
     amp_session_release(session);

@@ -66,7 +66,7 @@ void train(const amp::Model &model, const amp::Params &params) {
     std::mt19937 random(1);
     Data data;
     amp::SessionOptions options;
-    options.capacity = batch;
+    options.capacity.n = batch;
     amp::Session session(model, params, options);
     for (int step = 1; step <= 400; step++) {
         data.draw(random);
@@ -79,8 +79,8 @@ void train(const amp::Model &model, const amp::Params &params) {
 void use(const amp::Model &model, const amp::Params &params) {
     const float points[3][2] = {{0.5f, 0.5f}, {-0.7f, 0}, {0.3f, -0.6f}}; // one of each sector
     amp::SessionOptions options;
-    options.capacity = 3;
-    options.inference = 1;
+    options.capacity.n = 3;
+    options.program = "infer";
     amp::Session session(model, params, options);
     for (const amp::Tensor &result : session.infer({points}))
         std::cout << result.name() << ": " << result.shape()[0] << " x " << result.shape()[1] << '\n';

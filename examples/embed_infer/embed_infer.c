@@ -52,7 +52,7 @@ static int classify(amp_session *session, long count, long pixels, long classes)
     for (long done = 0; !failed && done < count; done += BATCH) {
         long wanted = count - done < BATCH ? count - done : BATCH;
         if (read_batch(x, wanted, pixels) != wanted) failed = fail("standard input ends within the pictures");
-        else if (amp_infer(session, inputs, wanted, outputs, &err)) failed = fail(err.message);
+        else if (amp_infer(session, inputs, (amp_sizes){.n = wanted}, outputs, &err)) failed = fail(err.message);
         for (long i = 0; !failed && i < wanted; i++) printf("%d\n", largest(logits + i * classes, classes));
     }
     free(x);
@@ -66,13 +66,15 @@ int main(int argc, char **argv) {
     amp_params *params = NULL;
     amp_session *session = NULL;
     amp_tensor_info input, result;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH, .inference = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH, .program = "infer"};
     long pixels = 0, count, numbers = 1;
     if (argc != 3) return fprintf(stderr, "usage: embed_infer MODEL.so WEIGHTS.safetensors <IMAGES\n"), 2;
 
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
-        amp_params_load(params, argv[2], &err) || amp_session_create(model, params, &options, &session, &err) ||
-        amp_model_input_at(model, 0, 1, &input, &err) || amp_model_result_at(model, 0, 1, &result, &err))
+        amp_params_load(params, argv[2], NULL, NULL, &err) ||
+        amp_session_create(model, params, &options, &session, &err) ||
+        amp_model_input_at(model, 0, (amp_sizes){.n = 1}, &input, &err) ||
+        amp_model_result_at(model, 0, (amp_sizes){.n = 1}, &result, &err))
         return fail(err.message);
     for (int i = 1; i < input.rank; i++) numbers *= (long)input.dims[i];
     if (!(count = read_header(&pixels))) return fail("standard input holds no IDX pictures (rank 3, unsigned bytes)");

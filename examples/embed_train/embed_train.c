@@ -1,4 +1,4 @@
-/* embed_train.c: a C program that trains a compiled model, on amp/amp.h alone.
+/* embed_train.c: a C program that trains a compiled model, on public headers alone.
  *
  *     embed_train mlp.so
  *
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "amp/amp.h"
+#include "amp/inspect.h"
 
 enum { BATCH = 64, STEPS = 200 };
 
@@ -36,7 +37,7 @@ static int train(amp_session *session, long width) {
     const void *inputs[] = {x, y};
     for (int i = 0; x && i < STEPS; i++) {
         make_batch(x, y, width);
-        if (amp_step(session, inputs, BATCH, &report, &err)) return fail(&err);
+        if (amp_step(session, inputs, (amp_sizes){.n = BATCH}, &report, &err)) return fail(&err);
         if (i % 50 == 0 || i == STEPS - 1)
             printf("step %3d  loss %.4f  scale %g%s\n", i, report.loss, report.scale,
                    report.skipped ? "  (skipped)" : "");
@@ -53,18 +54,18 @@ int main(int argc, char **argv) {
     amp_tensor_info input;
     amp_decision why;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
-    amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH};
     if (argc != 2) return fprintf(stderr, "usage: embed_train MODEL.so\n"), 2;
 
     if (amp_model_load(argv[1], NULL, &model, &err)) return fail(&err);
     if (amp_params_create(model, &seed, &params, &err)) return fail(&err);
     if (amp_session_create(model, params, &options, &session, &err)) return fail(&err);
-    if (amp_model_input_at(model, 0, BATCH, &input, &err)) return fail(&err);
+    if (amp_model_input_at(model, 0, (amp_sizes){.n = BATCH}, &input, &err)) return fail(&err);
 
     for (int i = 0; !amp_model_decision_at(model, i, &why, &err); i++)
         printf("%-28s %-5s because %s\n", why.path, amp_dtype_name(why.dtype), why.reason);
     if (train(session, (long)input.dims[1])) return 1;
-    if (amp_params_save(params, "trained.safetensors", &err)) return fail(&err);
+    if (amp_params_save(params, "trained.safetensors", NULL, &err)) return fail(&err);
     printf("saved trained.safetensors\n");
 
     amp_session_release(session);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "amp/amp.h"
+#include "amp/train.h"
 
 enum { BATCH = 256, STEPS = 3000, DRAWS = 16 };
 static const double mean = 3, deviation = 0.5; /* of the real numbers */
@@ -35,7 +36,9 @@ static int look(amp_session *session, int step, amp_error *err) {
     float made[BATCH][1], of_made[BATCH][1], of_real[BATCH][1];
     void *outputs[] = {made, of_made, of_real};
     double sum = 0, square = 0, losses[2];
-    if (amp_session_losses(session, losses, err) || amp_infer(session, inputs, BATCH, outputs, err)) return 1;
+    if (amp_session_get_losses(session, losses, err) ||
+        amp_infer(session, inputs, (amp_sizes){.n = BATCH}, outputs, err))
+        return 1;
     for (int i = 0; i < BATCH; i++) sum += made[i][0] / BATCH;
     for (int i = 0; i < BATCH; i++) square += (made[i][0] - sum) * (made[i][0] - sum) / BATCH;
     printf("step %4d: makes %.2f +- %.2f, generator %.3f, discriminator %.3f\n", step, sum, sqrt(square), losses[0],
@@ -56,7 +59,7 @@ static int distance(amp_session *session, double *result, amp_error *err) {
     for (int i = 0; i < DRAWS; i++) {
         void *outputs[] = {makes + i * BATCH, of_made, of_real};
         draw();
-        if (amp_infer(session, inputs, BATCH, outputs, err)) return 1;
+        if (amp_infer(session, inputs, (amp_sizes){.n = BATCH}, outputs, err)) return 1;
         memcpy(reals + i * BATCH, real, sizeof real);
     }
     qsort(makes, DRAWS * BATCH, sizeof *makes, compare);
@@ -70,7 +73,8 @@ static int train(amp_session *session, amp_error *err) {
     const void *inputs[] = {noise, real};
     for (int step = 1; step <= STEPS; step++) {
         draw();
-        if (amp_step(session, inputs, BATCH, NULL, err)) return 1; /* each block updates its own network */
+        if (amp_step(session, inputs, (amp_sizes){.n = BATCH}, NULL, err))
+            return 1; /* each block updates its own network */
         if (step % (STEPS / 5) == 0 && look(session, step, err)) return 1;
     }
     double last;
@@ -85,7 +89,7 @@ int main(int argc, char **argv) {
     amp_params *params = NULL;
     amp_session *session = NULL;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
-    amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH, .threads = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH, .threads = 1};
     if (argc < 2 || argc > 3) return fprintf(stderr, "usage: gan MODEL.so [SEED]\n"), 2;
     if (argc == 3) seed.seed = strtoull(argv[2], NULL, 10), srand((unsigned)seed.seed);
     int failed = amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, &seed, &params, &err) ||

@@ -55,7 +55,7 @@ static int write_text(amp_session *session, Window *w, float *logits, long bytes
     const void *inputs[] = {w->tokens};
     void *outputs[] = {logits};
     for (long i = 0; i < bytes; i++) {
-        if (amp_infer(session, inputs, 1, outputs, &err)) return fail(err.message);
+        if (amp_infer(session, inputs, (amp_sizes){.n = 1}, outputs, &err)) return fail(err.message);
         int byte = choose(logits + (w->used - 1) * SYMBOLS, temperature, &seed);
         putchar(byte);
         append(w, byte);
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
     amp_params *params = NULL;
     amp_session *session = NULL;
     amp_tensor_info input;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = 1, .inference = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = 1, .program = "infer"};
     if (argc < 3 || argc > 6)
         return fprintf(stderr, "usage: sample MODEL.so WEIGHTS.safetensors [BYTES [TEMPERATURE [SEED]]] <PROMPT\n"), 2;
     long bytes = argc > 3 ? atol(argv[3]) : 500;
@@ -93,13 +93,14 @@ int main(int argc, char **argv) {
     uint64_t seed = argc > 5 ? strtoull(argv[5], NULL, 10) : 0;
     if (bytes < 0 || !(temperature > 0.0)) return fail("BYTES is at least 0, and TEMPERATURE above 0");
 
-    if (amp_model_load(argv[1], NULL, &model, &err) || amp_model_input_at(model, 0, 1, &input, &err))
+    if (amp_model_load(argv[1], NULL, &model, &err) || amp_model_input_at(model, 0, (amp_sizes){.n = 1}, &input, &err))
         return fail(err.message);
     long length = input.rank == 2 ? (long)input.dims[1] : 0;
     char wanted[128];
     snprintf(wanted, sizeof wanted, "i32[N, %ld] -> f32[N, %ld, %d]", length, length, SYMBOLS);
     if (amp_model_expect(model, wanted, &err) || amp_params_create(model, NULL, &params, &err) ||
-        amp_params_load(params, argv[2], &err) || amp_session_create(model, params, &options, &session, &err))
+        amp_params_load(params, argv[2], NULL, NULL, &err) ||
+        amp_session_create(model, params, &options, &session, &err))
         return fail(err.message);
     if (run(session, length, bytes, temperature, seed)) return 1;
 

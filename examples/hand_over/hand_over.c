@@ -1,4 +1,4 @@
-/* hand_over.c: one thread trains a model while others answer with it, on amp/amp.h alone.
+/* hand_over.c: one thread trains a model while others answer with it, on public headers alone.
  *
  *     hand_over mlp.so
  *
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "amp/amp.h"
+#include "amp/serve.h"
 
 enum { BATCH = 64, STEPS = 200, SWAP_EVERY = 20, SERVERS = 2 };
 
@@ -48,7 +49,7 @@ static void *serve(void *arg) {
     unsigned long long last = 0;
     s->failed = !x || !logits;
     while (!s->failed && !atomic_load(s->stop)) {
-        s->failed = amp_infer(s->session, inputs, 1, outputs, &err) && fail(&err);
+        s->failed = amp_infer(s->session, inputs, (amp_sizes){.n = 1}, outputs, &err) && fail(&err);
         s->answers++;
         s->versions += amp_session_version(s->session) != last;
         last = amp_session_version(s->session);
@@ -67,7 +68,7 @@ static int train(amp_params *params, amp_session *session, long width) {
     const void *inputs[] = {x, y};
     for (int i = 1; x && !failed && i <= STEPS; i++) {
         make_batch(x, y, BATCH, width);
-        if (amp_step(session, inputs, BATCH, &step, &err)) failed = fail(&err);
+        if (amp_step(session, inputs, (amp_sizes){.n = BATCH}, &step, &err)) failed = fail(&err);
         if (failed || i % SWAP_EVERY) continue;
         if (amp_params_publish(params, &published, &err)) failed = fail(&err);
         else
@@ -86,7 +87,8 @@ static int run(amp_model *model, amp_params *params, amp_session *training) {
     atomic_int stop = 0;
     int started = 0, failed = 0;
     amp_session_options options = {.struct_size = sizeof options, .threads = 1, .published = 1};
-    if (amp_model_input_at(model, 0, BATCH, &input, &err) || amp_model_result_at(model, 0, 1, &result, &err) ||
+    if (amp_model_input_at(model, 0, (amp_sizes){.n = BATCH}, &input, &err) ||
+        amp_model_result_at(model, 0, (amp_sizes){.n = 1}, &result, &err) ||
         amp_params_publish(params, NULL, &err)) /* the first version, so that there is something to serve */
         return fail(&err);
     for (; started < SERVERS && !failed; started++) {
@@ -111,7 +113,7 @@ int main(int argc, char **argv) {
     amp_model *model = NULL;
     amp_params *params = NULL;
     amp_session *training = NULL;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH, .threads = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH, .threads = 1};
     if (argc != 2) return fprintf(stderr, "usage: hand_over MODEL.so\n"), 2;
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
         amp_session_create(model, params, &options, &training, &err))

@@ -67,7 +67,7 @@ static void *serve(void *unused) {
     while ((session = current_session())) {
         float y[OUTPUTS], version = 0;
         void *outputs[] = {y, &version};
-        int failed = amp_infer(session, inputs, 1, outputs, NULL) != AMP_OK;
+        int failed = amp_infer(session, inputs, (amp_sizes){.n = 1}, outputs, NULL) != AMP_OK;
         amp_session_release(session);
         pthread_mutex_lock(&serving.lock);
         serving.failures += failed || version < serving.version;
@@ -120,7 +120,7 @@ static int load(const char *path) {
     amp_model *model = NULL;
     amp_params *params = NULL;
     amp_session *session = NULL;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = 1, .threads = 1, .inference = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = 1, .threads = 1, .program = "infer"};
     int failed = amp_model_load(path, NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
                  amp_session_create(model, params, &options, &session, &err);
     if (failed) {

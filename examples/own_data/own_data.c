@@ -90,7 +90,7 @@ static int train(amp_session *session, int rows, amp_error *err) {
         for (int i = 0; i < rows; i += BATCH) {
             const void *inputs[] = {x[i], &targets[i]};
             int n = rows - i < BATCH ? rows - i : BATCH; /* the last batch may be smaller */
-            if (amp_step(session, inputs, n, &report, err)) return 1;
+            if (amp_step(session, inputs, (amp_sizes){.n = n}, &report, err)) return 1;
         }
         if (epoch % 20 == 0) printf("epoch %d: loss %.3f\n", epoch, report.loss);
     }
@@ -103,7 +103,7 @@ static int test(amp_session *session, int first, int rows, amp_error *err) {
     for (int i = first; i < first + rows; i += BATCH) {
         const void *inputs[] = {x[i], &targets[i]};
         int n = first + rows - i < BATCH ? first + rows - i : BATCH;
-        if (amp_eval(session, inputs, n, NULL, &accuracy, err)) return 1;
+        if (amp_eval(session, inputs, (amp_sizes){.n = n}, NULL, &accuracy, err)) return 1;
         right += accuracy * n;
     }
     printf("right on %.0f of %d lines that it has not seen\n", right, rows);
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
     amp_params *params = NULL;
     amp_session *session = NULL;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
-    amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH, .threads = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH, .threads = 1};
     if (argc != 3) return fprintf(stderr, "usage: own_data MODEL.so TABLE.csv\n"), 2;
     int rows = read_table(argv[2]), known = rows - rows / 5, failed;
     if (!rows)
@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
 
     failed = amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, &seed, &params, &err) ||
              amp_session_create(model, params, &options, &session, &err) || train(session, known, &err) ||
-             test(session, known, rows - known, &err) || amp_params_save(params, "flowers.safetensors", &err);
+             test(session, known, rows - known, &err) || amp_params_save(params, "flowers.safetensors", NULL, &err);
     if (failed) fail(err.message);
     amp_session_release(session);
     amp_params_release(params);

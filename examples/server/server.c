@@ -1,4 +1,4 @@
-/* server.c: serves a compiled model on a socket, on amp/amp.h alone.
+/* server.c: serves a compiled model on a socket, on public headers alone.
  *
  *     server MODEL.so WEIGHTS.safetensors ADDRESS THREADS
  *
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "amp/amp.h"
+#include "amp/serve.h"
 #include "serving.h"
 
 typedef struct Service {
@@ -28,7 +29,8 @@ static int load(void *ctx) {
     Service *s = ctx;
     amp_error err;
     amp_publish_report report;
-    if (amp_params_load(s->params, s->weights, &err) || amp_params_publish(s->params, &report, &err)) return fail(&err);
+    if (amp_params_load(s->params, s->weights, NULL, NULL, &err) || amp_params_publish(s->params, &report, &err))
+        return fail(&err);
     printf("version %llu: %llu kB of weights changed\n", (unsigned long long)report.version,
            (unsigned long long)report.copied_bytes / 1000);
     fflush(stdout);
@@ -39,7 +41,7 @@ static void *open_session(void *ctx) {
     Service *s = ctx;
     amp_error err;
     amp_session *session;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = 1, .threads = 1, .published = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = 1, .threads = 1, .published = 1};
     return amp_session_create(s->model, s->params, &options, &session, &err) ? fail(&err), NULL : session;
 }
 
@@ -49,7 +51,8 @@ static uint64_t answer(void *session, const float *x, float *y) {
     amp_error err;
     const void *inputs[] = {x};
     void *outputs[] = {y};
-    return amp_infer(session, inputs, 1, outputs, &err) ? fail(&err), 0 : amp_session_version(session);
+    return amp_infer(session, inputs, (amp_sizes){.n = 1}, outputs, &err) ? fail(&err),
+           0                                                              : amp_session_version(session);
 }
 
 static uint32_t count(const amp_tensor_info *t) {
@@ -64,7 +67,9 @@ static int describe(const amp_model *model, Backend *b) {
     amp_tensor_info in, out;
     amp_model_info info;
     amp_model_get_info(model, &info);
-    if (amp_model_input_at(model, 0, 1, &in, &err) || amp_model_result_at(model, 0, 1, &out, &err)) return fail(&err);
+    if (amp_model_input_at(model, 0, (amp_sizes){.n = 1}, &in, &err) ||
+        amp_model_result_at(model, 0, (amp_sizes){.n = 1}, &out, &err))
+        return fail(&err);
     if (info.model_input_count != 1 || info.result_count != 1 || in.dtype != AMP_DT_F32 || out.dtype != AMP_DT_F32)
         return fprintf(stderr, "server: %s: one input and one result of f32 are wanted\n", info.name), 1;
     b->inputs = count(&in);

@@ -1,4 +1,4 @@
-/* several_results.c: a network with two results and two losses, on amp/amp.h alone.
+/* several_results.c: a network with two results and two losses, on public headers alone.
  *
  *     several_results points.so
  */
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "amp/amp.h"
+#include "amp/train.h"
 
 enum { BATCH = 64, STEPS = 600 };
 
@@ -27,10 +28,12 @@ static int train(const amp_model *model, amp_session *session, amp_error *err) {
     double losses[2];
     for (int step = 1; step <= STEPS; step++) {
         draw();
-        if (amp_step(session, inputs, BATCH, NULL, err) || amp_session_losses(session, losses, err)) return 1;
+        if (amp_step(session, inputs, (amp_sizes){.n = BATCH}, NULL, err) ||
+            amp_session_get_losses(session, losses, err))
+            return 1;
         if (step % 200 == 0)
-            printf("step %d: %s %.3f, %s %.4f\n", step, amp_model_loss_at(model, 0), losses[0],
-                   amp_model_loss_at(model, 1), losses[1]);
+            printf("step %d: %s %.3f, %s %.4f\n", step, amp_model_loss_name(model, 0), losses[0],
+                   amp_model_loss_name(model, 1), losses[1]);
     }
     return 0;
 }
@@ -43,11 +46,11 @@ static int use(const amp_model *model, amp_session *session, amp_error *err) {
     void *outputs[] = {quadrant, distance};
     for (int i = 0; i < 2; i++) {
         amp_tensor_info info;
-        if (amp_model_result_at(model, i, 3, &info, err)) return 1;
+        if (amp_model_result_at(model, i, (amp_sizes){.n = 3}, &info, err)) return 1;
         printf("result %d: %s, %s [%lld, %lld]\n", i, info.name, amp_dtype_name(info.dtype), (long long)info.dims[0],
                (long long)info.dims[1]);
     }
-    if (amp_infer(session, inputs, 3, outputs, err)) return 1;
+    if (amp_infer(session, inputs, (amp_sizes){.n = 3}, outputs, err)) return 1;
     for (int i = 0; i < 3; i++) {
         int best = 0;
         for (int c = 1; c < 4; c++)
@@ -63,7 +66,7 @@ int main(int argc, char **argv) {
     amp_params *params = NULL;
     amp_session *session = NULL;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
-    amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH, .threads = 1};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH, .threads = 1};
     if (argc != 2) return fprintf(stderr, "usage: several_results MODEL.so\n"), 2;
     int failed = amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, &seed, &params, &err) ||
                  amp_session_create(model, params, &options, &session, &err) || train(model, session, &err) ||

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "amp/data.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/futex.h"
@@ -21,7 +22,7 @@ enum { ALIGNMENT = 64, DEFAULT_AHEAD = 2, AHEAD_LIMIT = 1024, STACK = 8 << 20 };
 
 typedef struct Slot {
     void **arrays; /* by input */
-    int64_t n;
+    amp_sizes sizes;
     amp_status status;
     amp_error error;
 } Slot;
@@ -57,18 +58,18 @@ static void check_filled(const amp_dataset *d, Slot *s, int64_t index) {
         s->status = amp_fail(&said, AMP_INVALID_ARGUMENT, "batch %lld: %s (status %d, which amp_status does not have)",
                              (long long)index, reason(s), (int)s->status);
     else if (s->status) amp_fail(&said, s->status, "batch %lld: %s", (long long)index, reason(s));
-    else if (s->n < 0 || s->n > d->options.capacity)
+    else if (s->sizes.n < 0 || s->sizes.n > d->options.capacity.n)
         s->status = amp_fail(&said, AMP_INVALID_ARGUMENT,
                              "batch %lld: the callback says that it has %lld samples; there is "
                              "room for %lld (capacity)",
-                             (long long)index, (long long)s->n, (long long)d->options.capacity);
+                             (long long)index, (long long)s->sizes.n, (long long)d->options.capacity.n);
     s->error = said;
 }
 
 static void fill(const amp_dataset *d, Slot *s, int64_t index) {
-    s->n = d->options.capacity;
+    s->sizes = d->options.capacity;
     s->error = (amp_error){0};
-    s->status = d->options.fill(d->options.user, index, s->arrays, d->options.capacity, &s->n, &s->error);
+    s->status = d->options.fill(d->options.user, index, s->arrays, d->options.capacity, &s->sizes, &s->error);
     check_filled(d, s, index);
 }
 
@@ -89,7 +90,7 @@ static void *fill_ahead(void *dataset) {
     for (long long batch = 0; more && wait_for_room(d, batch); batch++) {
         Slot *s = &d->slot[batch % d->slots];
         fill(d, s, d->first + batch);
-        more = !s->status && s->n;
+        more = !s->status && s->sizes.n;
         atomic_store(&d->filled, batch + 1);
         atomic_fetch_add(&d->filled_word, 1);
         amp_futex_wake(&d->filled_word, 1);
@@ -163,26 +164,26 @@ static amp_status take(amp_dataset *d, const Slot **out, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status next(amp_dataset *d, const void *const **inputs, int64_t *n, amp_error *err) {
+static amp_status next(amp_dataset *d, const void *const **inputs, amp_sizes *sizes, amp_error *err) {
     const Slot *s = NULL;
     AMP_TRY(take(d, &s, err));
-    if (s->status || !s->n) stop_thread(d); /* it has ended: this batch is asked for again */
+    if (s->status || !s->sizes.n) stop_thread(d); /* it has ended: this batch is asked for again */
     if (s->status) return amp_fail(err, s->status, "%s", s->error.message);
-    if (!s->n) return AMP_OK;
+    if (!s->sizes.n) return AMP_OK;
     *inputs = (const void *const *)s->arrays;
-    *n = s->n;
+    *sizes = s->sizes;
     d->position++;
     return AMP_OK;
 }
 
-amp_status amp_dataset_next(amp_dataset *dataset, const void *const **inputs, int64_t *n, amp_error *err) {
-    if (!dataset || !inputs || !n)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_next: dataset, inputs or n is NULL");
+amp_status amp_dataset_next(amp_dataset *dataset, const void *const **inputs, amp_sizes *sizes, amp_error *err) {
+    if (!dataset || !inputs || !sizes)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_next: dataset, inputs or sizes is NULL");
     *inputs = NULL;
-    *n = 0;
+    *sizes = (amp_sizes){0};
     AMP_TRY(check_process(dataset, err));
     dataset->in_call = true;
-    amp_status status = next(dataset, inputs, n, err);
+    amp_status status = next(dataset, inputs, sizes, err);
     dataset->in_call = false;
     return status;
 }
@@ -210,7 +211,7 @@ static amp_status measure_inputs(amp_dataset *d, amp_error *err) {
         for (int32_t k = 0; k < info.rank; k++)
             if (!amp_size_mul(bytes, (size_t)info.dims[k], &bytes))
                 return amp_fail(err, AMP_OUT_OF_MEMORY, "batches of %lld samples of %s are too large",
-                                (long long)d->options.capacity, info.name);
+                                (long long)d->options.capacity.n, info.name);
         d->bytes[i] = bytes;
     }
     return AMP_OK;
@@ -230,17 +231,20 @@ static amp_status allocate(amp_dataset *d, amp_error *err) {
     }
     if (there) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d batches of %lld samples; ask for fewer (capacity, ahead)",
-                    d->slots, (long long)d->options.capacity);
+                    d->slots, (long long)d->options.capacity.n);
 }
 
 static amp_status check_options(amp_dataset_options *o, amp_error *err) {
     if (!o->fill)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_create: options, or the function fill in it, is NULL");
-    if (!o->capacity) o->capacity = 1;
+    AMP_TRY(amp_sizes_check(o->capacity, "amp_dataset_options: capacity", err));
+    if (o->program && strcmp(o->program, "infer"))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: NULL (all inputs) or infer", o->program);
+    if (!o->capacity.n) o->capacity.n = 1;
     if (!o->ahead) o->ahead = DEFAULT_AHEAD;
-    if (o->capacity < 0 || o->capacity > AMP_BATCH_LIMIT)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity is %lld; it must be from 1 to %d", (long long)o->capacity,
-                        AMP_BATCH_LIMIT);
+    if (o->capacity.n < 0 || o->capacity.n > AMP_BATCH_LIMIT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity is %lld; it must be from 1 to %d",
+                        (long long)o->capacity.n, AMP_BATCH_LIMIT);
     if (o->ahead < -1 || o->ahead > AHEAD_LIMIT)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "ahead is %d; it must be from 1 to %d, 0 (%d) or -1 (none)",
                         o->ahead, AHEAD_LIMIT, DEFAULT_AHEAD);
@@ -262,7 +266,7 @@ amp_status amp_dataset_create(amp_model *model, const amp_dataset_options *optio
     amp_model_retain(model);
     d->options = o;
     d->position = o.first;
-    d->inputs = o.inference ? model->model_input_count : model->input_count;
+    d->inputs = o.program ? model->model_input_count : model->input_count;
     d->slots = o.ahead < 0 ? 1 : o.ahead + 1;
     amp_status status = allocate(d, err);
     if (status) amp_dataset_release(d);

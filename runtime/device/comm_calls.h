@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-struct amp_comm;
+typedef struct amp_comm amp_comm;
 
 /* What one bucket's collective is.  A part is count / R elements; rank r has part r. */
 typedef enum amp_collective_op {
@@ -61,41 +61,40 @@ typedef struct amp_comm_calls {
      * stay until wait has returned.  Sums are of f32, f64, f16 and bf16, the last two added in f32 and rounded once;
      * the others move any type.  For parts |count| is a multiple of R.
      * AMP_INVALID_ARGUMENT, AMP_OUT_OF_MEMORY: nothing was started. */
-    amp_status (*start)(struct amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count,
-                        int32_t root, const char *what, uint64_t *number, amp_error *err);
+    amp_status (*start)(amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count, int32_t root,
+                        const char *what, uint64_t *number, amp_error *err);
     /* Waits until |number| and all before it are done, at most the deadline. */
-    amp_status (*wait)(struct amp_comm *comm, uint64_t number, amp_error *err);
+    amp_status (*wait)(amp_comm *comm, uint64_t number, amp_error *err);
     /* Gathers |size| bytes of each rank into all[R][size], by rank.  Waits.  If ranks meet for something else, or with
      * another size, the call fails on all of them, for good. */
-    amp_status (*meet)(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
-                       amp_error *err);
+    amp_status (*meet)(amp_comm *comm, const void *mine, size_t size, void *all, const char *what, amp_error *err);
     /* What this rank is at from now on: it computes step |step|, or saves, .. after it (-1: none).  Ranks that wait for
      * it are told.  Any time. */
-    void (*does)(struct amp_comm *comm, amp_rank_does what, int64_t step);
+    void (*does)(amp_comm *comm, amp_rank_does what, int64_t step);
     /* This rank ends by a failure of its own: the others are told |why| and fail with it, at once and not after their
      * timeout.  Every later call fails.  Takes a second at most. */
-    void (*give_up)(struct amp_comm *comm, const char *why);
+    void (*give_up)(amp_comm *comm, const char *why);
     /* What amp_comm_release does, for who wants to know who was missing: all ranks call it, and nothing but the release
      * after it.  The same time as any collective; then twice the timeout for the engine to let this rank go.
      * AMP_WRONG_STATE: it is the second time. */
-    amp_status (*leave)(struct amp_comm *comm, amp_error *err);
+    amp_status (*leave)(amp_comm *comm, amp_error *err);
 
     /* Of engines that have collectives on memory of CUDA devices; else NULL.  All three with the same CUDA context
      * current.  All ranks attach at the same place among their other calls; the first one joins the devices, and waits
      * for all ranks.  |user| is the caller's memory, until detach, which waits for collectives that are under way. */
-    amp_status (*attach)(struct amp_comm *comm, amp_comm_user *user, amp_error *err);
-    void (*detach)(struct amp_comm *comm, amp_comm_user *user);
+    amp_status (*attach)(amp_comm *comm, amp_comm_user *user, amp_error *err);
+    void (*detach)(amp_comm *comm, amp_comm_user *user);
     /* Enqueues them on |stream|, a CUstream, after what is there, and does not wait for it.  They take numbers as those
      * of start do.  What fails later is told to users, and by every later call. */
-    amp_status (*enqueue)(struct amp_comm *comm, const amp_device_collective *list, int32_t count, void *stream,
+    amp_status (*enqueue)(amp_comm *comm, const amp_device_collective *list, int32_t count, void *stream,
                           amp_error *err);
     /* Collectives among other work: |put| adds one to |stream|, which may be in a capture: then each launch of the
      * graph makes it, and the graph has to be gone before the comm is.  It takes no number; the work does, from
      * depart, before it is put or launched, to arrive, after that.  |what| names the work, |count| elements are in
      * its collectives. */
-    amp_status (*put)(struct amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
-    amp_status (*depart)(struct amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
-    amp_status (*arrive)(struct amp_comm *comm, void *stream, amp_error *err);
+    amp_status (*put)(amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
+    amp_status (*depart)(amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
+    amp_status (*arrive)(amp_comm *comm, void *stream, amp_error *err);
 } amp_comm_calls;
 
 /* The head of every amp_comm. */

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "amp/cpu.h"
+#include "amp/cuda.h"
 #include "amp/observe.h"
 #include "runtime/device/comm_calls.h"
 #include "runtime/memory/device_memory.h"
@@ -15,14 +17,11 @@
 typedef struct amp_device amp_device;
 
 typedef struct amp_device_options {
-    int32_t threads;                                                        /* 0: one per processor */
-    void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count); /* the application's threads, or NULL */
-    void *run_user;
+    int32_t threads;        /* 0: one per processor */
     const amp_log *log;     /* lives as long as the device */
-    const char *isa;        /* "portable", "v3", "v4"; NULL: the best */
     const amp_model *model; /* as the device runs it; outlives the device */
-    void *cuda_stream;      /* the application's CUstream; NULL: one of its own */
-    int32_t cuda_device;    /* where there is no stream: which device, from 0 */
+    const amp_cpu_options *cpu;
+    const amp_cuda_options *cuda;
 } amp_device_options;
 
 /* Where callers' arrays of inputs are.  Of the last the host cannot look at indices. */
@@ -72,7 +71,11 @@ typedef struct amp_run {
     amp_kernel_hooks hooks;  /* |after|: of devices that run on the host's memory */
     const amp_share *shares; /* by state of the model: kernels that update one run for its share; NULL: all have all */
     amp_micro_batches batches; /* of a program, either always several or always one at a time */
+    const uint8_t *needed;     /* by kernel, 0: the run can do without it; NULL: it needs all */
+    uint64_t selection;        /* a hash of |needed|; 0: all */
 } amp_run;
+
+static inline bool amp_run_needs(const amp_run *run, int32_t kernel) { return !run->needed || run->needed[kernel]; }
 
 /* A matrix of floats in memory of the device, whose numbers are counted (amp/observe.h). */
 typedef struct amp_counted {

@@ -123,6 +123,12 @@ static void count_entry(const amp_weight_match *m, int32_t entry, amp_weights_re
     r->rounded += is_rounded(m, entry);
 }
 
+static void count_difference(amp_weights_difference kind, amp_weights_report *r) {
+    r->missing += kind == AMP_WEIGHTS_MISSING;
+    r->misfits += kind == AMP_WEIGHTS_MISFIT;
+    r->extra += kind == AMP_WEIGHTS_EXTRA;
+}
+
 amp_status amp_weight_load(const amp_weight_match *m, void *const *states, amp_weights_report *report, amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     amp_weights_report made = {0};
@@ -134,6 +140,7 @@ amp_status amp_weight_load(const amp_weight_match *m, void *const *states, amp_w
         count_entry(m, e, &made);
     }
     for (int32_t i = 0; i < m->tensor_count; i++) made.ignored += m->entry_of[i] == AMP_IGNORED;
+    for (int32_t i = 0; i < m->difference_count; i++) count_difference(m->differences[i].kind, &made);
     if (!status) status = amp_weight_files_check_unchanged(m->files, err);
     if (!status) *report = made;
     free_piece(m, piece);

@@ -157,8 +157,10 @@ static void check_entry(amp_weight_match *m, int32_t entry) {
     const amp_tensor_view *v = amp_weight_files_at(m->files, tensor);
     amp_weight_match_dims(m, entry, dims);
     if (v->rank != (int32_t)s->rank || memcmp(v->dims, dims, s->rank * sizeof *dims) ||
-        !amp_state_takes_dtype(m->list, s, v->dtype))
+        !amp_state_takes_dtype(m->list, s, v->dtype)) {
         differ(m, AMP_WEIGHTS_MISFIT, entry, tensor, -1);
+        if (m->options->partial) m->tensor_of[entry] = -1;
+    }
 }
 
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */

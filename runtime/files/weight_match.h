@@ -8,7 +8,7 @@
 #ifndef AMP_RUNTIME_FILES_WEIGHT_MATCH_H
 #define AMP_RUNTIME_FILES_WEIGHT_MATCH_H
 
-#include "amp/amp.h"
+#include "amp/weights.h"
 #include "runtime/files/state_file.h"
 #include "runtime/files/weight_files.h"
 
@@ -31,7 +31,7 @@ typedef struct amp_weight_match {
     char **renamed;     /* the same, where a rule made it; else NULL */
     int32_t *entry_of;  /* an entry of the list, AMP_NO_ENTRY or AMP_IGNORED; also of a second tensor of that name */
     /* By entry of the list. */
-    int32_t *tensor_of; /* -1: none */
+    int32_t *tensor_of; /* -1: none, or with |partial| none that fits */
     bool *fresh;        /* keeps its value, whatever is in the files */
     bool *transposed;   /* [a, b] in the files, [b, a] in the model */
     amp_weight_difference *differences;

@@ -185,6 +185,13 @@ static amp_status fail_one(const amp_weight_match *m, const amp_bounded_text *pr
                     proposals->text);
 }
 
+/* Which of two tensors a parameter takes is no question of what fits. */
+static bool is_accepted(const amp_weight_match *m) {
+    bool accepted = m->options->partial;
+    for (int32_t i = 0; i < m->difference_count; i++) accepted &= m->differences[i].kind != AMP_WEIGHTS_TWICE;
+    return accepted;
+}
+
 amp_status amp_weight_report(const amp_weight_match *m, amp_error *err) {
     if (!m->difference_count) return AMP_OK;
     amp_bounded_text proposals = {0};
@@ -194,9 +201,11 @@ amp_status amp_weight_report(const amp_weight_match *m, amp_error *err) {
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to compare it with the model",
                         amp_weight_files_path(m->files));
     call_back(m);
-    amp_weight_proposals(m, &proposals);
-    amp_status status =
-        m->difference_count == 1 ? fail_one(m, &proposals, err) : fail_many(m, &proposals, members, err);
+    const bool accepted = is_accepted(m);
+    if (!accepted) amp_weight_proposals(m, &proposals);
+    amp_status status = accepted                   ? AMP_OK
+                        : m->difference_count == 1 ? fail_one(m, &proposals, err)
+                                                   : fail_many(m, &proposals, members, err);
     amp_free(&m->allocator, members, bytes);
     return status;
 }

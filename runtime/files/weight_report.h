@@ -4,8 +4,8 @@
 
 #include "runtime/files/weight_match.h"
 
-/* AMP_OK where there are no differences.  Else AMP_MISMATCH: the counts, what would mend them, and the names, grouped
- * by pattern and bounded; the options' |difference| is called for each. */
+/* AMP_OK if there are no differences, or with |partial| none that asks for a choice.  Else AMP_MISMATCH: the counts,
+ * what would mend them, and the names, grouped by pattern and bounded; the options' |difference| is called for each. */
 amp_status amp_weight_report(const amp_weight_match *match, amp_error *err);
 
 /* Text of at most the size of a message, which is cut where it would be longer. */

@@ -250,8 +250,16 @@ static amp_status check_index(const amp_model *m, int32_t index, int32_t count, 
     return amp_fail(err, AMP_INVALID_ARGUMENT, "%s has no %s %d; there are %d", m->desc.name, what, index, count);
 }
 
-static amp_status describe(const char *name, uint32_t dtype, const amp_model_dim *dims, uint32_t rank, int64_t n,
+amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err) {
+    if (!sizes.reserved) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: sizes.reserved is %lld; set it to 0", call,
+                    (long long)sizes.reserved);
+}
+
+static amp_status describe(const char *name, uint32_t dtype, const amp_model_dim *dims, uint32_t rank, amp_sizes sizes,
                            amp_tensor_info *out, amp_error *err) {
+    const int64_t n = sizes.n;
+    AMP_TRY(amp_sizes_check(sizes, "the sizes of a tensor", err));
     if (n < 0 || n > AMP_BATCH_LIMIT)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "n is %lld; it must be from 0 to %d", (long long)n, AMP_BATCH_LIMIT);
     *out = (amp_tensor_info){.name = name, .dtype = (amp_dtype)dtype, .rank = (int32_t)rank};
@@ -259,23 +267,26 @@ static amp_status describe(const char *name, uint32_t dtype, const amp_model_dim
     return AMP_OK;
 }
 
-amp_status amp_model_input_at(const amp_model *m, int32_t index, int64_t n, amp_tensor_info *out, amp_error *err) {
+amp_status amp_model_input_at(const amp_model *m, int32_t index, amp_sizes sizes, amp_tensor_info *out,
+                              amp_error *err) {
     AMP_TRY(check_index(m, index, m ? m->input_count : 0, "input", out, err));
     const amp_model_input *in = &m->inputs[index];
-    return describe(in->name, in->dtype, in->dims, in->rank, n, out, err);
+    return describe(in->name, in->dtype, in->dims, in->rank, sizes, out, err);
 }
 
-amp_status amp_model_index_range(const amp_model *m, int32_t index, int64_t *count, int64_t *ignored, amp_error *err) {
+amp_status amp_model_get_index_range(const amp_model *m, int32_t index, int64_t *count, int64_t *ignored,
+                                     amp_error *err) {
     AMP_TRY(check_index(m, index, m ? m->input_count : 0, "input", count, err));
     *count = m->inputs[index].index_bound;
     if (ignored) *ignored = *count ? m->inputs[index].index_ignore : INT64_MIN;
     return AMP_OK;
 }
 
-amp_status amp_model_result_at(const amp_model *m, int32_t index, int64_t n, amp_tensor_info *out, amp_error *err) {
+amp_status amp_model_result_at(const amp_model *m, int32_t index, amp_sizes sizes, amp_tensor_info *out,
+                               amp_error *err) {
     AMP_TRY(check_index(m, index, m && m->infer ? m->infer->result_count : 0, "result", out, err));
     const amp_model_result *r = &m->infer->results[index];
-    return describe(r->name, amp_readable_dtype(r->dtype), r->dims, r->rank, n, out, err);
+    return describe(r->name, amp_readable_dtype(r->dtype), r->dims, r->rank, sizes, out, err);
 }
 
 /* The state of parameter or buffer |index|, -1: none; and how many there are. */
@@ -287,7 +298,7 @@ static int32_t find_param(const amp_model *m, int32_t index, int32_t *count) {
     return at;
 }
 
-amp_status amp_model_param_training(const amp_model *m, int32_t index, amp_param_training *out, amp_error *err) {
+amp_status amp_model_param_training_at(const amp_model *m, int32_t index, amp_param_training *out, amp_error *err) {
     int32_t count, at = find_param(m, index, &count);
     AMP_TRY(check_index(m, index, count, "parameter", out, err));
     const amp_model_state *s = &m->states[at];
@@ -325,17 +336,17 @@ amp_status amp_model_param_at(const amp_model *m, int32_t index, amp_tensor_info
     return AMP_OK;
 }
 
-const char *amp_model_metric_at(const amp_model *model, int32_t index) {
+const char *amp_model_metric_name(const amp_model *model, int32_t index) {
     return model && index >= 0 ? amp_metric_name(model, index) : NULL;
 }
 
-const char *amp_model_isa_at(const amp_model *model, int32_t index) {
+const char *amp_model_isa_name(const amp_model *model, int32_t index) {
     static const char *const words[AMP_ISA_COUNT] = AMP_ISA_WORDS;
     if (!model || index < 0 || index > model->largest_isa - model->lowest_isa) return NULL;
     return words[model->lowest_isa + index];
 }
 
-const char *amp_model_loss_at(const amp_model *model, int32_t index) {
+const char *amp_model_loss_name(const amp_model *model, int32_t index) {
     return model && index >= 0 ? amp_loss_name(model, index) : NULL;
 }
 

@@ -6,7 +6,14 @@
 #include <stdbool.h>
 
 #include "amp/amp.h"
+#include "amp/cpu.h"
+#include "amp/cuda.h"
+#include "amp/inspect.h"
 #include "amp/model_abi.h"
+#include "amp/train.h"
+
+/* AMP_INVALID_ARGUMENT if fields are set that have no meaning yet; |call| begins the message. */
+amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err);
 
 typedef struct amp_program {
     const char *name;
@@ -17,6 +24,14 @@ typedef struct amp_program {
     const amp_model_cuda_kernel *cuda_kernels; /* NULL in any other */
     const amp_model_result *results;
 } amp_program;
+
+/* A program for CUDA has other kernels over the same kinds of buffers. */
+static inline uint32_t amp_operand_count(const amp_program *p, int32_t kernel) {
+    return p->cuda_kernels ? p->cuda_kernels[kernel].operands.count : p->kernels[kernel].operand_count;
+}
+static inline uint32_t amp_operand_buffer(const amp_program *p, int32_t kernel, uint32_t operand) {
+    return p->cuda_kernels ? p->cuda_kernels[kernel].operands.at[operand] : p->kernels[kernel].operands[operand];
+}
 
 /* States of one collective are one block of memory, in the order of its message.  Each state's bytes are rounded up to
  * a multiple of 128, or to whole units of shares (messages.h), so nothing is between them but zeros. */

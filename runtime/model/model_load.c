@@ -213,21 +213,13 @@ amp_status amp_model_load(const char *path, const amp_model_options *options, am
     char *bytes;
     size_t size;
     if (out) *out = NULL;
-    if (!path || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load: path or out is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
+    if (!out || !(path || o.bytes))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load: out is NULL, or path without bytes in the options");
     amp_allocator a = amp_allocator_or_default(o.allocator);
+    if (o.bytes) return load_bytes(o.bytes, o.size, NULL, path ? path : "model in memory", &a, out, err);
     AMP_TRY(amp_file_read(path, 0, &a, &bytes, &size, err));
     amp_status status = load_bytes(bytes, size, path, path, &a, out, err);
     amp_free(&a, bytes, size + 1);
     return status;
-}
-
-amp_status amp_model_load_memory(const void *bytes, size_t size, const char *name, const amp_model_options *options,
-                                 amp_model **out, amp_error *err) {
-    amp_model_options o;
-    if (out) *out = NULL;
-    if (!bytes || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load_memory: bytes or out is NULL");
-    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
-    amp_allocator a = amp_allocator_or_default(o.allocator);
-    return load_bytes(bytes, size, NULL, name ? name : "model in memory", &a, out, err);
 }

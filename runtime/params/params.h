@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "amp/serve.h"
+#include "amp/weights.h"
 #include "base/alloc.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/model.h"

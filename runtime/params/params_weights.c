@@ -10,9 +10,10 @@
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-static bool has_fresh(const amp_weight_match *m) {
+/* Some parameter or buffer keeps its value. */
+static bool keeps_some(const amp_weight_match *m) {
     for (int32_t e = 0; e < m->entry_count; e++)
-        if (m->fresh[e]) return true;
+        if (m->tensor_of[e] < 0) return true;
     return false;
 }
 
@@ -21,7 +22,7 @@ static amp_status load_match(amp_params *p, amp_weight_files *files, const amp_w
     AMP_TRY(amp_weight_report(m, err));
     AMP_TRY(amp_weight_files_hold_small(files, err));
     AMP_TRY(amp_weight_check_range(m, err));
-    if (has_fresh(m)) AMP_TRY(amp_params_reach_host(p, err)); /* their values of now */
+    if (keeps_some(m)) AMP_TRY(amp_params_reach_host(p, err)); /* their values of now */
     amp_status status = amp_weight_load(m, p->states, report, err);
     if (status != AMP_OUT_OF_MEMORY) amp_params_changed_on_host(p);
     return status;
@@ -43,54 +44,31 @@ static amp_status load_files(amp_params *p, amp_weight_files *files, const amp_w
     return status;
 }
 
-static amp_status load_path(amp_params *p, const char *path, const amp_weights_options *options,
-                            amp_weights_report *report, const char *call, amp_error *err) {
-    amp_weight_files *files;
-    AMP_TRY(amp_params_check_masters(p, call, err));
-    AMP_TRY(amp_weight_files_open(path, &p->model->allocator, &files, err));
-    amp_status status = load_files(p, files, options, report, err);
-    amp_weight_files_close(files);
-    return status;
-}
-
-static const amp_weights_options as_they_are = {.struct_size = sizeof as_they_are};
-
-amp_status amp_params_load(amp_params *params, const char *path, amp_error *err) {
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: params or path is NULL");
-    return load_path(params, path, &as_they_are, NULL, "amp_params_load", err);
-}
-
-amp_status amp_params_load_weights(amp_params *params, const char *path, const amp_weights_options *options,
-                                   amp_weights_report *report, amp_error *err) {
+amp_status amp_params_load(amp_params *params, const char *path, const amp_weights_options *options,
+                           amp_weights_report *report, amp_error *err) {
     amp_weights_options o;
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load_weights: params or path is NULL");
-    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_weights_options", err));
-    return load_path(params, path, &o, report, "amp_params_load_weights", err);
-}
-
-amp_status amp_params_load_memory(amp_params *params, const void *bytes, size_t size, const char *name,
-                                  amp_error *err) {
     amp_weight_files *files;
-    if (!params || !bytes)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load_memory: params or bytes is NULL");
-    AMP_TRY(amp_params_check_masters(params, "amp_params_load_memory", err));
-    if (!name) name = "params in memory";
-    AMP_TRY(amp_weight_files_of_memory(bytes, size, name, &params->model->allocator, &files, err));
-    amp_status status = load_files(params, files, &as_they_are, NULL, err);
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_weights_options", err));
+    if (!params || !(path || o.bytes))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_params_load: params is NULL, or path without bytes in the options");
+    AMP_TRY(amp_params_check_masters(params, "amp_params_load", err));
+    const amp_allocator *a = &params->model->allocator;
+    if (o.bytes) AMP_TRY(amp_weight_files_of_memory(o.bytes, o.size, path ? path : "params in memory", a, &files, err));
+    else AMP_TRY(amp_weight_files_open(path, a, &files, err));
+    amp_status status = load_files(params, files, &o, report, err);
     amp_weight_files_close(files);
     return status;
 }
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err) {
+static amp_status save_as_named(const amp_params *p, const char *path, amp_error *err) {
     amp_state_list list;
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
-    AMP_TRY(amp_params_check_masters(params, "amp_params_save", err));
-    const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
-    AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
-    amp_status status = amp_params_reach_host(params, err);
-    if (!status) status = amp_state_list_write(&list, params->states, NULL, path, metadata, 2, err);
+    const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", p->model->desc.name}};
+    AMP_TRY(amp_state_list_make(&list, p->model, AMP_FILE_OF_PARAMS, &p->model->allocator, err));
+    amp_status status = amp_params_reach_host(p, err);
+    if (!status) status = amp_state_list_write(&list, p->states, NULL, path, metadata, 2, err);
     amp_state_list_free(&list);
     return status;
 }
@@ -119,15 +97,28 @@ static amp_status save_like(const amp_params *p, const char *path, const amp_wei
     return status;
 }
 
-amp_status amp_params_save_weights(const amp_params *params, const char *path, const char *like,
-                                   const amp_weights_options *options, amp_error *err) {
+/* What only loading does would be forgotten without a word. */
+static amp_status check_saving(const amp_weights_options *o, amp_error *err) {
+    if (o->bytes || o->partial)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: bytes and partial are of amp_params_load");
+    const bool rules = (o->ignore && *o->ignore) || (o->rename && *o->rename) || (o->transpose && *o->transpose) ||
+                       (o->fresh && *o->fresh);
+    if (rules && !o->like)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_params_save: rules without the weights that they map: set like");
+    return AMP_OK;
+}
+
+amp_status amp_params_save(const amp_params *params, const char *path, const amp_weights_options *options,
+                           amp_error *err) {
     amp_weights_options o;
     amp_weight_files *files;
-    if (!params || !path || !like)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save_weights: params, path or like is NULL");
+    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_weights_options", err));
-    AMP_TRY(amp_params_check_masters(params, "amp_params_save_weights", err));
-    AMP_TRY(amp_weight_files_open(like, &params->model->allocator, &files, err));
+    AMP_TRY(check_saving(&o, err));
+    AMP_TRY(amp_params_check_masters(params, "amp_params_save", err));
+    if (!o.like) return save_as_named(params, path, err);
+    AMP_TRY(amp_weight_files_open(o.like, &params->model->allocator, &files, err));
     amp_status status = save_like(params, path, files, &o, err);
     amp_weight_files_close(files);
     return status;

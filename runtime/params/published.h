@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "amp/amp.h"
+#include "amp/serve.h"
 #include "runtime/model/model.h"
 
 typedef struct amp_published_tensor { /* of one state, in one or several versions */

@@ -62,10 +62,12 @@ static amp_status give(amp_session *s, double *figures, double *loss, double *me
     return AMP_OK;
 }
 
-amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss, double *metrics,
+amp_status amp_eval(amp_session *session, const void *const *inputs, amp_sizes sizes, double *loss, double *metrics,
                     amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
+    const int64_t n = sizes.n;
     AMP_TRY(check(session, "amp_eval", err));
+    AMP_TRY(amp_sizes_check(sizes, "amp_eval", err));
     amp_bound_program *eval = &session->programs[AMP_RUN_EVAL];
     double *values = session->readback->measured.work;
     amp_session_does(session, AMP_RANK_EVALUATES);
@@ -90,9 +92,9 @@ int32_t amp_eval_sums_count(const amp_session *session) {
     return session && eval_of(session)->program ? (int32_t)amp_session_sums_count(session) : 0;
 }
 
-amp_status amp_eval_sums(const amp_session *session, double *sums, amp_error *err) {
-    AMP_TRY(check(session, "amp_eval_sums", err));
-    if (!sums) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_eval_sums: sums is NULL");
+amp_status amp_eval_get_sums(const amp_session *session, double *sums, amp_error *err) {
+    AMP_TRY(check(session, "amp_eval_get_sums", err));
+    if (!sums) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_eval_get_sums: sums is NULL");
     memcpy(sums, session->readback->measured.sums, amp_session_sums_count(session) * sizeof *sums);
     return AMP_OK;
 }

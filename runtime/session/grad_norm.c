@@ -60,19 +60,20 @@ static amp_status norm_of_kept(const amp_session *s, double *norm, amp_error *er
     return status;
 }
 
-amp_status amp_session_grad_norm(const amp_session *session, double *norm, amp_error *err) {
+amp_status amp_session_get_grad_norm(const amp_session *session, double *norm, amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    AMP_TRY(amp_session_check_training(session, "amp_session_grad_norm", err));
-    if (!norm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_grad_norm: norm is NULL");
+    AMP_TRY(amp_session_check_training(session, "amp_session_get_grad_norm", err));
+    if (!norm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_grad_norm: norm is NULL");
     if (!session->step.last_n || session->step.micro)
-        return amp_fail(err, AMP_WRONG_STATE, "amp_session_grad_norm: no step is complete");
+        return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_grad_norm: no step is complete");
     AMP_TRY(amp_session_settle(session, true, err));
     if (session->keeps_gradients) return norm_of_kept(session, norm, err);
     const amp_bound_program *last = amp_session_last_program(session);
     *norm = amp_computed_norm(session->model, last);
     if (amp_computes_norm(session->model, last->program)) return AMP_OK;
-    return amp_fail(err, AMP_WRONG_STATE,
-                    "amp_session_grad_norm: %s does not compute the norm; create the session with grad_norm = 1, or "
-                    "write `clip_norm = inf` in every train block",
-                    session->model->desc.name);
+    return amp_fail(
+        err, AMP_WRONG_STATE,
+        "amp_session_get_grad_norm: %s does not compute the norm; create the session with grad_norm = 1, or "
+        "write `clip_norm = inf` in every train block",
+        session->model->desc.name);
 }

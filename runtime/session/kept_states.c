@@ -53,7 +53,7 @@ void amp_session_forget_kept(const amp_session *s) {
     }
 }
 
-const char *amp_session_kept_state(const amp_session *s, int32_t index, int64_t *iteration) {
+const char *amp_session_kept_state_name(const amp_session *s, int32_t index, int64_t *iteration) {
     if (!s || !s->readback || index < 0) return NULL;
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const int64_t first = s->readback->measured.first_kept[i];

@@ -9,15 +9,6 @@
 
 static const amp_observed_run *run_of(const amp_observed_kernel *kernel) { return kernel->run; }
 
-/* A program for CUDA has other kernels over the same kinds of buffers. */
-static uint32_t operand_count(const amp_program *p, int32_t kernel) {
-    return p->cuda_kernels ? p->cuda_kernels[kernel].operands.count : p->kernels[kernel].operand_count;
-}
-
-static uint32_t operand_buffer(const amp_program *p, int32_t kernel, int32_t operand) {
-    return p->cuda_kernels ? p->cuda_kernels[kernel].operands.at[operand] : p->kernels[kernel].operands[operand];
-}
-
 static amp_operand_kind kind_of(const amp_model_buffer *b) {
     switch (b->kind) {
     case AMP_BUFFER_INPUT: return AMP_OPERAND_INPUT;
@@ -34,14 +25,15 @@ static bool is_there(const amp_observed_run *run, uint32_t buffer) {
 /* A launch of several kernels may have an operand more than once: what it wrote is told of the first. */
 static bool is_first(const amp_program *p, int32_t kernel, int32_t operand) {
     for (int32_t i = 0; i < operand; i++)
-        if (operand_buffer(p, kernel, i) == operand_buffer(p, kernel, operand)) return false;
+        if (amp_operand_buffer(p, kernel, (uint32_t)i) == amp_operand_buffer(p, kernel, (uint32_t)operand))
+            return false;
     return true;
 }
 
 static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_operand *out) {
     const amp_observed_run *run = run_of(kernel);
     if (!out || index < 0 || index >= kernel->operand_count) return 0;
-    const uint32_t buffer = operand_buffer(run->bound->program, kernel->index, index);
+    const uint32_t buffer = amp_operand_buffer(run->bound->program, kernel->index, (uint32_t)index);
     const amp_model_buffer *b = &run->bound->program->buffers[buffer];
     const amp_operand_kind kind = kind_of(b);
     *out = (amp_operand){
@@ -133,7 +125,7 @@ amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_e
         .index = kernel,
         .count = p->kernel_count,
         .line = (int32_t)(p->cuda_kernels ? p->cuda_kernels[kernel].line : p->kernels[kernel].line),
-        .operand_count = (int32_t)operand_count(p, kernel),
+        .operand_count = (int32_t)amp_operand_count(p, kernel),
         .operand = describe,
         .read = read,
         .run = run,

@@ -73,7 +73,7 @@ typedef struct amp_measured { /* of runs whose scalars have arrived */
     double *figures;     /* by measure of the model: of the last step or, until it is complete, its last micro-batch */
     double *losses;      /* named ones of the last step or evaluation */
     float *averages;     /* by input of the model: what the programs "figures" and "metrics" read */
-    double *sums;        /* of the evaluation under way: what amp_eval_sums gives (evaluation.c) */
+    double *sums;        /* of the evaluation under way: what amp_eval_get_sums gives (evaluation.c) */
     double *work;        /* by measure and mean of the model */
     float used_scale;    /* by the last call of amp_step that is known of */
     int64_t *first_kept; /* by state of the model: kept_states.c; 0: none */
@@ -161,6 +161,16 @@ typedef struct amp_exchange {
 enum { AMP_LOOKS_SAID = 8 };            /* ops that a session names */
 typedef struct amp_looking amp_looking; /* look.c */
 
+/* Of the program infer, whose results need not all be wanted: session_run.c. */
+typedef struct amp_selection {
+    uint8_t *wanted; /* by result, as the last call had them */
+    uint8_t *needed; /* by kernel: for these results */
+    uint8_t *live;   /* by buffer: a kernel that is needed, or the caller, reads it */
+    uint64_t hash;   /* of |needed|; 0: all results are wanted */
+    void **instead;  /* by result: memory for one that is not wanted, but computed all the same; NULL: none yet */
+    size_t *bytes;   /* of it */
+} amp_selection;
+
 struct amp_session {
     atomic_int references;
     bool training;
@@ -208,6 +218,7 @@ struct amp_session {
         amp_value *list; /* by name; NULL: the session keeps none */
         int32_t count;
     } values;
+    amp_selection selection;
 };
 
 /* Its device has device memory: session_device_memory.c. */
@@ -247,6 +258,8 @@ static inline int64_t amp_session_samples_to_check(const amp_session *s, int64_t
     return s->inputs_in == AMP_INPUTS_DEVICE ? n : 0;
 }
 
+amp_status amp_session_make_selection(amp_session *session, amp_error *err);
+void amp_session_free_selection(amp_session *session);
 /* Runs a bound program. */
 amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
 /* Recomputes derived states where params were set. */

@@ -56,7 +56,7 @@ static uint64_t other_bytes(const amp_session *s) {
     return device_bytes(s) + s->device->type->device_memory->bytes(s->device, false);
 }
 
-void amp_session_memory(const amp_session *s, amp_memory_info *out) {
+void amp_session_get_memory(const amp_session *s, amp_memory_info *out) {
     if (!out) return;
     *out = (amp_memory_info){0};
     if (!s) return;
@@ -81,6 +81,16 @@ void amp_session_memory(const amp_session *s, amp_memory_info *out) {
 /* ---- making: states ---------------------------------------------------------------------------------------------- */
 
 enum { MAX_THREADS = 1024 };
+
+/* What a session is made with, read and checked. */
+typedef struct Request {
+    amp_session_options o;
+    amp_cpu_options cpu;
+    amp_cuda_options cuda;
+    amp_inspect_options inspect;
+    const amp_device_type *type;
+    amp_model *target; /* the model as the device runs it */
+} Request;
 
 static bool lives_in_session(const amp_model *model, int32_t index, const void *ctx) {
     (void)model;
@@ -137,12 +147,12 @@ static void plan_program(amp_session *s, const amp_bound_program *bound) {
 
 /* |step|: of training, whose gradients or values may have to be kept. */
 static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool step,
-                       const amp_session_options *options, amp_error *err) {
+                       const amp_inspect_options *inspect, amp_error *err) {
     if (!program) return AMP_OK;
-    bool keep = step && options->keep_values, norm = step && options->grad_norm;
+    bool keep = step && inspect->keep_values, norm = step && inspect->grad_norm;
     amp_bound_options o = {
         .capacity = s->capacity,
-        .sharing = options->separate_buffers ? AMP_OWN_ALLOCATIONS
+        .sharing = inspect->separate_buffers ? AMP_OWN_ALLOCATIONS
                    : keep                    ? AMP_OWN_ARENA
                    : norm                    ? AMP_KEEP_RESULTS
                                              : AMP_SHARE_ARENA,
@@ -174,9 +184,9 @@ static amp_status make_arena(amp_session *s, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status make_programs(amp_session *s, const amp_session_options *o, amp_error *err) {
+static amp_status make_programs(amp_session *s, const Request *r, amp_error *err) {
     const amp_model *m = s->model;
-    bool in_fp32 = o->precision && !strcmp(o->precision, AMP_FULL_PRECISION);
+    bool in_fp32 = r->o.precision && !strcmp(r->o.precision, AMP_FULL_PRECISION);
     const amp_program *const programs[AMP_SESSION_PROGRAMS] = {
         [AMP_RUN_TRAIN_STEP] = s->training ? m->train_step : NULL,
         [AMP_RUN_APPLY_STEP] = s->training ? m->apply_step : NULL,
@@ -189,14 +199,16 @@ static amp_status make_programs(amp_session *s, const amp_session_options *o, am
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         bool step = i == AMP_RUN_TRAIN_STEP || i == AMP_RUN_APPLY_STEP;
-        AMP_TRY(bind(s, &s->programs[i], programs[i], step, o, err));
+        AMP_TRY(bind(s, &s->programs[i], programs[i], step, &r->inspect, err));
     }
     return make_arena(s, err);
 }
 
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
 
-static amp_status check_precision(const amp_session_options *o, const amp_model *m, amp_error *err) {
+static amp_status check_program(const amp_session_options *o, const amp_model *m, amp_error *err) {
+    if (o->program && strcmp(o->program, "infer"))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: NULL (all that the model has) or infer", o->program);
     if (!o->precision) return AMP_OK;
     if (strcmp(o->precision, AMP_FULL_PRECISION))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "precision %s: NULL (as compiled) or fp32", o->precision);
@@ -206,28 +218,33 @@ static amp_status check_precision(const amp_session_options *o, const amp_model 
                     m->desc.name);
 }
 
-static amp_input_memory inputs_in(const amp_session_options *o) {
+static amp_input_memory inputs_in(const amp_cuda_options *o) {
     return o->device_inputs ? AMP_INPUTS_DEVICE : o->pinned_inputs ? AMP_INPUTS_PINNED : AMP_INPUTS_HOST;
 }
 
+static amp_status check_cuda(const amp_cuda_options *o, const amp_device_type *device, amp_error *err) {
+    if (o->device_inputs && o->pinned_inputs)
+        return amp_fail(
+            err, AMP_INVALID_ARGUMENT,
+            "device_inputs and pinned_inputs are both set: arrays are in one kind of memory; leave one at 0");
+    if (inputs_in(o) && !(device->device_memory && device->device_memory->check_array))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "%s_inputs: the device %s reads arrays of the host; take the device cuda, or leave it at 0",
+                        o->device_inputs ? "device" : "pinned", device->name);
+    if (o->index < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_cuda_options: index %d: counts from 0", o->index);
+    return AMP_OK;
+}
+
 static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
-    if (o->capacity < 1 || o->capacity > AMP_BATCH_LIMIT)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity %lld: must be from 1 to %d", (long long)o->capacity,
+    AMP_TRY(amp_sizes_check(o->capacity, "amp_session_options: capacity", err));
+    if (o->capacity.n < 1 || o->capacity.n > AMP_BATCH_LIMIT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity %lld: must be from 1 to %d", (long long)o->capacity.n,
                         AMP_BATCH_LIMIT);
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "threads %d: must be from 0 (one per processor) to %d", o->threads,
                         MAX_THREADS);
     *device = amp_device_type_named(o->device);
     if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", o->device);
-    if (o->device_inputs && o->pinned_inputs)
-        return amp_fail(
-            err, AMP_INVALID_ARGUMENT,
-            "device_inputs and pinned_inputs are both set: arrays are in one kind of memory; leave one at 0");
-    if (inputs_in(o) && !((*device)->device_memory && (*device)->device_memory->check_array))
-        return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "%s_inputs: the device %s reads arrays of the host; take the device cuda, or leave it at 0",
-                        o->device_inputs ? "device" : "pinned", o->device);
-    if (o->cuda_device < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "cuda_device %d: counts from 0", o->cuda_device);
     return AMP_OK;
 }
 
@@ -239,16 +256,10 @@ static amp_status reserve_scratch(amp_session *s, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status open_device(amp_session *s, const amp_session_options *o, const amp_device_type *type,
-                              amp_error *err) {
-    amp_device_options options = {.threads = o->threads,
-                                  .run_tasks = o->run_tasks,
-                                  .run_user = o->run_user,
-                                  .log = &s->log,
-                                  .isa = o->isa,
-                                  .model = s->model,
-                                  .cuda_stream = o->cuda_stream,
-                                  .cuda_device = o->cuda_device};
+static amp_status open_device(amp_session *s, const Request *r, amp_error *err) {
+    const amp_device_type *type = r->type;
+    amp_device_options options = {
+        .threads = r->o.threads, .log = &s->log, .model = s->model, .cpu = &r->cpu, .cuda = &r->cuda};
     AMP_TRY(type->create(&options, &s->memory.allocator, &s->device, err));
     if (s->published) return AMP_OK;
     s->params_user = (amp_params_user){.trains = s->training, .capacity = s->capacity};
@@ -256,33 +267,33 @@ static amp_status open_device(amp_session *s, const amp_session_options *o, cons
                             type->device_memory ? type->device_memory->memory(s->device) : NULL, s->model, err);
 }
 
-static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
-    AMP_TRY(open_device(s, o, type, err));
+static amp_status fill(amp_session *s, const Request *r, amp_error *err) {
+    const amp_session_options *o = &r->o;
+    AMP_TRY(open_device(s, r, err));
     AMP_TRY(amp_session_plan_shares(s, o->comm, err));
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(amp_session_make_readback(s, err));
-    AMP_TRY(make_programs(s, o, err));
-    if (type->device_memory) AMP_TRY(amp_session_make_device_memory(s, o->seed, o->separate_buffers, err));
+    AMP_TRY(make_programs(s, r, err));
+    AMP_TRY(amp_session_make_selection(s, err));
+    if (amp_session_has_device_memory(s))
+        AMP_TRY(amp_session_make_device_memory(s, o->seed, r->inspect.separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
     if (!s->sizes_only) AMP_TRY(amp_session_make_exchange(s, o->comm, o->seed, err));
     AMP_TRY(amp_session_share_masters(s, o->comm, err));
-    return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
+    return r->inspect.keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
-
-/* What a session is made with, read and checked. */
-typedef struct Request {
-    amp_session_options o;
-    const amp_device_type *type;
-    amp_model *target; /* the model as the device runs it */
-} Request;
 
 static amp_status read_request(amp_model *model, const amp_session_options *options, Request *r, amp_error *err) {
     AMP_TRY(amp_options_read(&r->o, sizeof r->o, options, "amp_session_options", err));
-    if (!r->o.capacity) r->o.capacity = 1;
+    AMP_TRY(amp_options_read(&r->cpu, sizeof r->cpu, r->o.cpu, "amp_cpu_options", err));
+    AMP_TRY(amp_options_read(&r->cuda, sizeof r->cuda, r->o.cuda, "amp_cuda_options", err));
+    AMP_TRY(amp_options_read(&r->inspect, sizeof r->inspect, r->o.inspect, "amp_inspect_options", err));
+    if (!r->o.capacity.n) r->o.capacity.n = 1;
     if (!r->o.device) r->o.device = "cpu";
     AMP_TRY(check_options(&r->o, &r->type, err));
+    AMP_TRY(check_cuda(&r->cuda, r->type, err));
     AMP_TRY(amp_model_for(model, r->type->name, &r->target, err));
-    return check_precision(&r->o, r->target, err);
+    return check_program(&r->o, r->target, err);
 }
 
 static amp_status check_params(const Request *r, const amp_model *model, const amp_params *params, amp_error *err) {
@@ -307,15 +318,15 @@ static amp_status make(const Request *r, amp_params *params, bool sizes_only, am
     atomic_init(&s->references, 1);
     amp_model_retain(s->model = r->target);
     amp_params_retain(s->params = params);
-    s->capacity = o->capacity;
+    s->capacity = o->capacity.n;
     s->log = (amp_log){o->log, o->log_user};
-    s->look.at_all = o->looks_at_all != 0;
+    s->look.at_all = r->inspect.looks_at_all != 0;
     s->published = o->published != 0;
-    s->inputs_in = inputs_in(o);
-    s->training = amp_model_trains(s->model) && !o->inference && !o->published;
-    s->keeps_gradients = o->keep_values || o->grad_norm;
+    s->inputs_in = inputs_in(&r->cuda);
+    s->training = amp_model_trains(s->model) && !o->program && !o->published;
+    s->keeps_gradients = r->inspect.keep_values || r->inspect.grad_norm;
     s->sizes_only = sizes_only;
-    amp_status status = fill(s, o, r->type, err);
+    amp_status status = fill(s, r, err);
     if (status) amp_session_release(s);
     else *out = s;
     return status;
@@ -358,7 +369,7 @@ amp_status amp_session_plan(amp_model *model, amp_params *params, const amp_sess
     amp_status status = make(&r, used, sizes_only, &s, err);
     amp_params_release(used);
     if (status) return status;
-    amp_session_memory(s, out);
+    amp_session_get_memory(s, out);
     amp_session_release(s);
     return AMP_OK;
 }
@@ -376,6 +387,7 @@ void amp_session_release(amp_session *s) {
     amp_session_free_values(s);
     amp_session_return_masters(s);
     amp_session_free_exchange(s);
+    amp_session_free_selection(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(&s->programs[i], a);
     amp_session_free_readback(s);
     amp_free(a, s->states.bound, list_bytes(s));

@@ -8,7 +8,7 @@ amp_status amp_session_check_training(const amp_session *s, const char *call, am
     if (s->training) return AMP_OK;
     const char *why = !amp_model_trains(s->model) ? "the model has no train block"
                       : s->published              ? "the session was created with published = 1"
-                                                  : "the session was created with inference = 1";
+                                                  : "the session was created with program = \"infer\"";
     return amp_fail(err, AMP_WRONG_STATE, "%s: %s", call, why);
 }
 

@@ -198,11 +198,11 @@ amp_status amp_session_write_scalars(const amp_session *s, amp_error *err) {
 
 /* ---- losses and metrics of the last step ------------------------------------------------------------------------- */
 
-amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err) {
+amp_status amp_session_get_metrics(const amp_session *session, double *metrics, amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    AMP_TRY(amp_session_check_training(session, "amp_session_metrics", err));
-    if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
-    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
+    AMP_TRY(amp_session_check_training(session, "amp_session_get_metrics", err));
+    if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_metrics: metrics is NULL");
+    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_metrics: no step yet");
     AMP_TRY(amp_session_settle(session, true, err));
     const amp_measured *m = &session->readback->measured;
     memcpy(m->work, m->figures, figures_bytes(session));
@@ -212,9 +212,9 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
     return AMP_OK;
 }
 
-amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
+amp_status amp_session_get_losses(const amp_session *session, double *losses, amp_error *err) {
     if (!session || !losses)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_losses: session or losses is NULL");
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_losses: session or losses is NULL");
     AMP_TRY(amp_session_settle(session, true, err));
     memcpy(losses, session->readback->measured.losses, (size_t)amp_loss_count(session->model) * sizeof *losses);
     return AMP_OK;
@@ -380,13 +380,13 @@ static amp_status turn_weight(const amp_session *s, const amp_tensor_info *info,
     return AMP_OK;
 }
 
-amp_status amp_session_value(const amp_session *session, const char *name, amp_tensor_info *info, void *data,
-                             size_t bytes, amp_error *err) {
-    AMP_TRY(amp_session_check_training(session, "amp_session_value", err));
-    if (!name) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_value: name is NULL");
+amp_status amp_session_get_value(const amp_session *session, const char *name, amp_tensor_info *info, void *data,
+                                 size_t bytes, amp_error *err) {
+    AMP_TRY(amp_session_check_training(session, "amp_session_get_value", err));
+    if (!name) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_value: name is NULL");
     if (!session->values.list)
-        return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: the session was created without keep_values");
-    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: no step yet");
+        return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_value: the session was created without keep_values");
+    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_value: no step yet");
     const amp_value *v = find(session, name);
     if (!v)
         return amp_fail(err, AMP_NOT_FOUND, "no value %s in memory; amp_session_value_name lists those that are", name);

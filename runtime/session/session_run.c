@@ -3,8 +3,11 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/hash.h"
 
 /* ---- checks: before anything changes ----------------------------------------------------------------------------- */
 
@@ -89,6 +92,10 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
                    .params = s->params->residency->memory,
                    .writes_params = writes_params(s, b) || b == &s->programs[AMP_RUN_REFRESH],
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
+    if (b == &s->programs[AMP_RUN_INFER] && s->selection.hash) {
+        run.needed = s->selection.needed;
+        run.selection = s->selection.hash;
+    }
     run.hooks = amp_session_exchange_hooks(s, b);
     if (b == &s->programs[AMP_RUN_APPLY_STEP]) run.shares = s->shares.of;
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
@@ -131,43 +138,155 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
 
 /* ---- inference: results are computed into the caller's arrays ---------------------------------------------------- */
 
+static size_t selection_bytes(const amp_program *p) {
+    return (size_t)p->result_count + (size_t)p->kernel_count + (size_t)p->buffer_count;
+}
+
+static size_t instead_bytes(const amp_program *p) {
+    return (size_t)p->result_count * (sizeof(void *) + sizeof(size_t));
+}
+
+amp_status amp_session_make_selection(amp_session *s, amp_error *err) {
+    const amp_program *p = s->programs[AMP_RUN_INFER].program;
+    const amp_allocator *a = &s->memory.allocator;
+    amp_selection *x = &s->selection;
+    if (!p) return AMP_OK;
+    x->wanted = amp_alloc_zeroed(a, selection_bytes(p));
+    x->instead = amp_alloc_zeroed(a, instead_bytes(p));
+    if (!x->wanted || !x->instead)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
+    x->needed = x->wanted + p->result_count;
+    x->live = x->needed + p->kernel_count;
+    x->bytes = (size_t *)(void *)(x->instead + p->result_count);
+    return AMP_OK;
+}
+
+void amp_session_free_selection(amp_session *s) {
+    const amp_program *p = s->programs[AMP_RUN_INFER].program;
+    const amp_allocator *a = &s->memory.allocator;
+    amp_selection *x = &s->selection;
+    for (int32_t i = 0; x->bytes && i < p->result_count; i++) amp_free(a, x->instead[i], x->bytes[i]);
+    if (x->wanted) amp_free(a, x->wanted, selection_bytes(p));
+    if (x->instead) amp_free(a, x->instead, instead_bytes(p));
+}
+
 static bool is_output(const amp_bound_program *b, int32_t result) {
     return b->program->buffers[b->program->results[result].buffer].kind == AMP_BUFFER_OUTPUT;
 }
 
-/* Two results may share a buffer: the later one is where it is computed, the other is copied. */
-static void bind_outputs(amp_bound_program *b, void *const *outputs) {
+/* What a kernel reads and writes is in the memory of |buffer|: of another one that it is a part or a new shape of. */
+static int32_t memory_of(const amp_program *p, int32_t buffer) {
+    const amp_model_buffer *b = &p->buffers[buffer];
+    for (int32_t i = 0; i < p->buffer_count && b->place && (b->renamed || b->part); i++) {
+        buffer = (int32_t)b->place - 1;
+        b = &p->buffers[buffer];
+    }
+    return buffer;
+}
+
+static bool writes_live(const amp_program *p, int32_t kernel, const uint8_t *live) {
+    for (uint32_t i = 0; i < amp_operand_count(p, kernel); i++) {
+        const int32_t buffer = (int32_t)amp_operand_buffer(p, kernel, i);
+        if (p->buffers[buffer].first_kernel == kernel && live[memory_of(p, buffer)]) return true;
+    }
+    return false;
+}
+
+/* From the end on: a kernel is needed if it writes what is wanted, or what a needed kernel reads. */
+static void find_needed(const amp_program *p, amp_selection *x) {
+    amp_xxh64 hash;
+    memset(x->live, 0, (size_t)p->buffer_count);
+    for (int32_t i = 0; i < p->result_count; i++)
+        if (x->wanted[i]) x->live[memory_of(p, p->results[i].buffer)] = 1;
+    for (int32_t k = p->kernel_count - 1; k >= 0; k--) {
+        x->needed[k] = writes_live(p, k, x->live);
+        if (!x->needed[k]) continue;
+        for (uint32_t i = 0; i < amp_operand_count(p, k); i++)
+            x->live[memory_of(p, (int32_t)amp_operand_buffer(p, k, i))] = 1;
+        const int32_t predicate = p->kernels ? p->kernels[k].predicate : AMP_MODEL_NONE;
+        if (predicate >= 0) x->live[memory_of(p, predicate)] = 1;
+    }
+    amp_xxh64_init(&hash);
+    amp_xxh64_update(&hash, x->needed, (size_t)p->kernel_count);
+    x->hash = amp_xxh64_final(&hash) | 1;
+}
+
+static void select_results(amp_session *s, void *const *outputs) {
+    const amp_program *p = s->programs[AMP_RUN_INFER].program;
+    amp_selection *x = &s->selection;
+    bool all = true, same = true;
+    for (int32_t i = 0; i < p->result_count; i++) {
+        const uint8_t wanted = outputs[i] != NULL;
+        all &= wanted;
+        same &= wanted == x->wanted[i];
+        x->wanted[i] = wanted;
+    }
+    if (all) x->hash = 0;
+    else if (!same || !x->hash) find_needed(p, x);
+}
+
+/* A result that is not wanted, and that a kernel writes beside what is needed. */
+static amp_status take_instead(amp_session *s, int32_t result, amp_error *err) {
+    const amp_bound_program *b = &s->programs[AMP_RUN_INFER];
+    const amp_model_buffer *buffer = &b->program->buffers[b->program->results[result].buffer];
+    amp_selection *x = &s->selection;
+    const int32_t kernel = buffer->first_kernel;
+    if (x->instead[result] || kernel < 0 || kernel >= b->program->kernel_count || !x->needed[kernel]) return AMP_OK;
+    const size_t bytes = (size_t)amp_buffer_elements(buffer, s->capacity) * amp_storage_size(buffer->storage);
+    void *memory = amp_alloc_zeroed(&s->memory.allocator, bytes);
+    if (!memory)
+        return amp_fail(err, AMP_OUT_OF_MEMORY,
+                        "no memory for %zu bytes of result %s, which is computed with others though it is not wanted",
+                        bytes, b->program->results[result].name);
+    x->instead[result] = memory;
+    x->bytes[result] = bytes;
+    return AMP_OK;
+}
+
+/* Two results may share a buffer: the later one that is wanted is where it is computed, the other is copied. */
+static amp_status bind_outputs(amp_session *s, void *const *outputs, amp_error *err) {
+    amp_bound_program *b = &s->programs[AMP_RUN_INFER];
+    for (int32_t i = 0; i < b->program->result_count; i++) {
+        if (!is_output(b, i) || outputs[i]) continue;
+        AMP_TRY(take_instead(s, i, err));
+        b->buffers[b->program->results[i].buffer] = s->selection.instead[i];
+    }
     for (int32_t i = 0; i < b->program->result_count; i++)
-        if (is_output(b, i)) b->buffers[b->program->results[i].buffer] = outputs[i];
+        if (is_output(b, i) && outputs[i]) b->buffers[b->program->results[i].buffer] = outputs[i];
+    return AMP_OK;
 }
 
 static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, amp_error *err) {
     const amp_bound_program *b = &s->programs[AMP_RUN_INFER];
     for (int32_t i = 0; i < b->program->result_count; i++) {
         int32_t buffer = b->program->results[i].buffer;
-        if (b->buffers[buffer] != outputs[i]) AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
+        if (outputs[i] && b->buffers[buffer] != outputs[i])
+            AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
     }
     return AMP_OK;
 }
 
 static amp_status check_outputs(const amp_program *p, void *const *outputs, amp_error *err) {
+    if (!outputs) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: outputs is NULL");
     for (int32_t i = 0; i < p->result_count; i++) {
         const amp_model_result *r = &p->results[i];
-        if (!outputs || !outputs[i])
-            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL", r->name);
         AMP_TRY(check_alignment("result", r->name, outputs[i], amp_dtype_size(amp_readable_dtype(r->dtype)), err));
     }
     return AMP_OK;
 }
 
-amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
+amp_status amp_infer(amp_session *session, const void *const *inputs, amp_sizes sizes, void *const *outputs,
+                     amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
+    const int64_t n = sizes.n;
     if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
+    AMP_TRY(amp_sizes_check(sizes, "amp_infer", err));
     amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
     if (!infer->program)
         return amp_fail(err, AMP_WRONG_STATE, "amp_infer: %s was compiled without infer", session->model->desc.name);
     AMP_TRY(check_outputs(infer->program, outputs, err));
-    if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
+    select_results(session, outputs);
+    if (!amp_session_has_device_memory(session)) AMP_TRY(bind_outputs(session, outputs, err));
     AMP_TRY(amp_session_run(session, infer, inputs, n, err));
     if (session->inputs_in == AMP_INPUTS_DEVICE) {
         AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = n}, err));

@@ -173,7 +173,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
 
 static amp_status find_moment(const amp_session *s, const char *name, const void *data, size_t count, int32_t *index,
                               amp_error *err) {
-    AMP_TRY(amp_session_check_training(s, "amp_session_get and _set", err));
+    AMP_TRY(amp_session_check_training(s, "amp_session_get_moment and _set", err));
     if (!name || !data) return amp_fail(err, AMP_INVALID_ARGUMENT, "optimizer state: name or data is NULL");
     *index = amp_model_state_index(s->model, name);
     if (*index < 0 || s->model->states[*index].role != AMP_STATE_MOMENT)
@@ -183,13 +183,15 @@ static amp_status find_moment(const amp_session *s, const char *name, const void
     return amp_state_check_count(&s->model->states[*index], "optimizer state", count, err);
 }
 
-amp_status amp_session_get(const amp_session *session, const char *name, float *data, size_t count, amp_error *err) {
+amp_status amp_session_get_moment(const amp_session *session, const char *name, float *data, size_t count,
+                                  amp_error *err) {
     int32_t i;
     AMP_TRY(find_moment(session, name, data, count, &i, err));
     return amp_session_get_state(session, i, data, err);
 }
 
-amp_status amp_session_set(amp_session *session, const char *name, const float *data, size_t count, amp_error *err) {
+amp_status amp_session_set_moment(amp_session *session, const char *name, const float *data, size_t count,
+                                  amp_error *err) {
     int32_t i;
     AMP_TRY(find_moment(session, name, data, count, &i, err));
     return amp_session_set_state(session, i, data, err);

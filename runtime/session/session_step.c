@@ -28,15 +28,16 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     return amp_session_start_readback(s, &made, err);
 }
 
-amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
+amp_status amp_step(amp_session *session, const void *const *inputs, amp_sizes sizes, amp_step_report *report,
                     amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
+    AMP_TRY(amp_sizes_check(sizes, "amp_step", err));
     amp_session_does(session, AMP_RANK_COMPUTES);
     const float *scale = amp_session_scale(session);
     session->readback->measured.used_scale = scale ? *scale : 1;
-    AMP_TRY(run_step(session, inputs, n, report != NULL, &complete, err));
+    AMP_TRY(run_step(session, inputs, sizes.n, report != NULL, &complete, err));
     AMP_TRY(amp_session_settle(session, report != NULL, err));
     if (report) amp_session_fill_report(session, complete, report);
     return amp_session_check_floor(session, err);

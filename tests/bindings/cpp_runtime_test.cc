@@ -41,17 +41,17 @@ std::vector<float> train_in_c(int steps) {
     amp_params_options seed = {};
     seed.struct_size = sizeof seed;
     seed.seed = 7;
-    amp_session_options options = {};
-    options.struct_size = sizeof options;
-    options.capacity = 4;
+    amp::SessionOptions options;
+    options.capacity.n = 4;
     options.threads = 1;
     const void *inputs[] = {x.data(), targets.data()};
     std::vector<float> weights(16);
-    EXPECT_EQ(amp_model_load_memory(model_bytes().data(), model_bytes().size(), nullptr, nullptr, &model, &err),
-              AMP_OK);
+    amp::ModelOptions from;
+    from.bytes = model_bytes().data(), from.size = model_bytes().size();
+    EXPECT_EQ(amp_model_load(nullptr, &from, &model, &err), AMP_OK);
     EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK);
     EXPECT_EQ(amp_session_create(model, params, &options, &session, &err), AMP_OK);
-    for (int i = 0; i < steps; i++) EXPECT_EQ(amp_step(session, inputs, 4, nullptr, &err), AMP_OK) << err.message;
+    for (int i = 0; i < steps; i++) EXPECT_EQ(amp_step(session, inputs, {4, 0}, nullptr, &err), AMP_OK) << err.message;
     EXPECT_EQ(amp_params_get(params, "first.weight", weights.data(), weights.size(), &err), AMP_OK) << err.message;
     amp_session_release(session);
     amp_params_release(params);
@@ -95,7 +95,9 @@ TEST(CppRuntime, ObjectsLiveAsLongAsOneCopyDoes) {
 
 TEST(CppRuntime, AdoptTakesTheReference) {
     amp_model *c = nullptr;
-    ASSERT_EQ(amp_model_load_memory(model_bytes().data(), model_bytes().size(), nullptr, nullptr, &c, nullptr), AMP_OK);
+    amp::ModelOptions from;
+    from.bytes = model_bytes().data(), from.size = model_bytes().size();
+    ASSERT_EQ(amp_model_load(nullptr, &from, &c, nullptr), AMP_OK);
     const amp::Model model = amp::Model::adopt(c);
     EXPECT_EQ(model.get(), c);
     EXPECT_EQ(model.info().param_count, 4);
@@ -189,9 +191,9 @@ TEST(CppRuntime, ParamsAndOptimizerState) {
     t.params.set("last.bias", bias);
     EXPECT_EQ(t.params.get("last.bias"), bias);
     t.session.step({x, targets});
-    EXPECT_NE(t.session.get("last.bias/m"), std::vector<float>(3));
-    t.session.set("last.bias/m", bias);
-    EXPECT_EQ(t.session.get("last.bias/m"), bias);
+    EXPECT_NE(t.session.moment("last.bias/m"), std::vector<float>(3));
+    t.session.set_moment("last.bias/m", bias);
+    EXPECT_EQ(t.session.moment("last.bias/m"), bias);
     const std::string path = std::string(::testing::TempDir()) + "/weights.safetensors";
     t.params.save(path);
     amp::Params other(t.model, 8);
@@ -238,16 +240,18 @@ TEST(CppRuntime, LoadsWhatFits) {
     wide.constants = {{"HIDDEN", "5"}};
     const amp::Compiled so = amp::compile_text(model_text, "wide.amp", wide);
     amp::Params(amp::Model::from_memory(so.data(), so.size()), 3).save(path);
-    std::vector<std::string> loaded;
-    const amp::PartialReport report =
-        t.params.load_partial(path, [&](const char *name, amp_partial_outcome outcome, const char *) {
-            if (outcome == AMP_PARTIAL_LOADED) loaded.push_back(name);
+    amp::WeightRules rules;
+    rules.partial = true;
+    int misfits = 0;
+    const amp::WeightsReport report =
+        t.params.load(path, rules, [&](const char *, amp_weights_difference kind, const char *) {
+            misfits += kind == AMP_WEIGHTS_MISFIT;
         });
     EXPECT_EQ(report.loaded, 1);
     EXPECT_EQ(report.misfits, 3);
-    EXPECT_EQ(loaded, std::vector<std::string>{"last.bias"});
-    EXPECT_EQ(t.params.load_partial(path).loaded, 1);
-    EXPECT_THROW(t.params.load_partial(path, [](const char *, amp_partial_outcome, const char *) { throw 3; }), int);
+    EXPECT_EQ(misfits, 3);
+    EXPECT_EQ(t.params.load(path, rules).loaded, 1);
+    EXPECT_THROW(t.params.load(path, rules, [](const char *, amp_weights_difference, const char *) { throw 3; }), int);
 }
 
 TEST(CppRuntime, PublishedWeights) {
@@ -258,19 +262,19 @@ TEST(CppRuntime, PublishedWeights) {
     rules.rename = {"last.*=tail.*"};
     std::vector<std::string> different;
     EXPECT_THROW(
-        t.params.load_weights(
-            path, rules, [&](const char *name, amp_weights_difference, const char *) { different.push_back(name); }),
+        t.params.load(path, rules,
+                      [&](const char *name, amp_weights_difference, const char *) { different.push_back(name); }),
         amp::Error);
     EXPECT_EQ(different.size(), 4u);
-    EXPECT_THROW(
-        t.params.load_weights(path, rules, [](const char *, amp_weights_difference, const char *) { throw 3; }), int);
+    EXPECT_THROW(t.params.load(path, rules, [](const char *, amp_weights_difference, const char *) { throw 3; }), int);
     rules.rename.push_back("tail.*=last.*");
     rules.fresh = {"first.bias"};
-    const amp::WeightsReport report = t.params.load_weights(path, rules);
+    const amp::WeightsReport report = t.params.load(path, rules);
     EXPECT_EQ(report.loaded, 3);
     EXPECT_EQ(report.fresh, 1);
-    t.params.save_weights(saved, path, rules);
-    EXPECT_EQ(t.params.load_weights(saved).loaded, 4);
+    rules.like = path;
+    t.params.save(saved, rules);
+    EXPECT_EQ(t.params.load(saved).loaded, 4);
 }
 
 TEST(CppRuntime, PublishedVersions) {
@@ -366,7 +370,7 @@ TEST(CppRuntime, TheScaleAtItsFloorIsNoException) {
 TEST(CppRuntime, ValuesOfAStep) {
     amp::Model model = load();
     amp::SessionOptions options = for_samples(4);
-    options.keep_values = 1;
+    options.inspect.keep_values = 1;
     amp::Session session(model, amp::Params(model), options);
     session.step({x, targets});
     EXPECT_EQ(session.value("grad.last.weight").shape(), (std::vector<int64_t>{3, 8}));
@@ -427,21 +431,21 @@ TEST(Dataset, FillsBatchesAhead) {
     amp::Params params(model, 7);
     amp::Session session(model, params, for_samples(4));
     amp::DatasetOptions options;
-    options.capacity = 4;
+    options.capacity.n = 4;
     bool broken = true;
-    const auto fill = [&broken](int64_t index, void *const *arrays, int64_t capacity) -> int64_t {
+    const auto fill = [&broken](int64_t index, void *const *arrays, amp::Sizes capacity) -> int64_t {
         if (index == 5 && broken) throw std::runtime_error("a torn tape");
         if (index == 7) return 0;
         std::copy(x.begin(), x.end(), static_cast<float *>(arrays[0]));
         std::copy(targets.begin(), targets.end(), static_cast<int32_t *>(arrays[1]));
-        return capacity - index % 2;
+        return capacity.n - index % 2;
     };
     amp::Dataset first(model, fill, options), data = std::move(first);
     std::vector<double> losses;
     for (int64_t i = 0; i < 5; i++) {
         amp::Dataset::Batch batch = data.next();
-        ASSERT_EQ(batch.n, 4 - i % 2);
-        losses.push_back(session.step(batch.inputs, batch.n).loss);
+        ASSERT_EQ(batch.sizes.n, 4 - i % 2);
+        losses.push_back(session.step(batch.inputs, batch.sizes).loss);
     }
     EXPECT_THROW(data.next(), std::runtime_error);
     broken = false;
@@ -450,7 +454,7 @@ TEST(Dataset, FillsBatchesAhead) {
     while (amp::Dataset::Batch batch = data.next()) batches++;
     EXPECT_EQ(batches, 2);
     data.seek(6);
-    EXPECT_EQ(data.next().n, 4);
+    EXPECT_EQ(data.next().sizes.n, 4);
     amp::Params again(model, 7);
     amp::Session by_hand(model, again, for_samples(4));
     for (int64_t i = 0; i < 5; i++) {
@@ -458,7 +462,7 @@ TEST(Dataset, FillsBatchesAhead) {
         EXPECT_EQ(by_hand.step({arrays[0], arrays[1]}, 4 - i % 2).loss, losses[static_cast<size_t>(i)]);
     }
     EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "capacity is -1", [&] {
-        options.capacity = -1;
+        options.capacity.n = -1;
         amp::Dataset none(model, fill, options);
     }));
 }

@@ -44,7 +44,7 @@ inline amp::Model load() { return amp::Model::from_memory(model_bytes().data(), 
 
 inline amp::SessionOptions for_samples(int64_t capacity) {
     amp::SessionOptions options;
-    options.capacity = capacity;
+    options.capacity.n = capacity;
     options.threads = 1;
     return options;
 }

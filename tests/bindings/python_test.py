@@ -247,7 +247,7 @@ class Mistakes(Rings):
         self.assertEqual(self.refused(ampc.Error, "", ampc.Model, b"text").status, "AMP_BAD_FILE")
         self.refused(TypeError, "amp_session_options has no 'size'; it has capacity, device", ampc.Session, self.model,
                      self.params, size=3)
-        inference = ampc.Session(self.model, self.params, capacity=24, inference=True)
+        inference = ampc.Session(self.model, self.params, capacity=24, program="infer")
         self.assertEqual(self.refused(ampc.Error, "", inference.step, X, TARGETS).status, "AMP_WRONG_STATE")
 
     def test_errors_of_the_compiler(self):
@@ -320,13 +320,13 @@ class Use(Rings):
 
         write_safetensors(file, **{"last.bias": np.float32([7, 8, 9]), "old": np.float32([4, 5, 6]),
                                    "first.weight": np.zeros((2, 2), np.float32)})
-        found = {name: outcome for name, outcome, _ in other.load_partial(file)}
-        self.assertEqual(found, {"last.bias": "loaded", "old": "unknown", "first.weight": "misfit",
-                                 "first.bias": "missing", "last.weight": "missing"})
+        found = {}
+        report = other.load(file, partial=True, difference=lambda name, kind, _: found.update({name: kind}))
+        self.assertEqual(found, {"old": "extra", "first.weight": "misfit", "first.bias": "missing",
+                                 "last.weight": "missing"})
+        self.assertEqual((report.loaded, report.missing, report.misfits, report.extra), (1, 2, 1, 1))
         self.assertEqual(other["last.bias"].tolist(), [7, 8, 9])
-        renamed = other.load_partial(file, {"last.bias": "old", "first.weight": None})
-        self.assertIn(("last.bias", "loaded", "old"), renamed)
-        self.assertIn(("first.weight", "missing"), [row[:2] for row in renamed])
+        other.load(file, partial=True, rename=["old=last.bias"], ignore=["last.bias"])
         self.assertEqual(other["last.bias"].tolist(), [4, 5, 6])
 
     def test_published_weights(self):
@@ -339,20 +339,20 @@ class Use(Rings):
             rules = {"rename": [("net.*", "*")], "ignore": ["mask"], "transpose": ["first.weight"]}
             seen = []
             with self.assertRaisesRegex(ampc.Error, "Try --rename 'net"):
-                self.params.load_weights(file, difference=lambda *what: seen.append(what))
+                self.params.load(file, difference=lambda *what: seen.append(what))
             self.assertEqual({kind for _, kind, _ in seen}, {"missing", "extra"})
             with self.assertRaises(ZeroDivisionError):
-                self.params.load_weights(file, difference=lambda *what: 1 / 0)
+                self.params.load(file, difference=lambda *what: 1 / 0)
             with self.assertRaisesRegex(TypeError, "ignore is a list of text"):
-                self.params.load_weights(file, ignore="mask")
+                self.params.load(file, ignore="mask")
             other = ampc.Params(self.model, seed=99)
-            report = other.load_weights(file, **rules)
+            report = other.load(file, **rules)
             self.assertEqual((report.loaded, report.transposed, report.ignored), (len(values), 1, 1))
             for name, value in values.items():
                 np.testing.assert_array_equal(other[name], value)
-            other.save_weights(saved, like=file, **rules)
+            other.save(saved, like=file, **rules)
             again = ampc.Params(self.model, seed=98)
-            again.load_weights(saved, **rules)
+            again.load(saved, **rules)
             np.testing.assert_array_equal(again["first.weight"], values["first.weight"])
 
     def test_published_versions(self):
@@ -436,7 +436,7 @@ class Use(Rings):
             with self.assertRaisesRegex((TypeError, ValueError), said):
                 next(ampc.Dataset(self.model, wrong, 8))
         self.refused(ampc.Error, "there is room for 4", next, ampc.Dataset(self.model, lambda _: (x, targets), 4))
-        only_x = ampc.Dataset(self.model, lambda index: None if index else x, 8, inference=1, ahead=-1)
+        only_x = ampc.Dataset(self.model, lambda index: None if index else x, 8, program="infer", ahead=-1)
         self.assertEqual([len(batch) for batch in only_x], [1])
 
     def test_what_a_model_says(self):

@@ -29,7 +29,8 @@ done
 
 # functions HEADER...: the functions that are public
 functions() { cat "$@" | grep -v '^ *\*' | grep -oE '\bamp_[a-z0-9_]+\(' | tr -d '(' | sort -u; }
-for library in 'libamp runtime/include/amp/amp.h' 'libamp_comm runtime/include/amp/comm.h' \
+for library in "libamp $(echo runtime/include/amp/{amp,cpu,cuda,data,inspect,serve,train,weights}.h)" \
+    'libamp_comm runtime/include/amp/comm.h' \
     'libampc compiler/include/amp/analyze.h compiler/include/amp/compile.h compiler/include/amp/trace.h'; do
     read -r -a headers <<<"$library"
     name=${headers[0]}

@@ -1,4 +1,4 @@
-/* mean_calls.c: every call of amp/amp.h that gives a loss of several batches; tests/checks/means.py compares them.
+/* mean_calls.c: every call of libamp that gives a loss of several batches; tests/checks/means.py compares them.
  *
  *     mean_calls MODEL.so WEIGHTS.safetensors SAMPLES BATCH INPUT...      INPUT: a file of its bytes, by samples
  *
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "amp/amp.h"
+#include "amp/train.h"
 
 enum { MOST = 8 };
 
@@ -43,7 +44,7 @@ static char *read_input(const char *path, long *bytes) {
 }
 
 static amp_session *new_session(void) {
-    amp_session_options options = {.struct_size = sizeof options, .capacity = all.samples};
+    amp_session_options options = {.struct_size = sizeof options, .capacity.n = all.samples};
     amp_session *out = NULL;
     ok(amp_session_create(all.model, all.params, &options, &out, &err));
     return out;
@@ -59,16 +60,16 @@ static const void *const *from(long sample) {
 static void print(const char *call, double loss, const double *losses, const double *metrics) {
     printf("{\"call\": \"%s\", \"loss\": %.17g", call, loss);
     for (int i = 0; i < all.info.loss_count; i++)
-        printf(", \"loss.%s\": %.17g", amp_model_loss_at(all.model, i), losses[i]);
+        printf(", \"loss.%s\": %.17g", amp_model_loss_name(all.model, i), losses[i]);
     for (int i = 0; i < all.info.metric_count; i++)
-        printf(", \"%s\": %.17g", amp_model_metric_at(all.model, i), metrics[i]);
+        printf(", \"%s\": %.17g", amp_model_metric_name(all.model, i), metrics[i]);
     printf("}\n");
 }
 
 static void print_evaluation(const char *call, amp_session *session) {
     double loss = 0, losses[MOST], metrics[MOST];
     ok(amp_eval_end(session, &loss, metrics, &err));
-    ok(amp_session_losses(session, losses, &err));
+    ok(amp_session_get_losses(session, losses, &err));
     print(call, loss, losses, metrics);
 }
 
@@ -76,13 +77,13 @@ static void print_evaluation(const char *call, amp_session *session) {
 static void evaluate(amp_session *session, long begin, long end) {
     ok(amp_eval_begin(session, &err));
     for (long i = begin; i < end; i += all.batch)
-        ok(amp_eval(session, from(i), end - i < all.batch ? end - i : all.batch, NULL, NULL, &err));
+        ok(amp_eval(session, from(i), (amp_sizes){.n = end - i < all.batch ? end - i : all.batch}, NULL, NULL, &err));
 }
 
 static void evaluations(void) {
     double loss = 0, losses[MOST], metrics[MOST];
-    ok(amp_eval(all.session, from(0), all.samples, &loss, metrics, &err));
-    ok(amp_session_losses(all.session, losses, &err));
+    ok(amp_eval(all.session, from(0), (amp_sizes){.n = all.samples}, &loss, metrics, &err));
+    ok(amp_session_get_losses(all.session, losses, &err));
     print("amp_eval", loss, losses, metrics);
     evaluate(all.session, 0, all.samples);
     print_evaluation("amp_eval_end", all.session);
@@ -91,7 +92,7 @@ static void evaluations(void) {
     double sums[1 + 2 * (1 + 2 * MOST)];
     if (amp_eval_sums_count(other) > (int)(sizeof sums / sizeof *sums)) end("too many sums");
     evaluate(other, 0, 7);
-    ok(amp_eval_sums(other, sums, &err));
+    ok(amp_eval_get_sums(other, sums, &err));
     evaluate(all.session, 7, all.samples);
     ok(amp_eval_add(all.session, sums, &err));
     print_evaluation("amp_eval_add", all.session);
@@ -104,17 +105,17 @@ static void step(bool wait) {
     amp_step_report report = {0};
     double losses[MOST], metrics[MOST];
     int32_t there = 0;
-    ok(amp_params_load(all.params, all.weights, &err));
+    ok(amp_params_load(all.params, all.weights, NULL, NULL, &err));
     for (long i = 0; i < parts; i++) {
-        ok(amp_step(all.session, from(i * n), n, wait ? &report : NULL, &err));
+        ok(amp_step(all.session, from(i * n), (amp_sizes){.n = n}, wait ? &report : NULL, &err));
         if (wait) continue;
         ok(amp_session_next_report(all.session, 1, &report, losses, metrics, &there, &err));
         if (!there) end("no report");
     }
     if (!report.complete) end("the step is not complete");
     if (wait) {
-        ok(amp_session_losses(all.session, losses, &err));
-        ok(amp_session_metrics(all.session, metrics, &err));
+        ok(amp_session_get_losses(all.session, losses, &err));
+        ok(amp_session_get_metrics(all.session, metrics, &err));
     }
     print(wait ? "amp_step" : "amp_session_next_report", report.loss, losses, metrics);
 }
@@ -124,7 +125,7 @@ int main(int argc, char **argv) {
     all.weights = argv[2], all.samples = atol(argv[3]), all.batch = atol(argv[4]);
     ok(amp_model_load(argv[1], NULL, &all.model, &err));
     ok(amp_params_create(all.model, NULL, &all.params, &err));
-    ok(amp_params_load(all.params, all.weights, &err));
+    ok(amp_params_load(all.params, all.weights, NULL, NULL, &err));
     amp_model_get_info(all.model, &all.info);
     if (all.info.input_count != argc - 5 || all.info.loss_count > MOST || all.info.metric_count > MOST)
         end("another number of inputs, losses or metrics");

@@ -22,7 +22,7 @@ struct All {
     }
     amp::Session Session() const {
         amp::SessionOptions options;
-        options.capacity = samples;
+        options.capacity.n = samples;
         return amp::Session(model, params, options);
     }
     std::vector<amp::Input> From(int64_t sample) const {

@@ -99,8 +99,8 @@ done
 # declared HEADER...: the functions that the headers give to applications
 declared() { grep -ohE '^AMP_API .*' "$@" | grep -oE 'amp_[a-z_]+\(' | tr -d '(' | sort; }
 exported() { nm --defined-only -g "$1" | awk 'NF == 3 { print $3 }' | sort; }
-expect 'libamp.a exports what amp/amp.h declares' \
-    "$(declared runtime/include/amp/amp.h base/include/amp/base.h)" "$(exported "$bin/runtime/libamp.a")"
+expect 'libamp.a exports what its headers declare' \
+    "$(declared runtime/include/amp/{amp,cpu,cuda,data,inspect,serve,train,weights}.h base/include/amp/base.h)" "$(exported "$bin/runtime/libamp.a")"
 expect 'libamp_comm.a exports what amp/comm.h declares' \
     "$(declared runtime/include/amp/comm.h base/include/amp/base.h)" "$(exported "$bin/runtime/comm/libamp_comm.a")"
 expect 'libampc.a exports what amp/compile.h declares' \

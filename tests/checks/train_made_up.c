@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "amp/amp.h"
+#include "amp/cpu.h"
 
 enum { BATCH = 32, CLASSES = 10 };
 
@@ -40,7 +41,7 @@ static int train(amp_session *session, long width, int steps, amp_error *err) {
     const void *inputs[] = {x, y};
     for (int i = 0; !failed && i < steps; i++) {
         make_batch(x, y, width);
-        failed = amp_step(session, inputs, BATCH, &report, err) != AMP_OK;
+        failed = amp_step(session, inputs, (amp_sizes){.n = BATCH}, &report, err) != AMP_OK;
     }
     if (!failed) printf("loss %.6f scale %g step %lld\n", report.loss, report.scale, (long long)report.step);
     free(x);
@@ -55,14 +56,15 @@ int main(int argc, char **argv) {
     amp_tensor_info input;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
     if (argc != 5) return fprintf(stderr, "usage: train_made_up MODEL.so ISA STEPS OUT.safetensors\n"), 2;
-    amp_session_options options = {
-        .struct_size = sizeof options, .capacity = BATCH, .isa = strcmp(argv[2], "best") ? argv[2] : NULL};
+    const amp_cpu_options cpu = {.struct_size = sizeof cpu, .isa = strcmp(argv[2], "best") ? argv[2] : NULL};
+    const amp_session_options options = {.struct_size = sizeof options, .capacity.n = BATCH, .cpu = &cpu};
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, &seed, &params, &err) ||
-        amp_session_create(model, params, &options, &session, &err) || amp_model_input_at(model, 0, 1, &input, &err))
+        amp_session_create(model, params, &options, &session, &err) ||
+        amp_model_input_at(model, 0, (amp_sizes){.n = 1}, &input, &err))
         return fail(&err);
     long width = 1;
     for (int i = 1; i < input.rank; i++) width *= (long)input.dims[i];
-    if (train(session, width, atoi(argv[3]), &err) || amp_params_save(params, argv[4], &err)) return fail(&err);
+    if (train(session, width, atoi(argv[3]), &err) || amp_params_save(params, argv[4], NULL, &err)) return fail(&err);
     amp_session_release(session);
     amp_params_release(params);
     amp_model_release(model);

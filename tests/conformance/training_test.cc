@@ -26,18 +26,18 @@ class Training : public ::testing::TestWithParam<Setup> {
     static const amp_model_desc *Desc() {
         return strcmp(GetParam().device, "cuda") ? amp_model_query() : tiny_cuda_desc();
     }
-    static amp_session_options Options(int64_t capacity) {
-        amp_session_options o = TinyOptions(capacity);
+    static amp::SessionOptions Options(int64_t capacity) {
+        amp::SessionOptions o = TinyOptions(capacity);
         o.device = GetParam().device;
-        o.isa = GetParam().isa;
+        o.cpu.isa = GetParam().isa;
         o.threads = GetParam().threads;
-        o.separate_buffers = GetParam().separate;
-        o.keep_values = GetParam().keep;
+        o.inspect.separate_buffers = GetParam().separate;
+        o.inspect.keep_values = GetParam().keep;
         return o;
     }
     // What this machine lacks; "": nothing.
     static std::string Missing() {
-        amp_session_options o = Options(1);
+        amp::SessionOptions o = Options(1);
         amp_params_options seed = {sizeof seed, 0, 0};
         amp_model *model;
         amp_params *params;
@@ -74,8 +74,8 @@ TEST_P(Training, FollowsTheReference) {
         TinyBatch batch(sizes[i % 8], (unsigned)i);
         amp_step_report report;
         double metric;
-        ASSERT_EQ(amp_step(tiny.session, batch.inputs, batch.n, &report, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_session_metrics(tiny.session, &metric, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(tiny.session, batch.inputs, {batch.n, 0}, &report, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_session_get_metrics(tiny.session, &metric, &err), AMP_OK) << err.message;
         ASSERT_NEAR(report.loss, reference.Step(batch), 1e-5) << "step " << i;
         ASSERT_NEAR(metric, reference.accuracy, 1e-6);
         ASSERT_EQ(report.step, i + 1);
@@ -87,27 +87,27 @@ TEST_P(Training, FollowsTheReference) {
     ExpectNear(tiny.Bias(), reference.b, 1e-5);
     TinyBatch batch(69, 99);
     double loss, metric;
-    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, batch.n, &loss, &metric, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, {batch.n, 0}, &loss, &metric, &err), AMP_OK) << err.message;
     EXPECT_NEAR(loss, reference.Gradients(batch), 1e-5);
     EXPECT_NEAR(metric, reference.accuracy, 1e-6);
     std::vector<float> logits(69 * TINY_CLASSES);
     void *outputs[] = {logits.data()};
-    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, batch.n, outputs, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, {batch.n, 0}, outputs, &err), AMP_OK) << err.message;
     ExpectNear(logits, reference.Logits(batch), GetParam().logits);
 }
 
 // The CPU with one thread where the kernels are the CPU's, whatever the device; else the device itself.
 TEST_P(Training, HasTheBitsOfOneThread) {
-    amp_session_options plain = TinyOptions(300);
+    amp::SessionOptions plain = TinyOptions(300);
     plain.device = GetParam().isa ? "cpu" : GetParam().device;
-    plain.isa = GetParam().isa;
+    plain.cpu.isa = GetParam().isa;
     Tiny one(plain, nullptr, Desc()), other(Options(300), nullptr, Desc());
     amp_error err = {};
     for (unsigned i = 0; i < 6; i++) {
         TinyBatch batch(300 - 37 * i, i);
         amp_step_report a, b;
-        ASSERT_EQ(amp_step(one.session, batch.inputs, batch.n, &a, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_step(other.session, batch.inputs, batch.n, &b, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(one.session, batch.inputs, {batch.n, 0}, &a, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(other.session, batch.inputs, {batch.n, 0}, &b, &err), AMP_OK) << err.message;
         ASSERT_EQ(a.loss, b.loss);
         ASSERT_EQ(one.Weight(), other.Weight());
         ASSERT_EQ(one.Bias(), other.Bias());
@@ -119,20 +119,21 @@ TEST_P(Training, ASkippedStepChangesNothingButTheScaler) {
     amp_error err = {};
     TinyBatch good(40, 1), bad(40, 2);
     amp_step_report report;
-    ASSERT_EQ(amp_step(tiny.session, good.inputs, 40, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(tiny.session, good.inputs, {40, 0}, &report, &err), AMP_OK) << err.message;
     std::vector<float> w = tiny.Weight(), b = tiny.Bias(), m(w.size()), after(w.size());
-    ASSERT_EQ(amp_session_get(tiny.session, "fc.weight/momentum", m.data(), m.size(), &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_session_get_moment(tiny.session, "fc.weight/momentum", m.data(), m.size(), &err), AMP_OK)
+        << err.message;
     bad.x[TINY_FEATURES * 33 + 5] = INFINITY;
-    ASSERT_EQ(amp_step(tiny.session, bad.inputs, 40, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(tiny.session, bad.inputs, {40, 0}, &report, &err), AMP_OK) << err.message;
     EXPECT_EQ(report.skipped, 1);
     EXPECT_EQ(report.step, 1);
     EXPECT_EQ(report.iteration, 2);
     EXPECT_EQ(report.scale, TINY_SCALE);
     EXPECT_EQ(tiny.Weight(), w);
     EXPECT_EQ(tiny.Bias(), b);
-    ASSERT_EQ(amp_session_get(tiny.session, "fc.weight/momentum", after.data(), after.size(), &err), AMP_OK);
+    ASSERT_EQ(amp_session_get_moment(tiny.session, "fc.weight/momentum", after.data(), after.size(), &err), AMP_OK);
     EXPECT_EQ(after, m);
-    ASSERT_EQ(amp_step(tiny.session, good.inputs, 40, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(tiny.session, good.inputs, {40, 0}, &report, &err), AMP_OK) << err.message;
     EXPECT_EQ(report.skipped, 0);
     EXPECT_EQ(report.scale, TINY_SCALE / 2);
 }

@@ -21,7 +21,7 @@ size_t memory(int length) {
     Training r(path, 2, 2);
     EXPECT_TRUE(r.ok());
     amp_memory_info m = {};
-    amp_session_memory(r.session, &m);
+    amp_session_get_memory(r.session, &m);
     return m.total;
 }
 

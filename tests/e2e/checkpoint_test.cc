@@ -112,7 +112,7 @@ size_t Activations(int layers, const char *around, int64_t n) {
     Training r(e2e::compile_to_file(Gpt(layers, around, "fp32"), name), n);
     EXPECT_TRUE(r.ok());
     amp_memory_info m = {};
-    if (r.ok()) amp_session_memory(r.session, &m);
+    if (r.ok()) amp_session_get_memory(r.session, &m);
     return m.activations;
 }
 

@@ -21,16 +21,15 @@ struct OnOne {
     amp_status status;
 
     OnOne(const std::string &path, const char *device, int64_t capacity, bool separate,
-          int32_t amp_session_options::*inputs = nullptr) {
+          int32_t amp_cuda_options::*inputs = nullptr) {
         amp_params_options p = {sizeof p, 3, 0};
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = capacity;
+        amp::SessionOptions o;
+        o.capacity.n = capacity;
         o.threads = 1;
         o.seed = 3;
         o.device = device;
-        o.separate_buffers = separate;
-        if (inputs) o.*inputs = 1;
+        o.inspect.separate_buffers = separate;
+        if (inputs) o.cuda.*inputs = 1;
         status = amp_model_load(path.c_str(), nullptr, &model, &err);
         if (!status) status = amp_params_create(model, &p, &params, &err);
         if (!status) status = amp_session_create(model, params, &o, &session, &err);
@@ -95,8 +94,8 @@ TEST_P(Follows, TheCpu) {
         for (int i = 0; i < 6; i++) {
             e2e::Batch batch(sizes[i], 19, 10, 100u + static_cast<uint32_t>(i));
             amp_step_report a, b;
-            ASSERT_EQ(amp_step(cpu.session, batch.inputs(), batch.n, &a, &cpu.err), AMP_OK) << cpu.err.message;
-            ASSERT_EQ(amp_step(cuda.session, batch.inputs(), batch.n, &b, &cuda.err), AMP_OK) << cuda.err.message;
+            ASSERT_EQ(amp_step(cpu.session, batch.inputs(), {batch.n, 0}, &a, &cpu.err), AMP_OK) << cpu.err.message;
+            ASSERT_EQ(amp_step(cuda.session, batch.inputs(), {batch.n, 0}, &b, &cuda.err), AMP_OK) << cuda.err.message;
             EXPECT_NEAR(a.loss, b.loss, bound * a.loss) << "step " << i;
             EXPECT_EQ(a.scale, b.scale);
             EXPECT_EQ(a.skipped, b.skipped);
@@ -110,8 +109,8 @@ TEST_P(Follows, TheCpu) {
         for (int i = 0; i < 2; i++) {
             logits[i].resize(64 * 10);
             void *outputs[] = {logits[i].data()};
-            ASSERT_EQ(amp_eval(both[i]->session, batch.inputs(), 64, &loss[i], &metric[i], &both[i]->err), AMP_OK);
-            ASSERT_EQ(amp_infer(both[i]->session, batch.inputs(), 64, outputs, &both[i]->err), AMP_OK);
+            ASSERT_EQ(amp_eval(both[i]->session, batch.inputs(), {64, 0}, &loss[i], &metric[i], &both[i]->err), AMP_OK);
+            ASSERT_EQ(amp_infer(both[i]->session, batch.inputs(), {64, 0}, outputs, &both[i]->err), AMP_OK);
         }
         EXPECT_NEAR(loss[0], loss[1], bound * loss[0]);
         EXPECT_NEAR(metric[0], metric[1], 1.0 / 64 + 1e-6);
@@ -146,12 +145,12 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
         OnOne cuda(path, "cuda", 16, false);
         ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
         e2e::Batch batch(16, 784, 10, 5);
-        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK)
+        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), {16, 0}, nullptr, &cuda.err), AMP_OK)
             << cuda.err.message; // makes its graph
         reset_counters();
         const int steps = 3;
         for (int i = 0; i < steps - 1; i++)
-            ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK);
+            ASSERT_EQ(amp_step(cuda.session, batch.inputs(), {16, 0}, nullptr, &cuda.err), AMP_OK);
         {
             Report r = report();
             EXPECT_EQ(r.total("host_synchronisations"), 0) << "two upload buffers are free";
@@ -161,7 +160,7 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
             EXPECT_EQ(r.calls("cuMemcpyHtoDAsync_v2"), steps - 1);
         }
         amp_step_report last;
-        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, &last, &cuda.err), AMP_OK) << cuda.err.message;
+        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), {16, 0}, &last, &cuda.err), AMP_OK) << cuda.err.message;
         EXPECT_EQ(last.iteration, steps + 1);
         Report r = report();
         EXPECT_EQ(r.calls("cuGraphLaunch"), steps);
@@ -185,7 +184,7 @@ TEST_F(CudaEndToEnd, GradientsOfOddLongRows) {
         OnOne cuda(path, "cuda", 16, false);
         ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
         e2e::Batch batch(16, 484, 10, 5);
-        EXPECT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK) << cuda.err.message;
+        EXPECT_EQ(amp_step(cuda.session, batch.inputs(), {16, 0}, nullptr, &cuda.err), AMP_OK) << cuda.err.message;
     }
 }
 
@@ -206,7 +205,7 @@ TEST_F(CudaEndToEnd, RunningStatisticsOfAModelForRanksFollowTheCpu) {
         for (uint32_t i = 0; i < 6; i++) {
             e2e::Batch batch(i == 4 ? 7 : 600, 19, 4, 30 + i);
             for (OnOne *one : {&cpu, &cuda})
-                ASSERT_EQ(amp_step(one->session, batch.inputs(), batch.n, nullptr, &one->err), AMP_OK)
+                ASSERT_EQ(amp_step(one->session, batch.inputs(), {batch.n, 0}, nullptr, &one->err), AMP_OK)
                     << one->err.message;
         }
         for (const char *name : {"bn.running_mean", "bn.running_var"}) {
@@ -237,7 +236,7 @@ TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
     const std::string path = IdsModel();
     begin({{"ARCH", "90"}});
     {
-        OnOne host(path, "cuda", 12, false), device(path, "cuda", 12, false, &amp_session_options::device_inputs);
+        OnOne host(path, "cuda", 12, false), device(path, "cuda", 12, false, &amp_cuda_options::device_inputs);
         ASSERT_EQ(host.status, AMP_OK) << host.err.message;
         ASSERT_EQ(device.status, AMP_OK) << device.err.message;
         CuContext context, popped;
@@ -263,25 +262,26 @@ TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
             for (int32_t &v : targets) v = static_cast<int32_t>(e2e::Batch::next(state) >> 8) % 4;
             send();
             const int64_t n = i < 4 ? 12 : 7;
-            ASSERT_EQ(amp_step(host.session, here, n, &a, &host.err), AMP_OK) << host.err.message;
-            ASSERT_EQ(amp_step(device.session, there, n, &b, &device.err), AMP_OK) << device.err.message;
+            ASSERT_EQ(amp_step(host.session, here, {n, 0}, &a, &host.err), AMP_OK) << host.err.message;
+            ASSERT_EQ(amp_step(device.session, there, {n, 0}, &b, &device.err), AMP_OK) << device.err.message;
             EXPECT_EQ(a.loss, b.loss) << i;
             EXPECT_EQ(a.complete, b.complete);
         }
         double loss[2], ppl[2];
         std::vector<float> logits[2] = {std::vector<float>(12 * 4), std::vector<float>(12 * 4)};
         void *outputs[2][1] = {{logits[0].data()}, {logits[1].data()}};
-        ASSERT_EQ(amp_eval(host.session, here, 12, &loss[0], &ppl[0], &host.err), AMP_OK) << host.err.message;
-        ASSERT_EQ(amp_eval(device.session, there, 12, &loss[1], &ppl[1], &device.err), AMP_OK) << device.err.message;
-        ASSERT_EQ(amp_infer(host.session, here, 12, outputs[0], &host.err), AMP_OK) << host.err.message;
-        ASSERT_EQ(amp_infer(device.session, there, 12, outputs[1], &device.err), AMP_OK) << device.err.message;
+        ASSERT_EQ(amp_eval(host.session, here, {12, 0}, &loss[0], &ppl[0], &host.err), AMP_OK) << host.err.message;
+        ASSERT_EQ(amp_eval(device.session, there, {12, 0}, &loss[1], &ppl[1], &device.err), AMP_OK)
+            << device.err.message;
+        ASSERT_EQ(amp_infer(host.session, here, {12, 0}, outputs[0], &host.err), AMP_OK) << host.err.message;
+        ASSERT_EQ(amp_infer(device.session, there, {12, 0}, outputs[1], &device.err), AMP_OK) << device.err.message;
         EXPECT_EQ(loss[0], loss[1]);
         EXPECT_EQ(ppl[0], ppl[1]);
         EXPECT_TRUE(e2e::same_bits(logits[0], logits[1]));
         // an id past the table: nothing is read there, and inference says so
         ids[4 * 3 + 1] = 1 << 28;
         send();
-        EXPECT_EQ(amp_infer(device.session, there, 12, outputs[1], &device.err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_infer(device.session, there, {12, 0}, outputs[1], &device.err), AMP_INVALID_ARGUMENT);
         EXPECT_STREQ(device.err.message, "input ids, sample 4: index 268435456 is not in 0 .. 6; it was in device "
                                          "memory, and its call computed with 0 in its place");
         EXPECT_TRUE(e2e::same_bits(logits[0], logits[1])) << "no result is written";
@@ -297,7 +297,7 @@ TEST_F(CudaEndToEnd, InputsInPageLockedMemoryGiveTheSameBits) {
     const std::string path = IdsModel();
     begin({{"ARCH", "90"}});
     {
-        OnOne pageable(path, "cuda", 12, false), locked(path, "cuda", 12, false, &amp_session_options::pinned_inputs);
+        OnOne pageable(path, "cuda", 12, false), locked(path, "cuda", 12, false, &amp_cuda_options::pinned_inputs);
         ASSERT_EQ(pageable.status, AMP_OK) << pageable.err.message;
         ASSERT_EQ(locked.status, AMP_OK) << locked.err.message;
         CuContext context, popped;
@@ -321,9 +321,9 @@ TEST_F(CudaEndToEnd, InputsInPageLockedMemoryGiveTheSameBits) {
             fill(set);
             const void *inputs[] = {set[0], set[1], set[2]};
             const int64_t n = i < 4 ? 12 : 7;
-            ASSERT_EQ(amp_step(pageable.session, inputs, n, &a[i], &pageable.err), AMP_OK) << pageable.err.message;
-            ASSERT_EQ(amp_session_metrics(pageable.session, &ppl_a[i], &pageable.err), AMP_OK);
-            ASSERT_EQ(amp_step(locked.session, inputs, n, nullptr, &locked.err), AMP_OK) << locked.err.message;
+            ASSERT_EQ(amp_step(pageable.session, inputs, {n, 0}, &a[i], &pageable.err), AMP_OK) << pageable.err.message;
+            ASSERT_EQ(amp_session_get_metrics(pageable.session, &ppl_a[i], &pageable.err), AMP_OK);
+            ASSERT_EQ(amp_step(locked.session, inputs, {n, 0}, nullptr, &locked.err), AMP_OK) << locked.err.message;
         }
         for (int32_t there = 1; there;) {
             amp_step_report report;
@@ -343,14 +343,14 @@ TEST_F(CudaEndToEnd, InputsInPageLockedMemoryGiveTheSameBits) {
         OnOne *both[] = {&pageable, &locked};
         for (int i = 0; i < 2; i++) {
             void *outputs[] = {logits[i].data()};
-            ASSERT_EQ(amp_eval(both[i]->session, inputs, 12, &loss[i], &ppl[i], &both[i]->err), AMP_OK);
-            ASSERT_EQ(amp_infer(both[i]->session, inputs, 12, outputs, &both[i]->err), AMP_OK);
+            ASSERT_EQ(amp_eval(both[i]->session, inputs, {12, 0}, &loss[i], &ppl[i], &both[i]->err), AMP_OK);
+            ASSERT_EQ(amp_infer(both[i]->session, inputs, {12, 0}, outputs, &both[i]->err), AMP_OK);
         }
         EXPECT_EQ(loss[0], loss[1]);
         EXPECT_EQ(ppl[0], ppl[1]);
         EXPECT_TRUE(e2e::same_bits(logits[0], logits[1]));
         sets[0][0][4 * 3 + 1] = 1 << 28;
-        EXPECT_EQ(amp_eval(locked.session, inputs, 12, &loss[1], nullptr, &locked.err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_eval(locked.session, inputs, {12, 0}, &loss[1], nullptr, &locked.err), AMP_INVALID_ARGUMENT);
         EXPECT_STREQ(locked.err.message, "input ids, sample 4: index 268435456 is not in 0 .. 6");
         OK(cu.context_sync());
         for (auto &set : sets)

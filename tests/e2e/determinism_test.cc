@@ -79,10 +79,9 @@ TEST_P(Determinism, OneModelManyBatchSizesAndSessions) {
     const std::string path = plain(GetParam());
     Training r(path, 64);
     ASSERT_TRUE(r.ok());
-    amp_session_options o = {};
-    o.struct_size = sizeof o;
-    o.capacity = 33;
-    o.inference = 1;
+    amp::SessionOptions o;
+    o.capacity.n = 33;
+    o.program = "infer";
     o.threads = 2;
     amp_session *infer = nullptr;
     ASSERT_EQ(amp_session_create(r.model, r.params, &o, &infer, &r.err), AMP_OK) << r.err.message;
@@ -92,14 +91,14 @@ TEST_P(Determinism, OneModelManyBatchSizesAndSessions) {
     e2e::Batch b(33, 19, 10, 5);
     std::vector<float> all(33 * 10), one(10);
     void *outputs[] = {all.data()};
-    ASSERT_EQ(amp_infer(infer, b.inputs(), 33, outputs, &r.err), AMP_OK) << r.err.message;
+    ASSERT_EQ(amp_infer(infer, b.inputs(), {33, 0}, outputs, &r.err), AMP_OK) << r.err.message;
     for (int i : {0, 7, 32}) {
         const void *sample[] = {&b.x[static_cast<size_t>(i) * 19]};
         void *out[] = {one.data()};
-        ASSERT_EQ(amp_infer(infer, sample, 1, out, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_infer(infer, sample, {1, 0}, out, &r.err), AMP_OK) << r.err.message;
         EXPECT_EQ(0, memcmp(one.data(), &all[static_cast<size_t>(i) * 10], 10 * sizeof(float))) << "sample " << i;
     }
-    EXPECT_EQ(amp_infer(infer, b.inputs(), 34, outputs, &r.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_infer(infer, b.inputs(), {34, 0}, outputs, &r.err), AMP_INVALID_ARGUMENT);
     amp_session_release(infer);
 }
 
@@ -131,7 +130,7 @@ TEST_P(Determinism, WhatALargerCallLeftDoesNotMatter) {
             e2e::Batch none(64, c.in, c.classes, 7);
             none.x.assign(none.x.size(), NAN);
             double loss;
-            ASSERT_EQ(amp_eval(used.session, none.inputs(), 64, &loss, nullptr, &used.err), AMP_OK);
+            ASSERT_EQ(amp_eval(used.session, none.inputs(), {64, 0}, &loss, nullptr, &used.err), AMP_OK);
             EXPECT_TRUE(std::isnan(loss));
             EXPECT_EQ(e2e::train(clean, 1, n, c.in, c.classes), e2e::train(used, 1, n, c.in, c.classes)) << n;
         }
@@ -147,13 +146,13 @@ TEST_P(Determinism, TrainingLearns) {
     amp_step_report report;
     double first = 0;
     for (int i = 0; i < 200; i++) {
-        ASSERT_EQ(amp_step(r.session, b.inputs(), 45, &report, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_step(r.session, b.inputs(), {45, 0}, &report, &r.err), AMP_OK) << r.err.message;
         if (i == 0) first = report.loss;
     }
     EXPECT_NEAR(first, 2.3, 0.4);
     EXPECT_LT(report.loss, 0.1);
     double loss, acc;
-    ASSERT_EQ(amp_eval(r.session, b.inputs(), 45, &loss, &acc, &r.err), AMP_OK) << r.err.message;
+    ASSERT_EQ(amp_eval(r.session, b.inputs(), {45, 0}, &loss, &acc, &r.err), AMP_OK) << r.err.message;
     EXPECT_GT(acc, 0.95);
 }
 

@@ -18,12 +18,12 @@ struct Session {
     amp_params *params = nullptr;
     amp_session *session = nullptr;
     amp_error err = {};
-    Session(const Training &of, const std::function<void(amp_session_options &)> &change) {
+    Session(const Training &of, const std::function<void(amp::SessionOptions &)> &change) {
         amp_params_options p = {};
         p.struct_size = sizeof p, p.seed = 3;
-        amp_session_options o = {};
-        o.struct_size = sizeof o, o.capacity = kSamples, o.threads = 2, o.seed = 3, o.device = device();
-        o.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;
+        amp::SessionOptions o;
+        o.capacity.n = kSamples, o.threads = 2, o.seed = 3, o.device = device();
+        o.inspect.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;
         change(o);
         EXPECT_EQ(amp_params_create(of.model, &p, &params, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_session_create(of.model, params, &o, &session, &err), AMP_OK) << err.message;
@@ -32,12 +32,12 @@ struct Session {
     ~Session() { amp_session_release(session), amp_params_release(params); }
     double Norm() {
         double norm = -1;
-        EXPECT_EQ(amp_session_grad_norm(session, &norm, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_session_get_grad_norm(session, &norm, &err), AMP_OK) << err.message;
         return norm;
     }
     uint64_t Bytes() const {
         amp_memory_info memory;
-        amp_session_memory(session, &memory);
+        amp_session_get_memory(session, &memory);
         return memory.total;
     }
 };
@@ -47,11 +47,11 @@ double FromValues(const amp_session *s) {
     for (int32_t i = 0; const char *name = amp_session_value_name(s, i); i++) {
         if (strncmp(name, "grad.", 5)) continue;
         amp_tensor_info info = {};
-        EXPECT_EQ(amp_session_value(s, name, &info, nullptr, 0, nullptr), AMP_OK);
+        EXPECT_EQ(amp_session_get_value(s, name, &info, nullptr, 0, nullptr), AMP_OK);
         size_t count = 1;
         for (int d = 0; d < info.rank; d++) count *= (size_t)info.dims[d];
         std::vector<float> g(count);
-        EXPECT_EQ(amp_session_value(s, name, nullptr, g.data(), count * sizeof(float), nullptr), AMP_OK);
+        EXPECT_EQ(amp_session_get_value(s, name, nullptr, g.data(), count * sizeof(float), nullptr), AMP_OK);
         for (float v : g) squares += (double)v * v;
     }
     return std::sqrt(squares);
@@ -78,22 +78,22 @@ void Compare(const std::string &text, int calls) {
     SCOPED_TRACE(text);
     Training t(compile_to_file(text, "norm.so"), kSamples);
     ASSERT_TRUE(t.ok());
-    Session plain(t, [](auto &) {}), kept(t, [](auto &o) { o.keep_values = 1; });
-    Session asked(t, [](auto &o) { o.grad_norm = 1; });
+    Session plain(t, [](auto &) {}), kept(t, [](auto &o) { o.inspect.keep_values = 1; });
+    Session asked(t, [](auto &o) { o.inspect.grad_norm = 1; });
     double norm;
-    EXPECT_EQ(amp_session_grad_norm(asked.session, &norm, &asked.err), AMP_WRONG_STATE) << "no step yet";
+    EXPECT_EQ(amp_session_get_grad_norm(asked.session, &norm, &asked.err), AMP_WRONG_STATE) << "no step yet";
     amp_model_info info;
     amp_model_get_info(t.model, &info);
     for (unsigned step = 0; step < 3; step++) {
         for (int call = 0; call < calls; call++) {
             Batch b(kSamples, 7, 3, 10 * step + (unsigned)call + 1);
             for (Session *s : {&plain, &kept, &asked}) {
-                ASSERT_EQ(amp_step(s->session, b.inputs(), kSamples, nullptr, &s->err), AMP_OK) << s->err.message;
+                ASSERT_EQ(amp_step(s->session, b.inputs(), {kSamples, 0}, nullptr, &s->err), AMP_OK) << s->err.message;
             }
         }
         Batch other(kSamples, 7, 3, 99);
         double loss, want = FromValues(kept.session);
-        ASSERT_EQ(amp_eval(asked.session, other.inputs(), kSamples, &loss, nullptr, &asked.err), AMP_OK);
+        ASSERT_EQ(amp_eval(asked.session, other.inputs(), {kSamples, 0}, &loss, nullptr, &asked.err), AMP_OK);
         EXPECT_GT(want, 0);
         EXPECT_NEAR(asked.Norm(), want, 1e-12 * want);
         EXPECT_NEAR(kept.Norm(), want, 1e-12 * want);
@@ -126,17 +126,17 @@ TEST_F(GradNorm, IsAskedFor) {
     if (device()) GTEST_SKIP() << "the same on the device";
     Training t(compile_to_file(Mlp("fp32", "sgd(lr = 0.1)"), "plain.so"), kSamples);
     ASSERT_TRUE(t.ok());
-    Session plain(t, [](auto &) {}), inference(t, [](auto &o) { o.inference = 1, o.grad_norm = 1; });
-    Session without(t, [](auto &o) { o.inference = 1; });
+    Session plain(t, [](auto &) {}), inference(t, [](auto &o) { o.program = "infer", o.inspect.grad_norm = 1; });
+    Session without(t, [](auto &o) { o.program = "infer"; });
     EXPECT_EQ(inference.Bytes(), without.Bytes());
     Batch b(kSamples, 7, 3, 1);
     amp_step_report report;
-    ASSERT_EQ(amp_step(plain.session, b.inputs(), kSamples, &report, &plain.err), AMP_OK) << plain.err.message;
+    ASSERT_EQ(amp_step(plain.session, b.inputs(), {kSamples, 0}, &report, &plain.err), AMP_OK) << plain.err.message;
     EXPECT_TRUE(std::isnan(report.grad_norm));
     double norm;
-    EXPECT_EQ(amp_session_grad_norm(plain.session, &norm, &plain.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_session_get_grad_norm(plain.session, &norm, &plain.err), AMP_WRONG_STATE);
     EXPECT_NE(strstr(plain.err.message, "create the session with grad_norm = 1"), nullptr) << plain.err.message;
-    EXPECT_EQ(amp_session_grad_norm(inference.session, &norm, &inference.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_session_get_grad_norm(inference.session, &norm, &inference.err), AMP_WRONG_STATE);
 }
 
 // Several train blocks that all compute theirs have one of all gradients; the reports hold it.
@@ -144,11 +144,11 @@ TEST_F(GradNorm, OfBlocksIsThatOfAll) {
     if (device()) GTEST_SKIP() << "the same on the device";
     Training t(compile_to_file(Two("fp32", "    clip_norm = inf\n"), "both.so"), kSamples);
     ASSERT_TRUE(t.ok());
-    Session plain(t, [](auto &) {}), kept(t, [](auto &o) { o.keep_values = 1; });
+    Session plain(t, [](auto &) {}), kept(t, [](auto &o) { o.inspect.keep_values = 1; });
     Batch b(kSamples, 7, 3, 1);
     amp_step_report report;
-    ASSERT_EQ(amp_step(kept.session, b.inputs(), kSamples, nullptr, &kept.err), AMP_OK) << kept.err.message;
-    ASSERT_EQ(amp_step(plain.session, b.inputs(), kSamples, &report, &plain.err), AMP_OK) << plain.err.message;
+    ASSERT_EQ(amp_step(kept.session, b.inputs(), {kSamples, 0}, nullptr, &kept.err), AMP_OK) << kept.err.message;
+    ASSERT_EQ(amp_step(plain.session, b.inputs(), {kSamples, 0}, &report, &plain.err), AMP_OK) << plain.err.message;
     EXPECT_NEAR(report.grad_norm, FromValues(kept.session), 1e-6 * report.grad_norm);
     EXPECT_EQ(plain.Norm(), report.grad_norm);
     EXPECT_GT(report.grad_norm, 0);
@@ -158,10 +158,10 @@ TEST_F(GradNorm, OfASkippedStepIsNotFinite) {
     if (device()) GTEST_SKIP() << "the same on the device";
     Training t(compile_to_file(Mlp("fp16", "sgd(lr = 0.1)"), "skipped.so"), kSamples);
     ASSERT_TRUE(t.ok());
-    Session asked(t, [](auto &o) { o.grad_norm = 1; });
+    Session asked(t, [](auto &o) { o.inspect.grad_norm = 1; });
     Batch b(kSamples, 7, 3, 1);
     b.x[0] = INFINITY;
-    ASSERT_EQ(amp_step(asked.session, b.inputs(), kSamples, nullptr, &asked.err), AMP_OK) << asked.err.message;
+    ASSERT_EQ(amp_step(asked.session, b.inputs(), {kSamples, 0}, nullptr, &asked.err), AMP_OK) << asked.err.message;
     EXPECT_FALSE(std::isfinite(asked.Norm()));
 }
 
@@ -197,7 +197,8 @@ struct LargeGradients {
         const void *inputs[] = {x.data(), t.data()};
         amp_step_report report = {};
         amp_error err = {};
-        for (int i = 0; i < calls; i++) EXPECT_EQ(amp_step(s, inputs, kSamples, &report, &err), AMP_OK) << err.message;
+        for (int i = 0; i < calls; i++)
+            EXPECT_EQ(amp_step(s, inputs, {kSamples, 0}, &report, &err), AMP_OK) << err.message;
         return report;
     }
     void ExpectClipped(amp_params *params, double to, double bound, double most = INFINITY) const {
@@ -252,7 +253,7 @@ TEST_F(GradNorm, LargeGradientsOfSettings) {
     ExpectNorm(large.Step(inf.session).grad_norm, large.norm, 1e-6);
     large.ExpectClipped(inf.params, large.norm, 1e-6);
     if (device()) return;
-    Session kept(by_value, [](auto &o) { o.keep_values = 1; });
+    Session kept(by_value, [](auto &o) { o.inspect.keep_values = 1; });
     large.Step(kept.session);
     EXPECT_NEAR(kept.Norm() / large.norm, 1, 1e-6);
 }
@@ -270,7 +271,7 @@ TEST_F(GradNorm, LargeGradientsOfBlocks) {
     ASSERT_TRUE(t.ok());
     const std::vector<float> x(kSamples * 4, 1), huge(kSamples, 3e38f), small(kSamples, 1);
     const void *inputs[] = {x.data(), huge.data(), small.data()};
-    ASSERT_EQ(amp_step(t.session, inputs, kSamples, nullptr, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, inputs, {kSamples, 0}, nullptr, &t.err), AMP_OK) << t.err.message;
     for (float w : all_params(t)) EXPECT_TRUE(std::fabs(w + 0.5f) < 1e-6 || std::fabs(w + 1) < 1e-6) << w;
 }
 
@@ -312,8 +313,9 @@ TEST_F(GradNorm, NormOfLargeAndTinyNumbers) {
             }
             const void *inputs[] = {x};
             amp_step_report report = {};
-            ASSERT_EQ(amp_step(t.session, inputs, 1, &report, &t.err), AMP_OK) << t.err.message;
-            ASSERT_EQ(amp_session_value(t.session, "grad.w", nullptr, g, sizeof g, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_step(t.session, inputs, {1, 0}, &report, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_session_get_value(t.session, "grad.w", nullptr, g, sizeof g, &t.err), AMP_OK)
+                << t.err.message;
             for (int i = 0; i < (by_row || by_column ? 4 : 1); i++) loss += std::sqrt(squares[i]);
             EXPECT_NEAR(report.loss / loss, 1, scale == -20 ? 1e-2 : 1e-6);
             for (int i = 0; i < 16; i++) {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "amp/amp.h"
+#include "amp/amp.hpp"
 #include "amp/compile.h"
 
 namespace e2e {
@@ -149,17 +149,16 @@ struct Training {
         amp_params_options p = {};
         p.struct_size = sizeof p;
         p.seed = seed;
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = capacity;
+        amp::SessionOptions o;
+        o.capacity.n = capacity;
         o.threads = threads;
         o.seed = seed;
-        o.keep_values = keep_values;
-        o.isa = isa;
+        o.inspect.keep_values = keep_values;
+        o.cpu.isa = isa;
         o.comm = comm;
         o.device = device();
         if (device()) setenv("AMPC_CACHE_DIR", temp_path("kernels").c_str(), 0);
-        o.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;
+        o.inspect.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;
         EXPECT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
         if (!model) return;
         EXPECT_EQ(amp_params_create(model, &p, &params, &err), AMP_OK) << err.message;
@@ -189,9 +188,8 @@ class OnDevice : public ::testing::Test {
         amp_model *model = nullptr;
         amp_params *params = nullptr;
         amp_session *session = nullptr;
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = 1;
+        amp::SessionOptions o;
+        o.capacity.n = 1;
         o.device = device();
         EXPECT_EQ(amp_model_load(compile_to_file(mlp("fp32"), "probe.so").c_str(), nullptr, &model, &err), AMP_OK)
             << err.message;
@@ -252,7 +250,7 @@ inline std::vector<double> train(Training &r, int steps, int64_t n = 45, int in 
     for (int i = from; i < from + steps; i++) {
         Batch b(n, in, classes, 100u + static_cast<uint32_t>(i));
         amp_step_report report;
-        EXPECT_EQ(amp_step(r.session, b.inputs(), n, &report, &r.err), AMP_OK) << r.err.message;
+        EXPECT_EQ(amp_step(r.session, b.inputs(), {n, 0}, &report, &r.err), AMP_OK) << r.err.message;
         losses.push_back(report.loss);
     }
     return losses;

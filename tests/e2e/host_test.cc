@@ -53,12 +53,12 @@ Outcome TrainIn(Foreign mode, int threads) {
     e2e::Batch b(150, 40, 10, 3);
     run.logits.resize(1500);
     void *outputs[] = {run.logits.data()};
-    EXPECT_EQ(amp_eval(r.session, b.inputs(), 150, &run.loss, &run.metric, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_eval(r.session, b.inputs(), {150, 0}, &run.loss, &run.metric, &r.err), AMP_OK) << r.err.message;
     std::vector<float> w(40 * 70);
     EXPECT_EQ(amp_params_get(r.params, "fc1.weight", w.data(), w.size(), &r.err), AMP_OK) << r.err.message;
     for (float &v : w) v = v < 0 ? -1e-39f : 1e-39f;
     EXPECT_EQ(amp_params_set(r.params, "fc1.weight", w.data(), w.size(), &r.err), AMP_OK) << r.err.message;
-    EXPECT_EQ(amp_infer(r.session, b.inputs(), 150, outputs, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_infer(r.session, b.inputs(), {150, 0}, outputs, &r.err), AMP_OK) << r.err.message;
     EXPECT_EQ(IsForeignMode(), mode != Foreign::kNever) << "the program's own mode";
     return run;
 }

@@ -44,7 +44,7 @@ std::vector<float> Trained(const Type *type, const std::string &precision) {
             if (type) low.push_back(Encode(*type, x));
         }
         const void *inputs[] = {type ? static_cast<const void *>(low.data()) : batch.x.data(), batch.y.data()};
-        EXPECT_EQ(amp_step(r.session, inputs, kSamples, nullptr, &r.err), AMP_OK) << r.err.message;
+        EXPECT_EQ(amp_step(r.session, inputs, {kSamples, 0}, nullptr, &r.err), AMP_OK) << r.err.message;
     }
     return e2e::all_params(r);
 }
@@ -65,7 +65,7 @@ TEST_F(InputTypes, AreInTheSignature) {
     Training r(e2e::compile_to_file(Model("bf16", "fp32"), "input_types.so"), 1);
     ASSERT_TRUE(r.ok());
     amp_tensor_info x;
-    ASSERT_EQ(amp_model_input_at(r.model, 0, 1, &x, &r.err), AMP_OK) << r.err.message;
+    ASSERT_EQ(amp_model_input_at(r.model, 0, {1, 0}, &x, &r.err), AMP_OK) << r.err.message;
     EXPECT_EQ(x.dtype, AMP_DT_BF16);
 }
 

@@ -20,7 +20,7 @@ std::vector<float> Values(Training &r, const char *name, size_t count) {
 
 amp_step_report Step(Training &r, const std::vector<const void *> &inputs, int64_t n) {
     amp_step_report report = {};
-    EXPECT_EQ(amp_step(r.session, inputs.data(), n, &report, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_step(r.session, inputs.data(), {n, 0}, &report, &r.err), AMP_OK) << r.err.message;
     return report;
 }
 
@@ -73,10 +73,10 @@ TEST_F(KeptStates, AreThoseWhoseNewValueIsNotFinite) {
         EXPECT_EQ(report.states_kept, 0);
         EXPECT_EQ(Values(r, "a.avg", 2), (std::vector<float>{1.5f, 3}));
         int64_t first = 0;
-        EXPECT_STREQ(amp_session_kept_state(r.session, 0, &first), "a.avg");
+        EXPECT_STREQ(amp_session_kept_state_name(r.session, 0, &first), "a.avg");
         EXPECT_EQ(first, 2);
-        EXPECT_STREQ(amp_session_kept_state(r.session, 2, nullptr), "bn.running_var");
-        EXPECT_EQ(amp_session_kept_state(r.session, 3, nullptr), nullptr);
+        EXPECT_STREQ(amp_session_kept_state_name(r.session, 2, nullptr), "bn.running_var");
+        EXPECT_EQ(amp_session_kept_state_name(r.session, 3, nullptr), nullptr);
     }
 }
 
@@ -124,7 +124,7 @@ TEST_F(KeptStates, AreNotCountedInASkippedStep) {
     const amp_step_report report = Step(r, {bad.data(), s.data()}, 2);
     EXPECT_EQ(report.skipped, 1);
     EXPECT_EQ(report.states_kept, 0);
-    EXPECT_EQ(amp_session_kept_state(r.session, 0, nullptr), nullptr);
+    EXPECT_EQ(amp_session_kept_state_name(r.session, 0, nullptr), nullptr);
 }
 
 // ---- one value a channel --------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ TEST_F(KeptStates, NormaliseABatchOfOneValue) {
         EXPECT_NEAR(report.loss, loss, 1e-5);
         EXPECT_EQ(report.states_kept, 1); // the variance
         EXPECT_EQ(report.too_few, 1);
-        EXPECT_EQ(amp_session_kept_state(r.session, 0, nullptr), nullptr);
+        EXPECT_EQ(amp_session_kept_state_name(r.session, 0, nullptr), nullptr);
         EXPECT_NEAR(Values(r, "w", 1)[0], 1 - 0.125 * dw, 1e-5);
         for (size_t c = 0; c < 2; c++) {
             EXPECT_NEAR(Values(r, "bn.weight", 2)[c], after[c], 1e-5);

@@ -10,7 +10,8 @@ using e2e::Training;
 double step(Training &r, const std::vector<float> &x) {
     const void *inputs[] = {x.data()};
     amp_step_report report = {};
-    EXPECT_EQ(amp_step(r.session, inputs, static_cast<int64_t>(x.size()), &report, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_step(r.session, inputs, {static_cast<int64_t>(x.size()), 0}, &report, &r.err), AMP_OK)
+        << r.err.message;
     return report.loss;
 }
 
@@ -92,7 +93,8 @@ std::vector<float> trained(const std::string &text) {
     for (size_t i = 0; i < x.size(); i++) x[i] = std::sin(static_cast<float>(i));
     const void *inputs[] = {x.data()};
     amp_step_report report;
-    for (int i = 0; i < 3; i++) EXPECT_EQ(amp_step(r.session, inputs, 5, &report, &r.err), AMP_OK) << r.err.message;
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(amp_step(r.session, inputs, {5, 0}, &report, &r.err), AMP_OK) << r.err.message;
     return e2e::all_params(r);
 }
 
@@ -126,7 +128,7 @@ TEST(Sharing, RunningStatisticsFollowBothApplications) {
         amp_step_report report;
         double mean = 0;
         for (int i = 0; i < (*settings ? 2 : 1); i++) {
-            ASSERT_EQ(amp_step(r.session, inputs, 2, &report, &r.err), AMP_OK) << r.err.message;
+            ASSERT_EQ(amp_step(r.session, inputs, {2, 0}, &report, &r.err), AMP_OK) << r.err.message;
             mean = (mean * 0.5 + 2 * 0.5) * 0.5 + 15 * 0.5;
         }
         EXPECT_NEAR(number(r, "bn.running_mean"), mean, 1e-5);
@@ -150,7 +152,7 @@ TEST(AnySize, StaysFinite) {
                     t[] = {1000.0f, 90000.0f};
         const void *inputs[] = {x, mask, t};
         amp_step_report report = {};
-        ASSERT_EQ(amp_step(r.session, inputs, 2, &report, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_step(r.session, inputs, {2, 0}, &report, &r.err), AMP_OK) << r.err.message;
         EXPECT_NEAR(report.loss, (1e6 + 8.1e9) / 2, 1e7);
     }
 }
@@ -168,7 +170,7 @@ TEST(Conditions, AreCombinedByElement) {
         const float x[] = {0.5f, -2.0f, 3.0f, 1.0f, 4.0f, -8.0f}, low[] = {1.0f, -1.0f};
         const void *inputs[] = {x, low};
         amp_step_report report;
-        ASSERT_EQ(amp_step(r.session, inputs, 2, &report, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_step(r.session, inputs, {2, 0}, &report, &r.err), AMP_OK) << r.err.message;
         EXPECT_EQ(report.loss, 0.5 + 1 + 4 - 8);
         EXPECT_EQ(e2e::all_params(r), (std::vector<float>{1 - 0.5f * 1.5f, 1 - 0.5f * 4, 1 + 0.5f * 8}));
     }

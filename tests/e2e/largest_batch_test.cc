@@ -49,11 +49,10 @@ std::string compiled(const Model &m) {
     return e2e::compile_to_file(m.text(), std::string("largest-") + m.name + ".so", options);
 }
 
-amp_session_options options_of(int64_t capacity) {
-    amp_session_options o = {};
-    o.struct_size = sizeof o;
+amp::SessionOptions options_of(int64_t capacity) {
+    amp::SessionOptions o;
     o.threads = 2;
-    o.capacity = capacity;
+    o.capacity.n = capacity;
     return o;
 }
 
@@ -69,19 +68,19 @@ size_t bytes_to_train(const std::string &path, int64_t batch) {
     EXPECT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
     const size_t of_model = counter.live;
     counter.most = counter.live;
-    const amp_session_options o = options_of(batch);
+    const amp::SessionOptions o = options_of(batch);
     EXPECT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
     EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     std::vector<std::vector<float>> arrays;
     std::vector<const void *> inputs;
     amp_tensor_info input;
-    for (int32_t i = 0; !amp_model_input_at(model, i, batch, &input, nullptr); i++) {
+    for (int32_t i = 0; !amp_model_input_at(model, i, {batch, 0}, &input, nullptr); i++) {
         size_t count = 1;
         for (int32_t d = 0; d < input.rank; d++) count *= static_cast<size_t>(input.dims[d]);
         arrays.emplace_back(count); // zeros, of whatever type of four bytes
     }
     for (auto &array : arrays) inputs.push_back(array.data());
-    EXPECT_EQ(amp_step(session, inputs.data(), batch, nullptr, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_step(session, inputs.data(), {batch, 0}, nullptr, &err), AMP_OK) << err.message;
     amp_session_release(session);
     amp_params_release(params);
     const size_t most = counter.most - of_model;
@@ -96,7 +95,7 @@ TEST_P(LargestBatchTest, RunsWithinTheLimitAndTheNextDoesNot) {
     amp_error err = {};
     amp_model *model = nullptr;
     ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
-    const amp_session_options o = options_of(0);
+    const amp::SessionOptions o = options_of(0);
     LargestBatch smallest;
     ASSERT_EQ(largest_batch(model, &o, 1, &smallest, &err), AMP_OK) << err.message;
     EXPECT_EQ(smallest.batch, 0);
@@ -131,7 +130,7 @@ TEST(LargestBatch, IsTheLargestWhereMemoryDoesNotGrowWithEveryBatch) {
     ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
     std::vector<uint64_t> total(1, 0), limits;
     for (int64_t n = 1; n <= batches; n++) {
-        const amp_session_options o = options_of(n);
+        const amp::SessionOptions o = options_of(n);
         amp_memory_info m;
         ASSERT_EQ(amp_session_plan(model, nullptr, &o, &m, &err), AMP_OK) << err.message;
         if (m.total < total.back()) limits.insert(limits.end(), {m.total - 1, m.total, total.back() - 1, total.back()});
@@ -142,7 +141,7 @@ TEST(LargestBatch, IsTheLargestWhereMemoryDoesNotGrowWithEveryBatch) {
     for (const uint64_t limit : limits) {
         int64_t wanted = batches - 1;
         while (wanted > 0 && total[wanted] > limit) wanted--;
-        const amp_session_options o = options_of(0);
+        const amp::SessionOptions o = options_of(0);
         LargestBatch found;
         ASSERT_EQ(largest_batch(model, &o, limit, &found, &err), AMP_OK) << err.message;
         EXPECT_EQ(found.batch, wanted) << limit << " bytes";
@@ -156,12 +155,12 @@ TEST(LargestBatch, EndsAtWhatACallTakes) {
     amp_error err = {};
     amp_model *model = nullptr;
     LargestBatch found;
-    const amp_session_options o = options_of(0);
+    const amp::SessionOptions o = options_of(0);
     ASSERT_EQ(amp_model_load(compiled(MODELS[4]).c_str(), nullptr, &model, &err), AMP_OK) << err.message;
     ASSERT_EQ(largest_batch(model, &o, UINT64_C(1) << 52, &found, &err), AMP_OK) << err.message;
     EXPECT_EQ(found.batch, 1 << 24);
     EXPECT_EQ(found.next, 0);
-    amp_session_options wrong = o;
+    amp::SessionOptions wrong = o;
     wrong.device = "tpu";
     EXPECT_EQ(largest_batch(model, &wrong, 1 << 30, &found, &err), AMP_NOT_FOUND);
     amp_model_release(model);

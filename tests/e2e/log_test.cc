@@ -36,9 +36,9 @@ struct Session {
     amp_params *params = nullptr;
     amp_session *session = nullptr;
     amp_error err = {};
-    Session(amp_model *model, const std::function<void(amp_session_options &)> &change) {
-        amp_session_options o = {};
-        o.struct_size = sizeof o, o.capacity = 8, o.threads = 1, o.device = device();
+    Session(amp_model *model, const std::function<void(amp::SessionOptions &)> &change) {
+        amp::SessionOptions o;
+        o.capacity.n = 8, o.threads = 1, o.device = device();
         o.log = Heard::Hear, o.log_user = &heard;
         change(o);
         EXPECT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
@@ -52,7 +52,7 @@ TEST_F(Log, SaysWhatASessionChose) {
     if (device()) GTEST_SKIP() << "the CPU's";
     Training t(compile_to_file(mlp("fp32", 7, 9, 3), "log.so"), 8);
     ASSERT_TRUE(t.ok());
-    Session one(t.model, [](auto &o) { o.isa = "portable"; });
+    Session one(t.model, [](auto &o) { o.cpu.isa = "portable"; });
     EXPECT_EQ(one.heard.lines, std::vector<std::string>{"I cpu: 1 thread, instruction set portable"});
     Session crowd(t.model, [](auto &o) { o.threads = 1000; });
     ASSERT_NE(crowd.heard.Find("W cpu: 1000 threads share "), nullptr);
@@ -76,14 +76,14 @@ TEST_F(Log, NamesWhatAFiniteLossHides) {
     Training t(compile_to_file(text, "hides.so"), 8);
     ASSERT_TRUE(t.ok());
     Session heard(t.model, [](auto &) {}), deaf(t.model, [](auto &o) { o.log = nullptr; });
-    Session each(t.model, [](auto &o) { o.looks_at_all = 1; });
+    Session each(t.model, [](auto &o) { o.inspect.looks_at_all = 1; });
     heard.heard.lines.clear();
     for (int i = 0; i < 4; i++) {
         Batch b(8, 7, 3, static_cast<uint32_t>(i));
         for (float &x : b.x) x *= i == 2 ? 10000 : 1; // only in the third step, which is not looked at
         for (Session *s : {&heard, &deaf, &each}) {
             amp_step_report report;
-            ASSERT_EQ(amp_step(s->session, b.inputs(), 8, &report, &s->err), AMP_OK) << s->err.message;
+            ASSERT_EQ(amp_step(s->session, b.inputs(), {8, 0}, &report, &s->err), AMP_OK) << s->err.message;
             EXPECT_TRUE(std::isfinite(report.loss));
         }
     }
@@ -95,7 +95,7 @@ TEST_F(Log, NamesWhatAFiniteLossHides) {
     for (float &x : large.x) x *= 10000;
     double loss;
     for (int i = 0; i < 2; i++)
-        ASSERT_EQ(amp_eval(heard.session, large.inputs(), 8, &loss, nullptr, &heard.err), AMP_OK);
+        ASSERT_EQ(amp_eval(heard.session, large.inputs(), {8, 0}, &loss, nullptr, &heard.err), AMP_OK);
     EXPECT_NE(heard.heard.Find("N evaluation 1: mul (mul, "), nullptr);
     EXPECT_NE(heard.heard.Find("in the precision block: \"mul\": f32"), nullptr);
     EXPECT_EQ(heard.heard.lines.size(), 2u) << "each op once";
@@ -121,7 +121,7 @@ TEST_F(Log, NamesSkippedSteps) {
     for (int i = 0; i < 4; i++) {
         Batch b(8, 7, 3, 1);
         if (i) b.x[0] = INFINITY;
-        amp_status status = amp_step(s.session, b.inputs(), 8, nullptr, &s.err);
+        amp_status status = amp_step(s.session, b.inputs(), {8, 0}, nullptr, &s.err);
         EXPECT_TRUE(status == AMP_OK || status == AMP_SCALE_AT_FLOOR) << s.err.message;
     }
     amp_scaler_state state;
@@ -142,7 +142,7 @@ TEST_F(Log, SaysHowManyThreadsGoOn) {
     Session s(t.model, [](auto &o) { o.threads = 3; });
     s.heard.lines.clear();
     Batch b(8, 7, 3, 1);
-    for (int i = 0; i < 3000; i++) ASSERT_EQ(amp_step(s.session, b.inputs(), 8, nullptr, &s.err), AMP_OK);
+    for (int i = 0; i < 3000; i++) ASSERT_EQ(amp_step(s.session, b.inputs(), {8, 0}, nullptr, &s.err), AMP_OK);
     for (const std::string &line : s.heard.lines) {
         EXPECT_EQ(line.find("I train_step of 8 samples goes on with "), 0u) << line;
     }

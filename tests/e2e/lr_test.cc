@@ -34,7 +34,7 @@ std::vector<float> Trained(Training &t, int steps, const std::vector<double> &ra
         if (!rates.empty()) {
             EXPECT_EQ(amp_session_set_lr(t.session, 0, rates[(size_t)i], &t.err), AMP_OK) << t.err.message;
         }
-        EXPECT_EQ(amp_step(t.session, b.inputs(), 11, nullptr, &t.err), AMP_OK) << t.err.message;
+        EXPECT_EQ(amp_step(t.session, b.inputs(), {11, 0}, nullptr, &t.err), AMP_OK) << t.err.message;
     }
     return all_params(t);
 }
@@ -151,7 +151,7 @@ std::vector<float> TrainTwo(Training &t) {
     for (unsigned i = 0; i < 3; i++) {
         Batch b(11, 7, 3, i + 1);
         const void *inputs[] = {b.x.data(), b.y.data(), b.y.data()};
-        EXPECT_EQ(amp_step(t.session, inputs, 11, nullptr, &t.err), AMP_OK) << t.err.message;
+        EXPECT_EQ(amp_step(t.session, inputs, {11, 0}, nullptr, &t.err), AMP_OK) << t.err.message;
     }
     return all_params(t);
 }
@@ -216,7 +216,7 @@ TEST(ModelTraining, SaysWhichBlockAndGroupsAParameterHas) {
     std::map<std::string, amp_param_training> facts;
     amp_tensor_info info;
     for (int i = 0; !amp_model_param_at(t.model, i, &info, nullptr); i++)
-        ASSERT_EQ(amp_model_param_training(t.model, i, &facts[info.name], &t.err), AMP_OK) << t.err.message;
+        ASSERT_EQ(amp_model_param_training_at(t.model, i, &facts[info.name], &t.err), AMP_OK) << t.err.message;
     ASSERT_EQ(facts.size(), 4u);
     const struct {
         const char *name, *only;

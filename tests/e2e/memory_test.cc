@@ -66,9 +66,8 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
         Counter counter;
         amp_allocator allocator = counter.allocator();
         amp_model_options with = {sizeof with, &allocator};
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = n;
+        amp::SessionOptions o;
+        o.capacity.n = n;
         o.threads = 2;
         amp_error err = {};
         amp_model *model = nullptr;
@@ -79,7 +78,7 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
         ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
         amp_memory_info m;
-        amp_session_memory(session, &m);
+        amp_session_get_memory(session, &m);
         EXPECT_EQ(m.total, counter.live - of_model) << "batch " << n;
         EXPECT_EQ(m.total, m.params + m.derived + m.moments + m.activations + m.outputs + m.scratch);
         size_t needed = 0;
@@ -112,14 +111,13 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
     ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
     ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
     for (int variant = 0; variant < 6; variant++) {
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = variant % 2 ? 65 : 8;
+        amp::SessionOptions o;
+        o.capacity.n = variant % 2 ? 65 : 8;
         o.threads = 1 + variant % 3;
-        o.inference = variant == 1;
-        o.keep_values = variant == 2;
-        o.grad_norm = variant == 3;
-        o.separate_buffers = variant == 4;
+        o.program = variant == 1 ? "infer" : nullptr;
+        o.inspect.keep_values = variant == 2;
+        o.inspect.grad_norm = variant == 3;
+        o.inspect.separate_buffers = variant == 4;
         if (variant == 5) o.device = "null";
         amp_memory_info planned, m;
         amp_session *session = nullptr;
@@ -127,7 +125,7 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
         ASSERT_EQ(amp_session_plan(model, params, &o, &planned, &err), AMP_OK) << err.message;
         const size_t most = counter.most;
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
-        amp_session_memory(session, &m);
+        amp_session_get_memory(session, &m);
         amp_session_release(session);
         const uint64_t *a = &planned.params, *b = &m.params;
         for (size_t i = 0; i < sizeof m / sizeof *a; i++) EXPECT_EQ(a[i], b[i]) << "field " << i << " of " << variant;
@@ -139,9 +137,8 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
         EXPECT_GT(m.params, 4096u);
         EXPECT_EQ(counter.live, without);
     }
-    amp_session_options huge = {};
-    huge.struct_size = sizeof huge;
-    huge.capacity = 1 << 20;
+    amp::SessionOptions huge;
+    huge.capacity.n = 1 << 20;
     huge.threads = 1;
     amp_memory_info planned;
     const size_t before = counter.live;
@@ -150,7 +147,7 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
     EXPECT_GT(planned.activations, size_t(1) << 28);
     EXPECT_LT(counter.largest, size_t(1) << 24);
     EXPECT_EQ(counter.live, before);
-    huge.capacity = -1;
+    huge.capacity.n = -1;
     EXPECT_EQ(amp_session_plan(model, params, &huge, &planned, &err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(planned.total, 0u);
     amp_params_release(params);

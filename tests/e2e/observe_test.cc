@@ -62,11 +62,11 @@ amp_observer observer_of(Notes &notes) {
 
 std::vector<float> kept_value(Training &t, const char *name) {
     amp_tensor_info info;
-    EXPECT_EQ(amp_session_value(t.session, name, &info, nullptr, 0, &t.err), AMP_OK) << t.err.message;
+    EXPECT_EQ(amp_session_get_value(t.session, name, &info, nullptr, 0, &t.err), AMP_OK) << t.err.message;
     size_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= static_cast<size_t>(info.dims[i]);
     std::vector<float> data(count);
-    EXPECT_EQ(amp_session_value(t.session, name, &info, data.data(), count * sizeof(float), &t.err), AMP_OK)
+    EXPECT_EQ(amp_session_get_value(t.session, name, &info, data.data(), count * sizeof(float), &t.err), AMP_OK)
         << t.err.message;
     return data;
 }
@@ -80,8 +80,8 @@ TEST_F(ObserveTest, ToldEveryKernelAndTheValuesOfTheStep) {
     ASSERT_EQ(amp_session_observe(seen.session, &observer, &seen.err), AMP_OK) << seen.err.message;
     Batch batch(45, 19, 10, 100);
     amp_step_report report, other;
-    ASSERT_EQ(amp_step(seen.session, batch.inputs(), 45, &report, &seen.err), AMP_OK) << seen.err.message;
-    ASSERT_EQ(amp_step(kept.session, batch.inputs(), 45, &other, &kept.err), AMP_OK) << kept.err.message;
+    ASSERT_EQ(amp_step(seen.session, batch.inputs(), {45, 0}, &report, &seen.err), AMP_OK) << seen.err.message;
+    ASSERT_EQ(amp_step(kept.session, batch.inputs(), {45, 0}, &other, &kept.err), AMP_OK) << kept.err.message;
     EXPECT_EQ(report.loss, other.loss);
     for (size_t i = 0; i < notes.kernels.size(); i++) EXPECT_EQ(notes.kernels[i], static_cast<int32_t>(i));
     std::sort(notes.inputs.begin(), notes.inputs.end());
@@ -120,11 +120,11 @@ TEST_F(ObserveTest, AnObserverThatFailsEndsTheStep) {
     ASSERT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK);
     Batch batch(45, 19, 10, 100);
     amp_step_report report;
-    EXPECT_EQ(amp_step(t.session, batch.inputs(), 45, &report, &t.err), AMP_CANCELLED);
+    EXPECT_EQ(amp_step(t.session, batch.inputs(), {45, 0}, &report, &t.err), AMP_CANCELLED);
     EXPECT_STREQ(t.err.message, "enough");
     EXPECT_EQ(notes.kernels.size(), 3u);
     ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK);
-    EXPECT_EQ(amp_step(t.session, batch.inputs(), 45, &report, &t.err), AMP_OK) << t.err.message;
+    EXPECT_EQ(amp_step(t.session, batch.inputs(), {45, 0}, &report, &t.err), AMP_OK) << t.err.message;
 }
 
 // ---- counting ----
@@ -206,7 +206,7 @@ void count_step(Training &t, Counts &counts, int64_t n) {
     ASSERT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK) << t.err.message;
     Batch batch(n, 19, 10, 100);
     amp_step_report report;
-    ASSERT_EQ(amp_step(t.session, batch.inputs(), n, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, batch.inputs(), {n, 0}, &report, &t.err), AMP_OK) << t.err.message;
     ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK) << t.err.message;
 }
 
@@ -302,7 +302,7 @@ TEST_F(ObserveTest, CountsInfinitiesAndNaN) {
         const amp_observer observer = counter_of(counts);
         ASSERT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK);
         amp_step_report report;
-        ASSERT_EQ(amp_step(t.session, inputs, 1, &report, &t.err), AMP_OK) << t.err.message;
+        ASSERT_EQ(amp_step(t.session, inputs, {1, 0}, &report, &t.err), AMP_OK) << t.err.message;
         ASSERT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK);
         int64_t nans = 0;
         for (const auto &[name, data] : counts.read) {
@@ -321,6 +321,64 @@ TEST_F(ObserveTest, RefusesAnObserverWithoutAFunction) {
     observer.struct_size = sizeof observer;
     EXPECT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_INVALID_ARGUMENT);
     EXPECT_NE(std::string(t.err.message).find("kernel"), std::string::npos) << t.err.message;
+}
+
+// Results that are NULL.  |late| is a head of its own; |mid| is a result that |logits| is computed from.
+const char kHeads[] = R"(amp 1
+model heads(x: f32[N, 19]) -> logits, mid, late {
+    mid    = relu(linear(x; out = 37) as fc1)
+    logits = linear(mid; out = 10) as fc2
+    a      = tanh(linear(mid; out = 24) as fc3)
+    late   = softmax(linear(a; out = 5) as fc4)
+}
+)";
+
+struct Answers {
+    std::vector<float> logits, mid, late;
+    size_t kernels;
+};
+
+Answers infer(Training &t, bool logits, bool mid, bool late) {
+    const int64_t n = 33;
+    Answers a = {std::vector<float>(33 * 10, -7), std::vector<float>(33 * 37, -7), std::vector<float>(33 * 5, -7), 0};
+    const auto count = [](void *user, const amp_observed_kernel *, amp_error *) {
+        return ++*static_cast<size_t *>(user), AMP_OK;
+    };
+    amp_observer observer = {};
+    observer.struct_size = sizeof observer, observer.user = &a.kernels, observer.kernel = count;
+    Batch batch(n, 19, 10, 5);
+    void *outputs[] = {logits ? a.logits.data() : nullptr, mid ? a.mid.data() : nullptr,
+                       late ? a.late.data() : nullptr};
+    EXPECT_EQ(amp_infer(t.session, batch.inputs(), {n, 0}, outputs, &t.err), AMP_OK) << t.err.message;
+    const Answers plain = a;
+    EXPECT_EQ(amp_session_observe(t.session, &observer, &t.err), AMP_OK);
+    EXPECT_EQ(amp_infer(t.session, batch.inputs(), {n, 0}, outputs, &t.err), AMP_OK) << t.err.message;
+    EXPECT_EQ(amp_session_observe(t.session, nullptr, &t.err), AMP_OK);
+    EXPECT_TRUE(a.logits == plain.logits && a.mid == plain.mid && a.late == plain.late);
+    return a;
+}
+
+TEST_F(ObserveTest, AResultThatIsNotWantedIsNotComputed) {
+    Training t(e2e::compile_to_file(kHeads, "heads.so"), 40);
+    ASSERT_TRUE(t.ok());
+    const Answers all = infer(t, true, true, true);
+    const std::vector<float> untouched_logits(33 * 10, -7), untouched_late(33 * 5, -7);
+    for (int again = 0; again < 2; again++) {
+        const Answers first = infer(t, true, false, false), late = infer(t, false, false, true),
+                      none = infer(t, false, false, false), mid = infer(t, false, true, false);
+        EXPECT_EQ(first.logits, all.logits);
+        EXPECT_EQ(first.late, untouched_late);
+        EXPECT_EQ(late.late, all.late);
+        EXPECT_EQ(late.logits, untouched_logits);
+        EXPECT_EQ(mid.mid, all.mid);
+        EXPECT_LT(mid.kernels, first.kernels);
+        EXPECT_LT(first.kernels, late.kernels);
+        EXPECT_LE(late.kernels, all.kernels); // one launch may have both heads
+        EXPECT_EQ(none.kernels, 0u);
+        const Answers whole = infer(t, true, true, true);
+        EXPECT_TRUE(whole.logits == all.logits && whole.mid == all.mid && whole.late == all.late);
+        EXPECT_EQ(whole.kernels, all.kernels);
+    }
 }
 
 } // namespace

@@ -28,7 +28,7 @@ std::vector<Step> Steps(e2e::Network *network, std::vector<std::unique_ptr<e2e::
             e2e::Batch b(kSamples, 3 * 32 * 32, 10, static_cast<uint32_t>(i * kRanks + rank));
             network->Begin(rank, bandwidth);
             amp_step_report report;
-            ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, &report, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_step(t.session, b.inputs(), {b.n, 0}, &report, &t.err), AMP_OK) << t.err.message;
             of[static_cast<size_t>(rank)] = {network->Clock(rank), 0, network->exposed(rank)};
         });
         Step s = of[0].exposed > of[1].exposed ? of[0] : of[1];

@@ -67,11 +67,11 @@ struct Rank {
     amp_params *params = nullptr;
     amp_session *session = nullptr;
     amp_error err = {};
-    amp_session_options options = {};
+    amp::SessionOptions options;
 
     explicit Rank(const std::string &path) {
         options.struct_size = sizeof options;
-        options.capacity = 45;
+        options.capacity.n = 45;
         options.threads = 1;
         options.seed = 3;
         options.comm = &peer;
@@ -87,7 +87,7 @@ struct Rank {
     amp_status Join() { return amp_session_create(model, params, &options, &session, &err); }
     amp_status Step(uint32_t seed) {
         e2e::Batch batch(45, 19, 10, seed);
-        return amp_step(session, batch.inputs(), batch.n, nullptr, &err);
+        return amp_step(session, batch.inputs(), {batch.n, 0}, nullptr, &err);
     }
     std::vector<float> Weights() {
         std::vector<float> w(19 * 37);
@@ -126,7 +126,7 @@ TEST(Peers, AreNamedBeforeTheFirstStep) {
     Rank policy(Model("policy.so", "bf16")), other(Model("text.so", "fp32", "0.5")), seed(path), batch(path),
         same(path);
     seed.options.seed = 4;
-    batch.options.capacity = 46;
+    batch.options.capacity.n = 46;
     std::string version = RecordOf(same);
     ASSERT_GT(version.size(), 32u);
     version.replace(0, 32, std::string("0.0.1").append(27, '\0'));
@@ -168,7 +168,8 @@ TEST(Peers, AreToldWhatARankDoes) {
     double loss;
     ASSERT_EQ(rank.Join(), AMP_OK) << rank.err.message;
     for (uint32_t i = 0; i < 2; i++) ASSERT_EQ(rank.Step(i), AMP_OK) << rank.err.message;
-    ASSERT_EQ(amp_eval(rank.session, batch.inputs(), batch.n, &loss, nullptr, &rank.err), AMP_OK) << rank.err.message;
+    ASSERT_EQ(amp_eval(rank.session, batch.inputs(), {batch.n, 0}, &loss, nullptr, &rank.err), AMP_OK)
+        << rank.err.message;
     ASSERT_EQ(amp_checkpoint_save(rank.session, file.c_str(), nullptr, &rank.err), AMP_OK) << rank.err.message;
     ASSERT_EQ(rank.Step(2), AMP_OK) << rank.err.message;
     ASSERT_EQ(amp_checkpoint_load(rank.session, file.c_str(), nullptr, 0, &rank.err), AMP_OK) << rank.err.message;

@@ -64,7 +64,7 @@ void StepOnce(Training &t, int32_t rank, int32_t ranks, int step, const Change &
     Samples b(rank, ranks, step);
     if (change) change(b, rank, step);
     amp_step_report report;
-    ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, b.inputs(), {b.n, 0}, &report, &t.err), AMP_OK) << t.err.message;
     if (report.complete) c->reports.push_back(report);
 }
 
@@ -216,7 +216,7 @@ TEST(WhatRanksExchange, IsWhatInfoSays) {
                 Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
                 ASSERT_TRUE(t.ok());
                 amp_memory_info memory;
-                amp_session_memory(t.session, &memory);
+                amp_session_get_memory(t.session, &memory);
                 EXPECT_EQ(memory.total, told.total) << "rank " << rank << " of " << ranks;
                 network.Begin(rank, 0);
                 Course c;
@@ -247,11 +247,10 @@ std::string Answer(const Setting &s, amp_comm *comm, amp_status status) {
     amp_model *model = nullptr;
     amp_params *params = nullptr;
     amp_session *session = nullptr;
-    amp_session_options o = {};
-    o.struct_size = sizeof o;
-    o.capacity = s.capacity;
+    amp::SessionOptions o;
+    o.capacity.n = s.capacity;
     o.seed = s.seed;
-    o.inference = s.inference;
+    o.program = s.inference ? "infer" : nullptr;
     o.threads = 1;
     o.comm = comm;
     EXPECT_EQ(amp_model_load(s.model.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
@@ -333,7 +332,7 @@ TEST(RanksThatDrift, AreNamed) {
             Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
             ASSERT_TRUE(t.ok());
             Samples b(rank, 2, 0);
-            ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, nullptr, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_step(t.session, b.inputs(), {b.n, 0}, nullptr, &t.err), AMP_OK) << t.err.message;
             if (rank == 1 && weight) {
                 const std::vector<float> w(33 * 5, 0.25f);
                 ASSERT_EQ(amp_params_set(t.params, "fc2.weight", w.data(), w.size(), &t.err), AMP_OK) << t.err.message;
@@ -342,7 +341,7 @@ TEST(RanksThatDrift, AreNamed) {
             }
             amp_status status = AMP_OK;
             for (int step = 0; step < 20 && !status; step++) // each compares one weight
-                status = amp_step(t.session, b.inputs(), b.n, nullptr, &t.err);
+                status = amp_step(t.session, b.inputs(), {b.n, 0}, nullptr, &t.err);
             EXPECT_EQ(status, AMP_MISMATCH);
             EXPECT_NE(strstr(t.err.message, weight ? "rank 1 has drifted from rank 0: other weights"
                                                    : "rank 1 has drifted from rank 0: another loss scale"),
@@ -362,9 +361,8 @@ TEST(RanksThatStart, HaveTheWeightsOfTheFirst) {
         Training own(model, kCapacity, 1, 3 + static_cast<uint64_t>(rank));
         ASSERT_TRUE(own.ok());
         before[static_cast<size_t>(rank)] = e2e::all_params(own);
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = kCapacity;
+        amp::SessionOptions o;
+        o.capacity.n = kCapacity;
         o.threads = 1;
         o.comm = network.Comm(rank);
         amp_session *session = nullptr;

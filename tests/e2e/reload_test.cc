@@ -22,14 +22,14 @@ TEST(Reload, EachEditIsTheModelThatIsLoaded) {
     void *outputs[] = {y.data()};
     Training serving(compile_to_file(mlp("fp16", 5, 8, 3), "edited.so"), 2);
     ASSERT_TRUE(serving.ok());
-    ASSERT_EQ(amp_infer(serving.session, inputs, 2, outputs, &serving.err), AMP_OK) << serving.err.message;
+    ASSERT_EQ(amp_infer(serving.session, inputs, {2, 0}, outputs, &serving.err), AMP_OK) << serving.err.message;
     const std::vector<float> first = y;
     for (int i = 0; i < edits; i++) {
         Training now(compile_to_file(mlp("fp16", 5, 9 + i, 3), "edited.so"), 2);
         ASSERT_TRUE(now.ok());
         ASSERT_EQ(Width(now.model), 9 + i);
-        ASSERT_EQ(amp_infer(now.session, inputs, 2, outputs, &now.err), AMP_OK) << now.err.message;
-        ASSERT_EQ(amp_infer(serving.session, inputs, 2, outputs, &serving.err), AMP_OK) << serving.err.message;
+        ASSERT_EQ(amp_infer(now.session, inputs, {2, 0}, outputs, &now.err), AMP_OK) << now.err.message;
+        ASSERT_EQ(amp_infer(serving.session, inputs, {2, 0}, outputs, &serving.err), AMP_OK) << serving.err.message;
         ASSERT_EQ(y, first);
     }
     EXPECT_EQ(Width(serving.model), 8);

@@ -76,9 +76,9 @@ e2e::Batch batch_of(int i) {
 Told waited(Training &r, int i) {
     Told told;
     e2e::Batch batch = batch_of(i);
-    told.status = amp_step(r.session, batch.inputs(), batch.n, &told.report, &r.err);
-    EXPECT_EQ(amp_session_losses(r.session, told.losses, &r.err), AMP_OK) << r.err.message;
-    EXPECT_EQ(amp_session_metrics(r.session, told.metrics, &r.err), AMP_OK) << r.err.message;
+    told.status = amp_step(r.session, batch.inputs(), {batch.n, 0}, &told.report, &r.err);
+    EXPECT_EQ(amp_session_get_losses(r.session, told.losses, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_session_get_metrics(r.session, told.metrics, &r.err), AMP_OK) << r.err.message;
     return told;
 }
 
@@ -90,7 +90,7 @@ std::vector<Told> waited_all(Training &r, int calls) {
 
 void start(Training &r, int i, amp_status expected = AMP_OK) {
     e2e::Batch batch = batch_of(i);
-    EXPECT_EQ(amp_step(r.session, batch.inputs(), batch.n, nullptr, &r.err), expected) << r.err.message;
+    EXPECT_EQ(amp_step(r.session, batch.inputs(), {batch.n, 0}, nullptr, &r.err), expected) << r.err.message;
 }
 
 bool next(Training &r, bool wait, Told *told) {
@@ -182,14 +182,15 @@ TEST_F(Reports, StayWhatTheyWere) {
     Told told;
     for (int i = 0; i < 3; i++) {
         start(late, i);
-        ASSERT_EQ(amp_session_metrics(late.session, metrics, &late.err), AMP_OK) << late.err.message;
-        ASSERT_EQ(amp_eval(late.session, other.inputs(), 30, &loss, metrics, &late.err), AMP_OK) << late.err.message;
+        ASSERT_EQ(amp_session_get_metrics(late.session, metrics, &late.err), AMP_OK) << late.err.message;
+        ASSERT_EQ(amp_eval(late.session, other.inputs(), {30, 0}, &loss, metrics, &late.err), AMP_OK)
+            << late.err.message;
     }
     ASSERT_EQ(amp_session_get_scaler(late.session, &scaler, &late.err), AMP_OK);
     ASSERT_EQ(amp_checkpoint_save(late.session, path.c_str(), "", &late.err), AMP_OK) << late.err.message;
     amp_step_report report;
-    ASSERT_EQ(amp_step(late.session, other.inputs(), 30, &report, &late.err), AMP_OK) << late.err.message;
-    ASSERT_EQ(amp_session_losses(late.session, losses, &late.err), AMP_OK);
+    ASSERT_EQ(amp_step(late.session, other.inputs(), {30, 0}, &report, &late.err), AMP_OK) << late.err.message;
+    ASSERT_EQ(amp_session_get_losses(late.session, losses, &late.err), AMP_OK);
     ASSERT_EQ(amp_checkpoint_load(late.session, path.c_str(), nullptr, 0, &late.err), AMP_OK) << late.err.message;
     scaler.scale = 2;
     ASSERT_EQ(amp_session_set_scaler(late.session, &scaler, &late.err), AMP_OK) << late.err.message;
@@ -228,15 +229,15 @@ TEST_F(Reports, SayThatTheScaleIsAtItsFloor) {
     for (int i = 0; i < 4; i++) { // call 2 overflows
         e2e::Batch batch = batch_of(i);
         Told t;
-        t.status = amp_step(asked.session, batch.inputs(), batch.n, &t.report, &asked.err);
+        t.status = amp_step(asked.session, batch.inputs(), {batch.n, 0}, &t.report, &asked.err);
         messages.push_back(t.status ? asked.err.message : "");
-        ASSERT_EQ(amp_session_losses(asked.session, t.losses, &asked.err), AMP_OK);
-        ASSERT_EQ(amp_session_metrics(asked.session, t.metrics, &asked.err), AMP_OK);
+        ASSERT_EQ(amp_session_get_losses(asked.session, t.losses, &asked.err), AMP_OK);
+        ASSERT_EQ(amp_session_get_metrics(asked.session, t.metrics, &asked.err), AMP_OK);
         expected.push_back(t);
     }
     for (int i = 0; i < 4; i++) {
         e2e::Batch batch = batch_of(i);
-        const amp_status status = amp_step(late.session, batch.inputs(), batch.n, nullptr, &late.err);
+        const amp_status status = amp_step(late.session, batch.inputs(), {batch.n, 0}, nullptr, &late.err);
         EXPECT_TRUE(status == AMP_OK || (status == AMP_SCALE_AT_FLOOR && i >= 2)) << i << ": " << late.err.message;
         EXPECT_TRUE(!is_on_host() || status == expected[static_cast<size_t>(i)].status) << i;
     }
@@ -256,7 +257,7 @@ TEST_F(Reports, OfCallsThatFailedAreNone) {
     EXPECT_FALSE(next(r, true, &told)) << "no step yet";
     EXPECT_EQ(told.status, AMP_OK) << r.err.message;
     e2e::Batch batch(30, 19, 10, 1);
-    EXPECT_EQ(amp_step(r.session, batch.inputs(), 31, nullptr, &r.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_step(r.session, batch.inputs(), {31, 0}, nullptr, &r.err), AMP_INVALID_ARGUMENT);
     EXPECT_FALSE(next(r, true, &told));
     EXPECT_EQ(amp_session_next_report(r.session, 0, nullptr, nullptr, nullptr, nullptr, &r.err), AMP_INVALID_ARGUMENT);
     EXPECT_NE(strstr(r.err.message, "report is NULL"), nullptr) << r.err.message;

@@ -24,7 +24,7 @@ std::vector<float> moments(Training &r) {
         for (int d = 0; d < t.rank; d++) count *= static_cast<size_t>(t.dims[d]);
         for (const char *slot : {"/m", "/v"}) {
             std::vector<float> data(count);
-            EXPECT_EQ(amp_session_get(r.session, (std::string(name) + slot).c_str(), data.data(), count, &r.err),
+            EXPECT_EQ(amp_session_get_moment(r.session, (std::string(name) + slot).c_str(), data.data(), count, &r.err),
                       AMP_OK)
                 << r.err.message;
             all.insert(all.end(), data.begin(), data.end());
@@ -45,7 +45,7 @@ TEST_F(Scaling, ASkippedStepChangesNothingButTheScaler) {
         e2e::Batch b(45, 19, 10, 7);
         b.x[44 * 19 + 18] = bad;
         amp_step_report report;
-        ASSERT_EQ(amp_step(r.session, b.inputs(), 45, &report, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_step(r.session, b.inputs(), {45, 0}, &report, &r.err), AMP_OK) << r.err.message;
         EXPECT_EQ(report.skipped, 1);
         EXPECT_EQ(report.step, 3);
     }
@@ -59,7 +59,7 @@ TEST_F(Scaling, ASkippedStepChangesNothingButTheScaler) {
     // what a skipped step must not do either: spoil the copies that products read
     e2e::Batch b(45, 19, 10, 8);
     double loss, acc;
-    ASSERT_EQ(amp_eval(r.session, b.inputs(), 45, &loss, &acc, &r.err), AMP_OK);
+    ASSERT_EQ(amp_eval(r.session, b.inputs(), {45, 0}, &loss, &acc, &r.err), AMP_OK);
     EXPECT_TRUE(std::isfinite(loss));
 }
 
@@ -70,19 +70,19 @@ TEST_F(Scaling, TheFloorIsSticky) {
     e2e::Batch bad(45, 19, 10, 7), good(45, 19, 10, 8);
     bad.x[0] = std::numeric_limits<float>::infinity();
     amp_step_report report;
-    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_OK); // 4 -> 2
-    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_OK); // 2 -> 1
-    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_SCALE_AT_FLOOR);
+    EXPECT_EQ(amp_step(r.session, bad.inputs(), {45, 0}, &report, &r.err), AMP_OK); // 4 -> 2
+    EXPECT_EQ(amp_step(r.session, bad.inputs(), {45, 0}, &report, &r.err), AMP_OK); // 2 -> 1
+    EXPECT_EQ(amp_step(r.session, bad.inputs(), {45, 0}, &report, &r.err), AMP_SCALE_AT_FLOOR);
     EXPECT_EQ(report.at_floor, 1);
     EXPECT_EQ(report.scale, 1.0f);
-    EXPECT_EQ(amp_step(r.session, good.inputs(), 45, &report, &r.err), AMP_SCALE_AT_FLOOR);
+    EXPECT_EQ(amp_step(r.session, good.inputs(), {45, 0}, &report, &r.err), AMP_SCALE_AT_FLOOR);
     amp_scaler_state s;
     ASSERT_EQ(amp_session_get_scaler(r.session, &s, &r.err), AMP_OK);
     EXPECT_EQ(s.scale, 1.0f);
     s.scale = 1024;
     s.floor_hits = 0;
     ASSERT_EQ(amp_session_set_scaler(r.session, &s, &r.err), AMP_OK);
-    EXPECT_EQ(amp_step(r.session, good.inputs(), 45, &report, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_step(r.session, good.inputs(), {45, 0}, &report, &r.err), AMP_OK) << r.err.message;
 }
 
 // However often gradients overflow, the scale stays one that a good batch survives.
@@ -95,10 +95,10 @@ TEST_F(Scaling, TheScaleNeverMakesWeightsNaN) {
     bad.x[0] = std::numeric_limits<float>::infinity();
     amp_step_report report = {};
     amp_status status = AMP_OK;
-    for (int i = 0; i < 145; i++) status = amp_step(r.session, bad.inputs(), 45, &report, &r.err);
+    for (int i = 0; i < 145; i++) status = amp_step(r.session, bad.inputs(), {45, 0}, &report, &r.err);
     EXPECT_EQ(status, AMP_SCALE_AT_FLOOR);
     EXPECT_EQ(report.scale, 1.2e-38f);
-    EXPECT_EQ(amp_step(r.session, good.inputs(), 45, &report, &r.err), AMP_SCALE_AT_FLOOR);
+    EXPECT_EQ(amp_step(r.session, good.inputs(), {45, 0}, &report, &r.err), AMP_SCALE_AT_FLOOR);
     EXPECT_EQ(report.skipped, 0);
     for (float w : e2e::all_params(r)) ASSERT_TRUE(std::isfinite(w));
 }

@@ -11,7 +11,7 @@ using e2e::Training;
 
 amp_step_report step(Training &r, const std::vector<const void *> &inputs, int64_t n) {
     amp_step_report report = {};
-    EXPECT_EQ(amp_step(r.session, inputs.data(), n, &report, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_step(r.session, inputs.data(), {n, 0}, &report, &r.err), AMP_OK) << r.err.message;
     return report;
 }
 
@@ -24,7 +24,8 @@ std::vector<float> param(Training &r, const char *name, size_t count) {
 std::vector<float> gradient(Training &r, const char *param, size_t count) {
     std::vector<float> data(count);
     std::string name = std::string("grad.") + param;
-    EXPECT_EQ(amp_session_value(r.session, name.c_str(), nullptr, data.data(), count * sizeof(float), &r.err), AMP_OK)
+    EXPECT_EQ(amp_session_get_value(r.session, name.c_str(), nullptr, data.data(), count * sizeof(float), &r.err),
+              AMP_OK)
         << r.err.message;
     return data;
 }
@@ -105,7 +106,7 @@ TEST(Groups, ScaleDecayAndFreeze) {
         EXPECT_EQ(param(r, "c", 1)[0], 1.0f);
     }
     float none;
-    EXPECT_EQ(amp_session_get(r.session, "c/momentum", &none, 1, &r.err), AMP_NOT_FOUND);
+    EXPECT_EQ(amp_session_get_moment(r.session, "c/momentum", &none, 1, &r.err), AMP_NOT_FOUND);
 }
 
 // What a model says of its parameters is what a session does with them: two blocks, the keys given and taken back.
@@ -126,14 +127,14 @@ TEST(Groups, TakeBackWhatAnEarlierOneGives) {
     amp_tensor_info info;
     for (int i = 0; !amp_model_param_at(r.model, i, &info, nullptr); i++) {
         amp_param_training how;
-        ASSERT_EQ(amp_model_param_training(r.model, i, &how, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_model_param_training_at(r.model, i, &how, &r.err), AMP_OK) << r.err.message;
         const std::string name = info.name;
         const bool trained = name == "l.b" || name == "r.a";
         EXPECT_EQ(how.trained, trained) << name;
         EXPECT_EQ(how.frozen_group < 0, trained) << name;
         EXPECT_FLOAT_EQ(param(r, info.name, 1)[0], trained ? 0.75f : 1.0f) << name;
         float moment;
-        EXPECT_EQ(amp_session_get(r.session, (name + "/momentum").c_str(), &moment, 1, &r.err),
+        EXPECT_EQ(amp_session_get_moment(r.session, (name + "/momentum").c_str(), &moment, 1, &r.err),
                   trained ? AMP_OK : AMP_NOT_FOUND)
             << name;
     }
@@ -253,14 +254,14 @@ TEST(Losses, AreSummedAndReportedApart) {
     amp_model_info info;
     amp_model_get_info(r.model, &info);
     ASSERT_EQ(info.loss_count, 2);
-    EXPECT_STREQ(amp_model_loss_at(r.model, 0), "near");
-    EXPECT_STREQ(amp_model_loss_at(r.model, 1), "far");
-    EXPECT_EQ(amp_model_loss_at(r.model, 2), nullptr);
+    EXPECT_STREQ(amp_model_loss_name(r.model, 0), "near");
+    EXPECT_STREQ(amp_model_loss_name(r.model, 1), "far");
+    EXPECT_EQ(amp_model_loss_name(r.model, 2), nullptr);
     const std::vector<float> x = {1, 2, 3, 4};
     double losses[2], loss;
     const void *inputs[] = {x.data()};
-    ASSERT_EQ(amp_eval(r.session, inputs, 4, &loss, nullptr, &r.err), AMP_OK);
-    ASSERT_EQ(amp_session_losses(r.session, losses, &r.err), AMP_OK);
+    ASSERT_EQ(amp_eval(r.session, inputs, {4, 0}, &loss, nullptr, &r.err), AMP_OK);
+    ASSERT_EQ(amp_session_get_losses(r.session, losses, &r.err), AMP_OK);
     EXPECT_NEAR(losses[0], 2.5 * 3, 1e-5);
     EXPECT_NEAR(losses[1], 7.5 * 9, 1e-4);
     EXPECT_NEAR(loss, losses[0] + losses[1], 1e-4);
@@ -345,7 +346,7 @@ TEST(Blocks, GoTogetherWhereNothingIsScaled) {
     for (int i = 0; i < 3; i++) report = step(r, good.inputs(), 5);
     EXPECT_EQ(report.step, 3);
     double losses[2];
-    ASSERT_EQ(amp_session_losses(r.session, losses, &r.err), AMP_OK);
+    ASSERT_EQ(amp_session_get_losses(r.session, losses, &r.err), AMP_OK);
     EXPECT_NEAR(report.loss, losses[0] + losses[1], 1e-6);
 }
 
@@ -402,14 +403,15 @@ TEST(Blocks, ReportNamedLossesOnly) {
         amp_model_info info;
         amp_model_get_info(r.model, &info);
         std::vector<std::string> names;
-        for (int32_t i = 0; amp_model_loss_at(r.model, i); i++) names.push_back(amp_model_loss_at(r.model, i));
+        for (int32_t i = 0; amp_model_loss_name(r.model, i); i++) names.push_back(amp_model_loss_name(r.model, i));
         EXPECT_EQ(info.loss_count, (int32_t)names.size());
         std::vector<std::string> wanted = {"l_fit", "r_fit"};
         std::vector<double> losses(names.size()), metrics(1);
         Pair good;
         double loss;
-        ASSERT_EQ(amp_eval(r.session, good.inputs().data(), 5, &loss, metrics.data(), &r.err), AMP_OK) << r.err.message;
-        ASSERT_EQ(amp_session_losses(r.session, losses.data(), &r.err), AMP_OK);
+        ASSERT_EQ(amp_eval(r.session, good.inputs().data(), {5, 0}, &loss, metrics.data(), &r.err), AMP_OK)
+            << r.err.message;
+        ASSERT_EQ(amp_session_get_losses(r.session, losses.data(), &r.err), AMP_OK);
         double sum = 0;
         for (size_t i = 0; i < names.size(); i++)
             if (metric || names[i].find("_fit") != std::string::npos) sum += losses[i];
@@ -448,9 +450,9 @@ TEST(Inputs, IdsAreCheckedAgainstTheirTable) {
         const void *inputs[] = {ids.data(), targets.data()};
         std::vector<float> logits(4);
         void *outputs[] = {logits.data()};
-        EXPECT_EQ(amp_step(r.session, inputs, 2, nullptr, &r.err), AMP_INVALID_ARGUMENT) << bad;
+        EXPECT_EQ(amp_step(r.session, inputs, {2, 0}, nullptr, &r.err), AMP_INVALID_ARGUMENT) << bad;
         EXPECT_NE(strstr(r.err.message, "input ids, sample 1: index "), nullptr) << r.err.message;
-        EXPECT_EQ(amp_infer(r.session, inputs, 2, outputs, &r.err), AMP_INVALID_ARGUMENT) << bad;
+        EXPECT_EQ(amp_infer(r.session, inputs, {2, 0}, outputs, &r.err), AMP_INVALID_ARGUMENT) << bad;
     }
     EXPECT_TRUE(e2e::same_bits(after, param(r, "table.weight", 28)));
 }
@@ -477,7 +479,7 @@ TEST(Inputs, PlacesOfArgmaxAreIds) {
     std::vector<float> y(10), table = param(r, "codes.weight", 6);
     const void *inputs[] = {x.data()};
     void *outputs[] = {y.data()};
-    ASSERT_EQ(amp_infer(r.session, inputs, 1, outputs, &r.err), AMP_OK) << r.err.message;
+    ASSERT_EQ(amp_infer(r.session, inputs, {1, 0}, outputs, &r.err), AMP_OK) << r.err.message;
     for (size_t i = 0; i < 5; i++) EXPECT_FALSE(memcmp(&y[2 * i], &table[2 * size_t(places[i])], 8)) << i;
 }
 
@@ -493,7 +495,7 @@ TEST(Inputs, PlacesOfTheLargestAreIds) {
     std::vector<float> y(4);
     const void *inputs[] = {x.data()};
     void *outputs[] = {y.data()};
-    ASSERT_EQ(amp_infer(r.session, inputs, 2, outputs, &r.err), AMP_OK) << r.err.message;
+    ASSERT_EQ(amp_infer(r.session, inputs, {2, 0}, outputs, &r.err), AMP_OK) << r.err.message;
     EXPECT_EQ(y, (std::vector<float>{table[1], table[2], table[0], table[2]}));
 }
 
@@ -519,11 +521,11 @@ TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
     }
     const void *in_u8[] = {u8.data()}, *in_f16[] = {f16.data()}, *in_f32[] = {f32.data()};
     void *out[] = {got.data()}, *out_want[] = {want.data()};
-    ASSERT_EQ(amp_infer(floats.session, in_f32, 3, out_want, &floats.err), AMP_OK) << floats.err.message;
-    ASSERT_EQ(amp_infer(bytes.session, in_u8, 3, out, &bytes.err), AMP_OK) << bytes.err.message;
+    ASSERT_EQ(amp_infer(floats.session, in_f32, {3, 0}, out_want, &floats.err), AMP_OK) << floats.err.message;
+    ASSERT_EQ(amp_infer(bytes.session, in_u8, {3, 0}, out, &bytes.err), AMP_OK) << bytes.err.message;
     EXPECT_TRUE(e2e::same_bits(got, want));
     std::fill(got.begin(), got.end(), 0.0f);
-    ASSERT_EQ(amp_infer(halves.session, in_f16, 3, out, &halves.err), AMP_OK) << halves.err.message;
+    ASSERT_EQ(amp_infer(halves.session, in_f16, {3, 0}, out, &halves.err), AMP_OK) << halves.err.message;
     EXPECT_TRUE(e2e::same_bits(got, want));
 }
 

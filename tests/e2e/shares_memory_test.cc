@@ -34,9 +34,8 @@ struct CountedRank {
         amp_model_options m = {};
         m.struct_size = sizeof m;
         m.allocator = &allocator;
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = kCapacity;
+        amp::SessionOptions o;
+        o.capacity.n = kCapacity;
         o.threads = 1;
         o.comm = comm;
         if (amp_model_load(path.c_str(), &m, &model, &err) || amp_params_create(model, nullptr, &params, &err)) return;
@@ -51,7 +50,7 @@ struct CountedRank {
 
     void Step(uint32_t seed) {
         Batch b(kCapacity, kWidth, kClasses, seed);
-        ASSERT_EQ(amp_step(session, b.inputs(), b.n, nullptr, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(session, b.inputs(), {b.n, 0}, nullptr, &err), AMP_OK) << err.message;
     }
 
     // What the call takes beside what there is.

@@ -58,7 +58,7 @@ void Step(Training &t, int32_t rank, int32_t ranks, int step, Course *c) {
     Batch b(kCapacity, kFeatures, kClasses, static_cast<uint32_t>(100 + step * ranks + rank));
     if (step == 5 && rank == ranks - 1) b.x[kFeatures + 3] = 1e30f; // f16 overflows: all skip
     amp_step_report report;
-    ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, b.inputs(), {b.n, 0}, &report, &t.err), AMP_OK) << t.err.message;
     if (report.complete) c->reports.push_back(report);
 }
 
@@ -81,7 +81,7 @@ std::vector<Course> Train(const Case &c, const std::string &model, int steps, co
         ASSERT_TRUE(t.ok());
         if (!from.empty()) Load(t, from);
         amp_memory_info memory;
-        amp_session_memory(t.session, &memory);
+        amp_session_get_memory(t.session, &memory);
         course.moments = memory.moments;
         const int first = from.empty() ? 0 : 100;
         for (int s = first; s < first + steps; s++) Step(t, rank, c.ranks, s, &course);
@@ -158,7 +158,7 @@ TEST(SharesOfClipping, LargeGradientsAreClippedToTheNorm) {
                 const std::vector<float> x(kCapacity * 64, 1), y(kCapacity, size);
                 const void *inputs[] = {x.data(), y.data()};
                 amp_step_report report = {};
-                ASSERT_EQ(amp_step(t.session, inputs, kCapacity, &report, &t.err), AMP_OK) << t.err.message;
+                ASSERT_EQ(amp_step(t.session, inputs, {kCapacity, 0}, &report, &t.err), AMP_OK) << t.err.message;
                 const double g = size / 64.0, norm = std::sqrt(64 * 64 * g * g + 64.0 * size * size);
                 if (norm > std::numeric_limits<float>::max()) EXPECT_EQ(report.grad_norm, INFINITY);
                 else EXPECT_NEAR(report.grad_norm / norm, 1, 1e-5);
@@ -210,8 +210,8 @@ TEST(SharedMoments, AreReadAndSetAsWholeOnes) {
                                                                : 5;
             std::vector<float> set(count), got(count, -1);
             for (size_t i = 0; i < count; i++) set[i] = static_cast<float>(i) / 8;
-            ASSERT_EQ(amp_session_set(t.session, name, set.data(), count, &t.err), AMP_OK) << t.err.message;
-            ASSERT_EQ(amp_session_get(t.session, name, got.data(), count, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_session_set_moment(t.session, name, set.data(), count, &t.err), AMP_OK) << t.err.message;
+            ASSERT_EQ(amp_session_get_moment(t.session, name, got.data(), count, &t.err), AMP_OK) << t.err.message;
             EXPECT_TRUE(e2e::same_bits(got, set)) << name << " on rank " << rank;
         }
     });
@@ -249,7 +249,7 @@ TEST(SharedMemory, IsWhatInfoSays) {
             Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
             ASSERT_TRUE(t.ok());
             amp_memory_info memory;
-            amp_session_memory(t.session, &memory);
+            amp_session_get_memory(t.session, &memory);
             if (rank) return;
             EXPECT_EQ(memory.moments, told.held) << c.name;
             EXPECT_EQ(memory.params, told.weights) << c.name;
@@ -302,11 +302,10 @@ TEST(SharedMasters, AndOtherSessions) {
         e2e::Network network(2);
         e2e::on_ranks(2, [&](int32_t rank) {
             amp_error err = {};
-            amp_session_options o = {};
-            o.struct_size = sizeof o;
-            o.capacity = kCapacity;
+            amp::SessionOptions o;
+            o.capacity.n = kCapacity;
             o.threads = 1;
-            o.inference = 1;
+            o.program = "infer";
             amp_model *loaded = nullptr;
             amp_params *params = nullptr;
             amp_session *serves = nullptr, *trains = nullptr;
@@ -315,11 +314,11 @@ TEST(SharedMasters, AndOtherSessions) {
             if (before) {
                 ASSERT_EQ(amp_session_create(loaded, params, &o, &serves, &err), AMP_OK) << err.message;
             }
-            o.inference = 0;
+            o.program = nullptr;
             o.comm = network.Comm(rank);
             ASSERT_EQ(amp_session_create(loaded, params, &o, &trains, &err), AMP_OK) << err.message;
             o.comm = nullptr;
-            o.inference = 1;
+            o.program = "infer";
             if (!before) {
                 EXPECT_EQ(amp_session_create(loaded, params, &o, &serves, &err), AMP_WRONG_STATE);
                 EXPECT_THAT(err.message, testing::HasSubstr("a session has shares of the masters (zero1)"));
@@ -327,13 +326,13 @@ TEST(SharedMasters, AndOtherSessions) {
             Batch b(kCapacity, kFeatures, kClasses, 7);
             std::vector<float> own(kCapacity * kClasses), other(own.size());
             void *to[] = {own.data()}, *to_other[] = {other.data()};
-            ASSERT_EQ(amp_step(trains, b.inputs(), b.n, nullptr, &err), AMP_OK) << err.message;
-            ASSERT_EQ(amp_infer(trains, b.inputs(), b.n, to, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(trains, b.inputs(), {b.n, 0}, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(trains, b.inputs(), {b.n, 0}, to, &err), AMP_OK) << err.message;
             amp_session_release(trains);
             if (!before) {
                 ASSERT_EQ(amp_session_create(loaded, params, &o, &serves, &err), AMP_OK) << err.message;
             }
-            ASSERT_EQ(amp_infer(serves, b.inputs(), b.n, to_other, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(serves, b.inputs(), {b.n, 0}, to_other, &err), AMP_OK) << err.message;
             EXPECT_TRUE(e2e::same_bits(own, other));
             amp_session_release(serves);
             amp_params_release(params);
@@ -459,10 +458,9 @@ TEST(SharesRefuse, WhatNeedsWholeGradients) {
     amp_model *model = nullptr;
     amp_params *params = nullptr;
     amp_session *session = nullptr;
-    amp_session_options o = {};
-    o.struct_size = sizeof o;
-    o.capacity = kCapacity;
-    o.grad_norm = 1;
+    amp::SessionOptions o;
+    o.capacity.n = kCapacity;
+    o.inspect.grad_norm = 1;
     o.comm = network.Comm(0);
     ASSERT_EQ(amp_model_load(Compile(c, "zero1").c_str(), nullptr, &model, &err), AMP_OK) << err.message;
     ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;

@@ -88,7 +88,7 @@ void Train(const std::string &model, int micros, int64_t capacity, amp_comm *com
     for (int i = 0; i < micros; i++) {
         Batch b = batch(i);
         amp_step_report report;
-        ASSERT_EQ(amp_step(t.session, b.inputs(), b.n, &report, &t.err), AMP_OK) << t.err.message;
+        ASSERT_EQ(amp_step(t.session, b.inputs(), {b.n, 0}, &report, &t.err), AMP_OK) << t.err.message;
         if (report.complete) c->losses.push_back(report.loss);
     }
     c->after = Tensors(t, false); // weights, and running statistics

@@ -156,7 +156,8 @@ const Fault kFaults[] = {
     {"nan_in_a_moment", Model(kLinear, "bf16", "adamw(lr = 0.01)"),
      [](Training &t, Batch &) {
          std::vector<float> v(64, kNan);
-         ASSERT_EQ(amp_session_set(t.session, "fc1.weight/v", v.data(), v.size(), &t.err), AMP_OK) << t.err.message;
+         ASSERT_EQ(amp_session_set_moment(t.session, "fc1.weight/v", v.data(), v.size(), &t.err), AMP_OK)
+             << t.err.message;
      },
      AMP_TRACE_STATE, "fc1.weight/v", false},
 };
@@ -205,7 +206,7 @@ TEST_P(PlantedFault, IsNamed) {
     Batch batch(kSamples, kFeatures, kClasses, 5);
     f.plant(t, batch);
     amp_step_report report;
-    ASSERT_EQ(amp_step(t.session, batch.inputs(), kSamples, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, batch.inputs(), {kSamples, 0}, &report, &t.err), AMP_OK) << t.err.message;
     const amp_trace_finding found = traced.Find();
     EXPECT_STREQ(amp_trace_fault_name(found.fault), amp_trace_fault_name(f.fault)) << (found.path ? found.path : "");
     if (f.path) {
@@ -243,9 +244,9 @@ TEST_F(TraceTest, FindsTheMicroBatchInWhichItWas) {
     amp_step_report report;
     Batch clean(kSamples, kFeatures, kClasses, 5), wrong(kSamples, kFeatures, kClasses, 6);
     Put(kNan)(t, wrong);
-    ASSERT_EQ(amp_step(t.session, clean.inputs(), kSamples, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, clean.inputs(), {kSamples, 0}, &report, &t.err), AMP_OK) << t.err.message;
     EXPECT_EQ(traced.Find().fault, AMP_TRACE_NONE);
-    ASSERT_EQ(amp_step(t.session, wrong.inputs(), kSamples, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, wrong.inputs(), {kSamples, 0}, &report, &t.err), AMP_OK) << t.err.message;
     EXPECT_EQ(traced.Find().fault, AMP_TRACE_DATA);
 }
 
@@ -258,7 +259,7 @@ TEST_F(TraceTest, NamesAnOpOfAFusedModelToo) {
     amp_step_report report;
     Batch batch(kSamples, kFeatures, kClasses, 5);
     Times(600)(t, batch);
-    ASSERT_EQ(amp_step(t.session, batch.inputs(), kSamples, &report, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_step(t.session, batch.inputs(), {kSamples, 0}, &report, &t.err), AMP_OK) << t.err.message;
     const amp_trace_finding found = traced.Find();
     EXPECT_EQ(found.fault, AMP_TRACE_OVERFLOW);
     EXPECT_STREQ(found.path, "matmul");
@@ -273,10 +274,10 @@ TEST_F(TraceTest, FindsWhatInferenceAndEvaluationLeave) {
     std::vector<float> y(kSamples * 8);
     void *outputs[] = {y.data()};
     Put(kInf)(t, batch);
-    ASSERT_EQ(amp_infer(t.session, batch.inputs(), kSamples, outputs, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_infer(t.session, batch.inputs(), {kSamples, 0}, outputs, &t.err), AMP_OK) << t.err.message;
     EXPECT_EQ(traced.Find().fault, AMP_TRACE_DATA);
     double loss;
-    ASSERT_EQ(amp_eval(t.session, batch.inputs(), kSamples, &loss, nullptr, &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_eval(t.session, batch.inputs(), {kSamples, 0}, &loss, nullptr, &t.err), AMP_OK) << t.err.message;
     EXPECT_EQ(traced.Find().fault, AMP_TRACE_DATA);
 }
 

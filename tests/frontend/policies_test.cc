@@ -14,16 +14,12 @@ struct Answer {
     std::string told, heard; // the result or the message; the diagnostics
 };
 
-amp_compile_options For(const char *policy) {
-    amp_compile_options o = {};
-    o.struct_size = sizeof o, o.policy = policy;
-    return o;
-}
-
-template <class Call> Answer Ask(amp_compile_options o, Call call) {
+template <class Call> Answer Ask(bool json, Call call) {
     Answer a = {};
     amp_compile_result *result = nullptr;
     amp_error err = {};
+    amp_policy_options o = {};
+    o.struct_size = sizeof o, o.json = json;
     o.diagnostic = [](void *user, const char *text, int32_t) { *static_cast<std::string *>(user) += text; };
     o.user = &a.heard;
     a.status = call(&o, &result, &err);
@@ -33,16 +29,15 @@ template <class Call> Answer Ask(amp_compile_options o, Call call) {
     return a;
 }
 
-Answer List(bool json = false) {
-    return Ask(For(nullptr), [&](auto *o, auto *out, auto *err) { return amp_policy_list(o, json, out, err); });
+Answer List(bool json = false) { return Ask(json, amp_policy_list); }
+Answer TextOf(const char *policy) {
+    return Ask(false, [&](auto *o, auto *out, auto *err) { return amp_policy_text(policy, o, out, err); });
 }
-Answer TextOf(const char *policy) { return Ask(For(policy), amp_policy_text); }
 Answer Check(const char *policy, bool json = false) {
-    return Ask(For(policy), [&](auto *o, auto *out, auto *err) { return amp_policy_check(o, json, out, err); });
+    return Ask(json, [&](auto *o, auto *out, auto *err) { return amp_policy_check(policy, o, out, err); });
 }
 Answer Diff(const char *before, const char *after, bool json = false) {
-    const amp_compile_options other = For(after);
-    return Ask(For(before), [&](auto *o, auto *out, auto *err) { return amp_policy_diff(o, &other, json, out, err); });
+    return Ask(json, [&](auto *o, auto *out, auto *err) { return amp_policy_diff(before, after, o, out, err); });
 }
 
 std::string Written(const char *name, const std::string &text) {
@@ -120,13 +115,15 @@ TEST(Policies, OnesThatAreNotThere) {
     EXPECT_EQ(none.status, AMP_INVALID_ARGUMENT);
     EXPECT_EQ(none.told, "policy is NULL; give a built-in name or a file");
     amp_error err = {};
-    const amp_compile_options o = For("fp32");
     amp_compile_result *result = nullptr;
-    EXPECT_EQ(amp_policy_check(&o, 0, nullptr, &err), AMP_INVALID_ARGUMENT);
+    amp_policy_options wrong = {};
+    EXPECT_EQ(amp_policy_check("fp32", nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "amp_policy_check: out is NULL");
-    EXPECT_EQ(amp_policy_list(nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
-    EXPECT_EQ(amp_policy_diff(&o, nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_policy_list(&wrong, &result, &err), AMP_INVALID_ARGUMENT) << "struct_size is 0";
+    EXPECT_EQ(amp_policy_diff("fp32", nullptr, nullptr, &result, &err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(result, nullptr);
+    EXPECT_EQ(amp_policy_text("fp32", nullptr, &result, &err), AMP_OK) << err.message;
+    amp_compile_result_release(result);
 }
 
 const char head[] = "algorithm eager\nlow = f16\n";

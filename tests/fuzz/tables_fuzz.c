@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "amp/amp.h"
+#include "amp/inspect.h"
+#include "amp/train.h"
 #include "runtime/model/model.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/runtime/tiny_model.h"
@@ -249,7 +251,7 @@ static void print_training(const amp_model *model, int32_t params) {
     amp_group_info group;
     amp_error err;
     for (int i = 0; i < params; i++)
-        if (!amp_model_param_training(model, i, &training, &err)) print(training.only), print(training.optimizer);
+        if (!amp_model_param_training_at(model, i, &training, &err)) print(training.only), print(training.optimizer);
     for (int i = 0; !amp_model_group_at(model, i, &group, &err); i++) print(group.pattern);
 }
 
@@ -262,9 +264,9 @@ static void print_model(const amp_model *model) {
     print(about.name), print(about.policy), print(about.precision), print(about.optimizer), print(about.scaler);
     print(about.source_name), print(about.compiler_version), print(about.cuda_missing), print(about.sums);
     for (int i = 0; i < about.input_count; i++)
-        if (!amp_model_input_at(model, i, 6, &info, &err)) print_tensor(&info);
+        if (!amp_model_input_at(model, i, (amp_sizes){.n = 6}, &info, &err)) print_tensor(&info);
     for (int i = 0; i < about.result_count; i++)
-        if (!amp_model_result_at(model, i, 6, &info, &err)) print_tensor(&info);
+        if (!amp_model_result_at(model, i, (amp_sizes){.n = 6}, &info, &err)) print_tensor(&info);
     for (int i = 0; i < about.param_count; i++)
         if (!amp_model_param_at(model, i, &info, &err)) print_tensor(&info);
     for (int i = 0; i < about.decision_count; i++)
@@ -277,14 +279,14 @@ static void print_model(const amp_model *model) {
 /* On the device that runs no code of the model. */
 static void plan(amp_model *model, int64_t capacity) {
     const amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
-    const amp_session_options o = {.struct_size = sizeof o, .capacity = capacity, .threads = 1, .device = "null"};
+    const amp_session_options o = {.struct_size = sizeof o, .capacity.n = capacity, .threads = 1, .device = "null"};
     amp_params *params = NULL;
     amp_session *session = NULL;
     amp_memory_info memory;
     amp_error err = {0};
     amp_status status = amp_params_create(model, &seed, &params, &err);
     if (!status) status = amp_session_create(model, params, &o, &session, &err);
-    if (!status) amp_session_memory(session, &memory);
+    if (!status) amp_session_get_memory(session, &memory);
     if (status == AMP_INTERNAL || (status && !*err.message)) fuzz_fail("no session: '%s'", err.message);
     amp_session_release(session);
     amp_params_release(params);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "amp/amp.h"
+#include "amp/train.h"
 
 enum { SAMPLES = 2, FEATURES = 4, WEIGHTS = 8, IGNORED = -100, MAX_PATTERN = 1 << 16 };
 static const char *const weight_name = "fc.weight", *const moment_names[] = {"fc.weight/m", "fc.weight/v"};
@@ -37,7 +38,8 @@ typedef struct Driver {
 
 static amp_status open_driver(Driver *d, const char *path, const char *device) {
     amp_params_options params = {.struct_size = sizeof params, .seed = 1};
-    amp_session_options session = {.struct_size = sizeof session, .capacity = SAMPLES, .threads = 1, .device = device};
+    amp_session_options session = {
+        .struct_size = sizeof session, .capacity.n = SAMPLES, .threads = 1, .device = device};
     amp_status status = amp_model_load(path, NULL, &d->model, &d->err);
     if (!status) status = amp_params_create(d->model, &params, &d->params, &d->err);
     if (!status) status = amp_session_create(d->model, d->params, &session, &d->session, &d->err);
@@ -55,7 +57,7 @@ static amp_status read_kept(Driver *d, Kept *out) {
     memset(out, 0, sizeof *out);
     amp_status status = amp_params_get(d->params, weight_name, out->weight, WEIGHTS, &d->err);
     for (int i = 0; !status && i < MOMENTS; i++)
-        status = amp_session_get(d->session, moment_names[i], out->moment[i], WEIGHTS, &d->err);
+        status = amp_session_get_moment(d->session, moment_names[i], out->moment[i], WEIGHTS, &d->err);
     if (!status) status = amp_session_get_scaler(d->session, &state, &d->err);
     if (!status) out->step = state.step;
     return status;
@@ -70,7 +72,7 @@ static amp_status write_weights(Driver *d) {
     }
     amp_status status = amp_params_set(d->params, weight_name, start.weight, WEIGHTS, &d->err);
     for (int i = 0; !status && i < MOMENTS; i++)
-        status = amp_session_set(d->session, moment_names[i], start.moment[i], WEIGHTS, &d->err);
+        status = amp_session_set_moment(d->session, moment_names[i], start.moment[i], WEIGHTS, &d->err);
     return status;
 }
 
@@ -98,7 +100,7 @@ static amp_status one_step(Driver *d, int finite) {
 
     amp_status failed = read_kept(d, &before);
     if (failed) return failed;
-    amp_status status = amp_step(d->session, inputs, SAMPLES, &report, &d->err);
+    amp_status status = amp_step(d->session, inputs, (amp_sizes){.n = SAMPLES}, &report, &d->err);
     if (status && status != AMP_SCALE_AT_FLOOR) return status;
     failed = read_kept(d, &after);
     if (!failed) failed = amp_session_get_scaler(d->session, &state, &d->err);

@@ -9,7 +9,7 @@
 #include <memory>
 #include <unistd.h>
 
-#include "amp/amp.h"
+#include "amp/amp.hpp"
 #include "amp/compile.h"
 #include "ir/interp/interp.h"
 #include "ir/ir.h"
@@ -112,7 +112,7 @@ Data MakeData(const Session &s, int n, uint64_t seed) {
     }
     for (int i = 0; i < info.model_input_count; i++) {
         amp_tensor_info t;
-        Need(amp_model_input_at(s.model, i, n, &t, &err), err, "input");
+        Need(amp_model_input_at(s.model, i, {n, 0}, &t, &err), err, "input");
         std::vector<float> values(Count(t));
         for (float &v : values) v = 1.5f * r.Uniform();
         d.inputs[t.name] = values;
@@ -136,14 +136,13 @@ Results Run(const amp_compile_options &options, const Program &p, const Settings
     Compile(o, what);
     Session s;
     amp_error err = {};
-    amp_session_options with = {};
-    with.struct_size = sizeof with;
-    with.capacity = p.n;
+    amp::SessionOptions with;
+    with.capacity.n = p.n;
     with.threads = 1;
     with.seed = kSessionSeed;
-    with.keep_values = 1;
+    with.inspect.keep_values = 1;
     with.device = place.device;
-    with.separate_buffers = place.separate;
+    with.inspect.separate_buffers = place.separate;
     amp_status status = amp_model_load(path.c_str(), nullptr, &s.model, &err);
     unlink(path.c_str());
     Need(status, err, what);
@@ -165,24 +164,24 @@ Results Run(const amp_compile_options &options, const Program &p, const Settings
     amp_model_get_info(s.model, &info);
     for (int i = 0; i < info.model_input_count; i++) {
         amp_tensor_info t;
-        Need(amp_model_input_at(s.model, i, p.n, &t, &err), err, what);
+        Need(amp_model_input_at(s.model, i, {p.n, 0}, &t, &err), err, what);
         inputs.push_back(data->inputs[t.name].data());
     }
     inputs.push_back(data->targets.data());
     Results out;
     std::vector<float> result(size_t(p.n) * p.classes);
     void *outputs[] = {result.data()};
-    Need(amp_infer(s.session, inputs.data(), p.n, outputs, &err), err, what);
+    Need(amp_infer(s.session, inputs.data(), {p.n, 0}, outputs, &err), err, what);
     out["out"] = Tensor(result.begin(), result.end());
     amp_step_report report;
-    Need(amp_step(s.session, inputs.data(), p.n, &report, &err), err, what);
+    Need(amp_step(s.session, inputs.data(), {p.n, 0}, &report, &err), err, what);
     out["loss"] = {report.loss};
     for (int i = 0; const char *name = amp_session_value_name(s.session, i); i++) {
         if (std::strncmp(name, "grad.", 5)) continue;
         amp_tensor_info t;
-        Need(amp_session_value(s.session, name, &t, nullptr, 0, &err), err, what);
+        Need(amp_session_get_value(s.session, name, &t, nullptr, 0, &err), err, what);
         std::vector<float> values(Count(t));
-        Need(amp_session_value(s.session, name, &t, values.data(), values.size() * sizeof(float), &err), err, what);
+        Need(amp_session_get_value(s.session, name, &t, values.data(), values.size() * sizeof(float), &err), err, what);
         out[name] = Tensor(values.begin(), values.end());
     }
     for (auto &[name, values] : data->params) { // running statistics: the learning rate is 0

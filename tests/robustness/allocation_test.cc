@@ -4,7 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "amp/amp.h"
+#include "amp/amp.hpp"
 #include "amp/analyze.h"
 #include "amp/compile.h"
 #include "tests/robustness/damage.h"
@@ -215,15 +215,15 @@ TEST(Compile, Policies) {
             json ? "policies as JSON" : "policies",
             [json](Torture &t) {
                 amp_allocator a = t.get();
-                amp_compile_options before = Options(&a, AMP_EMIT_IR), after = before;
-                before.policy = "fp32", after.policy = "tf32";
+                amp_policy_options o = {};
+                o.struct_size = sizeof o, o.json = json, o.allocator = &a;
                 amp_compile_result *result = nullptr;
                 amp_error err = {};
-                amp_status status = amp_policy_diff(&before, &after, json, &result, &err);
+                amp_status status = amp_policy_diff("fp32", "tf32", &o, &result, &err);
                 EXPECT_EQ(result == nullptr, status != AMP_OK);
                 amp_compile_result_release(result);
                 if (status) return status;
-                status = amp_policy_check(&before, json, &result, &err);
+                status = amp_policy_check("fp32", &o, &result, &err);
                 EXPECT_EQ(result == nullptr, status != AMP_OK);
                 amp_compile_result_release(result);
                 return status;
@@ -280,8 +280,8 @@ struct Life {
         amp_status status = amp_model_load(ModelPath().c_str(), &m, &model, &err);
         amp_params_options seed = {sizeof seed, 5, 0};
         if (!status) status = amp_params_create(model, &seed, &params, &err);
-        amp_session_options o = {};
-        o.struct_size = sizeof o, o.capacity = 6, o.threads = 2, o.seed = 5, o.keep_values = keep_values;
+        amp::SessionOptions o;
+        o.capacity.n = 6, o.threads = 2, o.seed = 5, o.inspect.keep_values = keep_values;
         if (!status) status = amp_session_create(model, params, &o, &session, &err);
         return status;
     }
@@ -317,8 +317,9 @@ std::vector<float> Everything(const Life &l) {
         for (int d = 0; d < t.rank; d++) count *= (size_t)t.dims[d];
         all.resize(at + 2 * count);
         EXPECT_EQ(amp_params_get(l.params, t.name, &all[at], count, &err), AMP_OK);
-        EXPECT_EQ(amp_session_get(l.session, (std::string(t.name) + "/m").c_str(), &all[at + count], count, &err),
-                  AMP_OK)
+        EXPECT_EQ(
+            amp_session_get_moment(l.session, (std::string(t.name) + "/m").c_str(), &all[at + count], count, &err),
+            AMP_OK)
             << err.message;
     }
     return all;
@@ -344,14 +345,14 @@ amp_status Publish(Life &l, const Data &data) {
     float bias[9], other[9] = {1}, y[6][4];
     void *out[] = {y};
     amp_session *reader = nullptr;
-    amp_session_options o = {};
-    o.struct_size = sizeof o, o.capacity = 6, o.threads = 1, o.published = 1;
+    amp::SessionOptions o;
+    o.capacity.n = 6, o.threads = 1, o.published = 1;
     amp_status status = amp_params_get(l.params, "a.bias", bias, 9, &l.err);
     if (!status) status = amp_params_publish(l.params, nullptr, &l.err);
     if (!status) status = amp_params_set(l.params, "a.bias", other, 9, &l.err);
     if (!status) status = amp_params_publish(l.params, nullptr, &l.err);
     if (!status) status = amp_session_create(l.model, l.params, &o, &reader, &l.err);
-    if (!status) status = amp_infer(reader, data.inputs, 6, out, &l.err);
+    if (!status) status = amp_infer(reader, data.inputs, {6, 0}, out, &l.err);
     EXPECT_EQ(status ? 0u : 2u, status ? 0u : amp_session_version(reader));
     amp_session_release(reader);
     amp_error ignored;
@@ -367,8 +368,8 @@ TEST(Runtime, EveryCallOfALife) {
     Life reference;
     amp_step_report report;
     ASSERT_EQ(reference.Make(nullptr), AMP_OK) << reference.err.message;
-    ASSERT_EQ(amp_params_save(reference.params, params.c_str(), &reference.err), AMP_OK);
-    ASSERT_EQ(amp_step(reference.session, data.inputs, 6, &report, &reference.err), AMP_OK);
+    ASSERT_EQ(amp_params_save(reference.params, params.c_str(), nullptr, &reference.err), AMP_OK);
+    ASSERT_EQ(amp_step(reference.session, data.inputs, {6, 0}, &report, &reference.err), AMP_OK);
     ASSERT_EQ(amp_checkpoint_save(reference.session, checkpoint.c_str(), "x", &reference.err), AMP_OK);
     std::vector<float> stepped = Everything(reference);
     std::string saved_params = Read(params), saved_checkpoint = Read(checkpoint), second = Temporary("second");
@@ -378,21 +379,24 @@ TEST(Runtime, EveryCallOfALife) {
         std::function<amp_status(Life &)> run;
     };
     const Call calls[] = {
-        {"step", [&](Life &l) { return amp_step(l.session, data.inputs, 6, nullptr, &l.err); }},
+        {"step",
+         [&](Life &l) {
+             return amp_step(l.session, data.inputs, {6, 0}, nullptr, &l.err);
+         }},
         {"eval",
          [&](Life &l) {
              double loss, metric;
-             return amp_eval(l.session, data.inputs, 5, &loss, &metric, &l.err);
+             return amp_eval(l.session, data.inputs, {5, 0}, &loss, &metric, &l.err);
          }},
         {"infer",
          [&](Life &l) {
              float y[6][4];
              void *out[] = {y};
-             return amp_infer(l.session, data.inputs, 6, out, &l.err);
+             return amp_infer(l.session, data.inputs, {6, 0}, out, &l.err);
          }},
-        {"save params", [&](Life &l) { return amp_params_save(l.params, second.c_str(), &l.err); }},
+        {"save params", [&](Life &l) { return amp_params_save(l.params, second.c_str(), nullptr, &l.err); }},
         {"save checkpoint", [&](Life &l) { return amp_checkpoint_save(l.session, second.c_str(), "y", &l.err); }},
-        {"load params", [&](Life &l) { return amp_params_load(l.params, params.c_str(), &l.err); }},
+        {"load params", [&](Life &l) { return amp_params_load(l.params, params.c_str(), nullptr, nullptr, &l.err); }},
         {"load checkpoint",
          [&](Life &l) {
              char extra[8];
@@ -409,15 +413,17 @@ TEST(Runtime, EveryCallOfALife) {
          }},
         {"load partial",
          [&](Life &l) {
-             amp_partial_options o = {};
-             amp_partial_report r = {};
-             o.struct_size = sizeof o;
-             return amp_params_load_partial(l.params, params.c_str(), &o, &r, &l.err);
+             amp_weights_options o = {};
+             o.struct_size = sizeof o, o.partial = 1;
+             return amp_params_load(l.params, params.c_str(), &o, nullptr, &l.err);
          }},
-        {"load weights",
-         [&](Life &l) { return amp_params_load_weights(l.params, params.c_str(), nullptr, nullptr, &l.err); }},
+        {"load weights", [&](Life &l) { return amp_params_load(l.params, params.c_str(), nullptr, nullptr, &l.err); }},
         {"save weights",
-         [&](Life &l) { return amp_params_save_weights(l.params, second.c_str(), params.c_str(), nullptr, &l.err); }},
+         [&](Life &l) {
+             amp_weights_options o = {};
+             o.struct_size = sizeof o, o.like = params.c_str();
+             return amp_params_save(l.params, second.c_str(), &o, &l.err);
+         }},
     };
     for (const Call &call : calls)
         for (bool forever : {false, true})
@@ -439,9 +445,11 @@ TEST(Runtime, EveryCallOfALife) {
                         << call.name << ", allocation " << i << " changed the weights";
                     ASSERT_EQ(access(second.c_str(), F_OK), -1) << call.name << ", allocation " << i << " left a file";
                 }
-                ASSERT_EQ(amp_params_load(life.params, params.c_str(), &life.err), AMP_OK) << life.err.message;
+                ASSERT_EQ(amp_params_load(life.params, params.c_str(), nullptr, nullptr, &life.err), AMP_OK)
+                    << life.err.message;
                 if (hit) {
-                    ASSERT_EQ(amp_step(life.session, data.inputs, 6, nullptr, &life.err), AMP_OK) << life.err.message;
+                    ASSERT_EQ(amp_step(life.session, data.inputs, {6, 0}, nullptr, &life.err), AMP_OK)
+                        << life.err.message;
                     ASSERT_TRUE(SameBits(stepped, Everything(life)))
                         << call.name << ", allocation " << i << ": the step after it differs";
                 }

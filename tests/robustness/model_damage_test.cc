@@ -218,17 +218,17 @@ void Use(amp_model *model, Random &random) {
     amp_tensor_info info;
     amp_model_info about;
     amp_model_get_info(model, &about);
-    for (int i = 0; i < about.input_count; i++) (void)!amp_model_input_at(model, i, 6, &info, &err);
-    for (int i = 0; i < about.result_count; i++) (void)!amp_model_result_at(model, i, 6, &info, &err);
+    for (int i = 0; i < about.input_count; i++) (void)!amp_model_input_at(model, i, {6, 0}, &info, &err);
+    for (int i = 0; i < about.result_count; i++) (void)!amp_model_result_at(model, i, {6, 0}, &info, &err);
     for (int i = 0; i < about.param_count; i++) (void)!amp_model_param_at(model, i, &info, &err);
     amp_params_options seed = {sizeof seed, 7, 0};
-    amp_session_options o = TinyOptions(1 + (int64_t)random.Below(64));
+    amp::SessionOptions o = TinyOptions(1 + (int64_t)random.Below(64));
     o.device = "null";
     amp_memory_info memory;
     if (amp_params_create(model, &seed, &params, &err) || amp_session_create(model, params, &o, &session, &err)) {
         EXPECT_NE(std::string(err.message), "");
     } else {
-        amp_session_memory(session, &memory);
+        amp_session_get_memory(session, &memory);
     }
     amp_session_release(session);
     amp_params_release(params);
@@ -302,8 +302,8 @@ void RunAll(const amp_model_desc *desc, const void *const *inputs, int n) {
     amp_params *params = nullptr;
     amp_session *session = nullptr;
     amp_error err = {};
-    amp_session_options o = TinyOptions(n);
-    o.separate_buffers = 1;
+    amp::SessionOptions o = TinyOptions(n);
+    o.inspect.separate_buffers = 1;
     std::vector<std::vector<float>> results(8, std::vector<float>(1 << 16));
     std::vector<void *> outputs;
     for (auto &r : results) outputs.push_back(r.data());
@@ -312,9 +312,9 @@ void RunAll(const amp_model_desc *desc, const void *const *inputs, int n) {
         amp_session_create(model, params, &o, &session, &err))
         return;
     for (int i = 0; i < 2; i++) {
-        (void)!amp_step(session, inputs, n, nullptr, &err);
-        (void)!amp_eval(session, inputs, n, &loss, metrics, &err);
-        (void)!amp_infer(session, inputs, n, outputs.data(), &err);
+        (void)!amp_step(session, inputs, {n, 0}, nullptr, &err);
+        (void)!amp_eval(session, inputs, {n, 0}, &loss, metrics, &err);
+        (void)!amp_infer(session, inputs, {n, 0}, outputs.data(), &err);
     }
     amp_session_release(session), amp_params_release(params), amp_model_release(model);
 }

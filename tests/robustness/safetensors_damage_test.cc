@@ -128,12 +128,12 @@ TEST(Safetensors, MemoryStaysInProportion) {
 struct States {
     States() : tiny(TinyOptions(8)) {
         TinyBatch batch(8);
-        for (int i = 0; i < 3; i++) EXPECT_EQ(amp_step(tiny.session, batch.inputs, 8, nullptr, &tiny.err), AMP_OK);
+        for (int i = 0; i < 3; i++) EXPECT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK);
     }
     std::vector<float> All() const {
         std::vector<float> all = tiny.Weight(), bias = tiny.Bias(), m(bias.size());
         amp_error err = {};
-        EXPECT_EQ(amp_session_get(tiny.session, "fc.bias/momentum", m.data(), m.size(), &err), AMP_OK);
+        EXPECT_EQ(amp_session_get_moment(tiny.session, "fc.bias/momentum", m.data(), m.size(), &err), AMP_OK);
         all.insert(all.end(), bias.begin(), bias.end());
         all.insert(all.end(), m.begin(), m.end());
         return all;
@@ -148,16 +148,16 @@ Outcome Load(States &states, const std::string &bytes, bool checkpoint) {
     std::vector<float> before = states.All();
     char extra[64];
     amp_status status = checkpoint ? amp_checkpoint_load(states.tiny.session, path.c_str(), extra, sizeof extra, &err)
-                                   : amp_params_load(states.tiny.params, path.c_str(), &err);
+                                   : amp_params_load(states.tiny.params, path.c_str(), nullptr, nullptr, &err);
     std::string message = err.message;
     std::vector<float> after = states.All();
     EXPECT_TRUE(!status || !memcmp(before.data(), after.data(), before.size() * sizeof(float)))
         << "changed by a file that was refused: " << message;
     TinyBatch batch(2);
     double loss; // whatever was loaded can be computed with
-    EXPECT_EQ(amp_eval(states.tiny.session, batch.inputs, 2, &loss, nullptr, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_eval(states.tiny.session, batch.inputs, {2, 0}, &loss, nullptr, &err), AMP_OK) << err.message;
     if (checkpoint && !status) {
-        amp_status stepped = amp_step(states.tiny.session, batch.inputs, 2, nullptr, &err);
+        amp_status stepped = amp_step(states.tiny.session, batch.inputs, {2, 0}, nullptr, &err);
         EXPECT_TRUE(stepped == AMP_OK || stepped == AMP_SCALE_AT_FLOOR) << err.message;
     }
     return {status, message, 0};
@@ -168,7 +168,7 @@ Format StateFormat(bool checkpoint) {
     std::string path = Temporary("good.state");
     amp_error err = {};
     EXPECT_EQ(checkpoint ? amp_checkpoint_save(states.tiny.session, path.c_str(), "at 3", &err)
-                         : amp_params_save(states.tiny.params, path.c_str(), &err),
+                         : amp_params_save(states.tiny.params, path.c_str(), nullptr, &err),
               AMP_OK)
         << err.message;
     std::string good = Read(path);

@@ -113,7 +113,7 @@ class SaveTest : public testing::TestWithParam<bool> {
         ASSERT_NE(mkdtemp(&pattern[0]), nullptr);
         folder_ = pattern;
         TinyBatch batch(8);
-        for (int i = 0; i < 2; i++) ASSERT_EQ(amp_step(second_.session, batch.inputs, 8, nullptr, &err_), AMP_OK);
+        for (int i = 0; i < 2; i++) ASSERT_EQ(amp_step(second_.session, batch.inputs, {8, 0}, nullptr, &err_), AMP_OK);
         ASSERT_EQ(Save(first_), AMP_OK) << err_.message;
         old_ = Read(Path());
         ASSERT_EQ(Save(second_), AMP_OK) << err_.message;
@@ -129,7 +129,7 @@ class SaveTest : public testing::TestWithParam<bool> {
     std::string Path() const { return folder_ + "/state"; }
     amp_status Save(const Tiny &from) {
         return GetParam() ? amp_checkpoint_save(from.session, Path().c_str(), "position", &err_)
-                          : amp_params_save(from.params, Path().c_str(), &err_);
+                          : amp_params_save(from.params, Path().c_str(), nullptr, &err_);
     }
     // The old file, and nothing else.
     void Restore() {
@@ -152,7 +152,7 @@ class SaveTest : public testing::TestWithParam<bool> {
         amp_error err = {};
         char extra[16];
         amp_status status = GetParam() ? amp_checkpoint_load(first_.session, Path().c_str(), extra, sizeof extra, &err)
-                                       : amp_params_load(first_.params, Path().c_str(), &err);
+                                       : amp_params_load(first_.params, Path().c_str(), nullptr, nullptr, &err);
         ASSERT_EQ(status, AMP_OK) << when << ": " << err.message;
     }
 
@@ -211,7 +211,7 @@ TEST_P(SaveTest, EveryCallOfLoadingFails) {
     auto load = [this] {
         char extra[16];
         return GetParam() ? amp_checkpoint_load(first_.session, Path().c_str(), extra, sizeof extra, &err_)
-                          : amp_params_load(first_.params, Path().c_str(), &err_);
+                          : amp_params_load(first_.params, Path().c_str(), nullptr, nullptr, &err_);
     };
     ASSERT_EQ(load(), AMP_OK) << err_.message;
     fault.active = false;

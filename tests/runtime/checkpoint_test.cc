@@ -12,14 +12,15 @@ void Train(Tiny &tiny, unsigned from, unsigned to) {
     for (unsigned i = from; i < to; i++) {
         TinyBatch batch(20, i);
         amp_step_report report;
-        ASSERT_EQ(amp_step(tiny.session, batch.inputs, batch.n, &report, &tiny.err), AMP_OK) << tiny.err.message;
+        ASSERT_EQ(amp_step(tiny.session, batch.inputs, {batch.n, 0}, &report, &tiny.err), AMP_OK) << tiny.err.message;
     }
 }
 
 std::vector<float> Momentum(const Tiny &tiny) {
     std::vector<float> out(TINY_CLASSES * TINY_FEATURES);
     amp_error err = {};
-    EXPECT_EQ(amp_session_get(tiny.session, "fc.weight/momentum", out.data(), out.size(), &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_session_get_moment(tiny.session, "fc.weight/momentum", out.data(), out.size(), &err), AMP_OK)
+        << err.message;
     return out;
 }
 
@@ -208,14 +209,14 @@ TEST(ParamsFile, RoundTripRefreshesDerivedStates) {
     std::string path = TempPath("params.st");
     Tiny trained(TinyOptions(32)), other(TinyOptions(32));
     Train(trained, 0, 5);
-    ASSERT_EQ(amp_params_save(trained.params, path.c_str(), &trained.err), AMP_OK) << trained.err.message;
+    ASSERT_EQ(amp_params_save(trained.params, path.c_str(), nullptr, &trained.err), AMP_OK) << trained.err.message;
     TinyBatch batch(32);
     double a, b;
-    ASSERT_EQ(amp_eval(other.session, batch.inputs, 32, &b, nullptr, &other.err), AMP_OK);
-    ASSERT_EQ(amp_params_load(other.params, path.c_str(), &other.err), AMP_OK) << other.err.message;
+    ASSERT_EQ(amp_eval(other.session, batch.inputs, {32, 0}, &b, nullptr, &other.err), AMP_OK);
+    ASSERT_EQ(amp_params_load(other.params, path.c_str(), nullptr, nullptr, &other.err), AMP_OK) << other.err.message;
     EXPECT_EQ(trained.Weight(), other.Weight());
-    ASSERT_EQ(amp_eval(trained.session, batch.inputs, 32, &a, nullptr, &other.err), AMP_OK);
-    ASSERT_EQ(amp_eval(other.session, batch.inputs, 32, &b, nullptr, &other.err), AMP_OK);
+    ASSERT_EQ(amp_eval(trained.session, batch.inputs, {32, 0}, &a, nullptr, &other.err), AMP_OK);
+    ASSERT_EQ(amp_eval(other.session, batch.inputs, {32, 0}, &b, nullptr, &other.err), AMP_OK);
     EXPECT_EQ(a, b);
 }
 
@@ -224,18 +225,19 @@ TEST(ParamsFile, TakesCheckpointsAndOtherFloats) {
     Tiny trained(TinyOptions(32)), other(TinyOptions(32));
     Train(trained, 0, 5);
     ASSERT_EQ(amp_checkpoint_save(trained.session, path.c_str(), nullptr, &trained.err), AMP_OK);
-    ASSERT_EQ(amp_params_load(other.params, path.c_str(), &other.err), AMP_OK) << other.err.message;
+    ASSERT_EQ(amp_params_load(other.params, path.c_str(), nullptr, nullptr, &other.err), AMP_OK) << other.err.message;
     EXPECT_EQ(trained.Weight(), other.Weight());
     static const uint16_t halves[TINY_CLASSES] = {0x3c00, 0x4000};
     std::string half = Edit(path, "half.st", [](Edited &e) {
         Find(e, "fc.bias").dtype = AMP_DT_F16, Find(e, "fc.bias").data = halves,
                 Find(e, "fc.bias").bytes = sizeof halves;
     });
-    ASSERT_EQ(amp_params_load(other.params, half.c_str(), &other.err), AMP_OK) << other.err.message;
+    ASSERT_EQ(amp_params_load(other.params, half.c_str(), nullptr, nullptr, &other.err), AMP_OK) << other.err.message;
     EXPECT_EQ(other.Bias()[0], 1);
     EXPECT_EQ(other.Bias()[1], 2);
     std::string plain = Edit(path, "plain.st", [](Edited &e) { e.metadata.clear(); });
-    EXPECT_EQ(amp_params_load(other.params, plain.c_str(), &other.err), AMP_MISMATCH); // "counter/step" and more
+    EXPECT_EQ(amp_params_load(other.params, plain.c_str(), nullptr, nullptr, &other.err),
+              AMP_MISMATCH); // "counter/step" and more
     EXPECT_NE(std::string(other.err.message).find("8 tensors are not in the model"), std::string::npos)
         << other.err.message;
 }

@@ -30,21 +30,22 @@ struct Source {
     std::thread::id thread;
     std::chrono::milliseconds takes{0};
 
-    static amp_status Fill(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n,
+    static amp_status Fill(void *user, int64_t index, void *const *arrays, amp_sizes room, amp_sizes *sizes,
                            amp_error *err) {
+        const int64_t capacity = room.n;
         Source &s = *static_cast<Source *>(user);
         if (++s.inside > 1) s.most_threads++;
         s.thread = std::this_thread::get_id();
         s.asked.push_back(index);
         s.calls++;
         if (s.takes.count()) std::this_thread::sleep_for(s.takes);
-        EXPECT_EQ(*n, capacity);
+        EXPECT_EQ(sizes->n, capacity);
         s.inside--;
         if (index == s.fails_at) {
             snprintf(err->message, sizeof err->message, "%s", s.text);
             return s.status;
         }
-        *n = index < s.batches ? capacity - index % 3 : 0;
+        sizes->n = index < s.batches ? capacity - index % 3 : 0;
         float *x = static_cast<float *>(arrays[0]);
         int32_t *targets = static_cast<int32_t *>(arrays[1]);
         EXPECT_EQ(reinterpret_cast<uintptr_t>(x) % 64, 0u);
@@ -59,7 +60,7 @@ amp_dataset_options Options(Source *source, int32_t ahead) {
     o.struct_size = sizeof o;
     o.fill = Source::Fill;
     o.user = source;
-    o.capacity = CAPACITY;
+    o.capacity.n = CAPACITY;
     o.ahead = ahead;
     return o;
 }
@@ -75,8 +76,8 @@ class Dataset : public testing::TestWithParam<int32_t> {
     // The next batch is |index|.
     void ExpectNext(int64_t index) {
         EXPECT_EQ(amp_dataset_position(dataset), index);
-        ASSERT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_OK) << err.message;
-        ASSERT_EQ(n, CAPACITY - index % 3);
+        ASSERT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_OK) << err.message;
+        ASSERT_EQ(sizes.n, CAPACITY - index % 3);
         const float *x = static_cast<const float *>(inputs[0]);
         for (int64_t i = 0; i < CAPACITY * TINY_FEATURES; i++) ASSERT_EQ(x[i], static_cast<float>(index));
         ASSERT_EQ(static_cast<const int32_t *>(inputs[1])[0], index % TINY_CLASSES);
@@ -87,7 +88,7 @@ class Dataset : public testing::TestWithParam<int32_t> {
     amp_dataset *dataset = nullptr;
     amp_error err = {};
     const void *const *inputs = nullptr;
-    int64_t n = -1;
+    amp_sizes sizes = {};
 };
 
 TEST_P(Dataset, BatchesComeInOrder) {
@@ -117,8 +118,8 @@ TEST_P(Dataset, TheQueueIsBounded) {
 TEST_P(Dataset, ModelsTrainOnThem) {
     Open();
     for (int i = 0; i < 20; i++) {
-        ASSERT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_step(tiny.session, inputs, n, nullptr, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(tiny.session, inputs, sizes, nullptr, &err), AMP_OK) << err.message;
     }
 }
 
@@ -127,8 +128,8 @@ TEST_P(Dataset, TheEnd) {
     Open();
     for (int64_t i = 0; i < 3; i++) ExpectNext(i);
     for (int again = 0; again < 3; again++) {
-        ASSERT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_OK) << err.message;
-        EXPECT_EQ(n, 0);
+        ASSERT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_OK) << err.message;
+        EXPECT_EQ(sizes.n, 0);
         EXPECT_EQ(inputs, nullptr);
         EXPECT_EQ(amp_dataset_position(dataset), 3);
     }
@@ -145,19 +146,19 @@ TEST_P(Dataset, ErrorsAreTheCallbacks) {
     Open();
     for (int64_t i = 0; i < 2; i++) ExpectNext(i);
     for (int again = 0; again < 2; again++) {
-        EXPECT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_IO);
+        EXPECT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_IO);
         EXPECT_STREQ(err.message, "batch 2: the tape is torn");
         EXPECT_EQ(inputs, nullptr);
-        EXPECT_EQ(n, 0);
+        EXPECT_EQ(sizes.n, 0);
         EXPECT_EQ(amp_dataset_position(dataset), 2);
     }
     source.text = "";
-    EXPECT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_IO);
+    EXPECT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_IO);
     EXPECT_STREQ(err.message, "batch 2: the callback gave no reason");
     source.status = static_cast<amp_status>(-7);
-    EXPECT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "batch 2: the callback gave no reason (status -7, which amp_status does not have)");
-    EXPECT_EQ(amp_dataset_next(dataset, &inputs, &n, nullptr), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_dataset_next(dataset, &inputs, &sizes, nullptr), AMP_INVALID_ARGUMENT);
     source.fails_at = -1;
     for (int64_t i = 2; i < 6; i++) ExpectNext(i);
 }
@@ -166,13 +167,13 @@ TEST_P(Dataset, CountsThatCannotBe) {
     for (const int64_t count : {int64_t{-1}, int64_t{CAPACITY + 1}, INT64_MAX}) {
         amp_dataset_options o = Options(&source, GetParam());
         o.user = const_cast<int64_t *>(&count);
-        o.fill = [](void *user, int64_t, void *const *, int64_t, int64_t *n, amp_error *) {
-            *n = *static_cast<int64_t *>(user);
+        o.fill = [](void *user, int64_t, void *const *, amp_sizes, amp_sizes *sizes, amp_error *) {
+            sizes->n = *static_cast<int64_t *>(user);
             return AMP_OK;
         };
         amp_dataset *wrong = nullptr;
         ASSERT_EQ(amp_dataset_create(tiny.model, &o, &wrong, &err), AMP_OK) << err.message;
-        EXPECT_EQ(amp_dataset_next(wrong, &inputs, &n, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_dataset_next(wrong, &inputs, &sizes, &err), AMP_INVALID_ARGUMENT);
         EXPECT_EQ(std::string(err.message), "batch 0: the callback says that it has " + std::to_string(count) +
                                                 " samples; there is room for 8 (capacity)");
         amp_dataset_release(wrong);
@@ -187,7 +188,7 @@ TEST_P(Dataset, AnEndAtAnyTime) {
         amp_dataset *d = nullptr;
         ASSERT_EQ(amp_dataset_create(tiny.model, &o, &d, &err), AMP_OK);
         amp_dataset_retain(d);
-        for (int i = 0; i < batches; i++) ASSERT_EQ(amp_dataset_next(d, &inputs, &n, &err), AMP_OK);
+        for (int i = 0; i < batches; i++) ASSERT_EQ(amp_dataset_next(d, &inputs, &sizes, &err), AMP_OK);
         amp_dataset_release(d);
         if (batches == 3) std::this_thread::sleep_for(std::chrono::milliseconds(20));
         amp_dataset_release(d);
@@ -200,31 +201,31 @@ TEST_P(Dataset, AnEndAtAnyTime) {
 
 TEST_P(Dataset, TheModelsOwnInputsAlone) {
     amp_dataset_options o = Options(&source, GetParam());
-    o.inference = 1;
-    o.fill = [](void *, int64_t, void *const *arrays, int64_t capacity, int64_t *, amp_error *) {
-        memset(arrays[0], 0, sizeof(float) * TINY_FEATURES * static_cast<size_t>(capacity));
+    o.program = "infer";
+    o.fill = [](void *, int64_t, void *const *arrays, amp_sizes capacity, amp_sizes *, amp_error *) {
+        memset(arrays[0], 0, sizeof(float) * TINY_FEATURES * static_cast<size_t>(capacity.n));
         return AMP_OK;
     };
     ASSERT_EQ(amp_dataset_create(tiny.model, &o, &dataset, &err), AMP_OK) << err.message;
-    ASSERT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_OK) << err.message;
     std::vector<float> logits(CAPACITY * TINY_CLASSES);
     void *outputs[] = {logits.data()};
-    EXPECT_EQ(n, CAPACITY);
-    EXPECT_EQ(amp_infer(tiny.session, inputs, n, outputs, &err), AMP_OK) << err.message;
+    EXPECT_EQ(sizes.n, CAPACITY);
+    EXPECT_EQ(amp_infer(tiny.session, inputs, sizes, outputs, &err), AMP_OK) << err.message;
 }
 
 // Signals go to the program's own threads.
 TEST_P(Dataset, TheThreadBlocksSignals) {
     amp_dataset_options o = Options(&source, GetParam());
     static std::atomic<int> blocked{-1};
-    o.fill = [](void *, int64_t, void *const *, int64_t, int64_t *, amp_error *) {
+    o.fill = [](void *, int64_t, void *const *, amp_sizes, amp_sizes *, amp_error *) {
         sigset_t mask;
         pthread_sigmask(SIG_SETMASK, nullptr, &mask);
         blocked = sigismember(&mask, SIGTERM) && sigismember(&mask, SIGINT) && !sigismember(&mask, SIGSEGV);
         return AMP_OK;
     };
     ASSERT_EQ(amp_dataset_create(tiny.model, &o, &dataset, &err), AMP_OK);
-    ASSERT_EQ(amp_dataset_next(dataset, &inputs, &n, &err), AMP_OK);
+    ASSERT_EQ(amp_dataset_next(dataset, &inputs, &sizes, &err), AMP_OK);
     EXPECT_EQ(blocked, GetParam() == -1 ? 0 : 1);
 }
 
@@ -278,10 +279,10 @@ TEST(DatasetThread, NobodySpins) {
     amp_dataset_options o = Options(&source, 2);
     amp_dataset *d = nullptr;
     const void *const *inputs;
-    int64_t n;
+    amp_sizes sizes;
     ASSERT_EQ(amp_dataset_create(tiny.model, &o, &d, &tiny.err), AMP_OK);
     const double before = ProcessorSeconds();
-    for (int i = 0; i < 5; i++) ASSERT_EQ(amp_dataset_next(d, &inputs, &n, &tiny.err), AMP_OK);
+    for (int i = 0; i < 5; i++) ASSERT_EQ(amp_dataset_next(d, &inputs, &sizes, &tiny.err), AMP_OK);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     EXPECT_LT(ProcessorSeconds() - before, 0.15) << "of 0.45 s or more that passed";
     amp_dataset_release(d);
@@ -303,11 +304,17 @@ TEST(DatasetOptions, AreChecked) {
     o = Options(&source, -2);
     refused(o, "ahead is -2; it must be from 1 to 1024, 0 (2) or -1 (none)");
     o = Options(&source, 0);
-    o.capacity = -1;
+    o.capacity.n = -1;
     refused(o, "capacity is -1");
     o = Options(&source, 0);
     o.first = -3;
     refused(o, "first is -3; batches are counted from 0");
+    o = Options(&source, 0);
+    o.program = "train";
+    refused(o, "program train: NULL (all inputs) or infer");
+    o = Options(&source, 0);
+    o.capacity.reserved = 1;
+    refused(o, "sizes.reserved is 1; set it to 0");
     o = Options(&source, 0);
     o.struct_size = 0;
     refused(o, "struct_size");

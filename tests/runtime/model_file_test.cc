@@ -31,7 +31,8 @@ std::string Library() {
 }
 
 amp_status Load(const std::string &bytes, amp_error *err, const amp_allocator *a = nullptr) {
-    amp_model_options o = {sizeof o, a};
+    amp::ModelOptions o;
+    o.allocator = a;
     amp_model *model = nullptr;
     amp_status status = amp_model_load(WriteTemp("tiny.so", bytes).c_str(), &o, &model, err);
     EXPECT_EQ(model == nullptr, status != AMP_OK);
@@ -52,7 +53,7 @@ TEST(ModelFile, LoadsAndTrains) {
     ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
     amp_params_options seed = {sizeof seed, 7, 0};
     ASSERT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
-    amp_session_options o = TinyOptions(16);
+    amp::SessionOptions o = TinyOptions(16);
     ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     amp_model_release(model);
     amp_params_release(params);
@@ -60,8 +61,8 @@ TEST(ModelFile, LoadsAndTrains) {
     TinyBatch batch(16);
     amp_step_report a, b;
     for (int i = 0; i < 3; i++) {
-        ASSERT_EQ(amp_step(session, batch.inputs, 16, &a, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_step(linked.session, batch.inputs, 16, &b, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(session, batch.inputs, {16, 0}, &a, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(linked.session, batch.inputs, {16, 0}, &b, &err), AMP_OK) << err.message;
         EXPECT_EQ(a.loss, b.loss);
     }
     amp_session_release(session);

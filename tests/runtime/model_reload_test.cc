@@ -68,7 +68,7 @@ struct Serving {
     explicit Serving(amp_model *model) {
         amp_error err = {};
         amp_params_options seed = {sizeof seed, 7, 0};
-        amp_session_options o = TinyOptions(16);
+        amp::SessionOptions o = TinyOptions(16);
         EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     }
@@ -80,7 +80,7 @@ struct Serving {
         TinyBatch batch(16);
         amp_step_report report = {};
         amp_error err = {};
-        EXPECT_EQ(amp_step(session, batch.inputs, 16, &report, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_step(session, batch.inputs, {16, 0}, &report, &err), AMP_OK) << err.message;
         return report.loss;
     }
     amp_params *params = nullptr;
@@ -93,6 +93,12 @@ int DescriptorCount() {
     while (readdir(dir)) count++;
     closedir(dir);
     return count;
+}
+
+amp_status LoadBytes(const void *bytes, size_t size, const char *name, amp_model **out, amp_error *err) {
+    amp::ModelOptions from;
+    from.bytes = bytes, from.size = size;
+    return amp_model_load(name, &from, out, err);
 }
 
 std::string Maps() { return ReadAll("/proc/self/maps"); }
@@ -204,8 +210,7 @@ TEST(ModelMemory, LoadsBytes) {
     std::string bytes = Named("mem1");
     amp_model *model = nullptr;
     amp_error err = {};
-    ASSERT_EQ(amp_model_load_memory(bytes.data(), bytes.size(), "embedded", nullptr, &model, &err), AMP_OK)
-        << err.message;
+    ASSERT_EQ(LoadBytes(bytes.data(), bytes.size(), "embedded", &model, &err), AMP_OK) << err.message;
     bytes.assign(bytes.size(), '\0'); // they are the caller's again
     EXPECT_EQ(NameOf(model), "mem1");
     Serving(model).Step();
@@ -218,13 +223,13 @@ TEST(ModelMemory, RefusesDamageByName) {
     changed[changed.size() / 2] ^= 1;
     amp_model *model = nullptr;
     amp_error err = {};
-    EXPECT_EQ(amp_model_load_memory(changed.data(), changed.size(), "part.so", nullptr, &model, &err), AMP_BAD_FILE);
+    EXPECT_EQ(LoadBytes(changed.data(), changed.size(), "part.so", &model, &err), AMP_BAD_FILE);
     EXPECT_EQ(std::string(err.message).find("part.so: the file is damaged"), 0u) << err.message;
-    EXPECT_EQ(amp_model_load_memory(bytes.data(), bytes.size() - 1, nullptr, nullptr, &model, &err), AMP_BAD_FILE);
+    EXPECT_EQ(LoadBytes(bytes.data(), bytes.size() - 1, nullptr, &model, &err), AMP_BAD_FILE);
     EXPECT_EQ(std::string(err.message).find("model in memory: "), 0u) << err.message;
-    EXPECT_EQ(amp_model_load_memory(bytes.data(), 0, nullptr, nullptr, &model, &err), AMP_BAD_FILE);
-    EXPECT_EQ(amp_model_load_memory(nullptr, 9, nullptr, nullptr, &model, &err), AMP_INVALID_ARGUMENT);
-    EXPECT_EQ(amp_model_load_memory(bytes.data(), 9, nullptr, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(LoadBytes(bytes.data(), 0, nullptr, &model, &err), AMP_BAD_FILE);
+    EXPECT_EQ(amp_model_load(nullptr, nullptr, &model, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(LoadBytes(bytes.data(), 9, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(model, nullptr);
 }
 
@@ -299,7 +304,7 @@ TEST(ModelReload, UnderALimitOfTheSizeOfFilesTheFileItselfServes) {
         amp_model_release(old), amp_model_release(now), amp_model_release(again);
         amp_model *model = nullptr;
         amp_error err = {};
-        EXPECT_EQ(amp_model_load_memory(bytes.data(), bytes.size(), "no.so", nullptr, &model, &err), AMP_IO);
+        EXPECT_EQ(LoadBytes(bytes.data(), bytes.size(), "no.so", &model, &err), AMP_IO);
         std::string message = err.message;
         for (const char *part : {"no.so: the system cannot load it: ", "RLIMIT_FSIZE", "ulimit -f ", "ampc --emit o"})
             EXPECT_NE(message.find(part), std::string::npos) << message;
@@ -316,7 +321,7 @@ TEST(ModelReload, SaysWhatItTriedWhereNothingWorks) {
         Forbid(SYS_open, EROFS);
         amp_model *model = nullptr;
         amp_error err = {};
-        EXPECT_EQ(amp_model_load_memory(bytes.data(), bytes.size(), "no.so", nullptr, &model, &err), AMP_IO);
+        EXPECT_EQ(LoadBytes(bytes.data(), bytes.size(), "no.so", &model, &err), AMP_IO);
         std::string message = err.message;
         for (const char *part : {"no.so: the system cannot load it: ", "a temporary file in /tmp: ", "TMPDIR"})
             EXPECT_NE(message.find(part), std::string::npos) << message;

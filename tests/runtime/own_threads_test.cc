@@ -49,7 +49,7 @@ std::vector<float> Train(const amp_session_options &options) {
     for (unsigned i = 0; i < STEPS; i++) {
         TinyBatch batch(CAPACITY - i % 3, i);
         amp_error err = {};
-        EXPECT_EQ(amp_step(tiny.session, batch.inputs, batch.n, nullptr, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_step(tiny.session, batch.inputs, {batch.n, 0}, nullptr, &err), AMP_OK) << err.message;
     }
     std::vector<float> trained = tiny.Weight(), bias = tiny.Bias();
     trained.insert(trained.end(), bias.begin(), bias.end());
@@ -61,10 +61,10 @@ TEST(OwnThreads, TheBitsAreThoseOfAnyThreads) {
     for (auto run : {InOrder, Backwards, AllAtOnce, OnAnotherThread, None})
         for (int threads : {2, 3, 7}) {
             Asked asked;
-            amp_session_options o = TinyOptions(CAPACITY);
+            amp::SessionOptions o = TinyOptions(CAPACITY);
             o.threads = threads;
-            o.run_tasks = run;
-            o.run_user = &asked;
+            o.cpu.run_tasks = run;
+            o.cpu.user = &asked;
             EXPECT_EQ(Train(o), wanted);
             EXPECT_GT(asked.runs, 0);
             EXPECT_GE(asked.tasks, 2 * asked.runs) << "one task alone is not worth a call";
@@ -74,9 +74,9 @@ TEST(OwnThreads, TheBitsAreThoseOfAnyThreads) {
 
 TEST(OwnThreads, OneThreadNeedsNone) {
     Asked asked;
-    amp_session_options o = TinyOptions(CAPACITY);
-    o.run_tasks = InOrder;
-    o.run_user = &asked;
+    amp::SessionOptions o = TinyOptions(CAPACITY);
+    o.cpu.run_tasks = InOrder;
+    o.cpu.user = &asked;
     EXPECT_EQ(Train(o), Train(TinyOptions(CAPACITY)));
     EXPECT_EQ(asked.runs, 0);
 }

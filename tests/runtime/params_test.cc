@@ -32,22 +32,28 @@ TEST(Params, ZerosAreNotInitialised) {
     amp_params_release(zeros);
 }
 
+amp_status LoadBytes(amp_params *to, const void *bytes, size_t size, const char *name, amp_error *err) {
+    amp_weights_options o = {};
+    o.struct_size = sizeof o, o.bytes = bytes, o.size = size;
+    return amp_params_load(to, name, &o, nullptr, err);
+}
+
 TEST(Params, LoadFromMemory) {
     Tiny tiny(TinyOptions(8));
     std::string path = TempPath("memory.st");
-    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), nullptr, &tiny.err), AMP_OK);
     std::string bytes = ReadAll(path), shifted = "x" + bytes;
     for (const char *at : {bytes.data(), shifted.data() + 1}) { // any alignment
         amp_params *p = Make(tiny.model, 1, 1);
-        ASSERT_EQ(amp_params_load_memory(p, at, bytes.size(), nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+        ASSERT_EQ(LoadBytes(p, at, bytes.size(), nullptr, &tiny.err), AMP_OK) << tiny.err.message;
         EXPECT_EQ(Weight(p), tiny.Weight());
         EXPECT_EQ(Bias(p), tiny.Bias());
         amp_params_release(p);
     }
     std::vector<float> before = tiny.Weight();
-    EXPECT_EQ(amp_params_load_memory(tiny.params, bytes.data(), bytes.size() - 1, "w.st", &tiny.err), AMP_BAD_FILE);
+    EXPECT_EQ(LoadBytes(tiny.params, bytes.data(), bytes.size() - 1, "w.st", &tiny.err), AMP_BAD_FILE);
     EXPECT_EQ(std::string(tiny.err.message).find("w.st: "), 0u) << tiny.err.message;
-    EXPECT_EQ(amp_params_load_memory(tiny.params, bytes.data(), 3, nullptr, &tiny.err), AMP_BAD_FILE);
+    EXPECT_EQ(LoadBytes(tiny.params, bytes.data(), 3, nullptr, &tiny.err), AMP_BAD_FILE);
     EXPECT_EQ(std::string(tiny.err.message).find("params in memory: "), 0u) << tiny.err.message;
     EXPECT_EQ(tiny.Weight(), before);
 }
@@ -58,20 +64,20 @@ TEST(Params, SnapshotStaysAndCopyGoesBack) {
     amp_params *kept = nullptr;
     ASSERT_EQ(amp_params_snapshot(tiny.params, &kept, &tiny.err), AMP_OK) << tiny.err.message;
     std::vector<float> before = tiny.Weight();
-    for (int i = 0; i < 3; i++) ASSERT_EQ(amp_step(tiny.session, batch.inputs, 8, nullptr, &tiny.err), AMP_OK);
+    for (int i = 0; i < 3; i++) ASSERT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK);
     EXPECT_NE(tiny.Weight(), before);
     EXPECT_EQ(Weight(kept), before);
     ASSERT_EQ(amp_params_copy(tiny.params, kept, &tiny.err), AMP_OK) << tiny.err.message;
     EXPECT_EQ(tiny.Weight(), before);
     // What is derived from them follows: both compute the same.
     amp_session *other = nullptr;
-    amp_session_options o = TinyOptions(8);
-    o.inference = 1;
+    amp::SessionOptions o = TinyOptions(8);
+    o.program = "infer";
     ASSERT_EQ(amp_session_create(tiny.model, kept, &o, &other, &tiny.err), AMP_OK);
     std::vector<float> a(8 * TINY_CLASSES), b(8 * TINY_CLASSES);
     void *to_a[] = {a.data()}, *to_b[] = {b.data()};
-    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, 8, to_a, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_infer(other, batch.inputs, 8, to_b, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, {8, 0}, to_a, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_infer(other, batch.inputs, {8, 0}, to_b, &tiny.err), AMP_OK);
     EXPECT_EQ(a, b);
     EXPECT_EQ(amp_params_copy(kept, kept, &tiny.err), AMP_OK);
     amp_session_release(other), amp_params_release(kept);
@@ -108,15 +114,12 @@ TEST(Params, CopyNeedsTheSameTensors) {
     amp_params_release(p), amp_params_release(q);
 }
 
-struct Outcomes {
-    std::map<std::string, amp_partial_outcome> outcome;
+struct Differences {
+    std::map<std::string, amp_weights_difference> kind;
     std::map<std::string, std::string> why;
-    static void Note(void *user, const char *name, amp_partial_outcome outcome, const char *why) {
-        auto *self = static_cast<Outcomes *>(user);
-        self->outcome[name] = outcome, self->why[name] = why;
-    }
-    static const char *Rename(void *, const char *name) {
-        return !strcmp(name, "fc.bias") ? "fc.other" : !strcmp(name, "fc.batches") ? nullptr : name;
+    static void Note(void *user, const char *name, amp_weights_difference kind, const char *why) {
+        auto *self = static_cast<Differences *>(user);
+        self->kind[name] = kind, self->why[name] = why;
     }
 };
 
@@ -127,45 +130,61 @@ TEST(Params, PartialLoadTakesWhatFits) {
     std::vector<float> bias(TINY_CLASSES, 3.5f);
     ASSERT_EQ(amp_params_set(from, "fc.other", bias.data(), bias.size(), &tiny.err), AMP_OK);
     std::string path = TempPath("partial.st");
-    ASSERT_EQ(amp_params_save(from, path.c_str(), &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_params_save(from, path.c_str(), nullptr, &tiny.err), AMP_OK);
     std::vector<float> before = Bias(to);
-    Outcomes seen;
-    amp_partial_options o = {sizeof o, &seen, nullptr, Outcomes::Note};
-    amp_partial_report report = {};
-    ASSERT_EQ(amp_params_load_partial(to, path.c_str(), &o, &report, &tiny.err), AMP_OK) << tiny.err.message;
+    Differences seen;
+    amp_weights_options o = {};
+    o.struct_size = sizeof o, o.partial = 1, o.user = &seen, o.difference = Differences::Note;
+    amp_weights_report report = {};
+    ASSERT_EQ(amp_params_load(to, path.c_str(), &o, &report, &tiny.err), AMP_OK) << tiny.err.message;
     EXPECT_EQ(report.loaded, 2);
     EXPECT_EQ(report.missing, 1);
     EXPECT_EQ(report.misfits, 0);
-    EXPECT_EQ(report.unknown, 1);
-    EXPECT_EQ(seen.outcome["fc.weight"], AMP_PARTIAL_LOADED);
-    EXPECT_EQ(seen.outcome["fc.bias"], AMP_PARTIAL_MISSING);
-    EXPECT_EQ(seen.outcome["fc.other"], AMP_PARTIAL_UNKNOWN);
+    EXPECT_EQ(report.extra, 1);
+    EXPECT_EQ(seen.kind.size(), 2u);
+    EXPECT_EQ(seen.kind["fc.bias"], AMP_WEIGHTS_MISSING);
+    EXPECT_EQ(seen.kind["fc.other"], AMP_WEIGHTS_EXTRA);
     EXPECT_EQ(Weight(to), Weight(from));
     EXPECT_EQ(Bias(to), before);
     // Under another name.
+    const char *rename[] = {"fc.other=fc.bias", nullptr}, *ignore[] = {"fc.batches", nullptr};
     seen = {};
-    o.name_in_file = Outcomes::Rename;
-    ASSERT_EQ(amp_params_load_partial(to, path.c_str(), &o, &report, &tiny.err), AMP_OK) << tiny.err.message;
+    o.rename = rename, o.ignore = ignore;
+    ASSERT_EQ(amp_params_load(to, path.c_str(), &o, &report, &tiny.err), AMP_OK) << tiny.err.message;
     EXPECT_EQ(report.loaded, 2);
+    EXPECT_EQ(report.ignored, 1);
     EXPECT_EQ(Bias(to), bias);
-    EXPECT_EQ(seen.why["fc.bias"], "fc.other");
-    EXPECT_EQ(seen.why["fc.batches"], "is the file's, but no parameter takes it");
-    // A file of many tensors: each parameter is asked for once.
-    static int asked;
-    asked = 0;
-    o.name_in_file = [](void *, const char *name) { return asked++, name; };
-    ASSERT_EQ(amp_params_load_partial(to, path.c_str(), &o, &report, &tiny.err), AMP_OK) << tiny.err.message;
-    EXPECT_GE(report.unknown, 1);
-    EXPECT_EQ(asked, report.loaded + report.missing + report.misfits);
-    // Another shape.
-    o.name_in_file = [](void *, const char *name) { return !strcmp(name, "fc.bias") ? "fc.weight" : name; };
-    ASSERT_EQ(amp_params_load_partial(to, path.c_str(), &o, &report, &tiny.err), AMP_OK);
-    EXPECT_EQ(report.misfits, 1);
-    EXPECT_EQ(seen.why["fc.bias"], "parameter fc.bias: the file has f32[10, 40], the model f32[10]");
+    EXPECT_EQ(seen.kind.size(), 1u);
+    EXPECT_EQ(seen.kind["fc.batches"], AMP_WEIGHTS_MISSING);
+    // Another shape: the parameter keeps its value.
+    const char *wrong[] = {"fc.weight=fc.bias", "fc.other=fc.weight", nullptr};
+    seen = {};
+    o.rename = wrong;
+    ASSERT_EQ(amp_params_load(to, path.c_str(), &o, &report, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(report.misfits, 2);
+    EXPECT_EQ(seen.why["fc.bias"], "the file has f32[10, 40], the model f32[10]");
     EXPECT_EQ(Bias(to), bias);
-    EXPECT_EQ(amp_params_load_partial(to, TempPath("none.st").c_str(), nullptr, nullptr, &tiny.err), AMP_NOT_FOUND);
-    EXPECT_EQ(amp_params_load_partial(to, path.c_str(), nullptr, nullptr, &tiny.err), AMP_OK);
+    // Two tensors for one parameter are no question of what fits.
+    const char *twice[] = {"fc.weight=fc.bias", "fc.other=fc.bias", nullptr};
+    o.rename = twice;
+    EXPECT_EQ(amp_params_load(to, path.c_str(), &o, &report, &tiny.err), AMP_MISMATCH);
+    EXPECT_EQ(Bias(to), bias);
+    EXPECT_EQ(amp_params_load(to, TempPath("none.st").c_str(), &o, nullptr, &tiny.err), AMP_NOT_FOUND);
     amp_params_release(from), amp_params_release(to);
+}
+
+// What only one of loading and saving reads.
+TEST(Params, SaveRefusesOptionsOfLoading) {
+    Tiny tiny(TinyOptions(8));
+    const std::string path = TempPath("refused.st");
+    const char *fresh[] = {"fc.bias", nullptr};
+    amp_weights_options partial = {}, rules = {};
+    partial.struct_size = rules.struct_size = sizeof rules;
+    partial.partial = 1, rules.fresh = fresh;
+    EXPECT_EQ(amp_params_save(tiny.params, path.c_str(), &partial, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(tiny.err.message, "amp_params_save: bytes and partial are of amp_params_load");
+    EXPECT_EQ(amp_params_save(tiny.params, path.c_str(), &rules, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(tiny.err.message, "amp_params_save: rules without the weights that they map: set like");
 }
 
 TEST(Params, CountsWhatIsNoNumber) {
@@ -193,8 +212,8 @@ TEST(Params, WithoutMastersOnlyVersionsAreRead) {
     ASSERT_EQ(amp_params_snapshot(tiny.params, &p, &tiny.err), AMP_OK);
     EXPECT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_WRONG_STATE) << "nothing was published";
     ASSERT_EQ(amp_params_publish(p, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
-    amp_session_options o = TinyOptions(8);
-    o.inference = 1;
+    amp::SessionOptions o = TinyOptions(8);
+    o.program = "infer";
     ASSERT_EQ(amp_session_create(tiny.model, p, &o, &session, &tiny.err), AMP_OK);
     EXPECT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_WRONG_STATE) << "a session reads the masters";
     amp_session_release(session);
@@ -204,12 +223,12 @@ TEST(Params, WithoutMastersOnlyVersionsAreRead) {
     EXPECT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_OK) << "again";
     std::vector<float> a(8 * TINY_CLASSES), b(8 * TINY_CLASSES);
     void *to_a[] = {a.data()}, *to_b[] = {b.data()};
-    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, 8, to_a, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_infer(session, batch.inputs, 8, to_b, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, {8, 0}, to_a, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_infer(session, batch.inputs, {8, 0}, to_b, &tiny.err), AMP_OK) << tiny.err.message;
     EXPECT_EQ(a, b);
     double loss[2];
-    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, 8, &loss[0], nullptr, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_eval(session, batch.inputs, 8, &loss[1], nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, {8, 0}, &loss[0], nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(session, batch.inputs, {8, 0}, &loss[1], nullptr, &tiny.err), AMP_OK);
     EXPECT_EQ(loss[0], loss[1]);
 
     std::vector<float> bias(TINY_CLASSES);
@@ -219,10 +238,9 @@ TEST(Params, WithoutMastersOnlyVersionsAreRead) {
     amp_session *other = nullptr;
     EXPECT_EQ(amp_params_get(p, "fc.bias", bias.data(), bias.size(), &tiny.err), AMP_WRONG_STATE);
     EXPECT_EQ(amp_params_set(p, "fc.bias", bias.data(), bias.size(), &tiny.err), AMP_WRONG_STATE);
-    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), &tiny.err), AMP_OK);
-    EXPECT_EQ(amp_params_load(p, path.c_str(), &tiny.err), AMP_WRONG_STATE);
-    EXPECT_EQ(amp_params_load_partial(p, path.c_str(), nullptr, nullptr, &tiny.err), AMP_WRONG_STATE);
-    EXPECT_EQ(amp_params_save(p, path.c_str(), &tiny.err), AMP_WRONG_STATE);
+    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), nullptr, &tiny.err), AMP_OK);
+    EXPECT_EQ(amp_params_load(p, path.c_str(), nullptr, nullptr, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_save(p, path.c_str(), nullptr, &tiny.err), AMP_WRONG_STATE);
     EXPECT_EQ(amp_params_copy(tiny.params, p, &tiny.err), AMP_WRONG_STATE);
     EXPECT_EQ(amp_params_copy(p, tiny.params, &tiny.err), AMP_WRONG_STATE);
     EXPECT_EQ(amp_params_snapshot(p, &copy, &tiny.err), AMP_WRONG_STATE);
@@ -261,24 +279,24 @@ TEST(Params, DroppedMastersAreFreed) {
 }
 
 TEST(GradNorm, IsThatOfTheGradients) {
-    amp_session_options o = TinyOptions(16);
+    amp::SessionOptions o = TinyOptions(16);
     Tiny plain(o);
-    o.keep_values = 1;
+    o.inspect.keep_values = 1;
     Tiny tiny(o);
     TinyBatch batch(16);
     double norm = 0;
-    EXPECT_EQ(amp_session_grad_norm(tiny.session, &norm, &tiny.err), AMP_WRONG_STATE);
-    ASSERT_EQ(amp_step(tiny.session, batch.inputs, 16, nullptr, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_session_grad_norm(tiny.session, &norm, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(amp_session_get_grad_norm(tiny.session, &norm, &tiny.err), AMP_WRONG_STATE);
+    ASSERT_EQ(amp_step(tiny.session, batch.inputs, {16, 0}, nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_session_get_grad_norm(tiny.session, &norm, &tiny.err), AMP_OK) << tiny.err.message;
     std::vector<float> grad(TINY_CLASSES * TINY_FEATURES);
-    ASSERT_EQ(amp_session_value(tiny.session, "grad.fc.weight", nullptr, grad.data(), grad.size() * 4, &tiny.err),
+    ASSERT_EQ(amp_session_get_value(tiny.session, "grad.fc.weight", nullptr, grad.data(), grad.size() * 4, &tiny.err),
               AMP_OK);
     double sum = 0; // the tiny model keeps this gradient alone
     for (float g : grad) sum += (double)g * g;
     EXPECT_DOUBLE_EQ(norm, std::sqrt(sum));
     EXPECT_GT(norm, 0);
-    ASSERT_EQ(amp_step(plain.session, batch.inputs, 16, nullptr, &plain.err), AMP_OK);
-    EXPECT_EQ(amp_session_grad_norm(plain.session, &norm, &plain.err), AMP_WRONG_STATE);
+    ASSERT_EQ(amp_step(plain.session, batch.inputs, {16, 0}, nullptr, &plain.err), AMP_OK);
+    EXPECT_EQ(amp_session_get_grad_norm(plain.session, &norm, &plain.err), AMP_WRONG_STATE);
     EXPECT_NE(std::string(plain.err.message).find("create the session with grad_norm = 1"), std::string::npos)
         << plain.err.message;
 }

@@ -14,8 +14,8 @@ void ExpectMessage(const amp_error &err, const char *part) {
     EXPECT_NE(std::string(err.message).find(part), std::string::npos) << err.message;
 }
 
-amp_session_options PublishedOptions() {
-    amp_session_options o = TinyOptions(N);
+amp::SessionOptions PublishedOptions() {
+    amp::SessionOptions o = TinyOptions(N);
     o.published = 1;
     return o;
 }
@@ -36,7 +36,7 @@ float AnswerOf(uint64_t k) { return (float)(k & ~(uint64_t)1) + 4096.0f * (float
 struct Server { // a session that asks the same again and again
     explicit Server(const Tiny &tiny) : x(N * TINY_FEATURES, 1.0f), logits(N * TINY_CLASSES) {
         amp_error err = {};
-        amp_session_options o = PublishedOptions();
+        amp::SessionOptions o = PublishedOptions();
         EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &session, &err), AMP_OK) << err.message;
     }
     ~Server() { amp_session_release(session); }
@@ -46,7 +46,7 @@ struct Server { // a session that asks the same again and again
     uint64_t Ask() {
         const void *inputs[] = {x.data(), nullptr};
         void *outputs[] = {logits.data()};
-        return amp_infer(session, inputs, N, outputs, nullptr) ? 0 : amp_session_version(session);
+        return amp_infer(session, inputs, {N, 0}, outputs, nullptr) ? 0 : amp_session_version(session);
     }
 
     amp_session *session = nullptr;
@@ -119,9 +119,9 @@ TEST(Serving, TrainingWritesTheNextVersion) {
         const void *inputs[] = {ones.data(), nullptr};
         void *outputs[] = {answers[version].data()};
         amp_publish_report report;
-        ASSERT_EQ(amp_infer(tiny.session, inputs, N, outputs, nullptr), AMP_OK);
+        ASSERT_EQ(amp_infer(tiny.session, inputs, {N, 0}, outputs, nullptr), AMP_OK);
         if (version > STEPS) break;
-        ASSERT_EQ(amp_step(tiny.session, batch.inputs, 8, nullptr, nullptr), AMP_OK);
+        ASSERT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, nullptr, nullptr), AMP_OK);
         ASSERT_EQ(amp_params_publish(tiny.params, &report, nullptr), AMP_OK);
         ASSERT_EQ(report.version, version + 1);
     }
@@ -156,7 +156,7 @@ TEST(Serving, MemoryIsBounded) {
         EXPECT_EQ(report.shared_bytes, first.copied_bytes);
         EXPECT_LT(report.bytes_alive, first.bytes_alive + first.copied_bytes) << "the tensors are there once";
         amp_memory_info info;
-        amp_session_memory(idle.session, &info);
+        amp_session_get_memory(idle.session, &info);
         EXPECT_EQ(info.params + info.derived, first.copied_bytes);
     }
     Publish(tiny, 3, &report);
@@ -175,30 +175,30 @@ TEST(Serving, VersionsOutliveEverybodyElse) {
 
 TEST(Serving, EvaluationReadsVersionsToo) {
     Tiny tiny(TinyOptions(8));
-    amp_session_options o = PublishedOptions();
-    o.capacity = 8;
+    amp::SessionOptions o = PublishedOptions();
+    o.capacity.n = 8;
     amp_session *session;
     ASSERT_EQ(amp_params_publish(tiny.params, nullptr, &tiny.err), AMP_OK);
     ASSERT_EQ(amp_session_create(tiny.model, tiny.params, &o, &session, &tiny.err), AMP_OK) << tiny.err.message;
     TinyBatch batch(8);
     double published, live, trained;
-    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, 8, &live, nullptr, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_step(tiny.session, batch.inputs, 8, nullptr, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, 8, &trained, nullptr, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_eval(session, batch.inputs, 8, &published, nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, {8, 0}, &live, nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, {8, 0}, &trained, nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(session, batch.inputs, {8, 0}, &published, nullptr, &tiny.err), AMP_OK);
     EXPECT_EQ(published, live);
     EXPECT_NE(published, trained);
     ASSERT_EQ(amp_params_publish(tiny.params, nullptr, &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_eval(session, batch.inputs, 8, &published, nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(session, batch.inputs, {8, 0}, &published, nullptr, &tiny.err), AMP_OK);
     EXPECT_EQ(published, trained);
-    EXPECT_EQ(amp_step(session, batch.inputs, 8, nullptr, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_WRONG_STATE);
     ExpectMessage(tiny.err, "amp_step: the session was created with published = 1");
     amp_session_release(session);
 }
 
 TEST(Serving, WhatIsRefused) {
     Tiny tiny(TinyOptions(8));
-    amp_session_options o = PublishedOptions();
+    amp::SessionOptions o = PublishedOptions();
     amp_session *session;
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &session, &tiny.err), AMP_WRONG_STATE);
     ExpectMessage(tiny.err, "nothing was published; call amp_params_publish before");

@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "amp/amp.h"
+#include "amp/amp.hpp"
 #include "tests/runtime/runtime_c.h"
 #include "tests/runtime/tiny_model.h"
 
-inline amp_session_options TinyOptions(int64_t capacity) {
-    amp_session_options o = {};
-    o.struct_size = sizeof o;
-    o.capacity = capacity;
+inline amp::SessionOptions TinyOptions(int64_t capacity) {
+    amp::SessionOptions o;
+    o.capacity.n = capacity;
     o.threads = 1;
     return o;
 }

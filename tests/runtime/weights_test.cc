@@ -140,7 +140,10 @@ struct Rules {
     amp_weights_options get() {
         for (List *l : {&ignore, &rename, &transpose, &fresh})
             if (l->empty() || l->back()) l->push_back(nullptr);
-        return {sizeof(amp_weights_options), ignore.data(), rename.data(), transpose.data(), fresh.data(), this, Note};
+        amp_weights_options o = {};
+        o.struct_size = sizeof o, o.user = this, o.difference = Note;
+        o.ignore = ignore.data(), o.rename = rename.data(), o.transpose = transpose.data(), o.fresh = fresh.data();
+        return o;
     }
 };
 
@@ -154,7 +157,7 @@ Loaded Load(const Grown &g, const std::string &path, Rules &rules) {
     amp_error err = {};
     Loaded out = {};
     amp_weights_options o = rules.get();
-    out.status = amp_params_load_weights(g.params, path.c_str(), &o, &out.report, &err);
+    out.status = amp_params_load(g.params, path.c_str(), &o, &out.report, &err);
     out.message = out.status ? err.message : "";
     return out;
 }
@@ -501,7 +504,8 @@ TEST(Weights, ShardsOfAnIndex) {
     EXPECT_EQ(g.Get("h.2.attn.c_proj.weight", 16), Ramp(16, 1400));
     EXPECT_EQ(g.Get("wte.weight", 48), Ramp(48, 100));
     amp_error err = {};
-    EXPECT_EQ(amp_params_load(g.params, TempPath("model.safetensors.index.json").c_str(), &err), AMP_MISMATCH);
+    EXPECT_EQ(amp_params_load(g.params, TempPath("model.safetensors.index.json").c_str(), nullptr, nullptr, &err),
+              AMP_MISMATCH);
     EXPECT_SAYS(std::string(err.message), "index.json: does not fit the model tiny: 14 parameters are not in it");
 }
 
@@ -667,7 +671,7 @@ TEST(Weights, TheFileIsReadOnceAndNotHeld) {
         EXPECT_EQ(now, before);
         amp_error err = {};
         most = now;
-        ASSERT_EQ(amp_params_save(g.params, TempPath("big2.st").c_str(), &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_params_save(g.params, TempPath("big2.st").c_str(), nullptr, &err), AMP_OK) << err.message;
         EXPECT_LE(most - before, (size_t)1 << 20);
     }
     EXPECT_EQ(now, 0u);
@@ -687,7 +691,7 @@ TEST(WeightsDamaged, AreFoundByWhoReadsThem) {
     std::vector<float> marked(1 << 20, 1.0f);
     marked[777] = 12345.0f;
     ASSERT_EQ(amp_params_set(g.params, "w8", marked.data(), marked.size(), &g.err), AMP_OK);
-    ASSERT_EQ(amp_params_save(g.params, path.c_str(), &g.err), AMP_OK) << g.err.message;
+    ASSERT_EQ(amp_params_save(g.params, path.c_str(), nullptr, &g.err), AMP_OK) << g.err.message;
     EXPECT_EQ(Load(g, path, {{}, {}, {"w8"}}).status, AMP_OK);
     std::string bytes = ReadAll(path);
     const size_t at = bytes.find(Bytes(std::vector<float>{12345.0f}));
@@ -724,7 +728,8 @@ TEST(Weights, EveryAllocationMayFail) {
             amp_error err = {};
             Rules rules = {{}, {"transformer.*=*"}};
             amp_weights_options o = rules.get();
-            l.status = amp_params_save_weights(g.params, saved.c_str(), index.c_str(), &o, &err);
+            o.like = index.c_str();
+            l.status = amp_params_save(g.params, saved.c_str(), &o, &err);
             l.message = err.message;
         }
         bool loaded = !l.status;
@@ -746,7 +751,8 @@ TEST(Weights, EveryAllocationMayFail) {
 amp_status Save(const Grown &g, const std::string &path, const std::string &like, Rules rules, std::string *message) {
     amp_error err = {};
     amp_weights_options o = rules.get();
-    amp_status status = amp_params_save_weights(g.params, path.c_str(), like.c_str(), &o, &err);
+    o.like = like.c_str();
+    amp_status status = amp_params_save(g.params, path.c_str(), &o, &err);
     *message = status ? err.message : "";
     return status;
 }

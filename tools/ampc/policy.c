@@ -7,25 +7,32 @@
 
 #include "tools/standard_streams.h"
 
+static amp_policy_options options_of(const Command *c) {
+    return (amp_policy_options){.struct_size = sizeof(amp_policy_options),
+                                .json = c->json != NULL,
+                                .diagnostic = c->compile.diagnostic,
+                                .dependency = c->compile.dependency,
+                                .user = c->compile.user};
+}
+
 static amp_status list(Command *c, amp_compile_result **out, amp_error *err) {
-    return amp_policy_list(&c->compile, c->json != NULL, out, err);
+    const amp_policy_options options = options_of(c);
+    return amp_policy_list(&options, out, err);
 }
 
 static amp_status show(Command *c, amp_compile_result **out, amp_error *err) {
-    c->compile.policy = c->arguments[1];
-    return amp_policy_text(&c->compile, out, err);
+    const amp_policy_options options = options_of(c);
+    return amp_policy_text(c->arguments[1], &options, out, err);
 }
 
 static amp_status check(Command *c, amp_compile_result **out, amp_error *err) {
-    c->compile.policy = c->arguments[1];
-    return amp_policy_check(&c->compile, c->json != NULL, out, err);
+    const amp_policy_options options = options_of(c);
+    return amp_policy_check(c->arguments[1], &options, out, err);
 }
 
 static amp_status diff(Command *c, amp_compile_result **out, amp_error *err) {
-    amp_compile_options after = c->compile;
-    c->compile.policy = c->arguments[1];
-    after.policy = c->arguments[2];
-    return amp_policy_diff(&c->compile, &after, c->json != NULL, out, err);
+    const amp_policy_options options = options_of(c);
+    return amp_policy_diff(c->arguments[1], c->arguments[2], &options, out, err);
 }
 
 typedef struct Subcommand {

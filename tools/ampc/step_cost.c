@@ -37,7 +37,8 @@ static amp_status open_model(const amp_compile_options *options, amp_model **out
     o.diagnostic = NULL;
     AMP_TRY(amp_compile(&o, &result, err));
     const void *data = amp_compile_result_data(result, &size);
-    amp_status status = amp_model_load_memory(data, size, o.name, NULL, out, err);
+    const amp_model_options from = {.struct_size = sizeof from, .bytes = data, .size = size};
+    amp_status status = amp_model_load(o.name, &from, out, err);
     amp_compile_result_release(result);
     return status;
 }

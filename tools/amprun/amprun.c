@@ -1,4 +1,5 @@
 /* amprun.c: what the commands of amprun share. */
+#include "amp/train.h"
 #include "tools/amprun/amprun.h"
 
 #include <errno.h>
@@ -58,27 +59,26 @@ static void on_log(void *user, amp_log_level level, const char *text) {
     report_text("%s%s", level == AMP_LOG_WARNING ? "warning: " : "", text);
 }
 
-amp_session_options run_options(const Args *a, int64_t capacity, bool inference, bool keep_values) {
+amp_session_options run_options(const Args *a, int64_t capacity, const char *program) {
     return (amp_session_options){
         .struct_size = sizeof(amp_session_options),
-        .capacity = capacity,
+        .capacity.n = capacity,
         .device = a->device,
-        .cuda_device = a->cuda_device,
         .threads = (int32_t)a->threads,
-        .inference = inference,
+        .program = program,
         .seed = a->seed,
-        .isa = a->isa,
-        .keep_values = keep_values,
         .precision = a->precision,
         .log = on_log,
         .log_user = a->verbose ? (void *)(uintptr_t)a : NULL,
         .comm = a->comm,
-        .looks_at_all = a->looks_at_all,
+        .cpu = &a->cpu,
+        .cuda = &a->cuda,
+        .inspect = &a->inspect,
     };
 }
 
 amp_session_options run_options_again(const Args *a, int64_t capacity, uint64_t seed) {
-    amp_session_options options = run_options(a, capacity, false, false);
+    amp_session_options options = run_options(a, capacity, NULL);
     options.seed = seed;
     options.log = NULL;
     options.comm = NULL;
@@ -97,16 +97,16 @@ static int open_params(Run *r, const Args *a) {
     return weights_load(r, a);
 }
 
-int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values) {
+int run_open(Run *r, const Args *a, int64_t capacity, const char *program) {
     amp_error err = {0};
-    const amp_session_options options = run_options(a, capacity, inference, keep_values);
+    const amp_session_options options = run_options(a, capacity, program);
     if (open_params(r, a)) return 1;
     return amp_session_create(r->model, r->params, &options, &r->session, &err) ? report(&err) : 0;
 }
 
 int run_plan(Run *r, const Args *a, int64_t capacity) {
     amp_error err = {0};
-    const amp_session_options options = run_options(a, capacity, false, false);
+    const amp_session_options options = run_options(a, capacity, NULL);
     if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
     amp_model_get_info(r->model, &r->info);
     return amp_session_plan(r->model, NULL, &options, &r->memory, &err) ? report(&err) : 0;
@@ -158,7 +158,7 @@ void json_more(void *to, const char *key, double value) {
 void each_loss(const Run *run, const char *prefix, const double *losses, MeasurePutter *put, void *to) {
     char name[512];
     for (int i = 0; i < run->info.loss_count; i++) {
-        snprintf(name, sizeof name, "%sloss.%s", prefix, amp_model_loss_at(run->model, i));
+        snprintf(name, sizeof name, "%sloss.%s", prefix, amp_model_loss_name(run->model, i));
         put(to, name, losses[i]);
     }
 }
@@ -166,7 +166,7 @@ void each_loss(const Run *run, const char *prefix, const double *losses, Measure
 void each_metric(const Run *run, const char *prefix, const double *metrics, MeasurePutter *put, void *to) {
     char name[512];
     for (int i = 0; i < run->info.metric_count; i++) {
-        snprintf(name, sizeof name, "%s%s", prefix, amp_model_metric_at(run->model, i));
+        snprintf(name, sizeof name, "%s%s", prefix, amp_model_metric_name(run->model, i));
         put(to, name, metrics[i]);
     }
 }

@@ -6,6 +6,9 @@
 #include <stdio.h>
 
 #include "amp/amp.h"
+#include "amp/cpu.h"
+#include "amp/cuda.h"
+#include "amp/inspect.h"
 #include "base/json.h"
 
 #ifdef __cplusplus
@@ -23,7 +26,7 @@ enum { ALLOW_NAN = 1, ALLOW_OTHER_BATCH = 2, ALLOW_OTHER_DATA = 4, ALLOW_OTHER_S
 
 typedef struct Args {
     const char *model; /* of schema: the table; of doctor it may be NULL */
-    const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *sends_checkpoint, *resume, *log, *device, *isa,
+    const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *sends_checkpoint, *resume, *log, *device,
         *precision;
     const char *grads, *values_glob, *values_file;
     const char *eval_data, *best_metric, *best_file, *save_like, *tensorboard, *profile;
@@ -32,7 +35,9 @@ typedef struct Args {
     int32_t ranks;       /* info; 0: not given */
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
     double every_seconds, eval_split;
-    int32_t cuda_device;
+    amp_cpu_options cpu;
+    amp_cuda_options cuda;
+    amp_inspect_options inspect;
     bool numbers_device; /* --device cuda:N: of several ranks all take that one */
     uint64_t seed;
     double scale;                   /* < 0: not given */
@@ -45,10 +50,9 @@ typedef struct Args {
     int32_t dist_rank, dist_ranks;   /* --dist-rank; 0, 0: not given */
     double dist_timeout;             /* 0: not given */
     bool ordered;                    /* --reduce ordered */
-    amp_comm *comm;                  /* the ranks to train with; not of the command line */
+    struct amp_comm *comm;           /* the ranks to train with; not of the command line */
     bool kernels, trace, timeline, batch_auto;
-    unsigned allowed;  /* of ALLOW_... */
-    bool looks_at_all; /* --trace-nonfinite all */
+    unsigned allowed; /* of ALLOW_... */
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 
@@ -86,8 +90,9 @@ typedef struct Run {
 
 /* Loads the model, makes or loads the params, creates the session; |capacity| samples.  Reports and returns 1 on
  * failure.  In either case run_close frees everything. */
-int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
-amp_session_options run_options(const Args *a, int64_t capacity, bool inference, bool keep_values);
+int run_open(Run *r, const Args *a, int64_t capacity, const char *program);
+/* They point into |a|.  |program|: of amp_session_options. */
+amp_session_options run_options(const Args *a, int64_t capacity, const char *program);
 /* Of a session beside another one, or after it, that takes steps of a training by |seed|: it repeats no warnings. */
 amp_session_options run_options_again(const Args *a, int64_t capacity, uint64_t seed);
 /* What a model is compiled for to run on the device of --device: "cuda" or "cpu". */

@@ -137,7 +137,7 @@ static const char *take_device(OptionsRead *r, char *text) {
     long v = strtol(number, &end, 10);
     if (errno || *end || end == number || *number < '0' || *number > '9' || v > INT32_MAX)
         return "cuda:N counts devices from 0";
-    a->cuda_device = (int32_t)v;
+    a->cuda.index = (int32_t)v;
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static const char *take_trace(OptionsRead *r, char *text) {
     const char *next = r->argv[optind];
     (void)text;
     a->trace = true;
-    if (next && !strcmp(next, "all")) optind++, a->looks_at_all = true;
+    if (next && !strcmp(next, "all")) optind++, a->inspect.looks_at_all = 1;
     return NULL;
 }
 
@@ -332,7 +332,7 @@ static const ToolOption amprun_options[] = {
      .commands = TRAIN | EVAL,
      .help = "With --dist-folder: this process is rank R, from 0, of N."},
     {.name = "isa", .value = "portable|v3|v4", .words = "portable v3 v4", .preset = "the best of this machine",
-     TEXT(isa), .commands = ANY | DOCTOR | SUGGEST,
+     TEXT(cpu.isa), .commands = ANY | DOCTOR | SUGGEST,
      .help = "Instruction set."},
     {.name = "json", FLAG(as_json), .commands = INFO | DOCTOR | SUGGEST,
      .help = "Prints the report as one object of JSON."},

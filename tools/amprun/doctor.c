@@ -87,7 +87,7 @@ static void check_cpu(Doctor *d) {
     }
     amp_json_end_array(&d->json);
     amp_json_put_int(&d->json, "processors", amp_pool_processors());
-    amp_status status = amp_cpu_level_choose(has, d->args->isa, d->model, &level, &err);
+    amp_status status = amp_cpu_level_choose(has, d->args->cpu.isa, d->model, &level, &err);
     if (!status) status = peaks_of_products(d->args, &peaks, &err);
     amp_json_put_string(&d->json, "isa", level ? level->name : "none");
     amp_json_put_int(&d->json, "f32_flops", (int64_t)peaks.flops[AMP_INSTRUCTION_FMA]);
@@ -120,7 +120,7 @@ static void check_memory(Doctor *d) {
     SAY(d, "%" PRIu64 " MiB are available", available >> 20);
     amp_status status = AMP_OK;
     if (d->model && !d->on_cuda) {
-        const amp_session_options options = run_options(d->args, batch, false, false);
+        const amp_session_options options = run_options(d->args, batch, NULL);
         status = amp_session_plan(d->model, NULL, &options, &m, &err);
         amp_json_put_int(&d->json, "needed", (int64_t)m.total);
         if (status) SAY(d, "%s", err.message);
@@ -176,7 +176,7 @@ static void describe_device(Doctor *d, const amp_cuda_device_info *gpu) {
 
 /* All of them; the one that is asked for has to be there. */
 static void check_devices(Doctor *d) {
-    const int wanted = d->args->cuda_device;
+    const int wanted = d->args->cuda.index;
     int count = 0;
     if (!d->driver.init || d->driver.device_count(&count)) count = 0;
     for (int i = 0; i < count || i <= wanted; i++) {
@@ -260,8 +260,9 @@ static void check_cache(Doctor *d) {
 static void check_cpu_kernels(Doctor *d) {
     char sets[64] = "";
     begin(d, "kernels");
-    for (int i = 0; amp_model_isa_at(d->model, i); i++)
-        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "", amp_model_isa_at(d->model, i));
+    for (int i = 0; amp_model_isa_name(d->model, i); i++)
+        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "",
+                 amp_model_isa_name(d->model, i));
     SAY(d, "of the CPU: in the model, for %s", sets);
     end(d, FOUND);
 }

@@ -22,7 +22,10 @@ static void say_rates(const Args *a) {
 }
 
 int main(int argc, char **argv) {
-    Args a = {.scale = -1};
+    Args a = {.scale = -1,
+              .cpu.struct_size = sizeof a.cpu,
+              .cuda.struct_size = sizeof a.cuda,
+              .inspect.struct_size = sizeof a.inspect};
     OptionsRead read = {.tool = &amprun_tool, .args = &a};
     standard_streams_open();
     const int done = options_read(&read, argc, argv);

@@ -1,6 +1,7 @@
 /* weights.c: see weights.h. */
 #include "tools/amprun/weights.h"
 
+#include "amp/weights.h"
 #include "base/file.h"
 #include "base/file_reader.h"
 #include "runtime/files/weight_files.h"
@@ -39,7 +40,7 @@ int weights_load(Run *run, const Args *a) {
     int shown = 0;
     if (!a->weights) return 0;
     amp_weights_options options = options_of(a, &shown);
-    if (amp_params_load_weights(run->params, a->weights, &options, &made, &err)) {
+    if (amp_params_load(run->params, a->weights, &options, &made, &err)) {
         report_more(shown);
         return report(&err);
     }
@@ -56,8 +57,9 @@ int weights_load(Run *run, const Args *a) {
 amp_status weights_save(const Run *run, const Args *a, const char *path, amp_error *err) {
     int shown = 0;
     amp_weights_options options = options_of(a, &shown);
-    if (!a->save_like) return amp_params_save(run->params, path, err);
-    amp_status status = amp_params_save_weights(run->params, path, a->save_like, &options, err);
+    if (!a->save_like) return amp_params_save(run->params, path, NULL, err);
+    options.like = a->save_like;
+    amp_status status = amp_params_save(run->params, path, &options, err);
     report_more(shown);
     return status;
 }

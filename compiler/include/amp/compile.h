@@ -39,26 +39,73 @@ typedef struct amp_override {
 
 typedef struct amp_compile_options {
     size_t struct_size;
+
+    /* ---- the model ---- */
     /* The model: |text| (UTF-8, |text_size| bytes) under the name |name|, or where text is NULL the file |name|.  A
      * name that ends in ".ir", or text that starts with "module", is IR: only the passes that are left run.  A model.so
      * (by its content) is compiled again from the module that it keeps, under its own policy unless |policy| or
      * |precision| says another. */
     const char *name, *text;
     size_t text_size;
-    const char *precision; /* "fp16", "bf16", "tf32", "fp32"; NULL: as the model says */
-    const char *policy;    /* built-in name or file; NULL: the precision's default */
     const amp_define *defines;
     size_t define_count;
+    /* Not 0: the model reads no files: `include` is an error, and its precision names a built-in policy.  For services
+     * that compile text of strangers, who could otherwise read files of the service in messages.  |policy| may still
+     * be a file. */
+    int32_t no_files;
+    int64_t max_ops; /* what a program may cost: an op 1, a parameter 20 more, top_k 800 k, each 15 kB; 0: 250,000 */
+
+    /* ---- types of ops ---- */
+    const char *precision;      /* "fp16", "bf16", "tf32", "fp32"; NULL: as the model says */
+    const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */
+    const char *policy;         /* built-in name or file; NULL: the precision's default */
+    /* Lines that the precision block has besides its own, after them: the last one counts.  Not of IR that has its
+     * dtypes already. */
+    const amp_override *overrides;
+    size_t override_count;
+    /* The batch for which a policy of algorithm `min_cut` counts the bytes that a step moves; 0: 32. */
+    int64_t batch_hint;
+    /* How the CPU adds up products of f16, bf16 and tf32: "ieee", f32 multiply-adds, or "sm_80" or "sm_90", what tensor
+     * cores of that architecture give in the model's CUDA code, bit for bit, slowly (docs/design/sums.md).  NULL: as IR
+     * says, else "ieee". */
+    const char *sums;
+
+    /* ---- what it runs on, and how it trains ---- */
+    /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every
+     * op has some; where one has not, the model says which when it is asked to run on CUDA.  "cuda": the same, but
+     * that is an error; and what is dumped or emitted as IR is CUDA's. */
+    const char *target;
+    /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL:
+     * "v4".  Smaller ones are always there, and a session takes the best that its processor has.  "native": the best of
+     * this machine alone; a processor that lacks it does not run the model, and says so.  A model for other processors
+     * than x86-64 has one set, "portable". */
+    const char *isa;
+    /* Compile the CUDA code now, by NVRTC, for these architectures: "sm_80,sm_90".  NULL: when the model is loaded. */
+    const char *gpu_arch;
+    /* "data": several processes (ranks) may train the model together, each on samples of its own; it also trains alone.
+     * "zero1": the same, and each keeps a share of the optimizer's moments alone.  "none": not.
+     * NULL: as the model says (`data_parallel = true` in its train block) */
+    const char *distribute;
+    /* In which order a step adds its micro-batches: "left", one after the other; "tree", pairs, pairs of pairs, ..,
+     * which takes log2(accumulate) - 1 sums more of each gradient.  Ranks of which each has a power of two of them then
+     * get the bits of one rank with all.  NULL: as IR says, else "left" */
+    const char *accumulate_order;
+
+    /* ---- what is made of it ---- */
+    amp_emit emit;
+    const char *output; /* file to write; NULL: only into the result */
+    /* With AMP_EMIT_C and AMP_EMIT_O: the model's name in the program, a name of C; NULL: the model's own and "_model".
+     * Models of one program need different ones. */
+    const char *symbol;
     const char *stop_after; /* a pass; only with AMP_EMIT_IR */
     /* Passes and groups of passes to leave out, with commas between: "fuse", "layout,simplify"; NULL: none.
      * docs/ir.md lists which can be. */
     const char *no_pass;
-    amp_emit emit;
-    const char *output; /* file to write; NULL: only into the result */
     /* NULL: "cc".  A program, or several words as a shell splits them: "ccache gcc".  Flags are chosen for the
      * processor that it makes code for (-dumpmachine). */
     const char *c_compiler;
-    int64_t max_ops; /* what a program may cost: an op 1, a parameter 20 more, top_k 800 k, each 15 kB; 0: 250,000 */
+
+    /* ---- memory, and callbacks, which get |user| ---- */
     const amp_allocator *allocator;
     /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
      * amp_error. */
@@ -70,56 +117,19 @@ typedef struct amp_compile_options {
      * "codegen" (the C file), "codegen cuda", "nvrtc KERNEL sm_NN" and "cc".  Together they take the time of the call,
      * but for reading and writing files and what the callbacks take. */
     void (*timing)(void *user, const char *pass, double seconds);
-    void *user;
-    const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */
-    /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL:
-     * "v4".  Smaller ones are always there, and a session takes the best that its processor has.  "native": the best of
-     * this machine alone; a processor that lacks it does not run the model, and says so.  A model for other processors
-     * than x86-64 has one set, "portable". */
-    const char *isa;
-    /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every
-     * op has some; where one has not, the model says which when it is asked to run on CUDA.  "cuda": the same, but
-     * that is an error; and what is dumped or emitted as IR is CUDA's. */
-    const char *target;
-    /* Compile the CUDA code now, by NVRTC, for these architectures: "sm_80,sm_90".  NULL: when the model is loaded. */
-    const char *gpu_arch;
     /* Each file that was read: the model, what it includes, policies; for build systems.  |path| is as it was opened
      * and lives until the callback returns; a file that two lines name is told twice. */
     void (*dependency)(void *user, const char *path);
-    /* Not 0: the model reads no files: `include` is an error, and its precision names a built-in policy.  For services
-     * that compile text of strangers, who could otherwise read files of the service in messages.  |policy| may still
-     * be a file. */
-    int32_t no_files;
-    /* With AMP_EMIT_C and AMP_EMIT_O: the model's name in the program, a name of C; NULL: the model's own and "_model".
-     * Models of one program need different ones. */
-    const char *symbol;
-    /* Asked some 100 times a second while C compilers run, and just before: where it answers other than 0 they are
-     * ended, the temporary folder is removed, and the call fails with AMP_CANCELLED.  It is called with |user|. */
-    int32_t (*cancelled)(void *user);
     /* Before each stage: "read" of IR, passes by their names (those from fuse on once for each target), "codegen cuda",
      * "nvrtc KERNEL sm_NN" (for each kernel and architecture of |gpu_arch|; of those that several threads compile at
      * once, some are left out), "codegen" and "cc".  |index| of |count| stages are done; it only grows, and |count| is
      * the same in all calls until NVRTC's kernels are known, which it then counts.  Called with |user|, by the thread
      * of the call.  An answer other than 0 ends the call with AMP_CANCELLED, before the stage begins. */
     int32_t (*progress)(void *user, const char *stage, int32_t index, int32_t count);
-    /* The batch for which a policy of algorithm `min_cut` counts the bytes that a step moves; 0: 32. */
-    int64_t batch_hint;
-    /* How the CPU adds up products of f16, bf16 and tf32: "ieee", f32 multiply-adds, or "sm_80" or "sm_90", what tensor
-     * cores of that architecture give in the model's CUDA code, bit for bit, slowly (docs/design/sums.md).  NULL: as IR
-     * says, else "ieee". */
-    const char *sums;
-    /* Lines that the precision block has besides its own, after them: the last one counts.  Not of IR that has its
-     * dtypes already. */
-    const amp_override *overrides;
-    size_t override_count;
-    /* "data": several processes (ranks) may train the model together, each on samples of its own; it also trains alone.
-     * "zero1": the same, and each keeps a share of the optimizer's moments alone.  "none": not.
-     * NULL: as the model says (`data_parallel = true` in its train block) */
-    const char *distribute;
-    /* In which order a step adds its micro-batches: "left", one after the other; "tree", pairs, pairs of pairs, ..,
-     * which takes log2(accumulate) - 1 sums more of each gradient.  Ranks of which each has a power of two of them then
-     * get the bits of one rank with all.  NULL: as IR says, else "left" */
-    const char *accumulate_order;
+    /* Asked some 100 times a second while C compilers run, and just before: where it answers other than 0 they are
+     * ended, the temporary folder is removed, and the call fails with AMP_CANCELLED.  It is called with |user|. */
+    int32_t (*cancelled)(void *user);
+    void *user;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;
@@ -182,24 +192,36 @@ AMP_API AMP_MUST_USE amp_status amp_compare(const amp_compile_options *before, c
 /* Names of the built-in policies in order, those with a version too; NULL past the end.  Static storage. */
 AMP_API const char *amp_policy_name(int32_t index);
 
-/* These take of their options |policy| (a built-in name or a file), |allocator|, |diagnostic|, |dependency| and |user|.
- * |json|: not 0: JSON instead of text.  Errors: AMP_BAD_SOURCE: there is no such policy, or it has errors, all of them
- * reported; AMP_INVALID_ARGUMENT: |policy| or |out| is NULL; AMP_OUT_OF_MEMORY.  The caller releases the result. */
+typedef struct amp_policy_options {
+    size_t struct_size;
+    int32_t json; /* not 0: JSON instead of text */
+    int32_t reserved;
+    const amp_allocator *allocator;
+    /* As in amp_compile_options. */
+    void (*diagnostic)(void *user, const char *text, int32_t is_error);
+    void (*dependency)(void *user, const char *path);
+    void *user;
+} amp_policy_options;
+
+/* A policy is a built-in name or a file; NULL options are all defaults.  AMP_BAD_SOURCE: there is no such policy, or it
+ * has errors, all of them reported; AMP_INVALID_ARGUMENT: a policy or |out| is NULL; AMP_OUT_OF_MEMORY.  The caller
+ * releases the result. */
 
 /* The built-in ones: version, algorithm, low type, the precision whose default each is, and the first sentence of its
- * file.  |policy| is not read. */
-AMP_API AMP_MUST_USE amp_status amp_policy_list(const amp_compile_options *options, int32_t json,
-                                                amp_compile_result **out, amp_error *err);
-/* The text as it is, errors and all: a file to copy and change. */
-AMP_API AMP_MUST_USE amp_status amp_policy_text(const amp_compile_options *options, amp_compile_result **out,
+ * file. */
+AMP_API AMP_MUST_USE amp_status amp_policy_list(const amp_policy_options *options, amp_compile_result **out,
                                                 amp_error *err);
+/* The text as it is, errors and all: a file to copy and change. */
+AMP_API AMP_MUST_USE amp_status amp_policy_text(const char *policy, const amp_policy_options *options,
+                                                amp_compile_result **out, amp_error *err);
 /* Reads it as a compilation does, and says what it is. */
-AMP_API AMP_MUST_USE amp_status amp_policy_check(const amp_compile_options *options, int32_t json,
+AMP_API AMP_MUST_USE amp_status amp_policy_check(const char *policy, const amp_policy_options *options,
                                                  amp_compile_result **out, amp_error *err);
 /* Which names (ops, layers, ops of layers) have another class in |after| than in |before|, with the lines, and what
- * else differs.  Policies that do not differ are no error.  Of |after| only |policy| counts. */
-AMP_API AMP_MUST_USE amp_status amp_policy_diff(const amp_compile_options *before, const amp_compile_options *after,
-                                                int32_t json, amp_compile_result **out, amp_error *err);
+ * else differs.  Policies that do not differ are no error. */
+AMP_API AMP_MUST_USE amp_status amp_policy_diff(const char *before, const char *after,
+                                                const amp_policy_options *options, amp_compile_result **out,
+                                                amp_error *err);
 
 /* ---- lint: what `ampc lint` tells -------------------------------------------------------------------------------- */
 

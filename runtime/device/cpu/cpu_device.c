@@ -20,7 +20,7 @@ typedef struct CpuDevice {
 
 static amp_status choose_level(CpuDevice *d, const amp_device_options *options, const amp_cpu_level **out,
                                amp_error *err) {
-    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), options->isa, options->model, out, err));
+    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), options->cpu->isa, options->model, out, err));
     const amp_cpu_level *level = *out;
     d->executor.isa = level->isa;
     d->executor.product_f32 = amp_product_select(AMP_DT_F32, level->product, err);
@@ -93,14 +93,14 @@ static void say_choice(const CpuDevice *d, const amp_device_options *o, const ch
     int32_t threads = amp_pool_threads(d->executor.pool), processors = amp_pool_processors();
     const char *kernels = isa_of_kernels(d, o->model);
     amp_log_say(o->log, AMP_LOG_INFO, "cpu: %d thread%s%s, instruction set %s", threads, threads == 1 ? "" : "s",
-                o->run_tasks ? " of the application's" : "", level);
+                o->cpu->run_tasks ? " of the application's" : "", level);
     if (d->executor.product_bf16->widening && (amp_cpu_features() & AMP_CPU_AVX512_BF16) && amp_product_has_slow_bf16())
         amp_log_say(o->log, AMP_LOG_INFO,
                     "cpu: products of bf16 are multiplied as f32: this processor's instructions for bf16 are slower");
-    if (threads > processors && !o->run_tasks)
+    if (threads > processors && !o->cpu->run_tasks)
         amp_log_say(o->log, AMP_LOG_WARNING, "cpu: %d threads share %d processor%s; more are not faster", threads,
                     processors, processors == 1 ? "" : "s");
-    if (!o->isa && strcmp(level, "neon") && strcmp(kernels, level))
+    if (!o->cpu->isa && strcmp(level, "neon") && strcmp(kernels, level))
         amp_log_say(o->log, AMP_LOG_WARNING,
                     "cpu: the model has kernels for %s at most, and this processor is %s: compile it without --isa",
                     kernels, level);
@@ -115,7 +115,7 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     const amp_cpu_level *level = NULL;
     d->executor.log = options->log;
     amp_status status = choose_level(d, options, &level, err);
-    const amp_outside_threads outside = {options->run_tasks, options->run_user};
+    const amp_outside_threads outside = {options->cpu->run_tasks, options->cpu->user};
     if (!status) status = amp_executor_make(&d->executor, options->threads, &outside, allocator, err);
     if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(d->executor.product_f32), err);
     if (status) {

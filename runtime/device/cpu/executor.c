@@ -440,6 +440,7 @@ static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
     e->run = run;
     clear_flags(run);
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
+        if (!amp_run_needs(run, i)) continue;
         run_kernel(e, &run->program->kernels[i]);
         AMP_TRY(sum_ranks(run, &run->program->kernels[i], err));
         if (run->hooks.after) AMP_TRY(run->hooks.after(run->hooks.user, i, err));
@@ -450,13 +451,16 @@ static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
 
 /* ---- on how many threads ----------------------------------------------------------------------------------------- */
 
-/* Of this program and size; what was asked for longest ago makes room. */
+/* Of this program, size and kernels; what was asked for longest ago makes room. */
 static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
     for (int i = 0; i < AMP_GOVERNORS; i++)
-        if (e->governors[i].program == run->program && e->governors[i].n == run->n) return &e->governors[i];
+        if (e->governors[i].program == run->program && e->governors[i].n == run->n &&
+            e->governors[i].selection == run->selection)
+            return &e->governors[i];
     amp_governor *g = &e->governors[e->next_governor];
     e->next_governor = (e->next_governor + 1) % AMP_GOVERNORS;
     *g = amp_governor_make(run->program, run->n);
+    g->selection = run->selection;
     return g;
 }
 

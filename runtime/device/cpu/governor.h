@@ -20,6 +20,7 @@ typedef struct amp_timed_way { /* one thread, or all */
 typedef struct amp_governor {
     const void *program; /* what it is about */
     int64_t n;
+    uint64_t selection; /* amp_run's */
     amp_timed_way one, all;
     int cold;         /* calls at the start that say nothing */
     bool prefers_one; /* which was better */

@@ -18,7 +18,7 @@ enum { LEVELS = sizeof levels / sizeof levels[0] };
 /* A model of one instruction set has no functions for smaller ones. */
 static amp_status check_model(const amp_cpu_level *level, const char *isa, const amp_model *m, amp_error *err) {
     if (!m || level->isa >= m->lowest_isa) return AMP_OK;
-    const char *sets = amp_model_isa_at(m, 0);
+    const char *sets = amp_model_isa_name(m, 0);
     if (isa)
         return amp_fail(
             err, AMP_UNSUPPORTED,

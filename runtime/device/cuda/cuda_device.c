@@ -64,11 +64,11 @@ static amp_status fill_inside(CudaDevice *d, const amp_device_options *o, amp_er
 }
 
 static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *err) {
-    d->own_compute = !o->cuda_stream;
+    d->own_compute = !o->cuda->stream;
     /* Params may outlive the session, and their memory then the context: not from the session's allocator. */
-    AMP_TRY(amp_cuda_context_open(&o->model->allocator, o->cuda_stream, o->cuda_device, &d->context, err));
+    AMP_TRY(amp_cuda_context_open(&o->model->allocator, o->cuda->stream, o->cuda->index, &d->context, err));
     AMP_TRY(check_precision(d, err));
-    d->compute = o->cuda_stream;
+    d->compute = o->cuda->stream;
     AMP_TRY_INSIDE(d->context, err, fill_inside(d, o, err));
     return AMP_OK;
 }

@@ -341,6 +341,10 @@ static amp_status clear_flags(const amp_cuda_launching *l, const amp_run *run, C
 static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                                bool overlaps, CuStream stream, amp_error *err) {
     const uint32_t *operands = run->program->cuda_kernels[kernel].operands.at;
+    if (!amp_run_needs(run, kernel)) {
+        tables->memory += table_bytes(&run->program->cuda_kernels[kernel]);
+        return AMP_OK;
+    }
     if (amp_cuda_exchange_sums(l->exchange, run, kernel))
         return amp_cuda_exchange_sum(l->exchange, run, kernel, address_of(l, run, operands[0]),
                                      address_of(l, run, operands[1]), stream, err);
@@ -360,6 +364,7 @@ static amp_status enqueue_kernels(const amp_cuda_graphs *g, const amp_run *run, 
     AMP_TRY(clear_flags(l, run, g->capturing, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         AMP_TRY(start_kernel(l, run, i, &tables, overlaps, g->capturing, err));
+        if (!amp_run_needs(run, i)) continue;
         overlaps = !graph->poison.memory && is_last_enqueued(l, run, i);
         AMP_TRY(amp_cuda_poison_temporaries(&graph->poison, l->context, run, i, g->capturing, err));
         AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, i, g->capturing, true, err));
@@ -415,7 +420,9 @@ static amp_status instantiate(amp_cuda_graphs *g, amp_cuda_graph *graph, const a
 
 static amp_cuda_graph *find(amp_cuda_graphs *g, const amp_run *run) {
     for (int i = 0; i < AMP_CUDA_GRAPHS; i++)
-        if (g->graphs[i].program == run->program && g->graphs[i].n == run->n) return &g->graphs[i];
+        if (g->graphs[i].program == run->program && g->graphs[i].n == run->n &&
+            g->graphs[i].selection == run->selection)
+            return &g->graphs[i];
     return NULL;
 }
 
@@ -441,7 +448,8 @@ static amp_cuda_graph *choose_place(amp_cuda_graphs *g, const amp_program *progr
 static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute, const amp_allocator *allocator,
                        amp_cuda_graph **out, amp_error *err) {
     amp_cuda_context *c = g->launching.context;
-    amp_cuda_graph *place = choose_place(g, run->program), made = {.program = run->program, .n = run->n};
+    amp_cuda_graph *place = choose_place(g, run->program),
+                   made = {.program = run->program, .n = run->n, .selection = run->selection};
     if (place->program) { /* it may be running */
         AMP_TRY(AMP_CUDA(c, err, stream_sync, (compute)));
         free_graph(g, place);
@@ -499,7 +507,7 @@ static amp_status run_alone(const amp_cuda_launching *l, const amp_run *run, int
     else AMP_TRY(start_kernel(l, run, kernel, tables, false, stream, err));
     AMP_TRY(amp_cuda_exchange_mark(l->exchange, l->context, run, kernel, stream, false, err));
     if (run->watcher_waits) AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
-    return run->after_kernel ? run->after_kernel(run->watcher, kernel, err) : AMP_OK;
+    return run->after_kernel && amp_run_needs(run, kernel) ? run->after_kernel(run->watcher, kernel, err) : AMP_OK;
 }
 
 static amp_status run_each(const amp_cuda_launching *l, const amp_run *run, amp_cuda_tables tables, CuStream stream,

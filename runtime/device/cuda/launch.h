@@ -58,7 +58,7 @@ amp_status amp_cuda_poison_temporaries(const amp_cuda_poison *poison, amp_cuda_c
 
 /* ---- programs as CUDA graphs ------------------------------------------------------------------------------------- */
 
-/* One for each program and number of samples, captured when it first runs. */
+/* One for each program, number of samples and selection of kernels, captured when it first runs. */
 
 enum {
     AMP_CUDA_GRAPHS_OF_PROGRAM = 16, /* the one that was unused the longest is given up */
@@ -68,7 +68,8 @@ enum {
 typedef struct amp_cuda_graph {
     const amp_program *program; /* NULL: free */
     int64_t n;
-    uint64_t used; /* when: runs are counted */
+    uint64_t selection; /* amp_run's */
+    uint64_t used;      /* when: runs are counted */
     CuGraphExec exec;
     amp_cuda_tables tables;
     amp_cuda_poison poison;

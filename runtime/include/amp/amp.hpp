@@ -1,27 +1,29 @@
-/* amp/amp.hpp: amp/amp.h for C++17: objects that release themselves, exceptions, arrays whose sizes are checked.
+/* amp/amp.hpp: amp/amp.h and the headers beside it for C++17: objects that release themselves, exceptions, arrays
+ * whose sizes are checked.
  *
  *     amp::Model model("mlp.so");
  *     amp::Params params(model, 7);
  *     amp::SessionOptions options;
- *     options.capacity = 128;
+ *     options.capacity.n = 128;
  *     amp::Session session(model, params, options);
  *     for (;;) amp::StepReport report = session.step({images, labels});
  *
- * Header only: link libamp as in C.  What amp.h says of threads, devices and files holds here too.
+ * Header only: link libamp as in C.  What they say of threads, devices and files holds here too.
  *
  * Objects.   Copying a Model, Params or Session gives another reference to the same object; all are cheap to move.
- *            They can be destroyed in any order.  get() is the C object, for functions of amp.h that are not here.  One
+ *            They can be destroyed in any order.  get() is the C object, for functions of C that are not here.  One
  *            that was moved from can be destroyed or assigned to, nothing else.
  * Errors.    amp::Error, with amp.h's status and message.  After an exception every object is as it was.  Only
  *            AMP_SCALE_AT_FLOOR is none: the step has been done, and its report has at_floor.
  * Arrays.    amp::Input and amp::Output are made from std::vector, std::array, std::span, C arrays, or pointers; sizes
  *            and element types are compared with the model's (of pointers: element types alone).
- * Samples.   |n| is the number of samples; 0: as many as the first array of known size holds.
+ * Sizes.     A number of samples; without it as many as the first array of known size holds.
  * Memory.    step, evaluate and infer into the caller's arrays allocate nothing.
  */
 #ifndef AMP_AMP_HPP
 #define AMP_AMP_HPP
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -34,6 +36,13 @@
 
 #include "amp/amp.h"
 #include "amp/base.hpp"
+#include "amp/cpu.h"
+#include "amp/cuda.h"
+#include "amp/data.h"
+#include "amp/inspect.h"
+#include "amp/serve.h"
+#include "amp/train.h"
+#include "amp/weights.h"
 
 namespace amp {
 
@@ -42,7 +51,6 @@ using Decision = amp_decision;
 using StepReport = amp_step_report;
 using Scaler = amp_scaler_state;
 using Memory = amp_memory_info;
-using PartialReport = amp_partial_report;
 using WeightsReport = amp_weights_report;
 using PublishReport = amp_publish_report;
 
@@ -53,20 +61,54 @@ struct ModelOptions : amp_model_options {
 struct ParamsOptions : amp_params_options {
     ParamsOptions() noexcept : amp_params_options{} { struct_size = sizeof(amp_params_options); }
 };
+/* Its cpu, cuda and inspect are the options themselves, in place of C's pointers to them. */
 struct SessionOptions : amp_session_options {
-    SessionOptions() noexcept : amp_session_options{} { struct_size = sizeof(amp_session_options); }
+    amp_cpu_options cpu{};
+    amp_cuda_options cuda{};
+    amp_inspect_options inspect{};
+    SessionOptions() noexcept : amp_session_options{} {
+        struct_size = sizeof(amp_session_options);
+        cpu.struct_size = sizeof cpu;
+        cuda.struct_size = sizeof cuda;
+        inspect.struct_size = sizeof inspect;
+        point_to_own();
+    }
+    SessionOptions(const SessionOptions &other) noexcept
+        : amp_session_options(other), cpu(other.cpu), cuda(other.cuda), inspect(other.inspect) {
+        point_to_own();
+    }
+    SessionOptions &operator=(const SessionOptions &other) noexcept {
+        amp_session_options::operator=(other);
+        cpu = other.cpu, cuda = other.cuda, inspect = other.inspect;
+        point_to_own();
+        return *this;
+    }
+
+  private:
+    void point_to_own() noexcept {
+        amp_session_options::cpu = &cpu;
+        amp_session_options::cuda = &cuda;
+        amp_session_options::inspect = &inspect;
+    }
 };
 
 struct DatasetOptions : amp_dataset_options {
     DatasetOptions() noexcept : amp_dataset_options{} { struct_size = sizeof(amp_dataset_options); }
 };
 
-/* The rules of amp_weights_options. */
-struct WeightRules {
-    std::vector<std::string> ignore, rename, transpose, fresh;
+/* Sizes of a call; a number converts to that many samples. */
+struct Sizes : amp_sizes {
+    Sizes(int64_t samples = 0) noexcept : amp_sizes{samples, 0} {}
 };
 
-/* The name, type and shape of an input, result, parameter or value. */
+/* The rules of amp_weights_options; |like| when saving. */
+struct WeightRules {
+    std::vector<std::string> ignore, rename, transpose, fresh;
+    bool partial = false;
+    std::string like;
+};
+
+/* The name, type and shape of an input, result, parameter or value.  Compared by value. */
 struct TensorInfo : amp_tensor_info {
     TensorInfo() noexcept : amp_tensor_info{} {}
     std::size_t elements() const noexcept {
@@ -75,6 +117,11 @@ struct TensorInfo : amp_tensor_info {
         return count;
     }
     std::vector<int64_t> shape() const { return {dims, dims + rank}; }
+    bool operator==(const TensorInfo &other) const noexcept {
+        const bool same_name = name && other.name ? !std::strcmp(name, other.name) : name == other.name;
+        return same_name && dtype == other.dtype && rank == other.rank && std::equal(dims, dims + rank, other.dims);
+    }
+    bool operator!=(const TensorInfo &other) const noexcept { return !(*this == other); }
     std::string text() const { /* "f32[64, 784]" */
         std::string out = std::string(amp_dtype_name(dtype)) + "[";
         for (int32_t i = 0; i < rank; i++) out += (i ? ", " : "") + std::to_string(dims[i]);
@@ -119,11 +166,10 @@ class Model {
     /* The bytes of a model.so, which may be freed afterwards. */
     static Model from_memory(const void *bytes, std::size_t size, const std::string &name = "model in memory",
                              const ModelOptions &options = {}) {
-        Model model;
-        model.open([&](amp_model **out, amp_error *err) {
-            return amp_model_load_memory(bytes, size, name.c_str(), &options, out, err);
-        });
-        return model;
+        ModelOptions with = options;
+        with.bytes = bytes;
+        with.size = size;
+        return Model(name, with);
     }
     /* A model that is linked into the program, declared by extern "C" { AMP_STATIC_MODEL(NAME); }. */
     static Model from_static(amp_static_model linked, const ModelOptions &options = {}) {
@@ -144,13 +190,13 @@ class Model {
         amp_model_get_info(get(), &out);
         return out;
     }
-    TensorInfo input(int32_t index, int64_t n = 1) const { return describe(amp_model_input_at, index, n); }
-    TensorInfo result(int32_t index, int64_t n = 1) const { return describe(amp_model_result_at, index, n); }
-    /* How many classes or rows an input of indices takes (amp_model_index_range); 0: it is none. */
+    TensorInfo input(int32_t index, Sizes sizes = 1) const { return describe(amp_model_input_at, index, sizes); }
+    TensorInfo result(int32_t index, Sizes sizes = 1) const { return describe(amp_model_result_at, index, sizes); }
+    /* How many classes or rows an input of indices takes (amp_model_get_index_range); 0: it is none. */
     int64_t index_count(int32_t index) const {
         int64_t count = 0;
         detail::Call call;
-        call.check(amp_model_index_range(get(), index, &count, nullptr, call.error()));
+        call.check(amp_model_get_index_range(get(), index, &count, nullptr, call.error()));
         return count;
     }
     /* Throws where this is not the model that the program was written for (amp_model_expect). */
@@ -168,7 +214,7 @@ class Model {
     amp_param_training training(int32_t index) const {
         amp_param_training out;
         detail::Call call;
-        call.check(amp_model_param_training(get(), index, &out, call.error()));
+        call.check(amp_model_param_training_at(get(), index, &out, call.error()));
         return out;
     }
     amp_group_info group(int32_t index) const {
@@ -190,9 +236,9 @@ class Model {
         for (int32_t i = 0; i < count; i++) out.emplace_back(param(i).name);
         return out;
     }
-    std::vector<std::string> metric_names() const { return names(amp_model_metric_at); }
-    std::vector<std::string> loss_names() const { return names(amp_model_loss_at); }
-    std::vector<std::string> instruction_sets() const { return names(amp_model_isa_at); }
+    std::vector<std::string> metric_names() const { return names(amp_model_metric_name); }
+    std::vector<std::string> loss_names() const { return names(amp_model_loss_name); }
+    std::vector<std::string> instruction_sets() const { return names(amp_model_isa_name); }
 
     /* Why each op has its dtype: for (const amp::Decision &why : model.decisions()). */
     class Decisions;
@@ -207,10 +253,10 @@ class Model {
         call.check(load(&model, call.error()));
         handle_ = Handle(model);
     }
-    template <class Function> TensorInfo describe(Function *function, int32_t index, int64_t n) const {
+    template <class Function> TensorInfo describe(Function *function, int32_t index, Sizes sizes) const {
         TensorInfo out;
         detail::Call call;
-        call.check(function(get(), index, n, &out, call.error()));
+        call.check(function(get(), index, sizes, &out, call.error()));
         return out;
     }
     template <class Function> std::vector<std::string> names(Function *function) const {
@@ -275,20 +321,6 @@ template <class View> void check_array(const View &array, const TensorInfo &tens
         fail("an array of " + std::to_string(array.count()) + " was given");
 }
 
-/* Keeps exceptions of a callback out of C. */
-struct PartialLoad {
-    const std::function<void(const char *, amp_partial_outcome, const char *)> &each;
-    std::exception_ptr thrown;
-    static void tensor(void *user, const char *name, amp_partial_outcome outcome, const char *why) noexcept {
-        auto &self = *static_cast<PartialLoad *>(user);
-        try {
-            if (self.each && !self.thrown) self.each(name, outcome, why);
-        } catch (...) {
-            self.thrown = std::current_exception();
-        }
-    }
-};
-
 /* WeightRules as C has them; they live as long as both. */
 class WeightOptions {
   public:
@@ -300,6 +332,8 @@ class WeightOptions {
         options.rename = rename_.data();
         options.transpose = transpose_.data();
         options.fresh = fresh_.data();
+        options.partial = rules.partial;
+        options.like = rules.like.empty() ? nullptr : rules.like.c_str();
     }
     WeightOptions(const WeightOptions &) = delete;
     amp_weights_options options{};
@@ -358,53 +392,22 @@ class Params {
         call.check(amp_params_set(get(), name.c_str(), static_cast<const float *>(values.data()), wanted.elements(),
                                   call.error()));
     }
-    void load(const std::string &path) {
-        detail::Call call;
-        call.check(amp_params_load(get(), path.c_str(), call.error()));
-    }
-    void save(const std::string &path) const {
-        detail::Call call;
-        call.check(amp_params_save(get(), path.c_str(), call.error()));
-    }
-    void load_memory(const void *bytes, std::size_t size, const std::string &name = "params in memory") {
-        detail::Call call;
-        call.check(amp_params_load_memory(get(), bytes, size, name.c_str(), call.error()));
-    }
-    /* Published weights, strictly, as amp_params_load_weights; |each| (or nothing) is called for each difference. */
+    /* As amp_params_load: each tensor of the model and no other, but for |rules|; |each| (or nothing) is called for
+     * each difference. */
     using EachDifference = std::function<void(const char *name, amp_weights_difference kind, const char *why)>;
-    WeightsReport load_weights(const std::string &path, const WeightRules &rules = {},
-                               const EachDifference &each = {}) {
-        detail::Differences differences{each, nullptr};
-        detail::WeightOptions with(rules);
-        with.options.user = &differences;
-        with.options.difference = detail::Differences::note;
-        WeightsReport report{};
-        detail::Call call;
-        const amp_status status = amp_params_load_weights(get(), path.c_str(), &with.options, &report, call.error());
-        if (differences.thrown) std::rethrow_exception(differences.thrown);
-        call.check(status);
-        return report;
+    WeightsReport load(const std::string &path, const WeightRules &rules = {}, const EachDifference &each = {}) {
+        return load(nullptr, 0, path, rules, each);
     }
-    /* With the names and layout of the weights at |like|, which the rules map to the model's. */
-    void save_weights(const std::string &path, const std::string &like, const WeightRules &rules = {}) const {
+    /* The bytes of such a file, which |name| names in errors. */
+    WeightsReport load_memory(const void *bytes, std::size_t size, const std::string &name = "params in memory",
+                              const WeightRules &rules = {}, const EachDifference &each = {}) {
+        return load(bytes ? bytes : "", size, name, rules, each);
+    }
+    /* With |rules.like|: with the names and layout of the weights there, which the rules map to the model's. */
+    void save(const std::string &path, const WeightRules &rules = {}) const {
         const detail::WeightOptions with(rules);
         detail::Call call;
-        call.check(amp_params_save_weights(get(), path.c_str(), like.c_str(), &with.options, call.error()));
-    }
-    /* What fits, of weights of another model, say; |each| (or nothing) is called for each tensor, as amp.h says. */
-    using Each = std::function<void(const char *name, amp_partial_outcome outcome, const char *why)>;
-    PartialReport load_partial(const std::string &path, const Each &each = {}) {
-        detail::PartialLoad load{each, nullptr};
-        amp_partial_options options{};
-        options.struct_size = sizeof options;
-        options.user = &load;
-        options.tensor = detail::PartialLoad::tensor;
-        PartialReport report{};
-        detail::Call call;
-        const amp_status status = amp_params_load_partial(get(), path.c_str(), &options, &report, call.error());
-        if (load.thrown) std::rethrow_exception(load.thrown);
-        call.check(status);
-        return report;
+        call.check(amp_params_save(get(), path.c_str(), &with.options, call.error()));
     }
     /* Every value of |from|, which may be of another model. */
     void assign(const Params &from) {
@@ -440,6 +443,21 @@ class Params {
 
   private:
     using Handle = detail::Handle<amp_params, amp_params_retain, amp_params_release>;
+    WeightsReport load(const void *bytes, std::size_t size, const std::string &path, const WeightRules &rules,
+                       const EachDifference &each) {
+        detail::Differences differences{each, nullptr};
+        detail::WeightOptions with(rules);
+        with.options.bytes = bytes;
+        with.options.size = size;
+        with.options.user = &differences;
+        with.options.difference = detail::Differences::note;
+        WeightsReport report{};
+        detail::Call call;
+        const amp_status status = amp_params_load(get(), path.c_str(), &with.options, &report, call.error());
+        if (differences.thrown) std::rethrow_exception(differences.thrown);
+        call.check(status);
+        return report;
+    }
     Params(const Model &model, Handle handle) noexcept : model_(model), handle_(std::move(handle)) {}
     static ParamsOptions with_seed(uint64_t seed) noexcept {
         ParamsOptions options;
@@ -498,19 +516,19 @@ class Session {
     const Model &model() const noexcept { return model_; }
 
     /* One step on the model's inputs, then its train block's. */
-    StepReport step(Inputs inputs, int64_t n = 0) {
+    StepReport step(Inputs inputs, Sizes sizes = {}) {
         StepReport report{};
-        take(inputs, n, info_.input_count);
+        take(inputs, sizes, info_.input_count);
         detail::Call call;
-        const amp_status status = amp_step(get(), in_.data(), n, &report, call.error());
+        const amp_status status = amp_step(get(), in_.data(), sizes, &report, call.error());
         if (status != AMP_SCALE_AT_FLOOR) call.check(status);
         return report;
     }
     /* The same without a report, which on the device "cuda" is not waited for.  False: the scale is at its floor. */
-    bool start_step(Inputs inputs, int64_t n = 0) {
-        take(inputs, n, info_.input_count);
+    bool start_step(Inputs inputs, Sizes sizes = {}) {
+        take(inputs, sizes, info_.input_count);
         detail::Call call;
-        const amp_status status = amp_step(get(), in_.data(), n, nullptr, call.error());
+        const amp_status status = amp_step(get(), in_.data(), sizes, nullptr, call.error());
         if (status != AMP_SCALE_AT_FLOOR) call.check(status);
         return status == AMP_OK;
     }
@@ -529,17 +547,17 @@ class Session {
     }
 
     /* Loss and metrics in evaluation mode; the second form writes the metrics to the caller's array, or nowhere. */
-    Evaluation evaluate(Inputs inputs, int64_t n = 0) {
+    Evaluation evaluate(Inputs inputs, Sizes sizes = {}) {
         Evaluation out;
         out.metrics.resize(static_cast<std::size_t>(info_.metric_count));
-        out.loss = evaluate(inputs, n, out.metrics.data());
+        out.loss = evaluate(inputs, sizes, out.metrics.data());
         return out;
     }
-    double evaluate(Inputs inputs, int64_t n, double *metrics) {
+    double evaluate(Inputs inputs, Sizes sizes, double *metrics) {
         double loss = 0;
-        take(inputs, n, info_.input_count);
+        take(inputs, sizes, info_.input_count);
         detail::Call call;
-        call.check(amp_eval(get(), in_.data(), n, &loss, metrics, call.error()));
+        call.check(amp_eval(get(), in_.data(), sizes, &loss, metrics, call.error()));
         return loss;
     }
     /* The figures of all batches that were evaluated since evaluate_begin, or since the session was made, as if they
@@ -559,7 +577,7 @@ class Session {
     std::vector<double> evaluation_sums() const {
         std::vector<double> sums(static_cast<std::size_t>(amp_eval_sums_count(get())));
         detail::Call call;
-        call.check(amp_eval_sums(get(), sums.data(), call.error()));
+        call.check(amp_eval_get_sums(get(), sums.data(), call.error()));
         return sums;
     }
     void add_evaluation(const std::vector<double> &sums) {
@@ -568,40 +586,41 @@ class Session {
         call.check(amp_eval_add(get(), sums.data(), call.error()));
     }
 
-    /* The model's results, of its inputs alone: into the caller's arrays, ... */
-    void infer(Inputs inputs, Outputs outputs, int64_t n = 0) {
-        take(inputs, n, info_.model_input_count);
+    /* The model's results, of its inputs alone: into the caller's arrays (nullptr: not wanted, nor computed), ... */
+    void infer(Inputs inputs, Outputs outputs, Sizes sizes = {}) {
+        take(inputs, sizes, info_.model_input_count);
         count("result", outputs.size(), static_cast<std::size_t>(info_.result_count));
         out_.clear();
         for (int32_t i = 0; i < info_.result_count; i++) {
             const Output &output = outputs[static_cast<std::size_t>(i)];
-            detail::check_array(output, model_.result(i, n), "result");
+            if (output.data() || output.count() != Output::unknown)
+                detail::check_array(output, model_.result(i, sizes), "result");
             out_.push_back(output.data());
         }
         detail::Call call;
-        call.check(amp_infer(get(), in_.data(), n, out_.data(), call.error()));
+        call.check(amp_infer(get(), in_.data(), sizes, out_.data(), call.error()));
     }
     /* ..., each as a tensor, ... */
-    std::vector<Tensor> infer(Inputs inputs, int64_t n = 0) {
+    std::vector<Tensor> infer(Inputs inputs, Sizes sizes = {}) {
         std::vector<Tensor> results;
-        take(inputs, n, info_.model_input_count);
+        take(inputs, sizes, info_.model_input_count);
         out_.clear();
-        for (int32_t i = 0; i < info_.result_count; i++) results.emplace_back(model_.result(i, n));
+        for (int32_t i = 0; i < info_.result_count; i++) results.emplace_back(model_.result(i, sizes));
         for (Tensor &result : results) out_.push_back(result.data());
         detail::Call call;
-        call.check(amp_infer(get(), in_.data(), n, out_.data(), call.error()));
+        call.check(amp_infer(get(), in_.data(), sizes, out_.data(), call.error()));
         return results;
     }
     /* ..., or the numbers of the first. */
-    template <class T = float> std::vector<T> infer_first(Inputs inputs, int64_t n = 0) {
-        return infer(inputs, n).front().template to<T>();
+    template <class T = float> std::vector<T> infer_first(Inputs inputs, Sizes sizes = {}) {
+        return infer(inputs, sizes).front().template to<T>();
     }
 
     /* Metrics of the last step; named losses of the last step or evaluation. */
-    std::vector<double> metrics() const { return numbers(amp_session_metrics, info_.metric_count); }
-    std::vector<double> losses() const { return numbers(amp_session_losses, info_.loss_count); }
-    double metric(const std::string &name) const { return named(metrics(), amp_model_metric_at, "metric", name); }
-    double loss(const std::string &name) const { return named(losses(), amp_model_loss_at, "named loss", name); }
+    std::vector<double> metrics() const { return numbers(amp_session_get_metrics, info_.metric_count); }
+    std::vector<double> losses() const { return numbers(amp_session_get_losses, info_.loss_count); }
+    double metric(const std::string &name) const { return named(metrics(), amp_model_metric_name, "metric", name); }
+    double loss(const std::string &name) const { return named(losses(), amp_model_loss_name, "named loss", name); }
 
     /* With keep_values: the gradients and intermediates of the last step. */
     std::vector<std::string> value_names() const {
@@ -612,12 +631,12 @@ class Session {
     Tensor value(const std::string &name) const {
         TensorInfo info;
         detail::Call call;
-        call.check(amp_session_value(get(), name.c_str(), &info, nullptr, 0, call.error()));
+        call.check(amp_session_get_value(get(), name.c_str(), &info, nullptr, 0, call.error()));
         const bool is_integer = info.dtype >= AMP_DT_I32;
         if (!is_integer) info.dtype = AMP_DT_F32; /* read as f32, whatever it was computed in */
         Tensor out(info, name);
-        call.check(amp_session_value(get(), name.c_str(), nullptr, out.data(),
-                                     out.elements() * amp_dtype_size(info.dtype), call.error()));
+        call.check(amp_session_get_value(get(), name.c_str(), nullptr, out.data(),
+                                         out.elements() * amp_dtype_size(info.dtype), call.error()));
         return out;
     }
 
@@ -625,15 +644,15 @@ class Session {
     std::vector<std::pair<std::string, int64_t>> kept_states() const {
         std::vector<std::pair<std::string, int64_t>> all;
         int64_t first;
-        while (const char *name = amp_session_kept_state(get(), static_cast<int32_t>(all.size()), &first))
+        while (const char *name = amp_session_kept_state_name(get(), static_cast<int32_t>(all.size()), &first))
             all.emplace_back(name, first);
         return all;
     }
-    /* The norm of all gradients of the last step: with grad_norm = 1 or keep_values, or where the model clips. */
+    /* The norm of all gradients of the last step: with inspect.grad_norm or keep_values, or where the model clips. */
     double grad_norm() const {
         double norm = 0;
         detail::Call call;
-        call.check(amp_session_grad_norm(get(), &norm, call.error()));
+        call.check(amp_session_get_grad_norm(get(), &norm, call.error()));
         return norm;
     }
     /* Whether each rank has a share of the moments alone, and all have to save. */
@@ -676,15 +695,15 @@ class Session {
     }
 
     /* State of the optimizer by "fc1.weight/m", ...; it has its parameter's shape. */
-    std::vector<float> get(const std::string &state) const {
+    std::vector<float> moment(const std::string &state) const {
         std::vector<float> out(state_elements(state));
         detail::Call call;
-        call.check(amp_session_get(get(), state.c_str(), out.data(), out.size(), call.error()));
+        call.check(amp_session_get_moment(get(), state.c_str(), out.data(), out.size(), call.error()));
         return out;
     }
-    void set(const std::string &state, const std::vector<float> &values) {
+    void set_moment(const std::string &state, const std::vector<float> &values) {
         detail::Call call;
-        call.check(amp_session_set(get(), state.c_str(), values.data(), values.size(), call.error()));
+        call.check(amp_session_set_moment(get(), state.c_str(), values.data(), values.size(), call.error()));
     }
 
     /* Everything that training goes on from.  |extra| is a text that the application gets back. */
@@ -702,7 +721,7 @@ class Session {
 
     Memory memory() const noexcept {
         Memory out;
-        amp_session_memory(get(), &out);
+        amp_session_get_memory(get(), &out);
         return out;
     }
 
@@ -715,8 +734,9 @@ class Session {
                                                   " is wanted, which are " + std::to_string(wanted) + "; " +
                                                   std::to_string(given) + " were given");
     }
-    /* Checks |inputs|, finds |n| where it is 0, and leaves the addresses in |in_|. */
-    void take(const Inputs &inputs, int64_t &n, int32_t wanted) {
+    /* Checks |inputs|, finds |sizes| where they are 0, and leaves the addresses in |in_|. */
+    void take(const Inputs &inputs, Sizes &sizes, int32_t wanted) {
+        int64_t &n = sizes.n;
         count("input", inputs.size(), static_cast<std::size_t>(wanted));
         for (std::size_t i = 0; n == 0 && i < inputs.size(); i++)
             if (inputs[i].count() != Input::unknown) {
@@ -730,7 +750,7 @@ class Session {
         in_.clear();
         for (int32_t i = 0; i < wanted; i++) {
             const Input &input = inputs[static_cast<std::size_t>(i)];
-            detail::check_array(input, model_.input(i, n), "input");
+            detail::check_array(input, model_.input(i, sizes), "input");
             in_.push_back(input.data());
         }
     }
@@ -762,18 +782,19 @@ class Session {
 
 /* Batches that a function fills, on a thread that is some batches ahead (amp_dataset):
  *
- *     amp::Dataset data(model, [&](int64_t index, void *const *arrays, int64_t capacity) { ...; return n; }, options);
- *     while (amp::Dataset::Batch batch = data.next()) session.step(batch.inputs, batch.n);
+ *     amp::Dataset data(model, [&](int64_t index, void *const *arrays, amp::Sizes capacity) { ...; return n; },
+ * options);
+ *     while (amp::Dataset::Batch batch = data.next()) session.step(batch.inputs, batch.sizes);
  */
 class Dataset {
   public:
-    /* Fills batch |index|, as amp_fill_batch says; the number of its samples, 0 where the data end.  What it throws,
+    /* Fills batch |index|, as amp_fill_batch says, and gives its sizes, 0 where the data end.  What it throws,
      * next throws. */
-    using Fill = std::function<int64_t(int64_t index, void *const *arrays, int64_t capacity)>;
+    using Fill = std::function<Sizes(int64_t index, void *const *arrays, Sizes capacity)>;
     struct Batch {
         const std::vector<Input> &inputs; /* hold until the next call */
-        int64_t n;
-        explicit operator bool() const noexcept { return n > 0; } /* false: the data have ended */
+        Sizes sizes;
+        explicit operator bool() const noexcept { return sizes.n > 0; } /* false: the data have ended */
     };
     Dataset(const Model &model, Fill fill, const DatasetOptions &options = {})
         : source_(new Source{std::move(fill), {}}) {
@@ -785,7 +806,7 @@ class Dataset {
         call.check(amp_dataset_create(model.get(), &given, &dataset, call.error()));
         handle_ = Handle(dataset);
         const ModelInfo info = model.info();
-        inputs_.resize(static_cast<std::size_t>(given.inference ? info.model_input_count : info.input_count), nullptr);
+        inputs_.resize(static_cast<std::size_t>(given.program ? info.model_input_count : info.input_count), nullptr);
     }
     Dataset(Dataset &&) noexcept = default;
     Dataset &operator=(Dataset &&other) noexcept {
@@ -798,14 +819,14 @@ class Dataset {
 
     Batch next() {
         const void *const *arrays = nullptr;
-        int64_t n = 0;
+        Sizes sizes;
         detail::Call call;
-        const amp_status status = amp_dataset_next(get(), &arrays, &n, call.error());
+        const amp_status status = amp_dataset_next(get(), &arrays, &sizes, call.error());
         if (std::exception_ptr thrown = status ? std::exchange(source_->thrown, nullptr) : nullptr)
             std::rethrow_exception(thrown);
         call.check(status);
         for (std::size_t i = 0; arrays && i < inputs_.size(); i++) inputs_[i] = arrays[i];
-        return {inputs_, n};
+        return {inputs_, sizes};
     }
     void seek(int64_t index) {
         detail::Call call;
@@ -818,11 +839,11 @@ class Dataset {
     struct Source { /* where it is, it stays */
         Fill fill;
         std::exception_ptr thrown;
-        static amp_status call(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n,
+        static amp_status call(void *user, int64_t index, void *const *arrays, amp_sizes capacity, amp_sizes *sizes,
                                amp_error *) noexcept {
             auto &self = *static_cast<Source *>(user);
             try {
-                *n = self.fill(index, arrays, capacity);
+                *sizes = self.fill(index, arrays, Sizes(capacity.n));
                 return AMP_OK;
             } catch (...) {
                 self.thrown = std::current_exception();

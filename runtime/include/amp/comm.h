@@ -65,6 +65,29 @@ typedef struct amp_comm_options {
     int32_t rank, ranks; /* with |folder|: which of how many this is; 0, 0: the launcher says it */
 } amp_comm_options;
 
+/* Training on several ranks (amp_session_options.comm, which outlives the session): a model that was compiled with
+ * `ampc --distribute data`.  Each rank is a process with a session of its own and samples of its own; a step equals the
+ * step of one rank with the micro-batches of all, and weights, moments, counters and the loss scale stay the same on
+ * all.  amp_session_create, each amp_step and amp_checkpoint_load are called by all ranks, in the same order; the first
+ * and the last give all ranks what rank 0 has.  Losses and metrics of a complete step cover all ranks;
+ * amp_eval's cover the rank's own samples.  A step waits for the slowest rank; AMP_PEER_FAILED: a rank has died, hangs
+ * or disagrees, and no call of the session trains any more.  AMP_MISMATCH at creation: a rank has another model,
+ * policy, version or option.  AMP_INVALID_ARGUMENT: the model was compiled to train alone.  On "cuda" what ranks
+ * exchange goes by the host's memory.  Sessions that do not train ignore it.
+ *
+ * Of a model of `ampc --distribute zero1` each rank has a share of the moments alone, and updates that share of the
+ * weights: after each step all ranks have all weights, as ever.  Besides, all ranks call amp_checkpoint_save, and
+ * amp_session_get_moment and amp_session_set_moment, in the same order.  Once a call has failed with AMP_PEER_FAILED
+ * the weights may be of no whole step, and moments cannot be saved: go on from the last checkpoint.  AMP_UNSUPPORTED at
+ * creation: keep_values or grad_norm is set, which need whole gradients.  On the device "cpu" alone.  If the model
+ * reads copies of weights, a rank also has only a share of their masters: between steps params are whole as ever,
+ * within one (accumulate) reading or setting them is AMP_WRONG_STATE, as is creating another session on them, but for
+ * published ones; where one is alive already, masters stay whole.
+ * Of ranks with shares all save a checkpoint: rank 0 gets the others' moments and writes the file, and the others write
+ * none; whether it could, rank 0 alone knows.  Moments come and go one at a time, so that no rank needs memory for more
+ * than its share and the largest one; if reading fails half-way (AMP_IO, AMP_PEER_FAILED, AMP_BAD_FILE of one that is
+ * not as it was saved, by its sum), the ranks have to load again. */
+
 /* Joins the ranks that the launcher started: calls MPI_Init_thread unless the program has, or writes to |folder|, and
  * compares versions and |ordered| of all ranks.  Waits for all of them, |timeout| at most, but no less than 30 s; in a
  * folder AMP_PEER_FAILED then names the ranks that have not come.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "amp/amp.h"
+#include "amp/amp.hpp"
 
 extern "C" {
 AMP_STATIC_MODEL(first_net);
@@ -46,14 +46,14 @@ std::vector<float> Train(amp_model *model, int classes, const char *isa = nullpt
     amp_session *session = nullptr;
     amp_params_options p = {};
     p.struct_size = sizeof p, p.seed = 3;
-    amp_session_options o = {};
-    o.struct_size = sizeof o, o.capacity = n, o.threads = 1, o.isa = isa;
+    amp::SessionOptions o;
+    o.capacity.n = n, o.threads = 1, o.cpu.isa = isa;
     EXPECT_EQ(amp_params_create(model, &p, &params, &err), AMP_OK) << err.message;
     EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     amp_model_release(model);
     for (int i = 0; i < 3 && session; i++) {
         amp_step_report report = {};
-        EXPECT_EQ(amp_step(session, inputs, n, &report, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_step(session, inputs, {n, 0}, &report, &err), AMP_OK) << err.message;
         out.push_back(static_cast<float>(report.loss));
     }
     EXPECT_EQ(amp_params_get(params, "fc2.weight", weight.data(), weight.size(), &err), AMP_OK) << err.message;
@@ -77,8 +77,8 @@ TEST(StaticModels, SeveralInOneProgram) {
     amp_model *first = Open(first_net), *other = Open(second_net);
     amp_tensor_info a = {}, b = {};
     amp_error err = {};
-    EXPECT_EQ(amp_model_result_at(first, 0, 1, &a, &err), AMP_OK);
-    EXPECT_EQ(amp_model_result_at(other, 0, 1, &b, &err), AMP_OK);
+    EXPECT_EQ(amp_model_result_at(first, 0, {1, 0}, &a, &err), AMP_OK);
+    EXPECT_EQ(amp_model_result_at(other, 0, {1, 0}, &b, &err), AMP_OK);
     EXPECT_EQ(a.dims[1], 10);
     EXPECT_EQ(b.dims[1], 7);
     amp_model_release(first);
@@ -109,8 +109,8 @@ TEST(ModelByHand, IsLoaded) { EXPECT_EQ(Train(Load("by_hand.so"), 10).size(), 3u
 // --isa native: the bits of the set that it says it has, chosen by name in a model of all sets.
 TEST(ModelOfThisMachine, ComputesAsItsSetDoesByName) {
     amp_model *native = Load("native.so");
-    const std::string set = amp_model_isa_at(native, 0);
-    EXPECT_EQ(amp_model_isa_at(native, 1), nullptr) << "one set alone";
+    const std::string set = amp_model_isa_name(native, 0);
+    EXPECT_EQ(amp_model_isa_name(native, 1), nullptr) << "one set alone";
     amp_model_retain(native);
     const std::vector<float> ours = Train(native, 10), named = Train(native, 10, set.c_str()),
                              all = Train(Load("all.so"), 10, set.c_str());
@@ -131,7 +131,9 @@ TEST(ModelByHand, AHashOfZerosIsRefused) {
     bytes.replace(at, mark.size(), mark.size(), '\0');
     amp_model *model = nullptr;
     amp_error err = {};
-    EXPECT_EQ(amp_model_load_memory(bytes.data(), bytes.size(), nullptr, nullptr, &model, &err), AMP_BAD_FILE);
+    amp::ModelOptions from;
+    from.bytes = bytes.data(), from.size = bytes.size();
+    EXPECT_EQ(amp_model_load(nullptr, &from, &model, &err), AMP_BAD_FILE);
 }
 
 } // namespace

@@ -15,6 +15,7 @@
 
 #include "amp/amp.h"
 #include "amp/comm.h"
+#include "amp/cuda.h"
 #include "runtime/comm/nccl/nccl_api.h"
 #include "runtime/device/cuda/driver_api.h"
 
@@ -132,14 +133,15 @@ static void train(amp_comm *comm, const char *file, int steps) {
     check(amp_model_load(file, NULL, &model, &err), "amp_model_load");
     const amp_params_options seed = {.struct_size = sizeof seed, .seed = 3};
     check(amp_params_create(model, &seed, &params, &err), "amp_params_create");
+    const amp_cuda_options cuda = {.struct_size = sizeof cuda, .index = rank};
     const amp_session_options o = {
-        .struct_size = sizeof o, .capacity = BATCH, .device = "cuda", .cuda_device = rank, .comm = comm, .seed = 3};
+        .struct_size = sizeof o, .capacity.n = BATCH, .device = "cuda", .cuda = &cuda, .comm = comm, .seed = 3};
     check(amp_session_create(model, params, &o, &session, &err), "amp_session_create");
     for (int step = 0; step < steps; step++) {
         for (int i = 0; i < BATCH * WIDTH; i++)
             x[i / WIDTH][i % WIDTH] = (float)((i * 37 + step * 11 + rank * 5) % 17 - 8) / 8;
         for (int i = 0; i < BATCH; i++) targets[i] = (i * 3 + step + rank) % CLASSES;
-        check(amp_step(session, inputs, BATCH, &report, &err), "amp_step");
+        check(amp_step(session, inputs, (amp_sizes){.n = BATCH}, &report, &err), "amp_step");
         if (!rank) printf("%a\n", report.loss);
     }
     amp_session_release(session);

@@ -43,8 +43,8 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, i
                          .train_inputs = info.input_count - info.model_input_count};
     if (options) inputs.options = *options;
     for (int i = 0; i < count; i++)
-        if (amp_model_input_at(model, i, 1, &inputs.input[i], &err) ||
-            amp_model_index_range(model, i, &inputs.bound[i], &inputs.ignored[i], &err))
+        if (amp_model_input_at(model, i, (amp_sizes){.n = 1}, &inputs.input[i], &err) ||
+            amp_model_get_index_range(model, i, &inputs.bound[i], &inputs.ignored[i], &err))
             return report(&err);
     return data_read(d, spec, part, &inputs);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "amp/train.h"
 #include "base/json.h"
 #include "tools/amprun/info/info.h"
 #include "tools/standard_streams.h"
@@ -39,8 +40,8 @@ static Deciding groups_of(const Run *r, const amp_param_training *t) {
 /* Whether parameters are trained in different ways at all. */
 static bool differ(const Run *r) {
     amp_param_training first, other;
-    if (!r->info.can_train || amp_model_param_training(r->model, 0, &first, NULL)) return false;
-    for (int32_t i = 0; !amp_model_param_training(r->model, i, &other, NULL); i++)
+    if (!r->info.can_train || amp_model_param_training_at(r->model, 0, &first, NULL)) return false;
+    for (int32_t i = 0; !amp_model_param_training_at(r->model, i, &other, NULL); i++)
         if (memcmp(&first, &other, sizeof first)) return true;
     return first.only || first.lr_scale_group >= 0 || first.weight_decay_group >= 0 || first.frozen_group >= 0;
 }
@@ -56,11 +57,11 @@ static int each_tensor(const Run *r, int64_t batch, void *to,
         tell(r, to, "param", i, &t);
     }
     for (int i = 0; i < r->info.input_count; i++) {
-        if (amp_model_input_at(r->model, i, batch, &t, &err)) return report(&err);
+        if (amp_model_input_at(r->model, i, (amp_sizes){.n = batch}, &t, &err)) return report(&err);
         tell(r, to, i < r->info.model_input_count ? "input" : "target", -1, &t);
     }
     for (int i = 0; i < r->info.result_count; i++) {
-        if (amp_model_result_at(r->model, i, batch, &t, &err)) return report(&err);
+        if (amp_model_result_at(r->model, i, (amp_sizes){.n = batch}, &t, &err)) return report(&err);
         tell(r, to, "result", -1, &t);
     }
     return 0;
@@ -70,7 +71,7 @@ static int each_tensor(const Run *r, int64_t batch, void *to,
 static void describe_training(const Run *r, int32_t index, char *out, size_t size) {
     amp_param_training t;
     size_t at = 0;
-    if (amp_model_param_training(r->model, index, &t, NULL)) return;
+    if (amp_model_param_training_at(r->model, index, &t, NULL)) return;
     Deciding d = groups_of(r, &t);
     if (t.block < 0) at += (size_t)snprintf(out, size, "  not trained");
     else if (t.frozen_group >= 0) at += (size_t)snprintf(out, size, "  frozen by \"%.200s\"", d.frozen.pattern);
@@ -93,8 +94,8 @@ static void tell_text(const Run *r, void *to, const char *kind, int32_t index, c
 
 static void print_isa(const Run *r) {
     char text[64] = "";
-    for (int i = 0, at = 0; amp_model_isa_at(r->model, i); i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", amp_model_isa_at(r->model, i));
+    for (int i = 0, at = 0; amp_model_isa_name(r->model, i); i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", amp_model_isa_name(r->model, i));
     print_plain_line("cpu      %s", text);
 }
 
@@ -126,10 +127,10 @@ static int print_text(const Run *r, int64_t batch) {
     printf("numbers  %" PRId64 " trained\n", m->param_elements);
     bool apart = differ(r);
     int failed = each_tensor(r, batch, &apart, tell_text);
-    for (int i = 0; amp_model_loss_at(r->model, i); i++)
-        print_plain_line("loss     %s", amp_model_loss_at(r->model, i));
-    for (int i = 0; amp_model_metric_at(r->model, i); i++)
-        print_plain_line("metric   %s", amp_model_metric_at(r->model, i));
+    for (int i = 0; amp_model_loss_name(r->model, i); i++)
+        print_plain_line("loss     %s", amp_model_loss_name(r->model, i));
+    for (int i = 0; amp_model_metric_name(r->model, i); i++)
+        print_plain_line("metric   %s", amp_model_metric_name(r->model, i));
     printf("memory   at batch %" PRId64 ", in bytes\n", batch);
     memory_kinds(&r->memory, kinds);
     for (int i = 0; i < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
@@ -140,7 +141,7 @@ static int print_text(const Run *r, int64_t batch) {
 
 static void put_training(amp_json_writer *w, const Run *r, int32_t index) {
     amp_param_training t;
-    if (index < 0 || amp_model_param_training(r->model, index, &t, NULL)) return;
+    if (index < 0 || amp_model_param_training_at(r->model, index, &t, NULL)) return;
     Deciding d = groups_of(r, &t);
     amp_json_put_bool(w, "trained", t.trained);
     if (t.block >= 0) amp_json_put_int(w, "train_block", t.block);
@@ -159,7 +160,8 @@ static void put_train_blocks(amp_json_writer *w, const Run *r) {
     amp_json_begin_array(w, "train_blocks");
     for (int32_t block = 0, found = 1; found; block++) {
         found = 0;
-        for (int32_t i = 0; !found && !amp_model_param_training(r->model, i, &t, NULL); i++) found = t.block == block;
+        for (int32_t i = 0; !found && !amp_model_param_training_at(r->model, i, &t, NULL); i++)
+            found = t.block == block;
         if (!found) break;
         amp_json_begin_object(w, NULL);
         amp_json_put_string(w, "for", t.only);
@@ -227,9 +229,9 @@ static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
     amp_json_put_bool(w, "fp32_evaluation", m->has_fp32);
     amp_json_put_int(w, "accumulate", m->accumulate);
     amp_json_put_int(w, "trained_numbers", m->param_elements);
-    put_names(w, "losses", r, amp_model_loss_at);
-    put_names(w, "metrics", r, amp_model_metric_at);
-    put_names(w, "instruction_sets", r, amp_model_isa_at);
+    put_names(w, "losses", r, amp_model_loss_name);
+    put_names(w, "metrics", r, amp_model_metric_name);
+    put_names(w, "instruction_sets", r, amp_model_isa_name);
     put_cuda(w, r);
     put_train_blocks(w, r);
     amp_json_put_int(w, "batch", batch);

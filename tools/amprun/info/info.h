@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "amp/inspect.h"
 #include "base/json.h"
 #include "tools/amprun/amprun.h"
 

@@ -39,7 +39,7 @@ static int refuse(const Args *a, const Side *s) {
 
 static int find(Side *s, const Args *a) {
     amp_error err = {0};
-    const amp_session_options options = run_options(a, 0, false, false);
+    const amp_session_options options = run_options(a, 0, NULL);
     if (amp_model_load(s->file, NULL, &s->model, &err)) return report(&err);
     amp_model_get_info(s->model, &s->info);
     if (largest_batch(s->model, &options, a->memory, &s->found, &err)) return report(&err);

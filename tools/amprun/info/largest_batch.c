@@ -29,7 +29,7 @@ uint64_t largest_batch_bytes(const amp_memory_info *m) { return m->device ? m->d
 
 /* A total of UINT64_MAX: more than memory can address, or than the device has. */
 static amp_status plan(Search *s, int64_t units, amp_memory_info *out, amp_error *err) {
-    s->options.capacity = units * s->model->batch_multiple;
+    s->options.capacity.n = units * s->model->batch_multiple;
     const amp_status status = amp_session_plan(s->model, NULL, &s->options, out, err);
     const bool too_large = units > 1 && (status == AMP_INVALID_ARGUMENT || status == AMP_OUT_OF_MEMORY);
     if (too_large) *out = (amp_memory_info){.total = UINT64_MAX};
@@ -83,7 +83,7 @@ static amp_status can_fit(const Search *s, int64_t units, bool *out, amp_error *
     const uint64_t rest = s->at_low.total - s->at_low.activations - s->at_low.scratch;
     LiveBytes live;
     *out = false;
-    amp_status status = live_bytes_make(&live, m->train_step && !s->options.inference ? m->train_step : m->infer,
+    amp_status status = live_bytes_make(&live, m->train_step && !s->options.program ? m->train_step : m->infer,
                                         units * m->batch_multiple, AMP_MEMORY_ALIGN, err);
     if (!status) *out = rest + live.peak_bytes <= s->limit;
     live_bytes_free(&live);

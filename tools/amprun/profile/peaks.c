@@ -122,7 +122,7 @@ static amp_status measure_all_products(amp_pool *pool, const Args *a, Peaks *out
     const amp_cpu_level *level;
     const amp_product_kernels *kernels[2];
     char f32[16], bf16[16];
-    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), a->isa, NULL, &level, err));
+    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), a->cpu.isa, NULL, &level, err));
     AMP_TRY(measure_both_products(pool, level, out, kernels, err));
     snprintf(out->source, sizeof out->source, "products on %d thread%s: %sFLOP/s f32 by %s, %sFLOP/s bf16 by %s",
              amp_pool_threads(pool), amp_pool_threads(pool) == 1 ? "" : "s",
@@ -138,7 +138,7 @@ static amp_status measure(amp_pool *pool, const Args *a, Peaks *out, amp_error *
     const amp_cpu_level *level;
     const amp_product_kernels *kernels[2];
     char copy[16], f32[16], bf16[16];
-    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), a->isa, NULL, &level, err));
+    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), a->cpu.isa, NULL, &level, err));
     AMP_TRY(measure_copy(pool, out, err));
     AMP_TRY(measure_both_products(pool, level, out, kernels, err));
     snprintf(out->source, sizeof out->source, "measured on %d thread%s, %s: %sB/s copied, %sFLOP/s f32, %sFLOP/s bf16",
@@ -174,7 +174,7 @@ static amp_status look_up_gpu(const Args *a, Peaks *out, amp_error *err) {
     CudaDriver driver;
     amp_cuda_device_info device;
     AMP_TRY(amp_cuda_driver_open(&driver, err));
-    const amp_status status = amp_cuda_device_find(&driver, a->cuda_device, &device, err);
+    const amp_status status = amp_cuda_device_find(&driver, a->cuda.index, &device, err);
     amp_cuda_driver_close(&driver);
     if (status) return status;
     const bool is_stand_in = strstr(device.name, "(fakecuda)") != NULL; /* it is named after a GPU, and is none */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "amp/train.h"
 #include "tools/amprun/suggest/suggesting.h"
 #include "tools/outputs.h"
 
@@ -99,7 +100,7 @@ static int compare_before(void *user, const Run *run, const void *const *inputs,
     amp_error err = {0};
     if (!is_due(c)) return 0;
     if (!c->batches.count &&
-        (amp_session_get_scaler(run->session, &c->at, &err) || amp_params_save(run->params, c->params, &err)))
+        (amp_session_get_scaler(run->session, &c->at, &err) || amp_params_save(run->params, c->params, NULL, &err)))
         return report(&err);
     return batches_add(&c->batches, inputs, n, &err) ? report(&err) : 0;
 }

@@ -95,8 +95,8 @@ int recorded_arguments(Recorded *r, Args *a) {
     if (!failed && !a->weights && *r->weights) failed = take_weights(r, a);
     if (failed) return failed;
     take_numbers(r, a);
-    if (!a->device && *r->device) a->device = r->device, a->cuda_device = r->cuda_device;
-    if (!a->isa && *r->isa) a->isa = r->isa;
+    if (!a->device && *r->device) a->device = r->device, a->cuda.index = r->cuda_device;
+    if (!a->cpu.isa && *r->isa) a->cpu.isa = r->isa;
     if (*r->eval_data) a->eval_data = r->eval_data;
     return 0;
 }

@@ -44,7 +44,7 @@ static amp_status compile(const TrialPlan *plan, const Lines *lines, amp_compile
                                          .policy = plan->policy,
                                          .overrides = overrides,
                                          .override_count = (size_t)lines->count,
-                                         .isa = plan->args->isa ? plan->args->isa : "native",
+                                         .isa = plan->args->cpu.isa ? plan->args->cpu.isa : "native",
                                          .target = run_target(plan->args)};
     return amp_compile(&options, out, err);
 }
@@ -54,7 +54,8 @@ static int open_run(Run *run, const TrialPlan *plan, const void *bytes, size_t s
     const Args *a = plan->args;
     const amp_params_options params = {.struct_size = sizeof params, .seed = seed};
     const amp_session_options session = run_options_again(a, plan->batch, seed);
-    if (amp_model_load_memory(bytes, size, a->model, NULL, &run->model, &err)) return report(&err);
+    const amp_model_options from = {.struct_size = sizeof from, .bytes = bytes, .size = size};
+    if (amp_model_load(a->model, &from, &run->model, &err)) return report(&err);
     amp_model_get_info(run->model, &run->info);
     if (amp_params_create(run->model, &params, &run->params, &err)) return report(&err);
     if (a->weights && weights_load(run, a)) return 1;
@@ -77,7 +78,7 @@ static int open_as_is(Run *run, const TrialPlan *plan, uint64_t seed, char **byt
     char *data = NULL;
     args.seed = seed;
     args.verbose = false;
-    if (run_open(run, &args, plan->batch, false, false)) return 1;
+    if (run_open(run, &args, plan->batch, NULL)) return 1;
     if (!bytes) return 0;
     if (amp_file_read_regular(args.model, 0, NULL, &data, size, &err)) return report(&err);
     const int failed = keep_copy(plan, data, *size, bytes);
@@ -104,10 +105,10 @@ static int run_step(const Run *run, const Feed *feed, int64_t step, const TrialV
     amp_error err = {0};
     for (int64_t micro = 0; micro < run->info.accumulate; micro++) {
         const void *const *inputs;
-        int64_t n;
-        if (amp_dataset_next(feed->filled, &inputs, &n, &err)) return report(&err);
-        if (visitor && visitor->before(visitor->user, run, inputs, n)) return 1;
-        const amp_status status = amp_step(run->session, inputs, n, report_to, &err);
+        amp_sizes sizes;
+        if (amp_dataset_next(feed->filled, &inputs, &sizes, &err)) return report(&err);
+        if (visitor && visitor->before(visitor->user, run, inputs, sizes.n)) return 1;
+        const amp_status status = amp_step(run->session, inputs, sizes, report_to, &err);
         if (status && status != AMP_SCALE_AT_FLOOR) return feed_report(feed, step * run->info.accumulate + micro, &err);
     }
     return visitor ? visitor->after(visitor->user, report_to) : 0;

@@ -57,7 +57,7 @@ static amp_status open_step(Batches *b, StepBatch **out, amp_error *err) {
 
 static amp_status copy_input(Batches *b, int index, const void *from, int64_t n, void **to, amp_error *err) {
     amp_tensor_info info;
-    AMP_TRY(amp_model_input_at(b->model, index, n, &info, err));
+    AMP_TRY(amp_model_input_at(b->model, index, (amp_sizes){.n = n}, &info, err));
     size_t bytes = amp_dtype_size(info.dtype);
     for (int i = 0; i < info.rank; i++) bytes *= (size_t)info.dims[i];
     *to = malloc(bytes ? bytes : 1);
@@ -83,7 +83,8 @@ amp_status batches_add(Batches *b, const void *const *inputs, int64_t n, amp_err
 amp_status batches_run(const StepBatch *batch, amp_session *session, amp_step_report *report, amp_error *err) {
     for (int i = 0; i < batch->count; i++) {
         const MicroBatch *micro = &batch->micro[i];
-        const amp_status status = amp_step(session, (const void *const *)micro->arrays, micro->n, report, err);
+        const amp_status status =
+            amp_step(session, (const void *const *)micro->arrays, (amp_sizes){.n = micro->n}, report, err);
         if (status && status != AMP_SCALE_AT_FLOOR) return status;
     }
     return AMP_OK;

@@ -6,6 +6,7 @@
  * step is then taken by twins: by the model without fusion, which names the op; with a loss scale of 1, which tells
  * scaled gradients that overflow, as they may, from a fault; in f32; and with lines added to the precision block.
  */
+#include "amp/weights.h"
 #include "tools/amprun/trace/tracer.h"
 
 #include <errno.h>
@@ -144,7 +145,7 @@ static amp_status find_step(const Tracer *t, Replay *r, int *step, amp_scaler_st
         *step = i;
         AMP_TRY(amp_session_get_scaler(r->session, at, err));
         AMP_TRY(amp_checkpoint_save(r->session, path_of(t, BEFORE, path), NULL, err));
-        AMP_TRY(amp_params_save(r->params, path_of(t, BEFORE_PARAMS, path), err));
+        AMP_TRY(amp_params_save(r->params, path_of(t, BEFORE_PARAMS, path), NULL, err));
         AMP_TRY(batches_run(&t->batches.step[i], r->session, &report, err));
         AMP_TRY(is_first_bad(r, &report, &is_bad, err));
     }
@@ -252,7 +253,8 @@ static int64_t find_sample(const Batches *b, const MicroBatch *micro, const char
         amp_tensor_info input;
         amp_error err;
         int64_t count = 1;
-        if (amp_model_input_at(b->model, i, micro->n, &input, &err) || strcmp(input.name, name) != 0) continue;
+        if (amp_model_input_at(b->model, i, (amp_sizes){.n = micro->n}, &input, &err) || strcmp(input.name, name) != 0)
+            continue;
         for (int d = 0; d < input.rank; d++) count *= input.dims[d];
         const int64_t at = input.dtype == AMP_DT_F32 ? first_infinite(micro->arrays[i], count) : -1;
         if (at >= 0 && count >= micro->n) return at / (count / micro->n);

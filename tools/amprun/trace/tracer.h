@@ -7,6 +7,7 @@
 
 #include "amp/amp.h"
 #include "amp/trace.h"
+#include "amp/train.h"
 #include "tools/amprun/amprun.h"
 #include "tools/outputs.h"
 

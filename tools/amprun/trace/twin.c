@@ -3,6 +3,7 @@
  * Without fusion each core op has a kernel of its own and its result is in memory; the order of every sum, and every
  * rounding, is that of the fused model, so that the bits are the same.
  */
+#include "amp/train.h"
 #include "tools/amprun/trace/tracer.h"
 
 #include "base/error.h"
@@ -17,7 +18,7 @@ static amp_status compile(const TwinSource *source, const TwinForm *form, amp_co
         .overrides = form->overrides,
         .override_count = form->override_count,
         .no_pass = "fuse",
-        .isa = source->args->isa ? source->args->isa : "native",
+        .isa = source->args->cpu.isa ? source->args->cpu.isa : "native",
         .target = run_target(source->args),
     };
     return amp_compile(&options, out, err);
@@ -35,7 +36,8 @@ static amp_status make_session(Twin *t, const TwinSource *source, const amp_comp
     const void *bytes = amp_compile_result_data(compiled, &size);
     const amp_params_options params = {.struct_size = sizeof params, .zeros = 1};
     const amp_session_options options = run_options_again(a, source->capacity, source->seed);
-    AMP_TRY(amp_model_load_memory(bytes, size, a->model, NULL, &t->model, err));
+    const amp_model_options from = {.struct_size = sizeof from, .bytes = bytes, .size = size};
+    AMP_TRY(amp_model_load(a->model, &from, &t->model, err));
     AMP_TRY(amp_params_create(t->model, &params, &t->params, err));
     AMP_TRY(amp_session_create(t->model, t->params, &options, &t->session, err));
     return amp_session_observe(t->session, amp_trace_observer(t->trace), err);
@@ -65,7 +67,7 @@ static amp_status set_state(Twin *t, const TwinState *from, amp_error *err) {
     amp_scaler_state state = {.step = from->at.step, .iteration = from->at.iteration};
     const bool is_whole = from->checkpoint != NULL;
     if (is_whole) AMP_TRY(amp_checkpoint_load(t->session, from->checkpoint, NULL, 0, err));
-    else AMP_TRY(amp_params_load(t->params, from->params, err));
+    else AMP_TRY(amp_params_load(t->params, from->params, NULL, NULL, err));
     if (is_whole && from->scale <= 0) return AMP_OK;
     if (is_whole) AMP_TRY(amp_session_get_scaler(t->session, &state, err));
     state.scale = from->scale > 0 ? (float)from->scale : 1;

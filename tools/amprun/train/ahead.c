@@ -1,4 +1,5 @@
 /* ahead.c: see training.h. */
+#include "amp/train.h"
 #include "tools/amprun/train/training.h"
 
 #include <stdlib.h>

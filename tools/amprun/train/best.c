@@ -1,4 +1,5 @@
 /* best.c: see training.h. */
+#include "amp/train.h"
 #include "tools/amprun/train/evaluate.h"
 
 #include <math.h>
@@ -19,11 +20,11 @@ int best_find(Best *b, const Run *run, const char *what) {
     if (!strcmp(b->name, "loss")) return 0;
     b->of = BEST_NAMED_LOSS;
     for (b->index = 0; b->index < run->info.loss_count; b->index++)
-        if (!strcmp(amp_model_loss_at(run->model, b->index), b->name)) return 0;
+        if (!strcmp(amp_model_loss_name(run->model, b->index), b->name)) return 0;
     b->of = BEST_METRIC;
     if (!given) b->smaller = suggests_small(b->name);
     for (b->index = 0; b->index < run->info.metric_count; b->index++)
-        if (!strcmp(amp_model_metric_at(run->model, b->index), b->name)) return 0;
+        if (!strcmp(amp_model_metric_name(run->model, b->index), b->name)) return 0;
     report_text("--save-best %s: %s has no metric and no loss of that name; amprun info lists them", what,
                 run->info.name);
     return 2;

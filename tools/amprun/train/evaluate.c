@@ -16,7 +16,7 @@
 static int evaluate_batch(const Run *run, const Dataset *data, const int64_t *index, void *const *inputs, int64_t n) {
     amp_error err = {0};
     if (data_gather(data, index, n, inputs)) return 1;
-    if (amp_eval(run->session, (const void *const *)inputs, n, NULL, NULL, &err))
+    if (amp_eval(run->session, (const void *const *)inputs, (amp_sizes){.n = n}, NULL, NULL, &err))
         return data_report(data, index, n, &err);
     return 0;
 }
@@ -24,7 +24,7 @@ static int evaluate_batch(const Run *run, const Dataset *data, const int64_t *in
 static int finish(const Run *run, Evaluation *out) {
     amp_error err = {0};
     if (amp_eval_end(run->session, &out->loss, out->metrics, &err) ||
-        amp_session_losses(run->session, out->losses, &err))
+        amp_session_get_losses(run->session, out->losses, &err))
         return report(&err);
     return 0;
 }
@@ -35,7 +35,7 @@ static int add_ranks(const Run *run, const Ranks *ranks) {
     const int32_t count = amp_eval_sums_count(run->session);
     double *sums = calloc((size_t)count, sizeof *sums);
     if (!sums) return report_text("no memory for the sums of an evaluation");
-    int failed = amp_eval_sums(run->session, sums, &err) ? report(&err) : 0;
+    int failed = amp_eval_get_sums(run->session, sums, &err) ? report(&err) : 0;
     failed = failed || ranks_sum(ranks, sums, (size_t)count);
     if (!failed && (amp_eval_begin(run->session, &err) || amp_eval_add(run->session, sums, &err)))
         failed = report(&err);
@@ -97,7 +97,7 @@ static int evaluate_on(const Ranks *ranks, const Args *a) {
     Dataset data = {0};
     Evaluation e;
     int64_t batch = a->batch ? a->batch : 128;
-    int failed = run_open(&run, a, batch, true, false);
+    int failed = run_open(&run, a, batch, "infer");
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
     failed = failed || open_data(a, a->data, &run, run.info.input_count, ranks, &data) ||
@@ -139,7 +139,7 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
         for (int64_t i = 0; i < n; i++) index[i] = data_sample(data, from + i);
         failed = data_gather(data, index, n, inputs);
         for (int r = 0; r < run->info.result_count; r++) outputs[r] = whole[r] + sample_bytes[r] * (size_t)from;
-        if (!failed && amp_infer(run->session, (const void *const *)inputs, n, outputs, &err))
+        if (!failed && amp_infer(run->session, (const void *const *)inputs, (amp_sizes){.n = n}, outputs, &err))
             failed = data_report(data, index, n, &err);
     }
     data_batch_free(data, inputs);
@@ -151,8 +151,8 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
 static bool is_by_sample(const Run *run, int result, int64_t n) {
     amp_error err = {0};
     amp_tensor_info one, two;
-    if (amp_model_result_at(run->model, result, n, &one, &err) ||
-        amp_model_result_at(run->model, result, 2 * n, &two, &err))
+    if (amp_model_result_at(run->model, result, (amp_sizes){.n = n}, &one, &err) ||
+        amp_model_result_at(run->model, result, (amp_sizes){.n = 2 * n}, &two, &err))
         return false;
     bool same = one.rank > 0 && one.dims[0] == n && two.dims[0] == 2 * n;
     for (int i = 1; i < one.rank; i++) same = same && one.dims[i] == two.dims[i];
@@ -164,7 +164,7 @@ static int check_batches(const Run *run, const Dataset *data, int64_t batch) {
         amp_error err = {0};
         amp_tensor_info info;
         if (is_by_sample(run, i, batch)) continue;
-        if (amp_model_result_at(run->model, i, batch, &info, &err)) return report(&err);
+        if (amp_model_result_at(run->model, i, (amp_sizes){.n = batch}, &info, &err)) return report(&err);
         return report_text("%s: result %s has not one row for each sample, so batches of %" PRId64
                            " cannot be put together; compute all at once: --batch %" PRId64,
                            run->info.name, info.name, batch, data->count);
@@ -182,7 +182,7 @@ static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t
     int failed = check_batches(run, data, batch);
     for (int i = 0; !failed && i < run->info.result_count; i++) {
         amp_tensor_info info;
-        if (amp_model_result_at(run->model, i, data->count, &info, &err)) failed = report(&err);
+        if (amp_model_result_at(run->model, i, (amp_sizes){.n = data->count}, &info, &err)) failed = report(&err);
         else if (!(whole[i] = tensors_out_add(&out, info.name, &info, NULL))) failed = 1;
         else sample_bytes[i] = tensor_bytes(&info) / (size_t)data->count;
     }
@@ -213,7 +213,7 @@ int command_infer(const Args *a) {
              data_is_table(a->inputs) ? "" : "safetensors:", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
     int wrong = check_files(a);
     if (wrong) return wrong;
-    int failed = run_open(&run, a, batch, true, false) ||
+    int failed = run_open(&run, a, batch, "infer") ||
                  open_data(a, spec, &run, run.info.model_input_count, NULL, &data) || infer_all(a, &run, &data, batch);
     data_close(&data);
     run_close(&run);

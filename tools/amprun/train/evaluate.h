@@ -3,6 +3,7 @@
 #ifndef AMP_TOOLS_EVALUATE_H
 #define AMP_TOOLS_EVALUATE_H
 
+#include "amp/train.h"
 #include "tools/amprun/data/data.h"
 #include "tools/amprun/train/ranks.h"
 

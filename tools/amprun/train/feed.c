@@ -34,14 +34,15 @@ int64_t feed_samples(const FeedPlan *p, int64_t index, int64_t *from) {
     return p->batch + rest - before;
 }
 
-static amp_status fill(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n, amp_error *err) {
+static amp_status fill(void *user, int64_t index, void *const *arrays, amp_sizes capacity, amp_sizes *sizes,
+                       amp_error *err) {
     Feed *f = user;
     const FeedPlan *p = &f->plan;
     int64_t from, epoch = (index = feed_batch(p, index)) / p->batches;
     (void)capacity;
     if (f->shuffled != epoch) data_order(p->data, p->seed, f->shuffled = epoch, f->order);
-    *n = feed_samples(p, index, &from);
-    return data_fill(p->data, f->order + from, *n, arrays, err);
+    sizes->n = feed_samples(p, index, &from);
+    return data_fill(p->data, f->order + from, sizes->n, arrays, err);
 }
 
 static bool has_another_processor(void) {
@@ -63,7 +64,7 @@ int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
         .struct_size = sizeof options,
         .fill = fill,
         .user = f,
-        .capacity = plan->batch,
+        .capacity.n = plan->batch,
         .first = first,
         .ahead = ahead(plan),
     };

@@ -2,6 +2,7 @@
 #ifndef AMP_TOOLS_FEED_H
 #define AMP_TOOLS_FEED_H
 
+#include "amp/data.h"
 #include "tools/amprun/data/data.h"
 
 /* Where batch |index| of a training, counted from its start, is: an epoch takes all samples in an order of its own. */

@@ -45,8 +45,8 @@ static void put_seed(FILE *to, uint64_t seed) {
 static void put_device(FILE *to, const Args *a) {
     char device[32];
     const char *name = a->device ? a->device : "cpu";
-    if (a->cuda_device) snprintf(device, sizeof device, "%s:%d", name, (int)a->cuda_device);
-    put_text(to, "device", a->cuda_device ? device : name);
+    if (a->cuda.index) snprintf(device, sizeof device, "%s:%d", name, (int)a->cuda.index);
+    put_text(to, "device", a->cuda.index ? device : name);
 }
 
 static void put_weights(FILE *to, const Args *a) {
@@ -62,7 +62,7 @@ void log_head(FILE *to, const Training *t) {
     amp_memory_info m;
     const Args *a = t->args;
     char folder[AMP_FILE_PATH], sha256[65];
-    amp_session_memory(t->run.session, &m);
+    amp_session_get_memory(t->run.session, &m);
     fprintf(to, "{\"model\": ");
     json_text(to, t->run.info.name);
     put_text(to, "policy", t->run.info.policy);
@@ -77,7 +77,7 @@ void log_head(FILE *to, const Training *t) {
     put_seed(to, t->position.seed);
     put_device(to, a);
     fprintf(to, ", \"threads\": %" PRId64, a->threads);
-    put_text(to, "isa", a->isa);
+    put_text(to, "isa", a->cpu.isa);
     put_weights(to, a);
     put_text(to, "resume", a->resume);
     fputc('}', to);

@@ -151,7 +151,7 @@ Args ranks_args(const Ranks *r, const Args *a) {
     Args mine = *a;
     mine.comm = r->comm;
     if (r->count == 1) return mine;
-    if (!mine.numbers_device && mine.device && !strcmp(mine.device, "cuda")) mine.cuda_device = cuda_device_of(r);
+    if (!mine.numbers_device && mine.device && !strcmp(mine.device, "cuda")) mine.cuda.index = cuda_device_of(r);
     if (!mine.threads) mine.threads = threads_of(r);
     if (!r->rank) return mine;
     mine.sends_checkpoint = mine.checkpoint;

@@ -1,4 +1,5 @@
 /* saving.c: see training.h. */
+#include "amp/train.h"
 #include "tools/amprun/train/training.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* scale_watch.c: see training.h. */
+#include "amp/train.h"
 #include "tools/amprun/train/training.h"
 
 #include <inttypes.h>

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "amp/train.h"
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data/data.h"
@@ -21,12 +22,12 @@ static bool is_gradient(const char *name) { return !strncmp(name, "grad.", 5); }
 static void *read_value(const Run *run, const char *name, amp_tensor_info *info, TensorsOut *out, const char *as,
                         const char *note) {
     amp_error err = {0};
-    if (amp_session_value(run->session, name, info, NULL, 0, &err)) {
+    if (amp_session_get_value(run->session, name, info, NULL, 0, &err)) {
         report(&err);
         return NULL;
     }
     void *data = tensors_out_add(out, as, info, note);
-    if (data && amp_session_value(run->session, name, info, data, tensor_bytes(info), &err)) {
+    if (data && amp_session_get_value(run->session, name, info, data, tensor_bytes(info), &err)) {
         report(&err);
         return NULL;
     }
@@ -59,7 +60,7 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
         if (gradients ? !is_gradient(name) : !text_glob_match(glob, name)) continue;
         amp_tensor_info info;
         amp_error err = {0};
-        if (amp_session_value(run->session, name, &info, NULL, 0, &err)) return report(&err);
+        if (amp_session_get_value(run->session, name, &info, NULL, 0, &err)) return report(&err);
         failed = !read_value(run, name, &info, &out, gradients ? name + 5 : name,
                              gradients ? NULL : amp_dtype_name(info.dtype));
         found++;
@@ -87,7 +88,7 @@ static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Watc
         if (w->tracer && tracer_before(w->tracer, inputs, n)) w->tracer->is_off = true;
         AMP_TRY(stats_before(&w->stats, w->steps + 1, micro == 0, err));
         AMP_TRY(profile_before(&w->profile, n, err));
-        status = amp_step(run->session, inputs, n, r, err);
+        status = amp_step(run->session, inputs, (amp_sizes){.n = n}, r, err);
         if (!status || status == AMP_SCALE_AT_FLOOR) AMP_TRY(profile_after(&w->profile, r, err));
     }
     w->steps++;
@@ -202,9 +203,11 @@ int command_step(const Args *a) {
     Run run = {0};
     Dataset data = {0};
     Tracer tracer = {0};
+    Args keeping = *a;
+    keeping.inspect.keep_values = 1;
     int wrong = check_files(a);
     if (wrong) return wrong;
-    int failed = open_batch(a, &data) || run_open(&run, a, data.count, false, true);
+    int failed = open_batch(a, &data) || run_open(&run, &keeping, data.count, NULL);
     if (!failed && a->resume) failed = resume_from(&run, a->resume);
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
     failed = failed || weights_check_like(&run, a);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "amp/train.h"
 #include "base/file.h"
 #include "tools/amprun/train/training.h"
 #include "tools/amprun/weights.h"

@@ -22,7 +22,7 @@ static const char *megabytes(char out[32], uint64_t bytes) {
 static void print_header(Training *t) {
     amp_memory_info m;
     char total[32], params[32], derived[32], moments[32], activations[32];
-    amp_session_memory(t->run.session, &m);
+    amp_session_get_memory(t->run.session, &m);
     progress_print(&t->progress,
                    "%s: %s, %" PRId64 " parameters, %s MB at batch %" PRId64
                    " (weights %s + copies %s + moments %s + activations %s)\n",
@@ -167,7 +167,7 @@ int training_open(Training *t) {
     Args args = *t->args;
     if (take_position(t)) return 1;
     args.seed = t->position.seed;
-    if (run_open(&t->run, &args, t->batch, false, false)) return 1;
+    if (run_open(&t->run, &args, t->batch, NULL)) return 1;
     t->per_step = t->run.info.accumulate * t->ranks->count;
     if (!t->run.info.can_train)
         return report_text("%s: has no train block; write one in its model file", t->args->model);
@@ -236,9 +236,9 @@ static void show_step(Training *t, int64_t epoch, int64_t position, int64_t step
     int losses = t->run.info.loss_count;
     if (!losses) now.number[now.numbers++] = (ProgressNumber){"loss", t->last.loss};
     for (int i = 0; i < losses && now.numbers < PROGRESS_NUMBERS - 1; i++)
-        now.number[now.numbers++] = (ProgressNumber){amp_model_loss_at(t->run.model, i), t->losses[i]};
+        now.number[now.numbers++] = (ProgressNumber){amp_model_loss_name(t->run.model, i), t->losses[i]};
     if (t->run.info.metric_count)
-        now.number[now.numbers++] = (ProgressNumber){amp_model_metric_at(t->run.model, 0), t->metrics[0]};
+        now.number[now.numbers++] = (ProgressNumber){amp_model_metric_name(t->run.model, 0), t->metrics[0]};
     progress_step(&t->progress, &now, n, t->last.skipped);
 }
 
@@ -330,7 +330,7 @@ static void watch_states(Training *t) {
     if (!t->last.states_kept || t->ranks->rank) return;
     int64_t first;
     const char *name;
-    for (int i = 0; (name = amp_session_kept_state(t->run.session, i, &first)) != NULL; i++)
+    for (int i = 0; (name = amp_session_kept_state_name(t->run.session, i, &first)) != NULL; i++)
         if (first == t->last.iteration) say_kept(t, name);
     if (!t->last.too_few || t->said_too_few) return;
     t->said_too_few = true;
@@ -431,22 +431,23 @@ int training_catch_up(Training *t) { return take_reports(t, 0); }
 static int train_batch(Training *t, int64_t index) {
     amp_error err = {0};
     const void *const *inputs;
-    int64_t n, k = t->run.info.accumulate;
-    if (amp_dataset_next(t->feed.filled, &inputs, &n, &err)) {
+    const int64_t k = t->run.info.accumulate;
+    amp_sizes sizes;
+    if (amp_dataset_next(t->feed.filled, &inputs, &sizes, &err)) {
         if (training_catch_up(t)) return 1;
         progress_clear(&t->progress);
         return report(&err);
     }
-    if (t->args->trace && tracer_before(&t->tracer, inputs, n)) return 1;
+    if (t->args->trace && tracer_before(&t->tracer, inputs, sizes.n)) return 1;
     if (stats_before(&t->stats, index / k + 1, index % k == 0, &err)) return report(&err);
-    if (profile_before(&t->profile, n, &err)) return report(&err);
-    amp_status status = amp_step(t->run.session, inputs, n, NULL, &err);
+    if (profile_before(&t->profile, sizes.n, &err)) return report(&err);
+    amp_status status = amp_step(t->run.session, inputs, sizes, NULL, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) { /* the floor is its report's to tell */
         if (training_catch_up(t)) return 1;
         progress_clear(&t->progress);
         return feed_report(&t->feed, index, &err);
     }
-    ahead_push(&t->ahead, (AheadCall){index, n});
+    ahead_push(&t->ahead, (AheadCall){index, sizes.n});
     return take_reports(t, ahead_most(&t->ahead));
 }
 
@@ -455,9 +456,9 @@ static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
     progress_print(p, "epoch %" PRId64 ": train loss %.4f", epoch + 1, t->epoch_loss / (double)t->epoch_samples);
     if (t->has_test) progress_print(p, "  test loss %.4f", test->loss);
     for (int i = 0; t->has_test && i < t->run.info.loss_count; i++)
-        progress_print(p, "  test %s %.4f", amp_model_loss_at(t->run.model, i), test->losses[i]);
+        progress_print(p, "  test %s %.4f", amp_model_loss_name(t->run.model, i), test->losses[i]);
     for (int i = 0; t->has_test && i < t->run.info.metric_count; i++)
-        progress_print(p, "  test %s %.4f", amp_model_metric_at(t->run.model, i), test->metrics[i]);
+        progress_print(p, "  test %s %.4f", amp_model_metric_name(t->run.model, i), test->metrics[i]);
     const char *note = scale_watch_note(&t->position.scale);
     if (t->run.info.scaler)
         progress_print(p, "  scale %.10g%s%s  skipped %" PRId64, t->last.scale, *note ? " " : "", note,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "amp/amp.h"
+#include "amp/train.h"
 #include "base/json.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/train/evaluate.h"

@@ -87,7 +87,9 @@ std::vector<float> Multiply(const Form &f, Matrix &a, Matrix &b, int64_t rows, i
     amp_run run = {};
     run.program = &program, run.buffers = memory, run.n = 1;
     amp_device_options options = {};
-    options.threads = threads, options.isa = isa;
+    amp_cpu_options cpu = {};
+    cpu.isa = isa;
+    options.threads = threads, options.cpu = &cpu;
     amp_allocator allocator = {};
     amp_device *device = nullptr;
     amp_error err = {};
@@ -142,7 +144,8 @@ void RunKernel(amp_model_kernel &kernel, amp_model_buffer *buffers, void *const 
     amp_run run = {};
     run.program = &program, run.buffers = memory, run.n = n;
     amp_device_options options = {};
-    options.threads = threads, options.isa = nullptr;
+    const amp_cpu_options cpu = {};
+    options.threads = threads, options.cpu = &cpu;
     Counter counter;
     const amp_allocator allocator = counter.allocator();
     amp_device *device = nullptr;
@@ -305,7 +308,8 @@ TEST_P(Walk, PredicatesFlagsAndSerialKernels) {
     amp_run run = {};
     run.program = &program, run.buffers = memory, run.n = 1;
     amp_device_options options = {};
-    options.threads = GetParam(), options.isa = nullptr;
+    const amp_cpu_options cpu = {};
+    options.threads = GetParam(), options.cpu = &cpu;
     amp_allocator allocator = {};
     amp_device *device = nullptr;
     amp_error err = {};

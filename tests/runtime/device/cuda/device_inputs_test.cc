@@ -15,9 +15,9 @@ class DeviceInputs : public OwnMemory {
         });
         return p;
     }
-    static amp_session_options OnDevice(int64_t capacity) {
-        amp_session_options o = CudaOptions(capacity);
-        o.device_inputs = 1;
+    static amp::SessionOptions OnDevice(int64_t capacity) {
+        amp::SessionOptions o = CudaOptions(capacity);
+        o.cuda.device_inputs = 1;
         return o;
     }
     struct There { // a batch there
@@ -32,16 +32,17 @@ TEST_F(DeviceInputs, GiveTheBitsOfTheHosts) {
             SCOPED_TRACE("sm_" + std::to_string(arch) + ", way " + std::to_string(way));
             Begin({{"ARCH", std::to_string(arch)}, {"SEED", std::to_string(way)}});
             TinyOnCuda a, b;
-            amp_session_options there = OnDevice(40);
-            there.separate_buffers = way & 1, there.keep_values = way >> 1;
+            amp::SessionOptions there = OnDevice(40);
+            there.inspect.separate_buffers = way & 1, there.inspect.keep_values = way >> 1;
             amp_session *host = a.Open(CudaOptions(40)), *device = b.Open(there);
             amp_error err = {};
             amp_step_report ra, rb;
             for (unsigned i = 0; i < 8; i++) {
                 TinyBatch batch(40 - 3 * (i % 4), i);
                 There copy(this, batch);
-                ASSERT_EQ(amp_step(host, batch.inputs, batch.n, &ra, &err), AMP_OK) << err.message;
-                ASSERT_EQ(amp_step(device, copy.inputs, batch.n, i % 2 ? &rb : nullptr, &err), AMP_OK) << err.message;
+                ASSERT_EQ(amp_step(host, batch.inputs, {batch.n, 0}, &ra, &err), AMP_OK) << err.message;
+                ASSERT_EQ(amp_step(device, copy.inputs, {batch.n, 0}, i % 2 ? &rb : nullptr, &err), AMP_OK)
+                    << err.message;
                 if (i % 2 == 0) continue;
                 EXPECT_EQ(ra.loss, rb.loss);
                 EXPECT_EQ(ra.scale, rb.scale);
@@ -51,14 +52,14 @@ TEST_F(DeviceInputs, GiveTheBitsOfTheHosts) {
             TinyBatch batch(37, 99);
             There copy(this, batch);
             double la, lb, ma, mb;
-            ASSERT_EQ(amp_eval(host, batch.inputs, 37, &la, &ma, &err), AMP_OK) << err.message;
-            ASSERT_EQ(amp_eval(device, copy.inputs, 37, &lb, &mb, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_eval(host, batch.inputs, {37, 0}, &la, &ma, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_eval(device, copy.inputs, {37, 0}, &lb, &mb, &err), AMP_OK) << err.message;
             EXPECT_EQ(la, lb);
             EXPECT_EQ(ma, mb);
             std::vector<float> za(37 * TINY_CLASSES), zb(37 * TINY_CLASSES);
             void *oa[] = {za.data()}, *ob[] = {zb.data()};
-            ASSERT_EQ(amp_infer(host, batch.inputs, 37, oa, &err), AMP_OK) << err.message;
-            ASSERT_EQ(amp_infer(device, copy.inputs, 37, ob, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(host, batch.inputs, {37, 0}, oa, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(device, copy.inputs, {37, 0}, ob, &err), AMP_OK) << err.message;
             EXPECT_EQ(za, zb);
         }
 }
@@ -68,10 +69,10 @@ TEST_F(DeviceInputs, SendOnlyTheHeaderAndWaitForNothing) {
     amp_session *session = tiny.Open(OnDevice(8));
     TinyBatch batch(8);
     There copy(this, batch);
-    ASSERT_EQ(amp_step(session, copy.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_step(session, copy.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     reset_counters();
     for (int i = 0; i < 2; i++)
-        ASSERT_EQ(amp_step(session, copy.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+        ASSERT_EQ(amp_step(session, copy.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     Report r = report();
     EXPECT_EQ(r.total("bytes_host_to_device"), 2 * 256) << "the header: the seed";
     EXPECT_EQ(r.calls("cuMemcpyHtoDAsync_v2"), 2);
@@ -79,8 +80,8 @@ TEST_F(DeviceInputs, SendOnlyTheHeaderAndWaitForNothing) {
     EXPECT_EQ(r.calls("cuGraphLaunch"), 2);
     EXPECT_EQ(r.calls("cuMemAlloc_v2"), 0);
     amp_memory_info there, here;
-    amp_session_memory(session, &there);
-    amp_session_memory(tiny.Open(CudaOptions(8)), &here);
+    amp_session_get_memory(session, &there);
+    amp_session_get_memory(tiny.Open(CudaOptions(8)), &here);
     EXPECT_LT(there.device, here.device) << "nothing is staged";
 }
 
@@ -89,9 +90,9 @@ TEST_F(DeviceInputs, AreReadInTheOrderOfTheStream) {
     for (int seed = 1; seed <= 16; seed++) {
         Begin({{"SEED", std::to_string(seed)}});
         TinyOnCuda a, b;
-        amp_session_options o = OnDevice(8);
+        amp::SessionOptions o = OnDevice(8);
         CuStream s = MakeStream();
-        o.cuda_stream = s;
+        o.cuda.stream = s;
         amp_session *host = a.Open(CudaOptions(8)), *device = b.Open(o);
         void *x = Allocate(8 * TINY_FEATURES * 4), *targets = Allocate(8 * 4);
         const void *inputs[] = {x, targets};
@@ -100,13 +101,13 @@ TEST_F(DeviceInputs, AreReadInTheOrderOfTheStream) {
         for (unsigned i = 0; i < 5; i++) {
             TinyBatch batch(8, i);
             made.emplace_back(this, batch);
-            ASSERT_EQ(amp_step(host, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(host, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
             Inside([&] {
                 auto from = [&](int k) { return reinterpret_cast<CuPointer>(made.back().inputs[k]); };
                 OK(cu.copy(reinterpret_cast<CuPointer>(x), from(0), 8 * TINY_FEATURES * 4, s));
                 OK(cu.copy(reinterpret_cast<CuPointer>(targets), from(1), 8 * 4, s));
             });
-            ASSERT_EQ(amp_step(device, inputs, 8, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(device, inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
         }
         EXPECT_EQ(a.Weight(), b.Weight()) << seed;
     }
@@ -127,24 +128,25 @@ TEST_F(DeviceInputs, AnIndexOutOfRangeIsToldOfAndNeverUsed) {
         std::string said = "input targets, sample 3: index " + std::to_string(bad) +
                            " is neither in 0 .. 9 nor -100 (ignored); it was in device memory, and its call computed "
                            "with -100 in its place";
-        ASSERT_EQ(amp_step(host, batch.inputs, 8, &report, &err), AMP_OK) << err.message;
-        EXPECT_EQ(amp_step(device, copy.inputs, 8, &report, &err), AMP_INVALID_ARGUMENT);
+        ASSERT_EQ(amp_step(host, batch.inputs, {8, 0}, &report, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_step(device, copy.inputs, {8, 0}, &report, &err), AMP_INVALID_ARGUMENT);
         EXPECT_EQ(err.message, said);
         EXPECT_EQ(a.Weight(), b.Weight());
-        EXPECT_EQ(amp_eval(device, copy.inputs, 8, &loss, nullptr, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_eval(device, copy.inputs, {8, 0}, &loss, nullptr, &err), AMP_INVALID_ARGUMENT);
         EXPECT_EQ(err.message, said);
-        ASSERT_EQ(amp_eval(device, good.inputs, 8, &loss, nullptr, &err), AMP_OK) << err.message << ": told once";
+        ASSERT_EQ(amp_eval(device, good.inputs, {8, 0}, &loss, nullptr, &err), AMP_OK) << err.message << ": told once";
         std::vector<float> logits(8 * TINY_CLASSES);
         void *outputs[] = {logits.data()};
-        ASSERT_EQ(amp_infer(device, copy.inputs, 8, outputs, &err), AMP_OK) << err.message << ": it reads no targets";
+        ASSERT_EQ(amp_infer(device, copy.inputs, {8, 0}, outputs, &err), AMP_OK)
+            << err.message << ": it reads no targets";
         // without reports it is told of later, once a call
-        ASSERT_EQ(amp_step(device, copy.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(device, copy.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
         amp_scaler_state scaler;
         EXPECT_EQ(amp_session_get_scaler(device, &scaler, &err), AMP_INVALID_ARGUMENT);
         EXPECT_EQ(err.message, said);
         ASSERT_EQ(amp_session_get_scaler(device, &scaler, &err), AMP_OK) << err.message;
         EXPECT_EQ(scaler.iteration, 2) << "the steps were taken";
-        ASSERT_EQ(amp_step(device, good.inputs, 8, &report, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(device, good.inputs, {8, 0}, &report, &err), AMP_OK) << err.message;
     }
 }
 
@@ -156,14 +158,14 @@ TEST_F(DeviceInputs, AFaultIsNotLostWhereNobodyAsks) {
     wrong.targets[7] = 77;
     There good(this, batch), copy(this, wrong);
     amp_error err = {};
-    int told = amp_step(session, copy.inputs, 8, nullptr, &err) == AMP_INVALID_ARGUMENT;
+    int told = amp_step(session, copy.inputs, {8, 0}, nullptr, &err) == AMP_INVALID_ARGUMENT;
     for (int i = 0; i < 20; i++) {
-        amp_status status = amp_step(session, good.inputs, 8, nullptr, &err);
+        amp_status status = amp_step(session, good.inputs, {8, 0}, nullptr, &err);
         ASSERT_TRUE(status == AMP_OK || status == AMP_INVALID_ARGUMENT) << err.message;
         told += status == AMP_INVALID_ARGUMENT;
     }
     double loss;
-    told += amp_eval(session, good.inputs, 8, &loss, nullptr, &err) == AMP_INVALID_ARGUMENT;
+    told += amp_eval(session, good.inputs, {8, 0}, &loss, nullptr, &err) == AMP_INVALID_ARGUMENT;
     EXPECT_EQ(told, 1);
 }
 
@@ -207,17 +209,17 @@ TEST_F(DeviceInputs, WrongAddressesAreRefusedBeforeAnythingChanges) {
     for (const auto &c : cases) {
         const void *inputs[] = {c.x, copy.inputs[1]};
         amp_error err = {};
-        EXPECT_EQ(amp_step(session, inputs, 8, nullptr, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_step(session, inputs, {8, 0}, nullptr, &err), AMP_INVALID_ARGUMENT);
         ExpectMessage(err, c.said);
-        EXPECT_EQ(amp_eval(session, inputs, 8, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_eval(session, inputs, {8, 0}, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
         ExpectMessage(err, c.said);
-        EXPECT_EQ(amp_infer(session, inputs, 8, outputs, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_infer(session, inputs, {8, 0}, outputs, &err), AMP_INVALID_ARGUMENT);
         ExpectMessage(err, c.said);
     }
     EXPECT_EQ(report().calls("cuGraphLaunch"), 0);
     EXPECT_EQ(report().calls("cuMemcpyDtoDAsync_v2"), 0);
     EXPECT_EQ(tiny.Weight(), before);
-    EXPECT_EQ(amp_step(session, copy.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(amp_step(session, copy.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     OK(cu.context_push(second));
     OK(cu.mem_free(p));
     OK(cu.context_pop(&popped));
@@ -235,7 +237,7 @@ TEST_F(DeviceInputs, EveryCallMayFail) {
 TEST_F(DeviceInputs, AreRefusedByOtherDevices) {
     for (const char *device : {"cpu", "null"}) {
         TinyOnCuda tiny;
-        amp_session_options o = OnDevice(8);
+        amp::SessionOptions o = OnDevice(8);
         amp_session *session;
         o.device = device;
         EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &session, &tiny.err), AMP_INVALID_ARGUMENT);

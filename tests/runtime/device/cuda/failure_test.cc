@@ -31,20 +31,20 @@ class Failure : public OnStandIn {
         amp_status s = amp_model_from_desc(tiny_cuda_desc(), "tiny", allocator, &model, err);
         if (!s) s = amp_params_create(model, nullptr, &params, err);
         if (!s) s = amp_session_create(model, params, &options, &session, err);
-        if (!s) s = amp_step(session, batch.inputs, 8, nullptr, err);
-        if (!s) s = amp_step(session, small.inputs, 3, &report, err);
-        if (!s) s = amp_session_metrics(session, &metric, err);
+        if (!s) s = amp_step(session, batch.inputs, {8, 0}, nullptr, err);
+        if (!s) s = amp_step(session, small.inputs, {3, 0}, &report, err);
+        if (!s) s = amp_session_get_metrics(session, &metric, err);
         if (!s) s = amp_session_next_report(session, 1, &report, nullptr, &metric, &there, err);
-        if (!s) s = amp_eval(session, batch.inputs, 8, &loss, &metric, err);
-        if (!s) s = amp_infer(session, batch.inputs, 8, outputs, err);
+        if (!s) s = amp_eval(session, batch.inputs, {8, 0}, &loss, &metric, err);
+        if (!s) s = amp_infer(session, batch.inputs, {8, 0}, outputs, err);
         if (!s) s = amp_session_get_scaler(session, &scaler, err);
         if (!s) s = amp_session_set_scaler(session, &scaler, err);
-        if (!s) s = amp_session_get(session, "fc.bias/momentum", bias.data(), bias.size(), err);
+        if (!s) s = amp_session_get_moment(session, "fc.bias/momentum", bias.data(), bias.size(), err);
         if (!s) s = amp_params_get(params, "fc.weight", weight.data(), weight.size(), err);
         if (!s) s = amp_params_set(params, "fc.weight", weight.data(), weight.size(), err);
         if (!s) s = amp_checkpoint_save(session, path_.c_str(), nullptr, err);
         if (!s) s = amp_checkpoint_load(session, path_.c_str(), nullptr, 0, err);
-        if (!s) s = amp_step(session, batch.inputs, 8, nullptr, err);
+        if (!s) s = amp_step(session, batch.inputs, {8, 0}, nullptr, err);
         amp_model_release(model);
         amp_params_release(params);
         amp_session_release(session);
@@ -65,7 +65,7 @@ class Failure : public OnStandIn {
 
     // Each |stride|th call from |first| on.  |result|: the CUresult; "": the call's usual one.
     void FailEachCall(int first, int stride, const std::string &result) {
-        amp_session_options options = CudaOptions(8);
+        amp::SessionOptions options = CudaOptions(8);
         int64_t calls = CallsOfEverything(options);
         ASSERT_GT(calls, 100);
         int refused = 0;
@@ -107,8 +107,8 @@ TEST_F(Failure, EveryAllocationMayFail) {
         ASSERT_LT(fail, 1000);
         FailingAllocator failing(fail);
         amp_allocator a = failing.get();
-        amp_session_options o = CudaOptions(8);
-        o.keep_values = fail % 2, o.separate_buffers = fail / 2 % 2;
+        amp::SessionOptions o = CudaOptions(8);
+        o.inspect.keep_values = fail % 2, o.inspect.separate_buffers = fail / 2 % 2;
         amp_error err = {};
         begin();
         amp_status status = Everything(&a, o, &err);
@@ -124,16 +124,16 @@ TEST_F(Failure, AFatalErrorIsKept) {
     TinyBatch batch(8);
     amp_step_report step;
     amp_error err = {};
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, &step, &err), AMP_OK) << err.message;
     ASSERT_EQ(set_fail("cuGraphLaunch:1:700"), 0);
-    EXPECT_NE(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK);
+    EXPECT_NE(amp_step(session, batch.inputs, {8, 0}, &step, &err), AMP_OK);
     ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
     reset_counters();
     double loss;
     std::vector<float> w(TINY_CLASSES * TINY_FEATURES);
-    EXPECT_NE(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK);
+    EXPECT_NE(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK);
     ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
-    EXPECT_NE(amp_eval(session, batch.inputs, 8, &loss, nullptr, &err), AMP_OK);
+    EXPECT_NE(amp_eval(session, batch.inputs, {8, 0}, &loss, nullptr, &err), AMP_OK);
     EXPECT_NE(amp_params_get(tiny.params, "fc.weight", w.data(), w.size(), &err), AMP_OK) << "what it learned is lost";
     EXPECT_NE(amp_checkpoint_save(session, path_.c_str(), nullptr, &err), AMP_OK);
     ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
@@ -141,10 +141,10 @@ TEST_F(Failure, AFatalErrorIsKept) {
     tiny.Close(session);
     // from a file they go on elsewhere
     TinyOnCuda other;
-    ASSERT_EQ(amp_params_save(other.params, path_.c_str(), &err), AMP_OK) << err.message;
-    ASSERT_EQ(amp_params_load(tiny.params, path_.c_str(), &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_save(other.params, path_.c_str(), nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_load(tiny.params, path_.c_str(), nullptr, nullptr, &err), AMP_OK) << err.message;
     amp_session *cpu = tiny.Open(TinyOptions(8));
-    EXPECT_EQ(amp_step(cpu, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_step(cpu, batch.inputs, {8, 0}, &step, &err), AMP_OK) << err.message;
 }
 
 // One thread too many reads an input and writes a temporary past their ends.
@@ -167,14 +167,14 @@ TEST_F(Failure, OverrunsAreSeenInSeparateBuffers) {
     amp_model *model;
     amp_params *params;
     amp_session *session;
-    amp_session_options o = CudaOptions(8);
-    o.separate_buffers = 1;
+    amp::SessionOptions o = CudaOptions(8);
+    o.inspect.separate_buffers = 1;
     ASSERT_EQ(amp_model_from_desc(&desc, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
     ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK);
     ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     TinyBatch batch(8);
     amp_step_report step;
-    EXPECT_NE(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK);
+    EXPECT_NE(amp_step(session, batch.inputs, {8, 0}, &step, &err), AMP_OK);
     ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
     EXPECT_TRUE(report().mentions("faults", "linear"));
     amp_session_release(session);
@@ -185,7 +185,7 @@ TEST_F(Failure, OverrunsAreSeenInSeparateBuffers) {
 TEST_F(Failure, TooLargeSaysWhatToDo) {
     begin({{"MEMORY", std::to_string(1 << 20)}});
     TinyOnCuda tiny;
-    amp_session_options o = CudaOptions(100000);
+    amp::SessionOptions o = CudaOptions(100000);
     amp_session *s;
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &s, &tiny.err), AMP_OUT_OF_MEMORY);
     ExpectMessage(tiny.err, "has no memory for another ");

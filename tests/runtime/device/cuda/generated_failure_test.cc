@@ -59,15 +59,20 @@ class Life {
             {"session", true, [](Life &l, amp_error *e) { return l.Open(e); }},
             {"step", true, [](Life &l, amp_error *e) { return l.Step(N, false, e); }},
             {"step, small", true, [](Life &l, amp_error *e) { return l.Step(N - 3, true, e); }},
-            {"metrics", false, [](Life &l, amp_error *e) { return amp_session_metrics(l.session_, &l.metric_, e); }},
+            {"metrics", false,
+             [](Life &l, amp_error *e) { return amp_session_get_metrics(l.session_, &l.metric_, e); }},
             {"report", false,
              [](Life &l, amp_error *e) {
                  return amp_session_next_report(l.session_, 1, &l.report_, nullptr, &l.metric_, &l.there_, e);
              }},
             {"eval", true,
-             [](Life &l, amp_error *e) { return amp_eval(l.session_, l.batch_.inputs(), N, &l.loss_, &l.metric_, e); }},
+             [](Life &l, amp_error *e) {
+                 return amp_eval(l.session_, l.batch_.inputs(), {N, 0}, &l.loss_, &l.metric_, e);
+             }},
             {"infer", true,
-             [](Life &l, amp_error *e) { return amp_infer(l.session_, l.batch_.inputs(), N, l.outputs_, e); }},
+             [](Life &l, amp_error *e) {
+                 return amp_infer(l.session_, l.batch_.inputs(), {N, 0}, l.outputs_, e);
+             }},
             {"scaler", false, [](Life &l, amp_error *e) { return amp_session_get_scaler(l.session_, &l.scaler_, e); }},
             {"set scaler", false,
              [](Life &l, amp_error *e) { return amp_session_set_scaler(l.session_, &l.scaler_, e); }},
@@ -102,15 +107,14 @@ class Life {
         return amp_params_create(model_, &o, &params_, e);
     }
     amp_status Open(amp_error *e) {
-        amp_session_options o = {};
-        o.struct_size = sizeof o;
-        o.capacity = N;
+        amp::SessionOptions o;
+        o.capacity.n = N;
         o.device = "cuda";
         return amp_session_create(model_, params_, &o, &session_, e);
     }
     amp_status Step(int64_t n, bool ask, amp_error *e) {
         amp_step_report report;
-        return amp_step(session_, batch_.inputs(), n, ask ? &report : nullptr, e);
+        return amp_step(session_, batch_.inputs(), {n, 0}, ask ? &report : nullptr, e);
     }
 
     std::string model_path_, file_;

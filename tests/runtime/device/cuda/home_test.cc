@@ -12,21 +12,21 @@ std::string File(const char *name) { return ::testing::TempDir() + "cuda-home-" 
 void Step(amp_session *session, unsigned seed, amp_step_report *report = nullptr) {
     TinyBatch batch(8, seed);
     amp_error err = {};
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, report, &err), AMP_OK) << err.message;
 }
 
 double Loss(amp_session *session) {
     TinyBatch batch(8, 77);
     amp_error err = {};
     double loss = NAN;
-    EXPECT_EQ(amp_eval(session, batch.inputs, 8, &loss, nullptr, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_eval(session, batch.inputs, {8, 0}, &loss, nullptr, &err), AMP_OK) << err.message;
     return loss;
 }
 
 TEST_F(Home, ASessionElsewhereIsRefusedWhileOneIsAlive) {
     TinyOnCuda tiny;
     amp_session *cuda = tiny.Open(CudaOptions(8)), *other;
-    amp_session_options on_cpu = TinyOptions(8);
+    amp::SessionOptions on_cpu = TinyOptions(8);
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &on_cpu, &other, &tiny.err), AMP_WRONG_STATE);
     EXPECT_EQ(other, nullptr);
     ExpectMessage(tiny.err, "tiny: its params live in the memory of cuda:0 (");
@@ -36,9 +36,9 @@ TEST_F(Home, ASessionElsewhereIsRefusedWhileOneIsAlive) {
     tiny.Close(cuda);
 
     amp_session *cpu = tiny.Open(on_cpu);
-    on_cpu.inference = 1;
+    on_cpu.program = "infer";
     amp_session *second = tiny.Open(on_cpu); // what is on the host may go on there
-    amp_session_options on_cuda = CudaOptions(8);
+    amp::SessionOptions on_cuda = CudaOptions(8);
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &on_cuda, &other, &tiny.err), AMP_WRONG_STATE);
     ExpectMessage(tiny.err, "its params live in the host's memory, where a session for inference with capacity 8 is "
                             "alive (and 1 more)");
@@ -78,7 +78,7 @@ TEST_F(Home, GetAndSetReachTheDevice) {
     TinyBatch batch(8);
     std::vector<float> logits(8 * TINY_CLASSES);
     void *outputs[] = {logits.data()};
-    ASSERT_EQ(amp_infer(session, batch.inputs, 8, outputs, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_infer(session, batch.inputs, {8, 0}, outputs, &tiny.err), AMP_OK) << tiny.err.message;
     for (size_t i = 0; i < logits.size(); i++) ASSERT_EQ(logits[i], bias[i % TINY_CLASSES]);
     // one set of two, after steps whose results were not asked for: the other keeps what it learned
     Step(session, 2), Step(session, 3);
@@ -109,9 +109,9 @@ TEST_F(Home, SessionsShareParams) {
     for (const char *seed : {"1", "2", "3", "4"}) {
         begin({{"SEED", seed}});
         TinyOnCuda tiny;
-        amp_session_options o = CudaOptions(8);
+        amp::SessionOptions o = CudaOptions(8);
         amp_session *a = tiny.Open(o), *b = tiny.Open(o);
-        o.inference = 1;
+        o.program = "infer";
         amp_session *eval = tiny.Open(o);
         // on streams of their own, and no call waits: each must come after what wrote before
         for (unsigned i = 0; i < 4; i++) Step(i % 2 ? a : b, i);
@@ -146,11 +146,13 @@ TEST_F(Home, FilesOfParamsAreTheSame) {
     amp_session *session = tiny.Open(CudaOptions(8));
     Step(session, 1);
     std::string path = File("params.st");
-    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), &tiny.err), AMP_OK) << tiny.err.message;
-    ASSERT_EQ(amp_params_load(other.params, path.c_str(), &tiny.err), AMP_OK) << tiny.err.message; // on the host
+    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_params_load(other.params, path.c_str(), nullptr, nullptr, &tiny.err), AMP_OK)
+        << tiny.err.message; // on the host
     EXPECT_EQ(other.Weight(), tiny.Weight());
     Step(session, 2);
-    ASSERT_EQ(amp_params_load(tiny.params, path.c_str(), &tiny.err), AMP_OK) << tiny.err.message; // on the device
+    ASSERT_EQ(amp_params_load(tiny.params, path.c_str(), nullptr, nullptr, &tiny.err), AMP_OK)
+        << tiny.err.message; // on the device
     EXPECT_EQ(other.Weight(), tiny.Weight());
     amp_session *cpu = other.Open(TinyOptions(8));
     EXPECT_NEAR(Loss(session), Loss(cpu), 1e-5);
@@ -198,8 +200,8 @@ TEST_F(Home, OptimizerStateGetAndSet) {
     std::vector<float> m(TINY_CLASSES), read(TINY_CLASSES);
     for (int i = 0; i < TINY_CLASSES; i++) m[i] = 0.25f * (float)i;
     Step(session, 1);
-    ASSERT_EQ(amp_session_set(session, "fc.bias/momentum", m.data(), m.size(), &tiny.err), AMP_OK);
-    ASSERT_EQ(amp_session_get(session, "fc.bias/momentum", read.data(), read.size(), &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_session_set_moment(session, "fc.bias/momentum", m.data(), m.size(), &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_session_get_moment(session, "fc.bias/momentum", read.data(), read.size(), &tiny.err), AMP_OK);
     EXPECT_EQ(m, read);
 }
 
@@ -216,7 +218,7 @@ TEST_F(Home, NothingIsLeftBehind) {
 // Versions are the host's.
 TEST_F(Home, PublishingIsRefused) {
     TinyOnCuda tiny;
-    amp_session_options on_cuda = CudaOptions(8);
+    amp::SessionOptions on_cuda = CudaOptions(8);
     amp_session *other;
     ASSERT_EQ(amp_params_publish(tiny.params, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     on_cuda.published = 1;

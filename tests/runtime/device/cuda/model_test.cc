@@ -241,7 +241,7 @@ TEST(CudaModel, WithoutCodeItSaysWhyNot) {
         desc.cuda_missing = why;
         ASSERT_EQ(amp_model_from_desc(&desc, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
         ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK);
-        amp_session_options o = TinyOptions(8);
+        amp::SessionOptions o = TinyOptions(8);
         o.device = "cuda";
         EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_UNSUPPORTED);
         EXPECT_STREQ(err.message,

@@ -9,8 +9,8 @@
 #include "tests/runtime/device/cuda/tiny_cuda.h"
 #include "tests/runtime/tiny.h"
 
-inline amp_session_options CudaOptions(int64_t capacity) {
-    amp_session_options o = TinyOptions(capacity);
+inline amp::SessionOptions CudaOptions(int64_t capacity) {
+    amp::SessionOptions o = TinyOptions(capacity);
     o.device = "cuda";
     return o;
 }
@@ -68,7 +68,7 @@ class OnStandIn : public StandIn {
     void SetUp() override {
         StandIn::SetUp();
         if (HasFatalFailure()) return;
-        amp_session_options options = CudaOptions(1);
+        amp::SessionOptions options = CudaOptions(1);
         amp_session *session;
         TinyOnCuda tiny;
         amp_status status = amp_session_create(tiny.model, tiny.params, &options, &session, &tiny.err);

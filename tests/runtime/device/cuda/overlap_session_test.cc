@@ -35,13 +35,13 @@ class Waiting {
     Waiting(const Waiting &) = delete;
 
     void Open(bool separate = false) {
-        amp_session_options o = CudaOptions(8);
-        o.separate_buffers = separate;
+        amp::SessionOptions o = CudaOptions(8);
+        o.inspect.separate_buffers = separate;
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     }
     amp_status Step(unsigned seed, amp_step_report *report) {
         TinyBatch batch(8, seed);
-        return amp_step(session, batch.inputs, 8, report, &err);
+        return amp_step(session, batch.inputs, {8, 0}, report, &err);
     }
     // Losses of four steps, of two sizes of batch.
     std::vector<double> Train() {
@@ -79,7 +79,8 @@ class OverlapSession : public OnStandIn {
         amp_step_report report = {};
         for (unsigned i = 0; i < losses.size(); i++) {
             TinyBatch batch(8, i);
-            EXPECT_EQ(amp_step(tiny.session, batch.inputs, 8, &report, &waiting.err), AMP_OK) << waiting.err.message;
+            EXPECT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, &report, &waiting.err), AMP_OK)
+                << waiting.err.message;
             EXPECT_NEAR(losses[i], report.loss, 1e-5) << i;
         }
         Report r = this->report();

@@ -67,9 +67,9 @@ class OwnMemory : public OnStandIn {
             amp_session *session = nullptr;
             amp_step_report step;
             amp_status s = amp_session_create(tiny.model, tiny.params, &options, &session, err);
-            if (!s) s = amp_step(session, inputs, 8, nullptr, err);
-            if (!s) s = amp_step(session, inputs, 8, &step, err);
-            if (!s) s = amp_infer(session, inputs, 8, outputs, err);
+            if (!s) s = amp_step(session, inputs, {8, 0}, nullptr, err);
+            if (!s) s = amp_step(session, inputs, {8, 0}, &step, err);
+            if (!s) s = amp_infer(session, inputs, {8, 0}, outputs, err);
             amp_session_release(session);
             return s;
         };

@@ -8,9 +8,9 @@ namespace {
 
 class PinnedInputs : public OwnMemory {
   protected:
-    static amp_session_options Pinned(int64_t capacity) {
-        amp_session_options o = CudaOptions(capacity);
-        o.pinned_inputs = 1;
+    static amp::SessionOptions Pinned(int64_t capacity) {
+        amp::SessionOptions o = CudaOptions(capacity);
+        o.cuda.pinned_inputs = 1;
         return o;
     }
     struct Arrays { // of a batch of |n| samples at most
@@ -33,8 +33,8 @@ TEST_F(PinnedInputs, GiveTheBitsOfOtherArrays) {
             SCOPED_TRACE("sm_" + std::to_string(arch) + ", way " + std::to_string(way));
             Begin({{"ARCH", std::to_string(arch)}, {"SEED", std::to_string(way)}});
             TinyOnCuda a, b;
-            amp_session_options there = Pinned(40);
-            there.separate_buffers = way & 1, there.keep_values = way >> 1;
+            amp::SessionOptions there = Pinned(40);
+            there.inspect.separate_buffers = way & 1, there.inspect.keep_values = way >> 1;
             amp_session *pageable = a.Open(CudaOptions(40)), *locked = b.Open(there);
             Arrays sets[] = {{this, 40}, {this, 40}, {this, 40}};
             amp_error err = {};
@@ -44,12 +44,12 @@ TEST_F(PinnedInputs, GiveTheBitsOfOtherArrays) {
             for (unsigned i = 0; i < 9; i++) {
                 TinyBatch batch(40 - 3 * (i % 4), i);
                 sets[i % 3].Fill(batch);
-                ASSERT_EQ(amp_step(pageable, batch.inputs, batch.n, &ra, &err), AMP_OK) << err.message;
-                ASSERT_EQ(amp_session_metrics(pageable, &ma, &err), AMP_OK) << err.message;
+                ASSERT_EQ(amp_step(pageable, batch.inputs, {batch.n, 0}, &ra, &err), AMP_OK) << err.message;
+                ASSERT_EQ(amp_session_get_metrics(pageable, &ma, &err), AMP_OK) << err.message;
                 if (i % 2) {
-                    ASSERT_EQ(amp_step(locked, sets[i % 3].inputs, batch.n, &rb, &err), AMP_OK) << err.message;
+                    ASSERT_EQ(amp_step(locked, sets[i % 3].inputs, {batch.n, 0}, &rb, &err), AMP_OK) << err.message;
                 } else {
-                    ASSERT_EQ(amp_step(locked, sets[i % 3].inputs, batch.n, nullptr, &err), AMP_OK) << err.message;
+                    ASSERT_EQ(amp_step(locked, sets[i % 3].inputs, {batch.n, 0}, nullptr, &err), AMP_OK) << err.message;
                     ASSERT_EQ(amp_session_next_report(locked, 1, &rb, nullptr, &mb, &is_there, &err), AMP_OK);
                     EXPECT_EQ(ma, mb);
                 }
@@ -62,14 +62,14 @@ TEST_F(PinnedInputs, GiveTheBitsOfOtherArrays) {
             Arrays &set = sets[0];
             set.Fill(batch);
             double la, lb;
-            ASSERT_EQ(amp_eval(pageable, batch.inputs, 37, &la, &ma, &err), AMP_OK) << err.message;
-            ASSERT_EQ(amp_eval(locked, set.inputs, 37, &lb, &mb, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_eval(pageable, batch.inputs, {37, 0}, &la, &ma, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_eval(locked, set.inputs, {37, 0}, &lb, &mb, &err), AMP_OK) << err.message;
             EXPECT_EQ(la, lb);
             EXPECT_EQ(ma, mb);
             std::vector<float> za(37 * TINY_CLASSES), zb(37 * TINY_CLASSES);
             void *oa[] = {za.data()}, *ob[] = {zb.data()};
-            ASSERT_EQ(amp_infer(pageable, batch.inputs, 37, oa, &err), AMP_OK) << err.message;
-            ASSERT_EQ(amp_infer(locked, set.inputs, 37, ob, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(pageable, batch.inputs, {37, 0}, oa, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_infer(locked, set.inputs, {37, 0}, ob, &err), AMP_OK) << err.message;
             EXPECT_EQ(za, zb);
         }
 }
@@ -81,11 +81,11 @@ TEST_F(PinnedInputs, AreNotStagedAndNotWaitedFor) {
     Arrays set(this, 8);
     set.Fill(batch);
     for (int i = 0; i < 3; i++)
-        ASSERT_EQ(amp_step(session, set.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+        ASSERT_EQ(amp_step(session, set.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     Inside([&] { EXPECT_EQ(cu.context_sync(), CU_SUCCESS); });
     reset_counters();
     for (int i = 0; i < 2; i++)
-        ASSERT_EQ(amp_step(session, set.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+        ASSERT_EQ(amp_step(session, set.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     Report r = report();
     EXPECT_EQ(r.calls("cuMemcpyHtoDAsync_v2"), 2 * 3) << "the header and two inputs";
     EXPECT_EQ(r.calls("cuPointerGetAttribute"), 2 * 4) << "both ends of an array, once each";
@@ -93,8 +93,8 @@ TEST_F(PinnedInputs, AreNotStagedAndNotWaitedFor) {
     EXPECT_EQ(r.calls("cuGraphLaunch"), 2);
     // what both sessions hold on the device is the same, so the rest of |total| is of the host
     amp_memory_info locked, pageable;
-    amp_session_memory(tiny.Open(Pinned(8)), &locked);
-    amp_session_memory(tiny.Open(CudaOptions(8)), &pageable);
+    amp_session_get_memory(tiny.Open(Pinned(8)), &locked);
+    amp_session_get_memory(tiny.Open(CudaOptions(8)), &pageable);
     EXPECT_EQ(locked.device, pageable.device);
     const int64_t inputs = 8 * TINY_FEATURES * 4 + 256; // each on 256 bytes
     EXPECT_EQ(static_cast<int64_t>(pageable.total - locked.total), 2 * inputs);
@@ -107,16 +107,16 @@ TEST_F(PinnedInputs, LargeArraysGiveTheSameBits) {
     Arrays set(this, n);
     set.Fill(batch);
     std::vector<float> z[3];
-    const amp_session_options options[] = {CudaOptions(n / 4), CudaOptions(n), Pinned(n)};
+    const amp::SessionOptions options[] = {CudaOptions(n / 4), CudaOptions(n), Pinned(n)};
     for (int way = 0; way < 3; way++) {
         TinyOnCuda tiny;
         amp_session *session = tiny.Open(options[way]);
         z[way].resize((size_t)n * TINY_CLASSES);
-        for (int64_t i = 0; i < n; i += options[way].capacity) {
+        for (int64_t i = 0; i < n; i += options[way].capacity.n) {
             const void *inputs[] = {(way == 2 ? set.x : batch.x.data()) + i * TINY_FEATURES, nullptr};
             void *outputs[] = {z[way].data() + i * TINY_CLASSES};
             reset_counters();
-            ASSERT_EQ(amp_infer(session, inputs, options[way].capacity, outputs, &tiny.err), AMP_OK)
+            ASSERT_EQ(amp_infer(session, inputs, {options[way].capacity.n, 0}, outputs, &tiny.err), AMP_OK)
                 << tiny.err.message;
             const int params = i ? 0 : 3; // that go to the device with the first
             // all together; 1 MiB with the header, and the rest; the header, and the array
@@ -138,11 +138,11 @@ TEST_F(PinnedInputs, MayBeWrittenAfterTwoLaterCalls) {
             std::vector<Arrays> sets;
             for (size_t i = 0; i <= later; i++) sets.emplace_back(this, 8);
             for (unsigned i = 0; i < 12; i++)
-                ASSERT_EQ(amp_step(pageable, TinyBatch(8, i).inputs, 8, nullptr, &a.err), AMP_OK) << a.err.message;
+                ASSERT_EQ(amp_step(pageable, TinyBatch(8, i).inputs, {8, 0}, nullptr, &a.err), AMP_OK) << a.err.message;
             for (unsigned i = 0; i < 12; i++) {
                 Arrays &set = sets[i % sets.size()];
                 set.Fill(TinyBatch(8, i));
-                ASSERT_EQ(amp_step(locked, set.inputs, 8, nullptr, &b.err), AMP_OK) << b.err.message;
+                ASSERT_EQ(amp_step(locked, set.inputs, {8, 0}, nullptr, &b.err), AMP_OK) << b.err.message;
             }
             same.insert(a.Weight() == b.Weight());
         }
@@ -173,19 +173,19 @@ TEST_F(PinnedInputs, MayBeWrittenAfterResults) {
         for (unsigned i = 0; i < 16; i++) {
             TinyBatch batch(8, i);
             set.Fill(batch);
-            ASSERT_EQ(amp_step(pageable, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
-            ASSERT_EQ(amp_step(locked, set.inputs, 8, i % 4 ? nullptr : &report, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(pageable, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(locked, set.inputs, {8, 0}, i % 4 ? nullptr : &report, &err), AMP_OK) << err.message;
             if (i % 4 == 1) {
-                ASSERT_EQ(amp_eval(locked, other.inputs, 8, &loss, nullptr, &err), AMP_OK) << err.message;
+                ASSERT_EQ(amp_eval(locked, other.inputs, {8, 0}, &loss, nullptr, &err), AMP_OK) << err.message;
             } else if (i % 4 == 2) {
-                ASSERT_EQ(amp_infer(locked, other.inputs, 8, outputs, &err), AMP_OK) << err.message;
+                ASSERT_EQ(amp_infer(locked, other.inputs, {8, 0}, outputs, &err), AMP_OK) << err.message;
             } else if (i % 4 == 3) {
                 do ASSERT_EQ(amp_session_next_report(locked, 1, &report, nullptr, nullptr, &there, &err), AMP_OK);
                 while (there);
             }
         }
-        ASSERT_EQ(amp_step(pageable, last.inputs, 8, nullptr, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_step(locked, other.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(pageable, last.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(locked, other.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
         b.Close(locked);
         other.Fill(TinyBatch(8, 1234));
         EXPECT_EQ(a.Weight(), b.Weight());
@@ -200,12 +200,12 @@ TEST_F(PinnedInputs, IndicesAreChecked) {
     set.targets[3] = 10;
     const std::vector<float> before = tiny.Weight();
     amp_error err = {};
-    EXPECT_EQ(amp_step(session, set.inputs, 8, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_step(session, set.inputs, {8, 0}, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "input targets, sample 3: index 10 is neither in 0 .. 9 nor -100 (ignored)");
-    EXPECT_EQ(amp_eval(session, set.inputs, 8, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_eval(session, set.inputs, {8, 0}, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(tiny.Weight(), before);
     set.targets[3] = 9;
-    EXPECT_EQ(amp_step(session, set.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_step(session, set.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
 }
 
 TEST_F(PinnedInputs, WrongAddressesAreRefusedBeforeAnythingChanges) {
@@ -235,17 +235,17 @@ TEST_F(PinnedInputs, WrongAddressesAreRefusedBeforeAnythingChanges) {
     for (const auto &c : cases) {
         const void *inputs[] = {c.x, set.targets};
         amp_error err = {};
-        EXPECT_EQ(amp_step(session, inputs, 8, nullptr, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_step(session, inputs, {8, 0}, nullptr, &err), AMP_INVALID_ARGUMENT);
         ExpectMessage(err, c.said);
-        EXPECT_EQ(amp_eval(session, inputs, 8, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_eval(session, inputs, {8, 0}, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
         ExpectMessage(err, c.said);
-        EXPECT_EQ(amp_infer(session, inputs, 8, outputs, &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_infer(session, inputs, {8, 0}, outputs, &err), AMP_INVALID_ARGUMENT);
         ExpectMessage(err, c.said);
     }
     EXPECT_EQ(report().calls("cuGraphLaunch"), 0);
     EXPECT_EQ(report().calls("cuMemcpyHtoDAsync_v2"), 0);
     EXPECT_EQ(tiny.Weight(), before);
-    EXPECT_EQ(amp_step(session, set.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(amp_step(session, set.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
 }
 
 // Each call of the driver that such a session makes fails in turn.
@@ -267,10 +267,11 @@ TEST_F(PinnedInputs, AFailedCopyEndsItsCallAlone) {
             sets[i % 3].Fill(TinyBatch(8, i));
             if (i == 3 && which) {
                 set_fail(("cuMemcpyHtoDAsync_v2:" + std::to_string(which) + ":1").c_str());
-                EXPECT_NE(amp_step(session, sets[i % 3].inputs, 8, nullptr, &err), AMP_OK);
+                EXPECT_NE(amp_step(session, sets[i % 3].inputs, {8, 0}, nullptr, &err), AMP_OK);
                 set_fail("");
             }
-            ASSERT_EQ(amp_step(session, sets[i % 3].inputs, 8, nullptr, &err), AMP_OK) << which << ": " << err.message;
+            ASSERT_EQ(amp_step(session, sets[i % 3].inputs, {8, 0}, nullptr, &err), AMP_OK)
+                << which << ": " << err.message;
         }
         if (which) EXPECT_EQ(tiny.Weight(), wanted) << which;
         else wanted = tiny.Weight();
@@ -291,8 +292,8 @@ TEST_F(PinnedInputs, MemoryOfASession) {
                 ASSERT_EQ(amp_session_alloc_pinned(locked, bytes, &memory[k], &a.err), AMP_OK) << a.err.message;
                 memcpy(memory[k], batch.inputs[k], bytes);
             }
-            ASSERT_EQ(amp_step(pageable, batch.inputs, 8, nullptr, &a.err), AMP_OK) << a.err.message;
-            ASSERT_EQ(amp_step(locked, memory, 8, nullptr, &b.err), AMP_OK) << b.err.message;
+            ASSERT_EQ(amp_step(pageable, batch.inputs, {8, 0}, nullptr, &a.err), AMP_OK) << a.err.message;
+            ASSERT_EQ(amp_step(locked, memory, {8, 0}, nullptr, &b.err), AMP_OK) << b.err.message;
             for (void *array : memory) amp_session_free_pinned(locked, array);
         }
         EXPECT_EQ(a.Weight(), b.Weight());
@@ -309,7 +310,7 @@ TEST_F(PinnedInputs, MemoryOfASession) {
     amp_session_free_pinned(session, memory);
     for (const char *device : {"cpu", "null"}) {
         TinyOnCuda other;
-        amp_session_options o = TinyOptions(1);
+        amp::SessionOptions o = TinyOptions(1);
         o.device = device;
         EXPECT_EQ(amp_session_alloc_pinned(other.Open(o), 64, &memory, &other.err), AMP_UNSUPPORTED);
         ExpectMessage(other.err,
@@ -320,12 +321,12 @@ TEST_F(PinnedInputs, MemoryOfASession) {
 TEST_F(PinnedInputs, AreRefusedByOtherDevicesAndBesideDeviceInputs) {
     for (const char *device : {"cpu", "null", "cuda"}) {
         TinyOnCuda tiny;
-        amp_session_options o = Pinned(8);
+        amp::SessionOptions o = Pinned(8);
         amp_session *session;
         o.device = device;
-        o.device_inputs = !strcmp(device, "cuda");
+        o.cuda.device_inputs = !strcmp(device, "cuda");
         EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &session, &tiny.err), AMP_INVALID_ARGUMENT);
-        ExpectMessage(tiny.err, o.device_inputs
+        ExpectMessage(tiny.err, o.cuda.device_inputs
                                     ? "device_inputs and pinned_inputs are both set: arrays are in one kind of memory; "
                                       "leave one at 0"
                                     : (std::string("pinned_inputs: the device ") + device +

@@ -33,8 +33,8 @@ class PlannedModel {
         amp_model_release(model);
     }
     void Open(bool separate, const Plant *plant) {
-        amp_session_options o = CudaOptions(8);
-        o.separate_buffers = separate;
+        amp::SessionOptions o = CudaOptions(8);
+        o.inspect.separate_buffers = separate;
         amp_params_options seed = {sizeof seed, 7, 0};
         ASSERT_EQ(amp_model_from_desc(tiny_cuda_desc(), "tiny", nullptr, &model, &err), AMP_OK) << err.message;
         if (plant) Bury(*plant);
@@ -43,7 +43,7 @@ class PlannedModel {
     }
     amp_status Step(unsigned seed, amp_step_report *report) {
         TinyBatch batch(8, seed);
-        return amp_step(session, batch.inputs, 8, report, &err);
+        return amp_step(session, batch.inputs, {8, 0}, report, &err);
     }
     std::vector<float> Weight() {
         std::vector<float> w(TINY_CLASSES * TINY_FEATURES);
@@ -91,7 +91,7 @@ class PlantedSession : public OnStandIn, public ::testing::WithParamInterface<Pl
         std::vector<float> out;
         for (unsigned i = 0; i < 6; i++) {
             TinyBatch batch(8, i);
-            EXPECT_EQ(amp_step(tiny.session, batch.inputs, 8, &report, &err), AMP_OK) << err.message;
+            EXPECT_EQ(amp_step(tiny.session, batch.inputs, {8, 0}, &report, &err), AMP_OK) << err.message;
             out.push_back(static_cast<float>(report.loss));
         }
         std::vector<float> w(TINY_CLASSES * TINY_FEATURES);

@@ -43,26 +43,26 @@ TEST_F(AppStream, RunsThereAndLeavesTheCurrentContext) {
         }
         {
             TinyOnCuda tiny;
-            amp_session_options o = CudaOptions(8);
-            o.cuda_stream = MakeStream(1);
+            amp::SessionOptions o = CudaOptions(8);
+            o.cuda.stream = MakeStream(1);
             amp_session *session = tiny.Open(o);
             EXPECT_EQ(Current(), expected);
             TinyBatch batch(8);
             amp_step_report report;
             amp_error err = {};
             double loss;
-            ASSERT_EQ(amp_step(session, batch.inputs, 8, &report, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, &report, &err), AMP_OK) << err.message;
             EXPECT_EQ(Current(), expected);
-            ASSERT_EQ(amp_eval(session, batch.inputs, 8, &loss, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_eval(session, batch.inputs, {8, 0}, &loss, nullptr, &err), AMP_OK) << err.message;
             tiny.Weight();
             EXPECT_EQ(Current(), expected);
             batch.targets[0] = 99;
-            ASSERT_NE(amp_step(session, batch.inputs, 8, &report, &err), AMP_OK);
+            ASSERT_NE(amp_step(session, batch.inputs, {8, 0}, &report, &err), AMP_OK);
             EXPECT_EQ(Current(), expected);
             tiny.Close(session);
             OK(cu.context_push(contexts_[1]));
-            EXPECT_EQ(cu.stream_query(static_cast<CuStream>(o.cuda_stream)), CU_SUCCESS) << "it is the application's";
-            OK(cu.stream_destroy(static_cast<CuStream>(o.cuda_stream)));
+            EXPECT_EQ(cu.stream_query(static_cast<CuStream>(o.cuda.stream)), CU_SUCCESS) << "it is the application's";
+            OK(cu.stream_destroy(static_cast<CuStream>(o.cuda.stream)));
             OK(cu.context_pop(&popped));
         }
         EXPECT_EQ(Current(), expected);
@@ -75,16 +75,16 @@ TEST_F(AppStream, RunsThereAndLeavesTheCurrentContext) {
 // What the application puts on its stream before a call comes before it.
 TEST_F(AppStream, WhatIsBeforeOnTheStreamComesBefore) {
     TinyOnCuda tiny;
-    amp_session_options o = CudaOptions(8);
+    amp::SessionOptions o = CudaOptions(8);
     CuStream s = MakeStream(0);
-    o.cuda_stream = s;
+    o.cuda.stream = s;
     amp_session *session = tiny.Open(o);
     CuContext popped;
     OK(cu.context_push(contexts_[0]));
     CuEvent begin = event(), end = event();
     OK(cu.event_record(begin, s));
     TinyBatch batch(8);
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     OK(cu.event_record(end, s));
     OK(cu.event_sync(end)); // the step as well
     EXPECT_EQ(cu.stream_query(s), CU_SUCCESS);
@@ -95,34 +95,34 @@ TEST_F(AppStream, WhatIsBeforeOnTheStreamComesBefore) {
 
 TEST_F(AppStream, SessionsOfOneContextShareParamsAndOthersDoNot) {
     TinyOnCuda tiny;
-    amp_session_options with_stream = CudaOptions(8), without = CudaOptions(8), elsewhere = CudaOptions(8);
-    with_stream.cuda_stream = MakeStream(0);
-    elsewhere.cuda_device = 1;
+    amp::SessionOptions with_stream = CudaOptions(8), without = CudaOptions(8), elsewhere = CudaOptions(8);
+    with_stream.cuda.stream = MakeStream(0);
+    elsewhere.cuda.index = 1;
     amp_session *a = tiny.Open(with_stream), *b = tiny.Open(without), *c;
     TinyBatch batch(8);
     double x, y;
-    ASSERT_EQ(amp_step(a, batch.inputs, 8, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
-    ASSERT_EQ(amp_eval(b, batch.inputs, 8, &x, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
-    ASSERT_EQ(amp_eval(a, batch.inputs, 8, &y, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_step(a, batch.inputs, {8, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_eval(b, batch.inputs, {8, 0}, &x, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_eval(a, batch.inputs, {8, 0}, &y, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     EXPECT_EQ(x, y);
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &elsewhere, &c, &tiny.err), AMP_WRONG_STATE);
     ExpectMessage(tiny.err, "the memory of cuda:1 (");
     tiny.Close(a), tiny.Close(b);
     c = tiny.Open(elsewhere);
-    ASSERT_EQ(amp_eval(c, batch.inputs, 8, &y, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_eval(c, batch.inputs, {8, 0}, &y, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
     EXPECT_EQ(x, y);
 }
 
 TEST_F(AppStream, ADeviceThatIsNotThereIsNamed) {
     TinyOnCuda tiny;
-    amp_session_options o = CudaOptions(8);
+    amp::SessionOptions o = CudaOptions(8);
     amp_session *s;
-    o.cuda_device = 2;
+    o.cuda.index = 2;
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &s, &tiny.err), AMP_NOT_FOUND);
     ExpectMessage(tiny.err, "no CUDA device 2: there are 2");
-    o.cuda_device = -1;
+    o.cuda.index = -1;
     EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &s, &tiny.err), AMP_INVALID_ARGUMENT);
-    ExpectMessage(tiny.err, "cuda_device -1: counts from 0");
+    ExpectMessage(tiny.err, "amp_cuda_options: index -1: counts from 0");
 }
 
 } // namespace

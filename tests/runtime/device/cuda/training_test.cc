@@ -20,10 +20,10 @@ class CudaTraining : public OnStandIn, public ::testing::WithParamInterface<Setu
         OnStandIn::SetUp();
         if (!IsSkipped()) begin({{"ARCH", std::to_string(GetParam().arch)}});
     }
-    static amp_session_options Options(int64_t capacity) {
-        amp_session_options o = CudaOptions(capacity);
-        o.separate_buffers = GetParam().separate;
-        o.keep_values = GetParam().keep;
+    static amp::SessionOptions Options(int64_t capacity) {
+        amp::SessionOptions o = CudaOptions(capacity);
+        o.inspect.separate_buffers = GetParam().separate;
+        o.inspect.keep_values = GetParam().keep;
         return o;
     }
 };
@@ -35,13 +35,13 @@ TEST_P(CudaTraining, IsRefusedInAForkedChild) {
     TinyBatch batch(8, 1);
     amp_step_report report;
     amp_error err = {};
-    ASSERT_EQ(amp_step(session, batch.inputs, batch.n, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {batch.n, 0}, &report, &err), AMP_OK) << err.message;
     std::string said = InChild([&] {
-        amp_status status = amp_step(session, batch.inputs, batch.n, &report, &err);
+        amp_status status = amp_step(session, batch.inputs, {batch.n, 0}, &report, &err);
         return status == AMP_WRONG_STATE ? std::string(err.message) : "status " + std::to_string(status);
     });
     EXPECT_NE(said.find("forked"), std::string::npos) << said;
-    EXPECT_EQ(amp_step(session, batch.inputs, batch.n, &report, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_step(session, batch.inputs, {batch.n, 0}, &report, &err), AMP_OK) << err.message;
 }
 
 TEST_P(CudaTraining, FollowsTheReference) {
@@ -55,8 +55,8 @@ TEST_P(CudaTraining, FollowsTheReference) {
         TinyBatch batch(sizes[i % 8], (unsigned)i);
         amp_step_report report;
         double metric;
-        ASSERT_EQ(amp_step(session, batch.inputs, batch.n, &report, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_session_metrics(session, &metric, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(session, batch.inputs, {batch.n, 0}, &report, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_session_get_metrics(session, &metric, &err), AMP_OK) << err.message;
         ASSERT_NEAR(report.loss, reference.Step(batch), 1e-5) << "step " << i;
         ASSERT_NEAR(metric, reference.accuracy, 1e-6);
         ASSERT_EQ(report.step, i + 1);
@@ -68,12 +68,12 @@ TEST_P(CudaTraining, FollowsTheReference) {
     ExpectNear(tiny.Bias(), reference.b, 1e-5);
     TinyBatch batch(69, 99);
     double loss, metric;
-    ASSERT_EQ(amp_eval(session, batch.inputs, batch.n, &loss, &metric, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_eval(session, batch.inputs, {batch.n, 0}, &loss, &metric, &err), AMP_OK) << err.message;
     EXPECT_NEAR(loss, reference.Gradients(batch), 1e-5);
     EXPECT_NEAR(metric, reference.accuracy, 1e-6);
     std::vector<float> logits(69 * TINY_CLASSES);
     void *outputs[] = {logits.data()};
-    ASSERT_EQ(amp_infer(session, batch.inputs, batch.n, outputs, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_infer(session, batch.inputs, {batch.n, 0}, outputs, &err), AMP_OK) << err.message;
     std::vector<double> expected = reference.Logits(batch);
     for (size_t i = 0; i < logits.size(); i++) // f16 on the device
         ASSERT_NEAR(logits[i], expected[i], 1e-5 + std::fabs(expected[i]) * std::ldexp(1, -11)) << i;
@@ -87,8 +87,8 @@ TEST_P(CudaTraining, StepsThatNobodyAsksAboutGiveTheSameBits) {
     amp_step_report ra, rb;
     for (unsigned i = 0; i < 12; i++) {
         TinyBatch batch(40 - 3 * (i % 4), i);
-        ASSERT_EQ(amp_step(a, batch.inputs, batch.n, &ra, &err), AMP_OK) << err.message;
-        ASSERT_EQ(amp_step(b, batch.inputs, batch.n, i < 11 ? nullptr : &rb, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(a, batch.inputs, {batch.n, 0}, &ra, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_step(b, batch.inputs, {batch.n, 0}, i < 11 ? nullptr : &rb, &err), AMP_OK) << err.message;
     }
     EXPECT_EQ(ra.loss, rb.loss);
     EXPECT_EQ(ra.scale, rb.scale);
@@ -103,20 +103,20 @@ TEST_P(CudaTraining, ASkippedStepChangesNothingButTheScaler) {
     amp_error err = {};
     TinyBatch good(40, 1), bad(40, 2);
     amp_step_report report;
-    ASSERT_EQ(amp_step(session, good.inputs, 40, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, good.inputs, {40, 0}, &report, &err), AMP_OK) << err.message;
     std::vector<float> w = tiny.Weight(), b = tiny.Bias(), m(w.size()), after(w.size());
-    ASSERT_EQ(amp_session_get(session, "fc.weight/momentum", m.data(), m.size(), &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_session_get_moment(session, "fc.weight/momentum", m.data(), m.size(), &err), AMP_OK) << err.message;
     bad.x[TINY_FEATURES * 33 + 5] = INFINITY;
-    ASSERT_EQ(amp_step(session, bad.inputs, 40, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, bad.inputs, {40, 0}, &report, &err), AMP_OK) << err.message;
     EXPECT_EQ(report.skipped, 1);
     EXPECT_EQ(report.step, 1);
     EXPECT_EQ(report.iteration, 2);
     EXPECT_EQ(report.scale, TINY_SCALE);
     EXPECT_EQ(tiny.Weight(), w);
     EXPECT_EQ(tiny.Bias(), b);
-    ASSERT_EQ(amp_session_get(session, "fc.weight/momentum", after.data(), after.size(), &err), AMP_OK);
+    ASSERT_EQ(amp_session_get_moment(session, "fc.weight/momentum", after.data(), after.size(), &err), AMP_OK);
     EXPECT_EQ(after, m);
-    ASSERT_EQ(amp_step(session, good.inputs, 40, &report, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, good.inputs, {40, 0}, &report, &err), AMP_OK) << err.message;
     EXPECT_EQ(report.skipped, 0) << "flags are cleared";
     EXPECT_EQ(report.scale, TINY_SCALE / 2);
 }
@@ -132,9 +132,10 @@ TEST_F(CudaStep, WaitsForNothingWithoutAReport) {
     amp_session *session = tiny.Open(CudaOptions(8));
     amp_error err = {};
     TinyBatch batch(8);
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message; // makes its graphs
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message; // makes its graphs
     reset_counters();
-    for (int i = 0; i < 2; i++) ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+    for (int i = 0; i < 2; i++)
+        ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
     Report r = report();
     EXPECT_EQ(r.total("host_synchronisations"), 0);
     EXPECT_EQ(r.calls("cuGraphLaunch"), 2);
@@ -151,12 +152,12 @@ TEST_F(CudaStep, WaitsOnceForOneCopyWithAReport) {
     amp_error err = {};
     TinyBatch batch(8);
     amp_step_report step;
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, &step, &err), AMP_OK) << err.message;
     reset_counters();
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, &step, &err), AMP_OK) << err.message;
     double metric;
     amp_scaler_state scaler;
-    ASSERT_EQ(amp_session_metrics(session, &metric, &err), AMP_OK);
+    ASSERT_EQ(amp_session_get_metrics(session, &metric, &err), AMP_OK);
     ASSERT_EQ(amp_session_get_scaler(session, &scaler, &err), AMP_OK);
     Report r = report();
     EXPECT_EQ(r.total("host_synchronisations"), 1);
@@ -178,10 +179,10 @@ TEST_F(CudaStep, ReportsWaitForNothing) {
         amp_step_report r;
         double metric;
         int32_t there = 1;
-        ASSERT_EQ(amp_step(session, batch.inputs, 8, &r, &err), AMP_OK) << err.message; // makes its graphs
+        ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, &r, &err), AMP_OK) << err.message; // makes its graphs
         reset_counters();
         for (int i = 0; i < steps; i++) {
-            ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
             for (there = looks; there; told += there) {
                 ASSERT_EQ(amp_session_next_report(session, 0, &r, nullptr, &metric, &there, &err), AMP_OK);
                 ASSERT_TRUE(!there || r.iteration == told + 2) << "in order, and none is missing";
@@ -204,11 +205,12 @@ TEST_F(CudaStep, AReportIsGivenThoughTheDeviceFailedAfterIt) {
     TinyBatch batch(8);
     amp_step_report r = {};
     int32_t there;
-    for (int i = 0; i < 2; i++) ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message;
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, &r, &err), AMP_OK) << err.message;
-    ASSERT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK) << err.message; // its copy is lost
+    for (int i = 0; i < 2; i++)
+        ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, &r, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK) << err.message; // its copy is lost
     ASSERT_EQ(set_fail("cuGraphLaunch:1:700"), 0);
-    EXPECT_NE(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK);
+    EXPECT_NE(amp_step(session, batch.inputs, {8, 0}, nullptr, &err), AMP_OK);
     for (int i = 1; i <= 2; i++) {
         ASSERT_EQ(amp_session_next_report(session, 1, &r, nullptr, nullptr, &there, &err), AMP_OK) << err.message;
         EXPECT_EQ(there, 1);
@@ -226,20 +228,20 @@ TEST_F(CudaStep, GraphsAreMadeOncePerNumberOfSamples) {
     for (int round = 0; round < 3; round++)
         for (int64_t n : {40, 7, 1}) {
             TinyBatch batch(n);
-            ASSERT_EQ(amp_step(session, batch.inputs, n, nullptr, &err), AMP_OK) << err.message;
+            ASSERT_EQ(amp_step(session, batch.inputs, {n, 0}, nullptr, &err), AMP_OK) << err.message;
         }
     EXPECT_EQ(report().calls("cuGraphInstantiateWithFlags"), 3 + 1) << "refresh is one";
     // 16 are kept of each program, the one that was unused the longest goes first
     for (int64_t n = 1; n <= 17; n++) {
         TinyBatch batch(n);
-        ASSERT_EQ(amp_eval(session, batch.inputs, n, nullptr, nullptr, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_eval(session, batch.inputs, {n, 0}, nullptr, nullptr, &err), AMP_OK) << err.message;
     }
     EXPECT_EQ(report().calls("cuGraphInstantiateWithFlags"), 4 + 17);
     EXPECT_EQ(report().calls("cuGraphExecDestroy"), 1);
     TinyBatch two(2), one(1);
-    ASSERT_EQ(amp_eval(session, two.inputs, 2, nullptr, nullptr, &err), AMP_OK);
+    ASSERT_EQ(amp_eval(session, two.inputs, {2, 0}, nullptr, nullptr, &err), AMP_OK);
     EXPECT_EQ(report().calls("cuGraphInstantiateWithFlags"), 4 + 17) << "2 was kept";
-    ASSERT_EQ(amp_eval(session, one.inputs, 1, nullptr, nullptr, &err), AMP_OK);
+    ASSERT_EQ(amp_eval(session, one.inputs, {1, 0}, nullptr, nullptr, &err), AMP_OK);
     EXPECT_EQ(report().calls("cuGraphInstantiateWithFlags"), 4 + 18) << "1 was not";
 }
 
@@ -252,16 +254,16 @@ TEST_F(CudaStep, TheFloorIsStickyAndSaysWhatToDo) {
     amp_scaler_state state = {2, 0, 0, 0, 5, 9};
     ASSERT_EQ(amp_session_set_scaler(session, &state, &err), AMP_OK) << err.message;
     amp_step_report r;
-    EXPECT_EQ(amp_step(session, bad.inputs, 8, &r, &err), AMP_OK);
-    EXPECT_EQ(amp_step(session, bad.inputs, 8, &r, &err), AMP_SCALE_AT_FLOOR);
+    EXPECT_EQ(amp_step(session, bad.inputs, {8, 0}, &r, &err), AMP_OK);
+    EXPECT_EQ(amp_step(session, bad.inputs, {8, 0}, &r, &err), AMP_SCALE_AT_FLOOR);
     ExpectMessage(err, "iteration 11: gradients overflow f16 though the loss scale is at its floor of 1");
     EXPECT_EQ(r.at_floor, 1);
     EXPECT_EQ(r.skipped, 1);
     EXPECT_EQ(r.step, 5);
-    EXPECT_EQ(amp_step(session, good.inputs, 8, &r, &err), AMP_SCALE_AT_FLOOR) << "sticky";
+    EXPECT_EQ(amp_step(session, good.inputs, {8, 0}, &r, &err), AMP_SCALE_AT_FLOOR) << "sticky";
     state = {1024, 0, 0, 0, 6, 12};
     ASSERT_EQ(amp_session_set_scaler(session, &state, &err), AMP_OK);
-    EXPECT_EQ(amp_step(session, good.inputs, 8, &r, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_step(session, good.inputs, {8, 0}, &r, &err), AMP_OK) << err.message;
     EXPECT_EQ(r.scale, 1024);
     EXPECT_EQ(r.iteration, 13);
 }
@@ -270,25 +272,26 @@ TEST_F(CudaStep, ValuesAreThoseOfTheLastStep) {
     TinyOnCuda tiny;
     Tiny start(TinyOptions(1));
     TinyReference reference(start);
-    amp_session_options o = CudaOptions(40);
-    o.keep_values = 1;
+    amp::SessionOptions o = CudaOptions(40);
+    o.inspect.keep_values = 1;
     amp_session *session = tiny.Open(o);
     TinyBatch batch(33);
     amp_error err = {};
     amp_tensor_info info;
-    ASSERT_EQ(amp_step(session, batch.inputs, 33, nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_step(session, batch.inputs, {33, 0}, nullptr, &err), AMP_OK) << err.message;
     std::vector<double> expected = reference.Logits(batch);
     reference.Gradients(batch);
-    ASSERT_EQ(amp_eval(session, batch.inputs, 7, nullptr, nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_eval(session, batch.inputs, {7, 0}, nullptr, nullptr, &err), AMP_OK) << err.message;
     std::vector<float> logits(33 * TINY_CLASSES), gradient(TINY_CLASSES * TINY_FEATURES);
-    ASSERT_EQ(amp_session_value(session, "logits", &info, logits.data(), logits.size() * 4, &err), AMP_OK)
+    ASSERT_EQ(amp_session_get_value(session, "logits", &info, logits.data(), logits.size() * 4, &err), AMP_OK)
         << err.message;
     ExpectNear(logits, expected, 1e-5);
-    ASSERT_EQ(amp_session_value(session, "grad.fc.weight", &info, gradient.data(), gradient.size() * 4, &err), AMP_OK)
+    ASSERT_EQ(amp_session_get_value(session, "grad.fc.weight", &info, gradient.data(), gradient.size() * 4, &err),
+              AMP_OK)
         << err.message;
     ExpectNear(gradient, reference.gw, 1e-6);
     unsigned char ok = 9;
-    ASSERT_EQ(amp_session_value(session, "ok", &info, &ok, 1, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_session_get_value(session, "ok", &info, &ok, 1, &err), AMP_OK) << err.message;
     EXPECT_EQ(ok, 1);
 }
 
@@ -305,23 +308,23 @@ TEST_F(CudaStep, MemoryIsWhatTheDriverAndTheAllocatorGave) {
         }
     };
     for (bool separate : {false, true}) {
-        amp_session_options o = CudaOptions(100);
-        o.separate_buffers = separate;
+        amp::SessionOptions o = CudaOptions(100);
+        o.inspect.separate_buffers = separate;
         Counter counter;
         amp_allocator a = {&counter, Counter::Alloc, Counter::Free};
         {
             TinyOnCuda tiny(&a);
             amp_session *session = tiny.Open(o);
             TinyBatch batch(100);
-            ASSERT_EQ(amp_step(session, batch.inputs, 100, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+            ASSERT_EQ(amp_step(session, batch.inputs, {100, 0}, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
             amp_memory_info m;
-            amp_session_memory(session, &m);
+            amp_session_get_memory(session, &m);
             EXPECT_EQ(m.total, m.params + m.derived + m.moments + m.activations + m.outputs + m.scratch);
             EXPECT_EQ(m.params, 10u * 40 * 4 + 64 /* to 128 */ + 128 + 128);
             EXPECT_EQ(m.derived, 10u * 40 * 4 + 64);
             EXPECT_EQ(m.device, static_cast<uint64_t>(report().total("peak_bytes")));
             size_t after_first = counter.live;
-            ASSERT_EQ(amp_step(session, batch.inputs, 100, nullptr, &tiny.err), AMP_OK);
+            ASSERT_EQ(amp_step(session, batch.inputs, {100, 0}, nullptr, &tiny.err), AMP_OK);
             EXPECT_EQ(counter.live, after_first) << "a step allocates nothing";
         }
         EXPECT_EQ(counter.live, 0u);

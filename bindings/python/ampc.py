@@ -509,11 +509,11 @@ class Params(_Object, collections.abc.Mapping):
 
     def load(self, source, ignore=(), rename=(), transpose=(), fresh=(), partial=False, difference=None):
         """All of them from a safetensors file, by its path or its bytes, or from the index of several (*.json),
-        strictly by name and shape. `rename`: "FROM=TO" rules, or (FROM, TO) pairs, in order; `ignore`: globs of the file's names
-        that are not wanted; `transpose`: globs of parameters that the file has the other way round; `fresh`: globs of
-        parameters that keep their values; `partial`: what does not fit is left as it is. `difference(name, kind, why)`
-        is called for each, kind being "missing", "extra", "misfit" or "twice", before Error has them all. Gives a
-        WeightsReport."""
+        strictly by name and shape. `rename`: "FROM=TO" rules, or (FROM, TO) pairs, in order; `ignore`: globs of the
+        file's names that are not wanted; `transpose`: globs of parameters that the file has the other way round;
+        `fresh`: globs of parameters that keep their values; `partial`: what does not fit is left as it is.
+        `difference(name, kind, why)` is called for each, kind being "missing", "extra", "misfit" or "twice", before
+        Error has them all. Gives a WeightsReport."""
         thrown, kinds = [], ["missing", "extra", "misfit", "twice"]
 
         def call(_, name, kind, why):

@@ -338,7 +338,7 @@ typedef struct Func {
 /* ---- module ------------------------------------------------------------------------------------------------------ */
 
 typedef enum Stage {
-#define STAGE(id, name) STAGE_##id,
+#define STAGE(id, ...) STAGE_##id,
 #include "ir/stages.def"
 #undef STAGE
     STAGE_COUNT,

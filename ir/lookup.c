@@ -28,7 +28,7 @@ const OpInfo ir_op_info[OP_COUNT] = {
 };
 
 const char *const ir_stage_names[STAGE_COUNT] = {
-#define STAGE(id, name) #name,
+#define STAGE(id, name, ...) #name,
 #include "ir/stages.def"
 #undef STAGE
 };

@@ -46,7 +46,7 @@ typedef struct PassContext {
 typedef bool (*PassFn)(PassContext *c);
 
 /* One for each stage but elaborate, which is the front end's. */
-#define STAGE(id, name) bool pass_##name(PassContext *c);
+#define STAGE(id, name, ...) bool pass_##name(PassContext *c);
 #include "ir/stages.def"
 #undef STAGE
 

@@ -1,4 +1,4 @@
-/* pipeline.c: the passes in order, which can be left out, and what runs them. */
+/* pipeline.c: the passes of ir/stages.def as a table, which of them can be left out, and what runs them. */
 #include <stddef.h>
 
 #include "base/file.h"
@@ -9,78 +9,12 @@
 #include "targets/target.h"
 
 #define WHERE(trait) offsetof(Target, trait)
+#define pass_elaborate NULL /* the front end is no pass */
 
-/* The folder of a pass is its group.  What a pass looks like before and after is in the first comment of its file. */
 const Pass passes[STAGE_COUNT] = {
-    [STAGE_ELABORATE] = {NULL, "frontend", PASS_NEEDED, "the model's text"},
-    [STAGE_AUTOCAST] = {pass_autocast, "precision", PASS_NEEDED, "every op gets its dtype by the policy; casts"},
-    [STAGE_MEANS] = {pass_means, "training", PASS_NEEDED, "what each loss and metric is over several batches"},
-    [STAGE_AUTODIFF] = {pass_autodiff, "training", PASS_NEEDED, "forward becomes train_step, eval and infer"},
-    [STAGE_PAINT] = {pass_paint, "precision", PASS_NEEDED, "dtypes of forward and backward pass together"},
-    [STAGE_DISTRIBUTE] = {pass_distribute, "training", PASS_NEEDED, "micro-batches and ranks"},
-    [STAGE_SCALE] = {pass_scale, "training", PASS_NEEDED, "loss scaling, if some gradient is f16"},
-    [STAGE_OPTIMIZER] = {pass_optimizer, "training", PASS_NEEDED, "updates of parameters, moments and buffers"},
-    [STAGE_SIMPLIFY] = {pass_simplify, "simplify", PASS_SKIPPED, "work goes whose result is known"},
-    [STAGE_LOWER] = {pass_lower, "lower", PASS_NEEDED, "graph ops become core ops"},
-
-    /* for one target: core ops become core ops */
-    [STAGE_TARGET] = {pass_target, "rewrite", PASS_NEEDED, "the target, which has a kernel for each op"},
-    [STAGE_TURN_COLUMNS] = {pass_turn_columns, "rewrite", PASS_SKIPPED,
-                            "columns of weights in the order of stored images", WHERE(carries_moves)},
-    [STAGE_SPLIT_SUMS] = {pass_split_sums, "rewrite", PASS_SKIPPED, "long sums with few results in parts"},
-    [STAGE_CARRY_MOVES] = {pass_carry_moves, "rewrite", PASS_SKIPPED, "ops between a permute and its inverse lose both",
-                           WHERE(carries_moves)},
-    [STAGE_BARRIERS] = {pass_barriers, "rewrite", PASS_NEEDED, "ops say what they wait for"},
-    [STAGE_CANCEL_MOVES] = {pass_cancel_moves, "rewrite", PASS_SKIPPED, "movement that together does nothing goes",
-                            WHERE(reads_strides)},
-    [STAGE_TURN_INPUTS] = {pass_turn_inputs, "rewrite", PASS_SKIPPED, "images are made of an input once",
-                           WHERE(keeps_images)},
-    [STAGE_PACK_BATCHES] = {pass_pack_batches, "rewrite", PASS_SKIPPED, "batched products of the runtime",
-                            WHERE(reads_strides)},
-    [STAGE_PACK_WINDOWS] = {pass_pack_windows, "rewrite", PASS_SKIPPED, "grouped convolutions of the runtime"},
-    [STAGE_MOVE_RESULTS] = {pass_move_results, "rewrite", PASS_SKIPPED, "batched products move their results",
-                            WHERE(reads_strides)},
-    [STAGE_DROP_VIEWS] = {pass_drop_views, "rewrite", PASS_SKIPPED, "products need no views around them",
-                          WHERE(reads_strides)},
-
-    [STAGE_FUSE] = {pass_fuse, "fuse", PASS_PLAIN, "ops become kernels; plain: each its own"},
-
-    /* how what crosses kernels is stored */
-    [STAGE_MASTERS] = {pass_masters, "layout", PASS_SKIPPED, "parameters and moments in tiles"},
-    [STAGE_WEIGHT_COPIES] = {pass_weight_copies, "layout", PASS_SKIPPED,
-                             "the optimizer writes rounded copies of weights"},
-    [STAGE_COPY_RESULTS] = {pass_copy_results, "layout", PASS_NEEDED, "results that are inputs or states get memory"},
-    [STAGE_PACK] = {pass_pack, "layout", PASS_PLAIN, "what products read is packed; plain: rows elsewhere"},
-    [STAGE_BUFFERS] = {pass_buffers, "layout", PASS_NEEDED, "a buffer for each form of a value"},
-
-    /* when kernels run */
-    [STAGE_POSTPONE] = {pass_postpone, "order", PASS_SKIPPED, "kernels that read no temporary wait"},
-    [STAGE_SEQUENCE] = {pass_sequence, "order", PASS_SKIPPED, "neighbours in the order that needs less memory"},
-    [STAGE_MERGE_COLUMNS] = {pass_merge_columns, "order", PASS_SKIPPED, "sums down the same columns become a kernel",
-                             WHERE(batches_updates)},
-    [STAGE_GATHER] = {pass_gather, "order", PASS_SKIPPED, "kernels that may share a launch stand together",
-                      WHERE(batches_updates)},
-    [STAGE_MERGE_LONE_COLUMNS] = {pass_merge_lone_columns, "order", PASS_SKIPPED,
-                                  "sums down columns that are left alone", WHERE(batches_updates)},
-    [STAGE_GATHER_SUMS] = {pass_gather_sums, "order", PASS_SKIPPED, "sums of columns and of parts stand together",
-                           WHERE(batches_updates)},
-    [STAGE_GATHER_CHAINS] = {pass_gather_chains, "order", PASS_SKIPPED, "products that add to an equal one follow it",
-                             WHERE(batches_updates)},
-    [STAGE_MERGE_SCALARS] = {pass_merge_scalars, "order", PASS_SKIPPED, "scalar kernels in a row become one",
-                             WHERE(batches_updates)},
-    [STAGE_BUCKETS] = {pass_buckets, "order", PASS_SKIPPED, "ranks' messages in the order of the kernels"},
-
-    [STAGE_JOIN] = {pass_join, "launch", PASS_SKIPPED, "functions of small kernels are one launch",
-                    WHERE(joins_kernels)},
-    [STAGE_PLAN] = {pass_plan, "launch", PASS_NEEDED, "when buffers live, and whose memory they take"},
-
-    /* which kernels share a launch */
-    [STAGE_SUPERSTEPS] = {pass_supersteps, "launch", PASS_SKIPPED, "all kernels of a joined function",
-                          WHERE(joins_kernels)},
-    [STAGE_BATCH] = {pass_batch, "launch", PASS_SKIPPED, "neighbours of equal code", WHERE(batches_updates)},
-    [STAGE_CHAIN] = {pass_chain, "launch", PASS_SKIPPED, "products that add to one another", WHERE(batches_updates)},
-    [STAGE_SINGLE_PASS] = {pass_single_pass, "launch", PASS_SKIPPED, "sums of sums", WHERE(batches_updates)},
-    [STAGE_BUNDLE] = {pass_bundle, "launch", PASS_SKIPPED, "neighbours of other code", WHERE(batches_updates)},
+#define STAGE(id, name, ...) [STAGE_##id] = {pass_##name, __VA_ARGS__},
+#include "ir/stages.def"
+#undef STAGE
 };
 
 static bool is_of(const Pass *p, const Target *target) {

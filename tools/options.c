@@ -50,6 +50,26 @@ static unsigned wanted_commands(const Tool *t, const char *command) {
     return wanted;
 }
 
+/* The words of an option between |before| and |after|; false: it has none. */
+static bool print_words(FILE *to, const char *before, const ToolOption *o, const char *after) {
+    if (!o->words && !o->word) return false;
+    fprintf(to, "%s%s", before, o->words ? o->words : "");
+    for (int i = 0; o->word && o->word(i); i++) fprintf(to, "%s%s", i ? " " : "", o->word(i));
+    fputs(after, to);
+    return true;
+}
+
+/* "PASS: elaborate autocast ...", once for options that share |word|. */
+static void print_lists(FILE *to, const Tool *t, unsigned commands) {
+    const char *(*listed)(int32_t) = NULL;
+    for (const ToolOption *o = t->options; o->help; o++) {
+        if (!(o->commands & commands) || !o->word || o->word == listed) continue;
+        fputs(o->value, to);
+        print_words(to, ": ", o, "\n");
+        listed = o->word;
+    }
+}
+
 void options_help(const Tool *t, const char *command, FILE *to) {
     const char *word = "usage:";
     for (const ToolCommand *c = t->commands; c->name; c++) {
@@ -73,6 +93,7 @@ void options_help(const Tool *t, const char *command, FILE *to) {
         fputc('\n', to);
     }
     fprintf(to, "\n%s", t->notes);
+    print_lists(to, t, wanted_commands(t, command));
 }
 
 /* ---- a man page -------------------------------------------------------------------------------------------------- */
@@ -122,8 +143,8 @@ static void describe_bash(const Tool *t, FILE *to) {
         if (!o->value || o->optional) continue;
         fprintf(to, "    %s%s%s%s%s) ", o->letter ? "-" : "", o->letter ? o->letter : "",
                 o->letter && o->name ? " | " : "", o->name ? "--" : "", o->name ? o->name : "");
-        if (o->words) fprintf(to, "COMPREPLY=($(compgen -W '%s' -- \"$cur\")) ;;\n", o->words);
-        else if (o->kind == VALUE_TEXT) fputs("COMPREPLY=() ;;\n", to);
+        if (print_words(to, "COMPREPLY=($(compgen -W '", o, "' -- \"$cur\")) ;;\n")) continue;
+        if (o->kind == VALUE_TEXT) fputs("COMPREPLY=() ;;\n", to);
         else fprintf(to, "COMPREPLY=($(compgen -%c -- \"$cur\")) ;;\n", o->kind == VALUE_FILE ? 'f' : 'd');
     }
     fputs("    *)\n        case ${COMP_WORDS[1]} in\n", to);
@@ -167,8 +188,8 @@ static void zsh_option(FILE *to, const ToolOption *o, const char *name, bool is_
         fprintf(to, "%s", o->optional ? "::" : ":");
         for (const char *s = o->value; *s; s++)
             if (!strchr("':\\", *s)) fputc(*s, to);
-        if (o->words) fprintf(to, ":(%s)", o->words);
-        else fputs(o->kind == VALUE_FILE ? ":_files" : o->kind == VALUE_FOLDER ? ":_files -/" : ": ", to);
+        if (!print_words(to, ":(", o, ")"))
+            fputs(o->kind == VALUE_FILE ? ":_files" : o->kind == VALUE_FOLDER ? ":_files -/" : ": ", to);
     }
     fputc('\'', to);
 }
@@ -213,8 +234,8 @@ static void describe_fish(const Tool *t, FILE *to) {
         fputc('\'', to);
         if (o->letter) fprintf(to, " -%c %s", o->letter[1] ? 'o' : 's', o->letter);
         if (o->name) fprintf(to, " -l %s", o->name);
-        if (o->value && !o->optional) fputs(o->words || o->kind == VALUE_TEXT ? " -x" : " -r -F", to);
-        if (o->words) fprintf(to, " -a '%s'", o->words);
+        if (o->value && !o->optional) fputs(o->words || o->word || o->kind == VALUE_TEXT ? " -x" : " -r -F", to);
+        print_words(to, " -a '", o, "'");
         fputs(" -d '", to);
         print_summary(to, o);
         fputs("'\n", to);

@@ -44,11 +44,12 @@ typedef struct ToolOption {
     const char *letter; /* "o" of -o, "MF" of -MF; NULL: none */
     const char *value;  /* "FILE", as help shows it; NULL: takes none */
     ValueKind kind;
-    bool optional;      /* --dump-ir[=PASS] */
-    const char *words;  /* all that the value can be: "cpu cuda both"; NULL: anything */
-    const char *preset; /* what is there without the option; NULL: nothing to say */
-    const char *help;   /* sentences; the first alone is what a completion shows */
-    unsigned commands;  /* bit i: commands[i] takes it */
+    bool optional;                      /* --dump-ir[=PASS] */
+    const char *words;                  /* all that the value can be: "cpu cuda both"; NULL: anything */
+    const char *(*word)(int32_t index); /* in place of |words|: each, NULL past the end; --help lists them last */
+    const char *preset;                 /* what is there without the option; NULL: nothing to say */
+    const char *help;                   /* sentences; the first alone is what a completion shows */
+    unsigned commands;                  /* bit i: commands[i] takes it */
     OptionForm form;
     size_t at, size, second; /* offsets in OptionsRead.args, and the size of what is there */
     OptionTaker take;

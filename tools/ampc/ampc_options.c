@@ -86,12 +86,6 @@ static const ToolCommand ampc_commands[] = {
     {0},
 };
 
-#define PASSES                                                                                                         \
-    "elaborate autocast means autodiff paint distribute scale optimizer simplify lower target turn_columns "           \
-    "split_sums carry_moves barriers cancel_moves turn_inputs pack_batches pack_windows move_results drop_views fuse " \
-    "masters weight_copies copy_results pack buffers postpone sequence merge_columns gather merge_lone_columns "       \
-    "gather_sums gather_chains merge_scalars buckets join plan supersteps batch chain single_pass bundle"
-
 /* clang-format off */
 static const ToolOption ampc_options[] = {
     {.letter = "o", .value = "FILE", .kind = VALUE_FILE, .preset = "MODEL with its ending replaced", TEXT(output),
@@ -154,13 +148,14 @@ static const ToolOption ampc_options[] = {
     {.name = "symbol", .value = "NAME", .preset = "the model's own and _model", TEXT(compile.symbol),
      .commands = COMPILE,
      .help = "With --emit o or c: the model's name in the program."},
-    {.name = "stop-after", .value = "PASS", .words = PASSES, TEXT(compile.stop_after), .commands = COMPILE,
+    {.name = "stop-after", .value = "PASS", .word = amp_compile_pass, TEXT(compile.stop_after), .commands = COMPILE,
      .help = "Stops after a pass; only with --emit ir. A later run goes on from the file and gives the same bytes."},
-    {.name = "no-pass", .value = "PASS", .words = "simplify rewrite fuse layout order join", TAKEN_BY(take_no_pass),
+    {.name = "no-pass", .value = "PASS", .words = "simplify rewrite fuse layout order launch", TAKEN_BY(take_no_pass),
      .commands = COMPILE,
-     .help = "Leaves out a pass, or all of a group that can be left out: simplify, rewrite, fuse, layout, order. May "
-             "be repeated."},
-    {.name = "dump-ir", .value = "PASS", .optional = true, .words = PASSES, TEXT(dump_pass), .commands = COMPILE,
+     .help = "Leaves out a pass, or all of a group that can be left out: simplify, rewrite, fuse, layout, order, "
+             "launch. May be repeated."},
+    {.name = "dump-ir", .value = "PASS", .optional = true, .word = amp_compile_pass, TEXT(dump_pass),
+     .commands = COMPILE,
      .help = "Prints the IR after every pass, or after one, to standard output."},
     {.name = "dump-dir", .value = "DIR", .kind = VALUE_FOLDER, TEXT(dump_dir), .commands = COMPILE,
      .help = "Writes the IR after every pass to DIR/NN-PASS.ir."},
@@ -262,6 +257,5 @@ const Tool ampc_tool = {"ampc",
                         ampc_rules,
                         "FILE may be - for standard output, MODEL - for standard input.\n"
                         "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
-                        "Of lint: 0 no finding, 1 findings, 2 the model was refused, or wrong arguments.\n"
-                        "Passes: " PASSES "\n",
+                        "Of lint: 0 no finding, 1 findings, 2 the model was refused, or wrong arguments.\n",
                         amp_compile_version};

@@ -2,7 +2,7 @@
 # What CONTRIBUTING.md says of a new dtype, kind of kernels, form of a launch, pass and device is enough: they are
 # added to a copy of the tree, by its steps alone. The copy builds, stores moments in the new type, looks up rows in
 # kernels of the new kind on the CPU and on the stand-in for a GPU, launches kernels in the new form with the bits of
-# each alone, dumps the new stage, and its new device passes the conformance suite.
+# each alone, dumps the new stage, and passes the cases of the new pass and the conformance suite on the new device.
 set -uo pipefail
 source tests/checks/checks.bash
 
@@ -18,10 +18,11 @@ stop() {
     finish
 }
 
-# ---- a pass: its file, its row in stages.def, its row in pipeline.c --------------------------------------------------
+# ---- a pass: its file, its row in stages.def, its cases --------------------------------------------------------------
 
-cat >passes/simplify/rename_results.c <<'PASS'
-/* rename_results: a value that is a result of train_step gets the result's name.
+touch "$work/before" && sleep 0.1 # file times are a few milliseconds apart at least
+cat >passes/rewrite/rename_results.c <<'PASS'
+/* rename_results: a value that is a result gets the result's name.
  *
  *     %7 = add(%5, %6) : f32        =>     %total = add(%5, %6) : f32
  *     result total = %7                    result total = %total
@@ -37,9 +38,52 @@ bool pass_rename_results(PassContext *c) {
     return true;
 }
 PASS
-sed -i '/^STAGE(SIMPLIFY, simplify)/a STAGE(RENAME_RESULTS, rename_results)' ir/stages.def
-row='[STAGE_RENAME_RESULTS] = {pass_rename_results, "simplify", PASS_SKIPPED, "results get their names"},'
-sed -i "/\[STAGE_SIMPLIFY\] =/a $row" passes/pipeline.c
+row='STAGE(RENAME_RESULTS, rename_results, "rewrite", PASS_SKIPPED, "results get their names")'
+sed -i "/^STAGE(DROP_VIEWS,/a $row" ir/stages.def
+cat >tests/passes/cases/rename_results.ir <<'CASES'
+# rename_results: a value that is a result gets the result's name.
+# test: stage=drop_views pass=rename_results values=exact
+
+## AResultGetsItsName
+  input %x : f32[N, 4]
+  %y = exp(%x) : f32[N, 4]
+  %z = add(%y, %x) : f32[N, 4]
+  result total = %z
+---
+  %y = exp(%x) : f32[N, 4]
+  %total = add(%y, %x) : f32[N, 4]
+  result total = %total
+
+## AnInputKeepsItsOwn
+# test: same
+  input %x : f32[N, 4]
+  %y = exp(%x) : f32[N, 4]
+  result y = %y
+  result copy = %x
+---
+  %y = exp(%x) : f32[N, 4]
+  result y = %y
+  result copy = %x
+
+## OtherValuesStay
+# test: same
+  input %x : f32[N, 4]
+  %h = exp(%x) : f32[N, 4]
+  %y = exp(%h) : f32[N, 4]
+  result y = %y
+---
+  %h = exp(%x) : f32[N, 4]
+  %y = exp(%h) : f32[N, 4]
+  result y = %y
+CASES
+# added WHAT: the files that were touched since $work/before
+added() {
+    touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
+    printf '%s:\n%s\n' "$1" "$touched"
+    files=$(wc -l <<<"$touched")
+}
+added 'a pass with its text test'
+holds 'a pass with its text test takes 3 files' test "$files" -eq 3
 cat >"$work/total.amp" <<'MODEL'
 amp 1
 model total(x: f32[N, 4]) -> total {
@@ -80,22 +124,21 @@ MODEL
 
 # ---- a kind of kernels: lookup, of the op gather, in at most 10 files ------------------------------------------------
 
-touch "$work/before" && sleep 0.1 # file times are a few milliseconds apart at least
+touch "$work/before" && sleep 0.1
 echo 'KERNEL(LOOKUP, lookup, gather, TILES, APART, 0.3, 0.5)' >>base/kernels.def
 sed -i '/^static bool is_scatter/i static bool is_gather(const Op *o) { return o->code == OP_gather; }' ir/operands.c
 sed -i 's/AMP_KERNEL_COLLECTIVE = 7/AMP_KERNEL_LOOKUP = 8, &/' runtime/include/amp/model_abi.h
 last='[>:] AMP_KERNEL_COLLECTIVE\(;\|)\)' # the checks that name the last kind
 sed -i "/$last/s/AMP_KERNEL_COLLECTIVE/AMP_KERNEL_LOOKUP/" $(grep -l "$last" runtime/model/*.c)
 echo 'amp_status cuda_emit_lookup(CudaKernel *ck) { return cuda_emit_tile(ck); }' >>codegen/cuda/kinds/tile_kernel.c
-touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
-printf 'a kind of kernels:\n%s\n' "$touched"
-holds 'a kind of kernels takes at most 10 files' test "$(wc -l <<<"$touched")" -le 10
+added 'a kind of kernels'
+holds 'a kind of kernels takes at most 10 files' test "$files" -le 10
 cat >"$work/words.amp" <<'MODEL'
 amp 1
 model words(x: i32[N, 5]) -> y { y = relu(embedding(x; count = 9, dim = 40) as table) }
 MODEL
 
-# ---- a form of a launch: two neighbours of other code, in at most 4 files --------------------------------------------
+# ---- a form of a launch: two neighbours of other code, in 2 files ----------------------------------------------------
 
 touch "$work/before" && sleep 0.1
 cat >passes/launch/pairs.c <<'PASS'
@@ -118,13 +161,10 @@ static void add_one(Sharing *s, Launch *l) {
 
 bool pass_pairs(PassContext *c) { return share_launches(c, add_one); }
 PASS
-sed -i '/^STAGE(SINGLE_PASS, single_pass)/a STAGE(PAIRS, pairs)' ir/stages.def
-row='[STAGE_PAIRS] = {pass_pairs, "launch", PASS_SKIPPED, "two neighbours", WHERE(batches_updates)},'
-sed -i "/\[STAGE_BUNDLE\] =/i $row" passes/pipeline.c
-sed -i 's/single_pass bundle"/single_pass pairs bundle"/' tools/ampc/ampc_options.c
-touched=$(find . -type f -newer "$work/before" | sed 's,^./,,' | sort)
-printf 'a form of a launch:\n%s\n' "$touched"
-holds 'a form of a launch takes at most 4 files' test "$(wc -l <<<"$touched")" -le 4
+row='STAGE(PAIRS, pairs, "launch", PASS_SKIPPED, "two neighbours", WHERE(batches_updates))'
+sed -i "/^STAGE(BUNDLE,/i $row" ir/stages.def
+added 'a form of a launch'
+holds 'a form of a launch takes 2 files' test "$files" -eq 2
 
 # ---- a device: a copy of the skeleton, its rows ----------------------------------------------------------------------
 
@@ -151,6 +191,13 @@ run 0 "$ampc" "$work/total.amp" --emit ir --stop-after rename_results -o "$work/
 out=$(<"$work/total.ir")
 says 'stage rename_results' '%total = ' 'result total = %total'
 run 0 "$ampc" "$work/total.ir" --emit c -o "$work/total.c" # the stage reads back, and the passes that are left run
+run 0 "$ampc" --describe bash
+says ' drop_views rename_results fuse ' # completion has it
+run 0 bazel test --test_output=errors --nocache_test_results //tests/passes:passes_test \
+    --test_filter='rename_results_text.*'
+((bad == 0)) || cat "$work/.err" "$work/.out"
+xml=$(find -L "$(bazel info bazel-testlogs 2>/dev/null)/tests/passes/passes_test" -name test.xml)
+expect 'the cases of the new pass ran' 3 "$(cat $xml | grep -c '<testcase name=.* classname="rename_results_text"')"
 run 0 "$ampc" examples/fashion_mnist/cnn.amp --emit c -o "$work/cnn.c"
 
 run 0 "$ampc" "$work/moments.amp" --emit ir -o "$work/moments.ir"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What README.md and docs/seeing-precision.md show of commands is what these print; each picture that a document names
-# is there, and what it is made of can still be made (docs/pictures/make).
+# What README.md, docs/tour.md and docs/seeing-precision.md show of commands is what these print; README.md's program
+# compiles and runs; each picture that a document names is there, and what it is made of can still be made
+# (docs/pictures/make).
 set -uo pipefail
 source tests/checks/checks.bash
-build //tools:ampc //tools:amprun
+build //tools:ampc //tools:amprun //runtime:amp_static
 root=$PWD pictures=docs/pictures
 
 # ---- pictures
@@ -49,12 +50,14 @@ cp examples/fashion_mnist/*.amp $pictures/*.amp "$work/reader"
 ln -s "$root/examples" "$work/reader/examples"
 export PATH=$bin/tools:$PATH
 run 0 python3 $pictures/offers.py "$work/reader/offers.st"
-run 0 ampc $pictures/prices.amp -o "$work/reader/prices.so"
-for precision in fp16 fp32; do
-    run 0 ampc examples/fashion_mnist/cnn.amp --precision $precision -o "$work/reader/cnn_$precision.so"
-done
-mv "$work/reader/cnn_fp16.so" "$work/reader/cnn.so"
-shown README.md
+sed -n '/^```c train.c$/,/^```$/{//!p}' README.md >"$work/reader/train.c"
+# in place of an installed pkg-config
+mkdir "$work/programs"
+printf '#!/bin/sh\necho %s\n' \
+    "-I$root/runtime/include -I$root/base/include $bin/runtime/libamp.a -lpthread -ldl -lm" >"$work/programs/pkg-config"
+chmod +x "$work/programs/pkg-config"
+PATH=$work/programs:$PATH shown README.md
+shown docs/tour.md
 rm "$work/reader/prices.so"
 shown docs/seeing-precision.md 'A failure, from a falling loss scale to a fixed policy'
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 # By the tile of a block, bytes of k in a step, and how an operand is read: instructions for each HMMA.
-# The aim is 2.5 for all (docs/design/plan.md, "Step 7"); these are what is reached, and a little.
+# The aim is 2.5 for all (docs/design/plan.md); these are what is reached, and a little.
 LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64", 64, "dense"): 3.0,
           ("64x16", 128, "dense"): 4.4, ("128x128", 64, "down"): 2.2, ("64x64", 128, "down"): 2.6,
           ("128x128", 64, "rounded"): 3.8, ("64x64", 128, "rounded"): 5.4, ("64x64", 128, "rounded down"): 5.8,

@@ -220,7 +220,8 @@ CMAKEDIR := $(LIBDIR)/cmake/ampc
 BAZELDIR := $(DATADIR)/ampc/bazel
 DOCDIR := $(DATADIR)/doc/ampc
 # In the folders that they have here, so that their links hold.
-DOCS := $(wildcard docs/*.md docs/*/*.md docs/pictures/*.png docs/pictures/*.amp docs/pictures/offers.py) $(filter-out %/BUILD,$(wildcard examples/*/*))
+DOCS := $(wildcard docs/*.md docs/*/*.md docs/pictures/*.png docs/pictures/*.amp docs/pictures/offers.py) \
+	examples/README.md $(filter-out %/BUILD %/train,$(wildcard examples/*/*))
 # from(FOLDER, FILE): the way from an installed folder to an installed file, so that what is installed can be moved.
 from = $(shell realpath -m -s --relative-to=$(1) $(2))
 to = $(addprefix $(DESTDIR),$(1))

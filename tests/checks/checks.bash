@@ -12,6 +12,7 @@
 #     lacks_nvrtc FILE        whether ampc has said there that NVRTC, or a part of it, is missing; $lacking says it
 #     numpy_python            prints a Python that has NumPy; nothing where there is none
 #     python_libraries        what bindings/python/ampc.py loads, from Bazel's archives
+#     pkg_config_of_archives  makes `pkg-config --cflags --libs` name Bazel's archives and our headers
 #     finish                  prints the count, which is the script's last line
 #
 # `work` is a scratch folder, `bin` where Bazel leaves its results.
@@ -145,6 +146,17 @@ python_libraries() {
             -Wl,--no-whole-archive -lpthread -ldl -lm
     done
     export AMPC_LIBRARY_PATH=$work
+}
+
+pkg_config_of_archives() {
+    mkdir -p "$work/programs"
+    cat >"$work/programs/pkg-config" <<PROGRAM
+#!/bin/sh
+case " \$* " in *' ampc '*) echo -I$PWD/compiler/include $bin/compiler/libampc.a ;; esac
+echo -I$PWD/runtime/include -I$PWD/base/include $bin/runtime/libamp.a -lpthread -ldl -lm
+PROGRAM
+    chmod +x "$work/programs/pkg-config"
+    PATH=$work/programs:$PATH
 }
 
 finish() {

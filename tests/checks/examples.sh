@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# The examples as their READMEs tell a reader to build and run them, with Bazel and with a plain C compiler.
+# The examples as their READMEs say to build and run them, with an installed ampc and pkg-config; and as Bazel builds
+# them.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static //examples/...
+pkg_config_of_archives
+export PATH=$bin/tools:$PATH
 
-# The commands of README $1 that begin with $2, made to read and write in this run's folders.
-command_of() {
-    grep -E "^$2 " "examples/$1/README.md" | sed -e "s#bazel-bin/#$bin/#g" -e "s#-o \\([a-z_]*\\)\$#-o $work/\\1#"
-}
+# The commands of README $1 that begin with $2, made to write in this run's folder.
+command_of() { grep -E "^$2 " "examples/$1/README.md" | sed "s#-o \\([a-z_]*\\)\$#-o $work/\\1#"; }
 
 run 0 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp -o "$work/mlp.so"
 
@@ -18,6 +19,7 @@ expect 'embed_train.c includes public headers of ours alone' '#include "amp/amp.
     "$(grep '#include "' examples/embed_train/embed_train.c)"
 line=$(command_of embed_train cc)
 expect 'the README has one cc line' 1 "$(wc -l <<<"$line")"
+expect 'no README needs the source tree for its commands' '' "$(grep -lE 'bazel-bin|-I[a-z]+/include' examples/*/README.md)"
 run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
 for program in "$work/embed_train" "$bin/examples/embed_train/embed_train"; do
     (cd "$work" && rm -f trained.safetensors)
@@ -80,7 +82,7 @@ for program in "$work/own_data" "$bin/examples/own_data/own_data"; do
 done
 while read -r words; do # what its README does with amprun
     run 0 bash -c "cd '$work' && $words"
-done < <(grep -E '^bazel-bin/tools/amprun' examples/own_data/README.md | sed "s#bazel-bin/#$bin/#")
+done < <(grep -E '^amprun ' examples/own_data/README.md)
 says '"samples": 30' '"acc": 1'
 run 1 "$work/own_data" "$work/flowers.so" examples/own_data/README.md
 says 'own_data: the table cannot be read'
@@ -175,21 +177,22 @@ run 0 "$bin/tools/ampc" examples/llama/llama.amp -D V=50 -D T=8 -D C=16 -D L=2 -
 
 # bert
 run 0 "$bin/tools/ampc" examples/bert/bert.amp -D V=50 -D LONGEST=20 -D T=8 -D C=16 -D L=2 -D H=2 --isa portable -o "$work/bert.so"
-run 0 "$bin/examples/bert/sentences" 300 1 "$work/pairs"
+run 0 bash -c "$(command_of bert cc) -Wall -Wextra -Werror -pedantic"
+run 0 "$work/sentences" 300 1 "$work/pairs"
 says 'it watched / the princess heard the man -> 2'
 run 0 "$bin/tools/ampc" examples/bert/small.amp -D C=16 -D L=1 --isa portable -o "$work/small.so"
 run 0 "$bin/tools/amprun" train "$work/small.so" --data "safetensors:$work/pairs" --batch 100 --epochs 1 --quiet
 
 # tabular: as its README describes, on a smaller table; the network sees what the baseline cannot
-mkdir -p "$work/trained/tabular"
-"$bin/examples/tabular/loans" 8000 1 >"$work/trained/tabular/loans.csv"
+run 0 bash -c "$(command_of tabular cc) -Wall -Wextra -Werror -pedantic"
+"$work/loans" 8000 1 >"$work/loans.csv"
 while read -r words; do
     run 0 bash -c "cd '$work' && ${words/examples/$PWD/examples}"
-done < <(grep -E '^bazel-bin/' examples/tabular/README.md | sed "s#bazel-bin/#$bin/#")
+done < <(grep -E '^(ampc|amprun) ' examples/tabular/README.md)
 run 0 "$bin/tools/ampc" examples/tabular/linear.amp --isa portable -o "$work/linear.so"
-run 0 "$bin/tools/amprun" train "$work/linear.so" --data "csv:$work/trained/tabular/loans.csv,schema=examples/tabular/loans.schema" \
+run 0 "$bin/tools/amprun" train "$work/linear.so" --data "csv:$work/loans.csv,schema=examples/tabular/loans.schema" \
     --batch 256 --steps 500 --quiet --save "$work/linear.safetensors"
-accuracy() { "$bin/tools/amprun" eval "$work/$1.so" --data "csv:$work/trained/tabular/loans.csv" --weights "$work/$1.safetensors"; }
+accuracy() { "$bin/tools/amprun" eval "$work/$1.so" --data "csv:$work/loans.csv" --weights "$work/$1.safetensors"; }
 run 0 python3 -c 'import json, sys
 network, baseline = (json.loads(line)["acc"] for line in sys.argv[1:])
 assert network > 0.8 > 0.65 > baseline, (network, baseline)' "$(accuracy tabular)" "$(accuracy linear)"

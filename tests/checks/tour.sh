@@ -51,12 +51,8 @@ ln -s "$root/examples" "$work/reader/examples"
 export PATH=$bin/tools:$PATH
 run 0 python3 $pictures/offers.py "$work/reader/offers.st"
 sed -n '/^```c train.c$/,/^```$/{//!p}' README.md >"$work/reader/train.c"
-# in place of an installed pkg-config
-mkdir "$work/programs"
-printf '#!/bin/sh\necho %s\n' \
-    "-I$root/runtime/include -I$root/base/include $bin/runtime/libamp.a -lpthread -ldl -lm" >"$work/programs/pkg-config"
-chmod +x "$work/programs/pkg-config"
-PATH=$work/programs:$PATH shown README.md
+pkg_config_of_archives
+shown README.md
 shown docs/tour.md
 rm "$work/reader/prices.so"
 shown docs/seeing-precision.md 'A failure, from a falling loss scale to a fixed policy'

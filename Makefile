@@ -34,7 +34,8 @@ MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 # ---- sources -------------------------------------------------------------------------------------
 
 BASE := $(wildcard base/*.c cuda_sdk/*.c)
-RUNTIME := $(BASE) $(filter-out runtime/comm/%,$(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*/*/*.c))
+RUNTIME := $(BASE) $(wildcard base/safetensors/*.c) $(filter-out runtime/comm/%,$(wildcard runtime/*/*.c runtime/*/*/*.c \
+	runtime/*/*/*/*.c))
 COMM := $(wildcard base/*.c runtime/comm/*.c runtime/comm/*/*.c)
 COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c passes/*.c passes/*/*.c codegen/*.c \
 	codegen/*/*.c codegen/*/*/*.c compiler/*.c compiler/*/*.c)
@@ -138,7 +139,7 @@ PORTABLE := $(if $(filter x86_64 amd64,$(MACHINE)),runtime/device/cpu/product/pr
 # What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, makes a
 # session and its CUDA graphs, and the few calls that a step makes of the driver: it is small rather than fast.
 ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \
-	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
+	base/safetensors/*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
 	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
 	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
 	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/exchange_device.c runtime/session/batch_statistics.c runtime/session/agreement.c runtime/session/drift.c \

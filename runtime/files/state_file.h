@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 #include "runtime/model/model.h"
 #include "runtime/model/state.h"
 

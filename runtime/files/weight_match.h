@@ -10,7 +10,7 @@
 
 #include "amp/weights.h"
 #include "runtime/files/state_file.h"
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 
 enum { AMP_NO_ENTRY = -1 /* no parameter has the name */, AMP_IGNORED = -2 /* is not wanted */ };
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 #include "tests/fuzz/fuzz.h"
 
 static char folder[64], index_path[96];

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 static void look_at(const amp_safetensors *file, size_t size) {

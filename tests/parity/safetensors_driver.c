@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 
 enum { LARGEST = 1 << 24 };
 

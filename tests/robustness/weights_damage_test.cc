@@ -4,7 +4,7 @@
 #include "tests/runtime/runtime_c.h"
 
 extern "C" {
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 }
 
 namespace {

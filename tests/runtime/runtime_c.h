@@ -22,7 +22,7 @@ extern "C" {
 #include "runtime/model/state.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/memory/memory_plan.h"
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 }
 
 #endif

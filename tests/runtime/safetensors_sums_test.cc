@@ -15,7 +15,7 @@
 #include "tests/runtime/files.h"
 
 extern "C" {
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 }
 
 namespace {

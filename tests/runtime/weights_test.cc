@@ -12,7 +12,7 @@
 #include "tests/runtime/tiny.h"
 
 extern "C" {
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 #include "runtime/files/weight_names.h"
 }
 

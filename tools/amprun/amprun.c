@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/visible.h"
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 #include "tools/amprun/weights.h"
 #include "tools/standard_streams.h"
 #include "tools/outputs.h"

@@ -4,7 +4,7 @@
 #include "amp/weights.h"
 #include "base/file.h"
 #include "base/file_reader.h"
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 
 enum { DIFFERENCES_SHOWN = 100 };
 

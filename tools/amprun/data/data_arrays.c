@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rounding.h"
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 #include "tools/amprun/data/idx.h"
 
 /* ---- idx --------------------------------------------------------------------------------------------------------- */

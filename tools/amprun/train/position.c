@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 
 char *position_write(const Position *p) {
     amp_json_writer w;

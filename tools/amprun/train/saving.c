@@ -10,7 +10,7 @@
 #include "base/dtypes.h"
 #include "base/file.h"
 #include "base/file_reader.h"
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 #include "tools/amprun/weights.h"
 
 static bool is_float(amp_dtype t) { return amp_class_of(t) == AMP_CLASS_FLOAT || amp_class_of(t) == AMP_CLASS_DOUBLE; }

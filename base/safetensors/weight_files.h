@@ -8,10 +8,10 @@
  * A path that ends in .json is one.  Shards are looked for from the folder of the index on; a name that is absolute or
  * leads out of it by .. is refused.  What the index lists and what the shards hold must be the same.
  */
-#ifndef AMP_RUNTIME_FILES_WEIGHT_FILES_H
-#define AMP_RUNTIME_FILES_WEIGHT_FILES_H
+#ifndef AMP_BASE_SAFETENSORS_WEIGHT_FILES_H
+#define AMP_BASE_SAFETENSORS_WEIGHT_FILES_H
 
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 
 typedef struct amp_weight_files amp_weight_files;
 

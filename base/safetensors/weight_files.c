@@ -1,5 +1,5 @@
 /* weight_files.c: see weight_files.h. */
-#include "runtime/files/weight_files.h"
+#include "base/safetensors/weight_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

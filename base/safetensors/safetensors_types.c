@@ -1,5 +1,5 @@
 /* safetensors_types.c: see safetensors_types.h. */
-#include "runtime/files/safetensors_types.h"
+#include "base/safetensors/safetensors_types.h"
 
 #include <string.h>
 

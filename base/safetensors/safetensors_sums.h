@@ -7,14 +7,14 @@
  * as 16 hexadecimal digits; all or none are there.  They say nothing of where a tensor's data is, nor of what others
  * have put into the metadata: so a file that another program writes again with its metadata is still sound.
  */
-#ifndef AMP_RUNTIME_FILES_SAFETENSORS_SUMS_H
-#define AMP_RUNTIME_FILES_SAFETENSORS_SUMS_H
+#ifndef AMP_BASE_SAFETENSORS_SUMS_H
+#define AMP_BASE_SAFETENSORS_SUMS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 
 #define AMP_SUM_KEY "amp.xxh64"
 #define AMP_SUM_OF_TENSOR AMP_SUM_KEY "/"

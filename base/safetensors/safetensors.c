@@ -1,5 +1,5 @@
 /* safetensors.c: see safetensors.h. */
-#include "runtime/files/safetensors.h"
+#include "base/safetensors/safetensors.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "base/file_reader.h"
 #include "base/json.h"
 #include "base/rounding.h"
-#include "runtime/files/safetensors_sums.h"
-#include "runtime/files/safetensors_types.h"
+#include "base/safetensors/safetensors_sums.h"
+#include "base/safetensors/safetensors_types.h"
 
 /* The format's limit for the JSON text (safetensors, MAX_HEADER_SIZE). */
 enum { MAX_HEADER = 100000000, LENGTH_BYTES = AMP_TENSORS_LENGTH };

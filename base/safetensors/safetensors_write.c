@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "runtime/files/safetensors_sums.h"
-#include "runtime/files/safetensors_types.h"
+#include "base/safetensors/safetensors_sums.h"
+#include "base/safetensors/safetensors_types.h"
 
 enum { DATA_START = 64 /* the data begins at a multiple of this many bytes */ };
 

@@ -1,6 +1,6 @@
 /* safetensors_types.h: the element types of the format, for its reader and its writer. */
-#ifndef AMP_RUNTIME_FILES_SAFETENSORS_TYPES_H
-#define AMP_RUNTIME_FILES_SAFETENSORS_TYPES_H
+#ifndef AMP_BASE_SAFETENSORS_TYPES_H
+#define AMP_BASE_SAFETENSORS_TYPES_H
 
 #include "amp/base.h"
 

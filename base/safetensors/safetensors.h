@@ -3,8 +3,8 @@
  * Format: https://github.com/huggingface/safetensors, README, "Format".  Stricter than the reference reader where that
  * closes a loophole: see runtime/README.md.
  */
-#ifndef AMP_RUNTIME_FILES_SAFETENSORS_H
-#define AMP_RUNTIME_FILES_SAFETENSORS_H
+#ifndef AMP_BASE_SAFETENSORS_H
+#define AMP_BASE_SAFETENSORS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* safetensors_sums.c: see safetensors_sums.h. */
-#include "runtime/files/safetensors_sums.h"
+#include "base/safetensors/safetensors_sums.h"
 
 #include <stdio.h>
 #include <string.h>

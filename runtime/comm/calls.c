@@ -9,18 +9,12 @@
 #include "runtime/comm/comm.h"
 #include "runtime/comm/sums.h"
 
-const amp_comm_calls amp_comm_state_calls = {.start = amp_comm_start,
-                                             .wait = amp_comm_wait,
-                                             .meet = amp_comm_meet,
-                                             .does = amp_comm_does,
-                                             .give_up = amp_comm_give_up,
-                                             .leave = amp_comm_leave};
+const amp_comm_calls amp_comm_state_calls = {
+    .start = amp_comm_start, .wait = amp_comm_wait, .meet = amp_comm_meet, .does = amp_comm_does};
 const amp_comm_calls amp_comm_device_calls = {.start = amp_comm_start,
                                               .wait = amp_comm_wait,
                                               .meet = amp_comm_meet,
                                               .does = amp_comm_does,
-                                              .give_up = amp_comm_give_up,
-                                              .leave = amp_comm_leave,
                                               .attach = amp_comm_attach,
                                               .detach = amp_comm_detach,
                                               .enqueue = amp_comm_enqueue,
@@ -179,8 +173,9 @@ amp_status amp_comm_wait(struct amp_comm *comm, uint64_t number, amp_error *err)
     return amp_comm_check(c, err);
 }
 
-void amp_comm_does(struct amp_comm *comm, amp_rank_does what, int64_t step) {
+void amp_comm_does(amp_comm *comm, amp_rank_does what, int64_t step) {
     amp_comm_state *c = (amp_comm_state *)comm;
+    if (!c) return;
     pthread_mutex_lock(&c->lock);
     c->does = what;
     c->step = step;

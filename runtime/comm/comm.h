@@ -98,12 +98,8 @@ void amp_comm_drive(amp_comm_state *c, bool *busy);
 amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err);
 /* Disconnects or abandons, once; false: the thread hangs in the engine, and all that it may touch has to stay. */
 bool amp_comm_end(amp_comm_state *c);
-/* See amp_comm_calls. */
-amp_status amp_comm_leave(struct amp_comm *comm, amp_error *err);
 /* The time in |nanoseconds| from now, for conditions of a comm. */
 struct timespec amp_comm_clock(int64_t nanoseconds);
-/* See amp_comm_calls. */
-void amp_comm_give_up(struct amp_comm *comm, const char *why);
 /* The first failure, if there is one.  Takes the lock. */
 amp_status amp_comm_check(amp_comm_state *c, amp_error *err);
 /* Keeps the first; the text gets the rank.  Takes the lock. */
@@ -147,7 +143,6 @@ amp_status amp_roll_judge(amp_comm_state *c, const amp_collective *waits, int64_
 amp_status amp_comm_start(struct amp_comm *comm, amp_collective_op op, amp_dtype dtype, void *data, size_t count,
                           int32_t root, const char *what, uint64_t *number, amp_error *err);
 amp_status amp_comm_wait(struct amp_comm *comm, uint64_t number, amp_error *err);
-void amp_comm_does(struct amp_comm *comm, amp_rank_does what, int64_t step);
 void amp_comm_free_retired(amp_comm_state *c);
 /* |wanted| can be made: nothing of it is wrong.  Whether there is memory for it is another thing. */
 amp_status amp_comm_check_collective(const amp_comm_state *c, const amp_collective *wanted, amp_error *err);
@@ -158,8 +153,6 @@ void amp_comm_queue(amp_comm_state *c, amp_collective *collective);
 /* ---- meet.c ---- */
 
 size_t amp_meeting_bytes(int32_t ranks); /* of |heads| */
-amp_status amp_comm_meet(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
-                         amp_error *err);
 /* What has to be the same on all ranks before anything else. */
 amp_status amp_comm_hello(amp_comm_state *c, amp_error *err);
 

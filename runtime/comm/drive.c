@@ -304,8 +304,9 @@ amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err) {
     return amp_comm_check(c, err);
 }
 
-void amp_comm_give_up(struct amp_comm *comm, const char *why) {
+void amp_comm_give_up(amp_comm *comm, const char *why) {
     amp_comm_state *c = (amp_comm_state *)comm;
+    if (!c || !why) return;
     pthread_mutex_lock(&c->lock);
     const bool first = !c->failure.code;
     if (first) {
@@ -343,8 +344,9 @@ bool amp_comm_end(amp_comm_state *c) {
 }
 
 /* The meeting makes sure that no rank leaves while others still count on it, and that MPI_Finalize need not wait. */
-amp_status amp_comm_leave(struct amp_comm *comm, amp_error *err) {
+amp_status amp_comm_leave(amp_comm *comm, amp_error *err) {
     amp_comm_state *c = (amp_comm_state *)comm;
+    if (!c) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_leave: comm is NULL");
     if (c->ended) return amp_fail(err, AMP_WRONG_STATE, "amp_comm_release: the comm has left the others already");
     amp_status status = amp_comm_meet(comm, NULL, 0, NULL, "amp_comm_release", err);
     if (status) amp_comm_fail(c, NULL, status, "the comm was released, and the ranks did not meet");

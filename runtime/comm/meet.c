@@ -51,9 +51,9 @@ static amp_status compare(amp_comm_state *c, const Head *mine, amp_error *err) {
     return AMP_OK;
 }
 
-amp_status amp_comm_meet(struct amp_comm *comm, const void *mine, size_t size, void *all, const char *what,
-                         amp_error *err) {
+amp_status amp_comm_meet(amp_comm *comm, const void *mine, size_t size, void *all, const char *what, amp_error *err) {
     amp_comm_state *c = (amp_comm_state *)comm;
+    if (!c) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_meet: comm is NULL");
     Head head = {.meeting = c->next_number, .size = size};
     if (!what) what = "a meeting";
     if (size && (!mine || !all)) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: mine or all is NULL", what);

@@ -271,6 +271,7 @@ amp_status amp_comm_from_nccl(void *nccl_comm, const amp_comm_options *options, 
 void amp_comm_release(amp_comm *comm) {
     amp_comm_state *c = (amp_comm_state *)comm;
     if (!c) return;
-    if (!c->ended) (void)amp_comm_leave(comm, NULL);
+    const amp_status left = c->ended ? AMP_OK : amp_comm_leave(comm, NULL);
+    (void)left; /* who wants to know calls amp_comm_leave first */
     close_comm(c);
 }

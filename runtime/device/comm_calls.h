@@ -8,13 +8,11 @@
 
 #include <stdbool.h>
 
-#include "amp/base.h"
+#include "amp/comm.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct amp_comm amp_comm;
 
 /* What one bucket's collective is.  A part is count / R elements; rank r has part r. */
 typedef enum amp_collective_op {
@@ -27,14 +25,6 @@ typedef enum amp_collective_op {
     AMP_COLLECTIVE_ALL_REDUCE_TREE = 4,
     AMP_COLLECTIVE_REDUCE_SCATTER_TREE = 5 /* REDUCE_SCATTER; ordered, the same */
 } amp_collective_op;
-
-/* What a rank may be at while others wait for it; all but computing may take long. */
-typedef enum amp_rank_does {
-    AMP_RANK_COMPUTES = 0,
-    AMP_RANK_LOADS = 1,
-    AMP_RANK_SAVES = 2,
-    AMP_RANK_EVALUATES = 3
-} amp_rank_does;
 
 /* One collective on memory of a device. */
 typedef struct amp_device_collective {
@@ -65,19 +55,9 @@ typedef struct amp_comm_calls {
                         const char *what, uint64_t *number, amp_error *err);
     /* Waits until |number| and all before it are done, at most the deadline. */
     amp_status (*wait)(amp_comm *comm, uint64_t number, amp_error *err);
-    /* Gathers |size| bytes of each rank into all[R][size], by rank.  Waits.  If ranks meet for something else, or with
-     * another size, the call fails on all of them, for good. */
+    /* amp_comm_meet and amp_comm_does (amp/comm.h). */
     amp_status (*meet)(amp_comm *comm, const void *mine, size_t size, void *all, const char *what, amp_error *err);
-    /* What this rank is at from now on: it computes step |step|, or saves, .. after it (-1: none).  Ranks that wait for
-     * it are told.  Any time. */
     void (*does)(amp_comm *comm, amp_rank_does what, int64_t step);
-    /* This rank ends by a failure of its own: the others are told |why| and fail with it, at once and not after their
-     * timeout.  Every later call fails.  Takes a second at most. */
-    void (*give_up)(amp_comm *comm, const char *why);
-    /* What amp_comm_release does, for who wants to know who was missing: all ranks call it, and nothing but the release
-     * after it.  The same time as any collective; then twice the timeout for the engine to let this rank go.
-     * AMP_WRONG_STATE: it is the second time. */
-    amp_status (*leave)(amp_comm *comm, amp_error *err);
 
     /* Of engines that have collectives on memory of CUDA devices; else NULL.  All three with the same CUDA context
      * current.  All ranks attach at the same place among their other calls; the first one joins the devices, and waits

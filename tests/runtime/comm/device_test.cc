@@ -204,7 +204,7 @@ struct Device : testing::Test {
         return comm->calls->enqueue(comm, list, 1, &streams[comm->rank], err);
     }
     static amp_status Wait(amp_comm *comm, amp_error *err) { // for all so far
-        return comm->calls->meet(comm, nullptr, 0, nullptr, "the end", err);
+        return amp_comm_meet(comm, nullptr, 0, nullptr, "the end", err);
     }
     void AwaitAbort(amp_comm *comm) { // by the thread
         for (int k = 0; k < 200 && !fakes[comm->rank].aborted; k++) Sleep(0.01);
@@ -376,7 +376,7 @@ TEST_F(Device, TellsNobodyWhereNothingIsUnderWay) {
         ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
         ASSERT_EQ(Wait(comm, &err), AMP_OK) << err.message;
         for (have_waited++; have_waited < 2;) Sleep(0.001); // lest rank 1 gives up while rank 0 still waits
-        if (comm->rank == 1) comm->calls->give_up(comm, "its data end");
+        if (comm->rank == 1) amp_comm_give_up(comm, "its data end");
         EXPECT_EQ(Wait(comm, &err), AMP_PEER_FAILED);
         EXPECT_THAT(err.message, HasSubstr("its data end"));
         AwaitAbort(comm);
@@ -423,7 +423,7 @@ TEST_F(Device, NamesTheRankWhoseDeviceIsLate) {
     const auto begin = std::chrono::steady_clock::now();
     Run([&](amp_comm *comm) {
         amp_error err = {};
-        comm->calls->does(comm, AMP_RANK_COMPUTES, 7);
+        amp_comm_does(comm, AMP_RANK_COMPUTES, 7);
         ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
         EXPECT_EQ(Wait(comm, &err), AMP_PEER_FAILED);
         EXPECT_THAT(err.message, HasSubstr("rank 1 lives, but has not come for 1.0 s: it computes in step 7"));
@@ -452,7 +452,7 @@ TEST_F(Device, NamesTheRankThatEnqueuesNothing) {
     fakes[0].polls = fakes[1].polls = 2;
     Run([&](amp_comm *comm) {
         amp_error err = {};
-        comm->calls->does(comm, AMP_RANK_COMPUTES, 3);
+        amp_comm_does(comm, AMP_RANK_COMPUTES, 3);
         if (comm->rank == 1) return Sleep(4 * timeout);
         fakes[0].polls = 1 << 30;
         const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0, nullptr}};

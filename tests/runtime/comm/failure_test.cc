@@ -58,7 +58,7 @@ TEST_P(Failure, ASilentRankIsToldWithTheOpAndForEver) {
                   AMP_PEER_FAILED);
         EXPECT_STREQ(again.message, err.message);
         EXPECT_EQ(comm->calls->wait(comm, 0, &again), AMP_PEER_FAILED);
-        EXPECT_EQ(comm->calls->meet(comm, nullptr, 0, nullptr, "later", &again), AMP_PEER_FAILED);
+        EXPECT_EQ(amp_comm_meet(comm, nullptr, 0, nullptr, "later", &again), AMP_PEER_FAILED);
         EXPECT_STREQ(again.message, err.message);
     });
     EXPECT_EQ(world.seen().disconnected, 0);
@@ -101,11 +101,11 @@ TEST_P(Failure, MeetingForSomethingElse) {
         amp_error err = {};
         std::vector<char> records(3 * 16);
         std::string mine(16, static_cast<char>('a' + comm->rank));
-        ASSERT_EQ(comm->calls->meet(comm, mine.data(), 16, records.data(), "hello", &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_comm_meet(comm, mine.data(), 16, records.data(), "hello", &err), AMP_OK) << err.message;
         EXPECT_EQ(std::string(records.begin(), records.end()),
                   std::string(16, 'a') + std::string(16, 'b') + std::string(16, 'c'));
         const char *what = comm->rank == 1 ? "checkpoint" : "hello";
-        EXPECT_EQ(comm->calls->meet(comm, mine.data(), 16, records.data(), what, &err), AMP_PEER_FAILED);
+        EXPECT_EQ(amp_comm_meet(comm, mine.data(), 16, records.data(), what, &err), AMP_PEER_FAILED);
         if (comm->rank == 1)
             EXPECT_THAT(std::string(err.message),
                         StartsWith("rank 1: rank 0 meets for 'hello' (16 bytes, after 4 collectives), this "
@@ -119,7 +119,7 @@ TEST_P(Failure, MeetingWithAnotherSize) {
     all.Run([&](amp_comm *comm) {
         amp_error err = {};
         char mine[16] = {}, records[3 * 16];
-        EXPECT_EQ(comm->calls->meet(comm, mine, comm->rank ? 16 : 8, records, "hello", &err), AMP_PEER_FAILED);
+        EXPECT_EQ(amp_comm_meet(comm, mine, comm->rank ? 16 : 8, records, "hello", &err), AMP_PEER_FAILED);
         EXPECT_THAT(std::string(err.message), HasSubstr("all ranks have to make the same calls in the same order"));
     });
 }
@@ -130,7 +130,7 @@ TEST_P(Failure, ReleasedByOneRank) {
         amp_error err = {};
         char mine[16] = {}, records[3 * 16];
         if (comm->rank == 1) return;
-        EXPECT_EQ(comm->calls->meet(comm, mine, 16, records, "hello", &err), AMP_PEER_FAILED);
+        EXPECT_EQ(amp_comm_meet(comm, mine, 16, records, "hello", &err), AMP_PEER_FAILED);
         EXPECT_THAT(std::string(err.message), HasSubstr(": rank 1 meets for 'amp_comm_release'"));
     });
 }
@@ -138,8 +138,8 @@ TEST_P(Failure, ReleasedByOneRank) {
 TEST_P(Failure, LeavingTogether) {
     all.Run([&](amp_comm *comm) {
         amp_error err = {};
-        EXPECT_EQ(comm->calls->leave(comm, &err), AMP_OK) << err.message;
-        EXPECT_EQ(comm->calls->leave(comm, &err), AMP_WRONG_STATE);
+        EXPECT_EQ(amp_comm_leave(comm, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_comm_leave(comm, &err), AMP_WRONG_STATE);
         EXPECT_STREQ(err.message, "amp_comm_release: the comm has left the others already");
     });
     EXPECT_EQ(world.seen().disconnected, 3);
@@ -153,7 +153,7 @@ TEST(Leaving, SaysWhoDoesNot) {
     all.Run([&](amp_comm *comm) {
         amp_error err = {};
         if (comm->rank == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(2500));
-        EXPECT_EQ(comm->calls->leave(comm, &err), AMP_PEER_FAILED);
+        EXPECT_EQ(amp_comm_leave(comm, &err), AMP_PEER_FAILED);
         EXPECT_THAT(std::string(err.message), HasSubstr("amp_comm_release: rank 1 lives, but has not come for"));
     });
     EXPECT_EQ(world.seen().disconnected, 0);
@@ -213,7 +213,7 @@ TEST_P(Failure, WrongArgumentsStartNothing) {
         EXPECT_THAT(std::string(err.message), HasSubstr("are more than memory has"));
         EXPECT_EQ(comm->calls->wait(comm, 70, &err), AMP_INVALID_ARGUMENT);
         EXPECT_STREQ(err.message, "collective 70 was not started: 2 were");
-        EXPECT_EQ(comm->calls->meet(comm, nullptr, 4, data, "m", &err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_comm_meet(comm, nullptr, 4, data, "m", &err), AMP_INVALID_ARGUMENT);
         EXPECT_EQ(number, 99u);
         EXPECT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 6, &err), AMP_OK) << "and all goes on";
     });
@@ -277,7 +277,7 @@ TEST(Hang, WhileRanksJoinAndLeave) {
     Ranks leaves(&other, false, 0.1);
     ASSERT_EQ(leaves.Open(0, &comm, &err), AMP_OK) << err.message;
     kept[1] = comm;
-    EXPECT_LT(Seconds([&] { EXPECT_EQ(comm->calls->leave(comm, &err), AMP_PEER_FAILED); }), 0.8);
+    EXPECT_LT(Seconds([&] { EXPECT_EQ(amp_comm_leave(comm, &err), AMP_PEER_FAILED); }), 0.8);
     EXPECT_STREQ(err.message, "rank 0: amp_comm_release: the engine of threads has not let this rank go for 0.2 s: "
                               "another rank has died, hangs or was stopped");
     amp_comm_release(comm);
@@ -396,6 +396,12 @@ TEST(Options, AreChecked) {
     EXPECT_EQ(comm, nullptr);
     EXPECT_EQ(amp_comm_rank(nullptr), 0);
     EXPECT_EQ(amp_comm_size(nullptr), 1);
+    EXPECT_EQ(amp_comm_meet(nullptr, nullptr, 0, nullptr, "m", &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_comm_meet: comm is NULL");
+    EXPECT_EQ(amp_comm_leave(nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_comm_leave: comm is NULL");
+    amp_comm_does(nullptr, AMP_RANK_LOADS, -1);
+    amp_comm_give_up(nullptr, "it ends");
     amp_comm_release(nullptr);
 }
 

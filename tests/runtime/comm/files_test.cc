@@ -388,7 +388,7 @@ TEST_F(Files, WhyARankGivesUpIsToldToAll) {
         ASSERT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, &one, 1, &err), AMP_OK) << err.message;
         have_sums++;
         while (have_sums < 3) Sleep(0.001);
-        if (comm->rank == 1) comm->calls->give_up(comm, "data.csv, line 7: no number");
+        if (comm->rank == 1) amp_comm_give_up(comm, "data.csv, line 7: no number");
         EXPECT_EQ(Do(comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, &one, 1, &err), AMP_PEER_FAILED);
         EXPECT_THAT(err.message, HasSubstr(comm->rank == 1 ? "rank 1: data.csv, line 7: no number"
                                                            : ": rank 1 says: data.csv, line 7: no number"));

@@ -123,7 +123,7 @@ static void check_sum(amp_dtype dtype, const void *data, size_t i, const char *w
 static void check_same(const void *data, size_t bytes, const char *what) {
     uint64_t hash = 14695981039346656037u, *all = malloc((size_t)comm->size * sizeof hash);
     for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
-    check(comm->calls->meet(comm, &hash, sizeof hash, all, "hashes", &err), "meet");
+    check(amp_comm_meet(comm, &hash, sizeof hash, all, "hashes", &err), "meet");
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r] != hash) FAILED("%s: rank %d has other bits", what, r);
     free(all);
@@ -196,13 +196,13 @@ static void run_loop(void) {
 
 static void run_mismatch(void) {
     char mine[8] = "", *all = malloc(8 * (size_t)comm->size);
-    check(comm->calls->meet(comm, mine, 8, all, comm->rank == 1 ? "checkpoint" : "hello", &err), "meet");
+    check(amp_comm_meet(comm, mine, 8, all, comm->rank == 1 ? "checkpoint" : "hello", &err), "meet");
     free(all);
 }
 
 static void run_behind(void) {
     float data[10] = {0};
-    comm->calls->does(comm, AMP_RANK_COMPUTES, 117);
+    amp_comm_does(comm, AMP_RANK_COMPUTES, 117);
     if (comm->rank == 1) nap(6000);
     collective(AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, "all_reduce bucket 0 (fc1.weight ..)");
 }

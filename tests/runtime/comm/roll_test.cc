@@ -64,7 +64,7 @@ TEST_F(Roll, NamesSeveral) {
 TEST_F(Roll, ComputingMayTakeTwoTimeouts) {
     all.Run([&](amp_comm *comm) {
         std::string said;
-        comm->calls->does(comm, AMP_RANK_COMPUTES, 7);
+        amp_comm_does(comm, AMP_RANK_COMPUTES, 7);
         if (comm->rank == 1) Sleep(1.6 * timeout);
         ASSERT_EQ(AllReduce(comm, &said), AMP_OK) << said;
         if (comm->rank == 1) Sleep(3 * timeout);
@@ -79,7 +79,7 @@ TEST_F(Roll, SavingMayTakeTwenty) {
     all.Run([&](amp_comm *comm) {
         std::string said;
         for (amp_rank_does does : {AMP_RANK_LOADS, AMP_RANK_SAVES, AMP_RANK_EVALUATES}) {
-            comm->calls->does(comm, comm->rank == 0 ? does : AMP_RANK_COMPUTES, -1);
+            amp_comm_does(comm, comm->rank == 0 ? does : AMP_RANK_COMPUTES, -1);
             if (comm->rank == 0) Sleep(2.6 * timeout);
             ASSERT_EQ(AllReduce(comm, &said), AMP_OK) << said;
         }
@@ -110,13 +110,13 @@ TEST_F(Roll, GivingUpIsToldToAll) {
         EXPECT_EQ(AllReduce(comm, &said), AMP_OK) << said;
         have_sums++;
         while (have_sums < 3) Sleep(0.001); // lest rank 1 gives up while another still takes its sum
-        if (comm->rank == 1) comm->calls->give_up(comm, "data.csv, line 7: no number");
+        if (comm->rank == 1) amp_comm_give_up(comm, "data.csv, line 7: no number");
         if (comm->rank == 2) Sleep(0.3);
         EXPECT_EQ(AllReduce(comm, &said), AMP_PEER_FAILED);
         const std::string who = "rank " + std::to_string(comm->rank);
         EXPECT_EQ(said, comm->rank == 1 ? "rank 1: data.csv, line 7: no number"
                                         : who + ": rank 1 says: data.csv, line 7: no number");
-        comm->calls->give_up(comm, "not the first");
+        amp_comm_give_up(comm, "not the first");
         EXPECT_EQ(AllReduce(comm, &said), AMP_PEER_FAILED);
         EXPECT_EQ(said.find("not the first"), std::string::npos);
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

@@ -7,9 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "amp/comm.h"
 #include "base/file.h"
-#include "runtime/device/comm_calls.h"
 #include "runtime/device/cuda/cuda_driver.h"
 
 /* Seconds between meetings; and before a process ends, so that others can print before the launcher ends them. */
@@ -84,12 +82,12 @@ int ranks_refuse(const Args *a, int status) {
 }
 
 void ranks_does(const Ranks *r, amp_rank_does what) {
-    if (r->count > 1) r->comm->calls->does(r->comm, what, -1);
+    if (r->count > 1) amp_comm_does(r->comm, what, -1);
 }
 
 void ranks_give_up(const Ranks *r) {
     const char *why = report_last();
-    if (r->count > 1) r->comm->calls->give_up(r->comm, *why ? why : "it has ended by an error of its own");
+    if (r->count > 1) amp_comm_give_up(r->comm, *why ? why : "it has ended by an error of its own");
 }
 
 void ranks_end(const Ranks *r, int status) {
@@ -102,7 +100,7 @@ void ranks_end(const Ranks *r, int status) {
 
 void ranks_close(Ranks *r) {
     amp_error err = {0};
-    if (r->count > 1 && r->comm->calls->leave(r->comm, &err)) {
+    if (r->count > 1 && amp_comm_leave(r->comm, &err)) {
         report_text("%s%s", err.message, r->rank ? "" : "; its work was done before that, and its files are written");
         ranks_end(r, 1);
     }
@@ -186,8 +184,7 @@ int ranks_meet(Ranks *r, int64_t step, int *signal, bool *saves) {
     const Meeting mine = {*signal, step + steps_between(r, step), *saves};
     Meeting *all = calloc((size_t)r->count, sizeof *all);
     if (!all) return report_text("no memory for what %d ranks say", r->count);
-    int failed =
-        r->comm->calls->meet(r->comm, &mine, sizeof mine, all, "whether training goes on", &err) ? report(&err) : 0;
+    int failed = amp_comm_meet(r->comm, &mine, sizeof mine, all, "whether training goes on", &err) ? report(&err) : 0;
     for (int32_t i = 0; i < r->count && !failed && !*signal; i++) *signal = (int)all[i].signal;
     *saves = all[0].saves;
     r->next_meeting = all[0].next;
@@ -205,7 +202,7 @@ int ranks_agree(const Ranks *r, const RankOption *options, int count) {
     if (!all) return report_text("no memory for what %d ranks say", r->count);
     int64_t *mine = all + (size_t)r->count * (size_t)count;
     for (int j = 0; j < count; j++) mine[j] = options[j].value;
-    int failed = r->comm->calls->meet(r->comm, mine, bytes, all, "options of the training", &err) ? report(&err) : 0;
+    int failed = amp_comm_meet(r->comm, mine, bytes, all, "options of the training", &err) ? report(&err) : 0;
     for (int32_t i = 1; i < r->count && !failed; i++)
         for (int j = 0; j < count && !failed; j++)
             if (all[i * count + j] != all[j])
@@ -222,7 +219,7 @@ int ranks_sum(const Ranks *r, double *values, int count) {
     const size_t bytes = (size_t)count * sizeof *values;
     double *all = calloc((size_t)r->count, bytes);
     if (!all) return report_text("no memory for the sums of %d ranks", r->count);
-    int failed = r->comm->calls->meet(r->comm, values, bytes, all, "sums of an evaluation", &err) ? report(&err) : 0;
+    int failed = amp_comm_meet(r->comm, values, bytes, all, "sums of an evaluation", &err) ? report(&err) : 0;
     memset(values, 0, bytes);
     for (int32_t i = 0; i < r->count; i++)
         for (int j = 0; j < count; j++) values[j] += all[i * count + j];

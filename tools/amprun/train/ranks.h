@@ -2,7 +2,7 @@
 #ifndef AMP_TOOLS_RANKS_H
 #define AMP_TOOLS_RANKS_H
 
-#include "runtime/device/comm_calls.h"
+#include "amp/comm.h"
 #include "tools/amprun/amprun.h"
 
 typedef struct Ranks {

@@ -299,12 +299,13 @@ static int time_all(Bench *b) {
             if (launches[s].partials) DRIVER(b, mem_free, (launches[s].partials));
         }
         memset(launches, 0, MAX_SETS * sizeof *launches);
+        const uint32_t kind = k->parts.at->superstep ? (uint32_t)AMP_KERNEL_PRODUCT : k->parts.at->kind;
         for (uint32_t j = 0; j < k->elements.count; j++) elements += amp_model_dim_at(&k->elements.at[j], b->n);
         printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "
                "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %d, \"registers\": %d, "
                "\"spill_bytes\": %d}",
-               any ? ", " : "", k->name, k->title, amp_cuda_kind(k), median, in_a_row, kernel_bytes(b, k),
-               (long long)elements, has_mma(k), f->registers, f->spill_bytes);
+               any ? ", " : "", k->name, k->title, kind, median, in_a_row, kernel_bytes(b, k), (long long)elements,
+               has_mma(k), f->registers, f->spill_bytes);
         any = true;
     }
     if (!any) return fail("the program has no such kernel");

@@ -198,7 +198,7 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     amp_status status = plan->bytes && plan->offset && items && placed
                             ? measure(plan, program, options, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
-    if (!status) {
+    if (!status && !options->sizes_only) {
         int used = list_items(plan, program, options->separate, items);
         plan->arena = place_temporaries(items, used, placed, plan->offset, options->separate);
         share_places(plan, program, options->separate);

@@ -20,8 +20,9 @@ typedef struct amp_memory_plan {
 
 typedef struct amp_memory_plan_options {
     int64_t capacity;
-    bool separate; /* temporaries share nothing */
-    size_t align;  /* a power of two, of every buffer; at least 128 */
+    bool separate;   /* temporaries share nothing */
+    size_t align;    /* a power of two, of every buffer; at least 128 */
+    bool sizes_only; /* |bytes| alone is filled */
 } amp_memory_plan_options;
 
 amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program,

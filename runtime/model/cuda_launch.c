@@ -37,7 +37,8 @@ static bool has_few_blocks(const amp_model_cuda_kernel *k, uint32_t choice, int6
     return false;
 }
 
-amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int multiprocessors) {
+amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int32_t multiprocessors) {
+    if (!k) return (amp_cuda_used){0};
     for (uint32_t i = 0;; i++) {
         amp_cuda_used used = {.index = i, .choice = &k->choices.at[i]};
         add_up_parts(k, i, n, used.grid);

@@ -9,21 +9,10 @@
 #include "amp/cpu.h"
 #include "amp/cuda.h"
 #include "amp/inspect.h"
-#include "amp/model_abi.h"
 #include "amp/train.h"
 
 /* AMP_INVALID_ARGUMENT if fields are set that have no meaning yet; |call| begins the message. */
 amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err);
-
-typedef struct amp_program {
-    const char *name;
-    uint32_t kind; /* AMP_PROGRAM_* */
-    int32_t buffer_count, kernel_count, result_count;
-    const amp_model_buffer *buffers;
-    const amp_model_kernel *kernels;           /* NULL in a model for CUDA */
-    const amp_model_cuda_kernel *cuda_kernels; /* NULL in any other */
-    const amp_model_result *results;
-} amp_program;
 
 /* A program for CUDA has other kernels over the same kinds of buffers. */
 static inline uint32_t amp_operand_count(const amp_program *p, int32_t kernel) {

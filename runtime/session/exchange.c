@@ -80,14 +80,11 @@ size_t amp_fingerprints_bytes(int32_t ranks) { return (size_t)ranks * sizeof(amp
 static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
 
 /* What join_ranks allocates. */
-uint64_t amp_exchange_bytes(const amp_model *m, int32_t ranks) {
-    uint64_t bytes = sizeof(amp_exchange) + messages_bytes(m) + amp_fingerprints_bytes(ranks);
-    for (int32_t i = 0; i < m->collective_count; i++) {
-        const amp_model_collective *c = &m->collectives[i];
-        const bool owned = is_after_step(c) ? !amp_collective_in_place(m, i) : amp_exchange_gathers(c);
-        if (m->owner || owned) bytes += amp_collective_bytes(m, c, ranks);
-    }
-    return bytes;
+uint64_t amp_exchange_bytes(const amp_model *m, int32_t message, int32_t ranks) {
+    if (message < 0) return sizeof(amp_exchange) + amp_fingerprints_bytes(ranks);
+    const amp_model_collective *c = &m->collectives[message];
+    const bool owned = is_after_step(c) ? !amp_collective_in_place(m, message) : amp_exchange_gathers(c);
+    return sizeof(amp_message) + (m->owner || owned ? amp_collective_bytes(m, c, ranks) : 0);
 }
 
 static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {

@@ -326,8 +326,9 @@ amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, uint6
 void amp_session_free_exchange(amp_session *session);
 /* Of what ranks compare in each step. */
 size_t amp_fingerprints_bytes(int32_t ranks);
-/* What a session of |ranks| ranks takes more than one that trains alone. */
-uint64_t amp_exchange_bytes(const amp_model *model, int32_t ranks);
+/* What a session of |ranks| ranks takes more for collective |message| than one that trains alone; -1: for all
+ * together, besides. */
+uint64_t amp_exchange_bytes(const amp_model *model, int32_t message, int32_t ranks);
 static inline bool amp_exchange_gathers(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
 /* Whether messages are in the host's memory, and states are not. */
 static inline bool amp_exchange_is_apart(const amp_exchange *x) { return x->on_device && !x->enqueued; }

@@ -36,9 +36,14 @@ forbidden ir/shape.c targets/target.h
 forbidden runtime/session/session_run.c ir/ir.h
 forbidden runtime/comm/calls.c runtime/model/model.h
 forbidden passes/lower/lower.c passes/fuse/fuse.h
+forbidden tools/roofline/roofline.c runtime/model/cuda_launch.h
+forbidden tools/amprun/info/live_bytes.c runtime/memory/memory_plan.h
+forbidden tools/ampc/lsp/server.c ir/ir.h
 forbidden codegen/walk.c passes/passes.h codegen/BUILD //passes:passes
 forbidden ir/shape.c targets/target.h ir/BUILD //targets:targets
 forbidden frontend/expr.c codegen/codegen.h frontend/BUILD //codegen:codegen
+forbidden tools/outputs.c runtime/model/model.h tools/BUILD //runtime/model:model
+forbidden tools/outputs.c compiler/compile.h tools/BUILD //compiler:compiler
 forbidden cuda_sdk/nvrtc.c runtime/model/model.h cuda_sdk/BUILD //runtime/model:model
 (cd "$copy" && bazel --output_base="$work/output" shutdown) >/dev/null 2>&1
 chmod -R u+w "$work/output"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <functional>
@@ -13,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "amp/inspect.h"
 #include "runtime/device/comm_calls.h"
 #include "tests/e2e/harness.h"
 
@@ -84,8 +84,7 @@ class Network {
     }
     static Rank *Of(amp_comm *comm) { return reinterpret_cast<Rank *>(comm); }
     static const amp_comm_calls &Calls() {
-        static const amp_comm_calls calls = {Start, Wait, MeetOf, [](amp_comm *, amp_rank_does, int64_t) {},
-                                             [](amp_comm *, const char *) {}};
+        static const amp_comm_calls calls = {Start, Wait, MeetOf, [](amp_comm *, amp_rank_does, int64_t) {}};
         return calls;
     }
 
@@ -221,17 +220,53 @@ inline std::string read_tensors(const std::string &path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Each line of what amprun info --ranks says of a model.
-inline void ask_info(const std::string &model, int64_t capacity, int32_t ranks,
-                     const std::function<void(const char *line)> &read) {
-    const std::string command = "tools/amprun info " + model + " --threads 1 --batch " + std::to_string(capacity) +
-                                " --ranks " + std::to_string(ranks);
-    FILE *pipe = popen(command.c_str(), "r");
-    EXPECT_NE(pipe, nullptr);
-    char line[512];
-    while (pipe && fgets(line, sizeof line, pipe)) read(line);
-    EXPECT_TRUE(pipe && !pclose(pipe)) << command;
-}
+// What libamp says ahead of a model's ranks (amp/inspect.h), without any.
+class Inspected {
+  public:
+    Inspected(const std::string &path, int64_t capacity, int32_t ranks) {
+        amp_error err = {};
+        amp_session_options options = {};
+        options.struct_size = sizeof options;
+        options.capacity.n = capacity;
+        options.threads = 1;
+        EXPECT_EQ(amp_model_load(path.c_str(), nullptr, &model_, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_model_get_tables(model_, "cpu", &tables, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_session_plan_rank(model_, &options, 0, ranks, &memory, &err), AMP_OK) << err.message;
+        amp_rank_message m;
+        total = memory.total;
+        while (amp_model_message_at(model_, "cpu", ranks, static_cast<int32_t>(messages.size()), &m, &err) == AMP_OK) {
+            messages.push_back(m);
+            total += m.memory;
+        }
+        EXPECT_EQ(err.code, AMP_INVALID_ARGUMENT);
+        all_moments = Moments(0, 1);
+        for (int32_t rank = 0; rank < ranks; rank++) moments.push_back(Moments(rank, ranks));
+    }
+    Inspected(const Inspected &) = delete;
+    ~Inspected() { amp_model_release(model_); }
+
+    amp_tables tables = {};
+    std::vector<amp_rank_message> messages;
+    amp_memory_info memory = {};   // of rank 0
+    uint64_t total = 0;            // of it, with what it has for messages
+    uint64_t all_moments = 0;      // bytes
+    std::vector<uint64_t> moments; // by rank
+
+  private:
+    uint64_t Moments(int32_t rank, int32_t ranks) {
+        amp_error err = {};
+        amp_rank_state s;
+        uint64_t bytes = 0;
+        for (int32_t i = 0; i < tables.state_count; i++) {
+            EXPECT_EQ(amp_model_rank_state(model_, "cpu", i, rank, ranks, &s, &err), AMP_OK) << err.message;
+            EXPECT_LE(s.held, s.bytes);
+            if (tables.states[i].role == AMP_STATE_MOMENT) bytes += s.held;
+        }
+        return bytes;
+    }
+
+    amp_model *model_ = nullptr;
+};
 
 // |body| on a thread of each rank.
 inline void on_ranks(int32_t ranks, const std::function<void(int32_t rank)> &body) {

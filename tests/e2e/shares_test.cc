@@ -217,32 +217,16 @@ TEST(SharedMoments, AreReadAndSetAsWholeOnes) {
     });
 }
 
-// What amprun info --ranks says: "moments  N bytes of ALL[ at most, N at least] on each rank"; and of rank 0's memory.
-struct Told {
-    uint64_t all = 0, most = 0, least = 0, held = 0, weights = 0, total = 0;
-};
-
-Told AskInfo(const std::string &model, int32_t ranks) {
-    Told told;
-    e2e::ask_info(model, kCapacity, ranks, [&](const char *line) {
-        unsigned long long most, all, least;
-        const int count = sscanf(line, "moments %llu bytes of %llu at most, %llu", &most, &all, &least);
-        if (count >= 2) told.most = most, told.all = all, told.least = count == 3 ? least : most;
-        if (sscanf(line, " moments %llu", &most) == 1 && line[0] == ' ') told.held = most;
-        if (sscanf(line, " weights %llu", &most) == 1) told.weights = most;
-        if (sscanf(line, " total %llu", &most) == 1) told.total = most;
-    });
-    return told;
-}
-
 // The states that a rank holds, less those that it holds under data: of moments its share.
-TEST(SharedMemory, IsWhatInfoSays) {
+TEST(SharedMemory, IsKnownAhead) {
     for (const Case &c : cases) {
-        const Told told = AskInfo(Compile(c, "zero1"), c.ranks), whole = AskInfo(Compile(c, "data"), c.ranks);
-        EXPECT_EQ(whole.most, whole.all) << c.name;
-        EXPECT_EQ(told.all, whole.all) << c.name;
+        const e2e::Inspected told(Compile(c, "zero1"), kCapacity, c.ranks),
+            whole(Compile(c, "data"), kCapacity, c.ranks);
+        for (uint64_t moments : whole.moments) EXPECT_EQ(moments, whole.all_moments) << c.name;
+        EXPECT_EQ(told.all_moments, whole.all_moments) << c.name;
         // Two moments: parts are rounded up to whole units of 1024 elements; gain, of 96 x 32 in panels, all have.
-        EXPECT_LE(told.most, told.all / static_cast<uint64_t>(c.ranks) + 2 * (2 * 4096 + 12288)) << c.name;
+        for (uint64_t moments : told.moments)
+            EXPECT_LE(moments, told.all_moments / static_cast<uint64_t>(c.ranks) + 2 * (2 * 4096 + 12288)) << c.name;
         e2e::Network network(c.ranks);
         const std::string model = Compile(c, "zero1");
         e2e::on_ranks(c.ranks, [&](int32_t rank) {
@@ -251,8 +235,8 @@ TEST(SharedMemory, IsWhatInfoSays) {
             amp_memory_info memory;
             amp_session_get_memory(t.session, &memory);
             if (rank) return;
-            EXPECT_EQ(memory.moments, told.held) << c.name;
-            EXPECT_EQ(memory.params, told.weights) << c.name;
+            EXPECT_EQ(memory.moments, told.memory.moments) << c.name;
+            EXPECT_EQ(memory.params, told.memory.params) << c.name;
             EXPECT_EQ(memory.total, told.total) << c.name;
         });
     }
@@ -263,8 +247,8 @@ TEST(SharedMemory, IsWhatInfoSays) {
 TEST(SharedMasters, AreWholeBetweenSteps) {
     Case c = cases[4];
     std::vector<std::vector<float>> after(2);
-    const auto told = AskInfo(Compile(c, "zero1"), 2), whole = AskInfo(Compile(c, "data"), 2);
-    EXPECT_LT(told.weights, whole.weights * 3 / 4); // gain and vectors are whole
+    const e2e::Inspected told(Compile(c, "zero1"), kCapacity, 2), whole(Compile(c, "data"), kCapacity, 2);
+    EXPECT_LT(told.memory.params, whole.memory.params * 3 / 4); // gain and vectors are whole
     const std::string model = Compile(c, "zero1");
     e2e::Network network(2);
     e2e::on_ranks(2, [&](int32_t rank) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <set>
 
+#include "amp/inspect.h"
 #include "tests/runtime/files.h"
 #include "tests/runtime/tiny.h"
 
@@ -41,6 +42,11 @@ struct Fixture : Tiny {
     amp_sizes sizes = {};
     int32_t there = 0;
     amp_number_bins bins = {};
+    amp_tables tables = {};
+    amp_rank_message message = {};
+    amp_rank_state state = {};
+    amp_gpu_info gpu = {};
+    amp_kernel_sources sources = {};
     void *outputs[1] = {numbers};
 };
 
@@ -111,6 +117,23 @@ const Row kRefused[] = {
     CALL(amp_session_count_param, "to", f.session, "fc1.weight", nullptr, &f.e),
     CALL(amp_session_plan, "model", nullptr, f.params, nullptr, &f.memory, &f.e),
     CALL(amp_session_plan, "out", f.model, f.params, nullptr, nullptr, &f.e),
+    CALL(amp_session_plan_rank, "model", nullptr, nullptr, 0, 2, &f.memory, &f.e),
+    CALL(amp_session_plan_rank, "out", f.model, nullptr, 0, 2, nullptr, &f.e),
+    CALL(amp_model_get_tables, "model", nullptr, "cpu", &f.tables, &f.e),
+    CALL(amp_model_get_tables, "out", f.model, "cpu", nullptr, &f.e),
+    CALL(amp_program_plan, "program", nullptr, 1, nullptr, nullptr, &f.e),
+    CALL(amp_model_message_at, "model", nullptr, "cpu", 2, 0, &f.message, &f.e),
+    CALL(amp_model_message_at, "out", f.model, "cpu", 2, 0, nullptr, &f.e),
+    CALL(amp_model_rank_state, "model", nullptr, "cpu", 0, 0, 2, &f.state, &f.e),
+    CALL(amp_model_rank_state, "out", f.model, "cpu", 0, 0, 2, nullptr, &f.e),
+    CALL(amp_cpu_measure, "out", nullptr, nullptr, &f.e),
+    CALL(amp_cuda_find, "out", AMP_CUDA_CACHE, nullptr, &f.e),
+    CALL(amp_gpu_at, "out", 0, nullptr, &f.e),
+    CALL(amp_model_check_gpu, "model", nullptr, &f.gpu, &f.e),
+    CALL(amp_model_check_gpu, "gpu", f.model, nullptr, &f.e),
+    CALL(amp_model_kernel_sources, "model", nullptr, &f.gpu, 0, &f.sources, &f.e),
+    CALL(amp_model_kernel_sources, "gpu", f.model, nullptr, 0, &f.sources, &f.e),
+    CALL(amp_model_kernel_sources, "out", f.model, &f.gpu, 0, nullptr, &f.e),
     CALL(amp_step, "session", nullptr, f.batch.inputs, kEight, &f.report, &f.e),
     CALL(amp_step, "inputs", f.session, nullptr, kEight, &f.report, &f.e),
     CALL(amp_eval, "session", nullptr, f.batch.inputs, kEight, f.doubles, f.doubles, &f.e),
@@ -208,6 +231,7 @@ TEST(Null, IsNothing) {
     EXPECT_EQ(amp_session_value_name(nullptr, 0), nullptr);
     EXPECT_EQ(amp_session_version(nullptr), 0u);
     EXPECT_EQ(amp_session_has_shares(nullptr), 0);
+    EXPECT_EQ(amp_cuda_launch_choose(nullptr, 1, 1).choice, nullptr);
 }
 
 // Errors are for who wants them; reports, metrics and results too.
@@ -251,7 +275,8 @@ TEST(Null, EveryFunctionIsHere) {
                                   "amp_scale_monitor_step",
                                   "amp_session_free_pinned",
                                   "amp_eval_sums_count",
-                                  "amp_session_kept_state_name"};
+                                  "amp_session_kept_state_name",
+                                  "amp_cuda_launch_choose"};
     for (const Row &r : kRefused) here.insert(r.function);
     std::ifstream map("packaging/libamp.map");
     std::string line;

@@ -114,6 +114,14 @@ TEST(Roofline, BoundByTensorCores) {
     EXPECT_NEAR(t.microseconds, memory + 137438.953472 / (989.4 * 0.6 * 0.5) / (4096.0 / 4224), 1e-3);
 }
 
+TEST(Roofline, KindsForPeople) {
+    Made k(AMP_KERNEL_ROW);
+    k.kernel.parts = {&k.part, 1};
+    EXPECT_EQ(cuda_kernel_kind(&k.kernel), static_cast<uint32_t>(AMP_KERNEL_ROW));
+    k.part.superstep = 1;
+    EXPECT_EQ(cuda_kernel_kind(&k.kernel), static_cast<uint32_t>(AMP_KERNEL_PRODUCT));
+}
+
 // Two products in one launch: the bytes of both, an operand that both read twice; each at the rate of its tiles.
 TEST(Roofline, KernelsOfALaunch) {
     KernelTime t;

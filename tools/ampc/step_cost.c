@@ -8,10 +8,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "runtime/memory/device_memory.h"
-#include "runtime/memory/memory_plan.h"
-#include "runtime/model/matrix_layout.h"
-#include "runtime/model/model.h"
 #include "tools/roofline/program_time.h"
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
@@ -43,10 +39,10 @@ static amp_status open_model(const amp_compile_options *options, amp_model **out
     return status;
 }
 
-static amp_status check_batch(const amp_model *m, const char *name, int64_t batch, amp_error *err) {
-    if (batch <= AMP_BATCH_LIMIT && batch % m->batch_multiple == 0) return AMP_OK;
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "--batch %lld: %s takes multiples of %lld, %d at most", (long long)batch,
-                    name, (long long)m->batch_multiple, AMP_BATCH_LIMIT);
+static amp_status check_batch(const amp_tables *t, const char *name, int64_t batch, amp_error *err) {
+    if (batch <= t->batch_most && batch % t->batch_multiple == 0) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "--batch %lld: %s takes multiples of %lld, %lld at most",
+                    (long long)batch, name, (long long)t->batch_multiple, (long long)t->batch_most);
 }
 
 /* ---- its step ---------------------------------------------------------------------------------------------------- */
@@ -58,52 +54,51 @@ typedef struct StepPart {
 
 enum { STEP_PARTS = 2 };
 
-static int parts_of(const amp_model *m, StepPart out[STEP_PARTS]) {
-    if (!m->train_step) {
-        out[0] = (StepPart){m->infer, 1};
+static int parts_of(const amp_tables *t, int64_t accumulate, StepPart out[STEP_PARTS]) {
+    if (!t->train_step) {
+        out[0] = (StepPart){t->infer, 1};
         return 1;
     }
-    out[0] = (StepPart){m->train_step, m->apply_step ? m->accumulate : 1};
-    out[1] = (StepPart){m->apply_step, 1};
-    return m->apply_step ? 2 : 1;
+    out[0] = (StepPart){t->train_step, t->apply_step ? accumulate : 1};
+    out[1] = (StepPart){t->apply_step, 1};
+    return t->apply_step ? 2 : 1;
 }
 
 /* Programs run one after the other and share the memory of their temporaries. */
-static amp_status add_temporaries(const amp_program *p, int64_t batch, size_t align, double *most, amp_error *err) {
-    const amp_memory_plan_options options = {.capacity = batch, .align = align};
-    amp_memory_plan plan;
-    AMP_TRY(amp_memory_plan_make(&plan, p, &options, NULL, err));
-    if ((double)plan.arena > *most) *most = (double)plan.arena;
-    amp_memory_plan_free(&plan, NULL);
+static amp_status add_temporaries(const amp_program *p, int64_t batch, double *most, amp_error *err) {
+    uint64_t bytes;
+    AMP_TRY(amp_program_plan(p, batch, &bytes, NULL, err));
+    if ((double)bytes > *most) *most = (double)bytes;
     return AMP_OK;
 }
 
-static amp_status count_cpu(const amp_model *m, int64_t batch, StepCost *out, amp_error *err) {
+static amp_status count_cpu(const amp_tables *t, int64_t accumulate, int64_t batch, StepCost *out, amp_error *err) {
     StepPart parts[STEP_PARTS];
-    const int count = parts_of(m, parts);
+    const int count = parts_of(t, accumulate, parts);
     for (int i = 0; i < count; i++) {
         out->cpu_kernels += (double)(parts[i].program->kernel_count * parts[i].times);
-        AMP_TRY(add_temporaries(parts[i].program, batch, AMP_MEMORY_ALIGN, &out->cpu_temporaries, err));
+        AMP_TRY(add_temporaries(parts[i].program, batch, &out->cpu_temporaries, err));
     }
     snprintf(out->program, sizeof out->program, "%s", parts[0].program->name);
     out->micro_batches = parts[0].times;
     return AMP_OK;
 }
 
-static amp_status count_gpu(const amp_model *m, const Gpu *gpu, int64_t batch, StepCost *out, amp_error *err) {
+static amp_status count_gpu(const amp_tables *t, int64_t accumulate, const Gpu *gpu, int64_t batch, StepCost *out,
+                            amp_error *err) {
     StepPart parts[STEP_PARTS];
-    const int count = parts_of(m, parts);
+    const int count = parts_of(t, accumulate, parts);
     for (int i = 0; i < count; i++) {
         ProgramTime time, full;
         const double times = (double)parts[i].times;
-        const ProgramRefusal refusal = program_time(gpu, m, parts[i].program, batch, FORM_OWN, NULL, &time);
+        const ProgramRefusal refusal = program_time(gpu, t, parts[i].program, batch, FORM_OWN, NULL, &time);
         if (refusal.why) program_refusal_text(&refusal, gpu, out->no_time, sizeof out->no_time);
-        if (!refusal.why && !program_time(gpu, m, parts[i].program, batch, FORM_FP32, NULL, &full).why)
+        if (!refusal.why && !program_time(gpu, t, parts[i].program, batch, FORM_FP32, NULL, &full).why)
             out->microseconds_f32 += times * full.microseconds;
         out->launches += times * time.launches;
         out->bytes += times * time.bytes;
         out->microseconds += times * time.microseconds;
-        AMP_TRY(add_temporaries(parts[i].program, batch, AMP_DEVICE_MEMORY_ALIGN, &out->temporaries, err));
+        AMP_TRY(add_temporaries(parts[i].program, batch, &out->temporaries, err));
     }
     return AMP_OK;
 }
@@ -111,12 +106,17 @@ static amp_status count_gpu(const amp_model *m, const Gpu *gpu, int64_t batch, S
 static amp_status count(const amp_model *m, const char *name, const Gpu *gpu, int64_t batch, StepCost *out,
                         amp_error *err) {
     amp_model_info info;
-    AMP_TRY(check_batch(m, name, batch, err));
-    AMP_TRY(count_cpu(m, batch, out, err));
-    if (m->cuda) return count_gpu(m->cuda, gpu, batch, out, err);
+    amp_tables cpu, cuda;
     amp_model_get_info(m, &info);
-    snprintf(out->no_cuda, sizeof out->no_cuda, "%s", info.cuda_missing);
-    return AMP_OK;
+    AMP_TRY(amp_model_get_tables(m, "cpu", &cpu, err));
+    AMP_TRY(check_batch(&cpu, name, batch, err));
+    AMP_TRY(count_cpu(&cpu, info.accumulate, batch, out, err));
+    if (!info.has_cuda) {
+        snprintf(out->no_cuda, sizeof out->no_cuda, "%s", info.cuda_missing);
+        return AMP_OK;
+    }
+    AMP_TRY(amp_model_get_tables(m, "cuda", &cuda, err));
+    return count_gpu(&cuda, info.accumulate, gpu, batch, out, err);
 }
 
 amp_status step_cost(const amp_compile_options *options, const Gpu *gpu, int64_t batch, StepCost *out, amp_error *err) {
@@ -144,7 +144,7 @@ static void put_time(amp_json_writer *w, const amp_program *p, const amp_model_c
 }
 
 /* |why| becomes the reason where no time is known. */
-static amp_status put_program(amp_json_writer *w, const amp_model *cuda, const Gpu *gpu, const amp_program *p,
+static amp_status put_program(amp_json_writer *w, const amp_tables *cuda, const Gpu *gpu, const amp_program *p,
                               int64_t batch, char why[STEP_REASON], amp_error *err) {
     ProgramTime sum;
     KernelTime *each = calloc((size_t)p->kernel_count + 1, sizeof *each);
@@ -160,16 +160,18 @@ static amp_status put_times(amp_json_writer *w, const amp_model *m, const char *
                             amp_error *err) {
     char why[STEP_REASON] = "";
     amp_model_info info;
+    amp_tables tables;
     StepPart parts[STEP_PARTS];
-    const int count = m->cuda ? parts_of(m->cuda, parts) : 0;
-    AMP_TRY(check_batch(m, name, batch, err));
     amp_model_get_info(m, &info);
-    if (!m->cuda) snprintf(why, sizeof why, "%s", info.cuda_missing);
+    AMP_TRY(amp_model_get_tables(m, info.has_cuda ? "cuda" : "cpu", &tables, err));
+    AMP_TRY(check_batch(&tables, name, batch, err));
+    const int count = info.has_cuda ? parts_of(&tables, info.accumulate, parts) : 0;
+    if (!info.has_cuda) snprintf(why, sizeof why, "%s", info.cuda_missing);
     amp_json_put_string(w, "gpu", gpu->name);
     amp_json_put_int(w, "batch", batch);
     amp_json_put_bool(w, "measured", false);
     amp_json_begin_array(w, "kernels");
-    for (int i = 0; i < count; i++) AMP_TRY(put_program(w, m->cuda, gpu, parts[i].program, batch, why, err));
+    for (int i = 0; i < count; i++) AMP_TRY(put_program(w, &tables, gpu, parts[i].program, batch, why, err));
     amp_json_end_array(w);
     amp_json_put_string(w, "missing", *why ? why : NULL);
     return AMP_OK;

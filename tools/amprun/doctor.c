@@ -1,7 +1,6 @@
 /* doctor.c: amprun doctor: what this machine has of what a model needs, and what to do about the rest; as text and as
  * JSON.  Each check looks through the library's own functions, so that what is found here is what a session finds. */
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,14 +9,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/processor.h"
-#include "cuda_sdk/nvrtc.h"
-#include "runtime/device/cpu/level.h"
-#include "runtime/device/cpu/pool.h"
-#include "runtime/device/cuda/cache.h"
-#include "runtime/device/cuda/load.h"
-#include "runtime/model/model.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/profile/profile.h"
 #include "tools/standard_streams.h"
@@ -32,12 +26,13 @@ typedef struct Doctor {
     bool on_cuda;
     amp_model *model; /* NULL: none was given */
     amp_model_info info;
-    CudaDriver driver; /* zeros: there is none */
-    amp_cuda_device_info gpu;
+    int32_t devices;
+    bool has_driver;
+    amp_gpu_info gpu;
     bool has_gpu; /* the one that is asked for, else the first */
     int failures;
     amp_json_writer json;
-    char text[2048];
+    char text[AMP_FILE_PATH + 256];
 } Doctor;
 
 /* Between these, fields may be put into |json|. */
@@ -74,10 +69,9 @@ static const struct {
 
 static void check_cpu(Doctor *d) {
     const unsigned has = amp_cpu_features();
-    const amp_cpu_level *level = NULL;
-    Peaks peaks = {0};
+    amp_cpu_rates rates;
     amp_error err = {0};
-    char names[160] = "";
+    char names[160] = "", source[PEAKS_SOURCE];
     begin(d, "cpu");
     amp_json_begin_array(&d->json, "features");
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
@@ -86,16 +80,15 @@ static void check_cpu(Doctor *d) {
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "", features[i].name);
     }
     amp_json_end_array(&d->json);
-    amp_json_put_int(&d->json, "processors", amp_pool_processors());
-    amp_status status = amp_cpu_level_choose(has, d->args->cpu.isa, d->model, &level, &err);
-    if (!status) status = peaks_of_products(d->args, &peaks, &err);
-    amp_json_put_string(&d->json, "isa", level ? level->name : "none");
-    amp_json_put_int(&d->json, "f32_flops", (int64_t)peaks.flops[AMP_INSTRUCTION_FMA]);
-    amp_json_put_int(&d->json, "bf16_flops", (int64_t)peaks.flops[AMP_INSTRUCTION_MMA_BF16]);
+    const amp_status status = peaks_of_products(d->args, d->model, &rates, source, &err);
+    amp_json_put_int(&d->json, "processors", rates.processors);
+    amp_json_put_string(&d->json, "isa", rates.level ? rates.level : "none");
+    amp_json_put_int(&d->json, "f32_flops", (int64_t)rates.f32);
+    amp_json_put_int(&d->json, "bf16_flops", (int64_t)rates.bf16);
     if (status) SAY(d, "%s", err.message);
     else
-        SAY(d, "%d processors, %s; kernels run as %s; %s", amp_pool_processors(), *names ? names : "no vectors",
-            level->name, peaks.source);
+        SAY(d, "%d processors, %s; kernels run as %s; %s", rates.processors, *names ? names : "no vectors", rates.level,
+            source);
     end(d, !status ? FOUND : d->on_cuda ? LACKING : FAILED);
 }
 
@@ -134,63 +127,48 @@ static void check_memory(Doctor *d) {
 
 /* ---- the driver and its devices ---------------------------------------------------------------------------------- */
 
-static const char *path_of(const void *address) {
-    Dl_info where;
-    return dladdr(address, &where) && where.dli_fname ? where.dli_fname : "?";
-}
-
 static void check_driver(Doctor *d) {
     amp_error err = {0};
+    amp_cuda_found driver;
     begin(d, "driver");
-    const amp_status status = amp_cuda_driver_open(&d->driver, &err);
+    const amp_status status = amp_cuda_find(AMP_CUDA_DRIVER, &driver, &err);
     if (status) SAY(d, "%s", err.message);
     else {
-        void *init;
-        memcpy(&init, &d->driver.init, sizeof init);
-        amp_json_put_string(&d->json, "library", path_of(init));
-        amp_json_put_int(&d->json, "cuda_version", d->driver.version);
-        SAY(d, "CUDA %d.%d, %s", d->driver.version / 1000, d->driver.version % 1000 / 10, path_of(init));
+        d->has_driver = true;
+        d->devices = driver.devices;
+        amp_json_put_string(&d->json, "library", driver.path);
+        amp_json_put_int(&d->json, "cuda_version", driver.version);
+        SAY(d, "CUDA %d.%d, %s", driver.version / 1000, driver.version % 1000 / 10, driver.path);
     }
     end(d, status ? unless_on_cuda(d) : FOUND);
 }
 
-/* The types of tensor cores that the model's products need. */
-static amp_status check_precision(const Doctor *d, amp_error *err) {
-    static const amp_dtype lows[] = {AMP_DT_F16, AMP_DT_BF16, AMP_DT_TF32, AMP_DT_F32};
-    const char *low = d->model ? d->model->desc.low : NULL;
-    for (size_t i = 0; low && i < sizeof lows / sizeof lows[0]; i++)
-        if (!strcmp(low, amp_dtype_name(lows[i]))) return amp_cuda_check_precision(&d->gpu, lows[i], err);
-    return AMP_OK;
-}
-
 static bool is_stand_in(const char *name) { return strstr(name, "(fakecuda)") != NULL; }
 
-static void describe_device(Doctor *d, const amp_cuda_device_info *gpu) {
+static void describe_device(Doctor *d, const amp_gpu_info *gpu) {
     amp_json_put_string(&d->json, "name", gpu->name);
     amp_json_put_int(&d->json, "arch", gpu->arch);
-    amp_json_put_int(&d->json, "memory", (int64_t)gpu->memory_bytes);
+    amp_json_put_int(&d->json, "memory", (int64_t)gpu->memory);
     amp_json_put_bool(&d->json, "stand_in", is_stand_in(gpu->name));
-    SAY(d, "%d: %s, sm_%d, %zu MiB%s", gpu->ordinal, gpu->name, gpu->arch, gpu->memory_bytes >> 20,
+    SAY(d, "%d: %s, sm_%d, %" PRIu64 " MiB%s", gpu->index, gpu->name, gpu->arch, gpu->memory >> 20,
         is_stand_in(gpu->name) ? "; this is the project's stand-in: it interprets PTX, and no GPU is used" : "");
 }
 
 /* All of them; the one that is asked for has to be there. */
 static void check_devices(Doctor *d) {
     const int wanted = d->args->cuda.index;
-    int count = 0;
-    if (!d->driver.init || d->driver.device_count(&count)) count = 0;
-    for (int i = 0; i < count || i <= wanted; i++) {
+    for (int i = 0; d->has_driver && (i < d->devices || i <= wanted); i++) {
         amp_error err = {0};
-        amp_cuda_device_info gpu;
-        if (!d->driver.init || (i >= count && i != wanted)) continue;
+        amp_gpu_info gpu;
+        if (i >= d->devices && i != wanted) continue;
         begin(d, "device");
-        amp_status status = amp_cuda_device_find(&d->driver, i, &gpu, &err);
+        amp_status status = amp_gpu_at(i, &gpu, &err);
         if (!status) {
             describe_device(d, &gpu);
             if (i == wanted) {
                 d->gpu = gpu;
                 d->has_gpu = true;
-                status = check_precision(d, &err);
+                if (d->model) status = amp_model_check_gpu(d->model, &gpu, &err);
             }
         }
         if (status) SAY(d, "%s", err.message);
@@ -202,22 +180,16 @@ static void check_devices(Doctor *d) {
 
 /* Whether the model needs it says check_kernels. */
 static void check_nvrtc(Doctor *d) {
-    enum { ARCHS = 64 };
     amp_error err = {0};
-    amp_nvrtc *nvrtc;
-    int archs[ARCHS];
+    amp_cuda_found nvrtc;
     begin(d, "nvrtc");
-    const amp_status status = amp_nvrtc_open(NULL, &nvrtc, &err);
+    const amp_status status = amp_cuda_find(AMP_CUDA_NVRTC, &nvrtc, &err);
     if (status) SAY(d, "%s", err.message);
     else {
-        const int version = amp_nvrtc_version(nvrtc);
-        int count = amp_nvrtc_architectures(nvrtc, archs, ARCHS);
-        if (count > ARCHS) count = ARCHS;
-        amp_json_put_string(&d->json, "library", amp_nvrtc_path(nvrtc));
-        amp_json_put_int(&d->json, "version", version);
-        SAY(d, "%d.%d, %s, for sm_%d to sm_%d", version / 1000, version % 1000 / 10, amp_nvrtc_path(nvrtc),
-            count ? archs[0] : 0, count ? archs[count - 1] : 0);
-        amp_nvrtc_close(nvrtc);
+        amp_json_put_string(&d->json, "library", nvrtc.path);
+        amp_json_put_int(&d->json, "version", nvrtc.version);
+        SAY(d, "%d.%d, %s, for sm_%d to sm_%d", nvrtc.version / 1000, nvrtc.version % 1000 / 10, nvrtc.path,
+            nvrtc.least_arch, nvrtc.most_arch);
     }
     end(d, status ? LACKING : FOUND);
 }
@@ -235,24 +207,20 @@ static void count_files(const char *folder, int64_t *count, int64_t *bytes) {
 }
 
 static void check_cache(Doctor *d) {
-    const char *limit = getenv("AMPC_CACHE_LIMIT"), *folder;
+    amp_error err = {0};
+    amp_cuda_found cache;
     int64_t count, bytes;
     begin(d, "cache");
-    amp_cuda_cache *cache = amp_cuda_cache_open(NULL);
-    if (cache) {
-        folder = amp_cuda_cache_folder(cache);
-        count_files(folder, &count, &bytes);
-        amp_json_put_string(&d->json, "folder", folder);
+    const amp_status status = amp_cuda_find(AMP_CUDA_CACHE, &cache, &err);
+    if (status) SAY(d, "%s", err.message);
+    else {
+        count_files(cache.path, &count, &bytes);
+        amp_json_put_string(&d->json, "folder", cache.path);
         amp_json_put_int(&d->json, "kernels", count);
         amp_json_put_int(&d->json, "bytes", bytes);
-        SAY(d, "%s: %" PRId64 " kernels, %" PRId64 " KiB", folder, count, bytes >> 10);
-    } else if (limit && !strcmp(limit, "0")) SAY(d, "is off, because AMPC_CACHE_LIMIT is 0: unset it");
-    else
-        SAY(d, "there is none, so kernels are compiled in every process: AMPC_CACHE_DIR, XDG_CACHE_HOME or HOME must "
-               "name a folder that is yours and that nobody else may write to");
-    const bool there = cache != NULL;
-    amp_cuda_cache_close(cache);
-    end(d, there ? FOUND : LACKING);
+        SAY(d, "%s: %" PRId64 " kernels, %" PRId64 " KiB", cache.path, count, bytes >> 10);
+    }
+    end(d, status ? LACKING : FOUND);
 }
 
 /* ---- the model's kernels ----------------------------------------------------------------------------------------- */
@@ -261,49 +229,42 @@ static void check_cpu_kernels(Doctor *d) {
     char sets[64] = "";
     begin(d, "kernels");
     for (int i = 0; amp_model_isa_name(d->model, i); i++)
-        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "",
-                 amp_model_isa_name(d->model, i));
+        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "", amp_model_isa_name(d->model, i));
     SAY(d, "of the CPU: in the model, for %s", sets);
     end(d, FOUND);
 }
 
-static void put_origins(Doctor *d, const amp_cuda_origins *found) {
-    amp_json_put_int(&d->json, "from_model", found->from[AMP_CUDA_FROM_MODEL]);
+static void put_sources(Doctor *d, const amp_kernel_sources *found) {
+    amp_json_put_int(&d->json, "from_model", found->model);
     amp_json_put_int(&d->json, "of_those_ptx", found->model_ptx);
-    amp_json_put_int(&d->json, "from_cache", found->from[AMP_CUDA_FROM_CACHE]);
-    amp_json_put_int(&d->json, "by_nvrtc", found->from[AMP_CUDA_FROM_NVRTC]);
+    amp_json_put_int(&d->json, "from_cache", found->cache);
+    amp_json_put_int(&d->json, "by_nvrtc", found->nvrtc);
 }
 
 /* Why not all are ready, and what to do. */
-static const char *remedy_of(const amp_cuda_origins *found) {
+static const char *remedy_of(const amp_kernel_sources *found) {
     if (found->model_ptx) return "; PTX is compiled by the driver in every process: install NVRTC, or ampc --gpu-arch";
-    if (found->from[AMP_CUDA_FROM_NVRTC])
+    if (found->nvrtc)
         return "; the first session compiles those for the cache: ampc --gpu-arch puts machine code into the model";
     return "";
 }
 
 static void check_cuda_kernels(Doctor *d) {
-    const amp_model *cuda = d->model->cuda;
+    const bool cuda = d->info.has_cuda;
     amp_error err = {0};
-    amp_cuda_origins found = {0};
+    amp_kernel_sources found = {0};
     begin(d, "kernels");
     amp_status status = AMP_OK;
     if (!cuda) SAY(d, "of CUDA: the model has none: %s", d->info.cuda_missing);
     else if (!d->has_gpu)
         SAY(d, "of CUDA: %d in the model; for which architecture is not known without a device", d->info.cuda_kernels);
     else {
-        const amp_cuda_compile_options options = {.arch = d->gpu.arch,
-                                                  .threads = 1,
-                                                  .machine_code = !is_stand_in(d->gpu.name), /* it takes PTX alone */
-                                                  .device_name = d->gpu.name};
-        status = amp_cuda_find_origins(&options, cuda->desc.cuda->prelude, cuda->functions, cuda->function_count,
-                                       &found, &err);
-        put_origins(d, &found);
+        status = amp_model_kernel_sources(d->model, &d->gpu, is_stand_in(d->gpu.name), &found, &err);
+        put_sources(d, &found);
         if (status) SAY(d, "%s", err.message);
         else
-            SAY(d, "of CUDA, for sm_%d: %d from the model, %d from the cache, %d by NVRTC%s", d->gpu.arch,
-                found.from[AMP_CUDA_FROM_MODEL], found.from[AMP_CUDA_FROM_CACHE], found.from[AMP_CUDA_FROM_NVRTC],
-                remedy_of(&found));
+            SAY(d, "of CUDA, for sm_%d: %d from the model, %d from the cache, %d by NVRTC%s", d->gpu.arch, found.model,
+                found.cache, found.nvrtc, remedy_of(&found));
     }
     const bool known = d->has_gpu && !found.model_ptx; /* what there is without a device says check_devices */
     end(d, !cuda || status ? unless_on_cuda(d) : known ? FOUND : LACKING);
@@ -351,7 +312,6 @@ int command_doctor(const Args *a) {
     amp_json_put_bool(&d.json, "ok", !d.failures);
     const int failed = a->as_json ? json_print(&d.json) : 0;
     if (!a->as_json) print_verdict(&d, device), amp_json_writer_free(&d.json);
-    amp_cuda_driver_close(&d.driver);
     amp_model_release(d.model);
     return failed || d.failures;
 }

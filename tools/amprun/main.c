@@ -16,9 +16,11 @@ static int (*const commands[])(const Args *a) = {
 
 /* With --verbose, how fast products are here; a session that cannot be made says so itself. */
 static void say_rates(const Args *a) {
-    Peaks peaks;
+    amp_cpu_rates rates;
+    char source[PEAKS_SOURCE];
     amp_error err = {0};
-    if (!strcmp(run_target(a), "cpu") && !peaks_of_products(a, &peaks, &err)) report_text("cpu: %s", peaks.source);
+    if (!strcmp(run_target(a), "cpu") && !peaks_of_products(a, NULL, &rates, source, &err))
+        report_text("cpu: %s", source);
 }
 
 int main(int argc, char **argv) {

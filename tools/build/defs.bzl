@@ -33,6 +33,23 @@ def amp_cc_library(name, copts = [], visibility = None, **kwargs):
         **kwargs
     )
 
+def _amp_public_library_impl(ctx):
+    headers = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.headers])
+    return [CcInfo(
+        compilation_context = headers.compilation_context,
+        linking_context = ctx.attr.library[CcInfo].linking_context,
+    )]
+
+# `library` for those who see no more of it than `headers`: an include of another header fails to build.
+amp_public_library = rule(
+    implementation = _amp_public_library_impl,
+    attrs = {
+        "headers": attr.label_list(providers = [CcInfo]),
+        "library": attr.label(providers = [CcInfo]),
+    },
+    provides = [CcInfo],
+)
+
 def amp_cc_binary(name, copts = [], visibility = ["//visibility:public"], **kwargs):
     """A program, or with `linkshared = True` a shared object."""
     native.cc_binary(

@@ -1,7 +1,8 @@
 """The layers of the project: who may depend on each folder. docs/design/architecture.md draws them.
 
 A library that states no visibility gets its folder's row: the folder itself, the folders above it that may use it, and
-the tests. Bazel refuses every other dependency, and a header without a dependency is not found.
+the tests. Bazel refuses every other dependency, and a header without a dependency is not found. What everybody may use
+of compiler and runtime, `tools/` too, is a library of its own: `amp_public_library`.
 """
 
 _USERS = {
@@ -20,14 +21,14 @@ _USERS = {
     ],
     "bench": [],
     "codegen": ["compiler"],
-    "compiler": ["bench", "examples", "tools"],
+    "compiler": ["bench", "examples"],
     "cuda_sdk": ["codegen", "fakecuda", "runtime"],
     "examples": [],
     "fakecuda": [],
     "frontend": ["compiler"],
     "ir": ["codegen", "compiler", "frontend", "passes", "targets"],
     "passes": ["compiler"],
-    "runtime": ["bench", "examples", "fakecuda", "tools"],
+    "runtime": ["bench", "examples", "fakecuda"],
     "targets": ["codegen", "compiler", "passes"],
     "tests": ["fakecuda"],
     "tools": ["bench"],

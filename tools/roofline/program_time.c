@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-ProgramRefusal program_time(const Gpu *gpu, const amp_model *cuda, const amp_program *p, int64_t n, Form form,
+ProgramRefusal program_time(const Gpu *gpu, const amp_tables *cuda, const amp_program *p, int64_t n, Form form,
                             KernelTime *each, ProgramTime *out) {
     const RooflineTables tables = {p->buffers, cuda->states};
     *out = (ProgramTime){.launches = p->kernel_count};

@@ -2,7 +2,6 @@
 #ifndef AMP_TOOLS_PROGRAM_TIME_H
 #define AMP_TOOLS_PROGRAM_TIME_H
 
-#include "runtime/model/model.h"
 #include "tools/roofline/roofline.h"
 
 typedef struct ProgramTime {
@@ -17,9 +16,9 @@ typedef struct ProgramRefusal {
     uint32_t instruction; /* that the GPU lacks */
 } ProgramRefusal;
 
-/* |program| of the model |cuda| (amp_model.cuda), for |n| samples.  |out| is complete only where no kernel is refused.
+/* |program| of the tables for "cuda", for |n| samples.  |out| is complete only where no kernel is refused.
  * |each| (may be NULL): room for one of every kernel. */
-ProgramRefusal program_time(const Gpu *gpu, const amp_model *cuda, const amp_program *program, int64_t n, Form form,
+ProgramRefusal program_time(const Gpu *gpu, const amp_tables *cuda, const amp_program *program, int64_t n, Form form,
                             KernelTime *each, ProgramTime *out);
 
 /* "H100 has no mma f16, which ...": the words for a person. */

@@ -52,14 +52,17 @@ typedef struct Part { /* amp_model_cuda_part */
 
 /* ---- what a kernel does ------------------------------------------------------------------------------------------ */
 
-static double at(const amp_model_dim *d, int64_t n) {
+double dim_at(const amp_model_dim *d, int64_t n) {
     return d->of_n ? (double)d->mul * (double)n / (double)d->div : (double)d->mul;
 }
 
-/* A kernel's blocks; 0: more than any GPU runs. */
-static int64_t count_blocks(const int64_t grid[3]) {
-    const double blocks = (double)grid[0] * (double)grid[1] * (double)grid[2];
-    return blocks < 1e15 ? (int64_t)blocks : 0;
+/* 0: more than any GPU runs. */
+static int64_t count_blocks(double x, double y, double z) { return x * y * z < 1e15 ? (int64_t)(x * y * z) : 0; }
+
+/* Along an axis: of the grid that a part would have alone. */
+static double blocks_along(const amp_model_cuda_grid *g, int axis, int64_t n) {
+    const double blocks = g->per[axis] ? ceil(dim_at(&g->extent[axis], n) / (double)g->per[axis]) : 1;
+    return blocks < 1 ? 1 : blocks;
 }
 
 static bool is_low(uint32_t storage) { return storage == AMP_DT_F16 || storage == AMP_DT_BF16; }
@@ -71,8 +74,8 @@ static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b
 /* |most_read|: elements. */
 static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form,
                        double most_read) {
-    const double of_others = b->part ? (double)b->padding / at(&b->dims[b->rank - 1], n) : 0;
-    const double elements = at(&b->rows, n) * at(&b->cols, n) * (1 - of_others),
+    const double of_others = b->part ? (double)b->padding / dim_at(&b->dims[b->rank - 1], n) : 0;
+    const double elements = dim_at(&b->rows, n) * dim_at(&b->cols, n) * (1 - of_others),
                  size = (double)amp_storage_size(b->storage);
     const bool wide = form != FORM_OWN && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK) return 0; /* nobody asks for it */
@@ -88,9 +91,9 @@ static double most_read(const amp_model_cuda_kernel *k, const Part *p, int64_t n
     if (p->kind != AMP_KERNEL_TILE || !p->grid->per[0]) return INFINITY;
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
         const amp_model_cuda_work *w = &k->work.at[i];
-        if (at(&w->terms, n) > terms) terms = at(&w->terms, n);
+        if (dim_at(&w->terms, n) > terms) terms = dim_at(&w->terms, n);
     }
-    return at(&p->grid->extent[0], n) * terms;
+    return dim_at(&p->grid->extent[0], n) * terms;
 }
 
 /* Each buffer of a kernel once where it is read and once where it is written, whatever operands name it. */
@@ -151,7 +154,8 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, con
         const amp_model_cuda_work *w = &k->work.at[i];
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
-        const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n), rate = rate_of(g, p, instruction);
+        const double flops = w->operations * dim_at(&w->elements, n) * dim_at(&w->terms, n),
+                     rate = rate_of(g, p, instruction);
         if (instruction > out->instruction) out->instruction = instruction;
         if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
         *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
@@ -169,11 +173,10 @@ typedef struct Together {
 
 static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p,
                                int64_t n, Form form, KernelTime *out, Together *with) {
-    int64_t grid[3];
+    const amp_model_cuda_grid *grid = p->grid;
     const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
     const double bytes = status ? 0 : count_bytes(t, k, p, n, form);
-    amp_cuda_grid(p->grid, n, grid);
-    with->blocks += count_blocks(grid);
+    with->blocks += count_blocks(blocks_along(grid, 0, n), blocks_along(grid, 1, n), blocks_along(grid, 2, n));
     with->s.memory += bytes / (1e9 * g->copy);
     with->is_tiled = is_tiled(p);
     out->bytes += bytes;
@@ -210,7 +213,8 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     const double start = g->launch + cost.start;
     *out = (KernelTime){.bound = BOUND_LAUNCH};
     out->used = amp_cuda_launch_choose(k, n, g->multiprocessors);
-    out->blocks = count_blocks(out->used.grid);
+    const int64_t *grid = out->used.grid;
+    out->blocks = count_blocks((double)grid[0], (double)grid[1], (double)grid[2]);
     if (!out->blocks || (k->operands.count && !k->access)) return ROOFLINE_UNKNOWN;
     Together with = {.blocks = 0};
     double longest = 0;

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/model/cuda_launch.h"
+#include "amp/inspect.h"
 #include "tools/roofline/gpus.h"
 
 #ifdef __cplusplus
@@ -60,6 +60,14 @@ typedef struct RooflineTables {
 
 /* "mma f16"; "-" for PLAIN. */
 const char *instruction_name(uint32_t instruction);
+
+/* AMP_KERNEL_*, for people: kernels that wait for one another are mostly products. */
+static inline uint32_t cuda_kernel_kind(const amp_model_cuda_kernel *kernel) {
+    return kernel->parts.at->superstep ? (uint32_t)AMP_KERNEL_PRODUCT : kernel->parts.at->kind;
+}
+
+/* mul * n / div, or mul. */
+double dim_at(const amp_model_dim *dim, int64_t n);
 
 /* For |n| samples.  |out| is complete only with ROOFLINE_OK. */
 RooflineStatus roofline_kernel(const Gpu *gpu, const RooflineTables *tables, const amp_model_cuda_kernel *kernel,

@@ -121,10 +121,10 @@ AMP_API AMP_MUST_USE amp_status amp_comm_from_nccl(void *nccl_comm, const amp_co
 AMP_API int32_t amp_comm_rank(const amp_comm *comm);
 AMP_API int32_t amp_comm_size(const amp_comm *comm);
 
-/* Gathers |size| bytes of each rank into all[R][size], by rank, and waits for all ranks, which call it at the same place
- * among their other calls, as sessions make them.  |what| names the meeting in errors: "whether training goes on".  A
- * |size| of 0: ranks only wait for each other.  If ranks meet for something else or with another size, the call fails
- * on all of them, for good. */
+/* Gathers |size| bytes of each rank into all[R][size], by rank, and waits for all ranks, which call it at the same
+ * place among all their calls, of sessions too.  |what| names the meeting in errors: "whether training goes
+ * on".  A |size| of 0: ranks only wait for each other.  If ranks meet for something else or with another size, the call
+ * fails on all of them, for good. */
 AMP_API AMP_MUST_USE amp_status amp_comm_meet(amp_comm *comm, const void *mine, size_t size, void *all,
                                               const char *what, amp_error *err);
 
@@ -139,8 +139,8 @@ typedef enum amp_rank_does {
  * computes, or the one before what it does, -1: none.  Ranks that wait for it name it.  Any thread. */
 AMP_API void amp_comm_does(amp_comm *comm, amp_rank_does what, int64_t step);
 
-/* This rank ends because of an error of its own: the others fail with |why| at once, and not after their timeout.  Every
- * later call fails, but the release.  Takes a second at most. */
+/* This rank ends because of an error of its own: the others fail with |why| at once, and not after their timeout.
+ * Every later call fails, but the release.  Takes a second at most. */
 AMP_API void amp_comm_give_up(amp_comm *comm, const char *why);
 
 /* What amp_comm_release does, and it says which rank was missing: all ranks call it, and only the release after it.

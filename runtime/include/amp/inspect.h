@@ -1,11 +1,21 @@
-/* amp/inspect.h: what is inside: why ops have their dtypes, values of a step, kernels as they run, memory.
+/* amp/inspect.h: what is inside: why ops have their dtypes, values of a step, kernels as they run, memory; and the tables
+ * of a model, the messages of its ranks, and what this machine has to run it.
  *
- * Objects, threads, errors and options as in amp/amp.h.
+ *     amp_tables tables;
+ *     if (amp_model_get_tables(model, "cpu", &tables, &err)) return fail(err.message);
+ *     for (int32_t i = 0; i < tables.infer->kernel_count; i++) puts(tables.infer->kernels[i].name);
+ *
+ * Tables.    Defined by amp/model_abi.h, for this version alone: a program that reads them is compiled for the libamp
+ *            that it is linked with.  They live as long as the model.
+ * Units.     Bytes; floating-point operations and bytes a second; samples of a call, |n|.
+ * Threads.   Calls without a session: any number at a time, also with one model.
+ * Objects, errors and options as in amp/amp.h; after an error |*out| is zeros, unless the comment says otherwise.
  */
 #ifndef AMP_INSPECT_H
 #define AMP_INSPECT_H
 
 #include "amp/amp.h"
+#include "amp/model_abi.h"
 #include "amp/observe.h"
 
 #ifdef __cplusplus
@@ -81,6 +91,174 @@ AMP_API void amp_session_get_memory(const amp_session *session, amp_memory_info 
 AMP_API AMP_MUST_USE amp_status amp_session_plan(amp_model *model, amp_params *params,
                                                  const amp_session_options *options, amp_memory_info *out,
                                                  amp_error *err);
+
+/* ---- the tables of a model --------------------------------------------------------------------------------------- */
+
+typedef struct amp_program {
+    const char *name;
+    uint32_t kind; /* AMP_PROGRAM_* */
+    int32_t buffer_count, kernel_count, result_count;
+    const amp_model_buffer *buffers;
+    const amp_model_kernel *kernels;           /* NULL for "cuda" */
+    const amp_model_cuda_kernel *cuda_kernels; /* NULL for all others */
+    const amp_model_result *results;
+} amp_program;
+
+typedef struct amp_tables {
+    const amp_program *programs;
+    const amp_model_state *states;
+    const amp_model_cuda_function *functions; /* for "cuda" */
+    int32_t program_count, state_count, function_count;
+    /* Of the programs; NULL: it has none.  A step whose micro-batches are a program, or that ranks share, is
+     * |train_step| for each micro-batch, then |apply_step|. */
+    const amp_program *train_step, *apply_step, *infer;
+    int64_t batch_multiple, batch_most; /* |n| of a call is a multiple of the first, and at most the second */
+} amp_tables;
+
+/* The model as a device runs it, "cpu" (or NULL) or "cuda", after the checks of loading.  AMP_UNSUPPORTED: it has no
+ * code for that device, and why. */
+AMP_API AMP_MUST_USE amp_status amp_model_get_tables(const amp_model *model, const char *device, amp_tables *out,
+                                                     amp_error *err);
+
+/* What is launched for |n| samples on a device with |multiprocessors|: the choice, its number among the kernel's, and
+ * the blocks along each axis; a launch of several parts has INT64_MAX along the first if CUDA allows no such number.
+ * NULL: zeros. */
+typedef struct amp_cuda_used {
+    const amp_model_cuda_choice *choice;
+    uint32_t index;
+    int64_t grid[3];
+} amp_cuda_used;
+AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, int64_t n, int32_t multiprocessors);
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* The memory of a program's buffers for |n| samples.  |*temporaries|: the size of the block that holds all temporaries,
+ * as a session plans it; NULL: it is not planned, which takes much longer than the sizes.  bytes[buffer_count]: the
+ * size of each buffer, rounded up as a session does; may be NULL.  AMP_INVALID_ARGUMENT: more than memory can address,
+ * or no |n| of a call; AMP_OUT_OF_MEMORY. */
+AMP_API AMP_MUST_USE amp_status amp_program_plan(const amp_program *program, int64_t n, uint64_t *temporaries,
+                                                 uint64_t *bytes, amp_error *err);
+
+/* ---- ranks ------------------------------------------------------------------------------------------------------- */
+
+typedef enum amp_message_kind {
+    AMP_MESSAGE_GRADIENTS = 0,
+    AMP_MESSAGE_STATISTICS = 1, /* of batches */
+    AMP_MESSAGE_BUFFERS = 2,
+    AMP_MESSAGE_MEASURES = 3,  /* losses and metrics */
+    AMP_MESSAGE_AGREEMENT = 4, /* what ranks have in common, compared */
+    AMP_MESSAGE_WEIGHTS = 5,   /* after apply_step; the others are before it */
+    AMP_MESSAGE_KINDS = 6
+} amp_message_kind;
+
+typedef enum amp_message_op {
+    AMP_MESSAGE_ALL_REDUCE = 0, /* every rank gets the sum */
+    AMP_MESSAGE_REDUCE_SCATTER = 1,
+    AMP_MESSAGE_ALL_GATHER = 2
+} amp_message_op;
+
+typedef struct amp_rank_message {
+    amp_message_kind kind;
+    amp_message_op op;
+    amp_dtype dtype;
+    const char *what;    /* "2 of 6 gradients, 20.5 KB" */
+    uint64_t bytes;      /* of the message */
+    uint64_t memory;     /* that a session has for it besides its states, in the host's memory; 0: it is alone */
+    int32_t complete;    /* once this kernel of |train_step| has run; -1: from the start.  WEIGHTS: the update's end */
+    int32_t state_count; /* that it holds, */
+    const int32_t *states; /* in its order, numbered as in the tables */
+} amp_rank_message;
+
+/* What a rank of |ranks| sends in a step, message |index| from 0, in the order of sending.  AMP_INVALID_ARGUMENT: there
+ * is no such message, as of a model that trains alone. */
+AMP_API AMP_MUST_USE amp_status amp_model_message_at(const amp_model *model, const char *device, int32_t ranks,
+                                                     int32_t index, amp_rank_message *out, amp_error *err);
+
+typedef struct amp_rank_state {
+    uint64_t bytes; /* of all of it, in memory */
+    uint64_t held;  /* by this rank while a step runs: its share, or all; of a moment without padding at its end */
+} amp_rank_state;
+
+/* State |index| of the tables on rank |rank| of |ranks| that exchange in memory of the device; 1: it is alone. */
+AMP_API AMP_MUST_USE amp_status amp_model_rank_state(const amp_model *model, const char *device, int32_t index,
+                                                     int32_t rank, int32_t ranks, amp_rank_state *out, amp_error *err);
+
+/* amp_session_plan of a session on rank |rank| of |ranks|, without the others: |options->comm| is not read.
+ * AMP_UNSUPPORTED: a device with memory of its own. */
+AMP_API AMP_MUST_USE amp_status amp_session_plan_rank(amp_model *model, const amp_session_options *options,
+                                                      int32_t rank, int32_t ranks, amp_memory_info *out,
+                                                      amp_error *err);
+
+/* ---- the processor ----------------------------------------------------------------------------------------------- */
+
+typedef struct amp_measure_options {
+    size_t struct_size;
+    const amp_model *model; /* whose kernels have to run here; NULL: any */
+    const char *isa;        /* as amp_cpu_options.isa */
+    int32_t threads;        /* as amp_session_options.threads */
+    int32_t memory;         /* 1: measure memory, too */
+} amp_measure_options;
+
+/* Each rate is the best of some tries, on all threads together. */
+typedef struct amp_cpu_rates {
+    const char *level;            /* what kernels run as: "v4"; NULL: unknown */
+    int32_t processors;           /* that this process may use */
+    int32_t threads;              /* that were measured */
+    const char *f32_by, *bf16_by; /* the kernels of products: "avx512" */
+    double f32, bf16;             /* operations a second of a session's products, operands in the cache */
+    const char *other_by;         /* the machine's other way to multiply bf16; NULL: it has one way */
+    double other;                 /* by that */
+    double bytes;                 /* a second, read and written, of a copy of 128 MiB; 0: not measured */
+} amp_cpu_rates;
+
+/* Measures this machine, which takes tenths of a second.  AMP_UNSUPPORTED: the processor cannot run the instruction set
+ * or the model; AMP_NOT_FOUND: there is no such instruction set; then |level|, if it is known, and |processors| are
+ * set.  AMP_OUT_OF_MEMORY. */
+AMP_API AMP_MUST_USE amp_status amp_cpu_measure(const amp_measure_options *options, amp_cpu_rates *out, amp_error *err);
+
+/* ---- CUDA -------------------------------------------------------------------------------------------------------- */
+
+typedef enum amp_cuda_software {
+    AMP_CUDA_DRIVER = 0,
+    AMP_CUDA_NVRTC = 1, /* which compiles kernels */
+    AMP_CUDA_CACHE = 2  /* of compiled kernels, on disk */
+} amp_cuda_software;
+
+typedef struct amp_cuda_found {
+    char path[4096];               /* of the library, or the cache's folder */
+    int32_t version;               /* of CUDA: 13000 for 13.0; 0 of the cache */
+    int32_t devices;               /* of the driver: how many it has */
+    int32_t least_arch, most_arch; /* of NVRTC: compiles for sm_75 to sm_120, say */
+} amp_cuda_found;
+
+/* What a session would find and use.  AMP_NOT_FOUND, AMP_UNSUPPORTED, AMP_BAD_FILE: with the remedy. */
+AMP_API AMP_MUST_USE amp_status amp_cuda_find(amp_cuda_software what, amp_cuda_found *out, amp_error *err);
+
+typedef struct amp_gpu_info {
+    char name[96];
+    int32_t index; /* amp_cuda_options.index */
+    int32_t arch;  /* 90 for sm_90 */
+    int32_t multiprocessors, reserved;
+    uint64_t memory;
+} amp_gpu_info;
+
+/* AMP_NOT_FOUND: no driver, or no such device; AMP_UNSUPPORTED: one that is too old. */
+AMP_API AMP_MUST_USE amp_status amp_gpu_at(int32_t index, amp_gpu_info *out, amp_error *err);
+
+/* AMP_UNSUPPORTED: the device's tensor cores lack the types of the model's products, and the remedy. */
+AMP_API AMP_MUST_USE amp_status amp_model_check_gpu(const amp_model *model, const amp_gpu_info *gpu, amp_error *err);
+
+/* Where a session takes the model's functions for CUDA from, by their number. */
+typedef struct amp_kernel_sources {
+    int32_t model;     /* as it was compiled with them */
+    int32_t model_ptx; /* of these: PTX, which the driver compiles in every process */
+    int32_t cache, nvrtc;
+} amp_kernel_sources;
+
+/* For a session on |gpu|; |ptx_alone|: its driver takes no machine code.  Compiles nothing.  AMP_UNSUPPORTED,
+ * AMP_NOT_FOUND: there is no way to get the first function that |*out| does not count, and the remedy. */
+AMP_API AMP_MUST_USE amp_status amp_model_kernel_sources(const amp_model *model, const amp_gpu_info *gpu,
+                                                         int32_t ptx_alone, amp_kernel_sources *out, amp_error *err);
 
 #ifdef __cplusplus
 }

@@ -13,19 +13,17 @@
 extern "C" {
 #endif
 
-struct amp_program; /* runtime/model/model.h */
-
 int command_info_cuda(const Args *a);     /* with --kernels or --roofline */
 int command_info_batch(const Args *a);    /* with --batch auto */
 int command_info_timeline(const Args *a); /* with --timeline */
 int command_info_ranks(const Args *a);    /* with --ranks */
 
-/* These report and return 1 or NULL.  Whether |m|, which is |a->model| or its form for CUDA, takes |batch|. */
-int info_check_batch(const Args *a, const amp_model *m, int64_t batch);
-/* The tables for the device of --device; NULL: the model has none for CUDA. */
-const amp_model *info_tables(const Args *a, const amp_model *loaded);
+/* These report and return 1 or NULL.  Whether |a->model|, whose tables are |t|, takes |batch|. */
+int info_check_batch(const Args *a, const amp_tables *t, int64_t batch);
+/* The tables for the device of --device. */
+int info_tables(const Args *a, const amp_model *loaded, amp_tables *out);
 /* The program of --program, else the one that trains, else the one that infers. */
-const struct amp_program *info_program(const Args *a, const amp_model *m);
+const amp_program *info_program(const Args *a, const amp_tables *t);
 
 /* The memory of a session by kind, as tables print it. */
 typedef struct MemoryKind {
@@ -69,7 +67,7 @@ typedef struct LiveBuffer {
 } LiveBuffer;
 
 typedef struct LiveBytes {
-    const struct amp_program *program;
+    const amp_program *program;
     LiveBuffer *buffers; /* those with memory of their own */
     int32_t count;
     uint64_t *alive;     /* by kernel */
@@ -77,10 +75,9 @@ typedef struct LiveBytes {
     uint64_t peak_bytes; /* no plan of memory takes less */
 } LiveBytes;
 
-/* For |batch| samples, each buffer of a multiple of |align| bytes.  AMP_OUT_OF_MEMORY; AMP_INVALID_ARGUMENT: more than
- * memory can address.  Either way live_bytes_free frees it. */
-amp_status live_bytes_make(LiveBytes *out, const struct amp_program *program, int64_t batch, size_t align,
-                           amp_error *err);
+/* For |batch| samples.  AMP_OUT_OF_MEMORY; AMP_INVALID_ARGUMENT: more than memory can address.  Either way
+ * live_bytes_free frees it. */
+amp_status live_bytes_make(LiveBytes *out, const amp_program *program, int64_t batch, amp_error *err);
 void live_bytes_free(LiveBytes *live);
 
 /* The buffer whose value is in the memory of |b| while kernel |kernel| runs. */

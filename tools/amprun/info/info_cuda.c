@@ -5,15 +5,13 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "runtime/model/cuda_launch.h"
-#include "runtime/model/model.h"
 #include "tools/amprun/info/info.h"
 #include "tools/roofline/program_time.h"
 #include "tools/standard_streams.h"
 
 typedef struct Look {
     const Args *args;
-    const amp_model *model, *cuda;
+    amp_tables cuda;
     amp_model_info info;
     int64_t batch;
     const Gpu *gpu;             /* of --roofline; else one whose launches are shown */
@@ -40,17 +38,16 @@ static int find_gpu(Look *x) {
 static int open_model(Look *x, amp_model **model) {
     amp_error err = {0};
     if (amp_model_load(x->args->model, NULL, model, &err)) return report(&err);
-    x->model = *model;
-    x->cuda = x->model->cuda;
     amp_model_get_info(*model, &x->info);
-    if (!x->cuda)
+    if (!x->info.has_cuda)
         return report_text(
             "%s: it has no CUDA code, which --kernels and --roofline look at: %s (--target both adds it, "
             "where all ops have CUDA code)",
             x->args->model, x->info.cuda_missing);
-    if (info_check_batch(x->args, x->model, x->batch)) return 1;
+    if (amp_model_get_tables(*model, "cuda", &x->cuda, &err)) return report(&err);
+    if (info_check_batch(x->args, &x->cuda, x->batch)) return 1;
     const bool all = !x->args->program && x->args->kernels && !x->args->roofline;
-    if (!all) x->program = info_program(x->args, x->cuda);
+    if (!all) x->program = info_program(x->args, &x->cuda);
     return !all && !x->program;
 }
 
@@ -58,7 +55,7 @@ static int open_model(Look *x, amp_model **model) {
 
 /* The step as if in other types; no sum where the GPU cannot. */
 static void sum_other_form(Look *x, Form form) {
-    if (program_time(x->gpu, x->cuda, x->program, x->batch, form, NULL, &x->sum[form]).why)
+    if (program_time(x->gpu, &x->cuda, x->program, x->batch, form, NULL, &x->sum[form]).why)
         x->sum[form].microseconds = 0;
 }
 
@@ -67,7 +64,7 @@ static int compute(Look *x) {
     char why[256];
     x->times = calloc((size_t)p->kernel_count + 1, sizeof *x->times);
     if (!x->times) return report_text("%s: no memory for %d kernels", x->args->model, p->kernel_count);
-    const ProgramRefusal refusal = program_time(x->gpu, x->cuda, p, x->batch, FORM_OWN, x->times, &x->sum[FORM_OWN]);
+    const ProgramRefusal refusal = program_time(x->gpu, &x->cuda, p, x->batch, FORM_OWN, x->times, &x->sum[FORM_OWN]);
     if (refusal.why) {
         program_refusal_text(&refusal, x->gpu, why, sizeof why);
         return report_text("%s: %s", x->args->model, why);
@@ -128,10 +125,11 @@ static void print_kernel_time(const Look *x, int32_t i) {
     const amp_model_cuda_kernel *k = &x->program->cuda_kernels[i];
     const KernelTime *t = &x->times[i];
     char flops[16], bytes[16];
-    print_plain_line(
-        "%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kernel_kind_name(amp_cuda_kind(k)),
-        instruction_name(t->instruction), t->blocks, scaled(t->flops, flops), scaled(t->bytes, bytes), t->microseconds,
-        100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound], k->title ? k->title : "");
+    print_plain_line("%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name,
+                     kernel_kind_name(cuda_kernel_kind(k)), instruction_name(t->instruction), t->blocks,
+                     scaled(t->flops, flops), scaled(t->bytes, bytes), t->microseconds,
+                     100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound],
+                     k->title ? k->title : "");
 }
 
 static void print_other_form(const Look *x, const char *name, Form form) {
@@ -164,9 +162,9 @@ static amp_cuda_used choice_of(const Look *x, const amp_model_cuda_kernel *k) {
 
 static int users_of(const Look *x, uint32_t function) {
     int users = 0;
-    for (int32_t i = 0; i < x->cuda->program_count; i++)
-        for (int32_t j = 0; j < x->cuda->programs[i].kernel_count; j++)
-            users += choice_of(x, &x->cuda->programs[i].cuda_kernels[j]).choice->function == function;
+    for (int32_t i = 0; i < x->cuda.program_count; i++)
+        for (int32_t j = 0; j < x->cuda.programs[i].kernel_count; j++)
+            users += choice_of(x, &x->cuda.programs[i].cuda_kernels[j]).choice->function == function;
     return users;
 }
 
@@ -181,14 +179,14 @@ static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
     const int users = users_of(x, used.choice->function);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, used.grid[0], used.grid[1], used.grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kernel_kind_name(amp_cuda_kind(k)),
-                     blocks, threads_of(&used), shared, x->cuda->functions[used.choice->function].entry,
+    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kernel_kind_name(cuda_kernel_kind(k)),
+                     blocks, threads_of(&used), shared, x->cuda.functions[used.choice->function].entry,
                      k->title ? k->title : "");
 }
 
 static void print_kernels(const Look *x) {
-    for (int32_t i = 0; i < x->cuda->program_count; i++) {
-        const amp_program *p = &x->cuda->programs[i];
+    for (int32_t i = 0; i < x->cuda.program_count; i++) {
+        const amp_program *p = &x->cuda.programs[i];
         if (x->args->program && p != x->program) continue;
         print_plain_line("%s at batch %" PRId64 " on %s: %d kernels", p->name, x->batch, x->gpu->name, p->kernel_count);
         if (!p->kernel_count) continue;
@@ -203,7 +201,7 @@ static void print_kernels(const Look *x) {
 static void put_kernel_names(amp_json_writer *w, const amp_model_cuda_kernel *k) {
     amp_json_put_string(w, "name", k->name);
     amp_json_put_string(w, "title", k->title ? k->title : "");
-    amp_json_put_string(w, "kind", kernel_kind_name(amp_cuda_kind(k)));
+    amp_json_put_string(w, "kind", kernel_kind_name(cuda_kernel_kind(k)));
 }
 
 static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
@@ -255,7 +253,7 @@ static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, 
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "program", p->name);
     put_kernel_names(w, k);
-    amp_json_put_string(w, "function", x->cuda->functions[used.choice->function].entry);
+    amp_json_put_string(w, "function", x->cuda.functions[used.choice->function].entry);
     amp_json_put_int(w, "users", users_of(x, used.choice->function));
     amp_json_begin_array(w, "blocks");
     for (int axis = 0; axis < 3; axis++) amp_json_put_int(w, NULL, used.grid[axis]);
@@ -270,8 +268,8 @@ static void put_kernels(amp_json_writer *w, const Look *x) {
     amp_json_put_int(w, "batch", x->batch);
     amp_json_put_string(w, "gpu", x->gpu->name);
     amp_json_begin_array(w, "kernels");
-    for (int32_t i = 0; i < x->cuda->program_count; i++) {
-        const amp_program *p = &x->cuda->programs[i];
+    for (int32_t i = 0; i < x->cuda.program_count; i++) {
+        const amp_program *p = &x->cuda.programs[i];
         if (x->args->program && p != x->program) continue;
         for (int32_t j = 0; j < p->kernel_count; j++) put_kernel(w, x, p, &p->cuda_kernels[j]);
     }

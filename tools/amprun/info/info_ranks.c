@@ -1,136 +1,82 @@
 /* info_ranks.c: amprun info --ranks R: what a rank of R sends in a step, message by message, and what it holds in
- * memory; as text and as JSON.  A message is a collective of the model's table, or what ranks compare, and its numbers
- * are those by which a session makes it (runtime/model/messages.h). */
+ * memory; as text and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "runtime/device/comm_calls.h"
-#include "runtime/model/matrix_layout.h"
-#include "runtime/model/messages.h"
-#include "runtime/model/state.h"
-#include "runtime/session/session.h"
-#include "runtime/model/model.h"
 #include "tools/amprun/info/info.h"
 #include "tools/standard_streams.h"
 
-typedef enum MessageKind { GRADIENTS, STATISTICS, BUFFERS, MEASURES, AGREEMENT, WEIGHTS, MESSAGE_KINDS } MessageKind;
-
-static const char *const kind_names[MESSAGE_KINDS] = {"gradients", "statistics", "buffers",
-                                                      "measures",  "agreement",  "weights"};
-
-typedef struct Message {
-    const amp_model_collective *collective; /* NULL: AGREEMENT, which sessions add (drift.c) */
-    MessageKind kind;
-    amp_dtype dtype;
-    const char *what;
-    uint64_t bytes;
-    int32_t complete; /* after this kernel of micro_step, and so are those before it; -1: from the start; of WEIGHTS
-                         after apply_step */
-} Message;
+static const char *const kind_names[AMP_MESSAGE_KINDS] = {"gradients", "statistics", "buffers",
+                                                          "measures",  "agreement",  "weights"};
 
 typedef struct Ranks {
     const Args *args;
     int64_t batch;
-    Run run;                /* planned as rank 0 */
-    uint64_t weights;       /* bytes of one rank alone */
-    const amp_model *model; /* as the device runs it */
+    Run run;          /* planned as rank 0 */
+    uint64_t weights; /* bytes of one rank alone */
+    amp_tables tables;
     bool on_cuda;
-    Message *messages;
+    amp_rank_message *messages;
     int32_t count;
-    uint64_t bytes[MESSAGE_KINDS], exchange;
+    uint64_t bytes[AMP_MESSAGE_KINDS], exchange;
 } Ranks;
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
 
-static MessageKind kind_of(const amp_model *table, const amp_model_collective *c) {
-    const amp_model_state *first = &table->states[c->states[0]];
-    if (c->op == AMP_EXCHANGE_GATHER_BATCHES) return STATISTICS;
-    if (c->op == AMP_EXCHANGE_ALL_GATHER) return WEIGHTS;
-    if (first->role == AMP_STATE_STAGED) return BUFFERS;
-    return first->of == AMP_MODEL_NONE ? MEASURES : GRADIENTS;
-}
-
-static void add_message(Ranks *x, Message m) {
-    x->messages[x->count++] = m;
-    x->bytes[m.kind] += m.bytes;
-}
-
-/* Of the table, those before apply_step or those after it. */
-static void list_collectives(Ranks *x, bool after) {
-    int32_t last = -1;
-    for (int32_t i = 0; i < x->model->collective_count; i++) {
-        const amp_model_collective *c = &x->model->collectives[i];
-        const amp_program *step = x->model->train_step;
-        const int32_t used =
-            amp_program_sums_on_device(step) ? step->kernel_count - 1 : amp_collective_last_use(x->model, c);
-        if ((kind_of(x->model, c) == WEIGHTS) != after) continue;
-        if (used > last) last = used;
-        add_message(x, (Message){.collective = c,
-                                 .kind = kind_of(x->model, c),
-                                 .dtype = (amp_dtype)c->dtype,
-                                 .what = c->what,
-                                 .bytes = amp_collective_bytes(x->model, c, x->args->ranks),
-                                 .complete = last});
-    }
-}
-
 static int list_messages(Ranks *x) {
-    x->messages = calloc((size_t)x->model->collective_count + 1, sizeof *x->messages);
-    if (!x->messages) return report_text("%s: no memory for its messages", x->args->model);
-    list_collectives(x, false);
-    add_message(x, (Message){.kind = AGREEMENT,
-                             .dtype = AMP_DT_U8,
-                             .what = "what ranks have in common",
-                             .bytes = amp_fingerprints_bytes(x->args->ranks),
-                             .complete = x->model->train_step->kernel_count - 1});
-    list_collectives(x, true);
-    x->exchange = x->args->ranks > 1 ? amp_exchange_bytes(x->model, x->args->ranks) : 0;
-    return 0;
+    const char *device = run_target(x->args);
+    amp_rank_message m;
+    int64_t room = 0;
+    while (!amp_model_message_at(x->run.model, device, x->args->ranks, x->count, &m, NULL)) {
+        amp_rank_message *messages = with_room(x->messages, x->count, &room, sizeof m);
+        if (!messages) return report_text("%s: no memory for its messages", x->args->model);
+        x->messages = messages;
+        x->messages[x->count++] = m;
+        x->bytes[m.kind] += m.bytes;
+        x->exchange += m.memory;
+    }
+    if (x->count) return 0;
+    return report_text("%s: it was compiled to train alone; compile it with --distribute data, or say "
+                       "data_parallel = true in its train block",
+                       x->args->model);
 }
 
 static uint64_t all_bytes(const Ranks *x) {
     uint64_t sum = 0;
-    for (int i = 0; i < MESSAGE_KINDS; i++) sum += x->bytes[i];
+    for (int i = 0; i < AMP_MESSAGE_KINDS; i++) sum += x->bytes[i];
     return sum;
 }
 
 /* A sum goes round twice, as parts and as sums of the parts, and what is gathered or scattered once; of both all but
  * one part of R. */
-static bool goes_round_once(const Message *m) {
-    if (m->kind == STATISTICS || m->kind == AGREEMENT) return true;
-    return m->collective && amp_collective_is_shared(m->collective);
-}
-
 static uint64_t sent_by_a_ring(const Ranks *x) {
     const uint64_t ranks = (uint64_t)x->args->ranks;
     uint64_t rounds = 0;
     for (int32_t i = 0; i < x->count; i++)
-        rounds += goes_round_once(&x->messages[i]) ? x->messages[i].bytes : 2 * x->messages[i].bytes;
+        rounds += x->messages[i].op != AMP_MESSAGE_ALL_REDUCE ? x->messages[i].bytes : 2 * x->messages[i].bytes;
     return rounds * (ranks - 1) / ranks;
 }
 
-static int64_t samples(const Ranks *x) { return x->batch * x->model->accumulate * x->args->ranks; }
+static int64_t samples(const Ranks *x) { return x->batch * x->run.info.accumulate * x->args->ranks; }
 
-static const char *kernel_name(const Ranks *x, const Message *m) {
-    const amp_program *p = x->model->train_step;
+static const char *kernel_name(const Ranks *x, const amp_rank_message *m) {
+    const amp_program *p = x->tables.train_step;
     const int32_t i = m->complete;
-    if (m->kind == WEIGHTS) return "the update";
+    if (m->kind == AMP_MESSAGE_WEIGHTS) return "the update";
     if (i < 0) return "the start";
     return p->cuda_kernels ? p->cuda_kernels[i].name : p->kernels[i].name;
 }
 
 static int plan(Ranks *x) {
-    amp_comm first = {.size = x->args->ranks};
-    Args planned = *x->args;
-    if (run_plan(&x->run, &planned, x->batch)) return 1;
+    amp_error err = {0};
+    const amp_session_options options = run_options(x->args, x->batch, NULL);
+    if (run_plan(&x->run, x->args, x->batch)) return 1;
     x->weights = x->run.memory.params;
-    run_close(&x->run);
-    x->run = (Run){0};
-    planned.comm = &first;
-    return run_plan(&x->run, &planned, x->batch);
+    if (amp_session_plan_rank(x->run.model, &options, 0, x->args->ranks, &x->run.memory, &err)) return report(&err);
+    return 0;
 }
 
 /* A session on a GPU can be planned only where there is one. */
@@ -143,82 +89,59 @@ static int open_model(Ranks *x) {
     if (!x->run.info.can_train)
         return report_text("%s: it only infers: a model without a train block has nothing that ranks add up",
                            x->args->model);
-    x->model = info_tables(x->args, x->run.model);
-    if (!x->model) return 1;
-    if (!x->model->collective_count)
-        return report_text("%s: it was compiled to train alone; compile it with --distribute data, or say "
-                           "data_parallel = true in its train block",
-                           x->args->model);
-    if (info_check_batch(x->args, x->model, x->batch)) return 1;
-    return list_messages(x);
+    if (info_tables(x->args, x->run.model, &x->tables) || list_messages(x)) return 1;
+    return info_check_batch(x->args, &x->tables, x->batch);
 }
 
 /* ---- what ranks have shares of ----------------------------------------------------------------------------------- */
+
+/* Bytes of the states that |wanted| says, on a rank. */
+static uint64_t held_by(const Ranks *x, bool wanted(uint32_t role), int32_t rank, int32_t ranks) {
+    const char *device = run_target(x->args);
+    uint64_t bytes = 0;
+    amp_rank_state s;
+    for (int32_t i = 0; i < x->tables.state_count; i++)
+        if (wanted(x->tables.states[i].role) && !amp_model_rank_state(x->run.model, device, i, rank, ranks, &s, NULL))
+            bytes += s.held;
+    return bytes;
+}
+
+static bool is_moment(uint32_t role) { return role == AMP_STATE_MOMENT; }
+static bool is_weight(uint32_t role) { return role == AMP_STATE_PARAM || role == AMP_STATE_BUFFER; }
 
 typedef struct Moments { /* bytes */
     uint64_t all, least, most;
 } Moments;
 
-static uint64_t moments_of_rank(const amp_model *m, int32_t rank, int32_t ranks) {
-    uint64_t bytes = 0;
-    for (int32_t i = 0; i < m->state_count; i++) {
-        uint32_t at;
-        if (m->states[i].role != AMP_STATE_MOMENT) continue;
-        const amp_model_collective *c = amp_collective_scattering(m, m->states[i].of, &at);
-        const amp_share whole = {0, amp_state_slots(&m->states[i])};
-        const amp_share share = c && ranks > 1 ? amp_collective_share(m, c, at, rank, ranks) : whole;
-        bytes += (uint64_t)(share.end - share.first) * amp_storage_size(m->states[i].storage);
-    }
-    return bytes;
-}
-
 static Moments moments_of(const Ranks *x) {
-    Moments all = {.all = moments_of_rank(x->model, 0, 1), .least = UINT64_MAX};
+    Moments all = {.all = held_by(x, is_moment, 0, 1), .least = UINT64_MAX};
     for (int32_t r = 0; r < x->args->ranks; r++) {
-        const uint64_t bytes = moments_of_rank(x->model, r, x->args->ranks);
+        const uint64_t bytes = held_by(x, is_moment, r, x->args->ranks);
         if (bytes < all.least) all.least = bytes;
         if (bytes > all.most) all.most = bytes;
     }
     return all;
 }
 
-/* Of a rank on a device: weights and buffers, while a step runs. */
-static uint64_t weights_of_rank(const amp_model *m, int32_t rank, int32_t ranks) {
-    uint64_t bytes = 0;
-    for (int32_t i = 0; i < m->state_count; i++)
-        if (amp_state_is_param(&m->states[i])) bytes += amp_state_bytes(&m->states[i]);
-    for (int32_t i = 0; ranks > 1 && i < m->collective_count; i++) {
-        const amp_model_collective *c = &m->collectives[i];
-        if (kind_of(m, c) != WEIGHTS || !amp_collective_in_place(m, i)) continue;
-        for (uint32_t j = 0; j < c->state_count; j++) {
-            if (!amp_master_can_be_shared(m, c->states[j])) continue;
-            const amp_share share = amp_collective_share(m, c, j, rank, ranks);
-            bytes -= amp_state_bytes(&m->states[c->states[j]]);
-            bytes += (uint64_t)(share.end - share.first) * sizeof(float);
-        }
-    }
-    return bytes;
-}
-
-/* Of rank 0. */
+/* Of rank 0; on a device while a step runs. */
 static uint64_t weights_here(const Ranks *x) {
-    return x->on_cuda ? weights_of_rank(x->model, 0, x->args->ranks) : x->run.memory.params;
+    return x->on_cuda ? held_by(x, is_weight, 0, x->args->ranks) : x->run.memory.params;
 }
 
-static uint64_t all_weights(const Ranks *x) { return x->on_cuda ? weights_of_rank(x->model, 0, 1) : x->weights; }
+static uint64_t all_weights(const Ranks *x) { return x->on_cuda ? held_by(x, is_weight, 0, 1) : x->weights; }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void print_messages(const Ranks *x) {
     print_plain_line("%-7s %14s  %-5s %7s  %-15s %s", "message", "bytes", "dtype", "tensors", "complete after", "what");
     for (int32_t i = 0; i < x->count; i++) {
-        const Message *m = &x->messages[i];
-        print_plain_line("%-7d %14" PRIu64 "  %-5s %7u  %-15s %s", i, m->bytes, amp_dtype_name(m->dtype),
-                         m->collective ? m->collective->state_count : 0, kernel_name(x, m), m->what);
+        const amp_rank_message *m = &x->messages[i];
+        print_plain_line("%-7d %14" PRIu64 "  %-5s %7d  %-15s %s", i, m->bytes, amp_dtype_name(m->dtype),
+                         m->state_count, kernel_name(x, m), m->what);
     }
     char kinds[256] = "";
     size_t at = 0;
-    for (int i = 0; i < MESSAGE_KINDS; i++)
+    for (int i = 0; i < AMP_MESSAGE_KINDS; i++)
         if (x->bytes[i])
             at += (size_t)snprintf(kinds + at, sizeof kinds - at, "%s%s %" PRIu64, at ? ", " : "", kind_names[i],
                                    x->bytes[i]);
@@ -248,7 +171,7 @@ static void print_memory(const Ranks *x) {
 static int print_text(const Ranks *x) {
     print_plain_line("%s on %s: a step of %d rank%s with %" PRId64 " x %" PRId64 " samples each: %" PRId64 " samples",
                      x->run.info.name, x->on_cuda ? "cuda" : "cpu", x->args->ranks, x->args->ranks > 1 ? "s" : "",
-                     x->model->accumulate, x->batch, samples(x));
+                     x->run.info.accumulate, x->batch, samples(x));
     print_messages(x);
     print_memory(x);
     return 0;
@@ -256,23 +179,36 @@ static int print_text(const Ranks *x) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_tensors(amp_json_writer *w, const Ranks *x, const Message *m) {
+/* The last kernel of the step that uses the state; -1: none. */
+static int32_t last_use(const Ranks *x, int32_t state) {
+    const amp_program *p = x->tables.train_step;
+    int32_t last = -1;
+    for (int32_t i = 0; i < p->buffer_count; i++) {
+        const amp_model_buffer *b = &p->buffers[i];
+        if (b->kind == AMP_BUFFER_STATE && b->index == state && b->last_kernel > last) last = b->last_kernel;
+    }
+    return last;
+}
+
+static void put_tensors(amp_json_writer *w, const Ranks *x, const amp_rank_message *m) {
     amp_json_begin_array(w, "tensors");
-    for (uint32_t i = 0; m->collective && i < m->collective->state_count; i++) {
-        const int32_t state = m->collective->states[i];
+    for (int32_t i = 0; i < m->state_count; i++) {
+        amp_rank_state s;
+        const int32_t state = m->states[i];
+        if (amp_model_rank_state(x->run.model, run_target(x->args), state, 0, 1, &s, NULL)) continue;
         amp_json_begin_object(w, NULL);
-        amp_json_put_string(w, "name", x->model->states[state].name);
-        amp_json_put_int(w, "bytes", (int64_t)amp_state_bytes(&x->model->states[state]));
-        amp_json_put_int(w, "complete_after", amp_state_last_use(x->model, state));
+        amp_json_put_string(w, "name", x->tables.states[state].name);
+        amp_json_put_int(w, "bytes", (int64_t)s.bytes);
+        amp_json_put_int(w, "complete_after", last_use(x, state));
         amp_json_end_object(w);
     }
     amp_json_end_array(w);
 }
 
-static void put_message(amp_json_writer *w, const Ranks *x, const Message *m) {
+static void put_message(amp_json_writer *w, const Ranks *x, const amp_rank_message *m) {
+    static const char *const ops[] = {"all_reduce", "reduce_scatter", "all_gather"};
     amp_json_begin_object(w, NULL);
-    const bool gathers = m->kind == STATISTICS || m->kind == AGREEMENT || m->kind == WEIGHTS;
-    amp_json_put_string(w, "op", gathers ? "all_gather" : goes_round_once(m) ? "reduce_scatter" : "all_reduce");
+    amp_json_put_string(w, "op", ops[m->op]);
     amp_json_put_string(w, "kind", kind_names[m->kind]);
     amp_json_put_int(w, "bytes", (int64_t)m->bytes);
     amp_json_put_string(w, "dtype", amp_dtype_name(m->dtype));
@@ -284,7 +220,7 @@ static void put_message(amp_json_writer *w, const Ranks *x, const Message *m) {
 
 static void put_sums(amp_json_writer *w, const Ranks *x) {
     amp_json_begin_object(w, "bytes");
-    for (int i = 0; i < MESSAGE_KINDS; i++) amp_json_put_int(w, kind_names[i], (int64_t)x->bytes[i]);
+    for (int i = 0; i < AMP_MESSAGE_KINDS; i++) amp_json_put_int(w, kind_names[i], (int64_t)x->bytes[i]);
     amp_json_put_int(w, "total", (int64_t)all_bytes(x));
     amp_json_put_int(w, "sent_by_a_ring", (int64_t)sent_by_a_ring(x));
     amp_json_end_object(w);
@@ -312,9 +248,9 @@ static int print_json(const Ranks *x) {
     amp_json_put_string(&w, "device", x->on_cuda ? "cuda" : "cpu");
     amp_json_put_int(&w, "ranks", x->args->ranks);
     amp_json_put_int(&w, "batch", x->batch);
-    amp_json_put_int(&w, "accumulate", x->model->accumulate);
+    amp_json_put_int(&w, "accumulate", x->run.info.accumulate);
     amp_json_put_int(&w, "samples", samples(x));
-    amp_json_put_int(&w, "kernels", x->model->train_step->kernel_count);
+    amp_json_put_int(&w, "kernels", x->tables.train_step->kernel_count);
     amp_json_begin_array(&w, "messages");
     for (int32_t i = 0; i < x->count; i++) put_message(&w, x, &x->messages[i]);
     amp_json_end_array(&w);

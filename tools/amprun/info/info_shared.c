@@ -5,32 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/model/model.h"
-
-int info_check_batch(const Args *a, const amp_model *m, int64_t batch) {
-    if (batch <= AMP_BATCH_LIMIT && batch % m->batch_multiple == 0) return 0;
-    return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %d at most", a->model, batch,
-                       m->batch_multiple, AMP_BATCH_LIMIT);
+int info_check_batch(const Args *a, const amp_tables *t, int64_t batch) {
+    if (batch <= t->batch_most && batch % t->batch_multiple == 0) return 0;
+    return report_text("%s: --batch %" PRId64 ": it takes multiples of %" PRId64 ", %" PRId64 " at most", a->model,
+                       batch, t->batch_multiple, t->batch_most);
 }
 
-const amp_model *info_tables(const Args *a, const amp_model *loaded) {
+int info_tables(const Args *a, const amp_model *loaded, amp_tables *out) {
+    amp_error err = {0};
     amp_model_info info;
-    const bool on_cuda = !strcmp(run_target(a), "cuda");
-    if (!on_cuda || loaded->cuda) return on_cuda ? loaded->cuda : loaded;
+    const char *device = run_target(a);
     amp_model_get_info(loaded, &info);
-    report_text("%s: it has no CUDA code, which --device cuda looks at: %s", a->model, info.cuda_missing);
-    return NULL;
+    if (!strcmp(device, "cuda") && !info.has_cuda)
+        return report_text("%s: it has no CUDA code, which --device cuda looks at: %s", a->model, info.cuda_missing);
+    return amp_model_get_tables(loaded, device, out, &err) ? report(&err) : 0;
 }
 
-const amp_program *info_program(const Args *a, const amp_model *m) {
-    const amp_program *usual = m->train_step ? m->train_step : m->infer;
+const amp_program *info_program(const Args *a, const amp_tables *t) {
+    const amp_program *usual = t->train_step ? t->train_step : t->infer;
     char names[512] = "";
     size_t at = 0;
     if (!a->program && usual) return usual;
-    for (int32_t i = 0; a->program && i < m->program_count; i++)
-        if (!strcmp(m->programs[i].name, a->program)) return &m->programs[i];
-    for (int32_t i = 0; i < m->program_count && at < sizeof names; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", m->programs[i].name);
+    for (int32_t i = 0; a->program && i < t->program_count; i++)
+        if (!strcmp(t->programs[i].name, a->program)) return &t->programs[i];
+    for (int32_t i = 0; i < t->program_count && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", t->programs[i].name);
     report_text("%s: there is no program %s; there are %s", a->model, a->program ? a->program : "train_step or infer",
                 names);
     return NULL;

@@ -6,9 +6,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "runtime/memory/device_memory.h"
-#include "runtime/memory/memory_plan.h"
-#include "runtime/model/matrix_layout.h"
 #include "tools/amprun/info/info.h"
 #include "tools/standard_streams.h"
 
@@ -16,8 +13,6 @@ typedef struct Timeline {
     const Args *args;
     int64_t batch;
     amp_model_info info;
-    const amp_model *model; /* as the device runs it */
-    size_t align;
     const amp_program *program;
     LiveBytes live;
     uint64_t arena;        /* what the plan takes for it */
@@ -29,13 +24,11 @@ typedef struct Timeline {
 
 static int open_model(Timeline *t, amp_model **model) {
     amp_error err = {0};
-    const bool on_cuda = !strcmp(run_target(t->args), "cuda");
+    amp_tables tables;
     if (amp_model_load(t->args->model, NULL, model, &err)) return report(&err);
     amp_model_get_info(*model, &t->info);
-    t->model = info_tables(t->args, *model);
-    t->align = on_cuda ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN;
-    if (!t->model || info_check_batch(t->args, t->model, t->batch)) return 1;
-    t->program = info_program(t->args, t->model);
+    if (info_tables(t->args, *model, &tables) || info_check_batch(t->args, &tables, t->batch)) return 1;
+    t->program = info_program(t->args, &tables);
     return !t->program;
 }
 
@@ -57,12 +50,8 @@ static int list_peak(Timeline *t) {
 
 static int compute(Timeline *t) {
     amp_error err = {0};
-    amp_memory_plan plan;
-    const amp_memory_plan_options options = {.capacity = t->batch, .align = t->align};
-    if (amp_memory_plan_make(&plan, t->program, &options, NULL, &err)) return report(&err);
-    t->arena = plan.arena;
-    amp_memory_plan_free(&plan, NULL);
-    if (live_bytes_make(&t->live, t->program, t->batch, t->align, &err)) return report(&err);
+    if (amp_program_plan(t->program, t->batch, &t->arena, NULL, &err)) return report(&err);
+    if (live_bytes_make(&t->live, t->program, t->batch, &err)) return report(&err);
     return list_peak(t);
 }
 

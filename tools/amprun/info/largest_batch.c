@@ -1,14 +1,14 @@
 /* largest_batch.c: see info.h. */
 #include "tools/amprun/info/info.h"
 
+#include <string.h>
+
 #include "base/error.h"
-#include "runtime/device/device.h"
-#include "runtime/model/matrix_layout.h"
-#include "runtime/model/model.h"
 
 /* Batches are counted in units: multiples of what the model takes multiples of. */
 typedef struct Search {
     amp_model *model;
+    amp_tables tables;
     amp_session_options options;
     uint64_t limit;
     int64_t low, high; /* units: of a batch that fits, and of a larger one that does not */
@@ -16,12 +16,9 @@ typedef struct Search {
     uint64_t high_total; /* UINT64_MAX: it cannot be planned */
 } Search;
 
-static int64_t units_at_most(const Search *s) { return AMP_BATCH_LIMIT / s->model->batch_multiple; }
+static int64_t units_at_most(const Search *s) { return s->tables.batch_most / s->tables.batch_multiple; }
 
-static bool has_device_memory(const Search *s) {
-    const amp_device_type *type = amp_device_type_named(s->options.device ? s->options.device : "cpu");
-    return type && type->device_memory;
-}
+static bool has_device_memory(const Search *s) { return s->options.device && !strcmp(s->options.device, "cuda"); }
 
 uint64_t largest_batch_bytes(const amp_memory_info *m) { return m->device ? m->device : m->total; }
 
@@ -29,7 +26,7 @@ uint64_t largest_batch_bytes(const amp_memory_info *m) { return m->device ? m->d
 
 /* A total of UINT64_MAX: more than memory can address, or than the device has. */
 static amp_status plan(Search *s, int64_t units, amp_memory_info *out, amp_error *err) {
-    s->options.capacity.n = units * s->model->batch_multiple;
+    s->options.capacity.n = units * s->tables.batch_multiple;
     const amp_status status = amp_session_plan(s->model, NULL, &s->options, out, err);
     const bool too_large = units > 1 && (status == AMP_INVALID_ARGUMENT || status == AMP_OUT_OF_MEMORY);
     if (too_large) *out = (amp_memory_info){.total = UINT64_MAX};
@@ -79,12 +76,12 @@ static amp_status narrow(Search *s, amp_error *err) {
 
 /* No plan of the step's temporaries is below what is alive at once, which grows with the batch. */
 static amp_status can_fit(const Search *s, int64_t units, bool *out, amp_error *err) {
-    const amp_model *m = s->model;
+    const amp_tables *t = &s->tables;
     const uint64_t rest = s->at_low.total - s->at_low.activations - s->at_low.scratch;
     LiveBytes live;
     *out = false;
-    amp_status status = live_bytes_make(&live, m->train_step && !s->options.program ? m->train_step : m->infer,
-                                        units * m->batch_multiple, AMP_MEMORY_ALIGN, err);
+    amp_status status = live_bytes_make(&live, t->train_step && !s->options.program ? t->train_step : t->infer,
+                                        units * t->batch_multiple, err);
     if (!status) *out = rest + live.peak_bytes <= s->limit;
     live_bytes_free(&live);
     return status == AMP_INVALID_ARGUMENT ? AMP_OK : status;
@@ -134,9 +131,10 @@ static amp_status search(Search *s, int64_t *bound, amp_error *err) {
 amp_status largest_batch(amp_model *model, const amp_session_options *options, uint64_t limit, LargestBatch *out,
                          amp_error *err) {
     Search s = {.model = model, .options = *options, .limit = limit, .low = 1};
-    const int64_t unit = model->batch_multiple;
     int64_t bound = 0;
     *out = (LargestBatch){0};
+    AMP_TRY(amp_model_get_tables(model, NULL, &s.tables, err));
+    const int64_t unit = s.tables.batch_multiple;
     AMP_TRY(plan(&s, 1, &s.at_low, err));
     out->memory = s.at_low;
     if (largest_batch_bytes(&s.at_low) > limit) return AMP_OK;

@@ -4,23 +4,10 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "runtime/model/matrix_layout.h"
-#include "runtime/model/model.h"
 
 static bool is_temporary(const amp_model_buffer *b) { return b->kind == AMP_BUFFER_TEMP; }
 
 /* ---- sizes and lives --------------------------------------------------------------------------------------------- */
-
-static amp_status add_buffer(LiveBytes *l, int32_t i, int64_t batch, size_t align, amp_error *err) {
-    const amp_model_buffer *b = &l->program->buffers[i];
-    const int64_t rows = amp_model_dim_at(&b->rows, batch), cols = amp_model_dim_at(&b->cols, batch);
-    size_t bytes;
-    if (!amp_layout_bytes(b->layout, b->storage, rows, cols, &bytes) || bytes > SIZE_MAX / 2)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "batch %lld: %s would be larger than memory can address",
-                        (long long)batch, b->name);
-    l->buffers[l->count++] = (LiveBuffer){i, b->first_kernel, b->last_kernel, (bytes + align - 1) / align * align};
-    return AMP_OK;
-}
 
 static int by_buffer(const void *a, const void *b) {
     const LiveBuffer *x = a, *y = b;
@@ -33,16 +20,18 @@ static LiveBuffer *owner_of(const LiveBytes *l, int32_t buffer) {
 }
 
 /* Memory that a second value takes lives as long as that. */
-static amp_status list_buffers(LiveBytes *l, int64_t batch, size_t align, amp_error *err) {
+static void list_buffers(LiveBytes *l, const uint64_t *bytes) {
     const amp_program *p = l->program;
-    for (int32_t i = 0; i < p->buffer_count; i++)
-        if (is_temporary(&p->buffers[i]) && !p->buffers[i].place) AMP_TRY(add_buffer(l, i, batch, align, err));
+    for (int32_t i = 0; i < p->buffer_count; i++) {
+        const amp_model_buffer *b = &p->buffers[i];
+        if (!is_temporary(b) || b->place) continue;
+        l->buffers[l->count++] = (LiveBuffer){i, b->first_kernel, b->last_kernel, bytes[i]};
+    }
     for (int32_t i = 0; i < p->buffer_count; i++) {
         const amp_model_buffer *b = &p->buffers[i];
         LiveBuffer *owner = is_temporary(b) && b->place ? owner_of(l, (int32_t)b->place - 1) : NULL;
         if (owner && owner->last < b->last_kernel) owner->last = b->last_kernel;
     }
-    return AMP_OK;
 }
 
 /* ---- by kernel --------------------------------------------------------------------------------------------------- */
@@ -66,14 +55,20 @@ static void add_up(LiveBytes *l) {
     }
 }
 
-amp_status live_bytes_make(LiveBytes *out, const amp_program *program, int64_t batch, size_t align, amp_error *err) {
+amp_status live_bytes_make(LiveBytes *out, const amp_program *program, int64_t batch, amp_error *err) {
     *out = (LiveBytes){.program = program, .peak = -1};
     out->buffers = calloc((size_t)program->buffer_count + 1, sizeof *out->buffers);
     out->alive = calloc((size_t)program->kernel_count + 1, sizeof *out->alive);
-    if (!out->buffers || !out->alive) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to look at %s", program->name);
-    AMP_TRY(list_buffers(out, batch, align, err));
-    add_up(out);
-    return AMP_OK;
+    uint64_t *bytes = calloc((size_t)program->buffer_count + 1, sizeof *bytes);
+    amp_status status = out->buffers && out->alive && bytes
+                            ? amp_program_plan(program, batch, NULL, bytes, err)
+                            : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to look at %s", program->name);
+    if (!status) {
+        list_buffers(out, bytes);
+        add_up(out);
+    }
+    free(bytes);
+    return status;
 }
 
 void live_bytes_free(LiveBytes *live) {

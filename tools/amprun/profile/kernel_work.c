@@ -3,8 +3,6 @@
 
 #include "tools/roofline/roofline.h"
 
-static double at(const amp_model_dim *d, int64_t n) { return (double)amp_model_dim_at(d, n); }
-
 bool kernel_writes(const amp_program *program, int32_t index, uint32_t buffer) {
     const amp_model_buffer *b = &program->buffers[buffer];
     return b->kind != AMP_BUFFER_INPUT && b->kind != AMP_BUFFER_STATE && b->first_kernel == index;
@@ -29,7 +27,7 @@ static double count_bytes(const amp_program *p, const amp_model_kernel *k, int64
     for (uint32_t i = 0; i < k->operand_count; i++) {
         const amp_model_buffer *b = &p->buffers[k->operands[i]];
         if (is_named_before(k, i) || (b->kind == AMP_BUFFER_WATCH && !watched) || b->kind == AMP_BUFFER_LOOK) continue;
-        const double once = at(&b->rows, n) * at(&b->cols, n) * (double)amp_dtype_size((amp_dtype)b->storage);
+        const double once = dim_at(&b->rows, n) * dim_at(&b->cols, n) * (double)amp_dtype_size((amp_dtype)b->storage);
         bytes += once * (is_updated(k, i) ? 2 : 1);
     }
     return bytes;
@@ -45,12 +43,12 @@ static double multiply_adds_of_window(const amp_program *p, const amp_model_kern
     const amp_model_dim *rows =
         w->kind == AMP_WINDOW_CONV_WEIGHT ? &p->buffers[k->operands[k->product.a]].rows : &k->rows;
     const double image = w->kind == AMP_WINDOW_CONV ? pixels : (double)w->h * w->w;
-    return at(rows, n) / image * pixels * window * channels;
+    return dim_at(rows, n) / image * pixels * window * channels;
 }
 
 static double multiply_adds_of_product(const amp_program *p, const amp_model_kernel *k, int64_t n) {
     if (k->window.kind != AMP_WINDOW_NONE) return multiply_adds_of_window(p, k, n);
-    return at(&k->rows, n) * at(&k->cols, n) * at(&k->product.k, n);
+    return dim_at(&k->rows, n) * dim_at(&k->cols, n) * dim_at(&k->product.k, n);
 }
 
 /* Forward q k^T and the weighted sum of v; backward both again as scores and slopes, and d q, d k and d v. */
@@ -58,7 +56,7 @@ static double multiply_adds_of_attention(const amp_model_attention *a, int64_t n
     const int64_t below = a->queries < a->keys ? a->queries : a->keys; /* queries that do not see all keys, or just */
     const int64_t seen = a->causal ? below * (below + 1) / 2 + (a->queries - below) * a->keys : a->queries * a->keys;
     double pairs = (double)seen;
-    for (uint32_t i = 0; i < a->rank; i++) pairs *= at(&a->dims[i], n);
+    for (uint32_t i = 0; i < a->rank; i++) pairs *= dim_at(&a->dims[i], n);
     return pairs * (double)(a->backward ? 3 * a->width + 2 * a->v_width : a->width + a->v_width);
 }
 
@@ -79,15 +77,17 @@ static void count_operations(const amp_program *p, const amp_model_kernel *k, in
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
 /* The model of time counts them, whatever GPU it is asked of that has all instructions. */
-static KernelWork work_on_cuda(const amp_model *model, const amp_program *p, int32_t index, int64_t n) {
-    const RooflineTables tables = {p->buffers, model->states};
-    KernelTime t;
-    if (roofline_kernel(gpu_named("H100"), &tables, &p->cuda_kernels[index], n, FORM_OWN, &t)) return (KernelWork){0};
-    return (KernelWork){t.bytes, t.flops, t.instruction};
+static KernelWork work_on_cuda(const amp_tables *t, const amp_program *p, int32_t index, int64_t n) {
+    const RooflineTables tables = {p->buffers, t->states};
+    KernelTime time;
+    if (roofline_kernel(gpu_named("H100"), &tables, &p->cuda_kernels[index], n, FORM_OWN, &time))
+        return (KernelWork){0};
+    return (KernelWork){time.bytes, time.flops, time.instruction};
 }
 
-KernelWork kernel_work_of(const amp_model *model, const amp_program *program, int32_t index, int64_t n, bool watched) {
-    if (program->cuda_kernels) return work_on_cuda(model, program, index, n);
+KernelWork kernel_work_of(const amp_tables *tables, const amp_program *program, int32_t index, int64_t n,
+                          bool watched) {
+    if (program->cuda_kernels) return work_on_cuda(tables, program, index, n);
     const amp_model_kernel *k = &program->kernels[index];
     KernelWork work = {.bytes = count_bytes(program, k, n, watched)};
     count_operations(program, k, n, &work);

@@ -13,14 +13,13 @@ enum { WARM_UP = 2, STEPS = 10 };
 
 int profile_open(Profile *p, const Args *a, const Run *run, int64_t steps, bool watched) {
     amp_error err = {0};
-    amp_model *model;
     *p = (Profile){.run = run, .path = a->profile, .first = steps > WARM_UP ? WARM_UP + 1 : steps};
     if (!p->path) return 0;
     if (a->device && !strcmp(a->device, "null"))
         return report_text("--profile: device null computes nothing that takes time; choose cpu or cuda") + 1;
     p->last = p->first + STEPS - 1;
-    if (amp_model_for(run->model, a->device ? a->device : "cpu", &model, &err)) return report(&err);
-    p->recording = (Recording){.model = model, .watched = watched};
+    p->recording = (Recording){.model = run->info, .watched = watched};
+    if (amp_model_get_tables(run->model, a->device, &p->recording.tables, &err)) return report(&err);
     return peaks_find(a, &p->peaks, &err) ? report_text("--profile: %s", err.message) : 0;
 }
 

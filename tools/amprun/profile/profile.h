@@ -4,8 +4,7 @@
 
 #include <stdbool.h>
 
-#include "amp/model_abi.h"
-#include "runtime/model/model.h"
+#include "amp/inspect.h"
 #include "tools/amprun/amprun.h"
 
 #ifdef __cplusplus
@@ -16,21 +15,23 @@ extern "C" {
 
 /* What a machine can do at most, which a profile compares with.
  *
- * On the CPU it is measured, on the threads of the session: a copy of 128 MiB, and the inner loop of the session's own
- * products (runtime/device/cpu/product) on operands that stay in the cache, each the best of some tries.  On CUDA
- * nothing can be measured beside a session, and it is what the table of GPUs (tools/roofline/gpus.c) says.
+ * On the CPU it is measured, on the threads of the session (amp_cpu_measure).  On CUDA nothing can be measured beside a
+ * session, and it is what the table of GPUs (tools/roofline/gpus.c) says.
  */
+
+enum { PEAKS_SOURCE = 256 };
 
 typedef struct Peaks {
     double bytes;                               /* a second, read and written; 0: not known */
     double flops[AMP_INSTRUCTION_MMA_TF32 + 1]; /* a second, by AMP_INSTRUCTION_*; 0: not known */
-    char source[256];                           /* a line for people */
+    char source[PEAKS_SOURCE];                  /* a line for people */
 } Peaks;
 
 amp_status peaks_find(const Args *a, Peaks *out, amp_error *err);
-/* Of the CPU's products alone: in f32 and in bf16.  |source| also names the kernels, and says how fast the machine's
- * other way to multiply bf16 is, where it has two. */
-amp_status peaks_of_products(const Args *a, Peaks *out, amp_error *err);
+/* Of the CPU's products alone, as amp_cpu_measure with |model|.  |source| names the kernels, and the machine's other
+ * way to multiply bf16 if it has two. */
+amp_status peaks_of_products(const Args *a, const amp_model *model, amp_cpu_rates *out, char source[PEAKS_SOURCE],
+                             amp_error *err);
 
 /* ---- kernel_work.c ----------------------------------------------------------------------------------------------- */
 
@@ -47,9 +48,9 @@ typedef struct KernelWork {
     uint32_t instruction; /* AMP_INSTRUCTION_* of its products, as if the CPU had them; PLAIN: it has none */
 } KernelWork;
 
-/* Of kernel |index| of |program|, for |n| samples.  |model|: whose program it is (amp_model_for).  |watched|: the
- * session keeps values, so that the kernel writes those, too. */
-KernelWork kernel_work_of(const amp_model *model, const amp_program *program, int32_t index, int64_t n, bool watched);
+/* Of kernel |index| of |program|, for |n| samples.  |tables|: that the program is of.  |watched|: the session keeps
+ * values, so that the kernel writes those, too. */
+KernelWork kernel_work_of(const amp_tables *tables, const amp_program *program, int32_t index, int64_t n, bool watched);
 
 /* Whether the kernel writes this buffer of the program, and does not update it. */
 bool kernel_writes(const amp_program *program, int32_t index, uint32_t buffer);
@@ -72,8 +73,9 @@ typedef struct RecordedCall { /* of amp_step: a step, or one of its micro-batche
 } RecordedCall;
 
 typedef struct Recording {
-    const amp_model *model; /* as the device runs it (amp_model_for) */
-    bool watched;           /* the session keeps values */
+    amp_tables tables; /* for the device */
+    amp_model_info model;
+    bool watched; /* the session keeps values */
     RecordedKernel *kernel;
     RecordedCall *call;
     int32_t kernels, calls;

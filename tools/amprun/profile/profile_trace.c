@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "runtime/model/cuda_launch.h"
+#include "tools/roofline/roofline.h"
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
@@ -48,7 +48,7 @@ static void begin_slice(amp_json_writer *w, const char *name, const char *catego
 
 static void put_call(amp_json_writer *w, const Recording *r, const RecordedCall *c) {
     char name[64];
-    if (r->model->accumulate > 1)
+    if (r->model.accumulate > 1)
         snprintf(name, sizeof name, "step %" PRId64 ", micro-batch %d", c->iteration, c->micro + 1);
     else snprintf(name, sizeof name, "step %" PRId64, c->iteration);
     begin_slice(w, name, "step", c->begin, c->end);
@@ -69,7 +69,7 @@ typedef struct KernelFacts {
 static KernelFacts facts_of(const RecordedKernel *k) {
     if (k->program->cuda_kernels) {
         const amp_model_cuda_kernel *c = &k->program->cuda_kernels[k->index];
-        return (KernelFacts){c->name, c->title, amp_cuda_kind(c), c->line, c->operands.count, c->operands.at};
+        return (KernelFacts){c->name, c->title, cuda_kernel_kind(c), c->line, c->operands.count, c->operands.at};
     }
     const amp_model_kernel *c = &k->program->kernels[k->index];
     return (KernelFacts){c->name, c->title, c->kind, c->line, c->operand_count, c->operands};
@@ -99,7 +99,7 @@ static void put_kernel(amp_json_writer *w, const Recording *r, const RecordedKer
     amp_json_put_double(w, "flops", k->work.flops);
     put_operands(w, "reads", k, &f, false);
     put_operands(w, "writes", k, &f, true);
-    snprintf(source, sizeof source, "%s:%" PRIu32, r->model->desc.source_name, f.line);
+    snprintf(source, sizeof source, "%s:%" PRIu32, r->model.source_name, f.line);
     if (f.line) amp_json_put_string(w, "source", source);
     end_event(w);
 }
@@ -109,7 +109,7 @@ static void put_kernel(amp_json_writer *w, const Recording *r, const RecordedKer
 /* In the order of their times. */
 static void put_all(amp_json_writer *w, const Recording *r) {
     char name[256];
-    snprintf(name, sizeof name, PROFILE_TRACE_PROCESS "%s", r->model->desc.name);
+    snprintf(name, sizeof name, PROFILE_TRACE_PROCESS "%s", r->model.name);
     amp_json_begin_object(w, NULL);
     amp_json_begin_array(w, "traceEvents");
     put_name(w, "process_name", name);

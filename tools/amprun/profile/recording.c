@@ -8,15 +8,15 @@
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
-static const amp_program *program_named(const amp_model *model, const char *name) {
-    for (int32_t i = 0; i < model->program_count; i++)
-        if (!strcmp(model->programs[i].name, name)) return &model->programs[i];
+static const amp_program *program_named(const amp_tables *t, const char *name) {
+    for (int32_t i = 0; i < t->program_count; i++)
+        if (!strcmp(t->programs[i].name, name)) return &t->programs[i];
     return NULL;
 }
 
 static const amp_program *program_of(const Recording *r, const char *name) {
     const RecordedKernel *before = r->kernels ? &r->kernel[r->kernels - 1] : NULL;
-    return before && !strcmp(before->program->name, name) ? before->program : program_named(r->model, name);
+    return before && !strcmp(before->program->name, name) ? before->program : program_named(&r->tables, name);
 }
 
 /* A kernel begins where the observer of the one before it returned. */
@@ -33,7 +33,7 @@ static void add_kernel(Recording *r, const amp_observed_kernel *kernel, int64_t 
         .call = r->calls - 1,
         .begin = r->last_end,
         .end = end,
-        .work = kernel_work_of(r->model, program, kernel->index, samples, r->watched),
+        .work = kernel_work_of(&r->tables, program, kernel->index, samples, r->watched),
     };
 }
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "amp/inspect.h"
 #include "base/file.h"
-#include "runtime/device/cuda/cuda_driver.h"
 
 /* Seconds between meetings; and before a process ends, so that others can print before the launcher ends them. */
 #define MEETING_SECONDS 0.25
@@ -130,19 +130,15 @@ static int64_t threads_of(const Ranks *r) {
 /* Of this host: the ranks take its GPUs in turn.  A launcher may show each its own only, which is number 0 then. */
 static int32_t cuda_device_of(const Ranks *r) {
     static const char *const ranks[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "LOCAL_RANK", "SLURM_LOCALID"};
-    CudaDriver driver;
-    amp_error err = {0};
-    int count = 0;
+    amp_cuda_found driver;
     long rank = r->rank;
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         if (getenv(ranks[i])) {
             rank = number_of(ranks[i]);
             break;
         }
-    if (amp_cuda_driver_open(&driver, &err)) return 0; /* the session says why */
-    if (driver.device_count(&count)) count = 0;
-    amp_cuda_driver_close(&driver);
-    return count > 1 && rank >= 0 ? (int32_t)(rank % count) : 0;
+    if (amp_cuda_find(AMP_CUDA_DRIVER, &driver, NULL)) return 0; /* the session says why */
+    return driver.devices > 1 && rank >= 0 ? (int32_t)(rank % driver.devices) : 0;
 }
 
 Args ranks_args(const Ranks *r, const Args *a) {

@@ -80,11 +80,9 @@ TEST(CudaLaunch, APartOfASuperstepIsPlaced) {
     k.parts = {&part, 1};
     k.choices = {choices, 1};
     EXPECT_TRUE(amp_cuda_places_parts(&k));
-    EXPECT_EQ(amp_cuda_kind(&k), (uint32_t)AMP_KERNEL_PRODUCT);
     EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1).grid[0], 9);
     part.superstep = 0;
     EXPECT_FALSE(amp_cuda_places_parts(&k));
-    EXPECT_EQ(amp_cuda_kind(&k), (uint32_t)AMP_KERNEL_ROW);
     EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1).grid[0], 3);
 }
 

@@ -1,0 +1,57 @@
+/* inspect_tables.c: the tables of a model, and the memory of its programs. */
+#include "runtime/inspect/inspect_tables.h"
+
+#include "base/error.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/memory_plan.h"
+#include "runtime/model/matrix_layout.h"
+
+amp_status amp_inspect_target(const char *call, const amp_model *model, const char *device, const amp_model **out,
+                              amp_error *err) {
+    amp_model *target;
+    if (!model) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: model is NULL", call);
+    if (!device) device = "cpu";
+    if (!amp_device_type_named(device))
+        return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", device);
+    AMP_TRY(amp_model_for((amp_model *)model, device, &target, err)); /* which changes nothing */
+    *out = target;
+    return AMP_OK;
+}
+
+amp_status amp_model_get_tables(const amp_model *model, const char *device, amp_tables *out, amp_error *err) {
+    const amp_model *m;
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_get_tables: out is NULL");
+    *out = (amp_tables){0};
+    AMP_TRY(amp_inspect_target("amp_model_get_tables", model, device, &m, err));
+    *out = (amp_tables){.programs = m->programs,
+                        .states = m->states,
+                        .functions = m->functions,
+                        .program_count = m->program_count,
+                        .state_count = m->state_count,
+                        .function_count = m->function_count,
+                        .train_step = m->train_step,
+                        .apply_step = m->apply_step,
+                        .infer = m->infer,
+                        .batch_multiple = m->batch_multiple,
+                        .batch_most = AMP_BATCH_LIMIT};
+    return AMP_OK;
+}
+
+amp_status amp_program_plan(const amp_program *program, int64_t n, uint64_t *temporaries, uint64_t *bytes,
+                            amp_error *err) {
+    if (temporaries) *temporaries = 0;
+    if (!program) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_program_plan: program is NULL");
+    if (n < 1 || n > AMP_BATCH_LIMIT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_program_plan: n is %lld: must be from 1 to %d", (long long)n,
+                        AMP_BATCH_LIMIT);
+    const amp_memory_plan_options options = {.capacity = n,
+                                             .sizes_only = !temporaries,
+                                             .align =
+                                                 program->cuda_kernels ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
+    amp_memory_plan plan;
+    AMP_TRY(amp_memory_plan_make(&plan, program, &options, NULL, err));
+    if (temporaries) *temporaries = plan.arena;
+    for (int32_t i = 0; bytes && i < plan.count; i++) bytes[i] = plan.bytes[i];
+    amp_memory_plan_free(&plan, NULL);
+    return AMP_OK;
+}

@@ -145,7 +145,7 @@ ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*
 	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/exchange_device.c runtime/session/batch_statistics.c runtime/session/agreement.c runtime/session/drift.c \
 	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/session/state_memory.c runtime/session/checkpoint_moments.c runtime/session/shared_masters.c runtime/session/grad_norm.c runtime/params/published.c runtime/model/messages.c \
 	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
-	runtime/session/read_buffer.c runtime/data/dataset.c \
+	runtime/session/read_buffer.c runtime/data/dataset.c runtime/inspect/*.c \
 	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
 	runtime/device/cuda/context.c runtime/device/cuda/count.c runtime/device/cuda/cuda_device.c runtime/device/cuda/exchange.c \
 	runtime/device/cuda/device_inputs.c runtime/device/cuda/transfer.c runtime/device/cuda/launch.c \

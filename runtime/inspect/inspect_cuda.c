@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -46,18 +45,14 @@ static amp_status find_nvrtc(amp_cuda_found *out, amp_error *err) {
 }
 
 static amp_status find_cache(amp_cuda_found *out, amp_error *err) {
-    const char *limit = getenv("AMPC_CACHE_LIMIT");
     amp_cuda_cache *cache = amp_cuda_cache_open(NULL);
+    if (!cache)
+        return amp_fail(err, AMP_NOT_FOUND,
+                        "no cache of compiled kernels: AMPC_CACHE_LIMIT is 0, or AMPC_CACHE_DIR, XDG_CACHE_HOME or "
+                        "HOME must name a folder of yours that no other user may write to");
     set_path(out, amp_cuda_cache_folder(cache));
-    if (cache) {
-        amp_cuda_cache_close(cache);
-        return AMP_OK;
-    }
-    if (limit && !strcmp(limit, "0"))
-        return amp_fail(err, AMP_NOT_FOUND, "is off, because AMPC_CACHE_LIMIT is 0: unset it");
-    return amp_fail(err, AMP_NOT_FOUND,
-                    "there is none, so kernels are compiled in every process: AMPC_CACHE_DIR, XDG_CACHE_HOME or HOME "
-                    "must name a folder that is yours and that no other user may write to");
+    amp_cuda_cache_close(cache);
+    return AMP_OK;
 }
 
 amp_status amp_cuda_find(amp_cuda_software what, amp_cuda_found *out, amp_error *err) {

@@ -207,19 +207,21 @@ static void count_files(const char *folder, int64_t *count, int64_t *bytes) {
 }
 
 static void check_cache(Doctor *d) {
-    amp_error err = {0};
+    const char *limit = getenv("AMPC_CACHE_LIMIT");
     amp_cuda_found cache;
     int64_t count, bytes;
     begin(d, "cache");
-    const amp_status status = amp_cuda_find(AMP_CUDA_CACHE, &cache, &err);
-    if (status) SAY(d, "%s", err.message);
-    else {
+    const amp_status status = amp_cuda_find(AMP_CUDA_CACHE, &cache, NULL);
+    if (!status) {
         count_files(cache.path, &count, &bytes);
         amp_json_put_string(&d->json, "folder", cache.path);
         amp_json_put_int(&d->json, "kernels", count);
         amp_json_put_int(&d->json, "bytes", bytes);
         SAY(d, "%s: %" PRId64 " kernels, %" PRId64 " KiB", cache.path, count, bytes >> 10);
-    }
+    } else if (limit && !strcmp(limit, "0")) SAY(d, "is off, because AMPC_CACHE_LIMIT is 0: unset it");
+    else
+        SAY(d, "there is none, so kernels are compiled in every process: AMPC_CACHE_DIR, XDG_CACHE_HOME or HOME must "
+               "name a folder that is yours and that nobody else may write to");
     end(d, status ? LACKING : FOUND);
 }
 

@@ -183,7 +183,7 @@ typedef struct amp_rank_state {
 AMP_API AMP_MUST_USE amp_status amp_model_rank_state(const amp_model *model, const char *device, int32_t index,
                                                      int32_t rank, int32_t ranks, amp_rank_state *out, amp_error *err);
 
-/* amp_session_plan of a session on rank |rank| of |ranks|, without the others: |options->comm| is not read.
+/* amp_session_plan of a session on rank |rank| of |ranks|, without the others; |options->comm| is not read.
  * AMP_UNSUPPORTED: a device with memory of its own. */
 AMP_API AMP_MUST_USE amp_status amp_session_plan_rank(amp_model *model, const amp_session_options *options,
                                                       int32_t rank, int32_t ranks, amp_memory_info *out,

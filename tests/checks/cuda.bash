@@ -5,18 +5,12 @@
 #     asked WHAT COMMAND...   a question to cuda.py succeeds; what it found is printed
 #     follows MODEL PRECISION ARCH STEPS [ampc option...]
 #                             amprun step on CUDA follows the CPU: losses, scales, counters, masks, parameters
-#
-# AMP_PROGRAMS=DIR takes programs that are already built from DIR (DIR/tools/ampc, ...) instead of Bazel's.
 source tests/checks/checks.bash
 export AMPC_CACHE_DIR=$work/cache
 unset AMPC_CUDA_COMPILE # instructions are counted, of kernels as users get them
 
 cuda_setup() {
-    if [[ -n ${AMP_PROGRAMS:-} ]]; then
-        bin=$AMP_PROGRAMS
-    else
-        build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //tests/parity:scaler_driver
-    fi
+    build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //tests/parity:scaler_driver
     ampc=$bin/tools/ampc amprun=$bin/tools/amprun scaler_driver=$bin/tests/parity/scaler_driver
     export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
     write_models

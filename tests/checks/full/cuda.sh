@@ -33,7 +33,7 @@ for setting in '2.0 0.5 2' '2.0 0.5 7' '2.0 0.5 333' '2.0 0.5 2000'; do scales_a
 # ---- random programs --------------------------------------------------------------------------------------------------------------
 
 # COUNT of them on sm_80 and as many others on sm_90, beside the CPU: tests/random/README.md
-if [[ -z ${AMP_PROGRAMS:-} ]]; then build //tests/random:random_programs; fi
+build //tests/random:random_programs
 count=${COUNT:-100}
 for arch in 80 90; do
     tools/with-fakecuda --arch $arch "$bin/tests/random/random_programs" --first $arch --step 97 --count "$count" --device cuda \

@@ -71,11 +71,26 @@ if [[ -n ${AMP_ALL:-} ]]; then
     changed --each overrides torch-fp16 -- $models
     changed overrides min-cast tf-fp16 -- $models
 else
-    changed lines "${algorithms[@]}" -- $small
-    changed lines apex-o1 apex-o2 keras-mixed-float16 mxnet-fp16 pure-bf16 torch-cpu-bf16 tf32 -- \
-        examples/{cnn/cnn,tabular/tabular,llama/llama}.amp
-    changed overrides torch-fp16 -- $small
-    changed overrides min-cast tf-fp16 -- examples/{cnn/cnn,tabular/tabular,gan/gan}.amp
+    # with examples of few ops, and a model of what those lack, each line that an example's ops decide by
+    cat >"$work/more.amp" <<'AMP'
+amp 1
+model more(x: f32[N, 8]) -> logits {
+    h = gelu(layer_norm(linear(x; out = 8) as fc1) as norm1)
+    h = rms_norm(linear(h; out = 8) as fc2) as norm2
+    logits = linear(h; out = 4) as fc3
+}
+train more {
+    input targets: f32[N, 4]
+    loss = bce_with_logits(logits, targets) + dice_loss(sigmoid(logits), targets)
+    metric marked = mean(where(logits > 0.0, 1.0, 0.0))
+    optimizer = adamw(lr = 0.001)
+}
+AMP
+    some=$(printf 'examples/%s.amp\n' cnn/cnn tabular/tabular gan/gan several_results/points)
+    changed lines "${algorithms[@]}" -- $some "$work/more.amp"
+    changed lines apex-o1 apex-o2 keras-mixed-float16 mxnet-fp16 pure-bf16 torch-cpu-bf16 tf32 -- examples/cnn/cnn.amp \
+        "$work/more.amp"
+    changed overrides "${algorithms[@]}" -- $some
 fi
 
 run 1 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp --policy torch-fp15 --emit ir -o /dev/null

@@ -7,6 +7,7 @@ source tests/checks/checks.bash
 source tests/checks/interrupted.bash
 build //tools:ampc //tools:amprun
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+quick_models
 
 # ---- inputs: a small model, and data for it ------------------------------------------------------
 
@@ -70,16 +71,16 @@ so=$work/small.so st=$work/small.st
 run 0 "$ampc" "$work/small.amp"
 expect 'compiling is silent' '' "$out$err"
 holds 'the default output stands beside the model' test -s "$so"
-run 0 "$ampc" "$work/plain.amp" -o "$work/plain.so"
-run 0 "$ampc" "$work/other.amp" -o "$work/other.so"
+run 0 "$ampc" "$work/plain.amp" --isa portable -o "$work/plain.so"
+run 0 "$ampc" "$work/other.amp" --isa portable -o "$work/other.so"
 for word in fp16 bf16 tf32 fp32; do
-    run 0 "$ampc" "$work/small.amp" --precision "$word" -o "$work/$word.so"
+    run 0 "$ampc" "$work/small.amp" --precision "$word" --isa portable -o "$work/$word.so"
 done
 run 0 "$ampc" "$work/small.amp" --policy torch-bf16 --precision bf16 --emit c -o "$work/small.c"
 holds '--emit c writes C' grep -q amp_model_query "$work/small.c"
 run 0 "$ampc" "$work/small.amp" -D HIDDEN=32 --emit ir -o "$work/wide.ir"
 holds '-D changes the const' grep -q 'fc1.weight.*f32\[32, 8\]' "$work/wide.ir"
-run 0 "$ampc" "$work/small.amp" --time-passes -o "$work/timed.so"
+run 0 "$ampc" "$work/small.amp" --time-passes --isa portable -o "$work/timed.so"
 says 'elaborate' 'plan' 'codegen' 'cc' ' ms'
 expect '--time-passes: each pass has a row, and the rows sum up to the total' 'ok' \
     "$(python3 - "$work/.err" "$("$ampc" --help | sed -n 's/^PASS: //p')" <<'PYTHON'
@@ -93,7 +94,7 @@ assert abs(sum(times[:-1]) - times[-1]) < 0.001 * len(rows), rows
 print("ok")
 PYTHON
 )"
-run 0 "$ampc" "$work/small.amp" --precision fp32 --time-passes -o "$work/timed.so"
+run 0 "$ampc" "$work/small.amp" --precision fp32 --time-passes --isa portable -o "$work/timed.so"
 unchanged=$(awk '/^lower / { exit } / ms \(unchanged\)$/ { print $1 }' "$work/.err" | paste -sd ' ')
 expect 'FP32: nothing is painted, no gradient is scaled, no rounding removed' 'paint distribute scale simplify' "$unchanged"
 for pass in fuse layout simplify; do
@@ -348,7 +349,7 @@ run 0 "$ampc" "$work/late.ir" -o "$work/late.so"
 run 0 "$ampc" "$work/late.so" -o "$work/again.so" --force
 expect 'and so it is from IR' '' "$(cmp "$so" "$work/again.so" 2>&1)"
 sed '/^elaborated$/,$d' "$work/late.ir" >"$work/alone.ir"
-run 0 "$ampc" "$work/alone.ir" -o "$work/alone.so"
+run 0 "$ampc" "$work/alone.ir" --isa portable -o "$work/alone.so"
 run 1 "$ampc" "$work/alone.so" -o "$work/again.so" --force
 says 'alone.so: does not keep what it was compiled from' "give the model's source"
 head -c 5000 "$so" >"$work/cut_source.so"
@@ -752,7 +753,7 @@ run 0 "$amprun" train "$so" --data "$data" --steps 3 --batch 16 --quiet
 expect '--quiet prints nothing' '' "$out$err"
 run 0 "$amprun" eval "$so" --data "$data" --weights "$st"
 says '{"samples": 60, "loss": ' '"acc": '
-run 0 "$ampc" "$work/small.amp" --eval-precision fp32 -o "$work/twofold.so"
+run 0 "$ampc" "$work/small.amp" --eval-precision fp32 --isa portable -o "$work/twofold.so"
 run 0 "$amprun" eval "$work/twofold.so" --data "$data" --weights "$st" --precision fp32
 says '{"samples": 60, "loss": ' '"acc": '
 run 1 "$amprun" eval "$so" --data "$data" --weights "$st" --precision fp32
@@ -760,14 +761,14 @@ says '--eval-precision fp32'
 run 2 "$amprun" eval "$so" --data "$data" --weights "$st" --precision bf16
 says 'in fp32'
 sed 's/^    loss = /    accumulate = 3\n    loss = /' "$work/small.amp" >"$work/parts.amp"
-run 0 "$ampc" "$work/parts.amp" -o "$work/parts.so"
+run 0 "$ampc" "$work/parts.amp" --isa portable -o "$work/parts.so"
 run 0 "$amprun" train "$work/parts.so" --data "$data" --batch 16 --epochs 3 --quiet --log "$work/parts.jsonl"
 expect '3 epochs of 4 batches are 4 steps of 3' 4 "$(grep -c '"iteration"' "$work/parts.jsonl")"
 run 0 "$amprun" infer "$work/plain.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/logits.st" --batch 7
 holds 'results of all samples are written' grep -qa '"logits":{"dtype":"F32","shape":\[60,3\]' "$work/logits.st"
 run 0 "$amprun" infer "$so" --weights "$st" --inputs "$work/no_targets.st" --outputs "$work/logits.st"
 sed '/^model/s/-> .*{/-> pairs {/; /logits *=/a\    pairs = matmul(logits, transpose(logits))' "$work/plain.amp" >"$work/pairs.amp"
-run 0 "$ampc" "$work/pairs.amp" -o "$work/pairs.so"
+run 0 "$ampc" "$work/pairs.amp" --isa portable -o "$work/pairs.so"
 run 1 "$amprun" infer "$work/pairs.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/pairs.st" --batch 7
 says 'result pairs has not one row for each sample' '--batch 60'
 run 0 "$amprun" infer "$work/pairs.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/pairs.st" --batch 60
@@ -1183,7 +1184,7 @@ train ranks {
 }
 precision bf16 { reduce = bf16 }
 AMP
-run 0 "$ampc" "$work/ranks.amp" -o "$work/ranks.so"
+run 0 "$ampc" "$work/ranks.amp" --isa portable -o "$work/ranks.so"
 for device in cpu cuda; do
     run 0 "$amprun" info "$work/ranks.so" --ranks 5 --batch 16 --device $device --json
     expect "info --ranks on $device: messages add up, are of whole tensors, and are complete in order" ok "$(

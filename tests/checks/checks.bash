@@ -86,7 +86,7 @@ run() {
     shift
     command_line="${*//$work\//}"
     "$@" >"$work/.out" 2>"$work/.err" || status=$?
-    { out=$(<"$work/.out") err=$(<"$work/.err"); } 2>/dev/null # without bytes that are 0, of which bash warns
+    { out=$(<"$work/.out") err=$(<"$work/.err"); } 2>/dev/null # bash warns where it drops a byte that is 0
     if ((status == wanted)); then
         passed
     else

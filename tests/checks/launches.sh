@@ -51,8 +51,8 @@ print("\n".join(str(k) for k in large if k["blocks"] < int(sys.argv[2])) if larg
 # launches MODEL MOST_LAUNCHES MOST_FUNCTIONS
 launches() {
     local so=$work/model.so count
-    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target both --isa portable --cc "$PWD/tests/random/cc_unoptimised" \
-        -o "$so"
+    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target both --isa portable \
+        --cc "$PWD/tests/random/cc_unoptimised" -o "$so"
     run 0 "$bin/tools/amprun" info "$so" --kernels --program train_step
     count=$(sed -n 's/^train_step at batch .*: \([0-9]*\) kernels$/\1/p' <<<"$out")
     printf '%s: %s launches in a training step\n' "$1" "${count:-no}"

@@ -13,8 +13,9 @@ cuda_setup() {
     build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //tests/parity:scaler_driver
     ampc=$bin/tools/ampc amprun=$bin/tools/amprun scaler_driver=$bin/tests/parity/scaler_driver
     export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
+    quick_models
     write_models
-    "$ampc" "$work/dropout.amp" --target cuda --gpu-arch sm_80 -o "$work/probe.so" 2>"$work/probe.err" && return
+    "$ampc" "$work/tiny.amp" --gpu-arch sm_80 -o "$work/images.so" 2>"$work/probe.err" && return
     if ! have_nvrtc; then
         printf '%s\n' "$lacking"
         skipped 'NVRTC IS NOT INSTALLED: NOTHING OF CUDA IS TESTED HERE (tools/setup --nvrtc installs it)'
@@ -27,8 +28,21 @@ cuda_setup() {
 have_nvrtc() { ! lacks_nvrtc "$work/probe.err"; }
 
 # dropout.amp: widths are multiples of 8; its hidden layers are never 0 but by dropout.  odd.amp: widths are multiples of
-# nothing; sums of three micro-batches, clipped.  cnn.amp: four images, the weights of a step on them.
+# nothing; sums of three micro-batches, clipped.  cnn.amp: four images, the weights of a step on them.  tiny.amp: one layer,
+# for what is not about its steps.
 write_models() {
+    cat >"$work/tiny.amp" <<'AMP'
+amp 1
+model tiny(x: f32[N, 40]) -> logits {
+    logits = linear(x; out = 10) as fc1
+}
+train tiny {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    optimizer = adamw(lr = 0.002)
+}
+AMP
+    cuda_py data "$work/tiny.start" 4 fc1.weight=F32:10x40:0.2 fc1.bias=F32:10:0.1
     layers 40 64 48 '' >"$work/dropout.amp"
     layers 37 61 43 $'clip_norm = 0.5\n    accumulate = 3' >"$work/odd.amp"
     cp examples/fashion_mnist/mlp.amp "$work/mlp.amp"

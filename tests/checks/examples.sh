@@ -6,6 +6,7 @@ source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static //examples/...
 pkg_config_of_archives
 export PATH=$bin/tools:$PATH
+quick_models
 
 # The commands of README $1 that begin with $2, made to write in this run's folder.
 command_of() { grep -E "^$2 " "examples/$1/README.md" | sed "s#-o \\([a-z_]*\\)\$#-o $work/\\1#"; }

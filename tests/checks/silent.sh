@@ -6,6 +6,7 @@ source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
 export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+quick_models
 export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 

@@ -5,6 +5,7 @@ set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+quick_models
 
 cat >"$work/little.amp" <<'MODEL'
 amp 1

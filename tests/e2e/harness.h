@@ -99,15 +99,15 @@ struct Compiled {
     std::string bytes, message, diagnostics;
 };
 
-// For one instruction set, unless |options| ask for others: what a model does is the same in each (tests/codegen,
-// determinism_test).
+// For one instruction set and without optimisation, unless |options| ask for instruction sets: what a model does is the
+// same (tests/codegen, determinism_test).
 inline Compiled compile(const std::string &text, amp_compile_options options = {}, const char *name = "mlp.amp") {
     Compiled c;
     amp_error err = {};
     amp_compile_result *result = nullptr;
     options.struct_size = sizeof options;
     if (device() && !options.target) options.target = device();
-    if (!options.isa) options.isa = "portable";
+    if (!options.isa) options.isa = "portable", options.c_compiler = "tests/random/cc_unoptimised";
     options.name = name;
     options.text = text.c_str();
     options.text_size = text.size();

@@ -52,6 +52,7 @@ TEST_P(Overlap, HidesTransfersBehindTheBackwardPass) {
     options.defines = &width;
     options.define_count = 1;
     options.output = path.c_str();
+    options.isa = "portable"; // optimised, as it is timed
     const e2e::Compiled compiled = e2e::compile(text, options, name);
     ASSERT_EQ(compiled.status, AMP_OK) << compiled.message << "\n" << compiled.diagnostics;
 

@@ -1,6 +1,6 @@
 // damage.h: damaged versions of a good file: cut anywhere, header bytes changed, random mutations from a seed.
 //
-// AMP_MUTATIONS is the number of random mutations of each kind of file (2,000 where it is not set, 200 under the
+// AMP_MUTATIONS is the number of random mutations of each kind of file (500 where it is not set, 200 under the
 // sanitizers); AMP_SEED shifts the seed.
 // AMP_KEEP=1 writes each damaged file to last.NAME in TEST_TMPDIR before it is read, to have the one that crashes.
 #ifndef AMP_TESTS_ROBUSTNESS_DAMAGE_H
@@ -32,7 +32,7 @@ inline long FromEnvironment(const char *name, long otherwise) {
 // asks for more; which tenth depends on AMP_SEED.
 inline size_t Stride() { return amp_test_address_sanitizer && !FromEnvironment("AMP_MUTATIONS", 0) ? 10 : 1; }
 inline size_t FirstPlace() { return (size_t)FromEnvironment("AMP_SEED", 0) % Stride(); }
-inline long MutationCount() { return FromEnvironment("AMP_MUTATIONS", 2000 / (long)Stride()); }
+inline long MutationCount() { return FromEnvironment("AMP_MUTATIONS", amp_test_address_sanitizer ? 200 : 500); }
 
 // A counter that SplitMix64 (Steele, Lea, Flood, 2014) makes random.
 class Random {

@@ -113,6 +113,7 @@ class CudaModelTest : public CoreModelTest {
 
     void CompileForAll(const std::string &text) {
         for (bool no_fuse : {false, true}) {
+            if (no_fuse && !UnfusedToo(text)) break;
             Module *m = PlannedForCuda(text, no_fuse);
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = Emit(m);
@@ -126,6 +127,7 @@ class CudaModelTest : public CoreModelTest {
     void Check(const std::string &text, const std::vector<int64_t> &batches, double tolerance) {
         (void)batches, (void)tolerance;
         for (bool no_fuse : {false, true}) {
+            if (no_fuse && !UnfusedToo(text)) break;
             Module *m = PlannedForCuda(text, no_fuse);
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = nullptr;

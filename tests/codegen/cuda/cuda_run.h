@@ -469,6 +469,7 @@ class CudaRunTest : public CudaModelTest {
         std::unique_ptr<LoadedModel> cpu;
         if (same_bits && HasIsa(AMP_ISA_V3)) cpu = CompileForCpu(text);
         for (bool no_fuse : {false, true}) {
+            if (no_fuse && !UnfusedToo(text)) break;
             Module *m = PlannedForCuda(text, no_fuse);
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = nullptr;

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,26 @@
 
 inline bool InLongTests() { return getenv("AMP_CUDA_ARCHS"); }
 
-// The architectures of |archs| on which a case is tried: all in long tests and on a device, else one, by its text.
-inline std::vector<int> ArchsOf(const std::string &text, const std::vector<int> &archs) {
+inline unsigned SumOf(const std::string &text) {
     unsigned sum = 0;
     for (unsigned char c : text) sum = 31 * sum + c;
-    return InLongTests() || TestDriver::Asked() ? archs : std::vector<int>{archs[sum % archs.size()]};
+    return sum;
+}
+
+// The architectures of |archs| on which a case is tried: all in long tests and on a device, else one, by its text.
+inline std::vector<int> ArchsOf(const std::string &text, const std::vector<int> &archs) {
+    return InLongTests() || TestDriver::Asked() ? archs : std::vector<int>{archs[SumOf(text) % archs.size()]};
+}
+
+// Whether a case is tried without fusion, too, which takes a kernel for each op: always there, else one in three.
+inline bool UnfusedToo(const std::string &text) { return InLongTests() || TestDriver::Asked() || SumOf(text) % 3 == 0; }
+
+// Sizes and types that are alike: all of them there, else every second.
+template <typename T = const char *> std::vector<T> SomeOf(std::initializer_list<T> all) {
+    std::vector<T> some;
+    for (size_t i = 0; i < all.size(); i += InLongTests() || TestDriver::Asked() ? 1 : 2)
+        some.push_back(all.begin()[i]);
+    return some;
 }
 
 inline bool AsCubins() {

@@ -67,17 +67,18 @@ class Reduce : public CudaRunTest {
 };
 
 TEST_F(Reduce, Rows) {
-    for (const char *cols : {"2", "7", "10", "33", "64", "130", "784", "1000", "1024"})
+    for (const char *cols : SomeOf({"2", "7", "10", "33", "64", "130", "784", "1000", "1024"}))
         Check(Text(With(softmax, "COLS", cols)), {1, 19}, 2e-3);
 }
 
 // A block per row; past a few thousand columns values are computed again in each phase.
 TEST_F(Reduce, WideRows) {
-    for (const char *cols : {"1025", "1536", "4096", "20000"}) Check(Text(With(softmax, "COLS", cols)), {3}, 2e-3);
+    for (const char *cols : SomeOf({"1025", "1536", "4096", "20000"}))
+        Check(Text(With(softmax, "COLS", cols)), {3}, 2e-3);
 }
 
 TEST_F(Reduce, RowsHaveTheSameBitsFusedOrNot) {
-    for (const char *cols : {"10", "784", "3000"}) SameFusedOrNot(Text(With(softmax, "COLS", cols)), 9);
+    for (const char *cols : SomeOf({"10", "784", "3000"})) SameFusedOrNot(Text(With(softmax, "COLS", cols)), 9);
 }
 
 // A value that a phase in the middle makes, and that a result needs, which waits for the last load of a line: it is
@@ -94,7 +95,7 @@ TEST_F(Reduce, ResultsThatWaitForALaterPhase) {
   result e = %e
   result c = %c
 )";
-    for (const char *cols : {"4", "33", "1000", "3000"}) Check(Text(With(text, "COLS", cols)), {1, 9}, 2e-3);
+    for (const char *cols : SomeOf({"4", "33", "1000", "3000"})) Check(Text(With(text, "COLS", cols)), {1, 9}, 2e-3);
 }
 
 // A maximum over zeros of both signs, infinities and NaN: all lanes of a row agree.
@@ -150,16 +151,17 @@ const char columns[] = R"(  input %x : f16[N, COLS]
 )";
 
 TEST_F(Reduce, Columns) {
-    for (const char *cols : {"1", "7", "10", "33", "512"}) Check(Text(With(columns, "COLS", cols)), {1, 7, 600}, 5e-3);
+    for (const char *cols : SomeOf({"1", "7", "10", "33", "512"}))
+        Check(Text(With(columns, "COLS", cols)), {1, 7, 600}, 5e-3);
 }
 
 TEST_F(Reduce, ColumnsHaveTheSameBitsFusedOrNot) {
-    for (const char *cols : {"3", "40"}) SameFusedOrNot(Text(With(columns, "COLS", cols)), 333);
+    for (const char *cols : SomeOf({"3", "40"})) SameFusedOrNot(Text(With(columns, "COLS", cols)), 333);
 }
 
 // Per sample, and the squares around the mean of each.
 TEST_F(Reduce, Segments) {
-    for (const char *cols : {"1", "5", "48"})
+    for (const char *cols : SomeOf({"1", "5", "48"}))
         Check(Text(With(R"(  input %x : f32[N, 14, 14, COLS]
   input %small : f32[N, 3, COLS]
   %count = const(; value = 196.0) : f32
@@ -195,7 +197,7 @@ TEST_F(Reduce, ResultsMayTakeThePlaceOfOperands) {
   result d = %d
   result h = %h
 )";
-    for (const char *cols : {"10", "1000", "20000"}) {
+    for (const char *cols : SomeOf({"10", "1000", "20000"})) {
         const std::string text = Text(With(row, "COLS", cols));
         Built b = Build(text);
         ASSERT_NE(b.ptx, nullptr);
@@ -254,7 +256,7 @@ TEST_F(Reduce, ColumnsAgainWithWhatTheyReduced) {
   result r = %r
   result top = %top
 )";
-    for (const char *cols : {"1", "7", "40"}) {
+    for (const char *cols : SomeOf({"1", "7", "40"})) {
         const std::string given = Text(With(text, "COLS", cols));
         const Built b = Build(given);
         ASSERT_NE(b.ptx, nullptr);

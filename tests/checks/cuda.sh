@@ -7,13 +7,10 @@ cuda_setup
 
 # ---- training follows the CPU -----------------------------------------------------------------------------------------------
 
-follows dropout fp16 90 20
-follows odd fp16 80 10
-follows mlp fp16 75 20 -D HIDDEN=96
+# Other precisions: e2e/cuda_test; every model, precision and architecture: full/cuda.sh.
+follows dropout fp16 90 10
+follows odd fp16 80 6
 follows cnn fp16 90 2
-for precision in bf16 tf32 fp32; do
-    follows odd $precision 80 2
-done
 
 # ---- overflow, backoff and growth ---------------------------------------------------------------------------------------------
 

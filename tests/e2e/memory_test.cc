@@ -53,7 +53,6 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
     auto [model_name, precision] = GetParam();
     amp_compile_options options = {};
     options.precision = precision;
-    options.isa = "portable"; // memory does not depend on it
     std::string name = std::string(model_name) + "-" + precision + ".so";
     std::string path = e2e::compile_to_file(text_of(model_name), name, options);
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -99,7 +98,6 @@ TEST_P(MemoryTest, IsKnownWithoutASession) {
     auto [model_name, precision] = GetParam();
     amp_compile_options options = {};
     options.precision = precision;
-    options.isa = "portable";
     const std::string name = std::string("planned-") + model_name + "-" + precision + ".so";
     const std::string path = e2e::compile_to_file(text_of(model_name), name, options);
     Counter counter;

@@ -220,7 +220,8 @@ TEST(SharedMoments, AreReadAndSetAsWholeOnes) {
 // The states that a rank holds, less those that it holds under data: of moments its share.
 TEST(SharedMemory, IsKnownAhead) {
     for (const Case &c : cases) {
-        const e2e::Inspected told(Compile(c, "zero1"), kCapacity, c.ranks),
+        const std::string model = Compile(c, "zero1");
+        const e2e::Inspected told(model, kCapacity, c.ranks),
             whole(Compile(c, "data"), kCapacity, c.ranks);
         for (uint64_t moments : whole.moments) EXPECT_EQ(moments, whole.all_moments) << c.name;
         EXPECT_EQ(told.all_moments, whole.all_moments) << c.name;
@@ -228,7 +229,6 @@ TEST(SharedMemory, IsKnownAhead) {
         for (uint64_t moments : told.moments)
             EXPECT_LE(moments, told.all_moments / static_cast<uint64_t>(c.ranks) + 2 * (2 * 4096 + 12288)) << c.name;
         e2e::Network network(c.ranks);
-        const std::string model = Compile(c, "zero1");
         e2e::on_ranks(c.ranks, [&](int32_t rank) {
             Training t(model, kCapacity, 1, 3, false, nullptr, network.Comm(rank));
             ASSERT_TRUE(t.ok());

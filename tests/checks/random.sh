@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# 24 random programs, forward and backward: tests/random/README.md.  COUNT=10000, as full/random.sh has it, checks as many.
+# 12 random programs, forward and backward: tests/random/README.md.  COUNT=10000, as full/random.sh has it, checks as many.
 set -uo pipefail
 source tests/checks/checks.bash
-count=${COUNT:-24}
+count=${COUNT:-12}
 build //tests/random:random_programs
 
 # two processes, each with every other seed

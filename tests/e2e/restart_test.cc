@@ -59,7 +59,6 @@ TEST(Restart, WithCudaCodeUpToLower) {
     Dumps dumps;
     amp_compile_options o = with_dump(&dumps), again = {}, cuda = {};
     o.emit = again.emit = AMP_EMIT_C;
-    cuda.emit = AMP_EMIT_CU; // refused or not, without a C compiler
     cuda.target = "cuda";
     e2e::Compiled whole = e2e::compile(e2e::mlp("fp16"), o);
     ASSERT_EQ(whole.status, AMP_OK) << whole.message;

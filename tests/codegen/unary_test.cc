@@ -59,6 +59,9 @@ TEST_P(UnaryTest, StaysWithinItsBounds) {
                                                      : amp_bf16_to_f32(static_cast<uint16_t>(h))));
         given["one"].push_back(1.0);
     }
+    std::vector<std::vector<long double>> exact(Cases().size()); // once for all instruction sets
+    for (size_t i = 0; i < Cases().size(); i++)
+        for (double x : given["x"]) exact[i].push_back(Cases()[i].exact(static_cast<long double>(x)));
     for (int isa = 0; isa < AMP_ISA_COUNT; isa++) {
         if (!HasIsa(isa)) continue;
         ProgramRun run(*model, "infer", isa, 128);
@@ -71,7 +74,7 @@ TEST_P(UnaryTest, StaysWithinItsBounds) {
                 const std::vector<double> got = run.Get((wide ? "f" : "s") + std::to_string(i));
                 double worst = 0, where = 0;
                 for (size_t j = 0; j < got.size(); j++) {
-                    const long double want = c.exact(static_cast<long double>(given["x"][j]));
+                    const long double want = exact[i][j];
                     const long double x = fabsl(static_cast<long double>(given["x"][j]));
                     const long double size =
                         static_cast<long double>(c.bounds.constant) + static_cast<long double>(c.bounds.linear) * x;

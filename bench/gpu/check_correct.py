@@ -36,7 +36,7 @@ def kernels(c):
 TESTS = ["cuda_ops_test", "kernels_test"]
 MINUTES = 150  # seconds that the long ones take
 LONG = ["CudaAttentionTest.ByChance"]  # begin first
-FEW = {"cuda_ops_test": "*.Lines", "kernels_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
+FEW = {"cuda_ops_test": "*.Moves", "kernels_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
 
 
 def list_tests(c, program):

@@ -52,7 +52,7 @@ static const char *check(const Inferring *c, const Heads *h) {
     if (!dim_equal(at(h->k, 3), at(h->v, 3)))
         return infer_differing(c, "heads of keys and values", at(h->k, 3), at(h->v, 3));
     if (!is_multiple(at(h->q, 3), at(h->k, 3)))
-        return infer_mismatch(c, "the heads of the queries must be a multiple of those of the keys");
+        return infer_mismatch(c, "the number of query heads must be a multiple of the number of key heads");
     if (!dim_equal(at(h->q, 1), at(h->k, 1)))
         return infer_differing(c, "widths of queries and keys", at(h->q, 1), at(h->k, 1));
     if (!dim_equal(at(h->k, 2), at(h->v, 2)))
@@ -115,8 +115,9 @@ static const char *check_core(const Inferring *c, const Heads *h, int counters) 
     if (at(h->q, 2).n || at(h->q, 3).n) return infer_mismatch(c, "queries and heads may not depend on N");
     if (p < 0.0 || p >= 1.0) return infer_mismatch(c, "p is a probability below 1");
     if (counters + (h->mask != NULL) < c->o->n_in && p == 0.0)
-        return infer_mismatch(c, "reads counters and drops nothing");
-    if (counters + (h->mask != NULL) == c->o->n_in && p > 0.0) return infer_mismatch(c, "drops and reads no counters");
+        return infer_mismatch(c, "has counters, which only p > 0 needs");
+    if (counters + (h->mask != NULL) == c->o->n_in && p > 0.0)
+        return infer_mismatch(c, "needs counters, since p is above 0");
     return infer_check_scalars(c, counters + (h->mask != NULL), c->o->n_in);
 }
 

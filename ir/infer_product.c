@@ -340,7 +340,8 @@ const char *infer_conv_weight(Inferring *c) {
     const Shape *given = &infer_given(c, 0)->shape;
     const bool is_split = ir_attr(c->o, "parts")->i != 1;
     Shape w = *given, y;
-    if (is_split && ir_attr(c->o, "groups")->i != 1) return infer_mismatch(c, "parts are of convolutions of one group");
+    if (is_split && ir_attr(c->o, "groups")->i != 1)
+        return infer_mismatch(c, "parts need a convolution with groups = 1");
     if (is_split && given->rank > 1) w = shape_of(given->rank - 1, &given->d[1]);
     const char *wrong = conv_shape(c, &core, infer_in(c, 0), &w, &y);
     if (!wrong) wrong = infer_check_like(c, 1, "the gradient", &y);

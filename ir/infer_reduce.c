@@ -14,7 +14,7 @@ static Shape without_dims(const Shape *s, const Dims *dims, bool keep, const cha
             *wrong = "a dim in dims is not one of the operand's";
             return *s;
         }
-        if (folded[d]) *wrong = "a dim stands twice in dims";
+        if (folded[d]) *wrong = "a dim appears twice in dims";
         folded[d] = true;
     }
     Shape out = shape_scalar();
@@ -274,7 +274,8 @@ const char *infer_batch_norm_grad_sums(Inferring *c) {
 const char *infer_rank_sum(Inferring *c) {
     const Shape *x = infer_in(c, 0);
     if (x->rank > 1) return infer_mismatch(c, "adds vectors or scalars over ranks");
-    if (shape_batch_dims(x)) return infer_mismatch(c, "adds over ranks, whose N differ");
+    if (shape_batch_dims(x))
+        return infer_mismatch(c, "adds over ranks, but its shape depends on N, which differs between ranks");
     return infer_result(c, AMP_DT_F32, *x);
 }
 

@@ -50,7 +50,7 @@ static void read_input(FuncReader *fr, ValKind kind) {
         reader_expected(r, "a value");
         return;
     }
-    if (fr->f->body.len) reader_fail(r, name.loc, "inputs and states stand before the first op");
+    if (fr->f->body.len) reader_fail(r, name.loc, "inputs and states must come before the first op");
     reader_next(r);
     reader_need(r, ':');
     Dtype t;
@@ -121,7 +121,7 @@ static void read_attrs(Reader *r, Op *o) {
             reader_fail(r, loc, "%s has no attribute %s", ir_op_info[o->code].name, name);
             return;
         }
-        if (seen & 1u << i) reader_fail(r, loc, "attribute %s stands twice", name);
+        if (seen & 1u << i) reader_fail(r, loc, "attribute %s is given twice", name);
         seen |= 1u << i;
         reader_need(r, '=');
         o->attr[i] = read_attr_value(r, specs[i].type);
@@ -363,7 +363,7 @@ static const struct {
 static void read_line(FuncReader *fr) {
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (reader_at_word(fr->r, lines[i].keyword)) {
-            if (fr->kernel) reader_fail(fr->r, fr->r->token.loc, "only ops stand in a kernel");
+            if (fr->kernel) reader_fail(fr->r, fr->r->token.loc, "a kernel can hold only ops");
             reader_next(fr->r);
             lines[i].read(fr);
             return;

@@ -364,7 +364,7 @@ static Call read_arguments(Reader *r, const char *name, bool takes_calls) {
         Loc loc = r->token.loc;
         CallArg arg = {.name = reader_name(r, "an argument's name")};
         if (c.args.len == MOST_ARGUMENTS) reader_fail(r, loc, "at most %d arguments", MOST_ARGUMENTS);
-        if (ir_call_arg(&c, arg.name)) reader_fail(r, loc, "argument %s stands twice", arg.name);
+        if (ir_call_arg(&c, arg.name)) reader_fail(r, loc, "argument %s is given twice", arg.name);
         reader_need(r, '=');
         read_argument_value(r, &arg);
         if (takes_calls && arg.type == ATTR_SYMBOL && reader_at_punct(r, '(')) {
@@ -390,7 +390,7 @@ Call reader_call(Reader *r) {
 static void read_reason_item(Reader *r, Reason *reason) {
     Loc loc = r->token.loc;
     if (reader_take_word(r, "override")) {
-        if (reason->is_override) reader_fail(r, loc, "this stands twice in the reason");
+        if (reason->is_override) reader_fail(r, loc, "the reason has this part already");
         reason->is_override = true;
         reason->where = reader_place(r);
         return;
@@ -411,7 +411,7 @@ static void read_reason_item(Reader *r, Reason *reason) {
         reader_expected(r, "':' and a line, or a path");
         return;
     }
-    if (*slot) reader_fail(r, loc, "this stands twice in the reason");
+    if (*slot) reader_fail(r, loc, "the reason has this part already");
     *slot = name;
 }
 

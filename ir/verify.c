@@ -251,7 +251,7 @@ static void check_results(Verifying *c, const Op *o, int at) {
         }
         const Value *v = ir_value(c->f, o->out[i]);
         if (v->kind != VAL_RESULT || v->def.id != c->f->body.data[at].id || v->out != i)
-            fail_op(c, o, "%%%s does not say that it is this op's result %d", v->name, i + 1);
+            fail_op(c, o, "%%%s is not marked as result %d of this op", v->name, i + 1);
     }
 }
 
@@ -273,9 +273,9 @@ static void check_sum_of_ranks(Verifying *c, const Op *o) {
     if (before ? kind != PROGRAM_FORWARD && kind != PROGRAM_FORWARD_FP32 && kind != PROGRAM_TRAIN_STEP
                : kind != PROGRAM_MICRO_STEP && !of_shares)
         fail_op(c, o, "is in %s: ranks wait for each other in micro_step alone", c->f->name);
-    if (!before && !c->m->distribution) fail_op(c, o, "adds over ranks, and the model trains alone");
+    if (!before && !c->m->distribution) fail_op(c, o, "adds over ranks, but the model is not distributed");
     if (!before && ir_attr(o, "number")->i != c->summed)
-        fail_op(c, o, "has number %lld, and is number %lld of those in the function: all ranks make them in one order",
+        fail_op(c, o, "has number %lld, and is number %lld in the function: all ranks must call them in one order",
                 (long long)ir_attr(o, "number")->i, (long long)c->summed);
     c->summed++;
 }
@@ -292,7 +292,7 @@ static void check_collective(Verifying *c, const Op *o) {
         fail_op(c, o, "is in %s: %s", c->f->name,
                 gathers ? "only gather_step gathers weights" : "only reduce_step exchanges states");
     if ((gathers || o->code == OP_reduce_scatter) && c->m->distribution != DISTRIBUTE_ZERO1)
-        fail_op(c, o, "is for shares, and every rank has all states");
+        fail_op(c, o, "needs distribute = zero1; here every rank has all states");
     if (o->pred.id) fail_op(c, o, "has a predicate: all ranks take part");
     for (int i = 0; i < o->n_in && !failed(c); i++) {
         const Value *v = ir_value(c->f, o->in[i]);
@@ -447,7 +447,8 @@ static void check_place(Verifying *c, const Buffer *b) {
     if (is_renamed) fits = fits && has_as_many(f, in, b);
     else if (b->place)
         fits = fits && in->pitch == b->pitch && shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value));
-    if (b->place && !fits) fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
+    if (b->place && !fits)
+        fail(c, "buffer %s may only reuse the memory of an earlier temporary of its size, type and layout", b->name);
 }
 
 /* Whole vectors of a longer row: so that what reads and writes the part touches no other. */
@@ -459,7 +460,7 @@ static void check_part(Verifying *c, const Buffer *b) {
     const bool fits = b->kind == BUFFER_TEMP && b->pitch && shape_matrix(ir_shape(c->f, b->value), &rows, &cols) &&
                       !cols.n && b->column + cols.mul <= b->pitch && cols.mul * size % VECTOR_BYTES == 0 &&
                       b->column * size % VECTOR_BYTES == 0 && b->pitch * size % VECTOR_BYTES == 0;
-    if (!fits) fail(c, "buffer %s cannot be a part of rows of %lld elements", b->name, (long long)b->pitch);
+    if (!fits) fail(c, "buffer %s does not fit into rows of %lld elements", b->name, (long long)b->pitch);
 }
 
 static bool fits_pitch(const Shape *s, Layout layout, int64_t pitch) {
@@ -470,8 +471,7 @@ static bool fits_pitch(const Shape *s, Layout layout, int64_t pitch) {
 /* Of the rows of a matrix that nobody outside of the program sees; a state's are its own. */
 static void check_pitch(Verifying *c, const Buffer *b) {
     const State *s = b->state ? c->m->states.data[b->state - 1] : NULL;
-    if (s && b->pitch != s->pitch)
-        fail(c, "buffer %s and the state %s differ in the length of their rows", b->name, s->name);
+    if (s && b->pitch != s->pitch) fail(c, "buffer %s and state %s have rows of different lengths", b->name, s->name);
     if (!b->pitch) return;
     bool fits = (b->kind == BUFFER_TEMP || s) && fits_pitch(ir_shape(c->f, b->value), b->layout, b->pitch);
     if (!fits) fail(c, "buffer %s may not have rows of %lld elements", b->name, (long long)b->pitch);
@@ -483,7 +483,7 @@ static void check_buffers(Verifying *c) {
         const Buffer *b = c->f->buffers.data[i];
         if (!is_defined(c, b->value)) fail(c, "buffer %s holds no value of the function", b->name);
         if ((b->kind == BUFFER_STATE) != (b->state != 0) || b->state > (uint32_t)c->m->states.len)
-            fail(c, "buffer %s: a state's buffer names a state, and no other does", b->name);
+            fail(c, "buffer %s: exactly the buffers of kind state must name a state", b->name);
         if (b->first > b->last || b->last >= c->f->kernels.len)
             fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first, b->last, c->f->kernels.len);
         if (is_second(c, &names, b->name)) fail(c, "two buffers are called %s", b->name);
@@ -543,7 +543,7 @@ static void check_states(Verifying *c) {
             fail(c, "state %s may not have rows of %lld elements", s->name, (long long)s->pitch);
         bool needs_owner = s->role == STATE_MOMENT || s->role == STATE_DERIVED || s->role == STATE_STAGED;
         if (needs_owner && (!s->of || !ir_state_find(c->m, s->of)))
-            fail(c, "state %s does not say of which state it is", s->name);
+            fail(c, "state %s does not name the state that it belongs to", s->name);
     }
 }
 

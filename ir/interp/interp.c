@@ -119,7 +119,7 @@ static amp_status check_op(const Interp *it, const Op *o) {
         if (!it->values[o->in[i].id]) return bad_op(it, o, "reads a value that is not computed before it");
     for (int i = 0; i < o->n_out; i++) {
         if (!shape_equal(ir_shape(it->f, o->out[i]), &types.shape[i]))
-            return bad_op(it, o, "a result has not the shape that its operands give");
+            return bad_op(it, o, "a result's shape does not match its operands");
         if (!evaluates(&types.shape[i], it->n))
             return bad_op(it, o, "a result is too large, or its shape is not whole at this N");
     }

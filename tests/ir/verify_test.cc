@@ -46,8 +46,9 @@ TEST_F(Verify_, Rules) {
     } cases[] = {
         // states
         {"module \"m\" stage lower { } state %a : f32[N] param", "state a depends on N"},
-        {"module \"m\" stage lower { } state %a : f32 moment m", "state a does not say of which state it is"},
-        {"module \"m\" stage lower { } state %a : f32 derived of b", "state a does not say of which state it is"},
+        {"module \"m\" stage lower { } state %a : f32 moment m", "state a does not name the state that it belongs to"},
+        {"module \"m\" stage lower { } state %a : f32 derived of b",
+         "state a does not name the state that it belongs to"},
         {At("lower", "state %a : f32"), "f: %a: the module has no such state"},
         {At("lower", "state %a : f32", "state %a : f32[4] param"), "f: %a is f32, the state f32[4]"},
         {At("lower", "state %a : f32", "state %a : f16 param"), "f: %a is f32, the state f16"},
@@ -110,7 +111,7 @@ TEST_F(Verify_, Rules) {
          "f: softmax: dim 2 is not one of the operand's: %x is f32[N, 4]"},
         {Graph("%1 = sum(%x; dims = (2)) : f32[N]"),
          "f: sum: a dim in dims is not one of the operand's: %x is f32[N, 4]"},
-        {Graph("%1 = sum(%x; dims = (1, -1)) : f32[N]"), "f: sum: a dim stands twice in dims: %x is f32[N, 4]"},
+        {Graph("%1 = sum(%x; dims = (1, -1)) : f32[N]"), "f: sum: a dim appears twice in dims: %x is f32[N, 4]"},
         {Graph("%1 = nll_loss(%x, %w) : f32"),
          "f: nll_loss: the targets are not one per row: %x is f32[N, 4], %w is f32[3, 4]"},
         {Graph("%1 = relu_grad(%x, %s) : f32[N, 4]"), "f: relu_grad: shapes differ: %x is f32[N, 4], %s is f32"},
@@ -173,7 +174,8 @@ TEST_F(Verify_, Rules) {
         {At("fuse",
             "input %x : f32[8, 4]\nkernel k column \"\" segment 4 {\n%1 = reduce_sum(%x; dims = (0)) : f32[4]\n}"),
          ""},
-        {"module \"m\" stage lower { } state %a : f32 staged of b", "state a does not say of which state it is"},
+        {"module \"m\" stage lower { } state %a : f32 staged of b",
+         "state a does not name the state that it belongs to"},
         {At("fuse", "input %x : f32\nkernel k tile \"\" if %x {\n%1 = neg(%x) : f32\n}"),
          "f: kernel k: its predicate is no bool scalar that is defined before it"},
         {At("fuse",
@@ -186,13 +188,13 @@ TEST_F(Verify_, Rules) {
             "state %a : f32 param"),
          "f: %1 = neg: reads state %a in kernel k, after a kernel that writes it"},
         {At("plan", "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nbuffer b state %x f32 rows"),
-         "f: buffer b: a state's buffer names a state, and no other does"},
+         "f: buffer b: exactly the buffers of kind state must name a state"},
         {At("plan",
             "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nbuffer b temp %x f32 rows live 0 to 1"),
          "f: buffer b lives from kernel 0 to 1 of 1"},
         {Places("buffer a temp %1 f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"), ""},
         {Places("buffer a temp %1 f32 rows pitch 4 live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
-         "f: buffer b lies in the place of one that it does not fit"},
+         "f: buffer b may only reuse the memory of an earlier temporary of its size, type and layout"},
         {Places("buffer a temp %1 f32 rows pitch 4 live 0 to 1\nbuffer b temp %2 f32 rows pitch 4 live 1 to 1 in a"),
          ""},
         {Places("buffer a temp %1 f32 rows pitch 2 live 0 to 1"), "f: buffer a may not have rows of 2 elements"},
@@ -200,23 +202,23 @@ TEST_F(Verify_, Rules) {
         {Places("buffer a temp %1 f32 panels pitch 4 live 0 to 1"), "f: buffer a may not have rows of 4 elements"},
         {Copy(" pitch 8", "buffer b state of a.h %a.h f32 rows pitch 8"), ""},
         {Copy(" pitch 8", "buffer b state of a.h %a.h f32 rows"),
-         "f: buffer b and the state a.h differ in the length of their rows"},
+         "f: buffer b and state a.h have rows of different lengths"},
         {Copy(" pitch 3", "buffer b state of a.h %a.h f32 rows pitch 3"), "state a.h may not have rows of 3 elements"},
         {"module \"m\" stage plan { } state %a : f32[2, 3] param stored f32 rows pitch 8",
          "state a may not have rows of 8 elements"},
         {Places("buffer a output %1 f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
-         "f: buffer b lies in the place of one that it does not fit"},
+         "f: buffer b may only reuse the memory of an earlier temporary of its size, type and layout"},
         {Places("buffer a temp %1 f32 rows live 0 to 1\nbuffer b output %2 f32 rows live 1 to 1 in a"),
-         "f: buffer b lies in the place of one that it does not fit"},
+         "f: buffer b may only reuse the memory of an earlier temporary of its size, type and layout"},
         {Places("buffer a temp %1 f16 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
-         "f: buffer b lies in the place of one that it does not fit"},
+         "f: buffer b may only reuse the memory of an earlier temporary of its size, type and layout"},
         {Places("buffer a temp %1 f32 rows live 1 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
-         "f: buffer b lies in the place of one that it does not fit"},
+         "f: buffer b may only reuse the memory of an earlier temporary of its size, type and layout"},
         {Places("buffer a temp %s f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
-         "f: buffer b lies in the place of one that it does not fit"},
+         "f: buffer b may only reuse the memory of an earlier temporary of its size, type and layout"},
         {Places("buffer a temp %x f32 rows live 0 to 0\nbuffer b temp %1 f32 rows live 1 to 1 in a\n"
                 "buffer c temp %2 f32 rows live 1 to 1 in b"),
-         "f: buffer c lies in the place of one that it does not fit"},
+         "f: buffer c may only reuse the memory of an earlier temporary of its size, type and layout"},
     };
     for (const auto &c : cases) EXPECT_EQ(Verify(c.text), c.message) << c.text;
 }
@@ -249,7 +251,7 @@ TEST_F(VerifyBroken, NoSuchOperand) {
 
 TEST_F(VerifyBroken, ResultOfAnotherOp) {
     ir_def(f_, z_)->out[0] = y_;
-    EXPECT_STREQ(ir_verify(m_), "f: %y = relu: %y does not say that it is this op's result 1");
+    EXPECT_STREQ(ir_verify(m_), "f: %y = relu: %y is not marked as result 1 of this op");
 }
 
 TEST_F(VerifyBroken, OpTwiceInTheBody) {

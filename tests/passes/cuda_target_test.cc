@@ -230,8 +230,8 @@ func infer {
     PassOptions o = {};
     o.target = &target_cuda;
     for (const auto &[wrong, says] : {std::pair{"rows pitch 24 part 16", "but the ops need"},
-                                      {"rows pitch 24 part 4", "cannot be a part of rows of 24 elements"},
-                                      {"rows pitch 24 part 24", "cannot be a part of rows of 24 elements"}}) {
+                                      {"rows pitch 24 part 4", "does not fit into rows of 24 elements"},
+                                      {"rows pitch 24 part 24", "does not fit into rows of 24 elements"}}) {
         std::string other = planned;
         amp_error err = {};
         Module *m = Read(other.replace(at, part.size(), std::string(wrong) + " "));

@@ -560,7 +560,7 @@ TEST_F(SyncTest, WrongSums) {
     } cases[] = {
         {"  distribute data\n", "eval", "%a = sum_ranks(%v) : f32[4] @a\n", "in eval: ranks wait for each other"},
         {"  distribute data\n", "apply_step", "%a = sum_ranks(%v) : f32[4] @a\n", "in apply_step"},
-        {"", "micro_step", "%a = sum_ranks(%v) : f32[4] @a\n", "the model trains alone"},
+        {"", "micro_step", "%a = sum_ranks(%v) : f32[4] @a\n", "the model is not distributed"},
         // in another order, twice, and one that is lost
         {"  distribute data\n", "micro_step",
          "%a = sum_ranks(%v; number = 1) : f32[4] @a\n  %b = sum_ranks(%v) : f32[4] @b\n",
@@ -572,7 +572,7 @@ TEST_F(SyncTest, WrongSums) {
          "has number 2, and is number 1"},
         {"  distribute data\n", "micro_step", "%a = sum_ranks(%m) : f32[2, 2] @a\n", "adds vectors or scalars"},
         {"  distribute data\n", "micro_step",
-         "%b = sum(%x; dims = (1)) : f32[N] @b\n  %a = sum_ranks(%b) : f32[N] @a\n", "whose N differ"},
+         "%b = sum(%x; dims = (1)) : f32[N] @b\n  %a = sum_ranks(%b) : f32[N] @a\n", "which differs between ranks"},
     };
     for (const auto &c : cases) {
         Module *m = Read("module \"t\" stage distribute {\n  train\n" + std::string(c.header) + "}\nfunc " + c.func +
@@ -598,7 +598,7 @@ TEST_F(SyncTest, AnotherOrder) {
     std::rotate(f->body.data + first, f->body.data + other - 1, f->body.data + other + 1);
     const char *wrong = ir_verify(m);
     ASSERT_NE(wrong, nullptr);
-    EXPECT_NE(strstr(wrong, "has number 4, and is number 0 of those in the function"), nullptr) << wrong;
+    EXPECT_NE(strstr(wrong, "has number 4, and is number 0 in the function"), nullptr) << wrong;
 }
 
 // In kernels: one that is skipped, or shared.

@@ -71,7 +71,8 @@ static const char *find_misfit(const Elab *e, const BatchMove *m) {
         if (s->rank != first->rank) return "ranks differ";
         if (!s->d[m->dim].n) return "the dimension depends on the batch N in some of the tensors, but not in all";
         for (int d = 0; d < s->rank; d++)
-            if (d != m->dim && !dim_equal(s->d[d], first->d[d])) return "dimensions differ besides the one that grows";
+            if (d != m->dim && !dim_equal(s->d[d], first->d[d]))
+                return "the dimensions must be equal, except the one along which tensors are joined";
     }
     return NULL;
 }
@@ -87,7 +88,7 @@ Item elab_concat_batch(Elab *e, const BatchMove *m) {
     Parts parts;
     int64_t count = 0;
     for (int i = 0; i < n; i++) sizes[i] = ir_shape(e->f, m->o->in[i])->d[m->dim];
-    if (!find_parts(e, sizes, n, &parts)) return wrong(e, m, "the sizes have no common part of N");
+    if (!find_parts(e, sizes, n, &parts)) return wrong(e, m, "the sizes are not multiples of one part of N");
     for (int i = 0; i < n; i++) {
         in[i] = reshaped(e, m->loc, m->o->in[i],
                          split_shape(ir_shape(e->f, m->o->in[i]), m->dim, parts.count[i], parts.unit));
@@ -106,9 +107,9 @@ Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to) {
     Parts parts;
     const char *misfit = find_misfit(e, m);
     if (misfit) return wrong(e, m, misfit);
-    if (!find_parts(e, sizes, 3, &parts)) return wrong(e, m, "from and to have no common part of N");
+    if (!find_parts(e, sizes, 3, &parts)) return wrong(e, m, "from and to are not multiples of one part of N");
     if (parts.count[1] >= parts.count[2] || parts.count[2] > parts.count[0])
-        return wrong(e, m, "from and to are no part of the dimension");
+        return wrong(e, m, "from..to is not within the dimension");
     Val x = reshaped(e, m->loc, m->o->in[0], split_shape(&s, m->dim, parts.count[0], parts.unit));
     if (!x.id) return ERROR_ITEM;
     Op *o = ir_op_new(e->f, OP_slice, &x, 1);

@@ -331,8 +331,8 @@ static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
     const char *setting = c->op ? graph_op_setting(c->op) : NULL;
     if (block && block->decl->statics.len) setting = block->decl->statics.data[0].name->text;
     if (setting && last && is_constant(last->value))
-        diag_help(e->d, diag, "what is no tensor comes after ';' with its name: write %s(...; %s = %s)", name, setting,
-                  loc_text(e->a, last->loc));
+        diag_help(e->d, diag, "an argument that is not a tensor comes after ';' with its name: write %s(...; %s = %s)",
+                  name, setting, loc_text(e->a, last->loc));
     else if (c->op && count == 2 && (!strcmp(name, "max") || !strcmp(name, "min")))
         diag_help(e->d, diag, "for two tensors, write where(a %s b, a, b)", *name == 'm' && name[1] == 'a' ? ">" : "<");
     return ERROR_ITEM;

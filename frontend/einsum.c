@@ -55,7 +55,7 @@ static bool read_labels(const Einsum *x, const char **text, const char *end, Lab
         if (c == ' ') continue;
         if (c == '.') return wrong(x, "dots are not supported; give each dimension a letter");
         if (!is_letter(c))
-            return wrong(x, "'%.*s' is no label; labels are letters, as in \"bij,bjk->bik\"",
+            return wrong(x, "'%.*s' is not a label; labels are letters, as in \"bij,bjk->bik\"",
                          (int)utf8_char_len(*text, (size_t)(end - *text)), *text);
         if (has(l, c) && result) return wrong(x, "'%c' appears twice in the result", c);
         if (has(l, c))

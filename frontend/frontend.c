@@ -53,7 +53,7 @@ static void add_include(Elab *e, const Unit *unit, const Decl *d) {
     if (e->options->find_include)
         source = e->options->find_include(e->options->user, d->name->text, unit->file->source->name);
     if (e->options->no_includes)
-        elab_error(e, d->name->loc, "include is not allowed here: this compiler was told to read no other files");
+        elab_error(e, d->name->loc, "include is not allowed here: the caller has turned it off");
     else if (!source)
         diag_help(e->d, elab_error(e, d->name->loc, "cannot read the file \"%s\"", d->name->text),
                   "its name is relative to the file that includes it");

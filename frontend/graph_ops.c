@@ -142,7 +142,7 @@ static bool prepare_var(GraphCall *c) {
     Diag *diag = elab_error(c->e, c->locs[arg_index(c, "correction")],
                             "var: the variance of %lld element%s with correction = %lld is NaN", (long long)count,
                             count == 1 ? "" : "s", (long long)correction);
-    diag_help(c->e->d, diag, "correction = 0 divides by the number of elements, of one of which the variance is 0");
+    diag_help(c->e->d, diag, "correction = 0 divides by the number of elements: the variance of one element is then 0");
     return false;
 }
 

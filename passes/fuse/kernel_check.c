@@ -193,7 +193,7 @@ static void check_inlined(Check *x, const Op *reader, Val v) {
     bool pools = ir_takes_inlined(x->f, reader), simple = ir_op_info[o->code].flags & ELEMENTWISE || is_copy(x, o);
     if (x->f->kernels.data[x->k]->kind != KERNEL_TILE || !simple || ir_op_info[o->code].flags & RANDOM ||
         o->code == OP_iota || o->code == OP_broadcast)
-        fail(x, o, "may not be computed where pooling reads it");
+        fail(x, o, "cannot be computed while pooling reads it");
     if (!pools && !(reader->n_out && x->inlined[reader->out[0].id]))
         fail(x, reader, "reads a value that only pooling may read");
 }
@@ -226,7 +226,7 @@ static void check_assign(Check *x, const Kernel *k, const Op *o) {
     if (k->kind == KERNEL_COLUMN   ? !is_per_segment(x, v)
         : k->kind == KERNEL_SCALAR ? !is_scalar(x, v)
                                    : !is_whole(x, v))
-        fail(x, o, "its value is not of the kernel's space");
+        fail(x, o, "its value does not have the shape of the kernel's space");
 }
 
 static void check_op(Check *x, const Kernel *k, const Op *o) {
@@ -257,7 +257,7 @@ static void check_attention(Check *x, const Kernel *k) {
         const Op *o = ir_op_at(x->f, k->first + i);
         const bool behind = fits_attention(x, o) || o->code == OP_const || is_widening(x->f, o);
         const bool fits = ir_is_attention(o) || (found ? behind : is_read_on_load(x, o));
-        if (!fits) fail(x, o, "is beside attention, which has a kernel of its own");
+        if (!fits) fail(x, o, "shares a kernel with attention, which must be alone");
         found = found || ir_is_attention(o);
     }
     if (!found) fail(x, NULL, "has no attention");

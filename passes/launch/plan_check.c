@@ -170,7 +170,7 @@ static void check_copies(Check *x, const Func *f, const Table *state_numbers) {
         if (must != (assigned[i] != NULL))
             fail(x, "%s state %s, a copy of %s", must ? "does not write" : "writes alone", s->name, s->of);
         else if (of && f->kind != PROGRAM_REFRESH && of->pred.id != assigned[i]->pred.id)
-            fail(x, "writes state %s where it does not write %s, of which it is a copy", s->name, s->of);
+            fail(x, "writes state %s without writing %s, which it copies", s->name, s->of);
     }
     x->f = NULL;
 }

@@ -134,7 +134,7 @@ void lower_unsupported(Lowering *l, const char *fmt, ...) {
     const char *what = arena_vprintf(a, fmt, args);
     va_end(args);
     l->failed = true;
-    place_error(l->c, o->pos, "%s: %s: not built yet: %s", o->path ? o->path : "?", ir_op_info[o->code].name, what);
+    place_error(l->c, o->pos, "%s: %s is not supported: %s", o->path ? o->path : "?", ir_op_info[o->code].name, what);
 }
 
 /* ---- shared by graph ops ----------------------------------------------------------------------------------------- */

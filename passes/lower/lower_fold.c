@@ -200,7 +200,7 @@ static void lower_cumsum(Lowering *l) {
     Dim size = ir_shape(l->f, x)->d[dim];
     const bool reverse = lower_bool(l, "reverse");
     if (size.n) {
-        lower_unsupported(l, "along a dimension that depends on N");
+        lower_unsupported(l, "the dimension depends on N");
         return;
     }
     for (int64_t step = 1; step < size.mul; step *= 2) {

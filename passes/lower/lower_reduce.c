@@ -45,7 +45,7 @@ static void remove_dims(Folding *z, int from, int count) {
 static void merge_dims(Folding *z, int from, int to) {
     for (int i = from + 1; i < to; i++)
         if (!dim_mul(z->s.d[from], z->s.d[i], &z->s.d[from]))
-            lower_unsupported(z->l, "a shape of more than 2^63 elements");
+            lower_unsupported(z->l, "its shape has more than 2^63 elements");
     if (to - from > 1) remove_dims(z, from + 1, to - from - 1);
 }
 

@@ -232,8 +232,8 @@ bool pass_paint(PassContext *c) {
     const Policy *policy = policy_select(c);
     if (!policy) return false;
     if (strcmp(policy->sha256, c->m->policy_sha256)) {
-        diag_error(c->diags, (Loc){0}, "module %s is to be painted by policy %s, and policy %s is given now",
-                   c->m->name, c->m->policy_name, policy->name);
+        diag_error(c->diags, (Loc){0}, "module %s was prepared for policy %s, but policy %s is given now", c->m->name,
+                   c->m->policy_name, policy->name);
         return false;
     }
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) run(c->m, policy, kinds[i], &forward);

@@ -251,7 +251,8 @@ static bool check_op_name(Reader *r, Token name) {
     const bool is_class = policy_class_of(name.text, &ignored);
     const char *nearest = near[0] && near[1] ? text_nearest(name.text, near, 2) : near[0] ? near[0] : near[1];
     Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
-    if (is_class) diag_help(r->diags, diag, "%s is a class, which stands once, after all names", name.text);
+    if (is_class)
+        diag_help(r->diags, diag, "%s is a class; write it once, after the names, without a comma", name.text);
     else if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);
     else diag_help(r->diags, diag, "an op, a layer, or LAYER.OP, as in the table of 'ampc explain'");
     return false;
@@ -296,7 +297,7 @@ static bool take_class(Reader *r, Token last, PolicyClass *out) {
         if (word.kind == TOKEN_STAR)
             diag_help(r->diags, diag, "a policy names ops and layers; a path is for the precision block of a model");
         if (policy_class_of(last.text, out))
-            diag_help(r->diags, diag, "%s is a class, and no comma stands before it", last.text);
+            diag_help(r->diags, diag, "%s is a class; write it once, after the names, without a comma", last.text);
         return false;
     }
     if (policy_class_of(word.text, out)) return true;
@@ -395,7 +396,7 @@ static void check_entries(Reader *r) {
         }
         if (e->line == told || policy_class_fits(e->line->op_class, p->algorithm)) continue;
         told = e->line;
-        Diag *diag = diag_error(r->diags, told->class_loc, "class %s is not of algorithm %s",
+        Diag *diag = diag_error(r->diags, told->class_loc, "class %s does not belong to algorithm %s",
                                 policy_class_words[told->op_class], policy_algorithm_words[p->algorithm]);
         diag_help(r->diags, diag, "one of %s", class_list(r->arena, p->algorithm));
     }

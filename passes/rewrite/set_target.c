@@ -20,7 +20,7 @@ static bool check_target(PassContext *c, const Func *f) {
         diag_help(c->diags,
                   diag_error(c->diags, (Loc){0}, "%s: %s: the target %s has no kernel for %s", f->name,
                              o->path ? o->path : ir_op_info[o->code].name, t->name, what),
-                  "go on from stage simplify or before, or for the target that it was lowered for");
+                  "start from stage simplify or before, or use the target that it was lowered for");
         return false;
     }
     return true;
@@ -40,7 +40,7 @@ static void check_sums(PassContext *c) {
     diag_help(c->diags,
               diag_warning(c->diags, (Loc){0},
                            "sums %s change nothing: tensor cores multiply f16, bf16 and tf32, and "
-                           "no product of the model reads these",
+                           "no product of the model has such operands",
                            ir_sums_names[c->m->sums]),
               "compile with --precision fp16, bf16 or tf32");
 }

@@ -174,8 +174,8 @@ static bool check_reduce(PassContext *c) {
     if (m->low == AMP_DT_F16 && (!m->loss_scale.name || strcmp(m->loss_scale.name, "none"))) return true;
     diag_help(c->diags,
               place_error(c, m->reduce_pos,
-                          "reduce = f16: the model does not scale its loss, so gradients "
-                          "that are small would become zero on their way"),
+                          "reduce = f16: the model does not scale its loss, so "
+                          "small gradients would become 0 when ranks exchange them"),
               "reduce = bf16 has the range of f32; fp16 models scale their loss");
     return false;
 }

@@ -164,7 +164,7 @@ TEST_F(PaintTypesTest, TheTextSaysThatItIsStillToBePainted) {
     diags_init(&diags_, &arena_);
     policy_ = "tf-bf16";
     EXPECT_EQ(TryRun(Read(before), STAGE_PAINT), AMP_BAD_SOURCE);
-    EXPECT_EQ(Diagnostics(), "error: module mlp is to be painted by policy tf-fp16, and policy tf-bf16 is given now\n");
+    EXPECT_EQ(Diagnostics(), "error: module mlp was prepared for policy tf-fp16, but policy tf-bf16 is given now\n");
     policy_ = "torch-fp16";
     EXPECT_EQ(Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_PAINT)).find("painted"), std::string::npos);
 }

@@ -116,11 +116,12 @@ TEST_F(PolicyTest, ClassesAreOfTheAlgorithm) {
         return Diagnostics();
     };
     EXPECT_EQ(errors("algorithm eager\nop relu, gelu infer\nop * follow\n"),
-              "p.policy:4:15: error: class infer is not of algorithm eager\n   4 | op relu, gelu infer\n"
+              "p.policy:4:15: error: class infer does not belong to algorithm eager\n   4 | op relu, gelu infer\n"
               "     |               ^~~~~\n  help: one of lower, f32_out, f32, widest, first, follow, banned\n");
-    EXPECT_EQ(errors("algorithm paint\nop * lower\n"),
-              "p.policy:4:6: error: class lower is not of algorithm paint\n   4 | op * lower\n     |      ^~~~~\n"
-              "  help: one of banned, allow, infer, deny, clear, none\n");
+    EXPECT_EQ(
+        errors("algorithm paint\nop * lower\n"),
+        "p.policy:4:6: error: class lower does not belong to algorithm paint\n   4 | op * lower\n     |      ^~~~~\n"
+        "  help: one of banned, allow, infer, deny, clear, none\n");
     EXPECT_EQ(errors("algorithm min_cut\nop relu_grad f32\nop * follow\n"),
               "p.policy:4:4: error: relu_grad is an op of the backward pass\n   4 | op relu_grad f32\n"
               "     |    ^~~~~~~~~\n"

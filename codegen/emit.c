@@ -175,7 +175,7 @@ amp_status emit_core_op(Emitter *e, const Op *o) {
     bool vector = !e->per_thread && emit_is_vector(e->w->values[v.id].span);
     const char *text = types_fit(e, o, vector) ? expression(e, o, vector) : NULL;
     if (!text)
-        return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s %s is not built yet (%%%s, %s)", walk_name(e->w),
+        return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s %s is not supported (%%%s, %s)", walk_name(e->w),
                         ir_op_info[o->code].name, vector ? "vectors of" : "a scalar",
                         amp_dtype_name(o->n_in ? ir_dtype(e->w->f, o->in[o->n_in - 1]) : t), ir_value(e->w->f, v)->name,
                         o->path ? o->path : "no path");

@@ -64,7 +64,7 @@ typedef struct Emitter {
 
 /* How a target writes what the shared files ask for. */
 typedef struct Spelling {
-    const char *name;                /* at the end of "is not built yet" */
+    const char *name;                /* at the end of "is not supported" */
     const char *row, *column, *lane; /* of the op's element; of a vector's first element, and of its lane l */
     const char *zero, *splat;        /* 0.0f, and a float element, as a value of the kernel */
 

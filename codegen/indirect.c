@@ -195,7 +195,7 @@ static EmitFn rule_of(Opcode code) {
 /* The i64 and f64 of scalars have no vectors. */
 static amp_status check_type(const Emitter *e, const Op *o, Val v) {
     if (emit_type(ir_dtype(e->w->f, v), !e->per_thread)) return AMP_OK;
-    return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(e->w), ir_op_info[o->code].name,
+    return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s is not supported", walk_name(e->w), ir_op_info[o->code].name,
                     amp_dtype_name(ir_dtype(e->w->f, v)));
 }
 
@@ -210,7 +210,7 @@ static void put_result_name(Emitter *e, Val v) {
 amp_status indirect_emit(Emitter *e, const Op *o) {
     EmitFn rule = rule_of(o->code);
     if (!rule)
-        return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s is not built yet%s", walk_name(e->w), ir_op_info[o->code].name,
+        return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s is not supported%s", walk_name(e->w), ir_op_info[o->code].name,
                         e->spelling->name);
     for (int r = 0; r < o->n_out; r++) AMP_TRY(check_type(e, o, o->out[r]));
     for (int r = 0; r < o->n_out; r++) put_result_name(e, o->out[r]);

@@ -120,6 +120,6 @@ bool loop_reduces_in(const Walk *w, const Sink *s, int p) {
 amp_status loop_check_reduction(const Emitter *e, const Sink *s) {
     Dtype t = ir_dtype(e->w->f, s->value);
     if (emit_kind(t) <= KIND_I32) return AMP_OK;
-    return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(e->w),
+    return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s is not supported", walk_name(e->w),
                     ir_op_info[s->op->code].name, amp_dtype_name(t));
 }

@@ -38,8 +38,8 @@ static void narrow(ModelInput *in, int64_t bound, int64_t ignore) {
 static amp_status refuse(const Indexes *x, const char *what) {
     return amp_fail(
         x->err, AMP_UNSUPPORTED,
-        "%s:%d:%d: %s: %s; only ids that are inputs or of argmax and top_k, moved or put together, can be checked "
-        "against %lld rows of the table",
+        "%s:%d:%d: %s: %s; ids must come from an input, argmax or top_k, so that they can be checked against the "
+        "%lld rows of the table",
         x->op->pos.file ? x->op->pos.file : "model", x->op->pos.line, x->op->pos.column,
         x->op->path ? x->op->path : "embedding", what, (long long)x->bound);
 }

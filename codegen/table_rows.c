@@ -60,7 +60,7 @@ int table_state_index(const TableWriter *x, const char *name) {
 static amp_status put_init(TableWriter *x, const State *s) {
     ModelInit init;
     if (!model_init(&s->init, &init))
-        return amp_fail(x->err, AMP_UNSUPPORTED, "%s: the initialiser %s is not built yet", s->name, s->init.name);
+        return amp_fail(x->err, AMP_UNSUPPORTED, "%s: the initialiser %s is not supported", s->name, s->init.name);
     table_put_field(x->t, "init", init.name);
     text_puts(x->t, ".init_args = {");
     for (int i = 0; i < init.count; i++)

@@ -371,7 +371,7 @@ static amp_status find_target(CpuKernel *ck, const Op *o, int operand, Target *o
     long long count = (long long)ir_shape(w->f, o->out[0])->d[0].mul, padded = (count + 31) / 32 * 32;
     bool panels = b->layout == LAYOUT_PANELS;
     if ((!panels && b->layout != LAYOUT_ROWS) || emit_storage(w, operand)->bytes != 4)
-        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not built yet",
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not supported",
                         walk_name(w), b->name);
     out->operand = operand;
     out->rows = arena_printf(w->arena, "%lld", panels ? padded : count);

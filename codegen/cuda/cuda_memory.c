@@ -267,7 +267,7 @@ amp_status cuda_put_coordinates(Emitter *e, const Op *o) {
     for (int i = 0; i < s.rank - 1; i++) {
         const char *at = stride_text(e, &s, i);
         if (!at)
-            return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s: the shape of its result is not built yet for CUDA",
+            return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s: the shape of its result is not supported for CUDA",
                             walk_name(e->w), ir_op_info[o->code].name);
         if (i) at = arena_printf(e->w->arena, "modulo(%s, %s)", at, emit_dim(e->w->arena, s.d[i]));
         emit_line(e, "MAYBE_UNUSED const int64_t i%d = %s;", i, dim_is_one(s.d[i]) ? "0" : at);

@@ -97,7 +97,7 @@ amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
     p->scores.d[rank - 1] = k->d[rank - 2];
     for (int i = 0; i < rank - 3; i++) dim_mul(p->leads, q->d[i], &p->leads); /* fits: q's elements do */
     if (!p->factors)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: attention in %s is not built yet", walk_name(w),
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: attention in %s is not supported for CUDA", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[at.q])));
     p->tiling = choose_tiling(p->factors->bytes, p->width > p->v_width ? p->width : p->v_width, p->queries, p->keys);
     return find_copy_bytes(w, p, err);

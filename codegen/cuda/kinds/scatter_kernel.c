@@ -58,7 +58,7 @@ amp_status cuda_emit_scatter(CudaKernel *ck) {
         const Buffer *b = walk_operand(w, i);
         if (b->value.id != o->out[0].id) continue;
         if (emit_storage(w, i)->bytes != 4)
-            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into buffer %s is not built yet for CUDA",
+            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into buffer %s is not supported for CUDA",
                             walk_name(w), b->name);
         bool watched = b->kind == BUFFER_WATCH;
         if (watched) emit_open(&ck->e, "if (b%d)", i);

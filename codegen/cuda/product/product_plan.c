@@ -274,8 +274,8 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
     if (rounds && buffer->storage == AMP_DT_F32) out->memory = by->rounded;
     else if (!rounds && bytes == by->element_bytes) out->memory = arena_printf(w->arena, "AsStored<%s>", by->element);
     if (!out->memory)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
-                        amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not supported for CUDA",
+                        walk_name(w), amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
     if (p->batch.rank) return place_batch(w, p, n, out, err);
     if (p->has_windows && n == 0) set_windows(w, p, row_length(w, out), out);
     else if (p->has_windows && reads_taps(p->op)) set_taps(w, p, out);
@@ -355,7 +355,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
     AMP_TRY(walk_own_op(w, &o, err));
     const Instructions *by = instructions_of(ir_dtype(w->f, o->in[0]));
     if (!by)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract of %s is not built yet", walk_name(w),
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract of %s is not supported for CUDA", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[0])));
     *out = (ProductPlan){.op = o,
                          .batch.count = dim_const(1),

@@ -175,7 +175,7 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
             &s->diags,
             diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: %s IR is one target's",
                          m->stage == STAGE_LOWER ? "with attention, from stage lower on" : "from stage target on"),
-            "go on from stage %s or before, or say --target cpu", before);
+            "start from stage %s or before, or use --target cpu", before);
     return session_run_passes(s, m, STAGE_LAST, &target_cpu, true, err);
 }
 

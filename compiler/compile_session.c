@@ -27,7 +27,8 @@ static amp_status check_sums(const amp_compile_options *o, amp_error *err) {
     if (word_index(o->sums, ir_sums_names, SUMS_COUNT) < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "sums '%s': ieee, sm_80 or sm_90", o->sums);
     if (is_cuda && o->emit != AMP_EMIT_SO && strcmp(o->sums, ir_sums_names[SUMS_IEEE]))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "sums %s: are the CPU's, and what is emitted is for CUDA", o->sums);
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "sums %s: these are sums of the CPU's kernels, but the output is CUDA code", o->sums);
     return AMP_OK;
 }
 
@@ -349,8 +350,8 @@ static amp_status leave_out(Session *s, PassOptions *options, amp_error *err) {
         size = strcspn(names, ",");
         const char *name = arena_strndup(&s->arena, names, size);
         if (!passes_leave_out(options, name))
-            return amp_fail(err, AMP_INVALID_ARGUMENT, "no pass '%s': none of that name can be left out; these can: %s",
-                            name, passes_optional(&s->arena));
+            return amp_fail(err, AMP_INVALID_ARGUMENT, "pass '%s' cannot be left out; these can: %s", name,
+                            passes_optional(&s->arena));
     }
     return AMP_OK;
 }

@@ -44,7 +44,7 @@ static amp_status analyze_session(Session *s, const void *arguments, amp_compile
     AMP_TRY(session_open(s, err));
     s->diags.max_errors = MOST_ERRORS;
     if (s->is_ir || model_so_is(s->source))
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: is no text of the language", s->options.name);
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: is not source text in the language", s->options.name);
     return analyze_text(x, s, err);
 }
 

@@ -13,14 +13,13 @@ static const char override_word[] = "override"; /* the rule of an op that a line
 amp_status explain_read_options(const amp_explain_options *from, amp_explain_options *out, amp_error *err) {
     AMP_TRY(amp_options_read(out, sizeof *out, from, "amp_explain_options", err));
     if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_HTML)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: form %d: there is none of that number",
-                        (int)out->form);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: unknown form %d", (int)out->form);
     if (out->batch < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: batch %lld: a positive number, or 0 for 32",
                         (long long)out->batch);
     if (!out->batch) out->batch = PASSES_BATCH_HINT;
     if (out->sort && strcmp(out->sort, "bytes") != 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "sort '%s': there is bytes, those of casts", out->sort);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown sort key '%s'; use 'bytes'", out->sort);
     return AMP_OK;
 }
 

@@ -49,10 +49,9 @@ void lint_loss_scale(Lint *x) {
     if (!scale->name || strcmp(scale->name, "none") != 0) return;
     for (int i = 0; i < x->funcs.len; i++)
         if (has_f16_gradient(&x->funcs.data[i]))
-            lint_add_at(
-                x, scale->pos, NULL, NULL,
-                "loss_scale = dynamic(init = 65536.0) in the precision block, which is what there is without a line",
-                "gradients are f16 and not scaled: those below 2.9e-8 are 0");
+            lint_add_at(x, scale->pos, NULL, NULL,
+                        "loss_scale = dynamic(init = 65536.0) in the precision block, which is the default",
+                        "gradients are f16 and not scaled: those below 2.9e-8 are 0");
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
@@ -64,7 +63,7 @@ void lint_wide_reduce(Lint *x) {
     const ExchangeCost cost = exchange_cost(m);
     if (!cost.messages || m->reduce || !is_low(m->low) || !m->trains.len) return;
     lint_add_at(x, m->trains.data[0].pos, NULL, NULL,
-                "each gradient is rounded to bf16, added in f32 and rounded once; or reduce = f32, where that is meant",
+                "each gradient is rounded to bf16, added in f32 and rounded once; or write reduce = f32 to keep f32",
                 arena_printf(x->arena,
                              "ranks add up %lld bytes of gradients in f32 in each step, and the model computes in %s: "
                              "in bf16 they are %lld",

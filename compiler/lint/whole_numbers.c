@@ -23,7 +23,7 @@ void lint_whole_numbers(Lint *x, const LintFunc *g, const Op *o) {
         grid_is_apart(n, t)
             ? NULL
             : arena_printf(x->arena, "which %s up to %g: above, several become one",
-                           n.step == 1.0 && is_whole(n.first) ? "has them" : "tells them apart", grid_apart_to(n, t));
+                           n.step == 1.0 && is_whole(n.first) ? "has them" : "keeps them apart", grid_apart_to(n, t));
     const char *finite = grid_is_finite(n, t) ? NULL : "f16 ends at 65504: it does not hold 65536, which is infinite";
     lint_add_at(x, o->pos, cast ? cast : o->path, "f32", NULL,
                 arena_printf(x->arena, "%s are %s %s%s%s%s%s", which(x->arena, n),

@@ -43,7 +43,7 @@ static amp_status see_kernel(void *user, const amp_observed_kernel *kernel, amp_
     amp_trace *t = user;
     const int function = function_named(t->m, kernel->program);
     if (function < 0)
-        return amp_fail(err, AMP_MISMATCH, "the trace is of %s, which has no program %s: it is of another model",
+        return amp_fail(err, AMP_MISMATCH, "the trace is for %s, which has no program %s: it belongs to another model",
                         t->m->name, kernel->program);
     if (kernel->index == 0) begin_program(t, function);
     return trace_values_note(&t->values[function], kernel, &t->allocator, err);
@@ -61,7 +61,7 @@ static amp_status read_model(amp_trace *t, const char *device, amp_error *err) {
         return amp_fail(err, AMP_INVALID_ARGUMENT, "device '%s': cpu or cuda", device);
     AMP_TRY(session_open(s, err));
     if (!model_so_is(s->source))
-        return amp_fail(err, AMP_BAD_FILE, "%s: is no model.so; give the one that the session is made of",
+        return amp_fail(err, AMP_BAD_FILE, "%s: is not a model.so; give the one that the session was created from",
                         s->source->name);
     AMP_TRY(model_so_module(s, is_cuda ? AMP_MODEL_CUDA_IR_SECTION : AMP_MODEL_IR_SECTION, &m, err));
     t->m = m;

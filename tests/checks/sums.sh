@@ -43,12 +43,12 @@ small=$work/small.amp
 run 2 "$ampc" "$small" --sums sm_70 -o "$work/x.so"
 says "sums 'sm_70': ieee, sm_80 or sm_90"
 run 2 "$ampc" "$small" --sums sm_90 --emit cu -o "$work/x.cu"
-says "sums sm_90: are the CPU's, and what is emitted is for CUDA"
+says "sums sm_90: these are sums of the CPU's kernels, but the output is CUDA code"
 run 2 "$ampc" "$small" --sums sm_90 --target cuda --emit ir -o "$work/x.ir"
-says "sums sm_90: are the CPU's"
+says "sums sm_90: these are sums of the CPU's kernels"
 run 0 "$ampc" "$small" --sums sm_80 --precision fp32 --isa portable -o "$work/fp32.so"
 says 'warning: sums sm_80 change nothing: tensor cores multiply f16, bf16 and tf32' \
-    'and no product of the model reads these' 'compile with --precision fp16, bf16 or tf32'
+    'and no product of the model has such operands' 'compile with --precision fp16, bf16 or tf32'
 run 0 "$ampc" "$work/groups.amp" --sums sm_80 --isa portable -o "$work/groups.so"
 says 'warning: sums sm_80 change nothing'
 run 0 "$ampc" "$small" --precision fp32 --isa portable -o "$work/fp32_ieee.so"

@@ -388,7 +388,7 @@ run 1 "$ampc" explain "$work/wrong.amp" --html "$work/wrong.html"
 expect 'an error is told once' 1 "$(grep -c 'error:' "$work/.err")"
 run 0 "$ampc" explain "$work/small.amp" --sort bytes --batch 4 --all
 run 2 "$ampc" explain "$work/small.amp" --sort size
-says "sort 'size': there is bytes"
+says "unknown sort key 'size'; use 'bytes'"
 run 2 "$ampc" explain "$work/small.amp" --gpu H100
 says 'explain takes --gpu only with --html'
 run 2 "$ampc" explain "$work/small.amp" --html "$work/x.html" --gpu K6
@@ -691,7 +691,7 @@ says '--stop-after=never: there is no such pass' 'elaborate, autocast'
 run 2 "$ampc" "$work/small.amp" --dump-ir=never
 says 'there is no such pass'
 run 2 "$ampc" "$work/small.amp" --no-pass=autocast
-says "no pass 'autocast': none of that name can be left out; these can: simplify; rewrite: turn_columns, split_sums, " \
+says "pass 'autocast' cannot be left out; these can: simplify; rewrite: turn_columns, split_sums, " \
     '; fuse; layout: masters, weight_copies, pack; order: postpone, '
 run 2 "$ampc" "$work/small.amp" -D HIDDEN
 says 'write -D NAME=VALUE'

@@ -311,10 +311,9 @@ TEST(Explain, PartsOfAReport) {
 TEST(Explain, WrongOrdersAndFormsAreRefused) {
     amp_explain_options which = {};
     which.sort = "size";
-    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "sort 'size': there is bytes, those of casts");
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "unknown sort key 'size'; use 'bytes'");
     which.sort = nullptr, which.form = 77;
-    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
-              "amp_explain_options: form 77: there is none of that number");
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "amp_explain_options: unknown form 77");
     which.form = 0, which.batch = -1;
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
               "amp_explain_options: batch -1: a positive number, or 0 for 32");

@@ -33,15 +33,17 @@ amp_status amp_comm_check_collective(const amp_comm_state *c, const amp_collecti
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: there is no collective %d", new->what, (int)new->op);
     if (!new->data &&new->count) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: data is NULL", new->what);
     if (sums ? !amp_sums_have(new->dtype) : !size)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s is not %s", new->what, amp_dtype_name(new->dtype),
-                        sums ? "summed: f32, f64, f16 and bf16 are" : "a type of elements");
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s %s", new->what, amp_dtype_name(new->dtype),
+                        sums ? "cannot be summed; f32, f64, f16 and bf16 can" : "is not a type of elements");
     if (parts && new->count % (size_t)c->head.size)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %zu elements do not divide by %d ranks", new->what, new->count,
                         c->head.size);
     if (new->op == AMP_COLLECTIVE_BROADCAST && (new->root < 0 || new->root >= c->head.size))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: there is no rank %d of %d", new->what, new->root, c->head.size);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: rank %d is not one of the %d ranks", new->what, new->root,
+                        c->head.size);
     if (new->count > PTRDIFF_MAX / size)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %zu elements are more than memory has", new->what, new->count);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %zu elements are more than memory can hold", new->what,
+                        new->count);
     return AMP_OK;
 }
 
@@ -147,7 +149,7 @@ static amp_status wait_for_thread(amp_comm_state *c, uint64_t number, amp_error 
     }
     pthread_mutex_unlock(&c->lock);
     if (in_vain < LOOKS) return AMP_OK;
-    return amp_comm_fail(c, err, AMP_PEER_FAILED, "collective %llu: %s has not come back from a call for %.1f s",
+    return amp_comm_fail(c, err, AMP_PEER_FAILED, "collective %llu: a call of %s has not returned for %.1f s",
                          (unsigned long long)number, c->engine->library,
                          (double)c->timeout * 1e-9 * LOOKS / LOOKS_OF_A_TIMEOUT);
 }

@@ -74,7 +74,7 @@ typedef struct amp_comm_state {
     uint64_t next_number, done;   /* all below |done| are */
     uint64_t beats;               /* how often the thread was outside the engine */
     amp_error failure;            /* the first; .code AMP_OK: none */
-    bool tells;                   /* it is this rank's own, and the thread tells the others before it ends: */
+    bool reports;                 /* it is this rank's own, and the thread sends |why| to the others before it ends */
     char why[400];
     amp_rank_does does; /* what the session says */
     int64_t step;

@@ -52,9 +52,7 @@ static amp_status wait_for_nccl(amp_comm_state *c, const char *call, int64_t end
         if (status) return fail_own(c, &said, err);
         if (ready) return AMP_OK;
         if (!end || amp_nanoseconds() < end) continue;
-        amp_fail(&said, AMP_PEER_FAILED,
-                 "%s has not brought the devices of the ranks together in time: are their hosts connected? (%s)", call,
-                 c->nccl->name);
+        amp_fail(&said, AMP_PEER_FAILED, "%s timed out; check the network between the hosts (%s)", call, c->nccl->name);
         return fail_own(c, &said, err);
     }
 }

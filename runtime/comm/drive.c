@@ -175,7 +175,7 @@ static amp_status check_deadline(amp_comm_state *c, const amp_collective *waits)
     if (!waits || now - c->moved < c->timeout) return AMP_OK;
     return amp_comm_fail(c, NULL, AMP_PEER_FAILED,
                          "%s: no answer for %.1f s: another rank has died, hangs or is late, or the network is down; "
-                         "this was collective %llu; ranks that are late by right need a longer timeout",
+                         "this was collective %llu; if a rank may be this late, set a longer timeout",
                          waits->what, (double)c->timeout * 1e-9, (unsigned long long)waits->number);
 }
 
@@ -220,9 +220,9 @@ static amp_status connect_engine(amp_comm_state *c) {
 
 static void tell_others(amp_comm_state *c) {
     pthread_mutex_lock(&c->lock);
-    const bool tells = c->tells && c->ranks && c->started && c->head.size > 1;
+    const bool reports = c->reports && c->ranks && c->started && c->head.size > 1;
     pthread_mutex_unlock(&c->lock);
-    if (tells) amp_roll_tell(c, c->why);
+    if (reports) amp_roll_tell(c, c->why);
 }
 
 /* Nothing but letters is sent where messages may be under way. */
@@ -298,8 +298,8 @@ amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err) {
     c->started = true;
     if (!wait_for_phase(c, AMP_COMM_RUNS, true, bound))
         return amp_comm_fail(c, err, AMP_PEER_FAILED,
-                             "%s has not brought the ranks together for %.1f s: was every rank started, and are their "
-                             "hosts connected?",
+                             "%s: the ranks did not connect within %.1f s: was every rank started, and can their hosts "
+                             "reach each other?",
                              c->engine->library, (double)bound * 1e-9);
     return amp_comm_check(c, err);
 }
@@ -310,7 +310,7 @@ void amp_comm_give_up(amp_comm *comm, const char *why) {
     pthread_mutex_lock(&c->lock);
     const bool first = !c->failure.code;
     if (first) {
-        c->tells = true;
+        c->reports = true;
         snprintf(c->why, sizeof c->why, "%s", why);
         amp_fail(&c->failure, AMP_PEER_FAILED, "rank %d: %s", c->head.rank, why);
         pthread_cond_broadcast(&c->news);
@@ -347,12 +347,12 @@ bool amp_comm_end(amp_comm_state *c) {
 amp_status amp_comm_leave(amp_comm *comm, amp_error *err) {
     amp_comm_state *c = (amp_comm_state *)comm;
     if (!c) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_comm_leave: comm is NULL");
-    if (c->ended) return amp_fail(err, AMP_WRONG_STATE, "amp_comm_release: the comm has left the others already");
+    if (c->ended) return amp_fail(err, AMP_WRONG_STATE, "amp_comm_release: this comm has left the other ranks already");
     amp_status status = amp_comm_meet(comm, NULL, 0, NULL, "amp_comm_release", err);
-    if (status) amp_comm_fail(c, NULL, status, "the comm was released, and the ranks did not meet");
+    if (status) amp_comm_fail(c, NULL, status, "the comm was released before all ranks had released theirs");
     if (amp_comm_end(c) || status) return status;
     return amp_comm_fail(c, err, AMP_PEER_FAILED,
-                         "amp_comm_release: %s has not let this rank go for %.1f s: another rank has died, hangs or "
-                         "was stopped",
+                         "amp_comm_release: %s has not disconnected this rank within %.1f s: another rank has died, "
+                         "hangs or was stopped",
                          c->engine->library, GOING * (double)c->timeout * 1e-9);
 }

@@ -200,7 +200,7 @@ static amp_status fail_absent(amp_comm_state *c, const amp_collective *waits, in
     char step[40] = "";
     if (a->step >= 0) snprintf(step, sizeof step, " %s step %lld", when, (long long)a->step);
     return fail_all(c,
-                    "%s: rank %d lives, but has not come for %.1f s: it %s%s; give ranks that are late by right a "
+                    "%s: rank %d is alive, but has not joined for %.1f s: it %s%s; if a rank may be this late, set a "
                     "longer timeout",
                     waits->what, rank, seconds, word, step);
 }

@@ -77,7 +77,7 @@ failures() {
     run 0 fails "$mpi" 3 "$program" mismatch # with whatever status, since the launcher may end some
     says "meet: AMP_PEER_FAILED: rank " ": rank 1 meets for 'checkpoint' (8 bytes, after 2 collectives), this rank for"
     run 0 fails "$mpi" 3 "$program" behind
-    says 'all_reduce bucket 0 (fc1.weight ..): rank 1 lives, but has not come for 2.0 s: it computes in step 117'
+    says 'all_reduce bucket 0 (fc1.weight ..): rank 1 is alive, but has not joined for 2.0 s: it computes in step 117'
     signalled "$mpi" STOP
     for rank in 0 2; do
         says "rank $rank of 3: wait: AMP_PEER_FAILED: rank $rank: " \

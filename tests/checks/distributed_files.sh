@@ -118,7 +118,7 @@ run 1 env WORLD_SIZE=2 "${train[@]}" --steps 1
 says 'WORLD_SIZE says that 2 processes were started, but not which one of them this is'
 echo text >"$meet/notes.txt"
 run 1 "${train[@]}" --steps 1 --dist-rank 0/2
-says "$meet holds notes.txt, which no start of ranks has left: give a folder that is empty"
+says "$meet holds notes.txt, which is not a file of ranks: give a folder that is empty"
 rm "$meet/notes.txt"
 as_torchrun 1 3 "${train[@]}" --steps 1 >"$work/other" 2>&1 &
 run 1 as_torchrun 0 2 "${train[@]}" --steps 1

@@ -187,11 +187,11 @@ def check_words(rank, survivors, phase):
         mine = [line for line in said.splitlines() if re.match(rf".*amprun: rank {other}: ", line)]
         if not mine:
             continue
-        named = any(re.search(rf"rank(s [\d, ]*| ){rank}\b|has not let this rank go",
+        named = any(re.search(rf"rank(s [\d, ]*| ){rank}\b|has not disconnected this rank",
                               line.split(f"amprun: rank {other}: ", 1)[1]) for line in mine)
         require(named, f"rank {other} does not name rank {rank}: {mine}")
         told += 1
-    if not told and phase == "start" and "has not brought the ranks together" in said:
+    if not told and phase == "start" and "the ranks did not connect" in said:
         told = len(survivors)
     return told
 

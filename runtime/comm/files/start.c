@@ -105,10 +105,11 @@ static bool is_invitation(const char *name) {
 }
 
 static amp_status fail_foreign(const amp_files_start *s, const char *name, amp_error *err) {
-    return amp_fail(err, AMP_WRONG_STATE,
-                    "%s holds %s, which no start of ranks has left: give a folder that is empty, or that is not there "
-                    "yet",
-                    s->given.path, name);
+    return amp_fail(
+        err, AMP_WRONG_STATE,
+        "%s holds %s, which is not a file of ranks: give a folder that is empty, or one that does not exist "
+        "yet",
+        s->given.path, name);
 }
 
 /* A process that lives has the lock of its start. */
@@ -199,11 +200,11 @@ static amp_status fail_missing(const amp_files_start *s, amp_error *err) {
     if (!count)
         return amp_fail(
             err, AMP_PEER_FAILED,
-            "%s: all ranks have come, and rank 0 does not go on for %.1f s: it has died or hangs, or another "
-            "process is rank %d, too",
+            "%s: all ranks joined, but rank 0 has not responded for %.1f s; it may have died, or two processes "
+            "use rank %d",
             s->given.path, s->seconds, s->rank);
     return amp_fail(err, AMP_PEER_FAILED,
-                    "%s: %s %s not come for %.1f s: was every rank started, and do all hosts see this folder?",
+                    "%s: %s %s not joined for %.1f s: was every rank started, and do all hosts see this folder?",
                     s->given.path, who, count > 1 ? "have" : "has", s->seconds);
 }
 
@@ -328,7 +329,7 @@ static amp_status follow(amp_files_start *s, uint64_t *numbers, amp_error *err) 
         if (amp_nanoseconds() < end) continue;
         if (is_led(s)) return fail_missing(s, err);
         return amp_fail(err, AMP_PEER_FAILED,
-                        "%s: rank 0 has not come for %.1f s: was it started, and does its host see this folder?",
+                        "%s: rank 0 has not joined for %.1f s: was it started, and does its host see this folder?",
                         s->given.path, s->seconds);
     }
 }

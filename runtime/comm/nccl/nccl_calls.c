@@ -13,7 +13,7 @@ static void unlock(amp_nccl *n) { pthread_mutex_unlock(&n->lock); }
 static bool failed(NcclResult result) { return result && result != NCCL_IN_PROGRESS; }
 
 static amp_status fail_gone(amp_error *err) {
-    return amp_fail(err, AMP_PEER_FAILED, "the ranks' devices were parted by an earlier failure");
+    return amp_fail(err, AMP_PEER_FAILED, "the NCCL communicator was aborted after an earlier failure");
 }
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */

@@ -476,8 +476,8 @@ static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, a
 static void say_threads(const amp_executor *e, const amp_governor *g, const amp_run *run) {
     int32_t threads = amp_pool_threads(e->pool);
     amp_log_say(e->log, AMP_LOG_INFO,
-                "%s of %lld samples goes on with %d thread%s, which is faster now: %.3f ms a call with 1, %.3f with %d",
-                run->program->name, (long long)run->n, g->prefers_one ? 1 : threads, g->prefers_one ? "" : "s",
+                "using %d thread%s for %s at %lld samples: faster (%.3f ms a call with 1 thread, %.3f ms with %d)",
+                g->prefers_one ? 1 : threads, g->prefers_one ? "" : "s", run->program->name, (long long)run->n,
                 (double)g->one.mean / 1e6, (double)g->all.mean / 1e6, threads);
 }
 

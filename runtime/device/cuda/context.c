@@ -17,7 +17,8 @@ static amp_status find_ordinal(amp_cuda_context *c, CuDevice device, int *ordina
         AMP_TRY(AMP_CUDA(c, err, device_get, (&other, *ordinal)));
         if (other == device) return AMP_OK;
     }
-    return amp_fail(err, AMP_NOT_FOUND, "the device of the stream is none of the %d that this process sees", count);
+    return amp_fail(err, AMP_NOT_FOUND, "the stream is of a device that is not among the %d visible to this process",
+                    count);
 }
 
 /* The driver asks for a current context even if the answer does not depend on it; a thread without one gets the context

@@ -140,7 +140,7 @@ amp_status amp_cuda_result(const CudaDriver *driver, amp_cuda_latch *latch, Cuda
     amp_status status =
         amp_fail(to, amp_cuda_result_status(result), "%s: %s (%d): %s%s", amp_cuda_call_symbol(call),
                  text_or(driver->get_error_name, result, "an error without a name"), result,
-                 text_or(driver->get_error_string, result, "the driver does not know it"), advice(result));
+                 text_or(driver->get_error_string, result, "the driver has no text for it"), advice(result));
     if (amp_cuda_result_is_fatal(result)) amp_cuda_latch_set(latch, to);
     return status;
 }

@@ -132,7 +132,7 @@ static amp_status compile(const CompileWork *w, const char *text, const char *na
     if (status) return status;
     take_from_result(w, &result, out);
     amp_nvrtc_result_free(w->nvrtc, &result);
-    return out->data ? AMP_OK : amp_fail(err, AMP_INTERNAL, "%s: NVRTC compiled it and gave nothing", name);
+    return out->data ? AMP_OK : amp_fail(err, AMP_INTERNAL, "%s: NVRTC compiled it, but returned no code", name);
 }
 
 static amp_status compile_function(const CompileWork *w, const amp_model_cuda_function *f, amp_cuda_image *out,
@@ -193,7 +193,7 @@ static void say_origins(const CompileWork *w) {
         amp_log_say(
             w->options->log, AMP_LOG_WARNING,
             "there is no cache for CUDA kernels, so they are compiled in every process: set AMPC_CACHE_DIR to a "
-            "folder of yours that nobody else may write to, or compile the model with --gpu-arch sm_%d",
+            "folder of yours that no other user may write to, or compile the model with --gpu-arch sm_%d",
             w->options->arch);
 }
 

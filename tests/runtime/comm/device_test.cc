@@ -245,7 +245,7 @@ TEST_F(Device, RefusesWhatIsWrong) {
         amp_error err = {};
         const amp_device_collective bad = {AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_I32, data, 10, 0, bucket, 0, nullptr};
         EXPECT_EQ(comm->calls->enqueue(comm, &bad, 1, &streams[comm->rank], &err), AMP_INVALID_ARGUMENT);
-        EXPECT_THAT(err.message, HasSubstr("i32 is not summed"));
+        EXPECT_THAT(err.message, HasSubstr("i32 cannot be summed"));
         User other;
         current = reinterpret_cast<CuContext>(16);
         EXPECT_EQ(comm->calls->attach(comm, &other.head, &err), AMP_UNSUPPORTED);
@@ -426,7 +426,7 @@ TEST_F(Device, NamesTheRankWhoseDeviceIsLate) {
         amp_comm_does(comm, AMP_RANK_COMPUTES, 7);
         ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
         EXPECT_EQ(Wait(comm, &err), AMP_PEER_FAILED);
-        EXPECT_THAT(err.message, HasSubstr("rank 1 lives, but has not come for 1.0 s: it computes in step 7"));
+        EXPECT_THAT(err.message, HasSubstr("rank 1 is alive, but has not joined for 1.0 s: it computes in step 7"));
     });
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     EXPECT_GE(took.count(), 2 * timeout);
@@ -457,7 +457,7 @@ TEST_F(Device, NamesTheRankThatEnqueuesNothing) {
         fakes[0].polls = 1 << 30;
         const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0, nullptr}};
         EXPECT_EQ(comm->calls->enqueue(comm, list, 1, &streams[0], &err), AMP_PEER_FAILED);
-        EXPECT_THAT(err.message, HasSubstr(std::string(bucket) + ": rank 1 lives, but has not come for 1.0 s"));
+        EXPECT_THAT(err.message, HasSubstr(std::string(bucket) + ": rank 1 is alive, but has not joined for 1.0 s"));
     });
     EXPECT_TRUE(fakes[0].aborted);
 }

@@ -146,7 +146,7 @@ TEST_F(Files, ARankThatDoesNotComeIsNamed) {
     for (const Process *p : {&zero, &two}) {
         EXPECT_EQ(p->status, AMP_PEER_FAILED);
         EXPECT_EQ(p->said, folder +
-                               ": ranks 1, 3 have not come for 0.6 s: was every rank started, and do all hosts see "
+                               ": ranks 1, 3 have not joined for 0.6 s: was every rank started, and do all hosts see "
                                "this folder?");
         EXPECT_LT(p->took, 5);
     }
@@ -156,7 +156,7 @@ TEST_F(Files, ARankThatDoesNotComeIsNamed) {
     for (const Process *p : {&one, &three}) {
         EXPECT_EQ(p->status, AMP_PEER_FAILED);
         EXPECT_EQ(p->said,
-                  folder + ": rank 0 has not come for 0.6 s: was it started, and does its host see this folder?");
+                  folder + ": rank 0 has not joined for 0.6 s: was it started, and does its host see this folder?");
         EXPECT_LT(p->took, 5);
     }
 }
@@ -168,8 +168,8 @@ TEST_F(Files, AMissingRankIsNamedByEveryRank) {
     zero.seconds = 1.6;
     one.seconds = 1.2;
     Run({&zero, &one});
-    EXPECT_THAT(zero.said, HasSubstr(": rank 2 has not come for 1.6 s"));
-    EXPECT_THAT(one.said, HasSubstr(": rank 2 has not come for 1.2 s"));
+    EXPECT_THAT(zero.said, HasSubstr(": rank 2 has not joined for 1.6 s"));
+    EXPECT_THAT(one.said, HasSubstr(": rank 2 has not joined for 1.2 s"));
 }
 
 TEST_F(Files, RanksThatDisagreeOnTheirNumberAreTold) {
@@ -198,7 +198,7 @@ TEST_F(Files, TwoProcessesOfOneRank) {
     EXPECT_EQ(zero.status, AMP_OK) << zero.said;
     EXPECT_EQ(one.status, AMP_OK) << one.said;
     EXPECT_EQ(again.status, AMP_PEER_FAILED);
-    EXPECT_THAT(again.said, HasSubstr("another process is rank 1, too"));
+    EXPECT_THAT(again.said, HasSubstr("two processes use rank 1"));
 }
 
 // What is left of an earlier start, with as many ranks or with others, is taken for nothing, also by ranks that come
@@ -221,7 +221,7 @@ TEST_F(Files, AnEarlierStartIsNotBelieved) {
     Process alone{1, 2};
     alone.seconds = 0.6;
     Run({&alone});
-    EXPECT_THAT(alone.said, HasSubstr(": rank 0 has not come for 0.6 s"));
+    EXPECT_THAT(alone.said, HasSubstr(": rank 0 has not joined for 0.6 s"));
 }
 
 TEST_F(Files, AFolderInUseIsRefused) {
@@ -247,9 +247,8 @@ TEST_F(Files, AFolderWithOtherFilesIsRefused) {
     Process alone{0, 1};
     Run({&alone});
     EXPECT_EQ(alone.status, AMP_WRONG_STATE);
-    EXPECT_EQ(alone.said, folder +
-                              " holds thesis.tex, which no start of ranks has left: give a folder that is empty, or "
-                              "that is not there yet");
+    EXPECT_EQ(alone.said, folder + " holds thesis.tex, which is not a file of ranks: give a folder that is empty, or "
+                                   "one that does not exist yet");
     EXPECT_EQ(Entries(folder), std::vector<std::string>{"thesis.tex"});
     folder += "/thesis.tex";
     Run({&alone});
@@ -322,7 +321,7 @@ TEST_F(Files, LinksAreNotFollowed) {
     ASSERT_EQ(symlink(home.c_str(), start.c_str()), 0);
     Run({&zero});
     EXPECT_EQ(zero.status, AMP_WRONG_STATE);
-    EXPECT_THAT(zero.said, HasSubstr(" holds ampc-0123456789abcdef, which no start of ranks has left"));
+    EXPECT_THAT(zero.said, HasSubstr(" holds ampc-0123456789abcdef, which is not a file of ranks"));
     EXPECT_EQ(Entries(home), std::vector<std::string>{"diary"});
     ASSERT_EQ(unlink(start.c_str()), 0);
 

@@ -69,8 +69,9 @@ TEST_F(Roll, ComputingMayTakeTwoTimeouts) {
         ASSERT_EQ(AllReduce(comm, &said), AMP_OK) << said;
         if (comm->rank == 1) Sleep(3 * timeout);
         EXPECT_EQ(AllReduce(comm, &said), AMP_PEER_FAILED);
-        EXPECT_THAT(said, HasSubstr(std::string(bucket) + ": rank 1 lives, but has not come for 1.0 s: it computes in "
-                                                          "step 7; give ranks that are late by right a longer"));
+        EXPECT_THAT(said,
+                    HasSubstr(std::string(bucket) + ": rank 1 is alive, but has not joined for 1.0 s: it computes in "
+                                                    "step 7; if a rank may be this late, set a longer"));
         EXPECT_EQ(said.find(" says: ") != std::string::npos || comm->rank != 1, true);
     });
 }

@@ -90,7 +90,7 @@ TEST(CudaDriver, DoesNotStart) {
               "found is the toolkit's stub: take its folder out of LD_LIBRARY_PATH and install NVIDIA's driver");
     EXPECT_EQ(
         Opened("tiny_driver.so", {{"TINY_INIT", "100"}}),
-        "AMP_NOT_FOUND: cuInit: an error without a name (100): the driver does not know it; the NVIDIA driver finds "
+        "AMP_NOT_FOUND: cuInit: an error without a name (100): the driver has no text for it; the NVIDIA driver finds "
         "no GPU: is CUDA_VISIBLE_DEVICES set to leave it out? else use the device \"cpu\"");
     EXPECT_EQ(Opened("tiny_driver.so", {{"TINY_INIT", "803"}}),
               "AMP_UNSUPPORTED: cuInit: CUDA_ERROR_TINY (803): as the test asked for; restart the machine after "

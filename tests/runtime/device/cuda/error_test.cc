@@ -52,7 +52,7 @@ TEST(CudaError, NamesCallErrorAndText) {
     EXPECT_STREQ(err.message, "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
     EXPECT_EQ(err.code, AMP_OUT_OF_MEMORY);
     EXPECT_EQ(amp_cuda_result(&driver, nullptr, CUDA_CALL_launch, 12345, &err), AMP_INTERNAL);
-    EXPECT_STREQ(err.message, "cuLaunchKernel: an error without a name (12345): the driver does not know it");
+    EXPECT_STREQ(err.message, "cuLaunchKernel: an error without a name (12345): the driver has no text for it");
     EXPECT_EQ(amp_cuda_result(&driver, nullptr, CUDA_CALL_launch, CU_OUT_OF_MEMORY, nullptr), AMP_OUT_OF_MEMORY);
     CudaDriver empty = {};
     EXPECT_EQ(amp_cuda_result(&empty, nullptr, CUDA_CALL_init, CU_NO_DEVICE, &err), AMP_NOT_FOUND);

@@ -47,7 +47,7 @@ typedef struct Diags {
     VEC(Diag *) list;
     int errors;
     int max_errors; /* further errors are counted, not kept; 0: 20 */
-    bool stopped;   /* there were so many errors that nothing after them was looked at */
+    bool stopped;   /* there were too many errors, and nothing after them was checked */
 } Diags;
 
 void diags_init(Diags *d, Arena *a);

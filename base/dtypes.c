@@ -1,7 +1,7 @@
 /* dtypes.c: see dtypes.h. */
 #include "base/dtypes.h"
 
-/* The numbers of amp/base.h are public, so the enum is written out there; here they must be those of the rows. */
+/* The numbers of amp/base.h are public, so the enum is written out there; this checks that the rows have the same. */
 enum {
     ROW_NONE,
 #define DTYPE(id, ...) ROW_##id,

@@ -1,5 +1,5 @@
-/* dtypes.h: what is known of an element type: dtypes.def has a row for each.  Numbers are those of amp_dtype; tables of
- * models hold them as uint32_t, and may hold others. */
+/* dtypes.h: the properties of each element type, a row of dtypes.def.  A type has its number of amp_dtype; tables of
+ * models hold it as uint32_t, and may hold others. */
 #ifndef AMP_BASE_DTYPES_H
 #define AMP_BASE_DTYPES_H
 

@@ -33,7 +33,7 @@ const char *amp_status_name(amp_status status) {
     return i < sizeof status_names / sizeof *status_names ? status_names[i] : "unknown status";
 }
 
-/* Copies |message|, of which |full| bytes would be needed, marking a cut.  |message| is a separate buffer so that the
+/* Copies |message|, which is |full| bytes long, and marks where it is cut.  |message| is a separate buffer so that the
  * arguments of the format may point into |err| itself: wrapping an error in a longer one is common. */
 static void set_message(amp_error *err, amp_status code, const char *message, size_t full) {
     const size_t max = sizeof err->message - 1;

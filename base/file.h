@@ -41,7 +41,7 @@ amp_status amp_file_check_links(const char path[AMP_FILE_PATH], amp_error *err);
 
 /* Replaces a file so that, whatever happens, either the old or the whole new content is there: a temporary file in the
  * same folder, fsync, rename, fsync of the folder.  The file keeps its mode, and the temporary file is never more open;
- * one that nobody may write is not replaced (AMP_IO).  A device or a pipe is written as it is. */
+ * a write-protected one is not replaced (AMP_IO).  A device or a pipe is written as it is. */
 typedef struct amp_file_writer amp_file_writer;
 amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_file_writer **out, amp_error *err);
 amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err);

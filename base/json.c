@@ -1,4 +1,4 @@
-/* json.c: reading JSON that nobody vouches for, by recursive descent with limits; writing JSON. */
+/* json.c: reading untrusted JSON, by recursive descent with limits; writing JSON. */
 #include "base/json.h"
 
 #include <inttypes.h>
@@ -168,7 +168,7 @@ static amp_status find_string_end(Parser *p, size_t *end) {
     return fail_at(p, p->len, "the text ends inside a string");
 }
 
-/* An escape is never shorter than the bytes that it stands for, so the room between the quotes is enough. */
+/* An escape is never shorter than the bytes that it encodes, so the room between the quotes is enough. */
 static amp_status parse_string(Parser *p, amp_json_string *out) {
     size_t end, len = 0;
     if (!take(p, '"')) return fail_at(p, p->at, "expected a string");

@@ -1,4 +1,4 @@
-/* json.h: reading JSON (RFC 8259) that nobody vouches for, and writing it.
+/* json.h: reading untrusted JSON (RFC 8259), and writing JSON.
  *
  * The reader is stricter than the RFC where readers are known to differ: duplicate keys, invalid UTF-8, lone
  * surrogates, U+0000, numbers that a double or an int64 cannot hold, a byte order mark, and anything after the value

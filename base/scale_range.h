@@ -15,7 +15,7 @@ static inline bool amp_scale_is_usable(double scale) {
     return (float)scale >= (float)AMP_SCALE_LEAST && (float)scale <= (float)AMP_SCALE_MOST;
 }
 
-/* The bounds that update_scale keeps, given those of the model. */
+/* The bounds that update_scale keeps, from the bounds in the model. */
 static inline double amp_scale_floor(double min) { return min > AMP_SCALE_LEAST ? min : AMP_SCALE_LEAST; }
 static inline double amp_scale_ceiling(double max) { return max < AMP_SCALE_MOST ? max : AMP_SCALE_MOST; }
 

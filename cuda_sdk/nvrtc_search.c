@@ -84,7 +84,7 @@ static bool try_folder(Search *s, const char *folder) {
     return false;
 }
 
-/* The folders <prefix>/<below>, of which only |below| is a glob; the last in the alphabet is the newest version. */
+/* The folders <prefix>/<below>; only |below| is a glob; the last in the alphabet is the newest version. */
 static bool try_below(Search *s, const char *prefix, const char *below) {
     char pattern[2 * PATH_MAX], *to = pattern;
     if (strlen(prefix) >= PATH_MAX / 2) return false;
@@ -125,8 +125,8 @@ static bool cut_to_prefix(char *path) {
     return true;
 }
 
-/* The first python3 of PATH: /usr/bin/python3 -> /usr.  |real|: with links resolved, as those of a virtual environment
- * are. */
+/* The first python3 of PATH: /usr/bin/python3 -> /usr.  |real|: with links resolved: a virtual environment's
+ * python3 is a link. */
 static bool python_prefix(char prefix[PATH_MAX], bool real) {
     const char *path = getenv("PATH");
     for (const char *end; path && *path; path = *end ? end + 1 : end) {

@@ -377,7 +377,7 @@ TEST_F(FileTest, WriterErrorsSayWhat) {
     EXPECT_TRUE(Names().empty());
 }
 
-// A file size limit stands in for a full disk: the write fails part way, and the old file must survive a commit.
+// A file size limit simulates a full disk: the write fails part way, and the old file must survive a commit.
 TEST_F(FileTest, AFailedWriteIsNeverCommitted) {
     Put("out", "old");
     amp_file_writer *w = nullptr;

@@ -1,6 +1,5 @@
-/* compact.c: drops what nobody needs and renumbers the rest in order of appearance, so that the module in memory is
- * the one
- * that its text parses to. */
+/* compact.c: drops what is not needed and renumbers the remainder in order of appearance, so that the module in memory
+ * equals the one that its text parses to. */
 #include "ir/names.h"
 
 /* Every pass ends in a compaction, and an arena takes nothing back: so each kind of array has two, which take turns. */

@@ -100,7 +100,7 @@ const char *infer_attention_mask_grad(Inferring *c) {
 
 static bool is_counter(const Inferring *c, int i) { return ir_dtype(c->f, c->o->in[i]) == AMP_DT_I64; }
 
-/* Heads as the core ops have them: behind |mask| operands there may be a mask, then counters. */
+/* Heads as the core ops have them: after |mask| operands there may be a mask, then counters. */
 static Heads core_heads(const Inferring *c, int first, int mask) {
     Heads h = heads_at(c, first, mask);
     if (h.mask && is_counter(c, mask)) h.mask = NULL;

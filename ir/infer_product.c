@@ -249,7 +249,7 @@ const char *infer_conv2d(Inferring *c) {
     return wrong ? wrong : infer_result(c, c->t, y);
 }
 
-/* The height (axis 0) or width (axis 1) of an image of which conv2d makes |size|, with output_padding more. */
+/* The height (axis 0) or width (axis 1) of the image that conv2d turns into |size|, plus output_padding. */
 static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out) {
     const char *side = axis ? "width" : "height";
     int64_t stride = pair_at(c->o, "stride", axis, 1), padding = pair_at(c->o, "padding", axis, 0);
@@ -275,8 +275,8 @@ static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_
     return NULL;
 }
 
-/* (x, weight [C, O / groups, KH, KW], bias): the y of which conv2d makes x's shape, or with output_padding of a stride
- * and more a larger one: then x has zeros after it. */
+/* (x, weight [C, O / groups, KH, KW], bias): the y from which conv2d makes x's shape.  With output_padding of a stride
+ * or more, conv2d makes a larger shape: then x has zeros after it. */
 const char *infer_conv_transpose2d(Inferring *c) {
     const Shape *x = infer_in(c, 0), *w = infer_in(c, 1);
     int64_t groups = ir_attr(c->o, "groups")->i, outputs;

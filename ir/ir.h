@@ -222,7 +222,7 @@ typedef enum KernelKind {
     KERNEL_KINDS
 } KernelKind;
 
-/* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero
+/* How a rows x cols matrix is stored.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero
  * or never read. */
 typedef enum Layout {
     LAYOUT_ROWS,     /* row-major, dense: users' arrays, vectors, scalars */
@@ -328,9 +328,10 @@ typedef struct Func {
     VEC(Result) results;
     Table result_names; /* build.c: to 1-based indexes into results */
     VEC(Region) regions;
-    VEC(Kernel *) kernels;     /* empty before fuse; then every op of body is in exactly one, in order */
-    VEC(Buffer *) buffers;     /* empty before the pass buffers */
-    VEC(Launch) launches;      /* supersteps: those of several kernels, in order; every other kernel is its own */
+    VEC(Kernel *) kernels; /* empty before fuse; then every op of body is in exactly one, in order */
+    VEC(Buffer *) buffers; /* empty before the pass buffers */
+    VEC(Launch)
+    launches; /* supersteps: the launches of several kernels, in order; every other kernel is a launch of its own */
     struct NameTable *names;   /* build.c: value names to values */
     struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;
@@ -380,8 +381,8 @@ typedef struct State {
     Dtype dtype; /* of the values */
     Shape shape; /* never depends on N */
     bool hwio;   /* lower: the weight of a convolution, or what goes with one: its values have ir_hwio_shape */
-    /* fuse: not 0: of flattened images of C channels and so many pixels; column c * pixels + p of the user is column
-     * p * C + c of the value */
+    /* fuse: not 0: the columns are flattened images of C channels with this number of pixels; column c * pixels + p of
+     * the user is column p * C + c of the value */
     int64_t pixels;
     Call init;     /* params and buffers */
     Dtype storage; /* layout: element type in memory; before it: = dtype */
@@ -453,7 +454,7 @@ typedef enum Sums { SUMS_IEEE, SUMS_SM_80, SUMS_SM_90 } Sums;
 typedef enum Distribution {
     DISTRIBUTE_NONE,
     DISTRIBUTE_DATA, /* every rank has all states; gradients are summed */
-    DISTRIBUTE_ZERO1 /* and each updates its share of the weights, of which alone it has moments */
+    DISTRIBUTE_ZERO1 /* and each updates its share of the weights; it has moments for that share alone */
 } Distribution;
 
 /* In which order the micro-batches of a step are added, and the ranks' sums of them. */
@@ -487,9 +488,9 @@ typedef struct Module {
     VEC(Override) overrides;
     Call loss_scale;       /* dynamic(...), static(v), none() */
     Call masters, moments; /* bf16(rounding = stochastic): how they are stored; no name: f32 */
-    Dtype reduce;   /* what gradients travel in between ranks: f32, bf16 or f16; NONE: f32, which nobody has chosen */
-    Pos reduce_pos; /* of the model's text or the policy's */
-    bool pad;       /* rows that tensor cores multiply begin at multiples of 16 bytes */
+    Dtype reduce;          /* what gradients travel in between ranks: f32, bf16 or f16; NONE: f32, by default */
+    Pos reduce_pos;        /* of the model's text or the policy's */
+    bool pad;              /* rows that tensor cores multiply begin at multiples of 16 bytes */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
     Dtype low;          /* the policy's low type; AMP_DT_NONE before autocast */
@@ -499,8 +500,9 @@ typedef struct Module {
     /* ---- training */
     bool has_train;
     VEC(Train) trains;
-    int64_t accumulate;  /* micro-batches in a step; 1 unless set */
-    int64_t least_batch; /* distribute: samples of which each variance over the batch is one; 1: any number */
+    int64_t accumulate; /* micro-batches in a step; 1 unless set */
+    int64_t
+        least_batch; /* distribute: the fewest samples for which every variance over the batch exists; 1: any number */
     SumOrder accumulate_order;
     Distribution distribution;
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */
@@ -515,7 +517,7 @@ typedef struct Module {
     /* From lower on: the module as simplify left it, the last stage with the ops that a person knows; or NULL. */
     const char *graph_text;
     /* From autocast on: what it can be compiled from again, the module as elaborate left it and its policy; the first
-     * is NULL where nobody keeps it. */
+     * is NULL if it is not kept. */
     const char *model_text, *policy_text;
 } Module;
 
@@ -531,8 +533,8 @@ void ir_func_remove(Module *m, Func *f);
 
 Value *ir_value(const Func *f, Val v);
 Val ir_find(const Func *f, const char *name); /* NO_VAL when no value has the name */
-/* By value: what tables, logs and reports call it; those of the text by their name, others by the path of their op.
- * Each is another one.  In the module's arena. */
+/* By value: its name in tables, logs and reports: a value of the text has its name, any other the path of its op.  No
+ * two are equal.  In the module's arena. */
 const char *const *ir_told_names(const Func *f);
 void ir_rename(Func *f, Val v, const char *hint); /* numbered where it is taken, as ir_new_value does */
 Op *ir_op(const Func *f, OpId o);
@@ -557,7 +559,7 @@ State *ir_state_find(const Module *m, const char *name);
 /* A state of role COUNTER or SCALER; |block| NO_BLOCK: of no train block. */
 State *ir_counter_new(Module *m, CounterKind kind, int32_t block);
 State *ir_counter(Module *m, CounterKind kind, int32_t block); /* made where there is none */
-/* The state behind a VAL_STATE value (they share the name). */
+/* The state of a VAL_STATE value (they share the name). */
 State *ir_state_of(const Func *f, Val v);
 
 /* Appends an op to the body: attributes at their initial values, results not yet made (use ir_result) or, with ir_emit,
@@ -602,9 +604,9 @@ ParamTraining ir_param_training(const Module *m, const char *param);
 int ir_group_number(const Module *m, int block, int group);
 void ir_call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue v);
 
-/* Drops ops whose results nobody needs, states no function reads or writes (params and buffers stay), renumbers values
- * and ops in order of appearance, and so makes the module in memory equal to the one that its text parses to.  The
- * pipeline runs it after every pass. */
+/* Drops ops whose results are not needed and states that no function reads or writes (params and buffers stay).
+ * Renumbers values and ops in order of appearance, so that the module in memory equals the one that its text parses to.
+ * The pipeline runs it after every pass. */
 void ir_compact(Module *m);
 int *ir_use_counts(const Func *f, Arena *a); /* by value id; results and predicates count */
 bool *ir_results(const Func *f, Arena *a);   /* by value id: whether it is a result of the function */

@@ -60,18 +60,18 @@ bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment);
  * reads may stand in its kernel, and are computed where it reads them.  Such a value is inlined. */
 bool ir_takes_inlined(const Func *f, const Op *o);
 
-/* What stands in memory for an operand that is read there: |v| itself, or what it is a view or an exact widening of. */
+/* The value in memory that an operand is read from: |v| itself, or the value that it is a view or exact widening of. */
 Val ir_memory_source(const Func *f, Val v);
 /* Whether |o| is such a view or widening. */
 bool ir_is_seen_through(const Func *f, const Op *o);
 
-/* How a value lies in memory. */
+/* How a value is stored. */
 typedef struct Form {
     Layout layout;
     Dtype storage;
 } Form;
 
-/* Rows of so many columns may be longer in memory (passes/layout/pitch.c), and end within a vector. */
+/* Rows of this number of columns or more may be longer in memory (passes/layout/pitch.c), and end within a vector. */
 enum { LONG_ROW = 256 };
 
 /* The geometry of conv*, and of window_*, where oc = c. */

@@ -70,7 +70,7 @@ static const char *types_cell(const Columns *c, const Func *f, const Op *o) {
     return text_str(&t);
 }
 
-/* The path and layer where they are not those of the op's region, then the region, or the checkpoint. */
+/* The path and layer, unless they are the same for the op's region; then the region, or the checkpoint. */
 static const char *origin_cell(const Columns *c, Func *f, const Op *o) {
     Text t = print_cell(c);
     const Region *r = ir_region(f, o->region);

@@ -25,7 +25,7 @@ void columns_add_line(Columns *c, int indent, const char *line);
 
 /* ---- parts of lines ---------------------------------------------------------------------------------------------- */
 
-void print_word(Text *t, const char *s); /* in quotes where it is no bare word; "-" stands for NULL */
+void print_word(Text *t, const char *s); /* in quotes if it is no bare word; NULL is written "-" */
 void print_value_name(Text *t, const char *name);
 void print_value(Text *t, const Func *f, Val v);
 void print_optional(Text *t, const char *keyword, const char *word); /* " KEYWORD WORD" where there is a word */

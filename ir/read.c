@@ -20,7 +20,7 @@ static void read_line(Reader *r, const Line *lines, int count, const char *what)
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
-/* 'sha256 "..."' where it stands */
+/* an optional 'sha256 "..."' */
 static void read_sha256(Reader *r, char hex[65]) {
     if (!reader_take_word(r, "sha256")) return;
     Loc loc = r->token.loc;

@@ -70,11 +70,11 @@ int reader_choice(Reader *r, const char *what, const char *const *names, int cou
 Dtype reader_dtype(Reader *r);
 Shape reader_type(Reader *r, Dtype *t);
 Pos reader_place(Reader *r);
-Pos reader_at(Reader *r); /* "at FILE:LINE:COLUMN" where it stands, else nowhere */
+Pos reader_at(Reader *r); /* "at FILE:LINE:COLUMN", or nowhere if it is absent */
 Call reader_call(Reader *r);
 Dims reader_dims(Reader *r);
-Reason *reader_because(Reader *r);                                    /* "because {...}" where it stands, else NULL */
-void reader_origin(Reader *r, const char **path, const char **layer); /* "@PATH layer LAYER" where it stands */
+Reason *reader_because(Reader *r);                                    /* "because {...}", or NULL if it is absent */
+void reader_origin(Reader *r, const char **path, const char **layer); /* an optional "@PATH layer LAYER" */
 
 /* ---- read_func.c: after "func" ----------------------------------------------------------------------------------- */
 

@@ -139,7 +139,7 @@ static void check_calls(Verifying *c) {
     check_state_type(c, "masters", &m->masters);
     check_state_type(c, "moments", &m->moments);
     if (m->reduce && m->reduce != AMP_DT_F32 && m->reduce != AMP_DT_BF16 && m->reduce != AMP_DT_F16)
-        fail(c, "gradients travel in f32, bf16 or f16, not in %s", amp_dtype_name(m->reduce));
+        fail(c, "ranks exchange gradients in f32, bf16 or f16, not in %s", amp_dtype_name(m->reduce));
     for (int i = 0; i < m->states.len; i++)
         if (m->states.data[i]->counter.kind == COUNTER_SCALE && m->states.data[i]->init.name)
             check_scale(c, "state scale: initialiser", &m->states.data[i]->init);
@@ -468,7 +468,7 @@ static bool fits_pitch(const Shape *s, Layout layout, int64_t pitch) {
     return layout == LAYOUT_ROWS && shape_matrix(s, &rows, &cols) && !cols.n && cols.mul < pitch;
 }
 
-/* Of the rows of a matrix that nobody outside of the program sees; a state's are its own. */
+/* Only a matrix inside the program may have longer rows; a buffer of a state has the state's. */
 static void check_pitch(Verifying *c, const Buffer *b) {
     const State *s = b->state ? c->m->states.data[b->state - 1] : NULL;
     if (s && b->pitch != s->pitch) fail(c, "buffer %s and state %s have rows of different lengths", b->name, s->name);

@@ -58,7 +58,7 @@ static bool is_bare(const char *s) {
     return *s == '\0';
 }
 
-/* "-" stands for none. */
+/* "-" means none. */
 void print_word(Text *t, const char *s) {
     if (!s) text_putc(t, '-');
     else if (is_bare(s)) text_puts(t, s);

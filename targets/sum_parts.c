@@ -30,8 +30,8 @@ static bool sums_rows(const Op *o) {
     return o->code == OP_contract && ir_attr(o, "ta")->b && !ir_attr(o, "tb")->b;
 }
 
-/* For about |wanted| blocks, of which none has fewer than |shortest| of k, and whose results together are small beside
- * |read| bytes that the product reads. */
+/* The number of parts for about |wanted| blocks: each sums at least |shortest| of k, and the parts' results are small
+ * beside the |read| bytes that the product reads. */
 static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t shortest, int64_t read) {
     const int64_t k = assumed(ir_product_terms(f, o));
     Dim rows, cols;

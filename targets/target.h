@@ -20,10 +20,10 @@ typedef struct Target {
     bool reuses_operands;  /* a result may take the memory of an operand of its kernel */
     bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool rounds_attention; /* attention stores its results rounded where casts read them */
-    int pitch_unit;        /* rows begin at multiples of so many elements (target_pitch); 0: dense */
+    int pitch_unit;        /* rows begin at multiples of this number of elements (target_pitch); 0: dense */
     bool keeps_images;  /* an image that convolutions read is made of the input once a step; else wherever it is read */
     bool carries_moves; /* ops between a permute and its inverse work in the order before */
-    int sum_blocks;     /* sums with few results are split until they have so many blocks; 0: none is */
+    int sum_blocks;     /* sums with few results are split until they have this number of blocks; 0: none is */
     bool repeats_columns; /* a sum down one row a sample may go over the rows again, with what it has reduced */
     bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
     bool joins_kernels;   /* all kernels of a function of small matrices are one launch */
@@ -42,7 +42,7 @@ enum { TARGET_COUNT = 2 };
 /* The first is the one of a module that names none. */
 extern const Target *const targets[TARGET_COUNT];
 
-/* Of which products are added up as tensor cores do (target_follows_device): a form of target_cpu. */
+/* The form of target_cpu that adds up products as tensor cores do (target_follows_device). */
 extern const Target target_cpu_as_device;
 
 /* By name; NULL: the first.  NULL where there is none of that name. */
@@ -58,8 +58,8 @@ const char *target_list(Arena *a);
 
 /* The form in which the module's target reads operand |i| of a product. */
 Form target_product_form(const Func *f, const Op *product, int i);
-/* Whether |o| is a product that tensor cores add up, and the module's sums are those of a device: a function of the
- * model then makes it (docs/design/sums.md). */
+/* Whether |o| is a product that tensor cores add up, and the module's sums follow a device: then a function of the
+ * model computes it (docs/design/sums.md). */
 bool target_follows_device(const Func *f, const Op *o);
 /* In how many parts |t| makes the product, side by side, where its sums are long and its results few; else 1. */
 int64_t target_parts(const Target *t, const Func *f, const Op *o);
@@ -72,7 +72,7 @@ typedef enum RowReader { READ_BY_ANY, READ_BY_TENSOR_CORES, READ_AS_PIXELS } Row
  * module it is the same for all matrices of as many columns that have one, so that a kernel sees a single pitch. */
 int64_t target_pitch(const Target *t, const Module *m, int64_t cols, RowReader by);
 
-/* Whether a column kernel without segments, over |rows|, may go over them again with what it has reduced: where that is
+/* Whether a column kernel without segments, over |rows|, may read them again once it has reduced them: if there are
  * few rows for its blocks. */
 bool target_repeats_columns(const Func *f, Dim rows);
 

@@ -38,12 +38,12 @@ extern InterpFn *const interp_ops[OP_COUNT]; /* interp.c */
 
 /* Zeros that live as long as the function's module. */
 double *interp_scratch(const Running *r, int64_t count);
-/* Where element |i| of |t| stands, and back. */
+/* The coordinates of element |i| of |t|, and back. */
 void interp_coordinates(const InterpTensor *t, int64_t i, int64_t *at);
 int64_t interp_offset(const InterpTensor *t, const int64_t *at);
 /* |x| rounded to |t|, where values are rounded. */
 double interp_round(bool round, Dtype t, double x);
-/* The element of |t| that stands at row-major index |i| of |like|, by NumPy's broadcasting. */
+/* The element of |t| at row-major index |i| of |like|, by NumPy's broadcasting. */
 double interp_at(const InterpTensor *t, const InterpTensor *like, int64_t i);
 /* For a tensor and the dims that are folded (count 0: all): where element |i| goes in the folded tensor. */
 int64_t interp_folded_index(const InterpTensor *t, const Dims *dims, int64_t i);

@@ -351,7 +351,7 @@ static void mean_to_pixel(const Running *r, double *y, double *x, int64_t offset
     *x += *y / window_size(r);
 }
 
-/* y is an element of dy; that of which, the second operand, stands at the same place. */
+/* y is an element of dy; the element with the same index in the second operand is the offset that was chosen. */
 static void to_chosen(const Running *r, double *y, double *x, int64_t offset) {
     if (r->in[1]->data[y - r->in[0]->data] == (double)offset) *x += *y;
 }

@@ -150,7 +150,7 @@ void interp_op_top_k_accuracy(Running *r) {
 
 /* ---- loss scaling ------------------------------------------------------------------------------------------------ */
 
-/* Of a collective: here is one rank, whose sums are those of all. */
+/* A collective does nothing: the interpreter is the only rank, so its sums are the sums of all. */
 void interp_op_all_reduce(Running *r) { (void)r; }
 INTERP_ALIKE(gather_batches, all_reduce)
 INTERP_ALIKE(all_gather, all_reduce)

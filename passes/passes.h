@@ -23,7 +23,7 @@ typedef struct PassOptions {
     /* Finds the text of a policy by built-in name or file name, relative to the model; the source lives as long as the
      * module.  NULL when absent. */
     const Source *(*find_policy)(void *user, const char *name);
-    /* Before each pass; what it answers other than AMP_OK ends them.  NULL: nobody asks. */
+    /* Called before each pass; any result but AMP_OK ends the run.  May be NULL. */
     amp_status (*begin)(void *user, Stage stage, amp_error *err);
     void *user;
     int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: the module's, else
@@ -71,7 +71,7 @@ bool passes_leave_out(PassOptions *o, const char *name);
 /* "simplify, turn_columns, ..., layout (masters, weight_copies, pack)": what it takes. */
 const char *passes_optional(Arena *a);
 
-/* One pass, then the verifier and ir_compact; the status is that of passes_run. */
+/* One pass, then the verifier and ir_compact; returns what passes_run does. */
 amp_status pass_run(PassContext *c, Stage stage, amp_error *err);
 
 /* Runs every pass after the module's stage up to |last|.  |after| (may be NULL) is called after each, with the

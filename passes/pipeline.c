@@ -79,7 +79,7 @@ static const char *check_stage(const Module *m) {
     return NULL;
 }
 
-/* Of kernel IR: ir_verify does not see whether the kernels and the plan are those of the ops. */
+/* For kernel IR: ir_verify does not check whether the kernels and the plan match the ops. */
 static const char *check_kernels(const Module *m) {
     const char *wrong = NULL;
     for (int i = 0; i < m->funcs.len && m->stage >= STAGE_FUSE && !wrong; i++) wrong = kernel_check(m->funcs.data[i]);

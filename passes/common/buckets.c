@@ -1,7 +1,7 @@
 /* buckets.c: see buckets.h. */
 #include "passes/common/buckets.h"
 
-/* What a message costs whatever its size counts below so many bytes.  The last bucket is complete when the backward
+/* Below this number of bytes the fixed cost of a message counts.  The last bucket is complete when the backward
  * pass ends, so that nothing hides it: no bucket has more than a sixteenth of the whole, unless that is less than this.
  * For the same reason what fills less than an eighth of a bucket is no message of its own: it goes with a gradient that
  * is larger. */

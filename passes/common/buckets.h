@@ -25,7 +25,7 @@ typedef struct ReadyState {
 
 /* By place; what is complete at one place stays as it is. */
 void buckets_sort(ReadyState *list, int count);
-/* Bytes of a bucket of the sorted |list|, of which |largest| are the most. */
+/* Bytes of a bucket of the sorted |list|, at most |largest|. */
 int64_t buckets_size(const ReadyState *list, int count, int64_t largest);
 /* How many of |list|, from its first on, are the next bucket of |room| bytes; *|bytes|: of them. */
 int buckets_take(const ReadyState *list, int count, int64_t room, int64_t *bytes);

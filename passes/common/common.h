@@ -29,7 +29,7 @@ void renames_apply(const Renames *r, Op *o);
 /* Results of the function and predicates of its kernels. */
 void renames_apply_results(const Renames *r, Func *f);
 
-/* Whether the name of |v| is a number: nobody named it. */
+/* Whether the name of |v| is a number: the model does not name it. */
 bool is_numbered(const Func *f, Val v);
 
 /* Appends an op to |f| with the attributes, path, place and reason of |o|, which reads |in|; it has no results yet. */
@@ -46,8 +46,8 @@ bool is_widening(const Func *f, const Op *o);
 
 /* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
-/* A sum over all samples has one task per 32 columns.  Where a sample has so many rows, they are added first, by
- * sample, or by chunk of one. */
+/* A sum over all samples has one task per 32 columns.  If a sample has at least this number of rows, they
+ * are added first, by sample, or by chunk of one. */
 enum { ROWS_PER_SAMPLE = 16 };
 
 /* Chunks of a sample of |rows| x |cols| that are added by themselves: equally long, and more where there are few

@@ -61,7 +61,7 @@ typedef struct Node {
     bool folded; /* a reduction reads the op's result, seen through copied ops */
 
     int walk;  /* the last walk over pending operands that has been here */
-    int depth; /* of a pending op: how many in a row end here, all of which its user brings along */
+    int depth; /* of a pending op: the length of the chain of pending ops that ends here; its user takes all along */
 
     /* Found when the walk reaches the op's region (fuse_order.c). */
     int not_before; /* the earliest group that it may join: every user needs something that this group makes; -1: any */

@@ -15,7 +15,7 @@
 
 typedef enum Step { NONE, MADE, ROUNDED, JOINED, WIDENED, CLEARED, ENDED } Step;
 
-typedef struct Made { /* a value: of which attention, after which step */
+typedef struct Made { /* a value: the attention that it comes from, and the last step on the way */
     const Op *by;
     Step step;
 } Made;

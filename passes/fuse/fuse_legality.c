@@ -177,7 +177,7 @@ static bool scalar_accepts(const Fuse *z, int g, const Op *o) {
     return fuse_is_scalar(z->f, o);
 }
 
-/* Behind attention: what rounds its results or puts them beside each other, on a target that stores them so. */
+/* After attention: ops that round its results or concatenate them, on a target that stores them so. */
 static bool attention_accepts(const Fuse *z, int g, const Op *o) {
     const int results = o->code == OP_concat ? o->n_in : 1;
     if (!o->n_out || (int)o->out[0].id >= z->value_count || !z->stored[o->out[0].id]) return false;

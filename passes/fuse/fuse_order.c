@@ -134,7 +134,7 @@ typedef struct Run { /* ops of one region: body[from .. to) */
     const OpId *body;
     int from, to;
     int *bound;    /* by position: when what the op, or an op of the region that it reads, needs is there */
-    int *until;    /* by position: when the first of its users runs; NOBODY: no user seen yet */
+    int *until;    /* by position: when the first of its users runs; NO_USER: no user seen yet */
     bool *reduced; /* by position: computed from what a column kernel without segments knows only after all rows */
 } Run;
 
@@ -143,7 +143,7 @@ static int during(int group) { return 2 * group; }
 static int after(int group) { return 2 * group + 1; }
 static int group_at(int moment) { return (moment - (moment & 1)) / 2; }
 
-enum { NOBODY = INT32_MAX };
+enum { NO_USER = INT32_MAX };
 
 /* Position in the run of the op that makes |v|, or -1. */
 static int position_of(const Fuse *z, const Run *run, Val v) {
@@ -231,12 +231,12 @@ static void find_delays(Fuse *z, Run *run) {
         const Op *o = ir_op(z->f, run->body[i]);
         int at = i - run->from;
         bool used_outside = fuse_node(z, o)->last_user >= run->to;
-        bool free_to_wait = run->until[at] != NOBODY && !used_outside && !is_small_result(z, o);
+        bool free_to_wait = run->until[at] != NO_USER && !used_outside && !is_small_result(z, o);
         int until = free_to_wait && run->until[at] > run->bound[at] ? run->until[at] : run->bound[at];
         Node *node = fuse_edit(z, o);
         bool ended = until & 1 && !(o->n_out && has_one_row(z->f, o->out[0]));
         node->not_before = group_at(until) + ended;
-        node->meeting_group = run->until[at] == NOBODY ? -1 : group_at(run->until[at]);
+        node->meeting_group = run->until[at] == NO_USER ? -1 : group_at(run->until[at]);
         for (int n = 0; n < o->n_in; n++) {
             int inside = ir_reads_elements(o, n) ? position_of(z, run, o->in[n]) : -1;
             if (inside >= 0 && until < run->until[inside]) run->until[inside] = until;
@@ -251,7 +251,7 @@ void fuse_delay(Fuse *z, const OpId *body, int count, int at) {
     run.bound = arena_array(z->a, int, run.to - run.from);
     run.reduced = arena_array(z->a, bool, run.to - run.from);
     run.until = arena_array(z->a, int, run.to - run.from);
-    for (int i = 0; i < run.to - run.from; i++) run.until[i] = NOBODY;
+    for (int i = 0; i < run.to - run.from; i++) run.until[i] = NO_USER;
     find_bounds(z, &run);
     find_folds(z, &run);
     find_delays(z, &run);

@@ -133,7 +133,7 @@ void fuse_set_kind(Fuse *z, int g, KernelKind kind, int64_t segment) {
     z->groups.data[g].segment = segment;
 }
 
-/* No memo becomes stale: ops that read |o| come later in the body, so nobody has asked about them yet. */
+/* No memo becomes stale: ops that read |o| come later in the body and have not been looked up yet. */
 void fuse_set_pending(Fuse *z, const Op *o) {
     node(z, o)->home = PENDING;
     node(z, o)->depth = 1 + fuse_depth(z, o);

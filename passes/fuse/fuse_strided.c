@@ -44,7 +44,7 @@ static int *find_operands(const Fuse *z) {
     return operand;
 }
 
-/* Whether what lies at |x| can be read in all these ways.  Attention reads rows that are dense, and a mask that may be
+/* Whether the memory at |x| can be read in all these ways.  Attention reads rows that are dense, and a mask that may be
  * one number for each. */
 static bool fits_readers(const Strided *x, int readers) {
     bool transposed;

@@ -249,14 +249,13 @@ static void check_product(Check *x, const Kernel *k) {
     if (!contracts) fail(x, NULL, "has no product");
 }
 
-/* Ops before attention say how it reads its operands, ops behind it round its results and put them beside each
- * other. */
+/* Ops before attention say how it reads its operands; ops after it round its results and concatenate them. */
 static void check_attention(Check *x, const Kernel *k) {
     bool found = false;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(x->f, k->first + i);
-        const bool behind = fits_attention(x, o) || o->code == OP_const || is_widening(x->f, o);
-        const bool fits = ir_is_attention(o) || (found ? behind : is_read_on_load(x, o));
+        const bool after = fits_attention(x, o) || o->code == OP_const || is_widening(x->f, o);
+        const bool fits = ir_is_attention(o) || (found ? after : is_read_on_load(x, o));
         if (!fits) fail(x, o, "shares a kernel with attention, which must be alone");
         found = found || ir_is_attention(o);
     }

@@ -1,4 +1,4 @@
-/* chain.c: products of equal code, each of which adds to what the one before it has made, in one launch:
+/* chain.c: products of equal code in one launch, if each adds to the result of the one before it:
  *
  *   k07 { %1 = contract(%dq, %wq; tb = true); %2 = add(%1, %r) }      a block makes its tile of %2,
  *   k08 { %3 = contract(%dk, %wk; tb = true); %4 = add(%3, %2) }      then of %4, then of %6

@@ -1,6 +1,6 @@
 /* join.c: which functions are so small that their kernels are joined in one launch, on a target that has such
- * launches (docs/design/cuda.md, "A whole step in one launch"): those of products with up to 128 columns, k and, for
- * weights, rows, as in perceptrons of few units.  Their kernels take less time than launches do.
+ * launches (docs/design/cuda.md, "A whole step in one launch"): functions whose products have up to 128 columns, k and,
+ * for weights, rows, as in perceptrons of few units.  Their kernels take less time than launches do.
  *
  *   func train_step {      =>   func train_step joined {
  *     kernel k00 ..               kernel k00 ..

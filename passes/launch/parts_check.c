@@ -98,7 +98,8 @@ const char *parts_check(const Func *f) {
     for (int i = 0; i < f->kernels.len; i++) {
         const Kernel *k = f->kernels.data[i];
         const bool still = ir_is_still(f, k);
-        if (still && !is_in_place(f, k)) return arena_printf(a, "kernel %s does nothing, but has to move", k->name);
+        if (still && !is_in_place(f, k))
+            return arena_printf(a, "kernel %s moves nothing, but its result is not in place", k->name);
         for (int j = 0; j < k->writes.len && !still; j++) {
             const uint32_t id = k->writes.data[j];
             if (shared[ir_place_of(f, id)] && !write_apart(f, &written, id))

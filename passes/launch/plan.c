@@ -56,8 +56,8 @@ static void find_intervals(Func *f) {
 
 static bool same_matrix(const Func *f, Val a, Val b) { return shape_same_matrix(ir_shape(f, a), ir_shape(f, b)); }
 
-/* A value of the kernel's whole space, of which every thread reads and writes only its own elements.  NO_VAL: there
- * is none, or some op reads other elements. */
+/* A value of the kernel's whole space, if every thread reads and writes only its own elements of it.  NO_VAL: there is
+ * none, or some op reads other elements. */
 static Val whole_value(const Func *f, const Kernel *k) {
     Val whole = NO_VAL;
     Dim rows, cols;

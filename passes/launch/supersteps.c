@@ -87,7 +87,7 @@ static bool reads_own_rows(const Func *f, const Kernel *k, Dim own, const Buffer
 
 static const Kernel *kernel_of(const Joining *j, const Member *m) { return j->f->kernels.data[m->kernel]; }
 
-/* Whether a block may make its rows of |m| after those of |before|. */
+/* Whether a block may make its rows of |m| after its rows of |before|. */
 static bool follows_by_rows(const Joining *j, const Member *before, const Member *m) {
     const Func *f = j->f;
     const Kernel *first = kernel_of(j, before), *k = kernel_of(j, m);

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* pack.c: by value id: whether its kernel makes one number per row or column, or is attention: it cannot store tiles.
- * (Kernels with segments can.)  Of a target without tiles nobody asks. */
+ * (Kernels with segments can.)  Unused for a target without tiles. */
 bool *find_lines(const KernelList *l);
 
 /* ---- buffers.c -------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  * In f16 alone one could not tell an infinity that the op was given from one that it made, nor a zero from what was
  * lost; and where the ops that read the result are of the same kernel, neither is in memory.  Of ops of the forward
  * pass whose dtype was decided: what they make, and what they round as they read it.  On the CPU kernels write such a
- * buffer where its pointer is not NULL, as those of gradients that are kept; on CUDA it has counts alone. */
+ * buffer if its pointer is not NULL, like the buffers of gradients that are kept; on CUDA it has counts alone. */
 #include "ir/operands.h"
 #include "passes/layout/layout.h"
 

@@ -24,7 +24,7 @@ static const bool *find_line_states(const Module *m) {
     return found;
 }
 
-/* A rank's share of a weight is that of its gradient and its moments. */
+/* A weight, its gradient and its moments are divided into the same shares. */
 static void store_shares_alike(Module *m) {
     for (int i = 0; i < m->states.len && m->distribution == DISTRIBUTE_ZERO1; i++) {
         const State *s = m->states.data[i];

@@ -24,7 +24,7 @@ static bool reads_by_number(const Func *f, const Op *o) {
 }
 
 /* So may whole tile kernels find all elements: a space that is seen as another matrix (codegen/walk.h), and sums of
- * parts, of which a thread makes one element. */
+ * parts, where a thread makes one element. */
 static bool counts_elements(const Func *f, const Kernel *k) {
     for (int i = 0; i < k->count && k->kind == KERNEL_TILE; i++)
         if (reads_by_number(f, ir_op_at(f, k->first + i))) return true;

@@ -33,7 +33,7 @@ static uint32_t new_region(Func *f, const Op *o) {
     return (uint32_t)f->regions.len;
 }
 
-/* Marks body[from ..] as made from |o|.  The reason of the graph op stands where its dtype takes effect: at its
+/* Marks body[from ..] as made from |o|.  The reason of the graph op goes where its dtype takes effect: to its
  * product and its results. */
 static void mark_region(Lowering *l, const Op *o, int from) {
     Func *f = l->f;
@@ -107,7 +107,7 @@ static void lower_op(Lowering *l, Op *o, Renames *renames) {
     const LowerRow *row = lower_row(o->code);
     start_op(l, o);
     if (row) row->lower(l);
-    else lower_unsupported(l, "it has no core form");
+    else lower_unsupported(l, "no rule lowers this op");
     mark_region(l, o, from);
     give_results(l, o, known, renames);
     note_original(l, o, l->given);
@@ -132,8 +132,8 @@ static void mark_moves(Lowering *l, const Op *o, int from) {
     }
 }
 
-/* A cast works in the form of its operand, an assign in that of its state; it keeps its reason.  A barrier works in the
- * form of its first operand: of the other ones only the time matters. */
+/* A cast works in the form of its operand, an assign in its state's form; it keeps its reason.  A barrier works in the
+ * form of its first operand: it only waits for the others. */
 static void keep_op(Lowering *l, Op *o, OpId id) {
     Func *f = l->f;
     int from = f->body.len;

@@ -5,7 +5,7 @@
  *   lower_reduce.c  reductions over any dims, and what undoes them; the rules of ops that reduce
  *   lower_pointwise.c, lower_move.c, ...            the other rules, by theme, and under them their rows
  *
- * A rule emits core ops for Lowering.op and says with lower_give which value stands for each of its results.  All
+ * A rule emits core ops for Lowering.op and gives each of its results a value by lower_give.  All
  * arithmetic is in f32, whatever the dtypes of the graph op: operands are widened, the result is rounded once.  The
  * order of calls is the order of ops, so no two arguments of a call emit.
  */
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* How a value of the graph, [N, C, ...], lies in core IR: as it is, or with the channels last, [N, ..., C]; the weight
+/* The form of a graph value, [N, C, ...], in core IR: as it is, or with the channels last, [N, ..., C]; the weight
  * of a convolution, [O, I, KH, KW], and what is computed for it: also as [KH, KW, I, O]. */
 typedef enum ChannelForm { FORM_PLAIN, FORM_LAST, FORM_HWIO } ChannelForm;
 
@@ -33,7 +33,7 @@ typedef enum FormRule {
 typedef enum WeightRule {
     WEIGHTS_PLAIN, /* not at all */
     WEIGHTS_ALIKE, /* elementwise: all operands of rank 4 lie so, and the results */
-    WEIGHTS_EACH,  /* each operand as it lies; results are scalars */
+    WEIGHTS_EACH,  /* each operand in its own form; results are scalars */
 } WeightRule;
 
 typedef struct Memo {
@@ -100,8 +100,8 @@ const LowerRow *lower_row(Opcode code); /* NULL: the op has no rule */
 /* The form in which the graph op costs the fewest permutes. */
 ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule, WeightRule weights);
 bool lower_is_last(const Lowering *l, Val v);
-/* The core value |copy| is |of|, computed again: operands count as being in the forms in which those of the original
- * are, or sums of the backward pass could have another order than without the checkpoint. */
+/* The core value |copy| is |of|, computed again: operands count as having the forms of the original's operands, or sums
+ * of the backward pass could have another order than without the checkpoint. */
 void lower_mark_copy(Lowering *l, Val copy, Val of);
 /* The core value of the same graph value in a form; emits a permute, or a reshape where that is enough, the first time.
  * Values of a rank below 3 have one form. */
@@ -123,7 +123,7 @@ void lower_name_last(Lowering *l, Val v, Val graph);
 int lower_readers(const Lowering *l, Val v);
 void lower_add_readers(Lowering *l, Val v, Val graph);
 int lower_largest_rank(const Lowering *l, const Op *o);
-/* Where dimension |dim| of a graph value of rank |rank| stands in the op's form. */
+/* The position of dimension |dim| of a graph value of rank |rank| in the op's form. */
 int lower_place_of(const Lowering *l, int dim, int rank);
 /* A graph shape in the op's form; and the graph's shape of a core value. */
 Shape lower_shape_in_form(const Lowering *l, const Shape *s);
@@ -142,7 +142,7 @@ Val lower_operand(Lowering *l, int i);
 /* Operand |i|, plain, in f32. */
 Val lower_plain_operand(Lowering *l, int i);
 Val lower_widen(Lowering *l, Val v);
-/* Core value |v|, rounded to the dtype of result |i| of the graph op, stands for that result; it has the op's form. */
+/* Makes core value |v|, rounded to the dtype of result |i| of the graph op, that result; it has the op's form. */
 void lower_give(Lowering *l, int i, Val v);
 /* The same, in a form of its own. */
 void lower_give_as(Lowering *l, int i, Val v, ChannelForm form);

@@ -1,5 +1,5 @@
 /* lower_activation.c: activations with corners or a weight, reciprocals, signs and extremes of two, with their
- * gradients.  The formulas are those of PyTorch's CUDA kernels (aten/src/ATen/native/cuda/Activation*.cu). */
+ * gradients.  The formulas follow PyTorch's CUDA kernels (aten/src/ATen/native/cuda/Activation*.cu). */
 #include "passes/lower/lower.h"
 
 static Val zero(Lowering *l) { return lower_number(l, 0.0); }

@@ -55,8 +55,8 @@ static Val sum_of_squares(Lowering *l, const FoldedOperand *r, double scale) {
     return sum(l, r, lower_mul(l, v, v), r->keep);
 }
 
-/* Of squares that f32 holds.  Below 2^-80 they may have lost digits, and above f32 they are infinite: then the squares
- * of 2^96 or 2^-96 times the numbers, which are added up in the same loop, are those of the result. */
+/* Of squares that f32 holds.  Below 2^-80 they may have lost digits, and above f32 they are infinite: then the result
+ * comes from the squares of 2^96 or 2^-96 times the numbers, which are added up in the same loop. */
 static Val root_of_squares(Lowering *l, const FoldedOperand *r) {
     static const double SCALE = 0x1p96;
     Val plain = sum_of_squares(l, r, 1.0), up = sum_of_squares(l, r, SCALE), down = sum_of_squares(l, r, 1 / SCALE);

@@ -249,7 +249,7 @@ static bool any_is_last(const Lowering *l, const Op *o, int rank) {
     return false;
 }
 
-/* Elementwise on weights, of which one lies as [KH, KW, I, O] already. */
+/* Elementwise on weights, at least one of them stored as [KH, KW, I, O] already. */
 static bool works_on_weights(const Lowering *l, const Op *o, WeightRule rule) {
     bool any = false, fit = true;
     for (int i = 0; i < o->n_in; i++) {

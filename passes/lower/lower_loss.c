@@ -59,8 +59,8 @@ static Val counted_rows(Lowering *l, Val labels) {
 /* The weight of the classes [C]: operand |i|, if it is there. */
 static Val class_weight(Lowering *l, int i) { return i < l->op->n_in ? lower_operand(l, i) : NO_VAL; }
 
-/* The number of rows that count, or where classes have weights the sum of those of their labels: the loss, its gradient
- * and what weighs ranks share it. */
+/* The number of rows that count, or, if classes have weights, the sum of their labels' weights.  The loss, its gradient
+ * and the weights of ranks share it. */
 static Val raw_count(Lowering *l, const LabelledRows *r, Val weight) {
     Val *shared = lower_memo(l, "raw count %u %lld %u", r->key.id, (long long)lower_int(l, "ignore"), weight.id);
     if (shared->id) return *shared;

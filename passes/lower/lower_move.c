@@ -9,7 +9,7 @@ static void move_plain(Lowering *l) {
     lower_give_as(l, 0, l->op->code == OP_expand ? lower_expand(l, x, &s) : lower_reshape(l, x, &s), FORM_PLAIN);
 }
 
-/* Dimension i of the result is dims[i] of the graph's x, which stands at its place in the form that x has. */
+/* Dimension i of the result is dims[i] of the graph's x, at its position in x's form. */
 static void permute(Lowering *l) {
     Dims dims = ir_attr(l->op, "dims")->dims;
     Val x = lower_given(l, 0);

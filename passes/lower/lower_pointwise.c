@@ -1,5 +1,5 @@
 /* lower_pointwise.c: casts, constants, arithmetic, comparisons, choices, powers, activations, dropout, and their
- * gradients.  The formulas of activations, down to the order of operations, are those of PyTorch's CUDA kernels
+ * gradients.  The formulas of activations, down to the order of operations, follow PyTorch's CUDA kernels
  * (aten/src/ATen/native/cuda/Activation*.cu), which compute f16 and bf16 in f32 and round once. */
 #include "passes/lower/lower.h"
 

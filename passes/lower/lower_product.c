@@ -43,7 +43,7 @@ static const Op *exchange_behind(const Lowering *l, Val v) {
     return is_exchange ? o : NULL;
 }
 
-/* A product reads a transposed matrix where it lies, also through a cast: the matrix, and whether it is transposed. */
+/* A product reads a transposed matrix in place, also through a cast: the matrix, and whether it is transposed. */
 static Val untransposed(Lowering *l, Val v, bool *is_transposed) {
     const Op *o = ir_def(l->f, v), *cast = o && o->code == OP_cast ? o : NULL;
     const Op *exchange = exchange_behind(l, cast ? cast->in[0] : v);
@@ -59,8 +59,8 @@ static Val untransposed(Lowering *l, Val v, bool *is_transposed) {
     return *shared;
 }
 
-/* (A B)^T = B^T A^T: the transpose of a product that nobody else reads is a product, with the same sums in the same
- * order. NO_VAL where it cannot be. */
+/* (A B)^T = B^T A^T: the transpose of a product that has no other reader is a product, with the same sums in the
+ * same order.  NO_VAL if it cannot be. */
 Val lower_transposed_product(Lowering *l, Val v) {
     const Op *o = ir_def(l->f, v);
     if (o && o->code == OP_cast) o = ir_def(l->f, o->in[0]);

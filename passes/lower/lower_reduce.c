@@ -14,7 +14,7 @@ typedef struct Folding {
     Val v;   /* has the elements of s in their order, but perhaps another shape */
     Shape s; /* what is left, without dimensions of size 1 */
     bool folded[MAX_RANK];
-    bool has_row; /* the last dimension has been folded by itself: what stands before it may be merged */
+    bool has_row; /* the last dimension has been reduced by itself: the dimensions before it may be merged */
 } Folding;
 
 /* ---- single folds ------------------------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
-/* lower_resample.c: images in another size: adaptive pooling, upsampling, and their gradients.  Where all windows are
- * equal they are those of a pooling; else `resample` finds out what belongs to each element. */
+/* lower_resample.c: images in another size: adaptive pooling, upsampling, and their gradients.  If all windows are
+ * equal, the op is a pooling; else `resample` finds out what belongs to each element. */
 #include "passes/lower/lower.h"
 
 typedef struct Sizes {

@@ -1,8 +1,7 @@
 /* lower_training.c: what a training step does with gradients: loss scaling, clipping, schedules, optimizers.
  * 
  * Scale factors are applied in f64 and rounded once, as torch.amp.GradScaler does.  Clipping is
- * torch.nn.utils.clip_grad_norm_.  Schedules are those of docs/language.md: f64 scalars from the number s of updates
- * done so
+ * torch.nn.utils.clip_grad_norm_.  Schedules follow docs/language.md: f64 scalars from the number s of updates done so
  * far.  Optimizers are PyTorch's fused ones (aten/src/ATen/native/cuda/fused_adam_utils.cuh, FusedSgdKernel.cu),
  * elementwise in f32; what depends on the step alone is a scalar, computed in f64 and shared by all parameters with the
  * same numbers. */

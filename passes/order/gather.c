@@ -4,9 +4,9 @@
  *   k41 { update of fc1.bias }                 =>   k41 { update of fc2.weight }
  *   k42 { update of fc2.weight }                    k42 { update of fc1.bias }
  *
- * On a target that launches equal kernels as one, those that do the same with other values move side by side, and
+ * On a target that launches equal kernels as one, kernels that do the same with other values move side by side, and
  * scalar kernels with one predicate too (merge_scalars.c).  First each moves up to the last one before it (updates of
- * parameters), then down to the first one behind it (sums for gradients, which nothing needs before the updates).
+ * parameters), then down to the first one after it (sums for gradients, which nothing needs before the updates).
  * Nothing between needs them, nor they it, and what is kept in memory meanwhile is little.  Whether they are equal in
  * all, the pass batch asks; here it only matters that most are.
  */
@@ -14,7 +14,7 @@
 #include "ir/print.h"
 
 typedef struct Group { /* kernels that share a signature and stand side by side */
-    int end;           /* the one that the next stands beside */
+    int end;           /* the next one goes beside this kernel */
     int64_t kept;      /* bytes that live longer because it has grown */
 } Group;
 
@@ -186,7 +186,7 @@ static const char **sign_sums(const Func *f) {
     return signature;
 }
 
-/* So may sums by id.  What follows the gradient of a table may stand behind it: they move up. */
+/* So may sums by id.  What follows the gradient of a table may come after it: they move up. */
 static const char **sign_scatters(const Func *f) {
     const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
     for (int i = 0; i < f->kernels.len; i++)

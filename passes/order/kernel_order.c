@@ -106,7 +106,7 @@ bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
     return true;
 }
 
-/* Whether nothing from |end| on reads the buffer, if |kernel| stands just before |end| and reads it. */
+/* Whether nothing from |end| on reads the buffer, if |kernel| is just before |end| and reads it. */
 static bool is_last_reader(const KernelOrder *o, int kernel, int end, uint32_t buffer) {
     int steps = 0;
     for (int i = kernel; i != end && i >= 0 && steps++ <= FARTHEST; i = o->next[i])

@@ -38,13 +38,13 @@ KernelOrder kernel_order_open(Func *f);
 const Kernel *kernel_order_at(const KernelOrder *o, int kernel);
 /* The neighbour of |kernel| on the way up, or down. */
 int kernel_order_toward(const KernelOrder *o, int kernel, bool up);
-/* Whether |kernel| may move up to just behind |end|, or down to just before it: it and those on its way do not need
- * each other.  |end| itself is not looked at. */
+/* Whether |kernel| may move up to just after |end|, or down to just before it: it and the kernels that it passes do not
+ * need each other.  |end| itself is not checked. */
 bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up);
 /* Bytes that live longer if |kernel| moves up to |end|, or down. */
 int64_t kernel_order_keeps(const KernelOrder *o, int kernel, int end, bool up);
 void kernel_order_move(KernelOrder *o, int kernel, int end, bool up);
-/* The ops of |next|, which follows |kernel|, behind those of |kernel|. */
+/* Appends the ops of |next|, which follows |kernel|, to |kernel|. */
 void kernel_order_merge(KernelOrder *o, int kernel, int next);
 /* Writes the order back, if it was changed.  Returns whether it was. */
 bool kernel_order_close(KernelOrder *o);

@@ -65,7 +65,7 @@ int factor_count(const Op *o);
 /* ---- operands.c -------------------------------------------------------------------------------------------------- */
 
 /* Whether operand |i| takes part and may be cast: a float whose elements the op reads, in any float type, and that is
- * no constant; of batch norm the first alone, of its gradient that of the result and the first;
+ * no constant; of batch norm the first alone, of its gradient the result's gradient and the first;
  * of a loss's gradient all but the scalar.
  * Constants are weak: they never decide a dtype and are never cast; a kernel computes with the f32 number, as PyTorch
  * does with a Python number. */

@@ -29,7 +29,7 @@ typedef struct Weighing {
     bool *is_any_size; /* by op id: any_size.c */
     bool *is_result;   /* by value id: of the function */
     bool *is_aside;    /* by value id: only metrics and updates of buffers need it */
-    bool *has_grad;    /* by value id: a parameter is behind it, and the model is trained */
+    bool *has_grad;    /* by value id: it depends on a parameter, and the model is trained */
     Readers *readers;  /* by value id: the ops that read its elements, once for each operand */
     double unit;       /* of a price: a byte */
 } Weighing;

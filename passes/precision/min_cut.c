@@ -139,7 +139,7 @@ static void build_network(MinCut *c) {
 
 /* ---- the flow ---------------------------------------------------------------------------------------------------- */
 
-/* Distances from the source along edges with room, up to that of the sink; whether it is reached. */
+/* Distances from the source along edges with room, up to the sink's; returns whether the sink is reached. */
 static bool find_levels(MinCut *c) {
     int read = 0, written = 0;
     for (int i = 0; i < c->head.len; i++) c->level[i] = -1;

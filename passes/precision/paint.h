@@ -32,7 +32,7 @@ extern "C" {
 
 /* How an op reacts to low precision. */
 typedef enum PaintList {
-    PAINT_LIST_NONE,  /* nobody knows: stays f32, and stops paint */
+    PAINT_LIST_NONE,  /* unknown: stays f32, and stops paint */
     PAINT_LIST_ALLOW, /* gains by it */
     PAINT_LIST_INFER, /* bears it, where its neighbours have it */
     PAINT_LIST_DENY,  /* suffers from it */
@@ -55,7 +55,7 @@ typedef struct PaintEdge {
 } PaintEdge;
 
 typedef struct PaintGraph {
-    const PaintVertex *vertices; /* their order is that of pass 4 */
+    const PaintVertex *vertices; /* in the order of pass 4 */
     const PaintEdge *edges;      /* in any order; cycles, and the same edge twice, are fine */
     int vertex_count, edge_count;
 } PaintGraph;

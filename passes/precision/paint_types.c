@@ -193,7 +193,7 @@ static void decide(Casting *x, Op *o, void *user) {
     const Dtype t = mark->is_low ? x->policy->low : AMP_DT_F32;
     const OpTypes types = {t, t, t, -1};
     casting_apply(x, o, &mark->choice, &types);
-    if (o->code == OP_batch_norm_grad) /* those of the parameters */
+    if (o->code == OP_batch_norm_grad) /* the gradients of the parameters */
         for (int i = 1; i < o->n_out; i++) ir_value(x->f, o->out[i])->dtype = AMP_DT_F32;
 }
 

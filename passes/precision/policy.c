@@ -66,7 +66,7 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
     return closest_line(p, op, layer, NAMES_ALL);
 }
 
-/* The line that has the op's own name, or else that of the op that it is the gradient or another form of. */
+/* The line with the op's own name, or else with the name of the op that it is the gradient or another form of. */
 static const PolicyLine *line_of_form(const Policy *p, const OpInfo *info, const char *layer) {
     char name[64];
     const PolicyLine *line = closest_line(p, info->name, layer, NAMES_OP);
@@ -186,7 +186,7 @@ const char *policy_default(Dtype low) { return default_policies[low]; }
 
 static const amp_precision *need_precision(PassContext *c, const char *word) {
     const amp_precision *found = amp_precision_find(word);
-    if (!found) diag_error(c->diags, (Loc){0}, "unknown precision %s: it is fp16, bf16, tf32 or fp32", word);
+    if (!found) diag_error(c->diags, (Loc){0}, "unknown precision %s; use fp16, bf16, tf32 or fp32", word);
     return found;
 }
 

@@ -70,8 +70,9 @@ const Policy *policy_read(Arena *a, Diags *d, const Source *text);
 /* The line for an op: the most specific of layer.op, layer, op and *.  Never NULL: every policy has a line for *. */
 const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer);
 
-/* The line for an op of a function.  Under algorithm `paint` one that no model names has its own, else that of the op
- * that it is the gradient or another form of: conv2d's for conv2d_weight_grad, batch_norm's for batch_norm_eval. */
+/* The line for an op of a function.  Under algorithm `paint` an op that no model names has its own line, else the
+ * line of the op that it is the gradient or another form of: conv2d's for conv2d_weight_grad, batch_norm's for
+ * batch_norm_eval. */
 const PolicyLine *policy_line_of(const Policy *p, Opcode code, const char *layer);
 /* The same of an op of the backward pass.  A layer's line speaks of its forward op, so here the op's own comes first:
  * the additions and reshapes in the gradient of a linear layer are no products. */

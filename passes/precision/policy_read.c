@@ -222,8 +222,8 @@ static void read_reduce(Reader *r, Loc here) {
     for (int i = 0; i < TYPES; i++)
         if (!strcmp(type.text, types[i])) r->policy->reduce = word_dtype(type.text);
     if (r->policy->reduce) return;
-    help_nearest(r, diag_error(r->diags, type.loc, "gradients do not travel in %s", type.text), type.text, types,
-                 TYPES);
+    help_nearest(r, diag_error(r->diags, type.loc, "ranks cannot exchange gradients in %s", type.text), type.text,
+                 types, TYPES);
 }
 
 /* The statement without its comment and surrounding blanks. */

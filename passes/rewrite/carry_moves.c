@@ -171,7 +171,7 @@ static void carry(Between *b, OpIds *before) {
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */
 
-/* |before|: pairs of an op and the one that it stands before. */
+/* |before|: pairs of an op and the op that it goes before. */
 static void insert(Func *f, const OpIds *before) {
     Arena *a = f->module->arena;
     OpIds body = {0};

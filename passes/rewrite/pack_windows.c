@@ -5,8 +5,8 @@
  *
  * %w is what conv reads, [KH, KW, C, O].  On a target whose products read tiles, where C is a multiple of 32, a tap of
  * the transposed weights is some panels of them, so that the optimizer's kernel can write them as a copy of the weight
- * (weight_copies.c).  With groups, the runtime packs the weights itself, and reads those of conv in any case.  Where
- * all is row-major, k runs along the lines of %w as well as down those of %t.
+ * (weight_copies.c).  With groups, the runtime packs the weights itself, and reads conv's weights in any case.  If
+ * everything is row-major, k runs along the lines of %w as well as down the lines of %t.
  */
 #include "passes/common/common.h"
 #include "targets/target.h"
@@ -27,7 +27,7 @@ static Val before_reshape(const Func *f, Val v) {
     return o && o->code == OP_reshape ? o->in[0] : v;
 }
 
-/* The weights of conv behind those of a conv_data; NO_VAL where there are none. */
+/* The weights of conv that a conv_data's weights were made from; NO_VAL if there are none. */
 static Val dense_source(const Func *f, const Op *o) {
     const Op *exchange = ir_def(f, o->in[1]);
     if (!permutes(exchange, (const int[]){0, 1, 3, 2}, 4)) return NO_VAL;

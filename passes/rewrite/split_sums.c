@@ -55,7 +55,7 @@ static void split_product(Func *f, Op *o, int64_t parts) {
 
 /* ---- sums down the rows ------------------------------------------------------------------------------------------ */
 
-/* A sum of [.., C] over all rows, of which each sample has |per_sample|. */
+/* A sum of [.., C] over all rows; each sample has |per_sample| rows. */
 static bool is_column_sum(const Func *f, const Op *o, int64_t *per_sample) {
     if ((o->code != OP_reduce_sum && o->code != OP_reduce_mean) || ir_attr(o, "keep")->b) return false;
     const Shape *s = ir_shape(f, o->in[0]), *out = ir_shape(f, o->out[0]);

@@ -9,7 +9,7 @@
  *   gradients of relu that read a bf16 copy: masks.c
  *
  * Only the rounding of a weight gradient changes bits (each such removal is recorded in Module.removed), and masks.c
- * those of gradients beside results below 2^-134.  Ops whose results are no longer read are left to ir_compact.
+ * changes bits of gradients beside results below 2^-134.  Ops whose results are no longer read are left to ir_compact.
  */
 #include "passes/simplify/simplify.h"
 

@@ -5,15 +5,15 @@
  *   level 0       0--.      2--.              0--.      2--.      4--.
  *   the sum          01---------0123             01--------0123------012345
  *
- * Ranks that have m micro-batches each, a power of two, make whole branches of the tree that one rank with those of all
- * makes; so where their sums are added as a tree too, the bits do not depend on the number of ranks.  Rounding errors
- * grow with the depth of the tree and not with the number of micro-batches (N. J. Higham, "The accuracy of floating
- * point summation", 1993).
+ * Ranks that have m micro-batches each, a power of two, make whole branches of the tree that one rank with all
+ * micro-batches makes; so if their sums are added as a tree too, the bits do not depend on the number of ranks.
+ * Rounding errors grow with the depth of the tree and not with the number of micro-batches (N. J. Higham, "The accuracy
+ * of floating point summation", 1993).
  *
  *   %x.0   = add(%"w/sum/0", %d.w)                     what is there and the new one
  *   %x     = where(%merges.0, %x.0, %d.w)              the number of the micro-batch ends with 1 in binary
  *   assign(%"w/sum/0", where(%keeps.0, %d.w, %"w/sum/0"))          with 0
- *   ...                                                the same for each level, the last of which is the sum
+ *   ...                                                the same for each level; the last level is the sum
  */
 #include "passes/training/training.h"
 

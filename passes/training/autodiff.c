@@ -260,7 +260,7 @@ static const Mode inference = {PROGRAM_INFER, false, of_model};
 static const Mode evaluation_in_f32 = {PROGRAM_EVAL_FP32, false, of_evaluation};
 static const Mode inference_in_f32 = {PROGRAM_INFER_FP32, false, of_model};
 
-/* Training adds states of its own to those of the model. */
+/* Training adds states of its own to the model's. */
 static void check_state_names(PassContext *c) {
     for (int kind = 1; kind < COUNTER_KINDS; kind++) {
         const State *s = ir_state_find(c->m, amp_counter_word((CounterKind)kind));

@@ -27,11 +27,11 @@ typedef struct Level { /* a block; number 0 is the function itself */
 } Level;
 
 typedef struct Again { /* of a forward value */
-    Val now;           /* stands for it; NO_VAL: itself */
+    Val now;           /* is used in its place; NO_VAL: itself */
     int level;         /* of |now| */
     bool read;         /* a backward op, or a barrier, reads |now|: it is in memory */
-    Val barrier;       /* of it, as the copies of level |behind| read it */
-    int behind;
+    Val barrier;       /* of it, as the copies of level |barrier_level| read it */
+    int barrier_level;
 } Again;
 
 struct Checkpoints {
@@ -80,7 +80,7 @@ static bool is_inside(const Checkpoints *c, int level, int outer) {
     return level == outer;
 }
 
-/* The gradient that was made last of those of the block's values. */
+/* The gradient that was made last, among the gradients of the block's values. */
 static Val latest_gradient(const Checkpoints *c, int first, int last, const Val *gradient) {
     Val latest = NO_VAL;
     for (int i = first; i <= last; i++) {
@@ -152,9 +152,9 @@ static Val behind_barrier(Checkpoints *c, const Op *o, Val v, Val now, int level
 /* Operand |v| of |o|, from outside the block. */
 static Val from_outside(Checkpoints *c, const Op *o, Val v, int level) {
     Again *a = &c->again[v.id];
-    if (a->barrier.id && a->behind == level) return a->barrier;
+    if (a->barrier.id && a->barrier_level == level) return a->barrier;
     Val now = value_at(c, v, c->levels.data[level].parent);
-    a->behind = level;
+    a->barrier_level = level;
     return a->barrier = behind_barrier(c, o, v, now, level);
 }
 
@@ -221,7 +221,7 @@ static void make(Checkpoints *c, Val v, int level) {
     }
 }
 
-/* What stands for |v| in the backward pass of |level|. */
+/* The value to use for |v| in the backward pass of |level|. */
 static Val value_at(Checkpoints *c, Val v, int level) {
     level = level_for(c, v, level);
     if (!level) return v;

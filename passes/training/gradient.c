@@ -271,7 +271,7 @@ static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
 
 static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
 
-/* What a rank adds reaches the losses of all, and the objective is their sum, of which step_mean.c makes the mean. */
+/* What a rank adds reaches the losses of all; the objective is their sum, which step_mean.c turns into the mean. */
 static bool gradient_sum_ranks(Backward *b) {
     return grad_give_first(b, backward_op(b, OP_sum_ranks, b->dy, NO_VAL), AMP_DT_F32);
 }

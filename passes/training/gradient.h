@@ -19,7 +19,7 @@ extern "C" {
 
 enum {
     NAMED_OPERANDS = 4, /* operands of an op that have a name; an op with any number of them counts them */
-    OUTPUT = -1         /* stands for dy where an op is named */
+    OUTPUT = -1         /* means dy if an op is named */
 };
 
 typedef struct Backward {

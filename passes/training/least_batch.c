@@ -8,7 +8,7 @@
  */
 #include "passes/training/training.h"
 
-/* Samples of which more than |least| elements are reduced; 1: any, or as many as N allows do not help. */
+/* The fewest samples with which more than |least| elements are reduced; 1: any number does, or none that N allows. */
 static int64_t samples_for(const Shape *s, const bool *reduced, int64_t least) {
     Dim count = dim_const(1);
     for (int i = 0; i < s->rank; i++)

@@ -15,7 +15,7 @@
  * Only parameters of two or more dimensions, and their moments: vectors are a small part of the bytes, and among them
  * are the scales of norms, which have no place for the noise of a rounding.
  *
- * To nearest, a step of less than half a unit is lost whenever it comes: a weight whose steps are small stands still,
+ * To nearest, a step of less than half a unit is lost whenever it comes: a weight whose steps are small never changes,
  * and a second moment, which sinks by a factor of 0.999, never sinks (half a unit of bf16 is a share of 0.002 to
  * 0.004).  Stochastic rounding loses nothing in the mean.
  *

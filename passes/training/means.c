@@ -8,7 +8,7 @@
  *                                             %labels = count_labels(%logp, %t) : f64
  *                                             result count.loss      = %labels    a mean over labels
  *                                             result sum.metric.hits = %hits      a sum
- *                                             result mean.0          = %squares   a mean over samples, of which
+ *                                             result mean.0          = %squares   a mean over samples;
  *                                           func figures(%mean.0) {               a metric is a function
  *                                             %root = sqrt(%mean.0)
  *                                             result metric.rmse = %root

@@ -11,9 +11,9 @@
  *                                        result grad.w = mul(%"w/sum", %mean)
  *                                        result loss   = div(%"loss/sum", %"labels/sum")
  *
- * A sum is added up as it is.  Where ranks add values up within the backward pass (sync.c), the gradients of a rank are
- * those of the losses of all, so there each rank's seed is weighed, and not what comes of it; so it is with any batch
- * norm of a model that is divided over ranks.
+ * A sum is added up as it is.  Where ranks add values up within the backward pass (sync.c), a rank's gradients belong
+ * to the losses of all ranks; then each rank's seed is weighed, and not the gradients that follow from it.  The same
+ * holds for any batch norm of a model that is divided over ranks.
  *
  * Counts, and the sums of losses and metrics times their counts, are f64: exact up to 2^53 samples.
  */
@@ -172,7 +172,7 @@ static bool adds_ranks(const Split *s) {
     return false;
 }
 
-/* Those of terms are moved before the seeds, which may be what is weighed. */
+/* Moves the counts of terms before the seeds, which may be what is weighed. */
 void step_mean_count(Split *s) {
     Func *f = s->micro_step;
     const int before = f->body.len, results = f->results.len;
@@ -304,7 +304,7 @@ static Val measure(Split *s, const Result *r, StateList *sums) {
     return cast(last, c->sum ? all : two(last, OP_div, AMP_DT_F64, all, c->total, path), AMP_DT_F32, path);
 }
 
-/* A loss or metric that is computed from means is computed from those of all micro-batches. */
+/* A loss or metric that is computed from means uses the means of all micro-batches. */
 static void add_figures(Split *s, const Val *mean) {
     Func *last = s->apply_step;
     const Func *figures = ir_program(s->m, PROGRAM_FIGURES);

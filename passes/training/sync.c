@@ -14,7 +14,7 @@
  *   %both.all = sum_ranks(%both; number = 2)                 because {sync, of bn.batch_norm, "d weight and .."}
  *   %d.x, %d.w, %d.b = batch_norm_grad(%d.y, %x, %w, %m, %r, %sums.all, %both, %both.all)
  *
- * What ranks differentiate is the sum of their losses, of which step_mean.c gives each its share.  So d x of a rank has
+ * Ranks differentiate the sum of their losses; step_mean.c gives each its share of it.  So d x of a rank has
  * the sums over all ranks, and d weight and d bias stay its own: reduce_step adds them as it adds other gradients.
  *
  * Counts are added with the sums: batches may differ in size.  Where `checkpoint` computes a norm again, the copy reads
@@ -94,14 +94,14 @@ static void expand_norm(Expanding *x, Op *o) {
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 
-/* The norm of which this is the gradient: by its mean. */
+/* The norm that this is the gradient of, found by its mean. */
 static const Op *norm_of(const Func *f, const Op *grad) {
     const Op *o = ir_def(f, grad->in[3]);
     while (o && o->code == OP_barrier) o = ir_def(f, o->in[0]);
     return o;
 }
 
-/* Without d x, nobody needs the sums of all ranks. */
+/* Without d x, the sums of all ranks are not needed. */
 static bool is_read(const Func *f, Val v) {
     for (int i = 0; i < f->body.len; i++)
         for (int j = 0; j < ir_op_at(f, i)->n_in; j++)

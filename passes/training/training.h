@@ -162,8 +162,8 @@ bool shares_have(const Module *m, const State *param);
 
 /* |finite|, bool: whether the rank's shares are.  Whether all shares are; |finite| itself where there are none. */
 Val shares_all(Func *f, Val finite, const char *path);
-/* The norm of all gradients, f64, from that of the rank's shares, and that of gradients that every rank has; either may
- * be NO_VAL. */
+/* The norm of all gradients, f64, from the norm of the rank's shares and the norm of gradients that every rank has;
+ * either may be NO_VAL. */
 Val shares_norm(Func *f, Val of_share, Val of_whole, const char *path);
 
 /* ---- means.c ----------------------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ typedef struct MadeRate { /* a learning rate or weight decay that has been emitt
     Val value;            /* f64 scalar */
 } MadeRate;
 
-typedef struct BlockRates { /* those of one train block while its updates are built */
+typedef struct BlockRates { /* the rates of one train block while its updates are built */
     PassContext *c;
     Func *f;
     const Train *block;

@@ -241,7 +241,7 @@ TEST_F(AutocastTest, OptionsReplaceTheModelsWord) {
 
 TEST_F(AutocastTest, WrongChoicesAreNamed) {
     precision_ = "fp8";
-    EXPECT_EQ(ErrorsOfMlp(""), "error: unknown precision fp8: it is fp16, bf16, tf32 or fp32\n");
+    EXPECT_EQ(ErrorsOfMlp(""), "error: unknown precision fp8; use fp16, bf16, tf32 or fp32\n");
     precision_ = "bf16";
     policy_ = "torch-fp16";
     EXPECT_EQ(ErrorsOfMlp(""),

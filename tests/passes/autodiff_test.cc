@@ -469,7 +469,7 @@ TEST_F(AutodiffTest, EachTrainBlockDifferentiatesItsOwnLoss) {
     for (int i = 0; i < f->body.len; i++) paths.insert(ir_op_at(f, i)->path);
     EXPECT_EQ(paths.size(), size_t(f->body.len)) << "paths are unique";
     EXPECT_EQ(paths.count("b.grad.0.a") + paths.count("b.grad.1.b"), 2u);
-    EXPECT_EQ(paths.count("b.grad.1.a"), 0u) << "the second block does not train what lies below";
+    EXPECT_EQ(paths.count("b.grad.1.a"), 0u) << "the second block does not train what is below it";
 
     std::vector<InterpTensor> given = Numbers(f);
     auto gradients = Evaluate(f, given);

@@ -270,7 +270,7 @@ func infer {
         return found ? found : "";
     };
     EXPECT_EQ("kernel k01 writes buffer b04 over others", wrong([](Buffer *, Buffer *b) { b->column = 0; }));
-    EXPECT_EQ("kernel k02 does nothing, but has to move",
+    EXPECT_EQ("kernel k02 moves nothing, but its result is not in place",
               wrong([](Buffer *a, Buffer *b) { std::swap(a->column, b->column); }));
     EXPECT_EQ("buffer b04 lives longer than its memory", wrong([](Buffer *, Buffer *b) { b->last++; }));
 }

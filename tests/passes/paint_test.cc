@@ -152,7 +152,7 @@ TEST_F(PaintTest, LoopsHaveOneColour) {
     const std::vector<PaintEdge> loop = {{0, 1}, {3, 1}, {1, 2}, {2, 3}, {1, 4}};
     EXPECT_EQ(Marks({kClear, kClear, kAllow, EndsIteration(), kClear}, loop),
               "allow@5>1 allow@3<3>2 allow@1 allow@3<2>1 allow@5<1")
-        << "both ends are between the allow op of one iteration and that of the next";
+        << "both ends are between the allow ops of one iteration and the next";
     // a merge without a kernel stays, and its end with it
     PaintVertex merge = With(kClear, [](PaintVertex *x) { x->has_low_kernel = false; });
     EXPECT_EQ(Marks({kClear, merge, kAllow, EndsIteration(), kClear}, loop), "none none allow@1 none@7>1 none");
@@ -173,7 +173,7 @@ TEST_F(PaintTest, CastsAreAllowWhereAllReadersAre) {
     PaintVertex cast = With(kUnlisted, [](PaintVertex *x) { x->casts_to_f32 = true; });
     EXPECT_EQ(Marks({cast, kAllow, kAllow}, {{0, 1}, {0, 2}}), "allow@8>1 allow@1 allow@1");
     EXPECT_EQ(Marks({cast, kAllow, kUnlisted}, {{0, 1}, {0, 2}}), "none allow@1 none");
-    EXPECT_EQ(Marks({cast, kAllow}, {}), "none allow@1") << "nobody reads it";
+    EXPECT_EQ(Marks({cast, kAllow}, {}), "none allow@1") << "it has no reader";
     EXPECT_EQ(Marks({kUnlisted, kAllow}, {{0, 1}}), "none allow@1") << "no cast";
 }
 

@@ -195,7 +195,7 @@ TEST_F(PolicyTest, VersionsOfAPolicy) {
     }
     const Policy *torch = policy_read(&arena_, &diags_, policy_builtin(&arena_, "torch-fp16@2.11"));
     EXPECT_EQ(policy_line(torch, "rms_norm", nullptr)->op_class, POLICY_FIRST);
-    EXPECT_EQ(policy_builtin(&arena_, "fp32@2.12"), nullptr) << "of which there are no versions";
+    EXPECT_EQ(policy_builtin(&arena_, "fp32@2.12"), nullptr) << "fp32 has no versions";
     EXPECT_EQ(ReadPolicy("policy \"p\"\nversion 1\nversion 2\nalgorithm eager\nlow = f16\nop * follow\n"), nullptr);
     EXPECT_NE(Diagnostics().find("a second line 'version'"), std::string::npos) << Diagnostics();
 }

@@ -170,7 +170,7 @@ static void put_in_order(const Einsum *x, Term *t, const Labels *order) {
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-/* By what becomes of them, in the order of the result, and |inner| in that of the first tensor. */
+/* The labels by what becomes of them: in the order of the result, and |inner| in the order of the first tensor. */
 typedef struct Groups {
     Labels batch, left, right, inner;
 } Groups;

@@ -323,7 +323,7 @@ void elab_reject_statics(Elab *e, StaticArgs *args, const Table *names);
 
 /* ---- graph_ops.c: calls that become ops ------------------------------------------------------------------- */
 
-/* An argument after ';' of a call, as an editor tells of it. */
+/* An argument after ';' of a call, as an editor shows it. */
 typedef struct CallSetting {
     const char *name, *type; /* "int" */
     bool required;
@@ -339,7 +339,7 @@ int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tens
 Item elab_einsum(Elab *e, const Expr *call, const Op *o, const Loc *locs, Loc at, const char *equation);
 const GraphOp *graph_op_at(int index); /* NULL past the last */
 const char *graph_op_name(const GraphOp *op);
-const char *graph_op_about(const GraphOp *op); /* its formula; NULL where it is not that of one op */
+const char *graph_op_about(const GraphOp *op);                          /* its formula; NULL if it is not one op */
 bool graph_op_argument(const GraphOp *op, int index, CallSetting *out); /* false past the last */
 
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */

@@ -261,7 +261,7 @@ static bool convert_number(const Operands *o, int i, Dtype type) {
         o->in[i] = emit_const_of(o->e, o->locs[i], type, number);
         return o->in[i].id != 0;
     }
-    Diag *diag = elab_error(o->e, o->locs[i], "%s does not fit in %s, the type of what it meets",
+    Diag *diag = elab_error(o->e, o->locs[i], "%s does not fit in %s, the type of the other operands",
                             item_describe(o->e, item), amp_dtype_name(type));
     diag_help(o->e->d, diag, "to_f32(...) converts a tensor to floats, which hold it");
     return false;

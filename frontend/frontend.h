@@ -31,7 +31,7 @@ typedef struct FrontendOptions {
     int64_t max_ops;            /* 0: 250,000; see frontend/limits.c */
     bool no_includes;           /* |find_include| finds nothing: the message says why */
     bool may_lack_model;        /* a file of blocks alone is no error: there is no module either */
-    FrontendBindings *bindings; /* of the user's files, in the order of elaboration; NULL: nobody asks */
+    FrontendBindings *bindings; /* of the user's files, in the order of elaboration; may be NULL */
 } FrontendOptions;
 
 /* Parses and elaborates.  The inputs of the module's function `forward` are the model's inputs, then the train inputs,

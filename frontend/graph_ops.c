@@ -32,7 +32,7 @@ struct GraphOp {
     bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
     Item (*along_batch)(GraphCall *c, const BatchMove *m); /* where the dimension "dim" depends on N; or NULL */
     Item (*several)(GraphCall *c, const Loc *operands);    /* makes several ops instead; or NULL */
-    int least, most;                                       /* tensors that it takes, if not those of its op */
+    int least, most;                                       /* tensors that it takes, if its op takes another number */
 };
 
 struct GraphCall {
@@ -217,7 +217,7 @@ static Item slice_batch(GraphCall *c, const BatchMove *m) {
 
 /* ---- several ops ------------------------------------------------------------------------------------------- */
 
-/* Policies name its ops as those of a layer. */
+/* Policies name its ops as a layer's. */
 static Item make_einsum(GraphCall *c, const Loc *operands) {
     Frame *frame = c->e->frame;
     const char *outer = frame->layer;
@@ -312,7 +312,8 @@ static bool prepare_top_k(GraphCall *c) {
     return false;
 }
 
-/* Each of the k largest is two folds of what is left: code that takes the C compiler 0.1 to 0.2 s, as so many ops. */
+/* Each of the k largest is two reductions of the remaining elements: code that takes the C compiler 0.1 to 0.2 s, as
+ * long as this number of ops. */
 enum { COST_OF_LARGEST = 800 };
 
 static bool prepare_largest(GraphCall *c) {
@@ -426,7 +427,7 @@ static const GraphOp graph_ops[] = {
 
 enum { GRAPH_OP_COUNT = sizeof graph_ops / sizeof graph_ops[0] };
 
-/* The calls that take tensors alone are those of the op table. */
+/* The calls that take tensors alone, from the op table. */
 static const GraphOp plain_calls[OP_COUNT] = {
 #define OP(id, ...) [OP_##id] = {.name = #id, .code = OP_##id},
 #include "ir/ops.def"
@@ -453,7 +454,7 @@ bool graph_op_takes(const GraphOp *op, int tensors) {
     return tensors >= least && tensors <= most;
 }
 
-/* Those of the table, then the plain ones. */
+/* The calls of the table, then the plain ones. */
 const GraphOp *graph_op_at(int index) {
     if (index < GRAPH_OP_COUNT) return &graph_ops[index];
     index -= GRAPH_OP_COUNT;

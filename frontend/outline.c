@@ -69,7 +69,7 @@ static bool takes_tensors(const Symbol *s, int count) {
     return count >= least && count <= most;
 }
 
-/* As a call finds what it runs: a block of the user, a layer or an op that takes so many tensors. */
+/* As a call finds what it runs: a block of the user, a layer or an op that takes that number of tensors. */
 static int find_callee(const Finder *f, const CallExpr *call) {
     const Table *tables[] = {&f->blocks, &f->prelude};
     int named = -1;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* After so many errors elaboration stops: nobody reads more, and each is compared with those before it. */
+/* After MAX_ERRORS errors elaboration stops: few readers want more, and each is compared with all before it. */
 enum { MAX_CALL_NOTES = 3, MAX_ERRORS = 100 };
 
 /* ---- locations -------------------------------------------------------------------------------------------- */

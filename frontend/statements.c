@@ -69,7 +69,7 @@ static State *make_state(Elab *e, const Stmt *s) {
     Call init = {0};
     const char *path = s->declare.as ? elab_path(e, s->declare.as) : s->declare.name->text;
     if (e->averaging) {
-        elab_error(e, s->loc, "a metric of averages has no parameters");
+        elab_error(e, s->loc, "a metric that is computed from averages cannot declare parameters");
         return NULL;
     }
     bool good = elab_type(e, s->declare.type, &dtype, &shape);
@@ -283,7 +283,7 @@ static void elaborate_require(Elab *e, const Stmt *s) {
 
 /* ---- checkpoint ------------------------------------------------------------------------------------------- */
 
-/* Its ops are marked with its number, after those of the blocks around it: "2.5" is in "2". */
+/* Its ops are marked with its number, after the numbers of the blocks around it: "2.5" is in "2". */
 static void elaborate_checkpoint(Elab *e, const Stmt *s) {
     const char *around = e->checkpoint;
     e->checkpoints++;

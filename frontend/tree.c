@@ -95,7 +95,7 @@ bool expr_any(const Expr *x, ExprTest *test, void *user) {
     }
 }
 
-/* But for those of the statements within it. */
+/* Leaves out the statements within it. */
 static bool any_in_statement(const Stmt *s, ExprTest *test, void *user) {
     switch (s->kind) {
     case STMT_BIND: return expr_any(s->bind.value, test, user);

@@ -10,8 +10,8 @@ enum { C_COMPILER_WORDS = 16, C_COMPILER_TEXT = 1024 };
 
 /* One compilation of the model's C file. */
 typedef struct CompilerUnit {
-    int isa;              /* that of its kernels: AMP_ISA_...; EVERY_ISA: the model's tables */
-    const char *flags[4]; /* after those of all; ends with NULL */
+    int isa;              /* of its kernels: AMP_ISA_...; EVERY_ISA: the model's tables */
+    const char *flags[4]; /* after the flags of all; ends with NULL */
 } CompilerUnit;
 
 /* What is compiled for one family of processors. */
@@ -34,8 +34,8 @@ typedef struct CCompiler {
     char text[C_COMPILER_TEXT];
 } CCompiler;
 
-/* Splits |command| (NULL: "cc") into words as a shell does ('..', "..", backslash), where it is not the path of a
- * program as it stands: "ccache gcc", "aarch64-linux-gnu-gcc --sysroot=/opt/arm".  AMP_INVALID_ARGUMENT. */
+/* Splits |command| (NULL: "cc") into words as a shell does ('..', "..", backslash), unless the whole of it is the path
+ * of a program: "ccache gcc", "aarch64-linux-gnu-gcc --sysroot=/opt/arm".  AMP_INVALID_ARGUMENT. */
 amp_status c_compiler_read(CCompiler *c, const char *command, amp_error *err);
 /* Chooses the target: |machine| is what the compiler says to -dumpmachine.  Another one than those that are known gets
  * the portable kernels; NULL: one that did not understand is taken to make code for this machine. */
@@ -47,8 +47,8 @@ typedef struct IsaRange { /* instruction sets that are compiled, both ends inclu
 enum { EVERY_ISA = -1 };
 
 /* What "portable", "v3" or "v4" asks for: all up to it; "native": the best of this machine alone; NULL: all of the
- * compiler's target.  AMP_INVALID_ARGUMENT: there is none of that name, the target has none, or it is not that of this
- * machine. */
+ * compiler's target.  AMP_INVALID_ARGUMENT: the name is unknown, the target has no such set, or "native" is asked for
+ * and the target is another machine. */
 amp_status c_compiler_find_isa(const CCompiler *c, const char *name, IsaRange *out, amp_error *err);
 
 #endif

@@ -71,7 +71,7 @@ typedef struct CodegenImages { /* of the functions of a module */
 /* How far it is: called by the calling thread only, before a function that it compiles itself.  |index| of |count| are
  * done.  false: no more are compiled, AMP_CANCELLED. */
 typedef struct CodegenProgress {
-    bool (*begin)(void *user, const char *what, int index, int count); /* NULL: nobody asks */
+    bool (*begin)(void *user, const char *what, int index, int count); /* NULL: no progress is reported */
     void *user;
 } CodegenProgress;
 

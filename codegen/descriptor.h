@@ -32,9 +32,9 @@ typedef struct ModelInput {
 } ModelInput;
 typedef VEC(ModelInput) ModelInputs;
 
-/* The inputs of all functions, once each: those of "infer" first, then those of "eval" and of the step, then the
- * averages that "metrics" reads, with the bounds of those that are used as indexes.  AMP_UNSUPPORTED where an
- * embedding's ids are computed, so that a check of inputs says nothing about them. */
+/* The inputs of all functions, once each: first the inputs of "infer", then of "eval" and of the step, then the
+ * averages that "metrics" reads; inputs that are used as indexes have their bounds.  AMP_UNSUPPORTED if an embedding's
+ * ids are computed, because a check of inputs says nothing about them. */
 amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err);
 int model_input_index(const ModelInputs *inputs, const char *name); /* -1: none */
 
@@ -80,7 +80,7 @@ amp_status table_put_states(TableWriter *x);
 /* |position|: of each kernel of the function in its table; NULL: its own index. */
 void table_put_buffers(TableWriter *x, const Func *f, const int *position);
 amp_status table_put_results(TableWriter *x, const Func *f);
-/* Its row of programs, which names these tables and that of its kernels. */
+/* Its row of programs, which names these tables and the table of its kernels. */
 void table_put_program(TableWriter *x, const Func *f, const char *kernel_type, int kernels);
 
 /* collectives.c: the module's collectives; how many there are. */

@@ -185,7 +185,7 @@ amp_status emit_core_op(Emitter *e, const Op *o) {
 
 /* ---- core op -> C expression ------------------------------------------------------------------------------------- */
 
-/* Functions named here are those of codegen/prelude/ and codegen/cpu/prelude/ and, for single elements, of
+/* The functions named here are defined in codegen/prelude/ and codegen/cpu/prelude/ and, for single elements, in
  * codegen/cuda/prelude/. */
 enum { NUMBER = KIND_F32 | KIND_I32 | KIND_I64 | KIND_F64, FLOATING = KIND_F32 | KIND_F64, LOGICAL = KIND_BOOL };
 

@@ -40,7 +40,7 @@ typedef struct Memory {
 
 typedef VEC(int64_t) Offsets;
 
-enum { EMIT_MOST_KEYS = 8 }; /* per_thread: so many keys of random numbers are parameters, key0, .. */
+enum { EMIT_MOST_KEYS = 8 }; /* per_thread: the most keys of random numbers that are parameters, key0, .. */
 
 struct Spelling;
 
@@ -55,7 +55,7 @@ typedef struct Emitter {
     int place;           /* of the loop nest: counted up, so that each loads its values anew */
     const char *lanes;   /* vectors: those that count, "W" or "W && l < left" */
     const char *element; /* per_thread: the element's number in row-major order */
-    int lane_count;      /* per_thread: an op that reads memory makes so many elements at once, x12[0], ..; 0: one */
+    int lane_count;      /* per_thread: elements that an op that reads memory makes at once, x12[0], ..; 0: one */
     bool lanes_of_row;   /* x12 is a row of all12, which the kernel has declared (cuda/kinds/column_kernel.c) */
     int lane_reads;      /* vectors that it has read so far, m1, .. */
     Offsets *offsets;    /* numbers that are parameters of the kernel's function: o0, o1, ..; NULL: literals */

@@ -135,8 +135,8 @@ static void emit_weights(Emitter *e, const Op *o, const Windows *g) {
 }
 
 /* sum_parts: the same element of each part.  Only for targets whose threads make an element each: the others have no
- * parts.  The number of elements is no constant where kernels over several share their text; those of rows at a pitch,
- * which count what is past the columns, share none. */
+ * parts.  The number of elements is not a constant if kernels of several counts share their text; kernels with a
+ * pitch, which count elements past the columns too, share none. */
 static amp_status emit_parts(Emitter *e, const Op *o) {
     Arena *a = e->w->arena;
     Memory parts = indirect_memory(e, o, 0);
@@ -147,7 +147,7 @@ static amp_status emit_parts(Emitter *e, const Op *o) {
     const bool is_counted = e->w->k->kind == KERNEL_TILE && !walk_pitch(e->w);
     parts.cols = is_counted ? "elements" : emit_dim_factor(a, count);
     emit_line(e, "v%d = %s;", sum, e->spelling->zero);
-    emit_line(e, "_Pragma(\"unroll 16\")"); /* so many loads on their way */
+    emit_line(e, "_Pragma(\"unroll 16\")"); /* 16 loads in flight */
     emit_line(e, "for (int64_t part = 0; part < %lld; part++) v%d = v%d + %s;",
               (long long)ir_shape(e->w->f, o->in[0])->d[0].mul, sum, sum, element_at(e, &parts, "part", e->element));
     return AMP_OK;

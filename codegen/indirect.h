@@ -32,7 +32,7 @@ int indirect_widest(const Walk *w);
 /* The element, or the vector, at this row and column: an expression, in lanes where there are any.  Called outside of
  * them, where it may write a load. */
 const char *indirect_read(Emitter *e, const Memory *m, const char *row, const char *column);
-/* What is between these is done for each lane: v12 is that of the result.  Nothing, where there are no lanes. */
+/* Code between these runs for each lane: v12 is the lane's result.  They write nothing if there are no lanes. */
 void indirect_open_lanes(Emitter *e, const Op *o);
 void indirect_close_lanes(Emitter *e);
 void indirect_put_zero(Emitter *e, const Op *o); /* v12 = 0.0f */

@@ -12,7 +12,7 @@
  *         }
  *     }
  *
- * What stands between indirect_open_lanes and indirect_close_lanes is the text of one element in either form.
+ * The text between indirect_open_lanes and indirect_close_lanes computes one element in either form.
  */
 #include "codegen/indirect.h"
 

@@ -5,7 +5,7 @@
 
 enum { NOTHING = -1 };
 
-typedef struct Coordinate { /* of the operand: that of the result's dimension |from|, plus |offset|; NOTHING: 0 */
+typedef struct Coordinate { /* of the operand: the result's coordinate in dimension |from|, plus |offset|; NOTHING: 0 */
     int from;
     int64_t offset;
     const char *text; /* the offset as an expression; NULL: the number itself */

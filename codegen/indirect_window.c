@@ -34,8 +34,8 @@ static void open_windows(Emitter *e, const Windows *g) {
     emit_line(e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->h, (long long)g->w);
 }
 
-/* Loops over the windows that hold the result's pixel (i1, i2), by its place (kh, kw) in them, ascending: those of rows
- * py with kh = i1 + padding - py * stride inside the window.  Windows that do not overlap hold it once. */
+/* Loops over the windows that hold the result's pixel (i1, i2), by its offset (kh, kw) in them, ascending: the windows
+ * in rows py with kh = i1 + padding - py * stride inside the window.  If windows do not overlap, one holds it. */
 static void open_holders(Emitter *e, const Windows *g) {
     const int64_t sizes[] = {g->oh, g->ow}, kernel[] = {g->kh, g->kw};
     for (int a = 0; a < 2; a++) {

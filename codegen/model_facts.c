@@ -117,7 +117,7 @@ static amp_status find_rows(const Func *f, const Op *gather, ModelInputs *inputs
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
 /* Lowering makes of nll_loss:  iota == labels, spread over the classes;  labels == const(ignore);  all in one region.
- * Labels that are computed are nobody's input: they stay unchecked, as a wrong one only matches no class. */
+ * Labels that are computed are not inputs: they stay unchecked, as a wrong one only matches no class. */
 typedef struct Labels {
     const Op *op; /* that compares them with the classes; NULL: no nll_loss */
     int64_t bound, ignore;

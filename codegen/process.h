@@ -10,7 +10,7 @@ typedef struct ProcessJob {
     const char *output;      /* file that it makes, and removes where it fails */
 } ProcessJob;
 
-/* Asked while jobs run: other than 0 ends them.  All zeros: nobody asks. */
+/* Asked while jobs run: other than 0 ends them.  All zeros: jobs are never cancelled. */
 typedef struct ProcessCancel {
     int32_t (*cancelled)(void *user);
     void *user;

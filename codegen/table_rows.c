@@ -82,7 +82,7 @@ static void put_param_training(TableWriter *x, const State *s) {
                 group_number(x->m, &t, t.frozen));
 }
 
-/* Of a copy whose rows are longer in memory: those of the memory. */
+/* Writes the dims of a state; if a copy's rows are longer in memory, the dims in memory. */
 static void put_state_dims(Text *t, const State *s) {
     const int columns = s->hwio ? 0 : s->shape.rank - 1;
     for (int d = 0; d < s->shape.rank; d++) {

@@ -94,7 +94,7 @@ static int find_readable(const Walk *w, Val v) {
     return -1;
 }
 
-/* What stands in memory for |v|, or what the kernel makes it from that does not. */
+/* The value in memory that |v| is a view of, or the value that the kernel makes it from. */
 static Val behind_views(const Walk *w, Val v) {
     while (w->values[v.id].made && ir_is_seen_through(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
     return v;
@@ -161,7 +161,7 @@ bool walk_is_live(const Walk *w, const Op *o) {
     return !o->n_out;
 }
 
-/* The value whose shape is that of the space; NO_VAL: the op does not tell. */
+/* The value that has the shape of the space; NO_VAL: it does not follow from the op. */
 static Val space_of(const Walk *w, const Op *o) {
     const KernelInfo *info = &ir_kernel_info[w->k->kind];
     if (info->is_own) return !info->is_own(o) ? NO_VAL : info->traits & BY_INPUT ? o->in[0] : o->out[0];
@@ -370,7 +370,7 @@ static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     const Shape *s = ir_shape(w->f, o->out[0]);
     Span shaped = span;
     if (by_shape && !span_of(w, s, s, &shaped)) return misfit(w, o, o->out[0], err);
-    /* one element of what the kernel has reduced is that of its line */
+    /* a single element of a reduced value is its line's */
     w->values[o->out[0].id].span = shaped == SPAN_ONE ? span : shaped;
     w->values[o->out[0].id].level = level;
     return AMP_OK;

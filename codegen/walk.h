@@ -117,8 +117,8 @@ int walk_memory_operand(const Walk *w, const Op *o, int n);
 Val walk_product_source(const Walk *w, Val v);
 /* The rows of a value with one element per segment and column. */
 Dim walk_segments(const Walk *w);
-/* |v| in terms of what the kernel has in memory, for those of its operands that are read at strides; false: there are
- * none, which fuse has made sure of. */
+/* |v| in terms of what the kernel has in memory, for an operand that is read at strides; false: there are no strides,
+ * which fuse has made sure of. */
 bool walk_strided(const Walk *w, Val v, Strided *out);
 /* What makes |v|, where that is a number known when the model is compiled; NULL. */
 const Op *walk_constant(const Walk *w, Val v);

@@ -7,7 +7,7 @@
 
 /* The functions that generated kernels call, as C text (prelude/, embedded by the build). */
 extern const char cpu_prelude[];
-/* Those of products that are added up as on a device. */
+/* The same for products that are added up as on a device. */
 extern const char cpu_sums_prelude[];
 /* amp/base.h and amp/model_abi.h, as C text without their #include lines. */
 extern const char cpu_abi[];

@@ -1,4 +1,4 @@
-/* cpu_kernel.c: the loops of a kernel, its loads and its stores (walk.h says what stands where).
+/* cpu_kernel.c: the loops of a kernel, its loads and its stores (walk.h defines their order).
  *
  *     row kernel                                              any other
  *     for r in rows {                                         for c in the columns of the panel, W at a time {

@@ -1,5 +1,5 @@
 /* cpu_kernel.h: what the files that write one CPU kernel share.
- *   cpu_kernel.c    its loops, those of scatter, and what is the CPU's spelling (codegen/emit.h) of what they hold
+ *   cpu_kernel.c    its loops, the loops of scatter, and the CPU's spelling (codegen/emit.h) of what they hold
  *   cpu_sums.c      products that are added up as on a device
  *   cpu_memory.c    loads and stores of each layout; rows, pixels and elements of operands
  */

@@ -33,7 +33,7 @@ static void put_line(Emitter *e, char name, int operand, int64_t offset, const c
               name, operand, (long long)offset, line, count, count, inner);
 }
 
-/* |per| places for each pixel or tap, of which |run| are in memory; taps are |outer| apart. */
+/* |per| places for each pixel or tap, the first |run| of them in memory; taps are |outer| apart. */
 static void put_runs(Emitter *e, char name, int operand, int64_t line, int64_t per, int64_t run, int64_t outer,
                      int64_t inner) {
     emit_line(e, ".%c = {.operand = %d, .line = %lld, .per = %lld, .run = %lld, .outer = %lld, .inner = %lld,", name,

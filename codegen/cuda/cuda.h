@@ -1,5 +1,5 @@
 /* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are; codegen/README.md
- * what each file does.  Rooms, each of which uses what is below it:
+ * what each file does.  Rooms, each using only those below it:
  *
  *   launch/    launches and their functions, tables, machine code
  *   kinds/     which thread makes what, a file a kind; product/ of products
@@ -39,8 +39,8 @@ static inline int cuda_batch_axis(BatchForm batch) {
     return batch == BATCH_IN_LAYERS ? 2 : batch == BATCH_SIDE_BY_SIDE ? 1 : 0;
 }
 
-/* What a block of columns keeps for the one that adds up (prelude/partial.cuh): so many sums of 32 columns, in 8 bytes.
- */
+/* A block of columns keeps up to this number of sums for the block that adds up (prelude/partial.cuh): 32 columns each,
+ * 8 bytes a column. */
 enum { CUDA_MOST_PARTIALS = 4, CUDA_PARTIAL_BYTES = CUDA_MOST_PARTIALS * 32 * 8 };
 
 typedef struct CudaBody { /* what writing a kernel gives */
@@ -68,16 +68,17 @@ typedef struct CudaBody { /* what writing a kernel gives */
 /* What a kernel is written as: a function, or a part of one, a struct that the function calls (part_launch.c). */
 typedef enum CudaRole {
     CUDA_ALONE,      /* a function */
-    CUDA_BESIDE,     /* a part whose blocks are beside those of others */
+    CUDA_BESIDE,     /* a part whose blocks run beside other parts' blocks */
     CUDA_IN_CHAIN,   /* all of its blocks make one kernel after another: products */
     CUDA_BY_COLUMNS, /* its function says which columns a block has; column kernels, which all have its threads */
-    CUDA_IN_TURN,    /* its function, of several stages, says where a block stands */
+    CUDA_IN_TURN,    /* its function, of several stages, gives each block its place in the grid */
     CUDA_IN_BAND     /* the same, and a block makes 64 rows */
 } CudaRole;
 
-/* Which form of a kernel.  |members| > 0: in a launch over so many (a batch: only where it has a BatchForm; launch is
- * then that of one of them).  |choice| > 0: that one of |choices|, or the last.  Of a part its number and, but in a
- * chain, the threads of a block.  |plan|: nothing is written, the body says what it would be. */
+/* Which form of a kernel.  |members| > 0: the batched form for that many members (the kernel must have a BatchForm);
+ * |launch| then describes one member.  |choice| > 0: the function with that number among |choices|, or the last one.
+ * |part|, |threads|: the number of a part and, unless it is in a chain, the threads of its blocks.  |plan|: nothing is
+ * written; the body describes what would be. */
 typedef struct CudaForm {
     CudaRole role;
     int members, choice, part, threads;
@@ -120,7 +121,7 @@ typedef struct CudaPart {     /* amp_model_cuda_part */
     VEC(CudaLaunch) launches; /* in each function */
     KernelKind kind;
     int members;        /* one; of a batch, or a chain, several; by columns, of all stages */
-    int operands, work; /* so many */
+    int operands, work; /* counts */
     int step;           /* of several stages: its superstep, from 1; else 0 */
     bool in_turn;       /* a block makes one member after another */
 } CudaPart;

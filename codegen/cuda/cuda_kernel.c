@@ -346,7 +346,7 @@ amp_status cuda_emit_elements(CudaKernel *ck, int p) {
 
 /* ---- several rows of columns ------------------------------------------------------------------------------------- */
 
-/* What a thread has of the rows that it loads together: `float all1[4][2]`, of which x1 is that of the row at hand. */
+/* A thread's elements of the rows that it loads together: `float all1[4][2]`; x1 is the current row's. */
 static amp_status declare_rows(Emitter *e, Val v) {
     cuda_declare_rows((CudaKernel *)e, v);
     return AMP_OK;

@@ -41,8 +41,8 @@ typedef struct CudaKernel {
     bool by_rows;       /* so may the last one of each row; those with a pitch are zeros there */
     const char *at;     /* of the first element in a full operand */
     const char *column; /* its column */
-    const char *index;  /* of an element among those of a thread: "i", "0" */
-    const char *slot;   /* of the vector among those of a thread: "[q]", "" */
+    const char *index;  /* of an element among the thread's: "i", "0" */
+    const char *slot;   /* of the vector among the thread's: "[q]", "" */
     int slots;          /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */
@@ -54,7 +54,7 @@ typedef struct CudaKernel {
     bool inlines;             /* vectors are read by ops in front of the elements, perhaps by them alone */
     bool *declared;           /* by operand: its pointer has been read from the table */
     bool late_operands;       /* the kernel declares operands where it needs them */
-    const char *block;        /* where the block stands: "blockIdx"; of a part "block" */
+    const char *block;        /* the block's place in the grid: "blockIdx"; in a part "block" */
 } CudaKernel;
 
 /* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */

@@ -1,13 +1,13 @@
-/* near.c: which functions of a program come from prelude/near.cuh.
+/* near.c: which functions of a program are approximate, from prelude/near.cuh.
  *
- * functions.h gives the CPU's bits, for 27 instructions of exp and 60 of erf: that takes longer than the memory that
- * most kernels wait for.  Nobody sees those bits where all that comes of a result is rounded to 16 bits, or goes into
- * a sum, whose order is not the CPU's anyway.  There the special function unit does: its results are a few units in
- * the last place of f32 away, a thousandth of what rounding to f16 takes off.
+ * functions.h gives the CPU's bits, but takes 27 instructions for exp and 60 for erf: longer than the memory access
+ * that most kernels wait for.  If every user of a result rounds it to 16 bits, or adds it to a sum, whose order is not
+ * the CPU's anyway, those bits make no difference.  Then the special function unit is good enough: its results are off
+ * by a few units in the last place of f32, a thousandth of the error of rounding to f16.
  *
- * Quotients are not among them: a mean of equal numbers has to be that number, or what is left of x - mean is noise.
+ * Quotients stay exact: a mean of equal numbers has to be that number, or x - mean is noise.
  *
- * It follows from the program's ops alone, not from its kernels: so fusing changes no bit.
+ * The choice follows from the program's ops alone, not from its kernels, so that fusing changes no bit.
  */
 #include "codegen/cuda/cuda_kernel.h"
 

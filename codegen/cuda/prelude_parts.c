@@ -82,7 +82,7 @@ typedef struct Reader {
     CudaPrelude *p;
     int paragraph;
     const char *end;
-    int braces, angles; /* open now; those of template< .. > */
+    int braces, angles; /* open now; angles: of template< .. > */
     bool in_enum;
     bool in_directive; /* a line that begins with #, and those that continue it */
 } Reader;

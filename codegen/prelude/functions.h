@@ -1,9 +1,9 @@
 /* functions.h: elementary functions, once for the C of the CPU's kernels and for CUDA.
  *
  * The text is embedded as it is for the CPU, where vf, vi, vd and vl are vectors of float, int32_t, double and int64_t.
- * For CUDA elements.awk writes the same functions for single elements: exp_f32 of a float.  So both give the same bits,
- * where the CPU has fused multiply-adds.  Three things make that possible: a choice is select_vf, not a branch, bits
- * are taken by int_bits and float_bits, not by a cast, and a comparison goes nowhere but into a select.
+ * For CUDA elements.sed writes the same functions for single elements: exp_f32 of a float.  So both give the same bits,
+ * if the CPU has fused multiply-adds.  Three things make that possible: a choice is select_vf, not a branch, bits
+ * are taken by int_bits and float_bits, not by a cast, and a comparison is used only in a select.
  *
  * Bounds of the error, in units in the last place of f32, measured against long double over all finite arguments in
  * steps, on every instruction set (tests/codegen/math_test.cc):

@@ -330,7 +330,7 @@ TEST_F(SoWriterTest, CanBeCancelled) {
         std::string out;
         amp_error err = {};
         EXPECT_EQ(Make(options, &out, &err), AMP_CANCELLED) << err.message;
-        EXPECT_EQ(asked, after + 1) << "once it is cancelled nobody is asked again";
+        EXPECT_EQ(asked, after + 1) << "once it is cancelled the callback is not called again";
     }
 }
 

@@ -17,8 +17,8 @@ typedef struct AttentionOp {
 
 /* ---- scores ---- */
 
-/* The rows of which the lanes from |c| on see one, in whole sixteens: of a tile on the diagonal the runtime computes no
- * others, and reads no weights of them. */
+/* The rows that at least one of the lanes from |c| on sees, in whole sixteens: in a tile on the diagonal the runtime
+ * computes no other rows, and reads none of their weights. */
 INLINE int64_t attention_rows(const amp_attention_tile *t, const AttentionOp *op, int c) {
     const int64_t seen = (t->query + c + W - t->key + 15) / 16 * 16;
     return op->causal && seen < t->keys ? seen : t->keys;
@@ -231,7 +231,7 @@ INLINE vf load_attention_row(RowKind kind, const void *rows, int64_t at, int64_t
     return load_f32_part((const float *)rows + at, left);
 }
 
-/* Sixteen sums each, added up as those of a row kernel. */
+/* Sixteen sums each, added up in the order of a row kernel. */
 INLINE void attention_mean(const amp_attention_tile *t, const AttentionOp *op) {
     for (int64_t j = 0; j < t->queries; j++) {
         vf sum[16 / W];

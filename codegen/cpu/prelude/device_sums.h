@@ -13,7 +13,7 @@ typedef struct DeviceLines {
     int64_t stride[DEVICE_MOST_DIMS]; /* from product to product */
 } DeviceLines;
 
-/* A convolution's A: of each window the elements that it meets, |per| places a pixel, of which |run| are there. */
+/* A convolution's A: the elements that each window meets, |per| places a pixel; the first |run| of them hold data. */
 typedef struct DeviceWindows {
     int are, back, down; /* back: of dy for the data's gradient; down: k runs down the windows, for the weight's */
     int64_t height, width, out_height, out_width, kernel_width;
@@ -129,7 +129,7 @@ INLINE void device_fill(DeviceTile tile, float x) {
         for (int c = 0; c < 32; c += W) store_f32(&tile[r][c], splat_f(x));
 }
 
-/* Part of a tile that lies in one product: its parts one after the other, each from 0 on. */
+/* The part of a tile that is in one product: its parts one after the other, each starting at 0. */
 INLINE void device_parts(DeviceTile total, const DeviceProduct *p, const float *a, const float *b, int64_t row,
                          int64_t rows, int64_t col, int64_t cols, int lowest, int block) {
     DeviceTile part;

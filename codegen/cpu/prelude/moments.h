@@ -1,4 +1,4 @@
-/* moments.h: loads and stores of moments of 8 bits, whose codes are those of functions.h. */
+/* moments.h: loads and stores of moments of 8 bits, with the codes of functions.h. */
 #define DEFINE_F8(name)                                                                                                \
     INLINE vf load_##name(const uint8_t *p) { return number_##name##_vi(load_u8(p)); }                                 \
     INLINE void store_##name(uint8_t *p, vf v) { store_u8(p, code_##name##_vf(v)); }                                   \

@@ -13,8 +13,8 @@ typedef struct AttentionFactors { /* what products multiply; the names are prelu
 /* NULL: tensor cores have no such type. */
 const AttentionFactors *attention_factors(Dtype t);
 
-/* How a block walks over the rows of the other side: so many at a time, with its own rows in registers or in shared
- * memory, and with so many tiles of the other side in shared memory. */
+/* How a block walks over the rows of the other side: |step| rows at a time, with its own rows in registers or in shared
+ * memory, and with several tiles of the other side in shared memory. */
 typedef struct AttentionWalkTile {
     int step;
     bool held;

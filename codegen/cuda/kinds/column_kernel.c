@@ -20,15 +20,15 @@
  *     KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
  *     const float v3 = sum_kept(a3);
  *
- * Values of a column, v3, are those of column c, which is threadIdx.x % WIDTH of the block's; a thread gets those of
- * its own columns by spread_columns.
+ * The value of a column, v3, belongs to column c, number threadIdx.x % WIDTH of the block; spread_columns gives a
+ * thread the values of its own columns.
  */
 #include "codegen/cuda/cuda_kernel.h"
 #include "targets/target.h"
 
 /* Where rows depend on n and there are few columns, sums are made of parts, ROWS_OF_THREAD * HEIGHT rows each, which
  * are added up in their order (prelude/partial.cuh).  Each part has a block, along the grid's first dimension (columns
- * are along the third), which keeps its sums; the last one of its columns to do so adds up those of all, and does what
+ * are along the third), which keeps its sums; the last block of the columns adds up the sums of all, and does what
  * follows:
  *
  *     KeptSum a3 = column_reduce<Plus, 32, 32>(s3);
@@ -78,7 +78,7 @@ enum {
     RESIDENT_THREADS = 1024, /* of a multiprocessor: so that a thread may have 64 registers */
     MOVING_THREADS = 768,    /* the same where places in memory are computed: 80 */
     MOST_BLOCKS = 16,        /* of a multiprocessor */
-    BYTES_OF_THREAD = 64,    /* that it loads together: with those of the others what keeps memory busy */
+    BYTES_OF_THREAD = 64,    /* that it loads together: enough, over all threads, to keep memory busy */
     BYTES_OF_FEW = 128, /* the same where there are few blocks, without segments (a second pass has few registers) */
     MOST_ROWS = 8,      /* that it loads together */
     MOST_LOADS = 16,    /* of these rows: each takes a place in memory */
@@ -290,7 +290,7 @@ static amp_status emit_parts(CudaKernel *ck, int p, int height) {
     return AMP_OK;
 }
 
-/* Keeps the sums of the block's own part in phase |p|, of which the first is sum |first| of the kernel. */
+/* Keeps the sums of the block's own part in phase |p|; the phase's first is sum |first| of the kernel. */
 static void keep_part(CudaKernel *ck, int p, int first) {
     const Sink *s;
     for (int i = 0, sum = first; (s = next_sum(ck->w, p, &i)); sum++)

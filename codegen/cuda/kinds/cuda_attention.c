@@ -6,8 +6,8 @@
  *     const int head = .., block = ..;
  *     Attention().run(shared, block, {b0 + .., 768}, {b1 + .., 768}, {b2 + .., 768}, y, sums);
  *
- * The blocks of a gradient are, for each lead, those of keys and then those of queries: one launch makes all three
- * gradients. */
+ * The blocks of a gradient are, for each lead, first blocks of keys and then blocks of queries: one launch makes all
+ * three gradients. */
 #include "base/hash.h"
 #include "codegen/cuda/kinds/attention_plan.h"
 #include "codegen/cuda/cuda_kernel.h"
@@ -200,7 +200,7 @@ static void declare_walks(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "extern __shared__ __align__(128) char shared[];");
 }
 
-/* Which rows of which heads the block has. */
+/* The rows and the heads that the block computes. */
 static void place_block(CudaKernel *ck, const AttentionPlan *p) {
     const long long by_keys = key_blocks(p) * (1 + p->tiling.apart), all = gradient_blocks(p);
     const long long down_keys = key_blocks(p) / attention_key_heads(p), down = query_blocks(p) / p->heads;

@@ -91,7 +91,7 @@ static void join_values(Parts *p) {
     }
 }
 
-/* The set of a result: that of its value, where it is bound, and of its memory. */
+/* The set of a result: the set of its value, if that is bound, joined with the set of its memory. */
 static int sink_root(Parts *p, const Sink *s) {
     int v = value_node(p, s->value), memory = memory_node(p, s->operand);
     if (p->values[v].bound) join(p, memory, v);

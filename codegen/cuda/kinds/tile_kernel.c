@@ -6,14 +6,14 @@
 
 enum { THREADS = 256, PART_THREADS = 64 };
 
-/* Numbers of a thread beside which the rest fits into 64 registers: so many ptxas takes for 256 threads unless it is
- * told of fewer blocks, and what does not fit is spilled. */
+/* The most numbers of a thread that leave room for everything else in 64 registers, which ptxas uses for 256 threads
+ * unless it knows of fewer blocks; it spills what does not fit. */
 enum { HELD = 48 };
 
-/* So many at most: beside them the rest fits into 128 registers. */
+/* The same for 128 registers. */
 enum { MOST_HELD = 80 };
 
-/* Elements of a vector stand in one row: so many that they do. */
+/* The widest vector, up to |vector|, whose elements are all in one row. */
 static int fit_columns(int64_t cols, int vector) {
     while (cols % vector) vector /= 2;
     return vector;

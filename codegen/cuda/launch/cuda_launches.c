@@ -101,7 +101,7 @@ amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, Cuda
 
 /* ---- all launches ------------------------------------------------------------------------------------------------ */
 
-/* Operands, work and titles of the kernels of |part|, the first of which is member |first|. */
+/* Operands, work and titles of the kernels of |part|; its first kernel is member |first|. */
 static amp_status add_kernels(CudaWriter *x, CudaKernelEntry *entry, int first, CudaPart *part) {
     const int operands = entry->operands.len, work = entry->work.len;
     for (int i = first; i < first + part->members; i++) {

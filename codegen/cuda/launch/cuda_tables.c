@@ -1,4 +1,4 @@
-/* cuda_tables.c: amp_model_cuda as C text: constant tables, as those of the CPU's descriptor. */
+/* cuda_tables.c: amp_model_cuda as C text: constant tables, like the CPU's descriptor. */
 #include "amp/model_abi.h"
 #include "base/error.h"
 #include "codegen/cuda/cuda.h"

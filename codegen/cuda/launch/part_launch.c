@@ -21,8 +21,8 @@
  *     }
  *
  * A part may be a batch of kernels, but not of products.  Then, where they are too many for parameters, and where a
- * part reads each pointer only where it needs it (CudaBody.takes_table), all operands come out of a table.  Those of
- * a part begin there at a place that is known here, and so do the elements of its members:
+ * part reads each pointer only where it needs it (CudaBody.takes_table), all operands come out of a table.  A part's
+ * operands begin there at an index that is known here, and so do the elements of its members:
  *
  *     @_part0::run({first0, x0, y0}, shared.part0, operands, n, size0, member_elements);
  *     @_part1::run({first1, x1, y1}, shared.part1, (const float *)operands[24], (float *)operands[25], n);
@@ -103,7 +103,7 @@ static CudaRole role_of(const Writing *g, const LaunchPart *part) {
 
 static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 
-/* The launch of one member becomes that of all. */
+/* Makes the launch of one member the launch of all. */
 static void set_batch_extent(const Writing *g, Piece *p) {
     const Dim *elements = g->entry->batch_elements.data + p->element;
     CudaLaunch *launch = &p->body.launch;
@@ -137,7 +137,7 @@ static amp_status write_piece(Writing *g, const LaunchPart *part, int i, CudaFor
     return AMP_OK;
 }
 
-/* A kernel of which some functions are for many blocks has those in the launch too, whose blocks are more. */
+/* A kernel with functions for many blocks uses them in the launch too, which has more blocks than the kernel. */
 static int threads_of(const Writing *g, int choice) {
     int threads = g->whole || g->chain ? 0 : g->threads;
     for (int i = 0; i < g->pieces.len && choice && threads; i++)
@@ -146,7 +146,7 @@ static int threads_of(const Writing *g, int choice) {
     return threads;
 }
 
-/* All pieces as those of a function: the launch's own, or a choice. */
+/* Writes all pieces for one function: the launch's own, or a choice. */
 static amp_status write_pieces(Writing *g, int choice) {
     const CudaForm form = {.choice = choice, .threads = threads_of(g, choice)};
     g->pieces.len = 0;
@@ -259,7 +259,7 @@ static void put_band(const Writing *g, Text *t, const Kernel *k, int number, con
     if (inner != indent) text_printf(t, "%s}\n", indent);
 }
 
-/* What the blocks of part |number| do, the first of which is `first<number>`. */
+/* What the blocks of part |number| do; its first block is `first<number>`. */
 static void put_part(const Writing *g, Text *t, int number, const char *indent) {
     const LaunchPart *part = part_at(g, number);
     const int first = g->first_piece[number];

@@ -236,7 +236,7 @@ enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 /* What is done to the scores of one head of queries; where they are known, fields are constants. */
 template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     float scale;
-    const float *added; /* the mask, of which row and column are so many elements apart */
+    const float *added; /* the mask; mask_row and mask_column are its strides in elements */
     const int32_t *chooses;
     int64_t mask_row, mask_column;
     float p, kept;                       /* of dropout; kept: 1 / (1 - p) */
@@ -341,7 +341,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
 /* Whether a zero is added to a result, so that none of its zeros is negative. */
 enum Zero { NO_ZERO, ZERO_ADDED, ZERO_AFTER_ROUNDING };
 
-/* A result in f32, and rounded for those that read it so; NULL: nobody does. */
+/* A result in f32, and rounded for kernels that read it rounded; NULL: none does. */
 template <class Rounded> struct HeadResult {
     float *whole;
     typename Rounded::Element *rounded;

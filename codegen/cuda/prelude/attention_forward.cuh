@@ -91,7 +91,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
         }
     }
 
-    /* |sums|: for the logarithm of each query's sum; NULL: nobody asks. */
+    /* |sums|: for the logarithm of each query's sum; may be NULL. */
     template <class Rounded> INLINE void finish(const HeadResult<Rounded> &y, float *sums) {
         const int lane = threadIdx.x % 32;
         float by[2];

@@ -48,7 +48,7 @@ struct AttentionWalk {
     typedef HeadTile<Shape, ROWS, Shape::V_WIDTH> Own2;
     typedef HeadTile<Shape, STEP, Shape::WIDTH> Other1;
     typedef HeadTile<Shape, STEP, Shape::V_WIDTH> Other2;
-    /* Behind the tiles of the other side: what is known of each of its queries. */
+    /* After the tiles of the other side: what is known of each of its queries. */
     static constexpr int OWN_BYTES = Own1::BYTES + (FIRST ? Own2::BYTES : 0), NUMBERS = BY_KEYS ? STEP * 8 : 0;
     static constexpr int STAGE = Other1::BYTES + Other2::BYTES + NUMBERS, AHEAD = HELD ? 0 : OWN_BYTES;
     static constexpr int SHARED = HELD && OWN_BYTES > STAGES *STAGE ? OWN_BYTES : AHEAD + STAGES *STAGE;

@@ -1,7 +1,7 @@
 /* bundle.cuh: kernels of different text in one launch, whose blocks follow one another (part_launch.c). */
 
-/* Where a block stands in the grid of its kernel, |x| by |y| by any number of blocks, of which |first| is the first.
- * Each time it is computed anew, from what is no register. */
+/* The position of a block in the grid of its kernel, |x| by |y| by any number of blocks, beginning with |first|.
+ * It is computed at each use, from values that take no register. */
 struct PlaceInGrid {
     int64_t first, x, y;
 

@@ -14,7 +14,7 @@ enum { F16_KEPT_FROM = 0x33000001, F16_INFINITE_FROM = 0x477FF000, F32_INFINITE 
 
 INLINE uint32_t largest_of(const Look *at) { return *(const volatile uint32_t *)&at->largest; }
 
-/* Of v the first |left|.  What is as it should be costs a read: its largest number is soon that of all. */
+/* Counts the first |left| numbers of v.  Ordinary numbers cost one read: few are larger than the largest so far. */
 template <int V> INLINE void look(Look *at, const float (&v)[V], int32_t left = V) {
     uint32_t largest = 0, lost = 0, infinite = 0;
     UNROLL

@@ -1,5 +1,5 @@
 /* memory.cuh: elements in memory.  get and put move one; load and store move V neighbours, in accesses of up to 16
- * bytes: the first stands at a multiple of their size. */
+ * bytes: the first is at a multiple of their size. */
 
 INLINE float get_f32(const float *p) { return *p; }
 INLINE void put_f32(float *p, float x) { *p = x; }
@@ -165,7 +165,7 @@ template <int V> INLINE void store_u8(uint8_t *p, const int32_t (&x)[V]) {
     }
 }
 
-/* Moments of 8 bits: their codes are those of functions.h. */
+/* Moments of 8 bits, with the codes of functions.h. */
 #define DEFINE_F8(name, number, code)                                                                                  \
     INLINE float get_##name(const uint8_t *p) { return number(*p); }                                                   \
     INLINE void put_##name(uint8_t *p, float x) { *p = (uint8_t)code(x); }                                             \

@@ -5,7 +5,7 @@
  *
  *   exp 4   tanh 4   erf 4
  *
- * Results below 2^-126 are 0.  The bits are not those of functions.h, nor those of the CPU.
+ * Results below 2^-126 are 0.  The bits differ from functions.h and from the CPU.
  */
 
 /* 2^x within two units in the last place; subnormal results are 0. */
@@ -44,7 +44,7 @@ INLINE float near_tanh_f32(float x) {
     return a < 0.625f ? small : float_of(bits_of(large) | (bits_of(x) & 0x80000000u));
 }
 
-/* |x| < 1: that of functions.h; else 1 - 2^-Q(|x| - 2.5), with its other polynomial. */
+/* |x| < 1: the function of functions.h; else 1 - 2^-Q(|x| - 2.5), with its other polynomial. */
 INLINE float near_erf_f32(float x) {
     const float a = abs_f32(x), z = x * x;
     float p = 0x1.4771fcp-14f;

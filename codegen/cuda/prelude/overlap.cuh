@@ -1,8 +1,8 @@
 /* overlap.cuh: a launch and those around it (docs/design/cuda.md, "Launches that overlap"). */
 
-/* Until all launches before this one have ended, beside the last of which it may have begun.  Before it a kernel reads
- * nothing that another one writes, but prefetches, and writes nothing.  Each thread calls it: so whoever waits for this
- * launch has waited for those before it, too. */
+/* Waits until all launches before this one have ended; this one may have begun beside the last of them.  Before it a
+ * kernel reads nothing that another one writes, but prefetches, and writes nothing.  Each thread calls it, so that a
+ * wait for this launch is also a wait for all launches before it. */
 INLINE void await_earlier_launches()
 {
 #if __CUDA_ARCH__ >= 900

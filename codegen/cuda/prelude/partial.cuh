@@ -1,25 +1,25 @@
-/* partial.cuh: sums down columns that are made of parts (column_kernel.c).  Thread t of THREADS adds up those of
- * column t % WIDTH whose number is t / WIDTH plus multiples of THREADS / WIDTH, in their order; then the threads of a
- * column are added.  Where each part has a block, it keeps its sums, and the one that comes last adds up all of them: a
+/* partial.cuh: sums down columns that are made of parts (column_kernel.c).  Thread t of THREADS adds up the parts
+ * of column t % WIDTH whose number is t / WIDTH plus multiples of THREADS / WIDTH, in their order; then the threads of
+ * a column are added.  If each part has a block, the block keeps its sums, and the last block adds up all of them: a
  * block has 8 bytes for each of 32 columns of up to four sums. */
 
-/* Blocks of a kernel among those of its launch, |x| by |y| by any number from |first| on, of which those of number
- * |member| along y belong to the same kernel of a batch. */
+/* The blocks of a kernel within its launch, |x| by |y| by any number from |first| on; the blocks with number |member|
+ * along y belong to the same kernel of a batch. */
 struct GridOfParts {
     uint32_t first, x, y, member;
 
     INLINE uint32_t first_block(uint32_t z) const { return first + (z * y + member) * x; }
 };
 
-/* Sum |sum| of a block's columns, of which the first WIDTH threads have one each. */
+/* Keeps sum |sum| of a block's columns; threads 0 .. WIDTH - 1 each hold one column's sum. */
 template <int WIDTH, typename T> INLINE void keep_partial(double *partials, uint32_t block, int sum, T v)
 {
     T *const to = (T *)(partials + ((size_t)block * 4 + sum) * 32);
     if (threadIdx.x < WIDTH) to[threadIdx.x] = v;
 }
 
-/* Those of |count| blocks from |first| on: for each thread the result of column threadIdx.x % WIDTH.  Of a block's
- * first THREADS threads each adds up some rows of blocks, beginning with |start|. */
+/* Adds up the partial sums of |count| blocks from |first| on; returns to each thread the result of column
+ * threadIdx.x % WIDTH.  Each of a block's first THREADS threads adds up some rows of blocks, beginning with |start|. */
 template <typename By, int WIDTH, int THREADS, typename T>
 INLINE T add_partials(const double *partials, uint32_t first, uint32_t count, int sum, T start)
 {
@@ -46,9 +46,9 @@ template <typename By, int WIDTH, int THREADS, typename T> INLINE T add_parts(T 
     return parts == 1 ? total : column_reduce<By, WIDTH, THREADS / WIDTH>(all);
 }
 
-/* Of phases that each need the sums of those before, in one launch: blocks that make the parts of one phase of one
+/* Phases that each need the sums of the phases before, in one launch: blocks that make the parts of one phase of one
  * group of columns have a place in z, phase after phase.  The second of a place's tickets counts parts that are kept;
- * the first of the first place after those of phase 0 counts blocks that have begun. */
+ * the first ticket of the first place after phase 0 counts blocks that have begun. */
 struct PartInTurn {
     uint32_t part, columns, phase;
 };
@@ -67,7 +67,7 @@ INLINE void ends_part(uint32_t *tickets) { ends_turn(tickets, 0); }
 
 INLINE void waits_for_parts(const uint32_t *tickets, uint32_t parts) { waits_for_turns(tickets, parts); }
 
-/* When nobody waits any more: for the next launch. */
+/* Resets the tickets for the next launch, when no block waits any more. */
 INLINE void forgets_parts(uint32_t *tickets, GridOfParts grid, uint32_t columns, uint32_t groups, uint32_t phases)
 {
     if (threadIdx.x + 1 < phases) tickets[grid.first_block(threadIdx.x * groups + columns) + 1] = 0;

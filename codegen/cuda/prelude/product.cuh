@@ -9,8 +9,8 @@ INLINE uint2 tile_in_stripe(uint32_t x, uint32_t y, uint32_t down, uint32_t acro
     return make_uint2(16 * stripe + in % rows, in / rows);
 }
 
-/* Asks for a tile of ROWS rows of ROW_BYTES, of a matrix of which |rows| and |row_bytes| are left, so that it is in the
- * L2 cache when the block has its sums: what it needs beside them it reads with few loads on their way. */
+/* Prefetches a tile of ROWS rows of ROW_BYTES, of a matrix with |rows| and |row_bytes| left, so that it is in the L2
+ * cache when the block has its sums: it reads what it needs beside them with few loads in flight. */
 template <int ROWS, int ROW_BYTES>
 INLINE void prefetch_tile(const void *first, int64_t pitch, int64_t rows, int64_t row_bytes) {
     constexpr int LINE = 128, LINES = (ROW_BYTES + LINE - 1) / LINE;
@@ -52,7 +52,7 @@ template <class Sums_, class A, class B> struct Product {
         copy_b.put(stage + BYTES_A);
     }
     static INLINE int after(int stage) { return stage == SHARED - STAGE ? 0 : stage + STAGE; }
-    /* Adds the products of the tiles at |now|, and brings those of a later step to |next|. */
+    /* Adds the products of the tiles at |now|, and fetches the tiles of a later step to |next|. */
     INLINE void step(Sums &sums, char *shared, int now, int next, bool more, bool last) {
         await_copies<STAGES - 2>();
         __syncthreads();

@@ -64,7 +64,7 @@ template <int TILE_M, int TILE_N, int THREADS> struct FmaSums {
         }
     }
 
-    /* As those of TensorSums; a thread has them as they are. */
+    /* Runs as in TensorSums; a thread already holds its own. */
     template <int WIDTH, int BYTES> struct Runs {
         static_assert(WIDTH == 4, "");
         static constexpr int PASSES = 1, COUNT = RUNS_DOWN * RUNS_ACROSS;

@@ -113,8 +113,8 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
         }
     }
 
-    /* Runs of WIDTH neighbouring columns: the sums go through shared memory, |BYTES| that are free, of which each warp
-     * has a part.  It takes some of its rows at a time, in passes; a lane has COUNT runs of each. */
+    /* Runs of WIDTH neighbouring columns: the sums go through shared memory, |BYTES| that are free; each warp has
+     * a part of it.  A warp takes some of its rows at a time, in passes; a lane has COUNT runs of each. */
     template <int WIDTH, int BYTES> struct Runs {
         static constexpr int FIT = BYTES / (WARPS_M * WARPS_N) / (16 * WARP_N * 4);
         static constexpr int BLOCKS = FIT >= BLOCKS_M ? BLOCKS_M : FIT >= 2 ? 2 : 1, ROWS = BLOCKS * 16;
@@ -128,7 +128,7 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
         }
         static INLINE int column(int) { return warp_n() + lane() % LANES * WIDTH; }
         static INLINE float *part(char *shared) { return (float *)shared + threadIdx.x / 32 * (ROWS * WARP_N); }
-        /* Where four columns of a row are: what lanes write or read at once lies in different banks. */
+        /* The index of four columns of a row: lanes write or read different banks at once. */
         static INLINE int chunk(int row, int number) {
             constexpr int CHUNKS = WARP_N / 4, ROWS_OF_BANKS = CHUNKS < 8 ? 8 / CHUNKS : 1;
             const int turn = row / ROWS_OF_BANKS % (CHUNKS < 8 ? CHUNKS / 2 : 4);

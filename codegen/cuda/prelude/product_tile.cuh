@@ -94,8 +94,8 @@ template <class Memory, int RUN_, int PER_> struct Gapped : Memory {
 /* The copies of an operand's tiles.  |memory| has its sizes, where it has any.  start: the first of |steps| tiles
  * begins at |begin| of k and at |first| of |extent| lines, or columns where k runs down the lines, which are |pitch|
  * elements apart; each fetch starts the copy of the next one, and put ends it where it goes through registers.  All
- * threads of the block call them.  What neighbouring threads move, |BYTES| at once, lies side by side in global
- * memory.  What is past an edge becomes zero. */
+ * threads of the block call them.  Neighbouring threads move adjacent pieces of global memory, |BYTES| at once.
+ * Elements past an edge become zero. */
 
 /* The parts of a tile that a thread moves, one in each turn: the same elements of lines that are LINES_A_TURN apart. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS> struct TileParts {
@@ -136,8 +136,8 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     }
 };
 
-/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves: that of the first turn,
- * from which it goes down, turn by turn and step by step; or, where steps go along the lines, those of all turns. */
+/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the addresses of what it moves: the address of the
+ * first turn, from which it goes down, turn by turn and step by step; or, if steps go along the lines, of all turns. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
 struct DenseCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
@@ -148,7 +148,7 @@ struct DenseCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     const Stored *from[PLACES];
     int64_t distance;        /* from turn to turn */
     int64_t step;            /* from step to step */
-    int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
+    int inside, inside_last; /* numbers of turns: in all steps but the last one, and in the last */
 
     INLINE void start(const Stored *matrix, int64_t pitch, int64_t first, int64_t extent, int64_t begin, int64_t k,
                       int64_t steps) {
@@ -194,7 +194,7 @@ struct GappedCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     static constexpr int TURNS = Parts::TURNS;
     const Stored *from; /* the first line */
     int64_t pitch;
-    int line, end; /* of k: in the first turn, and behind the last */
+    int line, end; /* of k: in the first turn, and after the last */
 
     INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
                       int64_t) {
@@ -231,7 +231,7 @@ template <class Memory, bool DOWN, int EXTENT, int STEP, Order ORDER, int BYTES,
 
 /* The same of f32, turned: line l of the matrix becomes column l of the tile.  For FP32 products of operands whose k
  * runs along the line.  A warp takes eight elements of four lines, or of sixteen four elements at a time: what it
- * writes at once lies in different banks. */
+ * writes at once is in different banks. */
 template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct TurnedCopy {
     typedef typename Memory::Stored Stored;
     typedef SharedTile<ELEMENTS, LINES * 4, ORDER_ALONG> Tile;

@@ -58,8 +58,8 @@ template <class M> struct WindowDigits {
 /* Images [N, height, width, C] as a matrix: a line for each pixel of the images [N, out_height, out_width] on the other
  * side of a convolution, and along it the KH x KW x C elements that its window meets.  BACK: windows of the other side
  * meet a pixel of this one.  CHANNELS: C; 0: a parameter, no less than a step has elements.  PIXEL: elements from pixel
- * to pixel; 0: C.  FEW: of the images that
- * a tile's windows are at, places fit an int, and windows (rows) times those of a row (image) are below 2^31.
+ * to pixel; 0: C.  FEW: in the images of a tile's windows, offsets fit an int, and windows (rows) times windows of a
+ * row (rows of an image) are below 2^31.
  * SEAMLESS: the rows of windows go on from image to image at the same distance, and 64 windows are in two images at
  * most. */
 template <class Memory, int CHANNELS, int KH_, int KW_, int STRIDE_Y_, int STRIDE_X_, int PAD_Y_, int PAD_X_,
@@ -134,14 +134,14 @@ template <bool ONCE> INLINE void carry(int radix, int &low, int &high) {
     }
 }
 
-/* |count| times so many |bytes| after |p|. */
+/* The address |count| times |bytes| after |p|. */
 template <class T> INLINE const T *after(const T *p, int count, int bytes) {
     int64_t distance;
     asm("mul.wide.s32 %0, %1, %2;" : "=l"(distance) : "r"(count), "r"(bytes));
     return (const T *)((const char *)p + distance);
 }
 
-/* What counts elements of so many. */
+/* The type of a count of elements: int if FEW. */
 template <bool FEW> struct Count { typedef int Type; };
 template <> struct Count<false> { typedef int64_t Type; };
 
@@ -159,7 +159,7 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
     /* Whether neighbouring taps are at the same distance everywhere. */
     static constexpr bool EVEN = !M::BACK || (M::STRIDE_Y == 1 && M::STRIDE_X == 1);
     typedef typename Count<M::FEW>::Type Place;
-    const Stored *images; /* that of the tile's first window, and those after it */
+    const Stored *images; /* the image of the tile's first window, and the images after it */
     Place from[TURNS];    /* there; EVEN: of the window's begin; else of its image */
     static constexpr bool HAS_BITS = EVEN && M::KH * M::KW <= 32;
     unsigned taps_inside[TURNS]; /* HAS_BITS */
@@ -248,13 +248,13 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     static_assert(LINES <= 64, "see SEAMLESS");
     /* Whether columns are counted in pixels from the first, so that no window's is multiplied by the stride. */
     static constexpr bool IN_PIXELS = M::STRIDE_X > 1 && M::KW > 1;
-    const Stored *images; /* that of a step's first window, and those after it, at the channel and the tap's row */
-    int window1;          /* the number of that of the first turn, in the first image, and one */
+    const Stored *images; /* the image of a step's first window, and later ones, at the channel and the tap's row */
+    int window1;          /* the number of the first turn's window in the first image, plus one */
     int tap_y, tap_x;
     unsigned height; /* of an image; 0 in threads past the last column */
     int row_pitch;   /* pixels from a row of windows to the next */
     int pixel_bytes;
-    int next_image;  /* SEAMLESS: windows of a step without those of an image */
+    int next_image;  /* SEAMLESS: windows of a step minus windows of an image */
     int row_back;    /* IN_PIXELS: of a row of windows, below 0 */
     int inside_last; /* turns that the last step has */
     WindowDigits<M> digits;
@@ -314,7 +314,7 @@ struct TapsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     const Stored *from; /* in the first turn */
     int element;        /* of the tap */
     int64_t distance;   /* from turn to turn */
-    int inside;         /* so many turns */
+    int inside;         /* number of turns */
     bool ends;          /* whether the last step has this thread's elements */
 
     INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k, int64_t steps) {

@@ -73,7 +73,7 @@ template <int COUNT> struct SharedResults<KeptSum, COUNT> {
 template <typename By, int THREADS, typename T> INLINE T block_reduce(T v) {
     __shared__ SharedResults<T, THREADS / 32> partial;
     v = warp_reduce<By>(v);
-    __syncthreads(); /* nobody reads an earlier result any more */
+    __syncthreads(); /* no thread reads an earlier result any more */
     if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, v);
     __syncthreads();
     v = partial.get(0);
@@ -82,7 +82,7 @@ template <typename By, int THREADS, typename T> INLINE T block_reduce(T v) {
     return v;
 }
 
-/* Of a block of WIDTH columns, of which each thread has V neighbours in one of its HEIGHT rows: for each thread the
+/* For a block of WIDTH columns, where each thread holds V neighbours in one of HEIGHT rows: returns to each thread the
  * result of column threadIdx.x % WIDTH.  The rows of a warp are combined first: l and l ^ 16, ..; then the warps. */
 template <typename By, int WIDTH, int HEIGHT, typename T, int V> INLINE T column_reduce(const T (&v)[V]) {
     constexpr int LANES = WIDTH / V, WARPS = LANES * HEIGHT / 32;
@@ -109,7 +109,7 @@ template <typename By, int WIDTH, int HEIGHT, typename T, int V> INLINE T column
     return all;
 }
 
-/* A number of each column, which the thread of column threadIdx.x % WIDTH has: for each thread those of its V. */
+/* A number of each column, held by the thread of column threadIdx.x % WIDTH: gives each thread the numbers of its V. */
 template <int WIDTH, typename T, int V> INLINE void spread_columns(T (&x)[V], T v) {
     UNROLL
     for (int i = 0; i < V; i++) x[i] = __shfl_sync(0xFFFFFFFFu, v, threadIdx.x % (WIDTH / V) * V + i);

@@ -69,7 +69,7 @@ struct ScatterRun {
 };
 
 /* The next rows, |left| of SCATTER_AT_ONCE.  Bit i of |begins|: row i is of another line than the one before it, and
- * what the line had comes first; |clear|: nothing.  |line| * |pitch| behind |out| is the thread's element of a line. */
+ * what the line had comes first; |clear|: nothing.  |line| * |pitch| after |out| is the thread's element of a line. */
 template <bool WHOLE, typename Element>
 INLINE void scatter_step(const uint32_t *keys, const uint32_t *rows, int left, uint32_t begins, bool clear,
                          ScatterRun &run, float *out, int64_t pitch, bool in, Element element)
@@ -150,7 +150,7 @@ INLINE void scatter_rows(uint32_t rows, int group, float *out, int64_t pitch, bo
     int32_t ids[2] = {at < rows ? id(at) : -1, at + 32 < rows ? id(at + 32) : -1};
     int count = 0;
     bool clear = true; /* the lines, still */
-    __syncthreads();   /* nobody needs an earlier list any more */
+    __syncthreads();   /* no thread needs an earlier list any more */
     for (int turn = 0; first < rows; turn ^= 1) {
         const int32_t mine[2] = {ids[0], ids[1]};
         const uint32_t from = at;

@@ -1,6 +1,6 @@
 /* superstep.cuh: kernels that depend on one another in one launch (part_launch.c). */
 
-/* Where a block stands in the grid of its kernel, as PlaceInGrid says it of a bundle. */
+/* The position of a block in the grid of its kernel, as PlaceInGrid in a bundle. */
 struct PlaceInTurn {
     uint32_t x, y, z;
 
@@ -37,7 +37,7 @@ INLINE void waits_for_turns(const uint32_t *tickets, uint32_t turns)
     __threadfence(); /* what the others have stored comes before it is read */
 }
 
-/* |turns| 0: nobody is the last, and the ticket counts on. */
+/* |turns| 0: no block is the last, and the ticket counts on. */
 INLINE void ends_turn(uint32_t *tickets, uint32_t turns)
 {
     __threadfence(); /* what this thread has stored comes before the ticket */

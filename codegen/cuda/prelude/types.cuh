@@ -1,8 +1,8 @@
 /* types.cuh: names of types and constants.  No header is included: NVRTC has none.
  *
  * A thread computes single elements: a float of any type is an f32 that has been rounded to its type, a bool is 0 or
- * 1.  Functions are named as those of the CPU's kernels and give the same bits: compiled with --fmad=false, every
- * operation is one IEEE operation, and a fused multiply-add stands where it is written.
+ * 1.  Functions have the names of the CPU's and give the same bits: compiled with --fmad=false, every
+ * operation is one IEEE operation, and there is a fused multiply-add only if it is written.
  */
 typedef signed char int8_t;
 typedef unsigned char uint8_t;

@@ -110,7 +110,7 @@ static void emit_batch(CudaKernel *ck, const ProductPlan *p, int place) {
     else emit_line(&ck->e, "const int64_t first_row = product * rows;");
 }
 
-/* Columns of one product, of which the result's COLS are several where they are merged. */
+/* Columns of one product; if products are merged, the result's COLS hold several. */
 static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "WIDTH" : "COLS"; }
 
 /* Which tile a block makes. */
@@ -171,14 +171,14 @@ static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     emit_place(ck, p, OF_RESULT);
 }
 
-/* Accesses of so many elements are aligned in every row. */
+/* The number of elements per access, at most |run|, that is aligned in every row. */
 static int vector_of(int64_t cols, int run) {
     int vector = run;
     while (cols % vector) vector /= 2;
     return vector;
 }
 
-/* The runs of a thread.  r and c0 are those of the whole result. */
+/* Opens the loop over a thread's runs.  r and c0 count in the whole result. */
 static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "typedef Sums::Runs<%d, Matrices::SHARED> Runs;", p->run);
     emit_line(&ck->e, "NO_UNROLL");

@@ -102,7 +102,7 @@ static int list_tiles(const ProductPlan *p, const ProductTile *tiles[KERNEL_FORM
     return count;
 }
 
-/* The same sums in blocks of so many threads, in a bundle. */
+/* The tile with the same sums in blocks of |threads| threads, for a bundle. */
 static const ProductTile *tile_of_threads(const ProductPlan *p, const ProductTile *tile, int threads) {
     if (tile->threads == threads) return tile;
     if (!p->mma || threads != large_wide_tile.threads) return &no_tile;
@@ -118,7 +118,7 @@ static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
     return turned && bytes < 16 ? element_bytes : bytes;
 }
 
-/* Whether B are the weights of conv, of which a data gradient needs the transpose. */
+/* Whether B holds the weights of conv, which a data gradient reads transposed. */
 static bool reads_taps(const Op *o) { return o->code == OP_conv_data && ir_attr(o, "tb")->b; }
 
 /* Whether operand |n| is multiplied as its transpose. */
@@ -320,7 +320,7 @@ static void plan_joined_tile(ProductPlan *out) {
     out->tile.step_bytes = 64;
 }
 
-/* Of |count| tiles that of a form: its own is the last one, which serves any number of blocks. */
+/* The tile of a form, among |count|: the default is the last one, which serves any number of blocks. */
 static const ProductTile *tile_of_form(const ProductTile *const *tiles, int count, int choice) {
     const int larger = count > 1 ? count - 1 : 1;
     return tiles[!choice ? count - 1 : (choice < larger ? choice : larger) - 1];

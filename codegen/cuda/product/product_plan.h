@@ -8,7 +8,7 @@
 
 #include "codegen/cuda/cuda_kernel.h"
 
-/* The types that it names are those of prelude/product*.cuh. */
+/* The types that it names are in prelude/product*.cuh. */
 typedef struct ProductTile { /* what a block makes */
     int m, n, threads;
     int warps_m, warps_n; /* tensor cores */
@@ -31,7 +31,7 @@ typedef struct Batch {
     Dim dims[MAX_RANK]; /* of the batch */
     int rank;           /* 0: one product, no batch */
     Dim count;          /* of products */
-    bool merged;        /* those of the last dim lie beside each other */
+    bool merged;        /* products of the last dim are adjacent */
 } Batch;
 
 /* Of a convolution: the images that A's windows are over, and those that have a pixel for each window. */
@@ -64,8 +64,8 @@ typedef struct ProductPlan {
     ProductImages images; /* where |has_windows| */
 } ProductPlan;
 
-/* Of the kernel that |w| has analysed, in that form; |tile| has no threads where there is none of as many as a bundle
- * asks for.  AMP_UNSUPPORTED names the op, or the operand, that has no code yet. */
+/* Plans the kernel that |w| has analysed, in that form; tile.threads is 0 if no tile uses the thread count of the
+ * bundle.  AMP_UNSUPPORTED names the op, or the operand, that has no code. */
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err);
 /* Whether an element reads, beside the sums, the matrix that is |operand|, which has one for each of them. */
 bool product_reads_beside(const Walk *w, int operand);

@@ -100,7 +100,7 @@ TEST_F(Planted, BarrierOfAProductIsMissing) {
 TEST_F(Planted, BarrierOfAWideRowIsMissing) {
     Use(Of(row_model, "COLS", "1500"), 3, 90);
     ExpectRight();
-    ExpectFault({{"    __syncthreads(); /* nobody reads an earlier result any more */\n", ""}}, EXEC_LAUNCH_FAILED,
+    ExpectFault({{"    __syncthreads(); /* no thread reads an earlier result any more */\n", ""}}, EXEC_LAUNCH_FAILED,
                 "race in shared memory at .*with no barrier between");
     ExpectFault({{"partial.put(threadIdx.x / 32, v);\n    __syncthreads();\n", "partial.put(threadIdx.x / 32, v);\n"}},
                 EXEC_LAUNCH_FAILED,

@@ -30,7 +30,7 @@ static amp_status choose_targets(const amp_compile_options *o, TargetChoice *out
     const char *name = o->target ? o->target : "both";
     for (*out = CHOICE_CPU; *out <= CHOICE_BOTH; ++*out)
         if (!strcmp(name, names[*out])) return AMP_OK;
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "target '%s': cpu, cuda or both", name);
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown target '%s'; use cpu, cuda or both", name);
 }
 
 static amp_status unknown_pass(Session *s, amp_error *err) {
@@ -107,7 +107,7 @@ static amp_status compile_images(Session *s, CodegenCuda *cuda, amp_error *err) 
     return AMP_OK;
 }
 
-/* The passes for one of two targets.  Dumps and rows of single passes are those of the target that is |observed|. */
+/* The passes for one of two targets.  Only the target that is |observed| has dumps and rows of single passes. */
 static amp_status plan_for(Session *s, Module *m, const Target *target, bool observed, amp_error *err) {
     const double start = amp_seconds();
     AMP_TRY(session_run_passes(s, m, STAGE_LAST, target, observed, err));
@@ -190,7 +190,8 @@ amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenC
     if (!apart) AMP_TRY(session_run_passes(s, *cpu, STAGE_LOWER, &target_cpu, true, err));
     else if (s->stages) s->stages++;
     if (s->options.gpu_arch && choice == CHOICE_CPU)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: target cpu has no CUDA code to compile",
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "gpu arch %s: target cpu has no CUDA code to compile; use target cuda or both",
                         s->options.gpu_arch);
     if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone;
     else AMP_TRY(compile_for_cuda(s, *cpu, choice, cuda, err));
@@ -229,7 +230,8 @@ static amp_status emit_cuda(Session *s, TargetChoice choice, amp_compile_result 
     size_t size = 0;
     Module *m = NULL;
     Text t;
-    if (choice == CHOICE_CPU) return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
+    if (choice == CHOICE_CPU)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu has no CUDA code to emit; use target cuda or both");
     AMP_TRY(compile_to_stage(s, STAGE_LAST, &target_cuda, &m, err));
     AMP_TRY(session_begin(s, "codegen cuda", err));
     double start = amp_seconds();

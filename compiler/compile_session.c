@@ -25,7 +25,7 @@ enum { SUMS_COUNT = SUMS_SM_90 + 1 };
 static amp_status check_sums(const amp_compile_options *o, amp_error *err) {
     const bool is_cuda = o->emit == AMP_EMIT_CU || o->emit == AMP_EMIT_PTX || (o->target && !strcmp(o->target, "cuda"));
     if (word_index(o->sums, ir_sums_names, SUMS_COUNT) < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "sums '%s': ieee, sm_80 or sm_90", o->sums);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown sums '%s'; use ieee, sm_80 or sm_90", o->sums);
     if (is_cuda && o->emit != AMP_EMIT_SO && strcmp(o->sums, ir_sums_names[SUMS_IEEE]))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "sums %s: these are sums of the CPU's kernels, but the output is CUDA code", o->sums);
@@ -52,13 +52,13 @@ static amp_status check_options(const amp_compile_options *o, amp_error *err) {
                         (int)o->emit);
     if (o->symbol && !is_identifier(o->symbol))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "symbol '%s': a name of C, letters, digits and underscores, no digit first", o->symbol);
+                        "symbol '%s' is not a name of C: letters, digits and underscores, no digit first", o->symbol);
     if (o->sums) AMP_TRY(check_sums(o, err));
     if (o->batch_hint < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: batch_hint is %lld; 0 or more",
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: batch_hint is %lld; it must be 0 or more",
                         (long long)o->batch_hint);
     if (o->max_ops < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: max_ops is %lld; 0 or more",
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: max_ops is %lld; it must be 0 or more",
                         (long long)o->max_ops);
     return AMP_OK;
 }
@@ -72,7 +72,8 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
     s->told = NULL;
     s->source = s->kept_policy = NULL;
     s->beside = NULL;
-    if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
+    if (!options)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options is NULL; it must name the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
     if (!s->options.name) s->options.name = "model.amp";
     arena_init(&s->arena, s->options.allocator);
@@ -93,7 +94,7 @@ static bool is_same_file(const char *a, const char *b) {
     return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/* The text that stands for the file; NULL: the file itself is read. */
+/* The text to read in place of the file; NULL: the file itself is read. */
 static const amp_source_text *find_open(const Session *s, const char *path) {
     for (size_t i = 0; i < s->open_count; i++)
         if (is_same_file(s->open[i].name, path)) return &s->open[i];
@@ -134,7 +135,7 @@ void session_close(Session *s) {
 }
 
 amp_status session_out_of_memory(const Session *s, amp_error *err) {
-    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s->options.name);
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory", s->options.name);
 }
 
 typedef struct SessionCall {
@@ -292,16 +293,15 @@ static amp_status set_distribution(const Session *s, Module *m, amp_error *err) 
     const int asked = word ? word_index(word, ir_distribution_names, DISTRIBUTE_ZERO1 + 1) : (int)m->distribution;
     if (asked < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "distribute %s: it can be none, data (ranks train together, each on samples of its own), or "
-                        "zero1 (and each keeps a share of the moments)",
+                        "unknown value '%s' of distribute; use none, data (ranks train together, each on samples of "
+                        "its own) or zero1 (and each keeps a share of the moments)",
                         word);
     if (asked == (int)m->distribution) return AMP_OK;
     if (m->stage >= STAGE_DISTRIBUTE)
-        return amp_fail(
-            err, AMP_INVALID_ARGUMENT,
-            "distribute %s: %s is at stage %s, whose steps are divided already; give the model, or IR of an "
-            "earlier stage",
-            word, s->source->name, ir_stage_names[m->stage]);
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "distribute %s: %s is at stage %s, after the pass distribute; give the model, or IR of an "
+                        "earlier stage",
+                        word, s->source->name, ir_stage_names[m->stage]);
     m->distribution = (Distribution)asked;
     return AMP_OK;
 }
@@ -310,10 +310,10 @@ static amp_status set_distribution(const Session *s, Module *m, amp_error *err) 
 static amp_status set_accumulate_order(const Session *s, Module *m, amp_error *err) {
     const char *word = s->options.accumulate_order;
     const int asked = word ? word_index(word, ir_order_names, ORDER_TREE + 1) : (int)m->accumulate_order;
-    if (asked < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "accumulate order %s: it can be left or tree", word);
+    if (asked < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown accumulate order '%s'; use left or tree", word);
     if (asked != (int)m->accumulate_order && m->stage >= STAGE_DISTRIBUTE)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "accumulate order %s: %s is at stage %s, whose steps are divided already; give the model, or "
+                        "accumulate order %s: %s is at stage %s, after the pass distribute; give the model, or "
                         "IR of an earlier stage",
                         word, s->source->name, ir_stage_names[m->stage]);
     m->accumulate_order = (SumOrder)asked;

@@ -29,7 +29,7 @@ typedef struct Session {
     CodegenImages images;        /* machine code of the CUDA functions */
     const amp_source_text *open; /* read in place of the files of these names */
     size_t open_count;
-    void (*told)(void *user, const Diag *d); /* also gets each diagnostic, with |told_user|; NULL: nobody does */
+    void (*told)(void *user, const Diag *d); /* also gets each diagnostic, with |told_user|; may be NULL */
     void *told_user;
     struct Session *beside; /* in the arena of this one, and closed with it; NULL */
 } Session;
@@ -56,7 +56,7 @@ amp_status session_open(Session *s, amp_error *err);
 const Source *session_find_source(void *session, const char *file);
 /* How the front end finds files, and what it is told besides the text. */
 FrontendOptions session_frontend_options(Session *s);
-/* Those of the options, after the lines of the model's precision. */
+/* Adds the overrides of the options, after the lines of the model's precision. */
 void session_add_overrides(Session *s, Module *m);
 /* The module of the source: parsed and elaborated, or read where it is IR. */
 amp_status session_load(Session *s, Module **out, amp_error *err);

@@ -1,5 +1,5 @@
-/* tensor_cores.h: which products of a step tensor cores make, and which of those copy their rows in pieces, for their
- * sizes are no multiples of 16 bytes.  Of the kernels for CUDA.  What lint warns of, and explain tells of each op. */
+/* tensor_cores.h: which products of a step run on tensor cores, and which of them copy their rows in pieces because
+ * their sizes are not multiples of 16 bytes, in the kernels for CUDA.  Used by lint's warnings and explain's lines. */
 #ifndef AMP_COMPILER_TENSOR_CORES_H
 #define AMP_COMPILER_TENSOR_CORES_H
 

@@ -68,7 +68,8 @@ amp_status amp_analyze(const amp_compile_options *options, const amp_analyze_opt
     amp_compile_result *none = NULL;
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_analyze: out is NULL");
     *out = NULL;
-    if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
+    if (!options)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options is NULL; it must name the model at least");
     if (which) AMP_TRY(amp_options_read(&want, sizeof want, which, "amp_analyze_options", err));
     if (want.open_count && !want.open)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_analyze_options: open_count is %zu, and open is NULL",

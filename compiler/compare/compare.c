@@ -66,7 +66,7 @@ static void compare_ops(Arena *a, Comparison *c, const ExplainSelection *which) 
         if (was) compare_op(a, c, was, d);
         else vec_push(a, &c->after.only, d);
     }
-    for (int i = 0; i < before->decisions.len; i++) { /* those that nobody took, in their order */
+    for (int i = 0; i < before->decisions.len; i++) { /* decisions without a match, in their order */
         const char *path = before->decisions.data[i].path;
         if (table_get(&met, path)) continue;
         table_set(a, &met, path, c);
@@ -146,7 +146,7 @@ static amp_status compare(Session *after, const void *arguments, amp_compile_res
     Session *before = arena_new(&after->arena, Session);
     AMP_TRY(explain_read_options(a->which, &want, err));
     if (want.form > AMP_EXPLAIN_JSON)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: form %d: a comparison is text or JSON",
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compare: unknown form %d; a comparison is text or JSON",
                         (int)want.form);
     AMP_TRY(session_init(before, a->before, err));
     after->beside = before;

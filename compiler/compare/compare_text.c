@@ -1,12 +1,12 @@
-/* compare_text.c: a comparison for people: an op that changed takes two or three lines, and so do those of repeated
- * layers that changed alike; casts one for those that are alike. */
+/* compare_text.c: a comparison for people: an op that changed takes two or three lines, and so do all ops of
+ * repeated layers that changed alike; equal casts share one line. */
 #include <string.h>
 
 #include "compiler/compare/compare.h"
 
 enum { VALUES_NAMED = 4, ONLY_SHOWN = 40 };
 
-/* A file whose name is not that of the policy in it is named. */
+/* Names the file if its name is not the name of the policy in it. */
 static void tell_side(Text *t, const char *word, const ComparedSide *side) {
     const Module *m = side->source->m;
     const char *file = m->policy_origin;
@@ -35,7 +35,7 @@ static void tell_change(Text *t, const OpPair *p) {
     tell_operands(t, p->after);
 }
 
-/* What stands in a line once, with how many have it: the reasons of a group's ops, the values of casts. */
+/* What a line holds once, with its number of occurrences: the reasons of a group's ops, the values of casts. */
 typedef struct Counted {
     const char *key, *first; /* the op or value that has it first */
     int count;
@@ -90,7 +90,7 @@ static void tell_reasons(Text *t, const char *word, const CountedList *lines) {
     }
 }
 
-/* "h.*.mlp.fc, 12 ops", and what else stands in its line. */
+/* "h.*.mlp.fc, 12 ops", and the remainder of its line. */
 static void tell_group_name(Text *t, const char *word, const OpGroup *g) {
     text_printf(t, "%s%s", word, g->name);
     if (g->pairs.len > 1) text_printf(t, ", %d ops", g->pairs.len);

@@ -39,7 +39,8 @@ typedef struct ExplainSource {
 
 /* Opens the session and compiles, or reads, what is to be explained; it lives as long as the session. */
 amp_status explain_open(Session *s, ExplainSource *out, amp_error *err);
-/* And what its products are for CUDA; those of a model.so that has none, or of IR that lost its graph, stay unknown. */
+/* And which products tensor cores make on CUDA; unknown for a model.so without CUDA code and for IR that lost its
+ * graph. */
 amp_status explain_open_cores(Session *s, ExplainSource *x, amp_error *err);
 
 /* ---- which ops (explain_select.c) -------------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ const char *explain_join_names(Arena *a, const char *name, const char *path);
  * "lstm.add*" where it is "lstm.mul*". */
 const char *explain_name_like(Arena *a, const char *group, const char *path);
 
-/* Lines of which those with an equal pattern are told once, with their number: pattern -> FoldedLine. */
+/* Lines; those with an equal pattern are printed once, with their number: pattern -> FoldedLine. */
 typedef struct FoldedLine {
     const char *text;
     int count;
@@ -164,7 +165,7 @@ void explain_tell_lines(Text *t, const char *title, const Table *lines); /* noth
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which);
-/* What is told of an op, or of those of a group; one that is empty yet: what they have to have in common. */
+/* Prints an op, or the ops of a group; for a group that is still empty, what its ops must have in common. */
 void explain_tell_decision(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *group);
 /* ", masters f16(rounding = nearest)"; nothing where they are f32. */
 void explain_tell_state_type(Text *t, const char *what, const Call *type);

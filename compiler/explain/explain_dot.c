@@ -1,5 +1,5 @@
-/* explain_dot.c: the graph as text for Graphviz: one drawing with a cluster for each block, or one for each block,
- * of which only the places of what it holds are used. */
+/* explain_dot.c: the graph as text for Graphviz: one drawing with a cluster for each block, or one drawing for
+ * each block, which gives only the positions of what the block holds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static void put_quoted(Text *t, const char *s) {
 
 /* ---- one drawing ------------------------------------------------------------------------------------------------- */
 
-/* Those of the report's light theme (report/page/report.css). */
+/* The colours of the report's light theme (report/page/report.css). */
 static const char *colour_of(Dtype t) {
     switch (t) {
     case AMP_DT_F16: return "#cfe8ff";
@@ -138,7 +138,7 @@ static int *find_children(Arena *a, const ExplainGraph *g) {
 static void place_edge(Arena *a, const ExplainGraph *g, const Places *p, const int *child_of, const GraphEdge *e,
                        Table *lines) {
     Place from = e->is_input ? p->inputs[e->from] : p->ops[e->from], to = p->ops[e->to];
-    while (from.block != to.block) { /* a block stands behind the one that it is in */
+    while (from.block != to.block) { /* a block comes after the one that it is in */
         Place *inner = from.block > to.block ? &from : &to;
         *inner = (Place){g->blocks.data[inner->block].above, child_of[inner->block]};
     }
@@ -149,7 +149,7 @@ static void place_edge(Arena *a, const ExplainGraph *g, const Places *p, const i
 
 void explain_as_blocks(Text *t, const ExplainGraph *g) {
     Arena *a = t->arena;
-    Table lines = {0}; /* "BLOCK LINE" -> LINE: each once, however many edges it stands for */
+    Table lines = {0}; /* "BLOCK LINE" -> LINE: each once, however many edges it represents */
     const Places places = find_places(a, g);
     const int *child_of = find_children(a, g);
     Text *blocks = arena_array(a, Text, g->blocks.len);

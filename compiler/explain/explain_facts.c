@@ -12,7 +12,7 @@ static const Func *explained_func(const Module *m) {
     return NULL;
 }
 
-/* The list under |key|, made where there is none; a number stands in it once. */
+/* Adds |number| to the list under |key|, once; makes the list if there is none. */
 static void file_under(Arena *a, Table *t, const char *key, int number) {
     ExplainNumbers *list = table_get(t, key);
     if (!list) {
@@ -81,7 +81,7 @@ static void file_copies(ExplainFacts *x) {
     }
 }
 
-/* A gradient's path is that of its op and ".grad...": under each path that this can mean. */
+/* A gradient's path is its op's path and ".grad...": filed under each path that this can mean. */
 static void file_removed(ExplainFacts *x) {
     Arena *a = x->m->arena;
     for (int i = 0; i < x->m->removed.len; i++) {

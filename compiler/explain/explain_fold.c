@@ -1,5 +1,5 @@
-/* explain_fold.c: a loop is unrolled, so that a network over 256 steps has each op of a step 256 times.  They are told
- * of once, but for those of which something differs: the first step's, say. */
+/* explain_fold.c: a loop is unrolled, so that a network over 256 steps has each op of a step 256 times.  They are
+ * printed once, except ops that differ in something, such as the first step's. */
 #include <string.h>
 
 #include "compiler/explain/explain.h"
@@ -82,7 +82,7 @@ ExplainGroups explain_groups(const ExplainFacts *x, const ExplainNumbers *told, 
     return groups;
 }
 
-/* Whether a name ends in any number, as those of a loop's steps: layers differ in whole parts. */
+/* Whether a name ends in any number, as in a loop's steps: layers differ in whole parts. */
 static bool counts_within_parts(const char *pattern) {
     for (const char *star = strchr(pattern, '*'); star; star = strchr(star + 1, '*'))
         if (star > pattern && star[-1] != '.') return true;

@@ -1,5 +1,5 @@
-/* explain_graph.c: see explain_graph.h.  Blocks are those of the ops' paths: "h.0.attn.linear" is in h, 0 and attn.
- * One that holds a single thing is that thing, under the names of both: fc1.linear. */
+/* explain_graph.c: see explain_graph.h.  Blocks follow the ops' paths: "h.0.attn.linear" is in h, 0 and attn.
+ * A block that holds a single thing is that thing, under the names of both: fc1.linear. */
 #include "compiler/explain/explain_graph.h"
 
 #include <string.h>
@@ -131,7 +131,7 @@ static void split_wide(Builder *b, ExplainGraph *g, int most) {
         }
 }
 
-/* Without blocks that are empty now; each behind the one that it is in. */
+/* Drops blocks that are empty now; each block comes after the one that it is in. */
 static void renumber(Builder *b, ExplainGraph *g) {
     ExplainGraph out = *g;
     ExplainNumbers olds = {0};

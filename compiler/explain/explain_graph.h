@@ -22,7 +22,7 @@ typedef struct GraphChild {
 typedef VEC(GraphChild) GraphChildren;
 
 typedef struct GraphBlock {
-    const char *path; /* "h.0.attn"; "" for the whole model; that of a run of ops ends in their numbers: "h (1-64)" */
+    const char *path; /* "h.0.attn"; "" for the whole model; a run of ops ends in their numbers: "h (1-64)" */
     int above;        /* the block that it is in; NO_BLOCK_ABOVE */
     GraphChildren children;
 } GraphBlock;
@@ -35,12 +35,12 @@ typedef struct GraphInput { /* of the model, or of its losses; that some op read
 typedef struct ExplainGraph {
     const Module *m;
     VEC(GraphInput) inputs;
-    VEC(GraphBlock) blocks; /* the whole model is the first; each stands behind the one that it is in */
+    VEC(GraphBlock) blocks; /* the whole model is the first; each comes after the one that it is in */
     VEC(GraphEdge) edges;   /* in the order of what they lead to */
 } ExplainGraph;
 
-/* Of a block of more children, the ops of a group are a block; if it has too many still, each run of so many is one: a
- * drawing of more helps nobody. */
+/* If a block has more children, the ops of each group become a block; if it still has too many, each run of this number
+ * becomes one: a larger drawing cannot be read. */
 enum { BLOCK_MOST = 64 };
 /* |most|: BLOCK_MOST; 0: any number, and no groups. */
 ExplainGraph explain_graph(const ExplainFacts *x, const Module *graph, const ExplainSelection *which, int most);

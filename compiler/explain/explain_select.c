@@ -15,8 +15,8 @@ amp_status explain_read_options(const amp_explain_options *from, amp_explain_opt
     if (out->form < AMP_EXPLAIN_TEXT || out->form > AMP_EXPLAIN_HTML)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: unknown form %d", (int)out->form);
     if (out->batch < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain_options: batch %lld: a positive number, or 0 for 32",
-                        (long long)out->batch);
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_explain_options: batch is %lld; it must be positive, or 0 for 32", (long long)out->batch);
     if (!out->batch) out->batch = PASSES_BATCH_HINT;
     if (out->sort && strcmp(out->sort, "bytes") != 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown sort key '%s'; use 'bytes'", out->sort);
@@ -179,7 +179,7 @@ static double weigh_cast(const ExplainFacts *x, int number, int64_t batch) {
     return bytes_at(&x->graph_casts.data[number].bytes, batch);
 }
 
-/* All casts that the op asked for, those of the backward pass too. */
+/* All casts that the op asked for, in the backward pass too. */
 static double weigh_decision(const ExplainFacts *x, int number, int64_t batch) {
     const ExplainNumbers *casts = explain_casts_for(x, x->m->decisions.data[number].path);
     double sum = 0;

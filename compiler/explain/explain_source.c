@@ -1,4 +1,4 @@
-/* explain_source.c: the modules that explain tells of: compiled from source, or read out of a model.so. */
+/* explain_source.c: the modules that explain reports on: compiled from source, or read out of a model.so. */
 #include "amp/model_abi.h"
 #include "base/error.h"
 #include "compiler/explain/explain.h"

@@ -69,7 +69,7 @@ static void put_range(Text *t, const char *a, size_t na, const char *b, size_t n
     if (ascends) text_printf(t, " to %.*s", (int)nb, b);
 }
 
-/* |a| with its numbers, and those of |b|, which has the same words; NULL: without numbers. */
+/* |a| with its numbers and the numbers of |b|, which has the same words; NULL: without numbers. */
 static const char *between(Arena *arena, const char *a, const char *b) {
     static const char digits[] = "0123456789";
     Text t;
@@ -101,7 +101,7 @@ static void tell_reason_in(Text *t, const Module *m, const Decision *d, const Ex
     explain_tell_reason(t, m, &like);
 }
 
-/* The word of a list stands before its first line only. */
+/* The word of a list is printed before its first line only. */
 static void tell_label(Text *t, const char *label, int *told) { text_printf(t, "  %-11s", (*told)++ ? "" : label); }
 
 /* "x   f32 -> f16   4704 N bytes   in kernel k02, once a call" */
@@ -292,7 +292,7 @@ static const char *cast_line(const ExplainFacts *x, const Cast *c, const Explain
     return text_str(&t);
 }
 
-/* Casts that no decision asked for: those that the model writes, and those of buffers' updates. */
+/* Casts that no decision asked for: casts in the model's text, and casts of buffers' updates. */
 static void tell_other_casts(Text *t, const ExplainFacts *x, const ExplainSelection *which, const ExplainGroup *like) {
     Table paths = {0}, lines = {0};
     const Module *m = x->m;

@@ -1,7 +1,7 @@
-/* cast.c: an op whose type differs from that of all that is around it.
+/* cast.c: an op whose type differs from everything around it.
  *
  *   f32 between 16-bit types: every kernel computes in f32 and rounds its result, so the op in 16 bits gives the same
- *   numbers as the op in f32 with a cast behind it.
+ *   numbers as the op in f32 with a cast after it.
  *   16 bits between f32: two roundings.  A product gains by them, anything else does not.
  *
  * Ops with parameters are left alone: another type would round those too. */

@@ -90,9 +90,9 @@ void lint_large_constant(Lint *x, const LintFunc *g, const Op *o) {
     }
     const char *inf = v < 0.0 ? "-inf" : "inf";
     const char *path = o->code == OP_cast && o->reason && o->reason->neighbour ? o->reason->neighbour : o->path;
-    lint_add_at(x, o->pos, path, NULL,
-                arena_printf(x->arena, "%s, which f16 has; or f32 for this op and for those that read it",
-                             v < 0.0 ? "-60000.0" : "60000.0"),
-                arena_printf(x->arena, "%g is %s in f16%s", v, inf,
-                             v < 0.0 ? ": softmax is NaN where a whole row is masked by it" : ""));
+    lint_add_at(
+        x, o->pos, path, NULL,
+        arena_printf(x->arena, "%s, which f16 has; or f32 for this op and for those that read it",
+                     v < 0.0 ? "-60000.0" : "60000.0"),
+        arena_printf(x->arena, "%g is %s in f16%s", v, inf, v < 0.0 ? ": softmax is NaN if it masks a whole row" : ""));
 }

@@ -21,7 +21,7 @@ void lint_add(Lint *x, const Op *o, const char *word, const char *help, const ch
 
 /* ---- several as one ---------------------------------------------------------------------------------------------- */
 
-/* The text with the names in it as those of repeated layers are alike: "h.*.mul", "lstm.mul". */
+/* The text, with each name in the form that is equal for repeated layers: "h.*.mul", "lstm.mul". */
 static void put_words(Text *t, const char *words) {
     while (*words) {
         const size_t length = strcspn(words, " ,:;"), more = strspn(words + length, " ,:;");

@@ -25,7 +25,7 @@ Grid grid_counted(double first, double last, double step) { return grid(first, l
 Grid grid_bits(void) { return grid(0.0, 1.0, 1.0, false, false); }
 Grid grid_unordered(Grid g) { return g.in_order = false, g; }
 
-/* The largest number of which both are multiples; NAN where it is so much smaller that few of its multiples occur. */
+/* The largest number that divides both; NAN if it is so much smaller that few of its multiples occur. */
 static double divisor(double a, double b) {
     a = fabs(a), b = fabs(b);
     const double least = a == 0.0 ? b : b == 0.0 ? a : fmin(a, b), near = 1e-6 * least;
@@ -102,7 +102,7 @@ Grid grid_magnitude(Grid g) {
                : grid_join(grid_clipped(g, 0.0, INFINITY), grid_negated(grid_clipped(g, -INFINITY, 0.0)));
 }
 
-/* Squares are further apart the larger they are: the step is that of the two largest. */
+/* Squares are further apart the larger they are: the step is the distance of the two largest. */
 Grid grid_square(Grid g) {
     const Grid m = grid_magnitude(g);
     const double least = grid_low(m), most = grid_high(m);

@@ -97,11 +97,11 @@ static amp_status read_options(const amp_lint_options *which, amp_lint_options *
     if (out->allow_count && !out->allow)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: allow is NULL, and allow_count is not 0");
     if (out->batch < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: batch %lld: a positive number, or 0 for 32",
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: batch is %lld; it must be positive, or 0 for 32",
                         (long long)out->batch);
     if (!out->batch) out->batch = PASSES_BATCH_HINT;
     if (!(out->microseconds >= 0.0 && out->microseconds_f32 >= 0.0))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: a time is negative, or no number");
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_lint_options: a time is negative or NaN");
     return AMP_OK;
 }
 
@@ -116,7 +116,7 @@ static amp_status lint(Session *s, const void *arguments, amp_compile_result **o
     Text t;
     AMP_TRY(read_options(a->which, &want, err));
     if (!for_cpu && strcmp(target, "cuda") != 0 && strcmp(target, "both") != 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "target '%s': cpu, cuda or both", target);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown target '%s'; use cpu, cuda or both", target);
     AMP_TRY(check_allow(&s->arena, want.allow, want.allow_count, err));
     AMP_TRY(session_open(s, err));
     AMP_TRY(compile_to_stage(s, STAGE_SIMPLIFY, &target_cpu, &m, err));

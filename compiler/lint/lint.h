@@ -26,7 +26,7 @@ typedef struct LintInput {
     const CodegenCopies *copies; /* of its kernels for CUDA; NULL: those are not looked at */
     const CodegenCopies *padded; /* the same with `pad = true`; NULL: it is there, or nothing needs it */
     LintSizes sizes, padded_sizes;
-    amp_lint_options want; /* |batch| stands for N, and is never 0 */
+    amp_lint_options want; /* |batch| is the N to assume, and is never 0 */
     Session *session;      /* has the texts of the files */
 } LintInput;
 
@@ -53,7 +53,7 @@ typedef VEC(Finding) Findings;
 /* Numbers that are a step apart. */
 typedef struct Grid {
     double first, last; /* the least and the largest, in either order */
-    double step;        /* 0: one number; NAN: the value holds others, of which nothing is known */
+    double step;        /* 0: one number; NAN: the value holds other numbers, which are unknown */
     bool counted;  /* by arange, cumsum, argmax, floor, ...: counts and positions, and what arithmetic makes of them */
     bool in_order; /* from first to last along a dimension */
 } Grid;
@@ -61,7 +61,7 @@ typedef struct Grid {
 /* Numbers that a value holds in exact arithmetic, as far as ops bound them. */
 typedef struct Range {
     double low, high;
-    Grid grid; /* those of its numbers that are on one */
+    Grid grid; /* of the numbers in the range that are on a grid */
 } Range;
 
 typedef VEC(const Op *) LintOps;
@@ -87,8 +87,8 @@ bool lint_is_forward(const Op *o);
 
 bool is_low(Dtype t);                             /* f16 or bf16 */
 Dtype lint_dtype(const LintFunc *g, const Op *o); /* of the first result */
-/* Behind casts, reshapes and other views: the op that computes |v|; NULL: an input or a state.  |low| (may be NULL)
- * becomes the 16-bit type that a value on the way, or the last, has. */
+/* The op that computes |v|, looking through casts, reshapes and other views; NULL: an input or a state.  |low| (may be
+ * NULL) becomes the 16-bit type that a value on the way, or the last, has. */
 const Op *lint_maker(const LintFunc *g, Val v, Dtype *low);
 /* Whether both are the same elements at the same places, but for casts. */
 bool lint_is_same(const LintFunc *g, Val a, Val b);
@@ -108,7 +108,7 @@ double range_largest(Range r); /* |x| */
 
 Grid grid_none(void);
 Grid grid_one(double x);
-Grid grid_bits(void); /* 0 and 1, of which sums are counts */
+Grid grid_bits(void); /* 0 and 1, whose sums are counts */
 Grid grid_counted(double first, double last, double step);
 Grid grid_unordered(Grid g);
 double grid_low(Grid g);
@@ -125,7 +125,7 @@ Grid grid_square(Grid g);
 Grid grid_floor(Grid g);
 Grid grid_sums(Grid g, double count); /* of 1 to |count| of them */
 Grid grid_sliced(Grid g, double from, double count);
-/* Whether |t| tells all of them apart, and holds the largest. */
+/* Whether |t| represents all of them exactly, and holds the largest. */
 bool grid_is_held(Grid g, Dtype t);
 bool grid_is_apart(Grid g, Dtype t);
 bool grid_is_finite(Grid g, Dtype t);

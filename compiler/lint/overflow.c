@@ -27,8 +27,8 @@ void lint_sum_overflow(Lint *x, const LintFunc *g, const Op *o) {
     help = lint_f32_for_readers(x, g, o, NULL);
     if (reader) {
         word = NULL;
-        help = arena_printf(x->arena, "`\"%s\": f32' where that op need not be f16, or a mean in place of the sum",
-                            reader);
+        help =
+            arena_printf(x->arena, "`\"%s\": f32' if that op need not be f16, or a mean in place of the sum", reader);
     }
     const char *given = isfinite(largest) ? "which are" : "if they are";
     const char *where = reader ? arena_printf(x->arena, "is rounded to f16 for %s", reader) : "is f16";
@@ -48,7 +48,7 @@ void lint_exp_overflow(Lint *x, const LintFunc *g, const Op *o) {
     if (!lint_ends_in_f16(g, o, &reader) || lint_range(g, o->in[0]).high <= log(F16_INFINITE)) return;
     const char *name = ir_op_info[o->code].name;
     if (reader)
-        lint_add(x, o, NULL, "bound it: clamp(x; low = -20.0, high = 11.0), or x - max(x) where a quotient follows",
+        lint_add(x, o, NULL, "bound it: clamp(x; low = -20.0, high = 11.0), or x - max(x) if a quotient follows",
                  "%s of what nothing bounds: it is rounded to f16 for %s, and is infinite above x = 11.1", name,
                  reader);
     else

@@ -121,8 +121,8 @@ static Range of_pow(const Ranger *x, const Op *o) {
     return r;
 }
 
-/* What `gather` and `one_hot` compare: each index with all places along the last dimension, of which one at most is
- * it. */
+/* What `gather` and `one_hot` compare: each index with all positions along the last dimension; at most one
+ * is equal. */
 static bool is_one_place(const Ranger *x, Val v) {
     const Op *o = lint_maker(x->g, v, NULL);
     for (int i = 0; o && o->code == OP_eq && i < 2; i++) {
@@ -133,7 +133,7 @@ static bool is_one_place(const Ranger *x, Val v) {
     return false;
 }
 
-/* A sum along places of which one is chosen, and the others are 0. */
+/* A sum in which one term is chosen and the others are 0. */
 static bool is_choice(const Ranger *x, const Op *o) {
     const Op *a = lint_maker(x->g, o->in[0], NULL);
     const Dims *dims = &ir_attr(o, "dims")->dims;

@@ -8,7 +8,7 @@
 
 /* Policies know losses by their ops and layers; one that is made of other ops may end in 16 bits. */
 
-/* The loss of a train block that has a name is there twice: "loss.0" is nobody's word. */
+/* The loss of a train block that has a name is there twice: "loss.0" is not a name from the model. */
 static bool is_named_too(const Func *f, const Result *r) {
     for (int i = 0; i < f->results.len; i++)
         if (f->results.data[i].kind == RESULT_NAMED_LOSS && f->results.data[i].value.id == r->value.id) return true;
@@ -56,7 +56,7 @@ void lint_loss_scale(Lint *x) {
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */
 
-/* Gradients that travel between ranks in f32, of a model that computes in 16 bits, where nobody has chosen that. */
+/* Gradients that travel between ranks in f32, of a model that computes in 16 bits, unless the user chose that. */
 
 void lint_wide_reduce(Lint *x) {
     const Module *m = x->in->m;

@@ -98,7 +98,7 @@ static void tell_head(Text *t, const char *what, const char *before, const char 
     if (strcmp(before, after) != 0) text_printf(t, "%-12s%s -> %s%s\n", what, before, after, means);
 }
 
-/* Ops of other systems, of which a policy may have many. */
+/* Ops of other systems; a policy may have many. */
 static int count_foreign(const PolicyDiff *d) {
     int count = 0;
     for (int i = 0; i < d->changed.len; i++) count += policy_is_foreign(d->changed.data[i].name);

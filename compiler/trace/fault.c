@@ -83,7 +83,7 @@ static const char *decided_path(const TraceValues *v, const Op *o) {
     return d ? d->path : NULL;
 }
 
-/* Of a cast that of what it casts. */
+/* The path of the op that made |value|; for a cast, of its operand. */
 static const char *maker_of(const TraceValues *v, Val value) {
     const Op *def = ir_def(v->f, value);
     while (def && def->code == OP_cast) def = ir_def(v->f, def->in[0]);
@@ -192,7 +192,7 @@ static bool ends_region(const Func *f, int place) {
     return o->region && o->n_out && (place + 1 == f->body.len || ir_op_at(f, place + 1)->region != o->region);
 }
 
-/* Its own path, not that of an op that it is a gradient of. */
+/* Its own path, not the path of an op that it is a gradient of. */
 static bool is_decided(const Module *m, const char *path) {
     const Decision *d = decision_of(m, path);
     return d && !strcmp(d->path, path);

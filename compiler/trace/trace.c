@@ -58,7 +58,7 @@ static amp_status read_model(amp_trace *t, const char *device, amp_error *err) {
     const bool is_cuda = device && !strcmp(device, "cuda");
     Module *m = NULL;
     if (device && !is_cuda && strcmp(device, "cpu") != 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "device '%s': cpu or cuda", device);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown device '%s'; use cpu or cuda", device);
     AMP_TRY(session_open(s, err));
     if (!model_so_is(s->source))
         return amp_fail(err, AMP_BAD_FILE, "%s: is not a model.so; give the one that the session was created from",
@@ -138,7 +138,8 @@ amp_status amp_trace_find(const amp_trace *trace, amp_trace_finding *out, amp_er
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_trace_find: struct_size is %zu; set it to sizeof",
                         out->struct_size);
     if (!find(trace, &found))
-        return amp_fail(err, AMP_WRONG_STATE, "amp_trace_find: no program ran that the trace observed");
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "amp_trace_find: the trace has observed no program yet: run a step first");
     found.struct_size = size;
     memcpy(out, &found, size);
     return AMP_OK;
@@ -162,6 +163,8 @@ amp_status amp_trace_op_at(const amp_trace *trace, int32_t index, amp_trace_op *
             return AMP_OK;
         }
     }
-    if (!ran) return amp_fail(err, AMP_WRONG_STATE, "amp_trace_op_at: no program ran that the trace observed");
-    return amp_fail(err, AMP_NOT_FOUND, "amp_trace_op_at: %d ops, and no number %d", count, index);
+    if (!ran)
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "amp_trace_op_at: the trace has observed no program yet: run a step first");
+    return amp_fail(err, AMP_NOT_FOUND, "amp_trace_op_at: there is no op %d among %d", index, count);
 }

@@ -43,7 +43,7 @@ run 0 "$ampc" "$work/sync.amp" --target cpu --isa v3 --precision fp32 -o "$work/
 run 0 "$ampc" "$work/one.amp" --distribute zero1 --dump-ir=distribute -o "$work/shares.so"
 says 'reduce_scatter(%"fc2.weight/sum"' 'func gather_step' 'all_gather(%fc2.weight'
 run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
-says 'distribute all: it can be none, data' 'or zero1'
+says "unknown value 'all' of distribute; use none, data" 'or zero1'
 run 2 "$amprun" train "$work/one.so" "${small[@]}" --reduce ordered
 says 'only with --dist'
 run 1 "$amprun" train "$work/one.so" "${small[@]}" --dist mpi --dist-library "$work/none.so"
@@ -225,7 +225,7 @@ resumed() {
 # lone WHAT...: one rank fails, and the other says why, not that no rank answers
 lone() {
     says "$@"
-    expect "$command_line: nobody waits" '' "$(grep -o 'no answer' <<<"$out$err" | head -n 1)"
+    expect "$command_line: no rank waits" '' "$(grep -o 'no answer' <<<"$out$err" | head -n 1)"
 }
 
 alone_fails() {

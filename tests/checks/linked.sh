@@ -119,9 +119,9 @@ run 0 c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "${headers[@]}" "$work/two
 run 0 "$work/two"
 expect 'two models in one program' '10 4' "$(paste -sd ' ' <<<"$out")"
 run 2 "$ampc" "$work/small.amp" --emit o --symbol '2 nets' -o "$work/none.o"
-says "symbol '2 nets': a name of C"
+says "symbol '2 nets' is not a name of C"
 run 2 "$ampc" "$work/small.amp" --emit c --symbol '' -o "$work/none.c"
-says "symbol '': a name of C"
+says "symbol '' is not a name of C"
 
 # ---- static programs -----------------------------------------------------------------------------
 

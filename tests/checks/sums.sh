@@ -41,7 +41,7 @@ python3 -B tests/checks/cuda.py data "$work/small.in" 1 x=F32:70x40 targets=I32:
 
 small=$work/small.amp
 run 2 "$ampc" "$small" --sums sm_70 -o "$work/x.so"
-says "sums 'sm_70': ieee, sm_80 or sm_90"
+says "unknown sums 'sm_70'; use ieee, sm_80 or sm_90"
 run 2 "$ampc" "$small" --sums sm_90 --emit cu -o "$work/x.cu"
 says "sums sm_90: these are sums of the CPU's kernels, but the output is CUDA code"
 run 2 "$ampc" "$small" --sums sm_90 --target cuda --emit ir -o "$work/x.ir"

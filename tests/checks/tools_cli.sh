@@ -70,7 +70,7 @@ DATA
 so=$work/small.so st=$work/small.st
 run 0 "$ampc" "$work/small.amp"
 expect 'compiling is silent' '' "$out$err"
-holds 'the default output stands beside the model' test -s "$so"
+holds 'the default output is beside the model' test -s "$so"
 run 0 "$ampc" "$work/plain.amp" --isa portable -o "$work/plain.so"
 run 0 "$ampc" "$work/other.amp" --isa portable -o "$work/other.so"
 for word in fp16 bf16 tf32 fp32; do
@@ -679,13 +679,13 @@ says '-o: needs a value'
 run 2 "$ampc" "$work/small.amp" --emit wasm
 says '--emit wasm: so, o, c, ir, cu or ptx'
 run 2 "$ampc" "$work/small.amp" --target gpu
-says "target 'gpu': cpu, cuda or both"
+says "unknown target 'gpu'; use cpu, cuda or both"
 run 2 "$ampc" "$work/small.amp" --gpu-arch hopper
 says "gpu arch 'hopper': names such as sm_80"
 run 2 "$ampc" "$work/small.amp" --target cpu --gpu-arch sm_80
 says 'gpu arch sm_80: target cpu has no CUDA code'
 run 2 "$ampc" "$work/small.amp" --target cpu --emit cu
-says 'target cpu: has no CUDA code to emit'
+says 'target cpu has no CUDA code to emit; use target cuda or both'
 run 2 "$ampc" "$work/small.amp" --stop-after=never --emit ir
 says '--stop-after=never: there is no such pass' 'elaborate, autocast'
 run 2 "$ampc" "$work/small.amp" --dump-ir=never
@@ -916,7 +916,7 @@ done
 run 2 "$amprun" infer "$so" --allow nan
 run 0 "$amprun" train "$so" --data "$data" --steps 10 --resume "$work/cut.ck" --save "$work/cut.st"
 run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --save "$work/uncut.st"
-holds 'batch and seed are those of the checkpoint' cmp "$work/cut.st" "$work/uncut.st"
+holds 'batch and seed come from the checkpoint' cmp "$work/cut.st" "$work/uncut.st"
 run 2 "$amprun" train "$so" --data "$data" --resume "$work/cut.ck" --weights "$st"
 says '--weights or --resume, not both'
 # Parameters that became NaN replace nothing.
@@ -1070,7 +1070,7 @@ print("ok")
 PYTHON
 )"
 run 1 "$amprun" doctor "$so" --isa v9
-says 'cpu       FAILED isa v9: portable, on x86-64 v3 or v4' 'small.so needs on cpu is not all there'
+says 'cpu       FAILED unknown isa v9; use portable, v3 or v4' 'small.so needs on cpu is not all there'
 run 1 "$amprun" doctor "$work/small_cpu.so" --device cuda
 says 'kernels   FAILED of CUDA: the model has none: it was compiled with --target cpu' 'is not all there'
 run 1 env LD_LIBRARY_PATH= CUDA_VISIBLE_DEVICES= "$amprun" doctor --device cuda
@@ -1094,7 +1094,7 @@ says 'doctor: more is one argument too many'
 # small.so takes less than 300 KB; the batch found is planned again as any other is.
 run 0 "$amprun" info "$so" --batch auto --memory 1MiB --against "$work/fp32.so" --threads 2 --json
 cp "$work/.out" "$work/auto.json"
-expect 'info --batch auto: the batch fits, the next does not, and the ratio is that of both' ok "$(
+expect 'info --batch auto: the batch fits, the next does not, and the ratio is of both' ok "$(
     python3 - "$work/auto.json" "$amprun" "$so" "$work/fp32.so" <<'PYTHON'
 import json, subprocess, sys
 found, amprun, files = json.load(open(sys.argv[1])), sys.argv[2], sys.argv[3:]
@@ -1228,7 +1228,7 @@ for model in ranks.amp ranks.so; do
     says "between ranks          3 messages a step (3 on CUDA): 6 gradients in bf16, $((2 * numbers)) bytes; with reduce = f32 $((4 * numbers))"
 done
 run 0 "$ampc" explain "$work/ranks.so" --op linear
-expect 'explain of some ops tells of no ranks' '' "$(grep 'between ranks' <<<"$out")"
+expect 'explain of some ops has no line about ranks' '' "$(grep 'between ranks' <<<"$out")"
 run 0 "$ampc" explain "$work/ranks.so" --json "$work/ranks.json"
 expect 'explain --json: what ranks exchange' "{'messages': 3, 'messages_on_cuda': 3, 'gradients': 6, 'numbers': $numbers, 'dtype': 'bf16', 'bytes': $((2 * numbers)), 'bytes_in_f32': $((4 * numbers))}" \
     "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["exchange"])' "$work/ranks.json")"
@@ -1504,7 +1504,7 @@ terminal_checks() {
     in_terminal 120 >"$work/terminal"
     holds 'a terminal gets a bar that moves' grep -q $'\r.*━' "$work/terminal"
     for word in epoch loss acc scale skipped '/s' left; do
-        holds "the bar's line tells $word" grep -q $'\r.*'"$word" "$work/terminal"
+        holds "the bar's line has $word" grep -q $'\r.*'"$word" "$work/terminal"
     done
     holds 'in colour' grep -q $'\033\\[32m' "$work/terminal"
     in_terminal 120 NO_COLOR=1 >"$work/terminal"

@@ -296,7 +296,7 @@ TEST_F(TraceTest, RefusesWhatItCannotRead) {
     o.text = text.data();
     o.text_size = text.size();
     EXPECT_EQ(amp_trace_create(&o, nullptr, &trace, &err), AMP_BAD_FILE);
-    EXPECT_NE(std::string(err.message).find("m.amp: is no model.so"), std::string::npos) << err.message;
+    EXPECT_NE(std::string(err.message).find("m.amp: is not a model.so"), std::string::npos) << err.message;
     const std::string path = e2e::compile_to_file(text, "trace_refused.so");
     o.name = path.c_str();
     o.text = nullptr;

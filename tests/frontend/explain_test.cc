@@ -316,7 +316,7 @@ TEST(Explain, WrongOrdersAndFormsAreRefused) {
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT), "amp_explain_options: unknown form 77");
     which.form = 0, which.batch = -1;
     EXPECT_EQ(ExplainOps(two_layers, which, AMP_INVALID_ARGUMENT),
-              "amp_explain_options: batch -1: a positive number, or 0 for 32");
+              "amp_explain_options: batch is -1; it must be positive, or 0 for 32");
 }
 
 TEST(Explain, AFilterThatMatchesNothingNamesWhatThereIs) {

@@ -299,12 +299,12 @@ TEST(LintRefuses, WrongOptions) {
     EXPECT_EQ(result, nullptr);
     which.allow_count = 0, which.batch = -1;
     EXPECT_EQ(amp_lint(&o, &which, &count, &result, &err), AMP_INVALID_ARGUMENT);
-    EXPECT_STREQ(err.message, "amp_lint_options: batch -1: a positive number, or 0 for 32");
+    EXPECT_STREQ(err.message, "amp_lint_options: batch is -1; it must be positive, or 0 for 32");
     which.batch = 0, which.microseconds = NAN;
     EXPECT_EQ(amp_lint(&o, &which, &count, &result, &err), AMP_INVALID_ARGUMENT);
     o.target = "gpu";
     EXPECT_EQ(amp_lint(&o, nullptr, nullptr, &result, &err), AMP_INVALID_ARGUMENT);
-    EXPECT_STREQ(err.message, "target 'gpu': cpu, cuda or both");
+    EXPECT_STREQ(err.message, "unknown target 'gpu'; use cpu, cuda or both");
 }
 
 TEST(LintRefuses, ModelsWithErrors) {

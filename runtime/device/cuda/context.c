@@ -17,7 +17,7 @@ static amp_status find_ordinal(amp_cuda_context *c, CuDevice device, int *ordina
         AMP_TRY(AMP_CUDA(c, err, device_get, (&other, *ordinal)));
         if (other == device) return AMP_OK;
     }
-    return amp_fail(err, AMP_NOT_FOUND, "the stream is of a device that is not among the %d visible to this process",
+    return amp_fail(err, AMP_NOT_FOUND, "the stream is on a device that is not among the %d visible to this process",
                     count);
 }
 

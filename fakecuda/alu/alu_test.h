@@ -185,7 +185,7 @@ inline bool is_nan(const Shape &f, uint64_t bits) {
     return low(bits, f.bits - 1) > uint64_t((1 << (f.bits - f.digits)) - 1) << (f.digits - 1);
 }
 
-// |mode|: "rn", "rz", "rm", "rp", "rna".  Finds by bisection the two values that an exact number lies between; no
+// |mode|: "rn", "rz", "rm", "rp", "rna".  Finds by bisection the two values around an exact number; no
 // formula in common with what is tested.
 inline uint64_t rounded(const Shape &f, F128 x, const std::string &mode) {
     if (x != x) return f.nan;
@@ -198,7 +198,7 @@ inline uint64_t rounded(const Shape &f, F128 x, const std::string &mode) {
                    ? sign | (inf - 1)
                    : sign | inf;
     uint64_t below = 0,
-             above = inf; // value(below) <= m < value(above), where infinity stands for the next power of two
+             above = inf; // value(below) <= m < value(above), infinity counts as the next power of two
     F128 limit = value(f, inf - 1) + (value(f, inf - 1) - value(f, inf - 2));
     auto at = [&](uint64_t b) { return b == inf ? limit : value(f, b); };
     bool over = m >= limit;

@@ -43,7 +43,7 @@ static void integer_to_integer(ALU_ARGS) {
     }
 }
 
-/* Those of addresses and indices. */
+/* Conversions of addresses and indices. */
 static void widen_u32(ALU_ARGS) {
     ALU_UNUSED;
     uint64_t *d = dst[0];
@@ -137,7 +137,7 @@ static void f32_to_pair(ALU_ARGS) {
                   uint32_t low = (uint32_t)float_to_float(op, to, &alu_f32, y[i]); d[i] = high << 16 | low);
 }
 
-static const AluFormat tf32_upper = {19, 11, -126, 0x3ffff}; /* tf32 without the 13 bits that nobody reads */
+static const AluFormat tf32_upper = {19, 11, -126, 0x3ffff}; /* tf32 without the 13 bits that are never read */
 
 static void f32_to_tf32(ALU_ARGS) {
     (void)c;

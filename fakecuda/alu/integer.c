@@ -143,7 +143,7 @@ WIDE(s16, uint32_t)
 WIDE(u32, uint64_t)
 WIDE(s32, uint64_t)
 
-/* mad.cc and madc: the half of the product is made first, the carry is that of the sum. */
+/* mad.cc and madc: the half of the product is made first, the carry comes from the sum. */
 #define MAD_CARRY(t, LANE)                                                                                             \
     static void mad_carry_##t(ALU_ARGS) {                                                                              \
         ALU_BEGIN(t)                                                                                                   \

@@ -168,7 +168,7 @@ TEST_F(Records, InsideAGraph) {
         }
         return report().total("bytes_filled") == 4 * (1 + 3 * (1 + 51));
     });
-    EXPECT_EQ(2u, ended.size()); // the rest of the graph may go on meanwhile, and nobody waits for it
+    EXPECT_EQ(2u, ended.size()); // the other work of the graph may go on meanwhile, and no wait needs it
 }
 
 TEST_F(Records, WhatIsRefused) {

@@ -159,7 +159,7 @@ static const Context *pinned_owner(CuPointer pointer) {
     return NULL;
 }
 
-/* An address that the driver gave nobody is an error, as is memory that was freed. */
+/* An address that the driver never gave out is an error, as is memory that was freed. */
 CuResult pointer_attribute(void *value, int attribute, CuPointer pointer) {
     const Context *on_device = device_owner(pointer), *owner = on_device ? on_device : pinned_owner(pointer);
     if (!value || !owner) return CU_INVALID_VALUE;

@@ -7,7 +7,7 @@
 struct KernelRow {
     KernelRow *next;
     char *name;
-    uint64_t launches, graph_launches; /* all; those of them that a graph made */
+    uint64_t launches, graph_launches; /* all; the ones among them that a graph made */
     int dynamic_shared;                /* the most */
     ExecKernelInfo info;
     ExecCounters counters;

@@ -32,17 +32,17 @@ FAKECUDA_API void fakecuda_set_seed(uint64_t seed);
  *
  * CALL may leave `_v2` out.  Without ERROR an allocation is refused with 2, anything else fails with 999.  The call
  * does nothing, except that one that gives something back (frees, destroys, unloads, releases, ends a capture) does
- * so and then tells the error, as the driver does with errors of work before it. */
+ * so and then returns the error, as the driver does with errors of work before it. */
 FAKECUDA_API int fakecuda_set_fail(const char *plan);
 
 /* As if the process had just begun: gives up all contexts (their handles are dead), reads the environment again;
  * cuInit must be called again. */
 FAKECUDA_API void fakecuda_restart(void);
 
-/* ---- for another stand-in, fakecuda/nccl, whose work stands in streams ------------------------------------------- */
+/* ---- for another stand-in, fakecuda/nccl, whose work runs in streams --------------------------------------------- */
 
 /* Work of somebody else: |run| is called when its turn has come, and again until it gives true.  Meanwhile the stream
- * stands still, as behind a kernel that waits, and no host is held that does not wait for it.  In a capture it becomes
+ * stops, as after a kernel that waits, and no host is held that does not wait for it.  In a capture it becomes
  * a node of the graph, whose launches each call |run| so.  |drop| follows in any case, when the last of these is gone.
  * Both are called under the driver's lock, and may call nothing of it but fakecuda_read and fakecuda_write. */
 typedef struct FakecudaOutside {

@@ -117,7 +117,7 @@ bool graph_records(const Work *launch) {
     return records;
 }
 
-/* Nobody waits for what will never run. */
+/* Ends every wait for work that will never run. */
 void graph_run_free(Graph *g, GraphRun *r) {
     for (int i = 0; i < g->count; i++) {
         if (r->records[i]) r->records[i]->done = true;

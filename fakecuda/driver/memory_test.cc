@@ -142,7 +142,7 @@ TEST_F(Memory, PageLocked) {
     EXPECT_EQ(CU_INVALID_VALUE, cu.host_alloc(nullptr, 16, 0));
     EXPECT_EQ(CU_OUT_OF_MEMORY, cu.host_alloc(&h, SIZE_MAX - 1, 0));
     uint32_t *words = pinned(16);
-    EXPECT_NE(0u, words[3]); // nobody said that it is zero
+    EXPECT_NE(0u, words[3]); // fresh memory need not be zero
     CuPointer p = alloc(4096);
     EXPECT_EQ(CU_INVALID_VALUE, cu.copy_in(p, words + 1, 64, nullptr));
     EXPECT_TRUE(report().mentions("misuse", "past the end of page-locked memory"));

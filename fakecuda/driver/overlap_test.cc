@@ -127,7 +127,7 @@ TEST_F(Overlap, OneWithoutAWaitHandsOnWhatItDidNotWaitFor) {
 
 TEST_F(Overlap, FullDependenceNeedsNoWait) {
     run([&] { put("write", {&p}), put("late", {&p, &r}, false); }, 6);
-    run( // behind a fill every launch waits
+    run( // after a fill every launch waits
         [&] {
             put("write", {&p});
             EXPECT_EQ(CU_SUCCESS, cu.fill32(q, 0, 1, s));

@@ -71,8 +71,8 @@ static CuResult may_wait(Context *c, CuStream handle, Stream **s) {
     return result == CU_SUCCESS ? capture_check_unsafe() : result;
 }
 
-/* Whether there is work that the stream's own end waits for: its own, and for the legacy stream that of the blocking
- * ones. */
+/* Whether there is work that the stream's own end waits for: its own and, for the legacy stream, the blocking
+ * streams' work. */
 static bool is_busy(const Stream *s) {
     bool busy = s->head != NULL;
     if (s->legacy)

@@ -1,6 +1,6 @@
 /* async.c: cp.async: copies from global to shared memory that are only there when their thread has waited for them.
  *
- * The bytes move at the issue or at the wait, whichever the seed says; between the two nobody may touch the
+ * The bytes move at the issue or at the wait, whichever the seed says; between the two no thread may touch the
  * destination. */
 #include "fakecuda/exec/inner.h"
 

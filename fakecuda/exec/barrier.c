@@ -102,7 +102,7 @@ static Step run_fence_of_device(Warp *w, const Inst *i) {
     return run_fence(w, i);
 }
 
-/* ---- a block in which nobody can go on ---- */
+/* ---- a block in which no warp can continue ---- */
 
 void block_stuck(Block *b) {
     uint32_t left = 0, elsewhere = 0;

@@ -6,9 +6,9 @@
 /* Immediate post-dominators of a function's instructions: where lanes that parted at a branch meet again.
  *
  * Basic blocks, then the iterative algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm") on
- * the reversed graph.  Lanes that leave early meet nobody, so that ways to an early end do not count: post-dominators
- * are those of the ways to the last end; then, for blocks that cannot come there, of the ways to the last of the other
- * ends; and so on. */
+ * the reversed graph.  Lanes that leave early meet no others, so that paths to an early end do not count:
+ * post-dominators are taken over the paths to the last end; then, for blocks that cannot reach it, over the paths to
+ * the last of the other ends; and so on. */
 
 typedef struct FlowGraph {
     const PtxFunction *f;

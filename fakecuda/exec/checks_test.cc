@@ -84,7 +84,7 @@ TEST_F(Checks, SharedMemoryOfABlockIsNotThatOfTheLast) {
 
 // ---- races
 
-// Each thread writes its word and reads that of the next.
+// Each thread writes its word and reads the next thread's.
 std::string neighbour(const std::string &between) {
     return kStart +
            ".shared .align 4 .b8 s[1024]; mov.u32 %r2, s; shl.b32 %r3, %r0, 2; add.s32 %r4, %r2, %r3; st.shared.u32 "
@@ -253,7 +253,7 @@ TEST_F(Checks, Limits) {
     EXPECT_EQ(gpu.launch({1}, {1025}, {0, 0}, 4).fault, EXEC_INVALID_LAUNCH);
     EXPECT_EQ(gpu.launch({1}, {1, 1, 65}, {0, 0}, 4).fault, EXEC_INVALID_LAUNCH);
     EXPECT_EQ(gpu.launch({0}, {1}, {0, 0}, 4).fault, EXEC_INVALID_LAUNCH);
-    EXPECT_EQ(gpu.launch({1}, {1}, {0, 0}, 4, "nobody").fault, EXEC_INVALID_LAUNCH);
+    EXPECT_EQ(gpu.launch({1}, {1}, {0, 0}, 4, "missing").fault, EXEC_INVALID_LAUNCH);
     EXPECT_EQ(gpu.launch({1}, {1}, {0, 0}, 0).fault, EXEC_ILLEGAL_ADDRESS); // no dynamic shared memory at all
 }
 

@@ -218,7 +218,7 @@ static Step run_assert(Warp *w, const Inst *i) {
     return fault(w, i, lane, EXEC_ASSERT, "%s:%u: %s: assertion `%s` failed", text[1], line, text[3], text[0]);
 }
 
-/* What kernels print is not kept; the result is the number of arguments, which nobody reads. */
+/* What kernels print is not kept; the result is the number of arguments, which is not used. */
 static Step run_vprintf(Warp *w, const Inst *i) {
     const CallSite *c = i->more;
     FOR_LANES(l, w->active)

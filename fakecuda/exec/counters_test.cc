@@ -127,7 +127,7 @@ TEST(Counters, InstructionsByKind) {
     EXPECT_EQ(twice.warps, 4u);
 }
 
-// Block b has 4 warps, of which the last goes round a loop b times: 4 instructions a turn beside 6 of every warp.
+// Block b has 4 warps; the last one runs a loop b times: 4 instructions an iteration beside 6 of every warp.
 TEST(Counters, LongestWarp) {
     for (int threads : {1, 2}) {
         Gpu gpu;

@@ -342,7 +342,7 @@ typedef struct Places {
     const int *first, *last;
     int *by_first;         /* registers in the order of |first| */
     int *live, live_count; /* those that have a place */
-    uint32_t *free[2];     /* places of 4 and of 8 bytes a lane that nobody has */
+    uint32_t *free[2];     /* places of 4 and of 8 bytes a lane that are free */
     int free_count[2];
 } Places;
 

@@ -159,7 +159,7 @@ void memory_explain(const ExecMemory *m, uint64_t address, uint64_t size, char *
         snprintf(text, room, "0x%llx is %llu bytes into an allocation of %llu bytes that has been freed", at,
                  at - r->start, (unsigned long long)r->bytes);
     } else if (r && address - r->start < r->bytes) {
-        snprintf(text, room, "0x%llx, of which %llu lie past the end of an allocation of %llu bytes", at,
+        snprintf(text, room, "0x%llx, %llu of them past the end of an allocation of %llu bytes", at,
                  (unsigned long long)(address + size - r->start - r->bytes), (unsigned long long)r->bytes);
     } else if (r && address - r->start < pages(r->bytes)) {
         snprintf(text, room, "0x%llx, %llu past the end of an allocation of %llu bytes%s", at,

@@ -36,13 +36,13 @@ enum {
 };
 
 enum { MOST_SERIALS = (1 << 27) - 1 };
-/* Numbers for |blocks| blocks, at most MOST_SERIALS, that are larger than those of all records; the first of them. */
+/* Returns the first of |blocks| numbers (at most MOST_SERIALS), all larger than the numbers of all records. */
 uint32_t memory_serials(ExecMemory *m, uint64_t blocks);
 bool memory_need_stamps(ExecMemory *m); /* false: the system gives no memory */
 
 /* The last range that starts at or below |address|; NULL: none. */
 const MemoryRange *memory_before(const ExecMemory *m, uint64_t address);
-/* Says what is around an |address| whose |size| bytes nobody may touch. */
+/* Describes what is around an |address| whose |size| bytes may not be touched. */
 void memory_explain(const ExecMemory *m, uint64_t address, uint64_t size, char *text, size_t room);
 
 #endif

@@ -426,13 +426,12 @@ static bool all_wait(const Residents *r, Block *b) {
     uint64_t left = r->launch->blocks - r->launch->next;
     if (left)
         fault(w, i, lane, EXEC_LAUNCH_FAILED,
-              "deadlock: waits for a block that is not resident: each of %d resident blocks reads again and again what "
-              "nobody changes, and %llu of %llu blocks have not begun",
+              "deadlock: waits for a block that is not resident: each of %d resident blocks polls memory that "
+              "no block changes, and %llu of %llu blocks have not begun",
               r->count, (unsigned long long)left, (unsigned long long)r->launch->blocks);
     else
         fault(w, i, lane, EXEC_LAUNCH_FAILED,
-              "deadlock: each of the %d blocks that have not ended reads again and again what nobody changes",
-              r->count);
+              "deadlock: each of the %d blocks that have not ended polls memory that no block changes", r->count);
     return true;
 }
 

@@ -16,7 +16,7 @@ enum {
     LANES = 32,
     MAX_WARPS = 32,
     MAX_BARRIERS = 16,
-    SHARED_BASE = 1024 /* of the first variable: 0 is nobody's address */
+    SHARED_BASE = 1024 /* of the first variable: no variable has address 0 */
 };
 
 typedef struct Warp Warp;
@@ -70,7 +70,7 @@ struct Inst {
     RunFn *run;
     bool guarded, guard_negated, refused;
     uint8_t kind, flops, sync;
-    uint8_t fix_narrow; /* sources of 64 bits of which the low 32 are meant, as a mask */
+    uint8_t fix_narrow; /* sources of 64 bits that are used as their low 32 bits, as a mask */
     uint8_t fix_not;    /* sources that are predicates to be inverted */
     bool fix_result;    /* the register is wider than the result */
     int target, join;   /* of a branch: index of the instruction; of its post-dominator, -1: none */
@@ -154,7 +154,7 @@ typedef struct Strand {
     Frame *frame;
 } Strand;
 
-/* Lanes that are the same for a whole block or launch, and places for results that nobody wants. */
+/* Lanes that are the same for a whole block or launch, and places for results that are not used. */
 typedef struct WarpLanes {
     uint32_t special[PTX_SPECIAL_COUNT][LANES];
     uint64_t special64[PTX_SPECIAL_COUNT][LANES];
@@ -175,7 +175,7 @@ typedef struct Copy {           /* a cp.async of a warp that has not been waited
 } Copy;
 
 /* Of the warps of a block. known[v]: what warp v did up to there is visible here.  fenced[v]: and a fence of the device
- * stands behind it (with |clock_base|). */
+ * followed it (with |clock_base|). */
 typedef struct Clocks {
     uint32_t known[MAX_WARPS], fenced[MAX_WARPS];
 } Clocks;
@@ -229,13 +229,13 @@ static inline void set_lane(const Warp *w, const Operand *o, int lane, uint64_t 
 /* ---- a block ---- */
 
 typedef struct Barrier {
-    uint32_t arrived, expected; /* threads; arrived 0: nobody is here */
+    uint32_t arrived, expected; /* threads; arrived 0: none is here */
     uint32_t red_count, red_threads;
     Clocks clocks;
     const Inst *first;
 } Barrier;
 
-typedef struct SharedAccess { /* who touched it last: thread << 21 | strong << 20 | clock; 0: nobody in this block */
+typedef struct SharedAccess { /* who touched it last: thread << 21 | strong << 20 | clock; 0: no thread of this block */
     uint32_t write, read[2];
 } SharedAccess;
 typedef struct SharedWord { /* four bytes that were only touched together; else each has its own record */
@@ -319,7 +319,7 @@ enum {
     ACCESS_READ = 1,
     ACCESS_WRITE = 2,
     ACCESS_STRONG = 4 /* atomic, volatile, relaxed.. */,
-    ACCESS_CONSTANT = 8 /* .nc: nobody may write there in this launch */,
+    ACCESS_CONSTANT = 8 /* .nc: no thread may write there in this launch */,
     ACCESS_COPY = 16 /* begins now, ends at a wait */,
     ACCESS_CTA = 32 /* strong for its own block only */
 };
@@ -368,11 +368,11 @@ uint32_t order_stamp(const Warp *w);                      /* warp and clock of w
 void order_restart_clocks(Block *b, uint32_t clocks);     /* |clocks| have been counted, and are from 1 again */
 void order_changed(Block *b);                             /* something that other blocks may wait for */
 uint64_t order_changes(const Block *b);
-void order_poll(Warp *w, uint64_t what); /* a strong read; |what| tells addresses and values apart */
+void order_poll(Warp *w, uint64_t what); /* a strong read; |what| is different for other addresses and values */
 static inline uint64_t poll_mix(uint64_t what, uint64_t address, uint64_t value) {
     return ((what ^ address) * 0x9e3779b97f4a7c15ull + value) * 0xbf58476d1ce4e5b9ull;
 }
-bool order_waits(const Block *b); /* all its warps read again and again what nobody changes */
+bool order_waits(const Block *b); /* all its warps poll memory that no block changes */
 /* Whether what another block did to a word comes before what w does now. */
 bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool strong);
 
@@ -406,7 +406,7 @@ Step mbarrier_arrive_later(Warp *w, const Inst *i, const uint64_t address[LANES]
 void block_at(const Block *b, uint32_t serial, uint32_t at[3]); /* where in the grid block |serial| is */
 /* The instruction of block |serial| that does what |watch| looks for; NULL: not found. What is in memory is lost. */
 const Inst *block_place(const Block *b, uint32_t serial, uint32_t at[3], Watch watch);
-void block_stuck(Block *b); /* nobody can go on */
+void block_stuck(Block *b); /* no warp can continue */
 
 /* ---- decoding ---- */
 
@@ -419,7 +419,7 @@ typedef bool DecodeFn(Decoder *d, Inst *i); /* false: |why| */
 
 bool decode_function(Function *f, char *message, size_t size);
 bool refuse(Decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* |bytes| of lanes: 4 or 8; 0: those of the register. */
+/* |bytes| of lanes: 4 or 8; 0: as the register has. */
 bool decode_source(Decoder *d, const PtxOperand *from, int bytes, Operand *to);
 bool decode_result(Decoder *d, const PtxOperand *from, int bytes, Operand *to);
 bool decode_constant(Decoder *d, uint64_t bits, int bytes, Operand *to);
@@ -450,7 +450,7 @@ DecodeFn decode_alu, decode_mov, decode_cvta, decode_isspacep, decode_ld, decode
 /* joins[i]: index of the immediate post-dominator of instruction i; -1: none but the end. */
 void cfg_post_dominators(const PtxFunction *f, int *joins);
 /* Basic blocks: the instructions from first[b] to first[b + 1], after which come the blocks edges[edge_at[b]] to
- * edges[edge_at[b + 1]], of which |count| is the end of the text. */
+ * edges[edge_at[b + 1]]; block |count| is the end of the text. */
 typedef struct CfgBlocks {
     int count, *first, *edges, *edge_at;
 } CfgBlocks;

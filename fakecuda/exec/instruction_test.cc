@@ -369,7 +369,7 @@ TEST(Mbarriers, OrderMemory) {
 }
 
 TEST(Mbarriers, PhasesAndParity) {
-    // One thread: the phase before that of a fresh barrier has parity 1; after one arrival of one, parity 0.
+    // One thread: the phase before a fresh barrier's first has parity 1; after one arrival of one, parity 0.
     std::vector<uint32_t> out = warp(
         ".shared .align 8 .b8 bar[8]; mov.u32 %r1, bar; mbarrier.init.shared.b64 [%r1], 1; mov.u32 %r5, 0; "
         "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], 1; @%p1 add.s32 %r5, %r5, 1;\n"

@@ -140,7 +140,7 @@ static void mention(void *user, int r) {
     stretch(c->live, r, c->at);
 }
 
-/* Most at once in block |b|, at whose end those of |set| live. */
+/* The most live registers at once in block |b|; the registers of |set| are live at its end. */
 static int count_block(const Live *l, int b, uint64_t *set) {
     Count c = {l, set, l->blocks.first[b + 1] - 1, 0};
     int most = 0;

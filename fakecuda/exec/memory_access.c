@@ -46,11 +46,12 @@ uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
     if (how & ACCESS_READ) {
         uint32_t hole = first_unwritten(m->written + offset, size);
         if (hole < size) {
-            fault(w, i, lane, EXEC_LAUNCH_FAILED,
-                  "reads %u bytes at 0x%llx, %llu into an allocation of %llu bytes: uninitialised, nobody has written "
-                  "byte %u of them",
-                  size, (unsigned long long)address, (unsigned long long)(address - w->last_start),
-                  (unsigned long long)w->last_bytes, hole);
+            fault(
+                w, i, lane, EXEC_LAUNCH_FAILED,
+                "reads %u bytes at 0x%llx, %llu into an allocation of %llu bytes: uninitialised, no store has written "
+                "byte %u of them",
+                size, (unsigned long long)address, (unsigned long long)(address - w->last_start),
+                (unsigned long long)w->last_bytes, hole);
             return NULL;
         }
     }
@@ -74,11 +75,11 @@ static bool written_before(Warp *w, const Inst *i, int lane, const char *space, 
     if (written[hole] == 2)
         fault(w, i, lane, EXEC_LAUNCH_FAILED,
               "reads %u bytes at 0x%llx%s, where a cp.async is in flight: no cp.async.wait_group or wait_all of the "
-              "copying thread stands between",
+              "copying thread comes between",
               size, (unsigned long long)address, space);
     else
         fault(w, i, lane, EXEC_LAUNCH_FAILED,
-              "reads %u bytes at 0x%llx%s: uninitialised, nobody has written byte %u of them", size,
+              "reads %u bytes at 0x%llx%s: uninitialised, no store has written byte %u of them", size,
               (unsigned long long)address, space, hole);
     return false;
 }
@@ -118,8 +119,8 @@ static uint8_t *access_local(Warp *w, const Inst *i, int lane, uint64_t offset, 
     uint32_t bytes = w->block->local_bytes;
     const char *space = " of local memory";
     if (offset >= bytes || size > bytes - offset) {
-        fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx%s, of which a thread has %u bytes", verb(how),
-              size, (unsigned long long)offset, space, bytes);
+        fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx%s; a thread has %u bytes of it", verb(how), size,
+              (unsigned long long)offset, space, bytes);
         return NULL;
     }
     if (!aligned(w, i, lane, space, offset, size, how)) return NULL;
@@ -193,7 +194,7 @@ void exec_counters_add(ExecCounters *to, const ExecCounters *from) {
 
 typedef struct Sectors {
     uint64_t number[2 * LANES];
-    uint32_t bytes[2 * LANES]; /* those of each that are touched */
+    uint32_t bytes[2 * LANES]; /* how many of each are touched */
     int count;
 } Sectors;
 

@@ -112,7 +112,7 @@ extern "C" __global__ void sum(const float *x, float *parts, float *y, unsigned 
     if (threadIdx.x == 0) last = atomicInc(ticket, gridDim.x - 1) == gridDim.x - 1;
     __syncthreads();
     if (!last) return;
-    __threadfence(); // behind
+    __threadfence(); // after
     float all = 0;
     for (int b = 0; b < gridDim.x; b++) all += parts[b * blockDim.x + threadIdx.x];
     y[threadIdx.x] = all;
@@ -122,7 +122,7 @@ TEST(Nvrtc, TheLastBlockNeedsItsFences) {
     NEED_NVRTC(compiler);
     const uint32_t blocks = 40, threads = 96;
     for (int arch : kArchitectures)
-        for (const char *missing : {"", "__threadfence(); // before", "__threadfence(); // behind"}) {
+        for (const char *missing : {"", "__threadfence(); // before", "__threadfence(); // after"}) {
             std::string source = kLastBlock;
             if (*missing) source.erase(source.find(missing), strlen(missing));
             Gpu gpu(arch);

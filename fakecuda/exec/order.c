@@ -9,9 +9,9 @@
  * before a release is reached through it: |reach| of the log.  Only an access that touches what another block touched
  * asks whether it is known (FastTrack's epochs: one block, warp and clock), and then looks through the logs.
  *
- * In a block the clocks of race.c decide.  fenced[v] of a warp is the last clock of warp v that a fence stands behind:
+ * In a block the clocks of race.c decide.  fenced[v] of a warp is the last clock of warp v that a fence has followed:
  * barriers carry it on, so that "all write, all fence, barrier, one thread's atomic" is a release of what all wrote, as
- * hardware has it.  Likewise a fence acquires what another warp read, if a barrier stands between.  What one lane of a
+ * hardware has it.  Likewise a fence acquires what another warp read, if a barrier comes between.  What one lane of a
  * warp does counts for all 32. */
 #define _POSIX_C_SOURCE 200809L
 #include "fakecuda/exec/inner.h"
@@ -144,7 +144,7 @@ static int make_log(Order *o, uint64_t address) {
 
 /* ---- release ---- */
 
-/* The block's last release there had the same behind it. */
+/* Whether the block's last release there covered the same. */
 static bool released(const Log *l, const Warp *w) {
     const Block *b = w->block;
     return l->count > l->start && l->last_serial == b->serial && l->last_acquired == b->acquired_count &&
@@ -179,7 +179,7 @@ void order_write(Warp *w, uint64_t address, bool atomic) {
     pthread_mutex_lock(&o->lock);
     int log = fenced ? make_log(o, address) : find_log(o, address);
     if (log >= 0) {
-        /* What a store overwrites is read by nobody any more; an atomic hands it on. */
+        /* What a store overwrites is never read again; an atomic hands it on. */
         if (!atomic) o->logs[log].start = o->logs[log].count;
         if (fenced && released(&o->logs[log], w)) o->logs[log].last->written = order_stamp(w);
         else if (fenced) append(o, log, w);
@@ -281,7 +281,7 @@ static uint32_t known_clock(Warp *w, uint32_t serial, uint32_t warp) {
     return clock;
 }
 
-/* A strong write is not behind the fence of its release, and yet belongs to it. */
+/* A strong write comes after the fence of its release, and yet belongs to it. */
 static bool known_release(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word) {
     Order *o = w->block->order;
     bool known = false;

@@ -2,7 +2,7 @@
  *
  * Hardware promises no order between two blocks.  So two accesses of one byte by different blocks of a launch, one of
  * them a write, not both strong (atomic, volatile, relaxed), are a race, whatever this run's order made of them, unless
- * a release of the one and an acquire of the other stand between (order.c).  The rules are those of the chapter "Memory
+ * a release of the one and an acquire of the other come between (order.c).  The rules are in the chapter "Memory
  * Consistency Model" of the PTX ISA document; the way to find races is FastTrack's (Flanagan and Freund, PLDI 2009): a
  * place remembers the last accesses only, each with who made it and when.
  *

@@ -154,14 +154,14 @@ TEST_F(LastBlock, NoFenceBehindTheTicket) {
     race_sum(last_block("", "atom.release.gpu.global.inc.u32 %r4, [%d1], %r5;", after("")), reads);
 }
 
-// What is written behind the fence is not released.
+// What is written after the fence is not released.
 TEST_F(LastBlock, FenceTooEarly) {
     std::string body = last_block("", kTicket, after("membar.gl;"));
     body.replace(body.find("@%p2 st.global"), 0, "membar.gl; ");
     race_sum(body, reads);
 }
 
-// Another warp writes, and no barrier stands before the fence.
+// Another warp writes, and no barrier comes before the fence.
 TEST_F(LastBlock, NoBarrierBeforeTheFence) {
     std::string write = "setp.eq.u32 %p2, %r0, 32;", back = "setp.eq.u32 %p2, %r0, 0;",
                 fenced = std::string("membar.gl;") + kTicket;
@@ -208,7 +208,7 @@ TEST_F(RaceGlobal, Lock) {
     }
 }
 
-// The counter at p1 gives each block its turn; in turn k a block sets flag k behind flag k - 1. What the first wrote is
+// The counter at p1 gives each block its turn; in turn k a block sets flag k after flag k - 1. What the first wrote is
 // known to the last through all between.
 std::string chain(const std::string &fence) {
     return "atom.global.add.u32 %r2, [%d1], 1; mul.wide.u32 %d5, %r2, 4; add.s64 %d6, %d1, %d5;\n"

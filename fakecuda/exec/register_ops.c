@@ -1,4 +1,4 @@
-/* register_ops.c: instructions on registers alone: those of alu/, and mov of vectors, addresses and clocks; cvta;
+/* register_ops.c: instructions on registers alone: calls of alu/, and mov of vectors, addresses and clocks; cvta;
  * isspacep.
  */
 #include "fakecuda/exec/inner.h"

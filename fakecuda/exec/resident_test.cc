@@ -48,8 +48,8 @@ TEST_F(Resident, ABarrierOfTheGrid) {
     ends(exchange("membar.gl;"), 16);
     for (uint32_t k = 0; k < 16; k++) EXPECT_EQ(gpu.get<uint32_t>(data + 1024, 16)[k], (k + 1) % 16);
     fails(exchange("membar.gl;"), 17,
-          {"deadlock: waits for a block that is not resident: each of 16 resident blocks reads again and again what "
-           "nobody changes, and 1 of 17 blocks have not begun"});
+          {"deadlock: waits for a block that is not resident: each of 16 resident blocks polls memory that "
+           "no block changes, and 1 of 17 blocks have not begun"});
     gpu.resident = 17;
     ends(exchange("membar.gl;"), 17);
     gpu.resident = 4;
@@ -96,10 +96,10 @@ TEST_F(Resident, AFlag) {
     fails(flag(release, "ld.relaxed.gpu.global.u32 %r3, [%d1];"), 16, {"race in global memory"});
     fails(flag("@%p2 st.global.u32 [%d1], 1;", acquire), 16, {"race in global memory"});
     fails(flag(release, "ld.global.u32 %r3, [%d1];"), 16, {"race in global memory"});
-    fails(flag("", acquire), 16, {"deadlock: each of the 15 blocks that have not ended reads again and again"});
+    fails(flag("", acquire), 16, {"deadlock: each of the 15 blocks that have not ended polls memory"});
 }
 
-// A lock that nobody gives back: what fails to change anything is no progress.
+// A lock that is never released: an operation that changes nothing is no progress.
 TEST_F(Resident, ALockThatIsKept) {
     fails(kBlock + "@!%p2 ret; AGAIN: atom.acquire.gpu.global.cas.b32 %r3, [%d1], 0, 1; setp.ne.u32 %p3, %r3, 0; @%p3 "
                    "bra AGAIN; "

@@ -61,7 +61,7 @@ TEST(Kernels, DivergentLoop) {
     }
 }
 
-// Behind a branch the lanes are together again: activemask says so.
+// After a branch the lanes are together again: activemask says so.
 TEST(Kernels, LanesMeetAgainBehindABranch) {
     std::vector<uint32_t> out = run("and.b32 %r4, %r0, 3; setp.eq.u32 %p1, %r4, 0; @%p1 bra A; setp.eq.u32 %p2, %r4, "
                                     "1; @%p2 bra B; mov.u32 %r5, 100; bra END;\n"
@@ -212,7 +212,7 @@ TEST(Kernels, ConstantsAndVariablesOfTheModule) {
     uint64_t counter = exec_module_variable(gpu.module, "counter", &bytes);
     EXPECT_EQ(bytes, 4u);
     EXPECT_EQ(gpu.get<uint32_t>(counter, 1)[0], 42u);
-    EXPECT_EQ(exec_module_variable(gpu.module, "nobody", nullptr), 0u);
+    EXPECT_EQ(exec_module_variable(gpu.module, "missing", nullptr), 0u);
 }
 
 TEST(Kernels, ParametersOfAllTypes) {

@@ -189,7 +189,7 @@ AGAIN:
     @%p bra AGAIN;
     mov.u64 %d0, 7;
     cvt.u64.u32 %d1, %t;
-    atom.global.cas.b64 %d2, [%b0+8], %d0, %d1; // nobody finds a 7
+    atom.global.cas.b64 %d2, [%b0+8], %d0, %d1; // no thread finds a 7
     atom.global.cas.b32 %r3, [%b0+16], 5, 6;    // one finds a 5, all leave a 6
     setp.eq.u32 %p, %r3, 5;
     @%p red.global.add.u32 [%b0+20], 1;

@@ -70,7 +70,7 @@ uint32_t table_logic(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
     return d;
 }
 
-// Bytes of {b, a}, picked by four digits: the first is that of the highest byte.
+// Bytes of {b, a}, picked by four digits: the first is the highest byte's.
 uint32_t bytes(const In &i, const int (&pick)[4]) {
     uint64_t both = static_cast<uint64_t>(i.b) << 32 | i.a;
     uint32_t d = 0;

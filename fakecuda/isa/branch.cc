@@ -50,7 +50,7 @@ JOIN:
                 each(64, [](int t) { return t % 2 ? (t & 2 ? 11 : 21) * 2 + t : (t < 40 ? 301 : 1) + t; }));
 }
 
-// The number of rounds is that of the lane; after the loop all vote together.
+// The number of iterations is the lane's number; after the loop all vote together.
 Case loops() {
     return make("branch_loops", 32, R"(
     mov.u32 %r0, 0;
@@ -154,7 +154,7 @@ Case predicated() {
     @%q mad.lo.u32 %r0, %t, 10, %r0;
     and.pred %p, %p, %q;
     @%p mov.u32 %r0, 77;
-    mov.u64 %d0, 0;                  // an address that nobody may read
+    mov.u64 %d0, 0;                  // an address that may not be read
     @%p ld.global.u32 %r1, [%b0];
     setp.gt.u32 %p, %t, 1000;
     @%p ld.global.u32 %r0, [%d0];

@@ -174,7 +174,7 @@ static NcclResult joining(struct ncclComm *c) {
         if (refused) return refused;
     }
     c->joined = true;
-    shm_unlink(c->name); /* nobody else is to come */
+    shm_unlink(c->name); /* no other rank is to join */
     return NCCL_OK;
 }
 

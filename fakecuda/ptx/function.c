@@ -231,7 +231,7 @@ PtxOperand *operand_pair(Parser *p, Place place, PtxOperand *first, PtxOperand *
 }
 
 PtxOperand *operand_not(Parser *p, Place place, PtxOperand *predicate) {
-    if (predicate->kind != PTX_OP_REGISTER) parser_fail(p, place, "behind '!' stands a predicate");
+    if (predicate->kind != PTX_OP_REGISTER) parser_fail(p, place, "'!' must be followed by a predicate");
     Operands items = {0};
     operands_add(p, &items, predicate);
     return operand_of(p, PTX_OP_NOT, &items);

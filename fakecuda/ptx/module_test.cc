@@ -140,7 +140,7 @@ TEST(Functions, ParametersHaveOffsets) {
     const uint64_t offsets[6] = {0, 8, 64, 164, 176, 192};
     for (int i = 0; i < 6; i++) EXPECT_EQ(k.param_offsets[i], offsets[i]);
     EXPECT_EQ(k.param_bytes, 196u);
-    EXPECT_EQ(k.params[0].align, 8u) << "the alignment behind .ptr is that of what it points to";
+    EXPECT_EQ(k.params[0].align, 8u) << "the alignment after .ptr belongs to what it points to";
     EXPECT_EQ(k.params[2].bytes, 100u);
     EXPECT_TRUE(k.is_entry);
     EXPECT_EQ(k.max_threads[0], 256);

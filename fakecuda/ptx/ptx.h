@@ -148,7 +148,7 @@ typedef struct PtxInstruction {
     const char *full;       /* "cvt.rn.f16x2.f32": opcode with all modifiers as written */
     const char **modifiers; /* "rn", "f16x2", "f32" */
     int modifier_count;
-    PtxType types[4]; /* those of the modifiers that are types, in order */
+    PtxType types[4]; /* the modifiers that are types, in order */
     int type_count;
     PtxOperand operands[PTX_MAX_OPERANDS];
     int operand_count;

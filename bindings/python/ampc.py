@@ -740,7 +740,7 @@ class Session(_Object):
 
     @_locked
     def lr(self, block=0):
-        """The learning rate of a train block; where a schedule gives it, that of the last step."""
+        """The learning rate of a train block; if a schedule sets it, the rate of the last step."""
         rate = c_double()
         _call(_amp.amp_session_get_lr, self._handle, block, byref(rate))
         return rate.value

@@ -1,4 +1,4 @@
-"""offers.py FILE: 4096 samples of 16 features, of which one in 128 is fifty times as large as the others."""
+"""offers.py FILE: 4096 samples of 16 features; one in 128 is fifty times as large as the others."""
 import json
 import random
 import struct

@@ -71,7 +71,7 @@ def amp_static_model(name, symbol = None, emit = "o", visibility = None, testonl
       visibility: of the library.
       testonly: of the library.
       tags: of the library.
-      **attrs: those of amp_model: src, includes, precision, policy, defines, options.
+      **attrs: the attributes of amp_model: src, includes, precision, policy, defines, options.
     """
     _amp_linked(
         name = name + "_compiled",

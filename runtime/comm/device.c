@@ -110,7 +110,7 @@ static amp_status check_context(amp_comm_state *c, bool *first, amp_error *err) 
     if (*first) c->nccl->context = now;
     if (c->nccl->context == now) return AMP_OK;
     return amp_fail(err, AMP_UNSUPPORTED,
-                    "sessions of one comm train on one device: this one has another CUDA context than the first");
+                    "all sessions of one comm must use one CUDA context: this session's is not the first session's");
 }
 
 amp_status amp_comm_attach(struct amp_comm *comm, amp_comm_user *user, amp_error *err) {

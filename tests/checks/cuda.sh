@@ -71,7 +71,7 @@ says 'a batch of the smallest size takes' 'bytes of the device'
 
 export AMPC_CUDA_COMPILE=quick # no instructions are counted from here on
 
-# logged NAME [OPTION...]: trains $work/net.so, 24 steps, many of which overflow; prints how often the host waited
+# logged NAME [OPTION...]: trains $work/net.so, 24 steps, many with an overflow; prints how often the host waited
 logged() {
     run 0 on 90 "$amprun" train "$work/net.so" --data "safetensors:$work/net.in" --batch 16 --steps 24 --seed 3 --quiet \
         --device cuda --log "$work/$1.log" --checkpoint "$work/$1.state" "${@:2}"

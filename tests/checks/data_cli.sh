@@ -56,7 +56,7 @@ samples_of() { "$amprun" eval "$so" --weights "$work/a.st" --data "$1" | sed 's/
 size=$(stat -c %s "$text")
 expect 'eval takes the tail' $(((size - (9 * size + 5) / 10 - 1) / 16)) "$(samples_of "tokens:$text")"
 expect 'held=0: eval takes all' $(((size - 1) / 16)) "$(samples_of "tokens:$text,held=0")"
-expect 'so many windows' 12 "$(samples_of "tokens:$text,held=12")"
+expect 'the number of windows' 12 "$(samples_of "tokens:$text,held=12")"
 run 0 "$amprun" train "$so" --data "tokens:$text" --eval-split 0.5 --epochs 1
 says 'test loss'
 run 0 "$amprun" train "$so" --data "tokens:$text" --eval-data "tokens:$work/other.txt" --epochs 1

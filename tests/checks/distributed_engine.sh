@@ -76,7 +76,7 @@ failures() {
     local mpi=$1 rank
     run 0 fails "$mpi" 3 "$program" mismatch # with whatever status, since the launcher may end some
     says "meet: AMP_PEER_FAILED: rank " ": rank 1 meets for 'checkpoint' (8 bytes, after 2 collectives), this rank for"
-    run 0 fails "$mpi" 3 "$program" behind
+    run 0 fails "$mpi" 3 "$program" absent
     says 'all_reduce bucket 0 (fc1.weight ..): rank 1 is alive, but has not joined for 2.0 s: it computes in step 117'
     signalled "$mpi" STOP
     for rank in 0 2; do

@@ -216,10 +216,10 @@ def check_includes(client, folder):
     same("definition of an include", (folder / "lib.amp").as_uri(), client.at("definition", uri, 1, 12)["uri"])
     library = client.open(folder / "lib.amp")
     same("a file of blocks has no error", [], client.errors(library))
-    check("its values are those of the model that includes it",
+    check("its values come from the model that includes it",
           [h["label"] for h in client.hints(library)] == [": f32[N, 4]", ": f32[N, 4]"], client.hints(library))
     client.change(library, "amp 1\nblock twice(x) {\n    y = x + q\n    return y\n}\n")
-    check("an open text stands for its file", len(client.errors(library)) == 1 and client.errors(uri) == [],
+    check("an open text replaces its file", len(client.errors(library)) == 1 and client.errors(uri) == [],
           client.diagnostics)
     client.tell("textDocument/didClose", {"textDocument": {"uri": library}})
     client.of("documentSymbol", uri)

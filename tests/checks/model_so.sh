@@ -26,7 +26,7 @@ mkdir "$work/elsewhere"
 cp "$model" "$work/elsewhere"
 (cd "$work/elsewhere" && TMPDIR=$work LC_ALL=C TZ=UTC-5 "$ampc" mlp.amp -o again.so)
 holds 'the same bytes from another folder' cmp "$work/fp16.so" "$work/elsewhere/again.so"
-expect 'no temporary file is left behind' 'again.so mlp.amp' "$(ls "$work/elsewhere" | tr '\n' ' ' | sed 's/ $//')"
+expect 'no temporary file remains' 'again.so mlp.amp' "$(ls "$work/elsewhere" | tr '\n' ' ' | sed 's/ $//')"
 expect 'nor in TMPDIR' '' "$(find "$work" -maxdepth 1 -name '*amp*' -newer "$work/elsewhere/mlp.amp" | grep -v elsewhere)"
 
 # ---- how long it takes ---------------------------------------------------------------------------
@@ -74,7 +74,7 @@ print(f"{best:.3f} {alone:.3f} {busy:.2f}")
 TIME
 )
 read -r wall alone busy <<<"$timing"
-printf 'mlp.amp compiled in %s s, of which C compilers alone take %s s; other work took %s of the machine\n' "$wall" "$alone" "$busy"
+printf 'mlp.amp compiled in %s s (C compilers alone: %s s); other work took %s of the machine\n' "$wall" "$alone" "$busy"
 python3 -c 'import sys; w, c, b = map(float, sys.argv[1:]); sys.exit(not (w < 1 or w < 1.25 * c or b > 0.15))' "$wall" "$alone" "$busy"
 expect 'compiled in less than a second' 0 "$?"
 

@@ -76,7 +76,7 @@ std::vector<Case> Cases() {
     return {
         {"plain", File("{" + a + "}", eight), nullptr},
         {"no tensors", File("{}", ""), nullptr},
-        {"spaces behind the header", File("{" + a + "}   ", eight), nullptr},
+        {"spaces after the header", File("{" + a + "}   ", eight), nullptr},
         {"rank 0", File("{" + Tensor("a", "F64", "", 0, 8) + "}", eight), nullptr},
         {"one empty tensor", File("{" + a + "," + Tensor("e", "F32", "0", 8, 8) + "}", eight), nullptr},
         {"unknown to us, not to the format", File("{" + Tensor("a", "F8_E4M3", "8", 0, 8) + "}", eight), nullptr},
@@ -87,7 +87,7 @@ std::vector<Case> Cases() {
         {"empty header", File("", eight), "must begin with {"},
         {"space before", File(" {" + a + "}", eight), "must begin with {"},
         {"an array", File("[]", ""), "must begin with {"},
-        {"newline behind", File("{" + a + "}\n", eight), "must end with }"},
+        {"newline at the end", File("{" + a + "}\n", eight), "must end with }"},
         {"not UTF-8", File("{\"\xff\":1}", ""), "header, byte"},
         {"broken JSON", File("{" + a + ",}", eight), "header, byte"},
         {"too deep", File(deep, eight), "header, byte"},
@@ -127,7 +127,7 @@ std::vector<Case> Cases() {
         {"empty tensors at one place",
          File("{" + Tensor("e", "F32", "0", 0, 0) + "," + Tensor("g", "F32", "0", 0, 0) + "," + a + "}", eight),
          "are at the same place"},
-        {"bytes behind the last tensor", File("{" + a + "}", eight + "y"), "1 bytes follow"},
+        {"bytes after the last tensor", File("{" + a + "}", eight + "y"), "1 bytes follow"},
         {"data without tensors", File("{}", eight), "8 bytes follow"},
     };
 }

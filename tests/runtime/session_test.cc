@@ -242,7 +242,7 @@ TEST(Values, OfTheLastStep) {
     ExpectNear(gradient, reference.gw, 1e-6);
     ASSERT_EQ(amp_session_get_value(tiny.session, "d.logits", &info, nullptr, 0, &tiny.err), AMP_OK)
         << tiny.err.message;
-    EXPECT_EQ(info.rank, 3) << "its own shape, not that of the matrix in memory";
+    EXPECT_EQ(info.rank, 3) << "its own shape, not the shape of the matrix in memory";
     EXPECT_EQ(info.dims[0], 33);
     EXPECT_EQ(info.dims[1], 2);
     EXPECT_EQ(info.dims[2], 5);

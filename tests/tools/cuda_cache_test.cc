@@ -155,7 +155,7 @@ TEST_F(CudaCache, DamagedEntriesAreBuiltAnew) {
 // A file system of its own that is full, in a name space of its own.
 TEST_F(CudaCache, FullDisk) {
     if (system("unshare -rm sh -c 'mount -t tmpfs -o size=16k tmpfs /tmp' >/dev/null 2>&1"))
-        GTEST_SKIP() << "this system lets nobody mount a file system";
+        GTEST_SKIP() << "this system does not allow mounting a file system";
     Clear();
     for (const char *size : {"4k", "64k"}) {
         const std::string script =

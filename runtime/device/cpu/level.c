@@ -39,5 +39,5 @@ amp_status amp_cpu_level_choose(unsigned features, const char *isa, const amp_mo
         *out = &levels[i];
         return check_model(*out, isa, model, err);
     }
-    return amp_fail(err, AMP_NOT_FOUND, "isa %s: portable, on x86-64 v3 or v4, on AArch64 neon", isa);
+    return amp_fail(err, AMP_NOT_FOUND, "unknown isa %s; use portable, v3 or v4 (x86-64), or neon (AArch64)", isa);
 }

@@ -22,7 +22,7 @@ typedef struct Place {
  * Counts are sums of integers, so that the order in which blocks add theirs does not matter. */
 #define COPIES "8"
 #define ENTRIES "2129" /* AMP_NUMBER_BINS * 8 + 1 */
-_Static_assert(AMP_NUMBER_BINS * 8 + 1 == 2129, "ENTRIES, LARGEST and LARGEST_BYTE are those of AMP_NUMBER_BINS");
+_Static_assert(AMP_NUMBER_BINS * 8 + 1 == 2129, "ENTRIES, LARGEST and LARGEST_BYTE follow from AMP_NUMBER_BINS");
 #define LARGEST "2128"
 #define LARGEST_BYTE "8512"
 #define PAST_BOUND(bound)                                                                                              \

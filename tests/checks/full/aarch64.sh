@@ -82,7 +82,7 @@ for model in mlp:fp16 mlp:bf16 cnn:fp32 cnn:fp16; do
     run 0 "$work/train_x86" "$work/x86.so" portable $steps "$work/x86.st"
     said=$out
     run 0 emulate "$work/train_arm" "$work/arm.so" portable $steps "$work/arm.st"
-    expect "$model: the loss of the portable form is that of x86-64" "$said" "$out"
+    expect "$model: the loss of the portable form equals x86-64's" "$said" "$out"
     holds "$model: its weights have the same bits" cmp "$work/x86.st" "$work/arm.st"
     run 0 emulate "$work/train_arm" "$work/arm.so" neon $steps "$work/neon.st"
     expect "$model: products by vector instructions train alike" "${said:0:8}" "${out:0:8}"

@@ -205,7 +205,7 @@ def check_fp16(tally, options):
     tally.same("fp16: PyTorch's ranks have the same weights", tools.bit_differences(*weights))
     for mpi in mpis():
         ours, after = train_over(mpi, model, batches, path, make_mlp())
-        tally.same(f"{mpi}: fp16: scale and skips of each step are those of each of PyTorch's ranks",
+        tally.same(f"{mpi}: fp16: scale and skips of each step equal those on each of PyTorch's ranks",
                    scale_differences(ours, theirs), f"{ours[0]['scale']} to {last['scale_after']:g}")
         tally.same(f"{mpi}: fp16: where one rank overflows, and nowhere else, steps are skipped",
                    [] if [at for at, step in enumerate(ours) if step["skipped"]] == sorted(WILD) else ["other steps"])

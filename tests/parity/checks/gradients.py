@@ -46,7 +46,7 @@ class Errors:
 
     def add(self, grads, exact):
         if grads.keys() != exact.keys():
-            raise ValueError(f"gradients of {sorted(grads)}; wanted those of {sorted(exact)}")
+            raise ValueError(f"gradients of {sorted(grads)}; wanted {sorted(exact)}")
         for name, g in grads.items():
             self.sums[name] = self.sums.get(name, 0.0) + float((g - exact[name]).square().sum())
 

@@ -249,7 +249,7 @@ TEST_F(Device, RefusesWhatIsWrong) {
         User other;
         current = reinterpret_cast<CuContext>(16);
         EXPECT_EQ(comm->calls->attach(comm, &other.head, &err), AMP_UNSUPPORTED);
-        EXPECT_THAT(err.message, HasSubstr("sessions of one comm train on one device"));
+        EXPECT_THAT(err.message, HasSubstr("all sessions of one comm must use one CUDA context"));
         current = reinterpret_cast<CuContext>(8);
         EXPECT_EQ(Enqueue(comm, &err), AMP_OK) << err.message; // all the same
     });

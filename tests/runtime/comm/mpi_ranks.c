@@ -5,7 +5,7 @@
  *     mpi_ranks loop SECONDS         all_reduce without end, deadline SECONDS; the check kills or stops a rank
  *     mpi_ranks large MIB [ordered]  one all_reduce of so much, in pieces where it is more than a message holds
  *     mpi_ranks mismatch             rank 1 meets for something else
- *     mpi_ranks behind               rank 1 does not come, deadline 1 s
+ *     mpi_ranks absent               rank 1 does not come, deadline 1 s
  *     mpi_ranks open [LIBRARY]       opens and releases
  *     mpi_ranks time MIB             how long all_reduce takes
  *
@@ -200,7 +200,7 @@ static void run_mismatch(void) {
     free(all);
 }
 
-static void run_behind(void) {
+static void run_absent(void) {
     float data[10] = {0};
     amp_comm_does(comm, AMP_RANK_COMPUTES, 117);
     if (comm->rank == 1) nap(6000);
@@ -272,7 +272,7 @@ int main(int argc, char **argv) {
     amp_comm_options o = {.struct_size = sizeof o, .engine = "mpi", .timeout = 20};
     o.ordered = !strcmp(argv[argc - 1], "ordered");
     if (!strcmp(mode, "loop")) o.timeout = atof(word);
-    if (!strcmp(mode, "behind")) o.timeout = 1;
+    if (!strcmp(mode, "absent")) o.timeout = 1;
     o.library = getenv("AMP_LIBRARY");
     o.folder = getenv("AMP_FOLDER");
     if (o.folder) o.engine = "files";
@@ -282,7 +282,7 @@ int main(int argc, char **argv) {
     if (!strcmp(mode, "values")) run_values();
     else if (!strcmp(mode, "loop")) run_loop();
     else if (!strcmp(mode, "mismatch")) run_mismatch();
-    else if (!strcmp(mode, "behind")) run_behind();
+    else if (!strcmp(mode, "absent")) run_absent();
     else if (!strcmp(mode, "large")) run_large((size_t)atoi(word));
     else if (!strcmp(mode, "time")) run_time(atof(word));
     else SAY("opened");

@@ -31,7 +31,8 @@ TEST(Level, MayBeNamed) {
     EXPECT_EQ(Choose(kV4, "v3", nullptr), "v3");
     EXPECT_EQ(Choose(kV4, "portable", nullptr), "portable");
     EXPECT_EQ(Choose(kV3, "v4", nullptr, AMP_UNSUPPORTED), "isa v4: this processor does not have it");
-    EXPECT_EQ(Choose(kV4, "v5", nullptr, AMP_NOT_FOUND), "isa v5: portable, on x86-64 v3 or v4, on AArch64 neon");
+    EXPECT_EQ(Choose(kV4, "v5", nullptr, AMP_NOT_FOUND),
+              "unknown isa v5; use portable, v3 or v4 (x86-64), or neon (AArch64)");
 }
 
 // A model of ampc --isa native.

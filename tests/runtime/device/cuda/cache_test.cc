@@ -150,9 +150,9 @@ TEST_F(CudaCache, Folders) {
     setenv("HOME", "relative", 1);
     EXPECT_EQ(opened(), "");
     EXPECT_FALSE(fs::exists("relative"));
-    setenv("HOME", (folder_ + "/nobody").c_str(), 1);
+    setenv("HOME", (folder_ + "/missing").c_str(), 1);
     EXPECT_EQ(opened(), "");
-    EXPECT_FALSE(fs::exists(folder_ + "/nobody")) << "a home that is not there is not made";
+    EXPECT_FALSE(fs::exists(folder_ + "/missing")) << "a home that is not there is not made";
     setenv("HOME", (folder_ + "/home").c_str(), 1);
     EXPECT_EQ(opened(), folder_ + "/home/.cache/ampc");
     EXPECT_EQ(fs::status(folder_ + "/home/.cache/ampc").permissions(), fs::perms::owner_all);
@@ -294,7 +294,7 @@ TEST_F(CudaCache, AnUnwritableFolderIsNoError) {
     EXPECT_FALSE(PutAlone("kernel", "image"));
 }
 
-// A limit on the size of files stands for a full disk: writing fails in the middle.
+// A limit on the size of files simulates a full disk: writing fails in the middle.
 TEST_F(CudaCache, AFullDiskIsNoErrorAndLeavesNothing) {
     std::string result = InChild([&]() -> std::string {
         signal(SIGXFSZ, SIG_IGN);

@@ -111,7 +111,7 @@ TEST_F(CudaImages, PtxOfAnArchitectureNotAbove) {
     EXPECT_EQ(taken(120, true), "ptx 86") << "sm_90a runs on sm_90 alone";
 }
 
-// What a function brings replaces the text that all have; the cache tells them apart.
+// What a function brings replaces the text that all have; the cache keeps them apart.
 TEST_F(CudaCompile, APreludeOfItsOwn) {
     Functions f(2);
     f[1].prelude = "#define PLUS(i) (float)(i) * 1000.0f\n";

@@ -106,7 +106,7 @@ TEST_F(OverlapSession, AllButTheFirstOfAProgramNeedNotWait) {
     EXPECT_EQ(Launches(90), none);
     unsetenv("AMPC_OVERLAP");
     begin();
-    EXPECT_EQ(Launches(90, true), none) << "behind each kernel a copy ends a temporary";
+    EXPECT_EQ(Launches(90, true), none) << "after each kernel a copy ends a temporary";
 }
 
 // Each function in turn; not the first of the step, nor the next, which touches nothing of what that one did.

@@ -1,5 +1,5 @@
 /* immintrin.h: the AVX-512 instructions that the products use, made of AVX2's, so that their kernels are tested on
- * machines that lack AVX-512.  Shadows the compiler's header; each stands for what Intel's intrinsics guide says.
+ * machines that lack AVX-512.  Shadows the compiler's header; each computes what Intel's intrinsics guide says.
  * VDPBF16PS is its two fused multiply-adds, the odd elements first; the tests hold no subnormal numbers, which it
  * flushes. */
 #ifndef AMP_TESTS_EMULATED_IMMINTRIN_H

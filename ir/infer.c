@@ -217,7 +217,7 @@ const char *infer_slice(Inferring *c) {
     if (wrong) return wrong;
     int64_t from = ir_attr(c->o, "from")->i, to = ir_attr(c->o, "to")->i, size = infer_in(c, 0)->d[dim].mul;
     if (from < 0 || to > size || from >= to)
-        return infer_mismatch(c, "from %lld to %lld is no part of dim %d, which has %lld", (long long)from,
+        return infer_mismatch(c, "from %lld to %lld is not within dim %d, which has %lld", (long long)from,
                               (long long)to, dim, (long long)size);
     Shape s = *infer_in(c, 0);
     s.d[dim] = dim_const(to - from);

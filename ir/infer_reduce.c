@@ -107,7 +107,7 @@ const char *infer_second(Inferring *c) {
     Shape wide;
     const char *wrong = NULL;
     if (ir_attr(c->o, "dims")) { /* broadcast_to, broadcast */
-        wrong = check_reduced(c, 0, like, "the first is no reduction of the second");
+        wrong = check_reduced(c, 0, like, "the first is not a reduction of the second");
     } else if (c->o->n_in == 2) { /* sum_to: like was broadcast to first */
         if (!shape_broadcast(like, first, &wide) || !shape_equal(&wide, first))
             wrong = infer_mismatch(c, "the second does not broadcast to the first");
@@ -121,14 +121,14 @@ const char *infer_second(Inferring *c) {
 
 /* (dy, x, y) */
 const char *infer_extreme_grad(Inferring *c) {
-    const char *wrong = check_reduced(c, 0, infer_in(c, 1), "the gradient is no reduction of x");
-    if (!wrong) wrong = check_reduced(c, 2, infer_in(c, 1), "y is no reduction of x");
+    const char *wrong = check_reduced(c, 0, infer_in(c, 1), "the gradient is not a reduction of x");
+    if (!wrong) wrong = check_reduced(c, 2, infer_in(c, 1), "y is not a reduction of x");
     return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 1));
 }
 
 /* (dy, x) */
 const char *infer_var_grad(Inferring *c) {
-    const char *wrong = check_reduced(c, 0, infer_in(c, 1), "the gradient is no reduction of x");
+    const char *wrong = check_reduced(c, 0, infer_in(c, 1), "the gradient is not a reduction of x");
     return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 1));
 }
 

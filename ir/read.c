@@ -215,7 +215,7 @@ static void read_state(Reader *r) {
     if (reader_take_word(r, "of")) s->of = reader_name(r, "a state");
     if (reader_take_word(r, "hwio")) {
         if (shape.rank == 2) s->pixels = reader_int(r, "a number of pixels", 2, INT32_MAX);
-        else if (shape.rank != 4) reader_fail(r, name.loc, "state %s is no weight of a convolution", name.text);
+        else if (shape.rank != 4) reader_fail(r, name.loc, "state %s is not a weight of a convolution", name.text);
         s->hwio = shape.rank == 4;
     }
     if (reader_take_word(r, "stored")) {

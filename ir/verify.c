@@ -298,7 +298,8 @@ static void check_collective(Verifying *c, const Op *o) {
         const Value *v = ir_value(c->f, o->in[i]);
         const State *s = v->kind == VAL_STATE ? ir_state_of(c->f, o->in[i]) : NULL;
         if (!is_exchanged_by(o, s))
-            fail_op(c, o, gathers ? "%%%s is no parameter" : "%%%s is no sum of a step and no staged buffer", v->name);
+            fail_op(c, o, gathers ? "%%%s is not a parameter" : "%%%s is neither a sum of a step nor a staged buffer",
+                    v->name);
         else if (c->assigned[o->in[i].id]) fail_op(c, o, "%%%s is exchanged twice", v->name);
         for (int j = 0; j < i; j++)
             if (o->in[j].id == o->in[i].id) fail_op(c, o, "%%%s is exchanged twice", v->name);
@@ -330,7 +331,7 @@ void check_op(Verifying *c, const Op *o, int at) {
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
     if (!failed(c) && sums_value(o)) check_sum_of_ranks(c, o);
     if (!failed(c) && ir_is_collective(o) && !sums_value(o)) check_collective(c, o);
-    else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is no collective, in %s", c->f->name);
+    else if (!failed(c) && ir_is_exchange(c->f)) fail_op(c, o, "is not a collective, but is in %s", c->f->name);
     if (o->region && !ir_region((Func *)c->f, o->region))
         fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
     for (int i = 0; i < o->n_out && !failed(c); i++) define(c, o->out[i]);
@@ -376,7 +377,7 @@ static void check_cover(Verifying *c) {
 static void check_kernel_predicate(Verifying *c, const Kernel *k) {
     if (!k->pred.id) return;
     if (!is_defined(c, k->pred) || !is_bool_scalar(c, k->pred))
-        fail(c, "kernel %s: its predicate is no bool scalar that is defined before it", k->name);
+        fail(c, "kernel %s: its predicate is not a bool scalar defined before it", k->name);
     if (k->kind == KERNEL_COLLECTIVE) fail(c, "kernel %s has a predicate: all ranks take part", k->name);
 }
 
@@ -411,7 +412,7 @@ static void check_kind(Verifying *c, const Kernel *k) {
             fail(c, "kernel %s is of kind %s and has %d %ss", k->name, word, count, ir_kernel_kind_names[kind]);
     }
     if (k->segment < 0 || (k->segment && k->kind != KERNEL_COLUMN))
-        fail(c, "kernel %s has a segment and is no column kernel", k->name);
+        fail(c, "kernel %s has a segment, but is not a column kernel", k->name);
 }
 
 static void check_kernel_body(Verifying *c, const Kernel *k) {
@@ -537,7 +538,7 @@ static void check_states(Verifying *c) {
             if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
         if (s->pixels && !has_pixels(&s->shape, s->pixels))
             fail(c, "state %s has no columns of %lld pixels", s->name, (long long)s->pixels);
-        if (s->hwio && s->shape.rank != 4) fail(c, "state %s is no weight of a convolution", s->name);
+        if (s->hwio && s->shape.rank != 4) fail(c, "state %s is not a weight of a convolution", s->name);
         const Shape shape = ir_state_shape(s);
         if (s->pitch && (s->role != STATE_DERIVED || !fits_pitch(&shape, s->layout, s->pitch)))
             fail(c, "state %s may not have rows of %lld elements", s->name, (long long)s->pitch);
@@ -619,7 +620,8 @@ static void check_func_results(Verifying *c) {
         if (is_second(c, &names, r->name)) fail(c, "two results are called %s", r->name);
         if (r->pixels && !has_pixels(ir_shape(c->f, r->value), r->pixels))
             fail(c, "result %s has no columns of %lld pixels", r->name, (long long)r->pixels);
-        if (r->hwio && ir_shape(c->f, r->value)->rank != 4) fail(c, "result %s is no weight of a convolution", r->name);
+        if (r->hwio && ir_shape(c->f, r->value)->rank != 4)
+            fail(c, "result %s is not a weight of a convolution", r->name);
     }
 }
 

@@ -81,8 +81,8 @@ Form target_attention_form(const Func *f, const Op *o, int i);
 /* Whether it reads that operand at strides. */
 bool target_attention_strides(const Func *f, const Op *o, int i);
 
-/* Whether |o|, in the kernel of a product or of attention and before it, is how that reads its operand: reshape,
- * permute, slice or expand, on a target that reads at strides. */
+/* Whether |o|, in the kernel of a product or of attention, only says how its operand is read: a reshape, permute, slice
+ * or expand before it, on a target that reads at strides. */
 bool target_moves_on_load(const Func *f, const Op *o);
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ Val slice_again(Simplify *s, Op *o) {
     return NO_VAL;
 }
 
-/* A slice within one operand of a concat is one of that operand; what it is a part of may be a concat again. */
+/* A slice within one operand of a concat becomes a slice of that operand, which may be a concat again. */
 Val slice_of_concat(Simplify *s, Op *o) {
     const Func *f = s->f;
     int dim = dim_of(f, o);

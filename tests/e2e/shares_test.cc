@@ -221,8 +221,7 @@ TEST(SharedMoments, AreReadAndSetAsWholeOnes) {
 TEST(SharedMemory, IsKnownAhead) {
     for (const Case &c : cases) {
         const std::string model = Compile(c, "zero1");
-        const e2e::Inspected told(model, kCapacity, c.ranks),
-            whole(Compile(c, "data"), kCapacity, c.ranks);
+        const e2e::Inspected told(model, kCapacity, c.ranks), whole(Compile(c, "data"), kCapacity, c.ranks);
         for (uint64_t moments : whole.moments) EXPECT_EQ(moments, whole.all_moments) << c.name;
         EXPECT_EQ(told.all_moments, whole.all_moments) << c.name;
         // Two moments: parts are rounded up to whole units of 1024 elements; gain, of 96 x 32 in panels, all have.

@@ -231,7 +231,8 @@ static void check_cpu_kernels(Doctor *d) {
     char sets[64] = "";
     begin(d, "kernels");
     for (int i = 0; amp_model_isa_name(d->model, i); i++)
-        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "", amp_model_isa_name(d->model, i));
+        snprintf(sets + strlen(sets), sizeof sets - strlen(sets), "%s%s", i ? ", " : "",
+                 amp_model_isa_name(d->model, i));
     SAY(d, "of the CPU: in the model, for %s", sets);
     end(d, FOUND);
 }

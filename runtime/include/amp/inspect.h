@@ -1,4 +1,4 @@
-/* amp/inspect.h: what is inside: why ops have their dtypes, values of a step, kernels as they run, memory; and the tables
+/* amp/inspect.h: what is inside: why ops have their dtypes, values of a step, kernels as they run, memory; the tables
  * of a model, the messages of its ranks, and what this machine has to run it.
  *
  *     amp_tables tables;

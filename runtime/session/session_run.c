@@ -246,13 +246,17 @@ static amp_status take_instead(amp_session *s, int32_t result, amp_error *err) {
 /* Two results may share a buffer: the later one that is wanted is where it is computed, the other is copied. */
 static amp_status bind_outputs(amp_session *s, void *const *outputs, amp_error *err) {
     amp_bound_program *b = &s->programs[AMP_RUN_INFER];
-    for (int32_t i = 0; i < b->program->result_count; i++) {
-        if (!is_output(b, i) || outputs[i]) continue;
-        AMP_TRY(take_instead(s, i, err));
-        b->buffers[b->program->results[i].buffer] = s->selection.instead[i];
-    }
+    const amp_model_result *results = b->program->results;
     for (int32_t i = 0; i < b->program->result_count; i++)
-        if (is_output(b, i) && outputs[i]) b->buffers[b->program->results[i].buffer] = outputs[i];
+        if (is_output(b, i)) b->buffers[results[i].buffer] = NULL;
+    for (int32_t i = 0; i < b->program->result_count; i++)
+        if (is_output(b, i) && outputs[i]) b->buffers[results[i].buffer] = outputs[i];
+    for (int32_t i = 0; i < b->program->result_count; i++) {
+        void **bound = &b->buffers[results[i].buffer];
+        if (!is_output(b, i) || *bound) continue;
+        AMP_TRY(take_instead(s, i, err));
+        *bound = s->selection.instead[i];
+    }
     return AMP_OK;
 }
 

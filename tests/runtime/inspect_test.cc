@@ -123,7 +123,7 @@ TEST(CpuRates, OfAnotherInstructionSet) {
     o.struct_size = sizeof o;
     o.isa = "v9";
     EXPECT_EQ(amp_cpu_measure(&o, &rates, &err), AMP_NOT_FOUND);
-    EXPECT_STREQ(err.message, "isa v9: portable, on x86-64 v3 or v4, on AArch64 neon");
+    EXPECT_STREQ(err.message, "unknown isa v9; use portable, v3 or v4 (x86-64), or neon (AArch64)");
     EXPECT_EQ(rates.level, nullptr);
     EXPECT_GE(rates.processors, 1);
     o.isa = nullptr;

@@ -108,7 +108,7 @@ int main() {
         amp_model *model;
         amp_tensor_info result;
         if (amp_model_from_static(linked, nullptr, &model, &err)) return std::puts(err.message), 1;
-        if (amp_model_result_at(model, 0, (amp_sizes){.n = 1}, &result, &err)) return std::puts(err.message), 1;
+        if (amp_model_result_at(model, 0, {1, 0}, &result, &err)) return std::puts(err.message), 1;
         std::printf("%lld\n", static_cast<long long>(result.dims[1]));
         amp_model_release(model);
     }

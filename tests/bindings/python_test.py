@@ -52,6 +52,11 @@ def write_safetensors(path, **arrays):
     path.write_bytes(struct.pack("<Q", len(head)) + head + data)
 
 
+HEADERS = [f"runtime/include/amp/{name}.h"
+           for name in ("amp", "cpu", "cuda", "data", "inspect", "serve", "train", "weights")]
+HEADERS.append("compiler/include/amp/compile.h")
+
+
 class Headers(unittest.TestCase):
     """Sizes, offsets and numbers are those that a C compiler sees."""
 
@@ -64,8 +69,9 @@ class Headers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             source = pathlib.Path(folder, "layout.c")
             prints = [f'    printf("%s %zu\\n", "{key}", (size_t)({value}));' for key, value in lines]
-            source.write_text("\n".join(['#include <stdio.h>', '#include "amp/amp.h"', '#include "amp/compile.h"',
-                                         'int main(void) {', *prints, '    return 0;', '}', '']))
+            public = [f'#include "{header.partition("include/")[2]}"' for header in HEADERS]
+            source.write_text("\n".join(['#include <stdio.h>', *public, 'int main(void) {', *prints, '    return 0;', '}',
+                                         '']))
             includes = ["-I" + path for path in ("base/include", "runtime/include", "compiler/include")]
             subprocess.run(["cc", "-std=c11", *includes, source, "-o", folder + "/layout"], check=True)
             said = subprocess.run([folder + "/layout"], check=True, capture_output=True, text=True).stdout
@@ -101,8 +107,7 @@ class Headers(unittest.TestCase):
         self.assertNotEqual(self.compiled(wrong)["amp_step_report.step"], ampc.amp_step_report.step.offset)
 
     def test_every_parameter_list_is_as_long_as_in_the_headers(self):
-        text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in
-                       ("runtime/include/amp/amp.h", "compiler/include/amp/compile.h"))
+        text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in HEADERS)
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         for name, (_, *arguments) in {**ampc._AMP, **ampc._AMPC}.items():
             start = text.index(name + "(", text.index("extern")) + len(name) + 1

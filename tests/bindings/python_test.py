@@ -70,7 +70,8 @@ class Headers(unittest.TestCase):
             source = pathlib.Path(folder, "layout.c")
             prints = [f'    printf("%s %zu\\n", "{key}", (size_t)({value}));' for key, value in lines]
             public = [f'#include "{header.partition("include/")[2]}"' for header in HEADERS]
-            source.write_text("\n".join(['#include <stdio.h>', *public, "int main(void) {", *prints, "    return 0;", "}", ""]))
+            lines = ['#include <stdio.h>', *public, "int main(void) {", *prints, "    return 0;", "}", ""]
+            source.write_text("\n".join(lines))
             includes = ["-I" + path for path in ("base/include", "runtime/include", "compiler/include")]
             subprocess.run(["cc", "-std=c11", *includes, source, "-o", folder + "/layout"], check=True)
             said = subprocess.run([folder + "/layout"], check=True, capture_output=True, text=True).stdout

@@ -58,7 +58,15 @@ def _rank(rank, make, make_optimizer, batches, folder, low):
 
 def train(make, make_optimizer, batches, folder, low=None):
     """([steps of rank 0, of rank 1, ..], [weights of rank 0, ..]); each rank of its own process."""
-    ranks, folder = len(batches[0]), tempfile.mkdtemp(dir=folder)
-    torch.multiprocessing.spawn(_rank, (make, make_optimizer, batches, folder, low), nprocs=ranks)
+    ranks = len(batches[0])
+    for attempt in range(3):
+        here = tempfile.mkdtemp(dir=folder)
+        try:
+            torch.multiprocessing.spawn(_rank, (make, make_optimizer, batches, here, low), nprocs=ranks)
+            break
+        except torch.multiprocessing.ProcessExitedException:  # gloo aborts now and then while its threads end
+            if attempt == 2:
+                raise
+    folder = here
     saved = [torch.load(os.path.join(folder, f"rank{r}")) for r in range(ranks)]
     return [steps for steps, _ in saved], [weights for _, weights in saved]

@@ -31,21 +31,23 @@ amp_status model_so_module(Session *s, const char *section, Module **out, amp_er
     return session_read_ir(s, text, out, err);
 }
 
-static void keep_policy(Session *s, const Module *m) {
-    s->kept_policy = source_of(s, m->policy_origin ? m->policy_origin : m->policy_name, m->policy_text);
+static void keep_policy(Session *s, const KeptSource *kept) {
+    s->kept_policy = source_of(s, kept->policy, kept->policy_text);
     if (!s->options.policy && !s->options.precision) s->options.policy = s->kept_policy->name;
 }
 
 amp_status model_so_open(Session *s, amp_error *err) {
-    Module *m = NULL;
-    AMP_TRY(model_so_module(s, AMP_MODEL_IR_SECTION, &m, err));
-    if (!m->model_text || !m->policy_text)
+    const char *text;
+    KeptSource kept;
+    AMP_TRY(model_so_section(s, AMP_MODEL_IR_SECTION, &text, err));
+    if (!ir_read_kept(&s->arena, &s->diags, source_of(s, s->source->name, text), &kept)) return session_report(s, err);
+    if (!kept.model_text || !kept.policy_text || !kept.policy)
         return amp_fail(err, AMP_BAD_FILE,
                         "%s: does not keep what it was compiled from, IR of a later stage or by an earlier ampc: give "
                         "the model's source",
                         s->source->name);
-    keep_policy(s, m);
-    s->source = source_of(s, s->source->name, m->model_text);
+    keep_policy(s, &kept);
+    s->source = source_of(s, s->source->name, kept.model_text);
     s->is_ir = true;
     return AMP_OK;
 }

@@ -664,6 +664,16 @@ void ir_print_call(Text *t, const Call *c);
 /* NULL when the text has errors, which are in |d|. */
 Module *ir_read(Arena *a, Diags *d, const Source *text);
 
+/* What the text of a module keeps to be compiled from again.  Other versions read it, so none of the rest is looked at;
+ * a change that these could not read raises the version, and read.c reads each. */
+enum { IR_ELABORATED_VERSION = 1 };
+typedef struct KeptSource {
+    const char *model_text, *policy_text; /* NULL: it keeps none */
+    const char *policy;                   /* a built-in name, or the file that it was; NULL: not known */
+} KeptSource;
+/* False: it is damaged, or of a later version; reported. */
+bool ir_read_kept(Arena *a, Diags *d, const Source *text, KeptSource *out);
+
 /* ---- verifier (verify.c) ----------------------------------------------------------------------------------------- */
 
 /* Checks that the level has the ops, with these operand types; shapes, order of definition and use, names, predicates,

@@ -494,11 +494,10 @@ static void add_removed(Columns *c, const void *of) {
     }
 }
 
-/* A text within the text: line by line, each in quotes. */
-static void put_inner(Text *t, const char *keyword, const char *text) {
-    if (!text) return;
+/* A text within the text, after its keyword: line by line, each in quotes. */
+static void put_lines(Text *t, const char *text) {
     Arena *lines = arena_child(t->arena);
-    text_printf(t, "\n%s\n", keyword);
+    text_putc(t, '\n');
     for (const char *end; *text; text = *end ? end + 1 : end) {
         end = text + strcspn(text, "\n");
         text_puts(t, "  ");
@@ -507,6 +506,23 @@ static void put_inner(Text *t, const char *keyword, const char *text) {
         arena_reset(lines);
     }
     arena_free(lines);
+}
+
+static void put_inner(Text *t, const char *keyword, const char *text) {
+    if (!text) return;
+    text_printf(t, "\n%s", keyword);
+    put_lines(t, text);
+}
+
+/* What ir_read_kept reads, in every later version. */
+static void put_elaborated(Text *t, const Module *m) {
+    const char *policy = m->policy_origin ? m->policy_origin : m->policy_name;
+    text_printf(t, "\nelaborated %d", IR_ELABORATED_VERSION);
+    if (policy) {
+        text_puts(t, " policy ");
+        text_put_quoted(t, policy);
+    }
+    put_lines(t, m->model_text);
 }
 
 void ir_print(Text *t, const Module *m) {
@@ -527,7 +543,7 @@ void ir_print(Text *t, const Module *m) {
     put_rows(t, m, add_removed);
     put_inner(t, "graph", m->graph_text);
     if (!m->model_text || m->stage < STAGE_AUTOCAST) return;
-    put_inner(t, "elaborated", m->model_text);
+    put_elaborated(t, m);
     put_inner(t, "policy_file", m->policy_text);
 }
 

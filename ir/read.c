@@ -1,4 +1,6 @@
 /* read.c: the text form back into a module: header, states, functions, decisions.  docs/ir.md has the grammar. */
+#include <string.h>
+
 #include "ir/reader.h"
 
 typedef struct Line {
@@ -282,7 +284,22 @@ static const char *read_inner(Reader *r) {
 }
 
 static void read_graph(Reader *r) { r->m->graph_text = read_inner(r); }
-static void read_elaborated(Reader *r) { r->m->model_text = read_inner(r); }
+
+/* Version 0, of models before 0.1.0, has no number; its policy is in the header alone. */
+static const char *read_elaborated_as(Reader *r) {
+    const Token at = r->token;
+    const int64_t version = at.kind == TOKEN_NUMBER ? reader_int(r, "the version of the text", 0, INT32_MAX) : 0;
+    if (version > IR_ELABORATED_VERSION)
+        reader_fail(r, at.loc,
+                    "the elaborated text has version %lld, and this ampc reads versions up to %d: use the ampc that "
+                    "wrote it, or a later one",
+                    (long long)version, IR_ELABORATED_VERSION);
+    const char *policy = reader_take_word(r, "policy") ? reader_string(r, "the policy in quotes") : NULL;
+    r->m->model_text = read_inner(r);
+    return policy;
+}
+
+static void read_elaborated(Reader *r) { (void)read_elaborated_as(r); }
 static void read_policy_file(Reader *r) { r->m->policy_text = read_inner(r); }
 
 static const Line module_lines[] = {
@@ -304,4 +321,38 @@ Module *ir_read(Arena *a, Diags *d, const Source *text) {
         read_line(&r, module_lines, COUNT(module_lines),
                   "'state', 'func', 'decision', 'removed', 'graph', 'elaborated' or 'policy_file'");
     return r.failed ? NULL : r.m;
+}
+
+/* ---- what a model is compiled from again ------------------------------------------------------------------------- */
+
+static void start_at(Reader *r, Arena *a, Diags *d, const Source *text, const char *line) {
+    Source *rest = arena_new(a, Source);
+    *rest = (Source){.name = text->name, .text = line, .len = strlen(line)};
+    reader_start(r, a, d, rest);
+    r->m = ir_module_new(a, "");
+}
+
+/* Of version 0: as the header has it. */
+static const char *header_policy(Arena *a, Diags *d, const Source *text) {
+    Reader r;
+    const char *line = strstr(text->text, "\n  policy ");
+    if (!line) return NULL;
+    start_at(&r, a, d, text, line);
+    reader_need_word(&r, "policy");
+    const char *name = reader_string(&r, "the policy in quotes");
+    return reader_take_word(&r, "origin") ? reader_string(&r, "its origin in quotes") : name;
+}
+
+bool ir_read_kept(Arena *a, Diags *d, const Source *text, KeptSource *out) {
+    Reader r;
+    const char *line = strstr(text->text, "\nelaborated");
+    *out = (KeptSource){0};
+    if (!line) return true;
+    start_at(&r, a, d, text, line);
+    reader_need_word(&r, "elaborated");
+    out->policy = read_elaborated_as(&r);
+    if (reader_take_word(&r, "policy_file")) out->policy_text = read_inner(&r);
+    out->model_text = r.m->model_text;
+    if (!r.failed && !out->policy) out->policy = header_policy(a, d, text);
+    return !r.failed;
 }

@@ -348,7 +348,7 @@ run 0 "$ampc" "$work/small.amp" --stop-after simplify --emit ir -o "$work/late.i
 run 0 "$ampc" "$work/late.ir" -o "$work/late.so"
 run 0 "$ampc" "$work/late.so" -o "$work/again.so" --force
 expect 'and so it is from IR' '' "$(cmp "$so" "$work/again.so" 2>&1)"
-sed '/^elaborated$/,$d' "$work/late.ir" >"$work/alone.ir"
+sed '/^elaborated /,$d' "$work/late.ir" >"$work/alone.ir"
 run 0 "$ampc" "$work/alone.ir" --isa portable -o "$work/alone.so"
 run 1 "$ampc" "$work/alone.so" -o "$work/again.so" --force
 says 'alone.so: does not keep what it was compiled from' "give the model's source"

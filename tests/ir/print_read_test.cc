@@ -363,6 +363,9 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
          "a SHA-256 has 64 hexadecimal digits"},
         {"module \"m\" stage lower { } nonsense",
          "expected 'state', 'func', 'decision', 'removed', 'graph', 'elaborated' or 'policy_file', found 'nonsense'"},
+        {"module \"m\" stage lower { } elaborated 2 policy \"p\" \"module\"",
+         "the elaborated text has version 2, and this ampc reads versions up to 1: use the ampc that wrote it, or a "
+         "later one"},
         {"module \"m\" stage lower { const x = 9223372036854775808 }",
          "expected an integer, found '9223372036854775808'"},
         {"module \"m\" stage lower { } state %a : f32 param state %a : f32 param", "state a is defined twice"},
@@ -406,6 +409,34 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
     for (const auto &c : cases) {
         EXPECT_EQ(Read(c.text), nullptr) << c.text;
         EXPECT_NE(error_.find("error: " + c.message + "\n"), std::string::npos) << c.text << "\n" << error_;
+    }
+}
+
+// What a model.so keeps is read whatever the rest of its text is.
+TEST_F(PrintRead, WhatItIsCompiledFromAgain) {
+    const std::string other =
+        "module \"m\" stage of_another_version {\n  policy \"torch-fp16\" origin \"mine\" sha\n}\n??\n";
+    const struct {
+        std::string text, policy, model, policy_text;
+        bool good;
+    } cases[] = {
+        {other + "\nelaborated 1 policy \"p\"\n  \"a\"\n  \"b\"\n\npolicy_file\n  \"c\"\n", "p", "a\nb\n", "c\n", true},
+        {other + "\nelaborated\n  \"a\"\n\npolicy_file\n  \"c\"\n", "mine", "a\n", "c\n", true}, // before 0.1.0
+        {other + "\nelaborated 1\n  \"a\"\n", "mine", "a\n", "", true},
+        {other, "", "", "", true},
+        {other + "\nelaborated 7 policy \"p\"\n  \"a\"\n", "", "", "", false},
+        {other + "\nelaborated 1 policy \"p\"\n  \"a\n", "", "", "", false},
+    };
+    for (const auto &c : cases) {
+        const Source source = {"m.so", c.text.c_str(), c.text.size()};
+        KeptSource kept;
+        Diags diags;
+        diags_init(&diags, &arena_);
+        EXPECT_EQ(ir_read_kept(&arena_, &diags, &source, &kept), c.good) << c.text;
+        if (!c.good) continue;
+        EXPECT_EQ(kept.policy ? kept.policy : "", c.policy);
+        EXPECT_EQ(kept.model_text ? kept.model_text : "", c.model);
+        EXPECT_EQ(kept.policy_text ? kept.policy_text : "", c.policy_text);
     }
 }
 

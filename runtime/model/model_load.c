@@ -195,6 +195,25 @@ static const amp_model_desc *descriptor_of(void *library) {
     return function ? function() : NULL;
 }
 
+static bool is_of_this_version(const amp_model_desc *desc) {
+    return desc && desc->magic == AMP_MODEL_MAGIC && !strncmp(desc->version, AMP_VERSION, sizeof desc->version);
+}
+
+/* Whether ampc can compile the file again: what it was compiled from is in it. */
+static bool keeps_source(const void *bytes, size_t size) {
+    size_t at, length;
+    amp_error none;
+    return !amp_elf_section(bytes, size, AMP_MODEL_IR_SECTION, &at, &length, &none) && length;
+}
+
+/* A whole file, of whose descriptor this version need not know anything. */
+static amp_status refuse_version(const char *path, amp_error *err) {
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "%s: made by another version of ampc; libamp %s runs models of its own version: make it again, "
+                    "ampc %s -o NEW.so",
+                    path, AMP_VERSION, path);
+}
+
 /* |path|: where the bytes come from; NULL: from memory. */
 static amp_status load_bytes(const void *bytes, size_t size, const char *path, const char *where,
                              const amp_allocator *a, amp_model **out, amp_error *err) {
@@ -202,7 +221,10 @@ static amp_status load_bytes(const void *bytes, size_t size, const char *path, c
     AMP_TRY(check_bytes(where, bytes, size, err));
     AMP_TRY(path ? amp_library_open_file(path, bytes, size, &library, err)
                  : amp_library_open(bytes, size, where, &library, err));
-    amp_status status = amp_model_from_desc(descriptor_of(library), where, a, out, err);
+    const amp_model_desc *desc = descriptor_of(library);
+    amp_status status = path && !is_of_this_version(desc) && keeps_source(bytes, size)
+                            ? refuse_version(path, err)
+                            : amp_model_from_desc(desc, where, a, out, err);
     if (status) amp_library_close(library);
     else (*out)->library = library;
     return status;

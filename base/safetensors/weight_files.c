@@ -288,7 +288,7 @@ static amp_status open_index(amp_weight_files *f, amp_error *err) {
     return status;
 }
 
-static bool is_index(const char *path) {
+bool amp_weight_files_is_index(const char *path) {
     size_t length = strlen(path);
     return length > 5 && !strcmp(path + length - 5, ".json");
 }
@@ -300,7 +300,7 @@ amp_status amp_weight_files_open(const char *path, const amp_allocator *allocato
     amp_weight_files *f;
     *out = NULL;
     amp_status status = make(path, allocator, &f, err);
-    if (!status) status = is_index(path) ? open_index(f, err) : open_single(f, NULL, 0, err);
+    if (!status) status = amp_weight_files_is_index(path) ? open_index(f, err) : open_single(f, NULL, 0, err);
     if (status) amp_weight_files_close(f);
     else *out = f;
     return status;

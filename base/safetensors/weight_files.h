@@ -11,10 +11,14 @@
 #ifndef AMP_BASE_SAFETENSORS_WEIGHT_FILES_H
 #define AMP_BASE_SAFETENSORS_WEIGHT_FILES_H
 
+#include <stdbool.h>
+
 #include "base/safetensors/safetensors.h"
 
 typedef struct amp_weight_files amp_weight_files;
 
+/* By its name: what is read as an index. */
+bool amp_weight_files_is_index(const char *path);
 /* Reads index and headers.  AMP_NOT_FOUND, AMP_IO, AMP_BAD_FILE, AMP_OUT_OF_MEMORY; AMP_MISMATCH: the index and the
  * shards do not have the same tensors. */
 amp_status amp_weight_files_open(const char *path, const amp_allocator *allocator, amp_weight_files **out,

@@ -237,7 +237,8 @@ amp_status amp_model_load(const char *path, const amp_model_options *options, am
     if (out) *out = NULL;
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
     if (!out || !(path || o.bytes))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load: out is NULL, or path without bytes in the options");
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_model_load: out is NULL, or path is NULL and the options have no bytes");
     amp_allocator a = amp_allocator_or_default(o.allocator);
     if (o.bytes) return load_bytes(o.bytes, o.size, NULL, path ? path : "model in memory", &a, out, err);
     AMP_TRY(amp_file_read(path, 0, &a, &bytes, &size, err));

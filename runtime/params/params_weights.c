@@ -51,7 +51,8 @@ amp_status amp_params_load(amp_params *params, const char *path, const amp_weigh
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_weights_options", err));
     if (!params || !(path || o.bytes))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "amp_params_load: params is NULL, or path without bytes in the options");
+                        "amp_params_load: params is NULL, or path is NULL and the options have no bytes");
+    if (o.like) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: like is of amp_params_save");
     AMP_TRY(amp_params_check_masters(params, "amp_params_load", err));
     const amp_allocator *a = &params->model->allocator;
     if (o.bytes) AMP_TRY(amp_weight_files_of_memory(o.bytes, o.size, path ? path : "params in memory", a, &files, err));
@@ -116,6 +117,9 @@ amp_status amp_params_save(const amp_params *params, const char *path, const amp
     if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_weights_options", err));
     AMP_TRY(check_saving(&o, err));
+    if (amp_weight_files_is_index(path))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "%s: a path that ends in .json is read as an index of weights; choose another name", path);
     AMP_TRY(amp_params_check_masters(params, "amp_params_save", err));
     if (!o.like) return save_as_named(params, path, err);
     AMP_TRY(amp_weight_files_open(o.like, &params->model->allocator, &files, err));

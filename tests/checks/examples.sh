@@ -15,6 +15,24 @@ command_of() { grep -E "^$2 " "examples/$1/README.md" | sed "s#-o \\([a-z_]*\\)\
 
 run 0 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp -o "$work/mlp.so"
 
+# the program that amp/amp.h begins with, on amp/amp.h alone
+sed -n 's/^ \*     //p' runtime/include/amp/amp.h | sed -n '/^#include <stdio.h>/,/^}/p' >"$work/xor.c"
+cat >"$work/xor.amp" <<'MODEL'
+amp 1
+model xor(x: f32[N, 2]) -> y { y = linear(tanh(linear(x; out = 8) as a); out = 2) as b }
+train xor {
+    input t: i32[N]
+    loss = cross_entropy(y, t)
+    optimizer = adamw(lr = 0.01)
+}
+MODEL
+run 0 ampc "$work/xor.amp" -o "$work/xor.so"
+run 0 cc -std=c99 -Wall -Wextra -Werror -pedantic -Iruntime/include -Ibase/include "$work/xor.c" \
+    "$bin/runtime/libamp.a" -lpthread -ldl -lm -o "$work/xor"
+run 0 env -C "$work" ./xor
+expect 'the program of amp.h trains' trained "$out"
+holds 'and saves' test -s "$work/xor.safetensors"
+
 # embed_train: under 100 lines, on public headers alone
 expect 'embed_train.c is short' 1 "$(($(wc -l <examples/embed_train/embed_train.c) < 100))"
 expect 'embed_train.c includes public headers of ours alone' '#include "amp/amp.h"

@@ -247,6 +247,16 @@ TEST(Null, MayBeLeftOut) {
     EXPECT_EQ(amp_step(nullptr, nullptr, {8, 0}, nullptr, nullptr), AMP_INVALID_ARGUMENT);
 }
 
+// Also on the device that computes nothing.
+TEST(Null, ResultsOfTheNullDevice) {
+    amp::SessionOptions o = TinyOptions(8);
+    o.device = "null";
+    Tiny tiny(o);
+    TinyBatch batch{8};
+    void *outputs[] = {nullptr};
+    EXPECT_EQ(amp_infer(tiny.session, batch.inputs, {8, 0}, outputs, &tiny.err), AMP_OK) << tiny.err.message;
+}
+
 // The list of public functions is the same as in packaging/libamp.map: a new one gets its rows here.
 TEST(Null, EveryFunctionIsHere) {
     std::set<std::string> here = {"amp_dtype_name",

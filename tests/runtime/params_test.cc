@@ -185,6 +185,14 @@ TEST(Params, SaveRefusesOptionsOfLoading) {
     EXPECT_STREQ(tiny.err.message, "amp_params_save: bytes and partial are of amp_params_load");
     EXPECT_EQ(amp_params_save(tiny.params, path.c_str(), &rules, &tiny.err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(tiny.err.message, "amp_params_save: rules without the weights that they map: set like");
+    EXPECT_EQ(amp_params_save(tiny.params, TempPath("w.json").c_str(), nullptr, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(tiny.err.message).find("w.json: a path that ends in .json is read as an index of weights"),
+              std::string::npos)
+        << tiny.err.message;
+    amp_weights_options like = {};
+    like.struct_size = sizeof like, like.like = path.c_str();
+    EXPECT_EQ(amp_params_load(tiny.params, path.c_str(), &like, nullptr, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(tiny.err.message, "amp_params_load: like is of amp_params_save");
 }
 
 TEST(Params, CountsWhatIsNoNumber) {

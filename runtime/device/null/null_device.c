@@ -32,7 +32,7 @@ static amp_status null_run(amp_device *device, const amp_run *run, amp_error *er
     for (int32_t i = 0; i < run->program->buffer_count; i++) {
         const amp_model_buffer *b = &run->program->buffers[i];
         int64_t rows = amp_model_dim_at(&b->rows, run->n), cols = amp_model_dim_at(&b->cols, run->n);
-        if (b->kind != AMP_BUFFER_OUTPUT) continue;
+        if (b->kind != AMP_BUFFER_OUTPUT || !amp_run_needs(run, b->first_kernel)) continue;
         if (!run->buffers[i])
             return amp_fail(err, AMP_INTERNAL, "%s: buffer %s was not planned", run->program->name, b->name);
         for (int64_t e = 0; e < rows * cols; e++) amp_store_element(run->buffers[i], b->storage, e, 0);

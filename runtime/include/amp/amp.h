@@ -3,7 +3,7 @@
  *     #include <stdio.h>
  *     #include "amp/amp.h"
  *
- *     int main(void) {                                              xor.amp: `x: f32[N, 2]`, and `t: i32[N]` to train
+ *     int main(void) {                                      // xor.amp has x: f32[N, 2], and t: i32[N] to train
  *         const float x[] = {0, 0, 0, 1, 1, 0, 1, 1};
  *         const int32_t t[] = {0, 1, 1, 0};
  *         const void *inputs[] = {x, t};
@@ -70,7 +70,7 @@ struct amp_weights_report;
 
 /* Sizes that are known at run time: a call's, and the largest ones of a session. */
 typedef struct amp_sizes {
-    int64_t n;        /* samples */
+    int64_t n;        /* samples, at least 1 */
     int64_t reserved; /* 0 */
 } amp_sizes;
 AMP_API const char *amp_version(void); /* AMP_VERSION of the library that runs; static storage */
@@ -180,7 +180,7 @@ typedef struct amp_session_options {
     const char *precision; /* of amp_eval and amp_infer: NULL: as compiled; "fp32": the forms of ampc --eval-precision
                               fp32; AMP_UNSUPPORTED if the model has none */
     int32_t threads;       /* 0: one per processor */
-    int32_t published;     /* 1: reads published versions of the params (amp/serve.h) */
+    int32_t published;     /* 1: reads published versions of the params, and trains nothing (amp/serve.h) */
     uint64_t seed;         /* of dropout */
     /* Messages, or NULL.  |text| is a line of UTF-8 without a newline, which lives during the call; its words may
      * change.  Called by the thread that called the library, within calls of the session.  It may do anything but call
@@ -230,8 +230,8 @@ AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const
  * Several batches as if they were one: amp_eval_begin (amp/train.h). */
 AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, amp_sizes sizes, double *loss,
                                          double *metrics, amp_error *err);
-/* |inputs|: the model inputs; |outputs|: one array per result, written in full; or NULL: what only that result needs is
- * not computed. */
+/* |inputs|: the model inputs; |outputs|: one array per result, written in full, or NULL: that result is not wanted, and
+ * what only it needs is not computed; the bits of the others are the same. */
 AMP_API AMP_MUST_USE amp_status amp_infer(amp_session *session, const void *const *inputs, amp_sizes sizes,
                                           void *const *outputs, amp_error *err);
 

@@ -20,7 +20,7 @@ AMP_API const char *amp_model_loss_name(const amp_model *model, int32_t index);
  * per metric, in the order of amp_model_metric_name. */
 AMP_API AMP_MUST_USE amp_status amp_session_get_metrics(const amp_session *session, double *metrics, amp_error *err);
 /* Named losses of the last amp_step (as metrics), amp_eval or amp_eval_end, whichever came last, in the order of
- * amp_model_loss_name. */
+ * amp_model_loss_name; zeros before the first. */
 AMP_API AMP_MUST_USE amp_status amp_session_get_losses(const amp_session *session, double *losses, amp_error *err);
 
 /* Reports of the calls of amp_step that had |report| NULL and did what they were asked to, one a call, in their order,

@@ -36,7 +36,8 @@ typedef struct amp_weights_options {
     const char *const *transpose;
     const char *const *fresh; /* globs: parameters and buffers that keep their values, whatever the file has */
     int32_t partial;          /* 1: takes what fits: parameters that the file lacks or has in another shape keep their
-                                 values, and tensors that no parameter takes are left; AMP_OK however few fit */
+                                 values, and tensors that no parameter takes are left; AMP_OK however few fit.  Two
+                                 tensors for one parameter, and a rule that matches nothing, are a mismatch still */
     /* Of amp_params_load: the file's |size| bytes, which are only read, during the call; the path then names them in
      * errors (NULL: "params in memory").  NULL: a file. */
     const void *bytes;

@@ -328,10 +328,9 @@ typedef struct Func {
     VEC(Result) results;
     Table result_names; /* build.c: to 1-based indexes into results */
     VEC(Region) regions;
-    VEC(Kernel *) kernels; /* empty before fuse; then every op of body is in exactly one, in order */
-    VEC(Buffer *) buffers; /* empty before the pass buffers */
-    VEC(Launch)
-    launches; /* supersteps: the launches of several kernels, in order; every other kernel is a launch of its own */
+    VEC(Kernel *) kernels;     /* empty before fuse; then every op of body is in exactly one, in order */
+    VEC(Buffer *) buffers;     /* empty before the pass buffers */
+    VEC(Launch) launches;      /* supersteps: of several kernels, in order; every other kernel is a launch of its own */
     struct NameTable *names;   /* build.c: value names to values */
     struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;
@@ -500,9 +499,8 @@ typedef struct Module {
     /* ---- training */
     bool has_train;
     VEC(Train) trains;
-    int64_t accumulate; /* micro-batches in a step; 1 unless set */
-    int64_t
-        least_batch; /* distribute: the fewest samples for which every variance over the batch exists; 1: any number */
+    int64_t accumulate;  /* micro-batches in a step; 1 unless set */
+    int64_t least_batch; /* distribute: the fewest samples with which every variance over the batch exists; 1: any */
     SumOrder accumulate_order;
     Distribution distribution;
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */

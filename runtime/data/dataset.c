@@ -238,8 +238,7 @@ static amp_status check_options(amp_dataset_options *o, amp_error *err) {
     if (!o->fill)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_create: options, or the function fill in it, is NULL");
     AMP_TRY(amp_sizes_check(o->capacity, "amp_dataset_options: capacity", err));
-    if (o->program && strcmp(o->program, "infer"))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: NULL (all inputs) or infer", o->program);
+    AMP_TRY(amp_program_check(o->program, err));
     if (!o->capacity.n) o->capacity.n = 1;
     if (!o->ahead) o->ahead = DEFAULT_AHEAD;
     if (o->capacity.n < 0 || o->capacity.n > AMP_BATCH_LIMIT)

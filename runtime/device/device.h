@@ -183,7 +183,7 @@ struct amp_device { /* the head of every device */
 };
 
 extern const amp_device_type amp_device_cpu, amp_device_cuda, amp_device_null;
-/* By name; NULL when there is none. */
-const amp_device_type *amp_device_type_named(const char *name);
+/* The one with the name |name|, which NULL leaves at "cpu"; AMP_NOT_FOUND: this build has none. */
+amp_status amp_device_type_find(const char *name, const amp_device_type **out, amp_error *err);
 
 #endif

@@ -194,18 +194,17 @@ static bool is_accepted(const amp_weight_match *m) {
 
 amp_status amp_weight_report(const amp_weight_match *m, amp_error *err) {
     if (!m->difference_count) return AMP_OK;
+    call_back(m);
+    if (is_accepted(m)) return AMP_OK;
     amp_bounded_text proposals = {0};
+    amp_weight_proposals(m, &proposals);
+    if (m->difference_count == 1) return fail_one(m, &proposals, err);
     size_t bytes = (size_t)m->difference_count * sizeof(Member);
     Member *members = amp_alloc(&m->allocator, bytes);
     if (!members)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to compare it with the model",
                         amp_weight_files_path(m->files));
-    call_back(m);
-    const bool accepted = is_accepted(m);
-    if (!accepted) amp_weight_proposals(m, &proposals);
-    amp_status status = accepted                   ? AMP_OK
-                        : m->difference_count == 1 ? fail_one(m, &proposals, err)
-                                                   : fail_many(m, &proposals, members, err);
+    amp_status status = fail_many(m, &proposals, members, err);
     amp_free(&m->allocator, members, bytes);
     return status;
 }

@@ -142,9 +142,10 @@ amp_status amp_session_plan_rank(amp_model *model, const amp_session_options *op
     if (!out || !model) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_plan_rank: model or out is NULL");
     *out = (amp_memory_info){0};
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_session_options", err));
-    const amp_device_type *type = amp_device_type_named(o.device ? o.device : "cpu");
+    const amp_device_type *type;
+    AMP_TRY(amp_device_type_find(o.device, &type, err));
     if (rank < 0 || rank >= ranks) return amp_fail(err, AMP_INVALID_ARGUMENT, "there is no rank %d of %d", rank, ranks);
-    if (type && type->device_memory)
+    if (type->device_memory)
         return amp_fail(err, AMP_UNSUPPORTED, "device %s: memory of a rank is planned for the device cpu alone",
                         o.device);
     o.struct_size = sizeof o;

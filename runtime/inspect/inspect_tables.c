@@ -8,12 +8,11 @@
 
 amp_status amp_inspect_target(const char *call, const amp_model *model, const char *device, const amp_model **out,
                               amp_error *err) {
+    const amp_device_type *type;
     amp_model *target;
     if (!model) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: model is NULL", call);
-    if (!device) device = "cpu";
-    if (!amp_device_type_named(device))
-        return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", device);
-    AMP_TRY(amp_model_for((amp_model *)model, device, &target, err)); /* which changes nothing */
+    AMP_TRY(amp_device_type_find(device, &type, err));
+    AMP_TRY(amp_model_for((amp_model *)model, type->name, &target, err)); /* which changes nothing */
     *out = target;
     return AMP_OK;
 }

@@ -256,6 +256,11 @@ amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err) {
                     (long long)sizes.reserved);
 }
 
+amp_status amp_program_check(const char *program, amp_error *err) {
+    if (!program || !strcmp(program, "infer")) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: must be NULL (all of them) or infer", program);
+}
+
 static amp_status describe(const char *name, uint32_t dtype, const amp_model_dim *dims, uint32_t rank, amp_sizes sizes,
                            amp_tensor_info *out, amp_error *err) {
     const int64_t n = sizes.n;

@@ -13,6 +13,8 @@
 
 /* AMP_INVALID_ARGUMENT if fields are set that have no meaning yet; |call| begins the message. */
 amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err);
+/* AMP_INVALID_ARGUMENT if the |program| of somebody's options is none. */
+amp_status amp_program_check(const char *program, amp_error *err);
 
 /* A program for CUDA has other kernels over the same kinds of buffers. */
 static inline uint32_t amp_operand_count(const amp_program *p, int32_t kernel) {

@@ -207,8 +207,7 @@ static amp_status make_programs(amp_session *s, const Request *r, amp_error *err
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
 
 static amp_status check_program(const amp_session_options *o, const amp_model *m, amp_error *err) {
-    if (o->program && strcmp(o->program, "infer"))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: NULL (all that the model has) or infer", o->program);
+    AMP_TRY(amp_program_check(o->program, err));
     if (!o->precision) return AMP_OK;
     if (strcmp(o->precision, AMP_FULL_PRECISION))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "precision %s: NULL (as compiled) or fp32", o->precision);
@@ -243,9 +242,7 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
     if (o->threads < 0 || o->threads > MAX_THREADS)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "threads %d: must be from 0 (one per processor) to %d", o->threads,
                         MAX_THREADS);
-    *device = amp_device_type_named(o->device);
-    if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", o->device);
-    return AMP_OK;
+    return amp_device_type_find(o->device, device, err);
 }
 
 static amp_status reserve_scratch(amp_session *s, amp_error *err) {
@@ -289,7 +286,6 @@ static amp_status read_request(amp_model *model, const amp_session_options *opti
     AMP_TRY(amp_options_read(&r->cuda, sizeof r->cuda, r->o.cuda, "amp_cuda_options", err));
     AMP_TRY(amp_options_read(&r->inspect, sizeof r->inspect, r->o.inspect, "amp_inspect_options", err));
     if (!r->o.capacity.n) r->o.capacity.n = 1;
-    if (!r->o.device) r->o.device = "cpu";
     AMP_TRY(check_options(&r->o, &r->type, err));
     AMP_TRY(check_cuda(&r->cuda, r->type, err));
     AMP_TRY(amp_model_for(model, r->type->name, &r->target, err));

@@ -311,7 +311,7 @@ TEST(DatasetOptions, AreChecked) {
     refused(o, "first is -3; batches are counted from 0");
     o = Options(&source, 0);
     o.program = "train";
-    refused(o, "program train: NULL (all inputs) or infer");
+    refused(o, "program train: must be NULL (all of them) or infer");
     o = Options(&source, 0);
     o.capacity.reserved = 1;
     refused(o, "sizes.reserved is 1; set it to 0");

@@ -56,11 +56,10 @@ typedef struct amp_comm_options {
     size_t struct_size;
     const amp_allocator *allocator; /* copied */
     const char *engine;             /* "mpi", "files" or "nccl" (above); NULL: "mpi" */
-    const char
-        *library;    /* the MPI to open; NULL: the one of the process, else by launcher, else the first that is there;
-                        of the engine "nccl": the NCCL, NULL: libnccl.so.2 */
-    double timeout;  /* seconds without an answer after which a rank has failed; 0: 30 */
-    int32_t ordered; /* 1: sums have the bits of adding ranks from left to right, on every machine; equal on all */
+    const char *library; /* the MPI to open, NULL: the one of the process, else by launcher, else the first that is
+                            there; of the engine "nccl": the NCCL, NULL: libnccl.so.2 */
+    double timeout;      /* seconds without an answer after which a rank has failed; 0: 30 */
+    int32_t ordered;     /* 1: sums have the bits of adding ranks from left to right, on every machine; equal on all */
     const char *folder;  /* where ranks meet without MPI, copied; NULL: they meet by MPI */
     int32_t rank, ranks; /* with |folder|: which of how many this is; 0, 0: the launcher says it */
 } amp_comm_options;

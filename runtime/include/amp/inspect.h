@@ -24,13 +24,12 @@ extern "C" {
 
 typedef struct amp_inspect_options { /* of amp_session_options.inspect */
     size_t struct_size;
-    int32_t keep_values;  /* 1: gradients and intermediates stay readable after a step (amp_session_get_value) */
-    int32_t grad_norm;    /* 1: gradients are kept after a step, for amp_session_get_grad_norm (amp/train.h), which
+    int32_t keep_values;      /* 1: gradients and intermediates stay readable after a step (amp_session_get_value) */
+    int32_t grad_norm;        /* 1: gradients are kept after a step, for amp_session_get_grad_norm (amp/train.h), which
                                  says what it costs */
-    int32_t looks_at_all; /* 1: each step and evaluation is looked at for AMP_LOG_NUMBERS */
-    int32_t
-        separate_buffers; /* 1: each planned buffer is an allocation of its own, so that sanitizers see overruns, and
-                                 on "cuda" reads after the end of a buffer's life */
+    int32_t looks_at_all;     /* 1: each step and evaluation is looked at for AMP_LOG_NUMBERS */
+    int32_t separate_buffers; /* 1: each planned buffer is an allocation of its own: sanitizers see overruns, and on
+                                 "cuda" reads after the end of a buffer's life */
 } amp_inspect_options;
 
 /* Why an op of the forward graph has its dtype. */

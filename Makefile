@@ -130,29 +130,16 @@ endif
 REQUIRED := -std=c11 -fPIC -fvisibility=hidden -I. -I$(GENERATED) -Ibase/include -Iruntime/include -Icompiler/include \
 	-ffile-prefix-map=$(CURDIR)/=
 flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $(notdir $(1)))) \
-	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(SMALLER),$(notdir $(1))),,-O3)) \
-	$(if $(filter $(ONCE) $(PORTABLE),$(1)),-Os)
-# Of the products, what would be larger by -O3 and no faster: what only hands out tasks.
-SMALLER := conv.c narrow.c product.c
-# On x86 the portable products are for processors before 2013; their loops are written in vectors, and as fast by -Os.
-PORTABLE := $(if $(filter x86_64 amd64,$(MACHINE)),runtime/device/cpu/product/product_portable.c)
-# What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, makes a
-# session and its CUDA graphs, and the few calls that a step makes of the driver: it is small rather than fast.
-ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \
-	base/safetensors/*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
-	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
-	runtime/session/session_results.c runtime/session/publish.c runtime/session/published_session.c \
-	runtime/session/session_facts.c runtime/session/exchange.c runtime/session/exchange_device.c runtime/session/batch_statistics.c runtime/session/agreement.c runtime/session/drift.c \
-	runtime/session/learning_rate.c runtime/session/rank_sums.c runtime/session/shares.c runtime/session/state_memory.c runtime/session/checkpoint_moments.c runtime/session/shared_masters.c runtime/session/grad_norm.c runtime/params/published.c runtime/model/messages.c \
-	runtime/session/next_report.c runtime/session/scale_monitor.c runtime/session/observe.c runtime/session/count_param.c \
-	runtime/session/read_buffer.c runtime/data/dataset.c runtime/inspect/*.c \
-	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/cache.c \
-	runtime/device/cuda/context.c runtime/device/cuda/count.c runtime/device/cuda/cuda_device.c runtime/device/cuda/exchange.c \
-	runtime/device/cuda/device_inputs.c runtime/device/cuda/transfer.c runtime/device/cuda/launch.c \
-	runtime/session/device_inputs.c runtime/session/session_run.c runtime/session/session_step.c runtime/session/step_report.c runtime/session/computed_norm.c \
-	runtime/device/cpu/cpu_device.c runtime/device/cpu/level.c runtime/device/cpu/governor.c runtime/device/null/null_device.c runtime/device/cpu/executor.c runtime/model/signature.c runtime/model/cuda_launch.c \
-	runtime/memory/memory_plan.c runtime/memory/bound_program.c runtime/memory/device_memory.c \
-	base/alloc.c base/diag.c base/dtypes.c base/elf.c base/error.c base/file.c base/file_reader.c base/json.c base/names.c base/text.c))
+	$(if $(findstring runtime/device/cpu/product/,$(1)),-O3) $(if $(filter $(SMALL),$(1)),-Os)
+# What computes, or is called for each element or task. The rest of libamp runs once, makes a few calls a step or hands
+# out tasks: it is small rather than fast. On x86 the portable products are for processors before 2013; their loops are
+# written in vectors, and as fast by -Os.
+HANDS_OUT := conv conv_group narrow product product_select
+PORTABLE := $(if $(filter x86_64 amd64,$(MACHINE)),product_portable)
+FAST := $(filter-out $(patsubst %,runtime/device/cpu/product/%.c,$(HANDS_OUT) $(PORTABLE)), \
+	$(wildcard runtime/device/cpu/product/*.c)) runtime/device/cpu/pool.c runtime/files/weight_copy.c \
+	runtime/model/matrix_layout.c runtime/session/look.c base/hash.c base/random.c base/rounding.c base/thread.c
+SMALL := $(filter-out $(FAST),$(RUNTIME))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

@@ -122,6 +122,16 @@ static void add_model_inputs(Elab *e, const Decl *model) {
     }
 }
 
+/* An error if result |i| has the name of one before it. */
+static bool is_second_result(Elab *e, const NameVec *results, int i) {
+    const Name *name = results->data[i], *first = results->data[0];
+    for (int k = 0; strcmp(first->text, name->text); k++) first = results->data[k + 1];
+    if (first == name) return false;
+    Diag *diag = elab_error(e, name->loc, "two results are called '%s'", name->text);
+    diag_note(e->d, diag, first->loc, "first here");
+    return true;
+}
+
 static void add_model_results(Elab *e, const Decl *model) {
     if (!model->results.len) {
         Diag *diag = elab_error(e, model->loc, "model %s has no results", model->name->text);
@@ -129,6 +139,7 @@ static void add_model_results(Elab *e, const Decl *model) {
     }
     for (int i = 0; i < model->results.len; i++) {
         Name *name = model->results.data[i];
+        if (is_second_result(e, &model->results, i)) continue;
         if (!elab_find(e, name->text)) {
             Diag *diag =
                 elab_error(e, name->loc, "model %s does not bind its result '%s'", model->name->text, name->text);

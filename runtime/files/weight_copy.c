@@ -262,7 +262,7 @@ static amp_status check_ties(const Saving *s, char *chunk, amp_error *err) {
             const char *name = m->list->entries[e].name;
             return amp_fail(err, AMP_MISMATCH,
                             "%s: tensor %s is ignored, but has the numbers of %s: it would be saved as it was before "
-                            "training; --rename '%s=%s' in place of --ignore saves both",
+                            "training; rename '%s=%s' instead of ignoring it saves both",
                             amp_weight_files_path(m->files), v->name, name, v->name, name);
         }
     }

@@ -23,7 +23,7 @@ static amp_status ignore(amp_weight_match *m, const char *glob, amp_error *err) 
         count++;
     }
     if (count) return AMP_OK;
-    return amp_fail(err, AMP_MISMATCH, "%s: --ignore '%s' matches none of the names of its %d tensors%s%s",
+    return amp_fail(err, AMP_MISMATCH, "%s: ignore '%s' matches none of the names of its %d tensors%s%s",
                     amp_weight_files_path(m->files), glob, m->tensor_count, m->tensor_count ? "; one is " : "",
                     m->tensor_count ? m->names[0] : "");
 }
@@ -52,7 +52,7 @@ static amp_status apply_rename(amp_weight_match *m, const char *rule, amp_error 
         if (m->entry_of[i] != AMP_IGNORED) AMP_TRY(rename_one(m, rule, i, &count, err));
     if (count) return AMP_OK;
     bool first = rule == m->options->rename[0];
-    return amp_fail(err, AMP_MISMATCH, "%s: --rename '%s' matches none of the names of its %d tensors%s%s%s",
+    return amp_fail(err, AMP_MISMATCH, "%s: rename '%s' matches none of the names of its %d tensors%s%s%s",
                     amp_weight_files_path(m->files), rule, m->tensor_count, first ? "" : ", renamed",
                     m->tensor_count ? "; one is " : "", m->tensor_count ? m->names[0] : "");
 }
@@ -67,7 +67,7 @@ static amp_status mark_fresh(amp_weight_match *m, const char *glob, amp_error *e
     bool found = false;
     for (int32_t e = 0; e < m->entry_count; e++)
         if (text_glob_match(glob, m->list->entries[e].name)) found = m->fresh[e] = true;
-    return found ? AMP_OK : no_parameter(m, "--fresh", glob, "", err);
+    return found ? AMP_OK : no_parameter(m, "fresh", glob, "", err);
 }
 
 static amp_status mark_transposed(amp_weight_match *m, const char *glob, amp_error *err) {
@@ -75,7 +75,7 @@ static amp_status mark_transposed(amp_weight_match *m, const char *glob, amp_err
     for (int32_t e = 0; e < m->entry_count; e++)
         if (state_of(m, e)->rank == 2 && text_glob_match(glob, m->list->entries[e].name))
             found = m->transposed[e] = true;
-    return found ? AMP_OK : no_parameter(m, "--transpose", glob, " with two dimensions", err);
+    return found ? AMP_OK : no_parameter(m, "transpose", glob, " with two dimensions", err);
 }
 
 static amp_status each(amp_weight_match *m, const char *const *rules,

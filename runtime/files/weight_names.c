@@ -16,14 +16,14 @@ static int count_stars(const char *text, size_t length) {
 amp_status amp_rename_check(const char *rule, amp_error *err) {
     const char *equals = strchr(rule, '=');
     if (!equals || equals == rule || !equals[1])
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "--rename '%s': FROM=TO is wanted, as in 'transformer.*=*'", rule);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "rename '%s': FROM=TO is wanted, as in 'transformer.*=*'", rule);
     int from = count_stars(rule, (size_t)(equals - rule)), to = count_stars(equals + 1, strlen(equals + 1));
     if (from != to)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "--rename '%s': has %d * before the = and %d after it; each carries over what one matched",
-                        rule, from, to);
+                        "rename '%s': has %d * before the = and %d after it; each carries over what one matched", rule,
+                        from, to);
     if (from > STARS_MOST)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "--rename '%s': has %d *; at most %d are taken", rule, from,
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "rename '%s': has %d *; at most %d are taken", rule, from,
                         STARS_MOST);
     return AMP_OK;
 }

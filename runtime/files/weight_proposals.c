@@ -82,8 +82,8 @@ static void propose_transpose(const amp_weight_match *m, amp_bounded_text *to) {
         if (turned.count > before) find_square(m, &m->differences[i], &squares);
     }
     if (!turned.count) return;
-    put_options(to, "--transpose", &turned);
-    put_options(to, "--transpose", &squares);
+    put_options(to, "transpose", &turned);
+    put_options(to, "transpose", &squares);
     amp_bounded_put(to, ", or linear(...; transposed = true) in the model: the file has these the other way round");
     if (squares.count) amp_bounded_put(to, " (likely %s, too, which is square)", squares.glob[0]);
 }
@@ -116,7 +116,7 @@ static int propose_ties(const amp_weight_match *m, int32_t tied[TIES_SHOWN], amp
         tried++;
         int32_t entry = find_tied(m, d->tensor, chunk);
         if (entry < 0) continue;
-        amp_bounded_put(to, "%s--rename '%s=%s' (the same numbers)", to->length ? " " : "", m->names[d->tensor],
+        amp_bounded_put(to, "%srename '%s=%s' (the same numbers)", to->length ? " " : "", m->names[d->tensor],
                         m->list->entries[entry].name);
         tied[count++] = d->tensor;
     }
@@ -126,7 +126,7 @@ static int propose_ties(const amp_weight_match *m, int32_t tied[TIES_SHOWN], amp
 
 /* ---- what is not wanted, and what the file is not to give -------------------------------------------------------- */
 
-typedef struct Side { /* names of the files for --ignore, or of the model for --fresh */
+typedef struct Side { /* names of the files for ignore, or of the model for fresh */
     const amp_weight_match *match;
     bool of_files;
     const bool *odd; /* by name: it is one of those that differ */
@@ -187,8 +187,8 @@ static void propose_leaving(const amp_weight_match *m, const int32_t *tied, int 
         if (d->kind == AMP_WEIGHTS_EXTRA) odd[d->tensor] = true;
         else if (d->kind != AMP_WEIGHTS_TWICE) odd_entries[d->entry] = true;
     }
-    propose_side(&(Side){m, true, odd}, "--ignore", &leaving);
-    propose_side(&(Side){m, false, odd_entries}, "--fresh", &leaving);
+    propose_side(&(Side){m, true, odd}, "ignore", &leaving);
+    propose_side(&(Side){m, false, odd_entries}, "fresh", &leaving);
     amp_free(&m->allocator, odd, count * sizeof *odd);
     if (leaving.length) amp_bounded_put(to, "%s%s, where that is meant", to->length ? "; " : "", leaving.text);
 }
@@ -201,7 +201,7 @@ void amp_weight_proposals(const amp_weight_match *match, amp_bounded_text *to) {
     const amp_weight_match *m = match; /* as it would be after the renames */
     if (amp_weight_renames_find(&renames, match)) m = &renames.match;
     for (int i = 0; i < renames.count; i++)
-        amp_bounded_put(to, "%s--rename '%s'", to->length ? " " : "", renames.found[i]);
+        amp_bounded_put(to, "%srename '%s'", to->length ? " " : "", renames.found[i]);
     int ties = propose_ties(m, tied, to);
     propose_transpose(m, to);
     propose_leaving(m, tied, ties, to);

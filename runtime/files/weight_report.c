@@ -54,12 +54,12 @@ static const char *why(const amp_weight_match *m, const amp_weight_difference *d
                  describe_theirs(m, d->tensor, theirs));
         break;
     case AMP_WEIGHTS_TWICE:
-        snprintf(out, WHY, "is %.100s, as %.100s is, with other numbers; --ignore one of them",
+        snprintf(out, WHY, "is %.100s, as %.100s is, with other numbers; ignore one of them",
                  m->list->entries[d->entry].name, amp_weight_files_at(m->files, d->other)->name);
         break;
     default:
         snprintf(out, WHY, "the file has %s, the model %s%s", describe_theirs(m, d->tensor, theirs),
-                 describe_ours(m, d, ours), m->transposed[d->entry] ? ", which --transpose turns" : "");
+                 describe_ours(m, d, ours), m->transposed[d->entry] ? ", which transpose turns" : "");
     }
     return out;
 }
@@ -141,8 +141,23 @@ static const struct Kind {
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+/* |partial| accepts what does not fit, but does not choose between two tensors for one parameter. */
+static bool is_accepted(const amp_weight_match *m, amp_weights_difference kind) {
+    return m->options->partial && kind != AMP_WEIGHTS_TWICE;
+}
+
+static int32_t count_refused(const amp_weight_match *m, const amp_weight_difference **first) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < m->difference_count; i++) {
+        if (is_accepted(m, m->differences[i].kind)) continue;
+        if (!count++) *first = &m->differences[i];
+    }
+    return count;
+}
+
 static int32_t collect(const amp_weight_match *m, amp_weights_difference kind, Member *members) {
     int32_t count = 0;
+    if (is_accepted(m, kind)) return 0;
     for (int32_t i = 0; i < m->difference_count; i++) {
         const amp_weight_difference *d = &m->differences[i];
         if (d->kind == kind) members[count++] = (Member){d, name_of(m, d)};
@@ -175,8 +190,8 @@ static amp_status fail_many(const amp_weight_match *m, const amp_bounded_text *p
                     m->list->model->desc.name, text.text);
 }
 
-static amp_status fail_one(const amp_weight_match *m, const amp_bounded_text *proposals, amp_error *err) {
-    const amp_weight_difference *d = &m->differences[0];
+static amp_status fail_one(const amp_weight_match *m, const amp_weight_difference *d, const amp_bounded_text *proposals,
+                           amp_error *err) {
     char text[WHY];
     bool param =
         d->kind == AMP_WEIGHTS_EXTRA || d->kind == AMP_WEIGHTS_TWICE ? false : state_of(m, d)->role == AMP_STATE_PARAM;
@@ -185,20 +200,14 @@ static amp_status fail_one(const amp_weight_match *m, const amp_bounded_text *pr
                     proposals->text);
 }
 
-/* Which of two tensors a parameter takes is no question of what fits. */
-static bool is_accepted(const amp_weight_match *m) {
-    bool accepted = m->options->partial;
-    for (int32_t i = 0; i < m->difference_count; i++) accepted &= m->differences[i].kind != AMP_WEIGHTS_TWICE;
-    return accepted;
-}
-
 amp_status amp_weight_report(const amp_weight_match *m, amp_error *err) {
-    if (!m->difference_count) return AMP_OK;
-    call_back(m);
-    if (is_accepted(m)) return AMP_OK;
     amp_bounded_text proposals = {0};
-    amp_weight_proposals(m, &proposals);
-    if (m->difference_count == 1) return fail_one(m, &proposals, err);
+    const amp_weight_difference *first = NULL;
+    const int32_t refused = count_refused(m, &first);
+    call_back(m);
+    if (!refused) return AMP_OK;
+    if (!m->options->partial) amp_weight_proposals(m, &proposals);
+    if (refused == 1) return fail_one(m, first, &proposals, err);
     size_t bytes = (size_t)m->difference_count * sizeof(Member);
     Member *members = amp_alloc(&m->allocator, bytes);
     if (!members)

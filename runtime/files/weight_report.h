@@ -15,7 +15,7 @@ typedef struct amp_bounded_text {
 } amp_bounded_text;
 void amp_bounded_put(amp_bounded_text *to, const char *format, ...) AMP_PRINTF(2, 3);
 
-/* Options that would mend differences, as words for a message: "--rename 'transformer.*=*'".  Empty: none is known. */
+/* Options that would mend differences, as words for a message: "rename 'transformer.*=*'".  Empty: none is known. */
 void amp_weight_proposals(const amp_weight_match *match, amp_bounded_text *to);
 /* Whether the file has the entry's shape the other way round. */
 bool amp_weight_is_turned(const amp_weight_match *match, const amp_weight_difference *difference);

@@ -53,6 +53,8 @@ amp_status amp_params_load(amp_params *params, const char *path, const amp_weigh
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "amp_params_load: params is NULL, or path is NULL and the options have no bytes");
     if (o.like) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: like is of amp_params_save");
+    if (o.size && !o.bytes)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: size is given without bytes: set both or neither");
     AMP_TRY(amp_params_check_masters(params, "amp_params_load", err));
     const amp_allocator *a = &params->model->allocator;
     if (o.bytes) AMP_TRY(amp_weight_files_of_memory(o.bytes, o.size, path ? path : "params in memory", a, &files, err));
@@ -100,8 +102,8 @@ static amp_status save_like(const amp_params *p, const char *path, const amp_wei
 
 /* What only loading does would be forgotten without a word. */
 static amp_status check_saving(const amp_weights_options *o, amp_error *err) {
-    if (o->bytes || o->partial)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: bytes and partial are of amp_params_load");
+    if (o->bytes || o->size || o->partial)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: bytes, size and partial are of amp_params_load");
     const bool rules = (o->ignore && *o->ignore) || (o->rename && *o->rename) || (o->transpose && *o->transpose) ||
                        (o->fresh && *o->fresh);
     if (rules && !o->like)

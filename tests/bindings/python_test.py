@@ -343,7 +343,7 @@ class Use(Rings):
                               mask=np.zeros(3, np.float32))
             rules = {"rename": [("net.*", "*")], "ignore": ["mask"], "transpose": ["first.weight"]}
             seen = []
-            with self.assertRaisesRegex(ampc.Error, "Try --rename 'net"):
+            with self.assertRaisesRegex(ampc.Error, "Try rename 'net"):
                 self.params.load(file, difference=lambda *what: seen.append(what))
             self.assertEqual({kind for _, kind, _ in seen}, {"missing", "extra"})
             with self.assertRaises(ZeroDivisionError):

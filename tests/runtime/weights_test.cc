@@ -245,16 +245,16 @@ TEST(Weights, RulesThatAreNoneOrMatchNothingAreRefused) {
         amp_status status;
         const char *message;
     } cases[] = {
-        {{{}, {"transformer"}}, AMP_INVALID_ARGUMENT, "--rename 'transformer': FROM=TO is wanted"},
+        {{{}, {"transformer"}}, AMP_INVALID_ARGUMENT, "rename 'transformer': FROM=TO is wanted"},
         {{{}, {"=a"}}, AMP_INVALID_ARGUMENT, "FROM=TO is wanted"},
         {{{}, {"a="}}, AMP_INVALID_ARGUMENT, "FROM=TO is wanted"},
         {{{}, {"a.*=b"}}, AMP_INVALID_ARGUMENT, "has 1 * before the = and 0 after it"},
         {{{}, {"*****************=*****************"}}, AMP_INVALID_ARGUMENT, "has 17 *; at most 16"},
-        {{{}, {"bert.*=*"}}, AMP_MISMATCH, "rules.st: --rename 'bert.*=*' matches none of the names of its 17 tensors"},
+        {{{}, {"bert.*=*"}}, AMP_MISMATCH, "rules.st: rename 'bert.*=*' matches none of the names of its 17 tensors"},
         {{{}, {"transformer.*=*", "transformer.h.*=h.*"}}, AMP_MISMATCH, "17 tensors, renamed; one is fc.batches"},
-        {{{"lm_head*"}}, AMP_MISMATCH, "--ignore 'lm_head*' matches none of the names of its 17 tensors; one is fc.ba"},
+        {{{"lm_head*"}}, AMP_MISMATCH, "ignore 'lm_head*' matches none of the names of its 17 tensors; one is fc.ba"},
         {{{}, {"transformer.*=*"}, {"h.*.bias"}}, AMP_MISMATCH, "matches no parameter of tiny with two dimensions"},
-        {{{}, {"transformer.*=*"}, {}, {"head.*"}}, AMP_MISMATCH, "--fresh 'head.*' matches no parameter of tiny"},
+        {{{}, {"transformer.*=*"}, {}, {"head.*"}}, AMP_MISMATCH, "fresh 'head.*' matches no parameter of tiny"},
     };
     for (const auto &c : cases) {
         Rules rules = c.rules;
@@ -280,7 +280,7 @@ TEST(Weights, ProposesPrefixes) {
     Loaded l = Load(g, WriteTensors("prefix.st", GptFile("transformer.")));
     EXPECT_EQ(l.status, AMP_MISMATCH);
     EXPECT_SAYS(l.message, "prefix.st: does not fit the model tiny: 14 parameters are not in it, 14 tensors are not in "
-                           "the model. Try --rename 'transformer.*=*'. Not in the file: h.*.attn.c_attn.bias (3); ");
+                           "the model. Try rename 'transformer.*=*'. Not in the file: h.*.attn.c_attn.bias (3); ");
     EXPECT_SAYS(l.message, "Not in the model: transformer.h.*.attn.c_attn.bias (3); ");
     ASSERT_EQ(Load(g, TempPath("prefix.st"), {{}, {"transformer.*=*"}}).status, AMP_OK);
 
@@ -288,7 +288,7 @@ TEST(Weights, ProposesPrefixes) {
     for (Named n : Gpt()) n.name = "transformer." + n.name, longer.push_back(n);
     Grown other(longer);
     std::string path = WriteTensors("bare.st", GptFile(""));
-    EXPECT_SAYS(Load(other, path).message, "Try --rename 'h.*=transformer.h.*' --rename ");
+    EXPECT_SAYS(Load(other, path).message, "Try rename 'h.*=transformer.h.*' rename ");
     ASSERT_EQ(
         Load(other, path, {{}, {"h.*=transformer.h.*", "wte.*=transformer.wte.*", "ln_f.*=transformer.ln_f.*"}}).status,
         AMP_OK);
@@ -307,14 +307,14 @@ TEST(Weights, ProposesOtherNamesOfBlocks) {
     Grown g(Gpt());
     std::string path = WriteTensors("llama.st", file);
     Loaded l = Load(g, path);
-    EXPECT_SAYS(l.message, "--rename 'model.layers.*.self_attention.*=h.*.attn.*'");
-    EXPECT_SAYS(l.message, "--rename 'model.layers.*=h.*'");
+    EXPECT_SAYS(l.message, "rename 'model.layers.*.self_attention.*=h.*.attn.*'");
+    EXPECT_SAYS(l.message, "rename 'model.layers.*=h.*'");
     ASSERT_EQ(Load(g, path, {{}, {"model.layers.*.self_attention.*=h.*.attn.*", "model.layers.*=h.*"}}).status, AMP_OK);
 
     Grown norms({{"norm.weight", {4}}, {"norm.bias", {4}}});
     path = WriteTensors("gamma.st", With({F32("norm.gamma", {4}, 1), F32("norm.beta", {4}, 9)}));
     l = Load(norms, path);
-    EXPECT_SAYS(l.message, "Try --rename '*.gamma=*.weight' --rename '*.beta=*.bias'. ");
+    EXPECT_SAYS(l.message, "Try rename '*.gamma=*.weight' rename '*.beta=*.bias'. ");
     ASSERT_EQ(Load(norms, path, {{}, {"*.gamma=*.weight", "*.beta=*.bias"}}).status, AMP_OK);
     EXPECT_EQ(norms.Get("norm.bias", 4), Ramp(4, 9));
 }
@@ -324,11 +324,11 @@ TEST(Weights, ProposesTransposing) {
     std::string path = WriteTensors("conv1d.st", GptFile("transformer.", true));
     Loaded l = Load(g, path);
     EXPECT_EQ(l.status, AMP_MISMATCH);
-    EXPECT_SAYS(l.message, "Try --rename 'transformer.*=*' --transpose 'h.*.attn.c_attn.weight' --transpose "
+    EXPECT_SAYS(l.message, "Try rename 'transformer.*=*' transpose 'h.*.attn.c_attn.weight' transpose "
                            "'h.*.attn.c_proj.weight', or linear(...; transposed = true) in the model");
     EXPECT_SAYS(l.message, "likely h.*.attn.c_proj.weight, too, which is square");
     l = Load(g, path, {{}, {"transformer.*=*"}});
-    EXPECT_SAYS(l.message, "conv1d.st: does not fit the model tiny: 3 have another shape or type. Try --transpose ");
+    EXPECT_SAYS(l.message, "conv1d.st: does not fit the model tiny: 3 have another shape or type. Try transpose ");
     EXPECT_SAYS(l.message, "h.*.attn.c_attn.weight (3): the file has f32[4, 12], the model f32[12, 4]");
     l = Load(g, path, {{}, {"transformer.*=*"}, {"h.*.attn.c_*.weight"}});
     ASSERT_EQ(l.status, AMP_OK) << l.message;
@@ -351,7 +351,7 @@ TEST(Weights, ProposesTransposing) {
     EXPECT_EQ(weight, want);
     // The other way round: the file has what the model has.
     l = Load(tiny, WriteTensors("straight.st", With({})), {{}, {}, {"fc.weight"}});
-    EXPECT_SAYS(l.message, "the file has f32[10, 40], the model f32[10, 40], which --transpose turns");
+    EXPECT_SAYS(l.message, "the file has f32[10, 40], the model f32[10, 40], which transpose turns");
 }
 
 TEST(Weights, TiedWeightsAreFoundAndTaken) {
@@ -361,17 +361,50 @@ TEST(Weights, TiedWeightsAreFoundAndTaken) {
     std::string path = WriteTensors("tied.st", file);
     Loaded l = Load(g, path);
     EXPECT_SAYS(l.message, "tied.st: tensor lm_head.weight: is not in the model tiny; the file has f32[12, 4]. Try "
-                           "--rename 'lm_head.weight=wte.weight' (the same numbers)");
+                           "rename 'lm_head.weight=wte.weight' (the same numbers)");
     l = Load(g, path, {{}, {"lm_head.weight=wte.weight"}});
     ASSERT_EQ(l.status, AMP_OK) << l.message;
     EXPECT_EQ(l.report.loaded, 17);
     file.back() = F32("lm_head.weight", {12, 4}, 101);
     path = WriteTensors("untied.st", file);
-    EXPECT_SAYS(Load(g, path).message, "Try --ignore 'lm_head.weight', where that is meant");
+    EXPECT_SAYS(Load(g, path).message, "Try ignore 'lm_head.weight', where that is meant");
     l = Load(g, path, {{}, {"lm_head.weight=wte.weight"}});
     EXPECT_EQ(l.status, AMP_MISMATCH);
-    EXPECT_SAYS(l.message, "tensor wte.weight: is wte.weight, as lm_head.weight is, with other numbers; --ignore one");
+    EXPECT_SAYS(l.message, "tensor wte.weight: is wte.weight, as lm_head.weight is, with other numbers; ignore one");
     EXPECT_EQ(Load(g, path, {{"lm_head.weight"}}).status, AMP_OK);
+}
+
+// What partial accepts is not in the message, and nothing of it is proposed.
+TEST(Weights, PartialRefusesTwoTensorsForOneParameterAlone) {
+    Grown g(Gpt());
+    std::vector<Tensor> file = GptFile("");
+    file.erase(file.begin());                           // wte.weight
+    file.push_back(F32("first.weight", {12, 4}, 100));  // one for wte.weight
+    file.push_back(F32("second.weight", {12, 4}, 101)); // another one
+    file.push_back(F32("unknown.weight", {5}, 0));
+    const std::string path = WriteTensors("partly.st", file);
+    Rules rules({}, {"first.*=wte.*", "second.*=wte.*"});
+    amp_error err = {};
+    amp_weights_options o = rules.get();
+    o.partial = 1;
+    ASSERT_EQ(amp_params_load(g.params, path.c_str(), &o, nullptr, &err), AMP_MISMATCH);
+    EXPECT_STREQ(
+        err.message + std::string(err.message).find("partly.st"),
+        "partly.st: tensor second.weight: is wte.weight, as first.weight is, with other numbers; ignore one of "
+        "them");
+    EXPECT_EQ(rules.why.size(), 2u);
+    EXPECT_EQ(rules.why.count("unknown.weight"), 1u);
+}
+
+TEST(Weights, SizeWithoutBytesIsRefused) {
+    Grown g(Gpt());
+    amp_error err = {};
+    amp_weights_options o = {};
+    o.struct_size = sizeof o, o.size = 8;
+    const std::string path = WriteTensors("sized.st", GptFile(""));
+    EXPECT_EQ(amp_params_load(g.params, path.c_str(), &o, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_params_load: size is given without bytes: set both or neither");
+    EXPECT_EQ(amp_params_save(g.params, path.c_str(), &o, &err), AMP_INVALID_ARGUMENT);
 }
 
 TEST(Weights, AllDifferencesAreReportedAtOnce) {
@@ -415,8 +448,7 @@ TEST(Weights, ProposesTheEndThatAllHave) {
     }
     Grown g(names);
     std::string path = WriteTensors("old.st", With(file));
-    EXPECT_SAYS(Load(g, path).message,
-                "5 parameters are not in it. Try --fresh '*.num_batches_tracked', where that is");
+    EXPECT_SAYS(Load(g, path).message, "5 parameters are not in it. Try fresh '*.num_batches_tracked', where that is");
     EXPECT_EQ(Load(g, path, {{}, {}, {}, {"*.num_batches_tracked"}}).status, AMP_OK);
 }
 
@@ -433,15 +465,14 @@ TEST(Weights, TenThousandNames) {
     auto start = std::chrono::steady_clock::now();
     Rules rules;
     Loaded l = Load(g, WriteTensors("10000.st", With(file)), rules);
-    EXPECT_SAYS(l.message,
-                "10000 parameters are not in it, 10000 tensors are not in the model. Try --rename 'net.*=*'.");
+    EXPECT_SAYS(l.message, "10000 parameters are not in it, 10000 tensors are not in the model. Try rename 'net.*=*'.");
     EXPECT_LT(l.message.size(), sizeof(amp_error::message) - 1) << "not cut";
     EXPECT_EQ(rules.kind.size(), 20000u);
     EXPECT_EQ(Load(g, TempPath("10000.st"), {{}, {"net.*=*"}}).status, AMP_OK);
     EXPECT_EQ(g.Get("block9999.p.weight", 2), Ramp(2, 9999));
     l = Load(g, WriteTensors("other.st", With(other)));
     EXPECT_EQ(l.status, AMP_MISMATCH);
-    EXPECT_EQ(l.message.find("--rename"), std::string::npos) << l.message;
+    EXPECT_EQ(l.message.find("rename '"), std::string::npos) << l.message;
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
@@ -799,7 +830,7 @@ TEST(WeightsSaved, AsTheFileHasThem) {
     EXPECT_EQ(Load(g, like, rules).status, AMP_OK);
     EXPECT_EQ(Save(g, saved, like, rules, &message), AMP_MISMATCH);
     EXPECT_SAYS(message, "tensor lm_head.weight is ignored, but has the numbers of wte.weight");
-    EXPECT_SAYS(message, "--rename 'lm_head.weight=wte.weight' in place of --ignore");
+    EXPECT_SAYS(message, "rename 'lm_head.weight=wte.weight' instead of ignoring it");
     // A file that does not fit is refused as in loading, and nothing is written.
     remove(saved.c_str());
     EXPECT_EQ(Save(g, saved, like, {}, &message), AMP_MISMATCH);

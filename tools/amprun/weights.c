@@ -1,7 +1,10 @@
 /* weights.c: see weights.h. */
 #include "tools/amprun/weights.h"
 
+#include <string.h>
+
 #include "amp/weights.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/file_reader.h"
 #include "base/safetensors/weight_files.h"
@@ -30,6 +33,20 @@ static amp_weights_options options_of(const Args *a, int *shown) {
     };
 }
 
+/* The library names the rules of amp_weights_options, rename 'a=b'; here they are options: --rename 'a=b'. */
+static amp_status with_options(amp_status status, amp_error *err) {
+    static const char *const rules[] = {"ignore '", "rename '", "transpose '", "fresh '"};
+    char text[2 * sizeof err->message];
+    char *to = text;
+    if (!status || !err) return status;
+    for (const char *at = err->message; *at; *to++ = *at++)
+        for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+            if (!strncmp(at, rules[i], strlen(rules[i])) && (at == err->message || at[-1] == ' '))
+                *to++ = '-', *to++ = '-';
+    *to = '\0';
+    return amp_fail(err, status, "%s", text);
+}
+
 static void report_more(int shown) {
     if (shown > DIFFERENCES_SHOWN) report_text("and %d more differences", shown - DIFFERENCES_SHOWN);
 }
@@ -40,7 +57,7 @@ int weights_load(Run *run, const Args *a) {
     int shown = 0;
     if (!a->weights) return 0;
     amp_weights_options options = options_of(a, &shown);
-    if (amp_params_load(run->params, a->weights, &options, &made, &err)) {
+    if (with_options(amp_params_load(run->params, a->weights, &options, &made, &err), &err)) {
         report_more(shown);
         return report(&err);
     }
@@ -59,7 +76,7 @@ amp_status weights_save(const Run *run, const Args *a, const char *path, amp_err
     amp_weights_options options = options_of(a, &shown);
     if (!a->save_like) return amp_params_save(run->params, path, NULL, err);
     options.like = a->save_like;
-    amp_status status = amp_params_save(run->params, path, &options, err);
+    const amp_status status = with_options(amp_params_save(run->params, path, &options, err), err);
     report_more(shown);
     return status;
 }

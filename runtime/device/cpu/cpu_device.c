@@ -92,15 +92,17 @@ static const char *isa_of_kernels(const CpuDevice *d, const amp_model *m) {
 static void say_choice(const CpuDevice *d, const amp_device_options *o, const char *level) {
     int32_t threads = amp_pool_threads(d->executor.pool), processors = amp_pool_processors();
     const char *kernels = isa_of_kernels(d, o->model);
-    amp_log_say(o->log, AMP_LOG_INFO, "cpu: %d thread%s%s, instruction set %s", threads, threads == 1 ? "" : "s",
-                o->cpu->run_tasks ? " of the application's" : "", level);
+    const bool fewer = strcmp(level, "neon") != 0 && strcmp(kernels, level) != 0;
+    amp_log_say(o->log, AMP_LOG_INFO, "cpu: %d thread%s%s, instruction set %s%s%s", threads, threads == 1 ? "" : "s",
+                o->cpu->run_tasks ? " of the application's" : "", level,
+                fewer ? " for products; the model's kernels are " : "", fewer ? kernels : "");
     if (d->executor.product_bf16->widening && (amp_cpu_features() & AMP_CPU_AVX512_BF16) && amp_product_has_slow_bf16())
         amp_log_say(o->log, AMP_LOG_INFO,
                     "cpu: products of bf16 are multiplied as f32: this processor's instructions for bf16 are slower");
     if (threads > processors && !o->cpu->run_tasks)
         amp_log_say(o->log, AMP_LOG_WARNING, "cpu: %d threads share %d processor%s; more are not faster", threads,
                     processors, processors == 1 ? "" : "s");
-    if (!o->cpu->isa && strcmp(level, "neon") && strcmp(kernels, level))
+    if (!o->cpu->isa && fewer)
         amp_log_say(o->log, AMP_LOG_WARNING,
                     "cpu: the model has kernels for %s at most, and this processor is %s: compile it without --isa",
                     kernels, level);

@@ -23,7 +23,7 @@ typedef enum amp_weights_difference {
 } amp_weights_difference;
 
 /* Lists of strings end with NULL; NULL instead of a list is an empty one.  A glob's * matches any characters, dots
- * included.  The options of amprun of the same names are these. */
+ * included.  Messages name these fields; amprun has options of the same names. */
 typedef struct amp_weights_options {
     size_t struct_size;
     const char *const *ignore; /* globs: tensors of the file that are not wanted */
@@ -39,7 +39,7 @@ typedef struct amp_weights_options {
                                  values, and tensors that no parameter takes are left; AMP_OK however few fit.  Two
                                  tensors for one parameter, and a rule that matches nothing, are a mismatch still */
     /* Of amp_params_load: the file's |size| bytes, which are only read, during the call; the path then names them in
-     * errors (NULL: "params in memory").  NULL: a file. */
+     * errors (NULL: "params in memory").  NULL, with |size| 0: a file. */
     const void *bytes;
     size_t size;
     /* Of amp_params_save: weights (a file or an index) whose names and layout the file gets, which the rules map to the

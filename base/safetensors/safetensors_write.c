@@ -40,8 +40,8 @@ static bool bytes_of(const amp_tensor_view *v, size_t *bytes) {
 static amp_status check_tensor(const char *path, const amp_tensor_view *v, amp_error *err) {
     size_t bytes = 0;
     if (type_of(v) < 0 || v->rank < 0 || v->rank > AMP_SAFETENSORS_MAX_RANK || !strcmp(v->name, AMP_TENSORS_METADATA))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tensor %s (%s) cannot stand in a safetensors file", path,
-                        v->name, amp_dtype_name(v->dtype));
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: safetensors has no type for tensor %s (%s)", path, v->name,
+                        amp_dtype_name(v->dtype));
     if (!bytes_of(v, &bytes) || bytes != v->bytes)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tensor %s has %zu bytes, its shape says %zu", path, v->name,
                         v->bytes, bytes);

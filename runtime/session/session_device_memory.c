@@ -244,7 +244,7 @@ static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *e
 
 /* ---- first values ------------------------------------------------------------------------------------------------ */
 
-/* Of the state; of the first one of a block the whole block, as what is between them travels too. */
+/* Bytes to copy: the first state of a block covers the whole block, padding included. */
 static size_t bytes_from(const amp_session *s, int32_t state) {
     const amp_state_block b = block_of(s, state);
     return b.first == state ? b.bytes : amp_state_bytes(&s->model->states[state]);

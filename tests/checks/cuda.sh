@@ -43,7 +43,7 @@ doctor_says 'a session has filled the cache' tiny.so '0 cache - stand-in'
 export AMPC_CACHE_DIR=$work/cache
 run 1 on 90 env NVRTC_PATH=/nowhere "$amprun" doctor "$work/tiny.so" --device cuda
 says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, and no GPU is used' 'nvrtc     note' \
-    'kernels   FAILED the model has no code for sm_90' 'compile the model with `ampc --gpu-arch sm_90`' 'is not all there'
+    'kernels   FAILED the model has no code for sm_90' 'compile the model with `ampc --gpu-arch sm_90`' 'is missing'
 run 1 on 90 "$amprun" doctor --device cuda:1
 says 'device    FAILED no CUDA device 1: there is 1, numbered from 0'
 

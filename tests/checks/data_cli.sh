@@ -160,12 +160,12 @@ sed 's/,[a-z]*$//' "$work/later.csv" >"$work/asked.csv"
 run 0 "$amprun" infer "$so" --inputs "csv:$work/asked.csv" --weights "$work/t.st" --outputs "$work/o.st"
 holds 'a row of logits for each row, without the target' grep -aq '"shape":\[60,2\]' "$work/o.st"
 run 1 "$amprun" eval "$so" --data "csv:$work/unknown.csv" --weights "$work/t.st"
-says "$work/unknown.csv:" "column 2 (job): 'pilot' is none of the 3 values that were trained" '`unknown`'
+says "$work/unknown.csv:" "column 2 (job): 'pilot' is not one of the 3 values seen in training" '`unknown`'
 sed 's/^category job/& unknown/' "$work/t.st.schema" >"$work/lenient"
 cp "$work/t.st" "$work/moved.st"
 run 0 "$amprun" eval "$so" --data "csv:$work/unknown.csv,schema=$work/lenient" --weights "$work/moved.st"
 run 1 "$amprun" eval "$so" --data "csv:$csv" --weights "$work/moved.st"
-says 'what training has derived is needed' 'F.schema'
+says 'needs the schema fitted in training' 'F.schema'
 # A column that is not used, and why: in the schema, in training, and in what takes its schema.
 python3 - "$work" <<'DATA'
 import sys
@@ -174,7 +174,7 @@ with open(sys.argv[1] + "/odd.csv", "w") as f:
     for i in range(60):
         f.write(f"{i};{i},5;{'cook clerk driver'.split()[i % 3]};{i * 7};{'no yes'.split()[i % 2]}\n")
 DATA
-odd="column 'weight' is not used: its 60 cells that are no numbers look like numbers with a decimal comma, such as"
+odd="column 'weight' is not used: its 60 cells that are not numbers look like numbers with a decimal comma, such as"
 odd+=" '0,5' in line 2"
 run 0 "$amprun" schema "csv:$work/odd.csv"
 says 'ignore weight because' "such as '0,5' in line 2" 'write `decimal ,` and `number` in the schema'

@@ -892,7 +892,7 @@ assert [l["iteration"] for l in lines if "iteration" in l] == list(range(1, 11))
 assert "model" in lines[0] and sum("model" in l for l in lines) == 1' "$work/cut.jsonl"
 # Going on with another batch, seed or data, or with weights too.
 run 1 "$amprun" train "$so" --data "$data" --steps 10 --batch 8 --resume "$work/cut.ck"
-says '--batch 8:' 'was trained with 16' '--allow other-batch'
+says '--batch 8:' 'was written with --batch 16' '--allow other-batch'
 run 1 "$amprun" train "$so" --data "$data" --steps 10 --seed 9 --resume "$work/cut.ck"
 says '--seed 9:' '--allow other-seed'
 run 1 "$amprun" train "$so" --data "idx:$work/idx" --eval-split 3 --steps 10 --resume "$work/cut.ck"
@@ -1055,7 +1055,7 @@ expect 'FP32 has no scale' '' "$(grep scale_is "$work/ordinary.log")"
 # ---- amprun doctor -----------------------------------------------------------------------------------
 
 run 0 "$amprun" doctor
-says 'cpu       ok' 'products on ' 'FLOP/s f32 by ' 'FLOP/s bf16 by ' 'memory    ok' 'driver' 'nvrtc' 'cache' 'verdict   what a model needs on cpu is there'
+says 'cpu       ok' 'products on ' 'FLOP/s f32 by ' 'FLOP/s bf16 by ' 'memory    ok' 'driver' 'nvrtc' 'cache' 'verdict   a model has all it needs on cpu'
 run 0 "$amprun" doctor "$so" --batch 8 --json
 expect 'doctor --json: each check has a state and a text' ok "$(python3 - "$work/.out" <<'PYTHON'
 import json, sys
@@ -1070,16 +1070,16 @@ print("ok")
 PYTHON
 )"
 run 1 "$amprun" doctor "$so" --isa v9
-says 'cpu       FAILED unknown isa v9; use portable, v3 or v4' 'small.so needs on cpu is not all there'
+says 'cpu       FAILED unknown isa v9; use portable, v3 or v4' 'small.so needs on cpu is missing'
 run 1 "$amprun" doctor "$work/small_cpu.so" --device cuda
-says 'kernels   FAILED of CUDA: the model has none: it was compiled with --target cpu' 'is not all there'
+says 'kernels   FAILED of CUDA: the model has none: it was compiled with --target cpu' 'is missing'
 run 1 env LD_LIBRARY_PATH= CUDA_VISIBLE_DEVICES= "$amprun" doctor --device cuda
-says 'driver' 'FAILED' 'verdict   what a model needs on cuda is not all there'
+says 'driver' 'FAILED' 'verdict   something that a model needs on cuda is missing'
 run 0 env AMPC_CACHE_LIMIT=0 "$amprun" doctor
 says 'cache     note   is off, because AMPC_CACHE_LIMIT is 0: unset it'
 mkdir -p "$work/open_cache" && chmod 777 "$work/open_cache"
 run 0 env AMPC_CACHE_DIR="$work/open_cache" "$amprun" doctor
-says 'cache     note   there is none, so kernels are compiled in every process: AMPC_CACHE_DIR'
+says 'cache     note   no cache, so every process compiles its kernels: AMPC_CACHE_DIR'
 run 0 env NVRTC_PATH=/nowhere "$amprun" doctor
 says 'nvrtc     note   ' 'searched: NVRTC_PATH=/nowhere'
 run 1 "$amprun" doctor "$work/none.so"
@@ -1348,6 +1348,10 @@ run 0 "$amprun" --help
 says 'usage: amprun info' 'amprun step MODEL.so'
 run 0 "$amprun" info "$so" -v --threads 1
 says 'amprun: cpu: 1 thread, instruction set' 'amprun: cpu: products on 1 thread: '
+if grep -q avx2 /proc/cpuinfo; then
+    run 0 "$amprun" info "$work/plain.so" -v --threads 1 --isa v3
+    says "amprun: cpu: 1 thread, instruction set v3 for products; the model's kernels are portable"
+fi
 run 2 "$amprun" info "$so" --color sometimes
 says '--color sometimes: auto, always or never'
 run 0 "$amprun" --version

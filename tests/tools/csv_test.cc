@@ -112,7 +112,7 @@ TEST_F(CsvTest, WhatIsInferredOfColumns) {
     data_close(&data);
     const size_t at = table.find("\nrow 7;7.5;") + 11;
     ExpectFailure([&] { return Read(std::string(table).insert(at, "o"), "", ",target=y,held=0"); },
-                  "table.csv:9: column 3 (mostly): 'o7' is no number");
+                  "table.csv:9: column 3 (mostly): 'o7' is not a number");
 }
 
 // Of 40 cells each: what is not used, or not as a number, says why.
@@ -209,13 +209,13 @@ TEST_F(CsvTest, AFewCellsAreNoNumbers) {
         return out;
     };
     ExpectFailure([&] { return Read(table(4, "12 kg"), ""); },
-                  "table.csv:38: column 1 (v): '12 kg' is no number; correct it (of numbers with a unit: write the "
-                  "number alone in each cell, and `number` in the schema), or, if it means that there is none, add it "
+                  "table.csv:38: column 1 (v): '12 kg' is not a number; correct it (of numbers with a unit: write the "
+                  "number alone in each cell, and `number` in the schema), or, if it marks a missing value, add it "
                   "to the schema's line `missing`");
     testing::internal::CaptureStderr();
     EXPECT_EQ(Read(table(5, "none"), ""), 1);
     const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_NE(said.find("table.csv: column 'v' is not used: 5 of its 40 cells are no numbers, such as 'none' in line "
+    EXPECT_NE(said.find("table.csv: column 'v' is not used: 5 of its 40 cells are not numbers, such as 'none' in line "
                         "37: correct them, or add them to the line `missing`, and write `number` in the schema\n"),
               std::string::npos)
         << said;
@@ -245,10 +245,10 @@ TEST_F(CsvTest, WhoIsTold) {
     inputs.options.tells = true;
     std::string text = said("", PART_TRAIN);
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 12) << text;
-    EXPECT_NE(text.find("column 'c9' is not used: its 40 cells that are no numbers look like numbers with a decimal "
+    EXPECT_NE(text.find("column 'c9' is not used: its 40 cells that are not numbers look like numbers with a decimal "
                         "comma, such as '0,5' in line 2: "),
               std::string::npos);
-    EXPECT_NE(text.find("table.csv: so it is with 2 more columns; amprun schema prints all of them\n"),
+    EXPECT_NE(text.find("table.csv: the same holds for 2 more columns; amprun schema prints all of them\n"),
               std::string::npos);
     data_close(&data);
     text = said(kept, PART_TEST);
@@ -277,10 +277,10 @@ TEST_F(CsvTest, DecimalComma) {
     EXPECT_EQ(Values<float>(0), (std::vector<float>{2}));
     data_close(&data);
     ExpectFailure([&] { return Read("a\n1,5\n2.5\n", schema); },
-                  "table.csv:3: column 1 (a): '2.5' is no number with the schema's `decimal \",\"`; correct it");
-    ExpectFailure([&] { return Read("a\n1,5,5\n", schema); }, "table.csv:2: column 1 (a): '1,5,5' is no number");
-    ExpectFailure([&] { return Read("a\n" + std::string(2000, ',') + "\n", schema); }, "is no number");
-    ExpectFailure([&] { return Read("1,5\n1\n", schema); }, "table.csv:1: column 1: '1,5' is no name");
+                  "table.csv:3: column 1 (a): '2.5' is not a number with the schema's `decimal \",\"`; correct it");
+    ExpectFailure([&] { return Read("a\n1,5,5\n", schema); }, "table.csv:2: column 1 (a): '1,5,5' is not a number");
+    ExpectFailure([&] { return Read("a\n" + std::string(2000, ',') + "\n", schema); }, "is not a number");
+    ExpectFailure([&] { return Read("1,5\n1\n", schema); }, "table.csv:1: column 1: '1,5' is not a name");
 }
 
 // The same mapping for other rows: evaluation and inference of another file take all of it.
@@ -301,9 +301,8 @@ TEST_F(CsvTest, WhatWasDerivedIsKept) {
     EXPECT_EQ(Values<float>(0), (std::vector<float>{0, 7}));
     data_close(&data);
     inputs.options = {};
-    ExpectFailure([&] { return Read(kTable, "", "", PART_TEST); }, "what training has derived is needed");
-    ExpectFailure([&] { return Read(kTable, kSchema, "", PART_TEST); },
-                  "does not say what was derived of the column 'age' in training");
+    ExpectFailure([&] { return Read(kTable, "", "", PART_TEST); }, "needs the schema fitted in training");
+    ExpectFailure([&] { return Read(kTable, kSchema, "", PART_TEST); }, "has no values fitted for the column 'age'");
     ASSERT_EQ(Read(kTable, schema, "", PART_TEST), 0) << "a schema in a file does";
 }
 
@@ -313,14 +312,14 @@ TEST_F(CsvTest, UnknownCategories) {
         "1\ncategory bought target values no yes\n";
     ExpectFailure(
         [&] { return Read(kTable, schema); },
-        "table.csv:3: column 2 (job): 'clerk' is none of the 1 values that were trained; correct it, or write "
+        "table.csv:3: column 2 (job): 'clerk' is not one of the 1 values seen in training; correct it, or write "
         "`unknown` in the column's line of the schema: then it counts as missing");
     ASSERT_EQ(Read(kTable, std::string(schema).replace(schema.find("job "), 4, "job unknown ")), 0);
     EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{1, 0, 1, 0}));
     data_close(&data);
     ExpectFailure(
         [&] { return Read("age,job,pay,bought\n1,cook,1,maybe\n", schema); },
-        "table.csv:2: column 4 (bought): 'maybe' is none of the 2 values that were trained; correct it, or leave");
+        "table.csv:2: column 4 (bought): 'maybe' is not one of the 2 values seen in training; correct it, or leave");
 }
 
 // Statistics are of the trained rows, the same ones each time.
@@ -416,13 +415,13 @@ TEST_F(CsvTest, TablesThatAreWrong) {
     ExpectTableError(head + row + "1,2,3\n", ":3: has 3 cells, and the first line 4 names; a cell with the delimiter");
     ExpectTableError(head + row + "1,2,3,4,5\n", ":3: has 5 cells");
     ExpectTableError(head + "20,\"co\nok\",1,no\nx,cook,1,no\n",
-                     ":4: column 1 (age): 'x' is no number; correct it, or");
-    ExpectTableError(head + "20,cook,inf,no\n", ":2: column 3 (pay): 'inf' is no number");
-    ExpectTableError(head + "20,cook,1e999,no\n", ":2: column 3 (pay): '1e999' is no number");
-    ExpectTableError(head + "\"1,234\",cook,1,no\n", ":2: column 1 (age): '1,234' is no number");
-    ExpectTableError(head + "0x10,cook,1,no\n", ":2: column 1 (age): '0x10' is no number");
+                     ":4: column 1 (age): 'x' is not a number; correct it, or");
+    ExpectTableError(head + "20,cook,inf,no\n", ":2: column 3 (pay): 'inf' is not a number");
+    ExpectTableError(head + "20,cook,1e999,no\n", ":2: column 3 (pay): '1e999' is not a number");
+    ExpectTableError(head + "\"1,234\",cook,1,no\n", ":2: column 1 (age): '1,234' is not a number");
+    ExpectTableError(head + "0x10,cook,1,no\n", ":2: column 1 (age): '0x10' is not a number");
     ExpectTableError(head + row + "20,cook,1,\n", ":3: column 4 (bought): the target is missing; leave the row out");
-    ExpectTableError(head + row + "20,\"cook,1,no\n", ":3: cell 2: its quote is never closed");
+    ExpectTableError(head + row + "20,\"cook,1,no\n", ":3: cell 2: its quote is not closed");
     ExpectTableError(head + "20,\"co\"ok,1,no\n", ":2: cell 2: something follows its closing quote");
     ExpectTableError(head + "20,co\"ok,1,no\n", ":2: cell 2: a quote in a cell without quotes");
     ExpectTableError(head + "20,co\rok,1,no\n", ":2: cell 2: a carriage return in a cell without quotes");
@@ -432,13 +431,12 @@ TEST_F(CsvTest, TablesThatAreWrong) {
                      "a\0b\0",
                      ": is UTF-16; save it as UTF-8");
     ExpectTableError("\x1f\x8b\x08", ": is compressed; unpack it first");
-    ExpectTableError(row, ":1: column 1: '20' is no name; the first line names the columns");
-    ExpectTableError("age,job,pay,\n" + row, ":1: column 4: '' is no name");
+    ExpectTableError(row, ":1: column 1: '20' is not a name; the first line names the columns");
+    ExpectTableError("age,job,pay,\n" + row, ":1: column 4: '' is not a name");
     ExpectTableError("age,job,age,bought\n" + row, ":1: columns 1 and 3 are both called 'age'");
     ExpectTableError("age,job,bought\n1,a,x\n",
                      ": has no column 'pay', which the schema names; its columns are age, job");
-    ExpectTableError("age,job,pay,bought,more\n1,a,2,x,3\n",
-                     ": its column 'more' is none of the schema; a line `ignore");
+    ExpectTableError("age,job,pay,bought,more\n1,a,2,x,3\n", ": column 'more' is not in the schema; a line `ignore");
     ExpectTableError(head + ",cook,1,no\n,cook,2,yes\n", ": column 1 (age) has no number in the rows that are trained");
     ExpectTableError(head + "1,,1,no\n2,,2,yes\n", ": column 2 (job) has no value in the rows that are trained");
 }
@@ -480,28 +478,28 @@ TEST_F(CsvTest, APipeIsReadOnceOrRefused) {
 
 TEST_F(CsvTest, SchemasThatAreWrong) {
     const std::string head = "amp csv 1\n";
-    ExpectSchemaError("\n", ": is no schema: it does not begin with amp csv 1");
-    ExpectSchemaError(kTable, ": is no schema");
-    ExpectSchemaError(std::string("amp csv 1\nnumber a\0b\n", 21), ": is no schema: it has a byte 0 in it");
+    ExpectSchemaError("\n", ": is not a schema: it does not begin with amp csv 1");
+    ExpectSchemaError(kTable, ": is not a schema");
+    ExpectSchemaError(std::string("amp csv 1\nnumber a\0b\n", 21), ": is not a schema: it contains a zero byte");
     ExpectSchemaError("amp csv 2\n", ": is a schema of version 2; this amprun reads version 1");
-    ExpectSchemaError(head, ": says of no column what it is");
+    ExpectSchemaError(head, ": the schema declares no columns");
     ExpectSchemaError(head + "text age\n", ":2: 'text': a line begins with number, category, ignore");
     ExpectSchemaError(head + "\n# none\nnumber\n", ":4: the name of a column is missing");
-    ExpectSchemaError(head + "number age\nignore age\n", ":3: the column 'age' is there twice");
-    ExpectSchemaError(head + "number age values a\n", ":2: 'values' is said of no number");
-    ExpectSchemaError(head + "category job raw\n", ":2: 'raw' is said of no category");
-    ExpectSchemaError(head + "ignore job target\n", ":2: 'target' is said of no column that is ignored");
-    ExpectSchemaError(head + "number age mean x\n", ":2: mean is followed by a number, not by 'x'");
-    ExpectSchemaError(head + "number age mean 1 std 0\n", ":2: std is a number above 0");
-    ExpectSchemaError(head + "category job values\n", ":2: values is followed by at least one");
-    ExpectSchemaError(head + "category job values a b a\n", ":2: the value 'a' is there twice");
-    ExpectSchemaError(head + "held 1.5\n", ":2: held is a part such as 0.1");
-    ExpectSchemaError(head + "held 0.5 0.5\n", ":2: '0.5' is one word too many");
-    ExpectSchemaError(head + "delimiter ab\n", ":2: delimiter is followed by one character");
-    ExpectSchemaError(head + "decimal x\n", ":2: decimal is followed by \",\" or \".\"");
-    ExpectSchemaError(head + "decimal\n", ":2: decimal is followed by");
-    ExpectSchemaError(head + "ignore age because\n", ":2: because is followed by a reason in quotes");
-    ExpectSchemaError(head + "number \"age\n", ":2: a quote is never closed");
+    ExpectSchemaError(head + "number age\nignore age\n", ":3: the column 'age' is declared twice");
+    ExpectSchemaError(head + "number age values a\n", ":2: 'values' does not apply to number columns");
+    ExpectSchemaError(head + "category job raw\n", ":2: 'raw' does not apply to category columns");
+    ExpectSchemaError(head + "ignore job target\n", ":2: 'target' does not apply to a column that is ignored");
+    ExpectSchemaError(head + "number age mean x\n", ":2: mean takes a number, not 'x'");
+    ExpectSchemaError(head + "number age mean 1 std 0\n", ":2: std must be above 0");
+    ExpectSchemaError(head + "category job values\n", ":2: values takes at least one value");
+    ExpectSchemaError(head + "category job values a b a\n", ":2: the value 'a' is listed twice");
+    ExpectSchemaError(head + "held 1.5\n", ":2: held takes a part such as 0.1");
+    ExpectSchemaError(head + "held 0.5 0.5\n", ":2: unexpected word '0.5' at the end of the line");
+    ExpectSchemaError(head + "delimiter ab\n", ":2: delimiter takes one character");
+    ExpectSchemaError(head + "decimal x\n", ":2: decimal takes \",\" or \".\"");
+    ExpectSchemaError(head + "decimal\n", ":2: decimal takes");
+    ExpectSchemaError(head + "ignore age because\n", ":2: because takes a reason in quotes");
+    ExpectSchemaError(head + "number \"age\n", ":2: a quote is not closed");
 }
 
 TEST_F(CsvTest, SchemasThatDoNotFitTheModel) {

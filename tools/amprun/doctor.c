@@ -220,8 +220,8 @@ static void check_cache(Doctor *d) {
         SAY(d, "%s: %" PRId64 " kernels, %" PRId64 " KiB", cache.path, count, bytes >> 10);
     } else if (limit && !strcmp(limit, "0")) SAY(d, "is off, because AMPC_CACHE_LIMIT is 0: unset it");
     else
-        SAY(d, "there is none, so kernels are compiled in every process: AMPC_CACHE_DIR, XDG_CACHE_HOME or HOME must "
-               "name a folder that is yours and that nobody else may write to");
+        SAY(d, "no cache, so every process compiles its kernels: AMPC_CACHE_DIR, XDG_CACHE_HOME or HOME must "
+               "name a folder that you own and no other user may write to");
     end(d, status ? LACKING : FOUND);
 }
 
@@ -296,8 +296,8 @@ static void check_all(Doctor *d) {
 
 static void print_verdict(const Doctor *d, const char *device) {
     const char *what = d->args->model ? d->args->model : "a model";
-    if (d->failures) print_plain_line("verdict   what %s needs on %s is not all there", what, device);
-    else print_plain_line("verdict   what %s needs on %s is there", what, device);
+    if (d->failures) print_plain_line("verdict   something that %s needs on %s is missing", what, device);
+    else print_plain_line("verdict   %s has all it needs on %s", what, device);
 }
 
 int command_doctor(const Args *a) {

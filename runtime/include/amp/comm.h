@@ -36,8 +36,8 @@
  * Errors.   amp/base.h.  AMP_PEER_FAILED: a rank has died, hangs or disagrees, or a call of MPI failed.  It is sticky,
  *           and its text begins with the rank that reports it and names the rank at fault.  It comes |timeout| after
  *           the last message, 2 s later if ranks are slow to answer; after twice the timeout for a rank that lives and
- *           computes, after twenty for one that loads, saves or evaluates.  From then on nothing of MPI is called any
- *           more, MPI_Finalize included, and memory of collectives that were under way may still be written until the
+ *           computes, after twenty for one that loads, saves or evaluates.  No MPI function is called after
+ *           that, not even MPI_Finalize, and memory of collectives that were under way may still be written until the
  *           process ends: end it soon.
  * NULL.     As in amp/amp.h.
  */

@@ -38,8 +38,8 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_losses(const amp_session *sessio
  * loading and setting leave them as they are.  On "cpu" and "null" a report is there when amp_step returns.
  * Metrics of averages (`metric ppl = exp(loss)`) are computed when |metrics| asks, by a run of their own after what
  * was started before it: on "cuda" such a report is there a step later.
- * AMP_SCALE_AT_FLOOR: the report, which was given, says at_floor; amp_step says so for the call that it makes, as soon
- * as it is known, too.  An error of the device: no report was given; those that had arrived before it are. */
+ * AMP_SCALE_AT_FLOOR: the report was given and has at_floor = 1; amp_step returns it too, once it is known.  An error
+ * of the device: no report was given; those that had arrived before it are. */
 enum { AMP_KEPT_REPORTS = 8 };
 AMP_API AMP_MUST_USE amp_status amp_session_next_report(amp_session *session, int32_t wait, amp_step_report *report,
                                                         double *losses, double *metrics, int32_t *there,

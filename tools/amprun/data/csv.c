@@ -71,11 +71,11 @@ static int take_schema(CsvSource *csv, const DataSpec *s, Part part, const DataI
     if (part == PART_TRAIN) return 0;
     if (!path)
         return report_text(
-            "csv:%s: what training has derived is needed, which amprun train --save F writes to F.schema; "
+            "csv:%s: needs the schema fitted in training, which amprun train --save F writes to F.schema; "
             "keep it beside the weights, or name it: csv:%s,schema=FILE",
             s->path, s->path);
     if (csv_schema_is_fitted(&csv->schema, &open)) return 0;
-    return report_text("%s: does not say what was derived of the column '%s' in training; give the schema that amprun "
+    return report_text("%s: has no values fitted for the column '%s'; give the schema that amprun "
                        "train --save F writes to F.schema",
                        path, open->name);
 }
@@ -103,7 +103,8 @@ static int take_held(CsvSource *csv, const DataSpec *s, const DataInputs *inputs
 
 static void tell_more(const DataSpec *s, int told, bool inferred) {
     if (told > TOLD_MOST)
-        report_text("%s: so it is with %d more columns; amprun schema prints all of them", s->path, told - TOLD_MOST);
+        report_text("%s: the same holds for %d more columns; amprun schema prints all of them", s->path,
+                    told - TOLD_MOST);
     if (told && inferred)
         report_text("%s: to change that, keep what amprun schema %s prints in a file, change it, and give it: "
                     "csv:%s,schema=FILE",

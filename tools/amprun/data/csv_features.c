@@ -157,8 +157,8 @@ static int category_value(const CsvTable *t, int column, int row, double *out) {
     if (*out >= 0) return 0;
     return csv_cell_error(t, column, t->lines.data[row],
                           c->target
-                              ? "'%s' is none of the %d values that were trained; correct it, or leave the row out"
-                              : "'%s' is none of the %d values that were trained; correct it, or write `unknown` in "
+                              ? "'%s' is not one of the %d values seen in training; correct it, or leave the row out"
+                              : "'%s' is not one of the %d values seen in training; correct it, or write `unknown` in "
                                 "the column's line of the schema: then it counts as missing",
                           d->word.data[word], c->values.len);
 }

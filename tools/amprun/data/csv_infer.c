@@ -106,11 +106,11 @@ static const char *why(Arena *a, const Guess *g, CsvKind kind) {
     if (!there && !g->empty.count) return NULL;
     if (!there) return arena_printf(a, "all its cells are missing, %s", example(a, &g->empty));
     if (form >= 0 && (kind == CSV_IGNORE || form != CSV_FORM_SEVERAL))
-        return arena_printf(a, "its %d cells that are no numbers look like %s, %s: %s", g->words, csv_form[form].name,
+        return arena_printf(a, "its %d cells that are not numbers look like %s, %s: %s", g->words, csv_form[form].name,
                             example(a, &g->form[form]), csv_form[form].remedy);
     if (g->words && g->numbers >= g->words)
         return arena_printf(a,
-                            "%d of its %d cells are no numbers, %s: correct them, or add them to the line `missing`, "
+                            "%d of its %d cells are not numbers, %s: correct them, or add them to the line `missing`, "
                             "and write `number` in the schema",
                             g->words, there, example(a, &g->word));
     if (kind != CSV_IGNORE) return NULL;

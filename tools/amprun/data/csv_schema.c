@@ -63,7 +63,7 @@ static int read_quoted(Words *w) {
     Text word;
     text_init(&word, w->arena);
     for (w->at++;; w->at++) {
-        if (w->at == w->end) return refuse(w, "a quote is never closed");
+        if (w->at == w->end) return refuse(w, "a quote is not closed");
         if (*w->at == '\n') w->next_line++;
         if (*w->at != '"') text_putc(&word, *w->at);
         else if (w->at + 1 < w->end && w->at[1] == '"') text_putc(&word, *w->at++);
@@ -102,7 +102,7 @@ static const char *take_word(Words *w) { return w->taken < w->words.len ? w->wor
 static int take_number(Words *w, const char *what, double *out) {
     const char *word = take_word(w);
     if (word && decimal_parse(word, strlen(word), out) && isfinite(*out)) return 0;
-    return refuse(w, "%s is followed by a number, not by '%s'", what, word ? word : "");
+    return refuse(w, "%s takes a number, not '%s'", what, word ? word : "");
 }
 
 static void take_rest(Words *w, CsvWords *out) {
@@ -119,14 +119,14 @@ static int take_delimiter(Words *w, CsvSchema *s) {
     const char *word = take_word(w);
     if (word && !strcmp(word, "tab")) word = "\t";
     if (!word || strlen(word) != 1 || strchr("\"\r\n ", *word))
-        return refuse(w, "delimiter is followed by one character in quotes, or by tab");
+        return refuse(w, "delimiter takes one character in quotes, or tab");
     s->delimiter = *word;
     return 0;
 }
 
 static int take_decimal(Words *w, CsvSchema *s) {
     const char *word = take_word(w);
-    if (!word || (strcmp(word, ",") && strcmp(word, "."))) return refuse(w, "decimal is followed by \",\" or \".\"");
+    if (!word || (strcmp(word, ",") && strcmp(word, "."))) return refuse(w, "decimal takes \",\" or \".\"");
     s->decimal = *word;
     return 0;
 }
@@ -141,7 +141,7 @@ static int take_held(Words *w, CsvSchema *s) {
     }
     if (take_number(w, "held", &s->held)) return 1;
     if (s->held < 0 || (s->held >= 1 && s->held != floor(s->held)) || s->held > INT32_MAX)
-        return refuse(w, "held is a part such as 0.1, a number of rows, or `where COLUMN is VALUE`");
+        return refuse(w, "held takes a part such as 0.1, a number of rows, or `where COLUMN is VALUE`");
     return 0;
 }
 
@@ -155,27 +155,27 @@ static int take_attribute(Words *w, CsvColumn *c, const char *word) {
     if (!strcmp(word, "std") && number) {
         c->fitted = true;
         if (take_number(w, word, &c->std)) return 1;
-        return c->std > 0 ? 0 : refuse(w, "std is a number above 0");
+        return c->std > 0 ? 0 : refuse(w, "std must be above 0");
     }
     if (!strcmp(word, "input") && (number || category))
-        return (c->input = take_word(w)) ? 0 : refuse(w, "input is followed by the name of one");
+        return (c->input = take_word(w)) ? 0 : refuse(w, "input takes the name of an input");
     if (!strcmp(word, "because"))
-        return (c->because = take_word(w)) ? 0 : refuse(w, "because is followed by a reason in quotes");
+        return (c->because = take_word(w)) ? 0 : refuse(w, "because takes a reason in quotes");
     if (!strcmp(word, "values") && category) {
         take_rest(w, &c->values);
         c->fitted = true;
-        return c->values.len ? 0 : refuse(w, "values is followed by at least one");
+        return c->values.len ? 0 : refuse(w, "values takes at least one value");
     }
-    return refuse(w, "'%s' is said of no %s", word,
-                  number     ? "number"
-                  : category ? "category"
-                             : "column that is ignored");
+    return refuse(w, "'%s' does not apply to %s", word,
+                  number     ? "number columns"
+                  : category ? "category columns"
+                             : "a column that is ignored");
 }
 
 static int check_values(const Words *w, const CsvColumn *c) {
     Table seen = {0};
     for (int i = 0; i < c->values.len; i++) {
-        if (table_get(&seen, c->values.data[i])) return refuse(w, "the value '%s' is there twice", c->values.data[i]);
+        if (table_get(&seen, c->values.data[i])) return refuse(w, "the value '%s' is listed twice", c->values.data[i]);
         table_set(w->arena, &seen, c->values.data[i], w->arena);
     }
     return 0;
@@ -184,7 +184,7 @@ static int check_values(const Words *w, const CsvColumn *c) {
 static int take_column(Words *w, CsvSchema *s, CsvKind kind) {
     CsvColumn c = {.kind = kind, .name = take_word(w), .std = 1};
     if (!c.name || !*c.name) return refuse(w, "the name of a column is missing");
-    if (csv_schema_find(s, c.name)) return refuse(w, "the column '%s' is there twice", c.name);
+    if (csv_schema_find(s, c.name)) return refuse(w, "the column '%s' is declared twice", c.name);
     for (const char *word; (word = take_word(w));)
         if (take_attribute(w, &c, word)) return 1;
     if (check_values(w, &c)) return 1;
@@ -209,20 +209,21 @@ static int take_line(Words *w, CsvSchema *s) {
 int csv_schema_parse(CsvSchema *s, Arena *a, const char *name, const char *text, size_t size) {
     Words w = {.arena = a, .name = name, .at = text, .end = text + size, .next_line = 1};
     csv_schema_init(s, a);
-    if (strlen(text) != size) return report_text("%s: is no schema: it has a byte 0 in it", name);
+    if (strlen(text) != size) return report_text("%s: is not a schema: it contains a zero byte", name);
     if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) w.at += 3;
     if (read_line(&w)) return 1;
     if (w.words.len != 3 || strcmp(w.words.data[0], "amp") || strcmp(w.words.data[1], "csv"))
-        return report_text("%s: is no schema: it does not begin with amp csv 1 (amprun schema prints one)", name);
+        return report_text("%s: is not a schema: it does not begin with amp csv 1 (amprun schema prints one)", name);
     if (strcmp(w.words.data[2], "1"))
         return report_text("%s: is a schema of version %s; this amprun reads version 1", name, w.words.data[2]);
     for (;;) {
         if (read_line(&w)) return 1;
         if (!w.words.len) break;
         if (take_line(&w, s)) return 1;
-        if (w.taken < w.words.len) return refuse(&w, "'%s' is one word too many", w.words.data[w.taken]);
+        if (w.taken < w.words.len)
+            return refuse(&w, "unexpected word '%s' at the end of the line", w.words.data[w.taken]);
     }
-    return s->columns.len ? 0 : report_text("%s: says of no column what it is", name);
+    return s->columns.len ? 0 : report_text("%s: the schema declares no columns", name);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -49,8 +49,8 @@ static int check_header(CsvTable *t, const CsvCells *header, int64_t line) {
     for (int i = 0; i < header->len; i++) {
         const char *name = header->data[i].text;
         if (!*name || csv_number(name, t->schema->decimal, &number))
-            return report_text("%s:%" PRId64 ": column %d: '%s' is no name; the first line names the columns", t->path,
-                               line, i + 1, name);
+            return report_text("%s:%" PRId64 ": column %d: '%s' is not a name; the first line names the columns",
+                               t->path, line, i + 1, name);
         const int *before = table_get(&t->header, name);
         if (before)
             return report_text("%s:%" PRId64 ": columns %d and %d are both called '%s'; rename one of them", t->path,
@@ -69,8 +69,8 @@ static int check_known(const CsvTable *t, const CsvCells *header) {
     for (int i = 0; i < header->len; i++) {
         const char *name = header->data[i].text;
         if (csv_schema_find(t->schema, name) || is_split(t, name)) continue;
-        return report_text("%s: its column '%s' is none of the schema; a line `ignore \"%s\"` there leaves it out",
-                           t->path, name, name);
+        return report_text("%s: column '%s' is not in the schema; a line `ignore \"%s\"` there leaves it out", t->path,
+                           name, name);
     }
     return 0;
 }
@@ -103,10 +103,10 @@ static int refuse_number(const CsvTable *t, int column, int64_t line, const char
     const CsvForm *form = csv_form_of(cell);
     double v;
     if (decimal != '.' && csv_number(cell, '.', &v))
-        return csv_cell_error(t, column, line, "'%s' is no number with the schema's `decimal \"%c\"`; correct it", cell,
-                              decimal);
+        return csv_cell_error(t, column, line, "'%s' is not a number with the schema's `decimal \"%c\"`; correct it",
+                              cell, decimal);
     return csv_cell_error(t, column, line,
-                          "'%s' is no number; correct it%s%s%s%s%s, or, if it means that there is none, add it to the "
+                          "'%s' is not a number; correct it%s%s%s%s%s, or, if it marks a missing value, add it to the "
                           "schema's line `missing`",
                           cell, form ? " (of " : "", form ? form->name : "", form ? ": " : "", form ? form->remedy : "",
                           form ? ")" : "");
@@ -185,8 +185,8 @@ static int draw_held(const CsvTable *t) {
     double share = t->schema->held;
     int64_t held = share < 1 ? (int64_t)(share * t->rows + 0.5) : (int64_t)share;
     if (share > 0 && (held < 1 || held >= t->rows))
-        return report_text("%s: of its %d rows %" PRId64 " would be held out; some must be left for each part (held=P)",
-                           t->path, t->rows, held);
+        return report_text("%s: of its %d rows %" PRId64 " would be held out; each part needs some (held=P)", t->path,
+                           t->rows, held);
     int64_t *order = malloc(sizeof *order * (size_t)t->rows);
     if (!order) return report_text("%s: no memory for the split", t->path);
     shuffle(order, t->rows, 0, INT32_MAX); /* no epoch of a training is that one */
@@ -199,8 +199,8 @@ static int check_held(const CsvTable *t) {
     int held = 0;
     for (int i = 0; i < t->rows; i++) held += t->held.data[i];
     if (held && held < t->rows) return 0;
-    return report_text("%s: its column '%s' is '%s' in %s row; some must be left for each part", t->path,
-                       t->schema->held_column, t->schema->held_value, held ? "every" : "no");
+    return report_text("%s: its column '%s' is '%s' in %s row; each part needs some", t->path, t->schema->held_column,
+                       t->schema->held_value, held ? "every" : "no");
 }
 
 static int split(const CsvTable *t) { return t->schema->held_column ? check_held(t) : draw_held(t); }

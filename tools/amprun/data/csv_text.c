@@ -67,7 +67,7 @@ static int take_quoted(CsvReader *r) {
     Text cell;
     text_init(&cell, r->arena);
     for (;; r->at++) {
-        if (r->at == r->end) return refuse(r, "its quote is never closed");
+        if (r->at == r->end) return refuse(r, "its quote is not closed");
         if (*r->at == '\n') r->next_line++;
         if (*r->at != '"') text_putc(&cell, *r->at);
         else if (r->at + 1 < r->end && r->at[1] == '"') text_putc(&cell, *r->at++);

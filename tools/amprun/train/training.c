@@ -43,10 +43,9 @@ static void log_header(Training *t) {
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int refuse_other(const char *option, int64_t given, const char *resume, int64_t kept) {
-    report_text("--%s %" PRId64 ": %s was trained with %" PRId64
-                ", and its place in the data is counted in that; leave "
-                "--%s out, or give --allow other-%s",
-                option, given, resume, kept, option, option);
+    report_text("--%s %" PRId64 ": %s was written with --%s %" PRId64
+                "; omit --%s to continue with it, or give --allow other-%s",
+                option, given, resume, option, kept, option, option);
     return 1;
 }
 
@@ -88,8 +87,9 @@ static int take_position(Training *t) {
 static int split(Training *t) {
     int64_t held = data_held_out(&t->train, t->args->eval_split);
     if (held < 1 || held >= t->train.count)
-        return report_text("--eval-split %g: would hold out %" PRId64 " of %" PRId64 " samples; some must be left for "
-                           "each",
+        return report_text("--eval-split %g: would hold out %" PRId64 " of %" PRId64
+                           " samples; training and evaluation "
+                           "need some each",
                            t->args->eval_split, held, t->train.count);
     t->has_test = true;
     return data_split(&t->train, held, &t->test);
@@ -130,8 +130,7 @@ static int check_samples(Training *t) {
     Position *p = &t->position;
     if (p->samples && p->samples != t->train.count && !(t->args->allowed & ALLOW_OTHER_DATA))
         return report_text("--data %s: has %" PRId64 " samples, but %s was trained with %" PRId64
-                           "; its place in the data "
-                           "would be another; give the same data, or --allow other-data",
+                           "; give the same data, or --allow other-data",
                            t->args->data, t->train.count, t->args->resume, p->samples);
     t->known = t->known && p->samples == t->train.count;
     p->samples = t->train.count;
@@ -254,8 +253,8 @@ static int check_numbers(Training *t) {
     if (sample) data_describe_infinite(&t->train, sample, cause, sizeof cause);
     data_batch_free(&t->train, sample);
     return report_text("step %" PRId64 ": the loss is %f, and %" PRId64
-                       " numbers of the parameters are not finite; training "
-                       "ends, as nothing more can be learnt (%s)",
+                       " values of the parameters are not finite; training "
+                       "stops (%s)",
                        t->last.iteration, t->last.loss, damaged, cause);
 }
 

@@ -488,7 +488,7 @@ TEST_F(CsvTest, SchemasThatAreWrong) {
     ExpectSchemaError(head + "number age\nignore age\n", ":3: the column 'age' is declared twice");
     ExpectSchemaError(head + "number age values a\n", ":2: 'values' does not apply to number columns");
     ExpectSchemaError(head + "category job raw\n", ":2: 'raw' does not apply to category columns");
-    ExpectSchemaError(head + "ignore job target\n", ":2: 'target' does not apply to a column that is ignored");
+    ExpectSchemaError(head + "ignore job target\n", ":2: 'target' does not apply to ignore columns");
     ExpectSchemaError(head + "number age mean x\n", ":2: mean takes a number, not 'x'");
     ExpectSchemaError(head + "number age mean 1 std 0\n", ":2: std must be above 0");
     ExpectSchemaError(head + "category job values\n", ":2: values takes at least one value");

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
 
+static const char *const kind_words[] = {[CSV_NUMBER] = "number", [CSV_CATEGORY] = "category", [CSV_IGNORE] = "ignore"};
+enum { KINDS = sizeof kind_words / sizeof *kind_words };
 static const char *const default_missing[] = {"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"};
 
 void csv_schema_init(CsvSchema *s, Arena *a) {
@@ -166,10 +168,7 @@ static int take_attribute(Words *w, CsvColumn *c, const char *word) {
         c->fitted = true;
         return c->values.len ? 0 : refuse(w, "values takes at least one value");
     }
-    return refuse(w, "'%s' does not apply to %s", word,
-                  number     ? "number columns"
-                  : category ? "category columns"
-                             : "a column that is ignored");
+    return refuse(w, "'%s' does not apply to %s columns", word, kind_words[c->kind]);
 }
 
 static int check_values(const Words *w, const CsvColumn *c) {
@@ -194,9 +193,8 @@ static int take_column(Words *w, CsvSchema *s, CsvKind kind) {
 
 static int take_line(Words *w, CsvSchema *s) {
     const char *word = take_word(w);
-    if (!strcmp(word, "number")) return take_column(w, s, CSV_NUMBER);
-    if (!strcmp(word, "category")) return take_column(w, s, CSV_CATEGORY);
-    if (!strcmp(word, "ignore")) return take_column(w, s, CSV_IGNORE);
+    for (int kind = 0; kind < KINDS; kind++)
+        if (!strcmp(word, kind_words[kind])) return take_column(w, s, (CsvKind)kind);
     if (!strcmp(word, "missing")) return take_missing(w, s), 0;
     if (!strcmp(word, "delimiter")) return take_delimiter(w, s);
     if (!strcmp(word, "decimal")) return take_decimal(w, s);
@@ -255,7 +253,7 @@ static void put_number(Text *t, const char *what, double v) {
 }
 
 static void put_column(Text *t, const CsvColumn *c) {
-    text_puts(t, c->kind == CSV_NUMBER ? "number" : c->kind == CSV_CATEGORY ? "category" : "ignore");
+    text_puts(t, kind_words[c->kind]);
     put_word(t, c->name);
     if (c->target) text_puts(t, " target");
     if (c->raw) text_puts(t, " raw");

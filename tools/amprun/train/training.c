@@ -253,8 +253,8 @@ static int check_numbers(Training *t) {
     if (sample) data_describe_infinite(&t->train, sample, cause, sizeof cause);
     data_batch_free(&t->train, sample);
     return report_text("step %" PRId64 ": the loss is %f, and %" PRId64
-                       " values of the parameters are not finite; training "
-                       "stops (%s)",
+                       " numbers of the parameters are not finite; training "
+                       "ends (%s)",
                        t->last.iteration, t->last.loss, damaged, cause);
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/messages.h"
 #include "runtime/model/state.h"
-#include "runtime/session/session.h"
+#include "runtime/ranks/rank_exchange.h"
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 

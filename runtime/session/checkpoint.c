@@ -11,9 +11,38 @@
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
-amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra, amp_error *err) {
+typedef struct Saving {
+    const amp_session *session;
+    const char *path, *extra;
+} Saving;
+
+/* amp_ranks_write */
+static amp_status save(void *saving, const amp_state_source *moments, amp_error *err) {
+    const Saving *x = saving;
+    const amp_session *s = x->session;
+    const amp_model *m = s->model;
     amp_state_list list;
     char source[65];
+    amp_sha256_hex(m->desc.source_sha256, source);
+    const amp_metadata metadata[] = {
+        {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT},
+        {"amp.model", m->desc.name},
+        {"amp.source_sha256", source},
+        {"amp.policy", m->desc.policy},
+        {"amp.sums", m->desc.sums ? m->desc.sums : "ieee"},
+        {EXTRA_KEY, x->extra ? x->extra : ""},
+    };
+    void **states = NULL;
+    amp_status status = amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err);
+    if (!status) status = amp_session_host_states(s, true, &states, err);
+    if (!status) status = amp_state_list_write(&list, states, moments, x->path, metadata, x->extra ? 6 : 5, err);
+    amp_session_drop_host_states(s, states);
+    amp_state_list_free(&list);
+    return status;
+}
+
+amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra, amp_error *err) {
+    Saving saving = {session, path, extra};
     AMP_TRY(amp_session_check_training(session, "amp_checkpoint_save", err));
     if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_save: path is NULL");
     if (session->step.micro)
@@ -24,27 +53,7 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
             (long long)session->step.micro, (long long)session->model->accumulate);
     AMP_TRY(amp_params_check_masters(session->params, "amp_checkpoint_save", err));
     amp_session_does(session, AMP_RANK_SAVES);
-    if (session->shares.of && session->exchange->comm->rank) return amp_session_send_moments(session, err);
-    const amp_model *m = session->model;
-    amp_sha256_hex(m->desc.source_sha256, source);
-    const amp_metadata metadata[] = {
-        {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT},
-        {"amp.model", m->desc.name},
-        {"amp.source_sha256", source},
-        {"amp.policy", m->desc.policy},
-        {"amp.sums", m->desc.sums ? m->desc.sums : "ieee"},
-        {EXTRA_KEY, extra ? extra : ""},
-    };
-    void **states = NULL;
-    amp_whole_moment whole = {.session = session};
-    const amp_state_source moments = {amp_session_fetch_moment, &whole};
-    amp_status status = amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err);
-    if (!status) status = amp_session_host_states(session, true, &states, err);
-    if (!status) status = amp_state_list_write(&list, states, &moments, path, metadata, extra ? 6 : 5, err);
-    amp_status ended = amp_session_fetched_moments(&whole, status ? NULL : err);
-    amp_session_drop_host_states(session, states);
-    amp_state_list_free(&list);
-    return status ? status : ended;
+    return session->ranks ? amp_ranks_save(session->ranks, save, &saving, err) : save(&saving, NULL, err);
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -127,8 +136,8 @@ static amp_status load_states(amp_session *s, const amp_state_list *list, const 
     amp_status status = amp_session_host_states(s, false, &states, err);
     for (int32_t i = 0; !status && i < list->count; i++) {
         const int32_t state = list->entries[i].state;
-        status = amp_session_has_share_of(s, state) ? amp_session_load_moment(s, list, i, file, err)
-                                                    : amp_state_list_read(list, i, file, states[state], err);
+        status = amp_ranks_share_moment(s->ranks, state) ? amp_ranks_load(s->ranks, list, i, file, err)
+                                                         : amp_state_list_read(list, i, file, states[state], err);
     }
     if (!status) status = amp_safetensors_check_unchanged(file, err);
     if (!status) amp_session_forget_kept(s);
@@ -147,7 +156,6 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     /* From here on nothing can fail but memory for copies, before anything changed, and the device itself; of ranks
      * with shares also the file, which is not in memory. */
     AMP_TRY(load_states(s, list, file, err));
-    amp_session_masters_come(s);
     atomic_store(&s->params->stale, true);
     s->step.micro = 0;
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
@@ -158,8 +166,8 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
 static amp_status load(amp_session *s, const amp_state_list *list, const char *path, Extra extra, amp_error *err) {
     amp_safetensors *file;
     const amp_allocator *a = &s->model->allocator;
-    amp_status status = s->shares.of ? amp_safetensors_open_header(path, AMP_FILE_ANY, a, &file, err)
-                                     : amp_safetensors_open(path, a, &file, err);
+    amp_status status = amp_session_has_shares(s) ? amp_safetensors_open_header(path, AMP_FILE_ANY, a, &file, err)
+                                                  : amp_safetensors_open(path, a, &file, err);
     if (!status) status = load_file(s, list, file, path, extra, err);
     amp_safetensors_close(file);
     return status;
@@ -174,5 +182,6 @@ amp_status amp_checkpoint_load(amp_session *session, const char *path, char *ext
     amp_status status = amp_state_list_reserve(&list, err);
     if (!status) status = load(session, &list, path, (Extra){extra, extra_size}, err);
     amp_state_list_free(&list);
-    return status ? status : amp_session_share(session, err);
+    if (status || !session->ranks) return status;
+    return amp_ranks_meet(session->ranks, err);
 }

@@ -78,7 +78,7 @@ amp_status amp_session_count(const amp_session *s, const char *name, const amp_c
 
 static amp_status check_share(const amp_observed_run *run, const amp_operand *operand, amp_error *err) {
     const amp_model_buffer *b = &run->bound->program->buffers[operand->buffer];
-    const amp_share *shares = run->session->shares.of;
+    const amp_share *shares = run->session->ranks ? run->session->ranks->shares : NULL;
     if (b->kind != AMP_BUFFER_STATE || !shares || shares[b->index].end < 0) return AMP_OK;
     return amp_fail(err, AMP_UNSUPPORTED,
                     "%s: this rank has a share of it alone (zero1); train with --distribute data to see all of it",

@@ -21,13 +21,11 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
-#include "runtime/device/comm_calls.h"
 #include "runtime/device/device.h"
-#include "runtime/files/state_file.h"
 #include "runtime/memory/bound_program.h"
 #include "runtime/memory/device_memory.h"
-#include "runtime/model/messages.h"
 #include "runtime/params/params.h"
+#include "runtime/ranks/ranks.h"
 
 /* ---- what is read back ------------------------------------------------------------------------------------------- */
 
@@ -123,41 +121,6 @@ enum {
     AMP_SESSION_PROGRAMS
 };
 
-typedef struct amp_session_states { /* each by state of the model */
-    void **held, **bound, **host;
-} amp_session_states;
-
-/* What ranks exchange in a step; see exchange.c. */
-typedef struct amp_message {
-    /* What is sent and received: the block of the states; of GATHER_BATCHES (what each micro-batch of all ranks has
-     * left, one after the other) memory of its own.  In the host's memory, where on a device all messages have memory
-     * of their own; with |enqueued| in the device's. */
-    void *data;
-    size_t count, bytes; /* elements, and bytes of |data| */
-    size_t block_bytes;  /* of the states, one after the other */
-    int32_t ready;       /* the kernel of micro_step after which it is complete, and those before it are; -1: at once */
-    uint64_t number;     /* of the comm, once it is started */
-    bool is_owned;       /* |data| */
-} amp_message;
-
-/* Hashes of what a rank has in common with the others: drift.c. */
-typedef struct amp_fingerprint {
-    uint64_t scalars, weights;
-} amp_fingerprint;
-
-typedef struct amp_exchange {
-    amp_comm *comm;
-    const amp_session *session;
-    const amp_model *model;          /* of the session */
-    bool on_device;                  /* states are in the memory of a device */
-    amp_message *messages;           /* by collective of |model| */
-    int32_t started;                 /* in the step, of the messages */
-    amp_device_collective *enqueued; /* by message, where collectives run on the device; NULL: they do not */
-    amp_fingerprint *prints;         /* by rank */
-    uint64_t compared;               /* the gather of |prints| that is under way; with |enqueued| */
-    bool compares;                   /* there is one */
-} amp_exchange;
-
 enum { AMP_LOOKS_SAID = 8 };            /* ops that a session names */
 typedef struct amp_looking amp_looking; /* look.c */
 
@@ -206,14 +169,8 @@ struct amp_session {
         int64_t micro;  /* micro-batches that were run of a step that is not complete */
         bool too_few;   /* one of them, or of the last step, had fewer samples than least_batch */
     } step;
-    struct {
-        amp_share *of;           /* by state; NULL: this rank has all of each */
-        amp_state_block *blocks; /* by state, in place of the model's */
-        void **masters;          /* by state: of a PARAM, where apply_step finds the rank's share of it */
-        bool current;            /* they are what a step has left and were not set since; of a device */
-    } shares;
     amp_micro_batches batches; /* the ones that statistics_step runs for */
-    amp_exchange *exchange;    /* with other ranks, apart as |readback|; NULL: it trains alone */
+    amp_ranks *ranks;          /* it trains with, apart as |readback|; NULL: it trains alone */
     struct {
         amp_value *list; /* by name; NULL: the session keeps none */
         int32_t count;
@@ -250,6 +207,13 @@ amp_status amp_session_check_training(const amp_session *session, const char *ca
 
 /* The one that ends a step: it has the gradients, "ok" and the norm. */
 const amp_bound_program *amp_session_last_program(const amp_session *session);
+
+/* What the session is at from now on: ranks that wait for this one are told. */
+void amp_session_does(const amp_session *session, amp_rank_does what);
+/* The number of this rank's first micro-batch among all ranks' micro-batches of a step. */
+static inline int64_t amp_session_first_micro(const amp_session *s) {
+    return s->ranks ? s->ranks->comm->rank * s->model->accumulate : 0;
+}
 
 /* ---- session_run.c ----------------------------------------------------------------------------------------------- */
 
@@ -297,140 +261,6 @@ amp_status amp_session_at_floor(const amp_session *session, int64_t iteration, f
                                 amp_error *err);
 /* The same of the step whose scalars were taken in last, where it is. */
 amp_status amp_session_check_floor(const amp_session *session, amp_error *err);
-
-/* ---- agreement.c ------------------------------------------------------------------------------------------------- */
-
-/* All ranks, before their first step: they train the same, from rank 0's weights. */
-amp_status amp_session_agree(amp_session *session, uint64_t seed, amp_error *err);
-/* All ranks: they get rank 0's weights, moments and counters. */
-amp_status amp_session_share(amp_session *session, amp_error *err);
-
-/* Whether all ranks have the same number or scale in it. */
-bool amp_session_shares_scalar(const amp_session *session, int32_t state);
-
-/* ---- drift.c ----------------------------------------------------------------------------------------------------- */
-
-/* Starts to gather the ranks' fingerprints, as collective |*number|. */
-amp_status amp_session_compare_ranks(const amp_session *session, uint64_t *number, amp_error *err);
-/* When they have come: AMP_MISMATCH names the first rank that differs from rank 0. */
-amp_status amp_session_check_drift(const amp_session *session, amp_error *err);
-/* Both, where the host waits for no step: it looks at what was gathered in the step before.  That has come by now, or
- * soon will: so a host is two steps ahead at most. */
-amp_status amp_session_compare_in_passing(const amp_session *session, amp_error *err);
-
-/* ---- exchange.c -------------------------------------------------------------------------------------------------- */
-
-/* Once everything else is made.  |comm| may be NULL.  |seed|: of all ranks, also where the model draws nothing: its
- * application may. */
-amp_status amp_session_make_exchange(amp_session *session, amp_comm *comm, uint64_t seed, amp_error *err);
-void amp_session_free_exchange(amp_session *session);
-/* Of what ranks compare in each step. */
-size_t amp_fingerprints_bytes(int32_t ranks);
-/* What a session of |ranks| ranks takes more for collective |message| than one that trains alone; -1: for all
- * together, besides. */
-uint64_t amp_exchange_bytes(const amp_model *model, int32_t message, int32_t ranks);
-static inline bool amp_exchange_gathers(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_GATHER_BATCHES; }
-/* Whether messages are in the host's memory, and states are not. */
-static inline bool amp_exchange_is_apart(const amp_exchange *x) { return x->on_device && !x->enqueued; }
-/* What micro-batch |batch| of all ranks has left: in the message that gathers them; */
-static inline char *amp_message_batch(const amp_message *m, int64_t batch) {
-    return (char *)m->data + m->block_bytes * (size_t)batch;
-}
-/* and where micro_step leaves it, and statistics_step reads it: states of one message are one block. */
-void *amp_exchange_block(const amp_exchange *x, int32_t message);
-/* From there into the message; |batch|: one of this rank. */
-amp_status amp_exchange_keep_batch(const amp_exchange *x, int32_t message, int64_t batch, amp_error *err);
-/* What the session is at from now on: ranks that wait for this one are told. */
-void amp_session_does(const amp_session *session, amp_rank_does what);
-/* The number of this rank's first micro-batch among all ranks' micro-batches of a step. */
-int64_t amp_session_first_micro(const amp_session *session);
-/* What starts messages while |bound| runs. */
-amp_kernel_hooks amp_session_exchange_hooks(const amp_session *session, const amp_bound_program *bound);
-/* rank_sums.c: the hook of a COLLECTIVE; |exchange| is the session's. */
-amp_status amp_session_sum_ranks(void *exchange, const char *what, float *data, size_t count, amp_error *err);
-/* After the last micro-batch: waits for all messages of the step; of a device they go by the host's memory, here.
- * Weights and statistics are changed after that only: if a rank fails, the others still have the step before's
- * and can save them. */
-amp_status amp_session_finish_exchange(amp_session *session, amp_error *err);
-
-/* ---- batch_statistics.c ------------------------------------------------------------------------------------------ */
-
-/* After a micro-batch, and after all of them: what statistics_step makes of what they left. */
-amp_status amp_session_add_statistics(amp_session *session, int64_t n, bool complete, amp_error *err);
-
-/* ---- shares.c: where each rank has a share of the moments (zero1) ------------------------------------------------ */
-
-/* Before states have memory.  |comm| may be NULL. */
-amp_status amp_session_plan_shares(amp_session *session, const amp_comm *comm, amp_error *err);
-void amp_session_free_shares(amp_session *session);
-bool amp_session_has_share_of(const amp_session *session, int32_t state); /* a moment */
-/* After gradients have been exchanged. */
-amp_status amp_session_clear_other_shares(const amp_session *session, amp_error *err);
-/* After apply_step: the shares that other ranks have updated. */
-amp_status amp_session_gather_weights(amp_session *session, amp_error *err);
-/* Between all of a moment, in memory as of the state, and the session's share.  All ranks gather, in the same order:
- * the shares of all. */
-amp_status amp_session_gather_moment(const amp_session *session, int32_t state, char *whole, amp_error *err);
-amp_status amp_session_keep_share(amp_session *session, int32_t state, const char *whole, amp_error *err);
-
-/* ---- checkpoint_moments.c: the moments that are split in shares -------------------------------------------------- */
-
-typedef struct amp_whole_moment {
-    const amp_session *session;
-    char *memory; /* of the last one; NULL: none */
-    size_t bytes;
-} amp_whole_moment;
-
-/* amp_state_fetch, of rank 0, which saves: of a moment |*memory| is all of it, until the next; other states stay as
- * they are. */
-amp_status amp_session_fetch_moment(void *whole_moment, int32_t state, const void **memory, amp_error *err);
-/* The file has all it takes, or could not be written. */
-amp_status amp_session_fetched_moments(amp_whole_moment *whole, amp_error *err);
-/* The other ranks, meanwhile. */
-amp_status amp_session_send_moments(const amp_session *session, amp_error *err);
-/* All ranks, in the same order: rank 0 reads it, each keeps its share. */
-amp_status amp_session_load_moment(amp_session *session, const amp_state_list *list, int32_t entry,
-                                   const amp_safetensors *file, amp_error *err);
-
-/* ---- shared_masters.c: where each rank has a share of the masters, too ------------------------------------------- */
-
-/* When ranks have the same weights and messages have memory; of a session that is only planned, at once. */
-amp_status amp_session_share_masters(amp_session *session, const amp_comm *comm, amp_error *err);
-void amp_session_return_masters(amp_session *session); /* before messages are freed */
-bool amp_session_shares_master(const amp_session *session, int32_t state);
-uint64_t amp_session_master_bytes(const amp_session *session, int32_t state); /* of the share */
-/* Whole masters are in the memory of gradients, which micro_step writes, until they have been gathered. */
-void amp_session_masters_leave(const amp_session *session);
-void amp_session_masters_come(amp_session *session);
-uint64_t amp_session_device_masters(const amp_session *session); /* bytes of shares that are in device memory */
-/* The shares from whole masters, where somebody may have set these; and one to them. */
-amp_status amp_session_take_masters(amp_session *session, amp_error *err);
-amp_status amp_session_give_master(const amp_session *session, int32_t state, amp_error *err);
-
-/* ---- state_memory.c: bytes of states, on the host or the device -------------------------------------------------- */
-
-/* Within that memory; of a device after all runs so far, and not waited for. */
-amp_status amp_session_copy_bytes(const amp_session *session, void *to, const void *from, size_t bytes, amp_error *err);
-amp_status amp_session_clear_bytes(const amp_session *session, void *at, size_t bytes,
-                                   amp_error *err); /* whole words */
-/* From there to the host's memory, and back. */
-amp_status amp_session_read_bytes(const amp_session *session, void *to, const void *from, size_t bytes, amp_error *err);
-amp_status amp_session_write_bytes(const amp_session *session, void *to, const void *from, size_t bytes,
-                                   amp_error *err);
-
-/* ---- exchange_device.c ------------------------------------------------------------------------------------------- */
-
-/* Whether collectives run on the device, and room for their list. */
-amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err);
-/* The message's memory, on the device. */
-amp_status amp_exchange_place(const amp_exchange *x, int32_t message, amp_error *err);
-/* All ranks, once they agree. */
-amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err);
-/* As a comm has it. */
-amp_collective_op amp_exchange_engine_op(const amp_model_collective *collective);
-amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err);
-amp_status amp_exchange_enqueue_gathers(const amp_exchange *x, amp_error *err); /* of weights, after apply_step */
-void amp_exchange_leave_device(const amp_exchange *x);
 
 /* ---- device_inputs.c --------------------------------------------------------------------------------------------- */
 
@@ -516,6 +346,8 @@ amp_status amp_session_host_states(const amp_session *session, bool read, void *
 /* Copies back what |states| (of amp_session_host_states) have now. */
 amp_status amp_session_take_states(amp_session *session, void *const *states, amp_error *err);
 void amp_session_drop_host_states(const amp_session *session, void **states);
+/* What ranks change of them: amp_ranked_session. */
+amp_status amp_session_change_states(amp_session *session, amp_states_change *change, void *user, amp_error *err);
 
 /* ---- read_buffer.c ----------------------------------------------------------------------------------------------- */
 

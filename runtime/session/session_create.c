@@ -22,7 +22,7 @@ bool amp_session_holds(const amp_session *s, int32_t index) {
 static uint64_t held_bytes(const amp_session *s) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (amp_session_holds(s, i)) bytes += amp_state_block_bytes(s->model, s->shares.blocks, i);
+        if (amp_session_holds(s, i)) bytes += amp_state_block_bytes(s->model, s->states.blocks, i);
     return bytes;
 }
 
@@ -30,8 +30,8 @@ static uint64_t bytes_of_role(const amp_session *s, uint32_t role) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
         if (s->model->states[i].role == role && (!s->published || s->version->tensors[i]))
-            bytes += amp_session_shares_master(s, i) ? amp_session_master_bytes(s, i)
-                                                     : amp_state_bytes(&s->model->states[i]);
+            bytes += amp_ranks_share_master(s->ranks, i) ? amp_master_bytes(s->ranks->shares[i])
+                                                         : amp_state_bytes(&s->model->states[i]);
     return bytes;
 }
 
@@ -44,9 +44,17 @@ static uint64_t params_bytes(const amp_session *s) {
     return p->memory.bytes + sizeof *p + sizeof *p->published + atomic_load(&p->published->bytes);
 }
 
+/* Shares of masters. */
+static uint64_t device_shares(const amp_session *s) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < s->model->state_count; i++)
+        if (amp_ranks_share_master(s->ranks, i)) bytes += amp_master_bytes(s->ranks->shares[i]);
+    return bytes;
+}
+
 static uint64_t device_bytes(const amp_session *s) {
     if (!amp_session_has_device_memory(s)) return 0;
-    return s->device_arena.bytes + s->params->residency->bytes + amp_session_device_masters(s) +
+    return s->device_arena.bytes + s->params->residency->bytes + device_shares(s) +
            s->device->type->device_memory->bytes(s->device, true);
 }
 
@@ -115,7 +123,7 @@ static amp_status count_states(amp_session *s, amp_error *err) {
     s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
     if (!s->states.bound)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to plan a session", s->model->desc.name);
-    amp_states_plan(s->model, s->shares.blocks, lives_in_session, s, &s->memory);
+    amp_states_plan(s->model, s->states.blocks, lives_in_session, s, &s->memory);
     return AMP_OK;
 }
 
@@ -124,7 +132,7 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
     if (amp_session_has_device_memory(s)) return make_state_lists(s, err);
     if (s->sizes_only) return count_states(s, err);
-    AMP_TRY(amp_states_alloc(m, s->shares.blocks, lives_in_session, s, a, &s->states.held, err));
+    AMP_TRY(amp_states_alloc(m, s->states.blocks, lives_in_session, s, a, &s->states.held, err));
     AMP_TRY(amp_states_initialise(m, s->states.held, seed, a, err));
     s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
     if (!s->states.bound) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
@@ -264,10 +272,41 @@ static amp_status open_device(amp_session *s, const Request *r, amp_error *err) 
                             type->device_memory ? type->device_memory->memory(s->device) : NULL, s->model, err);
 }
 
+static amp_status join_ranks(amp_session *s, const amp_session_options *o, amp_error *err) {
+    const amp_ranked_session session = {.session = s,
+                                        .model = s->model,
+                                        .params = s->params,
+                                        .device = s->device,
+                                        .memory = &s->memory,
+                                        .states = &s->states,
+                                        .programs = s->programs,
+                                        .program_count = AMP_SESSION_PROGRAMS,
+                                        .capacity = s->capacity,
+                                        .seed = o->seed,
+                                        .keeps_gradients = s->keeps_gradients,
+                                        .sizes_only = s->sizes_only,
+                                        .change_states = amp_session_change_states};
+    return amp_ranks_join(&session, o->comm, &s->ranks, err);
+}
+
+static void set_counter(const amp_session *s, uint32_t counter, double value) {
+    const int32_t i = amp_model_counter(s->model, counter);
+    if (i >= 0 && s->states.host[i]) amp_store_element(s->states.host[i], s->model->states[i].storage, 0, value);
+}
+
+/* Of models that can be trained by several ranks, also where there is one. */
+static amp_status set_counters(const amp_session *s, amp_error *err) {
+    if (amp_model_counter(s->model, AMP_COUNTER_FULL_BATCH) < 0) return AMP_OK;
+    set_counter(s, AMP_COUNTER_RANKS, s->ranks ? s->ranks->comm->size : 1);
+    set_counter(s, AMP_COUNTER_FIRST_MICRO, (double)amp_session_first_micro(s));
+    set_counter(s, AMP_COUNTER_FULL_BATCH, (double)s->capacity);
+    return amp_session_write_scalars(s, err);
+}
+
 static amp_status fill(amp_session *s, const Request *r, amp_error *err) {
     const amp_session_options *o = &r->o;
     AMP_TRY(open_device(s, r, err));
-    AMP_TRY(amp_session_plan_shares(s, o->comm, err));
+    if (o->comm && o->comm->size > 1 && s->training && s->device->type->computes) AMP_TRY(join_ranks(s, o, err));
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(amp_session_make_readback(s, err));
     AMP_TRY(make_programs(s, r, err));
@@ -275,8 +314,8 @@ static amp_status fill(amp_session *s, const Request *r, amp_error *err) {
     if (amp_session_has_device_memory(s))
         AMP_TRY(amp_session_make_device_memory(s, o->seed, r->inspect.separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
-    if (!s->sizes_only) AMP_TRY(amp_session_make_exchange(s, o->comm, o->seed, err));
-    AMP_TRY(amp_session_share_masters(s, o->comm, err));
+    if (s->training && !s->sizes_only) AMP_TRY(set_counters(s, err));
+    if (s->ranks) AMP_TRY(amp_ranks_meet(s->ranks, err));
     return r->inspect.keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 
@@ -381,8 +420,7 @@ void amp_session_release(amp_session *s) {
     bool device_memory = amp_session_has_device_memory(s);
     if (device_memory) s->device->type->device_memory->settle(s->device);
     amp_session_free_values(s);
-    amp_session_return_masters(s);
-    amp_session_free_exchange(s);
+    if (s->ranks) amp_ranks_leave(s->ranks);
     amp_session_free_selection(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(&s->programs[i], a);
     amp_session_free_readback(s);
@@ -392,9 +430,9 @@ void amp_session_release(amp_session *s) {
         amp_free(a, s->states.held, list_bytes(s));
     } else {
         amp_arena_free(a, s->arena.memory, s->arena.bytes);
-        amp_states_free(model, s->shares.blocks, s->states.held, a);
+        amp_states_free(model, s->states.blocks, s->states.held, a);
     }
-    amp_session_free_shares(s);
+    amp_free(a, s->states.blocks, s->states.blocks ? (size_t)model->state_count * sizeof *s->states.blocks : 0);
     amp_device_arena_free(&s->device_arena, a);
     if (s->device) s->device->type->destroy(s->device);
     amp_params_leave(s->params, &s->params_user);

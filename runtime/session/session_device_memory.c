@@ -88,7 +88,7 @@ static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t 
 }
 
 static amp_state_block block_of(const amp_session *s, int32_t state) {
-    if (s->shares.blocks) return s->shares.blocks[state];
+    if (s->states.blocks) return s->states.blocks[state];
     if (s->model->blocks) return s->model->blocks[state];
     return (amp_state_block){state, 0, amp_state_bytes(&s->model->states[state])};
 }
@@ -256,7 +256,7 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
         if (!amp_session_holds(s, i)) continue;
         amp_initialise(state, seed, rows);
         if (s->states.host[i]) amp_store_element(s->states.host[i], state->storage, 0, amp_initial_scalar(state));
-        else if (!state->init && !amp_session_has_share_of(s, i))
+        else if (!state->init && !amp_ranks_share_moment(s->ranks, i))
             AMP_TRY(
                 s->device_arena.memory->type->clear(s->device_arena.memory, s->states.held[i], bytes_from(s, i), err));
         else AMP_TRY(amp_session_set_state(s, i, rows, err));

@@ -14,6 +14,17 @@ amp_status amp_session_check_training(const amp_session *s, const char *call, am
 
 bool amp_session_has_device_memory(const amp_session *s) { return s->device && s->device->type->device_memory; }
 
+int32_t amp_session_has_shares(const amp_session *session) {
+    return session && session->ranks && session->ranks->shares;
+}
+
+void amp_session_does(const amp_session *s, amp_rank_does what) {
+    const int64_t *iteration = amp_session_iteration(s);
+    if (!s->ranks) return;
+    amp_comm *comm = s->ranks->comm;
+    comm->calls->does(comm, what, iteration ? *iteration + (what == AMP_RANK_COMPUTES) : -1);
+}
+
 const amp_bound_program *amp_session_last_program(const amp_session *s) {
     return &s->programs[s->programs[AMP_RUN_APPLY_STEP].program ? AMP_RUN_APPLY_STEP : AMP_RUN_TRAIN_STEP];
 }

@@ -96,10 +96,8 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
         run.needed = s->selection.needed;
         run.selection = s->selection.hash;
     }
-    run.hooks = amp_session_exchange_hooks(s, b);
-    if (b == &s->programs[AMP_RUN_APPLY_STEP]) run.shares = s->shares.of;
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
-    if (b == &s->programs[AMP_RUN_TRAIN_STEP]) amp_session_masters_leave(s);
+    if (s->ranks) AMP_TRY(amp_ranks_before_run(s->ranks, &run, s->step.micro, err));
     const amp_observed_run observed = {s, b, n};
     if (is_observed(s, b) || amp_session_looks_at_kernels(s)) {
         run.after_kernel = amp_session_observe_kernel;
@@ -114,9 +112,7 @@ amp_status amp_session_refresh(amp_session *s, amp_error *err) {
     amp_params *p = s->params;
     if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
-    if (amp_params_set_on_host(p)) s->shares.current = false;
-    amp_status status = amp_params_reach_device(p, err);
-    if (!status) status = amp_session_take_masters(s, err);
+    amp_status status = s->ranks ? amp_ranks_take_params(s->ranks, err) : amp_params_reach_device(p, err);
     if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(&p->stale))
         status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], s->model->batch_multiple, err);
     if (!status) atomic_store(&p->stale, false);

@@ -19,7 +19,7 @@ static amp_status no_memory(const amp_session *s, size_t bytes, amp_error *err) 
 amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
-    const bool shared = amp_session_has_share_of(s, i);
+    const bool shared = amp_ranks_share_moment(s->ranks, i);
     if (!amp_session_has_device_memory(s) && !shared) {
         amp_state_get_f32(state, s->states.bound[i], to);
         return AMP_OK;
@@ -27,7 +27,7 @@ amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp
     void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_status status =
-        shared ? amp_session_gather_moment(s, i, copy, err)
+        shared ? amp_ranks_gather(s->ranks, i, copy, err)
                : calls_of(s)->read(s->device, copy, s->states.bound[i], amp_state_content_bytes(state), err);
     if (!status) amp_state_get_f32(state, copy, to);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
@@ -37,7 +37,7 @@ amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp
 amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
-    const bool shared = amp_session_has_share_of(s, i);
+    const bool shared = amp_ranks_share_moment(s->ranks, i);
     if (!amp_session_has_device_memory(s) && !shared) {
         amp_state_set_f32(state, s->states.bound[i], from);
         return AMP_OK;
@@ -45,9 +45,9 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
     void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
-    amp_status status = AMP_OK;
-    if (shared) status = amp_session_keep_share(s, i, copy, err);
-    else status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
+    amp_status status =
+        shared ? amp_ranks_keep(s->ranks, i, copy, err)
+               : calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
@@ -89,7 +89,7 @@ static amp_status copy_states(const amp_session *s, bool read, void **states, am
         const amp_model_state *state = &s->model->states[i];
         size_t bytes = amp_state_bytes(state);
         states[i] = s->states.host[i];
-        if (!is_of_files(s, i) || !s->states.bound[i] || amp_session_has_share_of(s, i)) continue;
+        if (!is_of_files(s, i) || !s->states.bound[i] || amp_ranks_share_moment(s->ranks, i)) continue;
         states[i] = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
         if (!states[i]) return no_memory(s, bytes, err);
         if (read) AMP_TRY(fetch(s, i, states[i], err));
@@ -110,9 +110,20 @@ amp_status amp_session_host_states(const amp_session *s, bool read, void ***out,
 amp_status amp_session_take_states(amp_session *s, void *const *states, amp_error *err) {
     if (!amp_session_has_device_memory(s)) return AMP_OK;
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (is_of_files(s, i) && states[i] && !amp_session_has_share_of(s, i)) AMP_TRY(store(s, i, states[i], err));
+        if (is_of_files(s, i) && states[i] && !amp_ranks_share_moment(s->ranks, i))
+            AMP_TRY(store(s, i, states[i], err));
     amp_params_changed_on_device(s->params);
     return amp_session_write_scalars(s, err);
+}
+
+amp_status amp_session_change_states(amp_session *s, amp_states_change *change, void *user, amp_error *err) {
+    void **states;
+    AMP_TRY(amp_session_host_states(s, true, &states, err));
+    amp_status status = change(user, states, err);
+    if (!status) amp_params_changed_on_host(s->params);
+    if (!status) status = amp_session_take_states(s, states, err);
+    amp_session_drop_host_states(s, states);
+    return status;
 }
 
 /* ---- loss scaler and counters ------------------------------------------------------------------------------------ */

@@ -3,6 +3,22 @@
 #include "base/float_environment.h"
 #include "runtime/session/session.h"
 
+/* What micro-batches make of running statistics, in their order.  Of one rank after each of them; of several after the
+ * last one, for all that ranks have: so all have the same statistics. */
+static amp_status add_statistics(amp_session *s, const amp_readback_run *made, int64_t n, amp_error *err) {
+    amp_bound_program *statistics = &s->programs[AMP_RUN_STATISTICS];
+    if (!statistics->program || (s->ranks && !made->complete)) return AMP_OK;
+    const int64_t begin = s->ranks ? 0 : made->micro,
+                  end = s->ranks ? s->ranks->comm->size * s->model->accumulate : begin + 1,
+                  each = s->ranks && s->ranks->run_each ? 1 : end - begin;
+    int64_t *number = s->states.bound[amp_model_counter(s->model, AMP_COUNTER_MICRO)];
+    for (int64_t i = begin; i < end; i += each) {
+        s->batches = (amp_micro_batches){.first = i, .count = each, .number = number};
+        AMP_TRY(amp_session_run(s, statistics, NULL, n, err));
+    }
+    return AMP_OK;
+}
+
 /* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
 static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool reported, bool *complete,
                            amp_error *err) {
@@ -19,11 +35,11 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     s->step.last_n = n;
     *complete = made.complete;
     s->step.micro = made.complete ? 0 : s->step.micro + 1;
-    if (made.complete) AMP_TRY(amp_session_finish_exchange(s, err));
-    AMP_TRY(amp_session_add_statistics(s, n, made.complete, err));
+    if (s->ranks) AMP_TRY(amp_ranks_after_run(s->ranks, s->model->train_step, made.micro, err));
+    AMP_TRY(add_statistics(s, &made, n, err));
     if (made.complete && s->programs[AMP_RUN_APPLY_STEP].program) {
         AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
-        AMP_TRY(amp_session_gather_weights(s, err));
+        if (s->ranks) AMP_TRY(amp_ranks_after_run(s->ranks, s->model->apply_step, made.micro, err));
     }
     return amp_session_start_readback(s, &made, err);
 }

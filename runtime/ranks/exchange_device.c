@@ -9,10 +9,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/model/messages.h"
-#include "runtime/session/session.h"
+#include "runtime/ranks/rank_exchange.h"
 
 static const amp_device_memory_calls *calls_of(const amp_exchange *x) {
-    return x->session->device->type->device_memory;
+    return x->ranks->session.device->type->device_memory;
 }
 
 static size_t list_bytes(const amp_exchange *x) {
@@ -21,7 +21,7 @@ static size_t list_bytes(const amp_exchange *x) {
 
 amp_status amp_exchange_on_device(amp_exchange *x, amp_error *err) {
     if (!x->on_device || !calls_of(x)->enqueue || !x->comm->calls->enqueue) return AMP_OK;
-    x->enqueued = amp_alloc_zeroed(&x->session->memory.allocator, list_bytes(x));
+    x->enqueued = amp_alloc_zeroed(&x->ranks->session.memory->allocator, list_bytes(x));
     return x->enqueued
                ? AMP_OK
                : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", x->model->desc.name);
@@ -59,14 +59,14 @@ static bool is_owned(const amp_exchange *x, int32_t i) {
 static void *shared_memory(const amp_exchange *x, int32_t i) {
     const amp_model_collective *c = &x->model->collectives[i];
     if (c->op == AMP_EXCHANGE_ALL_GATHER) return x->messages[amp_collective_of_gradients(x->model, i)].data;
-    return x->session->states.bound[c->states[0]];
+    return x->ranks->session.states->bound[c->states[0]];
 }
 
 amp_status amp_exchange_place(const amp_exchange *x, int32_t i, amp_error *err) {
     const amp_model_collective *c = &x->model->collectives[i];
     const bool after_step = c->op == AMP_EXCHANGE_ALL_GATHER;
     amp_message *m = &x->messages[i];
-    amp_device_memory *memory = calls_of(x)->memory(x->session->device);
+    amp_device_memory *memory = calls_of(x)->memory(x->ranks->session.device);
     if (is_owned(x, i)) {
         AMP_TRY(memory->type->allocate(memory, m->bytes, &m->data, err));
         AMP_TRY(memory->type->clear(memory, m->data, m->bytes, err)); /* what is between weights travels too */
@@ -88,24 +88,24 @@ static int32_t count_before_update(const amp_exchange *x) {
 }
 
 amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err) {
-    const amp_device_exchange all = {x->session->model->train_step, x->enqueued, count_before_update(x)};
-    return x->enqueued ? calls_of(x)->attach(x->session->device, x->comm, &all, err) : AMP_OK;
+    const amp_device_exchange all = {x->model->train_step, x->enqueued, count_before_update(x)};
+    return x->enqueued ? calls_of(x)->attach(x->ranks->session.device, x->comm, &all, err) : AMP_OK;
 }
 
 amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err) {
-    return calls_of(x)->enqueue(x->session->device, err);
+    return calls_of(x)->enqueue(x->ranks->session.device, err);
 }
 
 amp_status amp_exchange_enqueue_gathers(const amp_exchange *x, amp_error *err) {
     const int32_t before = count_before_update(x);
-    return calls_of(x)->enqueue_list(x->session->device, x->enqueued + before, x->model->collective_count - before,
-                                     err);
+    return calls_of(x)->enqueue_list(x->ranks->session.device, x->enqueued + before,
+                                     x->model->collective_count - before, err);
 }
 
 void amp_exchange_leave_device(const amp_exchange *x) {
-    amp_device_memory *memory = calls_of(x)->memory(x->session->device);
-    calls_of(x)->detach(x->session->device);
+    amp_device_memory *memory = calls_of(x)->memory(x->ranks->session.device);
+    calls_of(x)->detach(x->ranks->session.device);
     for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
         if (is_owned(x, i)) memory->type->release(memory, x->messages[i].data);
-    amp_free(&x->session->memory.allocator, x->enqueued, list_bytes(x));
+    amp_free(&x->ranks->session.memory->allocator, x->enqueued, list_bytes(x));
 }

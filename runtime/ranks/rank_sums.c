@@ -5,9 +5,9 @@
  */
 #include "base/error.h"
 #include "runtime/device/comm_calls.h"
-#include "runtime/session/session.h"
+#include "runtime/ranks/rank_exchange.h"
 
-amp_status amp_session_sum_ranks(void *exchange, const char *what, float *data, size_t count, amp_error *err) {
+amp_status amp_exchange_sum(void *exchange, const char *what, float *data, size_t count, amp_error *err) {
     const amp_exchange *x = exchange;
     uint64_t number;
     AMP_TRY(x->comm->calls->start(x->comm, AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, count, 0, what, &number, err));

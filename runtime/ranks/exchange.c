@@ -10,37 +10,12 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/device/comm_calls.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/messages.h"
 #include "runtime/model/state.h"
-#include "runtime/session/session.h"
-
-void amp_session_does(const amp_session *s, amp_rank_does what) {
-    const int64_t *iteration = amp_session_iteration(s);
-    if (!s->exchange) return;
-    amp_comm *comm = s->exchange->comm;
-    comm->calls->does(comm, what, iteration ? *iteration + (what == AMP_RANK_COMPUTES) : -1);
-}
+#include "runtime/ranks/rank_exchange.h"
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
-
-static void set_counter(const amp_session *s, uint32_t counter, double value) {
-    const int32_t i = amp_model_counter(s->model, counter);
-    if (i >= 0 && s->states.host[i]) amp_store_element(s->states.host[i], s->model->states[i].storage, 0, value);
-}
-
-static amp_status set_counters(const amp_session *s, amp_error *err) {
-    if (amp_model_counter(s->model, AMP_COUNTER_FULL_BATCH) < 0) return AMP_OK;
-    set_counter(s, AMP_COUNTER_RANKS, s->exchange ? s->exchange->comm->size : 1);
-    set_counter(s, AMP_COUNTER_FIRST_MICRO, (double)amp_session_first_micro(s));
-    set_counter(s, AMP_COUNTER_FULL_BATCH, (double)s->capacity);
-    return amp_session_write_scalars(s, err);
-}
-
-int64_t amp_session_first_micro(const amp_session *s) {
-    return s->exchange ? s->exchange->comm->rank * s->model->accumulate : 0;
-}
 
 static bool is_after_step(const amp_model_collective *c) { return c->op == AMP_EXCHANGE_ALL_GATHER; }
 
@@ -60,16 +35,17 @@ static void *memory_of_gradients(const amp_exchange *x, int32_t i) {
 }
 
 static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err) {
-    const amp_session *s = x->session;
+    const amp_ranks *r = x->ranks;
     const amp_model_collective *c = &x->model->collectives[i];
     amp_message *to = &x->messages[i];
     to->block_bytes = amp_collective_block_bytes(x->model, c);
     to->bytes = amp_collective_bytes(x->model, c, x->comm->size);
     to->count = to->bytes / (is_after_step(c) ? sizeof(float) : amp_storage_size(c->dtype));
     if (x->enqueued) return amp_exchange_place(x, i, err);
-    void *shared = is_after_step(c) ? memory_of_gradients(x, i) : s->states.bound[c->states[0]];
+    void *shared = is_after_step(c) ? memory_of_gradients(x, i) : r->session.states->bound[c->states[0]];
     to->is_owned = amp_exchange_gathers(c) || x->on_device || !shared;
-    to->data = to->is_owned ? amp_alloc_zeroed_aligned(&s->memory.allocator, to->bytes, AMP_MEMORY_ALIGN) : shared;
+    to->data =
+        to->is_owned ? amp_alloc_zeroed_aligned(&r->session.memory->allocator, to->bytes, AMP_MEMORY_ALIGN) : shared;
     plan_time(x, i);
     if (to->data) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes that ranks exchange", x->model->desc.name,
@@ -79,7 +55,7 @@ static amp_status plan_message(const amp_exchange *x, int32_t i, amp_error *err)
 size_t amp_fingerprints_bytes(int32_t ranks) { return (size_t)ranks * sizeof(amp_fingerprint); }
 static size_t messages_bytes(const amp_model *m) { return (size_t)m->collective_count * sizeof(amp_message); }
 
-/* What join_ranks allocates. */
+/* What amp_ranks_make_exchange allocates. */
 uint64_t amp_exchange_bytes(const amp_model *m, int32_t message, int32_t ranks) {
     if (message < 0) return sizeof(amp_exchange) + amp_fingerprints_bytes(ranks);
     const amp_model_collective *c = &m->collectives[message];
@@ -87,47 +63,35 @@ uint64_t amp_exchange_bytes(const amp_model *m, int32_t message, int32_t ranks) 
     return sizeof(amp_message) + (m->owner || owned ? amp_collective_bytes(m, c, ranks) : 0);
 }
 
-static amp_status join_ranks(amp_session *s, amp_comm *comm, amp_error *err) {
-    const amp_allocator *a = &s->memory.allocator;
-    const amp_model *m = s->model;
-    s->exchange = amp_alloc_zeroed(a, sizeof *s->exchange);
-    if (!s->exchange) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", m->desc.name);
-    *s->exchange =
-        (amp_exchange){.comm = comm, .session = s, .model = m, .on_device = amp_session_has_device_memory(s)};
-    s->exchange->messages = amp_alloc_zeroed(a, messages_bytes(m));
-    s->exchange->prints = amp_alloc_zeroed(a, amp_fingerprints_bytes(comm->size));
-    if (!s->exchange->messages || !s->exchange->prints)
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", m->desc.name);
-    AMP_TRY(amp_exchange_on_device(s->exchange, err));
-    for (int32_t i = 0; i < m->collective_count; i++) AMP_TRY(plan_message(s->exchange, i, err));
-    return AMP_OK;
-}
-
-static amp_status check_comm(const amp_session *s, const amp_comm *comm, amp_error *err) {
-    const amp_model *owner = s->model->owner ? s->model->owner : s->model;
+static amp_status check_model(const amp_ranks *r, amp_error *err) {
+    const amp_model *owner = r->session.model->owner ? r->session.model->owner : r->session.model;
     if (!owner->collective_count)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "%s was compiled to train alone, and there are %d ranks; compile it with --distribute data, or "
                         "say data_parallel = true in its train block",
-                        owner->desc.name, comm->size);
+                        owner->desc.name, r->comm->size);
     return AMP_OK;
 }
 
-amp_status amp_session_make_exchange(amp_session *s, amp_comm *comm, uint64_t seed, amp_error *err) {
-    if (!s->training) return AMP_OK;
-    if (comm && comm->size > 1 && s->device->type->computes) {
-        AMP_TRY(check_comm(s, comm, err));
-        AMP_TRY(join_ranks(s, comm, err));
-    }
-    AMP_TRY(set_counters(s, err));
-    if (!s->exchange) return AMP_OK;
-    AMP_TRY(amp_session_agree(s, seed, err));
-    return amp_exchange_attach(s->exchange, err);
+amp_status amp_ranks_make_exchange(amp_ranks *r, amp_error *err) {
+    const amp_allocator *a = &r->session.memory->allocator;
+    const amp_model *m = r->session.model;
+    AMP_TRY(check_model(r, err));
+    amp_exchange *x = r->exchange = amp_alloc_zeroed(a, sizeof *x);
+    if (!x) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", m->desc.name);
+    *x = (amp_exchange){.comm = r->comm, .ranks = r, .model = m, .on_device = amp_ranks_on_device(r)};
+    x->messages = amp_alloc_zeroed(a, messages_bytes(m));
+    x->prints = amp_alloc_zeroed(a, amp_fingerprints_bytes(r->comm->size));
+    if (!x->messages || !x->prints)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the messages of a step", m->desc.name);
+    AMP_TRY(amp_exchange_on_device(x, err));
+    for (int32_t i = 0; i < m->collective_count; i++) AMP_TRY(plan_message(x, i, err));
+    return AMP_OK;
 }
 
-void amp_session_free_exchange(amp_session *s) {
-    const amp_allocator *a = &s->memory.allocator;
-    amp_exchange *x = s->exchange;
+void amp_ranks_free_exchange(amp_ranks *r) {
+    const amp_allocator *a = &r->session.memory->allocator;
+    amp_exchange *x = r->exchange;
     if (!x) return;
     if (x->enqueued) amp_exchange_leave_device(x);
     for (int32_t i = 0; x->messages && i < x->model->collective_count; i++)
@@ -142,36 +106,42 @@ void amp_session_free_exchange(amp_session *s) {
 /* |to_host|: from the states to |block|, one after the other; else back.  With |enqueued| the block is on the device.
  */
 static amp_status copy_block(const amp_exchange *x, int32_t collective, char *block, bool to_host, amp_error *err) {
-    const amp_session *s = x->session;
+    const amp_ranks *r = x->ranks;
     const amp_model_collective *c = &x->model->collectives[collective];
     for (uint32_t j = 0; j < c->state_count; j++) {
-        void *state = s->states.bound[c->states[j]];
-        const size_t bytes = amp_state_bytes(&s->model->states[c->states[j]]);
+        void *state = r->session.states->bound[c->states[j]];
+        const size_t bytes = amp_state_bytes(&r->session.model->states[c->states[j]]);
         if (!x->on_device || x->enqueued)
-            AMP_TRY(amp_session_copy_bytes(s, to_host ? block : state, to_host ? state : block, bytes, err));
-        else if (to_host) AMP_TRY(amp_session_read_bytes(s, block, state, bytes, err));
-        else AMP_TRY(amp_session_write_bytes(s, state, block, bytes, err));
+            AMP_TRY(amp_ranks_copy_bytes(r, to_host ? block : state, to_host ? state : block, bytes, err));
+        else if (to_host) AMP_TRY(amp_ranks_read_bytes(r, block, state, bytes, err));
+        else AMP_TRY(amp_ranks_write_bytes(r, state, block, bytes, err));
         block += bytes;
     }
     return AMP_OK;
 }
 
 void *amp_exchange_block(const amp_exchange *x, int32_t message) {
-    return x->session->states.bound[x->model->collectives[message].states[0]];
+    return x->ranks->session.states->bound[x->model->collectives[message].states[0]];
 }
 
-amp_status amp_exchange_keep_batch(const amp_exchange *x, int32_t message, int64_t batch, amp_error *err) {
+/* What micro-batch |micro| of this rank has left there. */
+static amp_status keep_batch(const amp_exchange *x, int32_t message, int64_t micro, amp_error *err) {
     const amp_message *m = &x->messages[message];
-    return (amp_exchange_is_apart(x) ? amp_session_read_bytes : amp_session_copy_bytes)(
-        x->session, amp_message_batch(m, batch), amp_exchange_block(x, message), m->block_bytes, err);
+    char *to = amp_message_batch(m, x->comm->rank * x->model->accumulate + micro);
+    return (amp_exchange_is_apart(x) ? amp_ranks_read_bytes : amp_ranks_copy_bytes)(
+        x->ranks, to, amp_exchange_block(x, message), m->block_bytes, err);
+}
+
+amp_status amp_exchange_keep(const amp_exchange *x, int64_t micro, amp_error *err) {
+    const int32_t message = amp_exchange_gathering(x);
+    return message < 0 ? AMP_OK : keep_batch(x, message, micro, err);
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------------- */
 
-/* What this rank's last micro-batch has left. */
-static amp_status copy_last_slot(const amp_exchange *x, int32_t i, amp_error *err) {
+static amp_status keep_last_batch(const amp_exchange *x, int32_t i, amp_error *err) {
     if (!amp_exchange_gathers(&x->model->collectives[i])) return AMP_OK;
-    return amp_exchange_keep_batch(x, i, (x->comm->rank + 1) * x->model->accumulate - 1, err);
+    return keep_batch(x, i, x->model->accumulate - 1, err);
 }
 
 /* Those that are complete after |kernel| of the last micro-batch. */
@@ -182,7 +152,7 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
         const amp_model_collective *c = &x->model->collectives[x->started];
         if (is_after_step(c)) continue; /* the last ones */
         const amp_collective_op op = amp_exchange_engine_op(c);
-        AMP_TRY(copy_last_slot(x, x->started, err));
+        AMP_TRY(keep_last_batch(x, x->started, err));
         if (x->on_device && !amp_exchange_gathers(c)) AMP_TRY(copy_block(x, x->started, m->data, true, err));
         AMP_TRY(
             x->comm->calls->start(x->comm, op, (amp_dtype)c->dtype, m->data, m->count, 0, c->what, &m->number, err));
@@ -190,36 +160,35 @@ static amp_status start_messages(void *exchange, int32_t kernel, amp_error *err)
     return AMP_OK;
 }
 
-amp_kernel_hooks amp_session_exchange_hooks(const amp_session *s, const amp_bound_program *b) {
-    amp_kernel_hooks hooks = {.user = s->exchange};
-    if (!s->exchange || s->exchange->enqueued) return hooks;
-    if (b == &s->programs[AMP_RUN_TRAIN_STEP] || b == &s->programs[AMP_RUN_APPLY_STEP])
-        hooks.sum = amp_session_sum_ranks;
-    if (b == &s->programs[AMP_RUN_TRAIN_STEP] && !s->exchange->on_device && s->step.micro + 1 == s->model->accumulate) {
-        s->exchange->started = 0;
+amp_kernel_hooks amp_exchange_hooks(amp_exchange *x, const amp_program *program, int64_t micro) {
+    const bool is_step = program == x->model->train_step;
+    amp_kernel_hooks hooks = {.user = x};
+    if (x->enqueued) return hooks;
+    if (is_step || program == x->model->apply_step) hooks.sum = amp_exchange_sum;
+    if (is_step && !x->on_device && micro + 1 == x->model->accumulate) {
+        x->started = 0;
         hooks.after = start_messages;
     }
     return hooks;
 }
 
-amp_status amp_session_finish_exchange(amp_session *s, amp_error *err) {
-    amp_exchange *x = s->exchange;
-    if (!x) return AMP_OK;
+amp_status amp_exchange_finish(amp_exchange *x, amp_error *err) {
+    const amp_ranks *r = x->ranks;
     if (x->enqueued) {
-        AMP_TRY(amp_session_compare_in_passing(s, err));
-        for (int32_t i = 0; i < x->model->collective_count; i++) AMP_TRY(copy_last_slot(x, i, err));
+        AMP_TRY(amp_ranks_compare_in_passing(r, err));
+        for (int32_t i = 0; i < x->model->collective_count; i++) AMP_TRY(keep_last_batch(x, i, err));
         AMP_TRY(amp_exchange_enqueue(x, err));
-        return amp_session_clear_other_shares(s, err);
+        return amp_ranks_clear_other_shares(r, err);
     }
     if (x->on_device) {
         x->started = 0;
         AMP_TRY(start_messages(x, INT32_MAX, err));
     }
     uint64_t last;
-    AMP_TRY(amp_session_compare_ranks(s, &last, err));
+    AMP_TRY(amp_ranks_compare(r, &last, err));
     AMP_TRY(x->comm->calls->wait(x->comm, last, err));
-    AMP_TRY(amp_session_check_drift(s, err));
-    AMP_TRY(amp_session_clear_other_shares(s, err));
+    AMP_TRY(amp_ranks_check_drift(r, err));
+    AMP_TRY(amp_ranks_clear_other_shares(r, err));
     for (int32_t i = 0; x->on_device && i < x->model->collective_count; i++)
         if (!amp_exchange_gathers(&x->model->collectives[i]))
             AMP_TRY(copy_block(x, i, x->messages[i].data, false, err));

@@ -10,7 +10,7 @@
 #include "runtime/device/comm_calls.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
-#include "runtime/session/session.h"
+#include "runtime/ranks/rank_exchange.h"
 
 /* ---- what ranks agree on ----------------------------------------------------------------------------------------- */
 
@@ -25,15 +25,15 @@ typedef struct Hello {
     int64_t capacity, seed, accumulate, state_count;
 } Hello;
 
-static Hello hello_of(const amp_session *s, uint64_t seed) {
-    const amp_model_desc *d = &s->model->desc;
-    Hello h = {.capacity = s->capacity,
-               .seed = (int64_t)seed,
-               .accumulate = s->model->accumulate,
-               .state_count = s->model->state_count};
+static Hello hello_of(const amp_ranks *r) {
+    const amp_model_desc *d = &r->session.model->desc;
+    Hello h = {.capacity = r->session.capacity,
+               .seed = (int64_t)r->session.seed,
+               .accumulate = r->session.model->accumulate,
+               .state_count = r->session.model->state_count};
     snprintf(h.version, sizeof h.version, "%s", AMP_VERSION);
     snprintf(h.model, sizeof h.model, "%s", d->name);
-    snprintf(h.device, sizeof h.device, "%s", s->device->type->name);
+    snprintf(h.device, sizeof h.device, "%s", r->session.device->type->name);
     memcpy(h.source, d->source_sha256, sizeof h.source);
     memcpy(h.policy, d->policy_sha256, sizeof h.policy);
     if (d->ir_text) amp_sha256_of(d->ir_text, d->ir_length, h.ir);
@@ -81,29 +81,30 @@ static amp_status check_hello(int32_t rank, const Hello *theirs, const Hello *ou
 }
 
 /* Gathers |size| bytes of each rank; the caller frees them. */
-static amp_status gather(amp_session *s, const void *mine, size_t size, const char *what, char **all, amp_error *err) {
-    amp_comm *comm = s->exchange->comm;
+static amp_status gather(const amp_ranks *r, const void *mine, size_t size, const char *what, char **all,
+                         amp_error *err) {
+    amp_comm *comm = r->comm;
     const size_t bytes = size * (size_t)comm->size;
-    *all = amp_alloc_zeroed(&s->memory.allocator, bytes);
+    *all = amp_alloc_zeroed(&r->session.memory->allocator, bytes);
     if (!*all) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for what %d ranks say of themselves", comm->size);
     amp_status status = comm->calls->meet(comm, mine, size, *all, what, err);
     if (!status) return AMP_OK;
-    amp_free(&s->memory.allocator, *all, bytes);
+    amp_free(&r->session.memory->allocator, *all, bytes);
     return status;
 }
 
-static amp_status say_hello(amp_session *s, uint64_t seed, amp_error *err) {
-    const Hello mine = hello_of(s, seed);
+static amp_status say_hello(amp_ranks *r, amp_error *err) {
+    const Hello mine = hello_of(r);
     char *all;
-    AMP_TRY(gather(s, &mine, sizeof mine, "what ranks train", &all, err));
+    AMP_TRY(gather(r, &mine, sizeof mine, "what ranks train", &all, err));
     amp_status status = AMP_OK;
     Hello first, other;
     memcpy(&first, all, sizeof first);
-    for (int32_t r = 1; r < s->exchange->comm->size && !status; r++) {
-        memcpy(&other, all + (size_t)r * sizeof other, sizeof other);
-        status = check_hello(r, &other, &first, err);
+    for (int32_t i = 1; i < r->comm->size && !status; i++) {
+        memcpy(&other, all + (size_t)i * sizeof other, sizeof other);
+        status = check_hello(i, &other, &first, err);
     }
-    amp_free(&s->memory.allocator, all, sizeof mine * (size_t)s->exchange->comm->size);
+    amp_free(&r->session.memory->allocator, all, sizeof mine * (size_t)r->comm->size);
     return status;
 }
 
@@ -112,27 +113,27 @@ static amp_status say_hello(amp_session *s, uint64_t seed, amp_error *err) {
 static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_COUNTER || s->role == AMP_STATE_SCALER; }
 
 /* What a checkpoint holds; the number of a rank's first micro-batch is its own, and so is what it kept. */
-static bool is_shared(const amp_session *s, int32_t i) {
-    const amp_model_state *state = &s->model->states[i];
-    if (!s->states.bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO || state->counter == AMP_COUNTER_MICRO ||
-        state->counter == AMP_COUNTER_STATES_KEPT)
+static bool is_shared(const amp_ranks *r, int32_t i) {
+    const amp_model_state *state = &r->session.model->states[i];
+    if (!r->session.states->bound[i] || state->counter == AMP_COUNTER_FIRST_MICRO ||
+        state->counter == AMP_COUNTER_MICRO || state->counter == AMP_COUNTER_STATES_KEPT)
         return false;
-    if (amp_session_has_share_of(s, i)) return false;
+    if (amp_ranks_share_moment(r, i)) return false;
     return amp_state_is_param(state) || state->role == AMP_STATE_MOMENT || is_scalar(state);
 }
 
-bool amp_session_shares_scalar(const amp_session *s, int32_t state) {
-    return is_scalar(&s->model->states[state]) && is_shared(s, state);
+bool amp_ranks_share_scalar(const amp_ranks *r, int32_t state) {
+    return is_scalar(&r->session.model->states[state]) && is_shared(r, state);
 }
 
-static amp_status broadcast(const amp_session *s, void *const *states, amp_error *err) {
-    amp_comm *comm = s->exchange->comm;
+static amp_status broadcast(const amp_ranks *r, void *const *states, amp_error *err) {
+    amp_comm *comm = r->comm;
     uint64_t last = 0;
     bool any = false;
-    for (int32_t i = 0; i < s->model->state_count; i++) {
-        const amp_model_state *state = &s->model->states[i];
+    for (int32_t i = 0; i < r->session.model->state_count; i++) {
+        const amp_model_state *state = &r->session.model->states[i];
         const size_t count = amp_state_bytes(state) / amp_storage_size(state->storage);
-        if (!is_shared(s, i) || !states[i]) continue;
+        if (!is_shared(r, i) || !states[i]) continue;
         AMP_TRY(comm->calls->start(comm, AMP_COLLECTIVE_BROADCAST, (amp_dtype)state->storage, states[i],
                                    is_scalar(state) ? 1 : count, 0, state->name, &last, err));
         any = true;
@@ -140,37 +141,34 @@ static amp_status broadcast(const amp_session *s, void *const *states, amp_error
     return any ? comm->calls->wait(comm, last, err) : AMP_OK;
 }
 
-static amp_status check_equal(amp_session *s, void *const *states, amp_error *err) {
+static amp_status check_equal(const amp_ranks *r, void *const *states, amp_error *err) {
     amp_sha256 hash;
     uint8_t mine[SHA256_BYTES];
     char *all;
     amp_sha256_init(&hash);
-    for (int32_t i = 0; i < s->model->state_count; i++)
-        if (is_shared(s, i) && states[i])
-            amp_sha256_update(&hash, states[i], amp_state_content_bytes(&s->model->states[i]));
+    for (int32_t i = 0; i < r->session.model->state_count; i++)
+        if (is_shared(r, i) && states[i])
+            amp_sha256_update(&hash, states[i], amp_state_content_bytes(&r->session.model->states[i]));
     amp_sha256_final(&hash, mine);
-    AMP_TRY(gather(s, mine, sizeof mine, "hashes of the weights", &all, err));
+    AMP_TRY(gather(r, mine, sizeof mine, "hashes of the weights", &all, err));
     amp_status status = AMP_OK;
-    for (int32_t r = 1; r < s->exchange->comm->size && !status; r++)
-        if (memcmp(all, all + (size_t)r * sizeof mine, sizeof mine))
+    for (int32_t i = 1; i < r->comm->size && !status; i++)
+        if (memcmp(all, all + (size_t)i * sizeof mine, sizeof mine))
             status = amp_fail(err, AMP_MISMATCH,
                               "weights of rank %d differ from rank 0's after its broadcast: the fault is in the "
                               "library that exchanges them, or in memory",
-                              r);
-    amp_free(&s->memory.allocator, all, sizeof mine * (size_t)s->exchange->comm->size);
+                              i);
+    amp_free(&r->session.memory->allocator, all, sizeof mine * (size_t)r->comm->size);
     return status;
 }
 
-amp_status amp_session_share(amp_session *s, amp_error *err) {
-    void **states;
-    if (!s->exchange) return AMP_OK;
-    AMP_TRY(amp_session_host_states(s, true, &states, err));
-    amp_status status = broadcast(s, states, err);
-    if (!status) status = check_equal(s, states, err);
-    if (!status) amp_params_changed_on_host(s->params);
-    if (!status) status = amp_session_take_states(s, states, err);
-    amp_session_drop_host_states(s, states);
-    return status;
+static amp_status share(void *ranks, void *const *states, amp_error *err) {
+    AMP_TRY(broadcast(ranks, states, err));
+    return check_equal(ranks, states, err);
+}
+
+amp_status amp_ranks_share(amp_ranks *r, amp_error *err) {
+    return r->session.change_states(r->session.session, share, r, err);
 }
 
 /* Ordered sums promise the bits of one rank with the micro-batches of all. */
@@ -192,8 +190,7 @@ static amp_status check_order(const amp_exchange *x, amp_error *err) {
         m->desc.name, (long long)k);
 }
 
-amp_status amp_session_agree(amp_session *s, uint64_t seed, amp_error *err) {
-    AMP_TRY(say_hello(s, seed, err));
-    AMP_TRY(check_order(s->exchange, err));
-    return amp_session_share(s, err);
+amp_status amp_ranks_agree(amp_ranks *r, amp_error *err) {
+    AMP_TRY(say_hello(r, err));
+    return check_order(r->exchange, err);
 }

@@ -63,20 +63,9 @@ uint64_t amp_exchange_bytes(const amp_model *m, int32_t message, int32_t ranks) 
     return sizeof(amp_message) + (m->owner || owned ? amp_collective_bytes(m, c, ranks) : 0);
 }
 
-static amp_status check_model(const amp_ranks *r, amp_error *err) {
-    const amp_model *owner = r->session.model->owner ? r->session.model->owner : r->session.model;
-    if (!owner->collective_count)
-        return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "%s was compiled to train alone, and there are %d ranks; compile it with --distribute data, or "
-                        "say data_parallel = true in its train block",
-                        owner->desc.name, r->comm->size);
-    return AMP_OK;
-}
-
 amp_status amp_ranks_make_exchange(amp_ranks *r, amp_error *err) {
     const amp_allocator *a = &r->session.memory->allocator;
     const amp_model *m = r->session.model;
-    AMP_TRY(check_model(r, err));
     amp_exchange *x = r->exchange = amp_alloc_zeroed(a, sizeof *x);
     if (!x) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", m->desc.name);
     *x = (amp_exchange){.comm = r->comm, .ranks = r, .model = m, .on_device = amp_ranks_on_device(r)};

@@ -6,7 +6,16 @@
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
+static amp_status refuse(const amp_model *owner, int32_t ranks, amp_error *err) {
+    return amp_fail(err, AMP_INVALID_ARGUMENT,
+                    "%s was compiled to train alone, and there are %d ranks; compile it with --distribute data, or "
+                    "say data_parallel = true in its train block",
+                    owner->desc.name, ranks);
+}
+
 amp_status amp_ranks_join(const amp_ranked_session *session, amp_comm *comm, amp_ranks **out, amp_error *err) {
+    const amp_model *owner = session->model->owner ? session->model->owner : session->model;
+    if (!owner->collective_count) return session->sizes_only ? AMP_OK : refuse(owner, comm->size, err);
     amp_ranks *r = *out = amp_alloc_zeroed(&session->memory->allocator, sizeof *r);
     if (!r) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to join ranks", session->model->desc.name);
     r->comm = comm;

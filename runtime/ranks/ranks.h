@@ -84,7 +84,7 @@ static inline size_t amp_master_bytes(amp_share share) {
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* |comm| has several ranks, and the session trains.  Where ranks have shares this makes session->states->blocks, which
- * the session frees. */
+ * the session frees.  If the model was compiled to train alone: AMP_INVALID_ARGUMENT; of a planned session no ranks. */
 amp_status amp_ranks_join(const amp_ranked_session *session, amp_comm *comm, amp_ranks **out, amp_error *err);
 /* All ranks get rank 0's weights, moments and counters.  The first time they agree before it on what they train, and
  * have shares of masters after it. */

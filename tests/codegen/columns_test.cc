@@ -1,6 +1,6 @@
 // columns_test.cc: values whose last dimension depends on N, for which there is no CUDA code yet; sums of long columns.
-#include <regex>
 
+#include "tests/base/pattern.h"
 #include "tests/codegen/core_model.h"
 
 namespace {
@@ -57,7 +57,7 @@ std::string MeansOfEqualNumbers(int columns) {
   result s = %s
   result t = %t
 )";
-    return std::regex_replace(text, std::regex("C\\]"), std::to_string(columns) + "]");
+    return Replaced(text, "C\\]", std::to_string(columns) + "]");
 }
 
 TEST_F(CoreModelTest, MeansOfEqualNumbers) {

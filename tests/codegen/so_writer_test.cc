@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 
 #include <fstream>
-#include <regex>
 
 #include "base/hash.h"
+#include "tests/base/pattern.h"
 #include "tests/codegen/model_runner.h"
 
 namespace {
@@ -186,7 +186,7 @@ TEST_F(SoWriterTest, CompilersMayBeSeveralWords) {
                  {program, "-dumpmachine"},
                  {"env '" + program + "' -DONE", "-DONE"},
                  {"  env  \"" + program + "\"\t-D'TWO WORDS'=1 ", "-DTWO WORDS=1"},
-                 {"env " + std::regex_replace(program, std::regex(" "), "\\ ") + " -DTHREE=\"'\"", "-DTHREE='"}};
+                 {"env " + Replaced(program, " ", "\\ ") + " -DTHREE=\"'\"", "-DTHREE='"}};
     for (const auto &c : cases) {
         std::string out, seen;
         amp_error err = {};

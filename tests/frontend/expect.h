@@ -3,9 +3,8 @@
 #ifndef AMP_TESTS_FRONTEND_EXPECT_H
 #define AMP_TESTS_FRONTEND_EXPECT_H
 
-#include <regex>
-
 #include "gtest/gtest.h"
+#include "tests/base/pattern.h"
 #include "tests/frontend/compile_model.h"
 
 /* The elaborated module with single spaces, checked and read back; "" and a failure where the model is refused. */
@@ -14,7 +13,7 @@ inline std::string Ir(const std::string &text, const CompileSettings &settings =
     EXPECT_TRUE(model.good) << text << "\n" << model.text;
     EXPECT_EQ(model.broken, "") << text;
     EXPECT_EQ(model.reread, model.good ? model.text : "") << text;
-    return model.good ? std::regex_replace(model.text, std::regex(" +"), " ") : "";
+    return model.good ? Replaced(model.text, " +", " ") : "";
 }
 
 /* The diagnostics of a model that must be refused. */

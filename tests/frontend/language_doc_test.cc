@@ -1,10 +1,10 @@
 /* language_doc_test.cc: docs/language.md against the parser: its grammar is parser.y's, its words are
  * parse.c's, its examples compile. */
-#include <regex>
 #include <set>
 
 #include "gtest/gtest.h"
 #include "ir/ir.h"
+#include "tests/base/pattern.h"
 #include "tests/frontend/compile_model.h"
 #include "tests/golden/golden.h"
 
@@ -50,12 +50,12 @@ std::string Rules(const std::string &grammar) {
         else bare += ' ';
         at = next;
     }
-    bare = std::regex_replace(bare, std::regex("%prec \\w+"), "");
-    bare = std::regex_replace(bare, std::regex("%empty"), "nothing");
-    bare = std::regex_replace(bare, std::regex("\\s+"), " ");
-    bare = std::regex_replace(bare, std::regex(" ?; ?(?!')"), "\n");
-    bare = std::regex_replace(bare, std::regex("^ "), "");
-    return std::regex_replace(bare, std::regex(" ?\\| "), "\n    | ");
+    bare = Replaced(bare, "%prec \\w+", "");
+    bare = Replaced(bare, "%empty", "nothing");
+    bare = Replaced(bare, "\\s+", " ");
+    bare = Replaced(bare, " ?; ?(?!')", "\n");
+    bare = Replaced(bare, "^ ", "");
+    return Replaced(bare, " ?\\| ", "\n    | ");
 }
 
 TEST(LanguageDoc, GrammarIsTheParsers) {
@@ -64,10 +64,9 @@ TEST(LanguageDoc, GrammarIsTheParsers) {
     EXPECT_EQ(grammars[0], Rules(golden::Read("frontend/parser.y")));
 }
 
-std::set<std::string> Matches(const std::string &text, const std::regex &pattern) {
-    std::set<std::string> found;
-    for (std::sregex_iterator i(text.begin(), text.end(), pattern), end; i != end; ++i) found.insert((*i)[1]);
-    return found;
+std::set<std::string> Matches(const std::string &text, const std::string &pattern) {
+    const std::vector<std::string> found = EachMatch(text, pattern, 1);
+    return {found.begin(), found.end()};
 }
 
 /* The `words` of the paragraph that begins with |title|. */
@@ -75,12 +74,12 @@ std::set<std::string> WordsOf(const std::string &doc, const std::string &title) 
     size_t at = doc.find(title);
     EXPECT_NE(at, std::string::npos) << title;
     at += title.size();
-    return Matches(doc.substr(at, doc.find("\n\n", at) - at), std::regex("`([A-Za-z_0-9]+)`"));
+    return Matches(doc.substr(at, doc.find("\n\n", at) - at), "`([A-Za-z_0-9]+)`");
 }
 
 std::set<std::string> TableWords(const std::string &source, const std::string &table) {
     size_t at = source.find("static const Word " + table);
-    return Matches(source.substr(at, source.find("};\n", at) - at), std::regex("\"(\\w+)\""));
+    return Matches(source.substr(at, source.find("};\n", at) - at), "\"(\\w+)\"");
 }
 
 TEST(LanguageDoc, WordsAreTheLexers) {

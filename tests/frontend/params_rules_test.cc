@@ -117,7 +117,7 @@ TEST(Rule11_Initialisers, All) {
     for (const char *init : {"zeros()", "ones()", "constant(v = 0.5)", "uniform(low = -1.0, high = 1.0)",
                              "normal(std = 0.1, mean = 0.0)", "trunc_normal(std = 0.02)", "kaiming_uniform(a = 1.0)",
                              "kaiming_normal()", "xavier_uniform()", "xavier_normal()"}) {
-        std::string printed = std::regex_replace(std::string(init), std::regex("low"), "\"low\"");
+        std::string printed = Replaced(std::string(init), "low", "\"low\"");
         EXPECT_HOLDS(Ir(Model(std::string("param w: f32[4, 4] = ") + init + "\ny = matmul(x, w)")),
                      "param = " + printed);
     }

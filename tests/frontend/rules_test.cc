@@ -150,7 +150,7 @@ TEST(Rule3_Arguments, OptionalTensors) {
 
 TEST(Rule3_Arguments, CallsWithoutTensorsTakeNamesOrPositions) {
     std::string model = "model m(x: f32[N, 4]) -> y { param w: f32[4] = INIT\n y = x * w }\n";
-    auto with = [&model](const std::string &init) { return std::regex_replace(model, std::regex("INIT"), init); };
+    auto with = [&model](const std::string &init) { return Replaced(model, "INIT", init); };
     EXPECT_HOLDS(Ir(with("normal(0.1, mean = 2)")), "normal(std = 0.1, mean = 2.0)");
     EXPECT_HOLDS(Errors(with("zeros")), "an initialiser is expected here, for example zeros()");
     EXPECT_HOLDS(Errors(with("normal(std = 0.1, 2)")), "positional arguments come before named ones");

@@ -162,9 +162,9 @@ TEST(Training, SeveralBlocksWithAnOptimizerEach) {
 TEST(Training, BlocksShareInputsOfOneType) {
     std::string first = "train m for \"gen.*\" { input t: f32[N, 4]\nloss = mse_loss(y, t)\noptimizer = sgd(0.1) }\n";
     std::string second = "train m for \"disc.*\" { input t: TYPE\nloss = mean(y * t)\noptimizer = sgd(0.1) }\n";
-    std::string ir = Ir(kTwo + first + std::regex_replace(second, std::regex("TYPE"), "f32[N, 4]"));
+    std::string ir = Ir(kTwo + first + Replaced(second, "TYPE", "f32[N, 4]"));
     EXPECT_EQ(ir.find("input %t"), ir.rfind("input %t"));
-    EXPECT_HOLDS(Errors(kTwo + first + std::regex_replace(second, std::regex("TYPE"), "f32[4]")),
+    EXPECT_HOLDS(Errors(kTwo + first + Replaced(second, "TYPE", "f32[4]")),
                  "another train block declares 't' as f32[N, 4]");
 }
 

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "amp/compile.h"
+#include "tests/base/pattern.h"
 #include "tests/golden/golden.h"
 
 namespace {
@@ -94,14 +94,14 @@ struct Finding {
 };
 
 std::vector<Finding> FindingsOf(const std::string &told) {
-    static const std::regex finding(R"(:(\d+):\d+: warning: ([a-z0-9-]+): (.*))"),
-        advice("  help: `(.*)' in the precision block.*");
+    const char *const finding = R"(:(\d+):\d+: warning: ([a-z0-9-]+): (.*))",
+                      *const advice = "^  help: `(.*)' in the precision block.*$";
     std::vector<Finding> list;
     std::istringstream lines(told);
-    std::smatch m;
     for (std::string line; std::getline(lines, line);) {
-        if (std::regex_search(line, m, finding)) list.push_back({std::stoi(m[1]), m[2], m[3], ""});
-        else if (std::regex_match(line, m, advice) && !list.empty()) list.back().advice = m[1];
+        const std::vector<std::string> found = FirstMatch(line, finding), help = FirstMatch(line, advice);
+        if (!found.empty()) list.push_back({std::stoi(found[1]), found[2], found[3], ""});
+        else if (!help.empty() && !list.empty()) list.back().advice = help[1];
     }
     return list;
 }
@@ -159,8 +159,7 @@ int CastsIn(const std::string &name, const std::string &text, const Settings &se
     bool in_step = false;
     for (std::string line; std::getline(lines, line);) {
         if (line.compare(0, 5, "func ") == 0) in_step = line.find("train_step") != std::string::npos;
-        count += in_step && line.find("= cast(") != std::string::npos &&
-                 !std::regex_search(line, std::regex(R"(@[^ ]*\.grad[._ ])"));
+        count += in_step && line.find("= cast(") != std::string::npos && !HasMatch(line, R"(@[^ ]*\.grad[._ ])");
     }
     return count;
 }
@@ -175,8 +174,8 @@ TEST_P(Planted, IsMendedByTheLineThatIsAdvised) {
         ASSERT_EQ(after.status, AMP_OK) << f.advice << "\n" << after.text;
         for (const Finding &left : FindingsOf(after.text))
             EXPECT_FALSE(left.line == f.line && left.id == f.id && left.message == f.message) << after.text;
-        std::smatch m;
-        if (f.id == "cast" && std::regex_search(f.message, m, std::regex(R"((\d+) casts?$)"))) {
+        const std::vector<std::string> m = FirstMatch(f.message, R"((\d+) casts?$)");
+        if (f.id == "cast" && !m.empty()) {
             EXPECT_EQ(casts - CastsIn(name, changed, settings), std::stoi(m[1])) << f.advice;
         }
     }
@@ -206,9 +205,9 @@ TEST(PlantedFiles, HoldEveryCheckAndMany) {
 
 TEST(Lint, IsSilentWhereSizesArePadded) {
     const std::string name = "alignment.amp", text = golden::Read(std::string(kFolder) + "/" + name);
-    std::string padded = std::regex_replace(text, std::regex("IN = 30, HIDDEN = 100, HEADS = 3, WIDTH = 60"),
-                                            "IN = 32, HIDDEN = 104, HEADS = 4, WIDTH = 64");
-    padded = std::regex_replace(padded, std::regex("\\[N, 36, 8, 8\\]"), "[N, 40, 8, 8]");
+    std::string padded =
+        Replaced(text, "IN = 30, HIDDEN = 100, HEADS = 3, WIDTH = 60", "IN = 32, HIDDEN = 104, HEADS = 4, WIDTH = 64");
+    padded = Replaced(padded, "\\[N, 36, 8, 8\\]", "[N, 40, 8, 8]");
     EXPECT_EQ(Lint(name, padded, SettingsOf(text)).text, "alignment.amp: 0 findings\n");
 }
 
@@ -265,7 +264,7 @@ TEST(Lint, ReadsIr) {
     ASSERT_EQ(amp_compile(&o, &result, nullptr), AMP_OK);
     const std::string ir = static_cast<const char *>(amp_compile_result_data(result, nullptr));
     amp_compile_result_release(result);
-    EXPECT_EQ(Lint("m.ir", std::regex_replace(ir, std::regex("\n  (source|policy) [^\n]*"), ""), {}).text.substr(0, 21),
+    EXPECT_EQ(Lint("m.ir", Replaced(ir, "\n  (source|policy) [^\n]*", ""), {}).text.substr(0, 21),
               "m.amp:2:34: warning: ");
     EXPECT_EQ(Lint("m.ir", ir, {}).text.substr(0, 60), "m.amp:2:34: warning: exp-overflow: exp: exp of what nothing ");
 }

@@ -1,8 +1,8 @@
 // The built-in policies: what is special in each, and that a line of one decides what it names and nothing else.
-#include <regex>
 #include <set>
 
 #include "passes/precision/policy.h"
+#include "tests/base/pattern.h"
 #include "tests/passes/pass_test.h"
 #include "tests/passes/torch_twins.h"
 
@@ -152,10 +152,9 @@ TEST_F(PoliciesTest, NameTheReleaseThatTheyDescribe) {
     for (int i = 0; i < policy_file_count; i++) {
         const PolicyFile *file = &policy_files[i];
         const bool is_ours = ours.count(file->name) != 0;
-        EXPECT_EQ(std::regex_match(file->version, std::regex(R"(\d+\.\d+(\.\d+b\d+)?)")), !is_ours) << file->name;
-        const std::string text = std::regex_replace(file->text, std::regex("\n# "), " ");
-        EXPECT_EQ(std::regex_search(text, std::regex("[Ll]ast read in [A-Z][a-z]+ 20[0-9]{2}")), !is_ours)
-            << file->name;
+        EXPECT_EQ(HasMatch(file->version, R"(^\d+\.\d+(\.\d+b\d+)?$)"), !is_ours) << file->name;
+        const std::string text = Replaced(file->text, "\n# ", " ");
+        EXPECT_EQ(HasMatch(text, "[Ll]ast read in [A-Z][a-z]+ 20[0-9]{2}"), !is_ours) << file->name;
     }
 }
 

@@ -1,11 +1,11 @@
 // Damaged texts: models, policies and IR of each stage, through the compiler's public call, up to a plan and its C.
 #include <cctype>
 #include <iterator>
-#include <regex>
 #include <sstream>
 #include <tuple>
 
 #include "amp/compile.h"
+#include "tests/base/pattern.h"
 #include "tests/robustness/damage.h"
 
 namespace {
@@ -392,8 +392,7 @@ const PlanEdit kPlanEdits[] = {
 TEST(PlanEdits, AreRefusedWithTheReason) {
     for (const PlanEdit &edit : kPlanEdits) {
         std::string ir = IrAfter(edit.stage), code;
-        const std::string changed =
-            std::regex_replace(ir, std::regex(edit.pattern), edit.replacement, std::regex_constants::format_first_only);
+        const std::string changed = ReplacedOnce(ir, edit.pattern, edit.replacement);
         ASSERT_NE(changed, ir) << edit.name;
         Outcome o = Compile({"damaged.ir", AMP_EMIT_C}, changed, &code);
         EXPECT_EQ(o.status, AMP_BAD_SOURCE) << edit.name;

@@ -7,8 +7,8 @@
 #include <gtest/gtest-spi.h>
 
 #include <functional>
-#include <regex>
 
+#include "tests/base/pattern.h"
 #include "tests/codegen/cuda/cuda_run.h"
 
 struct Change {
@@ -114,7 +114,7 @@ class Planted : public CudaRunTest {
         for (uint64_t seed : seeds) {
             std::string message;
             EXPECT_EQ(Run(*ptx, seed, &message, nullptr, prepare), fault) << what << message;
-            EXPECT_TRUE(std::regex_search(message, std::regex(says))) << what << message;
+            EXPECT_TRUE(HasMatch(message, says)) << what << message;
             ExpectPlace(message);
         }
     }
@@ -124,8 +124,7 @@ class Planted : public CudaRunTest {
         for (int i = 0; i < cuda_->functions.len; i++)
             ours |= message.find(std::string("kernel ") + cuda_->functions.data[i].entry + ", ptx line ") == 0;
         EXPECT_TRUE(ours) << message;
-        EXPECT_TRUE(std::regex_search(
-            message, std::regex(R"(ptx line \d+ \(.+\), block \(\d+,\d+,\d+\), thread \(\d+,0,0\): )")))
+        EXPECT_TRUE(HasMatch(message, R"(ptx line \d+ \(.+\), block \(\d+,\d+,\d+\), thread \(\d+,0,0\): )"))
             << message;
     }
 

@@ -1,4 +1,5 @@
 // planted_test.cc: bugs planted in generated kernels are found (planted.h).
+#include "tests/base/pattern.h"
 #include "tests/codegen/cuda/planted.h"
 
 namespace {
@@ -354,10 +355,10 @@ TEST_F(Planted, RowIsNotFilledUp) {
 TEST_F(Planted, VectorLoadIsMisaligned) {
     Use(tile_model, 37, 90);
     ExpectRight();
-    std::smatch load;
     const std::string source = Source(cuda_);
-    ASSERT_TRUE(std::regex_search(source, load, std::regex("load_f32\\(x\\d+, b\\d+ \\+ at")));
-    ExpectFault({{load[0], load[0].str() + " + 1"}}, EXEC_MISALIGNED, "reads 16 bytes at .*not aligned to 16 bytes");
+    const std::vector<std::string> load = FirstMatch(source, "load_f32\\(x\\d+, b\\d+ \\+ at");
+    ASSERT_EQ(load.size(), 1u);
+    ExpectFault({{load[0], load[0] + " + 1"}}, EXEC_MISALIGNED, "reads 16 bytes at .*not aligned to 16 bytes");
     Use(Of(product_model, "TYPE", "f16"), 70, 80);
     ExpectFault({{"STRIDE = LINE_BYTES + (", "STRIDE = LINE_BYTES + 8 + ("}}, EXEC_MISALIGNED,
                 "of shared memory.*not aligned to 16 bytes");
@@ -399,9 +400,9 @@ TEST_F(Planted, SharedMemoryIsNotInitialised) {
 TEST_F(Planted, ShuffleReadsAnInactiveLane) {
     Use(Of(row_model, "COLS", "10"), 37, 80);
     ExpectRight();
-    std::smatch reduce; // the first one of the kernel
     const std::string source = Source(cuda_);
-    ASSERT_TRUE(std::regex_search(source, reduce, std::regex("    (v\\d+ = warp_reduce<Max>\\(v\\d+\\);)")));
+    const std::vector<std::string> reduce = FirstMatch(source, "    (v\\d+ = warp_reduce<Max>\\(v\\d+\\);)");
+    ASSERT_EQ(reduce.size(), 2u);
     const std::string line = reduce[1];
     // the mask says that all lanes come
     ExpectFault({{line, "if (lane < COLS) " + line}}, EXEC_LAUNCH_FAILED, "never come");

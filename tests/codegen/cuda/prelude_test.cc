@@ -1,9 +1,9 @@
 // prelude_test.cc: a kernel brings those functions of the prelude that it needs (codegen/cuda/prelude_parts.h), and no
 // text lacks one.
-#include <regex>
 #include <set>
 
 #include "codegen/cuda/prelude_parts.h"
+#include "tests/base/pattern.h"
 #include "tests/codegen/cuda/cuda_model.h"
 
 namespace {
@@ -90,11 +90,10 @@ TEST_F(PreludeTest, EqualNeedsAreOneText) {
 // Each name of the prelude: what it brings is complete.
 TEST_F(PreludeTest, OfEachNameCompiles) {
     CudaPrelude *p = cuda_prelude_split(&arena_, cuda_prelude);
-    const std::string text = std::regex_replace(std::string(cuda_prelude), std::regex(R"(/\*[^]*?\*/)"), " ");
-    const std::regex name("[A-Za-z_][A-Za-z_0-9]*");
+    const std::string text = Replaced(std::string(cuda_prelude), R"(/\*[^]*?\*/)", " ");
     std::set<std::string> texts;
-    for (std::sregex_iterator i(text.begin(), text.end(), name), end; i != end; ++i)
-        texts.insert(cuda_prelude_for(p, i->str().c_str()));
+    for (const std::string &name : EachMatch(text, "[A-Za-z_][A-Za-z_0-9]*"))
+        texts.insert(cuda_prelude_for(p, name.c_str()));
     EXPECT_GT(texts.size(), 60u);
     for (const std::string &t : texts)
         for (int arch : {75, 90}) ASSERT_EQ(Error(t, arch), "") << t;

@@ -67,7 +67,7 @@ def _precompiled(name):
     """The dependency and the option that bring GoogleTest's precompiled header `name` in before the first line."""
     return "//tests/precompiled:" + name, ["-Winvalid-pch", "-include", "$(BINDIR)/tests/precompiled/%s/gtest.h" % name]
 
-def amp_test_library(name, computes = False, deps = [], **kwargs):
+def amp_test_library(name, computes = False, copts = [], deps = [], **kwargs):
     """C++ that several files of tests share: its .cc is compiled once, not in each file that includes its .h.
 
     `computes`: so much that it is optimised.
@@ -76,7 +76,7 @@ def amp_test_library(name, computes = False, deps = [], **kwargs):
     native.cc_library(
         name = name,
         testonly = True,
-        copts = _COPTS + (_COMPUTES if computes else []) + header_options,
+        copts = _COPTS + copts + (_COMPUTES if computes else []) + header_options,
         linkstatic = True,
         visibility = layer_visibility(native.package_name()),
         deps = deps + [header, "@googletest//:gtest_main"],

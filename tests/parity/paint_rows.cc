@@ -2,6 +2,7 @@
 #include "tests/parity/paint_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "base/file.h"
@@ -25,11 +26,16 @@ std::string Quoted(const std::string &text) { return "\"" + text + "\""; }
 
 // ---- fields of a row -----------------------------------------------------------------------------------------------
 
-// A row, and where it is.
+// A row, where it is, and what it says otherwise of BF16, which takes the place of its fields; or nullptr.
 struct Row {
     const Place &place;
-    const amp_json *json;
+    const amp_json *json, *otherwise;
 };
+
+const amp_json *Field(const Row &row, const char *key) {
+    const amp_json *value = row.otherwise ? amp_json_get(row.otherwise, key) : nullptr;
+    return value ? value : amp_json_get(row.json, key);
+}
 
 [[noreturn]] void FailField(const Row &row, const char *key, const std::string &what) {
     Fail(row.place, "field " + Quoted(key) + " " + what + kFormat);
@@ -43,7 +49,7 @@ void Expect(const Row &row, const char *key, const amp_json *value, amp_json_kin
 }
 
 const amp_json *Required(const Row &row, const char *key, amp_json_kind kind) {
-    const amp_json *value = amp_json_get(row.json, key);
+    const amp_json *value = Field(row, key);
     if (!value) FailField(row, key, "is missing");
     Expect(row, key, value, kind);
     return value;
@@ -51,7 +57,7 @@ const amp_json *Required(const Row &row, const char *key, amp_json_kind kind) {
 
 // nullptr where the row has none, or null.
 const amp_json *Optional(const Row &row, const char *key, amp_json_kind kind) {
-    const amp_json *value = amp_json_get(row.json, key);
+    const amp_json *value = Field(row, key);
     if (!value || value->kind == AMP_JSON_NULL) return nullptr;
     Expect(row, key, value, kind);
     return value;
@@ -174,7 +180,7 @@ std::vector<Cast> ReadCasts(const Row &row) {
     const amp_json *array = Required(row, "casts", AMP_JSON_ARRAY);
     for (size_t i = 0; i < array->array.count; i++) {
         Expect(row, "casts", &array->array.items[i], AMP_JSON_OBJECT);
-        const Row of_cast = {row.place, &array->array.items[i]};
+        const Row of_cast = {row.place, &array->array.items[i], nullptr};
         Cast cast;
         cast.source = Name(of_cast, "src");
         cast.to_f32 = Name(of_cast, "to") == "float32";
@@ -245,36 +251,59 @@ Document Parse(const Place &place, const char *text, size_t size) {
     return owned;
 }
 
-// Takes a row into the graph; true where it ends it.
-bool TakeRow(const Row &row, Graph *graph) {
-    const std::string kind = Name(row, "kind");
-    if (kind == "node") {
-        graph->nodes.push_back(ReadNode(row));
-        return false;
+// The graph of FP16 and of BF16, of the same rows.
+using Graphs = std::array<Graph, 2>;
+
+// Takes a row into the graphs; true where it ends them.
+bool TakeRow(const Place &place, const amp_json *json, Graphs *graphs) {
+    const Row plain = {place, json, nullptr};
+    const Row rows[] = {plain, {place, json, Optional(plain, "bf16", AMP_JSON_OBJECT)}};
+    const std::string kind = Name(plain, "kind");
+    if (kind != "node" && kind != "graph")
+        FailField(plain, "kind", "is " + Quoted(kind) + "; rows are of kind node or graph");
+    for (size_t i = 0; i < graphs->size(); i++) {
+        Graph &graph = (*graphs)[i];
+        if (kind == "node") {
+            graph.nodes.push_back(ReadNode(rows[i]));
+            continue;
+        }
+        graph.name = Name(plain, "graph");
+        graph.casts = ReadCasts(rows[i]);
     }
-    if (kind != "graph") FailField(row, "kind", "is " + Quoted(kind) + "; rows are of kind node or graph");
-    graph->name = Name(row, "graph");
-    graph->casts = ReadCasts(row);
-    return true;
+    return kind == "graph";
+}
+
+// Of which of the graphs the last row says that it ends them: without "modes", of the first.
+std::vector<size_t> Modes(const Row &row) {
+    if (!amp_json_get(row.json, "modes")) return {0};
+    std::vector<size_t> modes;
+    for (const std::string &mode : Names(row, "modes")) {
+        if (mode != "fp16" && mode != "bf16") FailField(row, "modes", "holds " + Quoted(mode) + ", not fp16 or bf16");
+        modes.push_back(mode == "bf16");
+    }
+    return modes;
 }
 
 std::vector<Graph> Split(const std::string &path, const char *text, size_t size) {
     std::vector<Graph> graphs;
-    Graph graph;
+    Graphs both;
     Place place = {path, 0};
     for (const char *at = text, *const end = text + size; at < end;) {
         const char *line_end = std::find(at, end, '\n');
         place.line++;
         const Document document = Parse(place, at, static_cast<size_t>(line_end - at));
-        if (TakeRow({place, amp_json_root(document.get())}, &graph)) {
-            ResolveInputs(path, &graph);
-            CheckPorts(path, graph);
-            graphs.push_back(std::move(graph));
-            graph = Graph();
+        const amp_json *row = amp_json_root(document.get());
+        if (TakeRow(place, row, &both)) {
+            for (const size_t mode : Modes({place, row, nullptr})) {
+                ResolveInputs(path, &both[mode]);
+                CheckPorts(path, both[mode]);
+                graphs.push_back(std::move(both[mode]));
+            }
+            both = Graphs();
         }
         at = line_end + (line_end < end);
     }
-    if (!graph.nodes.empty())
+    if (!both[0].nodes.empty())
         Fail(place, "the file ends inside a graph: the row of kind graph is missing; is the file cut off?");
     if (graphs.empty()) throw BadFile(path + ": holds no graph" + kFormat);
     return graphs;

@@ -230,16 +230,21 @@ def differences(rows, end):
 
 
 def graphs(path):
-    """(rows, row that ends them) of each graph of a file."""
+    """(rows, row that ends them) of each graph of a file, in each mode that its last row names."""
     rows = []
     with open(path, encoding="utf-8") as file:
         for line in file:
-            row = json.loads(line)
-            if row["kind"] == "graph":
-                yield rows, row
+            rows.append(json.loads(line))
+            if rows[-1]["kind"] == "graph":
+                for mode in rows[-1].get("modes", ["fp16"]):
+                    *nodes, end = [in_mode(row, mode) for row in rows]
+                    yield nodes, end
                 rows = []
-            else:
-                rows.append(row)
+
+
+def in_mode(row, mode):
+    """A row with what it says otherwise of that mode; null: it says nothing."""
+    return {key: value for key, value in {**row, **row.get(mode, {})}.items() if value is not None}
 
 
 def main(paths):

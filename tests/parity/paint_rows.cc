@@ -273,7 +273,7 @@ bool TakeRow(const Place &place, const amp_json *json, Graphs *graphs) {
     return kind == "graph";
 }
 
-// Of which of the graphs the last row says that it ends them: without "modes", of the first.
+// The graphs that the last row ends: without "modes", of the first.
 std::vector<size_t> Modes(const Row &row) {
     if (!amp_json_get(row.json, "modes")) return {0};
     std::vector<size_t> modes;

@@ -52,8 +52,8 @@ struct Graph {
     std::vector<Cast> casts; // the answer
 };
 
-// Every graph of a file, in FP16 and in BF16 where its last row names both; each reference in them is valid, and loops and casts have the ports that TensorFlow gives
-// them.  Throws BadFile.
+// Every graph of a file, in FP16 and in BF16 if its last row names both; each reference in them is valid, and loops and
+// casts have the ports that TensorFlow gives them.  Throws BadFile.
 std::vector<Graph> ReadGraphs(const std::string &path);
 
 } // namespace paint_vectors

@@ -33,8 +33,11 @@ while read -r model; do
     ((status <= 2)) || failed "ampc lint $model" "exit status $status"
 done < <(
     git ls-files 'tests/*.amp' 'tests/*.ir' 'bench/*.amp'
-    awk -v to="$work/" '/^==== / { close(file); file = to $2; printf "" >file; if (file ~ /[.]amp$/) print file; next }
-        { print >file }' tests/frontend/golden/wrong/*.cases
+    awk -v to="$work/" 'FNR == 1 { close(file); file = head = "" }
+        /^==== / { close(file); file = to $2; printf "%s", head >file; if (file ~ /[.]amp$/) print file; next }
+        /^ *\^~* error: / { said = 1; next } # as tests/golden/golden.h has it
+        said && /^  (help|[^ ]*[0-9]+:[0-9]+): / { next }
+        { said = 0; if (file) print >file; else head = head $0 "\n" }' tests/frontend/golden/wrong/*.cases
 )
 passed
 

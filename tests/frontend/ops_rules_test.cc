@@ -251,6 +251,19 @@ TEST(Pointwise, CallsElaborate) {
     for (const PointwiseRow &row : PointwiseRows()) EXPECT_HOLDS(Op(row.Call("x")), "= " + row.Call("%x") + " :");
 }
 
+TEST(Pointwise, WrongCallsAreRefused) {
+    for (const PointwiseRow &row : PointwiseRows()) {
+        const std::string name = row.name();
+        if (row.code != OP_neg && row.code != OP_sqrt) { // these two take counters
+            const std::string errors = Errors(With(row.Call("i")));
+            EXPECT_HOLDS(errors, "error: " + name + " takes floats; this is i32[N]");
+            EXPECT_HOLDS(errors, "help: convert it: to_f32(i)");
+        }
+        EXPECT_HOLDS(Errors(With(row.Call("x, x"))), "error: " + name + " takes 1 tensor; the call has 2");
+        EXPECT_HOLDS(Errors(With(name + "(x; dim = 1)")), "error: " + name + " has no argument 'dim'");
+    }
+}
+
 /* ---- modes ------------------------------------------------------------------------------------------------------ */
 
 TEST(Modes, TrainingAndEvaluationAreOneGraph) {

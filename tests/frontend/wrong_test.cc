@@ -1,4 +1,4 @@
-/* wrong_test.cc: every .amp file of golden/wrong, and of its .cases, is refused with the diagnostics of its .txt, as
+/* wrong_test.cc: every .amp file in the .cases of golden/wrong is refused with the diagnostics after its lines, as
  * `ampc` would show them, by whichever pass finds the mistake; in 5 seconds and a gigabyte. */
 #include <ctime>
 #include <cstdlib>
@@ -108,7 +108,7 @@ TEST_P(Wrong, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(Files, Wrong, testing::ValuesIn(golden::Cases(Unpacked(), ".amp")),
                          [](const testing::TestParamInfo<std::string> &info) { return info.param; });
 
-TEST(WrongFiles, AreThere) { EXPECT_GE(golden::Cases(Unpacked(), ".amp").size(), 500u); }
+TEST(WrongFiles, AreThere) { EXPECT_GE(golden::Cases(Unpacked(), ".amp").size(), 485u); }
 
 /* Each message says where: file:line:column, the line itself and a caret. */
 TEST(WrongFiles, MessagesHaveAPlace) {

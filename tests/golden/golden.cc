@@ -39,19 +39,106 @@ std::string Difference(const std::string &expected, const std::string &actual) {
     return out.str();
 }
 
+const std::string kMark = "==== ", kError = " error: ", kGutter = "     | ";
+
+bool Begins(const std::string &text, const std::string &with) { return text.compare(0, with.size(), with) == 0; }
+
 struct Section {
     std::string name, text;
 };
 
-const std::string kMark = "==== ";
-
-std::vector<Section> Sections(const std::string &path) {
+struct Bundle {
+    std::string head; /* what each input begins with */
     std::vector<Section> sections;
+};
+
+Bundle ReadBundle(const std::string &path) {
+    Bundle bundle;
     for (const std::string &line : Lines(Read(path)))
-        if (line.compare(0, kMark.size(), kMark) == 0) sections.push_back({line.substr(kMark.size()), ""});
-        else if (sections.empty()) ADD_FAILURE() << path << " does not begin with '==== FILE'";
-        else sections.back().text += line + "\n";
-    return sections;
+        if (Begins(line, kMark)) bundle.sections.push_back({line.substr(kMark.size()), ""});
+        else (bundle.sections.empty() ? bundle.head : bundle.sections.back().text) += line + "\n";
+    return bundle;
+}
+
+std::string Stem(const std::string &file) { return file.substr(0, file.rfind('.')); }
+
+/* ---- diagnostics after the lines that they are about ------------------------------------------------------------ */
+
+/* What ends a line "   ^~~ error: MESSAGE" before the message; npos: it is none. */
+size_t EndOfCarets(const std::string &line) {
+    const size_t caret = line.find_first_not_of(' ');
+    if (caret == std::string::npos || line[caret] != '^') return std::string::npos;
+    const size_t end = line.find_first_not_of('~', caret + 1);
+    return end != std::string::npos && line.compare(end, kError.size(), kError) == 0 ? end : std::string::npos;
+}
+
+/* Whether |text| begins with "LINE:COLUMN: ". */
+bool BeginsWithPlace(const std::string &text) {
+    const char *const digits = "0123456789";
+    const size_t line = text.find_first_not_of(digits);
+    if (line == 0 || line == std::string::npos || text[line] != ':') return false;
+    const size_t column = text.find_first_not_of(digits, line + 1);
+    return column != std::string::npos && column > line + 1 && text.compare(column, 2, ": ") == 0;
+}
+
+/* "  help: ...", "  FILE:LINE:COLUMN: ...", and the same without the file, which is the case's own. */
+bool GoesOn(const std::string &line) {
+    if (!Begins(line, "  ")) return false;
+    const std::string rest = line.substr(2);
+    const size_t colon = rest.find(':'), space = rest.find(' ');
+    return Begins(rest, "help: ") || BeginsWithPlace(rest) ||
+           (colon < space && BeginsWithPlace(rest.substr(colon + 1)));
+}
+
+struct Case {
+    std::string input, said;
+};
+
+/* The input in a section, and the diagnostics that are written after its lines. */
+Case Expand(const std::string &head, const Section &section) {
+    Case c = {head, ""};
+    std::vector<std::string> lines = Lines(head);
+    bool in_diagnostic = false;
+    for (const std::string &line : Lines(section.text)) {
+        const size_t end = EndOfCarets(line);
+        if (end != std::string::npos) {
+            const std::string number = std::to_string(lines.size()), source = lines.empty() ? "" : lines.back();
+            c.said += section.name + ":" + number + ":" + std::to_string(line.find('^') + 1) + ":" + line.substr(end) +
+                      "\n" + std::string(number.size() < 4 ? 4 - number.size() : 0, ' ') + number + " | " + source +
+                      "\n" + kGutter + line.substr(0, end) + "\n";
+            in_diagnostic = true;
+        } else if (in_diagnostic && GoesOn(line)) {
+            c.said += (BeginsWithPlace(line.substr(2)) ? "  " + section.name + ":" + line.substr(2) : line) + "\n";
+        } else {
+            c.input += line + "\n";
+            lines.push_back(line);
+            in_diagnostic = false;
+        }
+    }
+    return c;
+}
+
+/* The other way round: |section|, an input, with what is said of it after its lines; "" if that cannot be read back. */
+std::string Fold(const std::string &head, const Section &section, const std::string &said) {
+    const std::vector<std::string> words = Lines(said), lines = Lines(head + section.text);
+    std::vector<std::string> after(lines.size() + 1); /* by number of a line */
+    size_t at = 0;
+    for (size_t i = 0; i < words.size(); i++) {
+        const std::string own = section.name + ":";
+        const size_t error = words[i].find(":" + kError);
+        if (Begins(words[i], own) && error != std::string::npos && i + 2 < words.size()) {
+            at = std::min<size_t>(std::strtoul(words[i].c_str() + own.size(), nullptr, 10), lines.size());
+            after[at] +=
+                words[i + 2].substr(std::min(kGutter.size(), words[i + 2].size())) + words[i].substr(error + 1) + "\n";
+            i += 2;
+        } else {
+            after[at] += (Begins(words[i], "  " + own) ? "  " + words[i].substr(2 + own.size()) : words[i]) + "\n";
+        }
+    }
+    std::string text;
+    for (size_t i = Lines(head).size(); i < lines.size(); i++) text += lines[i] + "\n" + after[i + 1];
+    const Case read = Expand(head, {section.name, text});
+    return read.input == head + section.text && read.said == said ? text : "";
 }
 
 void Write(const std::string &path, const std::string &text) {
@@ -60,20 +147,24 @@ void Write(const std::string &path, const std::string &text) {
     EXPECT_TRUE(file.good()) << "cannot write " << path;
 }
 
-/* Whether |bundle| has the case: then what it gives is after its input. */
-bool BlessSection(const std::string &bundle, const std::string &name, const Output &output,
+/* Whether |bundle| has the case: then what it gives is in its input, or after it. */
+bool BlessSection(const std::string &path, const std::string &name, const Output &output,
                   const std::vector<std::string> &endings) {
-    std::string text;
+    const Bundle bundle = ReadBundle(path);
+    std::string text = bundle.head;
     bool found = false;
-    for (const Section &s : Sections(bundle)) {
-        const bool of_case = s.name.compare(0, name.size() + 1, name + ".") == 0;
+    for (const Section &s : bundle.sections) {
+        const bool of_case = Stem(s.name) == name;
         const bool old = std::any_of(endings.begin(), endings.end(),
                                      [&](const std::string &ending) { return s.name == name + ending; });
-        if (!old) text += kMark + s.name + "\n" + s.text;
-        if (of_case && !old) text += kMark + name + output.extension + "\n" + output.text;
-        found |= of_case && !old;
+        if (old) continue;
+        const Section plain = {s.name, Expand(bundle.head, s).input.substr(bundle.head.size())};
+        const std::string folded = of_case ? Fold(bundle.head, plain, output.text) : s.text;
+        text += kMark + s.name + "\n" + (folded.empty() ? plain.text : folded);
+        if (of_case && folded.empty()) text += kMark + name + output.extension + "\n" + output.text;
+        found |= of_case;
     }
-    if (found) Write(bundle, text);
+    if (found) Write(path, text);
     return found;
 }
 
@@ -85,6 +176,18 @@ void Bless(const std::string &stem, const Output &output, const std::vector<std:
     for (const std::string &ending : endings)
         if (ending != output.extension) unlink((stem + ending).c_str());
     Write(stem + output.extension, output.text);
+}
+
+void UnpackBundle(const Bundle &bundle, const std::string &to) {
+    for (const Section &s : bundle.sections) {
+        if (EndsWith(s.name, ".txt")) {
+            Write(to + s.name, s.text);
+            continue;
+        }
+        const Case c = Expand(bundle.head, s);
+        Write(to + s.name, c.input);
+        if (!c.said.empty()) Write(to + Stem(s.name) + ".txt", c.said);
+    }
 }
 
 } // namespace
@@ -135,8 +238,7 @@ std::string Unpack(const std::string &folder) {
     for (const std::string &file : Cases(folder, "")) {
         if (file[0] == '.') continue;
         if (!EndsWith(file, ".cases")) Write(to + "/" + file, Read(folder + "/" + file));
-        else
-            for (const Section &s : Sections(folder + "/" + file)) Write(to + "/" + s.name, s.text);
+        else UnpackBundle(ReadBundle(folder + "/" + file), to + "/");
     }
     return to;
 }

@@ -1,6 +1,13 @@
 /* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or
  * for wrong input `mlp.err`.  Many small files are one, `NAME.cases`, in which a line `==== mlp.amp` begins each
- * (Unpack).  With AMP_BLESS=1 in the environment the files are written instead of compared:
+ * (Unpack).  The lines before the first begin every input in it.  A diagnostic is written after the line that it is
+ * about, without file and line number, which follow; `mlp.txt` is made of them:
+ *
+ *         y = cos(x, x)
+ *             ^~~~~~~~~ error: cos takes 1 tensor; the call has 2
+ *
+ * A case with diagnostics of another form has a `==== mlp.txt`.  With AMP_BLESS=1 in the environment the files are
+ * written instead of compared:
  *
  *     AMP_BLESS=1 bazel run //tests/frontend:frontend_test
  *

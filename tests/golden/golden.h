@@ -1,7 +1,7 @@
-/* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or
- * for wrong input `mlp.err`.  Many small files are one, `NAME.cases`, in which a line `==== mlp.amp` begins each
- * (Unpack).  The lines before the first begin every input in it.  A diagnostic is written after the line that it is
- * about, without file and line number, which follow; `mlp.txt` is made of them:
+/* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`.  Many
+ * small files are one, `NAME.cases`, in which a line `==== mlp.amp` begins each (Unpack).  The lines before the first
+ * begin every input in it.  A diagnostic is written after the line that it is about, without file and line number;
+ * `mlp.txt` is made of them:
  *
  *         y = cos(x, x)
  *             ^~~~~~~~~ error: cos takes 1 tensor; the call has 2
@@ -21,7 +21,7 @@
 
 namespace golden {
 
-/* What a case gave: the ending of its file (".ir", ".err", ".c") and its content. */
+/* What a case gave: the ending of its file (".ir", ".txt", ".c") and its content. */
 struct Output {
     std::string extension, text;
 };

@@ -364,7 +364,12 @@ class TextTest : public LowerPassTest {
         return text;
     }
 
+    // In a file that has the name of a pass, what it leaves as it is is not written again: CheckWithout sees that.
     void CheckText(const std::string &text) {
+        if (Has("same") && StageOf(case_.file.substr(0, case_.file.find('.'))) != STAGE_COUNT) {
+            EXPECT_EQ(case_.after, "") << case_.file << ", " << case_.name << ": leave out the --- and what follows";
+            return;
+        }
         std::string root = golden::BlessRoot();
         if (root.empty()) {
             EXPECT_EQ(case_.after, text) << case_.file << ", " << case_.name;

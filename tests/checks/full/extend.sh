@@ -60,18 +60,10 @@ cat >tests/passes/cases/rename_results.ir <<'CASES'
   %y = exp(%x) : f32[N, 4]
   result y = %y
   result copy = %x
----
-  %y = exp(%x) : f32[N, 4]
-  result y = %y
-  result copy = %x
 
 ## OtherValuesStay
 # test: same
   input %x : f32[N, 4]
-  %h = exp(%x) : f32[N, 4]
-  %y = exp(%h) : f32[N, 4]
-  result y = %y
----
   %h = exp(%x) : f32[N, 4]
   %y = exp(%h) : f32[N, 4]
   result y = %y

@@ -1,8 +1,12 @@
 """Writes golden/torch_values.txt: what PyTorch computes in float64 for small inputs, for tests/ir/torch_test.cc.
 
 Run it with a Python that has PyTorch: python tests/ir/torch_values.py > tests/ir/golden/torch_values.txt
-A case is five lines: stage and op; types of the operands; types of the results; values of the operands; values of the results.
+A case is its stage and an op, more ops of the same numbers in lines that begin with "+", and four lines: types of the
+operands %a, %b, ...; types of the results %y0, %y1, ... of all ops; values of the operands; values of the results.
 """
+
+import re
+import string
 
 import torch
 import torch.nn.functional as F
@@ -20,13 +24,46 @@ def type_of(t, wide=None):
     return name + (str(list(t.shape)) if t.dim() else "")
 
 
+class Case:
+    """Ops over the same numbers; operands and results are (type, values)."""
+
+    def __init__(self, stage):
+        self.stage, self.lines, self.operands, self.results = stage, [], [], []
+
+    def shares(self, operands):
+        return any(" " in values and (kind, values) in self.operands + self.results for kind, values in operands)
+
+    def name(self, operand):
+        if operand in self.operands:
+            return "%" + string.ascii_lowercase[self.operands.index(operand)]
+        if operand in self.results:
+            return f"%y{self.results.index(operand)}"
+        self.operands.append(operand)
+        return self.name(operand)
+
+    def add(self, op, operands, results):
+        names = dict(zip(string.ascii_lowercase, [self.name(operand) for operand in operands]))
+        made = ", ".join(f"%y{len(self.results) + i}" for i in range(len(results)))
+        self.lines.append(f"{made} = " + re.sub(r"%([a-z])", lambda m: names[m[1]], op))
+        self.results += results
+
+    def __str__(self):
+        columns = ["; ".join(part[i] for part in parts) for i in range(2) for parts in (self.operands, self.results)]
+        return "\n".join([f"{self.stage} " + "\n+ ".join(self.lines), *columns])
+
+
+cases = [Case(None)]
+
+
+def add(stage, op, operands, results):
+    if cases[-1].stage != stage or not cases[-1].shares(operands):
+        cases.append(Case(stage))
+    cases[-1].add(op, operands, results)
+
+
 def case(op, operands, results, stage="simplify", wide=None):
     results = results if isinstance(results, (list, tuple)) else [results]
-    print(stage, op)
-    print("; ".join(type_of(t, wide) for t in operands))
-    print("; ".join(type_of(t, wide) for t in results))
-    print("; ".join(text(t) for t in operands))
-    print("; ".join(text(t.detach()) for t in results))
+    add(stage, op, [(type_of(t, wide), text(t)) for t in operands], [(type_of(t, wide), text(t.detach())) for t in results])
 
 
 def rand(*shape):
@@ -230,8 +267,8 @@ for steps in [4, 10]:
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.5, total_steps=steps)
     for step in range(steps):
-        print(f"simplify one_cycle_rate(%a; peak = 0.5, steps = {steps})")
-        print("i64", "f64", step, format(schedule.get_last_lr()[0], ".12g"), sep="\n")
+        rate = format(schedule.get_last_lr()[0], ".12g")
+        add("simplify", f"one_cycle_rate(%a; peak = 0.5, steps = {steps})", [("i64", str(step))], [("f64", rate)])
         optimizer.step()
         if step + 1 < steps:
             schedule.step()
@@ -401,3 +438,5 @@ for side, size, mode in [((3, 4), (5, 3), {"mode": "nearest"}), ((5, 2), (2, 2),
     dy = rand(*f(x).shape)
     case(f"upsample(%a; {given})", [x], f(x))
     case(f"upsample_grad(%a, %b; {given})", [dy, x], grads(f, dy, x))
+
+print(*cases[1:], sep="\n")

@@ -33,11 +33,16 @@ while read -r model; do
     ((status <= 2)) || failed "ampc lint $model" "exit status $status"
 done < <(
     git ls-files 'tests/*.amp' 'tests/*.ir' 'bench/*.amp'
-    awk -v to="$work/" 'FNR == 1 { close(file); file = head = "" }
-        /^==== / { close(file); file = to $2; printf "%s", head >file; if (file ~ /[.]amp$/) print file; next }
-        /^ *\^~* error: / { said = 1; next } # as tests/golden/golden.h has it
+    # tests/golden/golden.h has the form
+    awk -v to="$work/" 'function end() { if (file) { printf "%s", tail >file; close(file) } }
+        FNR == 1 || /^====$/ { end(); file = head = tail = ""; place = 0; if (/^====$/) next }
+        /^==== / { end(); file = to $2; printf "%s", head >file; if (file ~ /[.]amp$/) print file; next }
+        !file && /^[.][.][.]$/ { place = 1; next }
+        !file { if (place) tail = tail $0 "\n"; else head = head $0 "\n"; next }
+        /^ *\^~* error: / { said = 1; next }
         said && /^  (help|[^ ]*[0-9]+:[0-9]+): / { next }
-        { said = 0; if (file) print >file; else head = head $0 "\n" }' tests/frontend/golden/wrong/*.cases
+        { said = 0; print >file }
+        END { end() }' tests/frontend/golden/wrong/*.cases
 )
 passed
 

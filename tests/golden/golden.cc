@@ -43,21 +43,38 @@ const std::string kMark = "==== ", kError = " error: ", kGutter = "     | ";
 
 bool Begins(const std::string &text, const std::string &with) { return text.compare(0, with.size(), with) == 0; }
 
+const std::string kNewHead = "====", kPlace = "...\n";
+
 struct Section {
-    std::string name, text;
+    std::string name, text, head, tail; /* an input is head, text and tail */
 };
 
-struct Bundle {
-    std::string head; /* what each input begins with */
+/* A bundle's head, of the sections up to the next: "HEAD\n...\nTAIL\n", or "HEAD\n". */
+void SetFrame(const std::string &frame, Section *section) {
+    const size_t place = ("\n" + frame).find("\n" + kPlace);
+    section->head = frame.substr(0, place);
+    section->tail = place == std::string::npos ? "" : frame.substr(place + kPlace.size());
+}
+
+std::string FrameOf(const Section &s) { return s.head + (s.tail.empty() ? "" : kPlace + s.tail); }
+
+std::vector<Section> Sections(const std::string &path) {
     std::vector<Section> sections;
-};
-
-Bundle ReadBundle(const std::string &path) {
-    Bundle bundle;
-    for (const std::string &line : Lines(Read(path)))
-        if (Begins(line, kMark)) bundle.sections.push_back({line.substr(kMark.size()), ""});
-        else (bundle.sections.empty() ? bundle.head : bundle.sections.back().text) += line + "\n";
-    return bundle;
+    std::string frame;
+    bool in_frame = true;
+    for (const std::string &line : Lines(Read(path))) {
+        if (Begins(line, kMark)) {
+            sections.push_back({line.substr(kMark.size()), "", "", ""});
+            SetFrame(frame, &sections.back());
+            in_frame = false;
+        } else if (line == kNewHead) {
+            frame.clear();
+            in_frame = true;
+        } else {
+            (in_frame ? frame : sections.back().text) += line + "\n";
+        }
+    }
+    return sections;
 }
 
 std::string Stem(const std::string &file) { return file.substr(0, file.rfind('.')); }
@@ -95,9 +112,9 @@ struct Case {
 };
 
 /* The input in a section, and the diagnostics that are written after its lines. */
-Case Expand(const std::string &head, const Section &section) {
-    Case c = {head, ""};
-    std::vector<std::string> lines = Lines(head);
+Case Expand(const Section &section) {
+    Case c = {section.head, ""};
+    std::vector<std::string> lines = Lines(section.head);
     bool in_diagnostic = false;
     for (const std::string &line : Lines(section.text)) {
         const size_t end = EndOfCarets(line);
@@ -115,12 +132,14 @@ Case Expand(const std::string &head, const Section &section) {
             in_diagnostic = false;
         }
     }
+    c.input += section.tail;
     return c;
 }
 
 /* The other way round: |section|, an input, with what is said of it after its lines; "" if that cannot be read back. */
-std::string Fold(const std::string &head, const Section &section, const std::string &said) {
-    const std::vector<std::string> words = Lines(said), lines = Lines(head + section.text);
+std::string Fold(const Section &section, const std::string &said) {
+    const std::vector<std::string> words = Lines(said), head = Lines(section.head),
+                                   lines = Lines(section.head + section.text);
     std::vector<std::string> after(lines.size() + 1); /* by number of a line */
     size_t at = 0;
     for (size_t i = 0; i < words.size(); i++) {
@@ -136,9 +155,9 @@ std::string Fold(const std::string &head, const Section &section, const std::str
         }
     }
     std::string text;
-    for (size_t i = Lines(head).size(); i < lines.size(); i++) text += lines[i] + "\n" + after[i + 1];
-    const Case read = Expand(head, {section.name, text});
-    return read.input == head + section.text && read.said == said ? text : "";
+    for (size_t i = head.size(); i < lines.size(); i++) text += lines[i] + "\n" + after[i + 1];
+    const Case read = Expand({section.name, text, section.head, section.tail});
+    return read.input == section.head + section.text + section.tail && read.said == said ? text : "";
 }
 
 void Write(const std::string &path, const std::string &text) {
@@ -147,19 +166,22 @@ void Write(const std::string &path, const std::string &text) {
     EXPECT_TRUE(file.good()) << "cannot write " << path;
 }
 
-/* Whether |bundle| has the case: then what it gives is in its input, or after it. */
+/* Whether the bundle has the case: then what it gives is in its input, or after it. */
 bool BlessSection(const std::string &path, const std::string &name, const Output &output,
                   const std::vector<std::string> &endings) {
-    const Bundle bundle = ReadBundle(path);
-    std::string text = bundle.head;
+    std::string text, frame;
     bool found = false;
-    for (const Section &s : bundle.sections) {
+    for (const Section &s : Sections(path)) {
         const bool of_case = Stem(s.name) == name;
         const bool old = std::any_of(endings.begin(), endings.end(),
                                      [&](const std::string &ending) { return s.name == name + ending; });
         if (old) continue;
-        const Section plain = {s.name, Expand(bundle.head, s).input.substr(bundle.head.size())};
-        const std::string folded = of_case ? Fold(bundle.head, plain, output.text) : s.text;
+        if (FrameOf(s) != frame) text += (text.empty() ? "" : kNewHead + "\n") + FrameOf(s);
+        frame = FrameOf(s);
+        Section plain = s;
+        const std::string input = Expand(s).input;
+        plain.text = input.substr(s.head.size(), input.size() - s.head.size() - s.tail.size());
+        const std::string folded = of_case ? Fold(plain, output.text) : s.text;
         text += kMark + s.name + "\n" + (folded.empty() ? plain.text : folded);
         if (of_case && folded.empty()) text += kMark + name + output.extension + "\n" + output.text;
         found |= of_case;
@@ -178,13 +200,13 @@ void Bless(const std::string &stem, const Output &output, const std::vector<std:
     Write(stem + output.extension, output.text);
 }
 
-void UnpackBundle(const Bundle &bundle, const std::string &to) {
-    for (const Section &s : bundle.sections) {
+void UnpackBundle(const std::string &path, const std::string &to) {
+    for (const Section &s : Sections(path)) {
         if (EndsWith(s.name, ".txt")) {
             Write(to + s.name, s.text);
             continue;
         }
-        const Case c = Expand(bundle.head, s);
+        const Case c = Expand(s);
         Write(to + s.name, c.input);
         if (!c.said.empty()) Write(to + Stem(s.name) + ".txt", c.said);
     }
@@ -238,7 +260,7 @@ std::string Unpack(const std::string &folder) {
     for (const std::string &file : Cases(folder, "")) {
         if (file[0] == '.') continue;
         if (!EndsWith(file, ".cases")) Write(to + "/" + file, Read(folder + "/" + file));
-        else UnpackBundle(ReadBundle(folder + "/" + file), to + "/");
+        else UnpackBundle(folder + "/" + file, to + "/");
     }
     return to;
 }

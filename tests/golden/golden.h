@@ -1,7 +1,7 @@
 /* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`.  Many
  * small files are one, `NAME.cases`, in which a line `==== mlp.amp` begins each (Unpack).  The lines before the first
- * begin every input in it.  A diagnostic is written after the line that it is about, without file and line number;
- * `mlp.txt` is made of them:
+ * begin every input in it, and what they have after a line `...` ends it; a line `====` begins other such lines.  A
+ * diagnostic is written after the line that it is about, without file and line number; `mlp.txt` is made of them:
  *
  *         y = cos(x, x)
  *             ^~~~~~~~~ error: cos takes 1 tensor; the call has 2

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -143,6 +144,40 @@ class Context:
             lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-5:]
             raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}: " + " / ".join(lines))
         return done
+
+
+class Sampler:
+    """Reads the SM clock and the power of the device while blocks of steps run."""
+
+    def __init__(self, context):
+        self.samples, self.process = [], None
+        if context.args.stand_in or not shutil.which("nvidia-smi"):
+            return
+        query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits", "-lms", "50"]
+        self.process = subprocess.Popen(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        for line in self.process.stdout:
+            try:
+                mhz, watt = (float(word) for word in line.split(","))
+            except ValueError:  # "[N/A]"
+                continue
+            self.samples.append((time.monotonic(), mhz, watt))
+
+    def during(self, call, *arguments):
+        """What the call returns, a dict, with the medians of what was sampled meanwhile."""
+        began = time.monotonic()
+        answer = call(*arguments)
+        seen = [sample for sample in list(self.samples) if sample[0] >= began]
+        if seen:
+            answer = {**answer, "sm_mhz": statistics.median(one[1] for one in seen), "watt": statistics.median(one[2] for one in seen)}
+        return answer
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
 
 
 class Server:

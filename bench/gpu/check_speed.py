@@ -8,7 +8,7 @@ import statistics
 import sys
 import threading
 
-from check_run import Server, Skip
+from check_run import Sampler, Server, Skip
 from examples import EXAMPLES
 
 ADAMW_BYTES = 30  # a parameter: master, m and v read and written, an f32 gradient read, a 16-bit copy written
@@ -99,9 +99,9 @@ def take_turns(c, torch, command, mode, steps, rounds, warm):
         if mode:
             torch.ask(json.dumps({"steps": warm, "mode": mode}))
         for _ in range(rounds):
-            ours.append(bench.ask(steps))
+            ours.append(c.sampler.during(bench.ask, steps))
             if mode:
-                theirs.append(torch.ask(json.dumps({"steps": steps, "mode": mode})))
+                theirs.append(c.sampler.during(torch.ask, json.dumps({"steps": steps, "mode": mode})))
     return ours, theirs
 
 
@@ -119,12 +119,23 @@ def time_steps(c, torch, name, network, precision, batch, bounds=()):
         mode = mode if torch else None
         ours, theirs = take_turns(c, torch, ["bin/step_bench", "--inputs", place, *command], mode, steps, rounds, warm)
         row["all"]["ampc"][place] = ours
-        row["ampc"][place] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us")}
+        row["ampc"][place] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us", *clocks_of(ours))}
         if mode:
             row["all"]["torch"][mode] = theirs
-            row["torch"][mode] = {key: median(theirs, key) for key in ("wall_us", "device_us")}
+            row["torch"][mode] = {key: median(theirs, key) for key in ("wall_us", "device_us", *clocks_of(theirs))}
             row["ratio"][mode] = round(row["torch"][mode]["wall_us"] / row["ampc"][place]["wall_us"], 2)
+    if torch and name in [example.name for example in EXAMPLES]:
+        row["torch"]["kernels"] = torch.ask(json.dumps({"kernels": 3}))["kernels"]
     return row
+
+
+def clocks_of(blocks):
+    """What the sampler saw in every block: the SM clock and the power, which a limit of the card may hold down."""
+    return [key for key in ("sm_mhz", "watt") if all(key in block for block in blocks)]
+
+
+def say_clocks(side):
+    return f" at {side['sm_mhz']:.0f} MHz, {side['watt']:.0f} W" if "sm_mhz" in side else ""
 
 
 def say_steps(c, row):
@@ -133,15 +144,16 @@ def say_steps(c, row):
         ours, text = row["ampc"][place], ""
         if mode in row["torch"]:
             text = (f"   PyTorch {mode} {row['torch'][mode]['wall_us']:.1f}, {row['ratio'][mode]} times ours "
-                    f"(aim: {AIMS.get(row['model'], 3)})")
+                    f"(aim: {AIMS.get(row['model'], 3)}){say_clocks(row['torch'][mode])}")
         aim = ", aim: under 10" if place == "pinned" else ""
-        c.say(f"    {place:8} {ours['wall_us']:9.1f} ({ours['device_us']:.1f}; {ours['host_cpu_us']:.1f}{aim}){text}")
+        c.say(f"    {place:8} {ours['wall_us']:9.1f} ({ours['device_us']:.1f}; {ours['host_cpu_us']:.1f}{aim}){say_clocks(ours)}{text}")
 
 
 def run_cases(c, cases, seconds=0):
     """As many as there is time for, if each takes |seconds|."""
     rows = []
     torch = peer(c)
+    c.sampler = Sampler(c)
     try:
         for case in cases:
             if c.left() < seconds and not c.args.stand_in:
@@ -155,6 +167,7 @@ def run_cases(c, cases, seconds=0):
             rows.append(row)
             say_steps(c, row)
     finally:
+        c.sampler.stop()
         if torch:
             torch.__exit__()
     return rows
@@ -185,6 +198,20 @@ def examples(c):
     """The programs of examples/ beside their twins."""
     seconds = ALONE if c.args.no_peer else PREPARED if "TORCHINDUCTOR_CACHE_DIR" in c.env else SECONDS
     return run_cases(c, example_cases(c), seconds)
+
+
+def precisions(c):
+    """One network's steps in each precision, ours beside PyTorch's: what mixed precision is worth to either."""
+    name, network, _, batch, bounds = example_case(c, next(example for example in EXAMPLES if example.name == "resnet50"))
+    if c.args.stand_in:
+        name, network, bounds = "small", mlp(32), []
+    rows = run_cases(c, [(name, network, precision, batch, bounds) for precision in ("fp32", "tf32", "bf16", "fp16")], ALONE)
+    for side, place in ("ampc", "device"), ("torch", "resident"):
+        times = {row["precision"]: row[side][place]["wall_us"] for row in rows if place in row[side]}
+        if "fp32" in times:
+            told = ", ".join(f"{precision} {times['fp32'] / us:.2f}" for precision, us in times.items() if precision != "fp32")
+            c.say(f"{'ours' if side == 'ampc' else 'PyTorch'}, {name}: times the speed of its own FP32: {told}")
+    return rows
 
 
 # ---- what sharing launches is worth ---------------------------------------------------------------------------------------
@@ -323,16 +350,17 @@ def gpu_of(c):
 
 
 def modelled(c, model, n, gpu):
-    """{kernel: microseconds}, by `amprun info --roofline`."""
+    """{kernel: its row}, by `amprun info --roofline`."""
     if not gpu:
         return {}
     command = ["bin/amprun", "info", f"models/{model}.so", "--roofline", gpu, "--batch", str(n), "--json"]
     told = json.loads(c.run(command, timeout=60).stdout)
-    return {kernel["name"]: kernel["microseconds"] for kernel in told["roofline"]["kernels"]}
+    return {kernel["name"]: kernel for kernel in told["roofline"]["kernels"]}
 
 
-def compare_model(c, run, model_us):
+def compare_model(c, run, rows):
     """How far the model of time is from what was measured: modelled / measured."""
+    model_us = {name: row["microseconds"] for name, row in rows.items()}
     ratios = {kernel["name"]: model_us[kernel["name"]] / max(kernel["us_in_a_row"], 1e-3)
               for kernel in run["kernels"] if kernel["name"] in model_us}
     if not ratios:
@@ -340,7 +368,7 @@ def compare_model(c, run, model_us):
     near = sum(1 / WITHIN <= ratio <= WITHIN for ratio in ratios.values())
     total, measured = sum(model_us.values()), sum(kernel["us_in_a_row"] for kernel in run["kernels"])
     c.say(f"    the model of time: {total:.1f} us; {near} of {len(ratios)} kernels within {WITHIN} of what was measured (aim: 90 %)")
-    return {"us": total, "of_measured": total / max(measured, 1e-3), "near": near, "kernels": ratios}
+    return {"us": total, "of_measured": total / max(measured, 1e-3), "near": near, "kernels": list(rows.values())}
 
 
 def tables(c):
@@ -353,18 +381,18 @@ def tables(c):
         before = None if c.args.stand_in else clocks(c)
         try:
             run = kernel_times(c, f"models/{model}.so", "train_step", n, 1 if c.args.stand_in else 20)
-            model_us = modelled(c, model, n, gpu)
+            rows = modelled(c, model, n, gpu)
         except RuntimeError as error:
             c.fail(f"{model}: {error}")
             continue
         total, copy = sum(kernel["us_in_a_row"] for kernel in run["kernels"]), run["copy_bytes"] / run["copy_us"]
         c.say(f"{model}, {n} samples: {len(run['kernels'])} kernels, {total:.1f} us")
         for kernel in sorted(run["kernels"], key=lambda kernel: -kernel["us_in_a_row"])[:SHOWN]:
-            us, told = max(kernel["us_in_a_row"], 1e-3), model_us.get(kernel["name"])
+            us, told = max(kernel["us_in_a_row"], 1e-3), rows.get(kernel["name"], {}).get("microseconds")
             c.say(f"    {us:9.1f} us {us / total:6.1%}  {'' if told is None else f'modelled {told:7.1f}  '}"
                   f"{kernel['operand_bytes'] / us / copy:6.1%} of a copy's bytes a second  "
                   f"{kernel['registers']:3} registers  {kernel['title']}")
         results.append({"model": model, "n": n, "us": total, "clocks": [before, None if c.args.stand_in else clocks(c)], "run": run,
-                        "modelled": compare_model(c, run, model_us)})
+                        "modelled": compare_model(c, run, rows)})
     c.tables = results
     return results

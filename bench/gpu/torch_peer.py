@@ -4,6 +4,7 @@
 {"cnn": WIDTH, "precision": P, "batch": B}                 likewise: examples/fashion_mnist/cnn.amp, channels last
 {"twin": NAME, "arguments": A, "optimizer": O, "precision": P, "batch": B}   likewise: a file of twins/, its `example` given A
 {"steps": K, "mode": "copied"|"resident"}                  microseconds a step: by the host's clock until the device is done; by device events
+{"kernels": K}                                             each kernel of K steps by name: how often, microseconds in all
 {"matmul": [N, K, M], "order": O, "repeats": R}            one fp16 product of a linear layer, "forward" (with bias), "data" or "weight":
                                                            median of single ones, mean of R in a row
 """
@@ -22,7 +23,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-LOW = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+LOW = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 SETS = 8
 DEVICE = "cuda"
 
@@ -125,6 +126,13 @@ class Training:
         return {"wall_us": 1e6 * wall / steps, "device_us": 1e3 * start.elapsed_time(end) / steps}
 
 
+    def kernels(self, steps):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+            self.time(steps, False)
+        rows = [{"name": row.key, "count": row.count, "us": row.self_device_time_total} for row in seen.key_averages()]
+        return sorted(rows, key=lambda row: -row["us"])
+
+
 PRODUCTS = {"forward": F.linear, "data": lambda x, w, b, dy: dy @ w, "weight": lambda x, w, b, dy: dy.t() @ x}
 
 
@@ -164,15 +172,17 @@ def network_of(ask):
 def answer(state, ask):
     if "precision" in ask:
         state["training"] = None
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = ask["precision"] == "tf32"
         state["training"] = Training(network_of(ask), ask["precision"])
         return {}
+    if "kernels" in ask:
+        return {"kernels": state["training"].kernels(ask["kernels"])}
     if "steps" in ask:
         return state["training"].time(ask["steps"], ask["mode"] == "copied")
     return time_matmul(*ask["matmul"], ask["order"], ask["repeats"])
 
 
 def main():
-    torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.benchmark = True
     print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name()}), flush=True)
     state = {}

@@ -257,6 +257,25 @@ Windows ir_windows(const Func *f, const Op *o) {
     return g;
 }
 
+int64_t ir_tap_step(const Windows *g, int axis) {
+    int64_t common = g->stride[axis];
+    for (int64_t rest = g->dilation[axis]; rest;) {
+        const int64_t next = common % rest;
+        common = rest, rest = next;
+    }
+    return g->stride[axis] / common;
+}
+
+int64_t ir_meeting_taps(const Windows *g, int axis) {
+    const int64_t size = axis ? g->w : g->h, taps = axis ? g->kw : g->kh, stride = g->stride[axis];
+    int64_t count = 0;
+    for (int64_t tap = 0; tap < taps; tap++) {
+        const int64_t first = ((tap * g->dilation[axis] - g->padding[axis]) % stride + stride) % stride;
+        count += first < size ? (size - first - 1) / stride + 1 : 0;
+    }
+    return count;
+}
+
 const char *ir_cast_path(const Func *f, const Op *cast) {
     const Reason *why = cast->reason;
     if (cast->region) return ir_region((Func *)(uintptr_t)f, cast->region)->path;

@@ -80,6 +80,10 @@ typedef struct Windows {
     int64_t stride[2], padding[2], dilation[2], groups;
 } Windows;
 Windows ir_windows(const Func *f, const Op *o);
+/* Along an axis, the distance between taps that meet the same pixel before a convolution. */
+int64_t ir_tap_step(const Windows *g, int axis);
+/* Along an axis, how many pairs there are of such a pixel and a tap that meets it, edges of images aside. */
+int64_t ir_meeting_taps(const Windows *g, int axis);
 
 /* A sum over k elements in |parts| is over chunks of this many, the last of them fewer or none: whole steps of a
  * product's main loop.  So a part depends on k and their number alone. */

@@ -115,10 +115,11 @@ static void put_windows(Emitter *e, const Op *o, const Windows *g) {
               back, o->code == OP_conv_weight, (long long)(back ? g->oh : g->h), (long long)(back ? g->ow : g->w),
               (long long)(back ? g->h : g->oh), (long long)(back ? g->w : g->ow));
     emit_line(e,
-              "            .kernel_width = %lld, .stride = {%lld, %lld}, .padding = {%lld, %lld}, "
-              ".dilation = {%lld, %lld}},",
-              (long long)g->kw, (long long)g->stride[0], (long long)g->stride[1], (long long)g->padding[0],
-              (long long)g->padding[1], (long long)g->dilation[0], (long long)g->dilation[1]);
+              "            .kernel = {%lld, %lld}, .stride = {%lld, %lld}, .padding = {%lld, %lld}, "
+              ".dilation = {%lld, %lld}, .tap_step = {%lld, %lld}},",
+              (long long)g->kh, (long long)g->kw, (long long)g->stride[0], (long long)g->stride[1],
+              (long long)g->padding[0], (long long)g->padding[1], (long long)g->dilation[0], (long long)g->dilation[1],
+              back ? (long long)ir_tap_step(g, 0) : 1, back ? (long long)ir_tap_step(g, 1) : 1);
 }
 
 static void put_convolution(Emitter *e, const Op *o, int a, int b) {

@@ -164,7 +164,7 @@ def reading_of(kernel):
         return "rounded down" if down else "rounded"
     if min(bytes_at_once) < 16:
         return "elements"  # fewer than 16 bytes lie side by side
-    windows = "Windows" in operands[0]
+    windows = re.match("Windows|Images", operands[0]) is not None
     return ("windows down" if windows else "down") if down else "windows" if windows else "dense"
 
 

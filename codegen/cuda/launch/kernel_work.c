@@ -90,6 +90,14 @@ static bool is_pooling(const Op *o) {
            o->code == OP_window_sum_grad;
 }
 
+/* Of a data gradient: an element for each pixel, channel and tap that meets the pixel. */
+static void count_meeting_taps(const Walk *w, const Op *o, CudaWork *work) {
+    const Windows g = ir_windows(w->f, o);
+    const int64_t pixels = g.h * g.w, taps = g.kh * g.kw;
+    work->terms.mul /= taps;
+    work->elements.mul = work->elements.mul / pixels * ir_meeting_taps(&g, 0) * ir_meeting_taps(&g, 1);
+}
+
 /* |elements|: of the result; of what is reduced or scattered, the operand's. */
 static bool count_elements(const Walk *w, const Op *o, Dim *elements) {
     bool by_operand = ir_op_info[o->code].flags & REDUCE || o->code == OP_scatter;
@@ -107,6 +115,7 @@ static CudaWork work_of(const Walk *w, const Op *o) {
     work.operations = 2;
     work.terms = ir_product_terms(w->f, o);
     work.elements.mul /= ir_parts(o); /* each part is over its own terms */
+    if (w->k->kind == KERNEL_PRODUCT && o->code == OP_conv_data) count_meeting_taps(w, o, &work);
     return work;
 }
 

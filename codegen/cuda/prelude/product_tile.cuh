@@ -84,11 +84,19 @@ DEFINE_ROUNDED(Bf16, uint16_t, put_bf16, words_bf16, round_bf16_f32)
 
 DEFINE_ROUNDED(Tf32, float, put_f32, words_f32, round_tf32_f32)
 
+/* All taps of a convolution's weights, in order. */
+struct EveryTap {
+    static constexpr bool HAS_ALL = true, HAS_ONE = false;
+    static INLINE int tap(int number) { return number; }
+};
+
 /* Of every PER lines the first RUN, which are dense; the others are zeros: the weights of a convolution, where each of
- * its pixels has a place for PER channels. */
-template <class Memory, int RUN_, int PER_> struct Gapped : Memory {
+ * its pixels has a place for PER channels.  Of: as Taps have it. */
+template <class Memory, int RUN_, int PER_, class Of = EveryTap> struct Gapped : Memory {
     static constexpr Lines KIND = LINES_GAPPED;
     static constexpr int RUN = RUN_, PER = PER_;
+    Of of;
+    INLINE void set(const Of &of_) { of = of_; }
 };
 
 /* The copies of an operand's tiles.  |memory| has its sizes, where it has any.  start: the first of |steps| tiles
@@ -208,7 +216,7 @@ struct GappedCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
             const int at = line + turn * Parts::LINES_A_TURN, place = at % Memory::PER;
-            this->move(turn, stage, from + (at / Memory::PER * Memory::RUN + place) * pitch,
+            this->move(turn, stage, from + (this->memory.of.tap(at / Memory::PER) * Memory::RUN + place) * pitch,
                        at < end && place < Memory::RUN);
         }
         line += LINES;

@@ -44,6 +44,7 @@ static bool has_three_stages(const ProductPlan *p) { return p->mma && p->element
 
 static void put_types(CudaKernel *ck, const ProductPlan *p) {
     const ProductTile *t = &p->tile;
+    if (p->phases.images) emit_line(&ck->e, "typedef %s Images;", p->phases.images);
     if (p->mma)
         emit_line(&ck->e, "typedef TensorSums<%s, %d, %d, %d, %d, %d> Sums;", p->mma, t->m, t->n, t->warps_m,
                   t->warps_n, t->step_bytes);
@@ -113,10 +114,26 @@ static void emit_batch(CudaKernel *ck, const ProductPlan *p, int place) {
 /* Columns of one product; if products are merged, the result's COLS hold several. */
 static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "WIDTH" : "COLS"; }
 
+/* The pixels that a block makes, and their phase: phases follow one another along the grid's second dimension. */
+static void emit_phase(CudaKernel *ck, const ProductPlan *p) {
+    emit_line(&ck->e, "const uint32_t across = (COLS + %d) / %d;", p->tile.n - 1, p->tile.n);
+    emit_line(&ck->e, "const uint2 tile = tile_in_stripe(%s.x, %s.y %% across, (rows + %d) / %d, across);", ck->block,
+              ck->block, p->tile.m - 1, p->tile.m);
+    emit_line(&ck->e, "const int64_t row0 = (int64_t)tile.x * %d, col0 = (int64_t)tile.y * %d;", p->tile.m, p->tile.n);
+    emit_line(&ck->e, "Images images;");
+    emit_line(&ck->e, "images.set(%s, %s.y / across);", p->a.geometry, ck->block);
+    emit_line(&ck->e, "const int64_t pixels = samples * images.phase.pixels();");
+    emit_line(&ck->e, "RowsOfPhase<Images> in_result(images, row0);");
+}
+
 /* Which tile a block makes. */
 static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
     if (p->batch.rank) emit_batch(ck, p, place);
     if (p->parts > 1) emit_part(ck, p, place);
+    if (p->phases.images) {
+        emit_phase(ck, p);
+        return;
+    }
     if (are_along_rows(p) || ck->form.role == CUDA_IN_BAND) {
         const char *row = ck->form.role == CUDA_IN_BAND ? "" : " % tiles_down";
         emit_line(&ck->e, "const int64_t row0 = (int64_t)(%s.x%s) * %d, col0 = (int64_t)%s.y * %d;", ck->block, row,
@@ -135,30 +152,43 @@ static void emit_prefetches(CudaKernel *ck, const ProductPlan *p) {
         if (!product_reads_beside(ck->w, i)) continue;
         const int bytes = emit_storage(ck->w, i)->bytes;
         const char *length = cuda_length_of(ck, i);
-        emit_line(&ck->e, "prefetch_tile<%d, %d>(%s + row0 * %s + col0, %s * %d, rows - row0, (COLS - col0) * %d);",
-                  p->tile.m, p->tile.n * bytes, cuda_operand(ck, i), length, length, bytes, bytes);
+        if (p->phases.images)
+            emit_line(&ck->e,
+                      "prefetch_rows<%d, %d>(in_result, %s + col0, %s * %d, pixels - row0, (COLS - col0) * %d);",
+                      p->tile.m, p->tile.n * bytes, cuda_operand(ck, i), length, bytes, bytes);
+        else
+            emit_line(&ck->e, "prefetch_tile<%d, %d>(%s + row0 * %s + col0, %s * %d, rows - row0, (COLS - col0) * %d);",
+                      p->tile.m, p->tile.n * bytes, cuda_operand(ck, i), length, length, bytes, bytes);
     }
 }
 
 static void emit_run(CudaKernel *ck, const ProductPlan *p) {
     emit_prefetches(ck, p);
+    const bool has_phases = p->phases.images;
     emit_line(&ck->e, "Matrices matrices = Matrices();");
-    if (p->a.geometry) emit_line(&ck->e, "matrices.copy_a.memory.set(%s);", p->a.geometry);
+    if (has_phases) emit_line(&ck->e, "matrices.copy_a.memory = images;");
+    else if (p->a.geometry) emit_line(&ck->e, "matrices.copy_a.memory.set(%s);", p->a.geometry);
     if (p->b.geometry) emit_line(&ck->e, "matrices.copy_b.memory.set(%s);", p->b.geometry);
-    emit_line(&ck->e, "matrices.run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, %s);", p->a.first, p->a.pitch,
-              p->b.first, p->b.pitch, columns_of(p), p->parts > 1 ? "end, begin" : "k");
+    const char *k = p->parts > 1 ? "end, begin" : "k";
+    if (has_phases)
+        k = arena_printf(ck->w->arena, "row0 < pixels ? k / %lld * images.phase.taps() : 0", (long long)p->phases.taps);
+    emit_line(&ck->e, "matrices.run(sums, shared, %s, %s, %s, %s, row0, %s, col0, %s, %s);", p->a.first, p->a.pitch,
+              p->b.first, p->b.pitch, has_phases ? "pixels" : "rows", columns_of(p), k);
 }
 
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     cuda_declare_columns(ck);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
-    if (!ck->form.role) {
-        emit_place(ck, p, OF_SUMS | OF_RESULT);
-        emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    const bool is_part = ck->form.role, places_again = is_part || p->phases.images;
+    if (!places_again) emit_place(ck, p, OF_SUMS | OF_RESULT);
+    else if (!is_part) {
+        emit_line(&ck->e, "const PlaceOfBlock place;");
+        ck->block = "block";
     }
+    if (!is_part) emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
-    if (!ck->form.role) {
+    if (!places_again) {
         emit_run(ck, p);
         return;
     }
@@ -188,19 +218,21 @@ static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     emit_open(&ck->e, "for (int run = 0; run < Runs::COUNT; run++)");
     emit_line(&ck->e, "float sum[%d];", p->run);
     emit_line(&ck->e, "Runs::take(sum, sums, shared, run);");
+    const bool has_phases = p->phases.images;
     const char *line = product_has_several(p) ? "line" : "r"; /* of its matrix */
-    const char *place = has_row_gaps(p) ? "place" : line;
+    const char *place = has_row_gaps(p) || has_phases ? "place" : line;
     emit_line(&ck->e, "const int64_t %s = row0 + Runs::row(pass, run);", place);
     if (has_row_gaps(p)) {
         const long long run = p->gaps.run, per = p->gaps.per;
         emit_line(&ck->e, "if (place %% %lld >= %lld) continue;", per, run);
         emit_line(&ck->e, "const int64_t %s = place / %lld * %lld + place %% %lld;", line, per, run, per);
     }
+    if (has_phases) emit_line(&ck->e, "const int64_t r = in_result.row(Runs::row(pass, run));");
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", p->run, ck->vector);
     const char *column = p->batch.merged ? "element" : ck->column;
     emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Runs::column(run) + part;", column);
-    emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", place, column,
+    emit_line(&ck->e, "if (%s >= %s || %s >= %s) continue;", place, has_phases ? "pixels" : "rows", column,
               p->batch.merged ? "WIDTH" : cuda_row_end(ck));
     cuda_put_left(ck);
     if (product_has_several(p)) emit_line(&ck->e, "const int64_t r = first_row + line;");
@@ -217,7 +249,8 @@ static void close_runs(CudaKernel *ck) {
 
 static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->launch.extent[0] = p->rows; /* tile_in_stripe has that order, column of tiles by column */
-    out->launch.extent[1] = dim_const(p->cols);
+    const int64_t tiles = (p->cols + p->tile.n - 1) / p->tile.n;
+    out->launch.extent[1] = dim_const(p->phases.images ? p->phases.count * tiles * p->tile.n : p->cols);
     out->launch.extent[2] = dim_const(1);
     out->launch.per[0] = p->tile.m;
     out->launch.per[1] = p->tile.n;
@@ -252,6 +285,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     cuda_add_size(ck, "rows", p->rows);
     cuda_add_size(ck, "k", p->k);
     cuda_add_size(ck, "cols", ck->w->cols);
+    if (p->phases.images) cuda_add_size(ck, "samples", p->phases.samples);
     if (p->has_windows) {
         cuda_add_size(ck, "height", dim_const(p->images.height));
         cuda_add_size(ck, "width", dim_const(p->images.width));

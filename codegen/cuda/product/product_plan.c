@@ -27,8 +27,10 @@ static const Instructions *instructions_of(Dtype t) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    MANY_BLOCKS = 128, /* where n does not decide: the multiprocessors of an H100 */
-    NARROW = 16,       /* columns */
+    MANY_BLOCKS = 128,          /* where n does not decide: the multiprocessors of an H100 */
+    NARROW = 16,                /* columns */
+    LEAST_COLUMNS = 32,         /* of tiles of more */
+    MOST_BLOCKS_ACROSS = 65535, /* of a grid */
     MOST_STEP_BYTES = 128,
     SEAMLESS_WINDOWS = 64, /* of an image: lines of a step at most */
     LONG_K_BYTES = 1024    /* so that the end of k is little of a step */
@@ -50,9 +52,11 @@ static const ProductTile large_wide_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TI
 
 bool product_has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
 
+static int64_t blocks_of_size(int64_t size, int64_t per) { return (size + per - 1) / per; }
+
 static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where n does not decide */
-    return p->members * p->parts * p->batch.count.mul * ((p->rows.mul + t->m - 1) / t->m) *
-           ((p->cols + t->n - 1) / t->n);
+    return p->members * p->parts * p->batch.count.mul * p->phases.count * blocks_of_size(p->rows.mul, t->m) *
+           blocks_of_size(p->cols, t->n);
 }
 
 /* Whether four warps make a large tile.  Windows hold a place for each copy of a thread, terms of 32 bits take twice
@@ -136,8 +140,8 @@ static bool has_windows(const Walk *w, const Op *o) {
 
 static ProductImages images_of(const Walk *w, const Op *o) {
     const Windows g = ir_windows(w->f, o);
-    if (o->code == OP_conv_data) return (ProductImages){g.oh, g.ow, g.h, g.w};
-    return (ProductImages){g.h, g.w, g.oh, g.ow};
+    if (o->code == OP_conv_data) return (ProductImages){g.oh, g.ow, g.h, g.w, {g.stride[0], g.stride[1]}};
+    return (ProductImages){g.h, g.w, g.oh, g.ow, {1, 1}};
 }
 
 /* A number of elements that a template takes: 0 where a step has no more of them, and they are a parameter. */
@@ -152,9 +156,13 @@ typedef struct TileImages { /* what a tile is at, at most; numbers that are to b
 
 static const double MOST_PLACES = 1u << 31;
 
+/* Windows along an axis in a phase that has any, at least. */
+static int64_t least_in_phase(int64_t windows, int64_t stride) { return windows > stride ? windows / stride : 1; }
+
 static TileImages images_of_tile(const ProductImages *i) {
     const double windows = (double)i->out_height * (double)i->out_width;
-    const double images = (PRODUCT_LARGE_TILE - 1) / windows + 2;
+    const int64_t least = least_in_phase(i->out_height, i->stride[0]) * least_in_phase(i->out_width, i->stride[1]);
+    const double images = (PRODUCT_LARGE_TILE - 1) / (double)least + 2;
     return (TileImages){.windows = images * windows,
                         .rows_of_windows = images * (double)i->out_height,
                         .pixels = images * (double)i->height * (double)i->width};
@@ -168,8 +176,14 @@ static bool has_few_windows(const ProductImages *i, int64_t channels) {
 }
 
 /* Pixels, and windows, of the images that a tile is at are counted in 31 bits. */
-static amp_status check_images(const Walk *w, const ProductImages *i, amp_error *err) {
+static amp_status check_images(const Walk *w, const ProductPlan *p, amp_error *err) {
+    const ProductImages *i = &p->images;
     const TileImages tile = images_of_tile(i);
+    if (p->phases.count > MOST_BLOCKS_ACROSS / blocks_of_size(p->cols, LEAST_COLUMNS))
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: strides of %lld x %lld are not supported for CUDA; compile the model for the CPU "
+                        "(--target cpu)",
+                        walk_name(w), (long long)i->stride[0], (long long)i->stride[1]);
     if (tile.windows < MOST_PLACES && tile.pixels < MOST_PLACES) return AMP_OK;
     return amp_fail(err, AMP_UNSUPPORTED,
                     "%s: images of %lld x %lld pixels are not supported for CUDA; compile the model for the CPU "
@@ -181,8 +195,10 @@ static bool is_seamless(const ProductImages *i, Windows g) {
     return i->height == i->out_height * g.stride[0] && i->out_height * i->out_width >= SEAMLESS_WINDOWS;
 }
 
+static bool has_phases(const ProductPlan *p) { return p->phases.count > 1; }
+
 /* A convolution's A: windows over images, whose pixels have |channels| places, and as parts are further apart. */
-static void set_windows(const Walk *w, const ProductPlan *p, int64_t channels, ProductOperand *a) {
+static void set_windows(const Walk *w, ProductPlan *p, int64_t channels, ProductOperand *a) {
     const Op *o = p->op;
     const Windows g = ir_windows(w->f, o);
     const bool of_weight = o->code == OP_conv_weight; /* k runs down the pixels: no step goes over channels */
@@ -199,13 +215,29 @@ static void set_windows(const Walk *w, const ProductPlan *p, int64_t channels, P
                      pixel ? arena_printf(w->arena, ", %lld", (long long)pixel) : "");
     a->geometry =
         arena_printf(w->arena, "height, width, %s / %lld, out_height, out_width", of_weight ? "rows" : "k", taps);
+    if (!has_phases(p)) return;
+    p->phases.taps = g.kh * g.kw;
+    p->phases.images = a->memory;
+    a->memory = "Images";
 }
 
 /* A data gradient's B: the weights, a tap after the other. */
 static void set_taps(const Walk *w, const ProductPlan *p, ProductOperand *b) {
     const Windows g = ir_windows(w->f, p->op);
-    b->memory = arena_printf(w->arena, "Taps<%s, %lld>", b->memory, template_count(p, g.oc));
-    b->geometry = arena_printf(w->arena, "COLS, k / %lld", (long long)(g.kh * g.kw));
+    b->memory = arena_printf(w->arena, "Taps<%s, %lld%s>", b->memory, template_count(p, g.oc),
+                             has_phases(p) ? ", Images::Pixels" : "");
+    b->geometry =
+        arena_printf(w->arena, "COLS, k / %lld%s", (long long)(g.kh * g.kw), has_phases(p) ? ", images.phase" : "");
+}
+
+/* B of a convolution, k down its lines: |gaps|, or the taps of a phase. */
+static void set_gaps(const Walk *w, const ProductPlan *p, ProductOperand *b) {
+    const int64_t outputs = ir_windows(w->f, p->op).oc; /* of a tap of a data gradient */
+    const long long run = p->gaps.per ? p->gaps.run : outputs, per = p->gaps.per ? p->gaps.per : outputs;
+    if (!p->gaps.per && !has_phases(p)) return;
+    b->memory = arena_printf(w->arena, "Gapped<%s, %lld, %lld%s>", b->memory, run, per,
+                             has_phases(p) ? ", Images::Pixels" : "");
+    if (has_phases(p)) b->geometry = "images.phase";
 }
 
 /* Of a matrix in memory: its columns, and the zeros that fill its rows. */
@@ -261,7 +293,7 @@ static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, Produc
     return AMP_OK;
 }
 
-static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instructions *by, int n, ProductOperand *out,
+static amp_status plan_operand(const Walk *w, ProductPlan *p, const Instructions *by, int n, ProductOperand *out,
                                amp_error *err) {
     const Value *read = ir_value(w->f, p->op->in[n]);
     out->operand = walk_memory_operand(w, p->op, n);
@@ -279,9 +311,7 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
     if (p->batch.rank) return place_batch(w, p, n, out, err);
     if (p->has_windows && n == 0) set_windows(w, p, row_length(w, out), out);
     else if (p->has_windows && reads_taps(p->op)) set_taps(w, p, out);
-    else if (p->gaps.per && p->op->code != OP_conv_weight)
-        out->memory = arena_printf(w->arena, "Gapped<%s, %lld, %lld>", out->memory, (long long)p->gaps.run,
-                                   (long long)p->gaps.per);
+    else if (p->has_windows && p->op->code != OP_conv_weight) set_gaps(w, p, out);
     out->k_inner = n == (int)is_transposed(p->op, n);
     place_matrix(w, p, n, out);
     return AMP_OK;
@@ -326,8 +356,16 @@ static const ProductTile *tile_of_form(const ProductTile *const *tiles, int coun
     return tiles[!choice ? count - 1 : (choice < larger ? choice : larger) - 1];
 }
 
+/* k where it does not depend on n, of the phase that has the most taps. */
+static int64_t longest_k(const Walk *w, const ProductPlan *p) {
+    if (!has_phases(p)) return p->k.mul;
+    const Windows g = ir_windows(w->f, p->op);
+    const int64_t taps = blocks_of_size(g.kh, ir_tap_step(&g, 0)) * blocks_of_size(g.kw, ir_tap_step(&g, 1));
+    return p->k.mul / (g.kh * g.kw) * taps;
+}
+
 /* Of each form the same sums. */
-static void plan_tile(CudaForm form, ProductPlan *out) {
+static void plan_tile(const Walk *w, CudaForm form, ProductPlan *out) {
     if (form.role >= CUDA_IN_TURN) {
         plan_joined_tile(out);
         return;
@@ -343,11 +381,23 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
     out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     /* parts are whole steps, however short they are */
-    const bool short_k = !out->k.n && out->parts == 1 && out->k.mul * out->element_bytes < LONG_K_BYTES;
+    const bool short_k = !out->k.n && out->parts == 1 && longest_k(w, out) * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
     if (!out->mma && out->tile.m >= small_tile.m) /* so do f32 terms, and an epilogue */
         out->tile.min_blocks = out->tile.m == PRODUCT_LARGE_TILE ? 1 : 2;
+}
+
+/* false: the rows of the largest phase are too many to count. */
+static bool plan_phases(const Walk *w, ProductPlan *out) {
+    const ProductImages *i = &out->images;
+    const bool few = i->stride[0] <= MOST_BLOCKS_ACROSS && i->stride[1] <= MOST_BLOCKS_ACROSS;
+    out->phases.count = few ? i->stride[0] * i->stride[1] : MOST_BLOCKS_ACROSS + 1;
+    if (!has_phases(out)) return true;
+    out->phases.samples = ir_shape(w->f, out->op->out[0])->d[0];
+    const int64_t down = blocks_of_size(i->out_height, i->stride[0]),
+                  across = blocks_of_size(i->out_width, i->stride[1]);
+    return dim_mul(out->phases.samples, dim_const(down * across), &out->rows);
 }
 
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err) {
@@ -359,6 +409,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                         amp_dtype_name(ir_dtype(w->f, o->in[0])));
     *out = (ProductPlan){.op = o,
                          .batch.count = dim_const(1),
+                         .phases.count = 1,
                          .rows = w->rows,
                          .cols = w->cols.mul,
                          .k = ir_product_terms(w->f, o),
@@ -370,7 +421,8 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                          .reads_beside = reads_any_beside(w)};
     if (out->has_windows) {
         out->images = images_of(w, o);
-        AMP_TRY(check_images(w, &out->images, err));
+        if (!plan_phases(w, out)) return amp_fail(err, AMP_INTERNAL, "%s: too many pixels", walk_name(w));
+        AMP_TRY(check_images(w, out, err));
     }
     if (o->code == OP_batch_contract) plan_batch(w, out);
     out->parts = ir_parts(o);
@@ -380,6 +432,6 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->facts.bundles = true;
     out->facts.sums_grow = out->k.n;
-    plan_tile(form, out);
+    plan_tile(w, form, out);
     return AMP_OK;
 }

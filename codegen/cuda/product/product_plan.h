@@ -37,6 +37,7 @@ typedef struct Batch {
 /* Of a convolution: the images that A's windows are over, and those that have a pixel for each window. */
 typedef struct ProductImages {
     int64_t height, width, out_height, out_width;
+    int64_t stride[2]; /* of the phases of the latter's pixels; 1: all are alike */
 } ProductImages;
 
 /* Of a convolution whose pixels are stored at a pitch: of every |per| rows that its windows give, or lines of k, the
@@ -45,11 +46,21 @@ typedef struct Gaps {
     int64_t run, per; /* 0: there are no gaps */
 } Gaps;
 
+/* Of a data gradient with strides: the same taps meet all pixels whose places are equal modulo the strides, a phase.  A
+ * block makes pixels of one phase, and its sums are over these taps. */
+typedef struct Phases {
+    int64_t count; /* 1: there are no strides */
+    int64_t taps;  /* of the kernel */
+    Dim samples;
+    const char *images; /* the type Images of the text: A's windows; NULL without strides */
+} Phases;
+
 typedef struct ProductPlan {
     const Op *op;
     Batch batch;
     Gaps gaps;
-    Dim rows, k;   /* of one product, with gaps */
+    Dim rows, k; /* of one product, with gaps; of phases the rows of the largest */
+    Phases phases;
     int64_t parts; /* of k */
     int64_t cols;
     bool reads_beside;           /* an element reads others than sums and what there is of its row or column */

@@ -25,7 +25,7 @@ enum {
     LAUNCH_ROWS = 64      /* of a block of PART_ROWS */
 };
 
-enum { KERNEL_FORMS = 3 }; /* of a kernel: its function, which serves any number of blocks, and those for many */
+enum { KERNEL_FORMS = 4 }; /* of a kernel: its function, which serves any number of blocks, and those for many */
 
 typedef struct KernelFacts {
     const char *code; /* all that its function follows from: kernels of equal code differ in operands; NULL: alone */

@@ -168,7 +168,8 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
         l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes.at[i], b->n);
     if (k->elements.count) l->values[count++] = l->tables + 8 * table;
     if (k->waits.tickets) l->values[count++] = l->tables + 8 * (table + k->elements.count);
-    l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
+    l->used =
+        amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors, b->context->info.max_shared_optin_bytes);
     if (k->waits.partial_bytes) {
         const size_t blocks = (size_t)(l->used.grid[0] * l->used.grid[1] * l->used.grid[2]);
         DRIVER(b, mem_alloc, (&l->partials, blocks * (8 + k->waits.partial_bytes)));

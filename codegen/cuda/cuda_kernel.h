@@ -43,6 +43,9 @@ typedef struct CudaKernel {
     const char *column; /* its column */
     const char *index;  /* of an element among the thread's: "i", "0" */
     const char *slot;   /* of the vector among the thread's: "[q]", "" */
+    const int *held;    /* row kernels, by operand: 1 + the bytes of a column of those before it in shared memory; 0: it
+                           is not there; NULL: none is */
+    int column_bytes;   /* of all of them */
     int slots;          /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */

@@ -103,6 +103,12 @@ static Access access_of(const CudaKernel *ck, int operand, Span span) {
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
 
+/* A row kernel reads what it has in shared memory there, as far as it goes. */
+static const char *load_address(const CudaKernel *ck, int operand, Span span) {
+    if (span != SPAN_FULL || !ck->held || !ck->held[operand]) return address(ck, operand, span);
+    return arena_printf(ck->w->arena, "row%d + %s", operand, ck->column);
+}
+
 /* In vectors: `float x1[4]`; for values that stay: `float x1[8][4]`. */
 static bool is_vector(const CudaKernel *ck, Val v) {
     return cuda_is_array(ck, ck->w->values[v.id].span) && (ck->vector > 1 || ck->first_phase[v.id]);
@@ -112,7 +118,7 @@ amp_status cuda_load(CudaKernel *ck, Val v) {
     const ValueWalk *x = &ck->w->values[v.id];
     const Storage *s = emit_storage(ck->w, x->operand);
     Dtype t = ir_dtype(ck->w->f, v);
-    const char *type = emit_type(t, false), *at = address(ck, x->operand, x->span);
+    const char *type = emit_type(t, false), *at = load_address(ck, x->operand, x->span);
     int number = walk_number(ck->w, v);
     if (!emit_storage_holds(t, walk_operand(ck->w, x->operand)->storage))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",

@@ -37,13 +37,29 @@ static bool has_few_blocks(const amp_model_cuda_kernel *k, uint32_t choice, int6
     return false;
 }
 
-amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int32_t multiprocessors) {
+/* Of another shape than in the last choice. */
+static bool has_own_blocks(const amp_model_cuda_kernel *k, uint32_t choice) {
+    for (uint32_t i = 0; i < k->parts.count; i++) {
+        const amp_model_cuda_grid *grids = k->parts.at[i].grids;
+        if (memcmp(grids[k->choices.count - 1].per, grids[choice].per, sizeof grids->per) != 0) return true;
+    }
+    return false;
+}
+
+bool amp_cuda_choice_fits(const amp_model_cuda_kernel *k, uint32_t choice, int32_t shared_bytes) {
+    return choice + 1 == k->choices.count ||
+           (int64_t)k->choices.at[choice].shared_bytes + AMP_CUDA_FIXED_SHARED <= shared_bytes;
+}
+
+amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int32_t multiprocessors,
+                                     int32_t shared_bytes) {
     if (!k) return (amp_cuda_used){0};
     for (uint32_t i = 0;; i++) {
         amp_cuda_used used = {.index = i, .choice = &k->choices.at[i]};
         add_up_parts(k, i, n, used.grid);
         if (i + 1 == k->choices.count) return used;
-        if (count(used.grid) >= multiprocessors && !has_few_blocks(k, i, n, multiprocessors)) return used;
+        const bool fills = count(used.grid) >= multiprocessors && !has_few_blocks(k, i, n, multiprocessors);
+        if (amp_cuda_choice_fits(k, i, shared_bytes) && (fills || !has_own_blocks(k, i))) return used;
     }
 }
 

@@ -15,6 +15,9 @@ static inline bool amp_cuda_places_parts(const amp_model_cuda_kernel *kernel) {
     return kernel->parts.count > 1 || kernel->parts.at->superstep;
 }
 
+/* Whether a device whose blocks may have |shared_bytes| can launch choice |choice|; it can the last one. */
+bool amp_cuda_choice_fits(const amp_model_cuda_kernel *kernel, uint32_t choice, int32_t shared_bytes);
+
 /* Blocks along each axis. */
 void amp_cuda_grid(const amp_model_cuda_grid *grid, int64_t n, int64_t blocks[3]);
 

@@ -216,6 +216,17 @@ class CudaOpsTest : public LowerPassTest {
         return true;
     }
 
+    // Each of |cases| at |n| samples, on one architecture by its text.
+    void CheckLarge(const std::vector<LowerCase> &cases, int64_t n) {
+        int index = 0;
+        for (const LowerCase &c : cases) {
+            Built b;
+            Module *m = ReadFunc("simplify", c.body);
+            if (!m || !Build(m, c.body, "l" + std::to_string(index++) + "_", &b)) continue;
+            for (int arch : CudaArchs(b.what)) Check({b}, {n}, arch);
+        }
+    }
+
     // Of many cases that are alike one in |every|, by its text; all in long tests and on a device.
     void CheckCases(const std::vector<LowerCase> &cases, unsigned every = 1) {
         std::map<int, std::vector<Built>> built; // by architecture
@@ -258,6 +269,19 @@ TEST_F(CudaOpsTest, Moves) { CheckCases(MoveCases()); }
 TEST_F(CudaOpsTest, Reductions) { CheckCases(ReductionCases(), 3); }
 TEST_F(CudaOpsTest, Lines) { CheckCases(LineCases()); }
 TEST_F(CudaOpsTest, Losses) { CheckCases(LossCases()); }
+
+// Rows that registers do not hold; of a vocabulary; past what shared memory of an sm_80 has.
+TEST_F(CudaOpsTest, LongRows) {
+    std::vector<LowerCase> cases;
+    for (const char *cols : {"26001", "50257"}) {
+        const std::string x = std::string("f32[N, ") + cols + "]";
+        cases.push_back(OneOp(OP_softmax, {x}, "softmax(%x; dim = 1)", x));
+        cases.push_back(OneOp(OP_log_softmax, {x}, "log_softmax(%x; dim = 1)", x));
+        cases.push_back(OneOp(OP_softmax_grad, {x, x}, "softmax_grad(%x, %y; dim = 1)", x));
+        cases.push_back(OneOp(OP_log_softmax_grad, {x, x}, "log_softmax_grad(%x, %y; dim = 1)", x));
+    }
+    CheckLarge(cases, 3);
+}
 
 // Norms take a kernel for each op, which takes long: full/cuda.sh.
 TEST_F(CudaOpsTest, WithoutFusion) {

@@ -231,7 +231,7 @@ TEST(Null, IsNothing) {
     EXPECT_EQ(amp_session_value_name(nullptr, 0), nullptr);
     EXPECT_EQ(amp_session_version(nullptr), 0u);
     EXPECT_EQ(amp_session_has_shares(nullptr), 0);
-    EXPECT_EQ(amp_cuda_launch_choose(nullptr, 1, 1).choice, nullptr);
+    EXPECT_EQ(amp_cuda_launch_choose(nullptr, 1, 1, 1).choice, nullptr);
 }
 
 // Errors are for who wants them; reports, metrics and results too.

@@ -88,6 +88,21 @@ TEST(Roofline, BoundByMemory) {
     EXPECT_NEAR(t.microseconds, 1.3 + 80 / 0.95 + plain, 1e-9);
 }
 
+// What several phases read is read again where shared memory does not hold it.
+TEST(Roofline, RowsThatAreReadAgain) {
+    KernelTime t;
+    Made k(AMP_KERNEL_ROW);
+    k.Buffer(AMP_DT_F16, Of_n(1), 50000, READ | 2 * AMP_ACCESS_AGAIN).Buffer(AMP_DT_F16, Of_n(1), 50000, WRITE);
+    k.Buffer(AMP_DT_F32, Fixed(1), 50000, READ).Blocks(0, Of_n(1), 1);
+    const std::pair<uint32_t, double> held[] = {{0, 400e3}, {50000, 300e3}, {100000, 200e3}, {100544, 200e3}};
+    for (const auto &[shared, bytes] : held) {
+        k.choice.shared_bytes = shared;
+        ASSERT_EQ(k.Time("H200", 1000, &t), ROOFLINE_OK);
+        EXPECT_DOUBLE_EQ(t.bytes, 1000 * bytes + 200e3) << shared;
+        EXPECT_NEAR(t.microseconds, 1.3 + t.bytes / 4230e9 * 1e6, 1e-9);
+    }
+}
+
 // 4096 x 4096 x 4096 in tiles of 128 x 128: 1024 blocks, 8 waves of 132 multiprocessors, the last one not full.
 TEST(Roofline, BoundByTensorCores) {
     KernelTime t;

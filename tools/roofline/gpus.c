@@ -15,12 +15,15 @@
  *              an estimate below the 3.24 that reading reaches.  A100, RTX 4090: an estimate, 0.86 of the data sheet.
  *   launch     H200: measured, the smallest kernels of a graph, one after another.  The others: as there. */
 static const Gpu gpus[] = {
-    {"H200", "H200 SXM 141 GB", 132, 989.4, 989.4, 494.7, 66.9, 0.6, 4230, 1.0,
+    {"H200", "H200 SXM 141 GB", 132, 227 << 10, 989.4, 989.4, 494.7, 66.9, 0.6, 4230, 1.0,
      "NVIDIA H200 data sheet; bench/results"},
-    {"H100", "H100 SXM5 80 GB", 132, 989.4, 989.4, 494.7, 66.9, 0.6, 3000, 1.0, "NVIDIA H100 architecture paper"},
-    {"A100", "A100 SXM4 80 GB", 108, 312, 312, 156, 19.5, 1.0, 1750, 1.0, "NVIDIA A100 data sheet"},
-    {"RTX4090", "GeForce RTX 4090", 128, 165.2, 165.2, 82.6, 82.6, 1.0, 870, 1.0, "NVIDIA Ada architecture paper"},
-    {"T4", "T4 16 GB", 40, 65.1, 0, 0, 8.1, 1.0, 220, 1.0, "NVIDIA Turing architecture paper; arXiv:1903.07486"},
+    {"H100", "H100 SXM5 80 GB", 132, 227 << 10, 989.4, 989.4, 494.7, 66.9, 0.6, 3000, 1.0,
+     "NVIDIA H100 architecture paper"},
+    {"A100", "A100 SXM4 80 GB", 108, 163 << 10, 312, 312, 156, 19.5, 1.0, 1750, 1.0, "NVIDIA A100 data sheet"},
+    {"RTX4090", "GeForce RTX 4090", 128, 99 << 10, 165.2, 165.2, 82.6, 82.6, 1.0, 870, 1.0,
+     "NVIDIA Ada architecture paper"},
+    {"T4", "T4 16 GB", 40, 64 << 10, 65.1, 0, 0, 8.1, 1.0, 220, 1.0,
+     "NVIDIA Turing architecture paper; arXiv:1903.07486"},
 };
 
 const Gpu *gpu_at(int index) {

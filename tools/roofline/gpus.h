@@ -8,9 +8,9 @@ extern "C" {
 
 /* Rates of dense products with sums in f32, as NVIDIA states them. */
 typedef struct Gpu {
-    const char *name; /* "H100" */
-    const char *full; /* "H100 SXM5 80 GB" */
-    int multiprocessors;
+    const char *name;              /* "H100" */
+    const char *full;              /* "H100 SXM5 80 GB" */
+    int multiprocessors, shared;   /* bytes of shared memory that a block may have */
     double fp16, bf16, tf32, fp32; /* TFLOP/s; 0: it has no such instruction */
     double mma_share;              /* of the peak of its tensor cores, what mma.sync can reach */
     double copy;                   /* GB/s, read and written, of a copy in its memory */

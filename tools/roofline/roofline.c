@@ -71,15 +71,16 @@ static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b
     return b->kind == AMP_BUFFER_STATE && t->states && t->states[b->index].role == AMP_STATE_DERIVED;
 }
 
-/* |most_read|: elements. */
+/* |most_read|: elements; |again|: the share of them that is read AMP_ACCESS_AGAIN. */
 static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form,
-                       double most_read) {
+                       double most_read, double again) {
     const double of_others = b->part ? (double)b->padding / dim_at(&b->dims[b->rank - 1], n) : 0;
     const double elements = dim_at(&b->rows, n) * dim_at(&b->cols, n) * (1 - of_others),
                  size = (double)amp_storage_size(b->storage);
     const bool wide = form != FORM_OWN && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK) return 0; /* nobody asks for it */
     double moved = access & AMP_ACCESS_READ ? (elements < most_read ? elements : most_read) : 0;
+    moved *= 1 + again * (access / AMP_ACCESS_AGAIN);
     if (access & AMP_ACCESS_WRITE && !(wide && is_copy_of_weight(t, b))) moved += elements;
     return moved * size * (wide ? 2 : 1);
 }
@@ -96,10 +97,21 @@ static double most_read(const amp_model_cuda_kernel *k, const Part *p, int64_t n
     return dim_at(&p->grid->extent[0], n) * terms;
 }
 
+/* Of the operands that are read again, the share that the launch does not hold in shared memory. */
+static double share_again(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n,
+                          const amp_model_cuda_choice *choice) {
+    double row = 0;
+    for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
+        const amp_model_buffer *b = &t->buffers[k->operands.at[i]];
+        if (k->access[i] >= AMP_ACCESS_AGAIN) row += dim_at(&b->cols, n) * (double)amp_storage_size(b->storage);
+    }
+    return row > choice->shared_bytes ? 1 - choice->shared_bytes / row : 0;
+}
+
 /* Each buffer of a kernel once where it is read and once where it is written, whatever operands name it. */
-static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n,
-                          Form form) {
-    const double most = most_read(k, p, n);
+static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n, Form form,
+                          const amp_model_cuda_choice *choice) {
+    const double most = most_read(k, p, n), again = share_again(t, k, p, n, choice);
     double bytes = 0;
     for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
         uint32_t first = p->operand;
@@ -107,7 +119,7 @@ static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *
         while (k->operands.at[first] != k->operands.at[i]) first++;
         for (uint32_t j = i + 1; j < p->operand + p->operand_count; j++)
             if (k->operands.at[j] == k->operands.at[i]) access |= k->access[j];
-        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands.at[i]], access, n, form, most);
+        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands.at[i]], access, n, form, most, again);
     }
     return bytes;
 }
@@ -175,7 +187,7 @@ static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_
                                int64_t n, Form form, KernelTime *out, Together *with) {
     const amp_model_cuda_grid *grid = p->grid;
     const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
-    const double bytes = status ? 0 : count_bytes(t, k, p, n, form);
+    const double bytes = status ? 0 : count_bytes(t, k, p, n, form, out->used.choice);
     with->blocks += count_blocks(blocks_along(grid, 0, n), blocks_along(grid, 1, n), blocks_along(grid, 2, n));
     with->s.memory += bytes / (1e9 * g->copy);
     with->is_tiled = is_tiled(p);
@@ -212,7 +224,7 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     const KindCost cost = cost_of(k);
     const double start = g->launch + cost.start;
     *out = (KernelTime){.bound = BOUND_LAUNCH};
-    out->used = amp_cuda_launch_choose(k, n, g->multiprocessors);
+    out->used = amp_cuda_launch_choose(k, n, g->multiprocessors, g->shared);
     const int64_t *grid = out->used.grid;
     out->blocks = count_blocks((double)grid[0], (double)grid[1], (double)grid[2]);
     if (!out->blocks || (k->operands.count && !k->access)) return ROOFLINE_UNKNOWN;

@@ -64,9 +64,10 @@ static const char *function_source(const CudaWriter *x, const CudaWritten *f) {
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-static uint8_t access_of(const Walk *w, int operand) {
+static uint8_t access_of(const Walk *w, const CudaBody *body, int operand) {
     return (uint8_t)((walk_is_read(w, operand) ? AMP_ACCESS_READ : 0) |
-                     (walk_is_written(w, operand) ? AMP_ACCESS_WRITE : 0));
+                     (walk_is_written(w, operand) ? AMP_ACCESS_WRITE : 0) |
+                     (body->again ? body->again[operand] * AMP_ACCESS_AGAIN : 0));
 }
 
 static void add_operands(CudaWriter *x, CudaKernelEntry *entry) {
@@ -74,7 +75,7 @@ static void add_operands(CudaWriter *x, CudaKernelEntry *entry) {
     Arena *a = x->m->arena;
     for (int i = 0; i < w->operands.len; i++) {
         vec_push(a, &entry->operands, w->operands.data[i]);
-        vec_push(a, &entry->access, access_of(w, i));
+        vec_push(a, &entry->access, access_of(w, &entry->body, i));
     }
 }
 

@@ -18,10 +18,12 @@ INLINE float exp2_near(float x) {
 /* 2^(x log2 e), and what the rounding of that product left out: 2^d = 1 + d ln 2.  Where the product is no exponent of
  * a float there is nothing to add, and infinities have no rest. */
 INLINE float near_exp_f32(float x) {
-    const float t = x * 0x1.715476p0f;
+    float t = x * 0x1.715476p0f, size;
+    asm("abs.f32 %0, %1;" : "=f"(size) : "f"(t));
+    asm("" : "+f"(t)); /* else the compiler multiplies again for -t */
     const float d = fma_f32(x, 0x1.4ae0c0p-26f, fma_f32(x, 0x1.715476p0f, -t));
     const float y = exp2_near(t);
-    return abs_f32(t) < 128.0f ? fma_f32(y * d, 0x1.62e430p-1f, y) : y;
+    return size < 128.0f ? fma_f32(y * d, 0x1.62e430p-1f, y) : y;
 }
 
 /* 1 / x within a unit in the last place, |x| < 2^126; of infinities 0. */

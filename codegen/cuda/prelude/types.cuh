@@ -27,6 +27,7 @@ typedef unsigned long long uint64_t;
 #define INLINE __device__ __forceinline__
 #define MAYBE_UNUSED [[maybe_unused]]
 #define UNROLL _Pragma("unroll")
+#define UNROLL_TWICE _Pragma("unroll 2")
 #define NO_UNROLL _Pragma("unroll 1")
 #define INT64_C(x) x##LL
 #define INT32_MIN (-2147483647 - 1)

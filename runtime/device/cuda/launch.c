@@ -60,11 +60,15 @@ static size_t table_bytes(const amp_model_cuda_kernel *k) {
 
 static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * grid[2]; }
 
+/* What is launched on the device. */
+static amp_cuda_used choose(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
+    const amp_cuda_device_info *device = &l->context->info;
+    return amp_cuda_launch_choose(k, run->n, device->multiprocessors, device->max_shared_optin_bytes);
+}
+
 /* Of a kernel whose blocks keep something for one another. */
 static size_t blocks_of(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
-    return k->waits.partial_bytes
-               ? (size_t)grid_blocks(amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors).grid)
-               : 0;
+    return k->waits.partial_bytes ? (size_t)grid_blocks(choose(l, run, k).grid) : 0;
 }
 
 /* Tickets stay zero. */
@@ -217,7 +221,7 @@ static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                            bool overlaps, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
+    amp_cuda_used used = choose(l, run, k);
     const uint32_t *block = used.choice->block;
     const int64_t *grid = used.grid;
     Parameters p;
@@ -235,13 +239,16 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
-static uint32_t most_shared(const amp_model *m, uint32_t function) {
+/* In the choices that the device may take. */
+static uint32_t most_shared(const amp_cuda_launching *l, const amp_model *m, uint32_t function) {
+    const int device = l->context->info.max_shared_optin_bytes;
     uint32_t most = 0;
     for (int32_t i = 0; i < m->program_count; i++)
         for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
             const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
             for (uint32_t c = 0; c < k->choices.count; c++)
-                if (k->choices.at[c].function == function && k->choices.at[c].shared_bytes > most)
+                if (k->choices.at[c].function == function && k->choices.at[c].shared_bytes > most &&
+                    amp_cuda_choice_fits(k, c, device))
                     most = k->choices.at[c].shared_bytes;
         }
     return most;
@@ -249,8 +256,8 @@ static uint32_t most_shared(const amp_model *m, uint32_t function) {
 
 amp_status amp_cuda_allow_shared(const amp_cuda_launching *l, const amp_model *m, amp_error *err) {
     for (int32_t i = 0; i < m->function_count; i++) {
-        uint32_t bytes = most_shared(m, (uint32_t)i);
-        if (bytes <= STATIC_SHARED_LIMIT) continue;
+        uint32_t bytes = most_shared(l, m, (uint32_t)i);
+        if (bytes + AMP_CUDA_FIXED_SHARED <= STATIC_SHARED_LIMIT) continue;
         if (bytes > (uint32_t)l->context->info.max_shared_optin_bytes)
             return amp_fail(err, AMP_UNSUPPORTED, "%s: kernel %s takes %u bytes of shared memory; %s has %d",
                             m->desc.name, m->functions[i].entry, bytes, l->context->info.name,

@@ -119,7 +119,8 @@ typedef struct amp_tables {
 AMP_API AMP_MUST_USE amp_status amp_model_get_tables(const amp_model *model, const char *device, amp_tables *out,
                                                      amp_error *err);
 
-/* What is launched for |n| samples on a device with |multiprocessors|: the choice, its number among the kernel's, and
+/* What is launched for |n| samples on a device with |multiprocessors| whose blocks may have |shared_bytes| of shared
+ * memory: the choice, its number among the kernel's, and
  * the blocks along each axis; a launch of several parts has INT64_MAX along the first if CUDA allows no such number.
  * NULL: zeros. */
 typedef struct amp_cuda_used {
@@ -127,7 +128,8 @@ typedef struct amp_cuda_used {
     uint32_t index;
     int64_t grid[3];
 } amp_cuda_used;
-AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, int64_t n, int32_t multiprocessors);
+AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, int64_t n, int32_t multiprocessors,
+                                             int32_t shared_bytes);
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 

@@ -449,6 +449,9 @@ typedef struct amp_model_cuda_function {
         uint32_t count;                                                                                                \
     }
 
+/* Shared memory besides the dynamic one that functions have which take as much of it as a device has. */
+enum { AMP_CUDA_FIXED_SHARED = 512 };
+
 /* A function that computes what the launch is for. */
 typedef struct amp_model_cuda_choice {
     uint32_t function; /* index into the functions */
@@ -488,7 +491,9 @@ typedef struct amp_model_cuda_work {
     amp_model_dim elements, terms;
 } amp_model_cuda_work;
 
-enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2 };
+/* AGAIN times how many more times each element is read if the choice's dynamic shared memory does not hold it.  That
+ * holds the rows of all such operands, the first columns of each if not all fit. */
+enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2, AMP_ACCESS_AGAIN = 4 };
 
 /* How blocks of a launch wait for one another; all 0: they do not. */
 typedef struct amp_model_cuda_waits {
@@ -507,10 +512,10 @@ typedef struct amp_model_cuda_waits {
  *   .operands = {12, 3, 14, 12, 2, 15}, .access = {R, R, W, R, R, W}, .sizes = {n, 784, 512, 512, 784, n}
  *   .work = {{MMA_F16, 2 operations, n * 784 elements, 512 terms}, {MMA_F16, 2, 512 * 784, n}}
  *
- * The first choice that has at least as many blocks at n as the device has multiprocessors is launched, else the last
- * one, which is right everywhere; of each part with tiles of another size than in the last one there are to be a fourth
- * as many.  One part that is in no superstep has its own grid.  Otherwise the blocks of all parts follow one another
- * along the first axis.
+ * The first choice is launched whose shared memory the device has, and that has at least as many blocks at n as the
+ * device has multiprocessors, or blocks of the same shape as the last one; else the last one, which is right
+ * everywhere.  Of each part with tiles of another size than in the last one there are to be a fourth as many.  One part
+ * that is in no superstep has its own grid.  Otherwise the blocks of all parts follow one another along the first axis.
  *
  * Parameters of the function, in order: a pointer for each operand, or with |operand_table| one to an array of them in
  * device memory; int64 n; an int64 for each of |sizes|; with |elements| a pointer to an array of them, int64 in device

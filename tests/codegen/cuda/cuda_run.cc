@@ -162,10 +162,23 @@ bool CudaRun::HasFew(const CudaKernelEntry &e, int form) const {
     });
 }
 
+static bool HasOwnBlocks(const CudaKernelEntry &e, int form) {
+    return std::any_of(e.parts.data, e.parts.data + e.parts.len, [&](const CudaPart &part) {
+        const CudaLaunch &own = part.launches.data[0];
+        return memcmp(own.per, part.launches.data[form].per, sizeof own.per) != 0;
+    });
+}
+
+bool CudaRun::Fits(const CudaKernelEntry &e, int form) const {
+    return e.forms.data[form].launch.shared_bytes + AMP_CUDA_FIXED_SHARED <= image_.device()->SharedOfBlock();
+}
+
 int CudaRun::ChooseForm(const CudaKernelEntry &e) const {
     if (form_) return std::min(form_, e.forms.len - 1);
-    for (int i = 1; i < e.forms.len; i++)
-        if (Blocks(e, i) >= multiprocessors_ && !HasFew(e, i)) return i;
+    for (int i = 1; i < e.forms.len; i++) {
+        const bool fills = Blocks(e, i) >= multiprocessors_ && !HasFew(e, i);
+        if (Fits(e, i) && (fills || !HasOwnBlocks(e, i))) return i;
+    }
     return 0;
 }
 
@@ -218,7 +231,7 @@ std::string CudaRun::Start(const CudaKernelEntry &e, uint64_t seed) {
         launch.grid[0] = static_cast<uint32_t>(Blocks(e, form));
         launch.grid[1] = launch.grid[2] = 1;
     }
-    launch.dynamic_shared = static_cast<uint32_t>(used.launch.shared_bytes);
+    launch.dynamic_shared = static_cast<uint32_t>(shared_ < 0 ? used.launch.shared_bytes : shared_);
     launch.params = params;
     launch.seed = seed;
     sorted_ = allocations_;

@@ -42,6 +42,8 @@ class CudaRun {
     // As the runtime chooses for a device of 132 multiprocessors; |form| > 0: each kernel's choice of that number, or
     // its last.
     void SetForm(int form) { form_ = form; }
+    // Row kernels hold as much as they are given.
+    void SetShared(int bytes) { shared_ = bytes; }
     bool Run();
     // What went wrong in the first kernel that fails; "": nothing.
     std::string RunToFault(uint64_t seed);
@@ -90,6 +92,8 @@ class CudaRun {
 
     bool HasFew(const CudaKernelEntry &e, int form) const;
 
+    bool Fits(const CudaKernelEntry &e, int form) const;
+
     int ChooseForm(const CudaKernelEntry &e) const;
 
     // A launch leaves its tickets zero for the next run.
@@ -106,7 +110,7 @@ class CudaRun {
     std::vector<uint64_t> address_, allocations_, sorted_;
     std::map<const CudaKernelEntry *, uint64_t> tickets_;
     const uint64_t multiprocessors_ = 132;
-    int form_ = 0;
+    int form_ = 0, shared_ = -1;
     ExecCounters counters_ = {};
     std::vector<ExecCounters> launches_;
     std::vector<Asked> asked_;

@@ -60,7 +60,7 @@ std::string DriverDevice::Launch(const KernelLaunch &l, ExecCounters *) {
     CuFunction function = nullptr;
     std::string wrong = Try(CUDA_CALL_module_function, driver_.module_function(&function, module_, l.entry));
     const int shared = static_cast<int>(l.dynamic_shared);
-    if (wrong.empty() && shared > 48 * 1024)
+    if (wrong.empty() && shared + AMP_CUDA_FIXED_SHARED > 48 * 1024)
         wrong = Try(CUDA_CALL_function_set_attribute,
                     driver_.function_set_attribute(function, CU_FUNC_MAX_DYNAMIC_SHARED, shared));
     std::vector<uint64_t> params = l.params;

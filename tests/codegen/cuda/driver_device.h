@@ -8,6 +8,7 @@
 
 #include <map>
 
+#include "amp/model_abi.h"
 #include "runtime/device/cuda/cuda_driver.h"
 #include "tests/codegen/cuda/kernel_device.h"
 
@@ -38,6 +39,7 @@ class DriverDevice : public KernelDevice {
     std::string Free(uint64_t address) override;
     std::string Write(uint64_t address, const void *data, uint64_t bytes) override;
     std::string Read(uint64_t address, void *data, uint64_t bytes) override;
+    int SharedOfBlock() const override { return TestDriver::Get().info.max_shared_optin_bytes; }
     std::string Launch(const KernelLaunch &l, ExecCounters *) override;
 
   private:

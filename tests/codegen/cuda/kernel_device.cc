@@ -1,7 +1,7 @@
 #include "tests/codegen/cuda/kernel_device.h"
 
 InterpreterDevice::InterpreterDevice(const std::string &ptx, int arch, std::string *why)
-    : memory_(exec_memory_new(uint64_t{1} << 32)), overlaps_(Target(ptx) >= 90) {
+    : memory_(exec_memory_new(uint64_t{1} << 32)), arch_(arch), overlaps_(Target(ptx) >= 90) {
     AluContext context = {};
     context.arch = arch;
     context.seed = 1;

@@ -31,6 +31,7 @@ class KernelDevice {
     virtual std::string Write(uint64_t address, const void *data, uint64_t bytes) = 0;
     virtual std::string Read(uint64_t address, void *data, uint64_t bytes) = 0;
     virtual std::string Launch(const KernelLaunch &launch, ExecCounters *counters) = 0;
+    virtual int SharedOfBlock() const = 0; // bytes, at most
 };
 
 // Every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written
@@ -46,12 +47,14 @@ class InterpreterDevice : public KernelDevice {
     std::string Free(uint64_t address) override;
     std::string Write(uint64_t address, const void *data, uint64_t bytes) override;
     std::string Read(uint64_t address, void *data, uint64_t bytes) override;
+    int SharedOfBlock() const override { return (arch_ < 80 ? 64 : arch_ == 80 ? 163 : arch_ == 90 ? 227 : 99) << 10; }
     std::string Launch(const KernelLaunch &l, ExecCounters *counters) override;
 
   private:
     static int Target(const std::string &ptx);
 
     ExecMemory *memory_;
+    int arch_;
     bool overlaps_;
     ExecModule *module_ = nullptr;
 };

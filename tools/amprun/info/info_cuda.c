@@ -157,7 +157,7 @@ static void print_roofline(const Look *x) {
 }
 
 static amp_cuda_used choice_of(const Look *x, const amp_model_cuda_kernel *k) {
-    return amp_cuda_launch_choose(k, x->batch, x->gpu->multiprocessors);
+    return amp_cuda_launch_choose(k, x->batch, x->gpu->multiprocessors, x->gpu->shared);
 }
 
 static int users_of(const Look *x, uint32_t function) {
@@ -248,6 +248,14 @@ static void put_roofline(amp_json_writer *w, const Look *x) {
     amp_json_end_object(w);
 }
 
+/* Choices of one function differ in shared memory. */
+static int functions_of(const amp_model_cuda_kernel *k) {
+    int count = 0;
+    for (uint32_t i = 0; i < k->choices.count; i++)
+        count += !i || k->choices.at[i].function != k->choices.at[i - 1].function;
+    return count;
+}
+
 static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, const amp_model_cuda_kernel *k) {
     const amp_cuda_used used = choice_of(x, k);
     amp_json_begin_object(w, NULL);
@@ -259,7 +267,7 @@ static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, 
     for (int axis = 0; axis < 3; axis++) amp_json_put_int(w, NULL, used.grid[axis]);
     amp_json_end_array(w);
     amp_json_put_int(w, "threads", threads_of(&used));
-    amp_json_put_int(w, "functions", k->choices.count);
+    amp_json_put_int(w, "functions", functions_of(k));
     amp_json_put_int(w, "parts", k->parts.count);
     amp_json_end_object(w);
 }

@@ -15,6 +15,8 @@ amp_model_cuda_grid Tiles(int64_t per) {
 
 const amp_model_cuda_choice choices[] = {{7, {128, 1, 1}, 0}, {8, {64, 1, 1}, 0}, {9, {16, 1, 1}, 0}};
 
+const int32_t kShared = 64 << 10; // of a block
+
 TEST(CudaLaunch, HasBlocksForTheWholeExtentAndAtLeastOne) {
     const amp_model_cuda_grid tiles = Tiles(128);
     int64_t grid[3];
@@ -30,7 +32,7 @@ TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
                               part = {AMP_KERNEL_PRODUCT, 1, 0, 0, 0, grids};
     amp_model_cuda_kernel k = {};
     auto function = [&k](int64_t n, int multiprocessors) {
-        return amp_cuda_launch_choose(&k, n, multiprocessors).choice->function;
+        return amp_cuda_launch_choose(&k, n, multiprocessors, kShared).choice->function;
     };
     k.parts = {&alone, 1};
     k.choices = {choices + 2, 1};
@@ -38,9 +40,9 @@ TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
     k.parts = {&part, 1};
     k.choices = {choices, 3};
     EXPECT_EQ(function(1, 132), 9u);
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132).grid[1], 19); // its own: of 300 columns
-    EXPECT_EQ(function(554, 132), 9u);                         // 26 x 5 tiles of 64
-    EXPECT_EQ(function(555, 132), 8u);                         // 27 x 5
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132, kShared).grid[1], 19); // its own: of 300 columns
+    EXPECT_EQ(function(554, 132), 9u);                                  // 26 x 5 tiles of 64
+    EXPECT_EQ(function(555, 132), 8u);                                  // 27 x 5
     EXPECT_EQ(function(555, 136), 9u) << "a larger device";
     EXPECT_EQ(function(1878, 132), 7u); // 45 x 3 of 128
     EXPECT_EQ(function(1 << 20, 132), 7u);
@@ -54,13 +56,13 @@ TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
     amp_model_cuda_kernel k = {};
     k.parts = {parts, 2};
     k.choices = {choices, 2};
-    amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 14);
+    amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 14, kShared);
     EXPECT_EQ(used.choice->function, 8u); // 3 x 3 and 2 x 2 would be 13
     EXPECT_EQ(used.index, 1u);
     EXPECT_EQ(used.grid[0], 5 * 5 + 3 * 3);
     EXPECT_EQ(used.grid[1], 1);
     EXPECT_EQ(used.grid[2], 1);
-    used = amp_cuda_launch_choose(&k, 100, 13);
+    used = amp_cuda_launch_choose(&k, 100, 13, kShared);
     EXPECT_EQ(used.choice->function, 7u);
     EXPECT_EQ(used.index, 0u);
     EXPECT_EQ(used.grid[0], 13);
@@ -68,7 +70,7 @@ TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
     EXPECT_EQ(place.first, 5 * 5);
     EXPECT_EQ(place.x, 3);
     EXPECT_EQ(place.y, 3);
-    used = amp_cuda_launch_choose(&k, int64_t{1} << 40, INT32_MAX);
+    used = amp_cuda_launch_choose(&k, int64_t{1} << 40, INT32_MAX, kShared);
     EXPECT_GT(used.grid[0], INT32_MAX) << "more than CUDA has";
 }
 
@@ -80,10 +82,10 @@ TEST(CudaLaunch, APartOfASuperstepIsPlaced) {
     k.parts = {&part, 1};
     k.choices = {choices, 1};
     EXPECT_TRUE(amp_cuda_places_parts(&k));
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1).grid[0], 9);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1, kShared).grid[0], 9);
     part.superstep = 0;
     EXPECT_FALSE(amp_cuda_places_parts(&k));
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1).grid[0], 3);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1, kShared).grid[0], 3);
 }
 
 // A part of few larger tiles would be at work when all others are done.
@@ -93,8 +95,26 @@ TEST(CudaLaunch, EachPartWithLargerTilesHasBlocksEnough) {
     amp_model_cuda_kernel k = {};
     k.parts = {parts, 2};
     k.choices = {choices, 2};
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 5).index, 1u) << "one of 226 blocks is large";
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 4).index, 0u);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 5, kShared).index, 1u) << "one of 226 blocks is large";
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 4, kShared).index, 0u);
+}
+
+// Shared memory decides, and not the number of blocks, which is the same; one choice is right everywhere.
+TEST(CudaLaunch, TakesTheFirstChoiceWhoseSharedMemoryTheDeviceHas) {
+    const amp_model_cuda_choice held[] = {
+        {7, {256, 1, 1}, 200 << 10}, {7, {256, 1, 1}, 100 << 10}, {7, {256, 1, 1}, 60 << 10}};
+    const amp_model_cuda_grid grids[] = {Tiles(1), Tiles(1), Tiles(1)};
+    const amp_model_cuda_part part = {AMP_KERNEL_ROW, 1, 0, 0, 0, grids};
+    amp_model_cuda_kernel k = {};
+    k.parts = {&part, 1};
+    k.choices = {held, 3};
+    for (int64_t n : {1, 1000}) {
+        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 227 << 10).index, 0u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, (200 << 10) + AMP_CUDA_FIXED_SHARED).index, 0u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 200 << 10).index, 1u) << "functions have some of their own";
+        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 99 << 10).index, 2u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 0).index, 2u);
+    }
 }
 
 } // namespace

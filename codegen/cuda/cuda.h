@@ -60,7 +60,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
     bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
     int min_blocks;     /* of a multiprocessor; 0: no matter */
     bool halves_blocks; /* before sm_80 half of them */
-    bool partials;      /* of columns, whose rows several blocks have: it is given memory where they keep their sums */
+    bool partials;      /* its blocks leave numbers for one another: it is given memory for them */
     const uint8_t *again; /* by operand: how many times more each element is read if it is not held in shared memory;
                              NULL: once */
     bool shares; /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its

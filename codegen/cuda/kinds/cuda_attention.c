@@ -6,8 +6,8 @@
  *     const int head = .., block = ..;
  *     Attention().run(shared, block, {b0 + .., 768}, {b1 + .., 768}, {b2 + .., 768}, y, sums);
  *
- * The blocks of a gradient are, for each lead, first blocks of keys and then blocks of queries: one launch makes all
- * three gradients. */
+ * The blocks of a gradient are, for some leads at a time, first blocks of queries and then blocks of keys, which read
+ * what those store: one launch makes all three gradients. */
 #include "base/hash.h"
 #include "codegen/cuda/kinds/attention_plan.h"
 #include "codegen/cuda/cuda_kernel.h"
@@ -202,14 +202,17 @@ static void declare_walks(CudaKernel *ck, const AttentionPlan *p) {
 
 /* The rows and the heads that the block computes. */
 static void place_block(CudaKernel *ck, const AttentionPlan *p) {
-    const long long by_keys = key_blocks(p) * (1 + p->tiling.apart), all = gradient_blocks(p);
+    enum { BLOCKS_AHEAD = 256 }; /* of queries: about twice what a device runs at once */
+    const long long by_keys = key_blocks(p) * (1 + p->tiling.apart), by_queries = query_blocks(p);
     const long long down_keys = key_blocks(p) / attention_key_heads(p), down = query_blocks(p) / p->heads;
     Emitter *e = &ck->e;
-    emit_line(e, "const int64_t lead = blockIdx.x / %lld;", all);
-    emit_line(e, "const int part = (int)(blockIdx.x %% %lld), beyond = part - %lld;", all, by_keys);
-    emit_line(e, "const bool by_keys = beyond < 0;");
-    if (p->tiling.apart) emit_line(e, "const bool by_values = part < %lld;", (long long)key_blocks(p));
-    emit_line(e, "const int number = by_keys ? part %% %lld : beyond;", (long long)key_blocks(p));
+    emit_line(e, "const uint32_t turn = takes_turn(tickets, gridDim.x);");
+    emit_line(e, "const GradientTurn at = gradient_turn<%lld, %lld, %lld>(turn, gridDim.x);",
+              (BLOCKS_AHEAD + by_queries - 1) / by_queries, by_keys, by_queries);
+    emit_line(e, "const int64_t lead = at.lead;");
+    emit_line(e, "const bool by_keys = at.by_keys;");
+    if (p->tiling.apart) emit_line(e, "const bool by_values = by_keys && at.number < %lld;", (long long)key_blocks(p));
+    emit_line(e, "const int number = (int)(by_keys ? at.number %% %lld : at.number);", (long long)key_blocks(p));
     emit_line(e, "const int key_head = by_keys ? number / %lld : number / %lld;", down_keys, down * p->share);
     emit_line(e, "const int head = by_keys ? key_head * %lld : number / %lld;", (long long)p->share, down);
     emit_line(e, "const int block = by_keys ? number %% %lld : %snumber %% %lld;", down_keys,
@@ -217,8 +220,19 @@ static void place_block(CudaKernel *ck, const AttentionPlan *p) {
     cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
 }
 
+/* What blocks of queries leave for the blocks of the same keys, each in its CUDA_PARTIAL_BYTES.  The first ticket counts
+ * all blocks; one for each head of keys follows. */
+static void declare_numbers(CudaKernel *ck, const AttentionPlan *p) {
+    emit_line(&ck->e, "static_assert(QueryWalk::ROWS * 8 <= %d, \"\");", CUDA_PARTIAL_BYTES);
+    emit_line(&ck->e, "float *const numbers = (float *)partials + (lead * %lld + head) * %lld;", (long long)p->heads,
+              2 * (long long)p->queries);
+    emit_line(&ck->e, "uint32_t *const ticket = tickets + lead * %lld + key_head;", (long long)attention_key_heads(p));
+}
+
 static amp_status declare_gradient_rows(CudaKernel *ck, const AttentionPlan *p) {
     const Walk *w = ck->w;
+    const long long by_queries = p->share * (query_blocks(p) / p->heads),
+                    by_keys = key_blocks(p) / attention_key_heads(p) * (1 + p->tiling.apart);
     const int y = attention_operand(w, p->op, p->at.y), sums = attention_operand(w, p->op, p->at.sums);
     const long long y_pitch = p->heads * p->v_width, rows = p->queries;
     if (y < 0 || sums < 0)
@@ -230,8 +244,10 @@ static amp_status declare_gradient_rows(CudaKernel *ck, const AttentionPlan *p) 
     emit_line(&ck->e, "const HeadRows<const Y::Element> y = {b%d + lead * %lld + head * %lld, %lld};", y,
               rows * y_pitch, (long long)p->v_width, y_pitch);
     emit_line(&ck->e, "const float *const sums = b%d + (lead * %lld + head) * %lld;", sums, (long long)p->heads, rows);
-    emit_line(&ck->e, "const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, %s, %s, %lld, %s};",
-              next_head(ck, p, p->at.q), next_head(ck, p, p->at.dy), (long long)p->v_width,
+    declare_numbers(ck, p);
+    emit_line(&ck->e,
+              "const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, numbers, ticket, %lld, %lld, %s, %s, %s};",
+              by_queries, by_queries + by_keys, next_head(ck, p, p->at.q), next_head(ck, p, p->at.dy),
               p->at.mask < 0 ? "0" : next_head(ck, p, p->at.mask));
     return AMP_OK;
 }
@@ -287,6 +303,7 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     launch->shared_bytes = (int)(p->gradient ? attention_gradient_bytes(p) : attention_forward_bytes(p));
     ck->body->min_arch = p->factors->min_arch;
     ck->body->tensor_cores = true;
+    ck->body->partials = p->gradient;
     ck->body->min_blocks = p->gradient ? 0 : p->tiling.blocks;
     /* a parameter, so that layers share a function */
     if (p->drops) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));

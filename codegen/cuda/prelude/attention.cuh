@@ -77,6 +77,13 @@ template <class T> struct HeadRows {
 
 /* ---- tiles ---- */
 
+/* Zeros if it is not |inside|.  Copies of 4 bytes or more are asynchronous where there are such. */
+template <int BYTES> INLINE void copy_part(char *to, const void *from, bool inside) {
+    typedef typename Part<BYTES>::Type Moved;
+    if (HAS_ASYNC_COPIES && BYTES >= 4) copy_async<BYTES>(shared_address(to), from, inside);
+    else *(Moved *)to = inside ? *(const Moved *)from : Moved();
+}
+
 /* Rows of a head in shared memory, of WIDTH elements and zeros up to a multiple of 16.  A row is 16 bytes longer than
  * an even number of 16 bytes: eight rows lie in different banks. */
 template <class Shape, int ROWS, int WIDTH> struct HeadTile {
@@ -87,7 +94,6 @@ template <class Shape, int ROWS, int WIDTH> struct HeadTile {
 
     /* Rows from |first| on of |rows|; zeros after them.  By all threads of the block; ends with close_copies. */
     template <int THREADS> static INLINE void copy(char *tile, HeadRows<const Element> head, int first, int rows) {
-        typedef typename Part<Shape::COPY>::Type Moved;
         UNROLL
         for (int turn = 0; turn < (ROWS * PER_ROW + THREADS - 1) / THREADS; turn++) {
             const int part = turn * THREADS + threadIdx.x;
@@ -97,9 +103,7 @@ template <class Shape, int ROWS, int WIDTH> struct HeadTile {
             if (ROWS * PER_ROW % THREADS && row >= ROWS) break;
             const bool inside = first + row < rows && element < WIDTH;
             const Element *from = head.first + (inside ? (first + row) * head.pitch + element : 0);
-            char *const to = tile + row * STRIDE + element * SIZE;
-            if (HAS_ASYNC_COPIES && Shape::COPY >= 4) copy_async<Shape::COPY>(shared_address(to), from, inside);
-            else *(Moved *)to = inside ? *(const Moved *)from : Moved();
+            copy_part<Shape::COPY>(tile + row * STRIDE + element * SIZE, from, inside);
         }
     }
 };

@@ -3,7 +3,28 @@
  *
  * A block has rows of one side, and walks over the rows of the other: rows of keys give d k and d v, rows of queries
  * give d q.  So each gradient is one chain in ascending order, and nothing is added to memory.  Of either side the
- * first matrix is the one that scores are made of (q, k), the second the one that weights are for (dy, v). */
+ * first matrix is the one that scores are made of (q, k), the second the one that weights are for (dy, v).
+ *
+ * What both walks need of each query is two numbers: its sum's logarithm as a base, and sum(dy * y).  The blocks of
+ * queries compute them and store them for the blocks of keys, which wait for it (superstep.cuh). */
+
+/* Which part of the work a block does; numbered as blocks begin. */
+struct GradientTurn {
+    uint32_t lead, number; /* of a lead's blocks of keys, or of queries */
+    bool by_keys;
+};
+
+/* The blocks of queries of |LEADS| leads come first, then their blocks of keys, which read the same rows out of the L2.
+ * With enough leads a block of keys hardly ever waits. */
+template <uint32_t LEADS, uint32_t KEY_BLOCKS, uint32_t QUERY_BLOCKS>
+INLINE GradientTurn gradient_turn(uint32_t turn, uint32_t blocks) {
+    const uint32_t all = KEY_BLOCKS + QUERY_BLOCKS, first = turn / (all * LEADS) * LEADS;
+    const uint32_t leads = min(blocks / all - first, LEADS), query = turn - first * all;
+    const bool by_keys = query >= leads * QUERY_BLOCKS;
+    const uint32_t key = query - leads * QUERY_BLOCKS;
+    return {first + (by_keys ? key / KEY_BLOCKS : query / QUERY_BLOCKS),
+            by_keys ? key % KEY_BLOCKS : query % QUERY_BLOCKS, by_keys};
+}
 
 /* What the walks of one kernel read. */
 template <class Shape, class Y> struct GradientRows {
@@ -11,14 +32,17 @@ template <class Shape, class Y> struct GradientRows {
     HeadRows<const Element> q, k, v, dy; /* of one head; q and dy of the first of those that share the keys */
     HeadRows<const typename Y::Element> y;
     const float *sums;
-    int64_t q_head, dy_head, y_head, mask_head; /* from one head of queries to the next */
+    float *numbers;   /* the bases of a head's queries, then their sum(dy * y) */
+    uint32_t *ticket; /* of |turns| blocks of queries that have stored their numbers, and of keys that may read them */
+    uint32_t query_turns, turns;
+    int64_t q_head, dy_head, mask_head; /* from one head of queries to the next */
 };
 
 /* sum(dy * y) of a query, in all of four lanes. */
-template <class Shape, class Y, class Rows> INLINE float mean_of(const Rows &rows, int head, int query) {
+template <class Shape, class Y, class Rows> INLINE float mean_of(const Rows &rows, int query) {
     enum { V = Shape::COPY == 16 ? 16 / sizeof(typename Shape::Element) : 1 };
-    const typename Shape::Element *dy = rows.dy.first + head * rows.dy_head + query * rows.dy.pitch;
-    const typename Y::Element *y = rows.y.first + head * rows.y_head + query * rows.y.pitch;
+    const typename Shape::Element *dy = rows.dy.first + query * rows.dy.pitch;
+    const typename Y::Element *y = rows.y.first + query * rows.y.pitch;
     float sum = 0.0f;
     UNROLL
     for (int from = 0; from < Shape::V_WIDTH; from += 4 * V) {
@@ -65,26 +89,25 @@ struct AttentionWalk {
     float first_sums[FIRST ? Own1::PADDED / 8 : 1][4], second_sums[SECOND ? Own2::PADDED / 8 : 1][4];
     int first; /* row of the warp */
 
+    /* Tiles of the other side, and the numbers of its queries. */
     INLINE void fetch(char *stage, int head, int from) {
         HeadRows<const Element> one = BY_KEYS ? rows.q : rows.k, two = BY_KEYS ? rows.dy : rows.v;
         if (BY_KEYS) one.first += head * rows.q_head, two.first += head * rows.dy_head;
         Other1::template copy<THREADS>(stage, one, from, OTHERS);
         Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, OTHERS);
+        if (BY_KEYS) fetch_numbers((float *)(stage + Other1::BYTES + Other2::BYTES), head, from);
         close_copies();
     }
-    /* Of each query of a tile, by four lanes. */
-    INLINE void put_numbers(char *stage, int head, int from) {
-        float *const bases = (float *)(stage + Other1::BYTES + Other2::BYTES), *const means = bases + STEP;
+    INLINE void fetch_numbers(float *to, int head, int from) {
+        constexpr int V = Shape::QUERIES % 4 ? 1 : 4;
+        const float *const numbers = rows.numbers + head * (int64_t)(2 * Shape::QUERIES);
         UNROLL
-        for (int turn = 0; turn < (STEP * 4 + THREADS - 1) / THREADS; turn++) {
-            const int i = turn * (THREADS / 4) + threadIdx.x / 4, query = from + i;
-            if (STEP * 4 < THREADS && threadIdx.x / 32 * 8 >= STEP) break;
+        for (int turn = 0; turn < (2 * STEP / V + THREADS - 1) / THREADS; turn++) {
+            const int i = (turn * THREADS + threadIdx.x) * V, query = from + i % STEP;
+            if (2 * STEP / V % THREADS && i >= 2 * STEP) break;
             const bool inside = query < Shape::QUERIES;
-            const int known = inside ? query : Shape::QUERIES - 1;
-            const float m = FIRST ? mean_of<Shape, Y>(rows, head, known) : 0.0f;
-            if (threadIdx.x % 4) continue;
-            bases[i] = rule.base_of_logarithm(rows.sums[head * (int64_t)Shape::QUERIES + known]);
-            means[i] = m;
+            const float *const of_query = numbers + (inside ? i / STEP * Shape::QUERIES + query : 0);
+            copy_part<V * 4>((char *)(to + i), of_query, inside);
         }
     }
     INLINE void find_numbers() {
@@ -92,9 +115,18 @@ struct AttentionWalk {
         for (int half = 0; half < 2; half++) {
             const int query = first + threadIdx.x % 32 / 4 + half * 8;
             const int known = query < Shape::QUERIES ? query : Shape::QUERIES - 1;
-            mean[half] = mean_of<Shape, Y>(rows, 0, known);
+            mean[half] = mean_of<Shape, Y>(rows, known);
             base[half] = rule.base_of_logarithm(rows.sums[known]);
+            if (threadIdx.x % 4 || query >= Shape::QUERIES) continue;
+            rows.numbers[query] = base[half];
+            rows.numbers[Shape::QUERIES + query] = mean[half];
         }
+    }
+    /* The last of all |turns| sets the ticket back to zero. */
+    INLINE void exchange_numbers() {
+        if (BY_KEYS) waits_for_turns(rows.ticket, rows.query_turns);
+        else find_numbers();
+        ends_turn(rows.ticket, rows.turns);
     }
 
     /* Products with the tile at |stage|, whose rows begin at |from|. */
@@ -162,7 +194,6 @@ struct AttentionWalk {
     /* The next tile. */
     INLINE void bring(char *stage, int &head, int &tile, int begin, int end) {
         fetch(stage, head, tile * STEP);
-        if (BY_KEYS) put_numbers(stage, head, tile * STEP);
         if (++tile < end) return;
         tile = begin;
         head++;
@@ -174,6 +205,7 @@ struct AttentionWalk {
         Own1::template copy<THREADS>(shared, BY_KEYS ? rows.k : rows.q, row0, OWN);
         if (FIRST) Own2::template copy<THREADS>(shared + Own1::BYTES, BY_KEYS ? rows.v : rows.dy, row0, OWN);
         close_copies();
+        exchange_numbers();
         await_copies<0>();
         __syncthreads();
         own1.start(shared, own);
@@ -185,7 +217,6 @@ struct AttentionWalk {
         down2.start(shared + AHEAD + Other1::BYTES);
         clear(first_sums);
         clear(second_sums);
-        if (!BY_KEYS) find_numbers();
     }
     /* Rows from |block| * ROWS on, which |heads| heads of the other side meet. */
     template <class Rounded>

@@ -498,7 +498,7 @@ enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2, AMP_ACCESS_AGAIN = 4 };
 /* How blocks of a launch wait for one another; all 0: they do not. */
 typedef struct amp_model_cuda_waits {
     uint32_t tickets;       /* counters of blocks */
-    uint32_t partial_bytes; /* in which each block keeps what it has added up, for the one that adds these up */
+    uint32_t partial_bytes; /* of each block, for numbers that others read */
     uint32_t depth;         /* of supersteps, for tools: the most kernels that wait for one another */
 } amp_model_cuda_waits;
 

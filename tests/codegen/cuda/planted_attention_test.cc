@@ -49,7 +49,22 @@ TEST_F(PlantedAttention, GradientIsOfSomethingElse) {
     ExpectWrong({{"if constexpr (FIRST) along2.add(slopes, own2, stage);",
                   "if constexpr (FIRST) along1.add(slopes, own1, stage);"}});
     ExpectWrong({{"bases[STEP + column]", "bases[column]"}});
-    ExpectWrong({{"rows.sums[head * (int64_t)Shape::QUERIES + known]", "rows.sums[known]"}});
+    ExpectWrong({{"rows.numbers + head * (int64_t)(2 * Shape::QUERIES)", "rows.numbers"}});
+    ExpectWrong({{"i / STEP * Shape::QUERIES + query", "query"}});
+}
+
+// Two blocks of queries have numbers for the two blocks of keys.
+TEST_F(PlantedAttention, KeysDoNotWaitForTheNumbersOfQueries) {
+    const std::string race = "race in global memory at .*with nothing that orders|uninitialised";
+    Use(causal);
+    ExpectFault({{"if (BY_KEYS) waits_for_turns(rows.ticket, rows.query_turns);", "if (BY_KEYS) ;"}},
+                EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{"        else find_numbers();\n        ends_turn(rows.ticket, rows.turns);\n",
+                  "        ends_turn(rows.ticket, rows.turns);\n        if (!BY_KEYS) find_numbers();\n"}},
+                EXEC_LAUNCH_FAILED, race);
+    // the ticket is no zero after the run before
+    ExpectFault({{"ends_turn(rows.ticket, rows.turns);", "ends_turn(rows.ticket, 0);"}}, EXEC_LAUNCH_FAILED, race,
+                [](CudaRun *run) { EXPECT_EQ(run->RunToFault(1), ""); });
 }
 
 TEST_F(PlantedAttention, BarrierIsMissing) {

@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) train_step_k03(c
  *   v28 %d.attn.y f16[N, 320, 144] = cast(v27)   {gradient, of attn.slice}
  *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key, uint32_t *tickets, double *partials)
 {
     await_earlier_launches();
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
@@ -81,10 +81,11 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uin
     typedef AttentionWalk<Shape, Rule, Y, false, 8, 64, true, 2, true, false> QueryWalk;
     static_assert(QueryWalk::SHARED <= 13312, "");
     extern __shared__ __align__(128) char shared[];
-    const int64_t lead = blockIdx.x / 18;
-    const int part = (int)(blockIdx.x % 18), beyond = part - 9;
-    const bool by_keys = beyond < 0;
-    const int number = by_keys ? part % 9 : beyond;
+    const uint32_t turn = takes_turn(tickets, gridDim.x);
+    const GradientTurn at = gradient_turn<29, 9, 9>(turn, gridDim.x);
+    const int64_t lead = at.lead;
+    const bool by_keys = at.by_keys;
+    const int number = (int)(by_keys ? at.number % 9 : at.number);
     const int key_head = by_keys ? number / 3 : number / 3;
     const int head = by_keys ? key_head * 1 : number / 3;
     const int block = by_keys ? number % 3 : 2 - number % 3;
@@ -95,7 +96,10 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uin
     const HeadRows<const Shape::Element> dy = {b0 + batch0 * 15360 + head * 16, 48};
     const HeadRows<const Y::Element> y = {b2 + lead * 15360 + head * 16, 48};
     const float *const sums = b3 + (lead * 3 + head) * 320;
-    const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, 16, 16, 16, 0};
+    static_assert(QueryWalk::ROWS * 8 <= 1024, "");
+    float *const numbers = (float *)partials + (lead * 3 + head) * 640;
+    uint32_t *const ticket = tickets + lead * 3 + key_head;
+    const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, numbers, ticket, 3, 6, 16, 16, 0};
     const HeadResult<Shape::Stored> dq = {nullptr, b6 + lead * 46080 + head * 16, 144, ZERO_AFTER_ROUNDING};
     const HeadResult<Shape::Stored> dk = {nullptr, b6 + lead * 46080 + 48 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
     const HeadResult<Shape::Stored> dv = {nullptr, b6 + lead * 46080 + 96 + key_head * 16, 144, ZERO_AFTER_ROUNDING};

@@ -117,8 +117,11 @@ static amp_status declare_result(CudaKernel *ck, const AttentionPlan *p, const c
     const char *column = x.column ? arena_printf(a, " + %lld", (long long)x.column) : "";
     const char *offset =
         arena_printf(a, "lead * %lld%s + %s * %lld", (long long)(rows * x.pitch), column, head, (long long)width);
-    emit_line(&ck->e, "const HeadResult<Shape::Stored> %s = {%s, %s, %lld%s};", name,
-              place_of_result(ck->w, x.whole, offset), place_of_result(ck->w, x.rounded, offset), (long long)x.pitch,
+    const int element = x.rounded < 0 ? (int)sizeof(float) : p->factors->bytes;
+    const int64_t run = cuda_common_divisor(width, cuda_common_divisor(x.pitch, x.column));
+    emit_line(&ck->e, "const HeadResult<Shape::Stored, %d> %s = {%s, %s, %lld%s};",
+              cuda_copy_bytes(run, element) / element, name, place_of_result(ck->w, x.whole, offset),
+              place_of_result(ck->w, x.rounded, offset), (long long)x.pitch,
               !x.adds_zero     ? ""
               : x.rounds_first ? ", ZERO_AFTER_ROUNDING"
                                : ", ZERO_ADDED");
@@ -220,8 +223,8 @@ static void place_block(CudaKernel *ck, const AttentionPlan *p) {
     cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
 }
 
-/* What blocks of queries leave for the blocks of the same keys, each in its CUDA_PARTIAL_BYTES.  The first ticket counts
- * all blocks; one for each head of keys follows. */
+/* What blocks of queries leave for the blocks of the same keys, each in its CUDA_PARTIAL_BYTES.  The first ticket
+ * counts all blocks; one for each head of keys follows. */
 static void declare_numbers(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "static_assert(QueryWalk::ROWS * 8 <= %d, \"\");", CUDA_PARTIAL_BYTES);
     emit_line(&ck->e, "float *const numbers = (float *)partials + (lead * %lld + head) * %lld;", (long long)p->heads,

@@ -345,8 +345,9 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
 /* Whether a zero is added to a result, so that none of its zeros is negative. */
 enum Zero { NO_ZERO, ZERO_ADDED, ZERO_AFTER_ROUNDING };
 
-/* A result in f32, and rounded for kernels that read it rounded; NULL: none does. */
-template <class Rounded> struct HeadResult {
+/* A result in f32, and rounded for kernels that read it rounded; NULL: none does.  A lane stores |V| columns at a
+ * time. */
+template <class Rounded, int V> struct HeadResult {
     float *whole;
     typename Rounded::Element *rounded;
     int64_t pitch;
@@ -356,34 +357,61 @@ template <class Rounded> struct HeadResult {
         if (zero == NO_ZERO) return x;
         return (zero == ZERO_ADDED ? x : Rounded::rounded(x)) + 0.0f;
     }
-    template <int V> INLINE void put(int64_t at, const float (&x)[V]) const {
+    INLINE void put(int64_t at, const float *x) const {
         float y[V];
         UNROLL
         for (int i = 0; i < V; i++) y[i] = cleared(x[i]);
         if (whole) store_f32(whole + at, y);
         if (rounded) Rounded::store(rounded + at, y);
     }
-    /* Two neighbouring columns of |WIDTH|. */
-    template <int WIDTH> INLINE void put_pair(int row, int column, float x, float y) const {
-        const float both[2] = {x, y}, first[1] = {x}, second[1] = {y};
-        const int64_t at = row * pitch + column;
-        if (WIDTH % 2 == 0 && column < WIDTH) put(at, both);
-        if (WIDTH % 2 && column < WIDTH) put(at, first);
-        if (WIDTH % 2 && column + 1 < WIDTH) put(at + 1, second);
-    }
-    /* The warp's sums, from row |first| on of |rows|; |by|: a factor for row g and row g + 8. */
-    template <int WIDTH, int BLOCKS>
-    INLINE void put_sums(const float (&sums)[BLOCKS][4], int first, int rows, const float (&by)[2]) const {
+};
+
+/* Sums of a warp on their way to a result, through its own part of |BYTES| of shared memory that are free: in f32, up
+ * to 64 columns at a time.  Rows lie in different banks, as a tile's. */
+template <int BYTES, int WARPS> struct SumsOfRows {
+    static constexpr int FIT = BYTES / (WARPS * 16) - 16, COLUMNS = FIT >= 64 * 4 ? 64 : FIT >= 32 * 4 ? 32 : 16;
+    static constexpr int STRIDE = COLUMNS * 4 + 16;
+    static_assert(FIT >= COLUMNS * 4, "");
+
+    /* Columns from |column0| on; |by|: a factor for row g and row g + 8. */
+    template <int BLOCKS>
+    static INLINE void put(char *part, const float (&sums)[BLOCKS][4], int column0, const float (&by)[2]) {
         const int lane = threadIdx.x % 32;
-        if (!whole && !rounded) return;
         UNROLL
         for (int half = 0; half < 2; half++) {
-            const int row = first + lane / 4 + half * 8;
-            if (row >= rows) continue;
             UNROLL
-            for (int j = 0; j < BLOCKS; j++)
-                put_pair<WIDTH>(row, j * 8 + lane % 4 * 2, sums[j][2 * half] * by[half],
-                                sums[j][2 * half + 1] * by[half]);
+            for (int j = column0 / 8; j < BLOCKS && j < (column0 + COLUMNS) / 8; j++)
+                *(float2 *)(part + (lane / 4 + half * 8) * STRIDE + (j * 8 - column0 + lane % 4 * 2) * 4) =
+                    make_float2(sums[j][2 * half] * by[half], sums[j][2 * half + 1] * by[half]);
+        }
+    }
+    /* From row |first| on of |rows|, the first |width| of these columns. */
+    template <class Rounded, int V>
+    static INLINE void take(const char *part, const HeadResult<Rounded, V> &to, int column0, int first, int rows,
+                            int width) {
+        const int lane = threadIdx.x % 32;
+        UNROLL
+        for (int turn = 0; turn < (16 * COLUMNS / V + 31) / 32; turn++) {
+            const int at = turn * 32 + lane, row = at / (COLUMNS / V), column = at % (COLUMNS / V) * V;
+            float x[V];
+            if (row >= 16 || first + row >= rows || column >= width) continue;
+            load_f32(x, (const float *)(part + row * STRIDE) + column);
+            to.put((first + row) * to.pitch + column0 + column, x);
+        }
+    }
+    /* Rows of |WIDTH| columns, by all threads of the block. */
+    template <int WIDTH, class Rounded, int V, int BLOCKS>
+    static INLINE void store(char *shared, const HeadResult<Rounded, V> &to, const float (&sums)[BLOCKS][4], int first,
+                             int rows, const float (&by)[2]) {
+        char *const part = shared + threadIdx.x / 32 * (16 * STRIDE);
+        if (!to.whole && !to.rounded) return;
+        __syncthreads(); /* the tiles have been read */
+        UNROLL
+        for (int column0 = 0; column0 < BLOCKS * 8; column0 += COLUMNS) {
+            if (column0) __syncwarp(); /* the columns before have been taken */
+            put(part, sums, column0, by);
+            __syncwarp();
+            take(part, to, column0, first, rows, WIDTH - column0);
         }
     }
 };

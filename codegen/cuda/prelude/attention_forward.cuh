@@ -92,7 +92,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     }
 
     /* |sums|: for the logarithm of each query's sum; may be NULL. */
-    template <class Rounded> INLINE void finish(const HeadResult<Rounded> &y, float *sums) {
+    template <class Result> INLINE void finish(char *shared, const Result &y, float *sums) {
         const int lane = threadIdx.x % 32;
         float by[2];
         UNROLL
@@ -106,13 +106,13 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             if (sums && lane % 4 == 0 && query < Shape::QUERIES)
                 sums[query] = rule.logarithm_of_base(base) + log_f32(one);
         }
-        y.template put_sums<Shape::V_WIDTH>(result, first, Shape::QUERIES, by);
+        SumsOfRows<SHARED, WARPS>::template store<Shape::V_WIDTH>(shared, y, result, first, Shape::QUERIES, by);
     }
 
     /* Queries from |block| * ROWS on. */
-    template <class Rounded>
+    template <class Result>
     INLINE void run(char *shared, int block, HeadRows<const Element> q, HeadRows<const Element> k,
-                    HeadRows<const Element> v, const HeadResult<Rounded> &y, float *sums) {
+                    HeadRows<const Element> v, const Result &y, float *sums) {
         const int query0 = block * ROWS, seen = query0 + ROWS;
         first = query0 + threadIdx.x / 32 * 16;
         Queries::template copy<THREADS>(shared, q, query0, Shape::QUERIES);
@@ -130,6 +130,6 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             sum[half] = 0.0f;
         }
         walk(shared, k, v, Shape::CAUSAL && seen < Shape::KEYS ? seen : Shape::KEYS);
-        finish(y, sums);
+        finish(shared, y, sums);
     }
 };

@@ -219,9 +219,9 @@ struct AttentionWalk {
         clear(second_sums);
     }
     /* Rows from |block| * ROWS on, which |heads| heads of the other side meet. */
-    template <class Rounded>
-    INLINE void run(char *shared, int block, int heads, const HeadResult<Rounded> &one,
-                    const HeadResult<Rounded> &two) {
+    template <class One, class Two>
+    INLINE void run(char *shared, int block, int heads, const One &one, const Two &two) {
+        typedef SumsOfRows<SHARED, WARPS> Sums;
         const int row0 = block * ROWS, seen = row0 + ROWS;
         const float by[2] = {1.0f, 1.0f};
         int begin = 0, end = (OTHERS + STEP - 1) / STEP;
@@ -229,7 +229,7 @@ struct AttentionWalk {
         if (Shape::CAUSAL && !BY_KEYS && seen < OTHERS) end = (seen + STEP - 1) / STEP;
         start(shared, row0);
         walk(shared, begin, end, heads);
-        if constexpr (FIRST) one.template put_sums<Shape::WIDTH>(first_sums, first, OWN, by);
-        if constexpr (SECOND) two.template put_sums<Shape::V_WIDTH>(second_sums, first, OWN, by);
+        if constexpr (FIRST) Sums::template store<Shape::WIDTH>(shared, one, first_sums, first, OWN, by);
+        if constexpr (SECOND) Sums::template store<Shape::V_WIDTH>(shared, two, second_sums, first, OWN, by);
     }
 };

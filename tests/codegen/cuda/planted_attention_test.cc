@@ -79,6 +79,19 @@ TEST_F(PlantedAttention, BarrierIsMissing) {
     ExpectFault({{"if (HELD) __syncthreads();\n        along.start", "along.start"}}, EXEC_LAUNCH_FAILED, race);
 }
 
+// Rows of 80 columns go through shared memory in two turns.
+TEST_F(PlantedAttention, SumsAreStoredWrongly) {
+    const std::string race = "race in shared memory|of shared memory: uninitialised";
+    Use({{2, 1, 33, 70, 80, 80}, "; scale = 0.25"});
+    ExpectFault({{"__syncthreads(); /* the tiles have been read */", ""}}, EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{"__syncwarp(); /* the columns before have been taken */", ";"}}, EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{"put(part, sums, column0, by);\n            __syncwarp();", "put(part, sums, column0, by);"}},
+                EXEC_LAUNCH_FAILED, race);
+    ExpectWrong({{"part + (lane / 4 + half * 8)", "part + ((lane / 4 ^ 1) + half * 8)"}});
+    ExpectWrong({{"to.put((first + row) * to.pitch + column0 + column, x);",
+                  "to.put((first + row) * to.pitch + column0 + (column ^ V), x);"}});
+}
+
 TEST_F(PlantedAttention, NumbersOfDropoutAreExchangedWrongly) {
     Use({{1, 1, 37, 68, 16, 16}, "; scale = 0.25, p = 0.5, key = \"k\"", "", "", true});
     ExpectWrong({{"(odd == (i / 2 == 1) ? drawn : other)", "(odd == (i / 2 == 0) ? drawn : other)"}});

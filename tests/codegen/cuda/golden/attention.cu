@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(256, LEAN ? 1 : 2) train_step_k03(c
     const HeadRows<const Shape::Element> q = {b0 + batch0 * 46080 + head * 16, 144};
     const HeadRows<const Shape::Element> k = {b0 + 48 + batch0 * 46080 + key_head * 16, 144};
     const HeadRows<const Shape::Element> v = {b0 + 96 + batch0 * 46080 + key_head * 16, 144};
-    const HeadResult<Shape::Stored> y = {nullptr, b4 + lead * 15360 + head * 16, 48};
+    const HeadResult<Shape::Stored, 8> y = {nullptr, b4 + lead * 15360 + head * 16, 48};
     Rule rule = {};
     rule.scale = 0.25f;
     rule.p = 0.10000000149011612f;
@@ -100,9 +100,9 @@ extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k14(const uin
     float *const numbers = (float *)partials + (lead * 3 + head) * 640;
     uint32_t *const ticket = tickets + lead * 3 + key_head;
     const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, numbers, ticket, 3, 6, 16, 16, 0};
-    const HeadResult<Shape::Stored> dq = {nullptr, b6 + lead * 46080 + head * 16, 144, ZERO_AFTER_ROUNDING};
-    const HeadResult<Shape::Stored> dk = {nullptr, b6 + lead * 46080 + 48 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
-    const HeadResult<Shape::Stored> dv = {nullptr, b6 + lead * 46080 + 96 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
+    const HeadResult<Shape::Stored, 8> dq = {nullptr, b6 + lead * 46080 + head * 16, 144, ZERO_AFTER_ROUNDING};
+    const HeadResult<Shape::Stored, 8> dk = {nullptr, b6 + lead * 46080 + 48 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
+    const HeadResult<Shape::Stored, 8> dv = {nullptr, b6 + lead * 46080 + 96 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
     Rule rule = {};
     rule.scale = 0.25f;
     rule.p = 0.10000000149011612f;

@@ -98,13 +98,21 @@ const char *infer_attention_mask_grad(Inferring *c) {
 
 /* ---- core -------------------------------------------------------------------------------------------------------- */
 
-static bool is_counter(const Inferring *c, int i) { return ir_dtype(c->f, c->o->in[i]) == AMP_DT_I64; }
+static bool is_of(const Inferring *c, int i, Dtype t) { return i < c->o->n_in && ir_dtype(c->f, c->o->in[i]) == t; }
 
-/* Heads as the core ops have them: after |mask| operands there may be a mask, then counters. */
+/* Heads as the core ops have them: after |mask| operands there may be a mask, then counters or bits. */
 static Heads core_heads(const Inferring *c, int first, int mask) {
     Heads h = heads_at(c, first, mask);
-    if (h.mask && is_counter(c, mask)) h.mask = NULL;
+    if (is_of(c, mask, AMP_DT_I64) || is_of(c, mask, AMP_DT_I32)) h.mask = NULL;
     return h;
+}
+
+/* A bit for each score. */
+static Shape bits_of(const Heads *h) {
+    Shape s = *h->q;
+    s.d[s.rank - 2] = dim_const((at(h->k, 2).mul + 63) / 64 * 2);
+    s.d[s.rank - 1] = at(h->q, 2);
+    return s;
 }
 
 /* What kernels of tiles need: one size for every call but along B. */
@@ -118,6 +126,10 @@ static const char *check_core(const Inferring *c, const Heads *h, int counters) 
         return infer_mismatch(c, "has counters, which only p > 0 needs");
     if (counters + (h->mask != NULL) == c->o->n_in && p > 0.0)
         return infer_mismatch(c, "needs counters, since p is above 0");
+    if (is_of(c, counters + (h->mask != NULL), AMP_DT_I32)) {
+        const Shape bits = bits_of(h);
+        return infer_check_like(c, counters + (h->mask != NULL), "the last operand", &bits);
+    }
     return infer_check_scalars(c, counters + (h->mask != NULL), c->o->n_in);
 }
 
@@ -132,7 +144,14 @@ const char *infer_attend(Inferring *c) {
     return infer_result(c, AMP_DT_F32, with_last(h.q, dim_const(1)));
 }
 
-/* (dy, q, k, v, y, sums[, mask][, counters]) */
+/* (q, k, v[, mask], counters) */
+const char *infer_attend_drop(Inferring *c) {
+    const Heads h = core_heads(c, 0, 3);
+    const char *wrong = infer_attend(c);
+    return wrong ? wrong : infer_result(c, AMP_DT_I32, bits_of(&h));
+}
+
+/* (dy, q, k, v, y, sums[, mask][, counters or bits]) */
 const char *infer_attend_grad(Inferring *c) {
     Heads h = core_heads(c, 1, 6);
     Shape y, d[3];

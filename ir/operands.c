@@ -83,7 +83,9 @@ bool ir_is_product(const Op *o) {
     return ir_attr(o, "groups")->i == 1 || ir_attr(o, "packed")->b;
 }
 
-bool ir_is_attention(const Op *o) { return o->code == OP_attend || o->code == OP_attend_grad; }
+bool ir_is_attention(const Op *o) {
+    return o->code == OP_attend || o->code == OP_attend_drop || o->code == OP_attend_grad;
+}
 
 static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
 
@@ -105,12 +107,15 @@ KernelKind ir_own_kind(const Op *o) {
     return kind;
 }
 
+/* Others are counters, and bits of dropout. */
+static bool is_mask(const Func *f, Val v) { return ir_dtype(f, v) != AMP_DT_I64 && ir_dtype(f, v) != AMP_DT_I32; }
+
 AttentionOperands ir_attention_operands(const Func *f, const Op *o) {
     const bool grad = o->code == OP_attend_grad;
-    AttentionOperands a = {grad ? 0 : -1, grad, grad + 1, grad + 2, grad ? 4 : -1, grad ? 5 : -1, -1, -1};
+    AttentionOperands a = {grad ? 0 : -1, grad, grad + 1, grad + 2, grad ? 4 : -1, grad ? 5 : -1, -1, -1, -1};
     int next = grad ? 6 : 3;
-    if (next < o->n_in && ir_dtype(f, o->in[next]) != AMP_DT_I64) a.mask = next++;
-    if (next < o->n_in) a.counters = next;
+    if (next < o->n_in && is_mask(f, o->in[next])) a.mask = next++;
+    if (next < o->n_in) *(ir_dtype(f, o->in[next]) == AMP_DT_I64 ? &a.counters : &a.bits) = next;
     return a;
 }
 

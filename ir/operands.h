@@ -42,7 +42,7 @@ KernelKind ir_own_kind(const Op *o);
 bool ir_is_attention(const Op *o);
 /* What they read, by name; -1: not this operand. */
 typedef struct AttentionOperands {
-    int dy, q, k, v, y, sums, mask, counters; /* counters: the first of those that follow */
+    int dy, q, k, v, y, sums, mask, counters, bits; /* counters: the first of those that follow */
 } AttentionOperands;
 AttentionOperands ir_attention_operands(const Func *f, const Op *o);
 

@@ -114,6 +114,7 @@ const Target target_cuda = {
     .reuses_operands = true,
     .reads_strides = true,
     .rounds_attention = true,
+    .keeps_dropout = true,
     .attends = cuda_attends,
     .pitch_unit = 8, /* 16 bytes of f16 */
     .keeps_images = true,

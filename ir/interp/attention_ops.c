@@ -1,13 +1,14 @@
 /* attention_ops.c: attention and its gradients, of the graph and of core IR, one query at a time, by their definitions.
  */
 #include "ir/interp/ops.h"
+#include "ir/operands.h"
 
 typedef struct Attention {
     Running *r;
-    const InterpTensor *q, *k, *v, *mask; /* mask: NULL where there is none */
-    bool chooses;                         /* the mask is bool */
-    bool together;                        /* results have the heads together, [B..., T, H * E] */
-    InterpTensor scores;                  /* the shape [B..., H, T, S]; no data */
+    const InterpTensor *q, *k, *v, *mask, *bits; /* mask, bits of dropout: NULL where there are none */
+    bool chooses;                                /* the mask is bool */
+    bool together;                               /* results have the heads together, [B..., T, H * E] */
+    InterpTensor scores;                         /* the shape [B..., H, T, S]; no data */
     int64_t heads, share, queries, keys, width, width_of_v;
     double scale;
     Dropout dropout;
@@ -17,6 +18,7 @@ typedef struct Attention {
 /* Core ops read the counters that a number is drawn by, from operand |at| on; the graph's know them. */
 static void find_counters(Attention *a, int at) {
     const Running *r = a->r;
+    if (a->together && at + 1 == r->op->n_in) a->bits = r->in[at];
     if (!a->together || at + 1 >= r->op->n_in) return;
     a->dropout.seed = (uint64_t)(int64_t)r->in[at]->data[0];
     a->dropout.iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
@@ -27,8 +29,8 @@ static void find_counters(Attention *a, int at) {
 static Attention attention_of(Running *r, int first, int mask) {
     Attention a = {.r = r, .q = r->in[first], .k = r->in[first + 1], .v = r->in[first + 2]};
     int rank = a.q->rank;
-    a.together = r->op->code == OP_attend || r->op->code == OP_attend_grad;
-    if (r->op->n_in > mask && ir_dtype(r->f, r->op->in[mask]) != AMP_DT_I64) {
+    a.together = ir_is_attention(r->op);
+    if (a.together ? ir_attention_operands(r->f, r->op).mask == mask : r->op->n_in > mask) {
         a.mask = r->in[mask];
         a.chooses = ir_dtype(r->f, r->op->in[mask]) == AMP_DT_BOOL;
     }
@@ -86,8 +88,29 @@ static double score(const Attention *a, int64_t row, int64_t j) {
     return sum + mask;
 }
 
+/* Of key |j|: its word among the bits of dropout, and its bit there. */
+static int64_t word_of(const Attention *a, int64_t row, int64_t j) {
+    const int64_t words = (a->keys + 63) / 64 * 2;
+    return (row / a->queries * words + j / 64 * 2 + j / 4 % 2) * a->queries + row % a->queries;
+}
+
+static uint32_t bit_of(int64_t j) { return 1u << (j % 64 / 8 * 4 + j % 4); }
+
 static void draw(const Attention *a, int64_t row) {
-    for (int64_t j = 0; j < a->keys; j++) a->kept[j] = interp_kept(a->r, &a->dropout, row * a->keys + j);
+    const double factor = interp_round(a->r->round, AMP_DT_F32, 1.0 / (1.0 - a->dropout.p));
+    for (int64_t j = 0; j < a->keys; j++) {
+        if (!a->bits) a->kept[j] = interp_kept(a->r, &a->dropout, row * a->keys + j);
+        else a->kept[j] = (uint32_t)(int32_t)a->bits->data[word_of(a, row, j)] & bit_of(j) ? factor : 0.0;
+    }
+}
+
+/* Writes which keys of a query stay. */
+static void keep_bits(const Attention *a, int64_t row, double *bits) {
+    for (int64_t j = 0; j < (a->keys + 63) / 64 * 64; j += 4) bits[word_of(a, row, j)] = 0.0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        double *word = &bits[word_of(a, row, j)];
+        if (a->kept[j] != 0.0) *word = (int32_t)((uint32_t)(int32_t)*word | bit_of(j));
+    }
 }
 
 /* exp(score - sums) of a query's scores. */
@@ -116,6 +139,7 @@ void interp_op_attention(Running *r) {
     for (int64_t row = 0; row < r->out[1]->count; row++) {
         double *y = r->out[0]->data + place_of_query(&a, row, a.width_of_v);
         r->out[1]->data[row] = weigh(&a, row);
+        if (r->op->code == OP_attend_drop) keep_bits(&a, row, r->out[2]->data);
         for (int64_t c = 0; c < a.width_of_v; c++) y[c] = 0.0;
         for (int64_t j = 0; j < a.keys; j++)
             for (int64_t c = 0; c < a.width_of_v; c++)
@@ -123,6 +147,7 @@ void interp_op_attention(Running *r) {
     }
 }
 INTERP_ALIKE(attend, attention)
+INTERP_ALIKE(attend_drop, attention)
 
 /* What the scores of a query get, from dy of its result; weights are left as they are, |slope| is filled. */
 static void slopes(const Attention *a, int64_t row, double *slope) {

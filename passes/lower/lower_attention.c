@@ -92,12 +92,16 @@ static Val heads_together(Lowering *l, Val v) {
     return lower_reshape(l, v, &s);
 }
 
-/* Operands q, k, v, mask and counters from |in[n]| on: how many there are then. */
+/* Puts the mask at |in[n]|, if there is one: how many operands there are then; and counters after it. */
+static int add_mask(Lowering *l, const Attention *a, Val *in, int n) {
+    if (!a->mask.id) return n;
+    const bool chooses = ir_dtype(l->f, a->mask) == AMP_DT_BOOL;
+    in[n++] = with_heads(l, a, chooses ? a->mask : lower_cast(l, a->mask, AMP_DT_F32));
+    return n;
+}
+
 static int add_mask_and_counters(Lowering *l, const Attention *a, Val *in, int n) {
-    if (a->mask.id) {
-        const bool chooses = ir_dtype(l->f, a->mask) == AMP_DT_BOOL;
-        in[n++] = with_heads(l, a, chooses ? a->mask : lower_cast(l, a->mask, AMP_DT_F32));
-    }
+    n = add_mask(l, a, in, n);
     if (a->p == 0.0) return n;
     in[n++] = lower_counter(l, COUNTER_SEED);
     in[n++] = lower_counter(l, COUNTER_ITERATION);
@@ -118,9 +122,17 @@ static Op *attend_op(Lowering *l, const Attention *a, Opcode code, const Val *in
 static void lower_to_attend(Lowering *l, const Attention *a) {
     Val in[9] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
     const int n = add_mask_and_counters(l, a, in, 3);
-    const Op *o = attend_op(l, a, OP_attend, in, n);
+    const bool keeps = a->p > 0.0 && target_with_sums(l->c->options->target, l->f->module)->keeps_dropout;
+    const Op *o = attend_op(l, a, keeps ? OP_attend_drop : OP_attend, in, n);
     give_heads(l, a, 0, o->out[0]);
     lower_give(l, 1, lower_reshape(l, o->out[1], ir_shape(l->f, l->op->out[1])));
+}
+
+/* The bits of dropout that the op which made |sums| has kept; NO_VAL: it has not. */
+static Val bits_beside(const Lowering *l, Val sums) {
+    const Op *o = ir_def(l->f, sums);
+    while (o && o->code == OP_reshape) o = ir_def(l->f, o->in[0]);
+    return o && o->code == OP_attend_drop ? o->out[2] : NO_VAL;
 }
 
 static void lower_to_attend_grad(Lowering *l, const Attention *a) {
@@ -128,7 +140,9 @@ static void lower_to_attend_grad(Lowering *l, const Attention *a) {
                   with_heads(l, a, a->v)};
     in[4] = heads_together(l, with_heads(l, a, l->op->in[4]));
     in[5] = with_heads(l, a, l->op->in[5]);
-    const int n = add_mask_and_counters(l, a, in, 6);
+    const Val bits = bits_beside(l, in[5]);
+    int n = bits.id ? add_mask(l, a, in, 6) : add_mask_and_counters(l, a, in, 6);
+    if (bits.id) in[n++] = bits;
     const Op *o = attend_op(l, a, OP_attend_grad, in, n);
     for (int i = 0; i < 3; i++) give_heads(l, a, i, o->out[i]);
 }

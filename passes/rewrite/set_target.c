@@ -5,8 +5,12 @@
 
 /* What IR at stage lower holds that the target has no kernel for; NULL: nothing. */
 static const char *lacks_kernel(const Target *t, const Func *f, const Op *o) {
-    if (ir_is_attention(o) && !t->attends(ir_dtype(f, o->in[ir_attention_operands(f, o).q])))
-        return "attention in one piece";
+    const AttentionOperands at = ir_is_attention(o) ? ir_attention_operands(f, o) : (AttentionOperands){0};
+    if (ir_is_attention(o) && !t->attends(ir_dtype(f, o->in[at.q]))) return "attention in one piece";
+    if (ir_is_attention(o) && !t->keeps_dropout && (o->code == OP_attend_drop || at.bits >= 0))
+        return "attention that keeps the bits of dropout";
+    if (o->code == OP_attend_grad && t->keeps_dropout && at.counters >= 0)
+        return "the gradient of attention without the bits of dropout";
     return ir_parts(o) > 1 && !t->sum_blocks ? "products in parts" : NULL;
 }
 

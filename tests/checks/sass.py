@@ -27,8 +27,8 @@ LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64",
 # Of attention by the width of a head; edges of a mask are in the loop, and count.
 LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"): 5.4,
                ("forward", 128, "attention"): 6.2, ("gradient", 128, "attention"): 5.4,
-               ("forward", 64, "attention, mask"): 7.2, ("forward", 64, "attention, mask, dropout"): 15.6,
-               ("gradient", 64, "attention, mask, dropout"): 8.8})
+               ("forward", 64, "attention, mask"): 7.2, ("forward", 64, "attention, mask, dropout"): 15.3,
+               ("gradient", 64, "attention, mask, dropout"): 5.6})
 LATER = {"120": 1.2}  # what NVRTC makes of the same for these
 WIDE = 0.9  # of a product's accesses of global memory are 16 bytes wide
 NARROW_STORES = 4  # of attention: numbers of its queries

@@ -24,6 +24,7 @@ struct Case {
     std::string mask = ""; // the type of a fourth operand
     std::string type = "f32";
     bool drops = false;
+    bool keeps = false; // the bits of dropout, for the gradient
 };
 
 // Values of case |n| end in it.
@@ -35,12 +36,15 @@ inline std::string Both(const Case &c, int n) {
                       dy = c.type + HeadShape(s.heads, s.queries, s.v_width),
                       y = "f32[N, " + Int(s.queries) + ", " + Int(s.heads * s.v_width) + "]",
                       sums = "f32" + HeadShape(s.heads, s.queries, 1);
-    const std::string counters = c.drops ? ", %seed, %step" : "", mask = c.mask.empty() ? "" : ", %m#";
+    const std::string counters = c.drops ? ", %seed, %step" : "", bits = c.keeps ? ", %d#" : counters,
+                      mask = c.mask.empty() ? "" : ", %m#";
     std::string text =
         "  input %q# : " + q + "\n  input %k# : " + k + "\n  input %v# : " + v + "\n  input %g# : " + dy +
-        (c.mask.empty() ? "" : "\n  input %m# : " + c.mask) + "\n  %y#, %l# = attend(%q#, %k#, %v#" + mask + counters +
-        c.attrs + ") : " + y + ", " + sums + "\n  %r# = cast(%y#) : " + c.type + y.substr(3) +
-        "\n  %a#, %b#, %c# = attend_grad(%g#, %q#, %k#, %v#, %r#, %l#" + mask + counters + c.attrs + ") : f32[N, " +
+        (c.mask.empty() ? "" : "\n  input %m# : " + c.mask) + "\n  %y#, %l#" +
+        (c.keeps ? ", %d# = attend_drop" : " = attend") + "(%q#, %k#, %v#" + mask + counters + c.attrs + ") : " + y +
+        ", " + sums + (c.keeps ? ", i32" + HeadShape(s.heads, (s.keys + 63) / 64 * 2, s.queries) : "") +
+        "\n  %r# = cast(%y#) : " + c.type + y.substr(3) +
+        "\n  %a#, %b#, %c# = attend_grad(%g#, %q#, %k#, %v#, %r#, %l#" + mask + bits + c.attrs + ") : f32[N, " +
         Int(s.queries) + ", " + Int(s.heads * s.width) + "], f32[N, " + Int(s.keys) + ", " +
         Int(s.key_heads * s.width) + "], f32[N, " + Int(s.keys) + ", " + Int(s.key_heads * s.v_width) +
         "]\n  result y# = %y#\n  result l# = %l#\n  result a# = %a#\n  result b# = %b#\n  result c# = %c#\n";

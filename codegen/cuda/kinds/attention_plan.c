@@ -124,10 +124,12 @@ int64_t attention_forward_bytes(const AttentionPlan *p) {
 }
 
 int64_t attention_gradient_bytes(const AttentionPlan *p) {
-    enum { NUMBERS = 8 }; /* of each query that blocks of keys meet */
+    /* of each query that blocks of keys meet: numbers, and the words of dropout for these keys */
+    const int64_t keys = p->tiling.gradient_warps * 16, words = !p->drops ? 0 : keys < 64 ? 2 : keys / 32;
+    const int64_t numbers = 8 + words * 4;
     const AttentionWalkTile *k = &p->tiling.keys, *q = &p->tiling.queries;
     const int64_t own = both_bytes(p, p->tiling.gradient_warps * 16);
-    const int64_t of_keys = block_bytes(k, own, k->stages * (both_bytes(p, k->step) + k->step * NUMBERS)),
+    const int64_t of_keys = block_bytes(k, own, k->stages * (both_bytes(p, k->step) + k->step * numbers)),
                   of_queries = block_bytes(q, own, q->stages * both_bytes(p, q->step));
     return of_keys > of_queries ? of_keys : of_queries;
 }

@@ -61,12 +61,22 @@ static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(&ck->e, "typedef ScoreRule<Shape, %s, %s> Rule;", mask_kind(ck->w, p), p->drops ? "true" : "false");
 }
 
-static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
+/* The bits of a head: a result of attention, an operand of its gradient. */
+static const char *place_of_bits(const CudaKernel *ck, const AttentionPlan *p) {
+    Arena *a = ck->w->arena;
+    const Op *o = p->op;
+    const int operand = p->gradient                 ? attention_operand(ck->w, o, p->at.bits)
+                        : o->code == OP_attend_drop ? walk_find_operand(ck->w, o->out[2], LAYOUT_ROWS, AMP_DT_I32)
+                                                    : -1;
+    return operand < 0 ? "nullptr"
+                       : arena_printf(a, "(uint32_t *)b%d + (lead * %lld + head) * DropoutBits<Shape>::OF_HEAD",
+                                      operand, (long long)p->heads);
+}
+
+static amp_status set_counters(CudaKernel *ck, const AttentionPlan *p) {
     static const char *const names[] = {"seed", "iteration", "micro", "first"};
     Arena *a = ck->w->arena;
-    const double drop = ir_attr(p->op, "p")->f;
-    emit_line(&ck->e, "rule.p = %s;", emit_literal(a, AMP_DT_F32, drop));
-    emit_line(&ck->e, "rule.kept = %s;", emit_literal(a, AMP_DT_F32, 1.0 / (1.0 - drop)));
+    emit_line(&ck->e, "rule.p = %s;", emit_literal(a, AMP_DT_F32, ir_attr(p->op, "p")->f));
     for (int i = 0; p->at.counters + i < p->op->n_in; i++) {
         const Val v = p->op->in[p->at.counters + i];
         const Op *constant = walk_constant(ck->w, v);
@@ -80,6 +90,14 @@ static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
               p->at.counters + 3 < p->op->n_in ? "rule.first + " : "", (long long)p->heads, (long long)p->queries);
     emit_line(&ck->e, "rule.key_hash = (uint32_t)key;");
     return AMP_OK;
+}
+
+static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
+    Arena *a = ck->w->arena;
+    const double drop = ir_attr(p->op, "p")->f;
+    emit_line(&ck->e, "rule.kept = %s;", emit_literal(a, AMP_DT_F32, 1.0 / (1.0 - drop)));
+    emit_line(&ck->e, "rule.bits = %s;", place_of_bits(ck, p));
+    return p->gradient ? AMP_OK : set_counters(ck, p);
 }
 
 /* Of head |head|. */
@@ -309,7 +327,7 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     ck->body->partials = p->gradient;
     ck->body->min_blocks = p->gradient ? 0 : p->tiling.blocks;
     /* a parameter, so that layers share a function */
-    if (p->drops) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
+    if (p->drops && !p->gradient) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
     ck->how = describe_walk(ck, p, warps);
     AMP_TRY(cuda_open_function(ck, warps * 32));
     declare_shape(ck, p);

@@ -53,8 +53,14 @@ static uint32_t instruction_of(const Walk *w, const Op *o) {
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
 /* Of each score besides products: scale, maximum, exponential, sum and rounding; of a gradient the exponential and the
- * slope, by keys and by queries. */
-enum { WEIGHT_OPERATIONS = 7, GRADIENT_OPERATIONS = 14, MASK_OPERATIONS = 2, DROPOUT_OPERATIONS = 14 };
+ * slope, by keys and by queries.  Dropout: a draw; of a gradient a bit that is known. */
+enum {
+    WEIGHT_OPERATIONS = 7,
+    GRADIENT_OPERATIONS = 14,
+    MASK_OPERATIONS = 2,
+    DROPOUT_OPERATIONS = 14,
+    BIT_OPERATIONS = 2
+};
 
 /* Pairs of a query and a key that it sees, of one head. */
 static int64_t count_pairs(const AttentionPlan *p) {
@@ -63,7 +69,9 @@ static int64_t count_pairs(const AttentionPlan *p) {
 }
 
 static int score_operations(const AttentionPlan *p) {
-    const int rule = (p->at.mask >= 0 ? MASK_OPERATIONS : 0) + (p->drops ? DROPOUT_OPERATIONS : 0);
+    const int rule = (p->at.mask >= 0 ? MASK_OPERATIONS : 0) + (!p->drops     ? 0
+                                                                : p->gradient ? BIT_OPERATIONS
+                                                                              : DROPOUT_OPERATIONS);
     return p->gradient ? GRADIENT_OPERATIONS + 2 * rule : WEIGHT_OPERATIONS + rule;
 }
 

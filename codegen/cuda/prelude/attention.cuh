@@ -193,31 +193,37 @@ template <int BLOCKS> INLINE void clear(float (&sums)[BLOCKS][4]) {
 
 /* ---- dropout ---- */
 
-/* Which of a lane's scores in a tile stay: bit 4 j of number i, for score i of block j.  They are drawn before there
- * are scores, which leaves the registers to the draws.
+/* Which of a lane's scores in a tile stay, where rows are queries: of rows g and g + 8, bit 4 j + i for score i, or
+ * i + 2, of block j.  They are known before there are scores, which leaves the registers to the draws.
  *
- * A draw gives the numbers of four neighbouring keys, which are in several lanes: each lane makes one draw for a block
- * of eight columns, and lanes exchange what was drawn for the whole tile. */
+ * A draw gives the numbers of four neighbouring keys, which are in two lanes: a lane draws for one row and four of each
+ * eight keys, which are the bits of a word (attend_drop in ir/ops.def), and lanes exchange their words. */
 struct KeptScores {
-    uint32_t bits[4];
+    uint32_t words[2];
 
-    INLINE bool keeps(int block, int i) const { return bits[i] >> block * 4 & 1; }
+    INLINE bool keeps(int block, int i) const { return words[i / 2] >> (block * 4 + i % 2) & 1; }
 
-    /* |drawn|: bit 4 j + c for key c of the lane's draw for block j.  Keys are columns: lanes q and q ^ 1 have four
-     * keys of rows g and g + 8; the even one draws for row g. */
-    INLINE void exchange_along(uint32_t drawn) {
+    /* |shift|: of the tile's first key in a word. */
+    INLINE void set(uint32_t row, uint32_t below, int shift) {
+        words[0] = row >> (shift + threadIdx.x % 2 * 2);
+        words[1] = below >> (shift + threadIdx.x % 2 * 2);
+    }
+    /* Lanes q and q ^ 1 have four keys of rows g and g + 8; the even one draws for row g. */
+    INLINE void exchange(uint32_t drawn) {
         const bool odd = threadIdx.x & 1;
         const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, drawn, 1);
-        UNROLL
-        for (int i = 0; i < 4; i++) bits[i] = (odd == (i / 2 == 1) ? drawn : other) >> (threadIdx.x % 2 * 2 + i % 2);
+        set(odd ? other : drawn, odd ? drawn : other, 0);
     }
-    /* Keys are rows: lanes g % 4 of equal q have four keys, and as many below, of two queries; lane i draws for score
-     * i. */
-    INLINE void exchange_down(uint32_t drawn) {
-        const int lane = threadIdx.x % 32;
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            bits[i] = __shfl_sync(0xFFFFFFFFu, drawn, (lane & ~12) + i * 4) >> lane / 4 % 4;
+};
+
+/* A row of a word's queries is |Shape::QUERIES| long. */
+template <class Shape> struct DropoutBits {
+    static constexpr int WORDS = (Shape::KEYS + 63) / 64 * 2; /* of a query */
+    static constexpr int64_t OF_HEAD = (int64_t)WORDS * Shape::QUERIES;
+
+    /* The word of keys from |key| on for this lane's four of eight, of query |query|. */
+    static INLINE int64_t place(int query, int key) {
+        return (key / 64 * 2 + threadIdx.x % 4 / 2) * (int64_t)Shape::QUERIES + query;
     }
 };
 
@@ -239,6 +245,7 @@ enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
 
 /* What is done to the scores of one head of queries; where they are known, fields are constants. */
 template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
+    static constexpr bool HAS_DROPOUT = DROPS;
     float scale;
     const float *added; /* the mask; mask_row and mask_column are its strides in elements */
     const int32_t *chooses;
@@ -246,6 +253,7 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     float p, kept;                       /* of dropout; kept: 1 / (1 - p) */
     int64_t seed, iteration, micro, first, row; /* first, row: numbers of the call's, and of the head's first query */
     uint32_t key_hash;
+    uint32_t *bits; /* of the head: which scores stay; NULL: nothing reads it */
 
     /* Scores stay as products give them until the scale goes into the multiply-add before the exponential. */
     INLINE bool scales_late() const { return MASK != MASK_ADDED && scale > 0.0f; }
@@ -293,9 +301,8 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
     INLINE float base_of_logarithm(float sum) const { return scales_late() ? sum * LOG2_E : sum; }
     INLINE float logarithm_of_base(float base) const { return scales_late() ? base * (1.0f / LOG2_E) : base; }
 
-    template <bool BY_KEYS, int BLOCKS> INLINE void draw_fours(KeptScores &kept_scores, int own, int other) const {
-        /* the score of each block that the lane draws for */
-        const int mine = BY_KEYS ? threadIdx.x % 32 / 4 % 4 : threadIdx.x % 2 * 2;
+    /* Of eight keys from |key| on the four that the lane draws for, which are a multiple of four. */
+    template <int BLOCKS> INLINE uint32_t draw_fours(int query, int key) const {
         const uint32_t low = ::kept((uint32_t)seed), high = ::kept((uint32_t)((uint64_t)seed >> 32));
         uint32_t drawn = 0;
         UNROLL
@@ -303,41 +310,49 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
             uint64_t quarters[2];
             uint32_t words[2][4];
             UNROLL
-            for (int n = 0; n < 2; n++) {
-                const ScoredPair of = pair_at<BY_KEYS>(own, other, j + n, mine);
-                quarters[n] = (uint64_t)(row + of.query) * (Shape::KEYS / 4) + of.key / 4;
-            }
+            for (int n = 0; n < 2; n++)
+                quarters[n] = (uint64_t)(row + query) * (Shape::KEYS / 4) + (key + (j + n) * 8) / 4;
             random_words<2>(words, (int64_t)((uint64_t)high << 32 | low), iteration, micro, key_hash, quarters);
             UNROLL
             for (int i = 0; i < 8; i++) drawn |= (words[i / 4][i % 4] > last_dropped(p) ? 1u : 0u) << (4 * j + i);
         }
-        if (BY_KEYS) kept_scores.exchange_down(drawn);
-        else kept_scores.exchange_along(drawn);
+        return drawn;
     }
-    /* A draw for each number: keys of a draw are not in the same lanes for all queries. */
-    template <bool BY_KEYS, int BLOCKS> INLINE void draw_each(KeptScores &kept_scores, int own, int other) const {
-        UNROLL
-        for (int i = 0; i < 4; i++) kept_scores.bits[i] = 0;
+    /* A draw for each number: four keys of one draw are not neighbours that begin here. */
+    template <int BLOCKS> INLINE uint32_t draw_each(int query, int key) const {
+        uint32_t drawn = 0;
         NO_UNROLL
         for (int j = 0; j < BLOCKS; j++) {
             UNROLL
             for (int i = 0; i < 4; i++) {
-                const ScoredPair of = pair_at<BY_KEYS>(own, other, j, i);
-                const int64_t element = (row + of.query) * Shape::KEYS + of.key;
-                const bool keeps = p <= random_f32(seed, iteration, micro, key_hash, element);
-                kept_scores.bits[i] |= (keeps ? 1u : 0u) << 4 * j;
+                const int64_t element = (row + query) * Shape::KEYS + key + j * 8 + i;
+                drawn |= (p <= random_f32(seed, iteration, micro, key_hash, element) ? 1u : 0u) << (4 * j + i);
             }
         }
+        return drawn;
     }
-    /* Draws for rows from |own| and |BLOCKS| times eight columns from |other| on.  BY_KEYS: rows are keys. */
-    template <bool BY_KEYS, int BLOCKS> INLINE void draw(KeptScores &kept_scores, int own, int other) const {
-        if constexpr (DROPS && Shape::KEYS % 4 == 0) draw_fours<BY_KEYS, BLOCKS>(kept_scores, own, other);
-        else if constexpr (DROPS) draw_each<BY_KEYS, BLOCKS>(kept_scores, own, other);
+    /* For 16 queries from |own| and |BLOCKS| times eight keys from |other| on; |word|: with the tiles before that have
+     * keys of the same words. */
+    template <int BLOCKS> INLINE void draw(KeptScores &kept_scores, uint32_t &word, int own, int other) const {
+        if constexpr (DROPS) {
+            const int query = own + threadIdx.x % 32 / 4 + threadIdx.x % 2 * 8, key = other + threadIdx.x % 4 / 2 * 4;
+            const uint32_t drawn =
+                Shape::KEYS % 4 == 0 ? draw_fours<BLOCKS>(query, key) : draw_each<BLOCKS>(query, key);
+            kept_scores.exchange(drawn);
+            word = BLOCKS == 8 || other % 64 == 0 ? drawn : word | drawn << other % 64 / 2;
+            if (bits && query < Shape::QUERIES) bits[DropoutBits<Shape>::place(query, other)] = word;
+        }
+    }
+    /* The same as they were drawn. */
+    INLINE void recall(KeptScores &kept_scores, int own, int other) const {
+        if constexpr (DROPS) {
+            const int query = own + threadIdx.x % 32 / 4, last = Shape::QUERIES - 1;
+            kept_scores.set(bits[DropoutBits<Shape>::place(min(query, last), other)],
+                            bits[DropoutBits<Shape>::place(min(query + 8, last), other)], other % 64 / 2);
+        }
     }
     /* What dropout multiplies a weight by. */
-    INLINE float keep(const KeptScores &kept_scores, int block, int i) const {
-        return !DROPS ? 1.0f : kept_scores.keeps(block, i) ? kept : 0.0f;
-    }
+    INLINE float keep(bool keeps) const { return !DROPS ? 1.0f : keeps ? kept : 0.0f; }
 };
 
 /* ---- results ---- */

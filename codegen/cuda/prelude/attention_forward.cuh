@@ -57,7 +57,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             for (int i = 0; i < 4; i++) {
                 const float weight = rule.weight(s[j][i], base[i / 2]);
                 sum[i / 2] += weight;
-                s[j][i] = weight * rule.keep(kept_scores, j, i);
+                s[j][i] = weight * rule.keep(kept_scores.keeps(j, i));
             }
         }
     }
@@ -66,6 +66,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
     INLINE void walk(char *shared, HeadRows<const Element> k, HeadRows<const Element> v, int keys) {
         char *const key_tile = shared + FIRST, *const value_tile = key_tile + Keys::BYTES;
         Keys::template copy<THREADS>(key_tile, k, 0, Shape::KEYS);
+        uint32_t word = 0; /* of dropout */
         close_copies();
         NO_UNROLL
         for (int key0 = 0; key0 < keys; key0 += STEP) {
@@ -77,7 +78,7 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
             close_copies();
             if (sees) {
                 KeptScores kept_scores;
-                rule.template draw<false, STEP / 8>(kept_scores, first, key0);
+                rule.template draw<STEP / 8>(kept_scores, word, first, key0);
                 clear(s);
                 along.add(s, queries, 0);
                 score(s, key0);

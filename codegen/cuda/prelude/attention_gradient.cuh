@@ -74,7 +74,9 @@ struct AttentionWalk {
     typedef HeadTile<Shape, STEP, Shape::V_WIDTH> Other2;
     /* After the tiles of the other side: what is known of each of its queries. */
     static constexpr int OWN_BYTES = Own1::BYTES + (FIRST ? Own2::BYTES : 0), NUMBERS = BY_KEYS ? STEP * 8 : 0;
-    static constexpr int STAGE = Other1::BYTES + Other2::BYTES + NUMBERS, AHEAD = HELD ? 0 : OWN_BYTES;
+    /* And of dropout the words of the block's keys. */
+    static constexpr int WORDS = ROWS < 64 ? 2 : ROWS / 32, BITS = BY_KEYS && Rule::HAS_DROPOUT ? WORDS * STEP * 4 : 0;
+    static constexpr int STAGE = Other1::BYTES + Other2::BYTES + NUMBERS + BITS, AHEAD = HELD ? 0 : OWN_BYTES;
     static constexpr int SHARED = HELD && OWN_BYTES > STAGES *STAGE ? OWN_BYTES : AHEAD + STAGES *STAGE;
 
     Rule rule;
@@ -96,6 +98,7 @@ struct AttentionWalk {
         Other1::template copy<THREADS>(stage, one, from, OTHERS);
         Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, OTHERS);
         if (BY_KEYS) fetch_numbers((float *)(stage + Other1::BYTES + Other2::BYTES), head, from);
+        if (BITS) fetch_bits((uint32_t *)(stage + Other1::BYTES + Other2::BYTES + NUMBERS), head, from);
         close_copies();
     }
     INLINE void fetch_numbers(float *to, int head, int from) {
@@ -109,6 +112,28 @@ struct AttentionWalk {
             const float *const of_query = numbers + (inside ? i / STEP * Shape::QUERIES + query : 0);
             copy_part<V * 4>((char *)(to + i), of_query, inside);
         }
+    }
+    /* There is no word if all its keys come after the queries. */
+    INLINE void fetch_bits(uint32_t *to, int head, int from) {
+        constexpr int V = Shape::QUERIES % 4 ? 1 : 4;
+        const int begin = (first - threadIdx.x / 32 * 16) / 64;
+        const uint32_t *const bits = rule.bits + head * DropoutBits<Shape>::OF_HEAD;
+        UNROLL
+        for (int turn = 0; turn < (WORDS * STEP / V + THREADS - 1) / THREADS; turn++) {
+            const int i = (turn * THREADS + threadIdx.x) * V, word = begin * 2 + i / STEP, query = from + i % STEP;
+            if (WORDS * STEP / V % THREADS && i >= WORDS * STEP) break;
+            const bool inside = query < Shape::QUERIES && word < DropoutBits<Shape>::WORDS &&
+                                (!Shape::CAUSAL || word / 2 * 64 < from + STEP);
+            copy_part<V * 4>((char *)(to + i), bits + (inside ? word * (int64_t)Shape::QUERIES + query : 0), inside);
+        }
+    }
+    /* Of the queries of block |block|: bit 4 i says whether the key of row g + 8 i stays. */
+    INLINE uint2 bits_of(const char *stage, int block) const {
+        const int lane = threadIdx.x % 32, own = first - (first - threadIdx.x / 32 * 16) / 64 * 64;
+        const uint32_t *const words = (const uint32_t *)(stage + Other1::BYTES + Other2::BYTES + NUMBERS);
+        const uint2 two = *(const uint2 *)(words + (own / 64 * 2 + lane / 16) * STEP + block * 8 + lane % 4 * 2);
+        const int shift = own % 64 / 2 + lane / 4 % 4;
+        return make_uint2(two.x >> shift, two.y >> shift);
     }
     INLINE void find_numbers() {
         UNROLL
@@ -137,7 +162,7 @@ struct AttentionWalk {
         const bool past = end > OTHERS || first + 16 > OWN;
         float weights[STEP / 8][4], slopes[STEP / 8][4];
         KeptScores kept_scores;
-        by.template draw<BY_KEYS, STEP / 8>(kept_scores, first, from);
+        if (!BY_KEYS) by.recall(kept_scores, first, from);
         clear(weights);
         clear(slopes);
         along1.add(weights, own1, stage);
@@ -146,11 +171,13 @@ struct AttentionWalk {
         if constexpr (FIRST) along2.add(slopes, own2, stage);
         UNROLL
         for (int j = 0; j < STEP / 8; j++) {
+            const uint2 bits = BITS ? bits_of(shared + AHEAD + stage, j) : uint2();
             UNROLL
             for (int i = 0; i < 4; i++) {
                 const int column = j * 8 + q * 2 + i % 2;
                 const float w = by.weight(weights[j][i], BY_KEYS ? bases[column] : base[i / 2]);
-                const float kept = by.keep(kept_scores, j, i);
+                const bool keeps = BY_KEYS ? (i % 2 ? bits.y : bits.x) >> i / 2 * 4 & 1 : kept_scores.keeps(j, i);
+                const float kept = by.keep(keeps);
                 if (FIRST) {
                     const float m = BY_KEYS ? bases[STEP + column] : mean[i / 2];
                     slopes[j][i] = w * fma_f32(slopes[j][i], kept, -m) * by.scale;
@@ -186,7 +213,6 @@ struct AttentionWalk {
             if (++tile < end) continue;
             tile = begin;
             head++;
-            by.row = rule.row + head * (int64_t)Shape::QUERIES;
             by.added = rule.added + head * rows.mask_head;
             by.chooses = rule.chooses + head * rows.mask_head;
         }

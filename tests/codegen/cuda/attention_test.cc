@@ -14,7 +14,7 @@ class CudaAttentionTest : public CudaRunTest {
     // Weights and slopes are rounded to the type of the products, which the interpreter does not do here.
     void CheckAll(std::vector<Case> cases, const std::string &type, double tolerance,
                   const std::vector<int64_t> &batches = {1}, int f16_arch = 90) {
-        for (Case &c : cases) c.type = type;
+        for (Case &c : cases) c.type = type, c.keeps = c.drops;
         CudaRunTest::Check(Text(Sorted(attention::All(cases))), batches, tolerance, false,
                            type == "f16" ? f16_arch : 80);
     }
@@ -79,6 +79,14 @@ TEST_F(CudaAttentionTest, MasksAndDropout) {
                  t.name, t.tolerance, {2});
         if (HasFailure()) return;
     }
+}
+
+// As ir/ops.def places them: a word of four keys of each eight, from 64 on.
+TEST_F(CudaAttentionTest, BitsOfDropout) {
+    const std::string text = "module \"core\" stage lower {\n}\nfunc infer {\n  input %q : f16[N, 2, 192, 8]\n"
+                             "  input %s : i64\n  %y, %l, %b = attend_drop(%q, %q, %q, %s, %s; p = 0.3, key = \"k\")"
+                             " : f32[N, 192, 16], f32[N, 2, 192, 1], i32[N, 2, 6, 192]\n  result b = %b\n}\n";
+    CudaRunTest::Check(text, {2}, 0);
 }
 
 // A user reads f32, which attention does not make of what it rounds.

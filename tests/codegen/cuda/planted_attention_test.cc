@@ -9,6 +9,7 @@ class PlantedAttention : public Planted {
     void Use(attention::Case c) {
         tolerance_ = 6e-3;
         c.type = "f16";
+        c.keeps = c.drops;
         Planted::Use(Sorted(attention::All({c})), 1, 80);
         ExpectRight();
     }
@@ -94,12 +95,29 @@ TEST_F(PlantedAttention, SumsAreStoredWrongly) {
 
 TEST_F(PlantedAttention, NumbersOfDropoutAreExchangedWrongly) {
     Use({{1, 1, 37, 68, 16, 16}, "; scale = 0.25, p = 0.5, key = \"k\"", "", "", true});
-    ExpectWrong({{"(odd == (i / 2 == 1) ? drawn : other)", "(odd == (i / 2 == 0) ? drawn : other)"}});
-    ExpectWrong({{">> (threadIdx.x % 2 * 2 + i % 2)", ">> (i % 2)"}});
-    ExpectWrong({{"drawn, (lane & ~12) + i * 4)", "drawn, lane)"}});
-    ExpectWrong({{">> lane / 4 % 4", ">> 0"}});
+    ExpectWrong({{"set(odd ? other : drawn, odd ? drawn : other, 0);", "set(drawn, other, 0);"}});
+    ExpectWrong({{"row >> (shift + threadIdx.x % 2 * 2)", "row >> shift"}});
     ExpectWrong({{"> last_dropped(p) ? 1u : 0u", "> last_dropped(0.75f) ? 1u : 0u"}});
-    ExpectWrong({{"(own, other, j + n, mine)", "(own, other, j + n, mine % 2)"}});
+    ExpectWrong({{"threadIdx.x % 2 * 8, key = other + threadIdx.x % 4 / 2 * 4;", "threadIdx.x % 2 * 8, key = other;"}});
+}
+
+// Keys of two words, heads that share them, and tiles of fewer keys than a word has.
+TEST_F(PlantedAttention, BitsOfDropoutAreOfOthers) {
+    const std::string drops = "; scale = 0.25, p = 0.5, key = \"k\"";
+    Use({{2, 1, 37, 68, 16, 16}, drops, "", "", true});
+    ExpectWrong({{"rule.bits + head * DropoutBits<Shape>::OF_HEAD", "rule.bits"}});
+    ExpectWrong({{"word * (int64_t)Shape::QUERIES + query : 0", "(word ^ 1) * (int64_t)Shape::QUERIES + query : 0"}});
+    ExpectWrong({{"place(min(query + 8, last), other)], other", "place(min(query, last), other)], other"}});
+    ExpectWrong({{"own % 64 / 2 + lane / 4 % 4", "own % 64 / 2"}});
+    ExpectWrong({{"bits.x) >> i / 2 * 4 & 1", "bits.x) >> i / 2 * 2 & 1"}});
+    const std::string copies = "        if (BITS) fetch_bits((uint32_t *)(stage + Other1::BYTES + Other2::BYTES + "
+                               "NUMBERS), head, from);\n",
+                      closes = "        close_copies();\n";
+    ExpectFault({{copies + closes, closes + copies}}, EXEC_LAUNCH_FAILED,
+                "race in shared memory|of shared memory: uninitialised|a cp.async is in flight");
+    Use({{1, 1, 18, 36, 256, 256}, drops, "", "", true});
+    ExpectWrong({{": word | drawn << other % 64 / 2;", ": drawn;"}});
+    ExpectWrong({{"place(min(query + 8, last), other)], other % 64 / 2", "place(min(query + 8, last), other)], 0"}});
 }
 
 TEST_F(PlantedAttention, MaskIsReadElsewhere) {

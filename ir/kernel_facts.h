@@ -36,7 +36,7 @@ typedef struct KernelFacts {
     int sizes;                 /* parameters */
     bool bundles;              /* kernels of other code may be beside it */
     bool sums_grow;            /* with n: the terms of a product's sums */
-    int choices;               /* functions for many blocks */
+    int choices;               /* functions for many blocks, or launches with more shared memory */
     int threads[KERNEL_FORMS]; /* of a block in each form; 0: as many as beside it */
     bool widens[KERNEL_FORMS]; /* 256 threads of a block can make the same */
     int vector;                /* elements of a thread side by side */

@@ -55,7 +55,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
     int columns, height; /* of a block of a column kernel; its rows at once */
-    KernelFacts facts;   /* what passes ask of it; choices: functions that are faster, the best first */
+    KernelFacts facts;   /* what passes ask of it; choices: forms that are faster, the best first */
     KernelKind kind;
     bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
     int min_blocks;     /* of a multiprocessor; 0: no matter */

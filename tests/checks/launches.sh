@@ -91,7 +91,7 @@ bytes resnet/resnet50 64 102
 blocks 1 # 128 blocks of a weight gradient
 sums resnet/resnet50 64 1000000 512
 sums resnet/resnet50 16 1000000 128
-launches gpt/gpt2 215 62
+launches gpt/gpt2 214 66 # a launch of more weight gradients, which has functions of its own
 copies gpt/gpt2 16 0
 bytes gpt/gpt2 16 104
 blocks 0

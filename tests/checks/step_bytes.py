@@ -6,7 +6,8 @@ The list. Elementwise ops, casts and views are part of what makes or reads their
 dtype makes it; a value is written once, where some op below reads it from memory.
 
 forward     product             reads its operands
-            attention           reads q, k, v; writes a number in f32 for each query, which backward reads
+            attention           reads q, k, v; writes a number in f32 for each query, which backward reads, and with
+                                dropout a bit for each score (keys up to the next 64)
             batch norm          reads x twice: for the statistics, and for y
             other norms         read x once
             pooling             reads x; of a maximum, writes where it was
@@ -169,7 +170,10 @@ class Step:
             for x in v.inputs[:3]:
                 self.read(x, "attention", 2)
                 self.add("gradients written", x.bytes)
-            self.add("attention", 2 * v.bytes + 2 * 4 * (v.inputs[0].count // v.inputs[0].dims[-1]))
+            queries = v.inputs[0].count // v.inputs[0].dims[-1]
+            self.add("attention", 2 * v.bytes + 2 * 4 * queries)
+            if re.search(r"\bp = 0\.[0-9]*[1-9]", v.attributes):
+                self.add("attention", 2 * queries * ((v.inputs[1].dims[-2] + 63) // 64 * 8))
         elif v.op == "batch_norm":
             self.read(tensors[0], "batch norm", 4)
             self.add("batch norm", 2 * self.pooled.get(v.name, v.bytes))

@@ -4,6 +4,8 @@
 #     says TEXT...            the last command's $out$err holds each TEXT
 #     expect WHAT WANTED GOT  two texts are the same
 #     holds WHAT COMMAND...   COMMAND succeeds
+#     finds WHAT TEXT COMMAND...
+#                             planted: COMMAND, which checks what has the fault WHAT, fails and says the pattern TEXT
 #     told                    counts the lines "pass WHAT" and "FAIL WHAT: why" of the last command, and prints others
 #     skipped WHY             some checks cannot run on this machine
 #     answers COMMAND...      whether it is here and succeeds; else $lacking says what is wrong with it
@@ -79,6 +81,16 @@ holds() {
     local what=$1
     shift
     if "$@" >/dev/null 2>&1; then passed; else failed "$what" "$*"; fi
+}
+
+finds() {
+    local what=$1 text=$2 said
+    shift 2
+    if said=$(bad=0; "$@" 2>&1; ((bad > 0))) && [[ $said == *FAIL*$text* ]]; then
+        passed
+    else
+        failed "planted: $what" "should fail and say: $text" "said: ${said:0:300}"
+    fi
 }
 
 run() {

@@ -9,6 +9,15 @@ cuda_setup
 
 # Other precisions: e2e/cuda_test; every model, precision and architecture: full/cuda.sh.
 follows dropout fp16 90 10
+dropout=$work/dropout
+sed 's/"loss": /&1/' "$dropout-90.steps" >"$work/planted.steps"
+sed 's/"faults": *\[/&"planted"/' "$work/report.json" >"$work/planted.json"
+finds 'other losses' 'losses*beyond' asked steps steps "$dropout-cpu.steps" "$work/planted.steps" "${loss_bound[fp16]}"
+finds 'weights that stay' 'apart after a way' asked params params "$dropout.start" "$dropout-cpu.params" "$dropout.start" \
+    "${param_bound[fp16]}"
+finds 'masks of another step' 'the masks differ' asked masks zeros "$work/cpu.values" "$work/cuda.values.2"
+finds 'a long warp' 'instructions' asked warps report "$work/report.json" warps 1
+finds 'a fault' 'planted' asked report report "$work/planted.json" clean
 follows odd fp16 80 6
 follows cnn fp16 90 2
 

@@ -18,14 +18,20 @@ expect 'make generates seven sources and two headers' 9 "$(wc -l <"$work/generat
 while read -r file; do
     holds "$file is what Bazel generates" cmp "$bin/$file" "$work/out/generated/$file"
 done <"$work/generated"
-# libraries LABEL: the sources that Bazel compiles for it, less what is generated or another instruction set's
+# is_made_of LIBRARY SOURCES [MAKE VARIABLE...]
+is_made_of() {
+    expect "$1 is made of what Bazel makes it of" "$2" \
+        "$(make -s "${build_options[@]}" "${@:3}" sources_of_"$1" | tr ' ' '\n' | sort)"
+}
 for library in runtime:libamp runtime/comm:libamp_comm compiler:libampc; do
     label=//${library%%:*} name=${library##*:}
     sources=$(bazel query --noimplicit_deps "kind('source file', deps($label))" 2>/dev/null |
         sed -n 's,^//,,; s,:,/,; /\.c$/p' | sort)
-    objects=$(make -s "${build_options[@]}" sources_of_"$name" | tr ' ' '\n' | sort)
-    expect "$name is made of what Bazel makes $label of" "$sources" "$objects"
+    is_made_of "$name" "$sources"
 done
+
+finds 'a source that make leaves out' "$name is made of" \
+    is_made_of "$name" "$sources" COMPILER="$(sed 1d <<<"$sources" | tr '\n' ' ')"
 
 # ---- the ABI -------------------------------------------------------------------------------------
 

@@ -27,15 +27,19 @@ for name, title, reads, writes, ops in kernels:
 PYTHON
 }
 
+# without_casts MODEL PRECISION [OPTION...]
+without_casts() {
+    local count
+    run 0 "$bin/tools/ampc" "examples/fashion_mnist/$1.amp" --precision "$2" --emit ir -o "$work/$1-$2.ir" "${@:3}"
+    count=$(kernels "$work/$1-$2.ir")
+    printf '%s %s: %s kernels in a training step\n' "$1" "$2" "${count%%$'\n'*}"
+    holds "$1 $2: there are kernels" test "${count%%$'\n'*}" -gt 5
+    expect "$1 $2: no kernel does only a cast" '' "$(tail -n +2 <<<"$count")"
+}
 for model in mlp cnn; do
-    for precision in fp16 bf16 fp32; do
-        run 0 "$bin/tools/ampc" examples/fashion_mnist/$model.amp --precision $precision --emit ir -o "$work/$model-$precision.ir"
-        count=$(kernels "$work/$model-$precision.ir")
-        printf '%s %s: %s kernels in a training step\n' $model $precision "${count%%$'\n'*}"
-        holds "$model $precision: there are kernels" test "${count%%$'\n'*}" -gt 5
-        expect "$model $precision: no kernel does only a cast" '' "$(tail -n +2 <<<"$count")"
-    done
+    for precision in fp16 bf16 fp32; do without_casts $model $precision; done
 done
+finds 'casts that are not fused' 'mlp fp16: no kernel does only a cast' without_casts mlp fp16 --no-pass fuse
 
 norm() {
     cat <<AMP
@@ -58,12 +62,16 @@ train m {
 }
 AMP
 }
-for precision in fp32 fp16; do
+# same_kernels PRECISION [OPTION...]
+same_kernels() {
+    local block
     for block in layer_norm by_hand; do
         norm $block | if [[ $block == layer_norm ]]; then sed '/^block/,/^}/d'; else cat; fi >"$work/$block.amp"
-        run 0 "$bin/tools/ampc" "$work/$block.amp" --precision $precision --emit ir -o "$work/$block.ir"
+        run 0 "$bin/tools/ampc" "$work/$block.amp" --precision "$1" --emit ir -o "$work/$block.ir" "${@:2}"
         kernels "$work/$block.ir" | head -n 1 >"$work/$block.count"
     done
-    expect "$precision: a layer_norm by hand becomes as many kernels as the prelude's" "$(<"$work/layer_norm.count")" "$(<"$work/by_hand.count")"
-done
+    expect "$1: a layer_norm by hand becomes as many kernels as the prelude's" "$(<"$work/layer_norm.count")" "$(<"$work/by_hand.count")"
+}
+for precision in fp32 fp16; do same_kernels $precision; done
+finds 'a layer_norm of several kernels' "as many kernels as the prelude's" same_kernels fp32 --no-pass fuse
 finish

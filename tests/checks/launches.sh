@@ -48,30 +48,38 @@ print("\n".join(str(k) for k in large if k["blocks"] < int(sys.argv[2])) if larg
     holds "$1 at $2: sums of $3 bytes have $4 blocks" test -z "$few"
 }
 
-# launches MODEL MOST_LAUNCHES MOST_FUNCTIONS
+# launches MODEL MOST_LAUNCHES MOST_FUNCTIONS [OPTION...]
 launches() {
     local so=$work/model.so count
     run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target both --isa portable \
-        --cc "$PWD/tests/random/cc_unoptimised" -o "$so"
+        --cc "$PWD/tests/random/cc_unoptimised" -o "$so" "${@:4}"
     run 0 "$bin/tools/amprun" info "$so" --kernels --program train_step
     count=$(sed -n 's/^train_step at batch .*: \([0-9]*\) kernels$/\1/p' <<<"$out")
     printf '%s: %s launches in a training step\n' "$1" "${count:-no}"
     holds "$1: at most $2 launches" test "${count:-$(($2 + 1))}" -le "$2"
-    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target cuda --emit cu -o "$work/model.cu"
+    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target cuda --emit cu -o "$work/model.cu" "${@:4}"
     count=$(grep -c '^extern "C" __global__' "$work/model.cu")
     printf '%s: %s functions\n' "$1" "$count"
     holds "$1: at most $3 functions" test "$count" -le "$3"
 }
 
-# copies MODEL N MOST: at N samples, bytes of kernels that only move what others have made
+# copies MODEL N MOST [OPTION...]: at N samples, bytes of kernels that only move what others have made
 copies() {
     local total
-    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target cuda --emit ir -o "$work/model.cuda.ir"
+    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target cuda --emit ir -o "$work/model.cuda.ir" "${@:4}"
     run 0 python3 tests/checks/copies.py "$work/model.cuda.ir" "$2"
     printf '%s\n' "$out"
     total=$(sed -n 's/^total *//p' <<<"$out")
     holds "$1: at most $3 bytes are copied" test "${total:-$(($3 + 1))}" -le "$3"
 }
+
+# Every op a kernel of its own.
+planted() {
+    launches fashion_mnist/mlp 12 20 --no-pass fuse
+    copies fashion_mnist/mlp 128 0 --no-pass fuse
+    bytes fashion_mnist/mlp 128 101
+}
+finds 'no fusion' 'at most 12 launches*at most 20 functions*at most 0 bytes*at most 101 % of the list' planted
 
 launches fashion_mnist/mlp 12 20
 copies fashion_mnist/mlp 128 0
@@ -85,10 +93,12 @@ copies fashion_mnist/cnn 128 0
 bytes fashion_mnist/cnn 128 108
 blocks 0
 sums fashion_mnist/cnn 128 1000000 256
+finds 'sums of few blocks' 'sums of 1000000 bytes have 100000 blocks' sums fashion_mnist/cnn 128 1000000 100000
 launches resnet/resnet50 330 103
 copies resnet/resnet50 64 0
 bytes resnet/resnet50 64 102
 blocks 1 # 128 blocks of a weight gradient
+finds 'a kernel of few blocks' 'at most 0 long kernels' blocks 0
 sums resnet/resnet50 64 1000000 512
 sums resnet/resnet50 16 1000000 128
 launches gpt/gpt2 214 66 # a launch of more weight gradients, which has functions of its own

@@ -6,7 +6,7 @@
 For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
 loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
 bytes; for each product of a launch of two. Fails where a kernel is above its limit, uses local memory, or moves less at
-once. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
+once; and where it does not see one of these faults, planted in what is right (unseen). Needs libnvrtc on the loader's path and nvdisasm on PATH."""
 import ctypes
 import glob
 import os
@@ -237,6 +237,22 @@ def check(name, arch, tile, loop, code, use, pointers):
     return f"FAIL {said}" if len(loop) / count > limit or local or stack or narrow else f"ok {said}"
 
 
+def unseen(name, arch, tile, loop, code, use, pointers):
+    """Which faults check does not find, planted in what is right."""
+    registers, stack = use
+    wide, accesses = global_accesses(code, pointers)
+    faults = {"local memory": (loop, code + [(None, "STL [R1], R2")], use),
+              "a stack": (loop, code, (registers, stack + 8))}
+    if loop:
+        most = int(limit_of(loop, tile, arch) * count_hmma(loop))
+        faults["an instruction too many"] = loop + ["NOP"] * (most + 1 - len(loop)), code, use
+    if loop and tile[2] != "elements" and not tile[2].startswith("attention"):
+        narrow = int(wide / WIDE) + 1 - accesses
+        faults["a narrow access too many"] = loop, code + [(None, "LDG.E R2, [R4]")] * narrow, use
+    return [fault for fault, (body, lines, used_by) in faults.items()
+            if not check(name, arch, tile, body, lines, used_by, pointers).startswith("FAIL")]
+
+
 def look_at(nvrtc, source, arch):
     """What used and kernels_of say; of what uses the stack, as ampc compiles it then (AMP_NVRTC_LEAN)."""
     def look(*options):
@@ -265,6 +281,11 @@ def main():
                 line = check(name, arch, tile, loop, code[name], uses[name], pointers[name])
                 print(line)
                 failed += line.startswith("FAIL")
+                if not line.startswith("FAIL"):
+                    missed = unseen(name, arch, tile, loop, code[name], uses[name], pointers[name])
+                    failed += len(missed)
+                    for fault in missed:
+                        print(f"FAIL {name} sm_{arch}: planted and not seen: {fault}")
     return 1 if failed or not tiles else 0
 
 

@@ -6,7 +6,8 @@
 For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
 loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
 bytes; for each product of a launch of two. Fails where a kernel is above its limit, uses local memory, or moves less at
-once; and where it does not see one of these faults, planted in what is right (unseen). Needs libnvrtc on the loader's path and nvdisasm on PATH."""
+once; and where it does not see such faults, planted in what is right (unseen). Needs libnvrtc on the loader's path and
+nvdisasm on PATH."""
 import ctypes
 import glob
 import os

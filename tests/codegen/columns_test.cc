@@ -1,9 +1,26 @@
 // columns_test.cc: values whose last dimension depends on N, for which there is no CUDA code yet; sums of long columns.
 
 #include "tests/base/pattern.h"
+#include "tests/base/planted.h"
 #include "tests/codegen/core_model.h"
 
 namespace {
+
+// Of every comparison here and beside: another bit of one variant, another op in the interpreter.
+TEST_F(CoreModelTest, PlantedFaultsAreFound) {
+    const std::string body = "  input %x : f32[N, 7]\n  %y = exp(%x) : f32[N, 7]\n  result y = %y\n";
+    Module *m = Planned(Text(body), false, false);
+    auto model = Compile(m, kUnoptimised);
+    ASSERT_NE(model, nullptr);
+    Values first;
+    auto check = [&](int variant) { CheckRun(m, *model, 5, AMP_ISA_PORTABLE, 1e-5, variant, &first); };
+    check(0);
+    double &bit = first["y"][3];
+    bit = static_cast<double>(std::nextafter(static_cast<float>(bit), INFINITY));
+    ExpectFound("another bit", "y[3] differs in variant 1", [&] { check(1); });
+    ir_op_at(m->funcs.data[0], 0)->code = OP_neg;
+    ExpectFound("another op", "y, isa 0, variant 0", [&] { check(0); });
+}
 
 // N inside: rows, columns, and what is summed over.
 TEST_F(CoreModelTest, BatchedProductsWithNInside) {

@@ -1,5 +1,7 @@
 // unary_test.cc: every unary op of the language over all 65,536 inputs of each 16-bit type, through the whole compiler:
 // how far its results are from the exact ones, in units of the last place of the result's type (codegen/README.md).
+#include <algorithm>
+
 #include "passes/passes.h"
 #include "tests/codegen/model_runner.h"
 #include "tests/ops/pointwise.h"
@@ -40,7 +42,54 @@ class UnaryTest : public CodegenTest, public testing::WithParamInterface<const c
         return "module \"unary\" stage simplify {\n}\nfunc infer {\n  input %x : " + t + shape +
                "\n  input %one : " + t + shape + "\n  %w = cast(%x) : f32" + shape + "\n" + ops + results + "}\n";
     }
+
+    static bool IsF16() { return std::string(GetParam()) == "f16"; }
+
+    static std::vector<double> Inputs() {
+        std::vector<double> x;
+        for (uint32_t h = 0; h < 65536; h++)
+            x.push_back(static_cast<double>(IsF16() ? amp_f16_to_f32(static_cast<uint16_t>(h))
+                                                    : amp_bf16_to_f32(static_cast<uint16_t>(h))));
+        return x;
+    }
+
+    // How far one of |got| is from |exact|, at most, in units of the last place. |wide|: results are f32.
+    static double Worst(const PointwiseRow &c, bool wide, const std::vector<double> &in,
+                        const std::vector<long double> &exact, const std::vector<double> &got, double *where) {
+        double worst = 0;
+        for (size_t j = 0; j < got.size(); j++) {
+            const long double want = exact[j], x = fabsl(static_cast<long double>(in[j]));
+            const long double size =
+                static_cast<long double>(c.bounds.constant) + static_cast<long double>(c.bounds.linear) * x;
+            if (std::isfinite(x) && x > static_cast<long double>(c.bounds.largest)) continue;
+            /* a sum that cancels was rounded in f32 */
+            const long double size16 = size * 0x1p-12L;
+            const double e = wide ? Ulps(got[j], want, std::isfinite(size) ? size : 0, 24, -125, 0x1.fffffep127L)
+                             : IsF16()
+                                 ? Ulps(got[j], want, std::isfinite(size) ? size16 : 0, 11, -13, 65519.99L)
+                                 : Ulps(got[j], want, std::isfinite(size) ? size16 * 0.125L : 0, 8, -125, 0x1.fep127L);
+            if (!(e <= worst)) worst = e, *where = in[j];
+        }
+        return worst;
+    }
 };
+
+// Right results of relu, and one of them a unit off.
+TEST_P(UnaryTest, PlantedUnitIsFound) {
+    const auto row = std::find_if(Cases().begin(), Cases().end(), [](auto &c) { return c.code == OP_relu; });
+    const std::vector<double> in = Inputs();
+    std::vector<long double> exact;
+    for (double x : in) exact.push_back(row->exact(static_cast<long double>(x)));
+    std::vector<double> got(exact.begin(), exact.end());
+    const size_t one = IsF16() ? 0x3c00 : 0x3f80;
+    double where = 0;
+    EXPECT_LE(Worst(*row, false, in, exact, got, &where), row->bounds.of_16_bits);
+    got[one] = in[one + 1];
+    EXPECT_GT(Worst(*row, false, in, exact, got, &where), row->bounds.of_16_bits);
+    EXPECT_EQ(where, 1.0);
+    got[one] = static_cast<double>(std::nextafter(1.0f, 2.0f));
+    EXPECT_GT(Worst(*row, true, in, exact, got, &where), row->bounds.of_f32);
+}
 
 TEST_P(UnaryTest, StaysWithinItsBounds) {
     Module *m = Read(Graph());
@@ -52,13 +101,9 @@ TEST_P(UnaryTest, StaysWithinItsBounds) {
     ASSERT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
     auto model = Compile(m);
     ASSERT_NE(model, nullptr);
-    const bool f16 = std::string(GetParam()) == "f16";
     Values given;
-    for (uint32_t h = 0; h < 65536; h++) {
-        given["x"].push_back(static_cast<double>(f16 ? amp_f16_to_f32(static_cast<uint16_t>(h))
-                                                     : amp_bf16_to_f32(static_cast<uint16_t>(h))));
-        given["one"].push_back(1.0);
-    }
+    given["x"] = Inputs();
+    given["one"].assign(given["x"].size(), 1.0);
     std::vector<std::vector<long double>> exact(Cases().size()); // once for all instruction sets
     for (size_t i = 0; i < Cases().size(); i++)
         for (double x : given["x"]) exact[i].push_back(Cases()[i].exact(static_cast<long double>(x)));
@@ -72,21 +117,8 @@ TEST_P(UnaryTest, StaysWithinItsBounds) {
                 const PointwiseRow &c = Cases()[i];
                 const std::string call = CallOf(c, "%x");
                 const std::vector<double> got = run.Get((wide ? "f" : "s") + std::to_string(i));
-                double worst = 0, where = 0;
-                for (size_t j = 0; j < got.size(); j++) {
-                    const long double want = exact[i][j];
-                    const long double x = fabsl(static_cast<long double>(given["x"][j]));
-                    const long double size =
-                        static_cast<long double>(c.bounds.constant) + static_cast<long double>(c.bounds.linear) * x;
-                    if (std::isfinite(x) && x > static_cast<long double>(c.bounds.largest)) continue;
-                    /* a sum that cancels was rounded in f32 */
-                    const long double size16 = size * 0x1p-12L;
-                    const double e =
-                        wide  ? Ulps(got[j], want, std::isfinite(size) ? size : 0, 24, -125, 0x1.fffffep127L)
-                        : f16 ? Ulps(got[j], want, std::isfinite(size) ? size16 : 0, 11, -13, 65519.99L)
-                              : Ulps(got[j], want, std::isfinite(size) ? size16 * 0.125L : 0, 8, -125, 0x1.fep127L);
-                    if (!(e <= worst)) worst = e, where = given["x"][j];
-                }
+                double where = 0;
+                const double worst = Worst(c, wide, given["x"], exact[i], got, &where);
                 RecordProperty(call + (wide ? ", f32" : ""), std::to_string(worst));
                 EXPECT_LE(worst, wide ? c.bounds.of_f32 : c.bounds.of_16_bits)
                     << call << " of " << GetParam() << (wide ? " in f32" : "") << " at " << where << ", isa " << isa;

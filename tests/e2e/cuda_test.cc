@@ -1,6 +1,7 @@
 // Models that ampc compiled, on the stand-in for NVIDIA's driver: training, evaluation and inference follow the CPU's
 // for
 // every way of placing memory; a step without a question for its results is one graph and waits for nothing.
+#include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -58,6 +59,8 @@ class CudaEndToEnd : public StandIn {
         for (const char *list : {"faults", "misuse", "leaks", "unknown"})
             for (const std::string &line : r.lines(list)) ADD_FAILURE() << list << ": " << line;
     }
+    // Steps, evaluation and inference of both. |planted|: added to a number that CUDA alone is given.
+    static void ExpectFollows(OnOne &cpu, OnOne &cuda, double bound, float planted = 0);
 };
 
 std::string ReadText(const char *path) {
@@ -78,6 +81,42 @@ void PrintTo(const Way &s, std::ostream *out) {
 
 class Follows : public CudaEndToEnd, public ::testing::WithParamInterface<Way> {};
 
+void CudaEndToEnd::ExpectFollows(OnOne &cpu, OnOne &cuda, double bound, float planted) {
+    const int64_t sizes[] = {45, 1, 33, 64, 70, 5};
+    for (int i = 0; i < 6; i++) {
+        e2e::Batch batch(sizes[i], 19, 10, 100u + static_cast<uint32_t>(i));
+        amp_step_report a, b;
+        ASSERT_EQ(amp_step(cpu.session, batch.inputs(), {batch.n, 0}, &a, &cpu.err), AMP_OK) << cpu.err.message;
+        batch.x[0] += planted;
+        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), {batch.n, 0}, &b, &cuda.err), AMP_OK) << cuda.err.message;
+        EXPECT_NEAR(a.loss, b.loss, bound * a.loss) << "step " << i;
+        EXPECT_EQ(a.scale, b.scale);
+        EXPECT_EQ(a.skipped, b.skipped);
+        EXPECT_EQ(a.step, b.step);
+        EXPECT_EQ(a.iteration, b.iteration);
+    }
+    e2e::Batch batch(64, 19, 10, 9);
+    double loss[2], metric[2];
+    std::vector<float> logits[2];
+    OnOne *both[] = {&cpu, &cuda};
+    for (int i = 0; i < 2; i++) {
+        logits[i].resize(64 * 10);
+        void *outputs[] = {logits[i].data()};
+        ASSERT_EQ(amp_eval(both[i]->session, batch.inputs(), {64, 0}, &loss[i], &metric[i], &both[i]->err), AMP_OK);
+        ASSERT_EQ(amp_infer(both[i]->session, batch.inputs(), {64, 0}, outputs, &both[i]->err), AMP_OK);
+    }
+    EXPECT_NEAR(loss[0], loss[1], bound * loss[0]);
+    EXPECT_NEAR(metric[0], metric[1], 1.0 / 64 + 1e-6);
+    for (size_t i = 0; i < logits[0].size(); i++) EXPECT_NEAR(logits[0][i], logits[1][i], 5 * bound) << i;
+}
+
+TEST_F(CudaEndToEnd, PlantedNumberIsFound) {
+    const std::string path = e2e::compile_to_file(e2e::mlp("fp32"), "probe.so");
+    OnOne cpu(path, "cpu", 70, false), cuda(path, "cuda", 70, false);
+    ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
+    ExpectFound("another input", "step 0", [&] { ExpectFollows(cpu, cuda, 1e-5, 0.1f); });
+}
+
 TEST_P(Follows, TheCpu) {
     const Way &way = GetParam();
     const std::string precision = way.precision;
@@ -90,31 +129,7 @@ TEST_P(Follows, TheCpu) {
         OnOne cpu(path, "cpu", 70, false), cuda(path, "cuda", 70, way.separate);
         ASSERT_EQ(cpu.status, AMP_OK) << cpu.err.message;
         ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
-        const int64_t sizes[] = {45, 1, 33, 64, 70, 5};
-        for (int i = 0; i < 6; i++) {
-            e2e::Batch batch(sizes[i], 19, 10, 100u + static_cast<uint32_t>(i));
-            amp_step_report a, b;
-            ASSERT_EQ(amp_step(cpu.session, batch.inputs(), {batch.n, 0}, &a, &cpu.err), AMP_OK) << cpu.err.message;
-            ASSERT_EQ(amp_step(cuda.session, batch.inputs(), {batch.n, 0}, &b, &cuda.err), AMP_OK) << cuda.err.message;
-            EXPECT_NEAR(a.loss, b.loss, bound * a.loss) << "step " << i;
-            EXPECT_EQ(a.scale, b.scale);
-            EXPECT_EQ(a.skipped, b.skipped);
-            EXPECT_EQ(a.step, b.step);
-            EXPECT_EQ(a.iteration, b.iteration);
-        }
-        e2e::Batch batch(64, 19, 10, 9);
-        double loss[2], metric[2];
-        std::vector<float> logits[2];
-        OnOne *both[] = {&cpu, &cuda};
-        for (int i = 0; i < 2; i++) {
-            logits[i].resize(64 * 10);
-            void *outputs[] = {logits[i].data()};
-            ASSERT_EQ(amp_eval(both[i]->session, batch.inputs(), {64, 0}, &loss[i], &metric[i], &both[i]->err), AMP_OK);
-            ASSERT_EQ(amp_infer(both[i]->session, batch.inputs(), {64, 0}, outputs, &both[i]->err), AMP_OK);
-        }
-        EXPECT_NEAR(loss[0], loss[1], bound * loss[0]);
-        EXPECT_NEAR(metric[0], metric[1], 1.0 / 64 + 1e-6);
-        for (size_t i = 0; i < logits[0].size(); i++) EXPECT_NEAR(logits[0][i], logits[1][i], 5 * bound) << i;
+        ExpectFollows(cpu, cuda, bound);
     }
     ExpectClean();
 }

@@ -1,7 +1,9 @@
 // Results are a function of the model and the data: not of threads, fusion, layout, the run, or an interruption.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 
 namespace {
@@ -43,6 +45,25 @@ TEST_P(Determinism, ThreadsDoNotChangeBits) {
 TEST_P(Determinism, RunningTwiceGivesTheSameBits) {
     const std::string path = plain(GetParam());
     EXPECT_TRUE(e2e::same_bits(trained(path, 2), trained(path, 2)));
+}
+
+// The same samples the other way round: sums are added up in another order.
+TEST_P(Determinism, PlantedOrderOfASumIsFound) {
+    Training one(plain(GetParam()), 64), other(plain(GetParam()), 64);
+    ASSERT_TRUE(one.ok() && other.ok());
+    e2e::Batch b(45, 19, 10, 100), turned = b;
+    for (int64_t i = 0; i < b.n; i++) {
+        turned.y[size_t(i)] = b.y[size_t(b.n - 1 - i)];
+        std::copy_n(&b.x[size_t(b.n - 1 - i) * 19], 19, &turned.x[size_t(i) * 19]);
+    }
+    double loss[2];
+    ASSERT_EQ(amp_eval(one.session, b.inputs(), {b.n, 0}, &loss[0], nullptr, &one.err), AMP_OK);
+    ASSERT_EQ(amp_eval(other.session, turned.inputs(), {b.n, 0}, &loss[1], nullptr, &other.err), AMP_OK);
+    EXPECT_NEAR(loss[0], loss[1], 1e-6);
+    ASSERT_EQ(amp_step(one.session, b.inputs(), {b.n, 0}, nullptr, &one.err), AMP_OK);
+    ASSERT_EQ(amp_step(other.session, turned.inputs(), {b.n, 0}, nullptr, &other.err), AMP_OK);
+    ExpectFound("another order of samples", "same_bits",
+                [&] { EXPECT_TRUE(e2e::same_bits(e2e::all_params(one), e2e::all_params(other))); });
 }
 
 TEST_P(Determinism, FusionAndLayoutDoNotChangeBits) {

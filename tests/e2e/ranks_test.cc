@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "tests/base/planted.h"
 #include "tests/e2e/ranks.h"
 
 namespace {
@@ -157,6 +158,15 @@ INSTANTIATE_TEST_SUITE_P(MicroBatches, Ranks,
                              return std::string(std::get<0>(i.param)) + "_" + std::to_string(std::get<1>(i.param)) +
                                     "_of_" + std::to_string(std::get<2>(i.param));
                          });
+
+TEST(RanksThatDiffer, PlantedSampleIsFound) {
+    const Change change = [](Samples &b, int32_t rank, int step) {
+        if (rank == 1 && step == 1) b.x[3] += 1e-3f;
+    };
+    const Course twin = OfTwin(Compile("fp32", 2), 2, 2, 1, {});
+    const Course got = OfRanks(Compile("fp32", 1), 2, 2, 1, change)[0];
+    ExpectFound("another sample of rank 1", "rank 0: another checkpoint", [&] { ExpectSame(got, twin, "rank 0"); });
+}
 
 // Dropout of attention counts from the place of the first sample among all ranks' samples; the number of the
 // micro-batch is 0 then, a constant.

@@ -61,6 +61,10 @@ TEST_F(Scaling, ASkippedStepChangesNothingButTheScaler) {
     double loss, acc;
     ASSERT_EQ(amp_eval(r.session, b.inputs(), {45, 0}, &loss, &acc, &r.err), AMP_OK);
     EXPECT_TRUE(std::isfinite(loss));
+    // planted: a step that is not skipped
+    ASSERT_EQ(amp_step(r.session, b.inputs(), {45, 0}, nullptr, &r.err), AMP_OK);
+    EXPECT_FALSE(e2e::same_bits(weights, e2e::all_params(r)));
+    EXPECT_FALSE(e2e::same_bits(state, moments(r)));
 }
 
 TEST_F(Scaling, TheFloorIsSticky) {

@@ -1,4 +1,5 @@
 // What a train block sets: schedules, groups, clipping, several losses and blocks; inputs that are indexes or bytes.
+#include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -52,11 +53,26 @@ const double kPi = 3.14159265358979323846;
 
 double half_cosine(double from, double to, double done) { return to + (from - to) * (1 + std::cos(kPi * done)) / 2; }
 
+struct Schedule {
+    const char *name, *call;
+    std::function<double(double)> rate;
+};
+
+void expect_rates(const Schedule &c) {
+    SCOPED_TRACE(c.name);
+    Training r(e2e::compile_to_file(weights(std::string("sgd(lr = ") + c.call + ")"), std::string(c.name) + ".so"), 4);
+    ASSERT_TRUE(r.ok());
+    const std::vector<float> x = {1, 2, 3, 4};
+    double want = 1;
+    for (int s = 0; s < 12; s++) {
+        step(r, {x.data()}, 4);
+        want -= c.rate(s) * 2.5;
+        EXPECT_NEAR(param(r, "a", 1)[0], want, 2e-6) << "after step " << s;
+    }
+}
+
 TEST(Schedules, MoveTheLearningRateFromStepToStep) {
-    const struct {
-        const char *name, *call;
-        std::function<double(double)> rate;
-    } cases[] = {
+    const Schedule cases[] = {
         {"cosine", "cosine(peak = 0.1, warmup = 3, steps = 10, floor = 0.01)",
          [](double s) { return s < 3    ? 0.1 * (s + 1) / 3
                                : s < 10 ? half_cosine(0.1, 0.01, (s - 3) / 7)
@@ -72,19 +88,10 @@ TEST(Schedules, MoveTheLearningRateFromStepToStep) {
              return s <= 2.6 ? half_cosine(0.004, 0.1, s / 2.6) : half_cosine(0.1, 0.004 / 1e4, (s - 2.6) / 8.4);
          }},
     };
-    for (const auto &c : cases) {
-        SCOPED_TRACE(c.name);
-        Training r(e2e::compile_to_file(weights(std::string("sgd(lr = ") + c.call + ")"), std::string(c.name) + ".so"),
-                   4);
-        ASSERT_TRUE(r.ok());
-        const std::vector<float> x = {1, 2, 3, 4};
-        double want = 1;
-        for (int s = 0; s < 12; s++) {
-            step(r, {x.data()}, 4);
-            want -= c.rate(s) * 2.5;
-            EXPECT_NEAR(param(r, "a", 1)[0], want, 2e-6) << "after step " << s;
-        }
-    }
+    for (const Schedule &c : cases) expect_rates(c);
+    const Schedule planted = {"planted", "step(base = 0.1, every = 3, gamma = 0.5)",
+                              [&](double s) { return cases[1].rate(s + 1); }};
+    ExpectFound("a rate a step early", "after step 2", [&] { expect_rates(planted); });
 }
 
 // ---- groups

@@ -1,6 +1,7 @@
 // The training features of the language, from text to trained weights: accumulation, clipping, groups, schedules,
 // several
 // losses and train blocks, running statistics, evaluation in FP32.
+#include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -66,7 +67,7 @@ amp_step_report step(Training &r, Batch &b) {
 
 // y = x + row: its gradient is a sum over the samples, reduced and applied in one kernel. Two steps of momentum, in
 // double.
-TEST(BroadcastParameters, OneRowLearns) {
+void expect_row_learns(double rate) {
     Training r(compiled("row", "amp 1\n"
                                "model row(x: f32[N, 4]) -> y {\n"
                                "    param row: f32[1, 4] = normal(std = 1.0)\n"
@@ -91,13 +92,19 @@ TEST(BroadcastParameters, OneRowLearns) {
             da[i % 4] += g;
             dc += g;
         }
-        for (int j = 0; j < 4; j++) a[j] -= 0.5 * (va[j] = 0.5 * va[j] + da[j]);
-        for (int j = 0; j < 3; j++) c[j] -= 0.5 * (vc[j] = 0.5 * vc[j] + dc);
+        for (int j = 0; j < 4; j++) a[j] -= rate * (va[j] = 0.5 * va[j] + da[j]);
+        for (int j = 0; j < 3; j++) c[j] -= rate * (vc[j] = 0.5 * vc[j] + dc);
         ASSERT_EQ(amp_step(r.session, inputs, {8, 0}, nullptr, &r.err), AMP_OK) << r.err.message;
     }
     row = param(r, "row", 4), column = param(r, "column", 3);
     for (int j = 0; j < 4; j++) EXPECT_NEAR(row[j], a[j], 1e-6);
     for (int j = 0; j < 3; j++) EXPECT_NEAR(column[j], c[j], 1e-6);
+}
+
+TEST(BroadcastParameters, OneRowLearns) { expect_row_learns(0.5); }
+
+TEST(BroadcastParameters, PlantedRateIsFound) {
+    ExpectFound("another learning rate", "row[j]", [] { expect_row_learns(0.5001); });
 }
 
 // ---- micro-batches

@@ -1,8 +1,10 @@
 // Deep models: verifier, compaction, names, printer and reader take time in proportion to the module.
 #include <algorithm>
+#include <cstring>
 #include <ctime>
 #include <functional>
 
+#include "tests/base/planted.h"
 #include "tests/ir/ir_test.h"
 
 namespace {
@@ -97,6 +99,17 @@ void VerifyAndCompact(Module *m) {
 
 TEST(Scale, GraphsAreBuiltVerifiedAndCompactedInLinearTime) {
     ExpectLinear([](Arena *a, int layers) { VerifyAndCompact(Deep(a, layers)); });
+}
+
+// The state of a name, looked for from the first on.
+TEST(Scale, PlantedQuadraticWalkIsFound) {
+    ExpectFound("a walk for each state", "from ", [] {
+        ExpectLinear([](Arena *a, int layers) {
+            const Module *m = Deep(a, layers);
+            for (int i = 0, at = 0; i < layers; i++, at = 0)
+                while (strcmp(m->states.data[at]->name, m->states.data[i]->name)) at++;
+        });
+    });
 }
 
 TEST(Scale, KernelsAreVerifiedAndCompactedInLinearTime) {

@@ -6,6 +6,7 @@
 
 #include "ir/interp/interp.h"
 #include "passes/training/gradient.h"
+#include "tests/base/planted.h"
 #include "tests/passes/gradient_cases.h"
 #include "tests/passes/pass_test.h"
 
@@ -78,8 +79,8 @@ class GradientCheckTest : public PassTest {
         return (above - below) / (2 * kStep);
     }
 
-    // How many numbers were checked.
-    int Check(const GradientCase &c) {
+    // How many numbers were checked. |sign|: of the gradients.
+    int Check(const GradientCase &c, double sign = 1) {
         Module *m = Run(Read(Model(c)), STAGE_AUTODIFF);
         const Func *f = m ? ir_func_find(m, "train_step") : nullptr;
         if (HasFailure() || !f) {
@@ -94,7 +95,7 @@ class GradientCheckTest : public PassTest {
             if (gradient == results.end()) continue;
             for (int64_t j = 0; j < t.count; j++, checked++) {
                 double slope = Slope(f, given, &t.data[j]);
-                EXPECT_NEAR(gradient->second[size_t(j)], slope, 1e-7 + 1e-6 * std::fabs(slope))
+                EXPECT_NEAR(sign * gradient->second[size_t(j)], slope, 1e-7 + 1e-6 * std::fabs(slope))
                     << precision_ << ": " << t.name << "[" << j << "] of\n"
                     << Model(c);
             }
@@ -111,6 +112,10 @@ class GradientCheckTest : public PassTest {
 };
 
 TEST_F(GradientCheckTest, EveryGradientIsTheSlope) { CheckAll(); }
+
+TEST_F(GradientCheckTest, PlantedSignIsFound) {
+    ExpectFound("a gradient of the other sign", "[0] of", [this] { Check(GradientCases()[0], -1); });
+}
 
 // The same through every cast that autocast makes: without rounding, casts change nothing.
 TEST_F(GradientCheckTest, MixedPrecisionChangesNoFormula) {

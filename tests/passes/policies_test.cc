@@ -3,6 +3,7 @@
 
 #include "passes/precision/policy.h"
 #include "tests/base/pattern.h"
+#include "tests/base/planted.h"
 #include "tests/passes/pass_test.h"
 #include "tests/passes/torch_twins.h"
 
@@ -267,6 +268,18 @@ TEST_F(LinesTest, AnEditOfOneLineChangesWhatItNamesAndNothingElse) {
         EXPECT_GE(edits_, edits + 5) << p->name;
         EXPECT_GT(changed_, changed) << p->name;
     }
+}
+
+TEST_F(LinesTest, PlantedEditsAreFound) {
+    const std::string text = policy_builtin(&arena_, "torch-fp16")->text, module = ModuleOf({"f16", "f32"});
+    const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, "torch-fp16"));
+    const std::vector<const PolicyLine *> lines = LinesOf(p);
+    const std::vector<Decision> before = DecideBy(module, text);
+    const std::vector<Decision> alone = DecideBy(module, "policy \"all\"\nalgorithm eager\nlow = f16\nop * f32\n");
+    auto check = [&](const std::string &edited) { CheckEdit(p, lines[0], "f32", edited, module, before, alone); };
+    check(WithClass(text, lines[0], "f32"));
+    ExpectFound("no edit", "torch-fp16:", [&] { check(text); });
+    ExpectFound("an edit of another line", "torch-fp16:", [&] { check(WithClass(text, lines[1], "f32")); });
 }
 
 // A line that becomes `banned` refuses each op that it decides, and no other.

@@ -1,6 +1,7 @@
 // Every .policy file of golden/wrong/policies.cases is wrong, and after it is what the reader says; every message says
 // what to do.
 #include "passes/precision/policy.h"
+#include "tests/base/planted.h"
 #include "tests/golden/golden.h"
 #include "tests/passes/pass_test.h"
 
@@ -35,6 +36,16 @@ TEST_P(WrongPolicy, IsExplained) {
                                      said.find("lacks a line such as '") != std::string::npos;
         EXPECT_TRUE(says_what_to_do) << said;
     }
+}
+
+// As of each file of frontend/golden, too.
+TEST(WrongPolicies, PlantedMessageIsFound) {
+    if (!golden::BlessRoot().empty()) GTEST_SKIP() << "files are written";
+    const std::string name = golden::Cases(Unpacked(), ".policy")[0];
+    const std::string text = golden::Read(Unpacked() + "/" + name + ".txt") + "another line\n";
+    ExpectFound("a line more", "actual:   another line", [&] {
+        golden::CheckUnpacked(kFolder, Unpacked(), name, {".txt", text}, {".txt"});
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, WrongPolicy, testing::ValuesIn(golden::Cases(Unpacked(), ".policy")),

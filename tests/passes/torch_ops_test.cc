@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "passes/training/gradient.h"
 #include "passes/precision/policy.h"
+#include "tests/base/planted.h"
 #include "tests/ops/pointwise.h"
 #include "tests/passes/pass_test.h"
 #include "tests/passes/torch_twins.h"
@@ -234,6 +235,15 @@ TEST_F(TorchOpsTest, EveryDecisionIsPyTorchs) {
     EXPECT_EQ(refused_, kRefused);
     ExpectDeviationsMet({"f16", "bf16"});
     EXPECT_GT(agreed_, 500);
+}
+
+TEST_F(TorchOpsTest, PlantedLineIsFound) {
+    policies_["p"] = policy_builtin(&arena_, "torch-fp16")->text;
+    std::string &text = policies_["p"];
+    text.replace(text.find("op exp,"), 7, "op exp follow\nop");
+    policy_ = "p";
+    ExpectFound("exp that follows", "f16: exp(f16) is f16 -> f16; PyTorch f32 -> f32",
+                [this] { CheckFile("torch_ops_f16.jsonl"); });
 }
 
 TEST_F(TorchOpsTest, EveryDecisionIsPyTorchsOnTheCpu) {

@@ -12,6 +12,7 @@
 #include "codegen/codegen.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
+#include "tests/base/planted.h"
 #include "tests/codegen/cuda/cuda_run.h"
 #include "tests/passes/lower_cases.h"
 #include "tests/passes/lower_test.h"
@@ -281,6 +282,16 @@ TEST_F(CudaOpsTest, LongRows) {
         cases.push_back(OneOp(OP_log_softmax_grad, {x, x}, "log_softmax_grad(%x, %y; dim = 1)", x));
     }
     CheckLarge(cases, 3);
+}
+
+// The interpreter has another op than the kernel.
+TEST_F(CudaOpsTest, PlantedOpIsFound) {
+    Built b;
+    const char body[] = "input %x : f32[N, 4]\n%r = exp(%x) : f32[N, 4]\nresult r = %r\n";
+    ASSERT_TRUE(Build(ReadFunc("simplify", body), "exp", "p_", &b));
+    ASSERT_EQ(ir_op_at(b.module->funcs.data[0], 0)->code, OP_exp);
+    ir_op_at(b.module->funcs.data[0], 0)->code = OP_neg;
+    ExpectFound("another op", "r[0]: ", [&] { Check({b}, {5}, CudaArchs(b.what)[0]); });
 }
 
 // Norms take a kernel for each op, which takes long: full/cuda.sh.

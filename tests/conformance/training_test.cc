@@ -2,6 +2,7 @@
 // is a row of the list at the end.
 #include <tuple>
 
+#include "tests/base/planted.h"
 #include "tests/conformance/skeleton_device.h"
 #include "tests/runtime/device/cuda/tiny_cuda.h"
 #include "tests/runtime/tiny.h"
@@ -59,16 +60,16 @@ class Training : public ::testing::TestWithParam<Setup> {
         if (!missing.empty()) GTEST_SKIP() << missing;
         blocks_ = skeleton_blocks();
     }
+    static void ExpectFollows(const Tiny &tiny, TinyReference *reference);
+    static void ExpectSameBits(float planted);
     void TearDown() override { EXPECT_EQ(skeleton_blocks(), blocks_) << "device memory was not released"; }
 
   private:
     int blocks_ = 0;
 };
 
-TEST_P(Training, FollowsTheReference) {
+void Training::ExpectFollows(const Tiny &tiny, TinyReference *reference) {
     const int64_t sizes[] = {70, 1, 33, 64, 70, 5, 32, 31};
-    Tiny tiny(Options(70), nullptr, Desc());
-    TinyReference reference(tiny);
     amp_error err = {};
     for (int i = 0; i < 24; i++) {
         TinyBatch batch(sizes[i % 8], (unsigned)i);
@@ -76,28 +77,42 @@ TEST_P(Training, FollowsTheReference) {
         double metric;
         ASSERT_EQ(amp_step(tiny.session, batch.inputs, {batch.n, 0}, &report, &err), AMP_OK) << err.message;
         ASSERT_EQ(amp_session_get_metrics(tiny.session, &metric, &err), AMP_OK) << err.message;
-        ASSERT_NEAR(report.loss, reference.Step(batch), 1e-5) << "step " << i;
-        ASSERT_NEAR(metric, reference.accuracy, 1e-6);
+        ASSERT_NEAR(report.loss, reference->Step(batch), 1e-5) << "step " << i;
+        ASSERT_NEAR(metric, reference->accuracy, 1e-6);
         ASSERT_EQ(report.step, i + 1);
         ASSERT_EQ(report.iteration, i + 1);
         ASSERT_EQ(report.skipped, 0);
         ASSERT_EQ(report.scale, TINY_SCALE * std::ldexp(1.0f, i / TINY_INTERVAL));
     }
-    ExpectNear(tiny.Weight(), reference.w, 1e-5);
-    ExpectNear(tiny.Bias(), reference.b, 1e-5);
+    ExpectNear(tiny.Weight(), reference->w, 1e-5);
+    ExpectNear(tiny.Bias(), reference->b, 1e-5);
     TinyBatch batch(69, 99);
     double loss, metric;
     ASSERT_EQ(amp_eval(tiny.session, batch.inputs, {batch.n, 0}, &loss, &metric, &err), AMP_OK) << err.message;
-    EXPECT_NEAR(loss, reference.Gradients(batch), 1e-5);
-    EXPECT_NEAR(metric, reference.accuracy, 1e-6);
+    EXPECT_NEAR(loss, reference->Gradients(batch), 1e-5);
+    EXPECT_NEAR(metric, reference->accuracy, 1e-6);
     std::vector<float> logits(69 * TINY_CLASSES);
     void *outputs[] = {logits.data()};
     ASSERT_EQ(amp_infer(tiny.session, batch.inputs, {batch.n, 0}, outputs, &err), AMP_OK) << err.message;
-    ExpectNear(logits, reference.Logits(batch), GetParam().logits);
+    ExpectNear(logits, reference->Logits(batch), GetParam().logits);
 }
 
-// The CPU with one thread where the kernels are the CPU's, whatever the device; else the device itself.
-TEST_P(Training, HasTheBitsOfOneThread) {
+TEST_P(Training, FollowsTheReference) {
+    Tiny tiny(Options(70), nullptr, Desc());
+    TinyReference reference(tiny);
+    ExpectFollows(tiny, &reference);
+}
+
+TEST_P(Training, PlantedMomentIsFound) {
+    Tiny tiny(Options(70), nullptr, Desc());
+    TinyReference reference(tiny);
+    reference.mw[0] = 0.05;
+    ExpectFound("another moment", "step ", [&] { ExpectFollows(tiny, &reference); });
+}
+
+// The CPU with one thread where the kernels are the CPU's, whatever the device; else the device itself. |planted|: added
+// to a number that the other session alone is given.
+void Training::ExpectSameBits(float planted) {
     amp::SessionOptions plain = TinyOptions(300);
     plain.device = GetParam().isa ? "cpu" : GetParam().device;
     plain.cpu.isa = GetParam().isa;
@@ -107,11 +122,18 @@ TEST_P(Training, HasTheBitsOfOneThread) {
         TinyBatch batch(300 - 37 * i, i);
         amp_step_report a, b;
         ASSERT_EQ(amp_step(one.session, batch.inputs, {batch.n, 0}, &a, &err), AMP_OK) << err.message;
+        batch.x[0] += planted;
         ASSERT_EQ(amp_step(other.session, batch.inputs, {batch.n, 0}, &b, &err), AMP_OK) << err.message;
         ASSERT_EQ(a.loss, b.loss);
         ASSERT_EQ(one.Weight(), other.Weight());
         ASSERT_EQ(one.Bias(), other.Bias());
     }
+}
+
+TEST_P(Training, HasTheBitsOfOneThread) { ExpectSameBits(0); }
+
+TEST_P(Training, PlantedNumberIsFound) {
+    ExpectFound("another input", "a.loss", [] { ExpectSameBits(0.01f); });
 }
 
 TEST_P(Training, ASkippedStepChangesNothingButTheScaler) {

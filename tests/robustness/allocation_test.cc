@@ -7,6 +7,7 @@
 #include "amp/amp.hpp"
 #include "amp/analyze.h"
 #include "amp/compile.h"
+#include "tests/base/planted.h"
 #include "tests/robustness/damage.h"
 
 namespace {
@@ -84,6 +85,22 @@ void FailEach(const char *what, const std::function<amp_status(Torture &)> &body
                 << what << ": allocation " << i << " of " << count << (forever ? " and all after it" : "");
         }
     printf("%s: %ld allocations, every %ld-th failed\n", what, count, stride);
+}
+
+amp_status TakeOne(Torture &torture, bool says, bool frees) {
+    const amp_allocator a = torture.get();
+    void *p = a.alloc(a.user, 8, 8);
+    if (p && frees) a.free(a.user, p, 8, 8);
+    return p || !says ? AMP_OK : AMP_OUT_OF_MEMORY;
+}
+
+TEST(PlantedAllocation, IsFound) {
+    const auto fail = [](bool says, bool frees) {
+        return [=] { FailEach("planted", [=](Torture &t) { return TakeOne(t, says, frees); }, 10); };
+    };
+    fail(true, true)();
+    ExpectFound("a failure that is not said", "planted: allocation 0 of 1", fail(false, true));
+    ExpectFound("memory that is not freed", "allocations were not freed", fail(true, false));
 }
 
 // ---- the compiler

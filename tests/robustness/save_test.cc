@@ -19,6 +19,7 @@
 
 #include <cstring>
 
+#include "tests/base/planted.h"
 #include "tests/robustness/damage.h"
 #include "tests/runtime/tiny.h"
 
@@ -160,6 +161,12 @@ class SaveTest : public testing::TestWithParam<bool> {
     std::string folder_, old_, new_;
     amp_error err_ = {};
 };
+
+TEST_P(SaveTest, PlantedHalfOfAFileIsFound) {
+    ExpectWhole("the old file");
+    std::ofstream(Path(), std::ios::binary) << new_.substr(0, new_.size() / 2);
+    ExpectFound("half a file", "neither the old nor the new file", [this] { ExpectWhole("planted"); });
+}
 
 // ---- errors
 // ----------------------------------------------------------------------------------------------------------

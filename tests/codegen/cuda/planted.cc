@@ -109,13 +109,7 @@ void Planted::ExpectWrong(const std::vector<Change> &changes, const std::functio
     std::string message;
     Values got;
     ASSERT_EQ(Run(*ptx, 1, &message, &got, prepare), EXEC_OK) << message;
-    ::testing::TestPartResultArray failures;
-    {
-        ::testing::ScopedFakeTestPartResultReporter aside(
-            ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
-        CompareAll(got);
-    }
-    EXPECT_GT(failures.size(), 0) << "not noticed: " << changes[0].text << " -> " << changes[0].by;
+    ExpectFound(changes[0].text + " -> " + changes[0].by, "", [&] { CompareAll(got); });
 }
 
 void Planted::ExpectUnwritten(const std::vector<Change> &changes) {
@@ -124,16 +118,9 @@ void Planted::ExpectUnwritten(const std::vector<Change> &changes) {
     std::string message;
     Values got;
     ExecFault fault = EXEC_OK;
-    ::testing::TestPartResultArray failures;
-    {
-        ::testing::ScopedFakeTestPartResultReporter aside(
-            ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
-        fault = Run(*ptx, 1, &message, &got);
-    }
+    ExpectFound(changes[0].text + " -> " + changes[0].by, "never written",
+                [&] { fault = Run(*ptx, 1, &message, &got); });
     EXPECT_EQ(fault, EXEC_OK) << message;
-    ASSERT_GT(failures.size(), 0) << "not noticed: " << changes[0].text << " -> " << changes[0].by;
-    EXPECT_NE(std::string(failures.GetTestPartResult(0).message()).find("never written"), std::string::npos)
-        << failures.GetTestPartResult(0).message();
 }
 
 std::string Of(std::string text, const std::string &word, const std::string &by) {

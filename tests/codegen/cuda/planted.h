@@ -4,11 +4,10 @@
 #ifndef AMP_TESTS_CODEGEN_CUDA_PLANTED_H
 #define AMP_TESTS_CODEGEN_CUDA_PLANTED_H
 
-#include <gtest/gtest-spi.h>
-
 #include <functional>
 
 #include "tests/base/pattern.h"
+#include "tests/base/planted.h"
 #include "tests/codegen/cuda/cuda_run.h"
 
 struct Change {

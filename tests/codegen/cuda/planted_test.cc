@@ -262,6 +262,28 @@ TEST_F(Planted, WaitForCopiesIsMissing) {
     }
 }
 
+// ---- spills
+
+const char spilling[] = R"(
+extern "C" __global__ void __launch_bounds__(1024) spills(const float *x, float *y) {
+    float all[200];
+#pragma unroll
+    for (int i = 0; i < 200; i++) all[i] = x[i * 1024 + threadIdx.x];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 200; i++) y[i * 1024 + threadIdx.x] = all[i];
+}
+)";
+
+// What NothingSpills and each compilation look for.
+TEST_F(Planted, SpillIsFound) {
+    const CudaModule *cuda = Emit(PlannedForCuda(
+        Text("  input %x : f32[N, 7]\n  %y = exp(%x) : f32[N, 7]\n  result y = %y\n")));
+    ASSERT_NE(cuda, nullptr);
+    cuda->functions.data[0].source = spilling;
+    ExpectFound("200 numbers in 64 registers", "sm_90 spills", [&] { Ptx(cuda, 90); });
+}
+
 // ---- numbers
 
 const char mma_operands[] = "form, d, a[0], a[1], a[2], a[3], b[0], b[1]";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/base/failing_allocator.h"
+#include "tests/base/planted.h"
 #include "tests/runtime/device/cuda/on_stand_in.h"
 
 namespace {
@@ -116,6 +117,17 @@ TEST_F(Failure, EveryAllocationMayFail) {
         if (!status) break;
         ASSERT_EQ(status, AMP_OUT_OF_MEMORY) << fail << ": " << err.message;
     }
+}
+
+TEST_F(Failure, PlantedLeaksAreFound) {
+    TinyOnCuda tiny;
+    tiny.Open(CudaOptions(8));
+    ExpectFound("a session that is not released", "leaks: ", [this] { ExpectNoLeak(); });
+    ExpectFound("memory that is not freed", "1 allocations were not freed", [] {
+        FailingAllocator counting;
+        amp_allocator a = counting.get();
+        free(a.alloc(a.user, 8, 8));
+    });
 }
 
 TEST_F(Failure, AFatalErrorIsKept) {

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "tests/base/failing_allocator.h"
+#include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 #include "tests/runtime/device/cuda/on_stand_in.h"
 
@@ -299,6 +300,19 @@ enum { PARTS = 6 };
 class GeneratedPart : public Generated, public ::testing::WithParamInterface<int> {};
 TEST_P(GeneratedPart, EveryCallFailsInEveryWay) { FailEach(GetParam(), PARTS); }
 INSTANTIATE_TEST_SUITE_P(Parts, GeneratedPart, ::testing::Range(0, (int)PARTS));
+
+TEST_F(Generated, PlantedFaultsAreFound) {
+    begin();
+    ASSERT_EQ(set_fail("cuMemAlloc_v2:1:2"), 0);
+    Life life(model_path_, file_, nullptr);
+    const End end = Live(&life);
+    set_fail("");
+    ExpectClear(end, "cuMemAlloc_v2", kinds[0], "");
+    ExpectFound("another error", "lacks CUDA_ERROR_NO_DEVICE", [&] { ExpectClear(end, "cuMemAlloc_v2", kinds[1], ""); });
+    Life healthy(model_path_, file_, nullptr);
+    const End none = Live(&healthy);
+    ExpectFound("a device that works on", "asks the driver: ", [&] { ExpectLatched(&healthy, none, ""); });
+}
 
 // The device itself runs out, at every size.
 TEST_F(Generated, DeviceMemoryRunsOut) {

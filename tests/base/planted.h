@@ -19,7 +19,7 @@ inline void ExpectFound(const std::string &fault, const std::string &text, const
     std::string said;
     for (int i = 0; i < failures.size(); i++) said += failures.GetTestPartResult(i).message();
     EXPECT_GT(failures.size(), 0) << "not found: " << fault;
-    EXPECT_NE(said.find(text), std::string::npos) << fault << " is found as: " << said;
+    EXPECT_NE(said.find(text), std::string::npos) << fault << " is found as: " << said.substr(0, 2000);
 }
 
 #endif

@@ -114,7 +114,7 @@ TEST_F(CudaEndToEnd, PlantedNumberIsFound) {
     const std::string path = e2e::compile_to_file(e2e::mlp("fp32"), "probe.so");
     OnOne cpu(path, "cpu", 70, false), cuda(path, "cuda", 70, false);
     ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
-    ExpectFound("another input", "step 0", [&] { ExpectFollows(cpu, cuda, 1e-5, 0.1f); });
+    ExpectFound("another input", "step 1", [&] { ExpectFollows(cpu, cuda, 1e-5, 0.1f); });
 }
 
 TEST_P(Follows, TheCpu) {

@@ -96,7 +96,10 @@ amp_status TakeOne(Torture &torture, bool says, bool frees) {
 
 TEST(PlantedAllocation, IsFound) {
     const auto fail = [](bool says, bool frees) {
-        return [=] { FailEach("planted", [=](Torture &t) { return TakeOne(t, says, frees); }, 10); };
+        return [=] {
+            FailEach(
+                "planted", [=](Torture &t) { return TakeOne(t, says, frees); }, 10);
+        };
     };
     fail(true, true)();
     ExpectFound("a failure that is not said", "planted: allocation 0 of 1", fail(false, true));

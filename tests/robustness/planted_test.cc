@@ -44,14 +44,12 @@ TEST(PlantedReader, IsFound) {
         ExpectFound(f.fault, f.text, [&] {
             DamageAll(Reader([&](const std::string &bytes) { return bytes == kGood ? Right(bytes) : f.of_damage; }));
         });
-    ExpectFound("a good file is refused", "a byte is damaged", [] {
-        DamageAll(Reader([](const std::string &) { return Right("another"); }, false));
-    });
+    ExpectFound("a good file is refused", "a byte is damaged",
+                [] { DamageAll(Reader([](const std::string &) { return Right("another"); }, false)); });
     for (auto damage : {CutAnywhere, HeaderBytes, DataBits})
         ExpectFound("no check", "", [&] { damage(Reader([](const std::string &) { return Right(kGood); })); });
-    ExpectFound("no check", "mutation 0", [] {
-        RandomMutations(Reader([](const std::string &) { return Right(kGood); }), 1);
-    });
+    ExpectFound("no check", "mutation 0",
+                [] { RandomMutations(Reader([](const std::string &) { return Right(kGood); }), 1); });
     ExpectFound("memory that is not freed", "bytes were not freed", [] {
         PeakAllocator allocator;
         const amp_allocator a = allocator.get();

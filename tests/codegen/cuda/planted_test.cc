@@ -277,8 +277,8 @@ extern "C" __global__ void __launch_bounds__(1024) spills(const float *x, float 
 
 // What NothingSpills and each compilation look for.
 TEST_F(Planted, SpillIsFound) {
-    const CudaModule *cuda = Emit(PlannedForCuda(
-        Text("  input %x : f32[N, 7]\n  %y = exp(%x) : f32[N, 7]\n  result y = %y\n")));
+    const CudaModule *cuda =
+        Emit(PlannedForCuda(Text("  input %x : f32[N, 7]\n  %y = exp(%x) : f32[N, 7]\n  result y = %y\n")));
     ASSERT_NE(cuda, nullptr);
     cuda->functions.data[0].source = spilling;
     ExpectFound("200 numbers in 64 registers", "sm_90 spills", [&] { Ptx(cuda, 90); });

@@ -120,9 +120,14 @@ TEST_F(Failure, EveryAllocationMayFail) {
 }
 
 TEST_F(Failure, PlantedLeaksAreFound) {
-    TinyOnCuda tiny;
-    tiny.Open(CudaOptions(8));
-    ExpectFound("a session that is not released", "leaks: ", [this] { ExpectNoLeak(); });
+    CuContext context, popped;
+    OK(cu.init(0));
+    OK(cu.primary_retain(&context, 0));
+    OK(cu.context_push(context));
+    alloc(64);
+    OK(cu.context_pop(&popped));
+    OK(cu.primary_release(0));
+    ExpectFound("device memory that is not freed", "leaks: device memory", [this] { ExpectNoLeak(); });
     ExpectFound("memory that is not freed", "1 allocations were not freed", [] {
         FailingAllocator counting;
         amp_allocator a = counting.get();

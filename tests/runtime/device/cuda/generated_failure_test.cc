@@ -308,7 +308,8 @@ TEST_F(Generated, PlantedFaultsAreFound) {
     const End end = Live(&life);
     set_fail("");
     ExpectClear(end, "cuMemAlloc_v2", kinds[0], "");
-    ExpectFound("another error", "lacks CUDA_ERROR_NO_DEVICE", [&] { ExpectClear(end, "cuMemAlloc_v2", kinds[1], ""); });
+    ExpectFound("another error", "lacks CUDA_ERROR_NO_DEVICE",
+                [&] { ExpectClear(end, "cuMemAlloc_v2", kinds[1], ""); });
     Life healthy(model_path_, file_, nullptr);
     const End none = Live(&healthy);
     ExpectFound("a device that works on", "asks the driver: ", [&] { ExpectLatched(&healthy, none, ""); });

@@ -34,7 +34,7 @@ import json, sys
 print(next(len(part["data"][0]["run"]["kernels"]) for part in json.load(open(sys.argv[1]))["parts"] if part["part"] == "tables"))
 ' "$work/report/report.json")" "$(sed -n 's/^| sum | \([0-9]*\) .*/\1/p' <<<"$out")"
 
-# a driver that cannot start a kernel any more after the tenth: nothing is taken for right, and all parts are tried
+# planted: a driver that cannot start a kernel any more after the tenth: nothing is taken for right, and all parts are tried
 run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719,cuLaunchKernelEx:1:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
 says 'CUDA_ERROR_LAUNCH_FAILED' 'FAIL '
 part failed kernels follow optimizer

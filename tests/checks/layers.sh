@@ -30,5 +30,5 @@ rooms=$(printf ',tools/amprun/%s' suggest train tensorboard profile trace stats 
 run 0 python3 tools/build/circles.py --down "${rooms#,}" tools/amprun
 says '10 rooms, ' ' between their files, 0 up'
 run 1 python3 tools/build/circles.py --limit 6 --except expr.c --down passes/fuse,passes/layout "${archives[@]}"
-says 'up: ' # the rooms the other way round
+says 'up: ' # planted: the rooms the other way round
 finish

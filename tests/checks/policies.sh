@@ -50,7 +50,7 @@ assert len(backward) > 10
 assert {row["phase"] for row in backward} == {"backward"}
 PYTHON
 run 0 python3 "$work/phases.py" "$work/phases.json"
-sed -i 's/"origin_line":\([0-9]*\)/"origin_line":1\1/' "$work/reasons.json" # another line
+sed -i 's/"origin_line":\([0-9]*\)/"origin_line":1\1/' "$work/reasons.json" # planted: another line
 run 1 python3 "$work/reasons.py" "$work/reasons.json"
 
 # that line decides the op: where it is changed, so is the op, and ops of other lines stay; the same of a line of the

@@ -57,7 +57,7 @@ shown docs/tour.md
 rm "$work/reader/prices.so"
 shown docs/seeing-precision.md 'A failure, from a falling loss scale to a fixed policy'
 
-# a listing that is not so is found
+# planted: a listing that is not so is found
 printf '```\n$ echo one\ntwo\n```\n' >"$work/page.md"
 run 0 python3 -B tests/checks/page_outputs.py "$work/page.md"
 says 'FAIL echo one: does not print: two'

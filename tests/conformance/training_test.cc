@@ -110,8 +110,8 @@ TEST_P(Training, PlantedMomentIsFound) {
     ExpectFound("another moment", "step ", [&] { ExpectFollows(tiny, &reference); });
 }
 
-// The CPU with one thread where the kernels are the CPU's, whatever the device; else the device itself. |planted|: added
-// to a number that the other session alone is given.
+// The CPU with one thread where the kernels are the CPU's, whatever the device; else the device itself.
+// |planted|: added to a number that the other session alone is given.
 void Training::ExpectSameBits(float planted) {
     amp::SessionOptions plain = TinyOptions(300);
     plain.device = GetParam().isa ? "cpu" : GetParam().device;

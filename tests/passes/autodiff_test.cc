@@ -350,7 +350,7 @@ TEST_F(ParityTest, EveryOpReadsWhatPyTorchsReads) {
         }
 }
 
-// Each decision of the model changed in turn, by an override.
+// Planted: each decision of the model changed in turn, by an override.
 TEST_F(ParityTest, AChangedDecisionIsSeen) {
     policy_ = "torch-fp16";
     Steps torch = Torch("torch_graph_mlp_f16.jsonl");

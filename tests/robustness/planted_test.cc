@@ -6,7 +6,7 @@ namespace {
 
 using namespace robustness;
 
-// A file of which each byte counts.
+// Each byte counts.
 const std::string kGood = "planted: 0123456789";
 
 Format Reader(const std::function<Outcome(const std::string &)> &read, bool any_change_fails = true) {

@@ -57,10 +57,10 @@ typedef struct CudaBody { /* what writing a kernel gives */
     int columns, height; /* of a block of a column kernel; its rows at once */
     KernelFacts facts;   /* what passes ask of it; choices: forms that are faster, the best first */
     KernelKind kind;
-    bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
-    int min_blocks;     /* of a multiprocessor; 0: no matter */
-    bool halves_blocks; /* before sm_80 half of them */
-    bool partials;      /* its blocks leave numbers for one another: it is given memory for them */
+    bool takes_table;     /* of a part: it reads its pointers out of the table, each where it needs it */
+    int min_blocks;       /* of a multiprocessor; 0: no matter */
+    bool halves_blocks;   /* before sm_80 half of them */
+    bool partials;        /* its blocks leave numbers for one another: it is given memory for them */
     const uint8_t *again; /* by operand: how many times more each element is read if it is not held in shared memory;
                              NULL: once */
     bool shares; /* a tile kernel that runs for a rank's share: its first two sizes are the end and the first of its

@@ -243,7 +243,7 @@ TEST_F(TorchOpsTest, PlantedLineIsFound) {
     text.replace(text.find("op exp,"), 7, "op exp follow\nop");
     policy_ = "p";
     ExpectFound("exp that follows", "f16: exp(f16) is f16 -> f16; PyTorch f32 -> f32",
-                [this] { CheckFile("torch_ops_f16.jsonl"); });
+                [this] { CheckOps("f16", "f16"); });
 }
 
 TEST_F(TorchOpsTest, EveryDecisionIsPyTorchsOnTheCpu) {

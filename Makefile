@@ -90,7 +90,7 @@ CPU_SUMS_PRELUDE := $(addprefix codegen/cpu/prelude/,device_block.h device_sums.
 MODEL_ABI := base/include/amp/base.h runtime/include/amp/model_abi.h
 cuda_part = $(patsubst %,codegen/cuda/prelude/%.cuh,$(1))
 CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/cuda/prelude/functions.cuh \
-	$(call cuda_part,near random memory look overlap reduce superstep partial scatter mma product_tile product_windows product_tensor product_sums \
+	$(call cuda_part,near random memory look overlap reduce superstep partial scatter mma held_row product_tile product_windows product_tensor product_sums \
 	product bundle attention attention_forward attention_gradient)
 
 REPORT_JS := $(patsubst %,compiler/report/page/%.js,model dom theme tabs table layout graph details memory views run main)

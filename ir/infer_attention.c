@@ -1,6 +1,7 @@
 /* infer_attention.c: shapes of attention and its gradients.  Queries [B..., H, T, D], keys [B..., G, S, D], values
  * [B..., G, S, E]: each of the G heads of keys and values serves H / G heads of queries. */
 #include "ir/infer.h"
+#include "ir/operands.h"
 
 typedef struct Heads {
     const Shape *q, *k, *v, *mask; /* mask: NULL where there is none */
@@ -110,7 +111,7 @@ static Heads core_heads(const Inferring *c, int first, int mask) {
 /* A bit for each score. */
 static Shape bits_of(const Heads *h) {
     Shape s = *h->q;
-    s.d[s.rank - 2] = dim_const((at(h->k, 2).mul + 63) / 64 * 2);
+    s.d[s.rank - 2] = dim_const(ir_dropout_words(at(h->k, 2).mul));
     s.d[s.rank - 1] = at(h->q, 2);
     return s;
 }

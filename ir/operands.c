@@ -119,6 +119,8 @@ AttentionOperands ir_attention_operands(const Func *f, const Op *o) {
     return a;
 }
 
+int64_t ir_dropout_words(int64_t keys) { return (keys + 63) / 64 * 2; }
+
 static bool fits(Dim part, Dim whole) { return dim_is_one(part) || dim_equal(part, whole); }
 
 bool ir_is_view(const Func *f, const Op *o) {
@@ -263,12 +265,7 @@ Windows ir_windows(const Func *f, const Op *o) {
 }
 
 int64_t ir_tap_step(const Windows *g, int axis) {
-    int64_t common = g->stride[axis];
-    for (int64_t rest = g->dilation[axis]; rest;) {
-        const int64_t next = common % rest;
-        common = rest, rest = next;
-    }
-    return g->stride[axis] / common;
+    return g->stride[axis] / greatest_common_divisor(g->stride[axis], g->dilation[axis]);
 }
 
 int64_t ir_meeting_taps(const Windows *g, int axis) {

@@ -71,7 +71,6 @@ int64_t cuda_padded_pitch(const Walk *w, int operand);
 bool cuda_has_parts(const Walk *w);
 /* From row to row of it, as text. */
 const char *cuda_length_of(const CudaKernel *ck, int operand);
-int64_t cuda_common_divisor(int64_t a, int64_t b);
 /* The largest access of up to 16 bytes that cuts |elements| evenly. */
 int cuda_copy_bytes(int64_t elements, int element_bytes);
 /* Up to where threads go along a row: to the end of its columns, or to where the next one begins in memory. */

@@ -11,8 +11,6 @@ static void widen(const Walk *w, int operand, int *bytes) {
     if (*bytes < b) *bytes = b;
 }
 
-int64_t cuda_common_divisor(int64_t a, int64_t b) { return b ? cuda_common_divisor(b, a % b) : a; }
-
 int cuda_copy_bytes(int64_t elements, int element_bytes) {
     int bytes = 16;
     while (elements * element_bytes % bytes) bytes /= 2;

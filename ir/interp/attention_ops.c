@@ -90,8 +90,7 @@ static double score(const Attention *a, int64_t row, int64_t j) {
 
 /* Of key |j|: its word among the bits of dropout, and its bit there. */
 static int64_t word_of(const Attention *a, int64_t row, int64_t j) {
-    const int64_t words = (a->keys + 63) / 64 * 2;
-    return (row / a->queries * words + j / 64 * 2 + j / 4 % 2) * a->queries + row % a->queries;
+    return (row / a->queries * ir_dropout_words(a->keys) + j / 64 * 2 + j / 4 % 2) * a->queries + row % a->queries;
 }
 
 static uint32_t bit_of(int64_t j) { return 1u << (j % 64 / 8 * 4 + j % 4); }
@@ -106,7 +105,7 @@ static void draw(const Attention *a, int64_t row) {
 
 /* Writes which keys of a query stay. */
 static void keep_bits(const Attention *a, int64_t row, double *bits) {
-    for (int64_t j = 0; j < (a->keys + 63) / 64 * 64; j += 4) bits[word_of(a, row, j)] = 0.0;
+    for (int64_t j = 0; j < ir_dropout_words(a->keys) * 32; j += 4) bits[word_of(a, row, j)] = 0.0;
     for (int64_t j = 0; j < a->keys; j++) {
         double *word = &bits[word_of(a, row, j)];
         if (a->kept[j] != 0.0) *word = (int32_t)((uint32_t)(int32_t)*word | bit_of(j));

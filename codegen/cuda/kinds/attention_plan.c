@@ -62,13 +62,13 @@ amp_status attention_rows(const Walk *w, const AttentionPlan *p, int i, Strided 
 
 static amp_status find_copy_bytes(const Walk *w, AttentionPlan *p, amp_error *err) {
     const int read[] = {p->at.q, p->at.k, p->at.v, p->at.dy};
-    int64_t run = cuda_common_divisor(p->width, p->v_width);
+    int64_t run = greatest_common_divisor(p->width, p->v_width);
     for (int i = 0; i < 3 + p->gradient; i++) {
         Strided at;
         int operand;
         AMP_TRY(attention_rows(w, p, read[i], &at, &operand, err));
-        run = cuda_common_divisor(run, at.offset);
-        for (int d = 0; d < at.shape.rank - 1; d++) run = cuda_common_divisor(run, at.stride[d].mul);
+        run = greatest_common_divisor(run, at.offset);
+        for (int d = 0; d < at.shape.rank - 1; d++) run = greatest_common_divisor(run, at.stride[d].mul);
     }
     p->copy_bytes = cuda_copy_bytes(run, p->factors->bytes);
     return AMP_OK;

@@ -136,7 +136,7 @@ static amp_status declare_result(CudaKernel *ck, const AttentionPlan *p, const c
     const char *offset =
         arena_printf(a, "lead * %lld%s + %s * %lld", (long long)(rows * x.pitch), column, head, (long long)width);
     const int element = x.rounded < 0 ? (int)sizeof(float) : p->factors->bytes;
-    const int64_t run = cuda_common_divisor(width, cuda_common_divisor(x.pitch, x.column));
+    const int64_t run = greatest_common_divisor(width, greatest_common_divisor(x.pitch, x.column));
     emit_line(&ck->e, "const HeadResult<Shape::Stored, %d> %s = {%s, %s, %lld%s};",
               cuda_copy_bytes(run, element) / element, name, place_of_result(ck->w, x.whole, offset),
               place_of_result(ck->w, x.rounded, offset), (long long)x.pitch,

@@ -252,7 +252,7 @@ static int64_t row_length(const Walk *w, const ProductOperand *x) {
 static int64_t run_of(const Walk *w, const ProductPlan *p, int n, const ProductOperand *x) {
     const int64_t pitch = walk_operand(w, x->operand)->pitch;
     if (n && reads_taps(p->op)) return ir_windows(w->f, p->op).oc;
-    if (pitch) return cuda_common_divisor(row_length(w, x), pitch);
+    if (pitch) return greatest_common_divisor(row_length(w, x), pitch);
     if (n == 0) return row_length(w, x); /* windows: the channels of a pixel */
     return x->k_inner ? p->k.mul : p->cols;
 }
@@ -276,13 +276,13 @@ static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, Produc
     if (!walk_strided(w, p->op->in[n], &at) || !ir_strided_matrix(&at, &turned, &pitch))
         return amp_fail(err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[n]);
     out->k_inner = n == (int)(is_transposed(p->op, n) != turned);
-    int64_t run = cuda_common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
-    run = cuda_common_divisor(run, at.offset);
+    int64_t run = greatest_common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
+    run = greatest_common_divisor(run, at.offset);
     text_init(&first, w->arena);
     text_printf(&first, "b%d", out->operand);
     if (at.offset) text_printf(&first, " + %lld", (long long)at.offset);
     for (int i = 0; i < p->batch.rank; i++) {
-        run = cuda_common_divisor(run, at.stride[i].mul);
+        run = greatest_common_divisor(run, at.stride[i].mul);
         if (at.stride[i].mul && !dim_is_one(p->batch.dims[i]))
             text_printf(&first, " + batch%d * %s", i, emit_dim_factor(w->arena, at.stride[i]));
     }

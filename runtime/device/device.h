@@ -183,7 +183,6 @@ struct amp_device { /* the head of every device */
 };
 
 extern const amp_device_type amp_device_cpu, amp_device_cuda, amp_device_null;
-/* The one with the name |name|, which NULL leaves at "cpu"; AMP_NOT_FOUND: this build has none. */
-amp_status amp_device_type_find(const char *name, const amp_device_type **out, amp_error *err);
+extern const amp_device_type *const amp_device_types[]; /* devices.c: of this build, then NULL */
 
 #endif

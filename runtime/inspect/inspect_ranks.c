@@ -2,12 +2,12 @@
  * (runtime/model/messages.h), and the memory of a rank's session. */
 #include "base/error.h"
 #include "runtime/device/comm_calls.h"
-#include "runtime/device/device.h"
 #include "runtime/inspect/inspect_tables.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/messages.h"
 #include "runtime/model/state.h"
 #include "runtime/ranks/rank_exchange.h"
+#include "runtime/session/session.h"
 
 /* ---- messages ---------------------------------------------------------------------------------------------------- */
 

@@ -2,9 +2,9 @@
 #include "runtime/inspect/inspect_tables.h"
 
 #include "base/error.h"
-#include "runtime/device/device.h"
 #include "runtime/memory/memory_plan.h"
 #include "runtime/model/matrix_layout.h"
+#include "runtime/session/session.h"
 
 amp_status amp_inspect_target(const char *call, const amp_model *model, const char *device, const amp_model **out,
                               amp_error *err) {

@@ -322,6 +322,11 @@ size_t amp_session_sums_count(const amp_session *session);
 /* Counters or the scaler were changed on the host (settle before): the device gets them. */
 amp_status amp_session_write_scalars(const amp_session *session, amp_error *err);
 
+/* ---- session_create.c -------------------------------------------------------------------------------------------- */
+
+/* The device with the name |name|, which NULL leaves at "cpu"; AMP_NOT_FOUND: this build has none. */
+amp_status amp_device_type_find(const char *name, const amp_device_type **out, amp_error *err);
+
 /* ---- computed_norm.c --------------------------------------------------------------------------------------------- */
 
 /* The norm of all gradients, as the program that ends a step left it; NaN where the model computes none. */

@@ -242,6 +242,13 @@ static amp_status check_cuda(const amp_cuda_options *o, const amp_device_type *d
     return AMP_OK;
 }
 
+amp_status amp_device_type_find(const char *name, const amp_device_type **out, amp_error *err) {
+    if (!name) name = amp_device_cpu.name;
+    for (const amp_device_type *const *type = amp_device_types; *type; type++)
+        if (!strcmp((*type)->name, name)) return *out = *type, AMP_OK;
+    return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", name);
+}
+
 static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
     AMP_TRY(amp_sizes_check(o->capacity, "amp_session_options: capacity", err));
     if (o->capacity.n < 1 || o->capacity.n > AMP_BATCH_LIMIT)

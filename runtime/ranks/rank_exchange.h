@@ -89,8 +89,6 @@ amp_status amp_exchange_sum(void *exchange, const char *what, float *data, size_
 /* After the last micro-batch: waits for all messages of the step; of a device they go by the host's memory, here. */
 amp_status amp_exchange_finish(amp_exchange *x, amp_error *err);
 
-/* ---- batch_statistics.c ------------------------------------------------------------------------------------------ */
-
 /* The message that gathers statistics; -1: none. */
 int32_t amp_exchange_gathering(const amp_exchange *x);
 /* Before statistics_step: it finds what the micro-batches of |batches| have left. */

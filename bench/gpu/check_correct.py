@@ -9,6 +9,7 @@ import shutil
 import struct
 
 from check_run import NotRun, Skip
+from examples import EXAMPLES
 
 # ---- kernels written by hand -------------------------------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ def model_name(c, precision):
 PRECISIONS = ["fp16", "bf16", "fp32"]
 # What follow compares: model, samples, what ids are below. After the perceptrons, models with launches that wait for blocks of their own
 # (supersteps, sums in one pass), which overlap: they have a limit each, since what hangs would take the time of all.
-TABULAR = {"trade": 17, "region": 11, "purpose": 9, "targets": 2}
+TABULAR = next(example.bounds for example in EXAMPLES if example.name == "tabular")
 FOLLOWED = [*((f"mlp512-{precision}", 128, {}) for precision in PRECISIONS), ("small-fp16", 64, {}), ("gan-fp16", 64, {}),
             ("tabular-fp16", 4096, TABULAR)]
 SMALL_FOLLOWED = [("small-fp16", 16, {}), ("gan-fp16", 16, {})]

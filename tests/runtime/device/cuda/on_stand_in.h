@@ -15,6 +15,32 @@ inline amp::SessionOptions CudaOptions(int64_t capacity) {
     return o;
 }
 
+// The tiny model with tables that a test changes in |cuda| before it calls Make (seed 7), and a session of it.
+struct AlteredTiny {
+    AlteredTiny() { desc_.cuda = &cuda; }
+    ~AlteredTiny() {
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+    }
+    AlteredTiny(const AlteredTiny &) = delete;
+
+    void Make() {
+        amp_params_options seed = {sizeof seed, 7, 0};
+        EXPECT_EQ(amp_model_from_desc(&desc_, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
+    }
+
+    amp_model_cuda cuda = *tiny_cuda_code();
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_error err = {};
+
+  private:
+    amp_model_desc desc_ = *tiny_cuda_desc();
+};
+
 // Model and params (seed 7); sessions as they are asked for.  Everything is released at the end.
 class TinyOnCuda {
   public:

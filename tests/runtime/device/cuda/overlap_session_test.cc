@@ -5,12 +5,11 @@
 namespace {
 
 // The tiny model, whose functions say that they wait from an architecture on; all do but number |liar|.
-class Waiting {
+class Waiting : public AlteredTiny {
   public:
     explicit Waiting(uint32_t from, int liar = -1) {
-        const amp_model_cuda *code = tiny_cuda_code();
-        const auto *given = static_cast<const amp_model_cuda_function *>(code->functions.data);
-        functions_.assign(given, given + code->functions.count);
+        const auto *given = static_cast<const amp_model_cuda_function *>(cuda.functions.data);
+        functions_.assign(given, given + cuda.functions.count);
         texts_.reserve(functions_.size());
         for (size_t i = 0; i < functions_.size(); i++) {
             std::string text = functions_[i].source;
@@ -19,20 +18,9 @@ class Waiting {
             functions_[i].source = texts_[i].c_str();
             functions_[i].waits_from = from;
         }
-        cuda_ = *code;
-        cuda_.functions.data = functions_.data();
-        desc_ = *tiny_cuda_desc();
-        desc_.cuda = &cuda_;
-        amp_params_options seed = {sizeof seed, 7, 0};
-        EXPECT_EQ(amp_model_from_desc(&desc_, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
-        EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
+        cuda.functions.data = functions_.data();
+        Make();
     }
-    ~Waiting() {
-        amp_session_release(session);
-        amp_params_release(params);
-        amp_model_release(model);
-    }
-    Waiting(const Waiting &) = delete;
 
     void Open(bool separate = false) {
         amp::SessionOptions o = CudaOptions(8);
@@ -54,18 +42,11 @@ class Waiting {
         return losses;
     }
 
-    amp_model *model = nullptr;
-    amp_params *params = nullptr;
-    amp_session *session = nullptr;
-    amp_error err = {};
-
   private:
     static constexpr const char *WAIT = "\n#if __CUDA_ARCH__ >= 900\n    asm volatile(\"griddepcontrol.wait;\" ::: "
                                         "\"memory\");\n#endif\n";
     std::vector<amp_model_cuda_function> functions_;
     std::vector<std::string> texts_;
-    amp_model_cuda cuda_;
-    amp_model_desc desc_;
 };
 
 class OverlapSession : public OnStandIn {

@@ -5,12 +5,11 @@
 namespace {
 
 // The tiny model, where kernel |name| of each program may have more shared memory.
-class Choosing {
+class Choosing : public AlteredTiny {
   public:
     explicit Choosing(const std::string &name) {
-        const amp_model_cuda *code = tiny_cuda_code();
-        const auto *given = static_cast<const amp_model_cuda_program *>(code->programs.data);
-        programs_.assign(given, given + code->programs.count);
+        const auto *given = static_cast<const amp_model_cuda_program *>(cuda.programs.data);
+        programs_.assign(given, given + cuda.programs.count);
         kernels_.resize(programs_.size());
         for (size_t i = 0; i < programs_.size(); i++) {
             const auto *of = static_cast<const amp_model_cuda_kernel *>(programs_[i].kernels.data);
@@ -19,31 +18,17 @@ class Choosing {
                 if (k.name == name) Widen(&k);
             programs_[i].kernels.data = kernels_[i].data();
         }
-        cuda_ = *code;
-        cuda_.programs.data = programs_.data();
-        desc_ = *tiny_cuda_desc();
-        desc_.cuda = &cuda_;
-        amp_params_options seed = {sizeof seed, 7, 0};
-        EXPECT_EQ(amp_model_from_desc(&desc_, "tiny", nullptr, &model_, &err), AMP_OK) << err.message;
-        EXPECT_EQ(amp_params_create(model_, &seed, &params_, &err), AMP_OK) << err.message;
+        cuda.programs.data = programs_.data();
+        Make();
     }
-    ~Choosing() {
-        amp_session_release(session);
-        amp_params_release(params_);
-        amp_model_release(model_);
-    }
-    Choosing(const Choosing &) = delete;
 
     amp_status Step() {
         amp::SessionOptions o = CudaOptions(8);
-        const amp_status status = amp_session_create(model_, params_, &o, &session, &err);
+        const amp_status status = amp_session_create(model, params, &o, &session, &err);
         TinyBatch batch(8, 1);
         amp_step_report report = {};
         return status ? status : amp_step(session, batch.inputs, {8, 0}, &report, &err);
     }
-
-    amp_session *session = nullptr;
-    amp_error err = {};
 
   private:
     void Widen(amp_model_cuda_kernel *k) {
@@ -61,10 +46,6 @@ class Choosing {
     std::vector<amp_model_cuda_choice> choices_;
     std::vector<amp_model_cuda_grid> grids_;
     amp_model_cuda_part part_ = {};
-    amp_model_cuda cuda_;
-    amp_model_desc desc_;
-    amp_model *model_ = nullptr;
-    amp_params *params_ = nullptr;
 };
 
 class SharedSession : public OnStandIn {};

@@ -1,4 +1,4 @@
-// Published weights by name: renamed, transposed, in shards; every difference in words; saved under the file's names.
+// Published weights by name: renamed, transposed, in shards; every difference in words.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,8 +8,7 @@
 #include <map>
 
 #include "tests/base/failing_allocator.h"
-#include "tests/runtime/files.h"
-#include "tests/runtime/tiny.h"
+#include "tests/runtime/weights.h"
 
 extern "C" {
 #include "base/safetensors/weight_files.h"
@@ -17,178 +16,6 @@ extern "C" {
 }
 
 namespace {
-
-using Dims = std::vector<int64_t>;
-using List = std::vector<const char *>;
-
-size_t Count(const Dims &dims) {
-    size_t count = 1;
-    for (int64_t d : dims) count *= (size_t)d;
-    return count;
-}
-
-// ---- a model with the parameters that a test names ------------------------------------------------------------------
-
-struct Named {
-    std::string name;
-    Dims dims;
-    bool counter = false; // i64 buffer
-};
-
-// The tiny model's own are fc.weight, fc.bias and fc.batches; the others are used by no program of it.
-struct Grown {
-    explicit Grown(const std::vector<Named> &more, const amp_allocator *allocator = nullptr)
-        : names(more), desc(*amp_model_query()) {
-        const auto *from = (const amp_model_state *)desc.states.data;
-        states.assign(from, from + desc.states.count);
-        for (const Named &n : names) {
-            amp_model_state s = {};
-            s.name = n.name.c_str(), s.role = n.counter ? AMP_STATE_BUFFER : AMP_STATE_PARAM, s.of = AMP_MODEL_NONE;
-            s.dtype = s.storage = n.counter ? AMP_DT_I64 : AMP_DT_F32, s.layout = AMP_LAYOUT_ROWS;
-            s.rank = (uint32_t)n.dims.size(), s.counter_block = AMP_MODEL_NONE;
-            for (size_t i = 0; i < n.dims.size(); i++) s.dims[i] = n.dims[i];
-            states.push_back(s);
-        }
-        desc.states.data = states.data(), desc.states.count = (uint32_t)states.size();
-        amp_params_options zeros = {sizeof zeros, 0, 1};
-        EXPECT_EQ(amp_model_from_desc(&desc, "grown", allocator, &model, &err), AMP_OK) << err.message;
-        EXPECT_EQ(amp_params_create(model, &zeros, &params, &err), AMP_OK) << err.message;
-    }
-    ~Grown() { amp_params_release(params), amp_model_release(model); }
-    Grown(const Grown &) = delete;
-    Grown &operator=(const Grown &) = delete;
-
-    std::vector<float> Get(const std::string &name, size_t count) const {
-        std::vector<float> out(count);
-        amp_error e = {};
-        EXPECT_EQ(amp_params_get(params, name.c_str(), out.data(), count, &e), AMP_OK) << e.message;
-        return out;
-    }
-
-    std::vector<Named> names;
-    amp_model_desc desc;
-    std::vector<amp_model_state> states;
-    amp_model *model = nullptr;
-    amp_params *params = nullptr;
-    amp_error err = {};
-};
-
-// ---- files ----------------------------------------------------------------------------------------------------------
-
-struct Tensor {
-    std::string name, dtype;
-    Dims dims;
-    std::string bytes;
-};
-
-template <class T> std::string Bytes(const std::vector<T> &values) {
-    return std::string((const char *)values.data(), values.size() * sizeof(T));
-}
-
-// 0, 1, 2, ... and |first|: no two tensors alike.
-std::vector<float> Ramp(size_t count, float first) {
-    std::vector<float> out(count);
-    for (size_t i = 0; i < count; i++) out[i] = first + (float)i;
-    return out;
-}
-
-Tensor F32(const std::string &name, const Dims &dims, float first) {
-    return {name, "F32", dims, Bytes(Ramp(Count(dims), first))};
-}
-
-std::string Text(const std::vector<Tensor> &tensors, const std::string &metadata = "") {
-    std::string header = "{" + metadata, data, length(8, '\0');
-    for (const Tensor &t : tensors) {
-        std::string dims;
-        for (int64_t d : t.dims) dims += (dims.empty() ? "" : ",") + std::to_string(d);
-        header += (header.size() > 1 ? ",\"" : "\"") + t.name + "\":{\"dtype\":\"" + t.dtype + "\",\"shape\":[" + dims +
-                  "],\"data_offsets\":[" + std::to_string(data.size()) + "," +
-                  std::to_string(data.size() + t.bytes.size()) + "]}";
-        data += t.bytes;
-    }
-    header += "}";
-    for (int i = 0; i < 8; i++) length[(size_t)i] = (char)(header.size() >> 8 * i);
-    return length + header + data;
-}
-
-std::string WriteTensors(const std::string &name, const std::vector<Tensor> &tensors,
-                         const std::string &metadata = "") {
-    return WriteTemp(name, Text(tensors, metadata));
-}
-
-// The tiny model's own.
-std::vector<Tensor> With(std::vector<Tensor> more) {
-    more.push_back(F32("fc.weight", {TINY_CLASSES, TINY_FEATURES}, 0.5f));
-    more.push_back(F32("fc.bias", {TINY_CLASSES}, 1000.5f));
-    more.push_back({"fc.batches", "I64", {}, std::string(8, '\0')});
-    return more;
-}
-
-// ---- loading --------------------------------------------------------------------------------------------------------
-
-struct Rules {
-    Rules(List ignore = {}, List rename = {}, List transpose = {}, List fresh = {})
-        : ignore(ignore), rename(rename), transpose(transpose), fresh(fresh) {}
-    List ignore, rename, transpose, fresh;
-    std::map<std::string, std::string> why;
-    std::map<std::string, int> kind;
-
-    static void Note(void *user, const char *name, amp_weights_difference kind, const char *why) {
-        auto *self = static_cast<Rules *>(user);
-        self->why[name] = why, self->kind[name] = kind;
-    }
-    amp_weights_options get() {
-        for (List *l : {&ignore, &rename, &transpose, &fresh})
-            if (l->empty() || l->back()) l->push_back(nullptr);
-        amp_weights_options o = {};
-        o.struct_size = sizeof o, o.user = this, o.difference = Note;
-        o.ignore = ignore.data(), o.rename = rename.data(), o.transpose = transpose.data(), o.fresh = fresh.data();
-        return o;
-    }
-};
-
-struct Loaded {
-    amp_status status;
-    std::string message;
-    amp_weights_report report;
-};
-
-Loaded Load(const Grown &g, const std::string &path, Rules &rules) {
-    amp_error err = {};
-    Loaded out = {};
-    amp_weights_options o = rules.get();
-    out.status = amp_params_load(g.params, path.c_str(), &o, &out.report, &err);
-    out.message = out.status ? err.message : "";
-    return out;
-}
-
-Loaded Load(const Grown &g, const std::string &path, Rules &&rules = {}) { return Load(g, path, rules); }
-
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
-
-// A little GPT-2: names and layouts of Hugging Face's.
-std::vector<Named> Gpt() {
-    std::vector<Named> out = {{"wte.weight", {12, 4}}, {"ln_f.weight", {4}}};
-    for (int i = 0; i < 3; i++) {
-        std::string h = "h." + std::to_string(i) + ".";
-        out.push_back({h + "ln_1.weight", {4}});
-        out.push_back({h + "attn.c_attn.weight", {12, 4}});
-        out.push_back({h + "attn.c_attn.bias", {12}});
-        out.push_back({h + "attn.c_proj.weight", {4, 4}});
-    }
-    return out;
-}
-
-std::vector<Tensor> GptFile(const std::string &prefix, bool turned = false) {
-    std::vector<Tensor> out;
-    float first = 0;
-    for (const Named &n : Gpt()) {
-        Dims dims = n.dims;
-        if (turned && n.name.find("attn.c_attn.weight") != std::string::npos) std::swap(dims[0], dims[1]);
-        out.push_back(F32(prefix + n.name, dims, first += 100));
-    }
-    return With(out);
-}
 
 TEST(Weights, ExactFilesLoadWithoutRules) {
     Grown g(Gpt());
@@ -505,27 +332,6 @@ TEST(Weights, FloatsAreConvertedAndCountersKept) {
     EXPECT_EQ(Load(g, path, {{"none", "d"}, {}, {}, {"d"}}).status, AMP_OK);
 }
 
-// ---- shards ---------------------------------------------------------------------------------------------------------
-
-std::string Index(const std::vector<std::pair<std::string, std::string>> &map) {
-    std::string out;
-    for (const auto &m : map) out += (out.empty() ? "\"" : ",\"") + m.first + "\":\"" + m.second + "\"";
-    return "{\"metadata\":{\"total_size\":123},\"weight_map\":{" + out + "}}";
-}
-
-struct Shards {
-    std::vector<std::pair<std::string, std::string>> map;
-    Shards() {
-        std::vector<Tensor> all = GptFile("transformer."), parts[2];
-        mkdir(TempPath("below").c_str(), 0700);
-        for (size_t i = 0; i < all.size(); i++) {
-            parts[i % 2].push_back(all[i]);
-            map.push_back({all[i].name, i % 2 ? "below/s2.safetensors" : "s1.safetensors"});
-        }
-        WriteTensors("s1.safetensors", parts[0]), WriteTensors("below/s2.safetensors", parts[1]);
-    }
-};
-
 TEST(Weights, ShardsOfAnIndex) {
     Shards s;
     Grown g(Gpt());
@@ -709,42 +515,6 @@ TEST(Weights, TheFileIsReadOnceAndNotHeld) {
     remove(path.c_str()), remove(TempPath("big2.st").c_str());
 }
 
-amp_status Save(const Grown &g, const std::string &path, const std::string &like, Rules rules, std::string *message);
-
-// Of a file that is too large to be held, a tensor's sum is compared when the tensor is read, if it is.
-TEST(WeightsDamaged, AreFoundByWhoReadsThem) {
-    std::vector<Named> all, renamed, without;
-    for (int i = 0; i < 9; i++) all.push_back({"w" + std::to_string(i), {1024, 1024}});
-    without = renamed = all;
-    without.pop_back(), renamed.back().name = "v8";
-    std::string path = TempPath("damaged.st"), message;
-    Grown g(all), h(renamed), k(without);
-    std::vector<float> marked(1 << 20, 1.0f);
-    marked[777] = 12345.0f;
-    ASSERT_EQ(amp_params_set(g.params, "w8", marked.data(), marked.size(), &g.err), AMP_OK);
-    ASSERT_EQ(amp_params_save(g.params, path.c_str(), nullptr, &g.err), AMP_OK) << g.err.message;
-    EXPECT_EQ(Load(g, path, {{}, {}, {"w8"}}).status, AMP_OK);
-    std::string bytes = ReadAll(path);
-    const size_t at = bytes.find(Bytes(std::vector<float>{12345.0f}));
-    ASSERT_LT(at, bytes.size());
-    bytes[at] ^= 4;
-    WriteTemp("damaged.st", bytes);
-    const struct {
-        const Grown *grown;
-        Rules rules;
-    } readers[] = {{&g, {}}, {&g, {{}, {}, {"w8"}}}, {&h, {{}, {"w8=v8"}}}};
-    for (const auto &r : readers) {
-        Rules rules = r.rules;
-        Loaded l = Load(*r.grown, path, rules);
-        EXPECT_EQ(l.status, AMP_BAD_FILE);
-        EXPECT_SAYS(l.message, "damaged.st: tensor w8 is not as it was saved (its XXH64 is ");
-    }
-    EXPECT_EQ(Load(k, path, {{"w8"}}).status, AMP_OK);
-    EXPECT_EQ(Save(k, TempPath("copied.st"), path, {{"w8"}}, &message), AMP_BAD_FILE); // it would be copied
-    EXPECT_SAYS(message, "damaged.st: tensor w8 is not as it was saved");
-    remove(path.c_str());
-}
-
 TEST(Weights, EveryAllocationMayFail) {
     Shards s;
     std::string index = WriteTemp("oom.json", Index(s.map)), saved = TempPath("oom.out");
@@ -775,97 +545,6 @@ TEST(Weights, EveryAllocationMayFail) {
             ASSERT_EQ(l.status, AMP_OUT_OF_MEMORY) << fail << ": " << l.message;
         }
     }
-}
-
-// ---- saving under the names of the file -----------------------------------------------------------------------------
-
-amp_status Save(const Grown &g, const std::string &path, const std::string &like, Rules rules, std::string *message) {
-    amp_error err = {};
-    amp_weights_options o = rules.get();
-    o.like = like.c_str();
-    amp_status status = amp_params_save(g.params, path.c_str(), &o, &err);
-    *message = status ? err.message : "";
-    return status;
-}
-
-// Name: type, shape and bytes.
-std::map<std::string, std::string> Contents(const std::string &path) {
-    std::map<std::string, std::string> out;
-    amp_safetensors *f = nullptr;
-    amp_error err = {};
-    EXPECT_EQ(amp_safetensors_open(path.c_str(), nullptr, &f, &err), AMP_OK) << err.message;
-    for (int32_t i = 0; f && i < amp_safetensors_count(f); i++) {
-        const amp_tensor_view *v = amp_safetensors_at(f, i);
-        std::string text = v->dtype_name;
-        for (int k = 0; k < v->rank; k++) text += "," + std::to_string(v->dims[k]);
-        out[v->name] = text + ":" + std::string((const char *)v->data, v->bytes);
-    }
-    amp_safetensors_close(f);
-    return out;
-}
-
-TEST(WeightsSaved, AsTheFileHasThem) {
-    Grown g(Gpt());
-    std::vector<Tensor> file = GptFile("transformer.", true);
-    file.push_back({"transformer.h.0.attn.bias", "I8", {3}, "abc"}); // a mask, not wanted
-    file.push_back(F32("lm_head.weight", {12, 4}, 100));             // tied
-    file.push_back({"empty", "F4", {0, 3}, ""});
-    std::string like = WriteTensors("like.st", file, "\"__metadata__\":{\"format\":\"pt\"}"), saved = TempPath("as.st");
-    std::string message;
-    Rules rules = {{"*.attn.bias", "empty"}, {"transformer.*=*", "lm_head.weight=wte.weight"}, {"h.*.attn.c_*.weight"}};
-    Loaded l = Load(g, like, rules);
-    ASSERT_EQ(l.status, AMP_OK) << l.message;
-    ASSERT_EQ(Save(g, saved, like, rules, &message), AMP_OK) << message;
-    EXPECT_EQ(Contents(saved), Contents(like));
-    EXPECT_SAYS(ReadAll(saved), "\"format\":\"pt\"");
-    EXPECT_SAYS(ReadAll(saved), "\"amp.format\":\"params 1\"");
-    // What was trained is in both names of a tied weight.
-    std::vector<float> trained(48, 3.0f);
-    ASSERT_EQ(amp_params_set(g.params, "wte.weight", trained.data(), 48, &g.err), AMP_OK);
-    ASSERT_EQ(Save(g, saved, like, rules, &message), AMP_OK) << message;
-    EXPECT_EQ(Contents(saved)["lm_head.weight"], "F32,12,4:" + Bytes(trained));
-    EXPECT_EQ(Contents(saved)["transformer.wte.weight"], "F32,12,4:" + Bytes(trained));
-    // ... and must not be ignored.
-    rules = {{"*.attn.bias", "empty", "lm_head*"}, {"transformer.*=*"}, {"h.*.attn.c_*.weight"}};
-    EXPECT_EQ(Load(g, like, rules).status, AMP_OK);
-    EXPECT_EQ(Save(g, saved, like, rules, &message), AMP_MISMATCH);
-    EXPECT_SAYS(message, "tensor lm_head.weight is ignored, but has the numbers of wte.weight");
-    EXPECT_SAYS(message, "rename 'lm_head.weight=wte.weight' instead of ignoring it");
-    // A file that does not fit is refused as in loading, and nothing is written.
-    remove(saved.c_str());
-    EXPECT_EQ(Save(g, saved, like, {}, &message), AMP_MISMATCH);
-    EXPECT_NE(access(saved.c_str(), F_OK), 0);
-}
-
-TEST(WeightsSaved, FreshParametersAndOtherTypes) {
-    Grown g({{"body.weight", {2, 2}}, {"head.weight", {5, 2}}, {"head.bias", {5}}, {"n", {}, true}});
-    std::vector<Tensor> file = With({{"net.body.weight", "BF16", {2, 2}, Bytes<uint16_t>({0x3f80, 0, 0, 0x4000})},
-                                     F32("net.head.weight", {1000, 2}, 0),
-                                     F32("head.bias", {7}, 0), // another one, which gives way
-                                     {"net.zeros", "F32", {2, 2}, std::string(16, '\0')}});
-    Rules rules = {{"head.bias", "net.zeros"}, {"net.*=*"}, {}, {"head.*", "n"}};
-    std::string like = WriteTensors("fresh.st", file), saved = TempPath("fresh_out.st"), message;
-    Loaded l = Load(g, like, rules);
-    ASSERT_EQ(l.status, AMP_OK) << l.message;
-    ASSERT_EQ(Save(g, saved, like, rules, &message), AMP_OK) << message;
-    std::map<std::string, std::string> got = Contents(saved);
-    EXPECT_EQ(got["net.body.weight"], "F32,2,2:" + Bytes<float>({1, 0, 0, 2}));
-    EXPECT_EQ(got["net.head.weight"], "F32,5,2:" + std::string(40, '\0'));
-    EXPECT_EQ(got["head.bias"], "F32,5:" + std::string(20, '\0'));
-    EXPECT_EQ(got["n"], "I64:" + std::string(8, '\0'));
-    EXPECT_EQ(got.size(), 8u);
-    // Over the file itself: it is read before it is replaced.
-    ASSERT_EQ(Save(g, like, like, rules, &message), AMP_OK) << message;
-    EXPECT_EQ(Contents(like), got);
-}
-
-TEST(WeightsSaved, LikeTheShardsOfAnIndex) {
-    Shards s;
-    Grown g(Gpt());
-    std::string index = WriteTemp("like.json", Index(s.map)), saved = TempPath("whole.st"), message;
-    ASSERT_EQ(Load(g, index, {{}, {"transformer.*=*"}}).status, AMP_OK);
-    ASSERT_EQ(Save(g, saved, index, {{}, {"transformer.*=*"}}, &message), AMP_OK) << message;
-    EXPECT_EQ(Contents(saved), Contents(WriteTensors("all.st", GptFile("transformer."))));
 }
 
 } // namespace

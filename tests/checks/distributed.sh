@@ -242,7 +242,7 @@ alone_fails() {
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "$one" --epochs many
     lone 'rank 0: rank 1 says: --epochs many: a whole number from 1 to 2147483647 is wanted'
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "$one" --stats 5
-    lone 'rank 0: rank 1 says: --stats: its lines go into the log'
+    lone 'rank 0: rank 1 says: train --stats: its lines go into the log'
     train[4]=400000 # --batch: 315 MB of activations
     fails "$mpi" 1 "${train[@]}" --data "$one" : \
         -n 1 bash -c 'ulimit -v 500000 && exec "$@"' - "${train[@]}" --data "$one"

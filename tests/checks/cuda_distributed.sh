@@ -316,7 +316,7 @@ for fault in async:1:6 dead:1:5 stop:1:5 count:1:4 order:1:4 fail:ncclAllReduce:
     begin_one $fault one
 done
 # In the graph of micro_step; and between graphs, where a step has 9 waits and 15 records.
-driver=(cuEventRecordWithFlags:{1,3} cuStreamWaitEvent:{100..108..3} cuEventRecord:{100..114..7})
+driver=(cuEventRecordWithFlags:3 cuStreamWaitEvent:{100,106} cuEventRecord:107)
 ((!full)) || driver=(cuEventRecordWithFlags:{1..3} cuStreamWaitEvent:{100..108} cuEventRecord:{100..114})
 for fault in "${driver[@]}"; do begin_driver "$fault"; done
 for fault in "${shares[@]}"; do begin "shares-$fault" "$mpi" 1 "${train[@]}" "$work/zero1.so" "${options[@]}" : \

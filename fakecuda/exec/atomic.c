@@ -140,8 +140,8 @@ static bool change_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint6
     memcpy(old, bytes, a->size);
     uint64_t now = change(*old, b, c);
     bool between = space == PTX_GLOBAL && w->block->order && !a->of_block;
-    if (between) order_read(w, address);
-    if (between && (a->form->change != do_cas || *old == b)) order_write(w, address, true);
+    if (between) order_read(w, lane, address);
+    if (between && (a->form->change != do_cas || *old == b)) order_write(w, lane, address, true);
     memcpy(bytes, &now, a->size);
     if (now != *old) w->block->progress = w->block->instructions;
     if (now != *old && between) order_changed(w->block);
@@ -172,7 +172,7 @@ static Step run_atomic(Warp *w, const Inst *i) {
     address_lanes(w, &a->address, address);
     uint32_t active = w->active, start = block_random(w->block) % LANES;
     uint64_t changes = w->block->order ? order_changes(w->block) : 0, polled = (uint64_t)(uintptr_t)i;
-    if (a->releases) order_release(w);
+    if (a->releases) order_release(w, false);
     if (a->orders) clock_fence(w);
     for (uint32_t k = 0; k < LANES; k++) {
         uint32_t l = (start + k) % LANES;
@@ -183,7 +183,7 @@ static Step run_atomic(Warp *w, const Inst *i) {
         order_poll(w, polled);
     }
     w->block->counters.atomics += (uint64_t)__builtin_popcount(active);
-    if (a->acquires) order_acquire(w);
+    if (a->acquires) order_acquire(w, false);
     if (a->space == PTX_SHARED) count_shared(w->block, address, active, a->size);
     return STEP_NEXT;
 }

@@ -97,8 +97,14 @@ static Step run_fence(Warp *w, const Inst *i) {
 }
 
 static Step run_fence_of_device(Warp *w, const Inst *i) {
-    order_acquire(w);
-    order_release(w);
+    order_acquire(w, false);
+    order_release(w, false);
+    return run_fence(w, i);
+}
+
+static Step run_fence_sc_of_device(Warp *w, const Inst *i) {
+    order_acquire(w, true);
+    order_release(w, true);
     return run_fence(w, i);
 }
 
@@ -195,7 +201,8 @@ bool decode_fence(Decoder *d, Inst *i) {
     /* A proxy fence orders what one thread does in two ways, not threads. */
     bool device =
         !ptx_has(d->ptx, "proxy") && (ptx_has(d->ptx, "gpu") || ptx_has(d->ptx, "sys") || ptx_has(d->ptx, "gl"));
-    i->run = device ? run_fence_of_device : run_fence;
+    bool sc = ptx_has(d->ptx, "sc") || !strcmp(d->ptx->opcode, "membar");
+    i->run = !device ? run_fence : sc ? run_fence_sc_of_device : run_fence_of_device;
     d->function->orders |= device;
     return true;
 }

@@ -206,6 +206,7 @@ static void begin_warp(Warp *w) {
     w->copy_count = 0;
     w->outcome = WARP_READY;
     memset(&w->clocks, 0, sizeof w->clocks);
+    memset(&w->own, 0, sizeof w->own);
     memset(&w->last_known, 0, sizeof w->last_known);
     memset(w->groups, 0, sizeof w->groups);
     if (b->local_bytes) memset(w->local_written, 0, (size_t)b->local_bytes * LANES);

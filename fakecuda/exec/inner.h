@@ -174,8 +174,8 @@ typedef struct Copy {           /* a cp.async of a warp that has not been waited
     uint32_t to[LANES];
 } Copy;
 
-/* Of the warps of a block. known[v]: what warp v did up to there is visible here.  fenced[v]: and a fence of the device
- * followed it (with |clock_base|). */
+/* Of the warps of a block. known[v]: what warp v did up to there is visible here.  fenced[v]: and a fence.sc of the
+ * device followed it (with |clock_base|). */
 typedef struct Clocks {
     uint32_t known[MAX_WARPS], fenced[MAX_WARPS];
 } Clocks;
@@ -197,6 +197,9 @@ struct Warp {
     /* Happens-before: |clock| counts synchronisations. */
     uint32_t clock;
     Clocks clocks;
+    struct { /* what other fences of |lanes| followed: of the lanes themselves up to |clock| (with |clock_base|) */
+        uint32_t lanes, clock, clocks[MAX_WARPS];
+    } own;
     struct {
         uint32_t serial, warp, clock;
     } last_known;          /* of another block: what order.c found last */
@@ -256,10 +259,10 @@ typedef struct Order Order; /* of a launch: order.c */
 typedef struct LogPart {    /* entries of a log of releases */
     uint32_t log, start, end;
 } LogPart;
-typedef struct Acquired { /* by warp |warp| at |clock| */
+typedef struct Acquired { /* by lanes of warp |warp| at |clock| */
     LogPart part;
     int warp;
-    uint32_t clock;
+    uint32_t clock, lanes;
 } Acquired;
 
 typedef struct Watch { /* looks for the first instruction that touches a word of global memory */
@@ -360,13 +363,16 @@ Order *order_new(uint32_t first_serial, uint64_t blocks);
 void order_free(Order *o, uint64_t blocks);
 void order_lock_records(Order *o); /* a record and its stamp belong together */
 void order_unlock_records(Order *o);
-void order_release(Warp *w); /* a fence of the device: what was done is released by strong writes from now on */
-void order_acquire(Warp *w); /* and what was released to strong reads before is acquired */
-void order_read(Warp *w, uint64_t address);               /* strong */
-void order_write(Warp *w, uint64_t address, bool atomic); /* strong; |atomic|: it read first */
-uint32_t order_stamp(const Warp *w);                      /* warp and clock of what w does now */
-void order_restart_clocks(Block *b, uint32_t clocks);     /* |clocks| have been counted, and are from 1 again */
-void order_changed(Block *b);                             /* something that other blocks may wait for */
+/* A fence of the device: what was done is released by strong writes from now on, and what was released to strong reads
+ * before is acquired. */
+void order_release(Warp *w, bool sc);
+void order_acquire(Warp *w, bool sc);
+void order_read(Warp *w, int lane, uint64_t address);               /* strong */
+void order_write(Warp *w, int lane, uint64_t address, bool atomic); /* strong; |atomic|: it read first */
+uint32_t order_stamp(const Warp *w, int lane);                      /* warp, clock and lane of what w does now */
+uint32_t order_stamp_of_both(uint32_t a, uint32_t b);               /* 0: of two warps, or not of one moment */
+void order_restart_clocks(Block *b, uint32_t clocks); /* |clocks| have been counted, and are from 1 again */
+void order_changed(Block *b);                         /* something that other blocks may wait for */
 uint64_t order_changes(const Block *b);
 void order_poll(Warp *w, uint64_t what); /* a strong read; |what| is different for other addresses and values */
 static inline uint64_t poll_mix(uint64_t what, uint64_t address, uint64_t value) {
@@ -374,7 +380,7 @@ static inline uint64_t poll_mix(uint64_t what, uint64_t address, uint64_t value)
 }
 bool order_waits(const Block *b); /* all its warps poll memory that no block changes */
 /* Whether what another block did to a word comes before what w does now. */
-bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool strong);
+bool order_known(Warp *w, int lane, uint32_t serial, uint32_t stamp, uint64_t word, bool strong);
 
 /* ---- dependent.c ---- */
 

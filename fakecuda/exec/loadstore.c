@@ -51,10 +51,11 @@ static void take_elements(Warp *w, const Transfer *t, int lane, const uint8_t *b
 }
 
 /* After the value was taken: what it was written by is released by then, whichever host thread that was. */
-static uint64_t note_strong(Warp *w, const Transfer *t, uint64_t polled, uint64_t address, const uint8_t *bytes) {
+static uint64_t note_strong(Warp *w, int lane, const Transfer *t, uint64_t polled, uint64_t address,
+                            const uint8_t *bytes) {
     uint64_t value = 0, at = address;
     PtxSpace space = t->space == PTX_SPACE_NONE ? access_resolve(w, &at) : t->space;
-    if (space == PTX_GLOBAL && t->of_device) order_read(w, at);
+    if (space == PTX_GLOBAL && t->of_device) order_read(w, lane, at);
     memcpy(&value, bytes, t->size < 8 ? t->size : 8);
     return poll_mix(polled, address, value);
 }
@@ -70,12 +71,12 @@ static Step run_ld(Warp *w, const Inst *i) {
         const uint8_t *bytes = access_bytes(w, i, (int)l, t->space, address[l], t->size, t->how, NULL);
         if (!bytes) return STEP_FAULT;
         take_elements(w, t, (int)l, bytes);
-        if (strong) polled = note_strong(w, t, polled, address[l], bytes);
+        if (strong) polled = note_strong(w, (int)l, t, polled, address[l], bytes);
     }
     if (strong) order_poll(w, polled);
     count_request(w, t->space, address, t->size, false);
     if (t->fence_after) {
-        if (t->of_device) order_acquire(w);
+        if (t->of_device) order_acquire(w, false);
         clock_fence(w);
     }
     return STEP_NEXT;
@@ -87,7 +88,7 @@ static Step run_st(Warp *w, const Inst *i) {
     address_lanes(w, &t->address, address);
     uint32_t active = w->active;
     if (t->fence_before) {
-        if (t->of_device) order_release(w);
+        if (t->of_device) order_release(w, false);
         clock_fence(w);
     }
     FOR_LANES(l, active) {

@@ -58,7 +58,7 @@ uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
     if (!race_check_global(w, i, lane, address, size, how, value)) return NULL;
     bool changes = how & ACCESS_WRITE && !(how & ACCESS_READ); /* an atomic says itself whether it does */
     if (changes && how & ACCESS_STRONG && !(how & ACCESS_CTA) && w->block->order) {
-        order_write(w, address, false);
+        order_write(w, lane, address, false);
         if (!value || memcmp(m->bytes + offset, value, size) != 0) order_changed(w->block);
     }
     if (how & ACCESS_WRITE) fill_few(m->written + offset, 1, size);

@@ -9,22 +9,27 @@
  * before a release is reached through it: |reach| of the log.  Only an access that touches what another block touched
  * asks whether it is known (FastTrack's epochs: one block, warp and clock), and then looks through the logs.
  *
- * In a block the clocks of race.c decide.  fenced[v] of a warp is the last clock of warp v that a fence has followed:
- * barriers carry it on, so that "all write, all fence, barrier, one thread's atomic" is a release of what all wrote, as
- * hardware has it.  Likewise a fence acquires what another warp read, if a barrier comes between.  What one lane of a
- * warp does counts for all 32. */
+ * In a block the clocks of race.c decide.  A fence of one thread after a barrier covers what all threads did before it
+ * (|own|), but makes a release with a strong write of its own lane only, and an acquire with a strong read of it.  A
+ * fence.sc does more, because such fences have one order: fenced[v] of a warp is the last clock of warp v that one has
+ * followed.  Barriers carry it on, so that "all write, all fence, barrier, one thread's atomic" is a release of what
+ * all wrote.  Likewise a fence.sc acquires what another thread read, if a barrier comes between.
+ *
+ * Lanes of a warp that have not met since are told apart, but not by fence.sc, which counts for all lanes. */
 #define _POSIX_C_SOURCE 200809L
 #include "fakecuda/exec/inner.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { CLOCK_BITS = 27, CLOCK = (1 << CLOCK_BITS) - 1 };
+/* A stamp: the warp, its clock, the lane. */
+enum { LANE_BITS = 6, SEVERAL = (1 << LANE_BITS) - 1, WARP_SHIFT = 27, CLOCK = (1 << (WARP_SHIFT - LANE_BITS)) - 1 };
 
 typedef struct Release { /* by a block, one entry of a log */
     struct Release *next;
     uint32_t log, at;
     uint32_t written;           /* stamp of the strong write */
+    uint32_t own;               /* and what the lane of this stamp did up to there; 0: no more */
     uint32_t clocks[MAX_WARPS]; /* what the block's warps did up to there is released */
 } Release;
 
@@ -100,9 +105,13 @@ void order_unlock_records(Order *o) { pthread_mutex_unlock(&o->records); }
 
 static uint32_t clipped(uint64_t clock) { return clock < CLOCK ? (uint32_t)clock : CLOCK; }
 
-uint32_t order_stamp(const Warp *w) {
-    return (uint32_t)w->index << CLOCK_BITS | clipped(w->block->clock_base + w->clock);
+static uint32_t stamp_of(const Warp *w, uint32_t clock, int lane) {
+    return (uint32_t)w->index << WARP_SHIFT | clock << LANE_BITS | (uint32_t)lane;
 }
+
+uint32_t order_stamp(const Warp *w, int lane) { return stamp_of(w, clipped(w->block->clock_base + w->clock), lane); }
+
+uint32_t order_stamp_of_both(uint32_t a, uint32_t b) { return a == b ? a : (a ^ b) >> LANE_BITS ? 0 : a | SEVERAL; }
 
 void order_restart_clocks(Block *b, uint32_t clocks) {
     b->clock_base += clocks;
@@ -110,9 +119,9 @@ void order_restart_clocks(Block *b, uint32_t clocks) {
     for (int k = 0; k < b->acquired_count; k++) b->acquired[k].clock = 0;
 }
 
-/* Whether what warp |by| did at |clock| comes before what w does now. */
-static bool visible(const Warp *w, const Acquired *a) {
-    return a->warp == w->index || w->clocks.known[a->warp] >= a->clock;
+/* Whether what was acquired comes before what |lanes| of w do now. */
+static bool visible(const Warp *w, uint32_t lanes, const Acquired *a) {
+    return (a->warp == w->index && !(lanes & ~a->lanes)) || w->clocks.known[a->warp] >= a->clock;
 }
 
 /* ---- logs ---- */
@@ -144,56 +153,75 @@ static int make_log(Order *o, uint64_t address) {
 
 /* ---- release ---- */
 
-/* Whether the block's last release there covered the same. */
-static bool released(const Log *l, const Warp *w) {
-    const Block *b = w->block;
-    return l->count > l->start && l->last_serial == b->serial && l->last_acquired == b->acquired_count &&
-           !memcmp(l->last->clocks, w->clocks.fenced, sizeof l->last->clocks);
+/* What a strong write of |lane| releases; false: nothing. */
+static bool covered(const Warp *w, int lane, Release *r) {
+    const bool own = w->own.lanes >> lane & 1;
+    bool some = own;
+    memcpy(r->clocks, w->clocks.fenced, sizeof r->clocks);
+    for (int v = 0; v < w->block->warp_count; v++) {
+        if (own && w->own.clocks[v] > r->clocks[v]) r->clocks[v] = w->own.clocks[v];
+        some |= r->clocks[v] != 0;
+    }
+    if (own) r->own = stamp_of(w, w->own.clock, lane);
+    return some;
 }
 
-static void append(Order *o, int log, Warp *w) {
+/* Whether the block's last release there covered the same. */
+static bool released(const Log *l, const Block *b, const Release *r) {
+    return l->count > l->start && l->last_serial == b->serial && l->last_acquired == b->acquired_count &&
+           l->last->own == r->own && !memcmp(l->last->clocks, r->clocks, sizeof r->clocks);
+}
+
+static void append(Order *o, int log, const Warp *w, int lane, const Release *release) {
     Block *b = w->block;
     Log *l = &o->logs[log];
     Release *r = malloc(sizeof *r);
     if (!r) abort(); /* the host has no memory left */
     Release **of_block = &o->releases[b->serial - o->first_serial];
-    *r = (Release){.next = *of_block, .log = (uint32_t)log, .at = l->count, .written = order_stamp(w)};
-    memcpy(r->clocks, w->clocks.fenced, sizeof r->clocks);
+    *r = *release;
+    r->next = *of_block;
+    r->log = (uint32_t)log;
+    r->at = l->count;
     *of_block = l->last = r;
     l->last_serial = b->serial;
     l->last_acquired = b->acquired_count;
     for (int k = 0; k < b->acquired_count; k++) {
         const Acquired *a = &b->acquired[k];
         bool own = a->part.log == (uint32_t)log && a->part.start >= l->start; /* who reads this, reads those */
-        if (own || !visible(w, a)) continue;
+        if (own || !visible(w, 1u << lane, a)) continue;
         if (l->reach_count == l->reach_room) l->reach = more(l->reach, &l->reach_room, sizeof *l->reach);
         l->reach[l->reach_count++] = (Reach){a->part, l->count};
     }
     l->count++;
 }
 
-void order_write(Warp *w, uint64_t address, bool atomic) {
+void order_write(Warp *w, int lane, uint64_t address, bool atomic) {
     Order *o = w->block->order;
-    bool fenced = false;
-    for (int v = 0; v < w->block->warp_count; v++) fenced |= w->clocks.fenced[v] != 0;
+    Release r = {.written = order_stamp(w, lane)};
+    const bool fenced = covered(w, lane, &r);
     pthread_mutex_lock(&o->lock);
     int log = fenced ? make_log(o, address) : find_log(o, address);
     if (log >= 0) {
         /* What a store overwrites is never read again; an atomic hands it on. */
         if (!atomic) o->logs[log].start = o->logs[log].count;
-        if (fenced && released(&o->logs[log], w)) o->logs[log].last->written = order_stamp(w);
-        else if (fenced) append(o, log, w);
+        if (fenced && released(&o->logs[log], w->block, &r)) o->logs[log].last->written = r.written;
+        else if (fenced) append(o, log, w, lane, &r);
     }
     pthread_mutex_unlock(&o->lock);
 }
 
-void order_release(Warp *w) {
+void order_release(Warp *w, bool sc) {
     Block *b = w->block;
     if (!b->order) return;
+    uint32_t *to = sc ? w->clocks.fenced : w->own.clocks;
     for (int v = 0; v < b->warp_count; v++) {
-        uint32_t last = v == w->index ? w->clock : w->clocks.known[v], clock = clipped(b->clock_base + last);
-        if (clock > w->clocks.fenced[v]) w->clocks.fenced[v] = clock;
+        uint32_t last = v == w->index && sc ? w->clock : w->clocks.known[v], clock = clipped(b->clock_base + last);
+        if (clock > to[v]) to[v] = clock;
     }
+    if (sc) return;
+    /* Of lanes that fence apart, each has what the last of them has: no false alarm. */
+    w->own.lanes |= w->active;
+    w->own.clock = clipped(b->clock_base + w->clock);
 }
 
 /* ---- acquire ---- */
@@ -201,13 +229,13 @@ void order_release(Warp *w) {
 static void add(Acquired **list, int *count, int *room, const Acquired *a) {
     for (int k = *count; k-- > 0 && k > *count - 64;) {
         const Acquired *old = &(*list)[k];
-        if (old->warp == a->warp && !memcmp(&old->part, &a->part, sizeof a->part)) return;
+        if (old->warp == a->warp && !(a->lanes & ~old->lanes) && !memcmp(&old->part, &a->part, sizeof a->part)) return;
     }
     if (*count == *room) *list = more(*list, room, sizeof **list);
     (*list)[(*count)++] = *a;
 }
 
-void order_read(Warp *w, uint64_t address) {
+void order_read(Warp *w, int lane, uint64_t address) {
     Block *b = w->block;
     Order *o = b->order;
     pthread_mutex_lock(&o->lock);
@@ -216,17 +244,19 @@ void order_read(Warp *w, uint64_t address) {
     if (log >= 0) part = (LogPart){(uint32_t)log, o->logs[log].start, o->logs[log].count};
     pthread_mutex_unlock(&o->lock);
     if (part.start == part.end) return;
-    add(&b->seen, &b->seen_count, &b->seen_room, &(Acquired){part, w->index, w->clock});
+    add(&b->seen, &b->seen_count, &b->seen_room, &(Acquired){part, w->index, w->clock, 1u << lane});
 }
 
-void order_acquire(Warp *w) {
+void order_acquire(Warp *w, bool sc) {
     Block *b = w->block;
     int kept = 0;
     for (int k = 0; k < b->seen_count; k++) {
         Acquired s = b->seen[k];
-        if (visible(w, &s))
-            add(&b->acquired, &b->acquired_count, &b->acquired_room, &(Acquired){s.part, w->index, w->clock});
-        if (s.warp != w->index) b->seen[kept++] = s;
+        const bool own = s.warp == w->index, met = w->clocks.known[s.warp] >= s.clock;
+        const uint32_t lanes = sc && met ? w->active : own ? s.lanes & w->active : 0;
+        if (lanes)
+            add(&b->acquired, &b->acquired_count, &b->acquired_room, &(Acquired){s.part, w->index, w->clock, lanes});
+        if (!own || s.lanes & ~w->active) b->seen[kept++] = s;
     }
     b->seen_count = kept;
 }
@@ -253,14 +283,14 @@ static void reach_from(Order *o, int depth) {
     }
 }
 
-/* Marks what w knows. */
-static void search(Warp *w) {
+/* Marks what |lanes| of w know. */
+static void search(Warp *w, uint32_t lanes) {
     Block *b = w->block;
     Order *o = b->order;
     int depth = 0;
     o->visit++;
     for (int k = 0; k < b->acquired_count; k++)
-        if (visible(w, &b->acquired[k])) push(o, &depth, b->acquired[k].part);
+        if (visible(w, lanes, &b->acquired[k])) push(o, &depth, b->acquired[k].part);
     reach_from(o, depth);
 }
 
@@ -269,41 +299,50 @@ static bool marked(const Order *o, const Release *r) {
     return l->visit == o->visit && r->at >= l->from && r->at < l->upto;
 }
 
-/* The last clock of a warp of block |serial| that w knows; 0: none. */
+/* The last clock of a warp of block |serial| up to which all lanes of w know what all of its lanes did; 0: none. */
 static uint32_t known_clock(Warp *w, uint32_t serial, uint32_t warp) {
     Order *o = w->block->order;
     uint32_t clock = 0;
     pthread_mutex_lock(&o->lock);
-    search(w);
+    search(w, w->alive);
     for (const Release *r = o->releases[serial - o->first_serial]; r; r = r->next)
         if (r->clocks[warp] > clock && marked(o, r)) clock = r->clocks[warp];
     pthread_mutex_unlock(&o->lock);
     return clock;
 }
 
-/* A strong write comes after the fence of its release, and yet belongs to it. */
-static bool known_release(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word) {
+/* What a release covers: what came before its fence, and its strong write, which comes after the fence. */
+static bool covers(const Release *r, uint32_t stamp, bool writes_here) {
+    const uint32_t warp = stamp >> WARP_SHIFT, time = stamp >> LANE_BITS, lane = stamp & SEVERAL;
+    const bool of_lane = lane == SEVERAL || lane == (r->own & SEVERAL);
+    return r->clocks[warp] >= (time & CLOCK) ||
+           (r->own >> WARP_SHIFT == warp && r->own >> LANE_BITS >= time && of_lane) ||
+           (writes_here && r->written >> WARP_SHIFT == warp && r->written >> LANE_BITS >= time);
+}
+
+/* The same for one lane, and one access. */
+static bool known_to_lane(Warp *w, int lane, uint32_t serial, uint32_t stamp, uint64_t word, bool strong) {
     Order *o = w->block->order;
     bool known = false;
     pthread_mutex_lock(&o->lock);
-    search(w);
+    search(w, 1u << lane);
     for (const Release *r = o->releases[serial - o->first_serial]; r && !known; r = r->next) {
-        bool here = (o->logs[r->log].address - w->block->memory->base) / 4 == word;
-        known = here && r->written >> CLOCK_BITS == stamp >> CLOCK_BITS && r->written >= stamp && marked(o, r);
+        const bool here = (o->logs[r->log].address - w->block->memory->base) / 4 == word;
+        known = covers(r, stamp, strong && here) && marked(o, r);
     }
     pthread_mutex_unlock(&o->lock);
     return known;
 }
 
-bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool strong) {
-    uint32_t warp = stamp >> CLOCK_BITS, clock = stamp & CLOCK;
+bool order_known(Warp *w, int lane, uint32_t serial, uint32_t stamp, uint64_t word, bool strong) {
+    uint32_t warp = stamp >> WARP_SHIFT, clock = stamp >> LANE_BITS & CLOCK;
     if (!w->block->acquired_count) return false;
     if (w->last_known.serial != serial || w->last_known.warp != warp || w->last_known.clock < clock) {
         w->last_known.serial = serial;
         w->last_known.warp = warp;
         w->last_known.clock = known_clock(w, serial, warp);
     }
-    return w->last_known.clock >= clock || (strong && known_release(w, serial, stamp, word));
+    return w->last_known.clock >= clock || known_to_lane(w, lane, serial, stamp, word, strong);
 }
 
 /* ---- waiting ---- */

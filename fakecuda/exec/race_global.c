@@ -35,12 +35,12 @@ static inline bool others(const Block *b, uint32_t record, uint32_t mine) {
     return record >= b->first_serial << SERIAL_SHIFT && (record ^ mine) >> SERIAL_SHIFT && record & mine & BYTES;
 }
 
-static bool conflicts(Warp *w, uint64_t word, int slot, uint32_t mine) {
+static bool conflicts(Warp *w, int lane, uint64_t word, int slot, uint32_t mine) {
     uint32_t record = get(&w->block->memory->words[word].slot[slot]);
     if (!others(w->block, record, mine) || !((record | mine) & WEAK)) return false;
     if (!w->block->order) return true;
     uint32_t stamp = get(&w->block->memory->stamps[word].slot[slot]);
-    return !order_known(w, record >> SERIAL_SHIFT, stamp, word, !(record & WEAK));
+    return !order_known(w, lane, record >> SERIAL_SHIFT, stamp, word, !(record & WEAK));
 }
 
 /* ---- the message ---- */
@@ -91,15 +91,17 @@ static bool touches_earlier(const Warp *w, int lane, uint32_t record, uint32_t m
 /* ---- one word ---- */
 
 /* Makes |mine| the latest of the two records at |slot|. */
-static void remember(const Warp *w, uint64_t word, int slot, uint32_t mine) {
-    uint32_t *r = w->block->memory->words[word].slot + slot, last = get(r), stamp = 0, *stamps = NULL;
+static void remember(const Warp *w, int lane, uint64_t word, int slot, uint32_t mine) {
+    uint32_t *r = w->block->memory->words[word].slot + slot, last = get(r), stamp = 0, both = 0, *stamps = NULL;
+    bool same = !((last ^ mine) >> SERIAL_SHIFT);
     if (w->block->order) {
         stamps = w->block->memory->stamps[word].slot + slot;
-        stamp = order_stamp(w);
+        stamp = order_stamp(w, lane);
+        both = order_stamp_of_both(get(stamps), stamp);
     }
-    bool same = !((last ^ mine) >> SERIAL_SHIFT);
-    if (same && (!stamps || get(stamps) == stamp)) {
+    if (same && (!stamps || both)) {
         if ((last | mine) != last) put(r, last | mine);
+        if (stamps && both != get(stamps)) put(stamps, both);
         return;
     }
     if (!same || last & ~mine & BYTES) {
@@ -118,9 +120,9 @@ static bool check_read(Warp *w, const Inst *i, int lane, uint64_t word, uint32_t
         if (touches_earlier(w, lane, record, mine)) return report_earlier(w, i, lane, address, "reads", s), false;
         if (record < w->block->first_serial << SERIAL_SHIFT) continue;
         if (how & ACCESS_CONSTANT && record & mine & BYTES) return report_constant(w, i, lane, address, record), false;
-        if (conflicts(w, word, s, mine)) return report(w, i, lane, address, "reads", s, record), false;
+        if (conflicts(w, lane, word, s, mine)) return report(w, i, lane, address, "reads", s, record), false;
     }
-    remember(w, word, READS, mine);
+    remember(w, lane, word, READS, mine);
     return true;
 }
 
@@ -131,12 +133,12 @@ static bool check_write(Warp *w, const Inst *i, int lane, uint64_t word, uint32_
         uint32_t record = get(&slots[s]);
         if (touches_earlier(w, lane, record, mine))
             return report_earlier(w, i, lane, w->block->memory->base + 4 * word, "writes", s), false;
-        if (record < w->block->first_serial << SERIAL_SHIFT || !conflicts(w, word, s, mine)) continue;
+        if (record < w->block->first_serial << SERIAL_SHIFT || !conflicts(w, lane, word, s, mine)) continue;
         if (s < READS && value && same_bytes(present, value, record & mine & BYTES)) continue;
         const char *what = s < READS && value ? "writes another value over" : "writes";
         return report(w, i, lane, w->block->memory->base + 4 * word, what, s, record), false;
     }
-    remember(w, word, 0, mine);
+    remember(w, lane, word, 0, mine);
     return true;
 }
 

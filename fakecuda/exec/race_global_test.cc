@@ -134,7 +134,6 @@ struct LastBlock : RaceGlobal {
 
 TEST_F(LastBlock, Right) {
     fine_sum(last_block("membar.gl;", kTicket, after("membar.gl;")));
-    fine_sum(last_block("fence.acq_rel.gpu;", kTicket, after("fence.acq_rel.gpu;")));
     fine_sum(last_block("bar.sync 0;", std::string("membar.gl;") + kTicket + "membar.gl;", after("")));
     fine_sum(last_block("fence.sc.sys; bar.sync 0;", kTicket, after("membar.sys;")));
     fine_sum(last_block("", "atom.acq_rel.gpu.global.inc.u32 %r4, [%d1], %r5;", after("")));
@@ -159,6 +158,42 @@ TEST_F(LastBlock, FenceTooEarly) {
     std::string body = last_block("", kTicket, after("membar.gl;"));
     body.replace(body.find("@%p2 st.global"), 0, "membar.gl; ");
     race_sum(body, reads);
+}
+
+// Of thread 0 after a barrier, for all. Another thread of its warp writes, or one of another warp.
+struct OneFence : LastBlock {
+    const std::string fence = "fence.acq_rel.gpu;", back = "setp.eq.u32 %p2, %r0, 0;";
+    std::string written_by(int thread, const std::string &before, const std::string &ticket, const std::string &last) {
+        return "setp.eq.u32 %p2, %r0, " + std::to_string(thread) + ";" + last_block(back + before, ticket, after(last));
+    }
+};
+
+TEST_F(OneFence, IsEnough) {
+    const std::string release = "atom.release.gpu.global.inc.u32 %r4, [%d1], %r5;";
+    for (int thread : {0, 5, 32}) {
+        fine_sum(written_by(thread, "bar.sync 0;", fence + kTicket + fence, ""));
+        fine_sum(written_by(thread, "bar.sync 0;", release + fence, ""));
+        fine_sum(written_by(thread, "bar.sync 0;", release, "@%p2 fence.acq_rel.gpu; bar.sync 0;"));
+    }
+    fine_sum(written_by(0, fence + "bar.sync 0;", kTicket + fence, "")); // its own
+}
+
+TEST_F(OneFence, BeforeTheBarrier) {
+    for (int thread : {5, 32}) {
+        race_sum(written_by(thread, "@%p2 fence.acq_rel.gpu; bar.sync 0;", kTicket + fence, ""), reads);
+        race_sum(written_by(thread, "", fence + kTicket + fence, ""), {"race in global memory"}); // no barrier
+        // What each thread fences is in no release of thread 0's, but by the order of fence.sc.
+        race_sum(written_by(thread, fence + "bar.sync 0;", kTicket + fence, ""), reads);
+        fine_sum(written_by(thread, "fence.sc.gpu; bar.sync 0;", kTicket, "fence.sc.gpu;"));
+    }
+}
+
+TEST_F(OneFence, AfterTheTicket) {
+    const std::string ticket = fence + kTicket;
+    race_sum(written_by(5, "bar.sync 0;", ticket, ""), reads);
+    race_sum(written_by(5, "bar.sync 0;", ticket, "@%p2 fence.acq_rel.gpu;"), reads); // no barrier
+    race_sum(written_by(5, "bar.sync 0;", ticket, "setp.eq.u32 %p5, %r0, 1; @%p5 " + fence + "bar.sync 0;"), reads);
+    fine_sum(written_by(5, "bar.sync 0;", ticket, "setp.eq.u32 %p5, %r0, 1; @%p5 fence.sc.gpu; bar.sync 0;"));
 }
 
 // Another warp writes, and no barrier comes before the fence.

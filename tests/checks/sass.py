@@ -1,12 +1,14 @@
 """sass.py: machine code of products and attention: what NVRTC makes of a file of CUDA C, without a GPU.
 
-    sass.py FILE.cu ARCH...     ARCH: 80, 90, ...
-    sass.py                     fails where there is no NVRTC
+    sass.py FILE.cu ARCH...             ARCH: 80, 90, ...
+    sass.py --fences FILE.cu ARCH...    only kernels whose blocks wait for one another, and their fences
+    sass.py                             fails where there is no NVRTC
 
 For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
 loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
 bytes; for each product of a launch of two. Fails where a kernel is above its limit, uses local memory, or moves less at
-once; and where it does not see such faults, planted in what is right (unseen). Needs libnvrtc on the loader's path and
+once; where a fence of the device is fence.sc or of more than one thread of a block; and where it does not see such
+faults, planted in what is right (unseen). Needs libnvrtc on the loader's path and
 nvdisasm on PATH."""
 import ctypes
 import glob
@@ -206,6 +208,41 @@ def global_accesses(code, pointers):
     return sum(".128" in text for text in found), len(found) - min(pointers, words)
 
 
+def fences_of(code):
+    """(fences of the device, how many of them are fence.sc or not of one thread): one thread's are executed under a
+    predicate, or what comes after the barrier before them goes around them."""
+    places = {label: at for at, (label, _) in enumerate(code) if label}
+    ends, fences, wrong = [], 0, 0  # where the branches since the last barrier go to
+    for at, (_, text) in enumerate(code):
+        if not text:
+            continue
+        if re.match(r"BAR\b|EXIT", text):
+            ends = []
+        elif away := re.match(r"@!?U?P\d (?:EXIT|BRA.*`\((\.L_x_\d+)\))", text):
+            ends.append(places.get(away.group(1), len(code)))
+        elif "MEMBAR" in text:
+            fences += 1
+            wrong += ".SC" in text or not (text.startswith("@") or any(end > at for end in ends))
+    return fences, wrong
+
+
+FENCES_OF_ALL = {"a fence of all threads": [(None, "BAR.SYNC 0x0"), (None, "MEMBAR.ALL.GPU")],
+                 "a fence.sc": [(None, "@P0 MEMBAR.SC.GPU")]}
+
+
+def check_fences(name, arch, code):
+    fences, wrong = fences_of(code)
+    said = f"{name} sm_{arch}: {fences} fences, {wrong} of them fence.sc or of more than one thread"
+    return f"ok {said}" if fences and not wrong else f"FAIL {said}"
+
+
+def with_fences(source):
+    """Without the kernels whose blocks do not order one another."""
+    orders = r"\b(takes_last_ticket|waits_for_(turns|parts)|ends_(turn|part))\("
+    return re.sub(r'\nextern "C" __global__ .*?\n\}\n',
+                  lambda kernel: kernel.group() if re.search(orders, kernel.group()) else "\n", source, flags=re.S)
+
+
 def limit_of(loop, tile, arch):
     shape, step_bytes, reading, a_step = tile
     return (OF_HALF if count_hmma(loop) % a_step else LIMITS[shape, step_bytes, reading]) * LATER.get(arch, 1)
@@ -223,7 +260,7 @@ def check(name, arch, tile, loop, code, use, pointers):
     local = sum(bool(re.search(r"\b(LDL|STL)\b", text)) for _, text in code if text)
     if not count:
         found = sum("HMMA" in text for _, text in code if text)
-        verdict = "ok" if found and not local and not stack else "FAIL"
+        verdict = "ok" if found and not local and not stack and not fences_of(code)[1] else "FAIL"
         return f"{verdict} {name} sm_{arch}: {shape}, no loop, {found} HMMA"
     limit = limit_of(loop, tile, arch)
     size = f"heads of {step_bytes}" if reading.startswith("attention") else f"by {step_bytes} bytes"
@@ -235,7 +272,8 @@ def check(name, arch, tile, loop, code, use, pointers):
         narrow = stores > NARROW_STORES
     else:
         narrow = reading != "elements" and wide < WIDE * accesses
-    return f"FAIL {said}" if len(loop) / count > limit or local or stack or narrow else f"ok {said}"
+    slow = len(loop) / count > limit or fences_of(code)[1]
+    return f"FAIL {said}" if slow or local or stack or narrow else f"ok {said}"
 
 
 def unseen(name, arch, tile, loop, code, use, pointers):
@@ -244,6 +282,7 @@ def unseen(name, arch, tile, loop, code, use, pointers):
     wide, accesses = global_accesses(code, pointers)
     faults = {"local memory": (loop, code + [(None, "STL [R1], R2")], use),
               "a stack": (loop, code, (registers, stack + 8))}
+    faults.update({fault: (loop, code + lines, use) for fault, lines in FENCES_OF_ALL.items()})
     if loop:
         most = int(limit_of(loop, tile, arch) * count_hmma(loop))
         faults["an instruction too many"] = loop + ["NOP"] * (most + 1 - len(loop)), code, use
@@ -268,10 +307,28 @@ def look_at(nvrtc, source, arch):
     return uses, code
 
 
+def look_at_fences(path, archs):
+    with open(path, encoding="utf-8") as file:
+        source = with_fences(file.read())
+    nvrtc, failed = Nvrtc(), 0
+    for arch in archs:
+        for name, code in look_at(nvrtc, source, arch)[1].items():
+            line = check_fences(name, arch, code)
+            print(line)
+            failed += line.startswith("FAIL")
+            for fault, lines in FENCES_OF_ALL.items():
+                if not check_fences(name, arch, code + lines).startswith("FAIL"):
+                    print(f"FAIL {name} sm_{arch}: planted and not seen: {fault}")
+                    failed += 1
+    return 1 if failed else 0
+
+
 def main():
     if len(sys.argv) == 1:
         find_nvrtc()
         return 0
+    if sys.argv[1] == "--fences":
+        return look_at_fences(sys.argv[2], sys.argv[3:])
     with open(sys.argv[1], encoding="utf-8") as file:
         source = file.read()
     nvrtc, tiles, pointers, failed = Nvrtc(), tiles_of(source), pointers_of(source), 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The machine code of products and attention, without a GPU: instructions in the main loop for each HMMA, no local
-# memory, and accesses of 16 bytes (sass.py); each form for one architecture here, for four in full/sass.sh.
+# memory, accesses of 16 bytes, and fences of one thread (sass.py), these of every kernel whose blocks wait for one
+# another; each form for one architecture here, for four in full/sass.sh.
 # With AMP_SHOW=1 it also prints what was found.
 set -uo pipefail
 source tests/checks/checks.bash
@@ -33,4 +34,12 @@ looks_at attention attention 3 120 -- -D WIDTH=128 -D HEADS=32
 looks_at attention_mask attention 3 90 --
 looks_at attention_mask attention 3 120 -- -D HEADS=12
 looks_at convs 'windows\|elements' 9 90
+
+# supersteps, phases of sums down columns, sums of several blocks
+archs=(90)
+[[ -z ${AMP_ALL:-} ]] || archs=(75 80 89 90 120)
+run 0 "$bin/tools/ampc" examples/tabular/tabular.amp --precision fp16 --target cuda --emit cu -o "$work/tabular.cu"
+run 0 python3 tests/checks/sass.py --fences "$work/tabular.cu" "${archs[@]}"
+[[ -z ${AMP_SHOW:-} ]] || printf '%s\n' "$out"
+holds 'tabular: every fence is of one thread' test "$(grep -c '^ok' <<<"$out")" -ge $((4 * ${#archs[@]}))
 finish

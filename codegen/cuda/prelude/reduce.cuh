@@ -114,15 +114,3 @@ template <int WIDTH, typename T, int V> INLINE void spread_columns(T (&x)[V], T 
     UNROLL
     for (int i = 0; i < V; i++) x[i] = __shfl_sync(0xFFFFFFFFu, v, threadIdx.x % (WIDTH / V) * V + i);
 }
-
-/* Whether all others of |blocks| blocks have taken a ticket before this one: then it may read what they have stored.
- * Each of its threads calls it, after it has stored its part.  The last ticket sets the counter back to zero. */
-INLINE bool takes_last_ticket(uint32_t *counter, uint32_t blocks) {
-    __shared__ bool last;
-    __threadfence(); /* what this thread has stored comes before the ticket */
-    __syncthreads();
-    if (threadIdx.x == 0) last = atomicInc(counter, blocks - 1) == blocks - 1;
-    __syncthreads();
-    __threadfence(); /* what the others have stored comes before it is read */
-    return last;
-}

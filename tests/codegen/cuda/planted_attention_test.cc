@@ -60,6 +60,7 @@ TEST_F(PlantedAttention, KeysDoNotWaitForTheNumbersOfQueries) {
     Use(causal);
     ExpectFault({{"if (BY_KEYS) waits_for_turns(rows.ticket, rows.query_turns);", "if (BY_KEYS) ;"}},
                 EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{"atom.release.gpu", "atom.relaxed.gpu"}}, EXEC_LAUNCH_FAILED, race);
     ExpectFault({{"        else find_numbers();\n        ends_turn(rows.ticket, rows.turns);\n",
                   "        ends_turn(rows.ticket, rows.turns);\n        if (!BY_KEYS) find_numbers();\n"}},
                 EXEC_LAUNCH_FAILED, race);

@@ -117,6 +117,45 @@ TEST_F(Planted, BarrierOfAColumnIsMissing) {
                 "race in shared memory at .*with no barrier between");
 }
 
+// ---- what orders blocks: a barrier, a fence of one thread and a counter on either side
+
+const char between_blocks[] = "race in global memory at .*with nothing that orders|uninitialised";
+
+const char counts_ticket[] = "    if (threadIdx.x == 0) {\n        last = ",
+           counts_turn[] = "    if (threadIdx.x == 0) counts_on";
+
+class PlantedOrder : public Planted {
+  protected:
+    void ExpectRaces(const std::vector<std::vector<Change>> &all) {
+        for (const std::vector<Change> &changes : all) ExpectFault(changes, EXEC_LAUNCH_FAILED, between_blocks);
+    }
+
+    // |counts|: what comes after the barrier of takes_last_ticket or ends_turn.
+    void ExpectLostStores(const std::string &counts) {
+        const Change relaxed = {"atom.release.gpu", "atom.relaxed.gpu"};
+        const std::string right = "    __syncthreads(); /* all threads have stored */\n" + counts;
+        ExpectRaces(
+            {{relaxed},
+             {{right, counts}},                                                             // no barrier
+             {{right, "    if (threadIdx.x == 0) acquires_counted();\n" + right}, relaxed}, // before the barrier
+             {{right, "    acquires_counted();\n" + right}, relaxed}}); // of each thread, before the barrier
+    }
+
+    void ExpectLostLoadsOfTickets() {
+        const std::string right = "        if (last) acquires_counted();\n    }\n";
+        ExpectRaces({{{right, "    }\n"}},
+                     {{right, "    }\n    if (threadIdx.x == 1) acquires_counted();\n"}}}); // who has not counted
+    }
+
+    void ExpectLostLoadsOfTurns() {
+        const std::string barrier = "    __syncthreads(); /* before any thread loads */\n", end = "    }\n",
+                          right = "        acquires_counted();\n" + end + barrier;
+        ExpectRaces({{{right, end + barrier}},
+                     {{barrier, ""}},
+                     {{right, end + "    if (threadIdx.x == 1) acquires_counted();\n" + barrier}}});
+    }
+};
+
 // ---- tickets
 
 const char blocks_model[] = R"(  input %x : f16[N, 40]
@@ -125,12 +164,11 @@ const char blocks_model[] = R"(  input %x : f16[N, 40]
   result s = %s
 )";
 
-TEST_F(Planted, FenceOfATicketIsMissing) {
+TEST_F(PlantedOrder, FenceOfATicketIsMissing) {
     Use(single_pass_model, 9, 90);
     ExpectRight();
-    for (const char *fence : {"    __threadfence(); /* what this thread has stored comes before the ticket */\n",
-                              "    __threadfence(); /* what the others have stored comes before it is read */\n"})
-        ExpectFault({{fence, ""}}, EXEC_LAUNCH_FAILED, "race in global memory at .*with nothing that orders");
+    ExpectLostStores(counts_ticket);
+    ExpectLostLoadsOfTickets();
 }
 
 TEST_F(Planted, TicketsAreWrong) {
@@ -140,19 +178,18 @@ TEST_F(Planted, TicketsAreWrong) {
         ExpectFault({{"== blocks - 1;", last}}, EXEC_LAUNCH_FAILED,
                     "race in global memory at .*with nothing that orders|uninitialised");
     // the next run finds a counter that is not zero: no block is the last
-    ExpectWrong({{"atomicInc(counter, blocks - 1)", "atomicAdd(counter, 1)"}},
+    ExpectWrong({{"last = counts_on(counter, blocks - 1)", "last = counts_on(counter, ~0u)"}},
                 [&](CudaRun *run) { RunOthersFirst(run); });
 }
 
 // Of 40 columns, whose rows three blocks have.
-TEST_F(Planted, PartsOfColumnsAreWrong) {
+TEST_F(PlantedOrder, PartsOfColumnsAreWrong) {
     Use(blocks_model, 600, 90);
     ExpectRight();
-    for (const char *fence : {"    __threadfence(); /* what this thread has stored comes before the ticket */\n",
-                              "    __threadfence(); /* what the others have stored comes before it is read */\n"})
-        ExpectFault({{fence, ""}}, EXEC_LAUNCH_FAILED, "race in global memory at .*with nothing that orders");
+    ExpectLostStores(counts_ticket);
+    ExpectLostLoadsOfTickets();
     ExpectFault({{"if (!takes_last_ticket(tickets + block0, parts)) return;", "if (blockIdx.x) return;"}},
-                EXEC_LAUNCH_FAILED, "race in global memory at .*with nothing that orders|uninitialised");
+                EXEC_LAUNCH_FAILED, between_blocks);
     ExpectWrong({{"threadIdx.x < THREADS && i < count", "threadIdx.x < THREADS && i + 1 < count"}});
     ExpectFault({{"block0 + blockIdx.x, 0,", "block0 + blockIdx.x / 2 * 2, 0,"}}, EXEC_LAUNCH_FAILED,
                 "race in global memory at .*with nothing that orders");
@@ -171,14 +208,12 @@ const char phases_model[] = R"(  input %x : f16[N, 40]
 )";
 
 // Blocks of the second phase wait for the sums of the first.
-TEST_F(Planted, PhasesOfColumnsAreWrong) {
-    const std::string race = "race in global memory at .*with nothing that orders|uninitialised";
+TEST_F(PlantedOrder, PhasesOfColumnsAreWrong) {
+    const std::string race = between_blocks;
     Use(phases_model, 600, 90);
     ExpectRight();
-    ExpectFault({{"    __threadfence(); /* what this thread has stored comes before the ticket */\n"
-                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicInc(tickets + 1, turns - 1);",
-                  "    __syncthreads();\n    if (threadIdx.x == 0) atomicInc(tickets + 1, turns - 1);"}},
-                EXEC_LAUNCH_FAILED, race);
+    ExpectLostStores(counts_turn);
+    ExpectLostLoadsOfTurns();
     ExpectFault({{"waits_for_turns(tickets, parts); }", "waits_for_turns(tickets, parts - 1); }"}}, EXEC_LAUNCH_FAILED,
                 race);
     ExpectFault({{"a3);\n            ends_part(tickets", "a3);\n            if (own_part.part) ends_part(tickets"}},
@@ -186,6 +221,26 @@ TEST_F(Planted, PhasesOfColumnsAreWrong) {
     // the next run finds parts that are not its own
     ExpectFault({{"forgets_parts(tickets, grid", "if (!parts) forgets_parts(tickets, grid"}}, EXEC_LAUNCH_FAILED, race,
                 [&](CudaRun *run) { RunOthersFirst(run); });
+}
+
+// Supersteps: a product and a row kernel of 64 rows in each block, a product that reads them all, a sum of that.
+const char supersteps_model[] = R"(  input %x : f16[N, 40]
+  input %w : f16[24, 40]
+  %p = contract(%x, %w; tb = true) : f32[N, 24]
+  %m = reduce_max(%p; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%p, %m) : f32[N, 24]
+  %h = cast(%d) : f16[N, 24]
+  %g = contract(%h, %x; ta = true) : f32[24, 40]
+  %s = reduce_sum(%g; dims = (0)) : f32[40]
+  result s = %s
+)";
+
+TEST_F(PlantedOrder, FenceBetweenSuperstepsIsMissing) {
+    Use(supersteps_model, 150, 80);
+    ASSERT_EQ(cuda_->programs.data[0].kernels.len, 1) << Functions(cuda_);
+    ExpectRight();
+    ExpectLostStores(counts_turn);
+    ExpectLostLoadsOfTurns();
 }
 
 TEST_F(Planted, BarrierInADivergentBranch) {

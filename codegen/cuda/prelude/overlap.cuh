@@ -10,10 +10,11 @@ INLINE void await_earlier_launches()
 #endif
 }
 
-/* Once all blocks have come here or ended, the next launch may take what places are free, and wait there. */
+/* Once all blocks have come here or ended, the next launch may take what places are free, and wait there.  This makes
+ * no store visible: await_earlier_launches does, since it waits for whole launches. */
 INLINE void admit_next_launch()
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }

@@ -60,10 +60,12 @@ static size_t table_bytes(const amp_model_cuda_kernel *k) {
 
 static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * grid[2]; }
 
-/* What is launched on the device. */
+/* What is launched on the device: the last choice in place of one that is not loaded, for newer devices. */
 static amp_cuda_used choose(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
     const amp_cuda_device_info *device = &l->context->info;
-    return amp_cuda_launch_choose(k, run->n, device->multiprocessors, device->max_shared_optin_bytes);
+    amp_cuda_used used = amp_cuda_launch_choose(k, run->n, device->multiprocessors, device->max_shared_optin_bytes);
+    if (!l->functions[used.choice->function].function) used = amp_cuda_launch_choose(k, run->n, INT32_MAX, 0);
+    return used;
 }
 
 /* Of a kernel whose blocks keep something for one another. */
@@ -254,8 +256,26 @@ static uint32_t most_shared(const amp_cuda_launching *l, const amp_model *m, uin
     return most;
 }
 
+/* A kernel whose last choice is not loaded has none that is right everywhere. */
+static amp_status check_loaded(const amp_cuda_launching *l, const amp_model *m, amp_error *err) {
+    for (int32_t i = 0; i < m->program_count; i++)
+        for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
+            const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
+            const uint32_t last = k->choices.at[k->choices.count - 1].function;
+            if (!l->functions[last].function)
+                return amp_fail(err, AMP_UNSUPPORTED,
+                                "%s: the kernel %s needs sm_%u, and %s is sm_%d; compile the model with --precision "
+                                "fp16",
+                                m->desc.name, m->functions[last].entry, m->functions[last].min_arch,
+                                l->context->info.name, l->context->info.arch);
+        }
+    return AMP_OK;
+}
+
 amp_status amp_cuda_allow_shared(const amp_cuda_launching *l, const amp_model *m, amp_error *err) {
+    AMP_TRY(check_loaded(l, m, err));
     for (int32_t i = 0; i < m->function_count; i++) {
+        if (!l->functions[i].function) continue;
         uint32_t bytes = most_shared(l, m, (uint32_t)i);
         if (bytes + AMP_CUDA_FIXED_SHARED <= STATIC_SHARED_LIMIT) continue;
         if (bytes > (uint32_t)l->context->info.max_shared_optin_bytes)

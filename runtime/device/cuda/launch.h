@@ -34,7 +34,8 @@ void amp_cuda_tables_free(amp_cuda_tables *tables, amp_cuda_context *context);
 amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel,
                            amp_cuda_tables *tables, bool overlaps, CuStream stream, amp_error *err);
 
-/* Lets every function have the dynamic shared memory that its launches ask for. */
+/* Lets every function have the dynamic shared memory that its launches ask for.  AMP_UNSUPPORTED: a kernel's last
+ * choice needs a newer device. */
 amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_model *model, amp_error *err);
 
 /* ---- the end of temporaries, for sanitizers ---------------------------------------------------------------------- */

@@ -277,23 +277,17 @@ static amp_status fail_job(const amp_cuda_compile_options *o, const CompileJob *
                     o->arch, name, o->arch, job->error.message);
 }
 
-static amp_status check_min_arch(const amp_cuda_compile_options *o, const amp_model_cuda_function *f, amp_error *err) {
-    if (f->min_arch <= (uint32_t)o->arch) return AMP_OK;
-    return amp_fail(err, AMP_UNSUPPORTED,
-                    "the kernel %s needs sm_%u, and %s is sm_%d; compile the model with --precision fp16", f->entry,
-                    f->min_arch, o->device_name ? o->device_name : "the device", o->arch);
-}
+/* Of the others some kernel has another choice, or it cannot be launched. */
+static bool suits(const amp_model_cuda_function *f, int arch) { return f->min_arch <= (uint32_t)arch; }
 
 /* Those that the model serves are done; the others become jobs. */
-static amp_status list_jobs(CompileWork *w, const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
-                            amp_error *err) {
+static void list_jobs(CompileWork *w, const amp_model_cuda_function *functions, int count, amp_cuda_image *images) {
     const amp_cuda_compile_options *o = w->options;
     for (int i = 0; i < count; i++) {
-        AMP_TRY(check_min_arch(o, &functions[i], err));
+        if (!suits(&functions[i], o->arch)) continue;
         if (images[i].data || (o->machine_code && take_from_model(&functions[i], o->arch, true, &images[i]))) continue;
         w->jobs[w->count++] = (CompileJob){.function = &functions[i], .image = &images[i]};
     }
-    return AMP_OK;
 }
 
 static amp_status finish_jobs(const CompileWork *w, amp_error *err) {
@@ -338,11 +332,11 @@ amp_status amp_cuda_find_origins(const amp_cuda_compile_options *options, const 
     amp_status status = AMP_OK;
     for (int i = 0; i < count && !status; i++) {
         bool is_ptx;
-        status = check_min_arch(options, &functions[i], err);
+        if (!suits(&functions[i], options->arch)) continue;
         const amp_cuda_origin origin = origin_of(&w, &functions[i], &is_ptx);
         out->from[origin]++;
         out->model_ptx += is_ptx;
-        if (!status && origin == AMP_CUDA_FROM_NOWHERE) status = fail_job(options, &missing, err);
+        if (origin == AMP_CUDA_FROM_NOWHERE) status = fail_job(options, &missing, err);
     }
     amp_cuda_cache_close(w.cache);
     amp_nvrtc_close(nvrtc);
@@ -356,8 +350,9 @@ amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char 
     size_t bytes = ((size_t)count + 1) * sizeof *w.jobs;
     w.jobs = amp_alloc_zeroed(NULL, bytes);
     if (!w.jobs) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory before compiling %d CUDA functions", count);
-    amp_status status = list_jobs(&w, functions, count, images, err);
-    if (!status && w.count > 0) {
+    list_jobs(&w, functions, count, images);
+    amp_status status = AMP_OK;
+    if (w.count > 0) {
         make_all(&w);
         status = finish_jobs(&w, err);
     }
@@ -466,22 +461,25 @@ static amp_status load_function(Load *l, int i, amp_error *err) {
 
 /* ---- all functions ---- */
 
-/* The one that is compiled alone, to see what the driver takes. */
-static int shortest(const amp_model_cuda_function *functions, int count) {
-    int best = 0;
-    for (int i = 1; i < count; i++)
-        if (strlen(functions[i].source) < strlen(functions[best].source)) best = i;
+/* The one that is compiled alone, to see what the driver takes; -1: none suits the device. */
+static int shortest(const Load *l) {
+    int best = -1;
+    for (int i = 0; i < l->count; i++)
+        if (suits(&l->functions[i], l->options.arch) &&
+            (best < 0 || strlen(l->functions[i].source) < strlen(l->functions[best].source)))
+            best = i;
     return best;
 }
 
 static amp_status load_all(Load *l, amp_error *err) {
-    int probe = shortest(l->functions, l->count);
+    const int probe = shortest(l);
     AMP_TRY(amp_cuda_latch_check(l->loader->latch, err));
+    if (probe < 0) return AMP_OK;
     AMP_TRY(amp_cuda_compile(&l->options, l->prelude, &l->functions[probe], 1, &l->images[probe], err));
     AMP_TRY(load_function(l, probe, err));
     AMP_TRY(amp_cuda_compile(&l->options, l->prelude, l->functions, l->count, l->images, err));
     for (int i = 0; i < l->count; i++)
-        if (i != probe) AMP_TRY(load_function(l, i, err));
+        if (i != probe && l->images[i].data) AMP_TRY(load_function(l, i, err));
     return AMP_OK;
 }
 

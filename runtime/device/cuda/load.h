@@ -48,7 +48,8 @@ typedef struct amp_cuda_compile_options {
     const amp_log *log;      /* may be NULL */
 } amp_cuda_compile_options;
 
-/* Fills the |images| that have no data yet; |functions| must outlive them.  After an error, which is about the
+/* Fills the |images| that have no data yet, but of functions that need a newer architecture; |functions| must outlive
+ * them.  After an error, which is about the
  * first function that has no image, some may be filled: free them all the same.  AMP_UNSUPPORTED, AMP_NOT_FOUND: no
  * image for this architecture and no way to make one; the message names what to install or to ask of ampc.  Memory of
  * images is malloc's, because several threads make them. */
@@ -90,7 +91,8 @@ typedef struct amp_cuda_loader {
     const amp_log *log; /* may be NULL */
 } amp_cuda_loader;
 
-/* Compiles and loads |count| functions into |out|.  All or none. */
+/* Compiles and loads |count| functions into |out|: all or none of those that the device is new enough for.  The others
+ * keep |function| NULL. */
 amp_status amp_cuda_load(const amp_cuda_loader *loader, const char *prelude, const amp_model_cuda_function *functions,
                          int count, amp_cuda_loaded *out, amp_error *err);
 /* Unloads and clears; after a fatal error the driver is left alone. */

@@ -139,13 +139,16 @@ TEST_F(CudaImages, NothingFitsAndNvrtcIsMissing) {
     EXPECT_NE(text.find("pip install nvidia-cuda-nvrtc"), std::string::npos) << text;
 }
 
-TEST_F(CudaImages, AFunctionThatNeedsANewerDevice) {
-    Functions f(1);
+TEST_F(CudaImages, AFunctionThatNeedsANewerDeviceIsLeftOut) {
+    Functions f(2);
+    for (int i = 0; i < 2; i++) f.AddImage(i, 75, 0, true, "cubin 75");
     f[0].min_arch = 80;
-    Images images(1);
-    EXPECT_EQ(Compile(f, 75, true, images, &err_), AMP_UNSUPPORTED);
-    EXPECT_STREQ(err_.message,
-                 "the kernel k0 needs sm_80, and Some GPU is sm_75; compile the model with --precision fp16");
+    Images images(2);
+    ASSERT_EQ(Compile(f, 75, true, images, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(images[0].data, nullptr);
+    EXPECT_EQ(Bytes(images[1]), "cubin 75");
+    EXPECT_EQ(Origins(f, 75, AMP_OK, &err_).from[AMP_CUDA_FROM_MODEL], 1);
+    EXPECT_EQ(Origins(f, 80, AMP_OK, &err_).from[AMP_CUDA_FROM_NVRTC], 2);
 }
 
 // ---- NVRTC and the cache ----

@@ -1,13 +1,16 @@
 // A kernel whose choices differ in shared memory alone: each device launches the largest that it has, having asked the
-// driver for it.
+// driver for it; and choices whose function needs a newer device.
 #include "tests/runtime/device/cuda/on_stand_in.h"
 
 namespace {
 
-// The tiny model, where kernel |name| of each program may have more shared memory.
+// The tiny model, where kernel |name| of each program may have more shared memory.  Its first |newer| choices have a
+// function of their own, for sm_90.
 class Choosing : public AlteredTiny {
   public:
-    explicit Choosing(const std::string &name) {
+    explicit Choosing(const std::string &name, size_t newer = 0) : newer_(newer) {
+        const auto *written = static_cast<const amp_model_cuda_function *>(cuda.functions.data);
+        functions_.assign(written, written + cuda.functions.count);
         const auto *given = static_cast<const amp_model_cuda_program *>(cuda.programs.data);
         programs_.assign(given, given + cuda.programs.count);
         kernels_.resize(programs_.size());
@@ -19,6 +22,8 @@ class Choosing : public AlteredTiny {
             programs_[i].kernels.data = kernels_[i].data();
         }
         cuda.programs.data = programs_.data();
+        cuda.functions.data = functions_.data();
+        cuda.functions.count = static_cast<uint32_t>(functions_.size());
         Make();
     }
 
@@ -36,11 +41,18 @@ class Choosing : public AlteredTiny {
         choices_.assign(4, k->choices.at[0]);
         grids_.assign(4, k->parts.at->grids[0]);
         for (size_t i = 0; i < 4; i++) choices_[i].shared_bytes = bytes[i];
+        for (size_t i = 0; i < newer_; i++) choices_[i].function = static_cast<uint32_t>(functions_.size());
+        if (newer_) {
+            functions_.push_back(functions_[k->choices.at[0].function]);
+            functions_.back().min_arch = 90;
+        }
         part_ = *k->parts.at;
         part_.grids = grids_.data();
         k->parts.at = &part_;
         k->choices = {choices_.data(), 4};
     }
+    const size_t newer_;
+    std::vector<amp_model_cuda_function> functions_;
     std::vector<amp_model_cuda_program> programs_;
     std::vector<std::vector<amp_model_cuda_kernel>> kernels_;
     std::vector<amp_model_cuda_choice> choices_;
@@ -64,6 +76,30 @@ TEST_F(SharedSession, ADeviceLaunchesTheChoiceThatItHasSharedMemoryFor) {
         }
         ExpectNoLeak();
     }
+}
+
+TEST_F(SharedSession, AFunctionForNewerDevicesIsLeftOutWhereThereIsAnother) {
+    for (const auto &[arch, kilobytes] : {std::pair<const char *, int64_t>{"86", 63}, {"90", 200}}) {
+        begin({{"ARCH", arch}});
+        {
+            Choosing choosing("k01", 3);
+            ASSERT_EQ(choosing.Step(), AMP_OK) << "sm_" << arch << ": " << choosing.err.message;
+            const Report r = report();
+            const amp_json *kernel = r.kernel("cross_entropy");
+            ASSERT_NE(kernel, nullptr);
+            EXPECT_EQ(Report::number(kernel, "dynamic_shared"), kilobytes << 10) << "sm_" << arch;
+        }
+        ExpectNoLeak();
+    }
+    begin({{"ARCH", "86"}});
+    {
+        Choosing choosing("k01", 4);
+        EXPECT_EQ(choosing.Step(), AMP_UNSUPPORTED);
+        ExpectMessage(choosing.err, "tiny: the kernel ");
+        ExpectMessage(choosing.err, " needs sm_90, and ");
+        ExpectMessage(choosing.err, " is sm_86; compile the model with --precision fp16");
+    }
+    ExpectNoLeak();
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -183,6 +184,7 @@ struct amp_nvrtc {
     int version, arch_count;
     int archs[MAX_ARCHITECTURES];
     char path[PATH_MAX];
+    char build[96];
 };
 
 /* ---- opening ---- */
@@ -226,6 +228,43 @@ static void find_path(amp_nvrtc *nvrtc) {
         snprintf(nvrtc->path, sizeof nvrtc->path, "%s", map->l_name);
 }
 
+typedef struct BuildOf {
+    ElfW(Addr) address; /* of the library */
+    char *text;
+    size_t size;
+} BuildOf;
+
+/* Appends the build ID that the linker gave the library. */
+static int add_build_id(struct dl_phdr_info *info, size_t unused, void *ctx) {
+    (void)unused;
+    const BuildOf *of = ctx;
+    if (info->dlpi_addr != of->address) return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        const char *at = (const char *)of->address + part->p_vaddr, *end = at + part->p_memsz;
+        while (part->p_type == PT_NOTE && end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
+            ElfW(Nhdr) note;
+            memcpy(&note, at, sizeof note);
+            const unsigned char *id = (const unsigned char *)at + sizeof note + (note.n_namesz + 3) / 4 * 4;
+            at = (const char *)id + (note.n_descsz + 3) / 4 * 4;
+            for (uint32_t b = 0; note.n_type == NT_GNU_BUILD_ID && at <= end && b < note.n_descsz; b++) {
+                const size_t used = strlen(of->text);
+                snprintf(of->text + used, of->size - used, "%02x", id[b]);
+            }
+        }
+    }
+    return 1;
+}
+
+static void find_build(amp_nvrtc *nvrtc) {
+    struct link_map *map = NULL;
+    struct stat file;
+    if (dlinfo(nvrtc->library, RTLD_DI_LINKMAP, &map) || !map) return;
+    if (!stat(nvrtc->path, &file)) snprintf(nvrtc->build, sizeof nvrtc->build, "%lld bytes ", (long long)file.st_size);
+    BuildOf of = {map->l_addr, nvrtc->build, sizeof nvrtc->build};
+    dl_iterate_phdr(add_build_id, &of);
+}
+
 amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_error *err) {
     *out = NULL;
     amp_nvrtc *nvrtc = amp_alloc_zeroed(allocator, sizeof *nvrtc);
@@ -237,6 +276,7 @@ amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_e
         return status;
     }
     find_path(nvrtc);
+    find_build(nvrtc);
     *out = nvrtc;
     return AMP_OK;
 }
@@ -250,6 +290,7 @@ void amp_nvrtc_close(amp_nvrtc *nvrtc) {
 
 int amp_nvrtc_version(const amp_nvrtc *nvrtc) { return nvrtc->version; }
 const char *amp_nvrtc_path(const amp_nvrtc *nvrtc) { return nvrtc->path; }
+const char *amp_nvrtc_build(const amp_nvrtc *nvrtc) { return nvrtc->build; }
 
 int amp_nvrtc_architectures(const amp_nvrtc *nvrtc, int *out, int size) {
     for (int i = 0; i < nvrtc->arch_count && i < size; i++) out[i] = nvrtc->archs[i];

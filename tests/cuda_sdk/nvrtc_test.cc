@@ -108,6 +108,10 @@ class Nvrtc : public testing::Test {
 TEST_F(Nvrtc, TellsVersionPathAndArchitectures) {
     EXPECT_GE(amp_nvrtc_version(nvrtc_), 12000);
     EXPECT_TRUE(fs::exists(amp_nvrtc_path(nvrtc_))) << amp_nvrtc_path(nvrtc_);
+    const std::string build = amp_nvrtc_build(nvrtc_), bytes = std::to_string(fs::file_size(amp_nvrtc_path(nvrtc_)));
+    EXPECT_EQ(build.find(bytes + " bytes "), 0u) << build;
+    EXPECT_EQ(build.find_first_not_of("0123456789abcdef", bytes.size() + 7), std::string::npos) << build;
+    EXPECT_GE(build.size(), bytes.size() + 7 + 16) << "a build ID: " << build;
     std::vector<int> archs = Architectures();
     ASSERT_FALSE(archs.empty());
     for (size_t i = 1; i < archs.size(); i++) EXPECT_LT(archs[i - 1], archs[i]);

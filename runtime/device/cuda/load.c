@@ -78,8 +78,9 @@ static const char *prelude_of(const CompileWork *w, const amp_model_cuda_functio
 }
 
 static amp_cuda_cache_key key_of(const CompileWork *w, const amp_model_cuda_function *f) {
-    const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS, AMP_NVRTC_QUICK};
-    return amp_cuda_cache_key_of(parts, w->quick ? 4 : 3, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
+    const char *parts[] = {prelude_of(w, f),  f->source,      amp_nvrtc_build(w->nvrtc),
+                           AMP_NVRTC_OPTIONS, AMP_NVRTC_LEAN, AMP_NVRTC_QUICK};
+    return amp_cuda_cache_key_of(parts, w->quick ? 6 : 5, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
 }
 
 static bool take_from_cache(const CompileWork *w, const amp_cuda_cache_key *key, amp_cuda_image *out) {

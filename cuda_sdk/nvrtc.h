@@ -21,7 +21,7 @@ amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_e
 void amp_nvrtc_close(amp_nvrtc *nvrtc);             /* NULL is a no-op */
 int amp_nvrtc_version(const amp_nvrtc *nvrtc);      /* 13000 for 13.0 */
 const char *amp_nvrtc_path(const amp_nvrtc *nvrtc); /* of the library */
-/* What tells releases of one version apart, for keys of caches: the file's size and build ID. */
+/* The file's size and build ID, by which releases of one version differ; for keys of caches. */
 const char *amp_nvrtc_build(const amp_nvrtc *nvrtc);
 /* Architectures it compiles for, ascending (75, 80, ..); returns how many, fills up to |size|. */
 int amp_nvrtc_architectures(const amp_nvrtc *nvrtc, int *out, int size);

@@ -37,7 +37,8 @@ def kernels(c):
 
 TESTS = ["cuda_ops_test", "kernels_test"]
 MINUTES = 150  # seconds that the long ones take
-LONG = ["CudaAttentionTest.ByChance"]  # begin first
+LONG = ["CudaAttentionTest.ByChance"]
+FIRST = LONG + ["Attention", "SinglePass", "SumsTest", "Reduce", "Joined", "PartsTest", "Bundle"]  # then those for which there is time
 FEW = {"cuda_ops_test": "*.Moves", "kernels_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
 
 
@@ -77,7 +78,7 @@ def conformance(c):
         c.need(program)
     tests = [test for program in (FEW if c.args.stand_in else TESTS) for test in list_tests(c, program)]
     random.Random(1).shuffle(tests)  # so that those for which there was time are some of each kind
-    tests.sort(key=lambda test: test[1] not in LONG)
+    tests.sort(key=lambda test: next((i for i, word in enumerate(FIRST) if word in test[1]), len(FIRST)))
     counts = {"passed": 0, "failed": 0, "skipped": 0, "not run": 0}
     with concurrent.futures.ThreadPoolExecutor(max(1, min(14, (os.cpu_count() or 2) - 2))) as pool:
         for program, name, status, why in pool.map(lambda test: run_test(c, *test), tests):

@@ -35,8 +35,9 @@ class Context:
         self.args, self.beside, self.out = args, home, os.path.abspath(args.out)
         self.preparing = []  # threads that compile PyTorch's side
         self.tables = []  # what the part of that name measured
+        self.measured = {}  # by kernel_bench: of models that two parts want
         os.makedirs(self.out, exist_ok=True)
-        self.end = time.monotonic() + args.limit
+        self.end = self.part_end = time.monotonic() + args.limit
         self.small = args.stand_in or args.quick
         self.text = open(os.path.join(self.out, "report.txt"), "w", encoding="utf-8")
         self.scratch = tempfile.mkdtemp(prefix="gpu-check-")
@@ -51,19 +52,24 @@ class Context:
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), self.nvrtc]))
         self.built_here = self.build_programs()
         self.context = None if args.stand_in else self.keep_context()
+        self.sampler = Sampler(self)
         self.torch_said = None
         self.begin("")
 
     def __del__(self):
         if getattr(self, "context", None):
             self.context.kill()
+        if getattr(self, "sampler", None):
+            self.sampler.stop()
         shutil.rmtree(getattr(self, "scratch", ""), ignore_errors=True)
 
     def wants(self, model):
         return not self.args.models or model in self.args.models.split(",")
 
-    def begin(self, name):
-        self.failures, self.skips = [], []
+    def begin(self, name, seconds=float("inf")):
+        """A part, which has |seconds| of what is left."""
+        self.failures, self.skips, self.late = [], [], []
+        self.part_end = min(self.end, time.monotonic() + seconds)
         if name:
             self.say(f"\n== {name}")
 
@@ -110,6 +116,11 @@ class Context:
         self.text.flush()
 
     def fail(self, text):
+        """What ends when the part's time does was stopped, and has not failed."""
+        if self.left() < 1:
+            self.late.append(text)
+            self.say(f"not run: {text}")
+            return
         self.failures.append(text)
         self.say(f"FAIL {text}")
 
@@ -123,7 +134,8 @@ class Context:
             file.write("\n")
 
     def left(self):
-        return self.end - time.monotonic()
+        """Seconds of this part."""
+        return self.part_end - time.monotonic()
 
     def file(self, name):
         return os.path.join(self.scratch, name)
@@ -147,23 +159,26 @@ class Context:
 
 
 class Sampler:
-    """Reads the SM clock and the power of the device while blocks of steps run."""
+    """Reads the SM clock, the power and what limits them while something runs on the device."""
+
+    LIMITED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80  # nvmlClocksEventReason...: power, slowdown, heat, brakes
 
     def __init__(self, context):
         self.samples, self.process = [], None
         if context.args.stand_in or not shutil.which("nvidia-smi"):
             return
-        query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits", "-lms", "50"]
+        query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw,clocks_throttle_reasons.active", "--format=csv,noheader,nounits",
+                 "-lms", "50"]
         self.process = subprocess.Popen(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
         for line in self.process.stdout:
             try:
-                mhz, watt = (float(word) for word in line.split(","))
+                mhz, watt, reasons = line.split(",")
+                self.samples.append((time.monotonic(), float(mhz), float(watt), bool(int(reasons, 16) & self.LIMITED)))
             except ValueError:  # "[N/A]"
                 continue
-            self.samples.append((time.monotonic(), mhz, watt))
 
     def during(self, call, *arguments):
         """What the call returns, a dict, with the medians of what was sampled meanwhile."""
@@ -171,7 +186,8 @@ class Sampler:
         answer = call(*arguments)
         seen = [sample for sample in list(self.samples) if sample[0] >= began]
         if seen:
-            answer = {**answer, "sm_mhz": statistics.median(one[1] for one in seen), "watt": statistics.median(one[2] for one in seen)}
+            answer = {**answer, "sm_mhz": statistics.median(one[1] for one in seen), "watt": statistics.median(one[2] for one in seen),
+                      "limited": round(sum(one[3] for one in seen) / len(seen), 3)}
         return answer
 
     def stop(self):
@@ -204,10 +220,20 @@ class Server:
             raise RuntimeError(answer["error"])
         return answer
 
-    def ask(self, line):
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
-        return self.read()
+    def ask(self, line, seconds=None):
+        """|seconds|: after which the process is ended, since what it waits for may never come."""
+        late = threading.Timer(seconds, self.process.kill) if seconds else None
+        if late:
+            late.start()
+        try:
+            self.process.stdin.write(f"{line}\n")
+            self.process.stdin.flush()
+            return self.read()
+        except BrokenPipeError:
+            return self.read()
+        finally:
+            if late:
+                late.cancel()
 
     def __enter__(self):
         return self

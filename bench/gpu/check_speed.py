@@ -8,7 +8,7 @@ import statistics
 import sys
 import threading
 
-from check_run import Sampler, Server, Skip
+from check_run import Server, Skip
 from examples import EXAMPLES
 
 ADAMW_BYTES = 30  # a parameter: master, m and v read and written, an f32 gradient read, a 16-bit copy written
@@ -130,12 +130,12 @@ def time_steps(c, torch, name, network, precision, batch, bounds=()):
 
 
 def clocks_of(blocks):
-    """What the sampler saw in every block: the SM clock and the power, which a limit of the card may hold down."""
-    return [key for key in ("sm_mhz", "watt") if all(key in block for block in blocks)]
+    """What the sampler saw in every block: the SM clock, the power, and the share of time in which a limit held them down."""
+    return [key for key in ("sm_mhz", "watt", "limited") if all(key in block for block in blocks)]
 
 
 def say_clocks(side):
-    return f" at {side['sm_mhz']:.0f} MHz, {side['watt']:.0f} W" if "sm_mhz" in side else ""
+    return f" at {side['sm_mhz']:.0f} MHz, {side['watt']:.0f} W, limited {side['limited']:.0%}" if "sm_mhz" in side else ""
 
 
 def say_steps(c, row):
@@ -153,7 +153,6 @@ def run_cases(c, cases, seconds=0):
     """As many as there is time for, if each takes |seconds|."""
     rows = []
     torch = peer(c)
-    c.sampler = Sampler(c)
     try:
         for case in cases:
             if c.left() < seconds and not c.args.stand_in:
@@ -167,7 +166,6 @@ def run_cases(c, cases, seconds=0):
             rows.append(row)
             say_steps(c, row)
     finally:
-        c.sampler.stop()
         if torch:
             torch.__exit__()
     return rows
@@ -226,32 +224,58 @@ def variant(model, switch):
     return f"{model}.without-{switch.split(',')[0]}"
 
 
+def bench_of(c, model, batch, bounds, env=None):
+    return Server(c, ["bin/step_bench", "--inputs", "device", f"models/{model}.so", str(batch), *bounds], env)
+
+
+def time_switch(c, whole, steps, rounds, *without):
+    """Steps of |whole|, which stays alive, and of a process of |without|, in turns."""
+    times = {"all": [], "without": []}
+    for _ in range(rounds):
+        with bench_of(c, *without) as bench:
+            bench.read()
+            for which, one in (("all", whole), ("without", bench)):
+                one.ask(steps)
+                times[which].append(c.sampler.during(one.ask, steps))
+    return times
+
+
 def forms(c):
-    """Steps without each of the passes that let kernels share a launch, beside steps with all of them, in turns."""
-    rows = []
+    """Steps without each of the passes that let kernels share a launch, beside steps with all of them."""
+    rows, wholes = [], {}
     models = {"small-fp16": ("small", 16)} if c.args.stand_in else VARIED
     steps, rounds = (2, 1) if c.args.stand_in else (50, 3)
-    for model, (name, batch) in models.items():
+    switches = ["overlap"] + (SWITCHES[:1] if c.args.stand_in else SWITCHES)
+    cases = [(switch, model, *asked) for switch in switches for model, asked in models.items() if c.wants(asked[0])]
+    for switch, model, name, batch in cases:
         bounds = [f"{key}={count}" for example in EXAMPLES if example.name == name for key, count in example.bounds.items()]
-        if not c.wants(name):
+        without = (model, batch, bounds, {"AMPC_OVERLAP": "0"}) if switch == "overlap" else (variant(model, switch), batch, bounds)
+        try:
+            if model not in wholes:
+                wholes[model] = bench_of(c, model, batch, bounds)
+                wholes[model].read()
+            times = time_switch(c, wholes[model], steps, rounds, *without)
+        except RuntimeError as error:
+            c.fail(f"{model} without {switch}: {error}")
+            wholes.pop(model, None)
             continue
-        for switch in (SWITCHES[:1] if c.args.stand_in else SWITCHES) + ["overlap"]:
-            own = {"AMPC_OVERLAP": "0"} if switch == "overlap" else {}
-            path = model if own else variant(model, switch)
-            times = {"all": [], "without": []}
-            for _ in range(rounds):
-                for which, file, env in (("all", model, {}), ("without", path, own)):
-                    with Server(c, ["bin/step_bench", "--inputs", "device", f"models/{file}.so", str(batch), *bounds], env) as bench:
-                        bench.read()
-                        bench.ask(steps)
-                        times[which].append(bench.ask(steps))
-            with_all, without = (median(times[which], "wall_us") for which in ("all", "without"))
-            rows.append({"model": model, "switch": switch, "with_us": with_all, "without_us": without, "runs": times})
-            c.say(f"{model} without {switch}: {without:.1f} us a step, {without / with_all:.3f} times {with_all:.1f} us")
+        with_us, without_us = (median(times[which], "wall_us") for which in ("all", "without"))
+        rows.append({"model": model, "switch": switch, "with_us": with_us, "without_us": without_us, "runs": times})
+        c.say(f"{model} without {switch}: {without_us:.1f} us a step, {without_us / with_us:.3f} times {with_us:.1f} us")
+    for whole in wholes.values():
+        whole.__exit__()
     return rows
 
 
 # ---- single kernels --------------------------------------------------------------------------------------------------------
+
+
+def times_of(c, model, n):
+    """Each kernel of a model's step, with the clocks while they ran; measured once."""
+    if (model, n) not in c.measured:
+        repeats = 1 if c.args.stand_in else 20
+        c.measured[model, n] = c.sampler.during(kernel_times, c, f"models/{model}.so", "train_step", n, repeats)
+    return c.measured[model, n]
 
 
 def kernel_times(c, model, program, n, repeats):
@@ -335,12 +359,6 @@ SHOWN = 12
 WITHIN = 1.5  # times what was measured, either way, is what the model of time aims at
 
 
-def clocks(c):
-    query = "clocks.sm,power.draw,clocks_throttle_reasons.active"
-    done = c.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], timeout=30, must=False)
-    return done.stdout.strip() or None
-
-
 def gpu_of(c):
     """Its name for `amprun info --roofline`; None: one that is not known there."""
     if c.args.stand_in:
@@ -378,21 +396,19 @@ def tables(c):
     for model, n in [("small-fp16", 16)] if c.args.stand_in else TABLES if c.small else TABLES + examples:
         if not c.wants(model.rsplit("-", 1)[0]):
             continue
-        before = None if c.args.stand_in else clocks(c)
         try:
-            run = kernel_times(c, f"models/{model}.so", "train_step", n, 1 if c.args.stand_in else 20)
+            run = times_of(c, model, n)
             rows = modelled(c, model, n, gpu)
         except RuntimeError as error:
             c.fail(f"{model}: {error}")
             continue
         total, copy = sum(kernel["us_in_a_row"] for kernel in run["kernels"]), run["copy_bytes"] / run["copy_us"]
-        c.say(f"{model}, {n} samples: {len(run['kernels'])} kernels, {total:.1f} us")
+        c.say(f"{model}, {n} samples: {len(run['kernels'])} kernels, {total:.1f} us{say_clocks(run)}")
         for kernel in sorted(run["kernels"], key=lambda kernel: -kernel["us_in_a_row"])[:SHOWN]:
             us, told = max(kernel["us_in_a_row"], 1e-3), rows.get(kernel["name"], {}).get("microseconds")
             c.say(f"    {us:9.1f} us {us / total:6.1%}  {'' if told is None else f'modelled {told:7.1f}  '}"
                   f"{kernel['operand_bytes'] / us / copy:6.1%} of a copy's bytes a second  "
                   f"{kernel['registers']:3} registers  {kernel['title']}")
-        results.append({"model": model, "n": n, "us": total, "clocks": [before, None if c.args.stand_in else clocks(c)], "run": run,
-                        "modelled": compare_model(c, run, rows)})
+        results.append({"model": model, "n": n, "us": total, "run": run, "modelled": compare_model(c, run, rows)})
     c.tables = results
     return results

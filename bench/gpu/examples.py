@@ -22,14 +22,15 @@ def resnet(name, size, classes, **arguments):
 
 
 NO_DROPOUT = {"P": 0.0}  # the twins have none
+# In the order in which gpu-check measures them.
 EXAMPLES = [
-    Example("resnet18", "resnet/resnet18.amp", "resnet", resnet("resnet18", 32, 10), {}, 64, "nesterov"),
-    Example("bytes", "gpt/gpt2.amp", "gpt", BYTES, NO_DROPOUT, 32, "adamw", {"tokens": 256, "targets": 256}),
     Example("bert", "bert/bert.amp", "bert", BERT, NO_DROPOUT, 32, "adamw",
             {"input_ids": 30522, "token_type_ids": 2, "attention_mask": 2, "targets": 2}),
     Example("gpt2", "gpt/gpt2.amp", "gpt", GPT2, NO_DROPOUT, 16, "adamw", {"tokens": 50257, "targets": 50257}),
     Example("resnet50", "resnet/resnet50.amp", "resnet", resnet("resnet50", 224, 1000, IMAGENET=True), {}, 64,
             "momentum", {"targets": 1000}),
+    Example("resnet18", "resnet/resnet18.amp", "resnet", resnet("resnet18", 32, 10), {}, 64, "nesterov"),
+    Example("bytes", "gpt/gpt2.amp", "gpt", BYTES, NO_DROPOUT, 32, "adamw", {"tokens": 256, "targets": 256}),
     Example("unet", "unet/unet.amp", "unet", UNET, {}, 16, "adamw"),
     Example("tabular", "tabular/tabular.amp", "tabular", TABULAR, NO_DROPOUT, 1024, "adamw",
             {"trade": 17, "region": 11, "purpose": 9, "targets": 2}),

@@ -262,6 +262,23 @@ static int clear_flags(Bench *b) {
     return 0;
 }
 
+/* What its products compute (elements, terms) on tensor cores, and its sizes, where rows, k and cols are found. */
+static void print_products(const Bench *b, const amp_model_cuda_kernel *k) {
+    const char *between = "";
+    printf(", \"products\": [");
+    for (uint32_t i = 0; i < k->work.count; i++) {
+        const amp_model_cuda_work *w = &k->work.at[i];
+        if (w->instruction < AMP_INSTRUCTION_MMA_F16) continue;
+        printf("%s[%lld, %lld]", between, (long long)amp_model_dim_at(&w->elements, b->n),
+               (long long)amp_model_dim_at(&w->terms, b->n));
+        between = ", ";
+    }
+    printf("], \"sizes\": [");
+    for (uint32_t i = 0; i < k->sizes.count; i++)
+        printf("%s%lld", i ? ", " : "", (long long)amp_model_dim_at(&k->sizes.at[i], b->n));
+    printf("], \"members\": %u}", k->parts.at->members);
+}
+
 /* Whether a product of it runs on tensor cores. */
 static bool has_mma(const amp_model_cuda_kernel *k) {
     for (uint32_t i = 0; i < k->work.count; i++)
@@ -304,9 +321,10 @@ static int time_all(Bench *b) {
         for (uint32_t j = 0; j < k->elements.count; j++) elements += amp_model_dim_at(&k->elements.at[j], b->n);
         printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "
                "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %d, \"registers\": %d, "
-               "\"spill_bytes\": %d}",
+               "\"spill_bytes\": %d",
                any ? ", " : "", k->name, k->title, kind, median, in_a_row, kernel_bytes(b, k), (long long)elements,
                has_mma(k), f->registers, f->spill_bytes);
+        print_products(b, k);
         any = true;
     }
     if (!any) return fail("the program has no such kernel");

@@ -167,16 +167,19 @@ class Sampler:
         self.samples, self.process = [], None
         if context.args.stand_in or not shutil.which("nvidia-smi"):
             return
-        query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw,clocks_throttle_reasons.active", "--format=csv,noheader,nounits",
-                 "-lms", "50"]
-        self.process = subprocess.Popen(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for reasons in (",clocks_event_reasons.active", ",clocks_throttle_reasons.active", ""):  # new, old name
+            query = ["nvidia-smi", f"--query-gpu=clocks.sm,power.draw{reasons}", "--format=csv,noheader,nounits"]
+            if subprocess.run(query, capture_output=True, check=False).returncode == 0:
+                break
+        self.process = subprocess.Popen([*query, "-lms", "50"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
         for line in self.process.stdout:
             try:
-                mhz, watt, reasons = line.split(",")
-                self.samples.append((time.monotonic(), float(mhz), float(watt), bool(int(reasons, 16) & self.LIMITED)))
+                mhz, watt, *reasons = line.split(",")
+                limited = any(int(reason, 16) & self.LIMITED for reason in reasons)
+                self.samples.append((time.monotonic(), float(mhz), float(watt), limited))
             except ValueError:  # "[N/A]"
                 continue
 
@@ -199,13 +202,14 @@ class Sampler:
 class Server:
     """A process that answers each line with a line of JSON."""
 
-    def __init__(self, context, command, env=None):
+    def __init__(self, context, command, env=None, seconds=None):
+        """|seconds|: after which it ends; else with the part."""
         self.command, self.log = command, context.file(f"stderr-{id(self)}")
         self.process = subprocess.Popen(
             command, cwd=context.home, env={**context.env, **(env or {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=open(self.log, "w", encoding="utf-8"), text=True,
         )
-        self.limit = threading.Timer(context.left(), self.process.kill)
+        self.limit = threading.Timer(seconds or max(1, context.left()), self.process.kill)
         self.limit.daemon = True
         self.limit.start()
 

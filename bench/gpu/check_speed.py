@@ -7,6 +7,7 @@ import os
 import statistics
 import sys
 import threading
+import time
 
 from check_run import Server, Skip
 from examples import EXAMPLES
@@ -35,11 +36,22 @@ def prepare(c):
 
 def prepare_one(c, asked):
     try:
-        with Server(c, [sys.executable, os.path.join(c.beside, "torch_peer.py")], {"TORCHINDUCTOR_COMPILE_THREADS": "2"}) as server:
+        command, env = [sys.executable, os.path.join(c.beside, "torch_peer.py")], {"TORCHINDUCTOR_COMPILE_THREADS": "2"}
+        with Server(c, command, env, c.end - time.monotonic()) as server:
             server.read()
             server.ask(json.dumps(asked))
     except (RuntimeError, OSError, ValueError) as error:  # then the one that is timed compiles it
         c.say(f"not prepared: {error}")
+
+
+def settle(c, seconds):
+    """Waits for what compiles in the background, whose first steps would be on the device beside what is measured."""
+    until = time.monotonic() + min(seconds, c.left())
+    for thread in c.preparing:
+        thread.join(max(0, until - time.monotonic()))
+    running = sum(thread.is_alive() for thread in c.preparing)
+    if running:
+        c.say(f"{running} networks are still being compiled by PyTorch, beside what follows")
 
 
 def peer(c):

@@ -111,7 +111,8 @@ def say_same(c, text, rows):
         c.fail(f"{text}, k = {k}: {error}")
     if differing:
         most = max(row["differing"] / row["of"] for row in differing)
-        c.say(f"{text}: sums differ from mma.sync's at k = {sorted({row['k'] for row in differing})}, {most:.1%} at most")
+        terms = sorted({row["k"] for row in differing})
+        c.say(f"{text}: sums differ from mma.sync's at k = {terms}, {most:.1%} at most")
     c.say(f"{text}: the bits of mma.sync at k = {same}")
 
 

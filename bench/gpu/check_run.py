@@ -226,18 +226,20 @@ class Server:
 
     def ask(self, line, seconds=None):
         """|seconds|: after which the process is ended, since what it waits for may never come."""
-        late = threading.Timer(seconds, self.process.kill) if seconds else None
-        if late:
-            late.start()
+        late = threading.Timer(seconds or 1e6, self.process.kill)
+        late.daemon = True
+        late.start()
         try:
-            self.process.stdin.write(f"{line}\n")
-            self.process.stdin.flush()
+            try:
+                self.process.stdin.write(f"{line}\n")
+                self.process.stdin.flush()
+            except BrokenPipeError:  # then reading says why
+                pass
             return self.read()
-        except BrokenPipeError:
-            return self.read()
+        except RuntimeError as error:
+            raise RuntimeError(str(error) if late.is_alive() else f"no answer within {seconds} s") from error
         finally:
-            if late:
-                late.cancel()
+            late.cancel()
 
     def __enter__(self):
         return self

@@ -42,6 +42,7 @@ run 0 "$bin/tools/ampc" examples/tabular/tabular.amp --precision fp16 --target c
 run 0 python3 tests/checks/sass.py --fences "$work/tabular.cu" "${archs[@]}"
 [[ -z ${AMP_SHOW:-} ]] || printf '%s\n' "$out"
 holds 'tabular: every fence is of one thread' test "$(grep -c '^ok' <<<"$out")" -ge $((4 * ${#archs[@]}))
+
 # what gpu-check's part probe asks of a device
 run 0 python3 tests/checks/wgmma.py ${AMP_ALL:+all}
 says 'ok f16 128x256 s3 00 residual: '

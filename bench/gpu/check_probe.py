@@ -165,7 +165,8 @@ def products_of(kernel):
 
 
 def list_products(c):
-    """Of the models' tables, each once, with the most FLOP first: (product, what ours takes or None, models)."""
+    """Of the models' tables, each once, with the most FLOP first, and what ours takes. Of layers together, which
+    differ in their number alone, the one with the most launches."""
     found = {}
     models = [("small", 16)] if c.args.stand_in else [(one.name, one.batch) for one in EXAMPLES if one.name in MODELS]
     for model, n in models:
@@ -179,11 +180,15 @@ def list_products(c):
         for kernel in run["kernels"]:
             products = products_of(kernel)
             for product in products:
-                row = found.setdefault(json.dumps(product), {**product, "ours": [], "models": []})
+                row = found.setdefault(json.dumps(product), {**product, "launches": 0, "ours": [], "models": []})
+                row["launches"] += 1
                 row["models"] += [model] if model not in row["models"] else []
                 if len(products) == 1:
                     row["ours"].append({"us": kernel["us_in_a_row"], "title": kernel["title"]})
-    rows = sorted(found.values(), key=lambda row: -row["rows"] * row["cols"] * row["k"] * row["batch"])
+    kept = {}
+    for row in sorted(found.values(), key=lambda row: row["launches"]):
+        kept[row["rows"], row["cols"], row["k"], row["down"], row["bias"], row["batch"] > 1] = row
+    rows = sorted(kept.values(), key=lambda row: -row["rows"] * row["cols"] * row["k"] * row["batch"])
     if not rows:
         raise RuntimeError("no dense product was found in the models' kernels")
     return rows[:MOST]

@@ -36,9 +36,9 @@ print(next(len(part["data"][0]["run"]["kernels"]) for part in json.load(open(sys
 ' "$work/report/report.json")" "$(sed -n 's/^| sum | \([0-9]*\) .*/\1/p' <<<"$out")"
 
 # planted: a driver that cannot start a kernel any more after the tenth: nothing is taken for right, and all parts are tried
-run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719,cuLaunchKernelEx:1:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
+run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719,cuLaunchKernelEx:1:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer,probe
 says 'CUDA_ERROR_LAUNCH_FAILED' 'FAIL '
-part failed kernels follow optimizer
+part failed kernels follow optimizer probe
 # a profiler that has only the command line and the file format of Nsight Compute
 mkdir "$work/profiler"
 cat >"$work/profiler/ncu" <<'NCU'

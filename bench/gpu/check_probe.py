@@ -52,8 +52,8 @@ class Peer:
                 self.server = Server(self.c, self.command)
                 self.server.read()
             return self.server.ask(json.dumps(question), seconds)
-        except RuntimeError:
-            self.ends += 1
+        except RuntimeError:  # of a process that lives the device may have failed for good
+            self.ends += self.server.ended()
             self.close()
             raise
 
@@ -216,7 +216,7 @@ def say_library(c, text, row):
     same = [one for one in timed if not one["differing"]]
     ours = min((one["us"] for one in row["ours"]), default=None)
     if not timed:
-        c.say(f"{text}: cuBLASLt has no algorithm ({len(row['algorithms'])} failed)")
+        c.say(f"{text}: cuBLASLt has no algorithm ({row['why'] or len(row['algorithms'])})")
         return
     best = timed[0]
     told = f"{text}: cuBLASLt {best['us']:.1f} us (algorithm {best.get('algorithm')}, split {best.get('split_k')}, "

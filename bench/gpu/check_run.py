@@ -241,6 +241,13 @@ class Server:
         finally:
             late.cancel()
 
+    def ended(self):
+        try:
+            self.process.wait(1)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
     def __enter__(self):
         return self
 

@@ -172,7 +172,12 @@ class Peer:
                        results=wanted + 2 * i * rows * cols, bias=bias)
         product = self.library.product(rows, cols, k, down, batch, bias)
         repeats = max(6, min(100, int(2e12 / (2.0 * batch * rows * cols * k))))
-        for found in product.algorithms():
+        why, algorithms = "", []
+        try:
+            algorithms = product.algorithms()
+        except RuntimeError as error:  # it has none for this product
+            why = str(error)
+        for found in algorithms:
             row = product.config(found)
             try:
                 launches = [product.launcher(found, one[0], one[1], one[3]) for one in sets]
@@ -185,7 +190,7 @@ class Peer:
             answer.append(row)
         product.close()
         self.device.free(wanted, *sum(sets, []))
-        return {"version": self.library.version, "algorithms": answer}
+        return {"version": self.library.version, "algorithms": answer, "why": why}
 
     def answer(self, ask):
         call = {"same": self.same, "corners": self.corners, "speed": self.speed, "library": self.ask_library}

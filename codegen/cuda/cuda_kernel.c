@@ -336,24 +336,35 @@ static amp_status make_elements(CudaKernel *ck, int p) {
     return AMP_OK;
 }
 
-amp_status cuda_emit_elements(CudaKernel *ck, int p) {
+amp_status cuda_emit_loaded(CudaKernel *ck, int p) {
     ck->phase = p;
-    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
     AMP_TRY(declare_stores(ck, p));
     AMP_TRY(emit_lanes(ck, p));
     return make_elements(ck, p);
 }
 
+amp_status cuda_emit_elements(CudaKernel *ck, int p) {
+    ck->phase = p;
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
+    return cuda_emit_loaded(ck, p);
+}
+
 /* ---- several rows of columns ------------------------------------------------------------------------------------- */
 
 /* A thread's elements of the rows that it loads together: `float all1[4][2]`; x1 is the current row's. */
+static void declare_rows_of(CudaKernel *ck, Val v) {
+    cuda_declare_rows(ck, v, arena_printf(ck->w->arena, "%d", ck->rows));
+}
+
+static void recall_row_of(CudaKernel *ck, Val v) { cuda_recall_row(ck, v, "u"); }
+
 static amp_status declare_rows(Emitter *e, Val v) {
-    cuda_declare_rows((CudaKernel *)e, v);
+    declare_rows_of((CudaKernel *)e, v);
     return AMP_OK;
 }
 
 static amp_status recall_row(Emitter *e, Val v) {
-    cuda_recall_row((CudaKernel *)e, v);
+    recall_row_of((CudaKernel *)e, v);
     return AMP_OK;
 }
 
@@ -383,7 +394,7 @@ amp_status cuda_emit_rows_of_elements(CudaKernel *ck, int p) {
         return cuda_emit_elements(ck, p);
     }
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, declare_rows));
-    for_lanes(ck, p, cuda_declare_rows);
+    for_lanes(ck, p, declare_rows_of);
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int u = 0; u < %d; u++)", ck->rows);
     emit_line(&ck->e, "const int64_t r = row + u * %d;", ck->row_step);
@@ -402,7 +413,7 @@ amp_status cuda_emit_rows_of_elements(CudaKernel *ck, int p) {
     emit_line(&ck->e, "const int64_t r = row + u * %d;", ck->row_step);
     emit_line(&ck->e, "if (r >= last) break;");
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, recall_row));
-    for_lanes(ck, p, cuda_recall_row);
+    for_lanes(ck, p, recall_row_of);
     AMP_TRY(declare_stores(ck, p));
     AMP_TRY(make_elements(ck, p));
     emit_close(&ck->e);

@@ -89,9 +89,10 @@ amp_status cuda_declare_store(CudaKernel *ck, const Sink *s);
 /* `looks7`, of each value that a run may look at: whether this one does.  A product has it before its sums, which are
  * longer than the memory's latency; only the host writes it, so no earlier launch is waited for. */
 void cuda_declare_looks(CudaKernel *ck);
-/* Of the rows that a thread of a column kernel loads together: `float all1[4][2]`; x1 or v1 of row u. */
-void cuda_declare_rows(CudaKernel *ck, Val v);
-void cuda_recall_row(CudaKernel *ck, Val v);
+/* Of the rows of a column kernel, or runs of a product, that a thread loads together: `float all1[4][2]` of |count|; x1
+ * or v1 of number |which|. */
+void cuda_declare_rows(CudaKernel *ck, Val v, const char *count);
+void cuda_recall_row(CudaKernel *ck, Val v, const char *which);
 void cuda_store_element(CudaKernel *ck, const Sink *s);
 void cuda_store_vector(CudaKernel *ck, const Sink *s);
 /* A store of a value that all elements of the thread share. */
@@ -138,7 +139,9 @@ amp_status cuda_emit_line_ops(CudaKernel *ck, int level);
 amp_status cuda_store_line(CudaKernel *ck);
 /* The three parts above, of phase |p| (walk_phase); tile and product kernels have one. */
 amp_status cuda_emit_elements(CudaKernel *ck, int p);
-/* The same of |rows| rows, from `row` on: first what is loaded of all of them. */
+/* The same after the loads. */
+amp_status cuda_emit_loaded(CudaKernel *ck, int p);
+/* All of |rows| rows, from `row` on: first what is loaded of all of them. */
 amp_status cuda_emit_rows_of_elements(CudaKernel *ck, int p);
 /* `float x5[4]` of v5, a number of a column, for the thread's own columns. */
 void cuda_spread_columns(CudaKernel *ck, int p);

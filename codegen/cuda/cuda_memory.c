@@ -112,6 +112,13 @@ static bool is_vector(const CudaKernel *ck, Val v) {
     return cuda_is_array(ck, ck->w->values[v.id].span) && (ck->vector > 1 || ck->first_phase[v.id]);
 }
 
+/* A product keeps what it loads of a matrix ahead as it is in memory: two numbers a register. */
+static bool is_in_words(const CudaKernel *ck, Val v) {
+    const ValueWalk *x = &ck->w->values[v.id];
+    return ck->w->k->kind == KERNEL_PRODUCT && !x->made && x->span == SPAN_FULL && ck->vector > 1 &&
+           emit_storage(ck->w, x->operand)->bytes == 2 && !*access_of(ck, x->operand, x->span).left;
+}
+
 amp_status cuda_load(CudaKernel *ck, Val v) {
     const ValueWalk *x = &ck->w->values[v.id];
     const Storage *s = emit_storage(ck->w, x->operand);
@@ -129,13 +136,18 @@ amp_status cuda_load(CudaKernel *ck, Val v) {
     }
     bool stays = ck->first_phase[v.id];
     if (stays && ck->first_phase[v.id] != ck->phase + 1) return AMP_OK;
+    const Access by = access_of(ck, x->operand, x->span);
     if (ck->e.lanes_of_row) {
-        cuda_recall_row(ck, v);
-        emit_line(&ck->e, "load_if_%s(x%d, %s, here);", s->name, number, at);
+        if (is_in_words(ck, v)) {
+            emit_line(&ck->e, "load_words_if(all%d[u], %s, here);", number, at);
+            return AMP_OK;
+        }
+        cuda_recall_row(ck, v, "u");
+        if (*by.left) emit_line(&ck->e, "load_%s%s(x%d, %s, here ? left : 0);", by.each, s->name, number, at);
+        else emit_line(&ck->e, "load_if_%s(x%d, %s, here);", s->name, number, at);
         return AMP_OK;
     }
     if (!stays) emit_line(&ck->e, "%s x%d[%d];", type, number, ck->vector);
-    const Access by = access_of(ck, x->operand, x->span);
     emit_line(&ck->e, "load_%s%s(x%d%s, %s%s);", by.each, s->name, number, stays ? ck->slot : "", at, by.left);
     return AMP_OK;
 }
@@ -151,18 +163,24 @@ void cuda_take_element(CudaKernel *ck, Val v) {
 /* A vector of each row, or one number. */
 static bool has_vectors(const CudaKernel *ck, Val v) { return ck->w->values[v.id].made || is_vector(ck, v); }
 
-void cuda_declare_rows(CudaKernel *ck, Val v) {
+void cuda_declare_rows(CudaKernel *ck, Val v, const char *count) {
     const char *type = emit_type(ir_dtype(ck->w->f, v), false);
     const int number = walk_number(ck->w, v);
-    if (has_vectors(ck, v)) emit_line(&ck->e, "%s all%d[%d][%d];", type, number, ck->rows, ck->vector);
-    else emit_line(&ck->e, "%s all%d[%d];", type, number, ck->rows);
+    if (is_in_words(ck, v)) emit_line(&ck->e, "uint32_t all%d[%s][%d];", number, count, ck->vector / 2);
+    else if (has_vectors(ck, v)) emit_line(&ck->e, "%s all%d[%s][%d];", type, number, count, ck->vector);
+    else emit_line(&ck->e, "%s all%d[%s];", type, number, count);
 }
 
-void cuda_recall_row(CudaKernel *ck, Val v) {
+void cuda_recall_row(CudaKernel *ck, Val v, const char *which) {
     const char *type = emit_type(ir_dtype(ck->w->f, v), false);
     const int number = walk_number(ck->w, v);
-    if (has_vectors(ck, v)) emit_line(&ck->e, "%s(&x%d)[%d] = all%d[u];", type, number, ck->vector, number);
-    else emit_line(&ck->e, "const %s v%d = all%d[u];", type, number, number);
+    if (is_in_words(ck, v)) {
+        emit_line(&ck->e, "%s x%d[%d];", type, number, ck->vector);
+        emit_line(&ck->e, "numbers_%s(x%d, all%d[%s]);", emit_storage(ck->w, ck->w->values[v.id].operand)->name, number,
+                  number, which);
+    } else if (has_vectors(ck, v))
+        emit_line(&ck->e, "%s(&x%d)[%d] = all%d[%s];", type, number, ck->vector, number, which);
+    else emit_line(&ck->e, "const %s v%d = all%d[%s];", type, number, number, which);
 }
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */

@@ -57,6 +57,13 @@ template <int W> INLINE void store_words(void *p, const uint32_t (&w)[W]) {
             : "memory");
 }
 
+/* Zeros where |here| is false. */
+template <int W> INLINE void load_words_if(uint32_t (&w)[W], const void *p, bool here) {
+    UNROLL
+    for (int i = 0; i < W; i++) w[i] = 0;
+    if (here) load_words(w, p);
+}
+
 /* ---- V neighbours ---- */
 
 template <int V> INLINE void load_f32(float (&x)[V], const float *p) {
@@ -107,22 +114,24 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
 /* Two elements of a word.  Loads with |here|: zeros where it is false; several of them do not wait for one another, for
  * what is branched around is the access alone. */
 #define DEFINE_16(name, get, put, to_f32, pack)                                                                        \
+    template <int V, int W> INLINE void numbers_##name(float(&x)[V], const uint32_t(&w)[W]) {                          \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < V; i++) x[i] = to_f32((uint16_t)(w[i / 2] >> (i % 2 * 16)));                               \
+    }                                                                                                                  \
     template <int V> INLINE void load_##name(float(&x)[V], const uint16_t *p) {                                        \
         if constexpr (V == 1) x[0] = get(p);                                                                           \
         else {                                                                                                         \
             uint32_t w[V / 2];                                                                                         \
             load_words(w, p);                                                                                          \
-            UNROLL                                                                                                     \
-            for (int i = 0; i < V; i++) x[i] = to_f32((uint16_t)(w[i / 2] >> (i % 2 * 16)));                           \
+            numbers_##name(x, w);                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
     template <int V> INLINE void load_if_##name(float(&x)[V], const uint16_t *p, bool here) {                          \
         if constexpr (V == 1) x[0] = here ? get(p) : 0.0f;                                                             \
         else {                                                                                                         \
-            uint32_t w[V / 2] = {};                                                                                    \
-            if (here) load_words(w, p);                                                                                \
-            UNROLL                                                                                                     \
-            for (int i = 0; i < V; i++) x[i] = to_f32((uint16_t)(w[i / 2] >> (i % 2 * 16)));                           \
+            uint32_t w[V / 2];                                                                                         \
+            load_words_if(w, p, here);                                                                                 \
+            numbers_##name(x, w);                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
     template <int W, int V> INLINE void words_##name(uint32_t(&w)[W], const float(&x)[V]) {                            \

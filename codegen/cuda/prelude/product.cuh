@@ -39,6 +39,7 @@ template <class Sums_, class A, class B> struct Product {
 
     CopyA copy_a;
     CopyB copy_b;
+    int steps;
     typename Sums::template Reader<A, B> reader;
 
     /* The next tiles of both. */
@@ -62,13 +63,13 @@ template <class Sums_, class A, class B> struct Product {
         if (more) put(shared + next);
     }
 
-    /* The tile at |row0| and |col0| of |a| (rows x k) times |b| (k x cols), from |begin| of k on, which is a whole
-     * number of steps.  Their lines in memory, which k runs along or down, are |pitch_a| and |pitch_b| elements
-     * apart. */
+    /* Waits for earlier launches, and asks for the first tiles at |row0| and |col0| of |a| (rows x k) and |b| (k x cols),
+     * from |begin| of k on, which is a whole number of steps.  Their lines in memory, which k runs along or down, are
+     * |pitch_a| and |pitch_b| elements apart. */
     template <class TA, class TB>
-    INLINE void run(Sums &sums, char *shared, const TA *a, int64_t pitch_a, const TB *b, int64_t pitch_b, int64_t row0,
-                    int64_t rows, int64_t col0, int64_t cols, int64_t k, int64_t begin = 0) {
-        const int steps = (int)((k - begin + A::STEP - 1) / A::STEP);
+    INLINE void start(char *shared, const TA *a, int64_t pitch_a, const TB *b, int64_t pitch_b, int64_t row0,
+                      int64_t rows, int64_t col0, int64_t cols, int64_t k, int64_t begin = 0) {
+        steps = (int)((k - begin + A::STEP - 1) / A::STEP);
         copy_a.start(a, pitch_a, row0, rows, begin, k, steps);
         copy_b.start(b, pitch_b, col0, cols, begin, k, steps);
         copy_a.keep_place(shared);
@@ -82,6 +83,10 @@ template <class Sums_, class A, class B> struct Product {
                 put(shared + s * STAGE);
             } else close_copies();
         }
+    }
+
+    /* Their product, after start. */
+    INLINE void run(Sums &sums, char *shared) {
         int left = steps, now = 0, next = (STAGES - 1) * STAGE;
         /* As long as the last tile is not on its way. */
         if (WRITTEN_OUT) {

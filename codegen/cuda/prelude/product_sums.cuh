@@ -67,7 +67,7 @@ template <int TILE_M, int TILE_N, int THREADS> struct FmaSums {
     /* Runs as in TensorSums; a thread already holds its own. */
     template <int WIDTH, int BYTES> struct Runs {
         static_assert(WIDTH == 4, "");
-        static constexpr int PASSES = 1, COUNT = RUNS_DOWN * RUNS_ACROSS;
+        static constexpr int PASSES = 1, COUNT = RUNS_DOWN * RUNS_ACROSS, DOWN = RUNS_DOWN;
         static INLINE int row(int, int run) { return FmaSums::row(run % RUNS_DOWN); }
         static INLINE int column(int run) { return FmaSums::column(run / RUNS_DOWN); }
         static INLINE void put(const FmaSums &, char *, int) {}

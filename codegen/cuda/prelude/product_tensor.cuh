@@ -114,12 +114,13 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
     }
 
     /* Runs of WIDTH neighbouring columns: the sums go through shared memory, |BYTES| that are free; each warp has
-     * a part of it.  A warp takes some of its rows at a time, in passes; a lane has COUNT runs of each. */
+     * a part of it.  A warp takes some of its rows at a time, in passes; a lane has COUNT runs of each, DOWN after one
+     * another in the same columns. */
     template <int WIDTH, int BYTES> struct Runs {
         static constexpr int FIT = BYTES / (WARPS_M * WARPS_N) / (16 * WARP_N * 4);
         static constexpr int BLOCKS = FIT >= BLOCKS_M ? BLOCKS_M : FIT >= 2 ? 2 : 1, ROWS = BLOCKS * 16;
         static constexpr int PASSES = BLOCKS_M / BLOCKS, LANES = WARP_N / WIDTH, ROWS_AT_ONCE = 32 / LANES;
-        static constexpr int COUNT = ROWS / ROWS_AT_ONCE;
+        static constexpr int COUNT = ROWS / ROWS_AT_ONCE, DOWN = COUNT;
         static_assert(FIT >= 1 && BLOCKS_M % BLOCKS == 0 && ROWS % ROWS_AT_ONCE == 0, "");
 
         static INLINE int lane() { return threadIdx.x % 32; }

@@ -4,12 +4,17 @@
  *     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
  *     typedef Product<Sums, TensorOperand<..>, TensorOperand<..>> Matrices;
  *     Matrices matrices = Matrices();
- *     matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+ *     matrices.start(shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+ *     prefetches
+ *     matrices.run(sums, shared);
  *     for each pass {
  *         Runs::put(sums, shared, pass);
- *         for each run of neighbouring columns {
- *             Runs::take(sum, sums, shared, run);
- *             elements
+ *         for a few runs of neighbouring columns at a time {
+ *             loads of numbers of columns, once; of numbers of rows and of elements, for each run
+ *             for each run {
+ *                 Runs::take(sum, sums, shared, run);
+ *                 elements
+ *             }
  *         }
  *     }
  *
@@ -17,7 +22,7 @@
  * of a product in parts, a tile of one part, which is a sum over a chunk of k:
  *
  *     const int64_t part = blockIdx.x / 3, first_row = part * rows, chunk = .., begin = .., end = ..;
- *     matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, end, begin);
+ *     matrices.start(shared, b0, rows, b1, COLS, row0, rows, col0, COLS, end, begin);
  */
 #include "codegen/cuda/product/product_plan.h"
 
@@ -163,7 +168,6 @@ static void emit_prefetches(CudaKernel *ck, const ProductPlan *p) {
 }
 
 static void emit_run(CudaKernel *ck, const ProductPlan *p) {
-    emit_prefetches(ck, p);
     const bool has_phases = p->phases.images;
     emit_line(&ck->e, "Matrices matrices = Matrices();");
     if (has_phases) emit_line(&ck->e, "matrices.copy_a.memory = images;");
@@ -172,8 +176,10 @@ static void emit_run(CudaKernel *ck, const ProductPlan *p) {
     const char *k = p->parts > 1 ? "end, begin" : "k";
     if (has_phases)
         k = arena_printf(ck->w->arena, "row0 < pixels ? k / %lld * images.phase.taps() : 0", (long long)p->phases.taps);
-    emit_line(&ck->e, "matrices.run(sums, shared, %s, %s, %s, %s, row0, %s, col0, %s, %s);", p->a.first, p->a.pitch,
+    emit_line(&ck->e, "matrices.start(shared, %s, %s, %s, %s, row0, %s, col0, %s, %s);", p->a.first, p->a.pitch,
               p->b.first, p->b.pitch, has_phases ? "pixels" : "rows", columns_of(p), k);
+    emit_prefetches(ck, p);
+    emit_line(&ck->e, "matrices.run(sums, shared);");
 }
 
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
@@ -208,43 +214,126 @@ static int vector_of(int64_t cols, int run) {
     return vector;
 }
 
-/* Opens the loop over a thread's runs.  r and c0 count in the whole result. */
-static void open_runs(CudaKernel *ck, const ProductPlan *p) {
-    emit_line(&ck->e, "typedef Sums::Runs<%d, Matrices::SHARED> Runs;", p->run);
-    emit_line(&ck->e, "NO_UNROLL");
-    emit_open(&ck->e, "for (int pass = 0; pass < Runs::PASSES; pass++)");
-    emit_line(&ck->e, "Runs::put(sums, shared, pass);");
-    emit_line(&ck->e, "UNROLL_UNLESS_LEAN");
-    emit_open(&ck->e, "for (int run = 0; run < Runs::COUNT; run++)");
-    emit_line(&ck->e, "float sum[%d];", p->run);
-    emit_line(&ck->e, "Runs::take(sum, sums, shared, run);");
+/* ---- the elements ------------------------------------------------------------------------------------------------ */
+
+/* What a vector reads beside its sums: numbers of its columns; others. */
+static bool is_of_columns(const Emitter *e, Val v) {
+    return loop_is_step(e, v) && e->w->values[v.id].span == SPAN_COLUMN;
+}
+
+static bool is_of_rows(const Emitter *e, Val v) { return loop_is_step(e, v) && !is_of_columns(e, v); }
+
+static bool has_inputs(const CudaKernel *ck, PlaceFn here) {
+    for (int i = 0; i < ck->w->k->count; i++) {
+        const Op *o = walk_op(ck->w, i);
+        for (int n = 0; n < o->n_in; n++) {
+            const ValueWalk *x = &ck->w->values[o->in[n].id];
+            if (walk_reads(ck->w, o, n) && !x->made && x->needed && here(&ck->e, o->in[n])) return true;
+        }
+    }
+    return false;
+}
+
+static amp_status load(Emitter *e, Val v) { return cuda_load((CudaKernel *)e, v); }
+
+static amp_status declare_columns(Emitter *e, Val v) {
+    cuda_declare_rows((CudaKernel *)e, v, "PARTS");
+    return AMP_OK;
+}
+
+static amp_status declare_rows(Emitter *e, Val v) {
+    cuda_declare_rows((CudaKernel *)e, v, "TOGETHER * PARTS");
+    return AMP_OK;
+}
+
+static amp_status recall_columns(Emitter *e, Val v) {
+    cuda_recall_row((CudaKernel *)e, v, "u % PARTS");
+    return AMP_OK;
+}
+
+static amp_status recall_rows(Emitter *e, Val v) {
+    cuda_recall_row((CudaKernel *)e, v, "u");
+    return AMP_OK;
+}
+
+/* The first column of vector |u|, in the whole result, and whether it is there, which |rows| says of its row. */
+static void put_columns(CudaKernel *ck, const ProductPlan *p, const char *run, const char *rows) {
+    const bool merged = p->batch.merged;
+    const char *column = merged ? "element" : ck->column;
+    emit_line(&ck->e, "MAYBE_UNUSED const int part = u %% PARTS * %d;", ck->vector);
+    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Runs::column(%s) + part;", column, run);
+    emit_line(&ck->e, "const bool here = %s%s < %s;", rows, column, merged ? "WIDTH" : cuda_row_end(ck));
+    if (merged) emit_line(&ck->e, "const int32_t %s = (int32_t)first_column + element;", ck->column);
+    cuda_put_left(ck);
+}
+
+/* The same and its row. */
+static void put_place(CudaKernel *ck, const ProductPlan *p) {
     const bool has_phases = p->phases.images;
     const char *line = product_has_several(p) ? "line" : "r"; /* of its matrix */
     const char *place = has_row_gaps(p) || has_phases ? "place" : line;
+    const char *rows = arena_printf(ck->w->arena, "%s < %s && ", place, has_phases ? "pixels" : "rows");
+    emit_line(&ck->e, "const int run = first + u / PARTS;");
     emit_line(&ck->e, "const int64_t %s = row0 + Runs::row(pass, run);", place);
     if (has_row_gaps(p)) {
         const long long run = p->gaps.run, per = p->gaps.per;
-        emit_line(&ck->e, "if (place %% %lld >= %lld) continue;", per, run);
         emit_line(&ck->e, "const int64_t %s = place / %lld * %lld + place %% %lld;", line, per, run, per);
+        rows = arena_printf(ck->w->arena, "place %% %lld < %lld && %s", per, run, rows);
     }
     if (has_phases) emit_line(&ck->e, "const int64_t r = in_result.row(Runs::row(pass, run));");
-    emit_line(&ck->e, "UNROLL");
-    emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", p->run, ck->vector);
-    const char *column = p->batch.merged ? "element" : ck->column;
-    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Runs::column(run) + part;", column);
-    emit_line(&ck->e, "if (%s >= %s || %s >= %s) continue;", place, has_phases ? "pixels" : "rows", column,
-              p->batch.merged ? "WIDTH" : cuda_row_end(ck));
-    cuda_put_left(ck);
-    if (product_has_several(p)) emit_line(&ck->e, "const int64_t r = first_row + line;");
-    if (p->batch.merged) emit_line(&ck->e, "const int32_t %s = (int32_t)first_column + element;", ck->column);
+    if (product_has_several(p)) emit_line(&ck->e, "MAYBE_UNUSED const int64_t r = first_row + line;");
+    put_columns(ck, p, "run", rows);
     if (ck->by_rows) ck->at = "r * COLS + c0";
-    else
-        emit_line(&ck->e, "%sconst int64_t at = r * COLS + %s;", cuda_has_parts(ck->w) ? "MAYBE_UNUSED " : "",
-                  ck->column);
+    else emit_line(&ck->e, "MAYBE_UNUSED const int64_t at = r * COLS + %s;", ck->column);
 }
 
-static void close_runs(CudaKernel *ck) {
+/* Loads of the runs from `first` on that are made together, without a use between them. */
+static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
+    if (has_inputs(ck, is_of_columns)) {
+        AMP_TRY(loop_inputs(&ck->e, is_of_columns, declare_columns));
+        emit_line(&ck->e, "UNROLL");
+        emit_open(&ck->e, "for (int u = 0; u < PARTS; u++)");
+        put_columns(ck, p, "first", "");
+        ck->e.lanes_of_row = true;
+        AMP_TRY(loop_inputs(&ck->e, is_of_columns, load));
+        ck->e.lanes_of_row = false;
+        emit_close(&ck->e);
+    }
+    if (!has_inputs(ck, is_of_rows)) return AMP_OK;
+    AMP_TRY(loop_inputs(&ck->e, is_of_rows, declare_rows));
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int u = 0; u < TOGETHER * PARTS; u++)");
+    put_place(ck, p);
+    ck->e.lanes_of_row = true;
+    AMP_TRY(loop_inputs(&ck->e, is_of_rows, load));
+    ck->e.lanes_of_row = false;
+    emit_close(&ck->e);
+    return AMP_OK;
+}
+
+static amp_status emit_runs(CudaKernel *ck, const ProductPlan *p) {
+    const bool ahead = has_inputs(ck, is_of_rows);
+    emit_line(&ck->e, "typedef Sums::Runs<%d, Matrices::SHARED> Runs;", p->run);
+    emit_line(&ck->e, "enum { PARTS = %d, TOGETHER = %s };", p->run / ck->vector,
+              ahead ? "Runs::DOWN < 4 ? Runs::DOWN : 4" : "Runs::DOWN");
+    /* written out, a pass has the registers of the sums before it */
+    emit_line(&ck->e, ahead ? "UNROLL_UNLESS_LEAN" : "NO_UNROLL");
+    emit_open(&ck->e, "for (int pass = 0; pass < Runs::PASSES; pass++)");
+    emit_line(&ck->e, "Runs::put(sums, shared, pass);");
+    emit_line(&ck->e, "UNROLL_UNLESS_LEAN");
+    emit_open(&ck->e, "for (int first = 0; first < Runs::COUNT; first += TOGETHER)");
+    AMP_TRY(emit_loads(ck, p));
+    emit_line(&ck->e, "float sum[%d];", p->run);
+    emit_line(&ck->e, ahead ? "UNROLL" : "UNROLL_UNLESS_LEAN"); /* what was loaded ahead stays in registers */
+    emit_open(&ck->e, "for (int u = 0; u < TOGETHER * PARTS; u++)");
+    put_place(ck, p);
+    emit_line(&ck->e, "if (part == 0) Runs::take(sum, sums, shared, run);");
+    emit_line(&ck->e, "if (!here) continue;");
+    AMP_TRY(loop_inputs(&ck->e, is_of_columns, recall_columns));
+    AMP_TRY(loop_inputs(&ck->e, is_of_rows, recall_rows));
+    AMP_TRY(cuda_emit_loaded(ck, 0));
     for (int i = 0; i < 3; i++) emit_close(&ck->e);
+    return AMP_OK;
 }
 
 static void set_launch(const ProductPlan *p, CudaBody *out) {
@@ -305,9 +394,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     if (ck->form.role <= CUDA_BESIDE) emit_line(&ck->e, "admit_next_launch();");
     cuda_declare_operands(ck); /* the others take no registers in the loop */
     AMP_TRY(cuda_emit_once(ck));
-    open_runs(ck, p);
-    AMP_TRY(cuda_emit_elements(ck, 0));
-    close_runs(ck);
+    AMP_TRY(emit_runs(ck, p));
     AMP_TRY(cuda_finish_once(ck));
     cuda_close_function(ck);
     return AMP_OK;

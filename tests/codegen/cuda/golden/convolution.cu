@@ -32,25 +32,38 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16
     sums.clear();
     Matrices matrices = Matrices();
     matrices.copy_a.memory.set(height, width, k / 9, out_height, out_width);
-    matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+    matrices.start(shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+    matrices.run(sums, shared);
     admit_next_launch();
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    enum { PARTS = 1, TOGETHER = Runs::DOWN };
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
         UNROLL_UNLESS_LEAN
-        for (int run = 0; run < Runs::COUNT; run++) {
-            float sum[8];
-            Runs::take(sum, sums, shared, run);
-            const int64_t r = row0 + Runs::row(pass, run);
+        for (int first = 0; first < Runs::COUNT; first += TOGETHER) {
+            float all4[PARTS][8];
             UNROLL
-            for (int part = 0; part < 8; part += 8) {
+            for (int u = 0; u < PARTS; u++) {
+                MAYBE_UNUSED const int part = u % PARTS * 8;
+                const int32_t c0 = (int32_t)col0 + Runs::column(first) + part;
+                const bool here = c0 < COLS;
+                float(&x4)[8] = all4[u];
+                load_if_f16(x4, b2 + c0, here);
+            }
+            float sum[8];
+            UNROLL_UNLESS_LEAN
+            for (int u = 0; u < TOGETHER * PARTS; u++) {
+                const int run = first + u / PARTS;
+                const int64_t r = row0 + Runs::row(pass, run);
+                MAYBE_UNUSED const int part = u % PARTS * 8;
                 const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
-                if (r >= rows || c0 >= COLS) continue;
-                const int64_t at = r * COLS + c0;
-                float x4[8];
-                load_f16(x4, b2 + c0);
+                const bool here = r < rows && c0 < COLS;
+                MAYBE_UNUSED const int64_t at = r * COLS + c0;
+                if (part == 0) Runs::take(sum, sums, shared, run);
+                if (!here) continue;
+                float(&x4)[8] = all4[u % PARTS];
                 float y4[8];
                 float y3[8];
                 UNROLL

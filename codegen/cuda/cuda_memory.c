@@ -226,11 +226,24 @@ void cuda_declare_looks(CudaKernel *ck) {
     }
 }
 
+/* The variable that is stored: a store of f16 rounds, so that what is cast to it goes there without that.  Row and column
+ * kernels may have kept the result of the cast alone. */
+static int stored_number(const CudaKernel *ck, const Sink *s) {
+    const KernelKind kind = ck->w->k->kind;
+    const Op *o = ir_def(ck->w->f, s->value);
+    const bool rounds = s->kind == SINK_STORE && ir_dtype(ck->w->f, s->value) == AMP_DT_F16 &&
+                        emit_storage(ck->w, s->operand)->bytes == 2 && o && o->code == OP_cast &&
+                        ck->w->values[s->value.id].made && ir_dtype(ck->w->f, o->in[0]) == AMP_DT_F32;
+    const bool is_here = rounds && (kind == KERNEL_PRODUCT || kind == KERNEL_TILE) &&
+                         ck->w->values[o->in[0].id].span == SPAN_FULL && !ck->w->values[o->in[0].id].inlined;
+    return walk_number(ck->w, is_here ? o->in[0] : s->value);
+}
+
 static const char *put_element(const CudaKernel *ck, const Sink *s) {
     if (s->kind == SINK_LOOK)
         return arena_printf(ck->w->arena, "look(b%d, v%d);", s->operand, walk_number(ck->w, s->value));
     return arena_printf(ck->w->arena, "put_%s(%s, v%d);", emit_storage(ck->w, s->operand)->name,
-                        address(ck, s->operand, ck->w->values[s->value.id].span), walk_number(ck->w, s->value));
+                        address(ck, s->operand, ck->w->values[s->value.id].span), stored_number(ck, s));
 }
 
 amp_status cuda_declare_store(CudaKernel *ck, const Sink *s) {
@@ -241,7 +254,7 @@ amp_status cuda_declare_store(CudaKernel *ck, const Sink *s) {
 }
 
 void cuda_store_element(CudaKernel *ck, const Sink *s) {
-    if (stores_vector(ck, s)) emit_line(&ck->e, "y%d[%s] = v%d;", s->operand, ck->index, walk_number(ck->w, s->value));
+    if (stores_vector(ck, s)) emit_line(&ck->e, "y%d[%s] = v%d;", s->operand, ck->index, stored_number(ck, s));
     else put_if(ck, store_condition(ck, s), put_element(ck, s));
 }
 

@@ -8,8 +8,9 @@ For each kernel that uses tensor cores, and each architecture, a line: instructi
 loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
 bytes; for each product of a launch of two. Fails where a kernel is above its limit, uses local memory, or moves less at
 once; where a fence of the device is fence.sc or of more than one thread of a block; and where it does not see such
-faults, planted in what is right (unseen). Needs libnvrtc on the loader's path and
-nvdisasm on PATH."""
+faults, planted in what is right (unseen). For each kernel whose epilogue reads a matrix, a line: how many of its loads
+are on their way at once; fails if they are too few, or if it prefetches before it waits for earlier launches. Needs
+libnvrtc on the loader's path and nvdisasm on PATH."""
 import ctypes
 import glob
 import os
@@ -35,6 +36,7 @@ LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"):
 LATER = {"120": 1.2}  # what NVRTC makes of the same for these
 WIDE = 0.9  # of a product's accesses of global memory are 16 bytes wide
 NARROW_STORES = 4  # of attention: numbers of its queries
+AHEAD = 4  # loads of an epilogue that are made before the first of them is used
 OF_HALF = 4.4  # where half of a tile is past the edge, and its HMMA are left out
 
 
@@ -189,15 +191,14 @@ def tile_of(text):
     return f"{m}x{n}", step_bytes, reading_of(text), a_step
 
 
-def tiles_of(source):
-    """{kernel: [tile_of]}: one, or one for each part of a launch."""
+def by_part(source, find):
+    """{kernel: [what |find| says, if it is anything]}: of the kernel's text, or of each part of a launch."""
     found = {}
     parts = re.findall(r"\nstruct (\w+)_part\d+ \{\n(.*?)\n\};\n", source, re.S)
     for name, kernel in functions_of(source).items():
         texts = [text for of, text in parts if of == name] or [kernel]
-        tiles = [tile for tile in map(tile_of, texts) if tile]
-        if tiles:
-            found[name] = tiles
+        if said := list(filter(None, map(find, texts))):
+            found[name] = said
     return found
 
 
@@ -241,6 +242,68 @@ def with_fences(source):
     orders = r"\b(takes_last_ticket|waits_for_(turns|parts)|ends_(turn|part))\("
     return re.sub(r'\nextern "C" __global__ .*?\n\}\n',
                   lambda kernel: kernel.group() if re.search(orders, kernel.group()) else "\n", source, flags=re.S)
+
+
+def needed_loads(text):
+    """Of a product's text: loads of a matrix that its epilogue makes together; none: 0."""
+    sums = re.search(r"typedef TensorSums<\w+, (\d+), (\d+), (\d+), (\d+), \d+> Sums;", text)
+    width = re.search(r"typedef Sums::Runs<(\d+),", text)
+    if not sums or not re.search(r"\ball\d+\[TOGETHER \* PARTS\]", text):
+        return 0
+    m, n, warps_m, warps_n = map(int, sums.groups())
+    rows = min(32, m // warps_m)  # of a warp, in one pass
+    return min(AHEAD, rows * (n // warps_n // int(width.group(1))) // 32)
+
+
+def epilogues_of(code):
+    """The instructions between HMMA, up to the last store."""
+    parts = [[]]
+    for text in (text for _, text in code if text):
+        if "HMMA" in text:
+            parts.append([])
+        parts[-1].append(text)
+    ends = [max((at for at, text in enumerate(part) if re.search(r"\bSTG\.", text)), default=0) for part in parts]
+    return [part[:end] for part, end in zip(parts, ends) if end]
+
+
+def on_their_way(part):
+    """The most loads that no instruction has waited for yet."""
+    most, waits = 0, []  # the registers of each
+    for text in part:
+        names = re.search(r"\bLDG\.\S* R(\d+), (.*)", text)
+        used = {int(number) for number in re.findall(r"\bR(\d+)", names.group(2) if names else text)}
+        waits = [registers for registers in waits if not registers & used]
+        if names and ".STRONG" not in text:
+            count = 4 if ".128" in text else 2 if ".64 " in text.split(",")[0] else 1
+            waits.append(set(range(int(names.group(1)), int(names.group(1)) + count)))
+            most = max(most, len(waits))
+    return most
+
+
+def check_epilogues(name, arch, needed, code):
+    """|needed|: of each product of the launch that reads a matrix."""
+    found = sorted(map(on_their_way, epilogues_of(code)), reverse=True)
+    texts = [text for _, text in code if text]
+    wait = next((at for at, text in enumerate(texts) if "ACQBULK" in text), 0)
+    early = sum("CCTL.E.PF2" in text for text in texts[:wait])
+    verdict = "ok" if not early and len(found) >= len(needed) and all(
+        least <= loads for least, loads in zip(sorted(needed, reverse=True), found)) else "FAIL"
+    return (f"{verdict} {name} sm_{arch}: epilogues: {', '.join(map(str, found))} loads on their way "
+            f"(at least {', '.join(map(str, sorted(needed, reverse=True)))}), {early} prefetches before the wait")
+
+
+def unseen_in_epilogues(name, arch, needed, code):
+    """Which faults check_epilogues does not find, planted in what is right."""
+    waiting = []
+    for label, text in code:
+        waiting.append((label, text))
+        if load := re.search(r"\bLDG\.\S* (R\d+),", text or ""):
+            waiting.append((None, f"MOV R0, {load.group(1)}"))
+    faults = {"loads that wait for one another": waiting}
+    if any(text and "ACQBULK" in text for _, text in code):
+        faults["a prefetch before the wait"] = [(None, "CCTL.E.PF2 [R2]")] + code
+    return [fault for fault, lines in faults.items()
+            if not check_epilogues(name, arch, needed, lines).startswith("FAIL")]
 
 
 def limit_of(loop, tile, arch):
@@ -331,7 +394,8 @@ def main():
         return look_at_fences(sys.argv[2], sys.argv[3:])
     with open(sys.argv[1], encoding="utf-8") as file:
         source = file.read()
-    nvrtc, tiles, pointers, failed = Nvrtc(), tiles_of(source), pointers_of(source), 0
+    nvrtc, tiles, needed = Nvrtc(), by_part(source, tile_of), by_part(source, needed_loads)
+    pointers, failed = pointers_of(source), 0
     for arch in sys.argv[2:]:
         uses, code = look_at(nvrtc, source, arch)
         for name, parts in tiles.items():
@@ -344,6 +408,11 @@ def main():
                     failed += len(missed)
                     for fault in missed:
                         print(f"FAIL {name} sm_{arch}: planted and not seen: {fault}")
+        for name, least in needed.items():
+            line = check_epilogues(name, arch, least, code[name])
+            missed = [] if line.startswith("FAIL") else unseen_in_epilogues(name, arch, least, code[name])
+            failed += line.startswith("FAIL") + len(missed)
+            print("\n".join([line] + [f"FAIL {name} sm_{arch}: planted and not seen: {fault}" for fault in missed]))
     return 1 if failed or not tiles else 0
 
 

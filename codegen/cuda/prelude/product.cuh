@@ -63,9 +63,9 @@ template <class Sums_, class A, class B> struct Product {
         if (more) put(shared + next);
     }
 
-    /* Waits for earlier launches, and asks for the first tiles at |row0| and |col0| of |a| (rows x k) and |b| (k x cols),
-     * from |begin| of k on, which is a whole number of steps.  Their lines in memory, which k runs along or down, are
-     * |pitch_a| and |pitch_b| elements apart. */
+    /* Waits for earlier launches, and asks for the first tiles at |row0| and |col0| of |a| (rows x k) and |b| (k x
+     * cols), from |begin| of k on, which is a whole number of steps.  Their lines in memory, which k runs along or
+     * down, are |pitch_a| and |pitch_b| elements apart. */
     template <class TA, class TB>
     INLINE void start(char *shared, const TA *a, int64_t pitch_a, const TB *b, int64_t pitch_b, int64_t row0,
                       int64_t rows, int64_t col0, int64_t cols, int64_t k, int64_t begin = 0) {

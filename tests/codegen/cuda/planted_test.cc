@@ -301,6 +301,26 @@ TEST_F(Planted, WaitForEarlierLaunchesComesLate) {
         EXEC_LAUNCH_FAILED, "cp.async.*reads what an earlier launch wrote");
 }
 
+// The epilogue of the second product reads what the first one wrote, before it takes its sums.
+TEST_F(Planted, EpilogueReadsBeforeTheWait) {
+    Use(R"(  input %x : f16[N, 136]
+  input %w : f16[40, 136]
+  input %v : f16[40, 136]
+  %p = contract(%x, %w; tb = true) : f32[N, 40]
+  %h = cast(%p) : f16[N, 40]
+  %q = contract(%x, %v; tb = true) : f32[N, 40]
+  %f = cast(%h) : f32[N, 40]
+  %y = add(%q, %f) : f32[N, 40]
+  result h = %h
+  result y = %y
+)",
+        9, 90);
+    ExpectRight();
+    const std::string takes = "            const int row = run * ROWS_AT_ONCE + first;\n";
+    ExpectFault({{"        await_earlier_launches();\n", ""}, {takes, "            await_earlier_launches();\n" + takes}},
+                EXEC_LAUNCH_FAILED, "ld.*reads what an earlier launch wrote, which may not have ended");
+}
+
 // ---- asynchronous copies
 
 TEST_F(Planted, WaitForCopiesIsMissing) {
@@ -417,7 +437,7 @@ TEST_F(Planted, BoundIsOffByOne) {
     for (int arch : {75, 80}) {
         Use(Of(product_model, "TYPE", "f16"), 70, arch);
         ExpectRight();
-        ExpectFault({{"r >= rows ||", "r > rows ||"}}, EXEC_ILLEGAL_ADDRESS, past);
+        ExpectFault({{"r < rows &&", "r <= rows &&"}}, EXEC_ILLEGAL_ADDRESS, past);
         ExpectFault({{"if (first + across < extent)", "if (first + across <= extent)"}}, EXEC_ILLEGAL_ADDRESS, past);
     }
 }
@@ -426,7 +446,7 @@ TEST_F(Planted, BoundIsOffByOne) {
 TEST_F(Planted, RowIsNotFilledUp) {
     Use(pitch_model, 37, 80);
     ExpectRight();
-    ExpectFault({{"c0 >= 264", "c0 >= COLS"}}, EXEC_LAUNCH_FAILED, "uninitialised");
+    ExpectFault({{"c0 < 264", "c0 < COLS"}, {"c0 < 264", "c0 < COLS"}}, EXEC_LAUNCH_FAILED, "uninitialised");
 }
 
 TEST_F(Planted, VectorLoadIsMisaligned) {

@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
                     const float v10 = max_f32(v8, v9);
                     const float v11 = round_f16_f32(v10);
                     y4[i] = v6;
-                    y3[i] = v11;
+                    y3[i] = v10;
                 }
                 if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);
@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
                     const float v10 = max_f32(v8, v9);
                     const float v11 = round_f16_f32(v10);
                     y4[i] = v6;
-                    y3[i] = v11;
+                    y3[i] = v10;
                 }
                 if (looks4) look(b4, y4);
                 store_f16(b3 + at, y3);

@@ -226,8 +226,8 @@ void cuda_declare_looks(CudaKernel *ck) {
     }
 }
 
-/* The variable that is stored: a store of f16 rounds, so that what is cast to it goes there without that.  Row and column
- * kernels may have kept the result of the cast alone. */
+/* The variable that is stored: a store of f16 rounds, so what is cast to it need not be rounded before.  Row and column
+ * kernels may have kept only the result of the cast. */
 static int stored_number(const CudaKernel *ck, const Sink *s) {
     const KernelKind kind = ck->w->k->kind;
     const Op *o = ir_def(ck->w->f, s->value);

@@ -29,7 +29,7 @@ looks_at() {
 }
 
 looks_at chain HMMA 7 4 80 -- -D SIZE=4096
-looks_at chain HMMA 7 4 90 -- -D SIZE=1024
+looks_at chain HMMA 7 3 90 -- -D SIZE=1024
 [[ -z ${AMP_ALL:-} ]] || looks_at chain HMMA 7 4 89 -- -D SIZE=16384
 looks_at attention attention 3 0 90 -- -D HEADS=64
 looks_at attention attention 3 0 120 -- -D WIDTH=128 -D HEADS=32

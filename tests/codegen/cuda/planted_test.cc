@@ -317,8 +317,9 @@ TEST_F(Planted, EpilogueReadsBeforeTheWait) {
         9, 90);
     ExpectRight();
     const std::string takes = "            const int row = run * ROWS_AT_ONCE + first;\n";
-    ExpectFault({{"        await_earlier_launches();\n", ""}, {takes, "            await_earlier_launches();\n" + takes}},
-                EXEC_LAUNCH_FAILED, "ld.*reads what an earlier launch wrote, which may not have ended");
+    ExpectFault(
+        {{"        await_earlier_launches();\n", ""}, {takes, "            await_earlier_launches();\n" + takes}},
+        EXEC_LAUNCH_FAILED, "ld.*reads what an earlier launch wrote, which may not have ended");
 }
 
 // ---- asynchronous copies

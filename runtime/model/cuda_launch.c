@@ -1,7 +1,7 @@
 /* cuda_launch.c: see cuda_launch.h. */
 #include "runtime/model/cuda_launch.h"
 
-#include <string.h>
+#include <math.h>
 
 #include "runtime/model/model.h"
 
@@ -25,25 +25,80 @@ static void add_up_parts(const amp_model_cuda_kernel *k, uint32_t choice, int64_
     grid[1] = grid[2] = 1;
 }
 
-/* Of a part with larger tiles than in the last choice, a few blocks would be at work long after all others. */
-static bool has_few_blocks(const amp_model_cuda_kernel *k, uint32_t choice, int64_t n, int multiprocessors) {
-    int64_t grid[3];
-    for (uint32_t i = 0; i < k->parts.count; i++) {
-        const amp_model_cuda_grid *grids = k->parts.at[i].grids, *last = &grids[k->choices.count - 1];
-        amp_cuda_grid(&grids[choice], n, grid);
-        if (memcmp(last->per, grids[choice].per, sizeof last->per) != 0 && 4 * count(grid) < multiprocessors)
-            return true;
-    }
-    return false;
+/* ---- how long tiles take ----------------------------------------------------------------------------------------- */
+
+/* What tiles reach of a rate.  Tensor cores: measured on an H200 (bench/results/2026-11-27-h200.md).  Multiply-adds: by
+ * machine code, and smaller tiles less by the loads of shared memory for each of them, as the sizes of tiles say. */
+typedef struct TileShares {
+    int64_t side; /* of tiles that are no smaller */
+    double mma, fma;
+} TileShares;
+static const TileShares tile_shares[] = {{128, 0.78, 0.4}, {64, 0.5, 0.39}, {0, 0.5, 0.34}};
+
+/* 0 where the tables are damaged. */
+static double size_at(const amp_model_dim *d, int64_t n) {
+    if (!d->of_n) return (double)d->mul;
+    return d->div > 0 ? (double)d->mul * (double)n / (double)d->div : 0;
 }
 
-/* Of another shape than in the last choice. */
-static bool has_own_blocks(const amp_model_cuda_kernel *k, uint32_t choice) {
-    for (uint32_t i = 0; i < k->parts.count; i++) {
-        const amp_model_cuda_grid *grids = k->parts.at[i].grids;
-        if (memcmp(grids[k->choices.count - 1].per, grids[choice].per, sizeof grids->per) != 0) return true;
+double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, int64_t n, uint32_t instruction) {
+    const TileShares *s = tile_shares;
+    if (!tiles) return 0;
+    while (tiles->per[0] < s->side || tiles->per[1] < s->side) s++;
+    double inside = 1;
+    for (int axis = 0; axis < 2; axis++) {
+        const double tile = (double)tiles->per[axis], extent = size_at(&tiles->extent[axis], n);
+        if (tile > 0 && extent >= 1) inside *= extent / tile / ceil(extent / tile);
     }
-    return false;
+    return inside * (instruction == AMP_INSTRUCTION_FMA ? s->fma : s->mma);
+}
+
+double amp_cuda_filled(int64_t blocks, int32_t multiprocessors) {
+    if (blocks < 1 || multiprocessors < 1) return 1;
+    return (double)blocks / (double)multiprocessors / (double)((blocks - 1) / multiprocessors + 1);
+}
+
+/* A multiply-add of products, beside one of tensor cores in 16 bits: as peaks are apart, more or less. */
+static double cost_of(uint32_t instruction) {
+    return instruction == AMP_INSTRUCTION_FMA ? 8 : instruction == AMP_INSTRUCTION_MMA_TF32 ? 2 : 1;
+}
+
+/* Of a part whose work begins at |work|. */
+static double time_of_sums(const amp_model_cuda_work *work, const amp_model_cuda_part *p, uint32_t choice, int64_t n) {
+    double all = 0;
+    for (uint32_t i = 0; i < p->work_count; i++)
+        if (work[i].instruction != AMP_INSTRUCTION_PLAIN)
+            all += work[i].operations * size_at(&work[i].elements, n) * size_at(&work[i].terms, n) *
+                   cost_of(work[i].instruction) / amp_cuda_tile_share(&p->grids[choice], n, work[i].instruction);
+    return all;
+}
+
+typedef struct ChoiceTime {
+    double time, blocks;
+} ChoiceTime;
+
+/* What the sums of a choice's products take, by the model of time (docs/design/cuda.md): blocks on one multiprocessor
+ * share its rate, so the one that has most of them decides, or the longest block of all.  The rest of the launch takes
+ * as long in all choices. */
+static ChoiceTime time_of_choice(const amp_model_cuda_kernel *k, uint32_t choice, int64_t n, int32_t multiprocessors) {
+    ChoiceTime all = {0};
+    double sums = 0, blocks = 0, longest = 0;
+    uint32_t work = 0;
+    for (uint32_t i = 0; i < k->parts.count; i++) {
+        const amp_model_cuda_part *p = &k->parts.at[i];
+        const double of_part = time_of_sums(k->work.at + work, p, choice, n);
+        int64_t grid[3];
+        amp_cuda_grid(&p->grids[choice], n, grid);
+        work += p->work_count;
+        sums += of_part;
+        blocks += count(grid);
+        longest = fmax(longest, of_part / count(grid) * multiprocessors);
+        if (i + 1 < k->parts.count && p->superstep == p[1].superstep) continue;
+        all.blocks += blocks;
+        all.time += fmax(longest, sums / amp_cuda_filled(blocks < 1e15 ? (int64_t)blocks : 0, multiprocessors));
+        sums = blocks = longest = 0;
+    }
+    return all;
 }
 
 bool amp_cuda_choice_fits(const amp_model_cuda_kernel *k, uint32_t choice, int32_t shared_bytes) {
@@ -53,14 +108,20 @@ bool amp_cuda_choice_fits(const amp_model_cuda_kernel *k, uint32_t choice, int32
 
 amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int32_t multiprocessors,
                                      int32_t shared_bytes) {
-    if (!k) return (amp_cuda_used){0};
-    for (uint32_t i = 0;; i++) {
-        amp_cuda_used used = {.index = i, .choice = &k->choices.at[i]};
-        add_up_parts(k, i, n, used.grid);
-        if (i + 1 == k->choices.count) return used;
-        const bool fills = count(used.grid) >= multiprocessors && !has_few_blocks(k, i, n, multiprocessors);
-        if (amp_cuda_choice_fits(k, i, shared_bytes) && (fills || !has_own_blocks(k, i))) return used;
+    amp_cuda_used used = {0};
+    double least = INFINITY, most = 0;
+    for (uint32_t i = 0; k && i < k->choices.count; i++) {
+        const ChoiceTime c = time_of_choice(k, i, n, multiprocessors);
+        if (!amp_cuda_choice_fits(k, i, shared_bytes) || c.time > least || (c.time == least && c.blocks <= most))
+            continue;
+        used.index = i;
+        least = c.time;
+        most = c.blocks;
     }
+    if (!k) return used;
+    used.choice = &k->choices.at[used.index];
+    add_up_parts(k, used.index, n, used.grid);
+    return used;
 }
 
 amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *k, uint32_t choice, uint32_t part, int64_t n) {

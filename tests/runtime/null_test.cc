@@ -232,6 +232,8 @@ TEST(Null, IsNothing) {
     EXPECT_EQ(amp_session_version(nullptr), 0u);
     EXPECT_EQ(amp_session_has_shares(nullptr), 0);
     EXPECT_EQ(amp_cuda_launch_choose(nullptr, 1, 1, 1).choice, nullptr);
+    EXPECT_EQ(amp_cuda_tile_share(nullptr, 1, AMP_INSTRUCTION_FMA), 0);
+    EXPECT_EQ(amp_cuda_filled(0, 0), 1);
 }
 
 // Errors are for who wants them; reports, metrics and results too.
@@ -286,7 +288,9 @@ TEST(Null, EveryFunctionIsHere) {
                                   "amp_session_free_pinned",
                                   "amp_eval_sums_count",
                                   "amp_session_kept_state_name",
-                                  "amp_cuda_launch_choose"};
+                                  "amp_cuda_launch_choose",
+                                  "amp_cuda_tile_share",
+                                  "amp_cuda_filled"};
     for (const Row &r : kRefused) here.insert(r.function);
     std::ifstream map("packaging/libamp.map");
     std::string line;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace {
@@ -119,6 +120,8 @@ TEST(Roofline, BoundByTensorCores) {
     EXPECT_DOUBLE_EQ(t.bytes, 3 * 2.0 * 4096 * 4096);
     EXPECT_EQ(t.bound, BOUND_TENSOR_CORES);
     EXPECT_STREQ(instruction_name(t.instruction), "mma f16");
+    EXPECT_DOUBLE_EQ(t.waves, 1024.0 / 1056);
+    EXPECT_EQ(t.other_tiles, INFINITY);
     // 137.44 GFLOP at 989.4 * 0.6 * 0.78 = 463.04 TFLOP/s: 296.82 us; / (1024 / 1056); 100.66 MB: 33.55 us; 3 us
     const double memory = 3 + 3 * 2.0 * 4096 * 4096 / 3e6;
     EXPECT_NEAR(t.microseconds, 306.09 + memory, 0.02);
@@ -127,6 +130,41 @@ TEST(Roofline, BoundByTensorCores) {
     ASSERT_EQ(k.Time("H100", 4096, &t), ROOFLINE_OK);
     EXPECT_EQ(t.blocks, 4096); // 32 waves: filled by 4096 / 4224
     EXPECT_NEAR(t.microseconds, memory + 137438.953472 / (989.4 * 0.6 * 0.5) / (4096.0 / 4224), 1e-3);
+}
+
+// What it would take in tiles that were not chosen; a long block beside many others is waited for.
+TEST(Roofline, OtherTiles) {
+    KernelTime t;
+    Made k(AMP_KERNEL_PRODUCT);
+    k.Buffer(AMP_DT_F16, Fixed(4096), 768, READ).Work(AMP_INSTRUCTION_MMA_F16, 2, Fixed(4096 * 768), Fixed(768));
+    k.Blocks(0, Fixed(4096), 128).Blocks(1, Fixed(768), 128);
+    const amp_model_cuda_grid small = Made(0).Blocks(0, Fixed(4096), 64).Blocks(1, Fixed(768), 64).grid,
+                              grids[] = {k.grid, small}, alone[] = {k.grid, k.grid};
+    const amp_model_cuda_choice choices[] = {{0, {128, 1, 1}, 0}, {1, {128, 1, 1}, 0}};
+    amp_model_cuda_part part = {AMP_KERNEL_PRODUCT, 1, 1, 1, 0, grids};
+    auto time = [&] {
+        const RooflineTables tables = {k.buffers.data(), nullptr};
+        k.kernel.choices = {choices, 2};
+        return roofline_kernel(gpu_named("H200"), &tables, &k.kernel, 1, FORM_OWN, &t);
+    };
+    k.kernel.parts = {&part, 1};
+    ASSERT_EQ(k.Time("H200", 1, &t), ROOFLINE_OK);
+    ASSERT_EQ(time(), ROOFLINE_OK);
+    EXPECT_EQ(t.used.index, 0u); // 192 for 264 places; 768 for 792
+    const double gflop = 2.0 * 4096 * 768 * 768 / 1e9, rate = 989.4 * 0.6, memory = t.bytes / 4.23e6;
+    EXPECT_NEAR(t.microseconds, 3 + memory + gflop / (rate * 0.78) * 1e3 * 264 / 192, 1e-6);
+    EXPECT_NEAR(t.other_tiles, 3 + memory + gflop / (rate * 0.5) * 1e3 * 792 / 768, 1e-6);
+    part.grids = alone;
+    ASSERT_EQ(time(), ROOFLINE_OK);
+    EXPECT_EQ(t.other_tiles, INFINITY);
+    // beside one block of 64 x 64 sums of 2^22 terms, at half of the rate of a multiprocessor
+    const amp_model_cuda_grid one = Made(0).Blocks(0, Fixed(64), 64).Blocks(1, Fixed(64), 64).grid, both[] = {one, one};
+    const amp_model_cuda_part parts[] = {part, {AMP_KERNEL_PRODUCT, 1, 0, 1, 0, both}};
+    k.Work(AMP_INSTRUCTION_MMA_F16, 2, Fixed(64 * 64), Fixed(1 << 22));
+    k.kernel.work = {k.work.data(), 2};
+    k.kernel.parts = {parts, 2};
+    ASSERT_EQ(time(), ROOFLINE_OK);
+    EXPECT_NEAR(t.microseconds, 3 + memory + 2.0 * 64 * 64 * (1 << 22) / 1e9 / (rate * 0.5) * 1e3 * 132, 1e-3);
 }
 
 TEST(Roofline, KindsForPeople) {

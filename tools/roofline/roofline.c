@@ -2,6 +2,7 @@
 #include "tools/roofline/roofline.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/dtypes.h"
 
@@ -12,13 +13,11 @@ const char *instruction_name(uint32_t instruction) {
     return instruction < sizeof names / sizeof names[0] ? names[instruction] : "unknown";
 }
 
-/* What our kernels reach of a rate.  Measured on an H200 (bench/results/2026-11-27-h200.md): products by mma.sync in
- * tiles of 128 x 128, in smaller ones, and attention, of what mma.sync can reach.  Estimates from the machine code of
- * their loops: products by multiply-adds in tiles; the same as a loop for each element; and single operations, which
- * are one instruction each where a peak counts two for a multiply-add. */
-static const double large_tile_share = 0.78, small_tile_share = 0.5, attention_share = 0.4, fma_share = 0.4,
-                    loop_share = 0.05, plain_share = 0.5;
-enum { LARGE_TILE = 128 };
+/* What our kernels reach of a rate, but for products in tiles (amp_cuda_tile_share).  Attention, of what mma.sync can
+ * reach: measured on an H200 (bench/results/2026-11-27-h200.md).  Estimates from machine code: products by
+ * multiply-adds in a loop for each element; and single operations, which are one instruction each where a peak counts
+ * two for a multiply-add. */
+static const double attention_share = 0.4, attention_fma_share = 0.4, loop_share = 0.05, plain_share = 0.5;
 
 /* By kind, what is measured there too: microseconds that a kernel takes whatever its size, beyond those of the smallest
  * one; and the share of a copy's bytes a second that it moves. */
@@ -134,15 +133,14 @@ static uint32_t instruction_in(Form form, uint32_t instruction) {
 static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p->kind == AMP_KERNEL_ATTENTION; }
 
 /* Operations a second.  0: the GPU lacks the instruction. */
-static double rate_of(const Gpu *g, const Part *p, uint32_t instruction) {
-    const int64_t *per = p->grid->per;
-    bool large = per[0] >= LARGE_TILE && per[1] >= LARGE_TILE;
-    double share = g->mma_share * (p->kind == AMP_KERNEL_ATTENTION ? attention_share
-                                   : large                         ? large_tile_share
-                                                                   : small_tile_share);
+static double rate_of(const Gpu *g, const Part *p, int64_t n, uint32_t instruction) {
+    const bool attends = p->kind == AMP_KERNEL_ATTENTION;
+    const double tiles = p->kind == AMP_KERNEL_PRODUCT ? amp_cuda_tile_share(p->grid, n, instruction) : 1,
+                 share = g->mma_share * (attends ? attention_share : tiles);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
-    case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (is_tiled(p) ? fma_share : loop_share);
+    case AMP_INSTRUCTION_FMA:
+        return 1e12 * g->fp32 * (attends ? attention_fma_share : is_tiled(p) ? tiles : loop_share);
     case AMP_INSTRUCTION_MMA_F16: return 1e12 * g->fp16 * share;
     case AMP_INSTRUCTION_MMA_BF16: return 1e12 * g->bf16 * share;
     case AMP_INSTRUCTION_MMA_TF32: return 1e12 * g->tf32 * share;
@@ -167,7 +165,7 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, con
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
         const double flops = w->operations * dim_at(&w->elements, n) * dim_at(&w->terms, n),
-                     rate = rate_of(g, p, instruction);
+                     rate = rate_of(g, p, n, instruction);
         if (instruction > out->instruction) out->instruction = instruction;
         if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
         *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
@@ -178,7 +176,7 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, con
 
 /* Kernels that run side by side: those of a launch; where they wait for one another, those of a superstep. */
 typedef struct Together {
-    Seconds s;
+    Seconds s, block; /* |block|: of the block of a product that takes longest, at its multiprocessor's rate */
     int64_t blocks;
     bool is_tiled;
 } Together;
@@ -186,9 +184,14 @@ typedef struct Together {
 static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p,
                                int64_t n, Form form, KernelTime *out, Together *with) {
     const amp_model_cuda_grid *grid = p->grid;
+    const Seconds before = with->s;
     const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
     const double bytes = status ? 0 : count_bytes(t, k, p, n, form, out->used.choice);
-    with->blocks += count_blocks(blocks_along(grid, 0, n), blocks_along(grid, 1, n), blocks_along(grid, 2, n));
+    const int64_t blocks = count_blocks(blocks_along(grid, 0, n), blocks_along(grid, 1, n), blocks_along(grid, 2, n));
+    const double part = p->kind == AMP_KERNEL_PRODUCT ? (double)g->multiprocessors / (double)blocks : 0;
+    with->block.tensor_cores = fmax(with->block.tensor_cores, part * (with->s.tensor_cores - before.tensor_cores));
+    with->block.arithmetic = fmax(with->block.arithmetic, part * (with->s.arithmetic - before.arithmetic));
+    with->blocks += blocks;
     with->s.memory += bytes / (1e9 * g->copy);
     with->is_tiled = is_tiled(p);
     out->bytes += bytes;
@@ -197,12 +200,13 @@ static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_
 
 /* |longest|: microseconds of what takes longest, which says what bounds the launch. */
 static void add_up(const Gpu *g, const KindCost *cost, Together *x, double *longest, KernelTime *out) {
-    const int64_t m = g->multiprocessors, waves = (x->blocks + m - 1) / m;
-    const double filled = (double)x->blocks / (double)(m * waves);
+    const int64_t m = g->multiprocessors;
+    const double filled = amp_cuda_filled(x->blocks, g->multiprocessors);
     /* a multiprocessor with a block of a product, whose copies are on their way all the time, takes twice its part */
     const double part = (x->is_tiled ? 2.0 : 1.0) * (double)x->blocks / (double)m;
-    const double parts[] = {x->s.memory / (cost->share * (part < 1 ? part : 1)), x->s.tensor_cores / filled,
-                            x->s.arithmetic / filled};
+    const double parts[] = {x->s.memory / (cost->share * (part < 1 ? part : 1)),
+                            fmax(x->s.tensor_cores / filled, x->block.tensor_cores),
+                            fmax(x->s.arithmetic / filled, x->block.arithmetic)};
     double most = 0, all = 0;
     Bound bound = BOUND_MEMORY;
     for (int i = BOUND_MEMORY; i <= BOUND_ARITHMETIC; i++) {
@@ -219,15 +223,11 @@ static void add_up(const Gpu *g, const KindCost *cost, Together *x, double *long
     *x = (Together){.blocks = 0};
 }
 
-RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
-                               Form form, KernelTime *out) {
+/* Of the choice that |out| names, whose blocks are counted. */
+static RooflineStatus time_choice(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
+                                  Form form, KernelTime *out) {
     const KindCost cost = cost_of(k);
     const double start = g->launch + cost.start;
-    *out = (KernelTime){.bound = BOUND_LAUNCH};
-    out->used = amp_cuda_launch_choose(k, n, g->multiprocessors, g->shared);
-    const int64_t *grid = out->used.grid;
-    out->blocks = count_blocks((double)grid[0], (double)grid[1], (double)grid[2]);
-    if (!out->blocks || (k->operands.count && !k->access)) return ROOFLINE_UNKNOWN;
     Together with = {.blocks = 0};
     double longest = 0;
     uint32_t operand = 0, work = 0;
@@ -243,4 +243,29 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     if (longest <= start) out->bound = BOUND_LAUNCH;
     out->microseconds += start;
     return ROOFLINE_OK;
+}
+
+static bool has_other_tiles(const amp_model_cuda_kernel *k, uint32_t a, uint32_t b) {
+    bool other = false;
+    for (uint32_t i = 0; i < k->parts.count; i++) {
+        const amp_model_cuda_grid *grids = k->parts.at[i].grids;
+        other |= memcmp(grids[a].per, grids[b].per, sizeof grids->per) != 0;
+    }
+    return other;
+}
+
+RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
+                               Form form, KernelTime *out) {
+    *out = (KernelTime){.bound = BOUND_LAUNCH, .other_tiles = INFINITY};
+    out->used = amp_cuda_launch_choose(k, n, g->multiprocessors, g->shared);
+    const int64_t *grid = out->used.grid;
+    out->blocks = count_blocks((double)grid[0], (double)grid[1], (double)grid[2]);
+    if (!out->blocks || (k->operands.count && !k->access)) return ROOFLINE_UNKNOWN;
+    out->waves = amp_cuda_filled(out->blocks, g->multiprocessors);
+    for (uint32_t i = 0; i < k->choices.count; i++) {
+        KernelTime other = {.used = {.choice = &k->choices.at[i], .index = i}};
+        if (has_other_tiles(k, i, out->used.index) && !time_choice(g, t, k, n, form, &other))
+            out->other_tiles = fmin(out->other_tiles, other.microseconds);
+    }
+    return time_choice(g, t, k, n, form, out);
 }

@@ -43,6 +43,8 @@ typedef struct KernelTime {
     amp_cuda_used used;   /* on that GPU */
     int64_t blocks;
     double flops, bytes, microseconds;
+    double waves;       /* the share of all multiprocessors' time that blocks fill (amp_cuda_filled) */
+    double other_tiles; /* the least microseconds of the kernel's other tiles; INFINITY: it has none */
     Bound bound;
 } KernelTime;
 

@@ -120,9 +120,9 @@ AMP_API AMP_MUST_USE amp_status amp_model_get_tables(const amp_model *model, con
                                                      amp_error *err);
 
 /* What is launched for |n| samples on a device with |multiprocessors| whose blocks may have |shared_bytes| of shared
- * memory: the choice, its number among the kernel's, and
- * the blocks along each axis; a launch of several parts has INT64_MAX along the first if CUDA allows no such number.
- * NULL: zeros. */
+ * memory: of the choices that it can launch the one whose products take the least time by the model of
+ * docs/design/cuda.md, the first of equals.  Its number among the kernel's choices, and the blocks along each axis; a
+ * launch of several parts has INT64_MAX along the first if CUDA allows no such number.  NULL: zeros. */
 typedef struct amp_cuda_used {
     const amp_model_cuda_choice *choice;
     uint32_t index;
@@ -130,6 +130,12 @@ typedef struct amp_cuda_used {
 } amp_cuda_used;
 AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, int64_t n, int32_t multiprocessors,
                                              int32_t shared_bytes);
+
+/* Of that model: the share of the rate of |instruction| (AMP_INSTRUCTION_*, no PLAIN) that a product in such tiles
+ * reaches for |n| samples, less what they have beyond the edges; and the share of all multiprocessors' time that
+ * |blocks| equal blocks fill, whose last wave is seldom full.  NULL: 0. */
+AMP_API double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, int64_t n, uint32_t instruction);
+AMP_API double amp_cuda_filled(int64_t blocks, int32_t multiprocessors);
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 

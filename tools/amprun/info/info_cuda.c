@@ -1,5 +1,6 @@
 /* info_cuda.c: amprun info --kernels and --roofline: the CUDA code of a model, without a GPU; as text and as JSON. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,11 @@ static void put_kernel_names(amp_json_writer *w, const amp_model_cuda_kernel *k)
     amp_json_put_string(w, "kind", kernel_kind_name(cuda_kernel_kind(k)));
 }
 
+static void put_ratio(amp_json_writer *w, const char *key, double value, bool there) {
+    if (value > 0 && there) amp_json_put_double(w, key, value);
+    else amp_json_put_null(w, key);
+}
+
 static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
     const KernelTime *t = &x->times[i];
     amp_json_begin_object(w, NULL);
@@ -215,12 +221,9 @@ static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
     amp_json_put_double(w, "microseconds", t->microseconds);
     amp_json_put_double(w, "share", t->microseconds / x->sum[FORM_OWN].microseconds);
     amp_json_put_string(w, "bound", bound_names[t->bound]);
+    amp_json_put_double(w, "waves", t->waves);
+    put_ratio(w, "microseconds_in_other_tiles", t->other_tiles, t->other_tiles < INFINITY);
     amp_json_end_object(w);
-}
-
-static void put_ratio(amp_json_writer *w, const char *key, double value, bool there) {
-    if (value > 0 && there) amp_json_put_double(w, key, value);
-    else amp_json_put_null(w, key);
 }
 
 static void put_roofline(amp_json_writer *w, const Look *x) {

@@ -26,47 +26,86 @@ TEST(CudaLaunch, HasBlocksForTheWholeExtentAndAtLeastOne) {
     EXPECT_EQ(grid[2], 1);
 }
 
-TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
-    const amp_model_cuda_grid grids[] = {Tiles(128), Tiles(64), Tiles(16)};
-    const amp_model_cuda_part alone = {AMP_KERNEL_PRODUCT, 1, 0, 0, 0, grids + 2},
-                              part = {AMP_KERNEL_PRODUCT, 1, 0, 0, 0, grids};
-    amp_model_cuda_kernel k = {};
-    auto function = [&k](int64_t n, int multiprocessors) {
-        return amp_cuda_launch_choose(&k, n, multiprocessors, kShared).choice->function;
+// A product of f16 with k terms, in tiles of 128 x 128 or 64 x 64.
+struct Product {
+    amp_model_cuda_grid grids[2] = {};
+    amp_model_cuda_part part = {AMP_KERNEL_PRODUCT, 1, 0, 1, 0, grids};
+    amp_model_cuda_work work;
+    amp_model_cuda_kernel kernel = {};
+
+    Product(int64_t rows, int64_t cols, int64_t k, uint32_t instruction = AMP_INSTRUCTION_MMA_F16)
+        : work{instruction, 2, {rows * cols, 1, 0}, {k, 1, 0}} {
+        for (int i = 0; i < 2; i++) {
+            grids[i].extent[0] = {rows, 1, 0};
+            grids[i].extent[1] = {cols, 1, 0};
+            grids[i].per[0] = grids[i].per[1] = i ? 64 : 128;
+        }
+        kernel.choices = {choices, 2};
+        kernel.parts = {&part, 1};
+        kernel.work = {&work, 1};
+    }
+    int64_t Tile(int multiprocessors) {
+        return grids[amp_cuda_launch_choose(&kernel, 1, multiprocessors, kShared).index].per[0];
+    }
+};
+
+// A tile of 64 x 64 takes 1 / 0.5, one of 128 x 128 4 / 0.78; the multiprocessor with the most tiles decides.
+TEST(CudaLaunch, TakesTheTilesThatAreDoneFirst) {
+    const struct {
+        int64_t rows, cols; // of 128
+        int tile[4];        // with 132, 108, 82 and 20 multiprocessors
+    } cases[] = {
+        {4, 2, {64, 64, 64, 64}},        // 32 small ones: 2, 2, 2, 4 against 5.1
+        {11, 3, {64, 64, 64, 128}},      // 132: 2, 4, 4, 14 against 5.1, 5.1, 5.1, 10.3
+        {25, 4, {128, 128, 128, 128}},   // 100: 5.1, 5.1, 10.3, 25.6 against 400 small ones: 8, 8, 10, 40
+        {17, 8, {64, 128, 128, 128}},    // 136: 10.3 against 10; 10.3 against 12
+        {32, 6, {128, 128, 128, 128}},   // 192: 10.3 against 12
+        {512, 32, {128, 128, 128, 128}}, // many
     };
-    k.parts = {&alone, 1};
-    k.choices = {choices + 2, 1};
-    EXPECT_EQ(function(1 << 20, 132), 9u) << "there is no choice";
-    k.parts = {&part, 1};
-    k.choices = {choices, 3};
-    EXPECT_EQ(function(1, 132), 9u);
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132, kShared).grid[1], 19); // its own: of 300 columns
-    EXPECT_EQ(function(554, 132), 9u);                                  // 26 x 5 tiles of 64
-    EXPECT_EQ(function(555, 132), 8u);                                  // 27 x 5
-    EXPECT_EQ(function(555, 136), 9u) << "a larger device";
-    EXPECT_EQ(function(1878, 132), 7u); // 45 x 3 of 128
-    EXPECT_EQ(function(1 << 20, 132), 7u);
-    EXPECT_EQ(function(1, 1), 7u) << "a small device";
+    const int devices[] = {132, 108, 82, 20};
+    for (const auto &c : cases)
+        for (int i = 0; i < 4; i++) {
+            if (c.rows == 25 && devices[i] == 82) continue; // 10.26 against 10
+            EXPECT_EQ(Product(128 * c.rows, 128 * c.cols, 768).Tile(devices[i]), c.tile[i])
+                << c.rows << " x " << c.cols << " tiles, " << devices[i] << " multiprocessors";
+        }
+    EXPECT_EQ(Product(128 * 25, 512, 768).Tile(82), 64);
+    EXPECT_EQ(Product(128 * 17, 1024, 768, AMP_INSTRUCTION_FMA).Tile(132), 64);
+    EXPECT_EQ(Product(128 * 32, 4096, 768, AMP_INSTRUCTION_FMA).Tile(132), 128) << "small ones read more";
 }
 
-// Kernels in one launch have their blocks one after another, and choose together.
+TEST(CudaLaunch, CountsWhatTilesHaveBeyondTheEdges) {
+    EXPECT_EQ(Product(64, 128 * 132, 768).Tile(132), 64) << "half of each large tile is empty";
+    EXPECT_EQ(Product(128, 128 * 132, 768).Tile(132), 128);
+    const amp_model_cuda_grid tiles = Tiles(128); // of 3 * n rows and 300 columns
+    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&tiles, 128, AMP_INSTRUCTION_MMA_F16), 0.78 * 300 / 384);
+    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&tiles, 100, AMP_INSTRUCTION_MMA_F16), 0.78 * 300 / 384 * 300 / 384);
+    EXPECT_DOUBLE_EQ(amp_cuda_filled(192, 132), 192 / 264.0);
+    EXPECT_DOUBLE_EQ(amp_cuda_filled(132, 132), 1);
+    EXPECT_DOUBLE_EQ(amp_cuda_filled(int64_t{1} << 40, 1), 1);
+}
+
+TEST(CudaLaunch, TablesThatAreDamagedChooseAsWell) {
+    Product p(1024, 1024, 1024);
+    p.work.elements = {1, 0, 1}; // n / 0
+    EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
+    p.grids[0].extent[0] = {1, 0, 0};
+    EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
+}
+
+// Kernels in one launch have their blocks one after another.
 TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
-    const amp_model_cuda_grid rows[] = {Tiles(128), Tiles(64)}, columns[] = {Tiles(150), Tiles(100)};
-    const amp_model_cuda_part parts[] = {{0, 1, 0, 0, 0, rows}, {0, 1, 0, 0, 0, columns}};
+    const amp_model_cuda_grid rows = Tiles(64), columns = Tiles(100);
+    const amp_model_cuda_part parts[] = {{0, 1, 0, 0, 0, &rows}, {0, 1, 0, 0, 0, &columns}};
     amp_model_cuda_kernel k = {};
     k.parts = {parts, 2};
-    k.choices = {choices, 2};
+    k.choices = {choices, 1};
     amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 14, kShared);
-    EXPECT_EQ(used.choice->function, 8u); // 3 x 3 and 2 x 2 would be 13
-    EXPECT_EQ(used.index, 1u);
+    EXPECT_EQ(used.index, 0u);
     EXPECT_EQ(used.grid[0], 5 * 5 + 3 * 3);
     EXPECT_EQ(used.grid[1], 1);
     EXPECT_EQ(used.grid[2], 1);
-    used = amp_cuda_launch_choose(&k, 100, 13, kShared);
-    EXPECT_EQ(used.choice->function, 7u);
-    EXPECT_EQ(used.index, 0u);
-    EXPECT_EQ(used.grid[0], 13);
-    const amp_cuda_part_place place = amp_cuda_place_part(&k, 1, 1, 100);
+    const amp_cuda_part_place place = amp_cuda_place_part(&k, 0, 1, 100);
     EXPECT_EQ(place.first, 5 * 5);
     EXPECT_EQ(place.x, 3);
     EXPECT_EQ(place.y, 3);
@@ -88,15 +127,25 @@ TEST(CudaLaunch, APartOfASuperstepIsPlaced) {
     EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1, kShared).grid[0], 3);
 }
 
-// A part of few larger tiles would be at work when all others are done.
-TEST(CudaLaunch, EachPartWithLargerTilesHasBlocksEnough) {
-    const amp_model_cuda_grid same[] = {Tiles(20), Tiles(20)}, larger[] = {Tiles(300), Tiles(100)};
-    const amp_model_cuda_part parts[] = {{0, 1, 0, 0, 0, same}, {0, 1, 0, 0, 0, larger}};
-    amp_model_cuda_kernel k = {};
+// 8 large tiles of a long k would be at work when 256 small ones beside them are done; not where those take longer.
+TEST(CudaLaunch, ALongBlockMayDecide) {
+    Product beside(1024, 1024, 128), few(128, 1024, 1024);
+    beside.grids[0] = beside.grids[1];
+    const amp_model_cuda_part parts[] = {beside.part, few.part};
+    const amp_model_cuda_work work[] = {beside.work, few.work};
+    amp_model_cuda_kernel k = few.kernel;
     k.parts = {parts, 2};
-    k.choices = {choices, 2};
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 5, kShared).index, 1u) << "one of 226 blocks is large";
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 4, kShared).index, 0u);
+    k.work = {work, 2};
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132, kShared).index, 1u);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 20, kShared).index, 0u);
+    // If it is another part's, whose tiles are the same, more blocks move more bytes.
+    Product longest(64, 64, 1 << 20);
+    longest.grids[0] = longest.grids[1];
+    const amp_model_cuda_part others[] = {longest.part, few.part};
+    const amp_model_cuda_work of_others[] = {longest.work, few.work};
+    k.parts = {others, 2};
+    k.work = {of_others, 2};
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 20, kShared).index, 1u);
 }
 
 // Shared memory decides, and not the number of blocks, which is the same; one choice is right everywhere.

@@ -7,8 +7,9 @@
  * On a target that launches equal kernels as one, kernels that do the same with other values move side by side, and
  * scalar kernels with one predicate too (merge_scalars.c).  First each moves up to the last one before it (updates of
  * parameters), then down to the first one after it (sums for gradients, which nothing needs before the updates).
- * Nothing between needs them, nor they it, and what is kept in memory meanwhile is little.  Whether they are equal in
- * all, the pass batch asks; here it only matters that most are.
+ * Nothing between needs them, nor they it, and what is kept in memory meanwhile is little, or where it is no more than
+ * at the peak: such a group of products grows until its blocks fill waves (FILLED).  Whether they are equal in all, the
+ * pass batch asks; here it only matters that most are.
  */
 #include "passes/order/kernel_order.h"
 #include "ir/print.h"
@@ -16,7 +17,12 @@
 typedef struct Group { /* kernels that share a signature and stand side by side */
     int end;           /* the next one goes beside this kernel */
     int64_t kept;      /* bytes that live longer because it has grown */
+    int64_t blocks;    /* of products */
 } Group;
+
+/* The order is part of a model, which serves every device, so waves are counted for one: H100 and H200, as parts of
+ * sums are (Target.sum_blocks). */
+enum { MULTIPROCESSORS = 132, TILE = 128, FILLED = 90 /* percent */ };
 
 /* ---- what a kernel does, but for which values -------------------------------------------------------------------- */
 
@@ -81,10 +87,35 @@ static const char **sign_kernels(const Func *f) {
     return signature;
 }
 
+/* Of a product in large tiles whose size does not depend on n; else 0. */
+static int64_t count_blocks(const KernelOrder *o, int kernel) {
+    const Kernel *k = kernel_order_at(o, kernel);
+    const KernelOps *ops = &o->list.at.data[kernel];
+    Dim rows, cols;
+    for (int i = 0; i < ops->ops.len && k->kind == KERNEL_PRODUCT; i++) {
+        const Op *op = ir_op(o->list.f, ops->ops.data[i]);
+        if (!ir_is_product(op) || !shape_matrix(ir_shape(o->list.f, op->out[0]), &rows, &cols)) continue;
+        return rows.n ? 0 : (rows.mul + TILE - 1) / TILE * ((cols.mul + TILE - 1) / TILE);
+    }
+    return 0;
+}
+
+/* Whether the last wave of as many blocks leaves much idle. */
+static bool wants_blocks(int64_t blocks) {
+    const int64_t waves = (blocks + MULTIPROCESSORS - 1) / MULTIPROCESSORS;
+    return blocks * 100 < waves * MULTIPROCESSORS * FILLED;
+}
+
+static bool has_memory(const KernelOrder *o, const Group *group, int kernel, bool up) {
+    const int64_t more = kernel_order_keeps(o, kernel, group->end, up);
+    if (group->kept + more <= o->most_kept) return true;
+    return wants_blocks(group->blocks) && more <= kernel_order_room(o, kernel, group->end, up);
+}
+
 static bool may_join(const KernelOrder *o, const Group *group, int kernel, bool up) {
     const Func *f = o->list.f;
     const Kernel *k = kernel_order_at(o, kernel), *end = kernel_order_at(o, group->end);
-    if (group->kept + kernel_order_keeps(o, kernel, group->end, up) > o->most_kept) return false;
+    if (!has_memory(o, group, kernel, up)) return false;
     if (ir_touches(f, k, end, true) || ir_touches(f, end, k, true)) return false;
     return kernel_order_may_move(o, kernel, group->end, up);
 }
@@ -105,6 +136,7 @@ static void gather(KernelOrder *o, const char *const *signature, bool up) {
             table_set(a, &groups, signature[i], group);
         }
         group->end = i;
+        group->blocks += count_blocks(o, i);
     }
 }
 

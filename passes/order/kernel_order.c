@@ -61,6 +61,22 @@ static bool saves_memory(const Func *f) {
     return false;
 }
 
+static void measure_live(KernelOrder *o) {
+    const Func *f = o->list.f;
+    const int count = f->kernels.len;
+    o->live = arena_array(f->module->arena, int64_t, count + 1);
+    for (int i = 1; i <= f->buffers.len; i++) {
+        const int maker = o->maker[f->buffers.data[i - 1]->value.id], last = o->last_reader[i];
+        if (maker < 0 || !o->bytes[i]) continue;
+        o->live[maker] += o->bytes[i];
+        o->live[(last > maker ? last : maker) + 1] -= o->bytes[i]; /* differences first */
+    }
+    for (int i = 0; i < count; i++) {
+        if (i) o->live[i] += o->live[i - 1];
+        if (o->live[i] > o->peak) o->peak = o->live[i];
+    }
+}
+
 KernelOrder kernel_order_open(Func *f) {
     Arena *a = f->module->arena;
     const int count = f->kernels.len;
@@ -76,6 +92,8 @@ KernelOrder kernel_order_open(Func *f) {
         for (int r = 0; r < k->reads.len; r++) o.last_reader[k->reads.data[r]] = i;
     }
     link(&o, count - 1, -1);
+    measure_live(&o);
+    if (!o.most_kept) o.peak = 0;
     return o;
 }
 
@@ -126,8 +144,19 @@ int64_t kernel_order_keeps(const KernelOrder *o, int kernel, int end, bool up) {
     return more > 0 ? more : 0;
 }
 
+int64_t kernel_order_room(const KernelOrder *o, int kernel, int end, bool up) {
+    int64_t most = o->live[end];
+    int steps = 0;
+    for (int i = kernel_order_toward(o, kernel, up); i != end && ++steps <= FARTHEST; i = kernel_order_toward(o, i, up))
+        if (o->live[i] > most) most = o->live[i];
+    return steps <= FARTHEST && o->peak > most ? o->peak - most : 0;
+}
+
 void kernel_order_move(KernelOrder *o, int kernel, int end, bool up) {
     if (kernel_order_toward(o, kernel, up) == end) return;
+    const int64_t more = kernel_order_keeps(o, kernel, end, up);
+    for (int i = kernel_order_toward(o, kernel, up); i != end; i = kernel_order_toward(o, i, up)) o->live[i] += more;
+    o->live[kernel] = o->live[end] + more;
     const Kernel *k = kernel_order_at(o, kernel);
     for (int i = 0; i < k->reads.len && !up; i++)
         if (is_last_reader(o, kernel, end, k->reads.data[i])) o->last_reader[k->reads.data[i]] = kernel;

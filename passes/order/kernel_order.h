@@ -31,6 +31,8 @@ typedef struct KernelOrder {
     int *last_reader;     /* by buffer: a kernel */
     int *maker;           /* by value id: a kernel; -1: none */
     int64_t most_kept;    /* bytes that may live longer because kernels move */
+    int64_t *live;        /* by number: bytes of temporaries while it runs, at most */
+    int64_t peak;         /* the most of them before any kernel moved; 0: none may be kept beside them */
     bool changed;
 } KernelOrder;
 
@@ -43,6 +45,8 @@ int kernel_order_toward(const KernelOrder *o, int kernel, bool up);
 bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up);
 /* Bytes that live longer if |kernel| moves up to |end|, or down. */
 int64_t kernel_order_keeps(const KernelOrder *o, int kernel, int end, bool up);
+/* Bytes that may live longer from |kernel| to |end| without more memory at the peak. */
+int64_t kernel_order_room(const KernelOrder *o, int kernel, int end, bool up);
 void kernel_order_move(KernelOrder *o, int kernel, int end, bool up);
 /* Appends the ops of |next|, which follows |kernel|, to |kernel|. */
 void kernel_order_merge(KernelOrder *o, int kernel, int next);

@@ -87,6 +87,27 @@ TEST_F(GatherTest, OnlyALittleIsKeptForIt) {
     }
 }
 
+// Where no more is in memory than at the peak, products gather until their blocks fill the waves of 132
+// multiprocessors: 66 do not, 132 do.
+TEST_F(GatherTest, ProductsFillWavesBelowThePeak) {
+    for (const bool peak : {false, true})
+        for (const std::string wide : {"768", "1536"}) {
+            const std::string rows = "f32[16384 * N, ", type = rows + wide + "]";
+            std::string body = "  input %x : " + rows + "1408]\n  input %w : f32[1408, " + wide + "]\n";
+            if (peak) body += "  input %u : f32[" + wide + ", 64]\n";
+            for (const std::string i : {"1", "2", "3"})
+                if (peak) body += "  %p" + i + " = contract(%x, %w) : " + type + "\n";
+            if (peak)
+                body += "  %a = add(%p1, %p2) : " + type + "\n  %s = add(%a, %p3) : " + type +
+                        "\n  %q = contract(%s, %u) : " + rows + "64]\n  result q = %q\n";
+            for (const std::string i : {"1", "2"})
+                body += "  %y" + i + " = contract(%x, %w) : " + type + "\n  %g" + i + " = contract(%y" + i +
+                        ", %x; ta = true) : f32[" + wide + ", 1408]\n";
+            const Func *f = Plan(body + "  result g1 = %g1\n  result g2 = %g2\n");
+            EXPECT_EQ(KernelOf(f, "g1") + 1 == KernelOf(f, "g2"), peak && wide == "768") << peak << " " << wide;
+        }
+}
+
 // Who reads it last, once all have moved, is charged for it: not who read it last before.
 TEST_F(GatherTest, WhatAnotherReadIsKeptToo) {
     for (const bool large : {false, true}) {

@@ -1,16 +1,16 @@
 """sass.py: machine code of products and attention: what NVRTC makes of a file of CUDA C, without a GPU.
 
-    sass.py FILE.cu ARCH...             ARCH: 80, 90, ...
+    sass.py FILE.cu WORD ARCH...        ARCH: 80, 90, ...
     sass.py --fences FILE.cu ARCH...    only kernels whose blocks wait for one another, and their fences
-    sass.py                             fails where there is no NVRTC
+    sass.py                             fails if there is no NVRTC
 
-For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
-loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
-bytes; for each product of a launch of two. Fails where a kernel is above its limit, uses local memory, or moves less at
-once; where a fence of the device is fence.sc or of more than one thread of a block; and where it does not see such
-faults, planted in what is right (unseen). For each kernel whose epilogue reads a matrix, a line: how many of its loads
-are on their way at once; fails if they are too few, or if it prefetches before it waits for earlier launches. Needs
-libnvrtc on the loader's path and nvdisasm on PATH."""
+For each kernel that uses tensor cores and reads as WORD says ('': any), and each architecture, a line: instructions of
+its main loop (the innermost loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of
+the stack, and accesses of 16 bytes; for each product of a launch of two. Fails if a kernel is above its limit, uses
+local memory, or moves less at once; if a fence of the device is fence.sc or of more than one thread of a block; and if
+it does not see such faults, planted in what is right (unseen). For each such kernel whose epilogue reads a matrix, a
+line: how many of its loads are on their way at once; fails if they are too few, or if it prefetches before it waits for
+earlier launches. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
 import ctypes
 import glob
 import os
@@ -129,6 +129,14 @@ def functions_of(source):
     kernels = re.findall(r'\nextern "C" __global__ (.*?\n)\}\n', source, re.S)
     return {re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1): kernel
             for kernel in kernels}
+
+
+def alone(source, names):
+    """The source without the kernels that are not in |names|: NVRTC takes its time for each."""
+    for name, kernel in functions_of(source).items():
+        if name not in names:
+            source = source.replace(f'\nextern "C" __global__ {kernel}}}\n', "\n")
+    return source
 
 
 def pointers_of(source):
@@ -394,9 +402,11 @@ def main():
         return look_at_fences(sys.argv[2], sys.argv[3:])
     with open(sys.argv[1], encoding="utf-8") as file:
         source = file.read()
-    nvrtc, tiles, needed = Nvrtc(), by_part(source, tile_of), by_part(source, needed_loads)
-    pointers, failed = pointers_of(source), 0
-    for arch in sys.argv[2:]:
+    word, nvrtc, pointers, failed = sys.argv[2], Nvrtc(), pointers_of(source), 0
+    tiles = {name: parts for name, parts in by_part(source, tile_of).items() if any(word in part[2] for part in parts)}
+    source = alone(source, tiles)
+    needed = by_part(source, needed_loads)
+    for arch in sys.argv[3:]:
         uses, code = look_at(nvrtc, source, arch)
         for name, parts in tiles.items():
             for tile, loop in zip(parts, loops_of_parts(code[name], parts, arch)):

@@ -13,7 +13,7 @@ quick=(--isa portable --cc "$PWD/tests/random/cc_unoptimised")
 # The commands of README $1 that begin with $2, made to write in this run's folder.
 command_of() { grep -E "^$2 " "examples/$1/README.md" | sed "s#-o \\([a-z_]*\\)\$#-o $work/\\1#"; }
 
-run 0 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp -o "$work/mlp.so"
+run 0 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp --target cpu --isa v3 -o "$work/mlp.so"
 
 # the program that amp/amp.h begins with, on amp/amp.h alone
 sed -n 's/^ \*     //p' runtime/include/amp/amp.h | sed -n '/^#include <stdio.h>/,/^}/p' >"$work/xor.c"

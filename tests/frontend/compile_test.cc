@@ -99,57 +99,6 @@ TEST(Damage, CarriageReturnsAreNoContent) {
     EXPECT_TRUE(CompileModel("m.amp", with_returns).good);
 }
 
-/* Whatever the bytes, there is a module or a diagnostic. */
-void ExpectAnAnswer(const std::string &text, const CompileSettings &settings) {
-    CompiledModel model = CompileModel("m.amp", text, settings);
-    EXPECT_EQ(model.good, model.errors == 0) << text;
-    EXPECT_NE(model.text, "") << text;
-    if (model.good) {
-        EXPECT_EQ(model.broken, "") << text;
-    }
-}
-
-CompileSettings SmallSettings() {
-    CompileSettings settings;
-    settings.max_ops = 20000; /* a flipped digit must not make the test long */
-    return settings;
-}
-
-class DamagedFile : public testing::TestWithParam<const char *> {};
-
-TEST_P(DamagedFile, Truncated) {
-    std::string text = golden::Read(std::string(kGolden) + "/" + GetParam() + ".amp");
-    for (size_t n = 0; n < text.size(); n++) ExpectAnAnswer(text.substr(0, n), SmallSettings());
-}
-
-TEST_P(DamagedFile, BytesFlipped) {
-    std::string text = golden::Read(std::string(kGolden) + "/" + GetParam() + ".amp");
-    uint32_t state = 12345;
-    auto random = [&state] { return (state = state * 1664525u + 1013904223u) >> 8; };
-    const char likely[] = "()[]{};:,.=+-*/<>\"# \n0N";
-    for (int i = 0; i < 600; i++) {
-        std::string damaged = text;
-        for (uint32_t k = random() % 3 + 1; k > 0; k--) {
-            char c = random() % 2 ? likely[random() % (sizeof likely - 1)] : static_cast<char>(random());
-            damaged[random() % damaged.size()] = c;
-        }
-        ExpectAnAnswer(damaged, SmallSettings());
-    }
-}
-
-TEST_P(DamagedFile, LinesRemoved) {
-    std::string text = golden::Read(std::string(kGolden) + "/" + GetParam() + ".amp");
-    for (size_t begin = 0; begin < text.size();) {
-        size_t end = text.find('\n', begin);
-        end = end == std::string::npos ? text.size() : end + 1;
-        ExpectAnAnswer(text.substr(0, begin) + text.substr(end), SmallSettings());
-        begin = end;
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, DamagedFile,
-                         testing::Values("mlp", "gpt2", "rule02_layout", "rule03_arguments", "rule04_if"));
-
 /* ---- memory ---- */
 
 struct Failing {

@@ -57,29 +57,6 @@ TEST_F(LimitsTest, KernelsOfFewOps) {
         }
 }
 
-// A chain of layers with |weights| weights, each trained, whose gradients one scalar kernel checks.
-std::string Chain(int weights) {
-    std::string head = "module \"chain\" stage elaborate {\n  precision fp16\n  train\n  optimizer sgd(lr = 0.1)\n}\n";
-    std::string states, body = "  input %x : f32[N, 8]\n", ops, last = "x";
-    for (int i = 0; i < weights; i++) {
-        const std::string w = "w" + std::to_string(i), h = "h" + std::to_string(i);
-        states += "state %" + w + " : f32[8, 8] param = ones()\n";
-        body += "  state %" + w + " : f32[8, 8]\n";
-        ops += "  %" + h + " = linear(%" + last + ", %" + w + ") : f32[N, 8] @" + w + ".linear\n";
-        last = h;
-    }
-    return head + states + "func forward {\n" + body + ops + "  %loss = mean(%" + last +
-           ") : f32 @loss\n  result y = %" + last + "\n  result loss = %loss\n}\n";
-}
-
-TEST_F(LimitsTest, AsManyWeightsAsAKernelHasOps) {
-    for (int weights : {KERNEL_MAX_OPS - 16, KERNEL_MAX_OPS - 10, KERNEL_MAX_OPS + 1}) {
-        SCOPED_TRACE(weights);
-        Planned(Chain(weights), &target_cpu);
-    }
-    Planned(Chain(KERNEL_MAX_OPS - 13), &target_cuda);
-}
-
 // What reads only states waits for its user, and comes along with it: a tree of more ops than a kernel takes.
 TEST_F(LimitsTest, MoreOpsWaitThanAKernelTakes) {
     for (int leaves : {KERNEL_MAX_OPS / 2, KERNEL_MAX_OPS / 2 + 1, KERNEL_MAX_OPS + 0}) {

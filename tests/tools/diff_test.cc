@@ -20,7 +20,6 @@ struct Case {
 
 const Case kCases[] = {
     {"cnn", "examples/cnn/cnn.amp torch-fp16 min-cast"},
-    {"gpt2", "examples/gpt/gpt2.amp torch-fp16 min-cast"},
     {"versions", "tests/tools/golden/norm.amp torch-fp16@2.11 torch-fp16 --batch 4096 --gpu A100"},
     {"dtypes", "tests/tools/golden/norm.amp fp32 torch-bf16 --gpu T4"},
     {"one_policy", "tests/tools/golden/norm.amp torch-fp16"},

@@ -5,6 +5,7 @@
 #include "codegen/cuda/prelude_parts.h"
 #include "tests/base/pattern.h"
 #include "tests/codegen/cuda/cuda_model.h"
+#include "tests/codegen/cuda/quick_compile.h"
 
 namespace {
 
@@ -96,7 +97,7 @@ TEST_F(PreludeTest, OfEachNameCompiles) {
         texts.insert(cuda_prelude_for(p, name.c_str()));
     EXPECT_GT(texts.size(), 60u);
     for (const std::string &t : texts)
-        for (int arch : {75, 90}) ASSERT_EQ(Error(t, arch), "") << t;
+        for (int arch : ArchsOf(t, {75, 90})) ASSERT_EQ(Error(t, arch), "") << t;
 }
 
 // The whole is not more than its parts: what defines nothing is comment.

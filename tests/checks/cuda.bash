@@ -132,7 +132,7 @@ follows() {
     cnn/tf32) bound=2e-2 ;;
     cnn/bf16) bound=8e-2 ;;
     esac
-    run 0 "$ampc" "$work/$model.amp" --precision "$precision" -o "$work/$model.so" "$@"
+    run 0 "$ampc" "$work/$model.amp" --precision "$precision" --isa portable -o "$work/$model.so" "$@"
     run 0 steps_on cpu "$model" "$steps" --weights "$work/$model.start"
     run 0 steps_on "$arch" "$model" "$steps" --weights "$work/$model.start"
     asked "$what" steps "$work/$model-cpu.steps" "$work/$model-$arch.steps" "${loss_bound[$precision]}"
@@ -176,7 +176,7 @@ scales_alike() {
     what="scaler sm_$arch growth $growth backoff $backoff interval $interval$limits"
     sed "s/dynamic(.*)/dynamic(init = 65536.0, growth = $growth, backoff = $backoff, interval = $interval$limits)/" \
         tests/parity/models/scaler.amp >"$work/scaler.amp"
-    run 0 "$ampc" "$work/scaler.amp" -o "$work/scaler.so"
+    run 0 "$ampc" "$work/scaler.amp" --isa portable -o "$work/scaler.so"
     sequences "$interval" "$count" "$interval" >"$work/sequences"
     "$scaler_driver" "$work/scaler.so" cpu <"$work/sequences" >"$work/scaler.cpu"
     on "$arch" "$scaler_driver" "$work/scaler.so" cuda <"$work/sequences" >"$work/scaler.cuda"

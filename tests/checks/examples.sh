@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The examples as their READMEs say to build and run them, with an installed ampc and pkg-config; and as Bazel builds
 # them.
+# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static //examples/...

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # dist/gpu-check (with --whole: as it goes to a GPU) runs to its end under the stand-in, says what fails and goes on after it.
+# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 build //fakecuda:libcuda.so.1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The build with make: it compiles what Bazel compiles, exports what packaging/*.map lists, installs, can be moved, and
 # is found by pkg-config and CMake; docs/guides/ as readers follow them.
+# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 

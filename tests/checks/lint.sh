@@ -2,6 +2,7 @@
 # `ampc lint` as a person calls it; what it reports of every example in every precision and under one policy of each
 # kind, and of the smaller ones under other systems' policies, is tests/lint/examples.txt (AMP_BLESS=1 writes it anew,
 # and each line has to be true); it reads every model of the tests without falling over.
+# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc

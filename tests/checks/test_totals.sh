@@ -87,6 +87,10 @@ output=$(several "$body" "$body" "$body" "$waits" "$waits")
 expect 'scripts that wait are counted' $'5 passed, 0 failed\nstatus 0' "$(tail -n 2 <<<"$output")"
 expect 'the first of them runs beside two others' 3 "$(cat "$work"/script.[124].saw | sort -n | tail -n 1)"
 expect 'the next runs after it' 1 "$(grep -c 'script.4.ended$' "$work/script.5.after")"
+count=0
+rm -f "$work"/script.*
+output=$(several "$body" "$body" $'# Takes long\n'"$body")
+expect 'one that takes long begins first, the second last' 3 "$(<"$work/script.2.saw")"
 
 # The tests of the stand-in for the driver run where it has changed, and a run that passes is remembered.
 stand_in() {

@@ -2,6 +2,7 @@
 # Runs ampc and amprun as a person would: every option, wrong arguments, missing and damaged files. What is checked:
 # exit status (0 success, 1 refused, 2 wrong arguments), a message that names the file and the remedy, and that nothing
 # meant for a terminal reaches a file.
+# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/interrupted.bash

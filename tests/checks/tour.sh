@@ -2,6 +2,7 @@
 # What README.md, docs/tour.md and docs/seeing-precision.md show of commands is what these print; README.md's program
 # compiles and runs; each picture that a document names is there, and what it is made of can still be made
 # (docs/pictures/make).
+# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static
@@ -53,6 +54,7 @@ run 0 python3 $pictures/offers.py "$work/reader/offers.st"
 sed -n '/^```c train.c$/,/^```$/{//!p}' README.md >"$work/reader/train.c"
 pkg_config_of_archives
 shown README.md
+quick_models # the others compile more than they train
 shown docs/tour.md
 rm "$work/reader/prices.so"
 shown docs/seeing-precision.md 'A failure, from a falling loss scale to a fixed policy'

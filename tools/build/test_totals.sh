@@ -3,7 +3,8 @@
 #     bazel_tests NAME ARGUMENT...   one `bazel test -k ARGUMENT...`
 #     check_script PATH [ARGUMENT...]  one script whose last line is its count
 #     check_scripts PATH...          several, two at a time: most of them keep one core busy; beside these, one after
-#                                    the other, those with a line that begins with "# Waits more than it computes"
+#                                    the other, those with a line that begins with "# Waits more than it computes";
+#                                    first those with "# Takes long", lest one runs alone at the end
 #     finish                         prints the sum as the last line and exits with 0 only if nothing failed
 #
 # A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run
@@ -95,7 +96,9 @@ in_turn() {
 check_scripts() {
     local scripts=("$@") waiters=() busy=() beside='' i
     for i in "${!scripts[@]}"; do
-        if grep -q '^# Waits more than it computes' "${scripts[i]}"; then waiters+=("$i"); else busy+=("$i"); fi
+        if grep -q '^# Waits more than it computes' "${scripts[i]}"; then waiters+=("$i")
+        elif grep -q '^# Takes long' "${scripts[i]}"; then busy=("$i" "${busy[@]}")
+        else busy+=("$i"); fi
     done
     if ((${#waiters[@]})); then
         in_turn "${waiters[@]}" &

@@ -106,41 +106,39 @@ static Sizes measure(const amp_cuda_launching *l, const amp_run *run) {
     return s;
 }
 
-static amp_status upload(const amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, size_t bytes,
-                         CuStream stream, const amp_allocator *allocator, amp_error *err) {
-    amp_cuda_context *c = l->context;
-    if (!bytes) return AMP_OK;
-    char *host = amp_alloc_zeroed(allocator, bytes);
-    if (!host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its tables", run->program->name);
-    fill_tables(l, run, host);
-    amp_status status = AMP_CUDA(c, err, copy_in, (t->memory, host, bytes, stream));
-    if (!status) status = AMP_CUDA(c, err, stream_sync, (stream));
-    amp_free(allocator, host, bytes);
-    return status;
+static amp_status upload(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, amp_error *err) {
+    if (!t->host_bytes) return AMP_OK;
+    t->host = amp_alloc_zeroed(t->allocator, t->host_bytes);
+    if (!t->host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its tables", run->program->name);
+    fill_tables(l, run, t->host);
+    return AMP_CUDA(l->context, err, copy_in, (t->memory, t->host, t->host_bytes, t->stream));
 }
 
-static amp_status fill(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, const Sizes *s,
-                       CuStream stream, const amp_allocator *allocator, amp_error *err) {
+static amp_status fill(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, size_t ticket_bytes,
+                       amp_error *err) {
     AMP_TRY(AMP_CUDA(l->context, err, mem_alloc, (&t->memory, t->bytes)));
-    AMP_TRY(upload(t, l, run, s->tables, stream, allocator, err));
-    if (!s->tickets) return AMP_OK;
-    t->tickets = t->memory + s->tables;
-    t->partials = t->tickets + s->tickets;
-    return AMP_CUDA(l->context, err, fill32, (t->tickets, 0, s->tickets / sizeof(uint32_t), stream));
+    AMP_TRY(upload(t, l, run, err));
+    if (!ticket_bytes) return AMP_OK;
+    t->tickets = t->memory + t->host_bytes;
+    t->partials = t->tickets + ticket_bytes;
+    return AMP_CUDA(l->context, err, fill32, (t->tickets, 0, ticket_bytes / sizeof(uint32_t), t->stream));
 }
 
 amp_status amp_cuda_tables_make(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, CuStream stream,
                                 const amp_allocator *allocator, amp_error *err) {
     const Sizes s = measure(l, run);
-    *t = (amp_cuda_tables){.bytes = s.tables + s.tickets + s.partials};
+    *t = (amp_cuda_tables){
+        .bytes = s.tables + s.tickets + s.partials, .host_bytes = s.tables, .stream = stream, .allocator = allocator};
     if (!t->bytes) return AMP_OK;
-    amp_status status = fill(t, l, run, &s, stream, allocator, err);
+    amp_status status = fill(t, l, run, s.tickets, err);
     if (status) amp_cuda_tables_free(t, l->context);
     return status;
 }
 
 void amp_cuda_tables_free(amp_cuda_tables *t, amp_cuda_context *context) {
+    if (t->host) AMP_CUDA_FREE(context, stream_sync, (t->stream));
     if (t->memory) AMP_CUDA_FREE(context, mem_free, (t->memory));
+    amp_free(t->allocator, t->host, t->host_bytes);
     *t = (amp_cuda_tables){0};
 }
 
@@ -329,6 +327,7 @@ amp_status amp_cuda_poison_temporaries(const amp_cuda_poison *u, amp_cuda_contex
 
 amp_status amp_cuda_graphs_make(amp_cuda_graphs *g, const amp_cuda_launching *launching, amp_error *err) {
     *g = (amp_cuda_graphs){.launching = *launching};
+    AMP_TRY(AMP_CUDA(launching->context, err, event_create, (&g->filled, CU_EVENT_DISABLE_TIMING)));
     return AMP_CUDA(launching->context, err, stream_create, (&g->capturing, CU_STREAM_NON_BLOCKING));
 }
 
@@ -347,6 +346,7 @@ void amp_cuda_graphs_forget(amp_cuda_graphs *g) {
 
 void amp_cuda_graphs_free(amp_cuda_graphs *g) {
     amp_cuda_graphs_forget(g);
+    if (g->filled) AMP_CUDA_FREE(g->launching.context, event_destroy, (g->filled));
     if (g->capturing) AMP_CUDA_FREE(g->launching.context, stream_destroy, (g->capturing));
     *g = (amp_cuda_graphs){0};
 }
@@ -472,6 +472,16 @@ static amp_cuda_graph *choose_place(amp_cuda_graphs *g, const amp_program *progr
     return empty ? empty : oldest;
 }
 
+/* Beside the runs that are under way: only later ones wait for the tables, and the host for nothing. */
+static amp_status make_tables(amp_cuda_graphs *g, amp_cuda_graph *graph, const amp_run *run, CuStream compute,
+                              const amp_allocator *allocator, amp_error *err) {
+    amp_cuda_context *c = g->launching.context;
+    AMP_TRY(amp_cuda_tables_make(&graph->tables, &g->launching, run, g->capturing, allocator, err));
+    if (!graph->tables.bytes) return AMP_OK;
+    AMP_TRY(AMP_CUDA(c, err, event_record, (g->filled, g->capturing)));
+    return AMP_CUDA(c, err, stream_wait, (compute, g->filled, 0));
+}
+
 static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute, const amp_allocator *allocator,
                        amp_cuda_graph **out, amp_error *err) {
     amp_cuda_context *c = g->launching.context;
@@ -481,8 +491,8 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
         AMP_TRY(AMP_CUDA(c, err, stream_sync, (compute)));
         free_graph(g, place);
     }
-    AMP_TRY(amp_cuda_tables_make(&made.tables, &g->launching, run, compute, allocator, err));
-    amp_status status = amp_cuda_poison_make(&made.poison, c, run, err);
+    amp_status status = make_tables(g, &made, run, compute, allocator, err);
+    if (!status) status = amp_cuda_poison_make(&made.poison, c, run, err);
     if (!status) status = instantiate(g, &made, run, err);
     if (status) {
         free_graph(g, &made);

@@ -17,11 +17,15 @@ typedef struct amp_cuda_launching { /* what all launches of a session have in co
 } amp_cuda_launching;
 
 /* Operand tables and elements of batches of all kernels of |run|'s program at its n, one after the other, and what
- * blocks of a launch keep for one another, which launches have in turn; bytes 0: there is nothing.  Inside the context;
- * |stream| is waited for. */
+ * blocks of a launch keep for one another, which launches have in turn; bytes 0: there is nothing.  Inside the context.
+ * |stream| fills them: it is not waited for, so what it copies is kept as long as they are. */
 typedef struct amp_cuda_tables {
     CuPointer memory;
     size_t bytes;
+    char *host; /* what |memory| begins with */
+    size_t host_bytes;
+    CuStream stream;
+    const amp_allocator *allocator;
     CuPointer tickets, partials; /* of blocks (amp_model_cuda_waits); 0: no launch has any */
 } amp_cuda_tables;
 amp_status amp_cuda_tables_make(amp_cuda_tables *tables, const amp_cuda_launching *launching, const amp_run *run,
@@ -78,7 +82,8 @@ typedef struct amp_cuda_graph {
 
 typedef struct amp_cuda_graphs {
     amp_cuda_launching launching;
-    CuStream capturing; /* what is captured never runs there */
+    CuStream capturing; /* what is captured never runs there; nothing but the tables of new graphs does */
+    CuEvent filled;     /* the tables that were made last */
     uint64_t runs;
     amp_cuda_graph graphs[AMP_CUDA_GRAPHS];
 } amp_cuda_graphs;

@@ -24,7 +24,7 @@ typedef struct Bench {
     amp_cuda_context *context;
     const amp_model *model;
     const amp_program *program;
-    amp_cuda_loaded *functions;
+    amp_cuda_functions functions;
     int64_t n;
     int sets, repeats;
     char **only;        /* names of kernels, up to a NULL; none: all */
@@ -191,7 +191,7 @@ static int start(Bench *b, Launch *l) {
     const amp_model_cuda_choice *how = l->used.choice;
     const int64_t *grid = l->used.grid;
     DRIVER(b, launch,
-           (b->functions[how->function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
+           (b->functions.loaded[how->function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
             how->block[0], how->block[1], how->block[2], how->shared_bytes, b->stream, l->pointers, NULL));
     return 0;
 }
@@ -310,7 +310,7 @@ static int time_all(Bench *b) {
         if (!is_chosen(b, k->name)) continue;
         for (int s = 0; s < b->sets; s++)
             if (prepare(b, k, s, &launches[s])) return 1;
-        const amp_cuda_loaded *f = &b->functions[launches[0].used.choice->function];
+        const amp_cuda_loaded *f = &b->functions.loaded[launches[0].used.choice->function];
         if (b->repeats ? time_kernel(b, launches, &median, &in_a_row) : launch_once(b, launches)) return 1;
         for (int s = 0; s < b->sets; s++) {
             if (launches[s].tables) DRIVER(b, mem_free, (launches[s].tables));
@@ -361,10 +361,18 @@ static int time_copy(Bench *b) {
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
-static int allow_shared(Bench *b) {
-    const amp_cuda_launching launching = {.context = b->context, .functions = b->functions};
+static int load_functions(Bench *b) {
     amp_error err = {0};
-    return amp_cuda_allow_shared(&launching, b->model, &err) ? fail(err.message) : 0;
+    amp_cuda_functions *f = &b->functions;
+    const amp_cuda_device_info *device = &b->context->info;
+    if (amp_cuda_functions_make(f, b->context, b->model, 0, NULL, &b->model->allocator, &err)) return fail(err.message);
+    for (int32_t i = 0; i < b->program->kernel_count; i++) {
+        const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
+        const amp_cuda_used used =
+            amp_cuda_launch_choose(k, b->n, device->multiprocessors, device->max_shared_optin_bytes);
+        f->wanted[used.choice->function] = true;
+    }
+    return amp_cuda_functions_load(f, &err) ? fail(err.message) : 0;
 }
 
 static int open_program(Bench *b, const char *path, const char *name) {
@@ -376,18 +384,10 @@ static int open_program(Bench *b, const char *path, const char *name) {
     if (!b->program) return fail("the model has no such program");
     if (amp_cuda_context_open(&cuda->allocator, NULL, 0, &b->context, &err) || amp_cuda_enter(b->context, &err))
         return fail(err.message);
-    b->functions = calloc((size_t)cuda->function_count, sizeof *b->functions);
-    amp_cuda_loader loader = {.driver = &b->context->driver,
-                              .latch = &b->context->latch,
-                              .device = &b->context->info,
-                              .allocator = &cuda->allocator};
-    if (!b->functions) return fail("no memory");
-    if (amp_cuda_load(&loader, cuda->desc.cuda->prelude, cuda->functions, cuda->function_count, b->functions, &err))
-        return fail(err.message);
     DRIVER(b, stream_create, (&b->stream, CU_STREAM_NON_BLOCKING));
     DRIVER(b, event_create, (&b->start, CU_EVENT_DEFAULT));
     DRIVER(b, event_create, (&b->end, CU_EVENT_DEFAULT));
-    return allow_shared(b);
+    return load_functions(b);
 }
 
 int main(int argc, char **argv) {

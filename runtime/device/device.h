@@ -166,7 +166,8 @@ typedef struct amp_device_type {
     amp_status (*create)(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
                          amp_error *err);
     void (*destroy)(amp_device *device); /* NULL is a no-op */
-    /* Memory for running |program| with up to |n| samples: what was reserved is not allocated by a run. */
+    /* What running |program| with |n| samples takes besides: memory, which then does for fewer samples, too, and with
+     * device memory the code of its launches.  What was reserved is not allocated, compiled or loaded by a run. */
     amp_status (*reserve)(amp_device *device, const amp_program *program, int64_t n, amp_error *err);
     amp_status (*run)(amp_device *device, const amp_run *run, amp_error *err);
     bool computes; /* false: results are zeros and states stay as they are */

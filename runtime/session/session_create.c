@@ -260,10 +260,23 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
     return amp_device_type_find(o->device, device, err);
 }
 
-static amp_status reserve_scratch(amp_session *s, amp_error *err) {
+/* What a session on a device with memory of its own has code for from its creation on: steps, or inference.  Of any
+ * other program, and for another n, the first run loads what is missing. */
+static bool is_made_for(const amp_session *s, int program) {
+    switch (program) {
+    case AMP_RUN_FIGURES: return false;
+    case AMP_RUN_INFER: return !s->training;
+    case AMP_RUN_EVAL: return !s->training && !s->programs[AMP_RUN_INFER].program;
+    case AMP_RUN_METRICS: return s->training;
+    default: return true;
+    }
+}
+
+static amp_status reserve(amp_session *s, amp_error *err) {
+    const bool all = !amp_session_has_device_memory(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_program *p = s->programs[i].program;
-        if (p) AMP_TRY(s->device->type->reserve(s->device, p, s->capacity, err));
+        if (p && (all || is_made_for(s, i))) AMP_TRY(s->device->type->reserve(s->device, p, s->capacity, err));
     }
     return AMP_OK;
 }
@@ -320,7 +333,7 @@ static amp_status fill(amp_session *s, const Request *r, amp_error *err) {
     AMP_TRY(amp_session_make_selection(s, err));
     if (amp_session_has_device_memory(s))
         AMP_TRY(amp_session_make_device_memory(s, o->seed, r->inspect.separate_buffers, err));
-    AMP_TRY(reserve_scratch(s, err));
+    AMP_TRY(reserve(s, err));
     if (s->training && !s->sizes_only) AMP_TRY(set_counters(s, err));
     if (s->ranks) AMP_TRY(amp_ranks_meet(s->ranks, err));
     return r->inspect.keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;

@@ -16,8 +16,7 @@ typedef struct CudaDevice {
     const amp_model *model;
     CuStream compute;
     bool own_compute; /* else it is the application's */
-    amp_cuda_loaded *functions;
-    bool loaded;
+    amp_cuda_functions functions;
     amp_cuda_upload upload;
     amp_cuda_readback readback;
     amp_cuda_graphs graphs;
@@ -27,8 +26,6 @@ typedef struct CudaDevice {
 } CudaDevice;
 
 static CudaDevice *of(amp_device *device) { return (CudaDevice *)device; }
-
-static size_t functions_bytes(const CudaDevice *d) { return (size_t)d->model->function_count * sizeof *d->functions; }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
@@ -40,26 +37,13 @@ static amp_status check_precision(const CudaDevice *d, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status load_functions(CudaDevice *d, const amp_device_options *o, amp_error *err) {
-    amp_cuda_context *c = d->context;
-    d->functions = amp_alloc_zeroed(&d->base.allocator, functions_bytes(d));
-    if (!d->functions)
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load its kernels", d->model->desc.name);
-    amp_cuda_loader loader = {&c->driver, &c->latch, &c->info, &d->base.allocator, o->threads, o->log};
-    AMP_TRY(amp_cuda_load(&loader, d->model->desc.cuda->prelude, d->model->functions, d->model->function_count,
-                          d->functions, err));
-    d->loaded = true;
-    return AMP_OK;
-}
-
 static amp_status fill_inside(CudaDevice *d, const amp_device_options *o, amp_error *err) {
     amp_cuda_context *c = d->context;
     AMP_TRY(amp_cuda_memory_make(c, &d->memory, err));
     if (d->own_compute) AMP_TRY(AMP_CUDA(c, err, stream_create, (&d->compute, CU_STREAM_NON_BLOCKING)));
-    AMP_TRY(load_functions(d, o, err));
+    AMP_TRY(amp_cuda_functions_make(&d->functions, c, d->model, o->threads, o->log, &d->base.allocator, err));
     amp_cuda_launching launching = {
-        .context = c, .functions = d->functions, .upload = &d->upload, .exchange = &d->exchange};
-    AMP_TRY(amp_cuda_allow_shared(&launching, d->model, err));
+        .context = c, .functions = &d->functions, .upload = &d->upload, .exchange = &d->exchange};
     return amp_cuda_graphs_make(&d->graphs, &launching, err);
 }
 
@@ -79,7 +63,7 @@ static void free_inside(CudaDevice *d) {
     amp_cuda_graphs_free(&d->graphs);
     amp_cuda_readback_free(&d->readback);
     amp_cuda_upload_free(&d->upload, &d->base.allocator);
-    if (d->loaded) amp_cuda_unload(&c->driver, &c->latch, d->functions, d->model->function_count);
+    amp_cuda_functions_free(&d->functions);
     if (d->own_compute && d->compute) AMP_CUDA_FREE(c, stream_destroy, (d->compute));
 }
 
@@ -92,7 +76,6 @@ static void cuda_destroy(amp_device *device) {
     if (d->context) free_inside(d);
     if (inside) amp_cuda_leave(d->context);
     if (d->memory) amp_device_memory_release(&d->memory->base);
-    amp_free(&a, d->functions, functions_bytes(d));
     amp_cuda_context_release(d->context);
     amp_free(&a, d, sizeof *d);
 }
@@ -150,7 +133,9 @@ static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t 
 }
 
 static amp_status cuda_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
-    (void)device, (void)program, (void)n, (void)err;
+    CudaDevice *d = of(device);
+    const amp_run run = {.program = program, .n = n};
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_need(&d->graphs.launching, &run, err));
     return AMP_OK;
 }
 

@@ -1,6 +1,8 @@
 /* launch.c: see launch.h. */
 #include "runtime/device/cuda/launch.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
@@ -8,8 +10,7 @@
 #include "runtime/model/matrix_layout.h"
 
 enum {
-    MAX_PARAMETERS = 320,           /* what model_cuda.c lets pass: operands, n, sizes, a batch, tickets or parts */
-    STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
+    MAX_PARAMETERS = 320 /* what model_cuda.c lets pass: operands, n, sizes, a batch, tickets or parts */
 };
 
 static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uint32_t buffer) {
@@ -60,12 +61,21 @@ static size_t table_bytes(const amp_model_cuda_kernel *k) {
 
 static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * grid[2]; }
 
-/* What is launched on the device: the last choice in place of one that is not loaded, for newer devices. */
+/* What is launched on the device: the last choice in place of one for newer devices. */
 static amp_cuda_used choose(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
     const amp_cuda_device_info *device = &l->context->info;
     amp_cuda_used used = amp_cuda_launch_choose(k, run->n, device->multiprocessors, device->max_shared_optin_bytes);
-    if (!l->functions[used.choice->function].function) used = amp_cuda_launch_choose(k, run->n, INT32_MAX, 0);
+    if (!amp_cuda_function_suits(&l->functions->model->functions[used.choice->function], device->arch))
+        used = amp_cuda_launch_choose(k, run->n, INT32_MAX, 0);
     return used;
+}
+
+amp_status amp_cuda_need(const amp_cuda_launching *l, const amp_run *run, amp_error *err) {
+    amp_cuda_functions *f = l->functions;
+    memset(f->wanted, 0, (size_t)f->model->function_count * sizeof *f->wanted);
+    for (int32_t i = 0; i < run->program->kernel_count; i++)
+        if (amp_run_needs(run, i)) f->wanted[choose(l, run, &run->program->cuda_kernels[i]).choice->function] = true;
+    return amp_cuda_functions_load(f, err);
 }
 
 /* Of a kernel whose blocks keep something for one another. */
@@ -215,7 +225,7 @@ static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda
         config.block[axis] = used->choice->block[axis];
     }
     return AMP_CUDA(l->context, err, launch_ex,
-                    (&config, l->functions[used->choice->function].function, p->pointers, NULL));
+                    (&config, l->functions->loaded[used->choice->function].function, p->pointers, NULL));
 }
 
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
@@ -229,61 +239,12 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
     AMP_TRY(check_grid(run, k, grid, err));
     fill_parameters(&p, l, run, k, used.index, tables);
     tables->memory += table_bytes(k);
-    if (overlaps && l->functions[used.choice->function].waits && l->context->driver.version >= OVERLAP_DRIVER)
+    if (overlaps && l->functions->loaded[used.choice->function].waits && l->context->driver.version >= OVERLAP_DRIVER)
         return launch_overlapping(l, &used, &p, stream, err);
     return AMP_CUDA(l->context, err, launch,
-                    (l->functions[used.choice->function].function, (unsigned)grid[0], (unsigned)grid[1],
+                    (l->functions->loaded[used.choice->function].function, (unsigned)grid[0], (unsigned)grid[1],
                      (unsigned)grid[2], block[0], block[1], block[2], used.choice->shared_bytes, stream, p.pointers,
                      NULL));
-}
-
-/* ---- shared memory ----------------------------------------------------------------------------------------------- */
-
-/* In the choices that the device may take. */
-static uint32_t most_shared(const amp_cuda_launching *l, const amp_model *m, uint32_t function) {
-    const int device = l->context->info.max_shared_optin_bytes;
-    uint32_t most = 0;
-    for (int32_t i = 0; i < m->program_count; i++)
-        for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
-            const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
-            for (uint32_t c = 0; c < k->choices.count; c++)
-                if (k->choices.at[c].function == function && k->choices.at[c].shared_bytes > most &&
-                    amp_cuda_choice_fits(k, c, device))
-                    most = k->choices.at[c].shared_bytes;
-        }
-    return most;
-}
-
-/* A kernel whose last choice is not loaded has none that is right everywhere. */
-static amp_status check_loaded(const amp_cuda_launching *l, const amp_model *m, amp_error *err) {
-    for (int32_t i = 0; i < m->program_count; i++)
-        for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
-            const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
-            const uint32_t last = k->choices.at[k->choices.count - 1].function;
-            if (!l->functions[last].function)
-                return amp_fail(err, AMP_UNSUPPORTED,
-                                "%s: the kernel %s needs sm_%u, and %s is sm_%d; compile the model with --precision "
-                                "fp16",
-                                m->desc.name, m->functions[last].entry, m->functions[last].min_arch,
-                                l->context->info.name, l->context->info.arch);
-        }
-    return AMP_OK;
-}
-
-amp_status amp_cuda_allow_shared(const amp_cuda_launching *l, const amp_model *m, amp_error *err) {
-    AMP_TRY(check_loaded(l, m, err));
-    for (int32_t i = 0; i < m->function_count; i++) {
-        if (!l->functions[i].function) continue;
-        uint32_t bytes = most_shared(l, m, (uint32_t)i);
-        if (bytes + AMP_CUDA_FIXED_SHARED <= STATIC_SHARED_LIMIT) continue;
-        if (bytes > (uint32_t)l->context->info.max_shared_optin_bytes)
-            return amp_fail(err, AMP_UNSUPPORTED, "%s: kernel %s takes %u bytes of shared memory; %s has %d",
-                            m->desc.name, m->functions[i].entry, bytes, l->context->info.name,
-                            l->context->info.max_shared_optin_bytes);
-        AMP_TRY(AMP_CUDA(l->context, err, function_set_attribute,
-                         (l->functions[i].function, CU_FUNC_MAX_DYNAMIC_SHARED, (int)bytes)));
-    }
-    return AMP_OK;
 }
 
 /* ---- the end of temporaries -------------------------------------------------------------------------------------- */
@@ -487,6 +448,7 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
     amp_cuda_context *c = g->launching.context;
     amp_cuda_graph *place = choose_place(g, run->program),
                    made = {.program = run->program, .n = run->n, .selection = run->selection};
+    AMP_TRY(amp_cuda_need(&g->launching, run, err));
     if (place->program) { /* it may be running */
         AMP_TRY(AMP_CUDA(c, err, stream_sync, (compute)));
         free_graph(g, place);
@@ -562,6 +524,7 @@ bool amp_cuda_runs_one_by_one(const amp_run *run) {
 amp_status amp_cuda_run_one_by_one(const amp_cuda_launching *l, const amp_run *run, CuStream stream,
                                    const amp_allocator *allocator, amp_error *err) {
     amp_cuda_tables tables;
+    AMP_TRY(amp_cuda_need(l, run, err));
     AMP_TRY(amp_cuda_tables_make(&tables, l, run, stream, allocator, err));
     amp_status status = run_each(l, run, tables, stream, allocator, err);
     amp_cuda_tables_free(&tables, l->context);

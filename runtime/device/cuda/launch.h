@@ -5,13 +5,13 @@
 
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/exchange.h"
-#include "runtime/device/cuda/load.h"
+#include "runtime/device/cuda/functions.h"
 #include "runtime/device/cuda/transfer.h"
 #include "runtime/device/device.h"
 
 typedef struct amp_cuda_launching { /* what all launches of a session have in common */
     amp_cuda_context *context;
-    const amp_cuda_loaded *functions;
+    amp_cuda_functions *functions;
     const amp_cuda_upload *upload;
     const amp_cuda_exchange *exchange; /* what begins inside programs */
 } amp_cuda_launching;
@@ -38,9 +38,9 @@ void amp_cuda_tables_free(amp_cuda_tables *tables, amp_cuda_context *context);
 amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel,
                            amp_cuda_tables *tables, bool overlaps, CuStream stream, amp_error *err);
 
-/* Lets every function have the dynamic shared memory that its launches ask for.  AMP_UNSUPPORTED: a kernel's last
- * choice needs a newer device. */
-amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_model *model, amp_error *err);
+/* Loads the functions of the kernels of |run| that are not loaded: of all that |run| says, its program, n and needed
+ * kernels are looked at.  Inside the context, and in no capture. */
+amp_status amp_cuda_need(const amp_cuda_launching *launching, const amp_run *run, amp_error *err);
 
 /* ---- the end of temporaries, for sanitizers ---------------------------------------------------------------------- */
 

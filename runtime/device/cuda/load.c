@@ -278,14 +278,11 @@ static amp_status fail_job(const amp_cuda_compile_options *o, const CompileJob *
                     o->arch, name, o->arch, job->error.message);
 }
 
-/* Of the others some kernel has another choice, or it cannot be launched. */
-static bool suits(const amp_model_cuda_function *f, int arch) { return f->min_arch <= (uint32_t)arch; }
-
 /* Those that the model serves are done; the others become jobs. */
 static void list_jobs(CompileWork *w, const amp_model_cuda_function *functions, int count, amp_cuda_image *images) {
     const amp_cuda_compile_options *o = w->options;
     for (int i = 0; i < count; i++) {
-        if (!suits(&functions[i], o->arch)) continue;
+        if (!amp_cuda_function_suits(&functions[i], o->arch)) continue;
         if (images[i].data || (o->machine_code && take_from_model(&functions[i], o->arch, true, &images[i]))) continue;
         w->jobs[w->count++] = (CompileJob){.function = &functions[i], .image = &images[i]};
     }
@@ -333,7 +330,7 @@ amp_status amp_cuda_find_origins(const amp_cuda_compile_options *options, const 
     amp_status status = AMP_OK;
     for (int i = 0; i < count && !status; i++) {
         bool is_ptx;
-        if (!suits(&functions[i], options->arch)) continue;
+        if (!amp_cuda_function_suits(&functions[i], options->arch)) continue;
         const amp_cuda_origin origin = origin_of(&w, &functions[i], &is_ptx);
         out->from[origin]++;
         out->model_ptx += is_ptx;
@@ -373,7 +370,7 @@ void amp_cuda_images_free(amp_cuda_image *images, int count) {
 enum { LOG_BYTES = 1024 };
 
 typedef struct Load {
-    const amp_cuda_loader *loader;
+    amp_cuda_loader *loader;
     const char *prelude;
     const amp_model_cuda_function *functions;
     int count;
@@ -398,10 +395,12 @@ static amp_status load_module(const Load *l, int i, CuResult *result, amp_error 
     *result = loader->driver->module_load(&l->out[i].module, l->images[i].data, 2, options, values);
     if (*result == CU_SUCCESS) return AMP_OK;
     l->out[i].module = NULL;
-    amp_error why = {0};
-    amp_status status = amp_cuda_result(loader->driver, loader->latch, CUDA_CALL_module_load, *result, &why);
-    return amp_fail(err, status, "kernel %s: %s%s%.*s", l->functions[i].entry, why.message, *log ? ": " : "",
-                    (int)strcspn(log, "\n"), log);
+    amp_error why = {0}, whole = {0};
+    amp_status status = amp_cuda_result(loader->driver, NULL, CUDA_CALL_module_load, *result, &why);
+    status = amp_fail(&whole, status, "kernel %s: %s%s%.*s", l->functions[i].entry, why.message, *log ? ": " : "",
+                      (int)strcspn(log, "\n"), log);
+    if (amp_cuda_result_is_fatal(*result)) amp_cuda_latch_set(loader->latch, &whole); /* it names the kernel, too */
+    return amp_fail(err, status, "%s", whole.message);
 }
 
 /* What the image does not say, the driver may know. */
@@ -445,6 +444,7 @@ static amp_status load_as_ptx(Load *l, int i, amp_error *err) {
     CuResult result;
     l->out[i].compile_seconds += l->images[i].compile_seconds;
     amp_cuda_images_free(&l->images[i], 1);
+    l->loader->as_ptx = true;
     l->options.machine_code = false; /* and so for all that are not compiled yet */
     amp_log_say(l->options.log, AMP_LOG_WARNING,
                 "the driver takes no machine code for sm_%d: it compiles PTX itself, in every process",
@@ -466,32 +466,38 @@ static amp_status load_function(Load *l, int i, amp_error *err) {
 static int shortest(const Load *l) {
     int best = -1;
     for (int i = 0; i < l->count; i++)
-        if (suits(&l->functions[i], l->options.arch) &&
+        if (amp_cuda_function_suits(&l->functions[i], l->options.arch) &&
             (best < 0 || strlen(l->functions[i].source) < strlen(l->functions[best].source)))
             best = i;
     return best;
 }
 
-static amp_status load_all(Load *l, amp_error *err) {
-    const int probe = shortest(l);
-    AMP_TRY(amp_cuda_latch_check(l->loader->latch, err));
-    if (probe < 0) return AMP_OK;
-    AMP_TRY(amp_cuda_compile(&l->options, l->prelude, &l->functions[probe], 1, &l->images[probe], err));
-    AMP_TRY(load_function(l, probe, err));
-    AMP_TRY(amp_cuda_compile(&l->options, l->prelude, l->functions, l->count, l->images, err));
-    for (int i = 0; i < l->count; i++)
-        if (i != probe && l->images[i].data) AMP_TRY(load_function(l, i, err));
+static amp_status probe(Load *l, amp_error *err) {
+    const int first = shortest(l);
+    if (l->loader->probed || first < 0) return AMP_OK;
+    AMP_TRY(amp_cuda_compile(&l->options, l->prelude, &l->functions[first], 1, &l->images[first], err));
+    AMP_TRY(load_function(l, first, err));
+    l->loader->probed = true;
     return AMP_OK;
 }
 
-amp_status amp_cuda_load(const amp_cuda_loader *loader, const char *prelude, const amp_model_cuda_function *functions,
+static amp_status load_all(Load *l, amp_error *err) {
+    AMP_TRY(amp_cuda_latch_check(l->loader->latch, err));
+    AMP_TRY(probe(l, err));
+    AMP_TRY(amp_cuda_compile(&l->options, l->prelude, l->functions, l->count, l->images, err));
+    for (int i = 0; i < l->count; i++)
+        if (!l->out[i].module && l->images[i].data) AMP_TRY(load_function(l, i, err));
+    return AMP_OK;
+}
+
+amp_status amp_cuda_load(amp_cuda_loader *loader, const char *prelude, const amp_model_cuda_function *functions,
                          int count, amp_cuda_loaded *out, amp_error *err) {
     memset(out, 0, (size_t)count * sizeof *out);
     if (count == 0) return AMP_OK;
     Load l = {.loader = loader, .prelude = prelude, .functions = functions, .count = count, .out = out};
     l.options = (amp_cuda_compile_options){.arch = loader->device->arch,
                                            .threads = loader->threads,
-                                           .machine_code = true,
+                                           .machine_code = !loader->as_ptx,
                                            .device_name = loader->device->name,
                                            .log = loader->log};
     size_t bytes = (size_t)count * sizeof *l.images;

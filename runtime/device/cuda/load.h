@@ -48,11 +48,15 @@ typedef struct amp_cuda_compile_options {
     const amp_log *log;      /* may be NULL */
 } amp_cuda_compile_options;
 
+/* Whether a device of |arch| is new enough for it.  The last choice of every kernel is. */
+static inline bool amp_cuda_function_suits(const amp_model_cuda_function *function, int arch) {
+    return function->min_arch <= (uint32_t)arch;
+}
+
 /* Fills the |images| that have no data yet, but of functions that need a newer architecture; |functions| must outlive
- * them.  After an error, which is about the
- * first function that has no image, some may be filled: free them all the same.  AMP_UNSUPPORTED, AMP_NOT_FOUND: no
- * image for this architecture and no way to make one; the message names what to install or to ask of ampc.  Memory of
- * images is malloc's, because several threads make them. */
+ * them.  After an error, which is about the first function that has no image, some may be filled: free them all the
+ * same.  AMP_UNSUPPORTED, AMP_NOT_FOUND: no image for this architecture and no way to make one; the message names what
+ * to install or to ask of ampc.  Memory of images is malloc's, because several threads make them. */
 amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char *prelude,
                             const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
                             amp_error *err);
@@ -89,11 +93,14 @@ typedef struct amp_cuda_loader {
     const amp_allocator *allocator;
     int threads;        /* compiling at once; 0: one per processor */
     const amp_log *log; /* may be NULL */
+    /* What an earlier load has seen: */
+    bool probed; /* the driver took a function */
+    bool as_ptx; /* it takes no machine code */
 } amp_cuda_loader;
 
 /* Compiles and loads |count| functions into |out|: all or none of those that the device is new enough for.  The others
  * keep |function| NULL. */
-amp_status amp_cuda_load(const amp_cuda_loader *loader, const char *prelude, const amp_model_cuda_function *functions,
+amp_status amp_cuda_load(amp_cuda_loader *loader, const char *prelude, const amp_model_cuda_function *functions,
                          int count, amp_cuda_loaded *out, amp_error *err);
 /* Unloads and clears; after a fatal error the driver is left alone. */
 void amp_cuda_unload(const CudaDriver *driver, const amp_cuda_latch *latch, amp_cuda_loaded *loaded, int count);

@@ -57,6 +57,11 @@ AMP_API AMP_MUST_USE amp_status amp_session_alloc_pinned(amp_session *session, s
                                                          amp_error *err);
 AMP_API void amp_session_free_pinned(amp_session *session, void *memory);
 
+/* When code is compiled.  What a model has no machine code for is compiled when it is first needed, once for each
+ * machine: amp_session_create compiles what steps take at the capacity, or inference in a session that does not train;
+ * the first evaluation, other inference, and a number of samples whose launches take other tiles do it in their call,
+ * which may answer what amp_session_create answers of code that cannot be compiled or loaded. */
+
 /* An architecture for which all CUDA code was compiled with the model: what needs no compiler when a session is made.
  * Index out of range: AMP_INVALID_ARGUMENT; without images a session compiles its code with NVRTC, once for each
  * machine. */

@@ -76,7 +76,7 @@ class CudaLoad : public testing::Test {
         snprintf(device_.name, sizeof device_.name, "Some GPU");
     }
     amp_status LoadAll(Functions &f, const amp_allocator *allocator = nullptr) {
-        amp_cuda_loader loader = {&table_, &latch_, &device_, allocator, 2, nullptr};
+        amp_cuda_loader loader = {&table_, &latch_, &device_, allocator, 2, nullptr, false, false};
         loaded_.assign(f.count(), {});
         return amp_cuda_load(&loader, f.prelude(), f.data(), f.count(), loaded_.data(), &err_);
     }
@@ -133,6 +133,27 @@ TEST_F(CudaLoad, ADriverThatTakesOnlyPtx) {
         }
         UnloadAll();
         EXPECT_TRUE(driver_.modules.empty());
+    }
+}
+
+// Each function is loaded when it is needed: what the driver takes is known then.
+TEST_F(CudaLoad, ALaterLoadKnowsWhatTheDriverTakes) {
+    Functions f(4);
+    for (bool refuses : {false, true}) {
+        driver_.cubin_result = refuses ? CU_NO_BINARY_FOR_GPU : CU_SUCCESS;
+        driver_.cubins_refused = 0;
+        amp_cuda_loader loader = {&table_, &latch_, &device_, nullptr, 2, nullptr, false, false};
+        for (int first : {0, 2}) {
+            loaded_.assign(2, {});
+            ASSERT_EQ(amp_cuda_load(&loader, f.prelude(), f.data() + first, 2, loaded_.data(), &err_), AMP_OK)
+                << err_.message;
+            for (int i = 0; i < 2; i++) {
+                EXPECT_EQ(loaded_[i].is_cubin, !refuses);
+                EXPECT_EQ(reinterpret_cast<intptr_t>(loaded_[i].function) % 100, first + i);
+            }
+            EXPECT_EQ(driver_.cubins_refused, refuses) << "it is asked once";
+            UnloadAll();
+        }
     }
 }
 

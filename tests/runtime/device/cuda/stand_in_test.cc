@@ -61,7 +61,7 @@ struct Loaded {
         if (!status) status = CUDA_CHECKED(&driver, &latch, &err, primary_retain, (&context, info.device));
         if (!status) status = CUDA_CHECKED(&driver, &latch, &err, context_push, (context));
         functions.resize(f.count());
-        amp_cuda_loader loader = {&driver, &latch, &info, nullptr, 2, nullptr};
+        amp_cuda_loader loader = {&driver, &latch, &info, nullptr, 2, nullptr, false, false};
         if (!status) status = amp_cuda_load(&loader, f.prelude(), f.data(), f.count(), functions.data(), &err);
         return status ? Failed(status, err) : "";
     }

@@ -229,6 +229,7 @@ def precisions(c):
 # --no-pass of ampc, and for launches that do not overlap an environment variable.  tools/make-dist compiles these variants.
 SWITCHES = ["supersteps", "batch", "chain", "single_pass", "bundle", "launch", "gather,gather_sums,gather_chains",
             "merge_columns,merge_lone_columns,merge_scalars"]
+OVERLAPS = {"overlap": "0", "carveouts": "equal"}  # AMPC_OVERLAP: launches do not overlap; no function has its own carve-out
 VARIED = {"mlp512-fp16": ("mlp512", 128), "cnn-fp16": ("cnn", 128), "bert-fp16": ("bert", 32)}  # model: what c.wants asks, samples
 
 
@@ -257,11 +258,14 @@ def forms(c):
     rows, wholes = [], {}
     models = {"small-fp16": ("small", 16)} if c.args.stand_in else VARIED
     steps, rounds = (2, 1) if c.args.stand_in else (50, 3)
-    switches = ["overlap"] + (SWITCHES[:1] if c.args.stand_in else SWITCHES)
+    switches = list(OVERLAPS) + (SWITCHES[:1] if c.args.stand_in else SWITCHES)
     cases = [(switch, model, *asked) for switch in switches for model, asked in models.items() if c.wants(asked[0])]
     for switch, model, name, batch in cases:
         bounds = [f"{key}={count}" for example in EXAMPLES if example.name == name for key, count in example.bounds.items()]
-        without = (model, batch, bounds, {"AMPC_OVERLAP": "0"}) if switch == "overlap" else (variant(model, switch), batch, bounds)
+        if switch in OVERLAPS:
+            without = model, batch, bounds, {"AMPC_OVERLAP": OVERLAPS[switch]}
+        else:
+            without = variant(model, switch), batch, bounds
         try:
             if model not in wholes:
                 wholes[model] = bench_of(c, model, batch, bounds)

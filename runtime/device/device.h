@@ -120,6 +120,9 @@ enum { AMP_DEVICE_AT_END = INT32_MAX }; /* |after|: it waits for all that was en
 /* What a device with memory of its own does besides: device memory.  Runs are started and not waited for. */
 typedef struct amp_device_memory_calls {
     amp_device_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
+    /* Around several calls by one thread, which then take less time.  Not nested; leave only if enter gave AMP_OK. */
+    amp_status (*enter)(amp_device *device, amp_error *err);
+    void (*leave)(amp_device *device);
     /* *|out|: where programs find the header. */
     amp_status (*reserve_inputs)(amp_device *device, const amp_input_room *room, void **out, amp_error *err);
     /* What the host reads after runs. */

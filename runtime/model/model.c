@@ -76,11 +76,7 @@ int32_t amp_model_state_index(const amp_model *model, const char *name) {
     return -1;
 }
 
-int32_t amp_model_counter(const amp_model *model, uint32_t counter) {
-    for (int32_t i = 0; i < model->state_count; i++)
-        if (model->states[i].counter == counter && model->states[i].counter_block == AMP_MODEL_NONE) return i;
-    return -1;
-}
+int32_t amp_model_counter(const amp_model *model, uint32_t counter) { return model->counters[counter]; }
 
 int32_t amp_program_result(const amp_program *program, uint32_t kind) {
     for (int32_t i = 0; i < program->result_count; i++)
@@ -192,7 +188,7 @@ int32_t amp_measure_named(const amp_model *m, const char *text) {
 int32_t amp_measure_result(const amp_model *m, const amp_program *p, int32_t measure) {
     const char *wanted = measure_name(m, measure);
     for (int32_t i = 0; i < p->result_count; i++)
-        if (!strcmp(p->results[i].name, wanted)) return i;
+        if (p->results[i].kind != AMP_RESULT_GRADIENT && !strcmp(p->results[i].name, wanted)) return i;
     return -1;
 }
 

@@ -45,6 +45,7 @@ struct amp_model {
     int32_t model_input_count, input_count; /* of the model; and of its train block */
     int32_t all_input_count;                /* and averages, which the program METRICS reads */
     const amp_model_state *states;
+    int32_t counters[AMP_COUNTER_STATES_KEPT + 1]; /* what amp_model_counter answers; a step asks for many */
     const amp_model_input *inputs;
     amp_program *programs;
     const amp_model_decision *decisions;

@@ -417,9 +417,22 @@ static amp_status check_train_blocks(const Check *c) {
     return AMP_OK;
 }
 
+static void find_counters(amp_model *m) {
+    for (size_t i = 0; i < sizeof m->counters / sizeof *m->counters; i++) m->counters[i] = -1;
+    for (int32_t i = m->state_count; i-- > 0;)
+        if (m->states[i].counter <= AMP_COUNTER_STATES_KEPT && m->states[i].counter_block == AMP_MODEL_NONE)
+            m->counters[m->states[i].counter] = i;
+}
+
+static void find_inputs(amp_program *p) {
+    for (int32_t i = 0; i < p->buffer_count; i++)
+        if (p->buffers[i].kind == AMP_BUFFER_INPUT) p->input_end = i + 1;
+}
+
 amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) {
     Check c = {.m = model, .where = where, .err = err};
     model->batch_multiple = 1;
+    find_counters(model);
     AMP_TRY(check_strings(&c));
     AMP_TRY(check_decisions(&c));
     if (model->state_count) AMP_TRY(check_states(&c));
@@ -427,6 +440,7 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) 
     if (model->program_count)
         AMP_TRY(check_names(&c, "program", &model->programs->name, model->program_count, sizeof *model->programs));
     for (int32_t i = 0; i < model->program_count; i++) AMP_TRY(check_program(&c, &model->programs[i]));
+    for (int32_t i = 0; i < model->program_count; i++) find_inputs(&model->programs[i]);
     AMP_TRY(check_training(&c));
     AMP_TRY(check_train_blocks(&c));
     AMP_TRY(amp_check_collectives(&c));

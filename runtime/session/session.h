@@ -11,7 +11,7 @@
  * Scalars on their way, with device memory (amp_session_readback):
  *
  *   host                                   device
- *   readback->host   <- start_readback -   readback->block:  counters, scaler | flags | scalar results
+ *   readback->host   <- start_readback -   readback->block:  counters, scaler | scalar results | (not copied) flags
  *   readback->header -- with inputs ---->  header of inputs: "micro", "seed"
  */
 #ifndef AMP_RUNTIME_SESSION_SESSION_H
@@ -29,12 +29,13 @@
 
 /* ---- what is read back ------------------------------------------------------------------------------------------- */
 
-/* The numbers that the host reads after a run: losses, metrics, flags, counters, the loss scaler.
+/* The numbers that the host reads after a run: losses, metrics, counters, the loss scaler.
  *
  * On the host's memory they are read where they are.  In device memory they are together in one block, each on
- * AMP_DEVICE_MEMORY_ALIGN bytes: counters and scaler first, then each program's flags and scalar results.  A run that
- * somebody may ask about is followed by one copy of the block (amp_session_start_readback); what has arrived is taken
- * in when it is asked for (amp_session_settle), oldest first, so that a step need not wait. */
+ * AMP_DEVICE_MEMORY_ALIGN bytes: counters and scaler first, then each program's scalar results, then flags.  A run that
+ * somebody may ask about is followed by one copy of the block (amp_session_start_readback), without the flags of
+ * programs that have none among their results; what has arrived is taken in when it is asked for
+ * (amp_session_settle), oldest first, so that a step need not wait. */
 
 typedef struct amp_readback_run { /* a run whose scalars were, or will be, copied */
     bool step;                    /* a call of amp_step */
@@ -84,9 +85,9 @@ typedef struct amp_session_readback {
     amp_measured measured;
     amp_kept_reports kept;
     /* Zeros on the host's memory: */
-    char *block; /* on the device */
-    char *host;  /* the copy that was taken in last; then the header */
-    size_t bytes, state_bytes;
+    char *block;                            /* on the device */
+    char *host;                             /* the copy that was taken in last; then the header */
+    size_t bytes, state_bytes, block_bytes; /* copied; of them states; of the whole block */
     char *header; /* counters that the host writes, "micro" and "seed": they go with the inputs of a run */
     size_t header_bytes;
     amp_readback_run pending[AMP_READBACKS]; /* oldest first */

@@ -37,12 +37,23 @@ static void plan_states(amp_session *s, size_t *scalar_at) {
     }
 }
 
-/* Flags are together, so that one fill clears them. */
+/* The host reads one of them. */
+static bool has_read_flag(const amp_program *p) {
+    for (int32_t i = 0; i < p->result_count; i++)
+        if (p->buffers[p->results[i].buffer].kind == AMP_BUFFER_FLAG) return true;
+    return false;
+}
+
+/* Together, so that one fill clears them.  There may be one for each gradient. */
+static void plan_flags(const amp_bound_program *b, size_t *at) {
+    for (int32_t i = 0; i < b->program->buffer_count; i++)
+        if (b->program->buffers[i].kind == AMP_BUFFER_FLAG) b->scalar_at[i] = next_scalar(at);
+}
+
 static void plan_program(amp_session *s, amp_bound_program *b, const size_t *scalar_at) {
     const amp_program *p = b->program;
     for (int32_t i = 0; p && i < p->buffer_count; i++) b->scalar_at[i] = AMP_NO_SCALAR;
-    for (int32_t i = 0; p && i < p->buffer_count; i++)
-        if (p->buffers[i].kind == AMP_BUFFER_FLAG) b->scalar_at[i] = next_scalar(&s->readback->bytes);
+    if (p && has_read_flag(p)) plan_flags(b, &s->readback->bytes);
     for (int32_t i = 0; p && i < p->buffer_count; i++)
         if (is_scalar_output(&p->buffers[i])) b->scalar_at[i] = next_scalar(&s->readback->bytes);
     for (int32_t i = 0; p && i < p->buffer_count; i++) {
@@ -63,6 +74,11 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
         s->readback->faults_at = s->readback->bytes;
         s->readback->bytes +=
             (faults + AMP_DEVICE_MEMORY_ALIGN - 1) / AMP_DEVICE_MEMORY_ALIGN * AMP_DEVICE_MEMORY_ALIGN;
+    }
+    s->readback->block_bytes = s->readback->bytes;
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        const amp_program *p = s->programs[i].program;
+        if (p && !has_read_flag(p)) plan_flags(&s->programs[i], &s->readback->block_bytes);
     }
     s->readback->host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s));
     if (!s->readback->host)
@@ -156,7 +172,7 @@ static void place_program(amp_session *s, amp_bound_program *b) {
 /* Called twice: see device_memory.h. */
 static void place_all(amp_session *s) {
     place_states(s);
-    s->readback->block = amp_device_arena_take(&s->device_arena, s->readback->bytes);
+    s->readback->block = amp_device_arena_take(&s->device_arena, s->readback->block_bytes);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) place_program(s, &s->programs[i]);
     s->arena.memory = amp_device_arena_take(&s->device_arena, s->arena.bytes);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
@@ -264,9 +280,9 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) AMP_TRY(amp_session_make_looks(s, &s->programs[i], err));
     int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
-    if (s->readback->bytes)
-        AMP_TRY(
-            s->device_arena.memory->type->clear(s->device_arena.memory, s->readback->block, s->readback->bytes, err));
+    if (s->readback->block_bytes)
+        AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->readback->block,
+                                                    s->readback->block_bytes, err));
     return amp_session_write_scalars(s, err);
 }
 

@@ -53,7 +53,7 @@ static amp_status check_input(const amp_session *s, const amp_model_buffer *buff
 
 static amp_status check_inputs(const amp_session *s, const amp_bound_program *b, const void *const *inputs, int64_t n,
                                amp_error *err) {
-    for (int32_t i = 0; i < b->program->buffer_count; i++) {
+    for (int32_t i = 0; i < b->program->input_end; i++) {
         const amp_model_buffer *buffer = &b->program->buffers[i];
         if (buffer->kind != AMP_BUFFER_INPUT) continue;
         if (!inputs) return amp_fail(err, AMP_INVALID_ARGUMENT, "inputs is NULL");
@@ -66,7 +66,7 @@ static amp_status check_inputs(const amp_session *s, const amp_bound_program *b,
 
 /* The ABI's buffers are not const because most are written; inputs are only read. */
 static void bind_inputs(amp_bound_program *b, const void *const *inputs) {
-    for (int32_t i = 0; i < b->program->buffer_count; i++)
+    for (int32_t i = 0; i < b->program->input_end; i++)
         if (b->program->buffers[i].kind == AMP_BUFFER_INPUT)
             b->buffers[i] = (void *)(uintptr_t)inputs[b->program->buffers[i].index];
 }

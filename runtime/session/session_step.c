@@ -44,17 +44,26 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     return amp_session_start_readback(s, &made, err);
 }
 
+static amp_status step(amp_session *s, const void *const *inputs, int64_t n, amp_step_report *report, amp_error *err) {
+    bool complete;
+    AMP_TRY(run_step(s, inputs, n, report != NULL, &complete, err));
+    AMP_TRY(amp_session_settle(s, report != NULL, err));
+    if (report) amp_session_fill_report(s, complete, report);
+    return amp_session_check_floor(s, err);
+}
+
 amp_status amp_step(amp_session *session, const void *const *inputs, amp_sizes sizes, amp_step_report *report,
                     amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
     AMP_TRY(amp_sizes_check(sizes, "amp_step", err));
     amp_session_does(session, AMP_RANK_COMPUTES);
     const float *scale = amp_session_scale(session);
     session->readback->measured.used_scale = scale ? *scale : 1;
-    AMP_TRY(run_step(session, inputs, sizes.n, report != NULL, &complete, err));
-    AMP_TRY(amp_session_settle(session, report != NULL, err));
-    if (report) amp_session_fill_report(session, complete, report);
-    return amp_session_check_floor(session, err);
+    amp_device *device = session->device;
+    const amp_device_memory_calls *calls = device->type->device_memory;
+    if (calls) AMP_TRY(calls->enter(device, err));
+    const amp_status status = step(session, inputs, sizes.n, report, err);
+    if (calls) calls->leave(device);
+    return status;
 }

@@ -165,10 +165,20 @@ static amp_status start_clear(amp_cuda_memory *m, const MemoryCopy *c, amp_error
 
 typedef amp_status Start(amp_cuda_memory *m, const MemoryCopy *c, amp_error *err);
 
+amp_status amp_cuda_memory_wrote(amp_cuda_memory *m, const void *user, CuStream stream, amp_error *err) {
+    m->writer = user;
+    return AMP_CUDA(m->context, err, event_record, (m->written, stream));
+}
+
+amp_status amp_cuda_memory_await(amp_cuda_memory *m, const void *user, CuStream stream, amp_error *err) {
+    if (!m->writer || m->writer == user) return AMP_OK;
+    return AMP_CUDA(m->context, err, stream_wait, (stream, m->written, 0));
+}
+
 static amp_status copy_inside(amp_cuda_memory *m, Start *start, const MemoryCopy *copy, amp_error *err) {
-    AMP_TRY(AMP_CUDA(m->context, err, stream_wait, (m->stream, m->written, 0)));
+    AMP_TRY(amp_cuda_memory_await(m, m, m->stream, err));
     AMP_TRY(start(m, copy, err));
-    if (start != start_out) AMP_TRY(AMP_CUDA(m->context, err, event_record, (m->written, m->stream)));
+    if (start != start_out) AMP_TRY(amp_cuda_memory_wrote(m, m, m->stream, err));
     return AMP_CUDA(m->context, err, stream_sync, (m->stream));
 }
 

@@ -55,9 +55,15 @@ bool amp_cuda_enter_to_free(amp_cuda_context *context);
 typedef struct amp_cuda_memory {
     amp_device_memory base;
     amp_cuda_context *context;
-    CuStream stream; /* of copies */
-    CuEvent written; /* the last run or copy that wrote params that are here */
+    CuStream stream;    /* of copies */
+    CuEvent written;    /* the last run or copy that wrote params that are here */
+    const void *writer; /* whose stream that was on; NULL: there is none yet */
 } amp_cuda_memory;
+
+/* |user|: of this |stream|, and of no other.  Inside the context. */
+amp_status amp_cuda_memory_wrote(amp_cuda_memory *memory, const void *user, CuStream stream, amp_error *err);
+/* What |stream| is given from now on is after that, if it was on another stream. */
+amp_status amp_cuda_memory_await(amp_cuda_memory *memory, const void *user, CuStream stream, amp_error *err);
 
 amp_status amp_cuda_memory_make(amp_cuda_context *context, amp_cuda_memory **out, amp_error *err); /* inside */
 

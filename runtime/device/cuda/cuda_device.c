@@ -16,6 +16,7 @@ typedef struct CudaDevice {
     const amp_model *model;
     CuStream compute;
     bool own_compute; /* else it is the application's */
+    bool inside;      /* between cuda_enter and cuda_leave */
     amp_cuda_functions functions;
     amp_cuda_upload upload;
     amp_cuda_readback readback;
@@ -26,6 +27,12 @@ typedef struct CudaDevice {
 } CudaDevice;
 
 static CudaDevice *of(amp_device *device) { return (CudaDevice *)device; }
+
+#define TRY_INSIDE(d, err, expr)                                                                                       \
+    do {                                                                                                               \
+        if ((d)->inside) AMP_TRY(expr);                                                                                \
+        else AMP_TRY_INSIDE((d)->context, (err), (expr));                                                              \
+    } while (0)
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
@@ -99,7 +106,7 @@ static amp_device_memory *cuda_memory(amp_device *device) { return &of(device)->
 
 static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *room, void **out, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_upload_make(&d->upload, d->context, room, &d->base.allocator, err));
+    TRY_INSIDE(d, err, amp_cuda_upload_make(&d->upload, d->context, room, &d->base.allocator, err));
     *out = amp_cuda_address(d->upload.block);
     return AMP_OK;
 }
@@ -107,13 +114,13 @@ static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *
 static amp_status cuda_check_array(amp_device *device, amp_input_memory memory, const char *name, const void *array,
                                    size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_check_array(d->context, memory, name, array, bytes, err));
+    TRY_INSIDE(d, err, amp_cuda_check_array(d->context, memory, name, array, bytes, err));
     return AMP_OK;
 }
 
 static amp_status cuda_alloc_pinned(amp_device *device, size_t bytes, void **out, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, AMP_CUDA(d->context, err, host_alloc, (out, bytes, CU_HOST_PORTABLE)));
+    TRY_INSIDE(d, err, AMP_CUDA(d->context, err, host_alloc, (out, bytes, CU_HOST_PORTABLE)));
     return AMP_OK;
 }
 
@@ -127,15 +134,14 @@ static void cuda_free_pinned(amp_device *device, void *memory) {
 
 static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err,
-                   amp_cuda_readback_make(&d->readback, d->context, amp_cuda_pointer(block), bytes, err));
+    TRY_INSIDE(d, err, amp_cuda_readback_make(&d->readback, d->context, amp_cuda_pointer(block), bytes, err));
     return AMP_OK;
 }
 
 static amp_status cuda_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
     CudaDevice *d = of(device);
     const amp_run run = {.program = program, .n = n};
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_need(&d->graphs.launching, &run, err));
+    TRY_INSIDE(d, err, amp_cuda_need(&d->graphs.launching, &run, err));
     return AMP_OK;
 }
 
@@ -147,6 +153,19 @@ static size_t cuda_bytes(const amp_device *device, bool on_device) {
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
+
+static amp_status cuda_enter(amp_device *device, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    d->inside = true;
+    return AMP_OK;
+}
+
+static void cuda_leave(amp_device *device) {
+    CudaDevice *d = of(device);
+    d->inside = false;
+    amp_cuda_leave(d->context);
+}
 
 /* |exec|: NULL: without a graph. */
 static amp_status start_kernels(CudaDevice *d, const amp_run *run, CuGraphExec exec, amp_error *err) {
@@ -165,27 +184,27 @@ static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) 
         AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
     AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
     AMP_TRY(amp_cuda_set_batch(c, run, run->batches.first, d->compute, err));
-    AMP_TRY(AMP_CUDA(c, err, stream_wait, (d->compute, params->written, 0)));
+    AMP_TRY(amp_cuda_memory_await(params, d, d->compute, err));
     AMP_TRY(start_kernels(d, run, exec, err));
-    return run->writes_params ? AMP_CUDA(c, err, event_record, (params->written, d->compute)) : AMP_OK;
+    return run->writes_params ? amp_cuda_memory_wrote(params, d, d->compute, err) : AMP_OK;
 }
 
 static amp_status cuda_run(amp_device *device, const amp_run *run, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, run_inside(d, run, err));
+    TRY_INSIDE(d, err, run_inside(d, run, err));
     return AMP_OK;
 }
 
 static amp_status cuda_start_readback(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_readback_start(&d->readback, d->compute, err));
+    TRY_INSIDE(d, err, amp_cuda_readback_start(&d->readback, d->compute, err));
     return AMP_OK;
 }
 
 static amp_status cuda_finish_readback(amp_device *device, bool wait, const void **out, amp_error *err) {
     CudaDevice *d = of(device);
     *out = NULL;
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_readback_finish(&d->readback, wait, out, err));
+    TRY_INSIDE(d, err, amp_cuda_readback_finish(&d->readback, wait, out, err));
     return AMP_OK;
 }
 
@@ -193,15 +212,13 @@ static amp_status cuda_finish_readback(amp_device *device, bool wait, const void
 
 static amp_status cuda_count_numbers(amp_device *device, const amp_counted *what, amp_number_bins *to, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err,
-                   amp_cuda_count(&d->counting, d->context, what, to, d->compute, &d->base.allocator, err));
+    TRY_INSIDE(d, err, amp_cuda_count(&d->counting, d->context, what, to, d->compute, &d->base.allocator, err));
     return AMP_OK;
 }
 
 static amp_status cuda_finish_counts(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err,
-                   amp_cuda_finish_counts(&d->counting, d->context, d->compute, &d->base.allocator, err));
+    TRY_INSIDE(d, err, amp_cuda_finish_counts(&d->counting, d->context, d->compute, &d->base.allocator, err));
     return AMP_OK;
 }
 
@@ -224,8 +241,8 @@ static amp_status cuda_read(amp_device *device, void *to, const void *from, size
 static amp_status cuda_write(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     if (!bytes) return AMP_OK;
-    AMP_TRY_INSIDE(d->context, err,
-                   finish(d, AMP_CUDA(d->context, err, copy_in, (amp_cuda_pointer(to), from, bytes, d->compute)), err));
+    TRY_INSIDE(d, err,
+               finish(d, AMP_CUDA(d->context, err, copy_in, (amp_cuda_pointer(to), from, bytes, d->compute)), err));
     return AMP_OK;
 }
 
@@ -241,8 +258,8 @@ static void cuda_settle(amp_device *device) {
 static amp_status cuda_copy(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     if (!bytes) return AMP_OK;
-    AMP_TRY_INSIDE(d->context, err,
-                   AMP_CUDA(d->context, err, copy, (amp_cuda_pointer(to), amp_cuda_pointer(from), bytes, d->compute)));
+    TRY_INSIDE(d, err,
+               AMP_CUDA(d->context, err, copy, (amp_cuda_pointer(to), amp_cuda_pointer(from), bytes, d->compute)));
     return AMP_OK;
 }
 
@@ -263,7 +280,7 @@ static amp_status attach_inside(CudaDevice *d, amp_comm *comm, const amp_device_
 static amp_status cuda_attach(amp_device *device, amp_comm *comm, const amp_device_exchange *what, amp_error *err) {
     CudaDevice *d = of(device);
     d->user.failed = note_failure;
-    AMP_TRY_INSIDE(d->context, err, attach_inside(d, comm, what, err));
+    TRY_INSIDE(d, err, attach_inside(d, comm, what, err));
     return AMP_OK;
 }
 
@@ -282,7 +299,7 @@ static void cuda_detach(amp_device *device) {
 
 static amp_status cuda_enqueue(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err, amp_cuda_exchange_enqueue(&d->exchange, d->context, d->compute, err));
+    TRY_INSIDE(d, err, amp_cuda_exchange_enqueue(&d->exchange, d->context, d->compute, err));
     return AMP_OK;
 }
 
@@ -290,27 +307,26 @@ static amp_status cuda_enqueue_list(amp_device *device, const amp_device_collect
                                     amp_error *err) {
     CudaDevice *d = of(device);
     amp_comm *comm = d->exchange.comm;
-    AMP_TRY_INSIDE(d->context, err, comm->calls->enqueue(comm, list, count, d->compute, err));
+    TRY_INSIDE(d, err, comm->calls->enqueue(comm, list, count, d->compute, err));
     return AMP_OK;
 }
 
 static amp_status cuda_clear(amp_device *device, void *to, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     const size_t words = bytes / sizeof(uint32_t);
-    if (words)
-        AMP_TRY_INSIDE(d->context, err,
-                       AMP_CUDA(d->context, err, fill32, (amp_cuda_pointer(to), 0, words, d->compute)));
+    if (words) TRY_INSIDE(d, err, AMP_CUDA(d->context, err, fill32, (amp_cuda_pointer(to), 0, words, d->compute)));
     return AMP_OK;
 }
 
 static amp_status cuda_wrote_params(amp_device *device, amp_device_memory *params, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY_INSIDE(d->context, err,
-                   AMP_CUDA(d->context, err, event_record, (((amp_cuda_memory *)params)->written, d->compute)));
+    TRY_INSIDE(d, err, amp_cuda_memory_wrote((amp_cuda_memory *)params, d, d->compute, err));
     return AMP_OK;
 }
 
 static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
+                                                      .enter = cuda_enter,
+                                                      .leave = cuda_leave,
                                                       .reserve_inputs = cuda_reserve_inputs,
                                                       .reserve_readback = cuda_reserve_readback,
                                                       .start_readback = cuda_start_readback,

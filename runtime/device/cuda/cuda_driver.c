@@ -229,17 +229,16 @@ void amp_cuda_driver_close(CudaDriver *driver) {
 
 /* ---- devices ---- */
 
-static amp_status check_ordinal(const CudaDriver *driver, int ordinal, amp_error *err) {
-    int count = 0;
-    AMP_TRY(CUDA_CHECKED(driver, NULL, err, device_count, (&count)));
-    if (count == 0)
+static amp_status check_ordinal(const CudaDriver *driver, int ordinal, int *count, amp_error *err) {
+    AMP_TRY(CUDA_CHECKED(driver, NULL, err, device_count, (count)));
+    if (*count == 0)
         return amp_fail(err, AMP_NOT_FOUND,
                         "no CUDA device: the NVIDIA driver (CUDA %d.%d) finds none; is CUDA_VISIBLE_DEVICES set to "
                         "leave one out?",
                         driver->version / 1000, driver->version % 1000 / 10);
-    if (ordinal >= 0 && ordinal < count) return AMP_OK;
+    if (ordinal >= 0 && ordinal < *count) return AMP_OK;
     return amp_fail(err, AMP_NOT_FOUND, "no CUDA device %d: there %s %d, numbered from 0", ordinal,
-                    count == 1 ? "is" : "are", count);
+                    *count == 1 ? "is" : "are", *count);
 }
 
 static amp_status read_attributes(const CudaDriver *driver, amp_cuda_device_info *info, amp_error *err) {
@@ -264,7 +263,7 @@ static amp_status read_attributes(const CudaDriver *driver, amp_cuda_device_info
 amp_status amp_cuda_device_find(const CudaDriver *driver, int ordinal, amp_cuda_device_info *out, amp_error *err) {
     memset(out, 0, sizeof *out);
     out->ordinal = ordinal;
-    AMP_TRY(check_ordinal(driver, ordinal, err));
+    AMP_TRY(check_ordinal(driver, ordinal, &out->devices, err));
     AMP_TRY(CUDA_CHECKED(driver, NULL, err, device_get, (&out->device, ordinal)));
     AMP_TRY(CUDA_CHECKED(driver, NULL, err, device_name, (out->name, sizeof out->name, out->device)));
     out->name[sizeof out->name - 1] = '\0';

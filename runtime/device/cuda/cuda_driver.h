@@ -66,6 +66,7 @@ void amp_cuda_driver_close(CudaDriver *driver); /* of a table that was never ope
 typedef struct amp_cuda_device_info {
     CuDevice device;
     int ordinal, arch; /* 80 for sm_80 */
+    int devices;       /* that the process sees */
     char name[96];
     size_t memory_bytes;
     int multiprocessors, warp_size, max_threads_per_block;

@@ -31,7 +31,7 @@ static amp_status check_address(amp_cuda_context *c, amp_input_memory memory, co
                         : pinned                   ? "no page-locked memory"
                                                    : "no memory of a CUDA device",
                         pinned ? "pinned" : "device", pinned ? "page-locked memory" : "the device");
-    if (pinned) return AMP_OK;
+    if (pinned || c->info.devices == 1) return AMP_OK;
     AMP_TRY(ask(c, CU_POINTER_DEVICE_ORDINAL, pointer, &device, &known, err));
     if (known && device == c->info.ordinal) return AMP_OK;
     return amp_fail(err, AMP_INVALID_ARGUMENT,

@@ -1,6 +1,7 @@
 /* functions.c: see functions.h. */
 #include "runtime/device/cuda/functions.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -75,6 +76,16 @@ static amp_status allow_shared(const amp_cuda_functions *f, uint32_t function, C
     return AMP_CUDA(f->context, err, function_set_attribute, (loaded, CU_FUNC_MAX_DYNAMIC_SHARED, (int)bytes));
 }
 
+/* A multiprocessor divides one memory into L1 and shared memory.  Launches for which the driver chooses different parts
+ * cannot be on it together, which may keep them from overlapping.  Not measured, so only if it is asked for: all
+ * functions prefer the most shared memory. */
+static amp_status prefer_equal_parts(const amp_cuda_functions *f, CuFunction loaded, amp_error *err) {
+    enum { ALL_OF_IT = 100 };
+    const char *overlap = getenv("AMPC_OVERLAP");
+    if (!overlap || strcmp(overlap, "equal") != 0) return AMP_OK;
+    return AMP_CUDA(f->context, err, function_set_attribute, (loaded, CU_FUNC_PREFERRED_CARVEOUT, ALL_OF_IT));
+}
+
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 /* Functions that are loaded together, one after the other. */
@@ -97,7 +108,10 @@ static amp_status load_missing(amp_cuda_functions *f, Missing *m, amp_error *err
     }
     AMP_TRY(amp_cuda_load(&f->loader, f->model->desc.cuda->prelude, m->functions, m->count, m->loaded, err));
     amp_status status = AMP_OK;
-    for (int i = 0; i < m->count && !status; i++) status = allow_shared(f, m->numbers[i], m->loaded[i].function, err);
+    for (int i = 0; i < m->count && !status; i++) {
+        status = allow_shared(f, m->numbers[i], m->loaded[i].function, err);
+        if (!status) status = prefer_equal_parts(f, m->loaded[i].function, err);
+    }
     if (status) amp_cuda_unload(&c->driver, &c->latch, m->loaded, m->count);
     for (int i = 0; i < m->count && !status; i++) f->loaded[m->numbers[i]] = m->loaded[i];
     return status;

@@ -406,11 +406,14 @@ static amp_status instantiate(amp_cuda_graphs *g, amp_cuda_graph *graph, const a
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
+static bool is_of(const amp_cuda_graph *graph, const amp_run *run) {
+    return graph->program == run->program && graph->n == run->n && graph->selection == run->selection;
+}
+
 static amp_cuda_graph *find(amp_cuda_graphs *g, const amp_run *run) {
+    if (is_of(&g->graphs[g->last], run)) return &g->graphs[g->last];
     for (int i = 0; i < AMP_CUDA_GRAPHS; i++)
-        if (g->graphs[i].program == run->program && g->graphs[i].n == run->n &&
-            g->graphs[i].selection == run->selection)
-            return &g->graphs[i];
+        if (is_of(&g->graphs[i], run)) return &g->graphs[i];
     return NULL;
 }
 
@@ -470,6 +473,7 @@ amp_status amp_cuda_graphs_find(amp_cuda_graphs *g, const amp_run *run, CuStream
     amp_cuda_graph *graph = find(g, run);
     if (!graph) AMP_TRY(make(g, run, compute, allocator, &graph, err));
     graph->used = ++g->runs;
+    g->last = graph - g->graphs;
     *out = graph->exec;
     return AMP_OK;
 }

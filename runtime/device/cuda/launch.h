@@ -85,6 +85,7 @@ typedef struct amp_cuda_graphs {
     CuStream capturing; /* what is captured never runs there; nothing but the tables of new graphs does */
     CuEvent filled;     /* the tables that were made last */
     uint64_t runs;
+    ptrdiff_t last; /* that ran */
     amp_cuda_graph graphs[AMP_CUDA_GRAPHS];
 } amp_cuda_graphs;
 

@@ -13,6 +13,7 @@ static size_t aligned(size_t bytes) {
     return (bytes + AMP_DEVICE_MEMORY_ALIGN - 1) / AMP_DEVICE_MEMORY_ALIGN * AMP_DEVICE_MEMORY_ALIGN;
 }
 
+static bool has_inputs(const amp_program *p) { return p->input_end; }
 static bool is_input(const amp_program *p, int32_t i) { return p->buffers[i].kind == AMP_BUFFER_INPUT; }
 
 static size_t input_bytes(const amp_model_buffer *b, int64_t n) {
@@ -34,8 +35,15 @@ static amp_status make_slot(amp_cuda_upload *g, amp_cuda_upload_slot *s, amp_err
 /* A program may read the header before any inputs were sent. */
 static amp_status send_header(amp_cuda_upload *g, amp_error *err) {
     if (!g->header_bytes) return AMP_OK;
+    if (g->sent) memcpy(g->sent, g->header, g->header_bytes);
     AMP_TRY(AMP_CUDA(g->context, err, copy_in, (g->block, g->header, g->header_bytes, g->stream)));
     return AMP_CUDA(g->context, err, stream_sync, (g->stream));
+}
+
+static amp_status make_sent(amp_cuda_upload *g, const amp_allocator *allocator, amp_error *err) {
+    if (!g->inputs || !g->header_bytes) return AMP_OK;
+    g->sent = amp_alloc(allocator, g->header_bytes);
+    return g->sent ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to keep %zu bytes", g->header_bytes);
 }
 
 /* So that reading past the end of one input is seen. */
@@ -69,6 +77,8 @@ amp_status amp_cuda_upload_make(amp_cuda_upload *g, amp_cuda_context *context, c
                            .inputs = room->inputs,
                            .faults = amp_cuda_pointer(room->faults)};
     if (!g->bytes) return AMP_OK;
+    if (g->inputs && !room->host_bytes) g->slot_bytes = g->staged_bytes = 0;
+    AMP_TRY(make_sent(g, allocator, err));
     AMP_TRY(AMP_CUDA(context, err, stream_create, (&g->stream, CU_STREAM_NON_BLOCKING)));
     AMP_TRY(AMP_CUDA(context, err, mem_alloc, (&g->block, g->bytes)));
     for (int i = 0; g->slot_bytes && i < AMP_CUDA_UPLOAD_SLOTS; i++) AMP_TRY(make_slot(g, &g->slots[i], err));
@@ -89,6 +99,7 @@ void amp_cuda_upload_free(amp_cuda_upload *g, const amp_allocator *allocator) {
     for (int32_t i = 0; g->separate && i < g->input_count; i++)
         if (g->separate[i]) AMP_CUDA_FREE(c, mem_free, (g->separate[i]));
     amp_free(allocator, g->separate, (size_t)g->input_count * sizeof *g->separate);
+    amp_free(allocator, g->sent, g->header_bytes);
     if (g->block) AMP_CUDA_FREE(c, mem_free, (g->block));
     amp_cuda_indices_free(&g->indices, c);
     if (g->stream) AMP_CUDA_FREE(c, stream_destroy, (g->stream));
@@ -114,12 +125,6 @@ CuPointer amp_cuda_upload_address(const amp_cuda_upload *g, const amp_program *p
     return g->separate ? g->separate[p->buffers[buffer].index] : g->block + offset_of(g, p, buffer, n);
 }
 
-static bool needs_host(const amp_cuda_upload *g, const amp_run *run) {
-    for (int32_t i = 0; i < run->program->buffer_count; i++)
-        if (is_input(run->program, i)) return run->inputs_in != AMP_INPUTS_DEVICE || g->header_bytes;
-    return false;
-}
-
 /* Asks before it waits: two calls later the copy is done, unless the device is far from done. */
 static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
     AMP_TRY(amp_cuda_latch_check(&c->latch, err));
@@ -131,7 +136,7 @@ static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
 /* From the block to inputs that are apart. */
 static amp_status spread(const amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
     const amp_program *p = run->program;
-    for (int32_t i = 0; i < p->buffer_count; i++) {
+    for (int32_t i = 0; i < p->input_end; i++) {
         if (!is_input(p, i)) continue;
         CuPointer from = g->block + offset_of(g, p, i, run->n), to = amp_cuda_upload_address(g, p, i, run->n);
         AMP_TRY(AMP_CUDA(g->context, err, copy, (to, from, input_bytes(&p->buffers[i], run->n), compute)));
@@ -182,7 +187,7 @@ static amp_status send_inputs(Sending *x, const amp_run *run, amp_error *err) {
     const bool pinned = run->inputs_in == AMP_INPUTS_PINNED;
     AMP_TRY(stage(x, x->upload->header, x->upload->header_bytes, err));
     if (run->inputs_in) AMP_TRY(start(x, err));
-    for (int32_t i = 0; run->inputs_in != AMP_INPUTS_DEVICE && i < p->buffer_count; i++) {
+    for (int32_t i = 0; i < p->input_end; i++) {
         if (!is_input(p, i)) continue;
         x->end = aligned(x->end);
         AMP_TRY((pinned ? pass : stage)(x, run->buffers[i], input_bytes(&p->buffers[i], run->n), err));
@@ -194,7 +199,8 @@ static amp_status send_from_host(amp_cuda_upload *g, const amp_run *run, CuStrea
     amp_cuda_context *c = g->context;
     amp_cuda_upload_slot *s = &g->slots[g->next];
     Sending x = {.upload = g, .slot = s};
-    if (!needs_host(g, run)) return AMP_OK;
+    for (size_t i = 0; g->sent && i < g->header_bytes / sizeof *g->sent; i++)
+        g->sent[i] = ~((const uint32_t *)g->header)[i]; /* until it is known */
     AMP_TRY(await(c, s->arrived, err));
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (g->stream, s->consumed, 0)));
     const amp_status sent = send_inputs(&x, run, err);
@@ -204,7 +210,8 @@ static amp_status send_from_host(amp_cuda_upload *g, const amp_run *run, CuStrea
     g->next = (g->next + 1) % AMP_CUDA_UPLOAD_SLOTS;
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (compute, s->arrived, 0)));
     AMP_TRY(AMP_CUDA(c, err, copy, (g->block, s->device, x.end, compute)));
-    if (g->separate && run->inputs_in != AMP_INPUTS_DEVICE) AMP_TRY(spread(g, run, compute, err));
+    if (g->sent) memcpy(g->sent, g->header, g->header_bytes);
+    if (g->separate) AMP_TRY(spread(g, run, compute, err));
     return AMP_CUDA(c, err, event_record, (s->consumed, compute));
 }
 
@@ -222,17 +229,30 @@ static amp_status take_input(const amp_cuda_upload *g, const amp_run *run, int32
     return amp_cuda_copy_indices(&g->indices, g->context, &indices, compute, err);
 }
 
-static amp_status take_inputs(const amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+/* None in most steps; of a step in micro-batches one, their number. */
+static amp_status set_header(const amp_cuda_upload *g, CuStream compute, amp_error *err) {
+    const uint32_t *header = g->header;
+    if (!g->header_bytes || !memcmp(g->sent, header, g->header_bytes)) return AMP_OK;
+    for (size_t i = 0; i < g->header_bytes / sizeof *header; i++) {
+        if (g->sent[i] == header[i]) continue;
+        AMP_TRY(AMP_CUDA(g->context, err, fill32, (g->block + i * sizeof *header, header[i], 1, compute)));
+        g->sent[i] = header[i];
+    }
+    return AMP_OK;
+}
+
+static amp_status take_inputs(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+    AMP_TRY(set_header(g, compute, err));
     const size_t words = (size_t)g->input_count * sizeof(amp_index_fault) / sizeof(uint32_t);
     if (g->indices.function) AMP_TRY(AMP_CUDA(g->context, err, fill32, (g->faults, 0, words, compute)));
-    for (int32_t i = 0; i < run->program->buffer_count; i++)
+    for (int32_t i = 0; i < run->program->input_end; i++)
         if (is_input(run->program, i)) AMP_TRY(take_input(g, run, i, compute, err));
     return AMP_OK;
 }
 
 amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
-    AMP_TRY(send_from_host(g, run, compute, err));
-    return run->inputs_in == AMP_INPUTS_DEVICE ? take_inputs(g, run, compute, err) : AMP_OK;
+    if (!has_inputs(run->program)) return AMP_OK;
+    return (run->inputs_in == AMP_INPUTS_DEVICE ? take_inputs : send_from_host)(g, run, compute, err);
 }
 
 /* ---- readback ---------------------------------------------------------------------------------------------------- */

@@ -13,8 +13,8 @@
  * the device, while the run before may still read the block; the last short copy is after that run.  There are two
  * of each, so a caller waits only for the inputs of two calls before.
  * Inputs in pinned memory of the application go from there; the header alone is copied by the call.
- * Inputs in device memory are copied into the block by the stream of the runs, and the header alone comes from the
- * host.  They are not read where they are, because a graph keeps the addresses of its kernels. */
+ * Inputs in device memory are copied into the block by the stream of the runs, which also sets the words of the header
+ * that have changed.  They are not read where they are, because a graph keeps the addresses of its kernels. */
 
 enum { AMP_CUDA_UPLOAD_SLOTS = 2 };
 
@@ -29,7 +29,8 @@ typedef struct amp_cuda_upload {
     amp_cuda_context *context;
     const void *header;
     size_t header_bytes;
-    size_t bytes;        /* of a whole block */
+    uint32_t *sent; /* of the header: what |block| has after all that was enqueued; NULL: no inputs are in its memory */
+    size_t bytes;   /* of a whole block */
     size_t slot_bytes;   /* of what the host may send of one */
     size_t staged_bytes; /* of that, what it copies into pinned memory */
     CuPointer block;

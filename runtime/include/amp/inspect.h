@@ -101,6 +101,7 @@ typedef struct amp_program {
     const amp_model_kernel *kernels;           /* NULL for "cuda" */
     const amp_model_cuda_kernel *cuda_kernels; /* NULL for all others */
     const amp_model_result *results;
+    int32_t input_end; /* no buffer from here on is an input */
 } amp_program;
 
 typedef struct amp_tables {

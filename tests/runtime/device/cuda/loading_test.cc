@@ -110,6 +110,19 @@ TEST_F(CudaLoading, AFormThatAnotherNumberOfSamplesTakesIsLoadedThen) {
     EXPECT_EQ(tiny.Infer(1000), many);
 }
 
+// To measure whether launches overlap more then.
+TEST_F(CudaLoading, FunctionsPreferEqualPartsOfAMultiprocessorsMemoryIfAsked) {
+    for (const char *overlap : {"", "equal"}) {
+        setenv("AMPC_OVERLAP", overlap, 1);
+        TwoForms tiny;
+        tiny.Make();
+        ASSERT_EQ(tiny.Open(8, nullptr), AMP_OK) << tiny.err.message;
+        EXPECT_EQ(report().calls("cuFuncSetAttribute"), *overlap ? 9 : 0);
+        unsetenv("AMPC_OVERLAP");
+        reset_counters();
+    }
+}
+
 // What does not compile is an error of the call that first needs it, and later calls can be made.
 TEST_F(CudaLoading, AnErrorComesFromTheCallThatNeedsTheFunction) {
     const std::string broken = "KERNEL linear_half(broken) {}\n";

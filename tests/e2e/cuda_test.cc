@@ -301,6 +301,15 @@ TEST_F(CudaEndToEnd, InputsInDeviceMemoryGiveTheSameBits) {
         EXPECT_STREQ(device.err.message, "input ids, sample 4: index 268435456 is not in 0 .. 6; it was in device "
                                          "memory, and its call computed with 0 in its place");
         EXPECT_TRUE(e2e::same_bits(logits[0], logits[1])) << "no result is written";
+        // and so does a step, of the micro-batch that ends it
+        for (const int32_t id : {3, 1 << 28}) {
+            ids[4 * 3 + 1] = id;
+            send();
+            EXPECT_EQ(amp_step(device.session, there, {12, 0}, &b, &device.err),
+                      id < 7 ? AMP_OK : AMP_INVALID_ARGUMENT);
+        }
+        EXPECT_STREQ(device.err.message, "input ids, sample 4: index 268435456 is not in 0 .. 6; it was in device "
+                                         "memory, and its call computed with 0 in its place");
         for (int i = 0; i < 3; i++) OK(cu.mem_free(at(i)));
         OK(cu.context_pop(&popped));
         OK(cu.primary_release(0));

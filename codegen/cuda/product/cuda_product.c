@@ -223,15 +223,22 @@ static bool is_of_columns(const Emitter *e, Val v) {
 
 static bool is_of_rows(const Emitter *e, Val v) { return loop_is_step(e, v) && !is_of_columns(e, v); }
 
-static bool has_inputs(const CudaKernel *ck, PlaceFn here) {
+static int count_inputs(const CudaKernel *ck, PlaceFn here) {
+    int count = 0;
     for (int i = 0; i < ck->w->k->count; i++) {
         const Op *o = walk_op(ck->w, i);
         for (int n = 0; n < o->n_in; n++) {
             const ValueWalk *x = &ck->w->values[o->in[n].id];
-            if (walk_reads(ck->w, o, n) && !x->made && x->needed && here(&ck->e, o->in[n])) return true;
+            if (walk_reads(ck->w, o, n) && !x->made && x->needed && here(&ck->e, o->in[n])) count++;
         }
     }
-    return false;
+    return count;
+}
+
+/* More numbers of columns than a bias and another, as of batch norms, would take registers that runs need. */
+static bool keeps_columns(const CudaKernel *ck) {
+    const int count = count_inputs(ck, is_of_columns);
+    return count > 0 && count <= 2;
 }
 
 static amp_status load(Emitter *e, Val v) { return cuda_load((CudaKernel *)e, v); }
@@ -289,7 +296,7 @@ static void put_place(CudaKernel *ck, const ProductPlan *p) {
 
 /* Loads of the runs from `first` on that are made together, without a use between them. */
 static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
-    if (has_inputs(ck, is_of_columns)) {
+    if (keeps_columns(ck)) {
         AMP_TRY(loop_inputs(&ck->e, is_of_columns, declare_columns));
         emit_line(&ck->e, "UNROLL");
         emit_open(&ck->e, "for (int u = 0; u < PARTS; u++)");
@@ -299,7 +306,7 @@ static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
         ck->e.lanes_of_row = false;
         emit_close(&ck->e);
     }
-    if (!has_inputs(ck, is_of_rows)) return AMP_OK;
+    if (!count_inputs(ck, is_of_rows)) return AMP_OK;
     AMP_TRY(loop_inputs(&ck->e, is_of_rows, declare_rows));
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int u = 0; u < TOGETHER * PARTS; u++)");
@@ -312,7 +319,7 @@ static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
 }
 
 static amp_status emit_runs(CudaKernel *ck, const ProductPlan *p) {
-    const bool ahead = has_inputs(ck, is_of_rows);
+    const bool ahead = count_inputs(ck, is_of_rows);
     emit_line(&ck->e, "typedef Sums::Runs<%d, Matrices::SHARED> Runs;", p->run);
     emit_line(&ck->e, "enum { PARTS = %d, TOGETHER = %s };", p->run / ck->vector,
               ahead ? "Runs::DOWN < 4 ? Runs::DOWN : 4" : "Runs::DOWN");
@@ -329,7 +336,7 @@ static amp_status emit_runs(CudaKernel *ck, const ProductPlan *p) {
     put_place(ck, p);
     emit_line(&ck->e, "if (part == 0) Runs::take(sum, sums, shared, run);");
     emit_line(&ck->e, "if (!here) continue;");
-    AMP_TRY(loop_inputs(&ck->e, is_of_columns, recall_columns));
+    AMP_TRY(loop_inputs(&ck->e, is_of_columns, keeps_columns(ck) ? recall_columns : load));
     AMP_TRY(loop_inputs(&ck->e, is_of_rows, recall_rows));
     AMP_TRY(cuda_emit_loaded(ck, 0));
     for (int i = 0; i < 3; i++) emit_close(&ck->e);

@@ -226,9 +226,11 @@ TEST_P(ImageProducts, IntegersAreExactForRandomWindows) {
     }
 }
 
+// Of each third geometry: in all of them integers show which elements are multiplied.
 TEST_P(ImageProducts, RandomIsWithinTheErrorBoundInAnyOrderOfTasks) {
     for (const Geometry &g : kGeometries)
         for (uint32_t kind : kKinds) {
+            if ((&g - kGeometries) % 3 != 2) continue;
             Product p(kernels_, g, kind, false);
             if (!p.HasUnits()) continue;
             SCOPED_TRACE(testing::Message() << "kind " << kind << ", " << g);

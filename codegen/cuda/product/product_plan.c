@@ -83,8 +83,8 @@ static bool reads_any_beside(const Walk *w) {
 
 static bool has_many_blocks(const ProductPlan *p, const ProductTile *t) { return blocks_of(p, t) >= MANY_BLOCKS; }
 
-/* The tiles that serve a product, the largest first; returns their number.  The last one serves any number of blocks,
- * the others where they have as many as the device has multiprocessors.
+/* The tiles that serve a product, the largest first; returns their number.  The runtime takes the ones that are done
+ * first (amp_cuda_launch_choose).
  *
  * Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two

@@ -122,8 +122,9 @@ AMP_API AMP_MUST_USE amp_status amp_model_get_tables(const amp_model *model, con
 
 /* What is launched for |n| samples on a device with |multiprocessors| whose blocks may have |shared_bytes| of shared
  * memory: of the choices that it can launch the one whose products take the least time by the model of
- * docs/design/cuda.md, the first of equals.  Its number among the kernel's choices, and the blocks along each axis; a
- * launch of several parts has INT64_MAX along the first if CUDA allows no such number.  NULL: zeros. */
+ * docs/design/cuda.md, of equals the first with the most blocks.  Its number among the kernel's choices, and the blocks
+ * along each axis; a launch of several parts has INT64_MAX along the first if CUDA allows no such number.  NULL: zeros.
+ */
 typedef struct amp_cuda_used {
     const amp_model_cuda_choice *choice;
     uint32_t index;

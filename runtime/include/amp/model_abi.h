@@ -503,7 +503,7 @@ typedef struct amp_model_cuda_waits {
 } amp_model_cuda_waits;
 
 /* A launch: one function, which computes one kernel of the module or several.  Example: both gradients of a linear
- * layer, products that do not need each other, in tiles of 128 x 128 where the device has blocks enough for it:
+ * layer, products that do not need each other, in tiles of 128 x 128 where these are done sooner:
  *
  *   .name = "k07+k08", .title = "fc1: matmul; fc1: matmul", .line = 12,
  *   .choices = {{function 5, 256 threads}, {function 4, 128 threads}}
@@ -512,9 +512,8 @@ typedef struct amp_model_cuda_waits {
  *   .operands = {12, 3, 14, 12, 2, 15}, .access = {R, R, W, R, R, W}, .sizes = {n, 784, 512, 512, 784, n}
  *   .work = {{MMA_F16, 2 operations, n * 784 elements, 512 terms}, {MMA_F16, 2, 512 * 784, n}}
  *
- * The first choice is launched whose shared memory the device has, and that has at least as many blocks at n as the
- * device has multiprocessors, or blocks of the same shape as the last one; else the last one, which is right
- * everywhere.  Of each part with tiles of another size than in the last one there are to be a fourth as many.  One part
+ * Of the choices whose shared memory the device has, and the last one, which is right everywhere, the one is launched
+ * whose products are done first by |work| and the device's multiprocessors (amp_cuda_launch_choose).  One part
  * that is in no superstep has its own grid.  Otherwise the blocks of all parts follow one another along the first axis.
  *
  * Parameters of the function, in order: a pointer for each operand, or with |operand_table| one to an array of them in
@@ -540,7 +539,7 @@ typedef struct amp_model_cuda_kernel {
     uint32_t operand_table;            /* 1: they are too many for parameters, or a batch's */
     AMP_MODEL_LIST(amp_model_dim) sizes;
     AMP_MODEL_LIST(amp_model_dim) elements;   /* of each member of all parts, where there is a batch */
-    AMP_MODEL_LIST(amp_model_cuda_work) work; /* for tools */
+    AMP_MODEL_LIST(amp_model_cuda_work) work; /* for tools, and the choice among tiles */
     amp_model_cuda_waits waits;
 } amp_model_cuda_kernel;
 

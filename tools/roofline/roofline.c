@@ -132,10 +132,18 @@ static uint32_t instruction_in(Form form, uint32_t instruction) {
 
 static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p->kind == AMP_KERNEL_ATTENTION; }
 
+/* In another form a product would have other tiles: of these no edges are known. */
+static double share_of_tiles(const amp_model_cuda_grid *tiles, int64_t n, Form form, uint32_t instruction) {
+    amp_model_cuda_grid whole = *tiles;
+    for (int axis = 0; axis < 3 && form != FORM_OWN; axis++)
+        whole.extent[axis] = (amp_model_dim){whole.per[axis], 1, 0};
+    return amp_cuda_tile_share(&whole, n, instruction);
+}
+
 /* Operations a second.  0: the GPU lacks the instruction. */
-static double rate_of(const Gpu *g, const Part *p, int64_t n, uint32_t instruction) {
+static double rate_of(const Gpu *g, const Part *p, int64_t n, Form form, uint32_t instruction) {
     const bool attends = p->kind == AMP_KERNEL_ATTENTION;
-    const double tiles = p->kind == AMP_KERNEL_PRODUCT ? amp_cuda_tile_share(p->grid, n, instruction) : 1,
+    const double tiles = p->kind == AMP_KERNEL_PRODUCT ? share_of_tiles(p->grid, n, form, instruction) : 1,
                  share = g->mma_share * (attends ? attention_share : tiles);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
@@ -165,7 +173,7 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, con
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
         const double flops = w->operations * dim_at(&w->elements, n) * dim_at(&w->terms, n),
-                     rate = rate_of(g, p, n, instruction);
+                     rate = rate_of(g, p, n, form, instruction);
         if (instruction > out->instruction) out->instruction = instruction;
         if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
         *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
@@ -188,7 +196,8 @@ static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_
     const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
     const double bytes = status ? 0 : count_bytes(t, k, p, n, form, out->used.choice);
     const int64_t blocks = count_blocks(blocks_along(grid, 0, n), blocks_along(grid, 1, n), blocks_along(grid, 2, n));
-    const double part = p->kind == AMP_KERNEL_PRODUCT ? (double)g->multiprocessors / (double)blocks : 0;
+    const double part =
+        p->kind == AMP_KERNEL_PRODUCT && form == FORM_OWN ? (double)g->multiprocessors / (double)blocks : 0;
     with->block.tensor_cores = fmax(with->block.tensor_cores, part * (with->s.tensor_cores - before.tensor_cores));
     with->block.arithmetic = fmax(with->block.arithmetic, part * (with->s.arithmetic - before.arithmetic));
     with->blocks += blocks;

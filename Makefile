@@ -134,7 +134,7 @@ flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $
 # What computes, or is called for each element or task. The rest of libamp runs once, makes a few calls a step or hands
 # out tasks: it is small rather than fast. On x86 the portable products are for processors before 2013; their loops are
 # written in vectors, and as fast by -Os.
-HANDS_OUT := conv conv_group narrow product product_select
+HANDS_OUT := attention_grad batch conv conv_group narrow product product_select
 PORTABLE := $(if $(filter x86_64 amd64,$(MACHINE)),product_portable)
 FAST := $(filter-out $(patsubst %,runtime/device/cpu/product/%.c,$(HANDS_OUT) $(PORTABLE)), \
 	$(wildcard runtime/device/cpu/product/*.c)) runtime/device/cpu/pool.c runtime/files/weight_copy.c \

@@ -11,9 +11,9 @@ if ! answers nvdisasm --version || ! answers python3 tests/checks/sass.py; then
     skipped "$lacking (tools/setup --nvrtc)"
     finish
 fi
-# looks_at MODEL WORD LEAST EPILOGUES ARCH.. [-- OPTION..]: of each architecture at least LEAST kernels that read as WORD
-# says, and EPILOGUES that read a matrix; products of attention are as in chain. With AMP_ALL (tests/checks/full/sass.sh)
-# for every architecture.
+# looks_at MODEL WORD LEAST EPILOGUES ARCH.. [-- OPTION..]: of each architecture at least LEAST kernels that read as
+# WORD says, and EPILOGUES that read a matrix; products of attention are as in chain. With AMP_ALL
+# (tests/checks/full/sass.sh) for every architecture.
 looks_at() {
     local model=$1 word=$2 least=$3 epilogues=$4 archs=()
     shift 4

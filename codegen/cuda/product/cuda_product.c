@@ -300,7 +300,9 @@ static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
         AMP_TRY(loop_inputs(&ck->e, is_of_columns, declare_columns));
         emit_line(&ck->e, "UNROLL");
         emit_open(&ck->e, "for (int u = 0; u < PARTS; u++)");
-        put_columns(ck, p, "first", "");
+        put_columns(
+            ck, p, "first",
+            arena_printf(ck->w->arena, "row0 + Runs::row(pass, first) < %s && ", p->phases.images ? "pixels" : "rows"));
         ck->e.lanes_of_row = true;
         AMP_TRY(loop_inputs(&ck->e, is_of_columns, load));
         ck->e.lanes_of_row = false;

@@ -4,7 +4,7 @@
 
 namespace {
 
-// The tiny model, whose inference has tiles of 64 for many samples, and of 128.
+// The tiny model, whose inference has tiles of 64 and of 128.
 class TwoForms : public AlteredTiny {
   public:
     TwoForms() {
@@ -37,12 +37,22 @@ class TwoForms : public AlteredTiny {
     void GiveForms(amp_model_cuda_program *infer) {
         kernel_ = *static_cast<const amp_model_cuda_kernel *>(infer->kernels.data);
         part_ = *kernel_.parts.at;
-        grids_[0] = grids_[1] = *part_.grids;
-        grids_[0].per[0] = 64;
+        work_.instruction = AMP_INSTRUCTION_MMA_F16;
+        work_.operations = 2;
+        work_.elements = part_.grids->extent[0];
+        work_.terms.mul = TINY_FEATURES;
+        for (int i = 0; i < 2; i++) {
+            const int side = i ? 128 : 64;
+            grids_[i] = *part_.grids;
+            grids_[i].extent[1] = {side, 1, 0};
+            grids_[i].per[0] = grids_[i].per[1] = side;
+        }
         choices_[1] = *kernel_.choices.at;
         choices_[0] = {static_cast<uint32_t>(functions.size()), {64, 1, 1}, 0};
         functions.push_back(functions[choices_[1].function]);
         part_.grids = grids_;
+        part_.work_count = 1;
+        kernel_.work = {&work_, 1};
         kernel_.parts.at = &part_;
         kernel_.choices = {choices_, 2};
         infer->kernels.data = &kernel_;
@@ -51,6 +61,7 @@ class TwoForms : public AlteredTiny {
     amp_model_cuda_kernel kernel_;
     amp_model_cuda_part part_;
     amp_model_cuda_grid grids_[2];
+    amp_model_cuda_work work_ = {};
     amp_model_cuda_choice choices_[2];
 };
 
@@ -100,7 +111,7 @@ TEST_F(CudaLoading, AFormThatAnotherNumberOfSamplesTakesIsLoadedThen) {
     TwoForms tiny;
     tiny.Make();
     ASSERT_EQ(tiny.Open(1000, "infer"), AMP_OK) << tiny.err.message;
-    EXPECT_EQ(Loaded(), REFUSED + 2) << "tiles of 64 alone: 157 blocks for 132 multiprocessors";
+    EXPECT_EQ(Loaded(), REFUSED + 2) << "tiles of 128: 79 blocks on 132 multiprocessors, for 157 in two waves";
     const std::vector<float> many = tiny.Infer(1000);
     EXPECT_EQ(Loaded(), 0);
     tiny.Infer(8);

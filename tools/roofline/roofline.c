@@ -64,6 +64,11 @@ static double blocks_along(const amp_model_cuda_grid *g, int axis, int64_t n) {
     return blocks < 1 ? 1 : blocks;
 }
 
+/* The model's own form, as if its tiles had no edges and its blocks one length. */
+enum { FORM_OWN_WHOLE = FORM_FP32 + 1 };
+
+static bool is_own(Form form) { return form == FORM_OWN || form == (Form)FORM_OWN_WHOLE; }
+
 static bool is_low(uint32_t storage) { return storage == AMP_DT_F16 || storage == AMP_DT_BF16; }
 
 static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b) {
@@ -76,7 +81,7 @@ static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8
     const double of_others = b->part ? (double)b->padding / dim_at(&b->dims[b->rank - 1], n) : 0;
     const double elements = dim_at(&b->rows, n) * dim_at(&b->cols, n) * (1 - of_others),
                  size = (double)amp_storage_size(b->storage);
-    const bool wide = form != FORM_OWN && is_low(b->storage);
+    const bool wide = !is_own(form) && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK) return 0; /* nobody asks for it */
     double moved = access & AMP_ACCESS_READ ? (elements < most_read ? elements : most_read) : 0;
     moved *= 1 + again * (access / AMP_ACCESS_AGAIN);
@@ -124,7 +129,7 @@ static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *
 }
 
 static uint32_t instruction_in(Form form, uint32_t instruction) {
-    if (form == FORM_OWN || instruction < AMP_INSTRUCTION_MMA_F16) return instruction;
+    if (is_own(form) || instruction < AMP_INSTRUCTION_MMA_F16) return instruction;
     return form == FORM_TF32 ? AMP_INSTRUCTION_MMA_TF32 : AMP_INSTRUCTION_FMA;
 }
 
@@ -276,5 +281,12 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
         if (has_other_tiles(k, i, out->used.index) && !time_choice(g, t, k, n, form, &other))
             out->other_tiles = fmin(out->other_tiles, other.microseconds);
     }
-    return time_choice(g, t, k, n, form, out);
+    const RooflineStatus status = time_choice(g, t, k, n, form, out);
+    KernelTime own = {.used = out->used}, whole = own;
+    if (status || form == FORM_OWN || time_choice(g, t, k, n, FORM_OWN, &own) ||
+        time_choice(g, t, k, n, (Form)FORM_OWN_WHOLE, &whole))
+        return status;
+    out->microseconds *=
+        own.microseconds / whole.microseconds; /* edges and the longest block are taken to cost as much */
+    return ROOFLINE_OK;
 }

@@ -1,5 +1,5 @@
 /* nvrtc.c: see nvrtc.h. */
-#define _GNU_SOURCE /* dlinfo */
+#define _GNU_SOURCE /* PATH_MAX */
 #include "cuda_sdk/nvrtc.h"
 
 #include <dlfcn.h>
@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "cuda_sdk/library_search.h"
 
 /* ---- the log ----------------------------------------------------------------------------------------------------- */
 
@@ -189,28 +190,15 @@ struct amp_nvrtc {
 
 /* ---- opening ---- */
 
-static amp_status fill_calls(Calls *calls, void *library, amp_error *err) {
-    const struct {
-        const char *symbol;
-        void *member;
-    } entries[] = {
-#define NVRTC_ENTRY(name, symbol, parameters) {#symbol, &calls->name},
-        NVRTC_CALLS(NVRTC_ENTRY)
-#undef NVRTC_ENTRY
-            {"nvrtcGetErrorString", &calls->error_text},
-    };
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        void *address = dlsym(library, entries[i].symbol);
-        if (!address) return amp_fail(err, AMP_BAD_FILE, "it has no %s", entries[i].symbol);
-        memcpy(entries[i].member, &address, sizeof address); /* POSIX: pointers to functions are like those to data */
-    }
-    return AMP_OK;
-}
+static const char symbols[] =
+#define NVRTC_SYMBOL(name, symbol, parameters) #symbol "\0"
+    NVRTC_CALLS(NVRTC_SYMBOL) "nvrtcGetErrorString\0";
+#undef NVRTC_SYMBOL
 
 /* ctx: the amp_nvrtc to fill. */
 static amp_status accept_library(void *ctx, void *library, amp_error *err) {
     amp_nvrtc *nvrtc = ctx;
-    AMP_TRY(fill_calls(&nvrtc->calls, library, err));
+    AMP_TRY(amp_library_fill(library, symbols, &nvrtc->calls, err));
     int major = 0, minor = 0, count = 0;
     if (nvrtc->calls.version(&major, &minor)) return amp_fail(err, AMP_BAD_FILE, "it does not report its version");
     nvrtc->version = 1000 * major + 10 * minor;
@@ -222,11 +210,11 @@ static amp_status accept_library(void *ctx, void *library, amp_error *err) {
     return AMP_OK;
 }
 
-static void find_path(amp_nvrtc *nvrtc) {
-    struct link_map *map = NULL;
-    if (dlinfo(nvrtc->library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name)
-        snprintf(nvrtc->path, sizeof nvrtc->path, "%s", map->l_name);
-}
+const amp_library_places amp_nvrtc_places = {.variable = "NVRTC_PATH",
+                                             .names = "libnvrtc.so.13\0libnvrtc.so.12\0libnvrtc.so\0",
+                                             .wheels = "nvidia/cu1[3-9]/lib\0nvidia/cuda_nvrtc/lib\0",
+                                             .title = "NVIDIA's NVRTC (libnvrtc.so.13 or .12)",
+                                             .package = "nvidia-cuda-nvrtc"};
 
 typedef struct BuildOf {
     ElfW(Addr) address; /* of the library */
@@ -270,12 +258,12 @@ amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_e
     amp_nvrtc *nvrtc = amp_alloc_zeroed(allocator, sizeof *nvrtc);
     if (!nvrtc) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory while opening NVRTC");
     nvrtc->allocator = amp_allocator_or_default(allocator);
-    amp_status status = amp_nvrtc_search(accept_library, nvrtc, &nvrtc->library, err);
+    amp_status status = amp_library_search(&amp_nvrtc_places, accept_library, nvrtc, &nvrtc->library, err);
     if (status) {
         amp_nvrtc_close(nvrtc);
         return status;
     }
-    find_path(nvrtc);
+    amp_library_path(nvrtc->library, nvrtc->path, sizeof nvrtc->path);
     find_build(nvrtc);
     *out = nvrtc;
     return AMP_OK;

@@ -1,19 +1,19 @@
-/* nvrtc.h: CUDA C to PTX or cubin by NVIDIA's runtime compiler, which is opened where it is installed: in NVRTC_PATH
- * (the library or a folder; where it is set, nowhere else); else in the loader's path, the toolkit (CUDA_HOME,
- * CUDA_PATH, /usr/local/cuda*), or PyPI's nvidia-cuda-nvrtc wheel in VIRTUAL_ENV or beside the python3 of PATH.  It
- * needs no GPU and no driver.  CUDA 12 and 13.  Source: NVIDIA's NVRTC document. */
+/* nvrtc.h: CUDA C to PTX or cubin by NVIDIA's runtime compiler, which is opened where it is installed
+ * (library_search.h; NVRTC_PATH, PyPI's nvidia-cuda-nvrtc).  It needs no GPU and no driver.  CUDA 12 and 13.  Source:
+ * NVIDIA's NVRTC document. */
 #ifndef AMP_CUDA_SDK_NVRTC_H
 #define AMP_CUDA_SDK_NVRTC_H
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "cuda_sdk/library_search.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct amp_nvrtc amp_nvrtc;
+extern const amp_library_places amp_nvrtc_places;
 
 /* AMP_NOT_FOUND names the places that were searched and what to install, AMP_BAD_FILE a library that was found and is
  * none.  May be called from any thread.  The library's code stays in the process after close. */
@@ -75,15 +75,6 @@ int amp_nvrtc_log_uses(const char *log, amp_nvrtc_kernel_use *uses, int size);
 /* The first error of |log| in one line, up to |size| bytes: "name, line 2: identifier "y" is undefined: `x[0] = y;`".
  * Without one: the log's first line, or "". */
 void amp_nvrtc_log_error(const char *log, const char *name, const char *source, char *out, size_t size);
-
-/* ---- where NVRTC may be installed (nvrtc_search.c) --------------------------------------------------------------- */
-
-/* Says whether an opened library is usable; where not, the search goes on. */
-typedef amp_status (*amp_nvrtc_accept)(void *ctx, void *library, amp_error *err);
-
-/* Opens the first library that |accept| takes.  AMP_NOT_FOUND: there is none; AMP_BAD_FILE: none but one that cannot
- * be used.  The caller closes it. */
-amp_status amp_nvrtc_search(amp_nvrtc_accept accept, void *ctx, void **library, amp_error *err);
 
 #ifdef __cplusplus
 }

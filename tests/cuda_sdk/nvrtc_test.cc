@@ -1,16 +1,10 @@
-// nvrtc_test.cc: NVIDIA's runtime compiler: finding it, PTX and cubin for every architecture, its messages.
+// nvrtc_test.cc: NVIDIA's runtime compiler: PTX and cubin for every architecture, its messages.
 #include "cuda_sdk/nvrtc.h"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <link.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -26,54 +20,6 @@ constexpr char kCopy[] = "extern \"C\" __global__ void copy(const float *a, floa
                          "    long long i = blockIdx.x * 256ll + threadIdx.x;\n"
                          "    if (i < n) b[i] = a[i];\n"
                          "}\n";
-
-// Sets environment variables and puts back what they were.
-class Environment {
-  public:
-    ~Environment() {
-        for (const auto &[name, value] : before_) value.first ? Put(name, &value.second) : Put(name, nullptr);
-    }
-    void Set(const std::string &name, const std::string &value) { Keep(name), Put(name, &value); }
-    void Clear(const std::string &name) { Keep(name), Put(name, nullptr); }
-
-  private:
-    void Keep(const std::string &name) {
-        const char *value = getenv(name.c_str());
-        before_.emplace(name, std::make_pair(value != nullptr, std::string(value ? value : "")));
-    }
-    static void Put(const std::string &name, const std::string *value) {
-        value ? setenv(name.c_str(), value->c_str(), 1) : unsetenv(name.c_str());
-    }
-    std::map<std::string, std::pair<bool, std::string>> before_;
-};
-
-class Folder {
-  public:
-    Folder() {
-        std::string name = testing::TempDir() + "amp_nvrtc_test.XXXXXX";
-        path_ = mkdtemp(name.data());
-    }
-    ~Folder() { fs::remove_all(path_); }
-    std::string operator/(const std::string &name) const { return path_ + "/" + name; }
-    const std::string &path() const { return path_; }
-
-  private:
-    std::string path_;
-};
-
-std::string PathOf(void *library) {
-    link_map *map = nullptr;
-    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
-}
-
-// Some small shared object that surely is not NVRTC, at |path|.
-void PutOtherLibrary(const std::string &path) {
-    void *libm = dlopen("libm.so.6", RTLD_NOW);
-    ASSERT_NE(libm, nullptr);
-    fs::create_directories(fs::path(path).parent_path());
-    fs::copy_file(PathOf(libm), path);
-    dlclose(libm);
-}
 
 class Nvrtc : public testing::Test {
   protected:
@@ -314,112 +260,6 @@ TEST_F(Nvrtc, MemoryRunsOut) {
     EXPECT_GT(calls, 3);
     EXPECT_LT(calls, 100);
 }
-
-// ---- where it is looked for; no NVRTC is needed ----
-
-TEST(NvrtcSearch, AnEmptyFolderNamesWhatWasSearchedAndWhatToDo) {
-    Folder folder;
-    Environment environment;
-    environment.Set("NVRTC_PATH", folder.path());
-    amp_nvrtc *nvrtc = nullptr;
-    amp_error err = {};
-    EXPECT_EQ(amp_nvrtc_open(nullptr, &nvrtc, &err), AMP_NOT_FOUND);
-    EXPECT_EQ(nvrtc, nullptr);
-    std::string message = err.message;
-    EXPECT_NE(message.find("NVRTC_PATH=" + folder.path()), std::string::npos) << message;
-    EXPECT_NE(message.find("pip install nvidia-cuda-nvrtc"), std::string::npos) << message;
-    environment.Set("NVRTC_PATH", folder / "nothing");
-    EXPECT_EQ(amp_nvrtc_open(nullptr, &nvrtc, &err), AMP_NOT_FOUND);
-}
-
-TEST(NvrtcSearch, ATextFileIsNoLibrary) {
-    Folder folder;
-    Environment environment;
-    std::ofstream(folder / "libnvrtc.so.13") << "this is not a library\n";
-    amp_nvrtc *nvrtc = nullptr;
-    amp_error err = {};
-    for (const std::string &path : {folder.path(), folder / "libnvrtc.so.13"}) {
-        environment.Set("NVRTC_PATH", path);
-        EXPECT_EQ(amp_nvrtc_open(nullptr, &nvrtc, &err), AMP_BAD_FILE);
-        std::string message = err.message;
-        EXPECT_NE(message.find(folder / "libnvrtc.so.13"), std::string::npos) << message;
-        EXPECT_NE(message.find("cannot be used"), std::string::npos) << message;
-    }
-}
-
-TEST(NvrtcSearch, AnotherLibraryLacksTheCalls) {
-    Folder folder;
-    Environment environment;
-    PutOtherLibrary(folder / "nvidia/cu13/lib/libnvrtc.so.13");
-    environment.Set("NVRTC_PATH", folder.path());
-    amp_nvrtc *nvrtc = nullptr;
-    amp_error err = {};
-    EXPECT_EQ(amp_nvrtc_open(nullptr, &nvrtc, &err), AMP_BAD_FILE);
-    EXPECT_NE(std::string(err.message).find("it has no nvrtcVersion"), std::string::npos) << err.message;
-}
-
-// Takes libraries below a folder only, whatever is installed on the machine.
-static amp_status TakeBelow(void *ctx, void *library, amp_error *err) {
-    const auto &folder = *static_cast<std::string *>(ctx);
-    if (PathOf(library).rfind(folder, 0) == 0) return AMP_OK;
-    amp_fail(err, AMP_BAD_FILE, "not below %s", folder.c_str());
-    return AMP_BAD_FILE;
-}
-
-// Where a library is put, and which variable leads there.
-struct Place {
-    const char *file, *variable, *value;
-};
-static void PrintTo(const Place &place, std::ostream *out) { *out << place.file; }
-
-class NvrtcPlaces : public testing::TestWithParam<Place> {
-  protected:
-    // An installed NVRTC is opened and refused again and again: that takes no time while it is open anyway.
-    static void SetUpTestSuite() { amp_nvrtc_open(nullptr, &installed_, nullptr); }
-    static void TearDownTestSuite() { amp_nvrtc_close(installed_); }
-    static amp_nvrtc *installed_;
-};
-amp_nvrtc *NvrtcPlaces::installed_;
-
-TEST_P(NvrtcPlaces, IsSearched) {
-    Folder folder;
-    Environment environment;
-    for (const char *name : {"NVRTC_PATH", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"}) environment.Clear(name);
-    environment.Set("PATH", folder / "nothing");
-    environment.Set("HOME", folder / "nothing");
-    std::string below = folder.path();
-    void *library = nullptr;
-    amp_error err = {};
-    EXPECT_NE(amp_nvrtc_search(TakeBelow, &below, &library, &err), AMP_OK) << "before it is there";
-    PutOtherLibrary(folder / GetParam().file);
-    if (std::string(GetParam().variable) == "PATH") {
-        fs::create_directories(folder / GetParam().value);
-        std::ofstream(folder / GetParam().value + "/python3") << "#!/bin/sh\n";
-        ASSERT_EQ(chmod((folder / GetParam().value + "/python3").c_str(), 0755), 0);
-    }
-    environment.Set(GetParam().variable, folder / GetParam().value);
-    ASSERT_EQ(amp_nvrtc_search(TakeBelow, &below, &library, &err), AMP_OK) << err.message;
-    EXPECT_EQ(PathOf(library), folder / GetParam().file);
-    dlclose(library);
-}
-
-static const Place kPlaces[] = {
-    {"a/libnvrtc.so.13", "NVRTC_PATH", "a"},
-    {"a/libnvrtc.so.12", "NVRTC_PATH", "a/libnvrtc.so.12"},
-    {"a/lib64/libnvrtc.so.12", "NVRTC_PATH", "a"},
-    {"a/nvidia/cu13/lib/libnvrtc.so.13", "NVRTC_PATH", "a"},
-    {"a/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "NVRTC_PATH", "a"},
-    {"cu[da]*/lib64/libnvrtc.so.13", "CUDA_HOME", "cu[da]*"},
-    {"cuda/lib/libnvrtc.so", "CUDA_PATH", "cuda"},
-    {"cuda/targets/x86_64-linux/lib/libnvrtc.so.12", "CUDA_HOME", "cuda"},
-    {"venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13", "VIRTUAL_ENV", "venv"},
-    {"usr/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "PATH", "usr/bin"},
-    {"usr/lib/python3/dist-packages/nvidia/cu13/lib/libnvrtc.so.13", "PATH", "usr/bin"},
-    {"usr/local/lib/python3.11/dist-packages/nvidia/cu13/lib/libnvrtc.so.13", "PATH", "usr/bin"},
-    {".pyenv/versions/3.12.1/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13", "PATH", ".pyenv/shims"},
-    {"me/.local/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13", "HOME", "me"},
-};
-INSTANTIATE_TEST_SUITE_P(All, NvrtcPlaces, testing::ValuesIn(kPlaces));
 
 // ---- its log ----
 

@@ -133,7 +133,7 @@ TEST_F(CudaImages, NothingFitsAndNvrtcIsMissing) {
         return Message(Compile(f, 90, true, images, &err_), err_);
     });
     EXPECT_EQ(text.find("AMP_NOT_FOUND: the model has no code for sm_90 (Some GPU), and it cannot be compiled here: "
-                        "compile the model with `ampc --gpu-arch sm_90`, or: NVIDIA's runtime compiler "),
+                        "compile the model with `ampc --gpu-arch sm_90`, or: NVIDIA's NVRTC ("),
               0u)
         << text;
     EXPECT_NE(text.find("pip install nvidia-cuda-nvrtc"), std::string::npos) << text;

@@ -1,12 +1,13 @@
-/* nvrtc_search.c: see nvrtc.h.  Folders are looked for without running anything: a python3 says by its own place
- * where its packages are. */
-#define _GNU_SOURCE /* RTLD_NODELETE, realpath */
-#include "cuda_sdk/nvrtc.h"
+/* library_search.c: see library_search.h.  Folders are looked for without running anything: a python3 says by its own
+ * place where its packages are. */
+#define _GNU_SOURCE /* RTLD_NODELETE, dlinfo, realpath */
+#include "cuda_sdk/library_search.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,20 +16,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+/* Lists, below a prefix; globs. */
+static const char toolkit_folders[] = "lib64\0lib\0targets/*/lib\0";
+static const char site_folders[] = "lib/python3*/site-packages\0lib/python3*/dist-packages\0"
+                                   "local/lib/python3*/dist-packages\0"
+                                   "versions/*/lib/python3*/site-packages\0"; /* pyenv, whose python3 is a script */
 
-static const char *const library_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-
-/* Below a prefix; globs. */
-static const char *const toolkit_folders[] = {"lib64", "lib", "targets/*/lib"};
-static const char *const wheel_folders[] = {"nvidia/cu1[3-9]/lib", "nvidia/cuda_nvrtc/lib"};
-static const char *const site_folders[] = {
-    "lib/python3*/site-packages", "lib/python3*/dist-packages", "local/lib/python3*/dist-packages",
-    "versions/*/lib/python3*/site-packages" /* pyenv, whose python3 is a script */
-};
+/* After |at| of a list. */
+static const char *next(const char *at) { return at + strlen(at) + 1; }
 
 typedef struct Search {
-    amp_nvrtc_accept accept;
+    const amp_library_places *places;
+    amp_library_accept accept;
     void *ctx, *library;
     amp_error broken;   /* the first library that is there and cannot be used; code AMP_OK: none */
     char searched[420]; /* for the message */
@@ -45,10 +44,10 @@ static void note_place(Search *s, const char *fmt, ...) {
 
 static void note_broken(Search *s, const char *path, const char *why) {
     if (s->broken.code == AMP_OK)
-        amp_fail(&s->broken, AMP_BAD_FILE, "%s cannot be used as NVIDIA's NVRTC library: %s", path, why);
+        amp_fail(&s->broken, AMP_BAD_FILE, "%s cannot be used as %s: %s", path, s->places->title, why);
 }
 
-/* dlclose of NVRTC leaks memory of the C++ library inside it, and opening it again takes time. */
+/* dlclose of NVRTC leaks memory of the C++ library inside it; opening it or cuBLASLt again takes time. */
 static void keep_loaded(const char *path) {
     void *again = dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
     if (again) dlclose(again);
@@ -76,9 +75,9 @@ static bool try_library(Search *s, const char *path) {
 }
 
 static bool try_folder(Search *s, const char *folder) {
-    for (size_t i = 0; i < COUNT(library_names); i++) {
+    for (const char *name = s->places->names; *name; name = next(name)) {
         char path[PATH_MAX];
-        int n = snprintf(path, sizeof path, "%s/%s", folder, library_names[i]);
+        int n = snprintf(path, sizeof path, "%s/%s", folder, name);
         if (n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0 && try_library(s, path)) return true;
     }
     return false;
@@ -99,17 +98,17 @@ static bool try_below(Search *s, const char *prefix, const char *below) {
     return done;
 }
 
-static bool try_each_below(Search *s, const char *prefix, const char *const *below, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (try_below(s, prefix, below[i])) return true;
+static bool try_each_below(Search *s, const char *prefix, const char *folders) {
+    for (const char *below = folders; *below; below = next(below))
+        if (try_below(s, prefix, below)) return true;
     return false;
 }
 
 static bool try_python(Search *s, const char *prefix) {
-    for (size_t i = 0; i < COUNT(site_folders); i++)
-        for (size_t j = 0; j < COUNT(wheel_folders); j++) {
+    for (const char *site = site_folders; *site; site = next(site))
+        for (const char *wheel = s->places->wheels; *wheel; wheel = next(wheel)) {
             char below[200];
-            snprintf(below, sizeof below, "%s/%s", site_folders[i], wheel_folders[j]);
+            snprintf(below, sizeof below, "%s/%s", site, wheel);
             if (try_below(s, prefix, below)) return true;
         }
     return false;
@@ -145,38 +144,37 @@ static const char *environment(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* NVRTC_PATH: the library itself, its folder, or one that holds a toolkit or a wheel (`pip install --target`). */
+/* The library itself, its folder, or one that holds a toolkit or a wheel (`pip install --target`). */
 static bool search_named(Search *s, const char *path) {
     struct stat st;
-    note_place(s, "NVRTC_PATH=%s", path);
+    note_place(s, "%s=%s", s->places->variable, path);
     if (stat(path, &st) != 0) return false;
     if (!S_ISDIR(st.st_mode)) {
         char file[PATH_MAX]; /* the loader takes only a path with a slash for a path */
         return realpath(path, file) && try_library(s, file);
     }
-    return try_folder(s, path) || try_each_below(s, path, wheel_folders, COUNT(wheel_folders)) ||
-           try_each_below(s, path, toolkit_folders, COUNT(toolkit_folders));
+    return try_folder(s, path) || try_each_below(s, path, s->places->wheels) ||
+           try_each_below(s, path, toolkit_folders);
 }
 
 static bool search_loader(Search *s) {
     note_place(s, "the loader's path");
-    for (size_t i = 0; i < COUNT(library_names); i++)
-        if (try_library(s, library_names[i])) return true;
+    for (const char *name = s->places->names; *name; name = next(name))
+        if (try_library(s, name)) return true;
     return false;
 }
 
 static bool search_toolkits(Search *s) {
-    static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};
-    for (size_t i = 0; i < COUNT(variables); i++) {
-        const char *prefix = environment(variables[i]);
+    for (const char *variable = "CUDA_HOME\0CUDA_PATH\0"; *variable; variable = next(variable)) {
+        const char *prefix = environment(variable);
         if (!prefix) continue;
-        note_place(s, "%s=%s", variables[i], prefix);
-        if (try_each_below(s, prefix, toolkit_folders, COUNT(toolkit_folders))) return true;
+        note_place(s, "%s=%s", variable, prefix);
+        if (try_each_below(s, prefix, toolkit_folders)) return true;
     }
     note_place(s, "/usr/local/cuda*");
-    for (size_t i = 0; i < COUNT(toolkit_folders); i++) {
+    for (const char *folder = toolkit_folders; *folder; folder = next(folder)) {
         char below[64];
-        snprintf(below, sizeof below, "cuda*/%s", toolkit_folders[i]);
+        snprintf(below, sizeof below, "cuda*/%s", folder);
         if (try_below(s, "/usr/local", below)) return true;
     }
     return false;
@@ -200,15 +198,35 @@ static bool search_wheels(Search *s) {
     return try_python(s, prefix);
 }
 
-amp_status amp_nvrtc_search(amp_nvrtc_accept accept, void *ctx, void **library, amp_error *err) {
-    Search s = {.accept = accept, .ctx = ctx};
-    const char *named = environment("NVRTC_PATH");
+amp_status amp_library_search(const amp_library_places *places, amp_library_accept accept, void *ctx, void **library,
+                              amp_error *err) {
+    Search s = {.places = places, .accept = accept, .ctx = ctx};
+    const char *named = environment(places->variable);
     bool found = named ? search_named(&s, named) : search_loader(&s) || search_toolkits(&s) || search_wheels(&s);
     *library = s.library;
     if (found) return AMP_OK;
     if (s.broken.code) return amp_fail(err, s.broken.code, "%s", s.broken.message);
     return amp_fail(err, AMP_NOT_FOUND,
-                    "NVIDIA's runtime compiler (libnvrtc.so.13 or .12) was not found: install it with `pip install "
-                    "nvidia-cuda-nvrtc` or with the CUDA toolkit, or set NVRTC_PATH to its folder; searched: %s",
-                    s.searched);
+                    "%s was not found: install it with `pip install %s` or with the CUDA toolkit, or set %s to its "
+                    "folder; searched: %s",
+                    places->title, places->package, places->variable, s.searched);
+}
+
+/* ---- an opened library ------------------------------------------------------------------------------------------- */
+
+amp_status amp_library_fill(void *library, const char *symbols, void *calls, amp_error *err) {
+    char *to = calls;
+    for (const char *symbol = symbols; *symbol; symbol = next(symbol)) {
+        void *address = dlsym(library, symbol);
+        if (!address) return amp_fail(err, AMP_BAD_FILE, "it has no %s", symbol);
+        memcpy(to, &address, sizeof address); /* POSIX: pointers to functions are like those to data */
+        to += sizeof address;
+    }
+    return AMP_OK;
+}
+
+void amp_library_path(void *library, char *out, size_t size) {
+    struct link_map *map = NULL;
+    *out = '\0';
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name) snprintf(out, size, "%s", map->l_name);
 }

@@ -1,10 +1,9 @@
 /* inspect_cuda.c: what this machine has for CUDA, by the functions by which sessions look for it. */
-#define _GNU_SOURCE /* dladdr */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "cuda_sdk/cublaslt.h"
 #include "cuda_sdk/nvrtc.h"
 #include "runtime/device/cuda/cache.h"
 #include "runtime/device/cuda/cuda_driver.h"
@@ -17,12 +16,9 @@ static void set_path(amp_cuda_found *out, const char *path) { snprintf(out->path
 
 static amp_status find_driver(amp_cuda_found *out, amp_error *err) {
     CudaDriver driver;
-    Dl_info where;
-    void *address;
     int count;
     AMP_TRY(amp_cuda_driver_open(&driver, err));
-    memcpy(&address, &driver.init, sizeof address);
-    set_path(out, dladdr(address, &where) && where.dli_fname ? where.dli_fname : "?");
+    amp_library_path(driver.library, out->path, sizeof out->path);
     out->version = driver.version;
     out->devices = driver.device_count(&count) ? 0 : count;
     amp_cuda_driver_close(&driver);
@@ -44,6 +40,18 @@ static amp_status find_nvrtc(amp_cuda_found *out, amp_error *err) {
     return AMP_OK;
 }
 
+/* For the driver that is there. */
+static amp_status find_cublaslt(amp_cuda_found *out, amp_error *err) {
+    CudaDriver driver;
+    amp_cublaslt cublaslt;
+    const int version = amp_cuda_driver_open(&driver, NULL) ? 0 : driver.version;
+    amp_cuda_driver_close(&driver);
+    AMP_TRY(amp_cublaslt_open(&cublaslt, version, err));
+    amp_library_path(cublaslt.library, out->path, sizeof out->path);
+    out->version = cublaslt.version;
+    return AMP_OK;
+}
+
 static amp_status find_cache(amp_cuda_found *out, amp_error *err) {
     amp_cuda_cache *cache = amp_cuda_cache_open(NULL);
     if (!cache)
@@ -62,6 +70,7 @@ amp_status amp_cuda_find(amp_cuda_software what, amp_cuda_found *out, amp_error 
     case AMP_CUDA_DRIVER: return find_driver(out, err);
     case AMP_CUDA_NVRTC: return find_nvrtc(out, err);
     case AMP_CUDA_CACHE: return find_cache(out, err);
+    case AMP_CUDA_CUBLASLT: return find_cublaslt(out, err);
     }
     return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_cuda_find: there is no software %d", (int)what);
 }

@@ -126,6 +126,18 @@ for precision in bf16 tf32; do
     says "compute capability 7.5, which has no $precision; compile the model with --precision fp16"
 done
 
+# ---- the numbers of cuBLASLt, against its header --------------------------------------------------------------------------------
+
+header=''
+for folder in "${CUDA_HOME:-/none}/include" /usr/local/cuda/include .torch-env/lib/python3*/site-packages/nvidia/cu*/include; do
+    [[ -n $header || ! -f $folder/cublasLt.h ]] || header=$folder
+done
+if [[ -n $header ]]; then
+    run 0 cc -std=c11 -Wall -Wextra -Werror -I. -isystem "$header" -c tests/cuda_sdk/cublaslt_numbers.c -o "$work/numbers.o"
+else
+    skipped 'no cublasLt.h is installed: our declarations are not compared with it'
+fi
+
 # ---- without CUDA ---------------------------------------------------------------------------------------------------------------
 
 # What a file asks the loader for, and what it would find.

@@ -1056,14 +1056,14 @@ expect 'FP32 has no scale' '' "$(grep scale_is "$work/ordinary.log")"
 # ---- amprun doctor -----------------------------------------------------------------------------------
 
 run 0 "$amprun" doctor
-says 'cpu       ok' 'products on ' 'FLOP/s f32 by ' 'FLOP/s bf16 by ' 'memory    ok' 'driver' 'nvrtc' 'cache' 'verdict   a model has all it needs on cpu'
+says 'cpu       ok' 'products on ' 'FLOP/s f32 by ' 'FLOP/s bf16 by ' 'memory    ok' 'driver' 'nvrtc' 'cublaslt' 'cache' 'verdict   a model has all it needs on cpu'
 run 0 "$amprun" doctor "$so" --batch 8 --json
 expect 'doctor --json: each check has a state and a text' ok "$(python3 - "$work/.out" <<'PYTHON'
 import json, sys
 found = json.load(open(sys.argv[1]))
 checks = {check["about"]: check for check in found["checks"]}
 assert found["ok"] is True and found["device"] == "cpu"
-assert {"cpu", "memory", "driver", "nvrtc", "cache", "kernels"} <= set(checks)
+assert {"cpu", "memory", "driver", "nvrtc", "cublaslt", "cache", "kernels"} <= set(checks)
 assert all(check["state"] in ("ok", "note") and check["text"] for check in found["checks"])
 assert checks["cpu"]["processors"] >= 1 and checks["cpu"]["f32_flops"] > 1e8 and checks["cpu"]["bf16_flops"] > 1e8
 assert 0 < checks["memory"]["needed"] < checks["memory"]["available"]
@@ -1081,8 +1081,10 @@ says 'cache     note   is off, because AMPC_CACHE_LIMIT is 0: unset it'
 mkdir -p "$work/open_cache" && chmod 777 "$work/open_cache"
 run 0 env AMPC_CACHE_DIR="$work/open_cache" "$amprun" doctor
 says 'cache     note   no cache, so every process compiles its kernels: AMPC_CACHE_DIR'
-run 0 env NVRTC_PATH=/nowhere "$amprun" doctor
-says 'nvrtc     note   ' 'searched: NVRTC_PATH=/nowhere'
+run 0 env NVRTC_PATH=/nowhere CUBLASLT_PATH=/nowhere "$amprun" doctor
+says 'nvrtc     note   ' 'searched: NVRTC_PATH=/nowhere' 'cublaslt  note   ' '`pip install nvidia-cublas` or with the CUDA toolkit' \
+    'searched: CUBLASLT_PATH=/nowhere; it has 540 MB under' \
+    'verdict   a model has all it needs on cpu'
 run 1 "$amprun" doctor "$work/none.so"
 says 'none.so'
 run 2 "$amprun" doctor --device null

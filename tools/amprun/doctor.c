@@ -176,7 +176,7 @@ static void check_devices(Doctor *d) {
     }
 }
 
-/* ---- the compiler of kernels, and its cache ---------------------------------------------------------------------- */
+/* ---- NVIDIA's libraries, and the cache of kernels -------------------------------------------------------------- */
 
 /* Whether the model needs it says check_kernels. */
 static void check_nvrtc(Doctor *d) {
@@ -190,6 +190,21 @@ static void check_nvrtc(Doctor *d) {
         amp_json_put_int(&d->json, "version", nvrtc.version);
         SAY(d, "%d.%d, %s, for sm_%d to sm_%d", nvrtc.version / 1000, nvrtc.version % 1000 / 10, nvrtc.path,
             nvrtc.least_arch, nvrtc.most_arch);
+    }
+    end(d, status ? LACKING : FOUND);
+}
+
+static void check_cublaslt(Doctor *d) {
+    amp_error err = {0};
+    amp_cuda_found cublaslt;
+    begin(d, "cublaslt");
+    const amp_status status = amp_cuda_find(AMP_CUDA_CUBLASLT, &cublaslt, &err);
+    if (status) SAY(d, "%s; it has 540 MB under NVIDIA's licence, and no session needs it", err.message);
+    else {
+        amp_json_put_string(&d->json, "library", cublaslt.path);
+        amp_json_put_int(&d->json, "version", cublaslt.version);
+        SAY(d, "%d.%d, %s; no session uses it yet: the products of models are their own kernels",
+            cublaslt.version / 1000, cublaslt.version % 1000 / 10, cublaslt.path);
     }
     end(d, status ? LACKING : FOUND);
 }
@@ -289,6 +304,7 @@ static void check_all(Doctor *d) {
     check_driver(d);
     check_devices(d);
     check_nvrtc(d);
+    check_cublaslt(d);
     check_cache(d);
     if (d->model && !d->on_cuda) check_cpu_kernels(d);
     if (d->model) check_cuda_kernels(d);

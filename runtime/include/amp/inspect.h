@@ -229,13 +229,14 @@ AMP_API AMP_MUST_USE amp_status amp_cpu_measure(const amp_measure_options *optio
 
 typedef enum amp_cuda_software {
     AMP_CUDA_DRIVER = 0,
-    AMP_CUDA_NVRTC = 1, /* which compiles kernels */
-    AMP_CUDA_CACHE = 2  /* of compiled kernels, on disk */
+    AMP_CUDA_NVRTC = 1,   /* which compiles kernels */
+    AMP_CUDA_CACHE = 2,   /* of compiled kernels, on disk */
+    AMP_CUDA_CUBLASLT = 3 /* NVIDIA's matrix products; sessions do without them */
 } amp_cuda_software;
 
 typedef struct amp_cuda_found {
     char path[4096];               /* of the library, or the cache's folder */
-    int32_t version;               /* of CUDA: 13000 for 13.0; 0 of the cache */
+    int32_t version;               /* 13000 for 13.0: of the library, of the driver's CUDA; 0 of the cache */
     int32_t devices;               /* of the driver: how many it has */
     int32_t least_arch, most_arch; /* of NVRTC: compiles for sm_75 to sm_120, say */
 } amp_cuda_found;

@@ -106,6 +106,20 @@ TEST_F(InspectCuda, TheCache) {
     EXPECT_EQ(amp_cuda_find(static_cast<amp_cuda_software>(9), &found, &err_), AMP_INVALID_ARGUMENT);
 }
 
+// No driver is needed for it, and a session does without it.
+TEST_F(InspectCuda, Cublaslt) {
+    amp_cuda_found found;
+    EXPECT_EQ(InChild([&]() -> std::string {
+                  setenv("CUBLASLT_PATH", "/nowhere", 1);
+                  if (amp_cuda_find(AMP_CUDA_CUBLASLT, &found, &err_) != AMP_NOT_FOUND) return err_.message;
+                  return strstr(err_.message, "searched: CUBLASLT_PATH=/nowhere") ? "" : err_.message;
+              }),
+              "");
+    if (amp_cuda_find(AMP_CUDA_CUBLASLT, &found, &err_)) GTEST_SKIP() << "NOT TESTED further: " << err_.message;
+    EXPECT_GE(found.version, 11000);
+    EXPECT_NE(strstr(found.path, "libcublasLt"), nullptr) << found.path;
+}
+
 // Of functions without images: all by NVRTC, and where there is none, by nothing.
 TEST_F(InspectCuda, WhereFunctionsComeFrom) {
     OwnCache own;

@@ -41,9 +41,12 @@ typedef struct Settings {
     uint64_t seed, memory;
     bool exact, verbose;
     char report[1024];
+    char times[1024];  /* as FAKECUDA_TIMES has it */
     char problem[256]; /* what in the environment cannot be read; empty: nothing.  Then there is no device */
 } Settings;
 void settings_read(Settings *s);
+/* Nanoseconds that FAKECUDA_TIMES gives a kernel or a piece of work from outside; |otherwise|: it gives none. */
+uint64_t settings_time(const char *name, uint64_t otherwise);
 /* The newest PTX that a driver of that version takes: 90 for 13000. */
 int settings_ptx_version(int driver_version);
 

@@ -39,7 +39,7 @@ FAKECUDA_API int fakecuda_set_fail(const char *plan);
  * cuInit must be called again. */
 FAKECUDA_API void fakecuda_restart(void);
 
-/* ---- for another stand-in, fakecuda/nccl, whose work runs in streams --------------------------------------------- */
+/* ---- for other stand-ins, fakecuda/nccl and cublaslt, whose work runs in streams --------------------------------- */
 
 /* Work of somebody else: |run| is called when its turn has come, and again until it gives true.  Meanwhile the stream
  * stops, as after a kernel that waits, and no host is held that does not wait for it.  In a capture it becomes
@@ -52,9 +52,12 @@ typedef struct FakecudaOutside {
 } FakecudaOutside;
 
 /* A CUresult.  |stream| is a CUstream of the current context; where it fails nothing was enqueued.  |name| is counted
- * in the report, under "outside", with |bytes|.  |*captured|: it is in a graph. */
+ * in the report, under "outside", with |bytes|, and is not copied.  |*captured|: it is in a graph. */
 FAKECUDA_API int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name, uint64_t bytes,
                                   bool *captured);
+
+/* Whether a stream of the current context is being captured. */
+FAKECUDA_API bool fakecuda_is_capturing(void);
 
 /* Into the report, as a call of the driver that was wrong. */
 FAKECUDA_API void fakecuda_misuse(const char *what);

@@ -34,6 +34,27 @@ static uint64_t number(Settings *s, const char *name, uint64_t fallback, uint64_
     return value;
 }
 
+/* NAME=US[,..] */
+static void read_times(Settings *s) {
+    const char *text = getenv("FAKECUDA_TIMES");
+    if (!text) return;
+    snprintf(s->times, sizeof s->times, "%s", text);
+    bool good = strlen(text) < sizeof s->times;
+    for (const char *at = text; good && *at;) {
+        int used = 0;
+        good = sscanf(at, "%*[A-Za-z0-9_]=%*u%n", &used) == 0 && used && (!at[used] || at[used] == ',');
+        at += used + (good && at[used] == ',');
+    }
+    if (!good) snprintf(s->problem, sizeof s->problem, "FAKECUDA_TIMES=%.100s: not NAME=MICROSECONDS[,..]", text);
+}
+
+uint64_t settings_time(const char *name, uint64_t otherwise) {
+    const size_t size = strlen(name);
+    for (const char *at = driver.settings.times; *at; at += strcspn(at, ","), at += *at == ',')
+        if (!strncmp(at, name, size) && at[size] == '=') return strtoull(at + size + 1, NULL, 10) * 1000;
+    return otherwise;
+}
+
 void settings_read(Settings *s) {
     *s = (Settings){0};
     s->arch = (int)number(s, "FAKECUDA_ARCH", 90, 999);
@@ -45,6 +66,7 @@ void settings_read(Settings *s) {
     s->memory = number(s, "FAKECUDA_MEMORY", 80ull << 30, 1ull << 42);
     s->exact = number(s, "FAKECUDA_EXACT", 0, 1) != 0;
     s->verbose = number(s, "FAKECUDA_VERBOSE", 0, 9) != 0;
+    read_times(s);
     const char *file = getenv("FAKECUDA_REPORT");
     if (file && strlen(file) < sizeof s->report) strcpy(s->report, file);
     else if (file) snprintf(s->problem, sizeof s->problem, "FAKECUDA_REPORT: the name is too long");

@@ -90,8 +90,8 @@ class StandIn : public ::testing::Test {
         load("fakecuda_set_seed", &set_seed);
         load("fakecuda_set_fail", &set_fail);
         load("fakecuda_restart", &restart_);
-        for (const char *name :
-             {"ARCH", "SEED", "REPORT", "FAIL", "DEVICES", "EXACT", "MEMORY", "DRIVER_VERSION", "THREADS", "VERBOSE"})
+        for (const char *name : {"ARCH", "SEED", "REPORT", "FAIL", "DEVICES", "EXACT", "MEMORY", "DRIVER_VERSION",
+                                 "THREADS", "TIMES", "VERBOSE"})
             unsetenv((std::string("FAKECUDA_") + name).c_str());
         restart_();
     }

@@ -51,6 +51,7 @@ typedef struct Work {
     struct GraphRun *running; /* of it; owned */
     CuEvent event;
     FakecudaOutside outside;
+    const char *outside_name;
 } Work;
 /* False: work from outside that is not done yet. */
 bool work_run(Context *c, Work *w); /* a failure goes to context_fail */

@@ -122,7 +122,7 @@ static void run_kernel(Context *c, Work *w) {
     f->row->launches++;
     if ((int)w->dynamic_shared > f->row->dynamic_shared) f->row->dynamic_shared = (int)w->dynamic_shared;
     exec_counters_add(&f->row->counters, &counters);
-    c->nanoseconds += counters.warp_instructions / WARP_INSTRUCTIONS;
+    c->nanoseconds += settings_time(f->ptx->name, counters.warp_instructions / WARP_INSTRUCTIONS);
     if (fault != EXEC_OK) context_fail(c, results[fault], message);
 }
 
@@ -144,13 +144,14 @@ bool fakecuda_write(void *context, uint64_t to, const void *from, uint64_t bytes
     return false;
 }
 
-static CuResult add_outside(Context *c, CuStream stream, const FakecudaOutside *outside, bool *captured) {
+static CuResult add_outside(Context *c, CuStream stream, const FakecudaOutside *outside, const char *name,
+                            bool *captured) {
     Stream *s;
     CuResult found = stream_find(c, stream, &s);
     if (found != CU_SUCCESS) return found;
     if (s->capture && s->capture->invalid) return CU_STREAM_CAPTURE_INVALIDATED;
     *captured = s->capture != NULL;
-    return stream_submit(s, &(Work){.kind = WORK_OUTSIDE, .outside = *outside});
+    return stream_submit(s, &(Work){.kind = WORK_OUTSIDE, .outside = *outside, .outside_name = name});
 }
 
 static bool waits_inside(Context *c, CuStream stream) {
@@ -162,10 +163,18 @@ int fakecuda_enqueue(void *stream, const FakecudaOutside *work, const char *name
     Context *c;
     driver_lock();
     CuResult result = context_current(&c);
-    if (result == CU_SUCCESS) result = c->sticky ? c->sticky : add_outside(c, stream, work, captured);
+    if (result == CU_SUCCESS) result = c->sticky ? c->sticky : add_outside(c, stream, work, name, captured);
     if (result == CU_SUCCESS) report_outside(name, bytes, waits_inside(c, stream), *captured);
     driver_unlock();
     return result;
+}
+
+bool fakecuda_is_capturing(void) {
+    Context *c;
+    driver_lock();
+    const bool captures = context_current(&c) == CU_SUCCESS && c->captures;
+    driver_unlock();
+    return captures;
 }
 
 void fakecuda_misuse(const char *what) {
@@ -178,12 +187,19 @@ void fakecuda_misuse(const char *what) {
 
 static void run_nothing(Context *c, Work *w) { (void)c, (void)w; }
 
+static bool run_outside(Context *c, Work *w) {
+    const char *name = w->outside_name;
+    if (!w->outside.run(w->outside.user, c)) return false;
+    c->nanoseconds += settings_time(name, 0);
+    return true;
+}
+
 bool work_run(Context *c, Work *w) {
     static void (*const run[])(Context *, Work *) = {
         [WORK_NOTHING] = run_nothing, [WORK_COPY_IN] = run_copy_in, [WORK_COPY_OUT] = run_copy_out,
         [WORK_COPY] = run_copy,       [WORK_FILL] = run_fill,       [WORK_KERNEL] = run_kernel,
         [WORK_RECORD] = run_nothing};
-    if (w->kind == WORK_OUTSIDE) return w->outside.run(w->outside.user, c);
+    if (w->kind == WORK_OUTSIDE) return run_outside(c, w);
     c->nanoseconds += run[w->kind] == run_nothing ? 0 : LEAST;
     run[w->kind](c, w);
     return true;

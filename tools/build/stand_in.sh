@@ -5,17 +5,19 @@
 #     STAND_IN                        target patterns that leave these tests out, not what check scripts take of it:
 #                                     `bazel_tests NAME ... -- //... "${STAND_IN[@]}"`
 #
-# What they depend on: all code of fakecuda/, the tables of the driver's and NCCL's calls that the product uses, and how
-# tensor cores add, which the CPU's kernels have, too.
+# What they depend on: all code of fakecuda/, the tables of the driver's, NCCL's and cuBLASLt's calls that the product
+# uses, how tensor cores add, which the CPU's kernels have, too, and a header of tests.
 
-readonly STAND_IN=(-//fakecuda/... //fakecuda:libcuda.so.1 //fakecuda/nccl:libnccl.so.2 //fakecuda/isa:on_device)
+readonly STAND_IN=(-//fakecuda/... //fakecuda:libcuda.so.1 //fakecuda/nccl:libnccl.so.2
+    //fakecuda/cublaslt:libcublasLt.so.13 //fakecuda/isa:on_device)
 readonly STAND_IN_STAMP=fakecuda/tested
 
 stand_in_hash() {
     local LC_ALL=C
     {
         find fakecuda -type f ! -name '*.md' ! -path "$STAND_IN_STAMP"
-        printf '%s\n' runtime/device/cuda/driver_api.h runtime/comm/nccl/nccl_api.h \
+        printf '%s\n' runtime/device/cuda/driver_api.h runtime/comm/nccl/nccl_api.h cuda_sdk/cublaslt_api.h \
+            tests/cuda_sdk/lt_product.h \
             codegen/cpu/prelude/{device_block,vector}.h
     } | sort | xargs sha256sum | sha256sum | cut -d' ' -f1
 }

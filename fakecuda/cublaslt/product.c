@@ -1,0 +1,152 @@
+/* product.c: one product. Operands are copied from the device, all of it is done at once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rounding.h"
+#include "fakecuda/alu/tensor_core.h"
+#include "fakecuda/cublaslt/stand_in.h"
+
+size_t type_bytes(int type) { return type == LT_F32 ? 4 : type == LT_F16 || type == LT_BF16 ? 2 : 0; }
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t bits_at(const struct CublasLtMatrix *l, const unsigned char *from, uint64_t row, uint64_t column) {
+    uint32_t bits = 0;
+    const size_t size = type_bytes(l->type);
+    memcpy(&bits, from + (column * (uint64_t)l->ld + row) * size, size);
+    return bits;
+}
+
+static float value_of(int type, uint32_t bits) {
+    float value;
+    if (type == LT_F16) return amp_f16_to_f32((uint16_t)bits);
+    if (type == LT_BF16) return amp_bf16_to_f32((uint16_t)bits);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t bits_of(int type, float value) {
+    uint32_t bits;
+    if (type == LT_F16) return amp_f32_to_f16(value);
+    if (type == LT_BF16) return amp_f32_to_bf16(value);
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+typedef struct Matrices { /* one of the batch, on the host */
+    unsigned char *a, *b, *c, *d;
+} Matrices;
+
+static uint32_t factor(const Operand *o, const unsigned char *from, uint64_t k, uint64_t line, bool k_is_row) {
+    const bool rows = k_is_row != o->transposed;
+    return bits_at(&o->layout, from, rows ? k : line, rows ? line : k);
+}
+
+/* Steps of k from |first| to |end|, added to task->c in ascending order; outside of the matrices all is 0. */
+static void add_steps(const Product *p, const Matrices *x, TensorTask *task, uint64_t row, uint64_t column,
+                      uint64_t first, uint64_t end) {
+    for (uint64_t from = first; from < end; from += (uint64_t)task->k) {
+        memset(task->a, 0, sizeof task->a);
+        memset(task->b, 0, sizeof task->b);
+        for (uint64_t i = 0; i < (uint64_t)task->k && from + i < p->k; i++) {
+            for (uint64_t j = 0; j < TENSOR_M && row + j < p->m; j++)
+                task->a[i][j] = factor(&p->a, x->a, from + i, row + j, false);
+            for (uint64_t j = 0; j < TENSOR_N && column + j < p->n; j++)
+                task->b[i][j] = factor(&p->b, x->b, from + i, column + j, true);
+        }
+        tensor_multiply(task);
+    }
+}
+
+/* A tile of sums, in one chain or in two. */
+static void sum_tile(const Product *p, const Matrices *x, uint64_t row, uint64_t column,
+                     float sums[TENSOR_M][TENSOR_N]) {
+    const int type = p->a.layout.type, block = (p->arch >= 90 ? 16 : 8) / (type == LT_F32 ? 2 : 1);
+    TensorTask task = {.k = type == LT_F32 ? 8 : 16,
+                       .block = block,
+                       .bits = p->arch >= 90 ? 25 : 24,
+                       .factor = type == LT_F16    ? PTX_F16
+                                 : type == LT_BF16 ? PTX_BF16
+                                                   : PTX_TF32,
+                       .sum = PTX_F32};
+    const uint64_t half = (p->k / 2 + 15) / 16 * 16, cut = p->algorithm == SPLIT ? half : p->k;
+    add_steps(p, x, &task, row, column, 0, cut);
+    memcpy(sums, task.c, sizeof task.c);
+    if (cut == p->k) return;
+    memset(task.c, 0, sizeof task.c);
+    add_steps(p, x, &task, row, column, cut, p->k);
+    for (int i = 0; i < TENSOR_M; i++)
+        for (int j = 0; j < TENSOR_N; j++) sums[i][j] += value_of(LT_F32, task.c[i][j]);
+}
+
+static void finish_element(const Product *p, const Matrices *x, const unsigned char *bias, uint64_t row,
+                           uint64_t column, float sum) {
+    const struct CublasLtMatrix *l = &p->d.layout;
+    const size_t size = type_bytes(l->type);
+    float value = p->alpha * sum;
+    if (p->beta != 0) value += p->beta * value_of(p->c.layout.type, bits_at(&p->c.layout, x->c, row, column));
+    if (p->bias) {
+        uint32_t bits = 0;
+        memcpy(&bits, bias + row * size, size);
+        value += value_of(l->type, bits);
+    }
+    if (p->algorithm == WRONG && row + column == 0) value += 1 + value * 0.5f;
+    const uint32_t bits = bits_of(l->type, value);
+    memcpy(x->d + (column * (uint64_t)l->ld + row) * size, &bits, size);
+}
+
+static void multiply(const Product *p, const Matrices *x, const unsigned char *bias) {
+    for (uint64_t row = 0; row < p->m; row += TENSOR_M)
+        for (uint64_t column = 0; column < p->n; column += TENSOR_N) {
+            float sums[TENSOR_M][TENSOR_N];
+            sum_tile(p, x, row, column, sums);
+            for (uint64_t i = 0; i < TENSOR_M && row + i < p->m; i++)
+                for (uint64_t j = 0; j < TENSOR_N && column + j < p->n; j++)
+                    finish_element(p, x, bias, row + i, column + j, sums[i][j]);
+        }
+}
+
+/* ---- on the device ----------------------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of(const Operand *o) {
+    const struct CublasLtMatrix *l = &o->layout;
+    return l->rows && l->columns ? ((l->columns - 1) * (uint64_t)l->ld + l->rows) * type_bytes(l->type) : 0;
+}
+
+static uint64_t address_of(const Operand *o, int32_t batch) {
+    return o->address + (uint64_t)(batch * o->layout.stride) * type_bytes(o->layout.type);
+}
+
+static unsigned char *must_alloc(uint64_t bytes) {
+    unsigned char *memory = malloc(bytes + 1);
+    if (!memory) abort();
+    return memory;
+}
+
+/* False: the work is gone, which |p| may not be asked then. */
+static bool run_one(const Product *p, int32_t batch, void *context, const Matrices *x, unsigned char *bias) {
+    const uint64_t to = address_of(&p->d, batch), bytes = bytes_of(&p->d);
+    if (!fakecuda_read(context, address_of(&p->a, batch), x->a, bytes_of(&p->a)) ||
+        !fakecuda_read(context, address_of(&p->b, batch), x->b, bytes_of(&p->b)))
+        return false;
+    if (p->beta != 0 && !fakecuda_read(context, address_of(&p->c, batch), x->c, bytes_of(&p->c))) return false;
+    if (p->bias && !fakecuda_read(context, p->bias, bias, p->m * type_bytes(p->d.layout.type))) return false;
+    if (p->d.layout.ld > (int64_t)p->m && !fakecuda_read(context, to, x->d, bytes)) return false; /* between columns */
+    multiply(p, x, bias);
+    return fakecuda_write(context, to, x->d, bytes);
+}
+
+bool product_run(void *product, void *context) {
+    const Product p = *(const Product *)product;
+    const Matrices x = {must_alloc(bytes_of(&p.a)), must_alloc(bytes_of(&p.b)), must_alloc(bytes_of(&p.c)),
+                        must_alloc(bytes_of(&p.d))};
+    unsigned char *bias = must_alloc(p.m * sizeof(float));
+    bool done = true;
+    for (int32_t i = 0; i < p.d.layout.batch && done; i++) done = run_one(&p, i, context, &x, bias);
+    free(x.a), free(x.b), free(x.c), free(x.d), free(bias);
+    return done;
+}
+
+void product_drop(void *product) { free(product); }

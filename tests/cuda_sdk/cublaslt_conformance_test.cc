@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -206,5 +207,24 @@ const Case kCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, CublasLtConformance, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case> &info) { return std::string(info.param.name); });
+
+// It does not run on the driver.
+TEST(CublasLt, ALibraryOfANewerCudaThanTheDriversIsPassedOver) {
+    amp_cublaslt cublaslt;
+    amp_error err = {};
+    const amp_status status = amp_cublaslt_open(&cublaslt, 0, &err);
+    if (status == AMP_NOT_FOUND) GTEST_SKIP() << "NOT TESTED, because cuBLASLt is not installed: " << err.message;
+    ASSERT_EQ(status, AMP_OK) << err.message;
+    const int major = cublaslt.version / 1000;
+    char path[4096];
+    amp_library_path(cublaslt.library, path, sizeof path);
+    setenv("CUBLASLT_PATH", path, 1);
+    EXPECT_EQ(amp_cublaslt_open(&cublaslt, major * 1000, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_cublaslt_open(&cublaslt, major * 1000 - 500, &err), AMP_BAD_FILE);
+    const std::string wanted = std::string(path) + " cannot be used as NVIDIA's cuBLASLt (libcublasLt.so.13, .12 or " +
+                               ".11): it is of CUDA " + std::to_string(major) + ", and one of CUDA 11 to " +
+                               std::to_string(major - 1) + " is needed: install that, or a newer driver";
+    EXPECT_EQ(err.message, wanted);
+}
 
 } // namespace

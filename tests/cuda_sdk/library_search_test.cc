@@ -131,27 +131,6 @@ static const Library kLibraries[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, Searched, testing::ValuesIn(kLibraries));
 
-// The installed one, if there is one.
-TEST(Cublaslt, OneOfANewerCudaThanTheDriversIsPassedOver) {
-    amp_cublaslt cublaslt;
-    amp_error err = {};
-    const amp_status status = amp_cublaslt_open(&cublaslt, 0, &err);
-    if (status == AMP_NOT_FOUND) GTEST_SKIP() << "NOT TESTED, because cuBLASLt is not installed: " << err.message;
-    ASSERT_EQ(status, AMP_OK) << err.message;
-    const int major = cublaslt.version / 1000;
-    EXPECT_GE(major, 11);
-    char path[4096];
-    amp_library_path(cublaslt.library, path, sizeof path);
-    Environment environment;
-    environment.Set("CUBLASLT_PATH", path);
-    EXPECT_EQ(amp_cublaslt_open(&cublaslt, major * 1000, &err), AMP_OK) << err.message;
-    EXPECT_EQ(amp_cublaslt_open(&cublaslt, major * 1000 - 500, &err), AMP_BAD_FILE);
-    const std::string wanted = std::string(path) + " cannot be used as NVIDIA's cuBLASLt (libcublasLt.so.13, .12 or " +
-                               ".11): it is of CUDA " + std::to_string(major) + ", and one of CUDA 11 to " +
-                               std::to_string(major - 1) + " is needed: install that, or a newer driver";
-    EXPECT_EQ(err.message, wanted);
-}
-
 // Takes libraries below a folder only, whatever is installed on the machine.
 static amp_status TakeBelow(void *ctx, void *library, amp_error *err) {
     const auto &folder = *static_cast<std::string *>(ctx);

@@ -56,7 +56,7 @@ says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, 
     'kernels   FAILED the model has no code for sm_90' 'compile the model with `ampc --gpu-arch sm_90`' 'is missing'
 build //fakecuda/cublaslt:libcublasLt.so.13
 run 0 on 90 "$amprun" doctor
-says 'cublaslt  ok     13.1, ' 'fakecuda/cublaslt/libcublasLt.so.13; no session uses it'
+says 'cublaslt  ok     13.1, ' 'fakecuda/cublaslt/libcublasLt.so.13; for faster matrix products, but no session uses it yet'
 run 0 on 90 env FAKECUDA_DRIVER_VERSION=12040 CUBLASLT_PATH="$bin/fakecuda/cublaslt" "$amprun" doctor
 says 'cublaslt  note   ' 'libcublasLt.so.13 cannot be used as NVIDIA' 'it is of CUDA 13, and one of CUDA 11 to 12 is needed'
 run 1 on 90 "$amprun" doctor --device cuda:1

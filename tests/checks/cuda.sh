@@ -49,7 +49,7 @@ export AMPC_CACHE_DIR=$work/doctors_cache
 run 0 "$ampc" "$work/tiny.amp" --isa portable -o "$work/tiny.so"
 doctor_says 'nothing is compiled yet' tiny.so '0 - nvrtc stand-in'
 run 0 on 90 "$amprun" info "$work/tiny.so" --device cuda --batch 16
-doctor_says 'a session has filled the cache' tiny.so '0 cache - stand-in'
+doctor_says 'what a session trains by is in the cache, and nothing else' tiny.so '0 cache nvrtc stand-in'
 export AMPC_CACHE_DIR=$work/cache
 run 1 on 90 env NVRTC_PATH=/nowhere "$amprun" doctor "$work/tiny.so" --device cuda
 says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, and no GPU is used' 'nvrtc     note' \

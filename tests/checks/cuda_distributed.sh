@@ -7,6 +7,8 @@
 #
 #     cuda_distributed.sh          2 ranks
 #     cuda_distributed.sh --full   2 to 4 ranks, every precision, the other MPI, every call more than once
+#
+# Takes long.
 set -uo pipefail
 source tests/checks/cuda.bash
 source tests/checks/mpi.bash

@@ -191,11 +191,38 @@ def list_products(c):
     rows = sorted(kept.values(), key=lambda row: -row["rows"] * row["cols"] * row["k"] * row["batch"])
     if not rows:
         raise RuntimeError("no dense product was found in the models' kernels")
-    return rows[:MOST]
+    return rows[-3:] if c.args.stand_in else rows[:MOST]
+
+
+PROGRAM = "cublaslt_conformance_test"  # finds its library as a session does
+VERDICT = re.compile(r"^\[ +(OK|SKIPPED|FAILED) +\] ([\w./]+).* \(\d+ ms\)$", re.MULTILINE)
+
+
+def conformance(c):
+    """Each algorithm against float64.  {test: OK, SKIPPED or FAILED}; None: not run."""
+    if not os.path.exists(os.path.join(c.home, "bin", PROGRAM)):
+        return c.say(f"conformance of cuBLASLt: not run: {PROGRAM} is not built here")
+    done = c.run([f"bin/{PROGRAM}"], timeout=SECONDS, must=False)
+    verdicts = {name: verdict for verdict, name in VERDICT.findall(done.stdout)}
+    passed, failed = (sum(one == verdict for one in verdicts.values()) for verdict in ("OK", "FAILED"))
+    if done.returncode or failed:
+        lines = [line for line in done.stdout.splitlines() if not re.match(r"\[[-=]|\[ +(OK|RUN|SKIPPED) ", line)]
+        c.fail(f"conformance of cuBLASLt: exit status {done.returncode}\n" + "\n".join(lines[:12] + [done.stderr]))
+    elif passed < len(verdicts) or not passed:
+        why = re.findall(r"NOT TESTED, because (.*)", done.stdout) or ["no test was found"]
+        return c.say(f"conformance of cuBLASLt: not run: {why[-1]}")
+    c.say(f"conformance of cuBLASLt: {passed} of {len(verdicts)} tests passed")
+    return verdicts
 
 
 def library(c):
-    """Each product by the best of cuBLASLt's 16 algorithms, beside ours; and the best with the bits of mma.sync."""
+    """What cuBLASLt computes, against float64; each product by the best of its 16 algorithms, beside ours, and the best
+    with the bits of mma.sync."""
+    verdicts = conformance(c)
+    return {"conformance": verdicts, "products": time_products(c)}
+
+
+def time_products(c):
     rows = list_products(c)
     with Peer(c) as peer:
         for row in rows:

@@ -15,7 +15,7 @@ MAX_WORKSPACE, ALGORITHMS, WORKSPACE = 1, 16, 32 << 20
 # cublasLtMatmulAlgoConfigAttributes_t
 CONFIG = {"algorithm": 0, "tile": 1, "split_k": 2, "reduction": 3, "stages": 6, "cluster": 8}
 NAMES_OF_CALLS = {  # p: a pointer, a size or a handle; i: an int
-    "cublasLtCreate": "p", "cublasLtMatmulDescCreate": "pii", "cublasLtMatmulDescDestroy": "p",
+    "cublasLtGetProperty": "ip", "cublasLtCreate": "p", "cublasLtMatmulDescCreate": "pii", "cublasLtMatmulDescDestroy": "p",
     "cublasLtMatmulDescSetAttribute": "pipp", "cublasLtMatrixLayoutCreate": "pippp", "cublasLtMatrixLayoutDestroy": "p",
     "cublasLtMatrixLayoutSetAttribute": "pipp", "cublasLtMatmulPreferenceCreate": "p",
     "cublasLtMatmulPreferenceSetAttribute": "pipp", "cublasLtMatmulAlgoGetHeuristic": "p" * 7 + "ipp",
@@ -43,8 +43,8 @@ class Library:
             raise Missing("libcublasLt not found; looked for it in " + looked)
         for name, kinds in NAMES_OF_CALLS.items():
             getattr(self.library, name).argtypes = [KINDS[kind] for kind in kinds]
-        self.library.cublasLtGetVersion.restype = ctypes.c_size_t
-        self.device, self.version, self.handle = device, self.library.cublasLtGetVersion(), ctypes.c_void_p()
+        self.device, self.handle = device, ctypes.c_void_p()
+        self.version = ".".join(str(self.property(which)) for which in range(3))
         status = self.library.cublasLtCreate(ctypes.byref(self.handle))
         if status:
             raise Missing(f"cublasLtCreate: {STATUS.get(status, status)} (version {self.version})")
@@ -56,6 +56,11 @@ class Library:
         status = getattr(self.library, name)(*arguments)
         if status:
             raise RuntimeError(f"{name}: {STATUS.get(status, status)}")
+
+    def property(self, which):
+        value = ctypes.c_int()
+        self.call("cublasLtGetProperty", which, ctypes.byref(value))
+        return value.value
 
     def made(self, name, *arguments):
         handle = ctypes.c_void_p()

@@ -11,7 +11,7 @@ run 0 tools/make-dist $form
 holds 'dist is below 48 MiB' test "$(du -sm dist | cut -f1)" -lt 48
 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report"
 says '159 kernels of' '2 tests of 2 passed on the device' 'steps follow the CPU' 'of processor time a call' 'AdamW over' 'TFLOP/s' \
-    'of a copy' '    pageable ' '    pinned ' '    device ' '12 passed, 0 failed, 5 skipped' 'the stand-in has no wgmma' ' products of the models' 'ours, small: times the speed of its own FP32: tf32' 'gan-fp16, 16 samples: 2 steps follow the CPU' 'small-fp16 without supersteps' 'small-fp16 without overlap' 'small-fp16 without carveouts' 'tabular fp16 batch 16' 'the model of time'
+    'of a copy' '    pageable ' '    pinned ' '    device ' '13 passed, 0 failed, 4 skipped' 'the stand-in has no wgmma' 'conformance of cuBLASLt: 17 of 17 tests passed' '16 x 10 x 32 forward + bias: cuBLASLt ' 'with our bits ' '(3 of 4)' 'ours, small: times the speed of its own FP32: tf32' 'gan-fp16, 16 samples: 2 steps follow the CPU' 'small-fp16 without supersteps' 'small-fp16 without overlap' 'small-fp16 without carveouts' 'tabular fp16 batch 16' 'the model of time'
 # part STATUS NAME...: what the report says of parts
 part() {
     local status=$1 name
@@ -24,10 +24,10 @@ PYTHON
 )"
     done
 }
-part passed facts kernels conformance follow training steps forms tables optimizer matmul examples precisions
+part passed facts library kernels conformance follow training steps forms tables optimizer matmul examples precisions
 part skipped sanitizer profile prepare
-part 'not run' probe library
-holds 'the text report is there' grep -q '12 passed, 0 failed' "$work/report/report.txt"
+part 'not run' probe
+holds 'the text report is there' grep -q '13 passed, 0 failed' "$work/report/report.txt"
 
 run 0 bench/gpu/classes "$work/report/report.json"
 says '### small-fp16, 16 samples' '| products forward | ' '| both gradients | ' '| optimizer | ' 'A step, inputs on the device: '
@@ -61,6 +61,13 @@ expect 'kernels that were profiled' 6 "$(grep -c '^small-fp16 k' "$work/report/r
 printf '#!/bin/sh\necho "==ERROR== ERR_NVGPUCTRPERM"\nexit 1\n' >"$work/profiler/ncu"
 PATH="$work/profiler:$PATH" run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only profile
 says 'ERR_NVGPUCTRPERM' '0 passed, 0 failed, 1 skipped'
+
+# without cuBLASLt, and a driver beside which there is none
+mkdir "$work/alone"
+cp "${AMP_PROGRAMS:-bazel-bin}/fakecuda/libcuda.so.1" "$work/alone/"
+FAKECUDA_LIBRARY=$work/alone/libcuda.so.1 CUBLASLT_PATH=$work/alone run 1 tools/with-fakecuda dist/gpu-check --stand-in \
+    --out "$work/report" --only library --models none
+says 'conformance of cuBLASLt: not run: cuBLASLt is not installed' "searched: CUBLASLT_PATH=$work/alone"
 
 # machine code is what conformance loads: the stand-in has no use for it
 AMP_KERNELS_AS=cubin run 1 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only conformance

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -216,8 +217,9 @@ TEST(CublasLt, ALibraryOfANewerCudaThanTheDriversIsPassedOver) {
     if (status == AMP_NOT_FOUND) GTEST_SKIP() << "NOT TESTED, because cuBLASLt is not installed: " << err.message;
     ASSERT_EQ(status, AMP_OK) << err.message;
     const int major = cublaslt.version / 1000;
-    char path[4096];
-    amp_library_path(cublaslt.library, path, sizeof path);
+    char found[4096], path[PATH_MAX];
+    amp_library_path(cublaslt.library, found, sizeof found);
+    ASSERT_NE(realpath(found, path), nullptr) << found; // the error names the file, not a link to it
     setenv("CUBLASLT_PATH", path, 1);
     EXPECT_EQ(amp_cublaslt_open(&cublaslt, major * 1000, &err), AMP_OK) << err.message;
     EXPECT_EQ(amp_cublaslt_open(&cublaslt, major * 1000 - 500, &err), AMP_BAD_FILE);

@@ -15,7 +15,8 @@ MAX_WORKSPACE, ALGORITHMS, WORKSPACE = 1, 16, 32 << 20
 # cublasLtMatmulAlgoConfigAttributes_t
 CONFIG = {"algorithm": 0, "tile": 1, "split_k": 2, "reduction": 3, "stages": 6, "cluster": 8}
 NAMES_OF_CALLS = {  # p: a pointer, a size or a handle; i: an int
-    "cublasLtGetProperty": "ip", "cublasLtCreate": "p", "cublasLtMatmulDescCreate": "pii", "cublasLtMatmulDescDestroy": "p",
+    "cublasLtGetProperty": "ip",
+    "cublasLtCreate": "p", "cublasLtMatmulDescCreate": "pii", "cublasLtMatmulDescDestroy": "p",
     "cublasLtMatmulDescSetAttribute": "pipp", "cublasLtMatrixLayoutCreate": "pippp", "cublasLtMatrixLayoutDestroy": "p",
     "cublasLtMatrixLayoutSetAttribute": "pipp", "cublasLtMatmulPreferenceCreate": "p",
     "cublasLtMatmulPreferenceSetAttribute": "pipp", "cublasLtMatmulAlgoGetHeuristic": "p" * 7 + "ipp",

@@ -1293,6 +1293,8 @@ assert sum(parts[k["name"]] for k in products) == 5 and len(products) == 4
 fc1 = next(k for k in products if k["title"].startswith("fc1: linear"))
 assert 2 * 128 * 8 * 160 < fc1["flops"] < 4 * 128 * 8 * 160, fc1
 assert fc1["bytes"] == 4 * 128 * 8 + 2 * 160 * 8 + 2 * 160 + 2 * 128 * 160, fc1
+assert fc1["products"] == [[128 * 160, 8]] and fc1["sizes"] == [128, 8, 160] and min(fc1["tile"]) >= 16, fc1
+assert all("products" not in k for k in rows if k["instruction"] is None)
 assert [k["name"] for k in listed] == [k["name"] for k in rows]
 for k, row in zip(listed, rows):
     assert k["blocks"][0] * k["blocks"][1] * k["blocks"][2] == row["blocks"] and k["threads"] >= 1 and k["users"] >= 1

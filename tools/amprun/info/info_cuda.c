@@ -210,6 +210,26 @@ static void put_ratio(amp_json_writer *w, const char *key, double value, bool th
     else amp_json_put_null(w, key);
 }
 
+/* Of products on tensor cores elements and terms, and the kernel's sizes, among which are rows, k and columns. */
+static void put_products(amp_json_writer *w, const Look *x, const amp_model_cuda_kernel *k, uint32_t choice) {
+    amp_json_begin_array(w, "products");
+    for (uint32_t i = 0; i < k->work.count; i++) {
+        const amp_model_cuda_work *work = &k->work.at[i];
+        if (work->instruction < AMP_INSTRUCTION_MMA_F16) continue;
+        amp_json_begin_array(w, NULL);
+        amp_json_put_int(w, NULL, (int64_t)dim_at(&work->elements, x->batch));
+        amp_json_put_int(w, NULL, (int64_t)dim_at(&work->terms, x->batch));
+        amp_json_end_array(w);
+    }
+    amp_json_end_array(w);
+    amp_json_begin_array(w, "sizes");
+    for (uint32_t i = 0; i < k->sizes.count; i++) amp_json_put_int(w, NULL, (int64_t)dim_at(&k->sizes.at[i], x->batch));
+    amp_json_end_array(w);
+    amp_json_begin_array(w, "tile");
+    for (int axis = 0; axis < 2; axis++) amp_json_put_int(w, NULL, k->parts.at->grids[choice].per[axis]);
+    amp_json_end_array(w);
+}
+
 static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
     const KernelTime *t = &x->times[i];
     amp_json_begin_object(w, NULL);
@@ -223,6 +243,7 @@ static void put_kernel_time(amp_json_writer *w, const Look *x, int32_t i) {
     amp_json_put_string(w, "bound", bound_names[t->bound]);
     amp_json_put_double(w, "waves", t->waves);
     put_ratio(w, "microseconds_in_other_tiles", t->other_tiles, t->other_tiles < INFINITY);
+    if (t->instruction >= AMP_INSTRUCTION_MMA_F16) put_products(w, x, &x->program->cuda_kernels[i], t->used.index);
     amp_json_end_object(w);
 }
 

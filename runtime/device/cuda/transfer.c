@@ -250,7 +250,15 @@ static amp_status take_inputs(amp_cuda_upload *g, const amp_run *run, CuStream c
     return AMP_OK;
 }
 
+/* A run for several micro-batches sets their number in the block (amp_cuda_set_batch). */
+static void forget_number(amp_cuda_upload *g, const amp_run *run) {
+    const CuPointer at = amp_cuda_pointer(run->batches.number) - g->block;
+    if (!g->sent || !run->batches.number || at >= g->header_bytes) return;
+    g->sent[at / sizeof *g->sent] = ~((const uint32_t *)g->header)[at / sizeof *g->sent];
+}
+
 amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
+    forget_number(g, run);
     if (!has_inputs(run->program)) return AMP_OK;
     return (run->inputs_in == AMP_INPUTS_DEVICE ? take_inputs : send_from_host)(g, run, compute, err);
 }

@@ -1,6 +1,7 @@
 // Sessions whose inputs are in device memory: the bits are the same as with arrays of the host, nothing of them comes
 // from the host, and what is no index or no address is told of.
 #include "tests/runtime/device/cuda/own_memory.h"
+#include "tests/runtime/device/cuda/upload_twice.h"
 
 namespace {
 
@@ -115,6 +116,15 @@ TEST_F(DeviceInputs, AStepMakesFewCallsOfTheDriver) {
             EXPECT_LE(calls->object.members[i].value.number.integer, bound) << name;
         }
     }
+}
+
+// The program that adds running statistics of several ranks sets the number of the micro-batch on the device.
+TEST_F(DeviceInputs, TheNumberOfAMicroBatchIsSentAgainAfterARunThatSetsIt) {
+    amp_error err = {};
+    int64_t seen[] = {-1, -1};
+    ASSERT_EQ(upload_twice(Copy(std::vector<float>{1}), 5, 7, seen, &err), AMP_OK) << err.message;
+    EXPECT_EQ(seen[0], 5);
+    EXPECT_EQ(seen[1], 5);
 }
 
 // The array is written by the stream's own work before the call, and again after it.

@@ -7,6 +7,7 @@
 #include "cuda_sdk/nvrtc.h"
 #include "runtime/device/cuda/cache.h"
 #include "runtime/device/cuda/cuda_driver.h"
+#include "runtime/device/cuda/functions.h"
 #include "runtime/device/cuda/load.h"
 #include "runtime/inspect/inspect_tables.h"
 
@@ -92,11 +93,16 @@ amp_status amp_gpu_at(int32_t index, amp_gpu_info *out, amp_error *err) {
     return AMP_OK;
 }
 
+static amp_cuda_device_info device_of(const amp_gpu_info *gpu) {
+    amp_cuda_device_info device = {.ordinal = gpu->index, .arch = gpu->arch};
+    snprintf(device.name, sizeof device.name, "%s", gpu->name);
+    return device;
+}
+
 amp_status amp_model_check_gpu(const amp_model *model, const amp_gpu_info *gpu, amp_error *err) {
     static const amp_dtype lows[] = {AMP_DT_F16, AMP_DT_BF16, AMP_DT_TF32, AMP_DT_F32};
     if (!model || !gpu) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_check_gpu: model or gpu is NULL");
-    amp_cuda_device_info device = {.ordinal = gpu->index, .arch = gpu->arch};
-    snprintf(device.name, sizeof device.name, "%s", gpu->name);
+    const amp_cuda_device_info device = device_of(gpu);
     for (size_t i = 0; model->desc.low && i < sizeof lows / sizeof lows[0]; i++)
         if (!strcmp(model->desc.low, amp_dtype_name(lows[i]))) return amp_cuda_check_precision(&device, lows[i], err);
     return AMP_OK;
@@ -111,8 +117,10 @@ amp_status amp_model_kernel_sources(const amp_model *model, const amp_gpu_info *
     if (!gpu || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_kernel_sources: gpu or out is NULL");
     *out = (amp_kernel_sources){0};
     AMP_TRY(amp_inspect_target("amp_model_kernel_sources", model, "cuda", &m, err));
+    const amp_cuda_device_info device = device_of(gpu);
     const amp_cuda_compile_options options = {
         .arch = gpu->arch, .threads = 1, .machine_code = !ptx_alone, .device_name = gpu->name};
+    AMP_TRY(amp_cuda_check_functions(m, &device, err));
     const amp_status status =
         amp_cuda_find_origins(&options, m->desc.cuda->prelude, m->functions, m->function_count, &found, err);
     *out = (amp_kernel_sources){.model = found.from[AMP_CUDA_FROM_MODEL],

@@ -14,9 +14,7 @@ static size_t loaded_bytes(const amp_cuda_functions *f) { return (size_t)f->mode
 
 static size_t wanted_bytes(const amp_cuda_functions *f) { return (size_t)f->model->function_count * sizeof *f->wanted; }
 
-static amp_status check_last_choices(const amp_cuda_functions *f, amp_error *err) {
-    const amp_model *m = f->model;
-    const amp_cuda_device_info *device = &f->context->info;
+amp_status amp_cuda_check_functions(const amp_model *m, const amp_cuda_device_info *device, amp_error *err) {
     for (int32_t i = 0; i < m->program_count; i++)
         for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
             const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
@@ -36,7 +34,7 @@ amp_status amp_cuda_functions_make(amp_cuda_functions *f, amp_cuda_context *c, c
         .loader = {&c->driver, &c->latch, &c->info, allocator, threads, log}, .context = c, .model = model};
     f->loaded = amp_alloc_zeroed(allocator, loaded_bytes(f));
     f->wanted = amp_alloc_zeroed(allocator, wanted_bytes(f));
-    if (f->loaded && f->wanted) return check_last_choices(f, err);
+    if (f->loaded && f->wanted) return amp_cuda_check_functions(model, &c->info, err);
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load its kernels", model->desc.name);
 }
 

@@ -10,6 +10,10 @@
 extern "C" {
 #endif
 
+/* AMP_UNSUPPORTED: |device| (arch, name) is too old for the last choice of a kernel.  No other choice takes its
+ * place. */
+amp_status amp_cuda_check_functions(const amp_model *model, const amp_cuda_device_info *device, amp_error *err);
+
 /* The device and n choose one of the functions that a kernel may have, and a session may never evaluate.  So a function
  * is compiled and loaded once a program at an n needs it: for what a session is made for at its capacity, when it is
  * created (amp_device_type.reserve); else when the graph of an n is made, before its capture begins. */

@@ -93,6 +93,28 @@ TEST_F(InspectCuda, WhetherADeviceHasItsTypes) {
         << err_.message;
 }
 
+// A session that cannot be made has its kernels from nowhere.
+TEST_F(InspectCuda, AKernelThatOnlyNewerDevicesHave) {
+    amp_model_desc desc = *tiny_cuda_desc();
+    amp_model_cuda cuda = *desc.cuda;
+    const auto *given = static_cast<const amp_model_cuda_function *>(cuda.functions.data);
+    std::vector<amp_model_cuda_function> functions(given, given + cuda.functions.count);
+    for (amp_model_cuda_function &f : functions) f.min_arch = 80;
+    cuda.functions.data = functions.data();
+    desc.cuda = &cuda;
+    amp_model *model = nullptr;
+    amp_kernel_sources sources;
+    amp_gpu_info gpu = {};
+    snprintf(gpu.name, sizeof gpu.name, "Tesla T4");
+    gpu.arch = 75;
+    ASSERT_EQ(amp_model_from_desc(&desc, "tiny", nullptr, &model, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(amp_model_kernel_sources(model, &gpu, 0, &sources, &err_), AMP_UNSUPPORTED);
+    EXPECT_NE(strstr(err_.message, " needs sm_80, and Tesla T4 is sm_75; compile the model with --precision fp16"),
+              nullptr)
+        << err_.message;
+    amp_model_release(model);
+}
+
 TEST_F(InspectCuda, TheCache) {
     OwnCache own;
     amp_cuda_found found;

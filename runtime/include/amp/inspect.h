@@ -265,9 +265,9 @@ typedef struct amp_kernel_sources {
     int32_t cache, nvrtc;
 } amp_kernel_sources;
 
-/* For a session on |gpu|, without the functions for newer devices that it does without; |ptx_alone|: its driver takes no
- * machine code.  Compiles nothing.  AMP_UNSUPPORTED, AMP_NOT_FOUND: there is no way to get a function that the session
- * needs, and the remedy. */
+/* For a session on |gpu|, which leaves out functions for newer devices; |ptx_alone|: its driver takes no machine code.
+ * Compiles nothing.  AMP_UNSUPPORTED, AMP_NOT_FOUND: there is no way to get a function that the session needs, and the
+ * remedy. */
 AMP_API AMP_MUST_USE amp_status amp_model_kernel_sources(const amp_model *model, const amp_gpu_info *gpu,
                                                          int32_t ptx_alone, amp_kernel_sources *out, amp_error *err);
 

@@ -222,25 +222,32 @@ typedef struct BuildOf {
     size_t size;
 } BuildOf;
 
-/* Appends the build ID that the linker gave the library. */
-static int add_build_id(struct dl_phdr_info *info, size_t unused, void *ctx) {
+static size_t padded(uint32_t size) { return ((size_t)size + 3) / 4 * 4; }
+
+/* Appends the build ID among the notes from |at| on, if their sizes are sound. */
+static void add_build_id_of(const BuildOf *of, const unsigned char *at, size_t left) {
+    ElfW(Nhdr) note;
+    while (left >= sizeof note) {
+        memcpy(&note, at, sizeof note);
+        at += sizeof note, left -= sizeof note;
+        const size_t name = padded(note.n_namesz), id = padded(note.n_descsz);
+        if (name > left || id > left - name) return;
+        for (uint32_t b = 0; note.n_type == NT_GNU_BUILD_ID && b < note.n_descsz; b++) {
+            const size_t used = strlen(of->text);
+            snprintf(of->text + used, of->size - used, "%02x", at[name + b]);
+        }
+        at += name + id, left -= name + id;
+    }
+}
+
+static int look_at_object(struct dl_phdr_info *info, size_t unused, void *ctx) {
     (void)unused;
     const BuildOf *of = ctx;
     if (info->dlpi_addr != of->address) return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-        const char *at = (const char *)of->address + part->p_vaddr, *end = at + part->p_memsz;
-        while (part->p_type == PT_NOTE && end - at >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
-            ElfW(Nhdr) note;
-            memcpy(&note, at, sizeof note);
-            const unsigned char *id = (const unsigned char *)at + sizeof note + (note.n_namesz + 3) / 4 * 4;
-            at = (const char *)id + (note.n_descsz + 3) / 4 * 4;
-            for (uint32_t b = 0; note.n_type == NT_GNU_BUILD_ID && at <= end && b < note.n_descsz; b++) {
-                const size_t used = strlen(of->text);
-                snprintf(of->text + used, of->size - used, "%02x", id[b]);
-            }
-        }
-    }
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_NOTE)
+            add_build_id_of(of, (const unsigned char *)of->address + info->dlpi_phdr[i].p_vaddr,
+                            info->dlpi_phdr[i].p_memsz);
     return 1;
 }
 
@@ -250,7 +257,7 @@ static void find_build(amp_nvrtc *nvrtc) {
     if (dlinfo(nvrtc->library, RTLD_DI_LINKMAP, &map) || !map) return;
     if (!stat(nvrtc->path, &file)) snprintf(nvrtc->build, sizeof nvrtc->build, "%lld bytes ", (long long)file.st_size);
     BuildOf of = {map->l_addr, nvrtc->build, sizeof nvrtc->build};
-    dl_iterate_phdr(add_build_id, &of);
+    dl_iterate_phdr(look_at_object, &of);
 }
 
 amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_error *err) {

@@ -2,9 +2,12 @@
 #include "cuda_sdk/nvrtc.h"
 
 #include <gtest/gtest.h>
+#include <link.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -65,6 +68,34 @@ TEST_F(Nvrtc, TellsVersionPathAndArchitectures) {
     int first = 0;
     EXPECT_EQ(amp_nvrtc_architectures(nvrtc_, &first, 1), static_cast<int>(archs.size()));
     EXPECT_EQ(first, archs[0]);
+}
+
+// A copy of the library whose notes say that they are longer than memory is.
+TEST_F(Nvrtc, ANoteOfWrongSizeIsNoBuildId) {
+    const std::string path = testing::TempDir() + "libnvrtc.so.13";
+    fs::copy_file(amp_nvrtc_path(nvrtc_), path, fs::copy_options::overwrite_existing);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    ElfW(Ehdr) header = {};
+    file.read(reinterpret_cast<char *>(&header), sizeof header);
+    for (int i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) part = {};
+        file.seekg(static_cast<std::streamoff>(header.e_phoff + i * sizeof part));
+        file.read(reinterpret_cast<char *>(&part), sizeof part);
+        const ElfW(Nhdr) note = {4, 0xFFFFFFFE, NT_GNU_BUILD_ID};
+        file.seekp(static_cast<std::streamoff>(part.p_offset));
+        if (part.p_type == PT_NOTE) file.write(reinterpret_cast<const char *>(&note), sizeof note);
+    }
+    file.close();
+    const char *named = getenv("NVRTC_PATH");
+    const std::string before = named ? named : "";
+    setenv("NVRTC_PATH", path.c_str(), 1);
+    amp_nvrtc *copy = nullptr;
+    EXPECT_EQ(amp_nvrtc_open(nullptr, &copy, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(copy ? amp_nvrtc_build(copy) : "none", std::to_string(fs::file_size(path)) + " bytes ");
+    amp_nvrtc_close(copy);
+    if (named) setenv("NVRTC_PATH", before.c_str(), 1);
+    else unsetenv("NVRTC_PATH");
+    fs::remove(path);
 }
 
 TEST_F(Nvrtc, CompilesForEveryArchitecture) {

@@ -4,7 +4,7 @@
 INLINE float get_f32(const float *p) { return *p; }
 INLINE void put_f32(float *p, float x) { *p = x; }
 
-/* A value that is stored as f16 or bf16 has been rounded to it. */
+/* A store as f16 rounds.  A value that is stored as bf16 has been rounded to it. */
 INLINE float get_f16(const uint16_t *p) { return f32_of_f16(*p); }
 INLINE void put_f16(uint16_t *p, float x) { *p = f16_of_f32(x); }
 

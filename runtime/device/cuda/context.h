@@ -60,9 +60,11 @@ typedef struct amp_cuda_memory {
     const void *writer; /* whose stream that was on; NULL: there is none yet */
 } amp_cuda_memory;
 
-/* |user|: of this |stream|, and of no other.  Inside the context. */
+/* Both inside the context.  A |user| writes and waits on one stream only, and that stream is waited for before the user
+ * is freed, because another one may get its address.
+ * |user| has enqueued a write of params on |stream|. */
 amp_status amp_cuda_memory_wrote(amp_cuda_memory *memory, const void *user, CuStream stream, amp_error *err);
-/* What |stream| is given from now on is after that, if it was on another stream. */
+/* What is enqueued on |stream| from now on runs after the last write.  If |user| made it, no wait is enqueued. */
 amp_status amp_cuda_memory_await(amp_cuda_memory *memory, const void *user, CuStream stream, amp_error *err);
 
 amp_status amp_cuda_memory_make(amp_cuda_context *context, amp_cuda_memory **out, amp_error *err); /* inside */

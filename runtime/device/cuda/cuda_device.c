@@ -28,6 +28,7 @@ typedef struct CudaDevice {
 
 static CudaDevice *of(amp_device *device) { return (CudaDevice *)device; }
 
+/* AMP_TRY_INSIDE, but a call between cuda_enter and cuda_leave need not enter. */
 #define TRY_INSIDE(d, err, expr)                                                                                       \
     do {                                                                                                               \
         if ((d)->inside) AMP_TRY(expr);                                                                                \
@@ -232,9 +233,8 @@ static amp_status finish(CudaDevice *d, amp_status started, amp_error *err) {
 static amp_status cuda_read(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     if (!bytes) return AMP_OK;
-    AMP_TRY_INSIDE(
-        d->context, err,
-        finish(d, AMP_CUDA(d->context, err, copy_out, (to, amp_cuda_pointer(from), bytes, d->compute)), err));
+    TRY_INSIDE(d, err,
+               finish(d, AMP_CUDA(d->context, err, copy_out, (to, amp_cuda_pointer(from), bytes, d->compute)), err));
     return AMP_OK;
 }
 

@@ -29,7 +29,7 @@ typedef struct amp_cuda_upload {
     amp_cuda_context *context;
     const void *header;
     size_t header_bytes;
-    uint32_t *sent; /* of the header: what |block| has after all that was enqueued; NULL: no inputs are in its memory */
+    uint32_t *sent; /* the header in |block| after all that was enqueued; NULL: the session takes arrays of the host */
     size_t bytes;   /* of a whole block */
     size_t slot_bytes;   /* of what the host may send of one */
     size_t staged_bytes; /* of that, what it copies into pinned memory */

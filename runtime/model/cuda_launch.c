@@ -35,7 +35,7 @@ typedef struct TileShares {
 } TileShares;
 static const TileShares tile_shares[] = {{128, 0.78, 0.4}, {64, 0.5, 0.39}, {0, 0.5, 0.34}};
 
-/* 0 where the tables are damaged. */
+/* 0 if the tables are damaged. */
 static double size_at(const amp_model_dim *d, int64_t n) {
     if (!d->of_n) return (double)d->mul;
     return d->div > 0 ? (double)d->mul * (double)n / (double)d->div : 0;

@@ -286,7 +286,7 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     if (status || form == FORM_OWN || time_choice(g, t, k, n, FORM_OWN, &own) ||
         time_choice(g, t, k, n, (Form)FORM_OWN_WHOLE, &whole))
         return status;
-    out->microseconds *=
-        own.microseconds / whole.microseconds; /* edges and the longest block are taken to cost as much */
+    /* Edges and the longest block cost other forms the same share, as far as this model goes. */
+    out->microseconds *= own.microseconds / whole.microseconds;
     return ROOFLINE_OK;
 }

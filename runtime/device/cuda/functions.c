@@ -48,7 +48,7 @@ void amp_cuda_functions_free(amp_cuda_functions *f) {
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
-/* In the choices that the device may take. */
+/* The most that a choice of |function| asks for, of those that the device can launch. */
 static uint32_t most_shared(const amp_cuda_functions *f, uint32_t function) {
     const int device = f->context->info.max_shared_optin_bytes;
     uint32_t most = 0;

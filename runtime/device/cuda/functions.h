@@ -30,8 +30,8 @@ amp_status amp_cuda_functions_make(amp_cuda_functions *functions, amp_cuda_conte
                                    int threads, const amp_log *log, const amp_allocator *allocator, amp_error *err);
 void amp_cuda_functions_free(amp_cuda_functions *functions); /* zeros: a no-op */
 
-/* Those that are wanted and not loaded, all or none of them; each may have the shared memory that its launches ask
- * for.  Inside the context. */
+/* Loads the functions that are wanted and not loaded, all of them or none, and allows each the shared memory that its
+ * launches ask for.  Inside the context. */
 amp_status amp_cuda_functions_load(amp_cuda_functions *functions, amp_error *err);
 
 #ifdef __cplusplus

@@ -436,7 +436,7 @@ static amp_cuda_graph *choose_place(amp_cuda_graphs *g, const amp_program *progr
     return empty ? empty : oldest;
 }
 
-/* Beside the runs that are under way: only later ones wait for the tables, and the host for nothing. */
+/* The tables are filled while earlier runs are under way: later runs wait for them, the host does not. */
 static amp_status make_tables(amp_cuda_graphs *g, amp_cuda_graph *graph, const amp_run *run, CuStream compute,
                               const amp_allocator *allocator, amp_error *err) {
     amp_cuda_context *c = g->launching.context;

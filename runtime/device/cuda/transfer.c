@@ -229,7 +229,7 @@ static amp_status take_input(const amp_cuda_upload *g, const amp_run *run, int32
     return amp_cuda_copy_indices(&g->indices, g->context, &indices, compute, err);
 }
 
-/* None in most steps; of a step in micro-batches one, their number. */
+/* Sets the words that have changed: none in most steps, or the number of the micro-batch. */
 static amp_status set_header(const amp_cuda_upload *g, CuStream compute, amp_error *err) {
     const uint32_t *header = g->header;
     if (!g->header_bytes || !memcmp(g->sent, header, g->header_bytes)) return AMP_OK;

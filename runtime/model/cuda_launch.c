@@ -30,7 +30,7 @@ static void add_up_parts(const amp_model_cuda_kernel *k, uint32_t choice, int64_
 /* What tiles reach of a rate.  Tensor cores: measured on an H200 (bench/results/2026-11-27-h200.md).  Multiply-adds: by
  * machine code, and smaller tiles less by the loads of shared memory for each of them, as the sizes of tiles say. */
 typedef struct TileShares {
-    int64_t side; /* of tiles that are no smaller */
+    int64_t side; /* of tiles that are no smaller; 0: of all others */
     double mma, fma;
 } TileShares;
 static const TileShares tile_shares[] = {{128, 0.78, 0.4}, {64, 0.5, 0.39}, {0, 0.5, 0.34}};
@@ -44,7 +44,7 @@ static double size_at(const amp_model_dim *d, int64_t n) {
 double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, int64_t n, uint32_t instruction) {
     const TileShares *s = tile_shares;
     if (!tiles) return 0;
-    while (tiles->per[0] < s->side || tiles->per[1] < s->side) s++;
+    while (s->side && (tiles->per[0] < s->side || tiles->per[1] < s->side)) s++;
     double inside = 1;
     for (int axis = 0; axis < 2; axis++) {
         const double tile = (double)tiles->per[axis], extent = size_at(&tiles->extent[axis], n);

@@ -135,7 +135,7 @@ AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel
 
 /* Of that model: the share of the rate of |instruction| (AMP_INSTRUCTION_*, no PLAIN) that a product in such tiles
  * reaches for |n| samples, less what they have beyond the edges; and the share of all multiprocessors' time that
- * |blocks| equal blocks fill, whose last wave is seldom full.  NULL: 0. */
+ * |blocks| equal blocks fill, whose last wave is seldom full.  NULL: 0.  No blocks or no multiprocessors: 1. */
 AMP_API double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, int64_t n, uint32_t instruction);
 AMP_API double amp_cuda_filled(int64_t blocks, int32_t multiprocessors);
 

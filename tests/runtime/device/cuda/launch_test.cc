@@ -91,6 +91,8 @@ TEST(CudaLaunch, TablesThatAreDamagedChooseAsWell) {
     EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
     p.grids[0].extent[0] = {1, 0, 0};
     EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
+    p.grids[0].per[0] = p.grids[0].per[1] = INT64_MIN;
+    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&p.grids[0], 7, AMP_INSTRUCTION_MMA_F16), 0.5);
 }
 
 // Kernels in one launch have their blocks one after another.

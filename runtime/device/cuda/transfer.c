@@ -250,11 +250,14 @@ static amp_status take_inputs(amp_cuda_upload *g, const amp_run *run, CuStream c
     return AMP_OK;
 }
 
-/* A run for several micro-batches sets their number in the block (amp_cuda_set_batch). */
+/* A run for micro-batches sets their number in the block (amp_cuda_set_batch).  If that changes it, the next inputs set
+ * it again. */
 static void forget_number(amp_cuda_upload *g, const amp_run *run) {
-    const CuPointer at = amp_cuda_pointer(run->batches.number) - g->block;
-    if (!g->sent || !run->batches.number || at >= g->header_bytes) return;
-    g->sent[at / sizeof *g->sent] = ~((const uint32_t *)g->header)[at / sizeof *g->sent];
+    const amp_micro_batches *b = &run->batches;
+    const CuPointer at = amp_cuda_pointer(b->number) - g->block;
+    if (!g->sent || !b->number || at >= g->header_bytes) return;
+    const size_t word = at / sizeof *g->sent;
+    if (b->count > 1 || g->sent[word] != (uint32_t)b->first) g->sent[word] = ~((const uint32_t *)g->header)[word];
 }
 
 amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {

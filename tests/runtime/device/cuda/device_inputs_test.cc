@@ -125,6 +125,10 @@ TEST_F(DeviceInputs, TheNumberOfAMicroBatchIsSentAgainAfterARunThatSetsIt) {
     ASSERT_EQ(upload_twice(Copy(std::vector<float>{1}), 5, 7, seen, &err), AMP_OK) << err.message;
     EXPECT_EQ(seen[0], 5);
     EXPECT_EQ(seen[1], 5);
+    reset_counters();
+    ASSERT_EQ(upload_twice(Copy(std::vector<float>{1}), 5, 5, seen, &err), AMP_OK) << err.message;
+    EXPECT_EQ(seen[1], 5);
+    EXPECT_EQ(report().calls("cuMemsetD32Async"), 2) << "a rank alone sets the number that is there";
 }
 
 // The array is written by the stream's own work before the call, and again after it.

@@ -1083,7 +1083,7 @@ run 0 env AMPC_CACHE_DIR="$work/open_cache" "$amprun" doctor
 says 'cache     note   no cache, so every process compiles its kernels: AMPC_CACHE_DIR'
 run 0 env NVRTC_PATH=/nowhere CUBLASLT_PATH=/nowhere "$amprun" doctor
 says 'nvrtc     note   ' 'searched: NVRTC_PATH=/nowhere' 'cublaslt  note   ' '`pip install nvidia-cublas` or with the CUDA toolkit' \
-    'searched: CUBLASLT_PATH=/nowhere; it has 540 MB under NVIDIA' \
+    'searched: CUBLASLT_PATH=/nowhere; it takes 540 MB, under NVIDIA' \
     'verdict   a model has all it needs on cpu'
 run 1 "$amprun" doctor "$work/none.so"
 says 'none.so'

@@ -200,7 +200,7 @@ static void check_cublaslt(Doctor *d) {
     amp_cuda_found cublaslt;
     begin(d, "cublaslt");
     const amp_status status = amp_cuda_find(AMP_CUDA_CUBLASLT, &cublaslt, &err);
-    if (status) SAY(d, "%s; it has 540 MB under NVIDIA's licence and is %s", err.message, use);
+    if (status) SAY(d, "%s; it takes 540 MB, under NVIDIA's licence, and is %s", err.message, use);
     else {
         amp_json_put_string(&d->json, "library", cublaslt.path);
         amp_json_put_int(&d->json, "version", cublaslt.version);

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
             for (int u = 0; u < PARTS; u++) {
                 MAYBE_UNUSED const int part = u % PARTS * 8;
                 const int32_t c0 = (int32_t)col0 + Runs::column(first) + part;
-                const bool here = c0 < COLS;
+                const bool here = row0 + Runs::row(pass, first) < rows && c0 < COLS;
                 float(&x4)[8] = all4[u];
                 load_if_f16(x4, b2 + c0, here);
             }
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
             for (int u = 0; u < PARTS; u++) {
                 MAYBE_UNUSED const int part = u % PARTS * 8;
                 const int32_t c0 = (int32_t)col0 + Runs::column(first) + part;
-                const bool here = c0 < COLS;
+                const bool here = row0 + Runs::row(pass, first) < rows && c0 < COLS;
                 float(&x4)[8] = all4[u];
                 load_if_f16(x4, b2 + c0, here);
             }

@@ -163,4 +163,48 @@ TEST_F(PlantedPhase, PhasesAreMistaken) {
     ExpectUnwritten({{"y.set(number / X::STRIDE, height);", "y.set(number % X::STRIDE, height);"}});
 }
 
+// Zeros between the pixels of dy: all taps are multiplied then, most of them with zeros.
+Values Spread(Values given, const Strided &s, int64_t n) {
+    const int down = Outputs(s.height, s.window.y, s.stride.y, s.padding.y, s.dilation.y),
+              across = Outputs(s.width, s.window.x, s.stride.x, s.padding.x, s.dilation.x),
+              all_down = Outputs(s.height, s.window.y, 1, s.padding.y, s.dilation.y),
+              all_across = Outputs(s.width, s.window.x, 1, s.padding.x, s.dilation.x);
+    std::vector<double> all(n * all_down * all_across * s.outputs), &dy = given.at("dy");
+    for (size_t i = 0; i < dy.size(); i++) {
+        const size_t pixel = i / s.outputs, x = pixel % across * s.stride.x, y = pixel / across % down * s.stride.y;
+        all[((pixel / across / down * all_down + y) * all_across + x) * s.outputs + i % s.outputs] = dy[i];
+    }
+    dy = all;
+    return given;
+}
+
+// If a tap has whole blocks of a tensor core's sum.
+TEST_F(PlantedPhase, BitsAreThoseOfAllTaps) {
+    const Strided strided[] = {{7, 9, 24, 32, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+                               {13, 12, 16, 16, {5, 3}, {3, 2}, {2, 2}, {1, 2}}};
+    const std::vector<Change> backwards = {
+        {"return first_tap + number * TAP_STEP;", "return first_tap + (taps - 1 - number) * TAP_STEP;"},
+        {"/ TAP_STEP + 1;", "/ TAP_STEP + 1; begin -= at_least_one(taps) * DISTANCE - DISTANCE;"},
+        {"TAP_Y = BACK ? -PhaseY::DISTANCE", "TAP_Y = BACK ? PhaseY::DISTANCE"},
+        {"TAP_X = BACK ? -PhaseX::DISTANCE", "TAP_X = BACK ? PhaseX::DISTANCE"},
+        {"template <int TAPS_", "INLINE int at_least_one(int x);\ntemplate <int TAPS_"}};
+    for (const std::string type : {"f16", "tf32", "f32"})
+        for (const Strided &s : strided) {
+            SCOPED_TRACE(type + " " + Describe(s));
+            std::string message;
+            Values got, changed, all;
+            Use(Gradients(type, s), 3, 80);
+            ASSERT_EQ(Run(*Compile(Changed({})), 1, &message, &got), EXEC_OK) << message;
+            ASSERT_EQ(Run(*Compile(Changed(backwards)), 1, &message, &changed), EXEC_OK) << message;
+            CompareAll(changed);
+            const Values spread = Spread(given_, s, n_);
+            Use(Gradients(type, {s.height, s.width, s.channels, s.outputs, s.window, {1, 1}, s.padding, s.dilation}), 3,
+                80);
+            given_ = spread;
+            ASSERT_EQ(Run(*Compile(Changed({})), 1, &message, &all), EXEC_OK) << message;
+            EXPECT_TRUE(got == all);
+            ExpectFound("taps from the last to the first", "", [&] { EXPECT_TRUE(changed == all); });
+        }
+}
+
 } // namespace

@@ -79,9 +79,10 @@ class HeldRow : public Planted {
         return bytes;
     }
     // Bytes of shared memory give the bits that none gives, and all of them are near float64.
-    void SameBits(const std::string &body, const std::vector<int> &held, int arch) {
+    void SameBits(const std::string &body, const std::vector<int> &held, int arch,
+                  const std::vector<Change> &changes = {}) {
         Use(body, 3, arch);
-        const auto ptx = Compile(Changed({}));
+        const auto ptx = Compile(Changed(changes));
         ASSERT_NE(ptx, nullptr);
         Values none;
         std::string message;
@@ -180,6 +181,17 @@ TEST_F(HeldRow, PlantedFaultsAreFound) {
     ExpectRight();
     ExpectFault({{"held_row + held * 2)", "held_row + held * 0)"}}, EXEC_LAUNCH_FAILED,
                 "race in shared memory|a cp.async is in flight|uninitialised");
+}
+
+// What is held is summed without what the sum has lost.
+TEST_F(HeldRow, SumsOfOtherBitsAreFound) {
+    if (TestDriver::Asked()) GTEST_SKIP() << "a GPU cannot hold as much as it is told to";
+    const std::string body = WithSize(softmax_gradient, "", "9000");
+    Use(body, 3, 90);
+    const std::string source = Source(cuda_), adds = source.substr(source.find("plus_kept(s"));
+    const std::string sum = adds.substr(10, adds.find(',') - 10), call = adds.substr(0, adds.find(';') + 1);
+    Change change = {call, call + " if (held) " + sum + ".lost = 0.0f;"};
+    ExpectFound(change.by, "20000 bytes held", [&] { SameBits(body, {20000}, 90, {change}); });
 }
 
 } // namespace

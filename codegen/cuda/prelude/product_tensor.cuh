@@ -122,6 +122,7 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
         static constexpr int PASSES = BLOCKS_M / BLOCKS, LANES = WARP_N / WIDTH, ROWS_AT_ONCE = 32 / LANES;
         static constexpr int COUNT = ROWS / ROWS_AT_ONCE, DOWN = COUNT;
         static_assert(FIT >= 1 && BLOCKS_M % BLOCKS == 0 && ROWS % ROWS_AT_ONCE == 0, "");
+        static_assert(DOWN < 4 || DOWN % 4 == 0, ""); /* epilogues load four at a time */
 
         static INLINE int lane() { return threadIdx.x % 32; }
         static INLINE int row(int pass, int run) {

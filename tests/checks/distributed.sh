@@ -6,7 +6,6 @@
 #     distributed.sh --full   1 to 4 ranks, every precision, everything over both
 #
 # Waits more than it computes: for launchers, and for timeouts.
-# Takes long.
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/mpi.bash

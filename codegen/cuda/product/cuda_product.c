@@ -294,6 +294,15 @@ static void put_place(CudaKernel *ck, const ProductPlan *p) {
     else emit_line(&ck->e, "MAYBE_UNUSED const int64_t at = r * COLS + %s;", ck->column);
 }
 
+/* Loads vector |u| of each of |inputs|, and closes the loop over u. */
+static amp_status load_ahead(CudaKernel *ck, PlaceFn inputs) {
+    ck->e.lanes_of_row = true;
+    const amp_status status = loop_inputs(&ck->e, inputs, load);
+    ck->e.lanes_of_row = false;
+    emit_close(&ck->e);
+    return status;
+}
+
 /* Loads of the runs from `first` on that are made together, without a use between them. */
 static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
     if (keeps_columns(ck)) {
@@ -303,21 +312,14 @@ static amp_status emit_loads(CudaKernel *ck, const ProductPlan *p) {
         put_columns(
             ck, p, "first",
             arena_printf(ck->w->arena, "row0 + Runs::row(pass, first) < %s && ", p->phases.images ? "pixels" : "rows"));
-        ck->e.lanes_of_row = true;
-        AMP_TRY(loop_inputs(&ck->e, is_of_columns, load));
-        ck->e.lanes_of_row = false;
-        emit_close(&ck->e);
+        AMP_TRY(load_ahead(ck, is_of_columns));
     }
     if (!count_inputs(ck, is_of_rows)) return AMP_OK;
     AMP_TRY(loop_inputs(&ck->e, is_of_rows, declare_rows));
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int u = 0; u < TOGETHER * PARTS; u++)");
     put_place(ck, p);
-    ck->e.lanes_of_row = true;
-    AMP_TRY(loop_inputs(&ck->e, is_of_rows, load));
-    ck->e.lanes_of_row = false;
-    emit_close(&ck->e);
-    return AMP_OK;
+    return load_ahead(ck, is_of_rows);
 }
 
 static amp_status emit_runs(CudaKernel *ck, const ProductPlan *p) {

@@ -60,37 +60,31 @@ class Choosing : public AlteredTiny {
     amp_model_cuda_part part_ = {};
 };
 
-class SharedSession : public OnStandIn {};
+class SharedSession : public OnStandIn {
+  protected:
+    // so much shared memory; |newer|: of Choosing
+    void StepTakes(int64_t kilobytes, const char *arch, size_t newer = 0) {
+        begin({{"ARCH", arch}});
+        {
+            Choosing choosing("k01", newer);
+            ASSERT_EQ(choosing.Step(), AMP_OK) << "sm_" << arch << ": " << choosing.err.message;
+            const Report r = report();
+            const amp_json *kernel = r.kernel("cross_entropy");
+            ASSERT_NE(kernel, nullptr);
+            EXPECT_EQ(Report::number(kernel, "dynamic_shared"), kilobytes << 10) << "sm_" << arch;
+        }
+        ExpectNoLeak();
+    }
+};
 
 TEST_F(SharedSession, ADeviceLaunchesTheChoiceThatItHasSharedMemoryFor) {
     const std::pair<const char *, int64_t> archs[] = {{"75", 63}, {"80", 160}, {"86", 98}, {"89", 98}, {"90", 200}};
-    for (const auto &[arch, kilobytes] : archs) {
-        begin({{"ARCH", arch}});
-        {
-            Choosing choosing("k01");
-            ASSERT_EQ(choosing.Step(), AMP_OK) << "sm_" << arch << ": " << choosing.err.message;
-            const Report r = report();
-            const amp_json *kernel = r.kernel("cross_entropy");
-            ASSERT_NE(kernel, nullptr);
-            EXPECT_EQ(Report::number(kernel, "dynamic_shared"), kilobytes << 10) << "sm_" << arch;
-        }
-        ExpectNoLeak();
-    }
+    for (const auto &[arch, kilobytes] : archs) StepTakes(kilobytes, arch);
 }
 
 TEST_F(SharedSession, AFunctionForNewerDevicesIsLeftOutWhereThereIsAnother) {
-    for (const auto &[arch, kilobytes] : {std::pair<const char *, int64_t>{"86", 63}, {"90", 200}}) {
-        begin({{"ARCH", arch}});
-        {
-            Choosing choosing("k01", 3);
-            ASSERT_EQ(choosing.Step(), AMP_OK) << "sm_" << arch << ": " << choosing.err.message;
-            const Report r = report();
-            const amp_json *kernel = r.kernel("cross_entropy");
-            ASSERT_NE(kernel, nullptr);
-            EXPECT_EQ(Report::number(kernel, "dynamic_shared"), kilobytes << 10) << "sm_" << arch;
-        }
-        ExpectNoLeak();
-    }
+    StepTakes(63, "86", 3);
+    StepTakes(200, "90", 3);
     begin({{"ARCH", "86"}});
     {
         Choosing choosing("k01", 4);

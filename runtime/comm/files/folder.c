@@ -168,12 +168,16 @@ static amp_status remove_one(void *user, const char *name, amp_error *err) {
     return AMP_OK;
 }
 
+/* A process that does not know yet that the folder goes may write into it after it was listed. */
 void amp_folder_remove(const amp_folder *parent, const char *name, bool (*is_ours)(const char *name)) {
+    enum { MOST_PASSES = 20 };
     amp_folder folder;
-    bool there;
+    bool there, full = true;
     if (amp_folder_open(parent, name, &folder, &there, NULL) || !there) return;
     Removal r = {&folder, is_ours};
-    (void)amp_folder_list(&folder, remove_one, &r, NULL);
+    for (int pass = 0; full && pass < MOST_PASSES; pass++) {
+        (void)amp_folder_list(&folder, remove_one, &r, NULL);
+        full = unlinkat(at(parent), name, AT_REMOVEDIR) && (errno == ENOTEMPTY || errno == EEXIST);
+    }
     amp_folder_close(&folder);
-    (void)unlinkat(at(parent), name, AT_REMOVEDIR);
 }

@@ -13,6 +13,10 @@
 
 #include "amp/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { AMP_FOLDER_MOST = 3000, AMP_FOLDER_PATH = AMP_FOLDER_MOST + 200 /* bytes of a path */, AMP_FOLDER_NAME = 128 };
 
 typedef struct amp_folder {
@@ -59,4 +63,7 @@ amp_status amp_folder_list(const amp_folder *folder, amp_status (*each)(void *us
 /* Removes the files that |is_ours|, and the folder where that leaves none. */
 void amp_folder_remove(const amp_folder *parent, const char *name, bool (*is_ours)(const char *name));
 
+#ifdef __cplusplus
+}
+#endif
 #endif

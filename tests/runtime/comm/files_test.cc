@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/comm/files/folder.h"
 #include "tests/base/failing_allocator.h"
 #include "tests/runtime/comm/ranks.h"
 
@@ -222,6 +223,31 @@ TEST_F(Files, AnEarlierStartIsNotBelieved) {
     alone.seconds = 0.6;
     Run({&alone});
     EXPECT_THAT(alone.said, HasSubstr(": rank 0 has not joined for 0.6 s"));
+}
+
+// A late rank says hello to an earlier start while rank 0 removes its folder: it was listed before the file came.
+TEST_F(Files, AFolderIsRemovedThatIsWrittenToMeanwhile) {
+    static amp_folder late;
+    static int writes;
+    amp_folder given;
+    bool made, there;
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+    ASSERT_EQ(amp_folder_open(nullptr, folder.c_str(), &given, &there, nullptr), AMP_OK);
+    ASSERT_EQ(amp_folder_make(&given, "old", &made, nullptr), AMP_OK);
+    ASSERT_EQ(amp_folder_open(&given, "old", &late, &there, nullptr), AMP_OK);
+    ASSERT_EQ(amp_folder_write(&late, "lock", nullptr, 0, nullptr), AMP_OK);
+    writes = 2;
+    amp_folder_remove(&given, "old", [](const char *) {
+        if (writes) {
+            const std::string name = "hello." + std::to_string(writes--);
+            EXPECT_EQ(amp_folder_write(&late, name.c_str(), nullptr, 0, nullptr), AMP_OK);
+        }
+        return true;
+    });
+    EXPECT_EQ(writes, 0);
+    EXPECT_EQ(Entries(folder).size(), 0u);
+    amp_folder_close(&late);
+    amp_folder_close(&given);
 }
 
 TEST_F(Files, AFolderInUseIsRefused) {

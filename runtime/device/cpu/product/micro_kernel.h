@@ -55,6 +55,7 @@ static inline int64_t prefetch_run(const prefetch_cursor *p, int64_t k) {
 }
 
 static inline void prefetch_advance(prefetch_cursor *p, int64_t k) {
+    __asm__("" : "+m"(p->lines_per_k)); /* read anew, or gcc makes a copy of the caller's loops for when it is 0 */
     if (!p->lines_per_k) return;
     p->line += (uintptr_t)(k * p->lines_per_k * CACHE_LINE);
     p->steps -= k;

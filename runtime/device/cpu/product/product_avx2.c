@@ -69,6 +69,6 @@ const amp_product_kernels amp_product_avx2_f32 = {
     f32_pack, f32_transpose, &f32_winograd, NULL};
 static const amp_widening widening = {&amp_product_avx2_f32, widen_steps, widen_rows};
 const amp_product_kernels amp_product_avx2_bf16 = {
-    "avx2",    AMP_DT_BF16,    widened_tile,      widened_gather, bf16_depthwise, bf16_depthwise_weight,
-    bf16_pack, bf16_transpose, &widened_winograd, &widening};
+    "avx2",    AMP_DT_BF16,   widened_tile,      widened_gather, bf16_depthwise, bf16_depthwise_weight,
+    bf16_pack, f32_transpose, &widened_winograd, &widening};
 #endif

@@ -69,6 +69,17 @@ const amp_product_kernels amp_product_avx512_f32 = {
     f32_pack, f32_transpose, &f32_winograd, NULL};
 static const amp_widening widening = {&amp_product_avx512_f32, widen_steps, widen_rows};
 const amp_product_kernels amp_product_avx512_bf16_widened = {
-    "avx512",  AMP_DT_BF16,    widened_tile,      widened_gather, bf16_depthwise, bf16_depthwise_weight,
-    bf16_pack, bf16_transpose, &widened_winograd, &widening};
+    "avx512",  AMP_DT_BF16,   widened_tile,      widened_gather, bf16_depthwise, bf16_depthwise_weight,
+    bf16_pack, f32_transpose, &widened_winograd, &widening};
+/* What multiplies f32 that were bf16 has no use for VDPBF16PS. */
+const amp_product_kernels amp_product_avx512_bf16 = {"avx512_bf16",
+                                                     AMP_DT_BF16,
+                                                     amp_product_avx512_bf16_tile,
+                                                     amp_product_avx512_bf16_gather,
+                                                     bf16_depthwise,
+                                                     bf16_depthwise_weight,
+                                                     bf16_pack,
+                                                     f32_transpose,
+                                                     NULL,
+                                                     NULL};
 #endif

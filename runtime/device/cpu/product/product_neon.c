@@ -62,6 +62,6 @@ const amp_product_kernels amp_product_neon_f32 = {
     "neon",   AMP_DT_F32,    f32_tile,      f32_gather, f32_depthwise, f32_depthwise_weight,
     f32_pack, f32_transpose, &f32_winograd, NULL};
 const amp_product_kernels amp_product_neon_bf16 = {
-    "neon",    AMP_DT_BF16,    bf16_tile, bf16_gather, bf16_depthwise, bf16_depthwise_weight,
-    bf16_pack, bf16_transpose, NULL,      NULL};
+    "neon",    AMP_DT_BF16,   bf16_tile, bf16_gather, bf16_depthwise, bf16_depthwise_weight,
+    bf16_pack, f32_transpose, NULL,      NULL};
 #endif

@@ -85,5 +85,7 @@ EMULATED emulated_m512 emulated_permute_ps(emulated_m512 v, int order) { /* the 
 #define amp_product_avx512_f32 amp_emulated_avx512_f32
 #define amp_product_avx512_bf16_widened amp_emulated_avx512_bf16_widened
 #define amp_product_avx512_bf16 amp_emulated_avx512_bf16
+#define amp_product_avx512_bf16_tile amp_emulated_avx512_bf16_tile
+#define amp_product_avx512_bf16_gather amp_emulated_avx512_bf16_gather
 
 #endif

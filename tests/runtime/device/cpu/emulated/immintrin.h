@@ -78,6 +78,7 @@ EMULATED emulated_m512 emulated_permute_ps(emulated_m512 v, int order) { /* the 
 #define _mm512_storeu_ps emulated_storeu_ps
 #define _mm512_fmadd_ps emulated_fmadd_ps
 #define _mm512_dpbf16_ps emulated_dpbf16_ps
+#undef _mm512_permute_ps /* a macro of clang */
 #define _mm512_permute_ps emulated_permute_ps
 #define _mm512_permutexvar_ps emulated_permutexvar_ps
 

@@ -128,6 +128,19 @@ typedef struct CudaPart {     /* amp_model_cuda_part */
     bool in_turn;       /* a block makes one member after another */
 } CudaPart;
 
+typedef struct CudaProduct { /* amp_model_cuda_product */
+    int a, b, to, bias;      /* operands of the launch; bias -1: none */
+    bool a_turned, b_turned;
+    uint32_t instruction; /* AMP_INSTRUCTION_* */
+    Dim rows, k;
+    int64_t cols;
+    int parts;
+    Dim pitch[3]; /* of A, B and the result */
+    int last;     /* op of its kernel that it makes; |made|: the value that it leaves in memory */
+    Val made;
+} CudaProduct;
+typedef VEC(CudaProduct) CudaProducts;
+
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* part after part */
     VEC(CudaPart) parts;
@@ -139,6 +152,8 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(uint8_t) access;    /* AMP_ACCESS_* of each */
     CudaWorks work;
     VEC(Dim) batch_elements; /* of each member, where there is a batch */
+    CudaProducts calls;
+    struct CudaKernelEntry *then; /* NULL: nothing follows the calls */
 } CudaKernelEntry;
 
 typedef struct CudaProgram {

@@ -48,6 +48,23 @@ static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32
     return true;
 }
 
+static bool product_fits(Check *c, const amp_model_cuda_kernel *k, const amp_model_cuda_product *x) {
+    enum { MAX_PRODUCT_PARTS = 1024 };
+    return x->a < k->operands.count && x->b < k->operands.count && x->result < k->operands.count &&
+           x->bias <= k->operands.count && x->instruction >= AMP_INSTRUCTION_FMA &&
+           x->instruction <= AMP_INSTRUCTION_MMA_TF32 && x->parts >= 1 && x->parts <= MAX_PRODUCT_PARTS &&
+           x->cols > 0 && amp_check_dim(c, &x->rows) && amp_check_dim(c, &x->k) && dims_fit(c, x->pitch, 3, 3);
+}
+
+/* A library checks them against the buffers at each n. */
+static bool products_fit(Check *c, const amp_model_cuda_kernel *k) {
+    if (k->products.count > MAX_OPERANDS || (k->products.count && !k->products.at)) return false;
+    for (uint32_t i = 0; i < k->products.count; i++)
+        if (!product_fits(c, k, &k->products.at[i])) return false;
+    return !k->then || (k->products.count && !k->then->products.count && !k->then->then && !k->then->waits.tickets &&
+                        !k->then->waits.partial_bytes);
+}
+
 static bool operands_fit(const Check *c, const amp_model_cuda_kernel *k) {
     if (k->operands.count > MAX_OPERANDS || (k->operands.count && !k->operands.at)) return false;
     for (uint32_t i = 0; i < k->operands.count; i++)
@@ -111,8 +128,7 @@ static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
            (k->operand_table && (!k->waits.tickets || k->parts.count > 1 || k->parts.at->superstep));
 }
 
-amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
-    const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
+static amp_status check_launch(Check *c, const amp_model_cuda_kernel *k, int32_t index) {
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
     if (!operands_fit(c, k))
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
@@ -120,9 +136,16 @@ amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
     if (!batch_fits(c, k) || !dims_fit(c, k->sizes.at, k->sizes.count, MAX_SIZES))
         return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
+    if (!products_fit(c, k)) return amp_check_fail(c, "kernel %s: its products are damaged", k->name);
     if (k->parts.at->kind == AMP_KERNEL_COLLECTIVE && !amp_check_rank_sum(c, k->operands.at, k->operands.count))
         return amp_check_fail(c, "kernel %s: ranks cannot add up its operands", k->name);
     return AMP_OK;
+}
+
+amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
+    const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
+    AMP_TRY(check_launch(c, k, index));
+    return k->then ? check_launch(c, k->then, index) : AMP_OK;
 }
 
 /* ---- checks of functions ----------------------------------------------------------------------------------------- */

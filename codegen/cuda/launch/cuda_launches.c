@@ -74,7 +74,8 @@ static void add_operands(CudaWriter *x, CudaKernelEntry *entry) {
     const Walk *w = &x->w;
     Arena *a = x->m->arena;
     for (int i = 0; i < w->operands.len; i++) {
-        vec_push(a, &entry->operands, w->operands.data[i]);
+        const int further = (int)w->operands.data[i] - x->buffers - 1;
+        vec_push(a, &entry->operands, further < 0 ? w->operands.data[i] : x->aliases.data[further]);
         vec_push(a, &entry->access, access_of(w, &entry->body, i));
     }
 }
@@ -118,11 +119,32 @@ static amp_status add_kernels(CudaWriter *x, CudaKernelEntry *entry, int first, 
     return AMP_OK;
 }
 
+static amp_status fill_entry(CudaWriter *x, const Launch *l, CudaKernelEntry *entry) {
+    AMP_TRY(cuda_write_launch(x, l, entry));
+    for (int i = 0, first = 0; i < entry->parts.len; first += entry->parts.data[i++].members)
+        AMP_TRY(add_kernels(x, entry, first, &entry->parts.data[i]));
+    return AMP_OK;
+}
+
+/* Without calls if what follows them is no kernel of elements. */
+static void add_calls(CudaWriter *x, const Launch *l, CudaKernelEntry *entry) {
+    amp_error *err = x->err;
+    CudaProducts calls = {0};
+    Launch rest;
+    if (!cuda_find_calls(x, l, &calls, &rest)) return;
+    x->err = NULL;
+    CudaKernelEntry *then = rest.parts.len ? arena_new(x->m->arena, CudaKernelEntry) : NULL;
+    if (!then || !fill_entry(x, &rest, then)) {
+        entry->calls = calls;
+        entry->then = then;
+    }
+    x->err = err;
+}
+
 static amp_status add_launch(CudaWriter *x, CudaProgram *program, const Launch *l) {
     CudaKernelEntry entry = {0};
-    AMP_TRY(cuda_write_launch(x, l, &entry));
-    for (int i = 0, first = 0; i < entry.parts.len; first += entry.parts.data[i++].members)
-        AMP_TRY(add_kernels(x, &entry, first, &entry.parts.data[i]));
+    AMP_TRY(fill_entry(x, l, &entry));
+    add_calls(x, l, &entry);
     vec_push(x->m->arena, &program->kernels, entry);
     return AMP_OK;
 }
@@ -135,10 +157,25 @@ static int *index_buffers(const Func *f) {
     return first;
 }
 
+/* Its kernels and buffers in lists of their own, to which more are added. */
+static Func *copy_of(const Func *f) {
+    Arena *a = f->module->arena;
+    Func *own = arena_new(a, Func);
+    *own = *f;
+    memset(&own->kernels, 0, sizeof own->kernels);
+    memset(&own->buffers, 0, sizeof own->buffers);
+    for (int i = 0; i < f->kernels.len; i++) vec_push(a, &own->kernels, f->kernels.data[i]);
+    for (int i = 0; i < f->buffers.len; i++) vec_push(a, &own->buffers, f->buffers.data[i]);
+    return own;
+}
+
 static amp_status add_program(CudaWriter *x, const Func *f) {
     CudaProgram program = {.func = f};
     x->buffer_of = index_buffers(f);
-    walk_init(&x->w, f, x->m->arena);
+    x->own = copy_of(f);
+    x->buffers = f->buffers.len;
+    x->aliases.len = 0;
+    walk_init(&x->w, x->own, x->m->arena);
     cuda_find_exactness(&x->w);
     for (int i = 0, next = 0; i < f->kernels.len;) {
         Launch own = {.first = i, .count = 1};

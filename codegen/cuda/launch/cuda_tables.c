@@ -230,6 +230,38 @@ static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     return title;
 }
 
+static void put_calls(Text *t, const CudaKernelEntry *e) {
+    if (!e->calls.len) return;
+    begin_list(t, "products", "amp_model_cuda_product");
+    for (int i = 0; i < e->calls.len; i++) {
+        const CudaProduct *c = &e->calls.data[i];
+        text_printf(t, "{.a = %d, .b = %d, .result = %d, .bias = %d, .a_turned = %d, .b_turned = %d, ", c->a, c->b,
+                    c->to, c->bias + 1, c->a_turned, c->b_turned);
+        text_printf(t, ".instruction = %u, .parts = %d, .cols = %lld, .rows = ", c->instruction, c->parts,
+                    (long long)c->cols);
+        table_put_dim(t, c->rows);
+        text_puts(t, ", .k = ");
+        table_put_dim(t, c->k);
+        text_puts(t, ", .pitch = {");
+        for (int d = 0; d < 3; d++) {
+            if (d) text_puts(t, ", ");
+            table_put_dim(t, c->pitch[d]);
+        }
+        text_puts(t, "}}, ");
+    }
+    end_list(t, e->calls.len);
+}
+
+static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e);
+
+/* What follows calls of a library is a launch like all others. */
+static void put_then(Tables *x, const CudaProgram *p, const CudaKernelEntry *e) {
+    if (!e->then) return;
+    text_puts(x->rows.t, ".then = (const amp_model_cuda_kernel[]){");
+    put_kernel(x, p, e->then);
+    text_puts(x->rows.t, "    },\n     ");
+}
+
 static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e) {
     Arena *a = x->rows.m->arena;
     Text *t = x->rows.t;
@@ -243,6 +275,8 @@ static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e
     put_dims(t, "sizes", e->body.sizes.data, e->body.sizes.len);
     put_dims(t, "elements", e->batch_elements.data, e->batch_elements.len);
     put_work(t, e);
+    put_calls(t, e);
+    put_then(x, p, e);
     text_printf(t, ".waits = {.tickets = %d, .partial_bytes = %d, .depth = %d}},\n", e->tickets,
                 e->body.partials ? CUDA_PARTIAL_BYTES : 0, e->supersteps ? e->depth : 0);
 }

@@ -17,7 +17,10 @@ typedef struct CudaWriter {
     amp_error *err;
     VEC(CudaWritten *) functions;
     Table by_body;
-    Walk w;               /* of the function at hand */
+    Func *own;   /* the function at hand; its last kernels are what follows calls of a library */
+    int buffers; /* of the function; its further ones are other names, of |aliases| */
+    VEC(uint32_t) aliases;
+    Walk w;               /* of |own| */
     const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
 } CudaWriter;
 
@@ -29,5 +32,8 @@ int cuda_find_function(const CudaWriter *x, const CudaBody *body);
 int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int choice, const char *comment);
 /* part_launch.c: a launch and its functions.  Its operands are still to be added. */
 amp_status cuda_write_launch(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry);
+/* library_calls.c: the products of a launch as calls of a library, in the order of its kernels, and the launch of
+ * elements that follows them, whose kernels are added to |x->own|; no parts: nothing follows.  false: there is none. */
+bool cuda_find_calls(CudaWriter *x, const Launch *launch, CudaProducts *calls, Launch *rest);
 
 #endif

@@ -502,6 +502,22 @@ typedef struct amp_model_cuda_waits {
     uint32_t depth;         /* of supersteps, for tools: the most kernels that wait for one another */
 } amp_model_cuda_waits;
 
+/* A product that a library may make in place of the function: rows x cols sums of k terms, with a bias of the result's
+ * type added, rounded once to that type.  An element of A is at row * pitch + k in memory or, if A is turned, at
+ * k * pitch + row; of B at k * pitch + column or, turned, at column * pitch + k.  Several parts: as many results, one
+ * after the other, each of k / parts terms; a library makes them if that is a multiple of AMP_PRODUCT_PART.  Lines
+ * begin at multiples of 16 bytes. */
+enum { AMP_PRODUCT_PART = 64 };
+typedef struct amp_model_cuda_product {
+    uint32_t a, b, result; /* operands of the launch */
+    uint32_t bias;         /* the same and 1; 0: none */
+    uint32_t a_turned, b_turned;
+    uint32_t instruction; /* AMP_INSTRUCTION_* */
+    uint32_t parts;
+    int64_t cols;
+    amp_model_dim rows, k, pitch[3]; /* of A, B and the result */
+} amp_model_cuda_product;
+
 /* A launch: one function, which computes one kernel of the module or several.  Example: both gradients of a linear
  * layer, products that do not need each other, in tiles of 128 x 128 where these are done sooner:
  *
@@ -541,6 +557,10 @@ typedef struct amp_model_cuda_kernel {
     AMP_MODEL_LIST(amp_model_dim) elements;   /* of each member of all parts, where there is a batch */
     AMP_MODEL_LIST(amp_model_cuda_work) work; /* for tools, and the choice among tiles */
     amp_model_cuda_waits waits;
+    /* In place of the launch a library may make all of the products, in any order; then |then| is launched, which reads
+     * what they wrote and may write over it.  NULL: nothing is left to do.  |then| itself has neither */
+    AMP_MODEL_LIST(amp_model_cuda_product) products;
+    const struct amp_model_cuda_kernel *then;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

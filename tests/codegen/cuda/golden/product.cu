@@ -171,3 +171,38 @@ extern "C" __global__ void __launch_bounds__(128, HAS_ASYNC_COPIES ? 2 : 1) trai
         }
     }
 }
+
+/* k03_then  fc2: linear + bias + relu           product.amp:4
+ *   tile over [n, 256] in train_step
+ * k01_then  fc2: linear + bias + relu           product.amp:4
+ *   tile over [n, 256] in eval
+ * k01_then  fc2: linear + bias + relu           product.amp:4
+ *   tile over [n, 256] in infer
+ *   in     b0 fc2.y f16[N, 256]
+ *   out    b1 h.1 f16[N, 256]
+ *   v2 %17 f32[N, 256] = cast(v1)
+ *   v3 %18 f32 = const()
+ *   v4 %19 f32[N, 256] = maximum(v2, v3)
+ *   v5 %h.1 f16[N, 256] = cast(v4)   {follow, min-cast:23, "f32 would move as many bytes, and need 2 more casts"}
+ *   8 elements a thread, 256 threads a block
+ */
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k03_then(const uint16_t *b0, uint16_t *b1, int64_t n, int64_t elements)
+{
+    await_earlier_launches();
+    admit_next_launch();
+    const int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) * 8;
+    if (at >= elements) return;
+    const float v3 = 0.0f;
+    float x1[8];
+    load_f16(x1, b0 + at);
+    float y1[8];
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        const float v1 = x1[i];
+        const float v2 = v1;
+        const float v4 = max_f32(v2, v3);
+        const float v5 = round_f16_f32(v4);
+        y1[i] = v4;
+    }
+    store_f16(b1 + at, y1);
+}

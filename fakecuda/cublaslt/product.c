@@ -25,12 +25,13 @@ static float value_of(int type, uint32_t bits) {
     return value;
 }
 
+/* NaN has the device's bits. */
 static uint32_t bits_of(int type, float value) {
     uint32_t bits;
-    if (type == LT_F16) return amp_f32_to_f16(value);
-    if (type == LT_BF16) return amp_f32_to_bf16(value);
+    if (type == LT_F16) return alu_f32_to_f16(value);
+    if (type == LT_BF16) return alu_f32_to_bf16(value);
     memcpy(&bits, &value, sizeof bits);
-    return bits;
+    return value == value ? bits : ALU_NAN_F32;
 }
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */

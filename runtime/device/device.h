@@ -73,6 +73,7 @@ typedef struct amp_run {
     amp_micro_batches batches; /* of a program, either always several or always one at a time */
     const uint8_t *needed;     /* by kernel, 0: the run can do without it; NULL: it needs all */
     uint64_t selection;        /* a hash of |needed|; 0: all */
+    bool looked_at;            /* LOOK buffers count in it: kernels alone do that */
 } amp_run;
 
 static inline bool amp_run_needs(const amp_run *run, int32_t kernel) { return !run->needed || run->needed[kernel]; }

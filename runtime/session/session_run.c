@@ -98,6 +98,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     }
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
     if (s->ranks) AMP_TRY(amp_ranks_before_run(s->ranks, &run, s->step.micro, err));
+    run.looked_at = s->look.now != NULL;
     const amp_observed_run observed = {s, b, n};
     if (is_observed(s, b) || amp_session_looks_at_kernels(s)) {
         run.after_kernel = amp_session_observe_kernel;

@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/count.h"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/cuda/library_products.h"
 #include "runtime/device/cuda/transfer.h"
 
 typedef struct CudaDevice {
@@ -21,6 +22,7 @@ typedef struct CudaDevice {
     amp_cuda_upload upload;
     amp_cuda_readback readback;
     amp_cuda_graphs graphs;
+    amp_cuda_products products;
     amp_cuda_counting counting;
     amp_cuda_exchange exchange;
     amp_comm_user user;
@@ -50,9 +52,14 @@ static amp_status fill_inside(CudaDevice *d, const amp_device_options *o, amp_er
     AMP_TRY(amp_cuda_memory_make(c, &d->memory, err));
     if (d->own_compute) AMP_TRY(AMP_CUDA(c, err, stream_create, (&d->compute, CU_STREAM_NON_BLOCKING)));
     AMP_TRY(amp_cuda_functions_make(&d->functions, c, d->model, o->threads, o->log, &d->base.allocator, err));
-    amp_cuda_launching launching = {
-        .context = c, .functions = &d->functions, .upload = &d->upload, .exchange = &d->exchange};
-    return amp_cuda_graphs_make(&d->graphs, &launching, err);
+    amp_cuda_launching launching = {.context = c,
+                                    .functions = &d->functions,
+                                    .upload = &d->upload,
+                                    .exchange = &d->exchange,
+                                    .products = &d->products};
+    AMP_TRY(amp_cuda_graphs_make(&d->graphs, &launching, err));
+    amp_cuda_products_make(&d->products, o->cuda, c, d->graphs.capturing, o->log, &d->base.allocator);
+    return AMP_OK;
 }
 
 static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *err) {
@@ -68,6 +75,7 @@ static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *er
 static void free_inside(CudaDevice *d) {
     amp_cuda_context *c = d->context;
     amp_cuda_counting_free(&d->counting, c, &d->base.allocator);
+    amp_cuda_products_free(&d->products);
     amp_cuda_graphs_free(&d->graphs);
     amp_cuda_readback_free(&d->readback);
     amp_cuda_upload_free(&d->upload, &d->base.allocator);
@@ -139,10 +147,15 @@ static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t 
     return AMP_OK;
 }
 
+static amp_status reserve_inside(CudaDevice *d, const amp_run *run, amp_error *err) {
+    AMP_TRY(amp_cuda_products_choose(&d->graphs.launching, run, true, err));
+    return amp_cuda_need(&d->graphs.launching, run, false, err);
+}
+
 static amp_status cuda_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
     CudaDevice *d = of(device);
     const amp_run run = {.program = program, .n = n};
-    TRY_INSIDE(d, err, amp_cuda_need(&d->graphs.launching, &run, err));
+    TRY_INSIDE(d, err, reserve_inside(d, &run, err));
     return AMP_OK;
 }
 
@@ -150,7 +163,7 @@ static size_t cuda_bytes(const amp_device *device, bool on_device) {
     const CudaDevice *d = (const CudaDevice *)device;
     if (!on_device) return amp_cuda_upload_pinned(&d->upload) + amp_cuda_readback_bytes(&d->readback);
     return amp_cuda_upload_bytes(&d->upload) + amp_cuda_graphs_bytes(&d->graphs) +
-           amp_cuda_counting_bytes(&d->counting);
+           amp_cuda_counting_bytes(&d->counting) + d->products.workspace_bytes;
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/library_products.h"
 #include "runtime/model/cuda_launch.h"
 #include "runtime/model/matrix_layout.h"
 
@@ -13,8 +14,9 @@ enum {
     MAX_PARAMETERS = 320 /* what model_cuda.c lets pass: operands, n, sizes, a batch, tickets or parts */
 };
 
-static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uint32_t buffer) {
+CuPointer amp_cuda_address_of(const amp_cuda_launching *l, const amp_run *run, uint32_t buffer) {
     const amp_model_buffer *b = &run->program->buffers[buffer];
+    if (l->addresses) return l->addresses[buffer];
     if (b->kind == AMP_BUFFER_INPUT) return amp_cuda_upload_address(l->upload, run->program, (int32_t)buffer, run->n);
     return amp_cuda_pointer(run->buffers[buffer]) + (b->part ? b->part - 1 : 0) * amp_storage_size(b->storage);
 }
@@ -59,6 +61,11 @@ static size_t table_bytes(const amp_model_cuda_kernel *k) {
     return operand_table_bytes(k) + batch_table_bytes(k) + aligned(k->waits.tickets * sizeof(uint32_t));
 }
 
+/* Of the tables of a launch, and of the one that follows calls in its place. */
+static size_t all_table_bytes(const amp_model_cuda_kernel *k) {
+    return table_bytes(k) + (k->then ? table_bytes(k->then) : 0);
+}
+
 static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * grid[2]; }
 
 /* What is launched on the device: the last choice in place of one for newer devices. */
@@ -70,11 +77,16 @@ static amp_cuda_used choose(const amp_cuda_launching *l, const amp_run *run, con
     return used;
 }
 
-amp_status amp_cuda_need(const amp_cuda_launching *l, const amp_run *run, amp_error *err) {
+amp_status amp_cuda_need(const amp_cuda_launching *l, const amp_run *run, bool measured, amp_error *err) {
     amp_cuda_functions *f = l->functions;
     memset(f->wanted, 0, (size_t)f->model->function_count * sizeof *f->wanted);
-    for (int32_t i = 0; i < run->program->kernel_count; i++)
-        if (amp_run_needs(run, i)) f->wanted[choose(l, run, &run->program->cuda_kernels[i]).choice->function] = true;
+    for (int32_t i = 0; i < run->program->kernel_count; i++) {
+        const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
+        if (!amp_run_needs(run, i)) continue;
+        f->wanted[choose(l, run, k).choice->function] = true;
+        if (k->then && (amp_cuda_products_find(l, run, i) || (measured && amp_cuda_products_may_take(l, run, i))))
+            f->wanted[choose(l, run, k->then).choice->function] = true;
+    }
     return amp_cuda_functions_load(f, err);
 }
 
@@ -83,19 +95,24 @@ static size_t blocks_of(const amp_cuda_launching *l, const amp_run *run, const a
     return k->waits.partial_bytes ? (size_t)grid_blocks(choose(l, run, k).grid) : 0;
 }
 
+static void fill_table(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k, char *at) {
+    CuPointer *operands = (CuPointer *)(void *)at;
+    int64_t *elements = (int64_t *)(void *)(at + operand_table_bytes(k));
+    for (uint32_t o = 0; k->operand_table && o < k->operands.count; o++)
+        operands[o] = amp_cuda_address_of(l, run, k->operands.at[o]);
+    for (uint32_t b = 0; b < k->elements.count; b++) {
+        const amp_share s = elements_of(run, k, b);
+        elements[b] = s.end - s.first;
+        if (k->shares) elements[k->elements.count + b] = s.first;
+    }
+}
+
 /* Tickets stay zero. */
 static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *at) {
-    for (int32_t i = 0; i < run->program->kernel_count; at += table_bytes(&run->program->cuda_kernels[i++])) {
+    for (int32_t i = 0; i < run->program->kernel_count; at += all_table_bytes(&run->program->cuda_kernels[i++])) {
         const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
-        CuPointer *operands = (CuPointer *)(void *)at;
-        int64_t *elements = (int64_t *)(void *)(at + operand_table_bytes(k));
-        for (uint32_t o = 0; k->operand_table && o < k->operands.count; o++)
-            operands[o] = address_of(l, run, k->operands.at[o]);
-        for (uint32_t b = 0; b < k->elements.count; b++) {
-            const amp_share s = elements_of(run, k, b);
-            elements[b] = s.end - s.first;
-            if (k->shares) elements[k->elements.count + b] = s.first;
-        }
+        fill_table(l, run, k, at);
+        if (k->then) fill_table(l, run, k->then, at + table_bytes(k));
     }
 }
 
@@ -109,7 +126,7 @@ static Sizes measure(const amp_cuda_launching *l, const amp_run *run) {
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
         const size_t blocks = blocks_of(l, run, k), tickets = aligned(blocks * sizeof(uint32_t));
-        s.tables += table_bytes(k);
+        s.tables += all_table_bytes(k);
         if (tickets > s.tickets) s.tickets = tickets;
         if (blocks * k->waits.partial_bytes > s.partials) s.partials = blocks * k->waits.partial_bytes;
     }
@@ -182,7 +199,8 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
     const CuPointer tables = at->memory;
     p->count = 0;
     if (k->operand_table) add(p, tables);
-    for (uint32_t i = 0; !k->operand_table && i < k->operands.count; i++) add(p, address_of(l, run, k->operands.at[i]));
+    for (uint32_t i = 0; !k->operand_table && i < k->operands.count; i++)
+        add(p, amp_cuda_address_of(l, run, k->operands.at[i]));
     add(p, (uint64_t)run->n);
     add_sizes(p, run, k);
     if (k->elements.count) add(p, tables + operand_table_bytes(k));
@@ -228,23 +246,35 @@ static amp_status launch_overlapping(const amp_cuda_launching *l, const amp_cuda
                     (&config, l->functions->loaded[used->choice->function].function, p->pointers, NULL));
 }
 
-amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
-                           bool overlaps, CuStream stream, amp_error *err) {
-    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+/* |at|: its tables. */
+static amp_status launch_function(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
+                                  const amp_cuda_tables *at, bool overlaps, CuStream stream, amp_error *err) {
     amp_cuda_used used = choose(l, run, k);
     const uint32_t *block = used.choice->block;
     const int64_t *grid = used.grid;
     Parameters p;
     if (k->shares) used.grid[0] = blocks_of_shares(run, k, k->parts.at->grids->per[0]);
     AMP_TRY(check_grid(run, k, grid, err));
-    fill_parameters(&p, l, run, k, used.index, tables);
-    tables->memory += table_bytes(k);
+    fill_parameters(&p, l, run, k, used.index, at);
     if (overlaps && l->functions->loaded[used.choice->function].waits && l->context->driver.version >= OVERLAP_DRIVER)
         return launch_overlapping(l, &used, &p, stream, err);
     return AMP_CUDA(l->context, err, launch,
                     (l->functions->loaded[used.choice->function].function, (unsigned)grid[0], (unsigned)grid[1],
                      (unsigned)grid[2], block[0], block[1], block[2], used.choice->shared_bytes, stream, p.pointers,
                      NULL));
+}
+
+amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
+                           bool overlaps, CuStream stream, amp_error *err) {
+    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    const amp_cuda_choice *choice = amp_cuda_products_find(l, run, kernel);
+    amp_cuda_tables at = *tables;
+    bool done = false;
+    tables->memory += all_table_bytes(k);
+    if (choice) AMP_TRY(amp_cuda_products_enqueue(l, run, kernel, choice, stream, &done, err));
+    if (!done) return launch_function(l, run, k, &at, overlaps, stream, err);
+    at.memory += table_bytes(k);
+    return k->then ? launch_function(l, run, k->then, &at, false, stream, err) : AMP_OK;
 }
 
 /* ---- the end of temporaries -------------------------------------------------------------------------------------- */
@@ -330,18 +360,19 @@ static amp_status start_kernel(const amp_cuda_launching *l, const amp_run *run, 
                                bool overlaps, CuStream stream, amp_error *err) {
     const uint32_t *operands = run->program->cuda_kernels[kernel].operands.at;
     if (!amp_run_needs(run, kernel)) {
-        tables->memory += table_bytes(&run->program->cuda_kernels[kernel]);
+        tables->memory += all_table_bytes(&run->program->cuda_kernels[kernel]);
         return AMP_OK;
     }
     if (amp_cuda_exchange_sums(l->exchange, run, kernel))
-        return amp_cuda_exchange_sum(l->exchange, run, kernel, address_of(l, run, operands[0]),
-                                     address_of(l, run, operands[1]), stream, err);
+        return amp_cuda_exchange_sum(l->exchange, run, kernel, amp_cuda_address_of(l, run, operands[0]),
+                                     amp_cuda_address_of(l, run, operands[1]), stream, err);
     return amp_cuda_launch(l, run, kernel, tables, overlaps, stream, err);
 }
 
-/* Whether nothing of ranks is enqueued in place of the kernel, or after it. */
+/* Whether nothing of ranks, or of a library, is enqueued in place of the kernel, or after it. */
 static bool is_last_enqueued(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
-    return !amp_cuda_exchange_sums(l->exchange, run, kernel) && !amp_cuda_exchange_marks(l->exchange, run, kernel);
+    return !amp_cuda_exchange_sums(l->exchange, run, kernel) && !amp_cuda_exchange_marks(l->exchange, run, kernel) &&
+           !amp_cuda_products_find(l, run, kernel);
 }
 
 static amp_status enqueue_kernels(const amp_cuda_graphs *g, const amp_run *run, const amp_cuda_graph *graph,
@@ -406,14 +437,26 @@ static amp_status instantiate(amp_cuda_graphs *g, amp_cuda_graph *graph, const a
 
 /* ---- the cache --------------------------------------------------------------------------------------------------- */
 
-static bool is_of(const amp_cuda_graph *graph, const amp_run *run) {
-    return graph->program == run->program && graph->n == run->n && graph->selection == run->selection;
+/* Whether |run| has launches of its own where other runs of the program have a library's. */
+static bool is_apart(const amp_cuda_graphs *g, const amp_run *run) {
+    amp_run other = *run;
+    other.looked_at = false;
+    for (int32_t i = 0; run->looked_at && i < run->program->kernel_count; i++)
+        if (amp_cuda_products_find(&g->launching, &other, i) && !amp_cuda_products_find(&g->launching, run, i))
+            return true;
+    return false;
+}
+
+static bool is_of(const amp_cuda_graph *graph, const amp_run *run, bool apart) {
+    return graph->program == run->program && graph->n == run->n && graph->selection == run->selection &&
+           graph->apart == apart;
 }
 
 static amp_cuda_graph *find(amp_cuda_graphs *g, const amp_run *run) {
-    if (is_of(&g->graphs[g->last], run)) return &g->graphs[g->last];
+    const bool apart = is_apart(g, run);
+    if (is_of(&g->graphs[g->last], run, apart)) return &g->graphs[g->last];
     for (int i = 0; i < AMP_CUDA_GRAPHS; i++)
-        if (is_of(&g->graphs[i], run)) return &g->graphs[i];
+        if (is_of(&g->graphs[i], run, apart)) return &g->graphs[i];
     return NULL;
 }
 
@@ -451,7 +494,9 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
     amp_cuda_context *c = g->launching.context;
     amp_cuda_graph *place = choose_place(g, run->program),
                    made = {.program = run->program, .n = run->n, .selection = run->selection};
-    AMP_TRY(amp_cuda_need(&g->launching, run, err));
+    AMP_TRY(amp_cuda_products_choose(&g->launching, run, false, err));
+    made.apart = is_apart(g, run);
+    AMP_TRY(amp_cuda_need(&g->launching, run, false, err));
     if (place->program) { /* it may be running */
         AMP_TRY(AMP_CUDA(c, err, stream_sync, (compute)));
         free_graph(g, place);
@@ -485,10 +530,10 @@ static amp_status sum_by_host(const amp_cuda_launching *l, const amp_run *run, i
                               size_t count, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     const size_t bytes = count * sizeof *host;
-    AMP_TRY(AMP_CUDA(l->context, err, copy_out, (host, address_of(l, run, k->operands.at[0]), bytes, stream)));
+    AMP_TRY(AMP_CUDA(l->context, err, copy_out, (host, amp_cuda_address_of(l, run, k->operands.at[0]), bytes, stream)));
     AMP_TRY(AMP_CUDA(l->context, err, stream_sync, (stream)));
     AMP_TRY(run->hooks.sum(run->hooks.user, k->title, host, count, err));
-    AMP_TRY(AMP_CUDA(l->context, err, copy_in, (address_of(l, run, k->operands.at[1]), host, bytes, stream)));
+    AMP_TRY(AMP_CUDA(l->context, err, copy_in, (amp_cuda_address_of(l, run, k->operands.at[1]), host, bytes, stream)));
     return AMP_CUDA(l->context, err, stream_sync, (stream));
 }
 
@@ -528,7 +573,8 @@ bool amp_cuda_runs_one_by_one(const amp_run *run) {
 amp_status amp_cuda_run_one_by_one(const amp_cuda_launching *l, const amp_run *run, CuStream stream,
                                    const amp_allocator *allocator, amp_error *err) {
     amp_cuda_tables tables;
-    AMP_TRY(amp_cuda_need(l, run, err));
+    AMP_TRY(amp_cuda_products_choose(l, run, false, err));
+    AMP_TRY(amp_cuda_need(l, run, false, err));
     AMP_TRY(amp_cuda_tables_make(&tables, l, run, stream, allocator, err));
     amp_status status = run_each(l, run, tables, stream, allocator, err);
     amp_cuda_tables_free(&tables, l->context);

@@ -13,8 +13,13 @@ typedef struct amp_cuda_launching { /* what all launches of a session have in co
     amp_cuda_context *context;
     amp_cuda_functions *functions;
     const amp_cuda_upload *upload;
-    const amp_cuda_exchange *exchange; /* what begins inside programs */
+    const amp_cuda_exchange *exchange;  /* what begins inside programs */
+    struct amp_cuda_products *products; /* what a library makes in place of launches; NULL: nothing */
+    const CuPointer *addresses; /* by buffer of the program, of a launch that is measured; NULL: as |run| has them */
 } amp_cuda_launching;
+
+/* Where buffer |buffer| of |run|'s program is. */
+CuPointer amp_cuda_address_of(const amp_cuda_launching *launching, const amp_run *run, uint32_t buffer);
 
 /* Operand tables and elements of batches of all kernels of |run|'s program at its n, one after the other, and what
  * blocks of a launch keep for one another, which launches have in turn; bytes 0: there is nothing.  Inside the context.
@@ -39,8 +44,9 @@ amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *r
                            amp_cuda_tables *tables, bool overlaps, CuStream stream, amp_error *err);
 
 /* Loads the functions of the kernels of |run| that are not loaded: of all that |run| says, its program, n and needed
- * kernels are looked at.  Inside the context, and in no capture. */
-amp_status amp_cuda_need(const amp_cuda_launching *launching, const amp_run *run, amp_error *err);
+ * kernels are looked at.  |measured|: also functions that follow calls of a library, if they are to be measured. 
+ * Inside the context, and in no capture. */
+amp_status amp_cuda_need(const amp_cuda_launching *launching, const amp_run *run, bool measured, amp_error *err);
 
 /* ---- the end of temporaries, for sanitizers ---------------------------------------------------------------------- */
 
@@ -74,6 +80,7 @@ typedef struct amp_cuda_graph {
     const amp_program *program; /* NULL: free */
     int64_t n;
     uint64_t selection; /* amp_run's */
+    bool apart;         /* of runs that are looked at, with own launches where others have a library's */
     uint64_t used;      /* when: runs are counted */
     CuGraphExec exec;
     amp_cuda_tables tables;

@@ -16,7 +16,7 @@ typedef struct amp_cuda_options { /* of amp_session_options.cuda; on other devic
     int32_t index;         /* which device, from 0, if |stream| is NULL */
     int32_t device_inputs; /* 1: arrays that calls of the session take are in the device's memory: below */
     int32_t pinned_inputs; /* 1: they are in page-locked memory of the host: below */
-    int32_t reserved;
+    int32_t products;      /* AMP_PRODUCTS_*: below */
     void *stream; /* a CUstream (or cudaStream_t) of the application, on which everything runs; it and its context must
                      outlive the session and its params.  NULL: a stream of its own in the device's primary context.
                      Calls leave the caller's current context as it is */
@@ -49,6 +49,20 @@ typedef struct amp_cuda_options { /* of amp_session_options.cuda; on other devic
  * Indices.  The host checks them within the call, as without the option.
  * Errors.   An array that begins or ends elsewhere: AMP_INVALID_ARGUMENT, before anything changes.
  * AMP_INVALID_ARGUMENT on "cpu" and "null", and together with device_inputs. */
+
+/* Who makes matrix products: ampc's kernels, or NVIDIA's cuBLASLt if it is installed (docs/installing.md).
+ *
+ * SAME_BITS  the library for launches that it makes faster and with the same bits as ampc's kernel, on ten million
+ *            numbers
+ * OWN        ampc's kernels alone; the library is not opened
+ * FASTEST    the library for launches that it makes faster; its sums may have another order, so the bits depend on the
+ *            device, the library and the measurement.  AMP_NOT_FOUND without the library.  AMP_LOG_NUMBERS does not
+ *            count its products
+ *
+ * amp_session_create measures, at the capacity, for 3 s at most, and keeps its choices beside the compiled kernels,
+ * where later sessions find them.  At a number of samples that was never measured products are ampc's.  Each choice
+ * is said once (AMP_LOG_INFO).  amp_session_get_memory counts the library's workspace. */
+enum { AMP_PRODUCTS_SAME_BITS = 0, AMP_PRODUCTS_OWN = 1, AMP_PRODUCTS_FASTEST = 2 };
 
 /* Page-locked memory of the host, with any content, for inputs of this session and of others on "cuda".  It is given
  * back before the session is released; that waits for copies of this session that read it.  AMP_UNSUPPORTED on "cpu"

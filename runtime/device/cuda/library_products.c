@@ -1,0 +1,395 @@
+/* library_products.c: see library_products.h; calls, and what was chosen.  library_trial.c measures. */
+#include "runtime/device/cuda/library_products.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/cuda.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "runtime/device/cuda/cache.h"
+#include "runtime/device/cuda/library_trial.h"
+
+enum { LEAST_ARCH = 80, MOST_SECONDS = 3, DESCRIPTION = 160 };
+
+struct amp_cuda_choice {
+    amp_cuda_choice *next;
+    const amp_model_cuda_kernel *kernel; /* where it was chosen: others of equal keys have choices of their own */
+    int64_t n;
+    amp_cuda_cache_key key;
+    bool served;
+    uint32_t count;
+    amp_cuda_algorithm algorithms[]; /* by product; none unless |served| */
+};
+
+/* ---- the library ------------------------------------------------------------------------------------------------- */
+
+void amp_cuda_products_make(amp_cuda_products *p, const amp_cuda_options *options, amp_cuda_context *context,
+                            CuStream stream, const amp_log *log, const amp_allocator *allocator) {
+    *p = (amp_cuda_products){.context = context, .allocator = allocator, .log = log, .stream = stream};
+    p->mode = options->products;
+    p->given_up = p->mode == AMP_PRODUCTS_OWN || context->info.arch < LEAST_ARCH;
+}
+
+static size_t choice_bytes(uint32_t count) { return sizeof(amp_cuda_choice) + count * sizeof(amp_cuda_algorithm); }
+
+void amp_cuda_products_free(amp_cuda_products *p) {
+    for (amp_cuda_choice *c = p->choices, *next; c; c = next) {
+        next = c->next;
+        amp_free(p->allocator, c, choice_bytes(c->count));
+    }
+    if (p->handle && !amp_cuda_latch_is_set(&p->context->latch)) p->library.calls.destroy(p->handle);
+    if (p->workspace) AMP_CUDA_FREE(p->context, mem_free, (p->workspace));
+    *p = (amp_cuda_products){0};
+}
+
+static amp_status open_library(amp_cuda_products *p, amp_error *err) {
+    amp_error why = {0};
+    amp_status status = amp_cublaslt_open(&p->library, p->context->driver.version, &why);
+    if (!status && p->library.calls.create(&p->handle)) {
+        p->handle = NULL;
+        status = amp_fail(&why, AMP_UNSUPPORTED, "cuBLASLt makes no handle for %s", p->context->info.name);
+    }
+    if (!status) return AMP_OK;
+    p->given_up = true;
+    if (p->mode == AMP_PRODUCTS_FASTEST) return amp_fail(err, status, "%s", why.message);
+    amp_log_say(p->log, AMP_LOG_INFO, "matrix products are ampc's own: %s", why.message);
+    return AMP_OK;
+}
+
+/* ---- one product ------------------------------------------------------------------------------------------------- */
+
+static int32_t type_of(uint32_t storage) {
+    return storage == AMP_DT_F16 ? LT_F16 : storage == AMP_DT_BF16 ? LT_BF16 : storage == AMP_DT_F32 ? LT_F32 : -1;
+}
+
+static const amp_model_buffer *buffer_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t operand) {
+    return &run->program->buffers[k->operands.at[operand]];
+}
+
+/* Whether |lines| lines of |length| are in the buffer. */
+static bool is_inside(const amp_run *run, const amp_model_buffer *b, int64_t lines, int64_t length, int64_t pitch) {
+    const double all = (double)amp_model_dim_at(&b->rows, run->n) * (double)amp_model_dim_at(&b->cols, run->n);
+    return lines > 0 && length > 0 && length <= pitch && (double)(lines - 1) * (double)pitch + (double)length <= all;
+}
+
+static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
+    out->m = amp_model_dim_at(&x->rows, run->n);
+    out->n = x->cols;
+    out->k = amp_model_dim_at(&x->k, run->n);
+    out->parts = x->parts;
+    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->n);
+    if (x->parts > 1 && out->k % ((int64_t)x->parts * AMP_PRODUCT_PART)) return false;
+    out->k /= x->parts;
+    out->stride[0] = out->k * (x->a_turned ? out->pitch[0] : 1);
+    out->stride[1] = out->k * (x->b_turned ? 1 : out->pitch[1]);
+    out->stride[2] = out->m * out->pitch[2];
+    return true;
+}
+
+bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t number, amp_cuda_matmul *out) {
+    const amp_model_cuda_product *x = &k->products.at[number];
+    const amp_model_buffer *a = buffer_of(run, k, x->a), *b = buffer_of(run, k, x->b),
+                           *d = buffer_of(run, k, x->result);
+    *out = (amp_cuda_matmul){.type = type_of(a->storage), .result = type_of(d->storage)};
+    if (out->type < 0 || out->result < 0 || b->storage != a->storage || !set_sizes(run, x, out)) return false;
+    out->compute = x->instruction == AMP_INSTRUCTION_MMA_TF32 ? LT_COMPUTE_32F_TF32 : LT_COMPUTE_32F;
+    out->epilogue = x->bias ? LT_EPILOGUE_BIAS : LT_EPILOGUE_DEFAULT;
+    out->a_turned = (int32_t)x->a_turned;
+    out->b_turned = (int32_t)x->b_turned;
+    const int64_t all = out->k * out->parts;
+    return is_inside(run, a, x->a_turned ? all : out->m, x->a_turned ? out->m : all, out->pitch[0]) &&
+           is_inside(run, b, x->b_turned ? out->n : all, x->b_turned ? all : out->n, out->pitch[1]) &&
+           is_inside(run, d, out->m * out->parts, out->n, out->pitch[2]) &&
+           (!x->bias || buffer_of(run, k, x->bias - 1)->storage == d->storage);
+}
+
+typedef struct Objects {
+    CublasLtDesc desc;
+    CublasLtLayout layouts[3]; /* of A, B, D */
+    CublasLtPreference preference;
+} Objects;
+
+static void close_objects(const CublasLtApi *lt, Objects *o) {
+    if (o->desc) lt->desc_destroy(o->desc);
+    for (int i = 0; i < 3; i++)
+        if (o->layouts[i]) lt->layout_destroy(o->layouts[i]);
+    if (o->preference) lt->preference_destroy(o->preference);
+}
+
+/* A matrix of |lines| lines of |length|: of a column-major library the columns. */
+static CublasLtResult make_layout(const CublasLtApi *lt, const amp_cuda_matmul *w, int which, CublasLtLayout *out) {
+    const bool turned = which == 0 ? w->a_turned : which == 1 && w->b_turned;
+    const int64_t rows = which == 1 ? w->k : w->m, cols = which == 0 ? w->k : w->n;
+    const int32_t parts = (int32_t)w->parts;
+    CublasLtResult r = lt->layout_create(out, which == 2 ? w->result : w->type, (uint64_t)(turned ? rows : cols),
+                                         (uint64_t)(turned ? cols : rows), w->pitch[which]);
+    if (!r) r = lt->layout_set(*out, LT_LAYOUT_BATCH, &parts, sizeof parts);
+    return r ? r : lt->layout_set(*out, LT_LAYOUT_STRIDE, &w->stride[which], sizeof w->stride[which]);
+}
+
+static CublasLtResult open_objects(const CublasLtApi *lt, const amp_cuda_matmul *w, CuPointer bias, Objects *o) {
+    const void *at = amp_cuda_address(bias);
+    *o = (Objects){0};
+    CublasLtResult r = lt->desc_create(&o->desc, w->compute, LT_F32);
+    if (!r) r = lt->desc_set(o->desc, LT_DESC_TRANS_A, &w->b_turned, sizeof w->b_turned);
+    if (!r) r = lt->desc_set(o->desc, LT_DESC_TRANS_B, &w->a_turned, sizeof w->a_turned);
+    if (!r) r = lt->desc_set(o->desc, LT_DESC_EPILOGUE, &w->epilogue, sizeof w->epilogue);
+    if (!r && at) r = lt->desc_set(o->desc, LT_DESC_BIAS, &at, sizeof at);
+    for (int i = 0; i < 3 && !r; i++) r = make_layout(lt, w, i, &o->layouts[i]);
+    if (r) close_objects(lt, o);
+    return r;
+}
+
+/* Unless the fastest are asked for, only what adds all of k in one go. */
+static CublasLtResult prefer(const amp_cuda_products *p, CublasLtPreference *out) {
+    enum { HOPPER = 90, LINE = 16, HOPPER_WORKSPACE = 32 << 20, WORKSPACE = 4 << 20 };
+    const CublasLtApi *lt = &p->library.calls;
+    const uint64_t workspace = p->context->info.arch >= HOPPER ? HOPPER_WORKSPACE : WORKSPACE;
+    const uint32_t line = LINE, whole = 0;
+    CublasLtResult r = lt->preference_create(out);
+    if (!r) r = lt->preference_set(*out, LT_PREFER_WORKSPACE, &workspace, sizeof workspace);
+    if (!r && p->mode != AMP_PRODUCTS_FASTEST) r = lt->preference_set(*out, LT_PREFER_REDUCTION, &whole, sizeof whole);
+    for (int i = LT_PREFER_ALIGN_A; i <= LT_PREFER_ALIGN_D && !r; i++)
+        r = lt->preference_set(*out, i, &line, sizeof line);
+    return r;
+}
+
+int amp_cuda_matmul_ask(const amp_cuda_products *p, const amp_cuda_matmul *w, const CuPointer at[4],
+                        CublasLtFound found[]) {
+    const CublasLtApi *lt = &p->library.calls;
+    Objects o;
+    int count = 0;
+    if (open_objects(lt, w, at[3], &o)) return 0;
+    CublasLtResult r = prefer(p, &o.preference);
+    if (!r)
+        r = lt->heuristic(p->handle, o.desc, o.layouts[1], o.layouts[0], o.layouts[2], o.layouts[2], o.preference,
+                          AMP_CUDA_ALGORITHMS, found, &count);
+    close_objects(lt, &o);
+    return r ? 0 : count;
+}
+
+CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_matmul *w, const CuPointer at[4],
+                                   const amp_cuda_algorithm *by, CuStream stream) {
+    const CublasLtApi *lt = &p->library.calls;
+    const float one = 1, zero = 0;
+    void *const a = amp_cuda_address(at[0]), *const b = amp_cuda_address(at[1]), *const d = amp_cuda_address(at[2]);
+    Objects o;
+    CublasLtResult r = open_objects(lt, w, at[3], &o);
+    if (r) return r;
+    r = lt->matmul(p->handle, o.desc, &one, b, o.layouts[1], a, o.layouts[0], &zero, d, o.layouts[2], d, o.layouts[2],
+                   &by->algo, by->workspace ? amp_cuda_address(p->workspace) : NULL, by->workspace, stream);
+    close_objects(lt, &o);
+    return r;
+}
+
+/* ---- choices ----------------------------------------------------------------------------------------------------- */
+
+/* Floating-point operations of a launch from which the library is asked; what takes less is not worth its files. */
+static double least_operations(const amp_cuda_products *p) {
+    const char *set = getenv("AMPC_PRODUCTS_FROM");
+    if (set) return strtod(set, NULL);
+    return p->mode == AMP_PRODUCTS_FASTEST ? 0 : 2e9;
+}
+
+/* Whether the library can make all of the kernel; |text|: what it depends on. */
+static bool describe(const amp_cuda_products *p, const amp_run *run, const amp_model_cuda_kernel *k, char *text) {
+    double operations = 0;
+    for (uint32_t i = 0; i < k->products.count; i++) {
+        amp_cuda_matmul w;
+        if (!amp_cuda_matmul_of(run, k, i, &w)) return false;
+        operations += 2.0 * (double)w.m * (double)w.n * (double)w.k * (double)w.parts;
+        text +=
+            snprintf(text, DESCRIPTION, "%lld %lld %lld %lld %lld %lld %lld %d %d %d %u %d %d;", (long long)w.m,
+                     (long long)w.n, (long long)w.k, (long long)w.parts, (long long)w.pitch[0], (long long)w.pitch[1],
+                     (long long)w.pitch[2], w.type, w.result, w.compute, w.epilogue, w.a_turned, w.b_turned);
+    }
+    return operations >= least_operations(p);
+}
+
+static const char *source_of(const amp_cuda_launching *l, const amp_model_cuda_kernel *k) {
+    return k ? l->functions->model->functions[k->choices.at[k->choices.count - 1].function].source : "";
+}
+
+static bool key_of(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
+                   amp_cuda_cache_key *out) {
+    const amp_cuda_products *p = l->products;
+    const size_t bytes = (size_t)k->products.count * DESCRIPTION + 1;
+    char *text = amp_alloc_zeroed(p->allocator, bytes), device[160];
+    snprintf(device, sizeof device, "%s, %d multiprocessors, driver %d, mode %d", p->context->info.name,
+             p->context->info.multiprocessors, p->context->driver.version, p->mode);
+    const bool can = text && describe(p, run, k, text);
+    if (can) {
+        const char *const parts[] = {"products", text, device, source_of(l, k), source_of(l, k->then)};
+        *out = amp_cuda_cache_key_of(parts, sizeof parts / sizeof *parts, p->library.version, p->context->info.arch,
+                                     false);
+    }
+    amp_free(p->allocator, text, bytes);
+    return can;
+}
+
+static amp_cuda_choice *chosen_for(const amp_cuda_products *p, const amp_model_cuda_kernel *k, int64_t n) {
+    amp_cuda_choice *c = p->choices;
+    while (c && (c->kernel != k || c->n != n)) c = c->next;
+    return c;
+}
+
+const amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
+    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    if (!l->products || !k->products.count || (run->looked_at && l->products->mode != AMP_PRODUCTS_FASTEST))
+        return NULL;
+    const amp_cuda_choice *c = chosen_for(l->products, k, run->n);
+    return c && c->served ? c : NULL;
+}
+
+static amp_cuda_choice *add_choice(amp_cuda_products *p, const amp_model_cuda_kernel *k, int64_t n,
+                                   const amp_cuda_cache_key *key) {
+    amp_cuda_choice *c = amp_alloc_zeroed(p->allocator, choice_bytes(k->products.count));
+    if (!c) return NULL;
+    *c = (amp_cuda_choice){.next = p->choices, .kernel = k, .n = n, .key = *key, .count = k->products.count};
+    p->choices = c;
+    return c;
+}
+
+static bool same_key(const amp_cuda_cache_key *a, const amp_cuda_cache_key *b) { return !memcmp(a, b, sizeof *a); }
+
+/* From a launch of equal key, or from disk. */
+static bool recall(amp_cuda_cache *cache, amp_cuda_choice *c, bool *from_disk) {
+    const size_t bytes = c->count * sizeof *c->algorithms;
+    amp_cuda_cache_entry entry;
+    *from_disk = false;
+    for (const amp_cuda_choice *o = c->next; o; o = o->next) {
+        if (!same_key(&o->key, &c->key) || o->count != c->count) continue;
+        c->served = o->served;
+        memcpy(c->algorithms, o->algorithms, bytes);
+        return true;
+    }
+    if (!amp_cuda_cache_get(cache, &c->key, &entry)) return false;
+    *from_disk = entry.size == 1 || entry.size == bytes + 1;
+    c->served = *from_disk && entry.size > 1;
+    if (c->served) memcpy(c->algorithms, (const char *)entry.image + 1, bytes);
+    amp_cuda_cache_entry_free(cache, &entry);
+    return *from_disk;
+}
+
+static void keep(amp_cuda_products *p, amp_cuda_cache *cache, const amp_cuda_choice *c) {
+    const size_t bytes = 1 + (c->served ? c->count * sizeof *c->algorithms : 0);
+    char *image = amp_alloc_zeroed(p->allocator, bytes);
+    if (!image) return;
+    memcpy(image + 1, c->algorithms, bytes - 1);
+    (void)amp_cuda_cache_put(
+        cache, &c->key,
+        &(amp_cuda_cache_entry){
+            .image = image, .size = bytes, .registers = -1, .shared_bytes = -1, .spill_bytes = -1, .stack_bytes = -1});
+    amp_free(p->allocator, image, bytes);
+}
+
+static void say(const amp_cuda_products *p, const amp_run *run, const amp_model_cuda_kernel *k,
+                const amp_cuda_choice *c, const amp_cuda_verdict *v) {
+    amp_cuda_matmul w;
+    int32_t id = -1;
+    size_t written;
+    if (!c->served || !amp_cuda_matmul_of(run, k, 0, &w)) return;
+    p->library.calls.algo_config(&c->algorithms[0].algo, LT_ALGO_ID, &id, sizeof id, &written);
+    amp_log_say(p->log, AMP_LOG_INFO,
+                "%s, %u product%s of %lld x %lld x %lld: cuBLASLt %d.%d, algorithm %d, %.1f of %.1f us, %s",
+                k->title ? k->title : k->name, c->count, c->count == 1 ? "" : "s", (long long)w.m, (long long)w.n,
+                (long long)w.k, p->library.version / 1000, p->library.version / 10 % 100, id, v->library, v->own,
+                p->mode == AMP_PRODUCTS_FASTEST ? "other rounding" : "the same bits");
+}
+
+static amp_status measure(const amp_cuda_launching *l, const amp_run *run, amp_cuda_cache *cache, amp_cuda_choice *c,
+                          amp_error *err) {
+    amp_cuda_products *p = l->products;
+    amp_cuda_verdict verdict = {0};
+    const int64_t start = amp_nanoseconds();
+    AMP_TRY(amp_cuda_try_library(l, run, c->kernel, true, c->algorithms, &verdict, err));
+    p->seconds += (double)(amp_nanoseconds() - start) * 1e-9;
+    c->served = verdict.served;
+    keep(p, cache, c);
+    say(p, run, c->kernel, c, &verdict);
+    return AMP_OK;
+}
+
+/* What was chosen in another process is run once before it is captured. */
+static amp_status warm(const amp_cuda_launching *l, const amp_run *run, amp_cuda_choice *c, amp_error *err) {
+    amp_cuda_verdict verdict = {0};
+    if (!c->served) return AMP_OK;
+    AMP_TRY(amp_cuda_try_library(l, run, c->kernel, false, c->algorithms, &verdict, err));
+    c->served = verdict.served;
+    return AMP_OK;
+}
+
+static amp_status choose(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
+                         bool may_measure, amp_cuda_cache *cache, amp_error *err) {
+    amp_cuda_products *p = l->products;
+    amp_cuda_cache_key key;
+    bool from_disk;
+    if (!key_of(l, run, k, &key)) return AMP_OK;
+    amp_cuda_choice *c = add_choice(p, k, run->n, &key);
+    if (!c) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for what makes its products", k->name);
+    if (recall(cache, c, &from_disk)) return from_disk ? warm(l, run, c, err) : AMP_OK;
+    if (!may_measure) { /* a later session may measure it */
+        p->choices = c->next;
+        amp_free(p->allocator, c, choice_bytes(c->count));
+        return AMP_OK;
+    }
+    if (p->seconds < MOST_SECONDS) return measure(l, run, cache, c, err);
+    if (p->seconds < 2 * MOST_SECONDS)
+        amp_log_say(
+            p->log, AMP_LOG_INFO,
+            "products were measured for %.1f s, and others are still ampc's own: the next session measures them",
+            p->seconds);
+    p->seconds = 2 * MOST_SECONDS; /* it is said once */
+    return AMP_OK;
+}
+
+bool amp_cuda_products_may_take(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
+    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    amp_cuda_cache_key key;
+    return l->products && !l->products->given_up && k->products.count && amp_run_needs(run, kernel) &&
+           !chosen_for(l->products, k, run->n) && key_of(l, run, k, &key);
+}
+
+amp_status amp_cuda_products_choose(const amp_cuda_launching *l, const amp_run *run, bool may_measure, amp_error *err) {
+    amp_cuda_products *p = l->products;
+    amp_cuda_cache *cache = NULL;
+    amp_status status = AMP_OK;
+    for (int32_t i = 0; p && !status && i < run->program->kernel_count; i++) {
+        if (!amp_cuda_products_may_take(l, run, i)) continue;
+        if (!p->handle) status = open_library(p, err);
+        if (status || p->given_up) continue;
+        if (!cache && may_measure) status = amp_cuda_need(l, run, true, err); /* all at once */
+        if (!cache) cache = amp_cuda_cache_open(p->allocator);
+        if (!status) status = choose(l, run, &run->program->cuda_kernels[i], may_measure, cache, err);
+    }
+    amp_cuda_cache_close(cache);
+    return status;
+}
+
+/* ---- in place of a launch ---------------------------------------------------------------------------------------- */
+
+amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run *run, int32_t kernel,
+                                     const amp_cuda_choice *c, CuStream stream, bool *done, amp_error *err) {
+    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    AMP_TRY(amp_cuda_latch_check(&l->context->latch, err));
+    for (uint32_t i = 0; i < c->count; i++) {
+        const amp_model_cuda_product *x = &k->products.at[i];
+        const CuPointer at[4] = {amp_cuda_address_of(l, run, k->operands.at[x->a]),
+                                 amp_cuda_address_of(l, run, k->operands.at[x->b]),
+                                 amp_cuda_address_of(l, run, k->operands.at[x->result]),
+                                 x->bias ? amp_cuda_address_of(l, run, k->operands.at[x->bias - 1]) : 0};
+        amp_cuda_matmul w;
+        if (amp_cuda_matmul_of(run, k, i, &w) && !amp_cuda_matmul_run(l->products, &w, at, &c->algorithms[i], stream))
+            continue;
+        /* the own launch writes all that those before have written */
+        amp_log_say(l->products->log, AMP_LOG_WARNING, "%s: cuBLASLt fails at n = %lld: its products are ampc's own",
+                    k->name, (long long)run->n);
+        ((amp_cuda_choice *)c)->served = false;
+        return AMP_OK;
+    }
+    *done = true;
+    return AMP_OK;
+}

@@ -1,0 +1,518 @@
+/* library_trial.c: measures a launch against a library's products, on memory of its own.
+ *
+ * First the times, in turns: of the launch, of each algorithm for each product, and of what follows the calls; each
+ * is a graph of repeats between two events.  If the library's fastest take less in all, the results: the own launch
+ * runs, then the calls and what follows them, on ten million results or more, and all that they write is compared. 
+ * If a product differs, the next algorithm has its turn. */
+#include <math.h>
+#include <string.h>
+
+#include "amp/cuda.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/rounding.h"
+#include "runtime/device/cuda/library_trial.h"
+#include "runtime/memory/memory_plan.h"
+
+enum {
+    REPEATS = 8,
+    ROUNDS = 3,
+    LEAST_CHECKS = 2,
+    MOST_CHECKS = 16,
+    PATTERN = 1 << 20,  /* bytes of numbers, which repeat */
+    COMPARED = 4 << 20, /* bytes at a time */
+    MOST_PRODUCTS = 64
+};
+static const double LEAST_RESULTS = 1e7, LEAST_GAIN = 0.97;
+
+typedef struct Candidate {
+    amp_cuda_algorithm by;
+    CuGraphExec graph;
+    double us;
+    bool fails; /* or it is wrong */
+} Candidate;
+
+typedef struct Product {
+    amp_cuda_matmul what;
+    uint32_t like; /* the first one of the same description, which has its candidates */
+    Candidate candidates[AMP_CUDA_ALGORITHMS];
+    int count, used;
+} Product;
+
+typedef struct Part { /* the own launch, or what follows the calls: a program of one kernel */
+    amp_program program;
+    amp_run run;
+    amp_cuda_tables tables;
+    CuGraphExec graph;
+    double us;
+} Part;
+
+typedef struct Trial {
+    amp_cuda_launching launching; /* with |memory| in place of the session's */
+    amp_cuda_products *p;
+    amp_cuda_context *c;
+    const amp_run *run;
+    const amp_model_cuda_kernel *k;
+    amp_memory_plan plan;
+    CuPointer *memory, *kept; /* by buffer: what launches use; what the own launch wrote; 0: none */
+    uint8_t *access;          /* by buffer: AMP_ACCESS_* of all operands that it is */
+    char *host;               /* PATTERN, or 2 * COMPARED bytes */
+    Product *products;
+    Part own, then;
+    CuEvent events[2];
+} Trial;
+
+#define DRIVER(t, name, arguments) AMP_TRY(AMP_CUDA((t)->c, err, name, arguments))
+
+static size_t list_bytes(const Trial *t) { return (size_t)t->run->program->buffer_count * sizeof *t->memory; }
+static size_t product_bytes(const Trial *t) { return t->k->products.count * sizeof *t->products; }
+static Product *candidates_of(const Trial *t, uint32_t i) { return &t->products[t->products[i].like]; }
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static void note_access(Trial *t, const amp_model_cuda_kernel *k) {
+    for (uint32_t i = 0; k && i < k->operands.count; i++)
+        t->access[k->operands.at[i]] |=
+            (k->access ? k->access[i] : AMP_ACCESS_WRITE) & (AMP_ACCESS_READ | AMP_ACCESS_WRITE);
+}
+
+static amp_status make_part(Trial *t, const amp_model_cuda_kernel *k, Part *out, amp_error *err) {
+    if (!k) return AMP_OK;
+    out->program = *t->run->program;
+    out->program.cuda_kernels = k;
+    out->program.kernel_count = 1;
+    out->run = (amp_run){.program = &out->program, .n = t->run->n};
+    return amp_cuda_tables_make(&out->tables, &t->launching, &out->run, t->p->stream, t->p->allocator, err);
+}
+
+static amp_status make_memory(Trial *t, amp_error *err) {
+    const amp_memory_plan_options o = {.capacity = t->run->n, .sizes_only = true, .align = 256};
+    const size_t bytes = list_bytes(t);
+    AMP_TRY(amp_memory_plan_make(&t->plan, t->run->program, &o, t->p->allocator, err));
+    t->memory = amp_alloc_zeroed(t->p->allocator, bytes);
+    t->kept = amp_alloc_zeroed(t->p->allocator, bytes);
+    t->access = amp_alloc_zeroed(t->p->allocator, bytes);
+    t->host = amp_alloc(t->p->allocator, 2 * COMPARED);
+    t->products = amp_alloc_zeroed(t->p->allocator, product_bytes(t));
+    if (!t->memory || !t->kept || !t->access || !t->host || !t->products)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to measure its products", t->k->name);
+    t->launching.addresses = t->memory;
+    note_access(t, t->k);
+    note_access(t, t->k->then);
+    for (int32_t i = 0; i < t->run->program->buffer_count; i++) {
+        if (!t->access[i]) continue;
+        DRIVER(t, mem_alloc, (&t->memory[i], t->plan.bytes[i]));
+        if (t->access[i] & AMP_ACCESS_WRITE) DRIVER(t, mem_alloc, (&t->kept[i], t->plan.bytes[i]));
+    }
+    return AMP_OK;
+}
+
+static void free_graph(const Trial *t, CuGraphExec graph) {
+    if (graph) AMP_CUDA_FREE(t->c, graph_exec_destroy, (graph));
+}
+
+static void free_part(Trial *t, Part *part) {
+    free_graph(t, part->graph);
+    amp_cuda_tables_free(&part->tables, t->c);
+}
+
+static void end(Trial *t) {
+    const amp_allocator *a = t->p->allocator;
+    const size_t bytes = list_bytes(t);
+    AMP_CUDA_FREE(t->c, stream_sync, (t->p->stream));
+    for (uint32_t i = 0; t->products && i < t->k->products.count; i++)
+        for (int j = 0; j < t->products[i].count; j++) free_graph(t, t->products[i].candidates[j].graph);
+    free_part(t, &t->own);
+    free_part(t, &t->then);
+    for (int i = 0; i < 2; i++)
+        if (t->events[i]) AMP_CUDA_FREE(t->c, event_destroy, (t->events[i]));
+    for (int32_t i = 0; t->memory && t->kept && i < t->run->program->buffer_count; i++) {
+        if (t->memory[i]) AMP_CUDA_FREE(t->c, mem_free, (t->memory[i]));
+        if (t->kept[i]) AMP_CUDA_FREE(t->c, mem_free, (t->kept[i]));
+    }
+    amp_free(a, t->memory, bytes);
+    amp_free(a, t->kept, bytes);
+    amp_free(a, t->access, bytes);
+    amp_free(a, t->host, 2 * COMPARED);
+    amp_free(a, t->products, product_bytes(t));
+    amp_memory_plan_free(&t->plan, a);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t draw(uint32_t *state) { /* Marsaglia's xorshift */
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    return *state ^= *state << 5;
+}
+
+typedef enum Numbers {
+    MIXED,      /* ordinary ones, and runs of 64 that round to ties, are subnormal in f16, or cancel large ones */
+    INFINITIES, /* the same with a few of these, which hide what else is in their rows and columns */
+    POSITIVE    /* so that sums in another order differ by their rounding alone */
+} Numbers;
+
+static float number_at(uint32_t i, uint32_t *state, Numbers what) {
+    const uint32_t bits = draw(state);
+    const float unit = (float)(bits >> 8) * 0x1p-24F;
+    if (what == POSITIVE) return 0.5F + unit / 2;
+    if (what == INFINITIES && i % 131071 == 77) return INFINITY;
+    switch (i / 64 % 8) {
+    case 4: return (float)((int32_t)(bits % 64) - 32) * 0.125F;
+    case 5: return (unit - 0.5F) * 0x1p-18F;
+    case 6: return i % 2 ? 512 + (float)(bits % 4) : -512;
+    default: return 2 * unit - 1;
+    }
+}
+
+static size_t put_number(char *to, uint32_t storage, float x) {
+    const uint16_t half = storage == AMP_DT_BF16 ? amp_f32_to_bf16(x) : amp_f32_to_f16(x);
+    if (storage == AMP_DT_F32) memcpy(to, &x, sizeof x);
+    else memcpy(to, &half, sizeof half);
+    return storage == AMP_DT_F32 ? sizeof x : sizeof half;
+}
+
+static bool is_float(uint32_t storage) {
+    return storage == AMP_DT_F32 || storage == AMP_DT_F16 || storage == AMP_DT_BF16;
+}
+
+/* What is read has numbers, of |round| alone; all else is zero, and what is only written has no number. */
+static amp_status fill(Trial *t, int32_t i, uint32_t round, amp_error *err) {
+    const amp_model_buffer *b = &t->run->program->buffers[i];
+    const bool read = t->access[i] & AMP_ACCESS_READ,
+               numbers = read && is_float(b->storage) && b->kind != AMP_BUFFER_LOOK;
+    const size_t bytes = t->plan.bytes[i];
+    const bool empty = b->kind == AMP_BUFFER_FLAG || b->kind == AMP_BUFFER_LOOK || read;
+    const Numbers what = t->p->mode == AMP_PRODUCTS_FASTEST ? POSITIVE : round % 2 ? INFINITIES : MIXED;
+    uint32_t state = 2654435761U * (round * 1009 + (uint32_t)i + 1) | 1;
+    size_t filled = 0;
+    if (!numbers) return AMP_CUDA(t->c, err, fill8, (t->memory[i], empty ? 0 : 0xFF, bytes, t->p->stream));
+    for (uint32_t n = 0; filled < PATTERN && filled < bytes; n++)
+        filled += put_number(t->host + filled, b->storage, number_at(n, &state, what));
+    if (filled > bytes) filled = bytes;
+    DRIVER(t, copy_in, (t->memory[i], t->host, filled, t->p->stream));
+    DRIVER(t, stream_sync, (t->p->stream));
+    for (size_t more; filled < bytes; filled += more) {
+        more = filled < bytes - filled ? filled : bytes - filled;
+        DRIVER(t, copy, (t->memory[i] + filled, t->memory[i], more, t->p->stream));
+    }
+    return AMP_OK;
+}
+
+/* |written| alone: what launches write. */
+static amp_status fill_all(Trial *t, uint32_t round, bool written, amp_error *err) {
+    for (int32_t i = 0; i < t->run->program->buffer_count; i++)
+        if (t->access[i] && (!written || t->access[i] & AMP_ACCESS_WRITE)) AMP_TRY(fill(t, i, round, err));
+    return AMP_OK;
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+static amp_status launch_part(const Trial *t, const Part *part, amp_error *err) {
+    amp_cuda_tables tables = part->tables;
+    return amp_cuda_launch(&t->launching, &part->run, 0, &tables, false, t->p->stream, err);
+}
+
+static void place(const Trial *t, uint32_t i, CuPointer at[4]) {
+    const amp_model_cuda_product *x = &t->k->products.at[i];
+    const uint32_t *of = t->k->operands.at;
+    at[0] = t->memory[of[x->a]];
+    at[1] = t->memory[of[x->b]];
+    at[2] = t->memory[of[x->result]];
+    at[3] = x->bias ? t->memory[of[x->bias - 1]] : 0;
+}
+
+static CublasLtResult call(const Trial *t, uint32_t i, const amp_cuda_algorithm *by) {
+    CuPointer at[4];
+    place(t, i, at);
+    return amp_cuda_matmul_run(t->p, &t->products[i].what, at, by, t->p->stream);
+}
+
+static amp_status give_workspace(Trial *t, size_t bytes, amp_error *err) {
+    if (bytes <= t->p->workspace_bytes) return AMP_OK;
+    if (t->p->workspace) return amp_fail(err, AMP_INTERNAL, "a workspace that launches have cannot grow");
+    DRIVER(t, mem_alloc, (&t->p->workspace, bytes));
+    t->p->workspace_bytes = bytes;
+    return AMP_OK;
+}
+
+static void note(const Trial *t, Candidate *c, CublasLtResult result) {
+    if (result)
+        amp_log_say(t->p->log, AMP_LOG_WARNING, "%s: an algorithm of cuBLASLt fails with status %d and is not used",
+                    t->k->name, result);
+    c->fails |= result != 0;
+}
+
+static Candidate *used_for(const Trial *t, uint32_t i) {
+    Product *product = candidates_of(t, i);
+    return &product->candidates[product->used];
+}
+
+/* Each runs once outside of a capture, which loads it. */
+static amp_status find_candidates(Trial *t, uint32_t i, amp_error *err) {
+    CublasLtFound found[AMP_CUDA_ALGORITHMS];
+    Product *product = &t->products[i];
+    CuPointer at[4];
+    place(t, i, at);
+    const int count = amp_cuda_matmul_ask(t->p, &product->what, at, found);
+    for (int f = 0; f < count; f++) {
+        Candidate *c = &product->candidates[product->count];
+        if (found[f].state || give_workspace(t, found[f].workspace, NULL)) continue;
+        *c = (Candidate){.by = {found[f].algo, found[f].workspace}};
+        note(t, c, call(t, i, &c->by));
+        DRIVER(t, stream_sync, (t->p->stream));
+        product->count++;
+    }
+    return AMP_OK;
+}
+
+static amp_status describe_products(Trial *t, bool ask, amp_error *err) {
+    for (uint32_t i = 0; i < t->k->products.count; i++) {
+        Product *product = &t->products[i];
+        if (!amp_cuda_matmul_of(t->run, t->k, i, &product->what)) return amp_fail(err, AMP_INTERNAL, "no product");
+        product->like = 0;
+        while (memcmp(&t->products[product->like].what, &product->what, sizeof product->what)) product->like++;
+        if (product->like == i && ask) AMP_TRY(find_candidates(t, i, err));
+    }
+    return AMP_OK;
+}
+
+/* ---- times ------------------------------------------------------------------------------------------------------- */
+
+/* A graph of repeats of |part|, or of product |i| by |c|. */
+static amp_status capture(Trial *t, const Part *part, uint32_t i, Candidate *c, CuGraphExec *out, amp_error *err) {
+    CuGraph graph = NULL;
+    amp_status status = AMP_OK;
+    DRIVER(t, capture_begin, (t->p->stream, CU_CAPTURE_THREAD_LOCAL));
+    for (int r = 0; r < REPEATS && !status; r++) {
+        if (part) status = launch_part(t, part, err);
+        else if (!c->fails) note(t, c, call(t, i, &c->by));
+    }
+    if (status) {
+        AMP_CUDA_FREE(t->c, capture_end, (t->p->stream, &graph));
+    } else {
+        status = AMP_CUDA(t->c, err, capture_end, (t->p->stream, &graph));
+        if (!status) status = AMP_CUDA(t->c, err, graph_instantiate, (out, graph, 0));
+    }
+    if (graph) AMP_CUDA_FREE(t->c, graph_destroy, (graph));
+    return status;
+}
+
+static amp_status time_graph(Trial *t, CuGraphExec graph, double *us, amp_error *err) {
+    float milliseconds = 0;
+    if (!graph) return AMP_OK;
+    DRIVER(t, event_record, (t->events[0], t->p->stream));
+    DRIVER(t, graph_launch, (graph, t->p->stream));
+    DRIVER(t, event_record, (t->events[1], t->p->stream));
+    DRIVER(t, event_sync, (t->events[1]));
+    DRIVER(t, event_elapsed, (&milliseconds, t->events[0], t->events[1]));
+    *us = fmin(*us, (double)milliseconds * 1e3 / REPEATS);
+    return AMP_OK;
+}
+
+static amp_status capture_all(Trial *t, amp_error *err) {
+    AMP_TRY(capture(t, &t->own, 0, NULL, &t->own.graph, err));
+    if (t->k->then) AMP_TRY(capture(t, &t->then, 0, NULL, &t->then.graph, err));
+    for (uint32_t i = 0; i < t->k->products.count; i++)
+        for (int j = 0; j < t->products[i].count; j++) {
+            Candidate *c = &t->products[i].candidates[j];
+            if (!c->fails) AMP_TRY(capture(t, NULL, i, c, &c->graph, err));
+        }
+    return AMP_OK;
+}
+
+static amp_status time_round(Trial *t, amp_error *err) {
+    AMP_TRY(time_graph(t, t->own.graph, &t->own.us, err));
+    AMP_TRY(time_graph(t, t->then.graph, &t->then.us, err));
+    for (uint32_t i = 0; i < t->k->products.count; i++)
+        for (int j = 0; j < t->products[i].count; j++)
+            AMP_TRY(time_graph(t, t->products[i].candidates[j].graph, &t->products[i].candidates[j].us, err));
+    return AMP_OK;
+}
+
+static amp_status time_all(Trial *t, amp_error *err) {
+    AMP_TRY(capture_all(t, err));
+    AMP_TRY(time_round(t, err)); /* the first is slow */
+    t->own.us = INFINITY;
+    t->then.us = t->k->then ? INFINITY : 0;
+    for (uint32_t i = 0; i < t->k->products.count; i++)
+        for (int j = 0; j < t->products[i].count; j++) t->products[i].candidates[j].us = INFINITY;
+    for (int r = 0; r < ROUNDS; r++) AMP_TRY(time_round(t, err));
+    return AMP_OK;
+}
+
+/* The fastest algorithm of each product that is not dropped, and what all takes; false: some product has none. */
+static bool take_fastest(Trial *t, double *us) {
+    *us = t->then.us;
+    for (uint32_t i = 0; i < t->k->products.count; i++) {
+        Product *product = candidates_of(t, i);
+        product->used = -1;
+        for (int j = 0; j < product->count; j++) {
+            const Candidate *c = &product->candidates[j];
+            if (!c->fails && (product->used < 0 || c->us < product->candidates[product->used].us)) product->used = j;
+        }
+        if (product->used < 0) return false;
+        *us += product->candidates[product->used].us;
+    }
+    return true;
+}
+
+/* ---- right or wrong ---------------------------------------------------------------------------------------------- */
+
+static float number_from(const char *at, uint32_t storage) {
+    float x;
+    uint16_t half;
+    if (storage == AMP_DT_F32) return memcpy(&x, at, sizeof x), x;
+    memcpy(&half, at, sizeof half);
+    return storage == AMP_DT_BF16 ? amp_bf16_to_f32(half) : amp_f16_to_f32(half);
+}
+
+/* Whether numbers of positive terms are the same but for rounding; others are the same bits. */
+static bool is_near(const char *a, const char *b, size_t bytes, uint32_t storage) {
+    const float most = storage == AMP_DT_BF16 ? 0x1p-6F : storage == AMP_DT_F16 ? 0x1p-9F : 0x1p-10F;
+    if (!is_float(storage)) return !memcmp(a, b, bytes);
+    for (size_t i = 0; i < bytes; i += storage == AMP_DT_F32 ? 4 : 2) {
+        const float x = number_from(a + i, storage), y = number_from(b + i, storage);
+        if (!(fabsf(x - y) <= most * fmaxf(fabsf(x), fabsf(y))) && !(x == y)) return false;
+    }
+    return true;
+}
+
+/* Of buffer |i|, and what the own launch wrote into it. */
+static amp_status compare(Trial *t, int32_t i, bool bits, bool *same, amp_error *err) {
+    const size_t bytes = t->plan.bytes[i];
+    const uint32_t storage = t->run->program->buffers[i].storage;
+    char *const other = t->host + COMPARED;
+    *same = true;
+    for (size_t at = 0, part; at < bytes && *same; at += part) {
+        part = bytes - at < COMPARED ? bytes - at : COMPARED;
+        DRIVER(t, copy_out, (t->host, t->memory[i] + at, part, t->p->stream));
+        DRIVER(t, copy_out, (other, t->kept[i] + at, part, t->p->stream));
+        DRIVER(t, stream_sync, (t->p->stream));
+        *same = bits ? !memcmp(t->host, other, part) : is_near(t->host, other, part, storage);
+    }
+    return AMP_OK;
+}
+
+static amp_status keep_written(Trial *t, amp_error *err) {
+    for (int32_t i = 0; i < t->run->program->buffer_count; i++)
+        if (t->kept[i]) DRIVER(t, copy, (t->kept[i], t->memory[i], t->plan.bytes[i], t->p->stream));
+    return AMP_OK;
+}
+
+static amp_status run_library(Trial *t, uint32_t round, bool *ran, amp_error *err) {
+    AMP_TRY(fill_all(t, round, true, err));
+    *ran = true;
+    for (uint32_t i = 0; i < t->k->products.count && *ran; i++) {
+        note(t, used_for(t, i), call(t, i, &used_for(t, i)->by));
+        *ran = !used_for(t, i)->fails;
+    }
+    return *ran && t->k->then ? launch_part(t, &t->then, err) : AMP_OK;
+}
+
+/* Drops the algorithms whose products differ; |*same|: nothing that launches write does. */
+static amp_status compare_all(Trial *t, bool bits, bool *same, amp_error *err) {
+    bool of_products = true;
+    *same = true;
+    for (uint32_t i = 0; i < t->k->products.count; i++) {
+        bool one;
+        AMP_TRY(compare(t, (int32_t)t->k->operands.at[t->k->products.at[i].result], bits, &one, err));
+        used_for(t, i)->fails |= !one;
+        of_products = of_products && one;
+    }
+    for (int32_t i = 0; i < t->run->program->buffer_count && of_products && *same; i++)
+        if (t->kept[i] && t->run->program->buffers[i].kind != AMP_BUFFER_LOOK) AMP_TRY(compare(t, i, bits, same, err));
+    if (of_products && !*same) /* what follows the calls: none of them may stand */
+        for (uint32_t i = 0; i < t->k->products.count; i++) used_for(t, i)->fails = true;
+    *same = *same && of_products;
+    return AMP_OK;
+}
+
+/* On numbers of |round|: the library against the own launch, and a second time against the first. */
+static amp_status check_round(Trial *t, uint32_t round, bool *right, amp_error *err) {
+    const bool bits = t->p->mode != AMP_PRODUCTS_FASTEST;
+    AMP_TRY(fill_all(t, round, false, err));
+    AMP_TRY(launch_part(t, &t->own, err));
+    AMP_TRY(keep_written(t, err));
+    AMP_TRY(run_library(t, round, right, err));
+    if (*right) AMP_TRY(compare_all(t, bits, right, err));
+    if (!*right) return AMP_OK;
+    if (!bits) AMP_TRY(keep_written(t, err));
+    AMP_TRY(run_library(t, round, right, err));
+    if (*right) AMP_TRY(compare_all(t, true, right, err));
+    return AMP_OK;
+}
+
+static double results_of(const Trial *t) {
+    double all = 0;
+    for (uint32_t i = 0; i < t->k->products.count; i++) {
+        const amp_cuda_matmul *w = &t->products[i].what;
+        all += (double)w->m * (double)w->n * (double)w->parts;
+    }
+    return all;
+}
+
+static amp_status check(Trial *t, bool *right, amp_error *err) {
+    double results = 0;
+    *right = true;
+    for (uint32_t round = 0; *right && round < MOST_CHECKS && (round < LEAST_CHECKS || results < LEAST_RESULTS);
+         round++) {
+        AMP_TRY(check_round(t, round, right, err));
+        results += results_of(t);
+    }
+    return AMP_OK;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static amp_status choose(Trial *t, amp_cuda_algorithm *out, amp_cuda_verdict *v, amp_error *err) {
+    AMP_TRY(time_all(t, err));
+    v->own = t->own.us;
+    while (!v->served && take_fastest(t, &v->library) && v->library < LEAST_GAIN * v->own)
+        AMP_TRY(check(t, &v->served, err));
+    for (uint32_t i = 0; v->served && i < t->k->products.count; i++) out[i] = used_for(t, i)->by;
+    return AMP_OK;
+}
+
+static amp_status warm(Trial *t, const amp_cuda_algorithm *known, amp_cuda_verdict *v, amp_error *err) {
+    v->served = true;
+    for (uint32_t i = 0; i < t->k->products.count && v->served; i++)
+        v->served = !give_workspace(t, known[i].workspace, NULL) && !call(t, i, &known[i]);
+    return AMP_CUDA(t->c, err, stream_sync, (t->p->stream));
+}
+
+static amp_status run(Trial *t, bool check, amp_cuda_algorithm *algorithms, amp_cuda_verdict *v, amp_error *err) {
+    AMP_TRY(make_memory(t, err));
+    AMP_TRY(fill_all(t, 0, false, err));
+    AMP_TRY(describe_products(t, check, err));
+    if (!check) return warm(t, algorithms, v, err);
+    AMP_TRY(make_part(t, t->k, &t->own, err));
+    AMP_TRY(make_part(t, t->k->then, &t->then, err));
+    for (int i = 0; i < 2; i++) DRIVER(t, event_create, (&t->events[i], CU_EVENT_DEFAULT));
+    return choose(t, algorithms, v, err);
+}
+
+/* Too little memory, and whatever else is no failure of the device, leaves the own launch. */
+amp_status amp_cuda_try_library(const amp_cuda_launching *l, const amp_run *of, const amp_model_cuda_kernel *k,
+                                bool check, amp_cuda_algorithm *out, amp_cuda_verdict *verdict, amp_error *err) {
+    Trial t = {.launching = *l, .p = l->products, .c = l->context, .run = of, .k = k};
+    amp_error why = {0};
+    const bool had_workspace = t.p->workspace;
+    t.launching.products = NULL;
+    *verdict = (amp_cuda_verdict){0};
+    if (k->products.count > MOST_PRODUCTS) return AMP_OK;
+    const amp_status status = run(&t, check, out, verdict, &why);
+    end(&t);
+    bool keeps = false;
+    for (uint32_t i = 0; !status && verdict->served && i < k->products.count; i++) keeps |= out[i].workspace > 0;
+    if (!had_workspace && !keeps && t.p->workspace) {
+        AMP_CUDA_FREE(t.c, mem_free, (t.p->workspace));
+        t.p->workspace = 0;
+        t.p->workspace_bytes = 0;
+    }
+    if (!status) return AMP_OK;
+    verdict->served = false;
+    AMP_TRY(amp_cuda_latch_check(&t.c->latch, err));
+    amp_log_say(t.p->log, AMP_LOG_INFO, "%s: its products were not measured: %s", k->name, why.message);
+    return AMP_OK;
+}

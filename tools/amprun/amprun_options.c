@@ -125,6 +125,15 @@ static const char *take_dist_rank(OptionsRead *r, char *text) {
     return "R/N is wanted, as 0/4 for the first and 3/4 for the last of four";
 }
 
+/* One of the option's words. */
+static const char *take_products(OptionsRead *r, char *text) {
+    Args *a = r->args;
+    a->cuda.products = !strcmp(text, "own")       ? AMP_PRODUCTS_OWN
+                       : !strcmp(text, "fastest") ? AMP_PRODUCTS_FASTEST
+                                                  : AMP_PRODUCTS_SAME_BITS;
+    return NULL;
+}
+
 /* "cuda:1": the second of them. */
 static const char *take_device(OptionsRead *r, char *text) {
     Args *a = r->args;
@@ -302,6 +311,12 @@ static const ToolOption amprun_options[] = {
      TAKEN_BY(take_device), .commands = ANY | DOCTOR | SUGGEST,
      .help = "Where to run: cpu; cuda, an NVIDIA GPU (cuda:N: the one numbered N, from 0); null plans memory and "
              "computes nothing."},
+    {.name = "products", .value = "same-bits|own|fastest", .words = "same-bits own fastest", .preset = "same-bits",
+     TAKEN_BY(take_products), .commands = TRAIN | EVAL | INFER | STEP,
+     .help = "With --device cuda: who makes matrix products. own: ampc's kernels. same-bits: NVIDIA's cuBLASLt for "
+             "those that it makes faster with the same bits, if it is installed; each is measured once and kept in the "
+             "cache of kernels. fastest: cuBLASLt for those that it makes faster in any order of sums, so that bits "
+             "depend on the GPU and the library."},
     {.name = "threads", .value = "T", .preset = "one per processor", WHOLE(threads), .commands = ANY | DOCTOR | SUGGEST,
      .help = "Threads of the CPU. Results do not depend on it."},
     {.name = "dist", .value = "mpi|nccl|files", .words = "mpi nccl files", .preset = "alone", TEXT(dist),
@@ -396,6 +411,7 @@ static const OptionRule amprun_rules[] = {
     {.of = "roofline", .needs = "batch", .why = "how many samples the program is given"},
     {.of = "program", .needs = "roofline|kernels|timeline"},
     {.of = "reduce=ordered|dist-timeout|dist-library", .needs = "dist"},
+    {.of = "products", .needs = "device=cuda"},
     {.of = "dist=nccl", .needs = "device=cuda",
      .says = "--dist nccl adds up in the memory of GPUs: give --device cuda, or take --dist mpi"},
     {.of = "dist=nccl", .excludes = "reduce=ordered",

@@ -239,6 +239,14 @@ static amp_status check_cuda(const amp_cuda_options *o, const amp_device_type *d
                         "%s_inputs: the device %s reads arrays of the host; take the device cuda, or leave it at 0",
                         o->device_inputs ? "device" : "pinned", device->name);
     if (o->index < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_cuda_options: index %d: counts from 0", o->index);
+    if (o->products < 0 || o->products > AMP_PRODUCTS_FASTEST)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_cuda_options: products %d: give one of AMP_PRODUCTS_*",
+                        o->products);
+    if (o->products && strcmp(device->name, "cuda") != 0)
+        return amp_fail(
+            err, AMP_INVALID_ARGUMENT,
+            "amp_cuda_options: products %d: who makes products is chosen on the device cuda, and this is %s",
+            o->products, device->name);
     return AMP_OK;
 }
 

@@ -56,7 +56,8 @@ static int place_of(const Walk *w, Val v) {
     int other = -1;
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (s->kind != SINK_STORE || walk_operand(w, s->operand)->storage != ir_dtype(w->f, v)) continue;
+        const Buffer *b = walk_operand(w, s->operand);
+        if (s->kind != SINK_STORE || b->kind == BUFFER_WATCH || b->storage != ir_dtype(w->f, v)) continue;
         if (s->value.id == v.id) return s->operand;
         if (other < 0 && w->values[s->value.id].span == SPAN_FULL && !walk_is_read(w, s->operand)) other = s->operand;
     }
@@ -187,7 +188,8 @@ static int op_that_makes(const Walk *w, Val v) { return find_op(w, ir_def(w->f, 
 static bool loses_result(const Walk *w, const CudaProduct *c) {
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (s->kind != SINK_LOOK && s->value.id != c->made.id && op_that_makes(w, s->value) <= c->last) return true;
+        const bool is_made = s->value.id == c->made.id && s->operand == c->to;
+        if (s->kind != SINK_LOOK && !is_made && op_that_makes(w, s->value) <= c->last) return true;
     }
     return false;
 }

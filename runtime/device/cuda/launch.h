@@ -89,7 +89,7 @@ typedef struct amp_cuda_graph {
 
 typedef struct amp_cuda_graphs {
     amp_cuda_launching launching;
-    CuStream capturing; /* what is captured never runs there; nothing but the tables of new graphs does */
+    CuStream capturing; /* what is captured never runs there; tables of new graphs and measurements do */
     CuEvent filled;     /* the tables that were made last */
     uint64_t runs;
     ptrdiff_t last; /* that ran */

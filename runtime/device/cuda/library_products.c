@@ -35,14 +35,42 @@ void amp_cuda_products_make(amp_cuda_products *p, const amp_cuda_options *option
 
 static size_t choice_bytes(uint32_t count) { return sizeof(amp_cuda_choice) + count * sizeof(amp_cuda_algorithm); }
 
+static void drop_workspace(amp_cuda_products *p) {
+    if (p->workspace) AMP_CUDA_FREE(p->context, mem_free, (p->workspace)); /* which waits for what uses it */
+    p->workspace = 0;
+    p->workspace_bytes = 0;
+}
+
 void amp_cuda_products_free(amp_cuda_products *p) {
     for (amp_cuda_choice *c = p->choices, *next; c; c = next) {
         next = c->next;
         amp_free(p->allocator, c, choice_bytes(c->count));
     }
     if (p->handle && !amp_cuda_latch_is_set(&p->context->latch)) p->library.calls.destroy(p->handle);
-    if (p->workspace) AMP_CUDA_FREE(p->context, mem_free, (p->workspace));
+    drop_workspace(p);
     *p = (amp_cuda_products){0};
+}
+
+amp_status amp_cuda_products_resize(amp_cuda_products *p, size_t bytes) {
+    if (bytes <= p->workspace_bytes) return AMP_OK;
+    if (p->captured) return AMP_UNSUPPORTED;
+    drop_workspace(p);
+    AMP_TRY(AMP_CUDA(p->context, NULL, mem_alloc, (&p->workspace, bytes)));
+    p->workspace_bytes = bytes;
+    return AMP_OK;
+}
+
+/* As large as the choices need it; after a failure they are ours. */
+static void fit_workspace(amp_cuda_products *p) {
+    size_t most = 0;
+    for (const amp_cuda_choice *c = p->choices; c; c = c->next)
+        for (uint32_t i = 0; c->served && i < c->count; i++)
+            if (c->algorithms[i].workspace > most) most = c->algorithms[i].workspace;
+    if (p->captured || most == p->workspace_bytes) return;
+    drop_workspace(p);
+    if (!amp_cuda_products_resize(p, most)) return;
+    for (amp_cuda_choice *c = p->choices; c; c = c->next)
+        for (uint32_t i = 0; i < c->count; i++) c->served = c->served && !c->algorithms[i].workspace;
 }
 
 static amp_status open_library(amp_cuda_products *p, amp_error *err) {
@@ -308,7 +336,7 @@ static amp_status measure(const amp_cuda_launching *l, const amp_run *run, amp_c
     AMP_TRY(amp_cuda_try_library(l, run, c->kernel, true, c->algorithms, &verdict, err));
     p->seconds += (double)(amp_nanoseconds() - start) * 1e-9;
     c->served = verdict.served;
-    keep(p, cache, c);
+    if (verdict.measured) keep(p, cache, c);
     say(p, run, c->kernel, c, &verdict);
     return AMP_OK;
 }
@@ -353,19 +381,38 @@ bool amp_cuda_products_may_take(const amp_cuda_launching *l, const amp_run *run,
            !chosen_for(l->products, k, run->n) && key_of(l, run, k, &key);
 }
 
+/* What a program's launches have come to be. */
+static void say_shares(const amp_cuda_launching *l, const amp_run *run) {
+    int with_calls = 0, served = 0;
+    for (int32_t i = 0; i < run->program->kernel_count; i++) {
+        with_calls += run->program->cuda_kernels[i].products.count > 0;
+        served += amp_cuda_products_find(l, run, i) != NULL;
+    }
+    if (served)
+        amp_log_say(l->products->log, AMP_LOG_INFO,
+                    "%s, n = %lld: cuBLASLt makes %d of %d launches of products that it could make", run->program->name,
+                    (long long)run->n, served, with_calls);
+}
+
 amp_status amp_cuda_products_choose(const amp_cuda_launching *l, const amp_run *run, bool may_measure, amp_error *err) {
     amp_cuda_products *p = l->products;
     amp_cuda_cache *cache = NULL;
     amp_status status = AMP_OK;
+    bool chose = false;
     for (int32_t i = 0; p && !status && i < run->program->kernel_count; i++) {
         if (!amp_cuda_products_may_take(l, run, i)) continue;
         if (!p->handle) status = open_library(p, err);
         if (status || p->given_up) continue;
-        if (!cache && may_measure) status = amp_cuda_need(l, run, true, err); /* all at once */
-        if (!cache) cache = amp_cuda_cache_open(p->allocator);
+        if (!chose && may_measure) status = amp_cuda_need(l, run, true, err); /* all at once */
+        if (!chose) cache = amp_cuda_cache_open(p->allocator);
+        chose = true;
         if (!status) status = choose(l, run, &run->program->cuda_kernels[i], may_measure, cache, err);
     }
     amp_cuda_cache_close(cache);
+    if (chose && !status) {
+        fit_workspace(p);
+        say_shares(l, run);
+    }
     return status;
 }
 
@@ -375,6 +422,7 @@ amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run 
                                      const amp_cuda_choice *c, CuStream stream, bool *done, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     AMP_TRY(amp_cuda_latch_check(&l->context->latch, err));
+    l->products->captured = true;
     for (uint32_t i = 0; i < c->count; i++) {
         const amp_model_cuda_product *x = &k->products.at[i];
         const CuPointer at[4] = {amp_cuda_address_of(l, run, k->operands.at[x->a]),

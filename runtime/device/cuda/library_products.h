@@ -28,6 +28,7 @@ typedef struct amp_cuda_products {
     bool given_up;
     CuPointer workspace; /* launches have it in turn */
     size_t workspace_bytes;
+    bool captured;  /* it stays where it is */
     double seconds; /* of measurements so far */
     amp_cuda_choice *choices;
 } amp_cuda_products;

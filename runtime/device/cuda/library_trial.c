@@ -228,14 +228,6 @@ static CublasLtResult call(const Trial *t, uint32_t i, const amp_cuda_algorithm 
     return amp_cuda_matmul_run(t->p, &t->products[i].what, at, by, t->p->stream);
 }
 
-static amp_status give_workspace(Trial *t, size_t bytes, amp_error *err) {
-    if (bytes <= t->p->workspace_bytes) return AMP_OK;
-    if (t->p->workspace) return amp_fail(err, AMP_INTERNAL, "a workspace that launches have cannot grow");
-    DRIVER(t, mem_alloc, (&t->p->workspace, bytes));
-    t->p->workspace_bytes = bytes;
-    return AMP_OK;
-}
-
 static void note(const Trial *t, Candidate *c, CublasLtResult result) {
     if (result)
         amp_log_say(t->p->log, AMP_LOG_WARNING, "%s: an algorithm of cuBLASLt fails with status %d and is not used",
@@ -257,7 +249,7 @@ static amp_status find_candidates(Trial *t, uint32_t i, amp_error *err) {
     const int count = amp_cuda_matmul_ask(t->p, &product->what, at, found);
     for (int f = 0; f < count; f++) {
         Candidate *c = &product->candidates[product->count];
-        if (found[f].state || give_workspace(t, found[f].workspace, NULL)) continue;
+        if (found[f].state || amp_cuda_products_resize(t->p, found[f].workspace)) continue;
         *c = (Candidate){.by = {found[f].algo, found[f].workspace}};
         note(t, c, call(t, i, &c->by));
         DRIVER(t, stream_sync, (t->p->stream));
@@ -269,7 +261,8 @@ static amp_status find_candidates(Trial *t, uint32_t i, amp_error *err) {
 static amp_status describe_products(Trial *t, bool ask, amp_error *err) {
     for (uint32_t i = 0; i < t->k->products.count; i++) {
         Product *product = &t->products[i];
-        if (!amp_cuda_matmul_of(t->run, t->k, i, &product->what)) return amp_fail(err, AMP_INTERNAL, "no product");
+        if (!amp_cuda_matmul_of(t->run, t->k, i, &product->what))
+            return amp_fail(err, AMP_INTERNAL, "no call makes product %u at n = %lld", i, (long long)t->run->n);
         product->like = 0;
         while (memcmp(&t->products[product->like].what, &product->what, sizeof product->what)) product->like++;
         if (product->like == i && ask) AMP_TRY(find_candidates(t, i, err));
@@ -468,6 +461,7 @@ static amp_status check(Trial *t, bool *right, amp_error *err) {
 static amp_status choose(Trial *t, amp_cuda_algorithm *out, amp_cuda_verdict *v, amp_error *err) {
     AMP_TRY(time_all(t, err));
     v->own = t->own.us;
+    v->measured = true;
     while (!v->served && take_fastest(t, &v->library) && v->library < LEAST_GAIN * v->own)
         AMP_TRY(check(t, &v->served, err));
     for (uint32_t i = 0; v->served && i < t->k->products.count; i++) out[i] = used_for(t, i)->by;
@@ -477,7 +471,7 @@ static amp_status choose(Trial *t, amp_cuda_algorithm *out, amp_cuda_verdict *v,
 static amp_status warm(Trial *t, const amp_cuda_algorithm *known, amp_cuda_verdict *v, amp_error *err) {
     v->served = true;
     for (uint32_t i = 0; i < t->k->products.count && v->served; i++)
-        v->served = !give_workspace(t, known[i].workspace, NULL) && !call(t, i, &known[i]);
+        v->served = !amp_cuda_products_resize(t->p, known[i].workspace) && !call(t, i, &known[i]);
     return AMP_CUDA(t->c, err, stream_sync, (t->p->stream));
 }
 
@@ -497,21 +491,13 @@ amp_status amp_cuda_try_library(const amp_cuda_launching *l, const amp_run *of, 
                                 bool check, amp_cuda_algorithm *out, amp_cuda_verdict *verdict, amp_error *err) {
     Trial t = {.launching = *l, .p = l->products, .c = l->context, .run = of, .k = k};
     amp_error why = {0};
-    const bool had_workspace = t.p->workspace;
     t.launching.products = NULL;
     *verdict = (amp_cuda_verdict){0};
     if (k->products.count > MOST_PRODUCTS) return AMP_OK;
     const amp_status status = run(&t, check, out, verdict, &why);
     end(&t);
-    bool keeps = false;
-    for (uint32_t i = 0; !status && verdict->served && i < k->products.count; i++) keeps |= out[i].workspace > 0;
-    if (!had_workspace && !keeps && t.p->workspace) {
-        AMP_CUDA_FREE(t.c, mem_free, (t.p->workspace));
-        t.p->workspace = 0;
-        t.p->workspace_bytes = 0;
-    }
     if (!status) return AMP_OK;
-    verdict->served = false;
+    verdict->served = verdict->measured = false;
     AMP_TRY(amp_cuda_latch_check(&t.c->latch, err));
     amp_log_say(t.p->log, AMP_LOG_INFO, "%s: its products were not measured: %s", k->name, why.message);
     return AMP_OK;

@@ -19,6 +19,9 @@ typedef struct amp_cuda_algorithm {
     uint64_t workspace;
 } amp_cuda_algorithm;
 
+/* A workspace of |bytes| at least; not after a graph has the present one.  Outside of a capture. */
+amp_status amp_cuda_products_resize(amp_cuda_products *p, size_t bytes);
+
 /* Of product |number| of kernel |k|; false: at this n the library makes something else, or the tables are damaged. */
 bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t number, amp_cuda_matmul *out);
 
@@ -33,7 +36,7 @@ CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_ma
 /* Measures kernel |k| of |run|'s program.  |served|: the library is faster, and right; |out| then has an algorithm for
  * each product.  |check| false: |out| is known, and each algorithm runs once, so that nothing of it is loaded later. */
 typedef struct amp_cuda_verdict {
-    bool served;
+    bool served, measured;
     double own, library; /* microseconds */
 } amp_cuda_verdict;
 amp_status amp_cuda_try_library(const amp_cuda_launching *launching, const amp_run *run, const amp_model_cuda_kernel *k,

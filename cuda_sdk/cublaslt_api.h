@@ -51,6 +51,7 @@ enum {                                              /* cublasLtMatmulPreferenceA
        LT_PREFER_ALIGN_A = 5,                       /* uint32, bytes; B, C and D follow */
        LT_PREFER_ALIGN_D = 8
 };
+enum { LT_REDUCTION_IN_WORKSPACE = 6 };                              /* the mask of those without atomics */
 enum { LT_ALGO_ID = 0, LT_ALGO_SPLIT_K = 2, LT_ALGO_REDUCTION = 3 }; /* int32, int32, uint32 */
 
 /* X(name, symbol, parameters): `CublasLtResult name parameters`.  A stream is a CUstream.  cublasLtGetProperty and not

@@ -18,6 +18,7 @@ class CublasLt : public StandIn {
   protected:
     void SetUp() override {
         StandIn::SetUp();
+        unsetenv("FAKECUDA_CUBLASLT");
         void *library = dlopen("fakecuda/cublaslt/libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL);
         ASSERT_TRUE(library) << dlerror();
 #define FIND(name, symbol, parameters) Find(library, #symbol, &lt.name);
@@ -215,6 +216,73 @@ TEST_F(CublasLt, TimesAreThoseOfTheScript) {
     for (const char *bad : {"product", "product=", "product=1;", "=3", "product=1,,"}) {
         begin({{"TIMES", bad}});
         EXPECT_NE(CU_SUCCESS, cu.init(0)) << bad;
+    }
+}
+
+// FAKECUDA_CUBLASLT: in which element of a run, counted from the first, an algorithm is wrong; -1: in none.
+TEST_F(CublasLt, ResultsAreWrongOnRequest) {
+    Begin();
+    const std::vector<CublasLtFound> found = Ask();
+    const std::vector<uint32_t> right = Result(found[0]);
+    const struct {
+        const char *fault;
+        std::vector<int> at; // of each run
+    } rows[] = {
+        {"", {-1}},
+        {"value:0:5", {5 * 49 % 128, 5 * 49 % 128}}, // 2654435761 % 128 is 49
+        {"value:3:5", {-1}},
+        {"ulp:0:9", {9 * 49 % 128}},
+        {"later:0:2", {-1, 2 * 49 % 128, 2 * 49 % 128}},
+        {"rows:0:15", {15 * 8}},
+        {"rows:0:16", {-1}},
+        {"tie:0:0", {-1}}, // results in f32 have none
+    };
+    for (const auto &row : rows) {
+        setenv("FAKECUDA_CUBLASLT", row.fault, 1);
+        for (int at : row.at) {
+            std::vector<uint32_t> got = Result(found[0]);
+            if (at >= 0) {
+                EXPECT_NE(got[static_cast<size_t>(at)], right[static_cast<size_t>(at)]) << row.fault;
+                got[static_cast<size_t>(at)] = right[static_cast<size_t>(at)];
+            }
+            EXPECT_EQ(got, right) << row.fault;
+        }
+    }
+    shape.out = LT_F16; // a sum of integers and halves: 2049 is between 2048 and 2050
+    std::vector<uint16_t> host(static_cast<size_t>(shape.size_a() + shape.size_b()), 0);
+    for (int64_t row = 0; row < shape.m; row++) host[static_cast<size_t>(row * shape.k)] = amp_f32_to_f16(2048);
+    for (int64_t row = 0; row < shape.m; row++) host[static_cast<size_t>(row * shape.k + 1)] = amp_f32_to_f16(row % 3);
+    for (int64_t i = 0; i < shape.n * shape.k; i++) host[static_cast<size_t>(shape.size_a() + i)] = amp_f32_to_f16(1);
+    OK(cu.copy_in(a, host.data(), host.size() * 2, s));
+    for (const char *fault : {"", "tie:0:0"}) {
+        setenv("FAKECUDA_CUBLASLT", fault, 1);
+        const std::vector<uint32_t> got = Result(found[0]);
+        for (size_t row = 0; row < 16; row++) {
+            const uint32_t last = row % 3 == 2 || (row % 3 == 1 && *fault); // 2050, or a tie that is rounded up
+            EXPECT_EQ(got[row * 4] & 0xFFFF, amp_f32_to_f16(2048) + last) << fault << row;
+        }
+    }
+    EXPECT_TRUE(report().lines("misuse").empty());
+}
+
+TEST_F(CublasLt, CallsFailOnRequest) {
+    Begin();
+    int number = 0;
+    setenv("FAKECUDA_CUBLASLT", "fail:cublasLtGetProperty:2,version:12040", 1);
+    OK(lt.get_property(LT_MAJOR, &number));
+    EXPECT_EQ(number, 12);
+    EXPECT_EQ(LT_INTERNAL_ERROR, lt.get_property(LT_MINOR, &number));
+    OK(lt.get_property(LT_MINOR, &number));
+    EXPECT_EQ(number, 4);
+    setenv("FAKECUDA_CUBLASLT", "fail:cublasLtMatrixLayoutDestroy:1", 1);
+    CublasLtLayout layout;
+    OK(lt.layout_create(&layout, LT_F16, 8, 8, 8));
+    EXPECT_EQ(LT_INTERNAL_ERROR, lt.layout_destroy(layout)) << "it is destroyed all the same";
+    EXPECT_TRUE(report().lines("misuse").empty());
+    for (const char *bad : {"fail:cublasLtNone:1", "value:5:1", "wrong:0:1", "later:0"}) {
+        setenv("FAKECUDA_CUBLASLT", bad, 1);
+        OK(lt.get_property(LT_MAJOR, &number));
+        EXPECT_TRUE(report().mentions("misuse", std::string("FAKECUDA_CUBLASLT: ") + bad)) << bad;
     }
 }
 

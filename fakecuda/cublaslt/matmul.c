@@ -27,6 +27,7 @@ CublasLtResult cublasLtMatmulAlgoConfigGetAttribute(const CublasLtAlgo *from, in
                                                     size_t *written) {
     static const char call[] = "cublasLtMatmulAlgoConfigGetAttribute";
     const Algo algo = algo_of(from);
+    if (fault_call(call)) return LT_INTERNAL_ERROR;
     if (algo.magic != MAGIC) return wrong(call, "an algorithm that no heuristic gave");
     const uint32_t found = attribute == LT_ALGO_ID        ? algo.id
                            : attribute == LT_ALGO_SPLIT_K ? (uint32_t)algo.parts
@@ -124,6 +125,7 @@ CublasLtResult cublasLtMatmulAlgoGetHeuristic(CublasLtHandle handle, CublasLtDes
     static const char call[] = "cublasLtMatmulAlgoGetHeuristic";
     Product p;
     *count = 0;
+    if (fault_call(call)) return LT_INTERNAL_ERROR;
     CublasLtResult result = describe(call, handle, desc, a, b, c, d, &p);
     if (!result) result = alive(call, preference, PREFERENCE);
     if (result) return result;
@@ -177,6 +179,7 @@ CublasLtResult cublasLtMatmul(CublasLtHandle handle, CublasLtDesc desc, const vo
                               const CublasLtAlgo *from, void *workspace, size_t workspace_size, void *stream) {
     static const char call[] = "cublasLtMatmul";
     Product p;
+    if (fault_call(call)) return LT_INTERNAL_ERROR;
     CublasLtResult result = describe(call, handle, desc, a_layout, b_layout, c_layout, d_layout, &p);
     if (result) return result;
     if (!alpha || !beta || !from) return wrong(call, "alpha, beta or the algorithm is NULL");
@@ -189,6 +192,7 @@ CublasLtResult cublasLtMatmul(CublasLtHandle handle, CublasLtDesc desc, const vo
     memcpy(&p.alpha, alpha, sizeof p.alpha);
     memcpy(&p.beta, beta, sizeof p.beta);
     p.algorithm = (int)algo.id;
+    p.plant = fault_plant(p.algorithm);
     result = check_pointers(call, &p, &algo);
     if (!result) result = check_workspace(call, &algo, workspace, workspace_size);
     if (!result && p.algorithm == FAILING) return LT_EXECUTION_FAILED;

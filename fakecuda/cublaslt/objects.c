@@ -39,7 +39,9 @@ CublasLtResult alive(const char *call, const void *object, Kind kind) {
     return wrong(call, "%s %s", o ? "a destroyed" : "no", kinds[kind]);
 }
 
-static void *make(size_t bytes, Kind kind) {
+/* NULL: the call fails. */
+static void *make(const char *call, size_t bytes, Kind kind) {
+    if (fault_call(call)) return NULL;
     Object *o = calloc(1, bytes);
     if (!o) abort();
     o->kind = kind;
@@ -53,7 +55,7 @@ static void *make(size_t bytes, Kind kind) {
 static CublasLtResult destroy(const char *call, void *object, Kind kind) {
     const CublasLtResult result = alive(call, object, kind);
     if (!result) ((Object *)object)->dead = true;
-    return result;
+    return !result && fault_call(call) ? LT_INTERNAL_ERROR : result;
 }
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
@@ -80,6 +82,7 @@ static CublasLtResult set(const char *call, void *object, Kind kind, const Attri
                           const void *value, size_t size) {
     const CublasLtResult result = alive(call, object, kind);
     if (result) return result;
+    if (fault_call(call)) return LT_INTERNAL_ERROR;
     for (size_t i = 0; i < count; i++) {
         if (list[i].attribute != attribute) continue;
         if (!value || size != list[i].size)
@@ -93,7 +96,10 @@ static CublasLtResult set(const char *call, void *object, Kind kind, const Attri
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CublasLtResult cublasLtGetProperty(int what, int *value) {
-    *value = what == LT_MAJOR ? 13 : 1;
+    enum { VERSION = 13010 };
+    if (fault_call("cublasLtGetProperty")) return LT_INTERNAL_ERROR;
+    const int version = fault_version(VERSION);
+    *value = what == LT_MAJOR ? version / 1000 : version / 10 % 100;
     return LT_OK;
 }
 
@@ -106,7 +112,8 @@ CublasLtResult cublasLtCreate(CublasLtHandle *handle) {
     if (cuCtxGetDevice(&device) || cuDeviceGetAttribute(&major, MAJOR, device) ||
         cuDeviceGetAttribute(&minor, MINOR, device))
         return LT_NOT_INITIALIZED;
-    CublasLtHandle h = make(sizeof *h, HANDLE);
+    CublasLtHandle h = make("cublasLtCreate", sizeof *h, HANDLE);
+    if (!h) return LT_INTERNAL_ERROR;
     h->context = context;
     h->arch = 10 * major + minor;
     *handle = h;
@@ -115,7 +122,8 @@ CublasLtResult cublasLtCreate(CublasLtHandle *handle) {
 CublasLtResult cublasLtDestroy(CublasLtHandle handle) { return destroy("cublasLtDestroy", handle, HANDLE); }
 
 CublasLtResult cublasLtMatmulDescCreate(CublasLtDesc *desc, int compute, int scale) {
-    CublasLtDesc d = make(sizeof *d, DESC);
+    CublasLtDesc d = make("cublasLtMatmulDescCreate", sizeof *d, DESC);
+    if (!d) return LT_INTERNAL_ERROR;
     d->compute = compute;
     d->scale = scale;
     d->epilogue = LT_EPILOGUE_DEFAULT;
@@ -129,7 +137,8 @@ CublasLtResult cublasLtMatmulDescDestroy(CublasLtDesc desc) { return destroy("cu
 
 CublasLtResult cublasLtMatrixLayoutCreate(CublasLtLayout *layout, int type, uint64_t rows, uint64_t columns,
                                           int64_t ld) {
-    CublasLtLayout l = make(sizeof *l, LAYOUT);
+    CublasLtLayout l = make("cublasLtMatrixLayoutCreate", sizeof *l, LAYOUT);
+    if (!l) return LT_INTERNAL_ERROR;
     l->type = type;
     l->rows = rows;
     l->columns = columns;
@@ -146,7 +155,8 @@ CublasLtResult cublasLtMatrixLayoutDestroy(CublasLtLayout layout) {
 }
 
 CublasLtResult cublasLtMatmulPreferenceCreate(CublasLtPreference *preference) {
-    CublasLtPreference p = make(sizeof *p, PREFERENCE);
+    CublasLtPreference p = make("cublasLtMatmulPreferenceCreate", sizeof *p, PREFERENCE);
+    if (!p) return LT_INTERNAL_ERROR;
     p->reduction = UINT32_MAX;
     for (int i = 0; i < 4; i++) p->align[i] = 256;
     *preference = p;

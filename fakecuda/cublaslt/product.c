@@ -82,6 +82,13 @@ static void sum_tile(const Product *p, const Matrices *x, uint64_t row, uint64_t
         for (int j = 0; j < TENSOR_N; j++) sums[i][j] += value_of(LT_F32, task.c[i][j]);
 }
 
+/* Rounding to even gives the one of the two neighbours whose lowest bit is 0. */
+static bool is_tie(int type, float value) {
+    const uint32_t bits = bits_of(type, value);
+    const float rounded = value_of(type, bits), up = value_of(type, bits + 1), down = value_of(type, bits - 1);
+    return rounded != value && bits && (value - rounded == up - value || value - rounded == down - value);
+}
+
 static void finish_element(const Product *p, const Matrices *x, const unsigned char *bias, uint64_t row,
                            uint64_t column, float sum) {
     const struct CublasLtMatrix *l = &p->d.layout;
@@ -94,7 +101,8 @@ static void finish_element(const Product *p, const Matrices *x, const unsigned c
         value += value_of(l->type, bits);
     }
     if (p->algorithm == WRONG && row + column == 0) value += 1 + value * 0.5f;
-    const uint32_t bits = bits_of(l->type, value);
+    uint32_t bits = bits_of(l->type, value);
+    if (p->plant.kind == PLANT_TIE && is_tie(l->type, value)) bits ^= 1;
     memcpy(x->d + (column * (uint64_t)l->ld + row) * size, &bits, size);
 }
 
@@ -126,8 +134,30 @@ static unsigned char *must_alloc(uint64_t bytes) {
     return memory;
 }
 
+/* Whether |batch| of this run has an element that is wrong; where: counted in rows as the caller of a row-major D does. */
+static bool is_planted(const Product *p, int32_t batch, uint64_t run, uint64_t *at) {
+    const uint64_t all = p->m * p->n;
+    *at = p->plant.number * 2654435761U % (all * (uint64_t)p->d.layout.batch);
+    if (p->plant.kind == PLANT_LATER) return *at %= all, !batch && run >= p->plant.number;
+    if (p->plant.kind == PLANT_ROWS) return *at = p->plant.number * p->m, !batch && p->n > p->plant.number;
+    if (p->plant.kind != PLANT_VALUE && p->plant.kind != PLANT_ULP) return false;
+    return *at / all == (uint64_t)batch && (*at %= all, true);
+}
+
+static void plant(const Product *p, int32_t batch, uint64_t run, const Matrices *x) {
+    const struct CublasLtMatrix *l = &p->d.layout;
+    uint64_t at;
+    if (!is_planted(p, batch, run, &at)) return;
+    const uint64_t row = at % p->m, column = at / p->m, size = type_bytes(l->type);
+    uint32_t bits = bits_at(l, x->d, row, column);
+    const float value = value_of(l->type, bits);
+    bits = p->plant.kind == PLANT_ULP ? bits ^ 1 : bits_of(l->type, value + 1 + value * 0.5F);
+    memcpy(x->d + (column * (uint64_t)l->ld + row) * size, &bits, size);
+}
+
 /* False: the work is gone, which |p| may not be asked then. */
-static bool run_one(const Product *p, int32_t batch, void *context, const Matrices *x, unsigned char *bias) {
+static bool run_one(const Product *p, int32_t batch, uint64_t run, void *context, const Matrices *x,
+                    unsigned char *bias) {
     const uint64_t to = address_of(&p->d, batch), bytes = bytes_of(&p->d);
     if (!fakecuda_read(context, address_of(&p->a, batch), x->a, bytes_of(&p->a)) ||
         !fakecuda_read(context, address_of(&p->b, batch), x->b, bytes_of(&p->b)))
@@ -136,6 +166,7 @@ static bool run_one(const Product *p, int32_t batch, void *context, const Matric
     if (p->bias && !fakecuda_read(context, p->bias, bias, p->m * type_bytes(p->d.layout.type))) return false;
     if (p->d.layout.ld > (int64_t)p->m && !fakecuda_read(context, to, x->d, bytes)) return false; /* between columns */
     multiply(p, x, bias);
+    plant(p, batch, run, x);
     return fakecuda_write(context, to, x->d, bytes);
 }
 
@@ -144,8 +175,9 @@ bool product_run(void *product, void *context) {
     const Matrices x = {must_alloc(bytes_of(&p.a)), must_alloc(bytes_of(&p.b)), must_alloc(bytes_of(&p.c)),
                         must_alloc(bytes_of(&p.d))};
     unsigned char *bias = must_alloc(p.m * sizeof(float));
+    const uint64_t run = fault_run(p.algorithm);
     bool done = true;
-    for (int32_t i = 0; i < p.d.layout.batch && done; i++) done = run_one(&p, i, context, &x, bias);
+    for (int32_t i = 0; i < p.d.layout.batch && done; i++) done = run_one(&p, i, run, context, &x, bias);
     free(x.a), free(x.b), free(x.c), free(x.d), free(bias);
     return done;
 }

@@ -65,6 +65,19 @@ CublasLtResult wrong(const char *call, const char *format, ...) __attribute__((f
 /* LT_OK, or it is misuse: destroyed, or none of ours. */
 CublasLtResult alive(const char *call, const void *object, Kind kind);
 
+/* ---- faults.c: FAKECUDA_CUBLASLT ---- */
+
+typedef enum PlantKind { PLANT_NONE, PLANT_VALUE, PLANT_ULP, PLANT_TIE, PLANT_LATER, PLANT_ROWS } PlantKind;
+typedef struct Plant { /* what is wrong with an algorithm */
+    PlantKind kind;
+    uint64_t number;
+} Plant;
+
+bool fault_call(const char *call); /* whether this call of that name fails */
+int fault_version(int otherwise);
+Plant fault_plant(int algorithm);
+uint64_t fault_run(int algorithm); /* the number of the run that begins, from 1; 0: it is not counted */
+
 /* ---- product.c: one product as work of a stream ---- */
 
 typedef struct Operand {
@@ -78,6 +91,7 @@ typedef struct Product {
     uint64_t m, n, k, bias; /* an address; 0: none */
     float alpha, beta;
     int arch, algorithm;
+    Plant plant;
 } Product;
 
 size_t type_bytes(int type);                    /* 0: not known */

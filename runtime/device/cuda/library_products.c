@@ -171,15 +171,15 @@ static CublasLtResult open_objects(const CublasLtApi *lt, const amp_cuda_matmul 
     return r;
 }
 
-/* Unless the fastest are asked for, only what adds all of k in one go. */
+/* Only the fastest may split k, and then without atomics, whose order is another one in each run. */
 static CublasLtResult prefer(const amp_cuda_products *p, CublasLtPreference *out) {
     enum { HOPPER = 90, LINE = 16, HOPPER_WORKSPACE = 32 << 20, WORKSPACE = 4 << 20 };
     const CublasLtApi *lt = &p->library.calls;
     const uint64_t workspace = p->context->info.arch >= HOPPER ? HOPPER_WORKSPACE : WORKSPACE;
-    const uint32_t line = LINE, whole = 0;
+    const uint32_t line = LINE, split = p->mode == AMP_PRODUCTS_FASTEST ? LT_REDUCTION_IN_WORKSPACE : 0;
     CublasLtResult r = lt->preference_create(out);
     if (!r) r = lt->preference_set(*out, LT_PREFER_WORKSPACE, &workspace, sizeof workspace);
-    if (!r && p->mode != AMP_PRODUCTS_FASTEST) r = lt->preference_set(*out, LT_PREFER_REDUCTION, &whole, sizeof whole);
+    if (!r) r = lt->preference_set(*out, LT_PREFER_REDUCTION, &split, sizeof split);
     for (int i = LT_PREFER_ALIGN_A; i <= LT_PREFER_ALIGN_D && !r; i++)
         r = lt->preference_set(*out, i, &line, sizeof line);
     return r;

@@ -147,18 +147,18 @@ static uint32_t draw(uint32_t *state) { /* Marsaglia's xorshift */
 }
 
 typedef enum Numbers {
-    MIXED,      /* ordinary ones, and runs of 64 that round to ties, are subnormal in f16, or cancel large ones */
-    INFINITIES, /* the same with a few of these, which hide what else is in their rows and columns */
-    POSITIVE    /* so that sums in another order differ by their rounding alone */
+    MIXED, /* ordinary ones, and runs of 64 that are subnormal in f16 or cancel large ones; other runs in each round */
+    TIES,  /* odd sixteenths, whose sums are often halfway between two numbers; and a few infinities, which hide what
+                else is in their rows and columns */
+    POSITIVE /* so that sums in another order differ by their rounding alone */
 } Numbers;
 
-static float number_at(uint32_t i, uint32_t *state, Numbers what) {
+static float number_at(uint32_t i, uint32_t round, uint32_t *state, Numbers what) {
     const uint32_t bits = draw(state);
     const float unit = (float)(bits >> 8) * 0x1p-24F;
     if (what == POSITIVE) return 0.5F + unit / 2;
-    if (what == INFINITIES && i % 131071 == 77) return INFINITY;
-    switch (i / 64 % 8) {
-    case 4: return (float)((int32_t)(bits % 64) - 32) * 0.125F;
+    if (what == TIES) return i % 131071 == 77 ? INFINITY : ((float)(bits % 64) - 31.5F) * 0.125F;
+    switch ((i / 64 + round / 2) % 8) {
     case 5: return (unit - 0.5F) * 0x1p-18F;
     case 6: return i % 2 ? 512 + (float)(bits % 4) : -512;
     default: return 2 * unit - 1;
@@ -183,12 +183,12 @@ static amp_status fill(Trial *t, int32_t i, uint32_t round, amp_error *err) {
                numbers = read && is_float(b->storage) && b->kind != AMP_BUFFER_LOOK;
     const size_t bytes = t->plan.bytes[i];
     const bool empty = b->kind == AMP_BUFFER_FLAG || b->kind == AMP_BUFFER_LOOK || read;
-    const Numbers what = t->p->mode == AMP_PRODUCTS_FASTEST ? POSITIVE : round % 2 ? INFINITIES : MIXED;
+    const Numbers what = t->p->mode == AMP_PRODUCTS_FASTEST ? POSITIVE : round % 2 ? TIES : MIXED;
     uint32_t state = 2654435761U * (round * 1009 + (uint32_t)i + 1) | 1;
     size_t filled = 0;
     if (!numbers) return AMP_CUDA(t->c, err, fill8, (t->memory[i], empty ? 0 : 0xFF, bytes, t->p->stream));
     for (uint32_t n = 0; filled < PATTERN && filled < bytes; n++)
-        filled += put_number(t->host + filled, b->storage, number_at(n, &state, what));
+        filled += put_number(t->host + filled, b->storage, number_at(n, round, &state, what));
     if (filled > bytes) filled = bytes;
     DRIVER(t, copy_in, (t->memory[i], t->host, filled, t->p->stream));
     DRIVER(t, stream_sync, (t->p->stream));

@@ -134,7 +134,7 @@ static unsigned char *must_alloc(uint64_t bytes) {
     return memory;
 }
 
-/* Whether |batch| of this run has an element that is wrong; where: counted in rows as the caller of a row-major D does. */
+/* Whether |batch| of this run has a wrong element, and which: counted as the caller of a row-major D does. */
 static bool is_planted(const Product *p, int32_t batch, uint64_t run, uint64_t *at) {
     const uint64_t all = p->m * p->n;
     *at = p->plant.number * 2654435761U % (all * (uint64_t)p->d.layout.batch);

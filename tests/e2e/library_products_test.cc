@@ -1,0 +1,686 @@
+// Products that cuBLASLt makes in place of ampc's own launches, on its stand-in: ampc's kernels give the same bits,
+// whichever algorithm is the fastest by a scripted clock; what fails or is wrong is never taken.
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <numeric>
+
+#include "cuda_sdk/cublaslt_api.h"
+#include "fakecuda/driver/stand_in.h"
+#include "tests/base/failing_allocator.h"
+#include "tests/base/planted.h"
+#include "tests/e2e/harness.h"
+
+namespace {
+
+const char *const kLibrary = "fakecuda/cublaslt/libcublasLt.so.13";
+
+const std::string kSmall = "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+                           "    y = linear(gelu(linear(x; out = 32) as fc1); out = 16) as fc4\n}\n";
+
+// A model of one of these sizes; |products| as amp_cuda_options has it.
+struct Asked {
+    int32_t products = AMP_PRODUCTS_SAME_BITS;
+    int64_t capacity = 16;
+    std::vector<int64_t> sizes{16, 16, 16}; // with FP16 the first two are looked at, and have own launches
+    const char *program = nullptr;
+    bool separate = false, looks_at_all = false, infers = true;
+    int64_t width = 32;
+    float factor = 1;        // of inputs
+    std::string fails_later; // FAKECUDA_CUBLASLT once the session is made
+    const amp_allocator *allocator = nullptr;
+
+    static Asked Own() {
+        Asked a;
+        a.products = AMP_PRODUCTS_OWN;
+        return a;
+    }
+};
+
+// What a session gives.
+struct Outcome {
+    amp_status status = AMP_OK;
+    std::string message;
+    std::vector<std::string> said[4]; // by amp_log_level
+    std::vector<double> losses;
+    std::vector<float> params, outputs;
+    std::vector<int64_t> captured = std::vector<int64_t>(5); // by algorithm, into the session's own graphs
+    std::map<std::string, int64_t> calls;                    // of the driver, while the session was made
+    std::vector<std::string> kernels;
+    uint64_t bytes = 0; // on the device
+
+    int64_t Captured() const { return std::accumulate(captured.begin(), captured.end(), int64_t{0}); }
+    // The library ran, and no other algorithm.
+    bool Took(size_t algorithm) const { return captured[algorithm] > 0 && captured[algorithm] == Captured(); }
+    bool Says(amp_log_level level, const std::string &part) const {
+        return std::any_of(said[level].begin(), said[level].end(),
+                           [&](const std::string &line) { return line.find(part) != std::string::npos; });
+    }
+};
+
+void Hear(void *user, amp_log_level level, const char *text) {
+    static_cast<Outcome *>(user)->said[level].push_back(text);
+}
+
+// One session, by whose end all is released.
+struct Life {
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    ~Life() {
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+    }
+    amp_status Make(const std::string &path, const Asked &asked, Outcome *o, amp_error *err) {
+        amp_model_options m = {};
+        m.struct_size = sizeof m;
+        m.allocator = asked.allocator;
+        amp_params_options p = {sizeof p, 3, 0};
+        amp::SessionOptions s;
+        s.capacity.n = asked.capacity;
+        s.threads = 1;
+        s.seed = 3;
+        s.device = "cuda";
+        s.program = asked.program;
+        s.inspect.separate_buffers = asked.separate;
+        s.inspect.looks_at_all = asked.looks_at_all;
+        s.cuda.products = asked.products;
+        s.log = Hear;
+        s.log_user = o;
+        amp_status status = amp_model_load(path.c_str(), &m, &model, err);
+        if (!status) status = amp_params_create(model, &p, &params, err);
+        return status ? status : amp_session_create(model, params, &s, &session, err);
+    }
+};
+
+class LibraryProducts : public StandIn {
+  protected:
+    static void SetUpTestSuite() {
+        cache_ = e2e::temp_path("library-products-cache-" + std::to_string(getpid()));
+        setenv("AMPC_CACHE_DIR", cache_.c_str(), 1);
+        setenv("AMPC_PRODUCTS_FROM", "0", 1);
+    }
+    void SetUp() override {
+        StandIn::SetUp();
+        if (HasFatalFailure()) return;
+        setenv("CUBLASLT_PATH", kLibrary, 1);
+        unsetenv("FAKECUDA_CUBLASLT");
+        Forget();
+        const Outcome o = Live(Small(), Asked::Own());
+        if (o.status == AMP_NOT_FOUND && o.message.find("NVRTC") != std::string::npos)
+            GTEST_SKIP() << "NOT TESTED ON CUDA: " << o.message;
+        ASSERT_EQ(o.status, AMP_OK) << o.message;
+    }
+
+    // Compiled once; such models are one launch unless a pass is left out.
+    static std::string Compiled(const std::string &text) {
+        static std::map<std::string, std::string> made;
+        std::string &path = made[text];
+        if (!path.empty()) return path;
+        amp_compile_options options = {};
+        options.no_pass = "supersteps";
+        options.target = "cuda";
+        return path = e2e::compile_to_file(text, "products" + std::to_string(made.size()) + ".so", options);
+    }
+    static std::string Training(const std::string &settings = "") {
+        return "train m {\n    input targets: i32[N]\n    loss = cross_entropy(y, targets)\n"
+               "    optimizer = adamw(lr = 0.01)\n" +
+               settings + "}\n";
+    }
+    // Products with a bias, and what follows them: gelu, dropout, an added residual; gradients in groups.
+    static std::string Model(const std::string &precision, const std::string &settings = "") {
+        return Compiled("amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+                        "    a = linear(x; out = 32) as fc1\n"
+                        "    b = gelu(linear(a; out = 32) as fc2)\n"
+                        "    c = dropout(linear(b; out = 32) as fc3; p = 0.25)\n"
+                        "    y = linear(b + c; out = 16) as fc4\n}\n" +
+                        Training(settings) + "precision " + precision);
+    }
+    // As few products as there may be.
+    static std::string Small() {
+        return Compiled(kSmall + Training() + "precision fp16 { loss_scale = dynamic(init = 1024.0) }\n");
+    }
+
+    // Choices on disk, which are the small files there; kernels stay.
+    static std::vector<std::string> Choices() {
+        std::vector<std::string> found;
+        DIR *folder = opendir(cache_.c_str());
+        if (!folder) return found;
+        for (dirent *entry; (entry = readdir(folder));) {
+            const std::string path = cache_ + "/" + entry->d_name;
+            struct stat st;
+            if (!stat(path.c_str(), &st) && S_ISREG(st.st_mode) && st.st_size < 800) found.push_back(path);
+        }
+        closedir(folder);
+        return found;
+    }
+    static void Forget() {
+        for (const std::string &path : Choices()) unlink(path.c_str());
+    }
+
+    // A model in one session: steps, an evaluation and inference.
+    Outcome Live(const std::string &path, const Asked &asked) {
+        Outcome o;
+        amp_error err = {};
+        Life life;
+        reset_counters();
+        o.status = life.Make(path, asked, &o, &err);
+        NoteCalls(&o);
+        if (!o.status) o.status = Use(life, asked, &o, &err);
+        o.message = err.message;
+        return o;
+    }
+    amp_status Use(const Life &life, const Asked &asked, Outcome *o, amp_error *err) {
+        amp_memory_info memory;
+        amp_session_get_memory(life.session, &memory);
+        o->bytes = memory.device;
+        reset_counters();
+        if (!asked.fails_later.empty()) setenv("FAKECUDA_CUBLASLT", asked.fails_later.c_str(), 1);
+        uint32_t seed = 100;
+        for (int64_t n : asked.program ? std::vector<int64_t>{} : asked.sizes) {
+            e2e::Batch batch = Inputs(n, seed++, asked);
+            amp_step_report r;
+            AMP_TRY(amp_step(life.session, batch.inputs(), {n, 0}, &r, err));
+            o->losses.push_back(r.loss);
+        }
+        e2e::Batch batch = Inputs(asked.capacity, 9, asked);
+        double loss;
+        o->outputs.resize(static_cast<size_t>(asked.capacity) * kClasses);
+        void *outputs[] = {o->outputs.data()};
+        for (int i = 0; i < (asked.program ? 3 : asked.infers ? 1 : 0); i++) { // two that are looked at
+            AMP_TRY(amp_eval(life.session, batch.inputs(), {asked.capacity, 0}, &loss, nullptr, err));
+            o->losses.push_back(loss);
+            AMP_TRY(amp_infer(life.session, batch.inputs(), {asked.capacity, 0}, outputs, err));
+        }
+        AMP_TRY(ReadParams(life, o, err));
+        Count(o);
+        return AMP_OK;
+    }
+    static e2e::Batch Inputs(int64_t n, uint32_t seed, const Asked &asked) {
+        e2e::Batch batch(n, asked.width, kClasses, seed);
+        for (float &x : batch.x) x *= asked.factor;
+        return batch;
+    }
+    static amp_status ReadParams(const Life &life, Outcome *o, amp_error *err) {
+        amp_model_info info;
+        amp_model_get_info(life.model, &info);
+        for (int32_t i = 0; i < info.param_count; i++) {
+            amp_tensor_info t;
+            AMP_TRY(amp_model_param_at(life.model, i, &t, err));
+            std::vector<float> one(
+                static_cast<size_t>(std::accumulate(t.dims, t.dims + t.rank, int64_t{1}, std::multiplies<>())));
+            AMP_TRY(amp_params_get(life.params, t.name, one.data(), one.size(), err));
+            o->params.insert(o->params.end(), one.begin(), one.end());
+        }
+        return AMP_OK;
+    }
+    void NoteCalls(Outcome *o) {
+        Report r = report();
+        const amp_json *calls = amp_json_get(r.root(), "calls");
+        for (size_t i = 0; i < calls->object.count; i++)
+            o->calls[calls->object.members[i].key.data] = calls->object.members[i].value.number.integer;
+    }
+    void Count(Outcome *o) {
+        Report r = report();
+        const amp_json *list = amp_json_get(r.root(), "kernels");
+        for (size_t i = 0; i < list->array.count; i++)
+            if (Report::number(&list->array.items[i], "launches"))
+                o->kernels.push_back(amp_json_get(&list->array.items[i], "name")->string.data);
+        for (size_t i = 0; i < o->captured.size(); i++) {
+            const std::string name = "cublasLt" + std::to_string(i);
+            const amp_json *row = amp_json_get(amp_json_get(r.root(), "outside"), name.c_str());
+            if (row) o->captured[i] = Report::number(row, "captured");
+        }
+    }
+    // As in a new process, where kernels take |us|, and algorithms what |library| says.
+    void BeginTimes(const Outcome &own, int us, const std::string &library) {
+        std::string times = library;
+        for (const std::string &name : own.kernels)
+            if (own.losses.size() < 4 || name.rfind("eval", 0)) times += "," + name + "=" + std::to_string(us);
+        begin({{"TIMES", times}});
+    }
+    void Fault(const std::string &fault) { setenv("FAKECUDA_CUBLASLT", fault.c_str(), 1); }
+
+    void ExpectClean() {
+        Report r = report();
+        for (const char *list : {"faults", "misuse", "leaks", "unknown"})
+            for (const std::string &line : r.lines(list))
+                if (line != "injected") ADD_FAILURE() << list << ": " << line;
+    }
+    static void ExpectSame(const Outcome &own, const Outcome &other) {
+        ASSERT_EQ(other.status, AMP_OK) << other.message;
+        EXPECT_TRUE(own.losses.size() == other.losses.size() &&
+                    !memcmp(own.losses.data(), other.losses.data(), own.losses.size() * sizeof(double)))
+            << "other losses";
+        EXPECT_TRUE(e2e::same_bits(own.outputs, other.outputs)) << "other outputs";
+        EXPECT_TRUE(e2e::same_bits(own.params, other.params)) << "other weights";
+    }
+    enum { kClasses = 16 };
+    static inline std::string cache_;
+};
+
+// ---- the same bits --------------------------------------------------------------------------------------------------
+
+struct Case {
+    const char *name;
+    std::string precision, settings;
+    std::vector<std::string> served; // parts of what the session says of its products
+    std::string text = "";
+    int64_t width = 32;
+};
+void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+
+class Bits : public LibraryProducts, public ::testing::WithParamInterface<Case> {};
+
+TEST_P(Bits, AreThoseOfOwnKernels) {
+    const Case &c = GetParam();
+    const std::string path =
+        c.text.empty() ? Model(c.precision, c.settings) : Compiled(c.text + Training() + "precision " + c.precision);
+    Asked a = Asked::Own();
+    a.width = c.width;
+    const Outcome own = Live(path, a);
+    EXPECT_EQ(own.Captured(), 0);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    for (const bool separate : {false, true}) {
+        if (separate && c.precision != "bf16 { }") break;
+        SCOPED_TRACE(separate ? "separate" : "planned");
+        a.separate = separate;
+        BeginTimes(own, 100, "cublasLt4=1");
+        const Outcome library = Live(path, a);
+        ExpectSame(own, library);
+        EXPECT_EQ(library.Took(0), !c.served.empty());
+        for (const std::string &part : separate ? std::vector<std::string>{} : c.served)
+            EXPECT_TRUE(library.Says(AMP_LOG_INFO, part)) << part;
+        ExpectClean();
+    }
+}
+
+// With TF32 numbers that a kernel rounds itself are none that the library rounds: fc1.
+std::vector<Case> Cases() {
+    return {{"fp16",
+             "fp16 { loss_scale = dynamic(init = 1024.0) }",
+             "",
+             {"fc2: linear + bias + gelu, 1 product of 16 x 32 x 32", "fc3: linear + bias + dropout + add, ",
+              "fc4: linear + bias, ", "fc3.linear.grad.input: matmul + add + gelu_grad, ",
+              "fc3.linear.grad.weight: matmul + all_finite + unscale, and 1 more, 2 products of 32 x 32 x 16"}},
+            {"bf16",
+             "bf16 { }",
+             "    accumulate = 2\n",
+             {"fc2: linear + bias + gelu, ", "fc2.linear.grad.input: matmul, "}},
+            {"tf32", "tf32 { }", "", {"fc2: linear + bias + gelu, ", "fc3.linear.grad.weight: matmul, and 1 more, "}},
+            {"fp32", "fp32 { }", "", {}, kSmall},
+            {"parts",
+             "bf16 { }",
+             "",
+             {"fc2: linear + bias, 1 product of 256 x 32 x 32",
+              "fc2.linear.grad.weight_1: matmul; fc2.linear.grad.input: matmul, 2 products of 32 x 32 x 64"},
+             "amp 1\nmodel m(x: f32[N, 16, 32]) -> y {\n"
+             "    a = linear(x; out = 32) as fc1\n    b = linear(a; out = 32) as fc2\n"
+             "    y = linear(mean(b; dims = 1); out = 16) as fc4\n}\n",
+             512}};
+}
+INSTANTIATE_TEST_SUITE_P(Of, Bits, ::testing::ValuesIn(Cases()), [](const auto &info) { return info.param.name; });
+
+TEST_F(LibraryProducts, PlantedBitIsFound) {
+    const Outcome own = Live(Small(), Asked::Own());
+    Outcome other = own;
+    other.params[7] = std::nextafter(other.params[7], 9.0f);
+    ExpectFound("another bit of a weight", "other weights", [&] { ExpectSame(own, other); });
+}
+
+// Evaluation and inference have choices of their own where a session is made for them.
+TEST_F(LibraryProducts, InferenceHasTheSameBits) {
+    Asked a = Asked::Own();
+    a.program = "infer";
+    const std::string path = Model(Cases()[0].precision);
+    const Outcome own = Live(path, a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    BeginTimes(own, 100, "cublasLt4=1");
+    const Outcome library = Live(path, a);
+    ExpectSame(own, library);
+    EXPECT_TRUE(library.Took(0));
+    ExpectClean();
+}
+
+// A number of samples that no session was made for has own launches; one that is known on disk need not.
+TEST_F(LibraryProducts, OtherNumbersOfSamples) {
+    Asked a = Asked::Own();
+    a.sizes = {8, 8, 8};
+    const Outcome own = Live(Small(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    BeginTimes(own, 100, "cublasLt4=1");
+    const Outcome unknown = Live(Small(), a);
+    ExpectSame(own, unknown);
+    EXPECT_EQ(unknown.Captured(), 0);
+    Asked small;
+    small.capacity = 8;
+    small.sizes = a.sizes;
+    EXPECT_TRUE(Live(Small(), small).Took(0));
+    const Outcome known = Live(Small(), a);
+    ExpectSame(own, known);
+    EXPECT_TRUE(known.Took(0));
+    ExpectClean();
+}
+
+// FP16 counts what overflows in runs 1, 2, 4 ..: those have own launches, whose kernels count.
+TEST_F(LibraryProducts, CountsOfRunsThatAreLookedAt) {
+    for (const bool all : {false, true}) {
+        SCOPED_TRACE(all ? "all" : "some");
+        Asked a = Asked::Own();
+        a.factor = 60000;
+        a.looks_at_all = all;
+        const Outcome own = Live(Small(), a);
+        a.products = AMP_PRODUCTS_SAME_BITS;
+        BeginTimes(own, 100, "cublasLt4=1");
+        const Outcome library = Live(Small(), a);
+        ExpectSame(own, library);
+        EXPECT_FALSE(own.said[AMP_LOG_NUMBERS].empty());
+        EXPECT_EQ(own.said[AMP_LOG_NUMBERS], library.said[AMP_LOG_NUMBERS]);
+        EXPECT_EQ(library.Took(0), !all);
+    }
+    ExpectClean();
+}
+
+// ---- by the clock ---------------------------------------------------------------------------------------------------
+
+TEST_F(LibraryProducts, TheFastestIsTaken) {
+    const struct {
+        const char *times;
+        int own, taken; // -1: ours
+        int32_t products;
+    } rows[] = {
+        {"cublasLt0=5,cublasLt2=1,cublasLt3=3", 100, 3, AMP_PRODUCTS_SAME_BITS},
+        {"cublasLt0=3,cublasLt2=1,cublasLt3=5", 100, 0, AMP_PRODUCTS_SAME_BITS},
+        {"cublasLt0=300,cublasLt2=1,cublasLt3=200", 100, -1, AMP_PRODUCTS_SAME_BITS},
+        {"cublasLt0=1,cublasLt3=1", 100, -1, AMP_PRODUCTS_OWN},
+        {"cublasLt0=5,cublasLt1=3,cublasLt2=1,cublasLt3=6", 100, 1, AMP_PRODUCTS_FASTEST}, // 0 where k is too short
+        {"cublasLt0=3,cublasLt1=5,cublasLt2=1,cublasLt3=4", 100, 0, AMP_PRODUCTS_FASTEST},
+        {"cublasLt0=5,cublasLt1=4,cublasLt2=1,cublasLt3=3", 100, 3, AMP_PRODUCTS_FASTEST},
+        {"cublasLt0=300,cublasLt1=300,cublasLt2=1,cublasLt3=300", 100, -1, AMP_PRODUCTS_FASTEST},
+    };
+    Asked a = Asked::Own();
+    const Outcome own = Live(Small(), a);
+    for (const auto &row : rows) {
+        SCOPED_TRACE(std::string(row.times) + " products " + std::to_string(row.products));
+        Forget();
+        a.products = row.products;
+        BeginTimes(own, row.own, row.times);
+        const Outcome o = Live(Small(), a);
+        ASSERT_EQ(o.status, AMP_OK) << o.message;
+        if (row.taken != 1) ExpectSame(own, o);
+        for (int i = 0; i < 5; i++)
+            EXPECT_EQ(o.captured[static_cast<size_t>(i)] > 0, i == row.taken || (row.taken == 1 && i == 0)) << i;
+        EXPECT_EQ(o.bytes - own.bytes, row.taken == 3 ? 1u << 20 : row.taken == 1 ? 16 * 16 * 2 * sizeof(float) : 0);
+        ExpectClean();
+    }
+}
+
+// ---- on disk --------------------------------------------------------------------------------------------------------
+
+// The choices of a process before: none is asked for again, which would fail.
+TEST_F(LibraryProducts, ChoicesAreReadFromDisk) {
+    const char *const no_asking = "fail:cublasLtMatmulAlgoGetHeuristic:1";
+    const Outcome own = Live(Small(), Asked::Own());
+    auto once = [&](const char *fault) {
+        BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
+        Fault(fault);
+        const Outcome o = Live(Small(), {});
+        ExpectSame(own, o);
+        ExpectClean();
+        unsetenv("FAKECUDA_CUBLASLT");
+        return o;
+    };
+    EXPECT_EQ(Choices().size(), 0u);
+    EXPECT_TRUE(once("").Took(3));
+    const std::vector<std::string> kept = Choices();
+    ASSERT_EQ(kept.size(), 2u) << "fc4, and both its gradients";
+    const Outcome again = once(no_asking);
+    EXPECT_TRUE(again.Took(3));
+    EXPECT_EQ(again.bytes - own.bytes, 1u << 20);
+    EXPECT_FALSE(again.Says(AMP_LOG_WARNING, "cuBLASLt"));
+
+    // Damaged, cut, empty: what is not whole is measured anew, and written.
+    for (int damage = 0; damage < 3; damage++) {
+        SCOPED_TRACE(damage);
+        for (const std::string &path : kept) {
+            struct stat st;
+            ASSERT_EQ(stat(path.c_str(), &st), 0);
+            if (damage == 0) {
+                std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+                file.seekp(-3, std::ios::end);
+                file.put('\x5a');
+            } else ASSERT_EQ(truncate(path.c_str(), damage == 1 ? st.st_size - 9 : 0), 0);
+        }
+        EXPECT_TRUE(once("").Took(3));
+        EXPECT_TRUE(once(no_asking).Took(3));
+    }
+    // Of another version, or another driver, they are not known: the failure is met.
+    const std::string version = std::string("version:13020,") + no_asking;
+    EXPECT_LT(once(version.c_str()).Captured(), again.Captured());
+    begin({{"DRIVER_VERSION", "13010"}});
+    Fault(no_asking);
+    EXPECT_LT(Live(Small(), {}).Captured(), again.Captured());
+    unsetenv("FAKECUDA_DRIVER_VERSION");
+}
+
+TEST_F(LibraryProducts, AFolderThatCannotBeWritten) {
+    const Outcome own = Live(Small(), Asked::Own());
+    setenv("AMPC_CACHE_DIR", "/proc/none", 1);
+    for (int i = 0; i < 2; i++) {
+        BeginTimes(own, 100, "cublasLt4=1");
+        const Outcome o = Live(Small(), {});
+        ExpectSame(own, o);
+        EXPECT_TRUE(o.Took(0));
+    }
+    setenv("AMPC_CACHE_DIR", cache_.c_str(), 1);
+    ExpectClean();
+}
+
+// ---- without the library --------------------------------------------------------------------------------------------
+
+// The stand-in without one of its calls.
+std::string Lacking(const char *symbol) {
+    std::ifstream from(kLibrary, std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(from)), {});
+    const std::string path = e2e::temp_path("libcublasLt-lacking.so");
+    for (size_t at = 0; (at = bytes.find(symbol, at)) != std::string::npos;) bytes[at] = 'X';
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+}
+
+TEST_F(LibraryProducts, WithoutTheLibrary) {
+    const struct {
+        std::string path;
+        const char *fault, *why;
+        amp_status status; // of "fastest"
+    } rows[] = {
+        {"/proc/none", "", "pip install nvidia-cublas", AMP_NOT_FOUND},
+        {Lacking("cublasLtMatmulAlgoConfigGetAttribute"), "", "it has no cublasLtMatmulAlgoConfigGetAttribute",
+         AMP_BAD_FILE},
+        {kLibrary, "version:14000", "it is of CUDA 14, and one of CUDA 11 to 13 is needed", AMP_BAD_FILE},
+        {kLibrary, "version:10010", "it is of CUDA 10, and one of CUDA 11 to 13 is needed", AMP_BAD_FILE},
+    };
+    const Outcome own = Live(Small(), Asked::Own());
+    for (const auto &row : rows) {
+        SCOPED_TRACE(row.why);
+        BeginTimes(own, 100, "cublasLt4=1");
+        setenv("CUBLASLT_PATH", row.path.c_str(), 1);
+        Fault(row.fault);
+        Asked a;
+        const Outcome o = Live(Small(), a);
+        ExpectSame(own, o);
+        EXPECT_EQ(o.Captured(), 0);
+        EXPECT_EQ(
+            std::count_if(o.said[AMP_LOG_INFO].begin(), o.said[AMP_LOG_INFO].end(),
+                          [](const std::string &line) { return !line.rfind("matrix products are ampc's own: ", 0); }),
+            1);
+        EXPECT_TRUE(o.Says(AMP_LOG_INFO, row.why));
+        a.products = AMP_PRODUCTS_FASTEST;
+        const Outcome fastest = Live(Small(), a);
+        EXPECT_EQ(fastest.status, row.status);
+        EXPECT_NE(fastest.message.find(row.why), std::string::npos) << fastest.message;
+        ExpectClean();
+    }
+}
+
+// ---- what is wrong is never taken -----------------------------------------------------------------------------------
+
+struct Planting {
+    const char *kind;
+    int count;
+    uint64_t first, step; // of the numbers
+};
+void PrintTo(const Planting &p, std::ostream *out) { *out << p.kind; }
+
+class Plantings : public LibraryProducts, public ::testing::WithParamInterface<Planting> {};
+
+// Of one algorithm the next one is taken, of both none.  One in five; the long tests plant all.
+TEST_P(Plantings, AreNeverTaken) {
+    const Planting &p = GetParam();
+    Asked a = Asked::Own();
+    a.infers = false;
+    const Outcome own = Live(Small(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    for (int i = 0; i < p.count; i += getenv("AMP_PLANTINGS") ? 1 : 5) {
+        const std::string number = ":" + std::to_string(p.first + static_cast<uint64_t>(i / 2) * p.step);
+        const bool both = i % 2;
+        Forget();
+        BeginTimes(own, 100, "cublasLt0=1,cublasLt3=2");
+        Fault(p.kind + (":0" + number) + (both ? "," + (p.kind + (":3" + number)) : ""));
+        SCOPED_TRACE(getenv("FAKECUDA_CUBLASLT"));
+        const Outcome o = Live(Small(), a);
+        ExpectSame(own, o);
+        // the gradient of the weight is f32, which has no ties
+        EXPECT_EQ(o.captured[0], !both && !strcmp(p.kind, "tie") ? 1 : 0);
+        EXPECT_EQ(o.captured[3] > 0, !both);
+    }
+    ExpectClean();
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Plantings,
+                         ::testing::Values(Planting{"value", 28, 1, 1}, Planting{"ulp", 28, 100, 7},
+                                           Planting{"tie", 2, 0, 0}, Planting{"later", 26, 2, 4},
+                                           Planting{"rows", 16, 0, 2}),
+                         [](const auto &info) { return info.param.kind; });
+
+// What is wrong after all measurements is used: the comparison sees it.
+TEST_F(LibraryProducts, PlantedLateErrorIsFound) {
+    Asked a = Asked::Own();
+    a.infers = false;
+    const Outcome own = Live(Small(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    a.fails_later = "value:0:8";
+    BeginTimes(own, 100, "cublasLt4=1");
+    const Outcome late = Live(Small(), a);
+    EXPECT_TRUE(late.Took(0));
+    ExpectFound("another value in a run", "other weights", [&] { ExpectSame(own, late); });
+}
+
+// ---- what fails -----------------------------------------------------------------------------------------------------
+
+// While a session is made, and while its graph is.
+TEST_F(LibraryProducts, CallsOfTheLibraryFail) {
+    Asked a = Asked::Own();
+    a.infers = false;
+    const Outcome own = Live(Small(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    std::vector<std::string> faults, later;
+#define EACH(name, symbol, parameters)                                                                                 \
+    for (int k = 1; k <= 3; k++) faults.push_back("fail:" #symbol ":" + std::to_string(k));
+    CUBLASLT_CALLS(EACH)
+#undef EACH
+    for (const char *call : {"MatmulDescCreate:1", "MatrixLayoutCreate:2", "MatrixLayoutSetAttribute:3", "Matmul:1",
+                             "Matmul:2", "Matmul:3", "MatmulDescDestroy:2", "Destroy:1"})
+        later.push_back(std::string("fail:cublasLt") + call);
+    for (size_t i = 0; i < faults.size() + later.size(); i++) {
+        if (i % 3 != i / 3 % 3 && i < faults.size() && !getenv("AMP_PLANTINGS")) continue; // 1st, 2nd or 3rd
+        Forget();
+        BeginTimes(own, 100, "cublasLt4=1");
+        Fault(i < faults.size() ? faults[i] : "");
+        a.fails_later = i < faults.size() ? "" : later[i - faults.size()];
+        SCOPED_TRACE(i < faults.size() ? faults[i] : a.fails_later + " later");
+        const Outcome o = Live(Small(), a);
+        ExpectSame(own, o);
+        EXPECT_EQ(o.captured[2], 0);
+        const bool fails = !a.fails_later.empty() && a.fails_later.find("Destroy") == std::string::npos;
+        EXPECT_EQ(o.Says(AMP_LOG_WARNING, "cuBLASLt fails at n = 16: its products are ampc's own"), fails);
+        ExpectClean();
+        unsetenv("FAKECUDA_CUBLASLT");
+    }
+}
+
+// Each call of the driver that measurements make fails: an error, or own kernels, and no leak.
+TEST_F(LibraryProducts, CallsOfTheDriverFail) {
+    Asked a = Asked::Own();
+    a.infers = false;
+    const Outcome own = Live(Small(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
+    const Outcome sound = Live(Small(), a);
+    ASSERT_TRUE(sound.Took(3));
+    int tried = 0, failed = 0;
+    for (const auto &call : sound.calls) {
+        const auto before = own.calls.find(call.first);
+        const int64_t first = before == own.calls.end() ? 0 : before->second;
+        if (call.second - first < 1) continue;
+        // the first, one in between, the last; as memory that is short, and as a device that has failed
+        for (const int64_t k : {first + 1, (first + call.second) / 2 + 1, call.second})
+            for (const char *error : {"2", "719"}) {
+                if (tried++ % 7 && !getenv("AMP_PLANTINGS")) continue;
+                const std::string plan = call.first + ":" + std::to_string(k) + ":" + error;
+                SCOPED_TRACE(plan);
+                Forget();
+                BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
+                ASSERT_EQ(set_fail(plan.c_str()), 0);
+                FailingAllocator counting;
+                const amp_allocator allocator = counting.get();
+                a.allocator = &allocator;
+                const Outcome o = Live(Small(), a);
+                set_fail("");
+                failed += o.status != AMP_OK;
+                if (o.status == AMP_OK) ExpectSame(own, o);
+                else EXPECT_FALSE(o.message.empty());
+                ExpectClean();
+            }
+    }
+    EXPECT_GT(failed, 3);
+    EXPECT_GT(tried, 60);
+}
+
+TEST_F(LibraryProducts, MemoryOfTheHostRunsOut) {
+    Asked a = Asked::Own();
+    a.infers = false;
+    int calls[2];
+    Outcome outcomes[2];
+    for (int i = 0; i < 2; i++) {
+        FailingAllocator counting;
+        const amp_allocator allocator = counting.get();
+        a.allocator = &allocator;
+        a.products = i ? AMP_PRODUCTS_SAME_BITS : AMP_PRODUCTS_OWN;
+        if (i) BeginTimes(outcomes[0], 100, "cublasLt4=1");
+        outcomes[i] = Live(Small(), a);
+        calls[i] = counting.calls();
+    }
+    EXPECT_TRUE(outcomes[1].Took(0));
+    ASSERT_GT(calls[1], calls[0] + 10);
+    for (int fail = 0; fail < calls[1]; fail += getenv("AMP_PLANTINGS") ? 3 : calls[1] / 24 + 1) {
+        SCOPED_TRACE(fail);
+        Forget();
+        BeginTimes(outcomes[0], 100, "cublasLt4=1");
+        FailingAllocator failing(fail);
+        const amp_allocator allocator = failing.get();
+        a.allocator = &allocator;
+        const Outcome o = Live(Small(), a);
+        if (o.status == AMP_OK) ExpectSame(outcomes[0], o);
+        else EXPECT_EQ(o.status, AMP_OUT_OF_MEMORY) << o.message;
+        ExpectClean();
+    }
+}
+
+} // namespace

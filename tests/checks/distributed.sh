@@ -2,8 +2,8 @@
 # amprun train --dist mpi over Open MPI and MPICH, whichever is installed (tools/setup --mpi): ranks make the steps of
 # one rank with as many micro-batches, bit for bit; what is refused; signals, faults, and going on with other ranks.
 #
-#     distributed.sh          2 ranks; over the second MPI without what depends on none
-#     distributed.sh --full   1 to 4 ranks, every precision, everything over both
+#     distributed.sh          2 ranks; over the second MPI FP16, what one rank fails in, an ended launcher, a fault
+#     distributed.sh --full   1 to 4 ranks, every precision, everything over both: full/distributed.sh
 #
 # Waits more than it computes: for launchers, and for timeouts.
 set -uo pipefail
@@ -12,6 +12,7 @@ source tests/checks/mpi.bash
 source tests/checks/faults.bash
 build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+quick_models
 export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
 tool() { PYTHONPATH=tests/checks python3 tests/checks/distributed.py "$@"; }
 ranks=(2) precisions=(fp16 fp32) some=2
@@ -30,17 +31,17 @@ small=(--data "safetensors:$work/d.st" --batch 16 --steps 50 --seed 3)
 model "$work/one.amp" 1 'data_parallel = true'
 run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 -o "$work/one.so"
 run 0 "$ampc" "$work/one.amp" --target cpu --isa v3 --precision fp32 --distribute none -o "$work/alone.so"
-run 0 "$ampc" "$work/one.amp" --dump-ir=distribute -o "$work/x.so"
+run 0 "$ampc" "$work/one.amp" --dump-ir=distribute --emit ir -o /dev/null
 says 'func reduce_step' 'all_reduce(%"fc2.weight/sum"' 'because {distribute, "losses, metrics and counts"}'
 run 0 "$amprun" train "$work/one.so" "${small[@]}" --batch 15 --quiet --log "$work/one.log" --save "$work/one.st"
 run 0 "$amprun" train "$work/alone.so" "${small[@]}" --batch 15 --quiet --log "$work/alone.log"
 run 0 tool same "$work/one.log" "$work/alone.log" 1e-4
 model "$work/sync.amp" 1 'data_parallel = true'
 sed -i 's/ as fc1)/ as fc1; sync = true)/' "$work/sync.amp"
-run 0 "$ampc" "$work/sync.amp" --dump-ir=distribute -o "$work/x.so"
+run 0 "$ampc" "$work/sync.amp" --dump-ir=distribute --emit ir -o /dev/null
 says 'sum_ranks' 'because {sync, of bn.batch_norm, "squares around the mean of all ranks"}'
 run 0 "$ampc" "$work/sync.amp" --target cpu --isa v3 --precision fp32 -o "$work/sync.so"
-run 0 "$ampc" "$work/one.amp" --distribute zero1 --dump-ir=distribute -o "$work/shares.so"
+run 0 "$ampc" "$work/one.amp" --distribute zero1 --dump-ir=distribute --emit ir -o /dev/null
 says 'reduce_scatter(%"fc2.weight/sum"' 'func gather_step' 'all_gather(%fc2.weight'
 run 2 "$ampc" "$work/one.amp" --distribute all -o "$work/x.so"
 says "unknown value 'all' of distribute; use none, data" 'or zero1'
@@ -228,32 +229,33 @@ lone() {
     expect "$command_line: no rank waits" '' "$(grep -o 'no answer' <<<"$out$err" | head -n 1)"
 }
 
+# alone_fails MPI EVERY: before the first step, in one, and rank 0 in one; with EVERY whatever else
 alone_fails() {
-    local mpi=$1 one train=("$amprun" train "$work/one.so" --batch 16 --steps 50 --seed 3 --dist mpi)
+    local mpi=$1 every=$2 one train=("$amprun" train "$work/one.so" --batch 16 --steps 50 --seed 3 --dist mpi)
     one="safetensors:$work/d.st"
     tool data "$work/damaged.st" 150 label
-    tool data "$work/short.st" 140
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/damaged.st"
     lone 'rank 0: rank 1 says: ' 'damaged.st: input targets, sample 77: index 99 is neither in 0 .. 4'
-    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/short.st"
-    lone 'rank 1 has another number of samples in --data than rank 0: 140 instead of 150'
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/none.st"
     lone "rank 0: rank 1 says: $work/none.st: cannot open: No such file or directory"
+    fails "$mpi" 2 "${train[@]}" --data "$one" --checkpoint /dev/full --checkpoint-every 5
+    lone 'rank 1: rank 0 says: --checkpoint /dev/full: cannot write: No space left on device'
+    [[ $every ]] || return 0
+    tool data "$work/short.st" 140
+    fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "safetensors:$work/short.st"
+    lone 'rank 1 has another number of samples in --data than rank 0: 140 instead of 150'
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "$one" --epochs many
     lone 'rank 0: rank 1 says: --epochs many: a whole number from 1 to 2147483647 is wanted'
     fails "$mpi" 1 "${train[@]}" --data "$one" : -n 1 "${train[@]}" --data "$one" --stats 5
     lone 'rank 0: rank 1 says: train --stats: its lines go into the log'
-    train[4]=400000 # --batch: 315 MB of activations
-    fails "$mpi" 1 "${train[@]}" --data "$one" : \
-        -n 1 bash -c 'ulimit -v 500000 && exec "$@"' - "${train[@]}" --data "$one"
-    lone 'rank 1: ' 'no memory for' # rank 0, which clears as much, may be ended by the launcher before it can speak
-    train[4]=16
-    fails "$mpi" 2 "${train[@]}" --data "$one" --checkpoint /dev/full --checkpoint-every 5
-    lone 'rank 1: rank 0 says: --checkpoint /dev/full: cannot write: No space left on device'
     fails "$mpi" 2 "${train[@]}" --data "$one" --log /dev/full
     lone 'rank 1: rank 0 says: --log /dev/full: could not be written: No space left on device'
     fails "$mpi" 2 "${train[@]}" --data "$one" --save "$work/none/x.st"
     lone "rank 1: rank 0 says: --save $work/none/x.st: cannot create: No such file or directory"
+    train[4]=400000 # --batch: 315 MB of activations
+    fails "$mpi" 1 "${train[@]}" --data "$one" : \
+        -n 1 bash -c 'ulimit -v 500000 && exec "$@"' - "${train[@]}" --data "$one"
+    lone 'rank 1: ' 'no memory for' # rank 0, which clears as much, may be ended by the launcher before it can speak
 }
 
 # ---- signals and faults ----
@@ -299,29 +301,27 @@ fails_of() { ! wait "$1"; }
 
 [[ -z $(mpis) ]] || faults_inputs
 for mpi in $(mpis); do
-    every='' # what depends on no MPI, too
+    every=''
     [[ $mpi != "$(mpis | head -n 1)" && ${1:-} != --full ]] || every=1
     for n in "${ranks[@]}"; do
         for p in "${precisions[@]}"; do
             if [[ $every || $p == fp16 ]]; then twins "$mpi" "$n" "$p"; fi
         done
     done
-    for n in "${ranks[@]}"; do ((n == 1)) || shared "$mpi" "$n"; done
     if [[ $every ]]; then
+        for n in "${ranks[@]}"; do ((n == 1)) || shared "$mpi" "$n"; done
         in_pairs "$mpi"
         divided "$mpi"
         synced "$mpi"
         on_cuda "$mpi"
-    fi
-    if [[ $every ]]; then
         refused "$mpi"
         resumed "$mpi"
+        stopped "$mpi" TERM 1
+        stopped "$mpi" INT all
     fi
-    alone_fails "$mpi"
-    stopped "$mpi" TERM 1
-    stopped "$mpi" INT all
+    alone_fails "$mpi" "$every"
     stopped "$mpi" TERM launcher
-    run 0 faults "$mpi" $some "$RANDOM"
+    run 0 faults "$mpi" $((every ? some : 1)) "$RANDOM"
     told
 done
 [[ -n $(mpis) ]] || skipped "$no_mpi"

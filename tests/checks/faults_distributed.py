@@ -260,16 +260,16 @@ def fault(ranks, rank, phase, kind, alone, early, chance, totals):
     go_on(ranks)
 
 
-for ranks in (2, 3):
-    job = launch(ranks, f"whole{ranks}")
-    if job.wait():
-        sys.exit(open(path(f"whole{ranks}.said"), errors="replace").read())
 each = [(ranks, rank, phase) for ranks in (2, 3) for rank in range(ranks) for phase in PHASES]
 order = random.Random(int(seed))
 cases = [(*where, kind) for many in zip(*(order.sample(each, len(each)) for _ in KINDS))
          for where, kind in zip(many, KINDS)]  # all of them, and any four in a row are of all kinds
 totals = collections.Counter(seconds=0)
-some = itertools.islice(itertools.cycle(cases), first, first + int(count))
+some = list(itertools.islice(itertools.cycle(cases), first, first + int(count)))
+for ranks in sorted({case[0] for case in some}):
+    job = launch(ranks, f"whole{ranks}")
+    if job.wait():
+        sys.exit(open(path(f"whole{ranks}.said"), errors="replace").read())
 for number, (ranks, rank, phase, kind) in enumerate(some, first):
     alone, early = mpi == "mpich" and number // 4 % 2 == 1, number // 4 % 4 == 0  # with every kind
     name = f"{mpi}: {kind} of rank {rank} of {ranks}, {phase}, fault {number} of seed {seed}"

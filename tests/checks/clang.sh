@@ -19,5 +19,10 @@ for avx in avx2:-mavx2:-mfma avx512:-mavx512f avx512_bf16:-mavx512f:-mavx512bf16
     IFS=: read -ra words <<<"$avx"
     run 0 check "${words[@]:1}" "runtime/device/cpu/product/product_${words[0]}.c"
 done
-for file in $files; do run 0 check "$file"; done
+# The driver starts a process for each file; the compiler that it starts takes all of them.
+eval "compiler=($(check "-###" base/alloc.c 2>&1 | tail -n 1))"
+run 0 "${compiler[@]:0:${#compiler[@]}-1}" $files
+echo 'int planted(void) { int unused; return 0; }' >"$work/planted.c"
+run 1 "${compiler[@]:0:${#compiler[@]}-1}" base/alloc.c "$work/planted.c" base/diag.c
+says 'unused variable'
 finish

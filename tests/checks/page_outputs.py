@@ -1,6 +1,8 @@
 """The commands that a page shows with what they print, run in order; is that still so?
 
-    page_outputs.py PAGE [SECTION]     SECTION: of this heading alone
+    page_outputs.py PAGE[#SECTION]...     SECTION: of this heading alone
+
+A command that several of the pages show is run once.
 
 Of each block the lines from one "$ COMMAND" to the next are what the command prints, in part and in order. Numbers that
 depend on the processor may differ, spaces too; a line that ends in "..." is the beginning of one. A line
@@ -50,18 +52,22 @@ def missing(command, shown, printed):
     return None
 
 
-def main(page, section=None):
-    with open(page, encoding="utf-8") as file:
-        text = file.read()
-    if section:
-        text = re.search(rf"^## {re.escape(section)}$.*?(?=^## |\Z)", text, re.M | re.S)[0]
-    for command, shown in sessions(text):
-        said = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode()
-        line = missing(command, shown, said.splitlines())
-        if line is None:
-            print("pass", command)
-        else:
-            print(f"FAIL {command}: does not print: {line}\n{said}")
+def main(*pages):
+    said = {}
+    for page, _, section in (page.partition("#") for page in pages):
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        if section:
+            text = re.search(rf"^## {re.escape(section)}$.*?(?=^## |\Z)", text, re.M | re.S)[0]
+        for command, shown in sessions(text):
+            if command not in said:
+                said[command] = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE,
+                                               stderr=subprocess.STDOUT).stdout.decode()
+            line = missing(command, shown, said[command].splitlines())
+            if line is None:
+                print("pass", command)
+            else:
+                print(f"FAIL {page}: {command}: does not print: {line}\n{said[command]}")
 
 
 main(*sys.argv[1:])

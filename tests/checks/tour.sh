@@ -21,6 +21,32 @@ for picture in $named; do
 done
 expect 'each picture is shown somewhere' "$(ls $pictures/*.png $pictures/*.svg)" "$(grep "^$pictures/" <<<"$named")"
 
+# ---- listings
+
+# shown PAGE[#SECTION]...
+shown() {
+    local line
+    while read -r line; do
+        case $line in
+        'pass '*) passed ;;
+        'FAIL '*) failed "${line#FAIL "$root/"}" ;;
+        *) printf '  %s\n' "$line" ;;
+        esac
+    done < <(cd "$work/reader" && python3 -B "$root/tests/checks/page_outputs.py" "${@/#/$root/}")
+}
+mkdir "$work/reader"
+cp examples/fashion_mnist/*.amp $pictures/*.amp "$work/reader"
+ln -s "$root/examples" "$work/reader/examples"
+export PATH=$bin/tools:$PATH
+run 0 python3 $pictures/offers.py "$work/reader/offers.st"
+sed -n '/^```c train.c$/,/^```$/{//!p}' README.md >"$work/reader/train.c"
+pkg_config_of_archives
+shown README.md
+quick_models # the others compile more than they train
+shown docs/tour.md 'docs/seeing-precision.md#A failure, from a falling loss scale to a fixed policy'
+
+# ---- what pictures are made of
+
 mkdir "$work/text"
 run 0 $pictures/make --text "$work/text"
 holds 'the report of the training has the log' grep -q '"traced"' "$work/text/prices.html"
@@ -33,34 +59,9 @@ else
     skipped 'no Neovim with inlay hints, or no tmux (tools/editor-env): no editor is looked at'
 fi
 
-# ---- listings
+# ---- planted: a listing that is not so is found
 
-# shown PAGE [SECTION]
-shown() {
-    local line
-    while read -r line; do
-        case $line in
-        'pass '*) passed ;;
-        'FAIL '*) failed "$1: ${line#FAIL }" ;;
-        *) printf '  %s\n' "$line" ;;
-        esac
-    done < <(cd "$work/reader" && python3 -B "$root/tests/checks/page_outputs.py" "$root/$1" "${@:2}")
-}
-mkdir "$work/reader"
-cp examples/fashion_mnist/*.amp $pictures/*.amp "$work/reader"
-ln -s "$root/examples" "$work/reader/examples"
-export PATH=$bin/tools:$PATH
-run 0 python3 $pictures/offers.py "$work/reader/offers.st"
-sed -n '/^```c train.c$/,/^```$/{//!p}' README.md >"$work/reader/train.c"
-pkg_config_of_archives
-shown README.md
-quick_models # the others compile more than they train
-shown docs/tour.md
-rm "$work/reader/prices.so"
-shown docs/seeing-precision.md 'A failure, from a falling loss scale to a fixed policy'
-
-# planted: a listing that is not so is found
 printf '```\n$ echo one\ntwo\n```\n' >"$work/page.md"
 run 0 python3 -B tests/checks/page_outputs.py "$work/page.md"
-says 'FAIL echo one: does not print: two'
+says "FAIL $work/page.md: echo one: does not print: two"
 finish

@@ -189,3 +189,32 @@ scales_alike() {
         failed "$what" "$(diff "$work/scaler.cpu" "$work/scaler.cuda" | head -n 6)"
     fi
 }
+
+# logged NAME [OPTION...]: trains $work/net.so, 24 steps, many with an overflow; prints how often the host waited
+logged() {
+    run 0 on 90 "$amprun" train "$work/net.so" --data "safetensors:$work/net.in" --batch 16 --steps 24 --seed 3 --quiet \
+        --device cuda --log "$work/$1.log" --checkpoint "$work/$1.state" "${@:2}"
+    waits=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["totals"]["host_synchronisations"])' \
+        "$work/report.json")
+}
+
+# waits_not PARTS: steps of so many micro-batches, whose numbers are read later than the next step begins
+waits_not() {
+    local parts=$1 asked_waits few_waits
+    cuda_py data "$work/net.in" 9 x=F32:960x40 targets=I32:960:10
+    layers 40 64 48 "accumulate = $parts" | sed 's/    optimizer/    metric ppl = exp(loss)\n&/; s/init = 1024.0/init = 16777216.0/' \
+        >"$work/net.amp"
+    run 0 "$ampc" "$work/net.amp" --isa portable -o "$work/net.so"
+    logged asked --profile "$work/asked.trace" # which needs the numbers of each step before the next
+    asked_waits=$waits
+    logged few --steps 8
+    few_waits=$waits
+    logged late
+    expect "a log of steps that were not waited for, in $parts parts" "$(tail -n +2 "$work/asked.log")" \
+        "$(tail -n +2 "$work/late.log")"
+    holds "its checkpoint, in $parts parts" cmp "$work/asked.state" "$work/late.state"
+    expect 'a line for each step' 24 "$(grep -c '"iteration"' "$work/late.log")"
+    holds 'steps were skipped' grep -q '"skipped": true' "$work/late.log"
+    holds "the host waited $waits times, $few_waits times for a third of the steps" test $((waits - few_waits)) -lt 6
+    holds "where it waits for each step $asked_waits times" test $((asked_waits - waits)) -ge 24
+}

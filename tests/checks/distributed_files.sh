@@ -2,12 +2,17 @@
 # amprun train --dist files, which needs no MPI: ranks make the same steps as one rank, and as with --dist mpi, bit for
 # bit; who they are, by torchrun's variables, SLURM's or an option; what is refused; ranks that die, stop, fail or are
 # asked to end; and going on afterwards in the folder that they left.
+#
+#     distributed_files.sh --full     also 3 ranks, 4 beside an MPI, and PyTorch's torchrun: full/distributed_files.sh
+#
 # Waits more than it computes: for ranks that are late, and for timeouts.
 set -uo pipefail
 source tests/checks/checks.bash
 source tests/checks/mpi.bash
 build //tools:ampc //tools:amprun //tests/runtime/comm:mpi_ranks
-ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+ampc=$bin/tools/ampc amprun=$bin/tools/amprun counts=(2 4) full=0
+[[ ${1:-} != --full ]] || counts=(2 3 4) full=1
+quick_models
 tool() { PYTHONPATH=tests/checks python3 tests/checks/distributed.py "$@"; }
 for name in OMPI_COMM_WORLD_SIZE PMI_SIZE WORLD_SIZE RANK SLURM_NTASKS SLURM_PROCID; do unset $name; done
 meet=$work/meet small=(--data "safetensors:$work/d.st" --batch 16 --seed 3 --quiet)
@@ -43,7 +48,7 @@ ranks() {
 
 # ---- the steps of one rank ----
 
-for n in 2 3 4; do
+for n in "${counts[@]}"; do
     model "$work/twin.amp" $n 'data_parallel = true'
     run 0 "$ampc" "$work/twin.amp" --target cpu --isa v3 -o "$work/twin.so"
     run 0 "$amprun" train "$work/twin.so" "${small[@]}" --steps 30 --log "$work/twin.log" --checkpoint "$work/twin.ck"
@@ -54,7 +59,7 @@ for n in 2 3 4; do
     run 0 tool same "$work/twin.log" "$work/n.log" 0
     run 0 tool near "$work/twin.ck" "$work/n.ck" 0
     mpi=$(mpis | head -n 1)
-    [[ -n $mpi ]] || continue
+    [[ -n $mpi ]] && ((full || n == 2)) || continue
     run 0 "$mpi" $n "$amprun" train "$work/one.so" "${small[@]}" --steps 30 --dist mpi --reduce ordered \
         --checkpoint "$work/mpi.ck"
     holds "$n ranks: the checkpoint of --dist mpi" cmp "$work/n.ck" "$work/mpi.ck"
@@ -88,9 +93,9 @@ ranks 2 0 as_srun "$amprun" eval "$work/one.so" --data "safetensors:$work/d.st" 
 loss='"loss": [0-9.]{8}'
 expect 'an evaluation of two ranks' "$(grep -oE "$loss" <<<"$alone")" "$(grep -oE "$loss" "$work/said.0")"
 says '"samples": 150'
-if ! answers .torch-env/bin/torchrun --help; then
+if ((full)) && ! answers .torch-env/bin/torchrun --help; then
     skipped "$lacking (tools/torch-env)"
-else
+elif ((full)); then
     run 0 .torch-env/bin/torchrun --standalone --nproc-per-node 2 --no-python "${train[@]}" --steps 30 \
         --checkpoint "$work/torchrun.ck"
     run 0 tool near "$work/torchrun.ck" "$work/whole.ck" 0

@@ -60,8 +60,8 @@ says '--dist nccl adds up in the memory of GPUs: give --device cuda, or take --d
 run 2 "$amprun" train "$work/one.so" --data "$work/d.st" --dist nccl --device cuda --reduce ordered
 says '--reduce ordered only with --dist mpi: NCCL adds in an order of its own'
 
-AMPC_CUDA_COMPILE=quick "$ampc" "$work/one.amp" --isa v3 -o "$work/probe.so" --target cuda --gpu-arch sm_80 \
-    2>"$work/probe.err" || {
+printf 'amp 1\nmodel probe(x: f32[N, 8]) -> y { y = x + x }\n' >"$work/probe.amp"
+"$ampc" "$work/probe.amp" --isa v3 -o "$work/probe.so" --target cuda --gpu-arch sm_80 2>"$work/probe.err" || {
     have_nvrtc && failed "ampc --gpu-arch sm_80" "$(<"$work/probe.err")"
     have_nvrtc || skipped 'NVRTC is not installed (tools/setup --nvrtc): nothing is trained'
     finish

@@ -198,7 +198,7 @@ logged() {
         "$work/report.json")
 }
 
-# waits_not PARTS: steps of so many micro-batches, whose numbers are read later than the next step begins
+# waits_not PARTS: steps of PARTS micro-batches, whose numbers are read after the next step has begun
 waits_not() {
     local parts=$1 asked_waits few_waits
     cuda_py data "$work/net.in" 9 x=F32:960x40 targets=I32:960:10

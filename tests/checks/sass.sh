@@ -33,8 +33,10 @@ looks_at chain '' 7 4 80 -- -D SIZE=4096
 looks_at chain '' 7 3 90 -- -D SIZE=1024
 [[ -z ${AMP_ALL:-} ]] || looks_at chain '' 7 4 89 -- -D SIZE=16384
 looks_at attention attention 3 0 90 -- -D HEADS=64
-looks_at attention attention 3 0 120 -- -D WIDTH=128 -D HEADS=32
-looks_at attention_mask attention 3 0 90 --
+if [[ -n ${AMP_ALL:-} ]]; then
+    looks_at attention attention 3 0 120 -- -D WIDTH=128 -D HEADS=32
+    looks_at attention_mask attention 3 0 90 --
+fi
 looks_at attention_mask attention 3 0 120 -- -D HEADS=12
 looks_at convs '' 9 5 90
 

@@ -13,7 +13,12 @@ TEST_F(CoreModelTest, PlantedFaultsAreFound) {
     auto model = Compile(m, kUnoptimised);
     ASSERT_NE(model, nullptr);
     Values first;
-    auto check = [&](int variant) { CheckRun(m, *model, 5, AMP_ISA_PORTABLE, 1e-5, variant, &first); };
+    auto check = [&](int variant) {
+        const Values given = Draw(m, m->funcs.data[0], 5);
+        Values after = given;
+        const Values want = Interpret(m->funcs.data[0], 5, &after);
+        CheckRun(m, *model, 5, AMP_ISA_PORTABLE, 1e-5, variant, given, want, &first);
+    };
     check(0);
     double &bit = first["y"][3];
     bit = static_cast<double>(std::nextafter(static_cast<float>(bit), INFINITY));

@@ -61,11 +61,16 @@ void CoreModelTest::Check(const std::string &text, const std::vector<int64_t> &b
         const bool no_fuse = variant & 1, no_layout = variant & 2;
         Module *m = Planned(text, no_fuse, no_layout);
         ASSERT_NE(m, nullptr);
-        auto model = Compile(m, variant || !optimised ? kUnoptimised : nullptr);
+        auto model = Compile(m, variant || !optimised ? kUnoptimised : nullptr, every_isa_ ? nullptr : IsaOf(text));
         ASSERT_NE(model, nullptr) << Print(m);
-        for (size_t i = 0; i < batches.size(); i++)
+        for (size_t i = 0; i < batches.size(); i++) {
+            const Values given = Draw(m, m->funcs.data[0], batches[i]);
+            Values after = given;
+            const Values want = Interpret(m->funcs.data[0], batches[i], &after);
             for (int isa = 0; isa < AMP_ISA_COUNT; isa++)
-                if (HasIsa(isa)) CheckRun(m, *model, batches[i], isa, tolerance, variant, &first[isa][i]);
+                if (model->Runs(isa))
+                    CheckRun(m, *model, batches[i], isa, tolerance, variant, given, want, &first[isa][i]);
+        }
         if (HasFailure()) {
             ADD_FAILURE() << Print(m);
             return;
@@ -74,10 +79,8 @@ void CoreModelTest::Check(const std::string &text, const std::vector<int64_t> &b
 }
 
 void CoreModelTest::CheckRun(const Module *m, const LoadedModel &model, int64_t n, int isa, double tolerance,
-                             int variant, Values *first) {
+                             int variant, const Values &given, const Values &want, Values *first) {
     const Func *f = m->funcs.data[0];
-    Values given = Draw(m, f, n), after = given;
-    const Values want = Interpret(f, n, &after);
     ProgramRun run(model, f->name, isa, n);
     run.Set(given);
     run.Run();

@@ -35,10 +35,12 @@ class CoreModelTest : public CodegenTest {
     void Check(const std::string &text, const std::vector<int64_t> &batches, double tolerance);
 
     void CheckRun(const Module *m, const LoadedModel &model, int64_t n, int isa, double tolerance, int variant,
-                  Values *first);
+                  const Values &given, const Values &want, Values *first);
 
     static void Compare(const std::vector<double> &got, const std::vector<double> &want, double tolerance,
                         const std::string &what);
+
+    bool every_isa_ = false; // else the ones that its text chooses
 };
 
 #endif

@@ -34,13 +34,13 @@ void ExpectNear(const std::vector<double> &got, const std::vector<double> &want,
 
 class KernelTest : public CodegenTest {
   protected:
-    // Runs a module's only function on every instruction set and compares every buffer that holds a result or an
-    // assigned state.
+    // Runs a module's only function on the instruction sets of its text and compares every buffer that holds a result
+    // or an assigned state.
     void Check(const std::string &text, const std::vector<int64_t> &n, const std::vector<Values> &given,
                double tolerance) {
         Module *m = Read(text);
         ASSERT_NE(m, nullptr);
-        auto model = Compile(m, kUnoptimised);
+        auto model = Compile(m, kUnoptimised, IsaOf(text));
         ASSERT_NE(model, nullptr);
         for (size_t i = 0; i < n.size(); i++) CheckRun(m->funcs.data[0], *model, n[i], given[i], tolerance);
     }
@@ -49,7 +49,7 @@ class KernelTest : public CodegenTest {
         Values after = given;
         const Values results = Interpret(f, n, &after);
         for (int isa = 0; isa < AMP_ISA_COUNT; isa++) {
-            if (!HasIsa(isa)) continue;
+            if (!model.Runs(isa)) continue;
             ProgramRun run(model, f->name, isa, n);
             run.Set(given);
             run.Run();

@@ -85,6 +85,14 @@ LoadedModel::~LoadedModel() {
     if (handle_) dlclose(handle_);
 }
 
+bool LoadedModel::Runs(int isa) const {
+    auto *programs = static_cast<const amp_model_program *>(desc_->programs.data);
+    for (uint32_t i = 0; i < desc_->programs.count; i++)
+        if (programs[i].kernels.count)
+            return HasIsa(isa) && static_cast<const amp_model_kernel *>(programs[i].kernels.data)->run[isa];
+    return HasIsa(isa);
+}
+
 const amp_model_program *LoadedModel::Program(const std::string &name) const {
     auto *programs = static_cast<const amp_model_program *>(desc_->programs.data);
     for (uint32_t i = 0; i < desc_->programs.count; i++)
@@ -403,12 +411,18 @@ Module *CodegenTest::Read(const std::string &text) {
     return m;
 }
 
-std::unique_ptr<LoadedModel> CodegenTest::Compile(const Module *m, const char *c_compiler) {
+const char *CodegenTest::IsaOf(const std::string &text) {
+    static const char *const some[] = {"portable", "v3", "native"};
+    return getenv("AMP_VARIANTS") || !HasIsa(AMP_ISA_V3) ? nullptr : some[std::hash<std::string>()(text) / 18 % 3];
+}
+
+std::unique_ptr<LoadedModel> CodegenTest::Compile(const Module *m, const char *c_compiler, const char *isa) {
     char *bytes = nullptr;
     size_t size = 0;
     amp_error err = {};
     CodegenOptions options = {};
     options.c_compiler = c_compiler;
+    options.isa = isa;
     Text c;
     text_init(&c, &arena_);
     if (codegen_c(m, nullptr, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {

@@ -63,6 +63,8 @@ class LoadedModel {
     ~LoadedModel();
     LoadedModel(const LoadedModel &) = delete;
     const amp_model_desc *desc() const { return desc_; }
+    // Whether it has kernels of an instruction set that this machine runs.
+    bool Runs(int isa) const;
 
     const amp_model_program *Program(const std::string &name) const;
 
@@ -155,7 +157,11 @@ class CodegenTest : public testing::Test {
     // Half the time of the usual compiler, and not a bit of difference (CoreModelTest compares them).
     static constexpr const char *kUnoptimised = "tests/random/cc_unoptimised";
 
-    std::unique_ptr<LoadedModel> Compile(const Module *m, const char *c_compiler = nullptr);
+    // The instruction sets that a case is compiled for, by its text: the portable one, those up to v3, or the best of
+    // this machine; NULL, all of them, with AMP_VARIANTS.
+    static const char *IsaOf(const std::string &text);
+
+    std::unique_ptr<LoadedModel> Compile(const Module *m, const char *c_compiler = nullptr, const char *isa = nullptr);
 
     // The reference: what the function computes in double, rounded at the same places.  States that it assigns come
     // back in |given|.

@@ -11,6 +11,8 @@ constexpr uint64_t kSeed = 123456789012345;
 
 class StochasticTest : public CoreModelTest {
   protected:
+    StochasticTest() { every_isa_ = true; }
+
     // Rows of one x, rounded with each of the four words of a Philox.
     static std::string Rounded(const std::string &type) {
         std::string ops, results;
@@ -41,7 +43,7 @@ class StochasticTest : public CoreModelTest {
 
     std::unique_ptr<LoadedModel> Model(const std::string &type) {
         const Module *m = Planned(Rounded(type), false, false);
-        return m ? Compile(m) : nullptr;
+        return m ? Compile(m, kUnoptimised, HasIsa(AMP_ISA_V3) ? "native" : nullptr) : nullptr;
     }
 };
 

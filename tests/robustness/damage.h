@@ -193,12 +193,16 @@ inline void CutAnywhere(const Format &f) {
     }
 }
 
-// Each bit of each byte of the header, and the values that end strings, nest and count.
+// Each bit of each byte of the header, and the values that end strings, nest and count; without AMP_MUTATIONS of each
+// byte one value in three, other ones of its neighbours.
 inline void HeaderBytes(const Format &f) {
     for (size_t i = FirstPlace(); i < f.header && !testing::Test::HasFailure(); i += Stride()) {
         std::vector<unsigned char> values = {0, 0xff, 0x7f, 0x80, '"', '{', '9', '\n'};
         for (int bit = 0; bit < 8; bit++) values.push_back((unsigned char)(f.good[i] ^ 1 << bit));
-        for (unsigned char value : values) {
+        const bool all = FromEnvironment("AMP_MUTATIONS", 0) || f.header < 16;
+        for (size_t v = 0; v < values.size(); v++) {
+            if (!all && (i + v) % 3) continue;
+            const unsigned char value = values[v];
             std::string changed = f.good;
             changed[i] = (char)value;
             Check(f, changed, "byte " + std::to_string(i) + " is " + std::to_string(value));

@@ -312,6 +312,7 @@ std::unique_ptr<LoadedModel> CudaRunTest::CompileForCpu(const std::string &text)
     amp_error err = {};
     CodegenOptions options = {};
     options.isa = "v3";
+    if (!InLongTests() && !TestDriver::Asked()) options.c_compiler = kUnoptimised;
     ::Text c;
     text_init(&c, &arena_);
     if (!m || codegen_c(m, nullptr, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {

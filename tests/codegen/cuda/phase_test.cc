@@ -72,7 +72,8 @@ TEST_F(PhaseTest, EachPixelHasItsTaps) {
             EXPECT_NE(Source(cuda).find("RowsOfPhase<Images> in_result"), std::string::npos);
             const LoadedPtx image(Ptx(cuda, 90, false), 90);
             const Func *f = cuda->programs.data[0].func;
-            for (int64_t n : large ? std::vector<int64_t>{2} : std::vector<int64_t>{1, 7}) {
+            for (int64_t n : large ? std::vector<int64_t>{2} : std::vector<int64_t>{7, 1}) {
+                if (n == 1 && !IsTried(static_cast<unsigned>(&s - shapes), 4)) continue;
                 Values given = Draw(m, f, n), after = given;
                 const Values want = Interpret(f, n, &after), got = RunOnCuda(cuda, image, n, given);
                 for (const char *name : {"y", "z"}) Compare(got.at(name), want.at(name), 1e-3, name);
@@ -188,8 +189,12 @@ TEST_F(PlantedPhase, BitsAreThoseOfAllTaps) {
         {"TAP_Y = BACK ? -PhaseY::DISTANCE", "TAP_Y = BACK ? PhaseY::DISTANCE"},
         {"TAP_X = BACK ? -PhaseX::DISTANCE", "TAP_X = BACK ? PhaseX::DISTANCE"},
         {"template <int TAPS_", "INLINE int at_least_one(int x);\ntemplate <int TAPS_"}};
+    unsigned number = 0;
     for (const std::string type : {"f16", "tf32", "f32"})
         for (const Strided &s : strided) {
+            const unsigned of_type = number / 2, shape = number % 2;
+            number++;
+            if (!IsTried(of_type + shape, 2)) continue;
             SCOPED_TRACE(type + " " + Describe(s));
             std::string message;
             Values got, changed, all;

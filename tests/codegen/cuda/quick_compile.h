@@ -27,14 +27,19 @@ inline std::vector<int> ArchsOf(const std::string &text, const std::vector<int> 
     return InLongTests() || TestDriver::Asked() ? archs : std::vector<int>{archs[SumOf(text) % archs.size()]};
 }
 
+// Whether case |number| of some that are alike is tried: all there, else one in |every|.
+inline bool IsTried(unsigned number, unsigned every) {
+    return InLongTests() || TestDriver::Asked() || number % every == 0;
+}
+
 // Whether a case is tried without fusion, too, which takes a kernel for each op: always there, else one in three.
-inline bool UnfusedToo(const std::string &text) { return InLongTests() || TestDriver::Asked() || SumOf(text) % 3 == 0; }
+inline bool UnfusedToo(const std::string &text) { return IsTried(SumOf(text), 3); }
 
 // Sizes and types that are alike: all of them there, else every second.
 template <typename T = const char *> std::vector<T> SomeOf(std::initializer_list<T> all) {
     std::vector<T> some;
-    for (size_t i = 0; i < all.size(); i += InLongTests() || TestDriver::Asked() ? 1 : 2)
-        some.push_back(all.begin()[i]);
+    for (size_t i = 0; i < all.size(); i++)
+        if (IsTried(static_cast<unsigned>(i), 2)) some.push_back(all.begin()[i]);
     return some;
 }
 

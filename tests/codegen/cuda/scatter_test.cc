@@ -80,11 +80,13 @@ TEST_F(Scatter, IdsOfEveryKind) {
         {2, 40, {1, 31, 1025, 2600}}, {17, 5, {33, 1000}},   {64, 32, {1537}},
         {65, 33, {1, 1025}},          {3000, 1, {77, 2049}}, {1, 33, {700}},
     };
+    unsigned number = 0;
     for (const Size &s : sizes) {
         const Built b = Build(Of(s.count, s.cols));
         ASSERT_NE(b.ptx, nullptr);
         for (int64_t rows : s.rows)
             for (const Kind &k : kinds) {
+                if (!IsTried(number++, 2)) continue;
                 const std::string what = std::to_string(s.count) + " x " + std::to_string(s.cols) + ", " +
                                          std::to_string(rows) + " rows, " + k.name + " ";
                 Expect(b, rows, Given(b, rows, s.count, k.ids), what);

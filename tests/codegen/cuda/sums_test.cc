@@ -36,7 +36,7 @@ class SumsTest : public CudaRunTest {
         const Built cuda = Build(text, false, arch);
         ASSERT_NE(cuda.ptx, nullptr);
         EXPECT_EQ(cuda.m->sums, SUMS_IEEE) << "sums are the CPU's";
-        auto model = Compile(cpu);
+        auto model = Compile(cpu, InLongTests() || TestDriver::Asked() ? nullptr : kUnoptimised);
         ASSERT_NE(model, nullptr);
         for (int64_t n : batches) {
             const Func *f = cpu->funcs.data[0];

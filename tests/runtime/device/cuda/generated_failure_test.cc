@@ -280,10 +280,13 @@ class Generated : public OnStandIn {
         ASSERT_GT(made.size(), 30u);
         for (size_t i = static_cast<size_t>(first); i < made.size(); i += static_cast<size_t>(stride))
             for (const Kind &kind :
-                 kinds) { // in every way at first, in one at last, in the long tests in two, and between
+                 kinds) { // in some ways at first, in one at last; in the long tests in all, in two, and between
                 const int64_t count = made[i].second;
                 const bool thorough = getenv("AMP_FAILURES"), later = kind.result == 719 || kind.result == 999;
                 if (kind.is_rare && !thorough) continue;
+                // 719 of each call; 700, and two of three errors that are not fatal, of every third
+                if (!thorough && kind.result != 719 && (i / static_cast<size_t>(stride) + (&kind - kinds)) % 3)
+                    continue;
                 Fail(made[i].first, 1, kind);
                 if (thorough && later && count > 2) Fail(made[i].first, count / 2 + 1, kind);
                 if (later && count > 1) Fail(made[i].first, count, kind);

@@ -106,7 +106,7 @@ def take_turns(c, torch, command, mode, steps, rounds, warm):
     """One process of ours, and the peer in that mode; None: alone."""
     ours, theirs = [], []
     with Server(c, command) as bench:
-        bench.read()
+        library = bench.read()["library"]
         bench.ask(warm)
         if mode:
             torch.ask(json.dumps({"steps": warm, "mode": mode}))
@@ -114,7 +114,7 @@ def take_turns(c, torch, command, mode, steps, rounds, warm):
             ours.append(c.sampler.during(bench.ask, steps))
             if mode:
                 theirs.append(c.sampler.during(torch.ask, json.dumps({"steps": steps, "mode": mode})))
-    return ours, theirs
+    return ours, theirs, library
 
 
 def time_steps(c, torch, name, network, precision, batch, bounds=()):
@@ -129,7 +129,7 @@ def time_steps(c, torch, name, network, precision, batch, bounds=()):
         torch.ask(json.dumps({**network, "precision": precision, "batch": batch}))
     for place, mode in PLACES.items():
         mode = mode if torch else None
-        ours, theirs = take_turns(c, torch, ["bin/step_bench", "--inputs", place, *command], mode, steps, rounds, warm)
+        ours, theirs, row["library"] = take_turns(c, torch, ["bin/step_bench", "--inputs", place, *command], mode, steps, rounds, warm)
         row["all"]["ampc"][place] = ours
         row["ampc"][place] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us", *clocks_of(ours))}
         if mode:
@@ -226,10 +226,16 @@ def precisions(c):
 
 # ---- what sharing launches is worth ---------------------------------------------------------------------------------------
 
-# --no-pass of ampc, and for launches that do not overlap an environment variable.  tools/make-dist compiles these variants.
+# --no-pass of ampc: tools/make-dist compiles these variants; and what a session is asked by its options or environment.
 SWITCHES = ["supersteps", "batch", "chain", "single_pass", "bundle", "launch", "gather,gather_sums,gather_chains",
             "merge_columns,merge_lone_columns,merge_scalars"]
-OVERLAPS = {"overlap": "0", "carveouts": "equal"}  # AMPC_OVERLAP: launches do not overlap; no function has its own carve-out
+SETTINGS = {  # options of step_bench, environment
+    "library": (["--products", "1"], {}),
+    "own-bits": (["--products", "2"], {}),  # whatever is fastest
+    "overlap": ([], {"AMPC_OVERLAP": "0"}),
+    "carveouts": ([], {"AMPC_OVERLAP": "equal"}),
+}
+BY_LIBRARY = {"gpt2-fp16": ("gpt2", 16), "resnet50-fp16": ("resnet50", 64)}  # beside VARIED, for settings of the library
 VARIED = {"mlp512-fp16": ("mlp512", 128), "cnn-fp16": ("cnn", 128), "bert-fp16": ("bert", 32)}  # model: what c.wants asks, samples
 
 
@@ -237,8 +243,8 @@ def variant(model, switch):
     return f"{model}.without-{switch.split(',')[0]}"
 
 
-def bench_of(c, model, batch, bounds, env=None):
-    return Server(c, ["bin/step_bench", "--inputs", "device", f"models/{model}.so", str(batch), *bounds], env)
+def bench_of(c, model, batch, bounds, options=(), env=None):
+    return Server(c, ["bin/step_bench", "--inputs", "device", *options, f"models/{model}.so", str(batch), *bounds], env)
 
 
 def time_switch(c, whole, steps, rounds, *without):
@@ -258,25 +264,29 @@ def forms(c):
     rows, wholes = [], {}
     models = {"small-fp16": ("small", 16)} if c.args.stand_in else VARIED
     steps, rounds = (2, 1) if c.args.stand_in else (50, 3)
-    switches = list(OVERLAPS) + (SWITCHES[:1] if c.args.stand_in else SWITCHES)
-    cases = [(switch, model, *asked) for switch in switches for model, asked in models.items() if c.wants(asked[0])]
+    switches = list(SETTINGS) + (SWITCHES[:1] if c.args.stand_in else SWITCHES)
+    large = {} if c.args.stand_in else BY_LIBRARY
+    cases = [(switch, model, *asked) for switch in switches
+             for model, asked in {**models, **(large if switch in ("library", "own-bits") else {})}.items() if c.wants(asked[0])]
     for switch, model, name, batch in cases:
         bounds = [f"{key}={count}" for example in EXAMPLES if example.name == name for key, count in example.bounds.items()]
-        if switch in OVERLAPS:
-            without = model, batch, bounds, {"AMPC_OVERLAP": OVERLAPS[switch]}
+        if switch in SETTINGS:
+            without = model, batch, bounds, *SETTINGS[switch]
         else:
             without = variant(model, switch), batch, bounds
         try:
             if model not in wholes:
                 wholes[model] = bench_of(c, model, batch, bounds)
-                wholes[model].read()
+                library = wholes[model].read()["library"]
+                for line in library:
+                    c.say(f"{model}: {line}")
             times = time_switch(c, wholes[model], steps, rounds, *without)
         except RuntimeError as error:
             c.fail(f"{model} without {switch}: {error}")
             wholes.pop(model, None)
             continue
         with_us, without_us = (median(times[which], "wall_us") for which in ("all", "without"))
-        rows.append({"model": model, "switch": switch, "with_us": with_us, "without_us": without_us, "runs": times})
+        rows.append({"model": model, "switch": switch, "library": library, "with_us": with_us, "without_us": without_us, "runs": times})
         c.say(f"{model} without {switch}: {without_us:.1f} us a step, {without_us / with_us:.3f} times {with_us:.1f} us")
     for whole in wholes.values():
         whole.__exit__()

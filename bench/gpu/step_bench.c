@@ -1,8 +1,9 @@
 /* step_bench.c: training steps on the device "cuda", for gpu-check:
  *
- *     step_bench [--inputs pageable|pinned|device] MODEL.so BATCH [INPUT=COUNT...]
+ *     step_bench [--inputs pageable|pinned|device] [--products 0|1|2] MODEL.so BATCH [INPUT=COUNT...]
  *
- * Prints {"ready": 1}, then answers each line K with a line of JSON:
+ * --products: one of AMP_PRODUCTS_*.  Prints {"ready": 1, "library": [..]} with what the session says of products by
+ * cuBLASLt, then answers each line K with a line of JSON:
  *   wall_us, device_us   of a step, of K steps that are started without waiting; by the host's clock until all are done,
  *                        and between device events
  *   host_cpu_us, host_us of one call of amp_step without a report, on a device that has nothing to do: processor time
@@ -28,6 +29,7 @@ typedef struct Bench {
     CuEvent start, end;
     amp_session *session;
     Place place;
+    int products;
     int64_t batch;
     char **bounds; /* "INPUT=COUNT", up to a NULL */
     const void *inputs[SETS][8];
@@ -96,6 +98,18 @@ static int open_stream(Bench *b) {
     return 0;
 }
 
+/* |user|: how many lines before this one. */
+static void print_library(void *user, amp_log_level level, const char *text) {
+    int *lines = user;
+    if (level == AMP_LOG_PROGRESS || !strstr(text, "cuBLASLt")) return;
+    printf("%s\"", (*lines)++ ? ", " : "");
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') putchar('\\');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
 static int open_session(Bench *b, const char *path) {
     amp_error err = {0};
     amp_model *model;
@@ -104,9 +118,15 @@ static int open_session(Bench *b, const char *path) {
     const amp_cuda_options cuda = {.struct_size = sizeof cuda,
                                    .stream = b->stream,
                                    .device_inputs = b->place == DEVICE,
-                                   .pinned_inputs = b->place == PINNED};
-    const amp_session_options options = {
-        .struct_size = sizeof options, .capacity.n = b->batch, .device = "cuda", .cuda = &cuda};
+                                   .pinned_inputs = b->place == PINNED,
+                                   .products = b->products};
+    int lines = 0;
+    const amp_session_options options = {.struct_size = sizeof options,
+                                         .capacity.n = b->batch,
+                                         .device = "cuda",
+                                         .cuda = &cuda,
+                                         .log = print_library,
+                                         .log_user = &lines};
     if (amp_model_load(path, NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
         amp_session_create(model, params, &options, &b->session, &err))
         return fail(err.message);
@@ -172,16 +192,18 @@ static Place place_named(const char *name) {
 
 int main(int argc, char **argv) {
     Bench b = {.place = PAGEABLE};
-    if (argc > 2 && !strcmp(argv[1], "--inputs")) {
-        b.place = place_named(argv[2]);
-        argc -= 2, argv += 2;
+    for (; argc > 2 && argv[1][0] == '-'; argc -= 2, argv += 2) {
+        if (!strcmp(argv[1], "--inputs")) b.place = place_named(argv[2]);
+        else b.products = atoi(argv[2]);
     }
     if (argc < 3 || b.place == PLACES || (b.batch = atoll(argv[2])) < 1)
-        return fprintf(stderr, "usage: step_bench [--inputs pageable|pinned|device] MODEL.so BATCH [INPUT=COUNT...]\n"),
+        return fprintf(stderr, "usage: step_bench [--inputs pageable|pinned|device] [--products 0|1|2] MODEL.so BATCH "
+                               "[INPUT=COUNT...]\n"),
                2;
     b.bounds = argv + 3;
+    printf("{\"ready\": 1, \"library\": [");
     if (open_stream(&b) || open_session(&b, argv[1])) return 1;
-    printf("{\"ready\": 1}\n");
+    printf("]}\n");
     fflush(stdout);
     for (int steps; scanf("%d", &steps) == 1 && steps > 0;) {
         if (time_block(&b, steps) || time_host(&b, steps)) return 1;

@@ -81,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"upsample(im; size = (4, 20))", "upsample(%im; size = (4, 20)) : f32[N, 6, 4, 20]"},
         Call{"upsample1d(q; size = 7, mode = linear)", "size = (1, 7), mode = bilinear) : f32[N, 3, 1, 7]"},
         Call{"upsample1d(q)", "size = (1, 8)) : f32[N, 3, 1, 8]"},
+        Call{"max_pool1d(q; kernel = 3)", "kernel = (1, 3), stride = (1, 3)) : f32[N, 3, 1, 1]"},
+        Call{"avg_pool1d(q; kernel = 3, stride = 1, padding = 1)", "padding = (0, 1)) : f32[N, 3, 1, 4]"},
         Call{"upsample(im; scale = (1, 3), mode = bilinear, align_corners = true)",
              "upsample(%im; scale = (1, 3), mode = bilinear, align_corners = true) : f32[N, 6, 9, 24]"},
         Call{"self_attention(q; heads = 2)", ": f32[N, 2, 3, 2], f32[N, 2, 3, 1]"},

@@ -140,8 +140,8 @@ static bool prepare_var(GraphCall *c) {
     const int64_t count = reduced_count(c), correction = ir_attr(c->o, "correction")->i;
     if (!count || count > correction) return true;
     Diag *diag = elab_error(c->e, c->locs[arg_index(c, "correction")],
-                            "var: the variance of %lld element%s with correction = %lld is NaN", (long long)count,
-                            count == 1 ? "" : "s", (long long)correction);
+                            "%s: the variance of %lld element%s with correction = %lld is NaN", c->op->name,
+                            (long long)count, count == 1 ? "" : "s", (long long)correction);
     diag_help(c->e->d, diag, "correction = 0 divides by the number of elements: the variance of one element is then 0");
     return false;
 }
@@ -402,6 +402,8 @@ static const GraphOp graph_ops[] = {
     {"max", OP_max, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
+     .prepare = prepare_var},
+    {"std", OP_std, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
      .prepare = prepare_var},
     {"logsumexp", OP_logsumexp, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, AN_ORDER), REDUCED_ARGS}, .prepare = prepare_dims},

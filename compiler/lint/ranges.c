@@ -342,6 +342,7 @@ static Range (*const rules[OP_COUNT])(const Ranger *x, const Op *o) = {
     [OP_sqrt] = of_positive,
     [OP_rsqrt] = of_positive,
     [OP_var] = of_positive,
+    [OP_std] = of_positive,
     [OP_norm] = of_positive,
     [OP_log_softmax] = of_negative,
 };

@@ -130,11 +130,26 @@ void interp_op_var(Running *r) {
     FOR_EACH(r, i) result(r)[i] /= divisor(r, x);
 }
 
+void interp_op_std(Running *r) {
+    interp_op_var(r);
+    FOR_EACH(r, i) result(r)[i] = sqrt(result(r)[i]);
+}
+
 /* (dy, x) */
 void interp_op_var_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     const double *means = folded_means(r, x);
     FOR_FOLDED(r, x, i, to) { result(r)[i] = r->in[0]->data[to] * 2.0 * (x->data[i] - means[to]) / divisor(r, x); }
+}
+
+/* (dy, x, y) */
+void interp_op_std_grad(Running *r) {
+    const InterpTensor *x = r->in[1];
+    const double *means = folded_means(r, x), *y = r->in[2]->data;
+    FOR_FOLDED(r, x, i, to) {
+        const double share = y[to] == 0.0 ? 0.0 : r->in[0]->data[to] / y[to];
+        result(r)[i] = share * (x->data[i] - means[to]) / divisor(r, x);
+    }
 }
 
 /* ---- normalisations of channels: [N, C, ...] --------------------------------------------------------------------- */

@@ -383,11 +383,13 @@ static Val centred(Lowering *l, Val x, const bool *folded) {
     return lower_sub(l, x, lower_mean_of(l, x, folded, true));
 }
 
+/* var and std */
 static void lower_var(Lowering *l) {
     FoldedOperand r = lower_folded_operand(l);
     Val d = centred(l, r.x, r.folded);
     Val total = lower_reduce(l, OP_reduce_sum, lower_mul(l, d, d), r.folded, r.keep);
-    lower_give_folded(l, &r, lower_divide_by_count(l, total, freedom(l, r.x, r.folded)));
+    Val variance = lower_divide_by_count(l, total, freedom(l, r.x, r.folded));
+    lower_give_folded(l, &r, l->op->code == OP_std ? lower_unary(l, OP_sqrt, variance) : variance);
 }
 
 /* ---- rules: gradients -------------------------------------------------------------------------------------------- */
@@ -399,6 +401,16 @@ static void lower_var_grad(Lowering *l) {
     lower_folded_dims(l, ir_shape(l->f, x)->rank, folded);
     Val count = freedom(l, x, folded), share = lower_divide_by_count(l, lower_scaled(l, dy, 2.0), count);
     lower_give(l, 0, lower_mul(l, share, centred(l, x, folded)));
+}
+
+/* dy / y * (x - mean) / (count - correction), 0 where y is */
+static void lower_std_grad(Lowering *l) {
+    Val dy = lower_reduced_operand(l, 0), x = lower_operand(l, 1), y = lower_reduced_operand(l, 2);
+    bool folded[MAX_RANK];
+    lower_folded_dims(l, ir_shape(l->f, x)->rank, folded);
+    Val zero = lower_number(l, 0.0), count = freedom(l, x, folded);
+    Val share = lower_select(l, lower_binary(l, OP_eq, y, zero), zero, lower_div(l, dy, y));
+    lower_give(l, 0, lower_mul(l, lower_divide_by_count(l, share, count), centred(l, x, folded)));
 }
 
 /* dy / (how many equal y) where x equals y, else 0; where y is NaN nothing equals it, and all are NaN, as in
@@ -453,7 +465,9 @@ const LowerRow lower_reduce_ops[OP_COUNT] = {
     [OP_max] = {lower_extreme, TAKES_EITHER},
     [OP_min] = {lower_extreme, TAKES_EITHER},
     [OP_var] = {lower_var, TAKES_EITHER},
+    [OP_std] = {lower_var, TAKES_EITHER},
     [OP_var_grad] = {lower_var_grad, TAKES_EITHER},
+    [OP_std_grad] = {lower_std_grad, TAKES_EITHER},
     [OP_extreme_grad] = {lower_extreme_grad, TAKES_EITHER},
     [OP_sum_to] = {lower_sum_to, TAKES_EITHER},
     [OP_broadcast_to] = {lower_broadcast_to, TAKES_EITHER},

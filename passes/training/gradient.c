@@ -252,6 +252,13 @@ static bool gradient_var(Backward *b) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
+static bool gradient_std(Backward *b) {
+    Op *o = backward_op3(b, OP_std_grad, b->dy, grad_operand(b, 0), grad_y(b));
+    grad_copy_attr(b, o, "dims");
+    grad_copy_attr(b, o, "correction");
+    return grad_give_first(b, o, grad_type_of(b, 0));
+}
+
 /* ---- normalisations ---------------------------------------------------------------------------------------------- */
 
 /* (dy, x, weight, statistics) -> d x in the dtype of x, d weight and d bias in the dtype of the weight: sums of a
@@ -483,6 +490,7 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_max] = {gradient_extreme},
     [OP_min] = {gradient_extreme},
     [OP_var] = {gradient_var},
+    [OP_std] = {gradient_std},
     [OP_top_k] = {gradient_top_k},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
     [OP_sum_ranks] = {gradient_sum_ranks, {"input"}},

@@ -35,7 +35,8 @@ void least_batch_find(Module *m) {
     const Func *f = ir_program(m, PROGRAM_TRAIN_STEP);
     for (int i = 0; f && i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
-        const int64_t n = o->code == OP_batch_norm ? of_norm(f, o) : o->code == OP_var ? of_variance(f, o) : 1;
+        const bool is_variance = o->code == OP_var || o->code == OP_std;
+        const int64_t n = o->code == OP_batch_norm ? of_norm(f, o) : is_variance ? of_variance(f, o) : 1;
         if (n > m->least_batch) m->least_batch = n;
     }
 }

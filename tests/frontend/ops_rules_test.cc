@@ -133,6 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"sum(x)", "sum(%x) : f32 "},
         Call{"mean(q; dims = (1, -1), keep = true)", "dims = (1, 2), keep = true) : f32[N, 1, 1]"},
         Call{"max(x; dims = 1)", "max(%x; dims = (1)) : f32[N]"}, Call{"min(q; dims = all)", "min(%q) : f32 "},
+        Call{"std(x; dims = 1, correction = 0)", "std(%x; dims = (1), correction = 0)"},
         Call{"var(x; dims = 1, correction = 0)", "var(%x; dims = (1), correction = 0)"},
         Call{"argmax(q)", "argmax(%q) : i32[N, 3]"}, Call{"argmax(q; dim = 1)", "argmax(%q; dim = 1) : i32[N, 4]"},
         Call{"norm(q; p = inf)", "norm(%q; p = inf) : f32 "}, Call{"norm(q; p = 0)", "norm(%q; p = 0.0) : f32 "},

@@ -129,6 +129,8 @@ TEST_F(ShapeTest, GraphOps) {
         {"f32[N, 2, 4];i32[N, 2, 4];f32[N, 3, 4]", "top_k_grad(%a, %b, %c; dim = 1)", "f32[N, 3, 4]"},
         {"f32[N, 1];f32[N, 4];f32[N]", "extreme_grad(%a, %b, %c; dims = (1))", "f32[N, 4]"},
         {"f32;f32[N, 4]", "var_grad(%a, %b)", "f32[N, 4]"},
+        {"f32[N, 3, 4]", "std(%a; dims = (1), keep = true)", "f32[N, 1, 4]"},
+        {"f32[N, 1];f32[N, 4];f32[N]", "std_grad(%a, %b, %c; dims = (1))", "f32[N, 4]"},
         {"f32[N, 4];f32[N, 4]", "mse_loss(%a, %b)", "f32"},
         {"f32;f32[N, 4];f32[N, 4]", "mse_loss_grad(%a, %b, %c)", "f32[N, 4], f32[N, 4]"},
         {"f32[N];f32[N]", "bce_with_logits(%a, %b)", "f32"},

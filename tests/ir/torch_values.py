@@ -206,6 +206,9 @@ for dims in [(0, 2), (1,), (0, 1, 2)]:
         f = lambda v: torch.var(v, dims, correction=correction)
         case(f"var(%a; {given}, correction = {correction})", [x], f(x))
         case(f"var_grad(%a, %b; {given}, correction = {correction})", [dy, x], grads(f, dy, x)[0])
+        s = lambda v: torch.std(v, dims, correction=correction)
+        case(f"std(%a; {given}, correction = {correction})", [x], s(x))
+        case(f"std_grad(%a, %b, %c; {given}, correction = {correction})", [dy, x, s(x)], grads(s, dy, x)[0])
 case("argmax(%a; dim = 1)", [x], index(x.argmax(1)))
 a, b, g = rand(2, 3), rand(2, 3), torch.tensor(1.5)
 for name, f in [("mse_loss", F.mse_loss), ("bce_with_logits", F.binary_cross_entropy_with_logits)]:

@@ -217,6 +217,9 @@ const GradientCase kGradientCases[] = {
     {"a f32[2, 3, 4]", "%y = var(%a) : f32", "", -1, 1},
     {"a f32[2, 3, 4]", "%y = var(%a; dims = (0, 1), correction = 0) : f32[4]", "[4]", -1, 1},
     {"a f32[2, 3, 4]", "%y = var(%a; dims = (2), correction = 2, keep = true) : f32[2, 3, 1]", "[2, 3, 1]", -1, 1},
+    {"a f32[2, 3, 4]", "%y = std(%a) : f32", "", -1, 1},
+    {"a f32[2, 3, 4]", "%y = std(%a; dims = (0, 1), correction = 0) : f32[4]", "[4]", -1, 1},
+    {"a f32[2, 3, 4]", "%y = std(%a; dims = (2), correction = 2, keep = true) : f32[2, 3, 1]", "[2, 3, 1]", -1, 1},
 
     // losses
     {"a f32[5, 4]\nids t i32[5]", "%y = nll_loss(%a, %t) : f32", "", -1, 1},

@@ -414,10 +414,15 @@ inline std::vector<LowerCase> ReductionCases() {
         Opcode fold, gradient;
         const char *attributes;
         bool reads_y;
-    } kinds[] = {{OP_logsumexp, OP_logsumexp_grad, "", true}, {OP_norm, OP_norm_grad, "", true},
-                 {OP_norm, OP_norm_grad, ", p = 1.0", true},  {OP_norm, OP_norm_grad, ", p = 3.0", true},
-                 {OP_norm, OP_norm_grad, ", p = 0.5", true},  {OP_norm, OP_norm_grad, ", p = 0.0", true},
-                 {OP_norm, OP_norm_grad, ", p = inf", true},  {OP_prod, OP_prod_grad, "", false}};
+    } kinds[] = {{OP_logsumexp, OP_logsumexp_grad, "", true},
+                 {OP_norm, OP_norm_grad, "", true},
+                 {OP_norm, OP_norm_grad, ", p = 1.0", true},
+                 {OP_norm, OP_norm_grad, ", p = 3.0", true},
+                 {OP_norm, OP_norm_grad, ", p = 0.5", true},
+                 {OP_norm, OP_norm_grad, ", p = 0.0", true},
+                 {OP_norm, OP_norm_grad, ", p = inf", true},
+                 {OP_prod, OP_prod_grad, "", false},
+                 {OP_std, OP_std_grad, "", true}};
     for (const auto &f : folds)
         for (const auto &k : kinds) {
             const std::string dims = f.dims, only = dims.substr(0, dims.find("keep")), also = k.attributes;
@@ -432,6 +437,7 @@ inline std::vector<LowerCase> ReductionCases() {
                                            ") : " + f.x + "\nresult r = %r\n"});
         }
     all.push_back(OneOp(OP_var, {"f16[N, 4]"}, "var(%x; dims = (1), keep = true)", "f16[N, 1]"));
+    all.push_back(OneOp(OP_std, {"f16[N, 4]"}, "std(%x; dims = (1), correction = 0)", "f16[N]"));
     all.push_back(OneOp(OP_var, {"f32[3, 1]"}, "var(%x; dims = (1))", "f32[3]"));
     all.push_back(OneOp(OP_sum_to, {"f32[N, 2, 3, 4]", "f32[2, 1, 1]"}, "sum_to(%x, %y)", "f32[2, 1, 1]"));
     all.push_back(OneOp(OP_sum_to, {"f32[N, 2, 3, 4]", "f32[4]"}, "sum_to(%x, %y)", "f32[4]"));

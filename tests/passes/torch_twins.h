@@ -83,6 +83,7 @@ const Twin kTwins[] = {
     {"mean", {"[4, 6]"}, "%y = mean(%a) : f32"},
     {"mean_dim", {"[4, 6]"}, "%y = mean(%a; dims = (1)) : f32[4]"},
     {"var", {"[4, 6]"}, "%y = var(%a) : f32"},
+    {"std", {"[4, 6]"}, "%y = std(%a) : f32"},
     {"amax", {"[4, 6]"}, "%y = max(%a; dims = (1)) : f32[4]"},
     {"amin", {"[4, 6]"}, "%y = min(%a; dims = (1)) : f32[4]"},
     {"max", {"[4, 6]"}, "%y = max(%a) : f32"},

@@ -216,7 +216,7 @@ LANGUAGE = frozenset("""
     add sub mul div neg add_scalar mul_scalar rdiv_scalar add_0dim_b mul_0dim_b sub_0dim_a add_0dim_both
     exp log sqrt rsqrt abs erf tanh sigmoid relu gelu gelu_tanh silu softplus pow_scalar_exp x**2 square clamp
     where where_scalar where_0dim eq ne lt le gt ge dropout
-    sum sum_dim mean mean_dim var amax amin max argmax argmax_dim softmax log_softmax
+    sum sum_dim mean mean_dim var std amax amin max argmax argmax_dim softmax log_softmax
     reshape flatten transpose permute slice pad expand cat stack stack_0dim embedding
     max_pool2d avg_pool2d adaptive_avg_pool2d_1 batch_norm_train batch_norm_eval layer_norm
     cross_entropy cross_entropy_smooth nll_loss mse_loss bce_with_logits

@@ -1,5 +1,6 @@
 /* infer_reduce.c: shapes of reductions, of the ops that undo them, of losses and of normalisations. */
 #include "ir/infer.h"
+#include "ir/operands.h"
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
@@ -361,7 +362,7 @@ static const char *check_statistics(const Inferring *c, const Shape *x) {
 /* (dy, x, weight, mean, rstd): d x, d weight, d bias. */
 const char *infer_norm_grad(Inferring *c) {
     const Shape *x = infer_in(c, 1);
-    bool is_batch = c->o->code == OP_batch_norm_grad;
+    bool is_batch = ir_is_batch_norm_grad(c->o);
     Dim size;
     const char *wrong = c->o->code == OP_layer_norm_grad ? last_of(c, x, &size) : channels_of(c, x, &size);
     if (!wrong) wrong = infer_check_like(c, 0, "the gradient", x);

@@ -89,6 +89,8 @@ bool ir_is_attention(const Op *o) {
 
 static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
 
+bool ir_is_batch_norm_grad(const Op *o) { return o->code == OP_batch_norm_grad || o->code == OP_batch_norm_eval_grad; }
+
 bool ir_is_collective(const Op *o) { return ir_op_info[o->code].flags & COLLECTIVE; }
 
 #define is_product ir_is_product

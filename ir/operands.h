@@ -38,6 +38,8 @@ extern const KernelInfo ir_kernel_info[KERNEL_KINDS];
 /* The kind that only kernels of |o| have; KERNEL_KINDS: it may be in others. */
 KernelKind ir_own_kind(const Op *o);
 
+/* The gradient of batch_norm or batch_norm_eval, which reads and makes f32 but for x. */
+bool ir_is_batch_norm_grad(const Op *o);
 /* attend and attend_grad, which a kernel of their own computes tile by tile. */
 bool ir_is_attention(const Op *o);
 /* What they read, by name; -1: not this operand. */

@@ -184,6 +184,15 @@ static double moments_of_sums(const InterpTensor *sums, const InterpTensor *squa
     return count;
 }
 
+void interp_op_batch_norm_eval(Running *r) {
+    const InterpTensor *x = r->in[0];
+    for (int64_t i = 0; i < x->count; i++) {
+        int64_t c = channel_of(x, i);
+        double rstd = 1.0 / sqrt(r->in[4]->data[c] + interp_float(r, "eps"));
+        data(r, 0)[i] = (x->data[i] - r->in[3]->data[c]) * rstd * r->in[1]->data[c] + r->in[2]->data[c];
+    }
+}
+
 void interp_op_batch_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     double *mean = data(r, 1), *var = data(r, 2), *rstd = data(r, 3);
@@ -195,6 +204,10 @@ void interp_op_batch_norm(Running *r) {
         rstd[c] = 1.0 / sqrt(used + interp_float(r, "eps"));
         var[c] /= count - 1;
         if (count <= 1) mean[c] = r->in[3]->data[c];
+    }
+    if (interp_bool(r, "frozen")) {
+        interp_op_batch_norm_eval(r);
+        return;
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);
@@ -221,15 +234,6 @@ void interp_op_batch_norm_squares(Running *r) {
     }
 }
 
-void interp_op_batch_norm_eval(Running *r) {
-    const InterpTensor *x = r->in[0];
-    for (int64_t i = 0; i < x->count; i++) {
-        int64_t c = channel_of(x, i);
-        double rstd = 1.0 / sqrt(r->in[4]->data[c] + interp_float(r, "eps"));
-        data(r, 0)[i] = (x->data[i] - r->in[3]->data[c]) * rstd * r->in[1]->data[c] + r->in[2]->data[c];
-    }
-}
-
 static void grad_sums(const InterpTensor *dy, const InterpTensor *x, const double *mean, const double *rstd, double *dw,
                       double *db) {
     for (int64_t c = 0; c < x->dims[1]; c++) dw[c] = db[c] = 0.0;
@@ -238,6 +242,16 @@ static void grad_sums(const InterpTensor *dy, const InterpTensor *x, const doubl
         dw[c] += dy->data[i] * (x->data[i] - mean[c]) * rstd[c];
         db[c] += dy->data[i];
     }
+}
+
+/* (dy, x, weight, running mean, running variance) */
+void interp_op_batch_norm_eval_grad(Running *r) {
+    const InterpTensor *dy = r->in[0], *x = r->in[1];
+    const double *variance = r->in[4]->data;
+    double *rstd = interp_scratch(r, x->dims[1]);
+    for (int64_t c = 0; c < x->dims[1]; c++) rstd[c] = 1.0 / sqrt(variance[c] + interp_float(r, "eps"));
+    grad_sums(dy, x, r->in[3]->data, rstd, data(r, 1), data(r, 2));
+    FOR_EACH(r, i) result(r)[i] = dy->data[i] * rstd[channel_of(x, i)] * r->in[2]->data[channel_of(x, i)];
 }
 
 /* (dy, x, mean, rstd) */

@@ -151,8 +151,8 @@ static void copy_as_identity(Making *mk, const Op *o) {
     mk->now[o->out[0].id] = x;
 }
 
-/* Outside training y comes from the running statistics; the statistics of the batch, which only updates need, are
- * kept if something reads them. */
+/* Outside training, and of a frozen norm, y comes from the running statistics; the statistics of the batch, which only
+ * updates need, are kept if something reads them. */
 static void copy_by_running_statistics(Making *mk, const Op *o) {
     bool batch = false;
     for (int r = 1; r < o->n_out; r++) batch = batch || mk->live[o->out[r].id];
@@ -172,7 +172,8 @@ static void copy_without_dropout(Making *mk, const Op *o) {
 
 static void copy_in_mode(Making *mk, const Op *o) {
     bool draws = ir_op_info[o->code].flags & RANDOM;
-    if (!mk->mode->training && o->code == OP_batch_norm) copy_by_running_statistics(mk, o);
+    const bool is_norm = o->code == OP_batch_norm;
+    if (is_norm && (!mk->mode->training || ir_attr(o, "frozen")->b)) copy_by_running_statistics(mk, o);
     else if (!mk->mode->training && o->code == OP_attention) copy_without_dropout(mk, o);
     else if (!mk->mode->training && (draws || o->code == OP_sum_ranks)) copy_as_identity(mk, o);
     else copy_op(mk, o);

@@ -210,6 +210,14 @@ static Moments moments_with_count(Lowering *l, Val x, Val *count) {
     return m;
 }
 
+static void lower_batch_norm_eval(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
+    Val mean = lower_plain_operand(l, 3), variance = lower_plain_operand(l, 4);
+    Val rstd = reciprocal_deviation(l, variance);
+    Val scale = lower_mul(l, rstd, weight), d = lower_sub(l, x, mean);
+    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
+}
+
 static void lower_batch_norm(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2), count;
     Moments m = l->op->n_in > 5 ? moments_of_ranks(l, x, &count) : moments_with_count(l, x, &count);
@@ -219,18 +227,11 @@ static void lower_batch_norm(Lowering *l) {
     Val rstd = reciprocal_deviation(l, unless_one(l, one, lower_plain_operand(l, 4), variance));
     Val unbiased = lower_div(l, m.squares, lower_sub(l, count, lower_number(l, 1.0))); /* 0 / 0 of one value */
     Val scale = weighted(l, rstd, weight), d = lower_sub(l, x, mean);
-    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
+    if (lower_bool(l, "frozen")) lower_batch_norm_eval(l);
+    else lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
     lower_give_as(l, 1, mean, FORM_PLAIN);
     lower_give_as(l, 2, unbiased, FORM_PLAIN);
     lower_give_as(l, 3, rstd, FORM_PLAIN);
-}
-
-static void lower_batch_norm_eval(Lowering *l) {
-    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
-    Val mean = lower_plain_operand(l, 3), variance = lower_plain_operand(l, 4);
-    Val rstd = reciprocal_deviation(l, variance);
-    Val scale = lower_mul(l, rstd, weight), d = lower_sub(l, x, mean);
-    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
 }
 
 /* Of one value a channel mean and rstd are numbers that do not depend on x: then d x = dy (rstd weight).
@@ -276,6 +277,16 @@ static void lower_batch_norm_grad(Lowering *l) {
     GradSums own =
         of_ranks ? read_grad_sums(l, lower_plain_operand(l, 6)) : grad_sums_of(l, dy_parts, x_parts, mean, rstd);
     give_dx(l, scale, count, of_ranks ? read_grad_sums(l, lower_plain_operand(l, 7)) : own);
+    lower_give_as(l, 1, own.dw, FORM_PLAIN);
+    lower_give_as(l, 2, own.db, FORM_PLAIN);
+}
+
+/* d x = dy (rstd weight) */
+static void lower_batch_norm_eval_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
+    Val mean = lower_plain_operand(l, 3), rstd = reciprocal_deviation(l, lower_plain_operand(l, 4));
+    GradSums own = grad_sums_of(l, cut_samples(l, dy), cut_samples(l, x), mean, rstd);
+    lower_give(l, 0, lower_mul(l, dy, lower_mul(l, rstd, weight)));
     lower_give_as(l, 1, own.dw, FORM_PLAIN);
     lower_give_as(l, 2, own.db, FORM_PLAIN);
 }
@@ -602,6 +613,7 @@ const LowerRow lower_norm_ops[OP_COUNT] = {
     [OP_batch_norm] = {lower_batch_norm, TAKES_LAST},
     [OP_batch_norm_eval] = {lower_batch_norm_eval, TAKES_LAST},
     [OP_batch_norm_grad] = {lower_batch_norm_grad, TAKES_LAST},
+    [OP_batch_norm_eval_grad] = {lower_batch_norm_eval_grad, TAKES_LAST},
     [OP_batch_norm_sums] = {lower_batch_norm_sums, TAKES_LAST},
     [OP_batch_norm_squares] = {lower_batch_norm_squares, TAKES_LAST},
     [OP_batch_norm_grad_sums] = {lower_batch_norm_grad_sums, TAKES_LAST},

@@ -1,6 +1,7 @@
 /* operands.c: which operands of an op take part in the choice of its dtype, and which results have it. */
 #include "passes/precision/casting.h"
 
+#include "ir/operands.h"
 #include "passes/common/common.h"
 
 static bool is_weak(const Func *f, Val v) {
@@ -22,7 +23,7 @@ static bool is_scale(const Func *f, const Op *o, int i) {
 
 bool operand_is_castable(const Func *f, const Op *o, int i) {
     if (ir_op_info[o->code].flags & LEADS && i > 0) return false;
-    if (o->code == OP_batch_norm_grad && i > 1) return false; /* what batch norm reads in f32 */
+    if (ir_is_batch_norm_grad(o) && i > 1) return false; /* what batch norm reads in f32 */
     if (is_scale(f, o, i)) return false;
     return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]) && ir_operand_varies(o, i) &&
            ir_reads_elements(o, i);
@@ -30,7 +31,7 @@ bool operand_is_castable(const Func *f, const Op *o, int i) {
 
 bool result_has_type_of_op(const Op *o, Val v) {
     if (v.id == o->out[0].id) return true;
-    if (o->code == OP_batch_norm_grad) return false; /* the gradients of what batch norm reads in f32 */
+    if (ir_is_batch_norm_grad(o)) return false; /* the gradients of what batch norm reads in f32 */
     const char *results = strchr(ir_op_info[o->code].graph, '>') + 1;
     for (int i = 0; i < o->n_out && results[i]; i++)
         if (o->out[i].id == v.id) return results[i] == 'F';

@@ -11,6 +11,7 @@
  * The step is painted, and an op of evaluation and inference has the type that it has in the step; a model that is not
  * trained is painted as it infers.  Each value is cast once for all its readers of the other colour.
  */
+#include "ir/operands.h"
 #include "passes/common/common.h"
 #include "passes/passes.h"
 #include "passes/precision/casting.h"
@@ -193,7 +194,7 @@ static void decide(Casting *x, Op *o, void *user) {
     const Dtype t = mark->is_low ? x->policy->low : AMP_DT_F32;
     const OpTypes types = {t, t, t, -1};
     casting_apply(x, o, &mark->choice, &types);
-    if (o->code == OP_batch_norm_grad) /* the gradients of the parameters */
+    if (ir_is_batch_norm_grad(o)) /* the gradients of the parameters */
         for (int i = 1; i < o->n_out; i++) ir_value(x->f, o->out[i])->dtype = AMP_DT_F32;
 }
 

@@ -278,6 +278,13 @@ static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
 
 static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
 
+/* A frozen one: its statistics are numbers. */
+static bool gradient_batch_norm_eval(Backward *b) {
+    Val dx = norm_grads(b, OP_batch_norm_eval_grad, b->op->in[3], b->op->in[4]);
+    grad_copy_attr(b, ir_def(b->f, dx), "eps");
+    return grad_give_each(b, dx, 0);
+}
+
 /* What a rank adds reaches the losses of all; the objective is their sum, which step_mean.c turns into the mean. */
 static bool gradient_sum_ranks(Backward *b) {
     return grad_give_first(b, backward_op(b, OP_sum_ranks, b->dy, NO_VAL), AMP_DT_F32);
@@ -493,6 +500,7 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_std] = {gradient_std},
     [OP_top_k] = {gradient_top_k},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
+    [OP_batch_norm_eval] = {gradient_batch_norm_eval, {"input", "weight", "bias"}},
     [OP_sum_ranks] = {gradient_sum_ranks, {"input"}},
     [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
     [OP_group_norm] = {gradient_group_norm, {"input", "weight", "bias"}},

@@ -135,6 +135,30 @@ TEST(Sharing, RunningStatisticsFollowBothApplications) {
     }
 }
 
+// y is w (x - 2) / sqrt(4 + eps) + b by statistics that stay what they are; what is not frozen is trained.
+TEST(Frozen, NormsKeepTheirStatistics) {
+    const std::string norm = " y = batch_norm(x; eps = 0.0, frozen = true) as bn\n}\n",
+                      train = "train m {\n loss = mean(y)\n optimizer = sgd(0.5)\n";
+    for (const char *group : {"", " group \"bn.weight\": frozen = true\n"}) {
+        Training r(e2e::compile_to_file("amp 1\nmodel m(x: f32[N, 1]) -> y {\n" + norm + train + group +
+                                            "}\nprecision fp32 { }\n",
+                                        "frozen_bn.so"),
+                   2);
+        ASSERT_TRUE(r.ok());
+        const float mean = 2, variance = 4, x[] = {1, 5};
+        ASSERT_EQ(amp_params_set(r.params, "bn.running_mean", &mean, 1, &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_params_set(r.params, "bn.running_var", &variance, 1, &r.err), AMP_OK);
+        const void *inputs[] = {x};
+        amp_step_report report;
+        ASSERT_EQ(amp_step(r.session, inputs, {2, 0}, &report, &r.err), AMP_OK) << r.err.message;
+        EXPECT_NEAR(report.loss, (-0.5 + 1.5) / 2, 1e-6);
+        EXPECT_EQ(number(r, "bn.running_mean"), 2);
+        EXPECT_EQ(number(r, "bn.running_var"), 4);
+        EXPECT_EQ(number(r, "bn.weight"), *group ? 1.0f : 0.75f);
+        EXPECT_EQ(number(r, "bn.bias"), -0.5f);
+    }
+}
+
 // ---- conditions -----------------------------------------------------------------------------------------------------
 
 // By element and broadcast, in the forward and the backward pass.

@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"global_avg_pool(im)", "global_avg_pool(%im) : f32[N, 6]"},
         Call{"batch_norm(im)", "batch_norm(%im, %batch_norm.weight, %batch_norm.bias, %batch_norm.running_mean, "
                                "%batch_norm.running_var) : f32[N, 6, 9, 8]"},
+        Call{"batch_norm(x; frozen = true)", "%batch_norm.running_var; frozen = true) : f32[N, 4]"},
         Call{"batch_norm(x; eps = 0.5, momentum = 0.25)", "eps = 0.5) : f32[N, 4]"},
         Call{"layer_norm(q)",
              "layer_norm(%q, %layer_norm.weight, %layer_norm.bias) : f32[N, 3, 4], f32[N, 3, 1], f32[N, 3, 1]"},
@@ -281,6 +282,7 @@ TEST(Modes, BatchNormUpdatesItsStatisticsInPlainSight) {
     EXPECT_HOLDS(ir, "const(; value = 0.75)");
     EXPECT_HOLDS(ir, "mul(%5, %batch_norm.running_mean)");
     EXPECT_HOLDS(ir, "increment(%batch_norm.num_batches_tracked)");
+    EXPECT_EQ(Op("batch_norm(x; frozen = true)").find("update."), std::string::npos);
 }
 
 } // namespace

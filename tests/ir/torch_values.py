@@ -185,6 +185,8 @@ for shape in [(4, 3), (2, 3, 5), (2, 3, 2, 2)]:
     case("batch_norm_grad(%a, %b, %c, %d, %e)", [dy, x, w, mean, rstd], [dx, dw, db])
     running, spread = rand(3), rand(3).abs()
     case("batch_norm_eval(%a, %b, %c, %d, %e)", [x, w, b, running, spread], F.batch_norm(x, running, spread, w, b))
+    frozen = grads(lambda x, w, b: F.batch_norm(x, running, spread, w, b, eps=1e-3), dy, x, w, b)
+    case("batch_norm_eval_grad(%a, %b, %c, %d, %e; eps = 0.001)", [dy, x, w, running, spread], frozen)
 for shape in [(5,), (2, 3, 5)]:
     x, w, b, dy = rand(*shape), rand(5), rand(5), rand(*shape)
     f = lambda x, w, b: F.layer_norm(x, (5,), w, b, 1e-3)

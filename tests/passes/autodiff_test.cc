@@ -162,7 +162,7 @@ TEST_F(AutodiffTest, EveryOpThatUsersWriteHasAGradientOrNone) {
     for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
         const int flags = ir_op_info[code].flags;
         const bool has_one = gradient_of(static_cast<Opcode>(code)) != nullptr;
-        const bool added = code == OP_cast || code == OP_sum_ranks; // by passes
+        const bool added = code == OP_cast || code == OP_sum_ranks || code == OP_batch_norm_eval; // by passes
         EXPECT_EQ(has_one, (flags & WRITTEN && !(flags & NO_GRADIENT)) || added) << ir_op_info[code].name;
         EXPECT_LE(std::count_if(gradient_tables, gradient_tables + GRADIENT_TABLES,
                                 [&](const Gradient *table) { return table[code].make != nullptr; }),
@@ -437,6 +437,17 @@ TEST_F(AutodiffTest, BatchNormUsesTheBatchInTrainingOnly) {
         EXPECT_EQ(Names(f).find("update."), std::string::npos) << Names(f);
         EXPECT_EQ(Names(f).find("num_batches_tracked"), std::string::npos) << Names(f);
     }
+}
+
+// A frozen one uses the running ones in training too, and its gradient takes them as numbers.
+TEST_F(AutodiffTest, FrozenBatchNormUsesRunningStatistics) {
+    std::string text = File("tests/passes/cnn_16.ir");
+    const size_t call = text.find("= batch_norm("), end = text.find(")", call);
+    text.insert(end, text.rfind(";", end) > call ? ", frozen = true" : "; frozen = true");
+    const Func *step = ir_func_find(Run(Read(text), STAGE_AUTODIFF), "train_step");
+    EXPECT_EQ(Count(step, OP_batch_norm_eval), 1);
+    EXPECT_EQ(Count(step, OP_batch_norm_eval_grad), 1);
+    EXPECT_EQ(Count(step, OP_batch_norm_grad), 1);
 }
 
 // Its own statistics are still the batch's where evaluation reads them.

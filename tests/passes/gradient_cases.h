@@ -173,6 +173,10 @@ const GradientCase kGradientCases[] = {
     {"a f32[5, 1, 3]\nw f32[1]\nb f32[1]\nbuffer m f32[1]\nbuffer v f32[1]",
      "%y, %1, %2, %3 = batch_norm(%a, %w, %b, %m, %v; eps = 0.001) : f32[5, 1, 3], f32[1], f32[1], f32[1]", "[5, 1, 3]",
      -1, 1},
+    {"a f32[2, 3, 2, 3]\nw f32[3]\nb f32[3]\nbuffer m f32[3]\nbuffer v f32[3]",
+     "%y, %1, %2, %3 = batch_norm(%a, %w, %b, %m, %v; eps = 0.1, frozen = true) : f32[2, 3, 2, 3], f32[3], f32[3], "
+     "f32[3]",
+     "[2, 3, 2, 3]", -1, 1},
     {"a f32[4, 5]\nw f32[5]\nb f32[5]", "%y, %1, %2 = layer_norm(%a, %w, %b) : f32[4, 5], f32[4, 1], f32[4, 1]",
      "[4, 5]", -1, 1},
     {"a f32[2, 3, 5]\nw f32[5]",

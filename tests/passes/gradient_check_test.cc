@@ -140,7 +140,11 @@ TEST_F(GradientCheckTest, EveryOpHasACase) {
         Module *m = Read(Model(c));
         ASSERT_NE(m, nullptr) << Model(c);
         const Func *f = ir_func_find(m, "forward");
-        for (int i = 0; i < f->body.len; i++) seen.insert(ir_op_at(f, i)->code);
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            const bool is_frozen = o->code == OP_batch_norm && ir_attr(o, "frozen")->b;
+            seen.insert(is_frozen ? OP_batch_norm_eval : o->code);
+        }
     }
     for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
         const Gradient *gradient = gradient_of(static_cast<Opcode>(code));

@@ -237,6 +237,13 @@ inline std::vector<LowerCase> NormCases() {
         all.push_back({OP_batch_norm,
                        w + "%r, %m, %u, %s = batch_norm(%x, %w0, %b0, %m0, %v; eps = 0.01) : " + x +
                            ", f32[3], f32[3], f32[3]\nresult r = %r\nresult m = %m\nresult u = %u\nresult s = %s\n"});
+        all.push_back(
+            {OP_batch_norm, w + "%r, %m, %u, %s = batch_norm(%x, %w0, %b0, %m0, %v; eps = 0.01, frozen = true) : " + x +
+                                ", f32[3], f32[3], f32[3]\nresult r = %r\nresult m = %m\n"});
+        all.push_back(
+            {OP_batch_norm_eval_grad, "input %y : " + x + "\n" + w +
+                                          "%r, %s, %t = batch_norm_eval_grad(%y, %x, %w0, %m0, %v; eps = 0.01) : " + x +
+                                          ", f32[3], f32[3]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
         all.push_back({OP_batch_norm_eval,
                        w + "%r = batch_norm_eval(%x, %w0, %b0, %m0, %v; eps = 0.01) : " + x + "\nresult r = %r\n"});
         all.push_back({OP_batch_norm_grad, "input %y : " + x + "\n" + w +

@@ -63,6 +63,15 @@ def normalised(h, w, b):
     return F.batch_norm(torch.tanh(h), None, None, w, b, training=True)  # tanh: a mere factor has no gradient
 
 
+def running(channels):
+    return torch.linspace(-0.5, 0.5, channels), torch.linspace(0.5, 1.5, channels)
+
+
+def by_running(h, w, b):
+    mean, variance = running(h.shape[1])
+    return F.batch_norm(h, mean.double(), variance.double(), w, b)
+
+
 POINTWISE = re.compile(r'POINTWISE\((\w+), (?:NO_ATTRS|"(.*?)"), (\S+), \S+,\s*"(.*?)",')
 
 
@@ -160,6 +169,9 @@ NORMS = {
                           lambda x, s, w, b: normalised(x * s, w, b), loosen=4),
     "batch_norm_1d": sequence("batch_norm(transpose(tanh(h))) as bn", lambda h, w, b: F.batch_norm(h.tanh().transpose(1, 2), None, None, w, b, training=True),
                               {"bn.weight": [8], "bn.bias": [8]}, loosen=4),
+    "batch_norm_frozen": image("batch_norm(h; frozen = true) as bn", by_running, {"bn.weight": [4], "bn.bias": [4]}),
+    "batch_norm_frozen_2d": Case("x", "y = batch_norm(x * s; frozen = true) as bn", {"s": [19], "bn.weight": [19], "bn.bias": [19]},
+                                 lambda x, s, w, b: by_running(x * s, w, b)),
     "layer_norm": sequence("layer_norm(h) as ln", lambda h, w, b: F.layer_norm(h, (8,), w, b), {"ln.weight": [8], "ln.bias": [8]}, loosen=4),
     "group_norm": image("group_norm(tanh(h); groups = 2) as gn", lambda h, w, b: F.group_norm(h.tanh(), 2, w, b), {"gn.weight": [4], "gn.bias": [4]}, loosen=4),
     "group_norm_1d": sequence("group_norm(transpose(tanh(h)); groups = 4, affine = false) as gn", lambda h: F.group_norm(h.tanh().transpose(1, 2), 4), loosen=4),
@@ -500,7 +512,7 @@ def buffers(cases):
     found = {}
     for name, case in cases.items():
         for channels in (sizes for param, sizes in case.params.items() if param == "bn.weight"):
-            found[f"{name}.bn.running_mean"], found[f"{name}.bn.running_var"] = torch.zeros(channels), torch.ones(channels)
+            found[f"{name}.bn.running_mean"], found[f"{name}.bn.running_var"] = running(channels[0])
             found[f"{name}.bn.num_batches_tracked"] = torch.tensor(0)
     return found
 

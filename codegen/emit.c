@@ -371,6 +371,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_sub] = EXPRESSION("$0 - $1", "$0 - $1", NUMBER),
     [OP_mul] = EXPRESSION("$0 * $1", "$0 * $1", NUMBER),
     [OP_div] = EXPRESSION("$0 / $1", "$0 / $1", FLOATING),
+    [OP_remainder] = EXPRESSION("remainder_$t($0, $1)", "remainder_$t($0, $1)", KIND_F32 | KIND_I32),
     [OP_neg] = EXPRESSION("-$0", "-$0", NUMBER),
     [OP_const] = {.build = build_const},
     [OP_contract] = {.build = build_product},

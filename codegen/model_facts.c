@@ -38,10 +38,11 @@ static void narrow(ModelInput *in, int64_t bound, int64_t ignore) {
 static amp_status refuse(const Indexes *x, const char *what) {
     return amp_fail(
         x->err, AMP_UNSUPPORTED,
-        "%s:%d:%d: %s: %s; ids must come from an input, argmax or top_k, so that they can be checked against the "
-        "%lld rows of the table",
+        "%s:%d:%d: %s: %s; ids must come from an input, argmax or top_k, or be kept within the %lld rows of the table: "
+        "ids %% %lld, or minimum(maximum(ids, 0), %lld)",
         x->op->pos.file ? x->op->pos.file : "model", x->op->pos.line, x->op->pos.column,
-        x->op->path ? x->op->path : "embedding", what, (long long)x->bound);
+        x->op->path ? x->op->path : "embedding", what, (long long)x->bound, (long long)x->bound,
+        (long long)x->bound - 1);
 }
 
 /* The numbers 0 .. count - 1 along a dimension. */
@@ -79,6 +80,44 @@ static amp_status check_place(const Indexes *x, const Op *fold) {
     return refuse(x, several ? "top_k looks among more places" : "argmax looks among more places");
 }
 
+/* ---- ids that are computed within bounds ------------------------------------------------------------------------- */
+
+typedef struct Between {
+    int64_t low, high;
+} Between;
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* What i32 arithmetic says of |v|: constants, remainders by them, and extremes. */
+static Between between(const Func *f, Val v) {
+    const Between any = {INT32_MIN, INT32_MAX};
+    const Op *o = ir_def(f, v);
+    Between a, b;
+    if (!o || ir_dtype(f, v) != AMP_DT_I32) return any;
+    switch (o->code) {
+    case OP_const: a.low = a.high = (int64_t)ir_attr(o, "value")->f; return a;
+    case OP_reshape:
+    case OP_permute:
+    case OP_slice:
+    case OP_expand:
+    case OP_broadcast: return between(f, o->in[0]);
+    case OP_remainder: b = between(f, o->in[1]); return b.low > 0 ? (Between){0, b.high - 1} : any;
+    case OP_maximum:
+        a = between(f, o->in[0]), b = between(f, o->in[1]);
+        return (Between){most(a.low, b.low), most(a.high, b.high)};
+    case OP_minimum:
+        a = between(f, o->in[0]), b = between(f, o->in[1]);
+        return (Between){least(a.low, b.low), least(a.high, b.high)};
+    default: return any;
+    }
+}
+
+static amp_status check_between(const Indexes *x, Val v) {
+    const Between b = between(x->f, v);
+    return b.low >= 0 && b.high < x->bound ? AMP_OK : refuse(x, "its ids may be outside of the table");
+}
+
 /* Follows ids back to the inputs that they are, through ops that only move them. */
 static amp_status follow(const Indexes *x, Val v) {
     const Value *value = ir_value(x->f, v);
@@ -104,6 +143,9 @@ static amp_status follow(const Indexes *x, Val v) {
     case OP_iota: return check_iota(x, o);
     case OP_const: return check_number(x, ir_attr(o, "value")->f);
     case OP_reduce_min: return check_place(x, o);
+    case OP_remainder:
+    case OP_maximum:
+    case OP_minimum: return check_between(x, v);
     default: return refuse(x, "its ids are computed");
     }
 }

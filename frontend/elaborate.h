@@ -271,6 +271,11 @@ bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *ite
 void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
 Item elab_emit(Elab *e, Loc loc, Op *o, const Loc *operands);
 
+/* ---- whole.c: integers of floats --------------------------------------------------------------------------- */
+
+/* |v| as i32, if its numbers are whole. */
+Item elab_to_i32(Elab *e, Loc loc, Val v, const Loc *operand);
+
 /* ---- batch_moves.c: concat and slice along a dimension that depends on N ----------------------------------------- */
 
 typedef struct BatchMove {

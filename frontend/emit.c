@@ -303,10 +303,21 @@ bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *ite
 /* ---- operators on tensors --------------------------------------------------------------------------------- */
 
 static const Opcode operator_ops[OPERATOR_COUNT] = {
-    [OPERATOR_ADD] = OP_add, [OPERATOR_SUB] = OP_sub, [OPERATOR_MUL] = OP_mul, [OPERATOR_DIV] = OP_div,
-    [OPERATOR_NEG] = OP_neg, [OPERATOR_EQ] = OP_eq,   [OPERATOR_NE] = OP_ne,   [OPERATOR_LT] = OP_lt,
-    [OPERATOR_LE] = OP_le,   [OPERATOR_GT] = OP_gt,   [OPERATOR_GE] = OP_ge,   [OPERATOR_AND] = OP_and,
-    [OPERATOR_OR] = OP_or,   [OPERATOR_NOT] = OP_not,
+    [OPERATOR_ADD] = OP_add,
+    [OPERATOR_SUB] = OP_sub,
+    [OPERATOR_MUL] = OP_mul,
+    [OPERATOR_DIV] = OP_div,
+    [OPERATOR_REMAINDER] = OP_remainder,
+    [OPERATOR_NEG] = OP_neg,
+    [OPERATOR_EQ] = OP_eq,
+    [OPERATOR_NE] = OP_ne,
+    [OPERATOR_LT] = OP_lt,
+    [OPERATOR_LE] = OP_le,
+    [OPERATOR_GT] = OP_gt,
+    [OPERATOR_GE] = OP_ge,
+    [OPERATOR_AND] = OP_and,
+    [OPERATOR_OR] = OP_or,
+    [OPERATOR_NOT] = OP_not,
 };
 
 static bool is_counter(const Elab *e, const Item *item) {

@@ -228,6 +228,8 @@ static Item make_einsum(GraphCall *c, const Loc *operands) {
     return sum;
 }
 
+static Item make_i32(GraphCall *c, const Loc *operands) { return elab_to_i32(c->e, c->x->loc, c->o->in[0], operands); }
+
 /* ---- windows ---------------------------------------------------------------------------------------------- */
 
 /* The default stride is the kernel size.  Padding of more than half a window would produce empty windows. */
@@ -364,6 +366,7 @@ static const GraphOp graph_ops[] = {
     {"clamp", OP_clamp, .args = {NEEDS("low", STATIC_FLOAT), NEEDS("high", STATIC_FLOAT)}},
     {"dropout", OP_dropout, .args = {MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
     {.name = "to_f32", .code = OP_cast},
+    {.name = "to_i32", .code = OP_cast, .several = make_i32},
 
     {"reshape", OP_reshape, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_reshape},
     {"flatten", OP_flatten, .args = {MAY("from", STATIC_INT)}, .prepare = prepare_flatten},
@@ -629,7 +632,7 @@ int elab_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors
     if (elab_refuse_sharing(e, x)) return results;
     if (scope) e->frame->scope = scope;
     given.good = elab_take_operands(e, op->code, op->takes, tensors, locs, count, given.in) && scope;
-    bool is_f32 = given.good && op->code == OP_cast && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;
+    bool is_f32 = given.good && op->code == OP_cast && !op->several && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;
     if (is_f32) out[0] = item_tensor(given.in[0]);
     else emit_call(e, op, x, &given, out, results);
     e->frame->scope = outer;

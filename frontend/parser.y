@@ -155,7 +155,7 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %precedence NOT
 %nonassoc EQUAL NOT_EQUAL '<' '>' LESS_EQUAL GREATER_EQUAL
 %left '+' '-'
-%left '*' '/'
+%left '*' '/' '%'
 %precedence NEGATION
 
 %%
@@ -375,6 +375,7 @@ expr:
   | expr '-' expr { $$ = binary(p, OPERATOR_SUB, $1, $3); }
   | expr '*' expr { $$ = binary(p, OPERATOR_MUL, $1, $3); }
   | expr '/' expr { $$ = binary(p, OPERATOR_DIV, $1, $3); }
+  | expr '%' expr { $$ = binary(p, OPERATOR_REMAINDER, $1, $3); }
   | '-' expr %prec NEGATION { $$ = unary(p, OPERATOR_NEG, @$, $2); }
   | call
   | INTEGER { $$ = expr_new(p->arena, EXPR_INT, @$); $$->i = $1; }

@@ -70,11 +70,20 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     return ERROR_ITEM;
 }
 
+/* As torch.remainder, of tensors: with the sign of the divisor. */
+static Item int_remainder(Elab *e, const Expr *x, Dim a, Dim b) {
+    if (a.n || b.n) return elab_error_item(e, x->loc, "a remainder is of numbers; a size that depends on N has none");
+    if (b.mul == 0) return division_by_zero(e, x);
+    const int64_t rest = b.mul == -1 ? 0 : a.mul % b.mul;
+    return item_int(rest && (rest < 0) != (b.mul < 0) ? rest + b.mul : rest);
+}
+
 static Item (*const int_operations[OPERATOR_COUNT])(Elab *, const Expr *, Dim, Dim) = {
     [OPERATOR_ADD] = int_sum,
     [OPERATOR_SUB] = int_sum,
     [OPERATOR_MUL] = int_product,
     [OPERATOR_DIV] = int_quotient,
+    [OPERATOR_REMAINDER] = int_remainder,
 };
 
 /* ---- floats ----------------------------------------------------------------------------------------------- */
@@ -86,7 +95,10 @@ static Item float_operation(Elab *e, const Expr *x, double a, double b) {
     case OPERATOR_MUL: return item_float(a * b);
     default: break;
     }
-    return b == 0.0 ? division_by_zero(e, x) : item_float(a / b);
+    if (b == 0.0) return division_by_zero(e, x);
+    if (x->operation.op == OPERATOR_DIV) return item_float(a / b);
+    const double rest = fmod(a, b);
+    return item_float(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);
 }
 
 /* ---- comparisons and logic -------------------------------------------------------------------------------- */

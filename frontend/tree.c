@@ -2,9 +2,10 @@
 #include "frontend/tree.h"
 
 const char *const operator_spelling[OPERATOR_COUNT] = {
-    [OPERATOR_ADD] = "+",   [OPERATOR_SUB] = "-", [OPERATOR_MUL] = "*",   [OPERATOR_DIV] = "/", [OPERATOR_EQ] = "==",
-    [OPERATOR_NE] = "!=",   [OPERATOR_LT] = "<",  [OPERATOR_LE] = "<=",   [OPERATOR_GT] = ">",  [OPERATOR_GE] = ">=",
-    [OPERATOR_AND] = "and", [OPERATOR_OR] = "or", [OPERATOR_NOT] = "not", [OPERATOR_NEG] = "-",
+    [OPERATOR_ADD] = "+",       [OPERATOR_SUB] = "-",   [OPERATOR_MUL] = "*", [OPERATOR_DIV] = "/",
+    [OPERATOR_REMAINDER] = "%", [OPERATOR_EQ] = "==",   [OPERATOR_NE] = "!=", [OPERATOR_LT] = "<",
+    [OPERATOR_LE] = "<=",       [OPERATOR_GT] = ">",    [OPERATOR_GE] = ">=", [OPERATOR_AND] = "and",
+    [OPERATOR_OR] = "or",       [OPERATOR_NOT] = "not", [OPERATOR_NEG] = "-",
 };
 
 Name *name_new(Arena *a, Loc loc, const char *text) {

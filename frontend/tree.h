@@ -44,6 +44,7 @@ typedef enum Operator {
     OPERATOR_SUB,
     OPERATOR_MUL,
     OPERATOR_DIV,
+    OPERATOR_REMAINDER,
     OPERATOR_EQ,
     OPERATOR_NE,
     OPERATOR_LT,

@@ -8,7 +8,7 @@
  * Bounds of the error, in units in the last place of f32, measured against long double over all finite arguments in
  * steps, on every instruction set (tests/codegen/math_test.cc):
  *
- *   exp 1   expm1 2   log 1   log1p 2.5   floor 0   tanh 1.5   erf 2.5   sin 1   cos 1   pow 0.501
+ *   exp 1   expm1 2   log 1   log1p 2.5   floor 0   tanh 1.5   erf 2.5   sin 1   cos 1   pow 0.501   remainder 0.5
  *   sqrt, /, +, -, * correctly rounded
  *
  * The polynomials are minimax fits by Lawson's iteration, each coefficient rounded to f32 before the next is fitted;
@@ -239,6 +239,37 @@ INLINE vf pow_vf(vf x, double e) {
     return select_vf(nan_vf(x), x, r);
 }
 SCALAR_OF(pow, double)
+
+/* ---- remainders: in double, where the product of b and a whole quotient below 2^29 is exact ---- */
+
+/* |x| < 2^51. */
+INLINE vd floor_vd(vd x) {
+    const vd n = round_vd(x);
+    return n - select_vd(n > x, splat_d(1.0), splat_d(0.0));
+}
+
+/* a less the multiples of b that have a quotient of 2^26 or more: 24 bits of it at a time, 2^277 being the largest. */
+INLINE vd reduce_quotient_vd(vd a, vd b) {
+    for (int i = 0; i < 12; i++) {
+        const vd q = a / b, high = double_bits(long_bits(q) & INT64_C(-0x20000000));
+        a = a - select_vd((q >= 0x1p26) | (q <= -0x1p26), high * b, splat_d(0.0));
+    }
+    return a;
+}
+
+/* a - floor(a / b) b, rounded once.  A quotient below 2^26 that is no whole number is further from one than it is
+ * rounded.  A remainder of 0 has the sign of a. */
+INLINE vf remainder_vf(vf a, vf b) {
+    const vd wide_b = double_vf(b);
+    const vf size = float_bits(magnitude_bits(a)), size_b = float_bits(magnitude_bits(b));
+    vd rest = double_vf(a);
+    if (any_vi(size * 0x1p-25f >= size_b)) rest = reduce_quotient_vd(rest, wide_b);
+    const vf y = float_vd(rest - floor_vd(rest / wide_b) * wide_b);
+    const vf signed_y = select_vf(y == 0.0f, float_bits(int_bits(a) & INT32_MIN), y);
+    const vf far = select_vf((a != 0.0f) & ((a < 0.0f) ^ (b < 0.0f)), b, a); /* of an infinite b */
+    return select_vf((size_b == INF) & (size < INF), far, signed_y);
+}
+SCALAR_PAIR(remainder)
 
 /* ---- stochastic rounding: x to 16 bits, to the neighbour further from zero where u, in [0, 1), is less than the share
  * of the way to it that x has gone.  The last bits of x count that share.  Finite stays finite. ---- */

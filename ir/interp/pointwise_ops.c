@@ -66,6 +66,17 @@ UNARY(not, not )
 UNARY(is_finite, finite_number)
 UNARY(increment, plus_one)
 
+static double remainder_of(double a, double b) {
+    const double rest = fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static double whole_remainder(double a, double b) { return b == 0 ? 0 : remainder_of(a, b); }
+
+void interp_op_remainder(Running *r) {
+    binary(r, ir_dtype(r->f, r->op->out[0]) == AMP_DT_I32 ? whole_remainder : remainder_of);
+}
+
 void interp_op_select(Running *r) {
     InterpTensor *out = r->out[0];
     for (int64_t i = 0; i < out->count; i++)

@@ -107,7 +107,7 @@ static void report_unreached(const Backward *b, const State *s) {
     Diag *diag = place_error(b->context, s->pos, "%s does not reach the loss, so it cannot be trained", s->name);
     bool cuts = false;
     for (int i = 0; i < b->f->body.len; i++) cuts = cuts || ir_op_at(b->f, i)->code == OP_detach;
-    if (cuts) diag_help(b->context->diags, diag, "no gradient goes through detach(...)");
+    if (cuts) diag_help(b->context->diags, diag, "no gradient goes through detach(...) and to_i32(...)");
 }
 
 /* "grad.fc.weight"; of a step that is divided, "term.0.fc.weight". */

@@ -46,6 +46,21 @@ static bool gradient_div(Backward *b) {
     return true;
 }
 
+/* y = a % b: da = dy, db = -dy floor(a / b), and that is (a - y) / b, rounded to the whole number that it is near */
+static bool gradient_remainder(Backward *b) {
+    Val divisor = grad_operand(b, 1), first = NO_VAL, second = NO_VAL;
+    if (backward_wants(b, 1)) {
+        Val quotient = binary(b, OP_div, binary(b, OP_sub, grad_operand(b, 0), grad_y(b)), divisor);
+        Val half = ir_emit(b->f, OP_const, AMP_DT_F32, NULL, 0);
+        ir_attr(ir_def(b->f, half), "value")->f = 0.5;
+        Val whole = unary(b, OP_floor, binary(b, OP_add, quotient, half));
+        second = binary(b, OP_mul, unary(b, OP_neg, b->dy), whole);
+    }
+    if (backward_wants(b, 0)) first = b->dy;
+    grad_give_pair(b, first, second);
+    return true;
+}
+
 static bool gradient_neg(Backward *b) {
     backward_give(b, 0, unary(b, OP_neg, b->dy));
     return true;
@@ -137,6 +152,7 @@ const Gradient gradient_pointwise_ops[OP_COUNT] = {
     [OP_sub] = {gradient_sub, {"a", "b"}},
     [OP_mul] = {gradient_mul, {"a", "b"}},
     [OP_div] = {gradient_div, {"a", "b"}},
+    [OP_remainder] = {gradient_remainder, {"a", "b"}},
     [OP_neg] = {gradient_neg},
     [OP_exp] = {gradient_exp},
     [OP_log] = {gradient_log},

@@ -58,6 +58,8 @@ MAP(widen, f16, uint16_t, float, store_f32(q + i, load_f16(p + i)))
 MAP(widen, bf16, uint16_t, float, store_f32(q + i, load_bf16(p + i)))
 float get_max(float a, float b) { return max_vf(splat_f(a), splat_f(b))[0]; }
 float get_min(float a, float b) { return min_vf(splat_f(a), splat_f(b))[0]; }
+float get_remainder(float a, float b) { return remainder_f32(a, b); }
+int32_t get_whole_remainder(int32_t a, int32_t b) { return remainder_vi(splat_i(a), splat_i(b))[0]; }
 )";
 
 // Ops of tests/ops/pointwise.def whose core op is a call of the function of its name.
@@ -228,6 +230,37 @@ TEST_P(MathTest, WidensEverySixteenBitValue) {
         ASSERT_TRUE(std::isnan(want) ? std::isnan(f16[i]) : Bits(f16[i]) == Bits(want)) << i;
         ASSERT_EQ(Bits(bf16[i]), Bits(amp_bf16_to_f32(h[i]))) << i;
     }
+}
+
+// fmod is exact, and a float's rounding of its sum with b, which double holds to 2^-53, is the sum's own.
+TEST_P(MathTest, RemaindersAreRoundedOnce) {
+    auto *remainder = prelude_->Get<float(float, float)>("get_remainder");
+    const std::vector<float> some = Everywhere(0x01e3779b), others = Everywhere(0x0371f053);
+    auto check = [&](float a, float b) {
+        double want = std::fmod(static_cast<double>(a), static_cast<double>(b));
+        if (want != 0 && (want < 0) != (b < 0)) want += static_cast<double>(b);
+        const float nearest = static_cast<float>(want), got = remainder(a, b);
+        ASSERT_TRUE(std::isnan(nearest) ? std::isnan(got) : Bits(got) == Bits(nearest))
+            << a << " % " << b << ": " << got;
+    };
+    for (const float a : some)
+        for (const float b : others) check(a, b);
+    for (int n = -70000; n < 70000; n += 7) check(static_cast<float>(n) * 0.1f, 0.1f); // near whole quotients
+}
+
+TEST_P(MathTest, RemaindersOfIntegersAreDefined) {
+    auto *remainder = prelude_->Get<int32_t(int32_t, int32_t)>("get_whole_remainder");
+    const int32_t cases[][3] = {{7, 3, 1},
+                                {-7, 3, 2},
+                                {7, -3, -2},
+                                {-7, -3, -1},
+                                {6, 3, 0},
+                                {-6, 3, 0},
+                                {7, 0, 0},
+                                {INT32_MIN, -1, 0},
+                                {INT32_MIN, INT32_MAX, INT32_MAX - 1},
+                                {5, INT32_MIN, 5 + INT32_MIN}};
+    for (const auto &c : cases) EXPECT_EQ(remainder(c[0], c[1]), c[2]) << c[0] << " % " << c[1];
 }
 
 TEST_P(MathTest, LargestAndSmallestKeepNaN) {

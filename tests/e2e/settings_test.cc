@@ -471,6 +471,32 @@ TEST(Inputs, IdsThatNobodyCanCheckAreRefused) {
     EXPECT_NE(c.message.find("its ids are computed"), std::string::npos) << c.message;
 }
 
+// Ids of floats, kept within the table: by a remainder, or between 0 and its last row.
+TEST(Inputs, IdsThatStayWithinTheTable) {
+    auto text = [](const std::string &ids) {
+        return "amp 1\nmodel m(x: f32[N]) -> y {\n    at = to_i32(floor(x))\n    y = embedding(" + ids +
+               "; count = 3, dim = 1) as codes\n}\n";
+    };
+    for (const char *ids : {"at % 4", "at % -3", "maximum(at, 0)", "minimum(at, 2)", "minimum(maximum(at, -1), 2)",
+                            "minimum(maximum(at, 0), 3)", "(at + 1) % 3 + 1"})
+        EXPECT_NE(e2e::compile(text(ids)).status, AMP_OK) << ids;
+    EXPECT_NE(e2e::compile(text("at % 4")).message.find("its ids may be outside of the table; "), std::string::npos);
+    const struct {
+        const char *ids;
+        int rows[5];
+    } cases[] = {{"at % 3", {2, 0, 2, 1, 1}}, {"minimum(maximum(at, 0), 2)", {0, 0, 2, 2, 0}}};
+    for (const auto &c : cases) {
+        Training r(e2e::compile_to_file(text(c.ids), "within.so"), 5);
+        ASSERT_TRUE(r.ok());
+        const float x[] = {-0.5f, 0.25f, 2.0f, 7.5f, -INFINITY}; /* -inf is -2^31 */
+        std::vector<float> y(5), table = param(r, "codes.weight", 3);
+        const void *inputs[] = {x};
+        void *outputs[] = {y.data()};
+        ASSERT_EQ(amp_infer(r.session, inputs, {5, 0}, outputs, &r.err), AMP_OK) << r.err.message;
+        for (size_t i = 0; i < 5; i++) EXPECT_EQ(y[i], table[static_cast<size_t>(c.rows[i])]) << c.ids << " " << i;
+    }
+}
+
 // The nearest row of a code book: argmax has as many places as the table has rows, or it may not be looked up.
 TEST(Inputs, PlacesOfArgmaxAreIds) {
     const std::string text =

@@ -196,6 +196,10 @@ TEST(Rule5_Static, DivisionIsExact) {
     EXPECT_HOLDS(Errors(Model("y = x * (7 / 2)")), "7 / 2 leaves a remainder");
     EXPECT_HOLDS(Errors(Model("y = x * (7 / 0)")), "division by zero");
     EXPECT_HOLDS(Ir(Model("y = x * (8 / 2)")), "value = 4.0");
+    EXPECT_HOLDS(Ir(Model("y = x * (-7 % 4)")), "value = 1.0");
+    EXPECT_HOLDS(Ir(Model("y = x * (7 % -4)")), "value = -1.0");
+    EXPECT_HOLDS(Ir(Model("y = x * (2 * 7 % 4)")), "value = 2.0");
+    EXPECT_HOLDS(Ir(Model("y = x * (-7.5 % 2)")), "value = 0.5");
 }
 
 TEST(Rule5_Static, Builtins) {

@@ -130,6 +130,7 @@ TEST_F(ShapeTest, GraphOps) {
         {"bf16[N, 3, 4]", "top_k(%a; k = 2, dim = 1)", "bf16[N, 2, 4], i32[N, 2, 4]"},
         {"f32[N, 2, 4];i32[N, 2, 4];f32[N, 3, 4]", "top_k_grad(%a, %b, %c; dim = 1)", "f32[N, 3, 4]"},
         {"f32[N, 1];f32[N, 4];f32[N]", "extreme_grad(%a, %b, %c; dims = (1))", "f32[N, 4]"},
+        {"i32[N, 1];i32[4]", "remainder(%a, %b)", "i32[N, 4]"},
         {"f32;f32[N, 4]", "var_grad(%a, %b)", "f32[N, 4]"},
         {"f32[N, 3, 4]", "std(%a; dims = (1), keep = true)", "f32[N, 1, 4]"},
         {"f32[N, 1];f32[N, 4];f32[N]", "std_grad(%a, %b, %c; dims = (1))", "f32[N, 4]"},

@@ -294,6 +294,9 @@ a, b = torch.tensor([1.0, nan, 1.0, 2.0, inf, -0.0, -inf, 1.0]), torch.tensor([1
 for name, f in {"maximum": torch.maximum, "minimum": torch.minimum}.items():
     case(f"{name}(%a, %b)", [a, b], f(a, b))
     case(f"{name}_grad(%a, %b, %c)", [dc, a, b], grads(f, dc, a, b))
+case("remainder(%a, %b)", [a, b], torch.remainder(a, b))
+a, b = torch.tensor([5.5, -5.5, 5.5, -5.5, 6.0, 0.0, 1.0, 7.25]), torch.tensor([2.0, 2.0, -2.0, -2.0, 3.0, -1.5, -inf, 0.3])
+case("remainder(%a, %b)", [a, b], torch.remainder(a, b))
 for shape, channels in [((3, 4), 4), ((2, 3, 2, 2), 3), ((2, 3), 1), ((5,), 1)]:
     a, w = rand(*shape), rand(channels)
     d = rand(*shape)

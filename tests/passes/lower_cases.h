@@ -64,7 +64,7 @@ inline std::vector<LowerCase> ElementwiseCases() {
     all.push_back({OP_where_grad,
                    "input %x : f32[N, 3]\ninput %c : bool[3]\n%r, %s = where_grad(%x, %c) : f32[N, 3], f32[N, "
                    "3]\nresult r = %r\nresult s = %s\n"});
-    for (Opcode code : {OP_maximum, OP_minimum}) {
+    for (Opcode code : {OP_maximum, OP_minimum, OP_remainder}) {
         const std::string name = ir_op_info[code].name;
         all.push_back(OneOp(code, {"f32[N, 3]", "f32[3]"}, name + "(%x, %y)", "f32[N, 3]"));
         all.push_back(OneOp(code, {"f16[N, 2, 1]", "f16[1, 5]"}, name + "(%x, %y)", "f16[N, 2, 5]"));

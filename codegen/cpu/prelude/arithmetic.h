@@ -74,10 +74,22 @@ DEFINE_MAX_MIN(f64, double)
 DEFINE_INT_MAX_MIN(i32, int32_t)
 DEFINE_INT_MAX_MIN(i64, int64_t)
 
+/* a - floor(a / b) b; 0 where b is 0. */
+INLINE int32_t remainder_i32(int32_t a, int32_t b) {
+    const int32_t rest = b == 0 || b == -1 ? 0 : a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+INLINE vi remainder_vi(vi a, vi b) {
+    for (int i = 0; i < W; i++) a[i] = remainder_i32(a[i], b[i]);
+    return a;
+}
+
 /* The function of single numbers that has the bits of name##_vf. */
 #define SCALAR(name)                                                                                                   \
     INLINE float name##_f32(float x) { return name##_vf(splat_f(x))[0]; }
 #define SCALAR_DITHERED(type)                                                                                          \
     INLINE float dithered_##type##_f32(float x, float u) { return dithered_##type##_vf(splat_f(x), splat_f(u))[0]; }
+#define SCALAR_PAIR(name)                                                                                              \
+    INLINE float name##_f32(float x, float y) { return name##_vf(splat_f(x), splat_f(y))[0]; }
 #define SCALAR_OF(name, type)                                                                                          \
     INLINE float name##_f32(float x, type e) { return name##_vf(splat_f(x), e)[0]; }

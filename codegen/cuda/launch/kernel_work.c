@@ -11,9 +11,9 @@
 static const struct Cost {
     Opcode op;
     int operations;
-} costs[] = {{OP_div, 10}, {OP_sqrt, 10},  {OP_floor, 6},   {OP_exp, 27},    {OP_expm1, 32},
-             {OP_log, 32}, {OP_log1p, 50}, {OP_tanh, 55},   {OP_erf, 60},    {OP_sin, 60},
-             {OP_cos, 60}, {OP_pow, 150},  {OP_random, 40}, {OP_resample, 8}};
+} costs[] = {{OP_div, 10}, {OP_sqrt, 10},  {OP_floor, 6},   {OP_exp, 27},     {OP_expm1, 32},
+             {OP_log, 32}, {OP_log1p, 50}, {OP_tanh, 55},   {OP_erf, 60},     {OP_sin, 60},
+             {OP_cos, 60}, {OP_pow, 150},  {OP_random, 40}, {OP_resample, 8}, {OP_remainder, 40}};
 /* Of prelude/near.cuh. */
 static const struct Cost near_costs[] = {{OP_exp, 9}, {OP_tanh, 18}, {OP_erf, 26}};
 /* These only name or move elements. */

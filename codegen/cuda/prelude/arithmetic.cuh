@@ -18,6 +18,12 @@ DEFINE_INT_MAX_MIN(i32, int32_t)
 
 DEFINE_INT_MAX_MIN(i64, int64_t)
 
+/* a - floor(a / b) b; 0 where b is 0. */
+INLINE int32_t remainder_i32(int32_t a, int32_t b) {
+    const int32_t rest = b == 0 || b == -1 ? 0 : a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 INLINE float abs_f32(float x) { return float_of(bits_of(x) & 0x7FFFFFFFu); }
 INLINE double abs_f64(double x) { return __longlong_as_double(__double_as_longlong(x) & 0x7FFFFFFFFFFFFFFFLL); }
 INLINE int32_t abs_i32(int32_t x) { return x < 0 ? -x : x; }

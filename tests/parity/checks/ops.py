@@ -120,6 +120,8 @@ ARITHMETIC = {
     "mul_scalar": binary("h * b", torch.mul, ()),
     "where": binary("where(x > 0.1, h, b)", None),
     "where_scalar": binary("where(x <= 0.1, b, h)", None, ()),
+    "remainder": binary("(3.0 * h) % (0.5 * tanh(b) + 1.0)", lambda h, b: torch.remainder(3.0 * h, 0.5 * b.tanh() + 1.0), loosen=4),
+    "remainder_row": binary("h % (0.2 * tanh(b) - 0.7)", lambda h, b: torch.remainder(h, 0.2 * b.tanh() - 0.7), (1,), loosen=4),
     "maximum": binary("maximum(h, b)", torch.maximum),
     "minimum": binary("minimum(b, h)", lambda h, b: torch.minimum(b, h), (1,)),
     "maximum_of_equals": binary("maximum(relu(h), relu(b))", lambda h, b: torch.maximum(h.relu(), b.relu())),
@@ -240,6 +242,8 @@ MOVEMENT = {
     "concat": sequence("concat(h, h * h, h; dim = 2)", lambda h: torch.cat([h, h * h, h], 2)),
     "concat_middle": sequence("concat(h, h * h; dim = 1)", lambda h: torch.cat([h, h * h], 1)),
     "stack": sequence("stack(h, h * h; dim = 1)", lambda h: torch.stack([h, h * h], 1)),
+    "embedding_of_floor": Case("k", "y = embedding(to_i32(floor(to_f32(k) * 0.5)) * 7 % 6, w)", {"w": [6, 6]},
+                               lambda k, w: F.embedding(torch.floor(k * 0.5).to(torch.int32) * 7 % 6, w)),
     "embedding": Case("k", "y = embedding(k, w)", {"w": [11, 6]}, lambda k, w: F.embedding(k, w)),
 }
 LOSSES = {
@@ -627,7 +631,7 @@ def every_op_is_here(tally, options):
     with open(os.path.join(tools.ROOT, "tests/passes/gradient_cases.h"), encoding="utf-8") as file:
         ops = set(re.findall(r"%y(?:, %\w+)* = (\w+)\(", file.read())) - {"cast", "dropout", "expand"}
     ops |= {row[0] for row in pointwise_rows()}
-    signs = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-("}
+    signs = {"add": "+", "sub": "-", "mul": "*", "div": "/", "remainder": "%", "neg": "-("}
     layers = {"log_softmax": "log_softmax(", "nll_loss": "cross_entropy("}
     code = " ".join(case.code for cases in THEMES.values() for case in cases.values())
     tally.same("every op has a case", [op for op in sorted(ops) if signs.get(op, layers.get(op, op + "(")) not in code])

@@ -222,7 +222,7 @@ LANGUAGE = frozenset("""
     cross_entropy cross_entropy_smooth nll_loss mse_loss bce_with_logits
     scaled_dot_product_attention sdpa_causal sdpa_float_mask sdpa_bool_mask
     l1_loss smooth_l1_loss huber_loss kl_div cross_entropy_weight logsumexp linalg_vector_norm prod cumsum topk
-    leaky_relu elu hardswish hardsigmoid mish prelu reciprocal sign floor expm1 log1p maximum minimum
+    leaky_relu elu hardswish hardsigmoid mish prelu reciprocal sign floor expm1 log1p maximum minimum remainder
     conv_transpose2d rms_norm adaptive_avg_pool2d group_norm instance_norm
     interpolate_nearest interpolate_bilinear
 """.split())

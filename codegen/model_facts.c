@@ -89,7 +89,7 @@ typedef struct Between {
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* What i32 arithmetic says of |v|: constants, remainders by them, and extremes. */
+/* What i32 arithmetic says of |v|: constants, remainders by them, extremes and choices. */
 static Between between(const Func *f, Val v) {
     const Between any = {INT32_MIN, INT32_MAX};
     const Op *o = ir_def(f, v);
@@ -109,6 +109,9 @@ static Between between(const Func *f, Val v) {
     case OP_minimum:
         a = between(f, o->in[0]), b = between(f, o->in[1]);
         return (Between){least(a.low, b.low), least(a.high, b.high)};
+    case OP_select: /* of the numbers of a tensor */
+        a = between(f, o->in[1]), b = between(f, o->in[2]);
+        return (Between){least(a.low, b.low), most(a.high, b.high)};
     default: return any;
     }
 }
@@ -145,7 +148,8 @@ static amp_status follow(const Indexes *x, Val v) {
     case OP_reduce_min: return check_place(x, o);
     case OP_remainder:
     case OP_maximum:
-    case OP_minimum: return check_between(x, v);
+    case OP_minimum:
+    case OP_select: return check_between(x, v);
     default: return refuse(x, "its ids are computed");
     }
 }

@@ -260,7 +260,8 @@ static bool has_named_tensor(Elab *e, const Expr *x) {
 /* Wrong arguments become ITEM_ERROR; the remainder of the call is still checked. */
 static bool evaluate_args(Elab *e, const Expr *x, Item *out) {
     if (x->call.args.len > MAX_ARGS || x->call.statics.len > MAX_ARGS) {
-        elab_error(e, x->loc, "a call has at most %d arguments of each kind", MAX_ARGS);
+        if (!strcmp(x->call.callee->text, "tensor")) elab_error_many_numbers(e, x->loc, x->call.args.len);
+        else elab_error(e, x->loc, "a call has at most %d arguments of each kind", MAX_ARGS);
         return false;
     }
     for (int i = 0; i < x->call.args.len; i++) out[i] = elab_eval(e, x->call.args.data[i].value);

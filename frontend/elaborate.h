@@ -271,6 +271,17 @@ bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *ite
 void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
 Item elab_emit(Elab *e, Loc loc, Op *o, const Loc *operands);
 
+/* ---- numbers.c: tensors of given numbers ------------------------------------------------------------------------ */
+
+/* A list of numbers, at least one a float. */
+bool elab_is_numbers(const Item *item);
+void elab_error_many_numbers(Elab *e, Loc loc, int count);
+/* NULL after an error. */
+const Numbers *elab_numbers(Elab *e, Loc loc, const Item *items, const Loc *locs, int count);
+Val elab_list_tensor(Elab *e, Loc loc, const Item *list);
+/* Gives the op of the call tensor(..) its type, of the word |type| and the |list| at |loc|, or ITEM_NONE of both. */
+bool elab_type_numbers(Elab *e, const Expr *call, Op *o, const Item *type, const Item *list, Loc loc);
+
 /* ---- whole.c: integers of floats --------------------------------------------------------------------------- */
 
 /* |v| as i32, if its numbers are whole. */

@@ -127,11 +127,18 @@ Val elab_add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
     return v;
 }
 
+static void refuse_as_tensor(Elab *e, Loc loc, const Item *item) {
+    Diag *diag = elab_error(e, loc, "a tensor is expected here; this is %s", item_describe(e, item));
+    if (item->kind == ITEM_LIST)
+        diag_help(e->d, diag, "a tensor of numbers is tensor(1, 2), or a list of floats: [1.0, 2.0]");
+}
+
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item) {
     if (item->kind == ITEM_TENSOR) return item->tensor;
     if (item->kind == ITEM_FLOAT) return emit_const(e, loc, item->f);
     if (item->kind == ITEM_INT && !item->i.n) return emit_const(e, loc, (double)item->i.mul);
-    if (item->kind != ITEM_ERROR) elab_error(e, loc, "a tensor is expected here; this is %s", item_describe(e, item));
+    if (elab_is_numbers(item)) return elab_list_tensor(e, loc, item);
+    if (item->kind != ITEM_ERROR) refuse_as_tensor(e, loc, item);
     return NO_VAL;
 }
 
@@ -194,7 +201,7 @@ static bool check_kind(const Operands *o, int i) {
     if (o->items[i].kind == ITEM_ERROR) return false;
     bool is_number = o->items[i].kind == ITEM_FLOAT || (o->items[i].kind == ITEM_INT && !o->items[i].i.n);
     if (o->items[i].kind == ITEM_TENSOR || (is_number && !strchr("lic", letter_of(o, i)))) return true;
-    elab_error(o->e, o->locs[i], "a tensor is expected here; this is %s", item_describe(o->e, &o->items[i]));
+    refuse_as_tensor(o->e, o->locs[i], &o->items[i]);
     return false;
 }
 
@@ -290,9 +297,17 @@ static bool convert(const Operands *o, int i, Dtype common) {
     return o->in[i].id != 0;
 }
 
+/* Lists of floats become tensors. */
+static const Item *with_lists_as_tensors(Elab *e, const Item *items, const Loc *locs, int count) {
+    Item *all = arena_array(e->a, Item, count + 1);
+    for (int i = 0; i < count; i++)
+        all[i] = elab_is_numbers(&items[i]) ? item_tensor(elab_list_tensor(e, locs[i], &items[i])) : items[i];
+    return all;
+}
+
 bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count,
                         Val *in) {
-    Operands o = {e, code, takes, items, locs, count, in};
+    Operands o = {e, code, takes, with_lists_as_tensors(e, items, locs, count), locs, count, in};
     bool good = true;
     for (int i = 0; i < count; i++) good = check_kind(&o, i) && check_dtype(&o, i) && good;
     Dtype common = good ? common_type(&o) : AMP_DT_NONE;

@@ -294,6 +294,11 @@ static bool prepare_full(GraphCall *c) {
     return stated_shape(c, &shape) && state_result(c, AMP_DT_F32, shape);
 }
 
+static bool prepare_tensor(GraphCall *c) {
+    const int shape = arg_index(c, "shape"), type = arg_index(c, "type");
+    return elab_type_numbers(c->e, c->x, c->o, &c->items[type], &c->items[shape], c->locs[shape]);
+}
+
 static bool prepare_arange(GraphCall *c) {
     Item count = c->items[arg_index(c, "count")];
     Item list = {.kind = ITEM_LIST};
@@ -339,6 +344,7 @@ static bool prepare_largest(GraphCall *c) {
 #define ONE_OF(name, ...) {name, STATIC_SYMBOL, false, ANY_VALUE, {__VA_ARGS__}}
 #define DIM_ARG MAY("dim", STATIC_INT)
 #define REDUCED_ARGS MAY("dims", STATIC_DIMS), MAY("keep", STATIC_BOOL)
+#define CORRECTION_ARG MAY_FROM("correction", STATIC_INT, AT_LEAST_0)
 #define EPS_ARG MAY_FROM("eps", STATIC_FLOAT, AT_LEAST_0)
 #define WINDOW_ARGS NEEDS_FROM("kernel", STATIC_PAIR, AT_LEAST_1), MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), \
                     MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0)
@@ -385,6 +391,8 @@ static const GraphOp graph_ops[] = {
     {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_full},
     {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
      .prepare = prepare_full},
+    {"tensor", OP_tensor, .most = MANY,
+     .args = {MAY("shape", STATIC_SHAPE), ONE_OF("type", "f32", "i32")}, .prepare = prepare_tensor},
     {"arange", OP_arange, .args = {NEEDS_SIZE("count", AT_LEAST_1)}, .prepare = prepare_arange},
 
     {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
@@ -405,10 +413,8 @@ static const GraphOp graph_ops[] = {
     {"mean", OP_mean, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"max", OP_max, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
-    {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
-     .prepare = prepare_var},
-    {"std", OP_std, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
-     .prepare = prepare_var},
+    {"var", OP_var, .args = {REDUCED_ARGS, CORRECTION_ARG}, .prepare = prepare_var},
+    {"std", OP_std, .args = {REDUCED_ARGS, CORRECTION_ARG}, .prepare = prepare_var},
     {"logsumexp", OP_logsumexp, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, AN_ORDER), REDUCED_ARGS}, .prepare = prepare_dims},
     {"prod", OP_prod, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
@@ -593,11 +599,13 @@ typedef struct CallOperands {
     Val *in;
     const Loc *locs;
     int count;
-    bool good; /* else only the arguments are checked */
+    const Numbers *numbers; /* of tensor(..), whose operands they are not */
+    bool good;              /* else only the arguments are checked */
 } CallOperands;
 
 static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOperands *given, Item *out, int results) {
     GraphCall c = {.e = e, .op = op, .x = x, .o = ir_op_new(e->f, op->code, given->in, given->count)};
+    if (given->numbers) ir_attr(c.o, "values")->numbers = given->numbers;
     bool good = take_args(&c) && given->good;
     BatchMove move = {
         .o = c.o, .loc = x->loc, .operands = given->locs, .dim = good && op->along_batch ? batch_dim(&c) : -1};
@@ -631,7 +639,9 @@ int elab_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
     if (elab_refuse_sharing(e, x)) return results;
     if (scope) e->frame->scope = scope;
-    given.good = elab_take_operands(e, op->code, op->takes, tensors, locs, count, given.in) && scope;
+    if (op->code == OP_tensor) given.numbers = elab_numbers(e, x->loc, tensors, locs, count), given.count = 0;
+    else given.good = elab_take_operands(e, op->code, op->takes, tensors, locs, count, given.in);
+    given.good = scope && (given.good || given.numbers);
     bool is_f32 = given.good && op->code == OP_cast && !op->several && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;
     if (is_f32) out[0] = item_tensor(given.in[0]);
     else emit_call(e, op, x, &given, out, results);

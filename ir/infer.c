@@ -1,8 +1,11 @@
 /* infer.c: the types of an op's results from its operands and attributes: the table of shape rules by opcode, from
  * ops.def, and the rules of ops that work element by element, and of ops that move elements or make them from numbers,
  * indexes or fewer elements. */
-#include "base/dtypes.h"
 #include "ir/infer.h"
+
+#include <math.h>
+
+#include "base/dtypes.h"
 
 /* ---- one shape --------------------------------------------------------------------------------------------------- */
 
@@ -279,6 +282,19 @@ const char *infer_expand(Inferring *c) {
 
 const char *infer_full(Inferring *c) {
     const Value *given = infer_given(c, 0);
+    return infer_result(c, given->dtype, given->shape);
+}
+
+const char *infer_tensor(Inferring *c) {
+    const Value *given = infer_given(c, 0);
+    const Numbers *numbers = ir_attr(c->o, "values")->numbers;
+    const int count = numbers ? numbers->count : 0;
+    Elements n;
+    if (!shape_elements(&given->shape, &n) || n.batches || n.mul != (int64_t)count * n.div)
+        return infer_mismatch(c, "%d numbers do not fill the result", count);
+    for (int i = 0; i < count && given->dtype == AMP_DT_I32; i++)
+        if (!(fabs(numbers->at[i]) <= INT32_MAX) || numbers->at[i] != floor(numbers->at[i]))
+            return infer_mismatch(c, "i32 does not hold %g", numbers->at[i]);
     return infer_result(c, given->dtype, given->shape);
 }
 

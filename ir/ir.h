@@ -76,12 +76,28 @@ typedef struct Reason {
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-typedef enum AttrType { ATTR_END, ATTR_INT, ATTR_FLOAT, ATTR_BOOL, ATTR_SYMBOL, ATTR_STRING, ATTR_DIMS } AttrType;
+typedef enum AttrType {
+    ATTR_END,
+    ATTR_INT,
+    ATTR_FLOAT,
+    ATTR_BOOL,
+    ATTR_SYMBOL,
+    ATTR_STRING,
+    ATTR_DIMS,
+    ATTR_NUMBERS
+} AttrType;
 
 typedef struct Dims {
     int count;
     int64_t at[MAX_RANK];
 } Dims;
+
+enum { MOST_NUMBERS = 64 };
+
+typedef struct Numbers {
+    int count;
+    double at[MOST_NUMBERS];
+} Numbers;
 
 typedef union AttrValue {
     int64_t i;
@@ -89,6 +105,7 @@ typedef union AttrValue {
     bool b;
     const char *s; /* symbol or string */
     Dims dims;
+    const Numbers *numbers; /* NULL: none */
 } AttrValue;
 
 typedef struct AttrSpec {

@@ -19,6 +19,7 @@
 #define SYMBOL(name, v) {name, ATTR_SYMBOL, {.s = (v)}}
 #define STRING(name, v) {name, ATTR_STRING, {.s = (v)}}
 #define DIMS(name) {name, ATTR_DIMS, {.dims = {0}}}
+#define NUMBERS(name) {name, ATTR_NUMBERS, {.numbers = NULL}}
 #define PAIR(name, v) {name, ATTR_DIMS, {.dims = {2, {v, v}}}}
 /* clang-format on */
 

@@ -18,6 +18,7 @@ static bool is_initial(AttrType type, const AttrValue *v, const AttrValue *initi
     case ATTR_SYMBOL:
     case ATTR_STRING: return equal_text(v->s ? v->s : "", initial->s);
     case ATTR_DIMS: return equal_dims(&v->dims, &initial->dims);
+    case ATTR_NUMBERS: return v->numbers == initial->numbers;
     case ATTR_END: return true;
     }
     return true;

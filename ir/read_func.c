@@ -96,6 +96,7 @@ static AttrValue read_attr_value(Reader *r, AttrType type) {
     case ATTR_SYMBOL: v.s = reader_name(r, "a word"); break;
     case ATTR_STRING: v.s = reader_string(r, "a string in quotes"); break;
     case ATTR_DIMS: v.dims = reader_dims(r); break;
+    case ATTR_NUMBERS: v.numbers = reader_numbers(r); break;
     case ATTR_END: break;
     }
     return v;

@@ -332,6 +332,20 @@ Dims reader_dims(Reader *r) {
     return dims;
 }
 
+const Numbers *reader_numbers(Reader *r) {
+    Numbers *numbers = arena_new(r->a, Numbers);
+    reader_need(r, '[');
+    while (!r->failed && !reader_take(r, ']')) {
+        if (numbers->count) reader_need(r, ',');
+        if (numbers->count == MOST_NUMBERS) {
+            reader_fail(r, r->token.loc, "at most %d numbers", MOST_NUMBERS);
+            return numbers;
+        }
+        numbers->at[numbers->count++] = reader_float(r, "a number");
+    }
+    return numbers;
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static bool is_integer(const char *number) { return !number[strspn(number, "-0123456789")]; }

@@ -73,6 +73,7 @@ Pos reader_place(Reader *r);
 Pos reader_at(Reader *r); /* "at FILE:LINE:COLUMN", or nowhere if it is absent */
 Call reader_call(Reader *r);
 Dims reader_dims(Reader *r);
+const Numbers *reader_numbers(Reader *r);                             /* "[0.5, 2.0]" */
 Reason *reader_because(Reader *r);                                    /* "because {...}", or NULL if it is absent */
 void reader_origin(Reader *r, const char **path, const char **layer); /* an optional "@PATH layer LAYER" */
 

@@ -120,6 +120,15 @@ static void put_dims(Text *t, const Dims *dims) {
     text_putc(t, ')');
 }
 
+static void put_numbers(Text *t, const Numbers *numbers) {
+    text_putc(t, '[');
+    for (int i = 0; numbers && i < numbers->count; i++) {
+        if (i) text_puts(t, ", ");
+        text_put_double(t, numbers->at[i]);
+    }
+    text_putc(t, ']');
+}
+
 void print_attr(Text *t, AttrType type, const AttrValue *v) {
     switch (type) {
     case ATTR_INT: text_printf(t, "%lld", (long long)v->i); break;
@@ -128,6 +137,7 @@ void print_attr(Text *t, AttrType type, const AttrValue *v) {
     case ATTR_SYMBOL: print_word(t, v->s ? v->s : ""); break;
     case ATTR_STRING: text_put_quoted(t, v->s ? v->s : ""); break;
     case ATTR_DIMS: put_dims(t, &v->dims); break;
+    case ATTR_NUMBERS: put_numbers(t, v->numbers); break;
     case ATTR_END: break;
     }
 }

@@ -83,6 +83,10 @@ void interp_op_stack(Running *r) {
 
 void interp_op_full(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_float(r, "value"); }
 
+void interp_op_tensor(Running *r) {
+    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = ir_attr(r->op, "values")->numbers->at[i];
+}
+
 void interp_op_arange(Running *r) { FOR_EACH(r, i) result(r)[i] = (double)i; }
 
 /* ---- rows of a table --------------------------------------------------------------------------------------------- */

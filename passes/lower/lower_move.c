@@ -87,6 +87,29 @@ static void lower_arange(Lowering *l) {
     lower_give(l, 0, lower_iota(l, lower_expand(l, lower_number_of(l, 0, AMP_DT_I32), &s)));
 }
 
+/* The number of |index|, from |from| on and before |to|: halves are chosen by comparisons, equal numbers by none. */
+static Val number_at(Lowering *l, Val index, const Numbers *numbers, int from, int to) {
+    const Dtype t = ir_dtype(l->f, l->op->out[0]);
+    bool same = true;
+    for (int i = from + 1; i < to; i++) same = same && !memcmp(&numbers->at[i], &numbers->at[from], sizeof(double));
+    if (same) return lower_number_of(l, numbers->at[from], is_float(t) ? AMP_DT_F32 : t);
+    const int middle = from + (to - from) / 2;
+    Val before = number_at(l, index, numbers, from, middle), after = number_at(l, index, numbers, middle, to);
+    return lower_select(l, lower_binary(l, OP_lt, index, lower_number_of(l, middle, AMP_DT_I32)), before, after);
+}
+
+static void lower_tensor(Lowering *l) {
+    const Shape s = *ir_shape(l->f, l->op->out[0]);
+    const Numbers *numbers = ir_attr(l->op, "values")->numbers;
+    const Dim count = dim_const(numbers->count);
+    const Shape line = shape_of(1, &count);
+    const Dtype t = ir_dtype(l->f, l->op->out[0]);
+    Val index = lower_iota(l, lower_expand(l, lower_number_of(l, 0, AMP_DT_I32), &line));
+    Val v = number_at(l, index, numbers, 0, numbers->count);
+    if (is_float(t)) v = lower_cast(l, v, t);
+    lower_give(l, 0, lower_reshape(l, lower_expand(l, v, &line), &s));
+}
+
 static void lower_embedding(Lowering *l) {
     Val ids = l->op->in[0], table = l->op->in[1];
     lower_give(l, 0, ir_emit(l->f, OP_gather, ir_dtype(l->f, table), NULL, 2, table, ids));
@@ -103,19 +126,12 @@ static void lower_embedding_grad(Lowering *l) {
 static void lower_detach(Lowering *l) { lower_give(l, 0, lower_given(l, 0)); }
 
 const LowerRow lower_move_ops[OP_COUNT] = {
-    [OP_reshape] = {lower_move, TAKES_EITHER},
-    [OP_permute] = {lower_move, TAKES_EITHER},
-    [OP_slice] = {lower_move, TAKES_EITHER},
-    [OP_pad] = {lower_move, TAKES_EITHER},
-    [OP_concat] = {lower_move, TAKES_EITHER},
-    [OP_expand] = {lower_move, TAKES_EITHER},
-    [OP_detach] = {lower_detach, TAKES_EITHER},
-    [OP_flatten] = {lower_flatten, TAKES_PLAIN},
-    [OP_barrier] = {lower_detach, .stays = true},
-    [OP_transpose] = {lower_transpose, TAKES_PLAIN},
-    [OP_stack] = {lower_stack, TAKES_PLAIN},
-    [OP_full] = {lower_full, TAKES_PLAIN},
-    [OP_arange] = {lower_arange, TAKES_PLAIN},
-    [OP_embedding] = {lower_embedding, TAKES_PLAIN},
-    [OP_embedding_grad] = {lower_embedding_grad, TAKES_PLAIN},
+    [OP_reshape] = {lower_move, TAKES_EITHER},       [OP_permute] = {lower_move, TAKES_EITHER},
+    [OP_slice] = {lower_move, TAKES_EITHER},         [OP_pad] = {lower_move, TAKES_EITHER},
+    [OP_concat] = {lower_move, TAKES_EITHER},        [OP_expand] = {lower_move, TAKES_EITHER},
+    [OP_detach] = {lower_detach, TAKES_EITHER},      [OP_flatten] = {lower_flatten, TAKES_PLAIN},
+    [OP_barrier] = {lower_detach, .stays = true},    [OP_transpose] = {lower_transpose, TAKES_PLAIN},
+    [OP_stack] = {lower_stack, TAKES_PLAIN},         [OP_full] = {lower_full, TAKES_PLAIN},
+    [OP_arange] = {lower_arange, TAKES_PLAIN},       [OP_tensor] = {lower_tensor, TAKES_PLAIN},
+    [OP_embedding] = {lower_embedding, TAKES_PLAIN}, [OP_embedding_grad] = {lower_embedding_grad, TAKES_PLAIN},
 };

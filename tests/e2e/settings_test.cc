@@ -478,9 +478,14 @@ TEST(Inputs, IdsThatStayWithinTheTable) {
                "; count = 3, dim = 1) as codes\n}\n";
     };
     for (const char *ids : {"at % 4", "at % -3", "maximum(at, 0)", "minimum(at, 2)", "minimum(maximum(at, -1), 2)",
-                            "minimum(maximum(at, 0), 3)", "(at + 1) % 3 + 1"})
+                            "minimum(maximum(at, 0), 3)", "(at + 1) % 3 + 1", "at * tensor(0, 3, 1; type = i32)"})
         EXPECT_NE(e2e::compile(text(ids)).status, AMP_OK) << ids;
     EXPECT_NE(e2e::compile(text("at % 4")).message.find("its ids may be outside of the table; "), std::string::npos);
+    const std::string given = "amp 1\nmodel m(x: f32[N]) -> y {\n    table = embedding(tensor(0, 2, ROW; type = i32); "
+                              "count = 3, dim = 1) as codes\n    y = x * sum(table)\n}\n";
+    auto with = [&](const char *row) { return std::string(given).replace(given.find("ROW"), 3, row); };
+    EXPECT_EQ(e2e::compile(with("1")).status, AMP_OK) << e2e::compile(with("1")).message;
+    EXPECT_NE(e2e::compile(with("3")).message.find("its ids may be outside of the table"), std::string::npos);
     const struct {
         const char *ids;
         int rows[5];

@@ -202,6 +202,18 @@ TEST(Rule5_Static, DivisionIsExact) {
     EXPECT_HOLDS(Ir(Model("y = x * (-7.5 % 2)")), "value = 0.5");
 }
 
+TEST(Rule5_Static, NumbersOfATensorHaveALimit) {
+    std::string most = "1.0", more = ", 1.0";
+    for (int i = 1; i < 64; i++) most += ", 1.0";
+    EXPECT_HOLDS(Ir(Model("y = x + sum(tensor(" + most + "))")), ": f32[64]");
+    EXPECT_HOLDS(Ir(Model("y = x + sum([" + most + "])")), ": f32[64]");
+    for (const std::string &call : {"tensor(" + most + more + ")", "([" + most + more + "])"})
+        EXPECT_HOLDS(Errors(Model("y = x + sum(" + call + ")")),
+                     "a tensor of given numbers has at most 64; these are 65");
+    EXPECT_HOLDS(Errors(Model("y = x + sum([" + most + more + "])")),
+                 "more come as an input, or as a state that is loaded: state w: f32[65] = zeros()");
+}
+
 TEST(Rule5_Static, Builtins) {
     EXPECT_HOLDS(Ir(Model("y = x * dim(x, -1)")), "value = 4.0");
     EXPECT_HOLDS(Ir(Model("y = x * rank(x)")), "value = 2.0");

@@ -354,6 +354,8 @@ std::string InFunc(const std::string &lines) {
 }
 
 TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
+    std::string many;
+    for (int i = 0; i < 64; i++) many += "0.5, ";
     const struct {
         std::string text, message;
     } cases[] = {
@@ -393,6 +395,8 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
         {InFunc("  %1 = neg(%x) : f32[1, 1, 1, 1, 1, 1, 1, 1, 1]"), "a shape has at most 8 dimensions"},
         {InFunc("  %1 = neg(%x) : f32[]"), "expected a dimension, found ']'"},
         {InFunc("  %1 = reduce_sum(%x; dims = (0, 0, 0, 0, 0, 0, 0, 0, 0)) : f32"), "at most 8 dims"},
+        {InFunc("  %1 = tensor(; values = [1.0, 2.0 3.0]) : f32[3]"), "expected ',', found '3.0'"},
+        {InFunc("  %1 = tensor(; values = [" + many + "0.5]) : f32[65]"), "at most 64 numbers"},
         {InFunc("  %1 = neg(%x) : f32[4] #1"), "a region's number must be from 1 to 0"},
         {InFunc("  region #2 softmax"), "the next region's number must be from 1 to 1"},
         {InFunc("  %1 = neg(%x) : f32[4]\n  input %y : f32"), "inputs and states must come before the first op"},

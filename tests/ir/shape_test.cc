@@ -159,6 +159,11 @@ TEST_F(ShapeTest, GivenShapes) {
     EXPECT_EQ(Check("simplify", "", "full(; value = 2.0)", "i32"), "");
     EXPECT_EQ(Check("simplify", "", "arange()", "i32[7]"), "");
     EXPECT_NE(Check("simplify", "", "arange()", "f32[7]"), "");
+    EXPECT_EQ(Check("simplify", "", "tensor(; values = [0.5, -1.0])", "f16[2, 1]"), "");
+    EXPECT_NE(Check("simplify", "", "tensor(; values = [0.5, -1.0])", "f32[3]"), "");
+    EXPECT_NE(Check("simplify", "", "tensor(; values = [0.5, -1.0])", "f32[N]"), "");
+    EXPECT_NE(Check("simplify", "", "tensor(; values = [0.5, -1.0])", "i32[2]"), "");
+    EXPECT_NE(Check("simplify", "", "tensor()", "f32[1]"), "");
 }
 
 TEST_F(ShapeTest, CoreOps) {

@@ -46,6 +46,9 @@ const char elementwise[] = R"(  input %x : f32[N, COLS]
   %xi = cast(%x) : i32[N, COLS]
   %uf = cast(%u) : f32[N, COLS]
   %ux = mul(%uf, %s) : f32[N, COLS]
+  %rm = remainder(%x, %hf) : f32[N, COLS]
+  %rs = remainder(%t, %s) : f32[N, COLS]
+  %ri = remainder(%ii, %i) : i32[N, COLS]
   result h2 = %h2
   result b2 = %b2
   result t2 = %t2
@@ -56,6 +59,9 @@ const char elementwise[] = R"(  input %x : f32[N, COLS]
   result lt = %lt
   result xi = %xi
   result ux = %ux
+  result rm = %rm
+  result rs = %rs
+  result ri = %ri
 )";
 
 TEST_F(CudaRunTest, Elementwise) {

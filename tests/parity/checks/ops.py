@@ -260,6 +260,11 @@ CLASS_WEIGHT = "w = 0.5 + 0.25 * to_f32(arange(; count = 19))\n"
 MORE_LOSSES = {
     "weighted": Case("x c", CLASS_WEIGHT + "y = cross_entropy(x * s, c, w; label_smoothing = 0.2, ignore = 3)", {"s": [19]},
                      lambda x, c, s: F.cross_entropy(x * s, c.long(), x.new_tensor(CLASS_WEIGHTS), label_smoothing=0.2, ignore_index=3), loosen=2),
+    "given_weights": Case("t k", "y = cross_entropy(linear(t * s, w), k, [0.5, 0.7, 1, 2.5, 0.1, 1.0, 1.5, 3.0, 0.25, 1.0, 2.0])", {"s": [8], "w": [11, 8]},
+                          lambda t, k, s, w: F.cross_entropy(F.linear(t * s, w).flatten(0, 1), k.flatten().long(),
+                                                             t.new_tensor([0.5, 0.7, 1, 2.5, 0.1, 1.0, 1.5, 3.0, 0.25, 1.0, 2.0])), loosen=2),
+    "given_kernel": image("conv2d(h, tensor(1, 0, -1, 2, 0, -2, 1, 0, -1; shape = [1, 1, 3, 3]) * w)",
+                          lambda h, w: F.conv2d(h, h.new_tensor([[1, 0, -1], [2, 0, -2], [1, 0, -1]]) * w), {"w": [2, 4, 1, 1]}),
     "l1": Case("x p", "y = l1_loss(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.l1_loss(x * s, p * q), loosen=4),
     "smooth_l1": Case("x p", "y = smooth_l1_loss(x * s, p * q; beta = 0.7)", {"s": [19], "q": [19]},
                       lambda x, p, s, q: F.smooth_l1_loss(x * s, p * q, beta=0.7)),

@@ -111,6 +111,12 @@ static Range of_div(const Ranger *x, const Op *o) {
     return product(input(x, o, 0), number(1.0 / by));
 }
 
+static Range of_remainder(const Ranger *x, const Op *o) {
+    const Range by = input(x, o, 1);
+    if (!(by.low > 0.0)) return anything;
+    return between(0.0, ir_dtype(x->g->f, o->out[0]) == AMP_DT_I32 ? by.high - 1.0 : by.high);
+}
+
 static Range of_pow(const Ranger *x, const Op *o) {
     const double e = ir_attr(o, "e")->f;
     const Range m = magnitude(input(x, o, 0));
@@ -250,6 +256,13 @@ static Range of_where(const Ranger *x, const Op *o) { return join(chosen(x, o, 1
 
 static double positive(double v) { return fmax(v, 0.0); }
 
+static Range of_tensor(const Ranger *x, const Op *o) {
+    const Numbers *numbers = ir_attr(o, "values")->numbers;
+    Range r = number(numbers->at[0]);
+    for (int i = 1; i < numbers->count; i++) r = join(r, number(numbers->at[i]));
+    return (void)x, r;
+}
+
 static Range of_number(const Ranger *x, const Op *o) { return (void)x, number(ir_attr(o, "value")->f); }
 
 /* 0 to before |count|. */
@@ -309,11 +322,13 @@ static Range (*const rules[OP_COUNT])(const Ranger *x, const Op *o) = {
     [OP_where] = of_where,
     [OP_const] = of_number,
     [OP_full] = of_number,
+    [OP_tensor] = of_tensor,
     [OP_arange] = of_arange,
     [OP_add] = of_add,
     [OP_sub] = of_sub,
     [OP_mul] = of_mul,
     [OP_div] = of_div,
+    [OP_remainder] = of_remainder,
     [OP_maximum] = of_maximum,
     [OP_minimum] = of_minimum,
     [OP_neg] = of_neg,

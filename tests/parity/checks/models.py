@@ -72,6 +72,13 @@ def softplus_like(m, x):
     return m.c(torch.log(1.0 + h) + torch.sqrt(h))
 
 
+def pooled(m, x):
+    h = F.max_pool1d(m.a(x).reshape(-1, 4, 12), 3, 2, 1)
+    h = F.avg_pool1d(h, 2)
+    return m.c(torch.cat([h.flatten(1), h.std(2)], 1))
+
+
+CLASS_WEIGHTS = [0.5, 0.7, 1.0, 2.0, 0.1, 1.0, 3.0]
 ONE = "logits = linear(x; out = {}) as a"
 NORMALISED = "d = h - mean(h; dims = (1), keep = true)\nh = d / sqrt(mean(d * d; dims = (1), keep = true) + 0.00001)\n"
 CASES = {
@@ -105,6 +112,12 @@ CASES = {
                                     lambda m, x: m.c(normalised(m.a(x)))),
     "weights of one element": Case("h = relu(linear(x; out = 1) as a)\nh = relu(linear(h; out = 1) as b)\nlogits = linear(h; out = 7) as c",
                                    {"a": (19, 1), "b": (1, 1), "c": (1, 7)}, lambda m, x: m.c(F.relu(m.b(F.relu(m.a(x)))))),
+    "pools and deviations": Case("h = reshape(linear(x; out = 48) as a; shape = [N, 4, 12])\nh = max_pool1d(h; kernel = 3, stride = 2, padding = 1)\n"
+                                 "h = avg_pool1d(h; kernel = 2)\nh = concat(flatten(h), std(h; dims = 2); dim = 1)\nlogits = linear(h; out = 7) as c",
+                                 {"a": (19, 48), "c": (16, 7)}, pooled),
+    "given numbers": Case("h = ((linear(x; out = 3) as a) - [0.5, -0.25, 0.1]) * tensor(2, 1, 0.5)\nlogits = linear(h; out = 7) as c",
+                          {"a": (19, 3), "c": (3, 7)}, lambda m, x: m.c((m.a(x) - x.new_tensor([0.5, -0.25, 0.1])) * x.new_tensor([2, 1, 0.5])),
+                          f"cross_entropy(logits, targets, {CLASS_WEIGHTS})", lambda logits, y: F.cross_entropy(logits, y, logits.new_tensor(CLASS_WEIGHTS))),
     "one feature": Case("h = relu(linear(x; out = 64) as a)\nlogits = linear(h; out = 2) as c", {"a": (1, 64), "c": (64, 2)},
                         lambda m, x: m.c(F.relu(m.a(x))), features=1, n=100, classes=2),
 }

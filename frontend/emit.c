@@ -129,7 +129,7 @@ Val elab_add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
 
 static void refuse_as_tensor(Elab *e, Loc loc, const Item *item) {
     Diag *diag = elab_error(e, loc, "a tensor is expected here; this is %s", item_describe(e, item));
-    if (item->kind == ITEM_LIST)
+    if (item->kind == ITEM_LIST || item->kind == ITEM_TUPLE)
         diag_help(e->d, diag, "a tensor of numbers is tensor(1, 2), or a list of floats: [1.0, 2.0]");
 }
 

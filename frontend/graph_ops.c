@@ -32,6 +32,7 @@ struct GraphOp {
     bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
     Item (*along_batch)(GraphCall *c, const BatchMove *m); /* where the dimension "dim" depends on N; or NULL */
     Item (*several)(GraphCall *c, const Loc *operands);    /* makes several ops instead; or NULL */
+    const char *about;                                     /* of several: what they make */
     int least, most;                                       /* tensors that it takes, if its op takes another number */
 };
 
@@ -355,12 +356,10 @@ static const GraphOp graph_ops[] = {
     {"conv2d", OP_conv2d,
      .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
               MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
-
     {"conv_transpose2d", OP_conv_transpose2d,
      .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
               MAY_FROM("output_padding", STATIC_PAIR, AT_LEAST_0), MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1),
               MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
-
     {"attention", OP_attention, .takes = "fffm",
      .args = {MAY("causal", STATIC_BOOL), MAY_FROM("scale", STATIC_FLOAT, AT_LEAST_0),
               MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
@@ -372,7 +371,8 @@ static const GraphOp graph_ops[] = {
     {"clamp", OP_clamp, .args = {NEEDS("low", STATIC_FLOAT), NEEDS("high", STATIC_FLOAT)}},
     {"dropout", OP_dropout, .args = {MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
     {.name = "to_f32", .code = OP_cast},
-    {.name = "to_i32", .code = OP_cast, .several = make_i32},
+    {.name = "to_i32", .code = OP_cast, .several = make_i32,
+     .about = "whole numbers, such as floor makes, as i32; -2^31 where i32 does not hold them; no gradient"},
 
     {"reshape", OP_reshape, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_reshape},
     {"flatten", OP_flatten, .args = {MAY("from", STATIC_INT)}, .prepare = prepare_flatten},
@@ -391,7 +391,7 @@ static const GraphOp graph_ops[] = {
     {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_full},
     {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
      .prepare = prepare_full},
-    {"tensor", OP_tensor, .most = MANY,
+    {"tensor", OP_tensor, .least = 1, .most = MANY,
      .args = {MAY("shape", STATIC_SHAPE), ONE_OF("type", "f32", "i32")}, .prepare = prepare_tensor},
     {"arange", OP_arange, .args = {NEEDS_SIZE("count", AT_LEAST_1)}, .prepare = prepare_arange},
 
@@ -477,7 +477,7 @@ const GraphOp *graph_op_at(int index) {
 
 const char *graph_op_name(const GraphOp *op) { return op->name; }
 
-const char *graph_op_about(const GraphOp *op) { return op->several ? NULL : ir_op_info[op->code].doc; }
+const char *graph_op_about(const GraphOp *op) { return op->several ? op->about : ir_op_info[op->code].doc; }
 
 bool graph_op_argument(const GraphOp *op, int index, CallSetting *out) {
     if (index >= MAX_GRAPH_ARGS || !op->args[index].name) return false;

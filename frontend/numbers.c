@@ -21,9 +21,10 @@ void elab_error_many_numbers(Elab *e, Loc loc, int count) {
 /* |locs|: of each item; NULL: all at |loc|. */
 const Numbers *elab_numbers(Elab *e, Loc loc, const Item *items, const Loc *locs, int count) {
     Numbers *numbers = arena_new(e->a, Numbers);
-    if (!count) elab_error(e, loc, "tensor takes numbers: tensor(0.5, 0.7)");
-    if (count > MOST_NUMBERS) elab_error_many_numbers(e, loc, count);
-    if (!count || count > MOST_NUMBERS) return NULL;
+    if (count > MOST_NUMBERS) {
+        elab_error_many_numbers(e, loc, count);
+        return NULL;
+    }
     for (int i = 0; i < count; i++) {
         if (items[i].kind == ITEM_ERROR) return NULL;
         if (!is_number(&items[i])) {

@@ -7,6 +7,7 @@
 
 #include "amp/cuda.h"
 #include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "runtime/device/cuda/cache.h"
@@ -97,10 +98,12 @@ static const amp_model_buffer *buffer_of(const amp_run *run, const amp_model_cud
     return &run->program->buffers[k->operands.at[operand]];
 }
 
-/* Whether |lines| lines of |length| are in the buffer. */
-static bool is_inside(const amp_run *run, const amp_model_buffer *b, int64_t lines, int64_t length, int64_t pitch) {
+/* Whether |lines| lines of |length|, in which parts of 16 bytes are aligned, are in the buffer. */
+static bool is_inside(const amp_run *run, const amp_model_buffer *b, double lines, int64_t length, int64_t pitch) {
+    enum { LINE = 16 };
     const double all = (double)amp_model_dim_at(&b->rows, run->n) * (double)amp_model_dim_at(&b->cols, run->n);
-    return lines > 0 && length > 0 && length <= pitch && (double)(lines - 1) * (double)pitch + (double)length <= all;
+    return lines > 0 && length > 0 && length <= pitch && pitch % (LINE / (int64_t)amp_storage_size(b->storage)) == 0 &&
+           (lines - 1) * (double)pitch + (double)length <= all;
 }
 
 static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
@@ -111,27 +114,34 @@ static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_c
     for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->n);
     if (x->parts > 1 && out->k % ((int64_t)x->parts * AMP_PRODUCT_PART)) return false;
     out->k /= x->parts;
-    out->stride[0] = out->k * (x->a_turned ? out->pitch[0] : 1);
-    out->stride[1] = out->k * (x->b_turned ? 1 : out->pitch[1]);
-    out->stride[2] = out->m * out->pitch[2];
     return true;
+}
+
+static bool sizes_fit(const amp_run *run, const amp_model_cuda_product *x, const amp_cuda_matmul *w,
+                      const amp_model_buffer *const of[4]) {
+    const int64_t all = w->k * w->parts;
+    return is_inside(run, of[0], (double)(x->a_turned ? all : w->m), x->a_turned ? w->m : all, w->pitch[0]) &&
+           is_inside(run, of[1], (double)(x->b_turned ? w->n : all), x->b_turned ? all : w->n, w->pitch[1]) &&
+           is_inside(run, of[2], (double)w->m * (double)w->parts, w->n, w->pitch[2]) &&
+           (!of[3] || (of[3]->storage == of[2]->storage && of[3]->cols.mul >= w->n));
 }
 
 bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t number, amp_cuda_matmul *out) {
     const amp_model_cuda_product *x = &k->products.at[number];
-    const amp_model_buffer *a = buffer_of(run, k, x->a), *b = buffer_of(run, k, x->b),
-                           *d = buffer_of(run, k, x->result);
-    *out = (amp_cuda_matmul){.type = type_of(a->storage), .result = type_of(d->storage)};
-    if (out->type < 0 || out->result < 0 || b->storage != a->storage || !set_sizes(run, x, out)) return false;
+    const amp_model_buffer *const of[4] = {buffer_of(run, k, x->a), buffer_of(run, k, x->b),
+                                           buffer_of(run, k, x->result),
+                                           x->bias ? buffer_of(run, k, x->bias - 1) : NULL};
+    *out = (amp_cuda_matmul){.type = type_of(of[0]->storage), .result = type_of(of[2]->storage)};
+    if (out->type < 0 || out->result < 0 || of[1]->storage != of[0]->storage) return false;
+    if (!set_sizes(run, x, out) || !sizes_fit(run, x, out, of)) return false;
     out->compute = x->instruction == AMP_INSTRUCTION_MMA_TF32 ? LT_COMPUTE_32F_TF32 : LT_COMPUTE_32F;
     out->epilogue = x->bias ? LT_EPILOGUE_BIAS : LT_EPILOGUE_DEFAULT;
     out->a_turned = (int32_t)x->a_turned;
     out->b_turned = (int32_t)x->b_turned;
-    const int64_t all = out->k * out->parts;
-    return is_inside(run, a, x->a_turned ? all : out->m, x->a_turned ? out->m : all, out->pitch[0]) &&
-           is_inside(run, b, x->b_turned ? out->n : all, x->b_turned ? all : out->n, out->pitch[1]) &&
-           is_inside(run, d, out->m * out->parts, out->n, out->pitch[2]) &&
-           (!x->bias || buffer_of(run, k, x->bias - 1)->storage == d->storage);
+    out->stride[0] = out->k * (x->a_turned ? out->pitch[0] : 1);
+    out->stride[1] = out->k * (x->b_turned ? 1 : out->pitch[1]);
+    out->stride[2] = out->m * out->pitch[2];
+    return true;
 }
 
 typedef struct Objects {

@@ -21,6 +21,8 @@ struct Copy {
     std::vector<amp_model_cuda_choice> choices;
     std::vector<amp_model_cuda_part> parts;
     std::vector<amp_model_cuda_grid> grids;
+    std::vector<amp_model_cuda_product> products;
+    amp_model_cuda_kernel then;
     std::vector<amp_model_cuda_image> images{{80, 0, 0, "ptx", 4, -1, -1, -1, -1}};
 
     template <typename T> static std::vector<T> Of(const amp_model_table &t) {
@@ -67,6 +69,22 @@ struct Copy {
         for (uint32_t i = 1; i < count; i++) parts[i].operand_count = 0, parts[i].members = 1;
         k.parts = {parts.data(), count};
         return parts.back();
+    }
+    // A product of |name| that is sound: logits [n][10] = x [n][40] times weights [40][10], and a bias.
+    amp_model_cuda_product &Product(const char *name) {
+        amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 10, {}, {}, {}};
+        sound.rows = {1, 1, 1}, sound.k = {40, 1, 0};
+        sound.pitch[0] = {40, 1, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0};
+        products.assign(2, sound);
+        Kernel(name).products = {products.data(), 2};
+        return products.back();
+    }
+    // A copy of kernel |name|, after its calls.
+    amp_model_cuda_kernel &Then(const char *name) {
+        then = Kernel(name);
+        Product(name);
+        Kernel(name).then = &then;
+        return then;
     }
     amp_model_cuda_grid &Grid(const char *name) {
         Choose(name, 1);
@@ -178,7 +196,43 @@ const Damage damages[] = {
     {"k07: its launch", [](Copy &c) { c.Part("k07", 2).members = 2; }},   // four members, of a batch of two
     {"k07: its launch", [](Copy &c) { c.Part("k07", 1).members = 3; }},   // of ten operands
     {"k07: its launch", [](Copy &c) { c.Kernel("k07").elements.count = 1; }},
+    // products of a library, and what follows them
+    {"k00: its products", [](Copy &c) { c.Product("k00"), c.Kernel("k00").products.at = nullptr; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00"), c.Kernel("k00").products.count = (1u << 16) + 1; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").a = 4; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").b = 4; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").result = UINT32_MAX; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").bias = 5; }}, // from 1
+    {"k00: its products", [](Copy &c) { c.Product("k00").a_turned = 2; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").b_turned = UINT32_MAX; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").instruction = AMP_INSTRUCTION_PLAIN; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").instruction = AMP_INSTRUCTION_MMA_TF32 + 1; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").parts = 0; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").parts = 1025; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").cols = 0; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").cols = INT64_MIN; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").rows.mul = -1; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").rows.div = 0; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").pitch[2].mul = 0; }},
+    {"k00: its products", [](Copy &c) { c.Then("k00"), c.Kernel("k00").products.count = 0; }},
+    {"k00: its products", [](Copy &c) { c.Then("k00").products = c.Kernel("k00").products; }},
+    {"k00: its products", [](Copy &c) { c.Then("k00").then = &c.kernels[1]; }},
+    {"k00: its products", [](Copy &c) { c.Then("k00").waits.tickets = 1; }},
+    {"k00: its products", [](Copy &c) { c.Then("k00").waits.partial_bytes = 8; }},
+    {"kernel 1 has no name", [](Copy &c) { c.Then("k00").name = nullptr; }},
+    {"k00: its operands", [](Copy &c) { c.Then("k00").operands.at = outside; }},
+    {"k00: its launch", [](Copy &c) { c.Then("k00").choices.count = 0; }},
+    {"k00: its batch or its sizes", [](Copy &c) { c.Then("k00").sizes.count = 1; }},
 };
+
+// So that none of these is refused for something else.
+TEST(CudaModel, ProductsAreTaken) {
+    Copy copy;
+    copy.Connect();
+    copy.Then("k00");
+    amp_error err = {};
+    EXPECT_EQ(copy.Load(&err), AMP_OK) << err.message;
+}
 
 TEST(CudaModel, EveryDamageIsRefused) {
     for (const Damage &d : damages) {

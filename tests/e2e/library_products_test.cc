@@ -624,7 +624,7 @@ TEST_F(LibraryProducts, CallsOfTheDriverFail) {
     BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
     const Outcome sound = Live(Small(), a);
     ASSERT_TRUE(sound.Took(3));
-    int tried = 0, failed = 0;
+    int tried = 0, failed = 0, unmeasured = 0;
     for (const auto &call : sound.calls) {
         const auto before = own.calls.find(call.first);
         const int64_t first = before == own.calls.end() ? 0 : before->second;
@@ -632,7 +632,7 @@ TEST_F(LibraryProducts, CallsOfTheDriverFail) {
         // the first, one in between, the last; as memory that is short, and as a device that has failed
         for (const int64_t k : {first + 1, (first + call.second) / 2 + 1, call.second})
             for (const char *error : {"2", "719"}) {
-                if (tried++ % 7 && !getenv("AMP_PLANTINGS")) continue;
+                if (tried++ % 11 && !getenv("AMP_PLANTINGS")) continue;
                 const std::string plan = call.first + ":" + std::to_string(k) + ":" + error;
                 SCOPED_TRACE(plan);
                 Forget();
@@ -647,9 +647,14 @@ TEST_F(LibraryProducts, CallsOfTheDriverFail) {
                 if (o.status == AMP_OK) ExpectSame(own, o);
                 else EXPECT_FALSE(o.message.empty());
                 ExpectClean();
+                if (!o.Says(AMP_LOG_INFO, "its products were not measured")) continue;
+                BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3"); // the next session measures them
+                EXPECT_TRUE(Live(Small(), a).Took(3));
+                unmeasured++;
             }
     }
-    EXPECT_GT(failed, 3);
+    EXPECT_GT(failed, 2);
+    EXPECT_GT(unmeasured, 2);
     EXPECT_GT(tried, 60);
 }
 
@@ -669,7 +674,7 @@ TEST_F(LibraryProducts, MemoryOfTheHostRunsOut) {
     }
     EXPECT_TRUE(outcomes[1].Took(0));
     ASSERT_GT(calls[1], calls[0] + 10);
-    for (int fail = 0; fail < calls[1]; fail += getenv("AMP_PLANTINGS") ? 3 : calls[1] / 24 + 1) {
+    for (int fail = 0; fail < calls[1]; fail += getenv("AMP_PLANTINGS") ? 3 : calls[1] / 14 + 1) {
         SCOPED_TRACE(fail);
         Forget();
         BeginTimes(outcomes[0], 100, "cublasLt4=1");

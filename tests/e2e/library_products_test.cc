@@ -45,6 +45,7 @@ struct Asked {
 // What a session gives.
 struct Outcome {
     amp_status status = AMP_OK;
+    bool trains = true;
     std::string message;
     std::vector<std::string> said[4]; // by amp_log_level
     std::vector<double> losses;
@@ -164,9 +165,16 @@ class LibraryProducts : public StandIn {
         for (const std::string &path : Choices()) unlink(path.c_str());
     }
 
-    // A model in one session: steps, an evaluation and inference.
+    // A model in a session: steps, an evaluation and inference.  On a busy machine one session may not measure all.
     Outcome Live(const std::string &path, const Asked &asked) {
+        Outcome o = LiveOnce(path, asked);
+        for (int i = 0; i < 5 && !asked.allocator && o.Says(AMP_LOG_INFO, "the next session measures them"); i++)
+            o = LiveOnce(path, asked);
+        return o;
+    }
+    Outcome LiveOnce(const std::string &path, const Asked &asked) {
         Outcome o;
+        o.trains = !asked.program;
         amp_error err = {};
         Life life;
         reset_counters();
@@ -238,11 +246,11 @@ class LibraryProducts : public StandIn {
             if (row) o->captured[i] = Report::number(row, "captured");
         }
     }
-    // As in a new process, where kernels take |us|, and algorithms what |library| says.
+    // As in a new process, where kernels that are measured take |us|, and algorithms what |library| says.
     void BeginTimes(const Outcome &own, int us, const std::string &library) {
         std::string times = library;
         for (const std::string &name : own.kernels)
-            if (own.losses.size() < 4 || name.rfind("eval", 0)) times += "," + name + "=" + std::to_string(us);
+            if (!own.trains || name.rfind("eval", 0)) times += "," + name + "=" + std::to_string(us);
         begin({{"TIMES", times}});
     }
     void Fault(const std::string &fault) { setenv("FAKECUDA_CUBLASLT", fault.c_str(), 1); }
@@ -284,6 +292,7 @@ TEST_P(Bits, AreThoseOfOwnKernels) {
         c.text.empty() ? Model(c.precision, c.settings) : Compiled(c.text + Training() + "precision " + c.precision);
     Asked a = Asked::Own();
     a.width = c.width;
+    a.infers = c.precision[0] == 'f';
     const Outcome own = Live(path, a);
     EXPECT_EQ(own.Captured(), 0);
     a.products = AMP_PRODUCTS_SAME_BITS;
@@ -313,7 +322,11 @@ std::vector<Case> Cases() {
              "bf16 { }",
              "    accumulate = 2\n",
              {"fc2: linear + bias + gelu, ", "fc2.linear.grad.input: matmul, "}},
-            {"tf32", "tf32 { }", "", {"fc2: linear + bias + gelu, ", "fc3.linear.grad.weight: matmul, and 1 more, "}},
+            {"tf32",
+             "tf32 { }",
+             "",
+             {"fc4: linear + bias, ", "fc4.linear.grad.weight: matmul; fc4.linear.grad.input: matmul + gelu_grad, "},
+             kSmall},
             {"fp32", "fp32 { }", "", {}, kSmall},
             {"parts",
              "bf16 { }",
@@ -599,7 +612,8 @@ TEST_F(LibraryProducts, CallsOfTheLibraryFail) {
                              "Matmul:2", "Matmul:3", "MatmulDescDestroy:2", "Destroy:1"})
         later.push_back(std::string("fail:cublasLt") + call);
     for (size_t i = 0; i < faults.size() + later.size(); i++) {
-        if (i % 3 != i / 3 % 3 && i < faults.size() && !getenv("AMP_PLANTINGS")) continue; // 1st, 2nd or 3rd
+        const bool is_in_short = i < faults.size() ? i % 3 == i / 3 % 3 : i % 2; // 1st, 2nd or 3rd
+        if (!is_in_short && !getenv("AMP_PLANTINGS")) continue;
         Forget();
         BeginTimes(own, 100, "cublasLt4=1");
         Fault(i < faults.size() ? faults[i] : "");

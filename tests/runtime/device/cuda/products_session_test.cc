@@ -1,4 +1,6 @@
 // Products of a library that are no products of the buffers at the session's number of samples: none is asked for.
+#include <unistd.h>
+
 #include <functional>
 
 #include "tests/runtime/device/cuda/on_stand_in.h"
@@ -29,10 +31,18 @@ struct WithProduct : AlteredTiny {
 
 class ProductsOfTables : public OnStandIn {
   protected:
-    // How often the library ran.
-    int64_t Calls(const std::function<void(amp_model_cuda_product &)> &damage) {
+    static void SetUpTestSuite() { // where no choice is known
+        const std::string folder = ::testing::TempDir() + "cuda-products-cache-" + std::to_string(getpid());
+        setenv("AMPC_CACHE_DIR", folder.c_str(), 1);
         setenv("AMPC_PRODUCTS_FROM", "0", 1);
         setenv("CUBLASLT_PATH", "fakecuda/cublaslt/libcublasLt.so.13", 1);
+    }
+    static void TearDownTestSuite() {
+        unsetenv("AMPC_PRODUCTS_FROM");
+        unsetenv("CUBLASLT_PATH");
+    }
+    // How often the library ran.
+    int64_t Calls(const std::function<void(amp_model_cuda_product &)> &damage) {
         begin({{"TIMES", "linear=100"}});
         int64_t calls = 0;
         {
@@ -40,7 +50,6 @@ class ProductsOfTables : public OnStandIn {
             damage(tiny.product);
             tiny.Make();
             amp::SessionOptions options = CudaOptions(8);
-            options.cuda.products = AMP_PRODUCTS_FASTEST; // whose choices no other test has
             EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &options, &tiny.session, &tiny.err), AMP_OK)
                 << tiny.err.message;
             Report r = report();

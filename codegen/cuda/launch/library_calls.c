@@ -267,6 +267,7 @@ bool cuda_find_calls(CudaWriter *x, const Launch *l, CudaProducts *calls, Launch
     for (int i = 0; i < l->parts.len; i++) {
         const LaunchPart *part = &l->parts.data[i];
         LaunchPart then = {0};
+        if (part->form != PART_BATCH) return false; /* kernels of a chain read what those before them have made */
         for (int j = 0; j < part->kernels.len; j++) {
             if (!add_call(x, x->own->kernels.data[part->kernels.data[j]], operands, calls, &then)) return false;
             operands += x->w.operands.len;

@@ -9,6 +9,8 @@
  *     rows:ALGORITHM:R     a wrong element where a column of the result has more than R rows, in row R: counted as a
  *                          row-major caller does
  *
+ *     order:ALGORITHM:0    it sums two halves of k, and does not say so
+ *
  * Calls and runs are counted from when the variable's text last changed.
  */
 #include <stdio.h>
@@ -27,8 +29,8 @@ static Fault faults[MOST];
 static int count;
 static char text[512];
 
-static const char *const kinds[] = {
-    [PLANT_VALUE] = "value", [PLANT_ULP] = "ulp", [PLANT_TIE] = "tie", [PLANT_LATER] = "later", [PLANT_ROWS] = "rows"};
+static const char *const kinds[] = {[PLANT_VALUE] = "value", [PLANT_ULP] = "ulp",   [PLANT_TIE] = "tie",
+                                    [PLANT_LATER] = "later", [PLANT_ROWS] = "rows", [PLANT_ORDER] = "order"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static bool is_call(const char *name) {

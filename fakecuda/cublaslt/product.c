@@ -72,7 +72,8 @@ static void sum_tile(const Product *p, const Matrices *x, uint64_t row, uint64_t
                                  : type == LT_BF16 ? PTX_BF16
                                                    : PTX_TF32,
                        .sum = PTX_F32};
-    const uint64_t half = (p->k / 2 + 15) / 16 * 16, cut = p->algorithm == SPLIT ? half : p->k;
+    const uint64_t half = (p->k / 2 + 15) / 16 * 16;
+    const uint64_t cut = p->algorithm == SPLIT || p->plant.kind == PLANT_ORDER ? half : p->k;
     add_steps(p, x, &task, row, column, 0, cut);
     memcpy(sums, task.c, sizeof task.c);
     if (cut == p->k) return;

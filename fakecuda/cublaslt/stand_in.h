@@ -67,7 +67,15 @@ CublasLtResult alive(const char *call, const void *object, Kind kind);
 
 /* ---- faults.c: FAKECUDA_CUBLASLT ---- */
 
-typedef enum PlantKind { PLANT_NONE, PLANT_VALUE, PLANT_ULP, PLANT_TIE, PLANT_LATER, PLANT_ROWS } PlantKind;
+typedef enum PlantKind {
+    PLANT_NONE,
+    PLANT_VALUE,
+    PLANT_ULP,
+    PLANT_TIE,
+    PLANT_LATER,
+    PLANT_ROWS,
+    PLANT_ORDER
+} PlantKind;
 typedef struct Plant { /* what is wrong with an algorithm */
     PlantKind kind;
     uint64_t number;

@@ -11,9 +11,10 @@ static const char symbols[] =
 /* ctx: the amp_cublaslt to fill. */
 static amp_status accept_library(void *ctx, void *library, amp_error *err) {
     amp_cublaslt *c = ctx;
-    int major, minor;
+    int major, minor, patch;
     AMP_TRY(amp_library_fill(library, symbols, &c->calls, err));
-    if (c->calls.get_property(LT_MAJOR, &major) || c->calls.get_property(LT_MINOR, &minor))
+    if (c->calls.get_property(LT_MAJOR, &major) || c->calls.get_property(LT_MINOR, &minor) ||
+        c->calls.get_property(LT_PATCH, &patch))
         return amp_fail(err, AMP_BAD_FILE, "it does not report its version");
     const int newest = c->driver && c->driver / 1000 < NEWEST_MAJOR ? c->driver / 1000 : NEWEST_MAJOR;
     if (major < OLDEST_MAJOR || major > newest)
@@ -21,6 +22,7 @@ static amp_status accept_library(void *ctx, void *library, amp_error *err) {
                         "it is of CUDA %d, and one of CUDA 11 to %d is needed: install that, or a newer driver", major,
                         newest);
     c->version = 1000 * major + 10 * minor;
+    c->patch = patch;
     return AMP_OK;
 }
 

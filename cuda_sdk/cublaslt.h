@@ -13,7 +13,7 @@ extern "C" {
 typedef struct amp_cublaslt {
     CublasLtApi calls;
     void *library;
-    int driver, version; /* 13010 for 13.1 */
+    int driver, version, patch; /* 13010 and 2 for 13.1.2 */
 } amp_cublaslt;
 extern const amp_library_places amp_cublaslt_places;
 

@@ -38,7 +38,7 @@ enum {
     LT_INTERNAL_ERROR = 14,
     LT_NOT_SUPPORTED = 15
 };
-enum { LT_MAJOR = 0, LT_MINOR = 1 };                    /* libraryPropertyType */
+enum { LT_MAJOR = 0, LT_MINOR = 1, LT_PATCH = 2 };      /* libraryPropertyType */
 enum { LT_F32 = 0, LT_F16 = 2, LT_BF16 = 14 };          /* cudaDataType */
 enum { LT_COMPUTE_32F = 68, LT_COMPUTE_32F_TF32 = 77 }; /* cublasComputeType_t */
 enum { LT_OP_N = 0, LT_OP_T = 1 };                      /* cublasOperation_t */
@@ -51,7 +51,7 @@ enum {                                              /* cublasLtMatmulPreferenceA
        LT_PREFER_ALIGN_A = 5,                       /* uint32, bytes; B, C and D follow */
        LT_PREFER_ALIGN_D = 8
 };
-enum { LT_REDUCTION_IN_WORKSPACE = 6 };                              /* the mask of those without atomics */
+enum { LT_REDUCTION_IN_F32 = 2 };                                    /* of the mask: no atomics, no sums in f16 */
 enum { LT_ALGO_ID = 0, LT_ALGO_SPLIT_K = 2, LT_ALGO_REDUCTION = 3 }; /* int32, int32, uint32 */
 
 /* X(name, symbol, parameters): `CublasLtResult name parameters`.  A stream is a CUstream.  cublasLtGetProperty and not

@@ -582,6 +582,21 @@ INSTANTIATE_TEST_SUITE_P(Of, Plantings,
                                            Planting{"rows", 16, 0, 2}),
                          [](const auto &info) { return info.param.kind; });
 
+// Along k of 512 equal lines of a pattern would meet, and hide in which order sums are added.
+TEST_F(LibraryProducts, AnotherOrderOfLongSumsIsFound) {
+    const std::string model = Compiled("amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+                                       "    y = linear(gelu(linear(x; out = 512) as fc1); out = 64) as fc2\n}\n" +
+                                       Training() + "precision fp16 { loss_scale = dynamic(init = 1024.0) }\n");
+    Asked a = Asked::Own();
+    a.infers = false;
+    const Outcome own = Live(model, a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    BeginTimes(own, 100, "cublasLt0=1,cublasLt3=300");
+    Fault("order:0:0");
+    ExpectSame(own, Live(model, a));
+    ExpectClean();
+}
+
 // What is wrong after all measurements is used: the comparison sees it.
 TEST_F(LibraryProducts, PlantedLateErrorIsFound) {
     Asked a = Asked::Own();

@@ -272,7 +272,7 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
     bool done = false;
     tables->memory += all_table_bytes(k);
     if (choice) AMP_TRY(amp_cuda_products_enqueue(l, run, kernel, choice, stream, &done, err));
-    if (!done) return launch_function(l, run, k, &at, overlaps, stream, err);
+    if (!done) return launch_function(l, run, k, &at, overlaps && !choice, stream, err);
     at.memory += table_bytes(k);
     return k->then ? launch_function(l, run, k->then, &at, false, stream, err) : AMP_OK;
 }
@@ -504,6 +504,9 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
     amp_status status = make_tables(g, &made, run, compute, allocator, err);
     if (!status) status = amp_cuda_poison_make(&made.poison, c, run, err);
     if (!status) status = instantiate(g, &made, run, err);
+    if (status && g->launching.products->failed && !amp_cuda_latch_check(&c->latch, err))
+        status = instantiate(g, &made, run, err); /* without the call that failed */
+    g->launching.products->failed = false;
     if (status) {
         free_graph(g, &made);
         return status;

@@ -10,6 +10,7 @@
 #include "base/dtypes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "runtime/device/cuda/cache.h"
 #include "runtime/device/cuda/library_trial.h"
 
@@ -20,6 +21,7 @@ struct amp_cuda_choice {
     const amp_model_cuda_kernel *kernel; /* where it was chosen: others of equal keys have choices of their own */
     int64_t n;
     amp_cuda_cache_key key;
+    bool known; /* else it was looked for in vain, and is ours until it is measured */
     bool served;
     uint32_t count;
     amp_cuda_algorithm algorithms[]; /* by product; none unless |served| */
@@ -181,12 +183,12 @@ static CublasLtResult open_objects(const CublasLtApi *lt, const amp_cuda_matmul 
     return r;
 }
 
-/* Only the fastest may split k, and then without atomics, whose order is another one in each run. */
+/* Only the fastest may split k: not by atomics, whose order is another one in each run, nor in f16, which overflows. */
 static CublasLtResult prefer(const amp_cuda_products *p, CublasLtPreference *out) {
-    enum { HOPPER = 90, LINE = 16, HOPPER_WORKSPACE = 32 << 20, WORKSPACE = 4 << 20 };
+    enum { HOPPER = 90, LINE = 16, WORKSPACE = 4 << 20 };
     const CublasLtApi *lt = &p->library.calls;
-    const uint64_t workspace = p->context->info.arch >= HOPPER ? HOPPER_WORKSPACE : WORKSPACE;
-    const uint32_t line = LINE, split = p->mode == AMP_PRODUCTS_FASTEST ? LT_REDUCTION_IN_WORKSPACE : 0;
+    const uint64_t workspace = p->context->info.arch >= HOPPER ? AMP_CUDA_WORKSPACE_MOST : WORKSPACE;
+    const uint32_t line = LINE, split = p->mode == AMP_PRODUCTS_FASTEST ? LT_REDUCTION_IN_F32 : 0;
     CublasLtResult r = lt->preference_create(out);
     if (!r) r = lt->preference_set(*out, LT_PREFER_WORKSPACE, &workspace, sizeof workspace);
     if (!r) r = lt->preference_set(*out, LT_PREFER_REDUCTION, &split, sizeof split);
@@ -200,13 +202,13 @@ int amp_cuda_matmul_ask(const amp_cuda_products *p, const amp_cuda_matmul *w, co
     const CublasLtApi *lt = &p->library.calls;
     Objects o;
     int count = 0;
-    if (open_objects(lt, w, at[3], &o)) return 0;
+    if (open_objects(lt, w, at[3], &o)) return -1;
     CublasLtResult r = prefer(p, &o.preference);
     if (!r)
         r = lt->heuristic(p->handle, o.desc, o.layouts[1], o.layouts[0], o.layouts[2], o.layouts[2], o.preference,
                           AMP_CUDA_ALGORITHMS, found, &count);
     close_objects(lt, &o);
-    return r ? 0 : count;
+    return r ? -1 : count;
 }
 
 CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_matmul *w, const CuPointer at[4],
@@ -232,40 +234,61 @@ static double least_operations(const amp_cuda_products *p) {
     return p->mode == AMP_PRODUCTS_FASTEST ? 0 : 2e9;
 }
 
-/* Whether the library can make all of the kernel; |text|: what it depends on. */
-static bool describe(const amp_cuda_products *p, const amp_run *run, const amp_model_cuda_kernel *k, char *text) {
+/* Whether the library can make all of the kernel, and that is worth a choice. */
+static bool is_worth(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
     double operations = 0;
     for (uint32_t i = 0; i < k->products.count; i++) {
         amp_cuda_matmul w;
         if (!amp_cuda_matmul_of(run, k, i, &w)) return false;
         operations += 2.0 * (double)w.m * (double)w.n * (double)w.k * (double)w.parts;
+    }
+    return operations >= least_operations(l->products);
+}
+
+static void describe(const amp_run *run, const amp_model_cuda_kernel *k, char *text) {
+    for (uint32_t i = 0; i < k->products.count; i++) {
+        amp_cuda_matmul w;
+        (void)amp_cuda_matmul_of(run, k, i, &w);
         text +=
             snprintf(text, DESCRIPTION, "%lld %lld %lld %lld %lld %lld %lld %d %d %d %u %d %d;", (long long)w.m,
                      (long long)w.n, (long long)w.k, (long long)w.parts, (long long)w.pitch[0], (long long)w.pitch[1],
                      (long long)w.pitch[2], w.type, w.result, w.compute, w.epilogue, w.a_turned, w.b_turned);
     }
-    return operations >= least_operations(p);
 }
 
-static const char *source_of(const amp_cuda_launching *l, const amp_model_cuda_kernel *k) {
-    return k ? l->functions->model->functions[k->choices.at[k->choices.count - 1].function].source : "";
+/* Adds what the functions of |k| are compiled from, and so what their sums are. */
+static void hash_code(const amp_cuda_launching *l, const amp_model_cuda_kernel *k, amp_sha256 *hash) {
+    for (uint32_t i = 0; k && i < k->choices.count; i++) {
+        const amp_model_cuda_function *f = &l->functions->model->functions[k->choices.at[i].function];
+        if (f->prelude) amp_sha256_update(hash, f->prelude, strlen(f->prelude) + 1);
+        amp_sha256_update(hash, f->source, strlen(f->source) + 1);
+    }
 }
+
+static void hash_text(amp_sha256 *hash, const char *text) { amp_sha256_update(hash, text, strlen(text) + 1); }
 
 static bool key_of(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
                    amp_cuda_cache_key *out) {
     const amp_cuda_products *p = l->products;
     const size_t bytes = (size_t)k->products.count * DESCRIPTION + 1;
-    char *text = amp_alloc_zeroed(p->allocator, bytes), device[160];
-    snprintf(device, sizeof device, "%s, %d multiprocessors, driver %d, mode %d", p->context->info.name,
-             p->context->info.multiprocessors, p->context->driver.version, p->mode);
-    const bool can = text && describe(p, run, k, text);
-    if (can) {
-        const char *const parts[] = {"products", text, device, source_of(l, k), source_of(l, k->then)};
-        *out = amp_cuda_cache_key_of(parts, sizeof parts / sizeof *parts, p->library.version, p->context->info.arch,
-                                     false);
+    const char *how = getenv("AMPC_CUDA_COMPILE");
+    char *text = amp_alloc_zeroed(p->allocator, bytes), device[200];
+    if (text) {
+        amp_sha256 hash;
+        describe(run, k, text);
+        snprintf(device, sizeof device,
+                 "products, %s, sm_%d, %d multiprocessors, driver %d, cuBLASLt %d.%d, mode %d, %s",
+                 p->context->info.name, p->context->info.arch, p->context->info.multiprocessors,
+                 p->context->driver.version, p->library.version, p->library.patch, p->mode, how ? how : "");
+        amp_sha256_init(&hash);
+        hash_text(&hash, device);
+        hash_text(&hash, text);
+        hash_code(l, k, &hash);
+        hash_code(l, k->then, &hash);
+        amp_sha256_final(&hash, out->bytes);
     }
     amp_free(p->allocator, text, bytes);
-    return can;
+    return text != NULL;
 }
 
 static amp_cuda_choice *chosen_for(const amp_cuda_products *p, const amp_model_cuda_kernel *k, int64_t n) {
@@ -299,17 +322,20 @@ static bool recall(amp_cuda_cache *cache, amp_cuda_choice *c, bool *from_disk) {
     amp_cuda_cache_entry entry;
     *from_disk = false;
     for (const amp_cuda_choice *o = c->next; o; o = o->next) {
-        if (!same_key(&o->key, &c->key) || o->count != c->count) continue;
+        if (!o->known || !same_key(&o->key, &c->key) || o->count != c->count) continue;
+        c->known = true;
         c->served = o->served;
         memcpy(c->algorithms, o->algorithms, bytes);
         return true;
     }
     if (!amp_cuda_cache_get(cache, &c->key, &entry)) return false;
-    *from_disk = entry.size == 1 || entry.size == bytes + 1;
-    c->served = *from_disk && entry.size > 1;
+    c->known = *from_disk = entry.size == 1 || entry.size == bytes + 1;
+    c->served = c->known && entry.size > 1;
     if (c->served) memcpy(c->algorithms, (const char *)entry.image + 1, bytes);
+    for (uint32_t i = 0; c->served && i < c->count; i++)
+        if (c->algorithms[i].workspace > AMP_CUDA_WORKSPACE_MOST) c->served = c->known = false;
     amp_cuda_cache_entry_free(cache, &entry);
-    return *from_disk;
+    return c->known;
 }
 
 static void keep(amp_cuda_products *p, amp_cuda_cache *cache, const amp_cuda_choice *c) {
@@ -345,35 +371,39 @@ static amp_status measure(const amp_cuda_launching *l, const amp_run *run, amp_c
     const int64_t start = amp_nanoseconds();
     AMP_TRY(amp_cuda_try_library(l, run, c->kernel, true, c->algorithms, &verdict, err));
     p->seconds += (double)(amp_nanoseconds() - start) * 1e-9;
+    c->known = true;
     c->served = verdict.served;
     if (verdict.measured) keep(p, cache, c);
     say(p, run, c->kernel, c, &verdict);
     return AMP_OK;
 }
 
-/* What was chosen in another process is run once before it is captured. */
+/* What was chosen in another process is run once before it is captured.  A graph may be using the workspace. */
 static amp_status warm(const amp_cuda_launching *l, const amp_run *run, amp_cuda_choice *c, amp_error *err) {
     amp_cuda_verdict verdict = {0};
     if (!c->served) return AMP_OK;
+    if (l->products->captured) AMP_TRY(AMP_CUDA(l->context, err, context_sync, ()));
     AMP_TRY(amp_cuda_try_library(l, run, c->kernel, false, c->algorithms, &verdict, err));
     c->served = verdict.served;
     return AMP_OK;
 }
 
-static amp_status choose(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
-                         bool may_measure, amp_cuda_cache *cache, amp_error *err) {
-    amp_cuda_products *p = l->products;
+/* A choice for kernel |k|, if it is known. */
+static amp_status look_up(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
+                          amp_cuda_cache *cache, amp_error *err) {
     amp_cuda_cache_key key;
     bool from_disk;
-    if (!key_of(l, run, k, &key)) return AMP_OK;
-    amp_cuda_choice *c = add_choice(p, k, run->n, &key);
+    if (!key_of(l, run, k, &key)) return AMP_OK; /* no memory */
+    amp_cuda_choice *c = add_choice(l->products, k, run->n, &key);
     if (!c) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for what makes its products", k->name);
-    if (recall(cache, c, &from_disk)) return from_disk ? warm(l, run, c, err) : AMP_OK;
-    if (!may_measure) { /* a later session may measure it */
-        p->choices = c->next;
-        amp_free(p->allocator, c, choice_bytes(c->count));
-        return AMP_OK;
-    }
+    return recall(cache, c, &from_disk) && from_disk ? warm(l, run, c, err) : AMP_OK;
+}
+
+static amp_status measure_one(const amp_cuda_launching *l, const amp_run *run, amp_cuda_choice *c,
+                              amp_cuda_cache *cache, amp_error *err) {
+    amp_cuda_products *p = l->products;
+    bool from_disk;
+    if (recall(cache, c, &from_disk)) return AMP_OK; /* measured a moment ago, for a launch like it */
     if (p->seconds < MOST_SECONDS) return measure(l, run, cache, c, err);
     if (p->seconds < 2 * MOST_SECONDS)
         amp_log_say(
@@ -384,11 +414,16 @@ static amp_status choose(const amp_cuda_launching *l, const amp_run *run, const 
     return AMP_OK;
 }
 
+static bool is_new(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
+    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    return k->products.count && amp_run_needs(run, kernel) && !chosen_for(l->products, k, run->n) &&
+           is_worth(l, run, k);
+}
+
 bool amp_cuda_products_may_take(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    amp_cuda_cache_key key;
-    return l->products && !l->products->given_up && k->products.count && amp_run_needs(run, kernel) &&
-           !chosen_for(l->products, k, run->n) && key_of(l, run, k, &key);
+    const amp_cuda_choice *c = l->products && k->products.count ? chosen_for(l->products, k, run->n) : NULL;
+    return c && !c->known && amp_run_needs(run, kernel);
 }
 
 /* What a program's launches have come to be. */
@@ -404,25 +439,33 @@ static void say_shares(const amp_cuda_launching *l, const amp_run *run) {
                     (long long)run->n, served, with_calls);
 }
 
+/* What is not known yet: all functions are compiled at once. */
+static amp_status measure_all(const amp_cuda_launching *l, const amp_run *run, amp_cuda_cache *cache, amp_error *err) {
+    AMP_TRY(amp_cuda_need(l, run, true, err));
+    for (int32_t i = 0; i < run->program->kernel_count; i++)
+        if (amp_cuda_products_may_take(l, run, i))
+            AMP_TRY(measure_one(l, run, chosen_for(l->products, &run->program->cuda_kernels[i], run->n), cache, err));
+    return AMP_OK;
+}
+
 amp_status amp_cuda_products_choose(const amp_cuda_launching *l, const amp_run *run, bool may_measure, amp_error *err) {
     amp_cuda_products *p = l->products;
     amp_cuda_cache *cache = NULL;
     amp_status status = AMP_OK;
-    bool chose = false;
-    for (int32_t i = 0; p && !status && i < run->program->kernel_count; i++) {
-        if (!amp_cuda_products_may_take(l, run, i)) continue;
+    bool looked = false;
+    for (int32_t i = 0; p && !p->given_up && !status && i < run->program->kernel_count; i++) {
+        if (!is_new(l, run, i)) continue;
         if (!p->handle) status = open_library(p, err);
-        if (status || p->given_up) continue;
-        if (!chose && may_measure) status = amp_cuda_need(l, run, true, err); /* all at once */
-        if (!chose) cache = amp_cuda_cache_open(p->allocator);
-        chose = true;
-        if (!status) status = choose(l, run, &run->program->cuda_kernels[i], may_measure, cache, err);
+        if (status || p->given_up) break;
+        if (!looked) cache = amp_cuda_cache_open(p->allocator);
+        looked = true;
+        status = look_up(l, run, &run->program->cuda_kernels[i], cache, err);
     }
+    if (looked && may_measure && !status) status = measure_all(l, run, cache, err);
     amp_cuda_cache_close(cache);
-    if (chose && !status) {
-        fit_workspace(p);
-        say_shares(l, run);
-    }
+    if (!looked) return status;
+    fit_workspace(p);
+    if (!status) say_shares(l, run);
     return status;
 }
 
@@ -432,7 +475,6 @@ amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run 
                                      const amp_cuda_choice *c, CuStream stream, bool *done, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     AMP_TRY(amp_cuda_latch_check(&l->context->latch, err));
-    l->products->captured = true;
     for (uint32_t i = 0; i < c->count; i++) {
         const amp_model_cuda_product *x = &k->products.at[i];
         const CuPointer at[4] = {amp_cuda_address_of(l, run, k->operands.at[x->a]),
@@ -440,12 +482,14 @@ amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run 
                                  amp_cuda_address_of(l, run, k->operands.at[x->result]),
                                  x->bias ? amp_cuda_address_of(l, run, k->operands.at[x->bias - 1]) : 0};
         amp_cuda_matmul w;
+        l->products->captured |= c->algorithms[i].workspace > 0;
         if (amp_cuda_matmul_of(run, k, i, &w) && !amp_cuda_matmul_run(l->products, &w, at, &c->algorithms[i], stream))
             continue;
         /* the own launch writes all that those before have written */
         amp_log_say(l->products->log, AMP_LOG_WARNING, "%s: cuBLASLt fails at n = %lld: its products are ampc's own",
                     k->name, (long long)run->n);
         ((amp_cuda_choice *)c)->served = false;
+        l->products->failed = true;
         return AMP_OK;
     }
     *done = true;

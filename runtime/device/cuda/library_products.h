@@ -28,7 +28,8 @@ typedef struct amp_cuda_products {
     bool given_up;
     CuPointer workspace; /* launches have it in turn */
     size_t workspace_bytes;
-    bool captured;  /* it stays where it is */
+    bool captured;  /* a graph has its address: it stays where it is */
+    bool failed;    /* a call, in a capture that may have ended by it */
     double seconds; /* of measurements so far */
     amp_cuda_choice *choices;
 } amp_cuda_products;

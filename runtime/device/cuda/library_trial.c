@@ -17,13 +17,16 @@
 enum {
     REPEATS = 8,
     ROUNDS = 3,
-    LEAST_CHECKS = 2,
-    MOST_CHECKS = 16,
-    PATTERN = 1 << 20,  /* bytes of numbers, which repeat */
-    COMPARED = 4 << 20, /* bytes at a time */
+    LEAST_CHECKS = 3,
+    MOST_CHECKS = 18,
+    PATTERN = 524287, /* numbers, which repeat: a prime, so that lines of a matrix differ */
+    PATTERN_F32 = 262139,
+    COMPARED = 4 << 20,       /* bytes at a time */
+    MOST_COMPARED = 32 << 20, /* of a buffer: from both ends */
     MOST_PRODUCTS = 64
 };
 static const double LEAST_RESULTS = 1e7, LEAST_GAIN = 0.97;
+static const double CALL_US = 1; /* a launch beside a call does not overlap it, as beside another launch */
 
 typedef struct Candidate {
     amp_cuda_algorithm by;
@@ -56,10 +59,11 @@ typedef struct Trial {
     amp_memory_plan plan;
     CuPointer *memory, *kept; /* by buffer: what launches use; what the own launch wrote; 0: none */
     uint8_t *access;          /* by buffer: AMP_ACCESS_* of all operands that it is */
-    char *host;               /* PATTERN, or 2 * COMPARED bytes */
+    char *host;               /* a pattern, or 2 * COMPARED bytes */
     Product *products;
     Part own, then;
     CuEvent events[2];
+    bool incomplete; /* some algorithm was not tried, for want of memory, say */
 } Trial;
 
 #define DRIVER(t, name, arguments) AMP_TRY(AMP_CUDA((t)->c, err, name, arguments))
@@ -85,7 +89,7 @@ static amp_status make_part(Trial *t, const amp_model_cuda_kernel *k, Part *out,
     return amp_cuda_tables_make(&out->tables, &t->launching, &out->run, t->p->stream, t->p->allocator, err);
 }
 
-static amp_status make_memory(Trial *t, amp_error *err) {
+static amp_status make_memory(Trial *t, bool compares, amp_error *err) {
     const amp_memory_plan_options o = {.capacity = t->run->n, .sizes_only = true, .align = 256};
     const size_t bytes = list_bytes(t);
     AMP_TRY(amp_memory_plan_make(&t->plan, t->run->program, &o, t->p->allocator, err));
@@ -102,7 +106,7 @@ static amp_status make_memory(Trial *t, amp_error *err) {
     for (int32_t i = 0; i < t->run->program->buffer_count; i++) {
         if (!t->access[i]) continue;
         DRIVER(t, mem_alloc, (&t->memory[i], t->plan.bytes[i]));
-        if (t->access[i] & AMP_ACCESS_WRITE) DRIVER(t, mem_alloc, (&t->kept[i], t->plan.bytes[i]));
+        if (compares && t->access[i] & AMP_ACCESS_WRITE) DRIVER(t, mem_alloc, (&t->kept[i], t->plan.bytes[i]));
     }
     return AMP_OK;
 }
@@ -146,23 +150,36 @@ static uint32_t draw(uint32_t *state) { /* Marsaglia's xorshift */
     return *state ^= *state << 5;
 }
 
+/* A round of each in turn.  FASTEST: positive, so that sums in another order differ by their rounding alone. */
 typedef enum Numbers {
-    MIXED, /* ordinary ones, and runs of 64 that are subnormal in f16 or cancel large ones; other runs in each round */
+    MIXED, /* runs of 64 that are ordinary, subnormal in f16, or larger than others */
     TIES,  /* odd sixteenths, whose sums are often halfway between two numbers; and a few infinities, which hide what
                 else is in their rows and columns */
-    POSITIVE /* so that sums in another order differ by their rounding alone */
+    PLAIN, /* all of one size: the order of their sums shows most */
+    NUMBERS
 } Numbers;
 
-static float number_at(uint32_t i, uint32_t round, uint32_t *state, Numbers what) {
+static float mixed(uint32_t bits, uint32_t kind) {
+    const float unit = (float)(bits >> 8) * 0x1p-24F;
+    if (kind == 0) return (unit - 0.5F) * 0x1p-18F;
+    return (2 * unit - 1) * (kind == 1 ? 4 : 1);
+}
+
+/* Which of eight kinds the run has that number |i| is in: another one in each buffer and round, or runs of two operands
+ * would meet in all sums alike. */
+static uint32_t kind_of_run(uint32_t i, uint32_t seed) {
+    uint32_t state = (i / 64 + 1) * 2654435761U ^ seed;
+    (void)draw(&state);
+    return draw(&state) >> 29;
+}
+
+static float number_at(uint32_t i, uint32_t seed, uint32_t *state, Numbers what, bool fastest) {
     const uint32_t bits = draw(state);
     const float unit = (float)(bits >> 8) * 0x1p-24F;
-    if (what == POSITIVE) return 0.5F + unit / 2;
-    if (what == TIES) return i % 131071 == 77 ? INFINITY : ((float)(bits % 64) - 31.5F) * 0.125F;
-    switch ((i / 64 + round / 2) % 8) {
-    case 5: return (unit - 0.5F) * 0x1p-18F;
-    case 6: return i % 2 ? 512 + (float)(bits % 4) : -512;
-    default: return 2 * unit - 1;
-    }
+    if (what == TIES && i % 131071 == 77) return INFINITY;
+    if (fastest) return 0.5F + unit / 2;
+    if (what == TIES) return ((float)(bits % 64) - 31.5F) * 0.125F;
+    return what == PLAIN ? 2 * unit - 1 : mixed(bits, kind_of_run(i, seed));
 }
 
 static size_t put_number(char *to, uint32_t storage, float x) {
@@ -176,6 +193,30 @@ static bool is_float(uint32_t storage) {
     return storage == AMP_DT_F32 || storage == AMP_DT_F16 || storage == AMP_DT_BF16;
 }
 
+/* Of positive numbers the sum of k products is about 1 if they are so much smaller: then a bias counts. */
+static float scale_of(const Trial *t, int32_t buffer) {
+    for (uint32_t i = 0; t->p->mode == AMP_PRODUCTS_FASTEST && i < t->k->products.count; i++) {
+        const amp_model_cuda_product *x = &t->k->products.at[i];
+        if ((int32_t)t->k->operands.at[x->a] == buffer || (int32_t)t->k->operands.at[x->b] == buffer)
+            return 1 / sqrtf((float)amp_model_dim_at(&x->k, t->run->n));
+    }
+    return 1;
+}
+
+/* Numbers for buffer |i| in host memory, again and again from the first; their bytes. */
+static size_t draw_numbers(Trial *t, int32_t i, uint32_t round) {
+    const uint32_t storage = t->run->program->buffers[i].storage, seed = (round * 1009 + (uint32_t)i + 1) * 2654435761U;
+    const uint32_t count = storage == AMP_DT_F32 ? PATTERN_F32 : PATTERN;
+    const float scale = scale_of(t, i);
+    uint32_t state = seed | 1;
+    size_t bytes = 0;
+    for (uint32_t n = 0; n < count && bytes < t->plan.bytes[i]; n++)
+        bytes += put_number(
+            t->host + bytes, storage,
+            scale * number_at(n, seed, &state, (Numbers)(round % NUMBERS), t->p->mode == AMP_PRODUCTS_FASTEST));
+    return bytes < t->plan.bytes[i] ? bytes : t->plan.bytes[i];
+}
+
 /* What is read has numbers, of |round| alone; all else is zero, and what is only written has no number. */
 static amp_status fill(Trial *t, int32_t i, uint32_t round, amp_error *err) {
     const amp_model_buffer *b = &t->run->program->buffers[i];
@@ -183,13 +224,8 @@ static amp_status fill(Trial *t, int32_t i, uint32_t round, amp_error *err) {
                numbers = read && is_float(b->storage) && b->kind != AMP_BUFFER_LOOK;
     const size_t bytes = t->plan.bytes[i];
     const bool empty = b->kind == AMP_BUFFER_FLAG || b->kind == AMP_BUFFER_LOOK || read;
-    const Numbers what = t->p->mode == AMP_PRODUCTS_FASTEST ? POSITIVE : round % 2 ? TIES : MIXED;
-    uint32_t state = 2654435761U * (round * 1009 + (uint32_t)i + 1) | 1;
-    size_t filled = 0;
     if (!numbers) return AMP_CUDA(t->c, err, fill8, (t->memory[i], empty ? 0 : 0xFF, bytes, t->p->stream));
-    for (uint32_t n = 0; filled < PATTERN && filled < bytes; n++)
-        filled += put_number(t->host + filled, b->storage, number_at(n, round, &state, what));
-    if (filled > bytes) filled = bytes;
+    size_t filled = draw_numbers(t, i, round);
     DRIVER(t, copy_in, (t->memory[i], t->host, filled, t->p->stream));
     DRIVER(t, stream_sync, (t->p->stream));
     for (size_t more; filled < bytes; filled += more) {
@@ -247,11 +283,15 @@ static amp_status find_candidates(Trial *t, uint32_t i, amp_error *err) {
     CuPointer at[4];
     place(t, i, at);
     const int count = amp_cuda_matmul_ask(t->p, &product->what, at, found);
+    t->incomplete |= count < 0;
     for (int f = 0; f < count; f++) {
         Candidate *c = &product->candidates[product->count];
-        if (found[f].state || amp_cuda_products_resize(t->p, found[f].workspace)) continue;
+        if (found[f].state) continue;
         *c = (Candidate){.by = {found[f].algo, found[f].workspace}};
-        note(t, c, call(t, i, &c->by));
+        const CublasLtResult result =
+            amp_cuda_products_resize(t->p, found[f].workspace) ? LT_ALLOC_FAILED : call(t, i, &c->by);
+        t->incomplete |= result == LT_ALLOC_FAILED;
+        note(t, c, result);
         DRIVER(t, stream_sync, (t->p->stream));
         product->count++;
     }
@@ -309,7 +349,9 @@ static amp_status capture_all(Trial *t, amp_error *err) {
     for (uint32_t i = 0; i < t->k->products.count; i++)
         for (int j = 0; j < t->products[i].count; j++) {
             Candidate *c = &t->products[i].candidates[j];
-            if (!c->fails) AMP_TRY(capture(t, NULL, i, c, &c->graph, err));
+            if (c->fails || !capture(t, NULL, i, c, &c->graph, err)) continue;
+            AMP_TRY(amp_cuda_latch_check(&t->c->latch, err));
+            c->fails = true; /* what fails in it may end the capture */
         }
     return AMP_OK;
 }
@@ -362,11 +404,11 @@ static float number_from(const char *at, uint32_t storage) {
 
 /* Whether numbers of positive terms are the same but for rounding; others are the same bits. */
 static bool is_near(const char *a, const char *b, size_t bytes, uint32_t storage) {
-    const float most = storage == AMP_DT_BF16 ? 0x1p-6F : storage == AMP_DT_F16 ? 0x1p-9F : 0x1p-10F;
+    const float most = storage == AMP_DT_BF16 ? 0x1.1p-7F : storage == AMP_DT_F16 ? 0x1p-9F : 0x1p-10F;
     if (!is_float(storage)) return !memcmp(a, b, bytes);
     for (size_t i = 0; i < bytes; i += storage == AMP_DT_F32 ? 4 : 2) {
         const float x = number_from(a + i, storage), y = number_from(b + i, storage);
-        if (!(fabsf(x - y) <= most * fmaxf(fabsf(x), fabsf(y))) && !(x == y)) return false;
+        if (!(fabsf(x - y) <= most * fmaxf(fabsf(x), fabsf(y))) && !(x == y) && !(isnan(x) && isnan(y))) return false;
     }
     return true;
 }
@@ -378,6 +420,8 @@ static amp_status compare(Trial *t, int32_t i, bool bits, bool *same, amp_error 
     char *const other = t->host + COMPARED;
     *same = true;
     for (size_t at = 0, part; at < bytes && *same; at += part) {
+        if (at == MOST_COMPARED / 2 && bytes > MOST_COMPARED)
+            at = (bytes - MOST_COMPARED / 2) & ~(size_t)(COMPARED - 1);
         part = bytes - at < COMPARED ? bytes - at : COMPARED;
         DRIVER(t, copy_out, (t->host, t->memory[i] + at, part, t->p->stream));
         DRIVER(t, copy_out, (other, t->kept[i] + at, part, t->p->stream));
@@ -403,6 +447,12 @@ static amp_status run_library(Trial *t, uint32_t round, bool *ran, amp_error *er
     return *ran && t->k->then ? launch_part(t, &t->then, err) : AMP_OK;
 }
 
+static bool is_of_product(const Trial *t, int32_t buffer) {
+    for (uint32_t i = 0; i < t->k->products.count; i++)
+        if ((int32_t)t->k->operands.at[t->k->products.at[i].result] == buffer) return true;
+    return false;
+}
+
 /* Drops the algorithms whose products differ; |*same|: nothing that launches write does. */
 static amp_status compare_all(Trial *t, bool bits, bool *same, amp_error *err) {
     bool of_products = true;
@@ -414,7 +464,8 @@ static amp_status compare_all(Trial *t, bool bits, bool *same, amp_error *err) {
         of_products = of_products && one;
     }
     for (int32_t i = 0; i < t->run->program->buffer_count && of_products && *same; i++)
-        if (t->kept[i] && t->run->program->buffers[i].kind != AMP_BUFFER_LOOK) AMP_TRY(compare(t, i, bits, same, err));
+        if (t->kept[i] && t->run->program->buffers[i].kind != AMP_BUFFER_LOOK && !is_of_product(t, i))
+            AMP_TRY(compare(t, i, bits, same, err));
     if (of_products && !*same) /* what follows the calls: none of them may stand */
         for (uint32_t i = 0; i < t->k->products.count; i++) used_for(t, i)->fails = true;
     *same = *same && of_products;
@@ -436,6 +487,7 @@ static amp_status check_round(Trial *t, uint32_t round, bool *right, amp_error *
     return AMP_OK;
 }
 
+/* That are compared in a round; of a large product some. */
 static double results_of(const Trial *t) {
     double all = 0;
     for (uint32_t i = 0; i < t->k->products.count; i++) {
@@ -461,23 +513,26 @@ static amp_status check(Trial *t, bool *right, amp_error *err) {
 static amp_status choose(Trial *t, amp_cuda_algorithm *out, amp_cuda_verdict *v, amp_error *err) {
     AMP_TRY(time_all(t, err));
     v->own = t->own.us;
-    v->measured = true;
-    while (!v->served && take_fastest(t, &v->library) && v->library < LEAST_GAIN * v->own)
+    while (!v->served && take_fastest(t, &v->library) && v->library < LEAST_GAIN * v->own &&
+           v->library + CALL_US < v->own)
         AMP_TRY(check(t, &v->served, err));
+    v->measured = !t->incomplete;
     for (uint32_t i = 0; v->served && i < t->k->products.count; i++) out[i] = used_for(t, i)->by;
     return AMP_OK;
 }
 
 static amp_status warm(Trial *t, const amp_cuda_algorithm *known, amp_cuda_verdict *v, amp_error *err) {
     v->served = true;
+    for (int32_t i = 0; i < t->run->program->buffer_count; i++)
+        if (t->memory[i]) DRIVER(t, fill8, (t->memory[i], 0, t->plan.bytes[i], t->p->stream));
     for (uint32_t i = 0; i < t->k->products.count && v->served; i++)
         v->served = !amp_cuda_products_resize(t->p, known[i].workspace) && !call(t, i, &known[i]);
     return AMP_CUDA(t->c, err, stream_sync, (t->p->stream));
 }
 
 static amp_status run(Trial *t, bool check, amp_cuda_algorithm *algorithms, amp_cuda_verdict *v, amp_error *err) {
-    AMP_TRY(make_memory(t, err));
-    AMP_TRY(fill_all(t, 0, false, err));
+    AMP_TRY(make_memory(t, check, err));
+    if (check) AMP_TRY(fill_all(t, 0, false, err));
     AMP_TRY(describe_products(t, check, err));
     if (!check) return warm(t, algorithms, v, err);
     AMP_TRY(make_part(t, t->k, &t->own, err));

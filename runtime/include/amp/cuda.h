@@ -59,7 +59,7 @@ typedef struct amp_cuda_options { /* of amp_session_options.cuda; on other devic
  *            device, the library and the measurement.  AMP_NOT_FOUND without the library.  AMP_LOG_NUMBERS does not
  *            count its products
  *
- * amp_session_create measures, at the capacity, for 3 s at most, and keeps its choices beside the compiled kernels,
+ * amp_session_create measures, at the capacity, for some 3 s, and keeps its choices beside the compiled kernels,
  * where later sessions find them.  At a number of samples that was never measured products are ampc's.  Each choice
  * is said once (AMP_LOG_INFO).  amp_session_get_memory counts the library's workspace. */
 enum { AMP_PRODUCTS_SAME_BITS = 0, AMP_PRODUCTS_OWN = 1, AMP_PRODUCTS_FASTEST = 2 };

@@ -157,14 +157,15 @@ static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *
 
 /* ---- the call --------------------------------------------------------------------------------------------- */
 
-/* `as PATH`, else the block's own name if it owns parameters.  A layer of the prelude always adds its name to the paths
- * of its ops. */
+/* `as PATH`, else the block's own name if it owns parameters and is not inline.  A layer of the prelude always adds its
+ * name to the paths of its ops. */
 static const char *scope_of(Elab *e, Block *b, const Expr *call) {
     const char *outer = e->frame->scope, *name = b->decl->name->text;
     if (call->call.as) {
         const char *path = elab_path(e, call->call.as);
         return path ? elab_join_path(e, outer, path) : NULL;
     }
+    if (b->decl->is_inline) return outer;
     return block_owns_params(e, b) || (b->unit->is_prelude && !e->frame->layer) ? elab_scope_path(e, outer, name)
                                                                                 : outer;
 }
@@ -204,7 +205,8 @@ static int run_application(Elab *e, Block *b, Frame *frame, const Application *o
     e->sharing = sharing;
     count = run_body(e, b, frame, out);
     e->sharing = outer;
-    if (!sharing && block_owns_params(e, b)) elab_record_application(e, b, frame, statics, first_state);
+    bool has_name = frame->scope != frame->caller->scope; /* a call of an inline block without `as` has none */
+    if (!sharing && has_name && block_owns_params(e, b)) elab_record_application(e, b, frame, statics, first_state);
     return count;
 }
 

@@ -94,6 +94,7 @@ typedef struct Application {  /* a call of a block that owns parameters: what `s
 
 typedef struct Declared { /* a parameter or state */
     Loc loc;
+    const Frame *frame; /* in which it is */
     const Stmt *stmt;
     int index; /* in the module */
 } Declared;

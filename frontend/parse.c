@@ -29,11 +29,10 @@ static const Word reserved[] = {
 
 /* Keywords where a statement can begin, unless one of "= , : ." follows. */
 static const Word contextual[] = {
-    {"amp", AMP},         {"include", INCLUDE}, {"const", CONST},         {"block", BLOCK},
-    {"model", MODEL},     {"train", TRAIN},     {"precision", PRECISION}, {"param", PARAM},
-    {"state", STATE},     {"update", UPDATE},   {"init", INIT},           {"input", INPUT},
-    {"loss", LOSS},       {"metric", METRIC},   {"group", GROUP},         {"checkpoint", CHECKPOINT},
-    {"require", REQUIRE},
+    {"amp", AMP},     {"include", INCLUDE},       {"const", CONST},     {"block", BLOCK}, {"model", MODEL},
+    {"train", TRAIN}, {"precision", PRECISION},   {"param", PARAM},     {"state", STATE}, {"update", UPDATE},
+    {"init", INIT},   {"inline", INLINE},         {"input", INPUT},     {"loss", LOSS},   {"metric", METRIC},
+    {"group", GROUP}, {"checkpoint", CHECKPOINT}, {"require", REQUIRE},
 };
 
 static int find_word(const Word *words, size_t count, const char *text, int otherwise) {
@@ -166,15 +165,15 @@ static bool statement_begins(const Parse *p) {
 }
 
 static bool begins_declaration(int token) {
-    return token == INCLUDE || token == CONST || token == BLOCK || token == MODEL || token == TRAIN ||
-           token == PRECISION;
+    return token == INCLUDE || token == CONST || token == INLINE || token == BLOCK || token == MODEL ||
+           token == TRAIN || token == PRECISION;
 }
 
 int amp_yylex(AMP_YYSTYPE *value, AMP_YYLTYPE *loc, Parse *p) {
     PendingToken t;
     do scan(p, &t);
     while (t.token == NEWLINE && statement_begins(p)); /* empty lines */
-    if (t.token == NAME && statement_begins(p)) {
+    if (t.token == NAME && (statement_begins(p) || p->previous == INLINE)) {
         int keyword = FIND(contextual, t.value.name->text, NAME);
         if (keyword != NAME && keyword_follows(p)) t.token = keyword;
     }

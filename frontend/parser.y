@@ -131,7 +131,8 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %token <name> REPEAT "'repeat'" IN "'in'" IF "'if'" ELSE "'else'" RETURN "'return'" AS "'as'" BECAUSE "'because'"
 %token <name> NONE "'none'" TRUE "'true'" FALSE "'false'" AND "'and'" OR "'or'" NOT "'not'" BATCH "'N'"
 %token <name> SHARING "'sharing'"
-%token <name> AMP "'amp'" INCLUDE "'include'" CONST "'const'" BLOCK "'block'" MODEL "'model'" TRAIN "'train'"
+%token <name> AMP "'amp'" INCLUDE "'include'" CONST "'const'" INLINE "'inline'" BLOCK "'block'" MODEL "'model'"
+%token <name> TRAIN "'train'"
 %token <name> PRECISION "'precision'" PARAM "'param'" STATE "'state'" UPDATE "'update'" INIT "'init'" INPUT "'input'"
 %token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'" CHECKPOINT "'checkpoint'" REQUIRE "'require'"
 
@@ -149,6 +150,7 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %type <parameters> tensors opt_tensors statics opt_statics inputs_of_model opt_inputs
 %type <stmt> stmt
 %type <stmts> body stmts stmt_list opt_else
+%type <decl> block
 
 %left OR
 %left AND
@@ -177,13 +179,11 @@ decl:
     }
   | INCLUDE STRING { declare(p, DECL_INCLUDE, @$, $2); }
   | CONST consts
-  | BLOCK NAME '(' opt_tensors opt_statics ')' opt_results body
+  | block
+  | INLINE block
     {
-        Decl *d = declare(p, DECL_BLOCK, @1, $2);
-        d->tensors = $4;
-        d->statics = $5;
-        d->results = $7;
-        d->body = $8;
+        $2->is_inline = true;
+        $2->loc = loc_join(@1, $2->loc);
     }
   | MODEL NAME '(' opt_inputs ')' opt_results body
     {
@@ -206,6 +206,16 @@ decl:
         d->body = $3;
     }
   | error;
+
+block:
+    BLOCK NAME '(' opt_tensors opt_statics ')' opt_results body
+    {
+        $$ = declare(p, DECL_BLOCK, @1, $2);
+        $$->tensors = $4;
+        $$->statics = $5;
+        $$->results = $7;
+        $$->body = $8;
+    };
 
 consts: const | consts ',' const;
 

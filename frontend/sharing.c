@@ -36,7 +36,7 @@ const Application *elab_find_application(Elab *e, const Block *b, Loc loc, const
         return NULL;
     }
     diag = elab_error(e, loc, "no call before this one has the scope '%s' and parameters", path);
-    elab_help_nearest_key(e, diag, scope, &e->applications);
+    if (!b->decl->is_inline) elab_help_nearest_key(e, diag, scope, &e->applications);
     if (!diag->notes.len) diag_help(e->d, diag, "name the first call: %s(...) as %s", callee, path);
     return NULL;
 }

@@ -46,19 +46,52 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
     return true;
 }
 
+/* The innermost call, or the model, in which both are. */
+static Frame *common_frame(Frame *a, const Frame *b) {
+    for (; a->caller; a = a->caller)
+        for (const Frame *f = b; f; f = f->caller)
+            if (f == a) return a;
+    return a;
+}
+
+/* The call of a block in |outer| by which |frame| was reached; NULL: there is none, or it is of a layer. */
+static const Frame *call_from(const Frame *outer, const Frame *frame) {
+    while (frame != outer && frame->caller && frame->caller != outer) frame = frame->caller;
+    return frame == outer || !frame->caller || frame->unit->is_prelude ? NULL : frame;
+}
+
+static bool same_loc(Loc a, Loc b) { return a.source == b.source && a.begin == b.begin; }
+
+/* Names both calls, and the calls around them. */
+static void report_path_twice(Elab *e, const char *path, Loc loc, const Declared *first) {
+    Frame *inner = e->frame, *outer = common_frame(inner, first->frame);
+    const Frame *call = call_from(outer, inner), *before = call_from(outer, first->frame);
+    const bool again = same_loc(call ? call->call : loc, before ? before->call : first->loc);
+    Diag *diag = elab_error_text(e, loc, arena_printf(e->a, "there is already a parameter or state '%s'", path));
+    if (again) diag_note(e->d, diag, call ? call->call : loc, "an iteration of `repeat` before this one has made it");
+    if (call && !again) diag_note(e->d, diag, call->call, "in this call of %s", call->decl->name->text);
+    if (!again && !same_loc(loc, first->loc)) diag_note(e->d, diag, first->loc, "it is declared here");
+    if (before && !again)
+        diag_note(e->d, diag, before->call, "it was made in this call of %s", before->decl->name->text);
+    e->frame = outer;
+    elab_note_calls(e, diag);
+    e->frame = inner;
+    diag_help(e->d, diag,
+              again ? "name the call's scope with `as` and the index, as in `as h[i]`; to share a parameter, call its "
+                      "block again by `sharing`"
+                    : "name the call's scope with `as`; to share a parameter, use the same param, or call its block "
+                      "again by `sharing`");
+}
+
 static bool claim_path(Elab *e, const char *path, const Stmt *s) {
-    Loc loc = s->declare.name->loc;
+    Loc loc = elab_user_loc(e, s->declare.name->loc);
     const Declared *first = table_get(&e->param_names, path);
     if (first) {
-        Diag *diag = elab_error(e, loc, "there is already a parameter or state '%s'", path);
-        diag_note(e->d, diag, first->loc, "it is declared here");
-        diag_help(e->d, diag,
-                  "name the call's scope with `as`; to share a parameter, use the same param, or call its block "
-                  "again by `sharing`");
+        report_path_twice(e, path, loc, first);
         return false;
     }
     Declared *declared = arena_new(e->a, Declared);
-    *declared = (Declared){elab_user_loc(e, loc), s, e->m->states.len};
+    *declared = (Declared){loc, e->frame, s, e->m->states.len};
     table_set(e->a, &e->param_names, path, declared);
     return true;
 }

@@ -219,6 +219,7 @@ typedef struct Decl {
     NameVec results;
     StmtVec body;
     Name *only;     /* train NAME for "glob" */
+    bool is_inline; /* inline block */
     bool is_string; /* precision "..." */
 } Decl;
 typedef VEC(Decl *) DeclVec;

@@ -16,7 +16,7 @@
     table))
 
 (defconst ampc-declarations
-  '("amp" "include" "const" "block" "model" "train" "precision" "param" "state" "update" "init" "input" "loss"
+  '("amp" "include" "const" "inline" "block" "model" "train" "precision" "param" "state" "update" "init" "input" "loss"
     "metric" "group" "checkpoint" "require"))
 
 (defconst ampc-keywords
@@ -29,6 +29,7 @@
 
 (defvar ampc-font-lock-keywords
   `((,(concat "^\\s-*\\(" (regexp-opt ampc-declarations) "\\)\\_>\\s-*\\([^=,:. \t]\\|$\\)") 1 font-lock-keyword-face)
+    ("^\\s-*inline\\s-+\\(block\\)\\_>" 1 font-lock-keyword-face)
     (,(regexp-opt ampc-keywords 'words) . font-lock-keyword-face)
     (,(regexp-opt ampc-constants 'words) . font-lock-constant-face)
     (,(regexp-opt ampc-types 'words) . font-lock-type-face)

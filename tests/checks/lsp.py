@@ -142,7 +142,7 @@ def check_completion(client, uri):
     offers("of an op's", at("y = softmax", "    y = softmax(h; "), "dim", "h")
     offers("of a layer's", at("a = relu", "    a = conv2d(x; "), "kernel", "stride", "size", "x", without=("h",))
     offers("where a statement begins", at("y = softmax", "    "), "param", "repeat", "h", without=("model", "relu"))
-    offers("where a declaration begins", at("precision", ""), "precision", "block", without=("param", "relu"))
+    offers("where a declaration begins", at("precision", ""), "precision", "block", "inline", without=("param", "relu"))
     offers("in train", at("optimizer", "    optimizer = "), "adamw", "y", "t", "cosine")
     offers("of a precision", at("precision", "precision "), "fp16", "bf16", without=("relu",))
     offers("of a policy", at("precision", 'precision "'), "min-cast", "torch-fp16", without=("fp16", "relu"))

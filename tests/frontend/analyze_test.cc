@@ -55,7 +55,7 @@ const amp_symbol_value *ValueOf(const amp_analysis &a, const amp_symbol *s, size
 const char kModel[] = R"(amp 1
 const HIDDEN = 16
 # Two products.
-block pair(x; size: int = 8) {
+inline block pair(x; size: int = 8) {
     a = relu(linear(x; out = size) as first)
     return linear(a; out = size) as second
 }
@@ -74,7 +74,7 @@ TEST(Analyze, TellsWhatNamesMean) {
     const amp_symbol *pair = Meaning(*a, "pair"), *hidden = Meaning(*a, "HIDDEN"), *size = Meaning(*a, "size");
     EXPECT_EQ(pair->kind, AMP_SYMBOL_BLOCK);
     EXPECT_STREQ(pair->about, "Two products.");
-    EXPECT_EQ(Text(*a, pair->whole).substr(0, 11), "block pair(" + std::string());
+    EXPECT_EQ(Text(*a, pair->whole).substr(0, 18), "inline block pair(" + std::string());
     EXPECT_EQ(Text(*a, pair->whole).back(), '}');
     ASSERT_EQ(pair->argument_count, 2u);
     EXPECT_EQ(pair->arguments[0].type, nullptr);

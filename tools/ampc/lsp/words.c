@@ -7,6 +7,7 @@ static const LanguageWord words[] = {
     {"amp", WORD_DECLARES, "`amp 1`: the first line of a file, the version of the language"},
     {"include", WORD_DECLARES, "`include \"layers.amp\"`: the blocks of another file, relative to this one"},
     {"const", WORD_DECLARES, "`const NAME = VALUE`: a number, bool or string; `ampc -D NAME=VALUE` overrides it"},
+    {"inline", WORD_DECLARES, "`inline block NAME(x) { ... }`: a block whose calls add no name to paths"},
     {"block", WORD_DECLARES, "`block NAME(x; n: int = 1) { ... return y }`: a layer of your own"},
     {"model", WORD_DECLARES, "`model NAME(x: f32[N, 784]) -> y { ... }`: what is trained and run"},
     {"train", WORD_DECLARES, "`train NAME { input, loss, metric, optimizer }`: how the model is trained"},

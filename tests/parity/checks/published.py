@@ -1,6 +1,7 @@
-"""published.py: files with every name and shape of torchvision's ResNet-50 and Hugging Face's BERT-base and GPT-2, at
-full size, of random numbers: they load strictly, by the options that the error proposes; give PyTorch's outputs; are
-fine-tuned as PyTorch does it; and go back by load_state_dict(strict=True).  Needs 8 GB and some minutes.
+"""published.py: files with every name and shape of torchvision's ResNet-50, MobileNetV3-small and EfficientNet-B0 and
+Hugging Face's BERT-base and GPT-2, at full size, of random numbers: they load strictly, by the options that the error
+proposes; give PyTorch's outputs; are fine-tuned as PyTorch does it; and go back by load_state_dict(strict=True).  Needs
+8 GB and some minutes.
 """
 import copy
 import math
@@ -15,6 +16,7 @@ from torch import nn
 
 import ampc_tools as tools
 import harness
+import inverted
 from twins import bert, gpt, resnet
 from weights import output_differences, published, update_differences
 
@@ -22,7 +24,6 @@ STEPS = 10
 STEPS_BOUND = 1e-3  # of the updates of all steps together: both sides round in f32, and each step adds to it
 FARTHER, ONE_FARTHER = 1.5, 4  # from float64 than PyTorch in f32, all together and a single tensor
 
-# model: in examples/
 # make: PyTorch's module
 # tensors, numbers: how many the published state_dict has, and how many of the numbers are trained
 # clip: the model's clip_norm
@@ -33,6 +34,8 @@ FARTHER, ONE_FARTHER = 1.5, 4  # from float64 than PyTorch in f32, all together 
 Case = namedtuple("Case", "model defines make tensors numbers inputs targets clip rate others options kinks",
                   defaults=[False])
 
+# resnet.py's, and the one before a sum in inverted.py
+LAST_NORM = re.compile(r"(?:bn3|block\.[23]\.1)\.weight$")
 GPT2 = {"V": 50257, "LONGEST": 1024, "C": 768, "L": 12, "H": 12}
 BERT = {"V": 30522, "LONGEST": 512, "T": 48, "C": 768, "L": 12, "H": 12, "CLASSES": 2}
 
@@ -57,7 +60,7 @@ class BertForSequenceClassification(bert.Bert):
 
 def case_gpt2():
     ids = torch.randint(0, GPT2["V"], (2, 49))
-    return Case("gpt/gpt2.amp", {"T": 48, "LONGEST": 1024, "P": 0.0}, Gpt2LMHeadModel, 149, 124_439_808,
+    return Case("examples/gpt/gpt2.amp", {"T": 48, "LONGEST": 1024, "P": 0.0}, Gpt2LMHeadModel, 149, 124_439_808,
                 {"tokens": ids[:, :-1]}, ids[:, 1:], 1.0, 0.1, {},
                 {"--rename 'transformer.*=*'", "--rename 'lm_head.weight=wte.weight'"})
 
@@ -71,34 +74,51 @@ def case_gpt2_hub():
 
 def case_bert():
     positions = {"bert.embeddings.position_ids": torch.arange(512)[None]}  # a buffer in older files
-    return Case("bert/bert.amp", {"T": BERT["T"], "P": 0.0}, lambda: BertForSequenceClassification(*BERT.values()), 201,
-                109_483_778, bert.batch(BERT, 4), torch.randint(0, 2, (4,)), 1.0, 0.1, positions,
+    return Case("examples/bert/bert.amp", {"T": BERT["T"], "P": 0.0},
+                lambda: BertForSequenceClassification(*BERT.values()), 201, 109_483_778,
+                bert.batch(BERT, 4), torch.randint(0, 2, (4,)), 1.0, 0.1, positions,
                 {"--ignore 'bert.embeddings.position_ids'"})
 
 
-def resnet50():
+def moved(module):
     """Running statistics are away from where they begin, so that none can be left out unseen.  The last norm of each
     block has small weights, as in trained files: with 1 a rounding in the first block is most of the last gradient."""
-    module = resnet.ResNet(*resnet.KINDS["resnet50"], CLASSES=1000, CHANNELS=3, W=64, IMAGENET=True)
     for name, value in module.named_parameters():
-        if name.endswith("bn3.weight"):
+        if LAST_NORM.search(name):
             torch.nn.init.uniform_(value, 0.0, 0.05)
     for value in module.buffers():
         value += 17 if value.dtype == torch.int64 else 0.1 * torch.rand_like(value)
     return module
 
 
+def resnet50():
+    return moved(resnet.ResNet(*resnet.KINDS["resnet50"], CLASSES=1000, CHANNELS=3, W=64, IMAGENET=True))
+
+
+def case_of_images(model, defines, make, tensors, numbers):
+    return Case(model, defines, make, tensors, numbers, {"x": torch.randn(4, 3, 224, 224)},
+                torch.randint(0, 1000, (4,)), math.inf, 0.002, {}, set(), kinks=True)
+
+
 def case_resnet50():
-    return Case("resnet/resnet50.amp", {}, resnet50, 320, 25_557_032,
-                {"x": torch.randn(4, 3, 224, 224)}, torch.randint(0, 1000, (4,)), math.inf, 0.002, {}, set(),
-                kinks=True)
+    return case_of_images("examples/resnet/resnet50.amp", {}, resnet50, 320, 25_557_032)
+
+
+def case_mobilenet():
+    return case_of_images("tests/parity/models/published_mobilenet.amp", {"P": 0.0},
+                          lambda: moved(inverted.mobilenet_v3_small()), 244, 2_542_856)
+
+
+def case_efficientnet():
+    return case_of_images("tests/parity/models/published_efficientnet.amp", {"P": 0.0, "DROP": 0.0},
+                          lambda: moved(inverted.efficientnet_b0()), 360, 5_288_548)
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
 def compiled(options, case):
-    source = os.path.join(tools.ROOT, "examples", case.model)
+    source = os.path.join(tools.ROOT, case.model)
     beside = os.path.join(os.path.dirname(source), ".parity.amp")  # beside what it includes
     defines = [word for name, value in case.defines.items() for word in ("-D", f"{name}={value}")]
     try:
@@ -245,6 +265,16 @@ def check_resnet50(tally, options):
     check_case(tally, options, "ResNet-50", case_resnet50)
 
 
+def check_mobilenet(tally, options):
+    options.outputs_only = False
+    check_case(tally, options, "MobileNetV3-small", case_mobilenet)
+
+
+def check_efficientnet(tally, options):
+    options.outputs_only = False
+    check_case(tally, options, "EfficientNet-B0", case_efficientnet)
+
+
 def plant(tally, options):
     torch.manual_seed(3)
     case = case_bert()
@@ -270,4 +300,5 @@ def plant_untrained(tally, case):
 
 
 if __name__ == "__main__":
-    harness.main(__doc__, [check_gpt2, check_gpt2_hub, check_bert, check_resnet50], [plant])
+    harness.main(__doc__, [check_gpt2, check_gpt2_hub, check_bert, check_resnet50, check_mobilenet,
+                           check_efficientnet], [plant])

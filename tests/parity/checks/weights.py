@@ -5,6 +5,7 @@ tied head, a new head.
 import copy
 import json
 import os
+import re
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,7 @@ from torch import nn
 
 import ampc_tools as tools
 import harness
+import inverted
 
 SAMPLES, STEPS, RATE = 8, 10, 0.05
 OUTPUT_BOUND = 1e-5  # relative to the largest output
@@ -278,7 +280,38 @@ def check_proposals(tally, options):
         "--rename 'transformer.*=*'", "--rename 'lm_head.weight=wte.weight'", "--ignore 'transformer.h.*.attn.bias'"]))
 
 
+# module, and the tensors and trained numbers that torchvision publishes
+TORCHVISION = {"published_mobilenet": (inverted.mobilenet_v3_small, 244, 2_542_856),
+               "published_efficientnet": (inverted.efficientnet_b0, 360, 5_288_548)}
+
+
+def shapes_of(name):
+    model = os.path.join(tools.MODELS, name + ".amp")
+    text = tools.run(tools.program("tools/ampc"), model, "--stop-after", "elaborate", "--emit", "ir", "-o", "-")
+    states = re.findall(r"(?m)^state %(\S+) +: \w+(?:\[(.*?)\])? ", text)
+    return {state: [int(d) for d in dims.split(", ") if d] for state, dims in states}
+
+
+def shape_differences(ours, theirs):
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            yield f"{name}: {ours.get(name)} for {theirs.get(name)}"
+
+
+def check_torchvision(tally, options):
+    """Networks whose parts share scopes: every name and shape, at full size."""
+    for name, (make, tensors, numbers) in TORCHVISION.items():
+        module = make()
+        theirs = {key: list(value.shape) for key, value in module.state_dict().items()}
+        made = len(theirs), sum(p.numel() for p in module.parameters())
+        tally.same(f"{name}: the sizes that are published", [] if made == (tensors, numbers) else [str(made)])
+        tally.same(f"{name}: torchvision's names and shapes", shape_differences(shapes_of(name), theirs))
+
+
 def plant(tally, options):
+    shapes = shapes_of("published_mobilenet")
+    moved = {name.replace("block.1.fc1", "block.2.fc1"): shape for name, shape in shapes.items()}
+    tally.seen("a part at another place of its block", shape_differences(moved, shapes))
     name, module, inputs, targets, rules, model, whole = prepare(options, case_gpt)
     with torch.no_grad():
         wanted = outputs(module, inputs)
@@ -293,4 +326,4 @@ def plant(tally, options):
 
 
 if __name__ == "__main__":
-    harness.main(__doc__, [check_gpt, check_resnet, check_new_head, check_proposals], [plant])
+    harness.main(__doc__, [check_gpt, check_resnet, check_new_head, check_proposals, check_torchvision], [plant])

@@ -84,9 +84,9 @@ static Item check_const(Elab *e, const Decl *d, Item value) {
 }
 
 void elab_consts(Elab *e, Unit *unit) {
-    Frame frame = {.unit = unit, .scope = ""};
-    Frame *outer = e->frame;
-    e->frame = &frame;
+    Frame *frame = arena_new(e->a, Frame), *outer = e->frame;
+    *frame = (Frame){.unit = unit, .scope = ""};
+    e->frame = frame;
     for (int i = 0; i < unit->file->decls.len; i++) {
         Decl *d = unit->file->decls.data[i];
         if (d->kind != DECL_CONST) continue;

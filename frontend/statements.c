@@ -46,7 +46,7 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
     return true;
 }
 
-/* The innermost call, or the model, in which both are. */
+/* The innermost call in which both are, or what |a| is in at last: the model, a train block. */
 static Frame *common_frame(Frame *a, const Frame *b) {
     for (; a->caller; a = a->caller)
         for (const Frame *f = b; f; f = f->caller)
@@ -54,9 +54,10 @@ static Frame *common_frame(Frame *a, const Frame *b) {
     return a;
 }
 
-/* The call of a block in |outer| by which |frame| was reached; NULL: there is none, or it is of a layer. */
+/* The call of a block in |outer|, or in a declaration, by which |frame| was reached; NULL: there is none, or it is of a
+ * layer. */
 static const Frame *call_from(const Frame *outer, const Frame *frame) {
-    while (frame != outer && frame->caller && frame->caller != outer) frame = frame->caller;
+    while (frame != outer && frame->caller && frame->caller != outer && frame->caller->caller) frame = frame->caller;
     return frame == outer || !frame->caller || frame->unit->is_prelude ? NULL : frame;
 }
 

@@ -7,7 +7,7 @@
 #     make uninstall                  with the same PREFIX, DESTDIR and LIBDIR
 #
 # CC, CFLAGS, CPPFLAGS and LDFLAGS are used as given. Needs GNU make, gcc or clang, flex, bison and zlib's header; from a
-# release archive, whose generated/ holds what flex and bison make, the last three only for amprun. Development and tests
+# release archive, whose generated/ holds what flex and bison make, the last only, for all but libamp. Development and tests
 # use Bazel (CONTRIBUTING.md); tests/checks/install.sh compares what the two builds compile.
 
 VERSION := $(shell sed -n 's/^.define AMP_VERSION "\(.*\)"/\1/p' base/include/amp/version.h)
@@ -180,8 +180,9 @@ rm -f $@
 $(AR) rcD $@ $@.o
 rm $@.o $@.hidden $@.public
 endef
+LIBS_libampc := -lz
 SHARED = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=packaging/$*.map \
-	-Wl,-z,defs -Wl,--as-needed -o $@ $(filter %.o,$^) -lpthread -ldl -lm
+	-Wl,-z,defs -Wl,--as-needed -o $@ $(filter %.o,$^) $(LIBS_$*) -lpthread -ldl -lm
 
 $(OUT)/libamp.a: $(RUNTIME_OBJECTS)
 	$(ARCHIVE)
@@ -196,7 +197,7 @@ $(OUT)/libamp_comm.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMM_OBJECTS) pa
 $(OUT)/libampc.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMPILER_OBJECTS) packaging/libampc.map
 	$(SHARED)
 $(OUT)/ampc: $(call object,$(AMPC)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm
 $(OUT)/amprun: $(call object,$(AMPRUN)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS) $(COMM_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm
 $(patsubst bench/gpu/%.c,$(OUT)/%,$(BENCHES)): $(OUT)/%: $(OUT)/objects/bench/gpu/%.o $(RUNTIME_OBJECTS)

@@ -130,12 +130,14 @@ static void put_head(const Module *m, const char *symbol, Text *t) {
     text_puts(t, "\n#endif\n\n");
 }
 
-amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbol, Text *out, amp_error *err) {
+amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const CodegenForm *form, Text *out, amp_error *err) {
     KernelNames names = {0};
+    const CodegenForm plain = {0};
+    if (!form) form = &plain;
     if (m->stage < STAGE_PLAN)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "module %s is at stage %s: C can be emitted after the pass plan",
                         m->name, ir_stage_names[m->stage]);
-    put_head(m, symbol, out);
+    put_head(m, form->symbol, out);
     text_puts(out, cpu_abi);
     text_puts(out, switches);
     text_puts(out, cpu_prelude);
@@ -143,7 +145,7 @@ amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbo
     text_puts(out, "\n/* ---- kernels ---- */\n\n");
     AMP_TRY(cpu_emit_kernels(m, &names, out, err));
     text_puts(out, "#endif\n\n#ifdef AMP_TABLES\n\n");
-    AMP_TRY(descriptor_emit(m, &names, cuda, out, err));
+    AMP_TRY(descriptor_emit(m, &names, cuda, form->no_ir, out, err));
     text_puts(out, query);
     text_puts(out, freestanding);
     text_puts(out, "#endif\n");

@@ -87,11 +87,15 @@ amp_status codegen_cuda_ptx(const struct CudaModule *cuda, const char *archs, co
 /* One .cu file for people. */
 void codegen_cuda_text(const struct CudaModule *cuda, Text *out);
 
+typedef struct CodegenForm {
+    const char *symbol; /* the name of the model in a program that it is linked into; NULL: the model's and "_model" */
+    bool no_ir;         /* the texts of the IR are left out */
+} CodegenForm;
+
 /* Appends one self-contained C file: kernels of every function, then the descriptor of amp/model_abi.h; its first
  * lines say how to compile it. AMP_UNSUPPORTED names the kernel and value that cannot be emitted;
- * AMP_INVALID_ARGUMENT: the module is not planned.  |cuda| NULL: for the CPU alone.  |symbol|: the name of the
- * model in a program that it is linked into; NULL: the model's and "_model". */
-amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbol, Text *out, amp_error *err);
+ * AMP_INVALID_ARGUMENT: the module is not planned.  |cuda| NULL: for the CPU alone.  |form| NULL: all zeros. */
+amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const CodegenForm *form, Text *out, amp_error *err);
 
 /* The bytes of model.so: the text of codegen_c compiled for each instruction set, linked, and marked with its SHA-256.
  * Works in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size).  AMP_UNSUPPORTED:

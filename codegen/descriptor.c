@@ -5,9 +5,11 @@
 #include "amp/model_abi.h"
 #include "amp/version.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/names.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
+#include "codegen/kept_text.h"
 #include "ir/places.h"
 #include "ir/words.h"
 #include "targets/target.h"
@@ -148,14 +150,30 @@ static void put_decisions(TableWriter *x) {
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
 
-static size_t put_ir(TableWriter *x) {
-    Text ir;
-    text_init(&ir, x->m->arena);
-    ir_print(&ir, x->m);
-    text_puts(x->t, "static const char ir_text[] __attribute__((section(AMP_MODEL_IR_SECTION))) =\n");
-    c_long_string(x->t, text_str(&ir));
-    text_puts(x->t, ";\n\n");
-    return ir.len;
+/* The text of a module in a section of its own; in its place with |no_ir| where the model came from. */
+static void put_ir(Text *t, const Module *m, const char *section, bool no_ir, char hex[65]) {
+    Arena *memory = arena_child(t->arena);
+    uint8_t digest[32];
+    Text ir, packed;
+    text_init(&ir, memory);
+    text_init(&packed, memory);
+    ir_print(&ir, m);
+    amp_sha256_of(text_str(&ir), ir.len, digest);
+    amp_sha256_hex(digest, hex);
+    if (no_ir) text_printf(&packed, "%s%s", AMP_MODEL_NO_IR, m->source_name ? m->source_name : "the model");
+    else kept_text_pack(&ir, &packed);
+    kept_text_section(t, section, &packed);
+    arena_free(memory);
+}
+
+/* What both modules keep is in the CPU's alone. */
+static void put_irs(TableWriter *x, const CodegenCuda *cuda, bool no_ir, char hex[65]) {
+    char other[65];
+    put_ir(x->t, x->m, "AMP_MODEL_IR_SECTION", no_ir, hex);
+    if (!cuda || !cuda->code) return;
+    Module m = *codegen_cuda_module(cuda->code);
+    m.graph_text = m.model_text = m.policy_text = NULL;
+    put_ir(x->t, &m, "AMP_MODEL_CUDA_IR_SECTION", no_ir, other);
 }
 
 static void put_digest(Text *t, const char *field, const char *hex) {
@@ -223,25 +241,26 @@ static void put_tables(TableWriter *x, const Counts *n) {
     }
 }
 
-static void put_descriptor(TableWriter *x, const Counts *counts, size_t ir_length, const CodegenCuda *cuda) {
+static void put_descriptor(TableWriter *x, const Counts *counts, const char *ir_sha256, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
                     "    .magic = AMP_MODEL_MAGIC, .struct_size = sizeof(amp_model_desc),\n");
     put_texts(x, cuda);
     put_digest(x->t, "source_sha256", m->source_sha256);
     put_digest(x->t, "policy_sha256", m->policy_sha256);
+    put_digest(x->t, "ir_sha256", ir_sha256);
     text_printf(x->t, "    .graph_ops = %d, .accumulate = %lld, .least_batch = %lld,\n", m->decisions.len,
                 (long long)(m->accumulate > 1 ? m->accumulate : 1),
                 (long long)(m->least_batch > 1 ? m->least_batch : 1));
     put_tables(x, counts);
-    text_printf(x->t, "    .ir_text = ir_text, .ir_length = %zu%s,\n};\n\n", ir_length,
-                cuda && cuda->code ? ", .cuda = &cuda" : "");
+    text_puts(x->t, cuda && cuda->code ? "    .cuda = &cuda,\n};\n\n" : "};\n\n");
 }
 
-amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
+amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, bool no_ir, Text *out,
                            amp_error *err) {
     TableWriter x = {.m = m, .t = out, .err = err, .prefix = ""};
     Counts counts = {0};
+    char ir_sha256[65];
     AMP_TRY(model_inputs(m, &x.inputs, err));
     cpu_put_declarations(out, names);
     AMP_TRY(table_put_states(&x));
@@ -251,6 +270,7 @@ amp_status descriptor_emit(const Module *m, const KernelNames *names, const Code
     if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda, out, err));
     counts.groups = put_training(&x);
     counts.collectives = table_put_collectives(&x);
-    put_descriptor(&x, &counts, put_ir(&x), cuda);
+    put_irs(&x, cuda, no_ir, ir_sha256);
+    put_descriptor(&x, &counts, ir_sha256, cuda);
     return AMP_OK;
 }

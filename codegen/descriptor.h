@@ -18,8 +18,8 @@ typedef struct KernelName {
 } KernelName;
 typedef VEC(KernelName) KernelNames;
 
-/* descriptor.c: the tables of a module after plan; |cuda| NULL: for the CPU alone. */
-amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
+/* descriptor.c: the tables of a module after plan; |cuda| NULL: for the CPU alone.  |no_ir|: without the IR's text. */
+amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, bool no_ir, Text *out,
                            amp_error *err);
 
 /* ---- model_facts.c ----------------------------------------------------------------------------------------------- */
@@ -62,6 +62,8 @@ typedef struct TableWriter {
     const char *prefix; /* of the names of arrays: "", "cuda_" */
     ModelInputs inputs;
     Table states; /* by name: 1 + index in the table of states */
+    Table dims;   /* of buffers, by their text: the name of their array */
+    int dims_count;
 } TableWriter;
 
 void table_put_dim(Text *t, Dim d);

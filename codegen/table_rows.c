@@ -10,13 +10,32 @@ void table_put_dim(Text *t, Dim d) {
     text_printf(t, "{%lld, %lld, %d}", (long long)d.mul, (long long)(d.div ? d.div : 1), d.n);
 }
 
-void table_put_dims(Text *t, const Shape *s) {
-    text_puts(t, ".dims = {");
+static void put_shape(Text *t, const Shape *s) {
+    text_putc(t, '{');
     for (int i = 0; i < s->rank; i++) {
         if (i) text_puts(t, ", ");
         table_put_dim(t, s->d[i]);
     }
     text_puts(t, s->rank ? "}" : "{0}}");
+}
+
+void table_put_dims(Text *t, const Shape *s) {
+    text_puts(t, ".dims = ");
+    put_shape(t, s);
+}
+
+/* The array of a shape, which all buffers of that shape share: of steps of a loop there are thousands. */
+static const char *dims_array(TableWriter *x, const Shape *s) {
+    Text t;
+    if (!s->rank) return "0";
+    text_init(&t, x->m->arena);
+    put_shape(&t, s);
+    const char *name = table_get(&x->dims, text_str(&t));
+    if (name) return name;
+    name = arena_printf(x->m->arena, "%sdims_%d", x->prefix, x->dims_count++);
+    table_set(x->m->arena, &x->dims, text_str(&t), (void *)name);
+    text_printf(x->t, "static const amp_model_dim %s[] = %s;\n", name, text_str(&t));
+    return name;
 }
 
 void table_put_field(Text *t, const char *field, const char *value) {
@@ -127,36 +146,44 @@ static int buffer_source(const TableWriter *x, const Func *f, const Buffer *b) {
 
 static int position_of(const int *position, int kernel) { return position && kernel >= 0 ? position[kernel] : kernel; }
 
+static void put_buffer(TableWriter *x, const Func *f, const Buffer *b, const int *position, const char *name,
+                       bool divides, const char *dims) {
+    const Shape shape = ir_buffer_shape(f, b);
+    Dim rows = dim_const(1), cols = dim_const(1);
+    shape_matrix(&shape, &rows, &cols);
+    text_puts(x->t, "    {");
+    table_put_field(x->t, "name", name);
+    text_printf(x->t,
+                ".kind = %d, .index = %d, .dtype = %d, .storage = %d, .layout = %d, .first_kernel = %d, "
+                ".last_kernel = %d, .rows = ",
+                b->kind, buffer_source(x, f, b), b->kind == BUFFER_LOOK ? b->storage : ir_dtype(f, b->value),
+                b->storage, b->layout, position_of(position, b->first), position_of(position, b->last));
+    table_put_dim(x->t, rows);
+    text_puts(x->t, ", .cols = ");
+    table_put_dim(x->t, cols);
+    text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank, b->kind == BUFFER_LOOK ? (uint32_t)divides : b->place);
+    if (ir_is_renamed(f, b)) text_puts(x->t, ".renamed = 1, ");
+    if (b->pitch)
+        text_printf(x->t, ".padding = %lld, ", (long long)(b->pitch - ir_shape(f, b->value)->d[shape.rank - 1].mul));
+    if (b->is_part) text_printf(x->t, ".part = %lld, ", (long long)b->column + 1);
+    text_printf(x->t, ".dims = %s},\n", dims);
+}
+
 void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
     const char *const *names = ir_told_names(f);
     const bool *divides = model_divisors(f);
-    if (f->buffers.len) text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", table_func_name(x, f));
+    const char **dims = arena_array(x->m->arena, const char *, f->buffers.len + 1);
+    if (!f->buffers.len) return;
+    for (int i = 0; i < f->buffers.len; i++) {
+        const Shape shape = ir_buffer_shape(f, f->buffers.data[i]);
+        dims[i] = dims_array(x, &shape);
+    }
+    text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", table_func_name(x, f));
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
-        const Shape shape = ir_buffer_shape(f, b);
-        Dim rows = dim_const(1), cols = dim_const(1);
-        shape_matrix(&shape, &rows, &cols);
-        text_puts(x->t, "    {");
-        table_put_field(x->t, "name", names[b->value.id]);
-        text_printf(x->t,
-                    ".kind = %d, .index = %d, .dtype = %d, .storage = %d, .layout = %d, .first_kernel = %d, "
-                    ".last_kernel = %d, .rows = ",
-                    b->kind, buffer_source(x, f, b), b->kind == BUFFER_LOOK ? b->storage : ir_dtype(f, b->value),
-                    b->storage, b->layout, position_of(position, b->first), position_of(position, b->last));
-        table_put_dim(x->t, rows);
-        text_puts(x->t, ", .cols = ");
-        table_put_dim(x->t, cols);
-        text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank,
-                    b->kind == BUFFER_LOOK ? (uint32_t)divides[b->value.id] : b->place);
-        if (ir_is_renamed(f, b)) text_puts(x->t, ".renamed = 1, ");
-        if (b->pitch)
-            text_printf(x->t, ".padding = %lld, ",
-                        (long long)(b->pitch - ir_shape(f, b->value)->d[shape.rank - 1].mul));
-        if (b->is_part) text_printf(x->t, ".part = %lld, ", (long long)b->column + 1);
-        table_put_dims(x->t, &shape);
-        text_puts(x->t, "},\n");
+        put_buffer(x, f, b, position, names[b->value.id], divides[b->value.id], dims[i]);
     }
-    if (f->buffers.len) text_puts(x->t, "};\n\n");
+    text_puts(x->t, "};\n\n");
 }
 
 /* The buffer in which a user finds each value, if it becomes a result: in rows where there is one. */

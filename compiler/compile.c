@@ -27,7 +27,8 @@ static void report_seconds(const Session *s, const char *what, double seconds) {
 
 static amp_status choose_targets(const amp_compile_options *o, TargetChoice *out, amp_error *err) {
     static const char *const names[] = {[CHOICE_CPU] = "cpu", [CHOICE_CUDA] = "cuda", [CHOICE_BOTH] = "both"};
-    const char *name = o->target ? o->target : "both";
+    const bool is_linked = o->emit == AMP_EMIT_C || o->emit == AMP_EMIT_O;
+    const char *name = o->target ? o->target : is_linked && !o->gpu_arch ? "cpu" : "both";
     for (*out = CHOICE_CPU; *out <= CHOICE_BOTH; ++*out)
         if (!strcmp(name, names[*out])) return AMP_OK;
     return amp_fail(err, AMP_INVALID_ARGUMENT, "unknown target '%s'; use cpu, cuda or both", name);
@@ -149,7 +150,9 @@ static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoi
     return s->options.gpu_arch ? compile_images(s, cuda, err) : AMP_OK;
 }
 
-static const char for_cpu_alone[] = "it was compiled with --target cpu";
+static const char *for_cpu_alone(const Session *s) {
+    return s->options.target ? "it was compiled with --target cpu" : "it was emitted without --target both";
+}
 
 /* IR at stage target or later is one target's already, and so is attention at stage lower. */
 static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, CodegenCuda *cuda, amp_error *err) {
@@ -160,7 +163,7 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
             err, AMP_INVALID_ARGUMENT,
             "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage %s or before",
             s->options.name, stage, before);
-    cuda->missing = for_cpu_alone;
+    cuda->missing = for_cpu_alone(s);
     if (choice != CHOICE_CPU) s->stages_done += OF_TARGET + 1;
     if (choice != CHOICE_CPU)
         cuda->missing = arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's", stage);
@@ -193,7 +196,7 @@ amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenC
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "gpu arch %s: target cpu has no CUDA code to compile; use target cuda or both",
                         s->options.gpu_arch);
-    if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone;
+    if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone(s);
     else AMP_TRY(compile_for_cuda(s, *cpu, choice, cuda, err));
     return plan_for(s, *cpu, &target_cpu, choice != CHOICE_CUDA, err);
 }
@@ -263,7 +266,8 @@ static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result
     text_init(&c, &s->arena);
     AMP_TRY(session_begin(s, "codegen", err));
     double start = amp_seconds();
-    AMP_TRY(session_name_error(s, codegen_c(m, &cuda, s->options.symbol, &c, err), err));
+    const CodegenForm form = {s->options.symbol, s->options.no_ir != 0};
+    AMP_TRY(session_name_error(s, codegen_c(m, &cuda, &form, &c, err), err));
     report_seconds(s, "codegen", amp_seconds() - start);
     if (s->options.emit == AMP_EMIT_C) return give_text(s, &c, out, err);
     AMP_TRY(session_begin(s, "cc", err));

@@ -6,17 +6,33 @@
 #include "amp/model_abi.h"
 #include "base/elf.h"
 #include "base/error.h"
+#include "codegen/kept_text.h"
 
 bool model_so_is(const Source *source) { return source->len > 4 && !memcmp(source->text, "\177ELF", 4); }
 
+static amp_status unpack(Session *s, const char *name, const char *bytes, size_t size, const char **text,
+                         amp_error *err) {
+    Text t;
+    text_init(&t, &s->arena);
+    if (!kept_text_unpack(bytes, size, &t))
+        return amp_fail(err, AMP_BAD_FILE, "%s: section %s is damaged", s->source->name, name);
+    *text = text_str(&t);
+    return AMP_OK;
+}
+
 amp_status model_so_section(Session *s, const char *name, const char **text, amp_error *err) {
+    static const char none[] = AMP_MODEL_NO_IR;
     size_t offset, length;
     amp_error why = {0};
     if (amp_elf_section(s->source->text, s->source->len, name, &offset, &length, &why))
         return amp_fail(err, AMP_BAD_FILE, "%s: %s", s->source->name, why.message);
-    while (length && !s->source->text[offset + length - 1]) length--;
-    *text = arena_strndup(&s->arena, s->source->text + offset, length);
-    return AMP_OK;
+    const char *bytes = s->source->text + offset;
+    if (kept_text_is_packed(bytes, length)) return unpack(s, name, bytes, length, text, err);
+    while (length && !bytes[length - 1]) length--;
+    *text = arena_strndup(&s->arena, bytes, length);
+    if (strncmp(*text, none, sizeof none - 1) != 0) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: compiled with --no-ir: compile %s again", s->source->name,
+                    *text + sizeof none - 1);
 }
 
 static const Source *source_of(Session *s, const char *name, const char *text) {

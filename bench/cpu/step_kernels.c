@@ -184,7 +184,7 @@ static void print_row(const Limits *l, const char *name, const char *what, const
 static const char *kind_of(const amp_model_kernel *k) {
     static const char *const windows[] = {"product", "conv", "conv data", "conv weight"};
     switch (k->kind) {
-    case AMP_KERNEL_PRODUCT: return k->batch.is_batch ? "batched product" : windows[k->window.kind % 4];
+    case AMP_KERNEL_PRODUCT: return k->batch ? "batched product" : windows[k->window.kind % 4];
     case AMP_KERNEL_ATTENTION: return k->attention->backward ? "attention backward" : "attention";
     case AMP_KERNEL_TILE: return "tile";
     case AMP_KERNEL_ROW: return "row";

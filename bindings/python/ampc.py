@@ -118,9 +118,9 @@ amp_compile_options = _struct(
     defines=POINTER(amp_define), define_count=c_size_t, no_files=c_int32, max_ops=c_int64, precision=c_char_p,
     eval_precision=c_char_p, policy=c_char_p, overrides=POINTER(amp_override), override_count=c_size_t,
     batch_hint=c_int64, sums=c_char_p, target=c_char_p, isa=c_char_p, gpu_arch=c_char_p, distribute=c_char_p,
-    accumulate_order=c_char_p, emit=c_int32, output=c_char_p, symbol=c_char_p, stop_after=c_char_p, no_pass=c_char_p,
-    c_compiler=c_char_p, allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p,
-    dependency=c_void_p, progress=_PROGRESS, cancelled=c_void_p, user=c_void_p)
+    accumulate_order=c_char_p, emit=c_int32, output=c_char_p, symbol=c_char_p, no_ir=c_int32,
+    stop_after=c_char_p, no_pass=c_char_p, c_compiler=c_char_p, allocator=c_void_p, diagnostic=_DIAGNOSTIC,
+    dump=c_void_p, timing=c_void_p, dependency=c_void_p, progress=_PROGRESS, cancelled=c_void_p, user=c_void_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,

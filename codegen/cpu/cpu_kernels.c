@@ -319,8 +319,8 @@ static amp_status put_batch(Tables *x, const Walk *w, const Op *o, int a, int b)
                 ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
                 walk_operand(w, a)->storage, transposed[0], transposed[1], a, b);
     table_put_dim(x->rows->t, first->d[first->rank - (ta ? 2 : 1)]);
-    text_printf(x->rows->t, "}, .batch = {.is_batch = 1, .rank = %d, .in_columns = %d, .dims = {", first->rank - 2,
-                ir_attr(o, "merged")->b);
+    text_printf(x->rows->t, "}, .batch = &(const amp_model_batch){.rank = %d, .in_columns = %d, .dims = {",
+                first->rank - 2, ir_attr(o, "merged")->b);
     for (int i = 0; i < first->rank - 2; i++) {
         if (i) text_puts(x->rows->t, ", ");
         table_put_dim(x->rows->t, first->d[i]);

@@ -314,7 +314,7 @@ static amp_status check_buffer(Check *c, int32_t index) {
         return amp_check_fail(c, "buffer %s: unknown kind, type or layout", b->name);
     if (!amp_check_dim(c, &b->rows) || !amp_check_dim(c, &b->cols))
         return amp_check_fail(c, "buffer %s: its shape is damaged", b->name);
-    if (!check_dims(c, b->dims, b->rank) || !same_elements(c, b->dims, b->rank, b))
+    if ((b->rank && !b->dims) || !check_dims(c, b->dims, b->rank) || !same_elements(c, b->dims, b->rank, b))
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
     const bool has_index = b->kind == AMP_BUFFER_INPUT || b->kind == AMP_BUFFER_STATE || b->kind == AMP_BUFFER_LOOK;
     if (!has_index && b->index != AMP_MODEL_NONE)

@@ -49,7 +49,7 @@ static amp_status check_matrices(Check *c, const amp_model_kernel *k) {
 static bool is_stride(Check *c, const amp_model_dim *d) { return (!d->mul && !d->of_n) || amp_check_dim(c, d); }
 
 static bool batch_is_sound(Check *c, const amp_model_kernel *k) {
-    const amp_model_batch *x = &k->batch;
+    const amp_model_batch *x = k->batch;
     bool sound = x->rank <= AMP_MODEL_BATCH_MAX_DIMS && x->in_columns <= 1 && x->in_columns <= x->rank &&
                  amp_check_dim(c, &x->m) && amp_check_dim(c, &x->n) && amp_check_dim(c, &k->product.k) &&
                  is_stride(c, &x->a.pitch) && is_stride(c, &x->b.pitch);
@@ -72,14 +72,14 @@ static bool batch_operand_fits(const Check *c, const amp_model_kernel *k, const 
     int64_t last = x->offset, size;
     if (amp_buffer_is_optional(b) || b->layout != AMP_LAYOUT_ROWS || b->storage != k->product.operand) return false;
     bool fits = x->offset >= 0 && add_steps(&last, down, amp_model_dim_at(&x->pitch, n)) && add_steps(&last, across, 1);
-    for (uint32_t i = 0; fits && i < k->batch.rank; i++)
-        fits = add_steps(&last, amp_model_dim_at(&k->batch.dims[i], n), amp_model_dim_at(&x->strides[i], n));
+    for (uint32_t i = 0; fits && i < k->batch->rank; i++)
+        fits = add_steps(&last, amp_model_dim_at(&k->batch->dims[i], n), amp_model_dim_at(&x->strides[i], n));
     return fits && !__builtin_mul_overflow(amp_model_dim_at(&b->rows, n), amp_model_dim_at(&b->cols, n), &size) &&
            last < size;
 }
 
 static bool batch_fits_at(const Check *c, const amp_model_kernel *k, int64_t n) {
-    const amp_model_batch *x = &k->batch;
+    const amp_model_batch *x = k->batch;
     const amp_model_product *p = &k->product;
     int64_t size[3] = {amp_model_dim_at(&x->m, n), amp_model_dim_at(&x->n, n), amp_model_dim_at(&p->k, n)};
     int64_t rows = size[0], cols = size[1];
@@ -218,7 +218,7 @@ static amp_status check_window(const Check *c, const amp_model_kernel *k) {
 static amp_status check_product(Check *c, const amp_model_kernel *k) {
     if (k->product.operand != AMP_DT_F32 && k->product.operand != AMP_DT_BF16)
         return amp_check_fail(c, "kernel %s: products are of f32 or bf16", k->name);
-    if (k->batch.is_batch && k->window.kind == AMP_WINDOW_NONE) return check_batch(c, k);
+    if (k->batch && k->window.kind == AMP_WINDOW_NONE) return check_batch(c, k);
     return k->window.kind == AMP_WINDOW_NONE ? check_matrices(c, k) : check_window(c, k);
 }
 

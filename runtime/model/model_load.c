@@ -200,10 +200,11 @@ static bool is_of_this_version(const amp_model_desc *desc) {
 }
 
 /* Whether ampc can compile the file again: what it was compiled from is in it. */
-static bool keeps_source(const void *bytes, size_t size) {
+static bool keeps_source(const char *bytes, size_t size) {
+    static const char none[] = AMP_MODEL_NO_IR;
     size_t at, length;
-    amp_error none;
-    return !amp_elf_section(bytes, size, AMP_MODEL_IR_SECTION, &at, &length, &none) && length;
+    if (amp_elf_section(bytes, size, AMP_MODEL_IR_SECTION, &at, &length, NULL) || !length) return false;
+    return length < sizeof none || memcmp(bytes + at, none, sizeof none - 1) != 0;
 }
 
 /* A whole file, of whose descriptor this version need not know anything. */

@@ -22,7 +22,7 @@ static size_t put_dim(char *to, size_t room, const amp_model_dim *d) {
     char mul[32] = "", div[32] = "";
     if (!d->of_n) return (size_t)snprintf(to, room, "%" PRId64, d->mul);
     if (d->mul != 1) snprintf(mul, sizeof mul, "%" PRId64 " * ", d->mul);
-    if (d->div > 1) snprintf(div, sizeof div, " / %" PRId64, d->div);
+    if (d->div > 1) snprintf(div, sizeof div, " / %" PRId32, d->div);
     return (size_t)snprintf(to, room, "%sN%s", mul, div);
 }
 

@@ -36,7 +36,7 @@ static Hello hello_of(const amp_ranks *r) {
     snprintf(h.device, sizeof h.device, "%s", r->session.device->type->name);
     memcpy(h.source, d->source_sha256, sizeof h.source);
     memcpy(h.policy, d->policy_sha256, sizeof h.policy);
-    if (d->ir_text) amp_sha256_of(d->ir_text, d->ir_length, h.ir);
+    memcpy(h.ir, d->ir_sha256, sizeof h.ir);
     return h;
 }
 

@@ -168,7 +168,7 @@ python_libraries() {
     local library
     for library in runtime/libamp compiler/libampc; do
         holds "$library.so is linked" cc -shared -o "$work/${library#*/}.so" -Wl,--whole-archive "$bin/$library.a" \
-            -Wl,--no-whole-archive -lpthread -ldl -lm
+            -Wl,--no-whole-archive -lz -lpthread -ldl -lm
     done
     export AMPC_LIBRARY_PATH=$work
 }
@@ -177,7 +177,7 @@ pkg_config_of_archives() {
     mkdir -p "$work/programs"
     cat >"$work/programs/pkg-config" <<PROGRAM
 #!/bin/sh
-case " \$* " in *' ampc '*) echo -I$PWD/compiler/include $bin/compiler/libampc.a ;; esac
+case " \$* " in *' ampc '*) echo -I$PWD/compiler/include $bin/compiler/libampc.a -lz ;; esac
 echo -I$PWD/runtime/include -I$PWD/base/include $bin/runtime/libamp.a -lpthread -ldl -lm
 PROGRAM
     chmod +x "$work/programs/pkg-config"

@@ -357,6 +357,30 @@ head -c 5000 "$so" >"$work/cut_source.so"
 run 1 "$ampc" "$work/cut_source.so" -o "$work/again.so"
 says 'cut_source.so: '
 
+# what is shipped leaves out what tools read; what is loaded is the same
+run 0 "$ampc" "$work/small.amp" "${portable[@]}" --no-ir -o "$work/shipped.so"
+loaded() { objcopy -O binary --remove-section=.amp.sha256 "$1" "$2"; }
+loaded "$work/small_portable.so" "$work/kept.image"
+loaded "$work/shipped.so" "$work/shipped.image"
+holds '--no-ir: the same is loaded' cmp "$work/kept.image" "$work/shipped.image"
+holds 'the file is smaller' test "$(wc -c <"$work/shipped.so")" -lt "$(wc -c <"$work/small_portable.so")"
+for command in "explain $work/shipped.so" "diff $work/shipped.so $so" "$work/shipped.so -o $work/again.so --force" \
+    "explain $so --against $work/shipped.so"; do
+    run 1 "$ampc" $command
+    says "shipped.so: compiled with --no-ir: compile " 'small.amp again'
+done
+run 1 "$amprun" train "$work/shipped.so" --data "safetensors:$work/data.st" --batch 4 --steps 1 --trace-nonfinite
+says "shipped.so: compiled with --no-ir: compile " 'small.amp again'
+run 0 "$ampc" "$work/small.amp" --no-ir --emit o --isa portable -o "$work/shipped.o"
+run 0 "$ampc" "$work/small.amp" --no-ir --emit o --isa portable -o "$work/shipped.o" # an object of ours is replaced
+
+# what is linked into a program is for the CPU, unless it is told otherwise
+run 0 "$ampc" "$work/small.amp" --emit c -o "$work/linked.c"
+run 0 "$ampc" "$work/small.amp" --emit c --target cpu -o "$work/linked_cpu.c"
+holds '--emit c without --target: no CUDA code' bash -c '! grep -q cuda_prelude "$1"' - "$work/linked.c"
+run 0 "$ampc" "$work/small.amp" --emit c --target both -o "$work/linked_both.c"
+holds 'with --target both it has some' grep -q cuda_prelude "$work/linked_both.c"
+
 # a line of the precision block, to try it out
 sed 's/^    loss_scale/    "fc2.*": f32\n&/' "$work/small.amp" >"$work/tried.amp"
 run 0 "$ampc" explain "$work/small.amp" --override 'fc2.*=f32' --against "$work/tried.amp"

@@ -69,7 +69,7 @@ bool HasIsa(int isa) {
     return true;
 }
 
-LoadedModel::LoadedModel(const void *bytes, size_t size) {
+LoadedModel::LoadedModel(const void *bytes, size_t size) : bytes_(static_cast<const char *>(bytes), size) {
     char path[] = "/tmp/codegen-test-XXXXXX";
     const int fd = mkstemp(path);
     EXPECT_EQ(write(fd, bytes, size), static_cast<ssize_t>(size));
@@ -79,6 +79,19 @@ LoadedModel::LoadedModel(const void *bytes, size_t size) {
     unlink(path);
     auto query = handle_ ? reinterpret_cast<amp_model_query_fn>(dlsym(handle_, AMP_MODEL_SYMBOL)) : nullptr;
     desc_ = query ? query() : nullptr;
+}
+
+std::string LoadedModel::Kept(const char *section) const {
+    size_t at, length;
+    std::string kept;
+    Arena arena;
+    Text text;
+    if (amp_elf_section(bytes_.data(), bytes_.size(), section, &at, &length, nullptr)) return kept;
+    arena_init(&arena, nullptr);
+    text_init(&text, &arena);
+    if (kept_text_unpack(bytes_.data() + at, length, &text)) kept.assign(text_str(&text), text.len);
+    arena_free(&arena);
+    return kept;
 }
 
 LoadedModel::~LoadedModel() {
@@ -259,7 +272,7 @@ void ProgramRun::Product(const amp_model_kernel &k, const amp_kernel_args &args,
         ImageProduct(k, a, b, EvalDim(k.cols, n_), args, acc);
         return;
     }
-    if (k.batch.is_batch) {
+    if (k.batch) {
         BatchProduct(k, a, b, args, acc);
         return;
     }
@@ -279,19 +292,19 @@ void ProgramRun::Product(const amp_model_kernel &k, const amp_kernel_args &args,
 
 void ProgramRun::BatchProduct(const amp_model_kernel &k, uint32_t a, uint32_t b, const amp_kernel_args &args,
                               float *acc) const {
-    const int64_t m = EvalDim(k.batch.m, n_), n = EvalDim(k.batch.n, n_), cols = EvalDim(k.cols, n_);
+    const int64_t m = EvalDim(k.batch->m, n_), n = EvalDim(k.batch->n, n_), cols = EvalDim(k.cols, n_);
     for (int64_t r = 0; r < args.rows; r++)
         for (int64_t c = 0; c < 32; c++) {
             const int64_t row = args.row0 + r, col = args.col0 + c;
-            std::vector<int64_t> at(k.batch.rank);
+            std::vector<int64_t> at(k.batch->rank);
             int64_t product = row / m;
-            for (int d = static_cast<int>(k.batch.rank) - 1; d >= 0; d--) {
-                if (k.batch.in_columns && d == static_cast<int>(k.batch.rank) - 1) {
+            for (int d = static_cast<int>(k.batch->rank) - 1; d >= 0; d--) {
+                if (k.batch->in_columns && d == static_cast<int>(k.batch->rank) - 1) {
                     at[static_cast<size_t>(d)] = col / n;
                     continue;
                 }
-                at[static_cast<size_t>(d)] = product % EvalDim(k.batch.dims[d], n_);
-                product /= EvalDim(k.batch.dims[d], n_);
+                at[static_cast<size_t>(d)] = product % EvalDim(k.batch->dims[d], n_);
+                product /= EvalDim(k.batch->dims[d], n_);
             }
             acc[r * 32 + c] = col < cols ? BatchElement(k, a, b, at, row % m, col % n) : 0.0f;
         }
@@ -301,8 +314,8 @@ float ProgramRun::BatchElement(const amp_model_kernel &k, uint32_t a, uint32_t b
                                int64_t row, int64_t col) const {
     float sum = 0.0f;
     for (int64_t i = 0; i < EvalDim(k.product.k, n_); i++) {
-        const double x = BatchAt(k.batch.a, a, at, k.product.a_transposed ? i : row, k.product.a_transposed ? row : i),
-                     y = BatchAt(k.batch.b, b, at, k.product.b_transposed ? col : i, k.product.b_transposed ? i : col);
+        const double x = BatchAt(k.batch->a, a, at, k.product.a_transposed ? i : row, k.product.a_transposed ? row : i),
+                     y = BatchAt(k.batch->b, b, at, k.product.b_transposed ? col : i, k.product.b_transposed ? i : col);
         sum = fmaf(static_cast<float>(x), static_cast<float>(y), sum);
     }
     return sum;

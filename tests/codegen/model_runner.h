@@ -21,9 +21,11 @@
 #include <vector>
 
 #include "amp/model_abi.h"
+#include "base/elf.h"
 #include "base/processor.h"
 #include "base/rounding.h"
 #include "codegen/codegen.h"
+#include "codegen/kept_text.h"
 #include "ir/interp/interp.h"
 #include "ir/ir.h"
 #include "runtime/device/cpu/product/attention.h"
@@ -67,8 +69,11 @@ class LoadedModel {
     bool Runs(int isa) const;
 
     const amp_model_program *Program(const std::string &name) const;
+    // The text of a section that holds some; "": there is none.
+    std::string Kept(const char *section) const;
 
   private:
+    std::string bytes_;
     void *handle_ = nullptr;
     const amp_model_desc *desc_ = nullptr;
 };

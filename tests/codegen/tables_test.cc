@@ -4,6 +4,7 @@
 
 #include "passes/passes.h"
 #include "amp/version.h"
+#include "base/hash.h"
 #include "tests/codegen/model_runner.h"
 
 namespace {
@@ -52,13 +53,41 @@ TEST_F(TablesTest, Head) {
 }
 
 TEST_F(TablesTest, IrTextParsesBackToItself) {
-    ASSERT_EQ(strlen(desc().ir_text), desc().ir_length);
-    Module *again = Read(desc().ir_text);
+    const std::string kept = model_->Kept(AMP_MODEL_IR_SECTION);
+    Module *again = Read(kept.c_str());
     ASSERT_NE(again, nullptr);
     Text t;
     text_init(&t, &arena_);
     ir_print(&t, again);
-    EXPECT_STREQ(text_str(&t), desc().ir_text);
+    EXPECT_EQ(text_str(&t), kept);
+    uint8_t digest[32];
+    amp_sha256_of(kept.data(), kept.size(), digest);
+    EXPECT_EQ(memcmp(digest, desc().ir_sha256, sizeof digest), 0);
+}
+
+// Random bytes do not shrink, so that more than one chunk goes through, and text that repeats does.
+TEST_F(TablesTest, KeptTextIsPackedAndComesBack) {
+    std::string noise(200000, ' '), text;
+    uint32_t seed = 7;
+    for (char &c : noise) c = static_cast<char>((seed = seed * 1664525 + 1013904223) >> 24);
+    for (int i = 0; i < 20000; i++) text += "  %h = add(%a, %b) # the same line again\n";
+    for (const std::string &whole : {std::string(), std::string("a"), text, noise}) {
+        Text in, packed, out;
+        text_init(&in, &arena_), text_init(&packed, &arena_), text_init(&out, &arena_);
+        text_write(&in, whole.data(), whole.size());
+        kept_text_pack(&in, &packed);
+        ASSERT_TRUE(kept_text_is_packed(text_str(&packed), packed.len));
+        ASSERT_TRUE(kept_text_unpack(text_str(&packed), packed.len, &out));
+        EXPECT_TRUE(std::string(text_str(&out), out.len) == whole);
+        EXPECT_LT(packed.len, whole == text ? whole.size() / 50 : whole.size() + 200);
+        for (size_t cut : {size_t{1}, packed.len / 2, packed.len - 1}) {
+            text_init(&out, &arena_);
+            EXPECT_FALSE(kept_text_unpack(text_str(&packed), cut, &out)) << cut << " of " << packed.len;
+        }
+        packed.data[packed.len - 1] ^= 1; // of its checksum
+        text_init(&out, &arena_);
+        EXPECT_FALSE(kept_text_unpack(text_str(&packed), packed.len, &out));
+    }
 }
 
 TEST_F(TablesTest, InputsInOrderWithTheBoundOfLabels) {

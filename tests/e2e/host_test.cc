@@ -82,6 +82,7 @@ TEST(Host, ItsFloatingPointModeDoesNotChangeWhatIsCompiled) {
     std::string text = e2e::mlp("fp16", 9, 11, 3, "adamw(lr = cosine(peak = 0.1, warmup = 7, steps = 37))");
     amp_compile_options options = {};
     options.emit = AMP_EMIT_C;
+    options.target = "both";
     std::string plain = e2e::compile(text, options).bytes;
     fenv_t before;
     fegetenv(&before);

@@ -69,6 +69,7 @@ TEST(Restart, WithCudaCodeUpToLower) {
     Dumps dumps;
     amp_compile_options o = with_dump(&dumps), again = {}, cuda = {};
     o.emit = again.emit = AMP_EMIT_C;
+    o.target = again.target = "both";
     cuda.target = "cuda";
     e2e::Compiled whole = e2e::compile(e2e::mlp("fp16"), o);
     ASSERT_EQ(whole.status, AMP_OK) << whole.message;

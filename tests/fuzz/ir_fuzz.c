@@ -3,7 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fuzz_compile(
-        (amp_compile_options){.name = "fuzz.ir", .text = (const char *)data, .text_size = size, .emit = AMP_EMIT_C});
+    fuzz_compile((amp_compile_options){
+        .name = "fuzz.ir", .text = (const char *)data, .text_size = size, .emit = AMP_EMIT_C, .target = "both"});
     return 0;
 }

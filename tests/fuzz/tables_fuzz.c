@@ -128,8 +128,14 @@ static void own_inputs(amp_model_table *t) {
 static void own_buffers(amp_model_table *t) {
     amp_model_buffer *b = own_table(t);
     for (uint32_t i = 0; i < t->count; i++, b++) {
+        amp_model_dim *own = b->rank ? copy_of(b->dims, b->rank * sizeof *own) : NULL;
         own_text(&b->name);
-        NUMBERS(b, kind, part);
+        add_region(own, b->rank * sizeof *own);
+        b->dims = own;
+        NUMBERS(b, kind, layout), NUMBERS(b, first_kernel, last_kernel);
+        NUMBERS(b, rows, cols), NUMBERS(b, place, part);
+        add_region(&b->rank, sizeof b->rank);
+        add_array(&b->rank, AMP_MODEL_MAX_RANK);
     }
 }
 
@@ -141,7 +147,7 @@ static void own_kernels(amp_model_table *t) {
         own_numbers(&k->operands, &k->operand_count, OPERANDS_LIMIT);
         own_numbers(&k->updates, &k->update_count, UINT32_MAX);
         NUMBERS(k, rows, cols);
-        NUMBERS(k, line, batch);
+        NUMBERS(k, line, window);
     }
 }
 

@@ -117,6 +117,7 @@ amp_compile_options Options(const amp_allocator *a, amp_emit emit) {
     o.struct_size = sizeof o;
     o.name = "net.amp", o.text = kModel, o.text_size = sizeof kModel - 1;
     o.emit = emit, o.allocator = a;
+    o.target = "both";
     if (emit == AMP_EMIT_SO) o.isa = "portable"; // a third of the C compiler's time
     return o;
 }

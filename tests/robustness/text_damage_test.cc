@@ -113,7 +113,8 @@ Outcome Compile(const Asked &asked, const std::string &text, std::string *out = 
     amp_compile_options o = {};
     o.struct_size = sizeof o;
     o.name = asked.name, o.text = text.data(), o.text_size = text.size();
-    o.emit = asked.emit, o.stop_after = asked.stop_after, o.policy = asked.policy, o.target = asked.target;
+    o.emit = asked.emit, o.stop_after = asked.stop_after, o.policy = asked.policy;
+    o.target = asked.target ? asked.target : "both";
     o.max_ops = 2000, o.allocator = &a, o.diagnostic = Tell, o.user = &told;
     amp_compile_result *result = nullptr;
     amp_error err = {};

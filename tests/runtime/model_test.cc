@@ -1,4 +1,5 @@
 // Descriptors: what a sound one reports, and that every damaged number, index and pointer is refused.
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -25,10 +26,12 @@ struct Copy {
     template <typename T> static amp_model_table Table(const std::vector<T> &v) {
         return {(uint32_t)v.size(), sizeof(T), v.data()};
     }
+    amp_model_batch batch = {};
+    std::deque<std::array<amp_model_dim, 2>> dims;
     // What a test has changed; matrices have the dimensions of their rows and columns.
     void Connect() {
         for (amp_model_buffer &b : buffers)
-            if (b.rank == 2) b.dims[0] = b.rows, b.dims[1] = b.cols;
+            if (b.rank == 2) dims.push_back({b.rows, b.cols}), b.dims = dims.back().data();
         desc.states = Table(states), desc.inputs = Table(inputs), desc.programs = Table(programs);
         desc.decisions = Table(decisions);
         programs[0].buffers = Table(buffers), programs[0].kernels = Table(kernels),
@@ -74,15 +77,16 @@ struct Damage {
 };
 
 const uint32_t *const none = nullptr;
+const amp_model_dim seven_n[] = {{7, 1, 1}}, no_elements[] = {{0, 1, 0}};
 const uint32_t outside[] = {0, 1, 99, 3}, twice[] = {0, 0}, fifth[] = {4};
 
 // The first product as a batch of one.
 amp_model_batch &Batch(Copy &c) {
     amp_model_kernel &k = c.Kernel("k01");
-    k.batch.is_batch = 1;
-    k.batch.m = k.rows;
-    k.batch.n = k.cols;
-    return k.batch;
+    c.batch.m = k.rows;
+    c.batch.n = k.cols;
+    k.batch = &c.batch;
+    return c.batch;
 }
 
 const Damage damages[] = {
@@ -156,11 +160,11 @@ const Damage damages[] = {
     {"buffer x: unknown kind, type or layout", [](Copy &c) { c.buffers[0].dtype = 12; }},
     {"buffer x: its shape", [](Copy &c) { c.buffers[0].rows.mul = 0; }},
     {"buffer x is no input", [](Copy &c) { c.buffers[0].index = 2; }},
-    {"buffer x does not fit input x", [](Copy &c) { c.buffers[0].cols.mul++, c.buffers[0].dims[1].mul++; }},
+    {"buffer x does not fit input x", [](Copy &c) { c.buffers[0].cols.mul++, c.Connect(); }},
     {"buffer x does not fit input x", [](Copy &c) { c.buffers[0].layout = AMP_LAYOUT_PANELS; }},
     {"is no state", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).index = -1; }},
     {"does not fit state",
-     [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).cols.mul = c.Buffer(AMP_BUFFER_STATE).dims[1].mul = 1000; }},
+     [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).cols.mul = 1000, c.Connect(); }},
     {"does not fit state", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).storage = AMP_DT_F64; }},
     {"lives from kernel 5 to 99",
      [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = 5, c.Buffer(AMP_BUFFER_TEMP).last_kernel = 99; }},
@@ -206,7 +210,7 @@ const Damage damages[] = {
          amp_model_kernel &k = c.Kernel("k01");
          c.buffers[k.operands[k.product.a]].layout = AMP_LAYOUT_ROWS;
      }},
-    {"k01: its batch of products is damaged", [](Copy &c) { c.Kernel("k01").batch.is_batch = 1; }},
+    {"k01: its batch of products is damaged", [](Copy &c) { c.Kernel("k01").batch = &c.batch; }},
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).rank = AMP_MODEL_BATCH_MAX_DIMS + 1; }},
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).in_columns = 1; }},
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).a.pitch.mul = -1; }},
@@ -217,8 +221,9 @@ const Damage damages[] = {
     {"k01: its window is damaged", [](Copy &c) { c.Kernel("k01").window.kind = AMP_WINDOW_CONV; }},
     {"k01: its window is damaged", [](Copy &c) { c.Kernel("k01").window.kind = 4; }},
     {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 9; }},
-    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims[0] = {7, 1, 1}; }},
-    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims[0] = {0, 1, 0}; }},
+    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims = seven_n; }},
+    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims = no_elements; }},
+    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].dims = nullptr; }},
     // buffers as kernels use them
     {"k02 (3) uses buffer logits, which lives from kernel 2 to 2", [](Copy &c) { c.Named("logits").last_kernel = 2; }},
     {"k05 (6) uses buffer d.fc.bias, which lives from kernel 7 to 11",

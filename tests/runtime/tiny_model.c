@@ -213,18 +213,18 @@ static const amp_model_input inputs[] = {
     .name = name_, .kind = kind_, .index = index_, .dtype = type_, .storage = type_, .layout = layout_,                \
     .rows = DIM(rows_), .cols = DIM(cols_)
 #define BUFFER(name, kind, index, type, layout, rows, cols)                                                            \
-    PLACE(name, kind, index, type, layout, rows, cols), .rank = 2, .dims = {DIM(rows), DIM(cols)}
+    PLACE(name, kind, index, type, layout, rows, cols), .rank = 2, .dims = (const amp_model_dim[]) {                   \
+        DIM(rows), DIM(cols)                                                                                           \
+    }
 #define TEMP(name, type, layout, rows, cols, first, last)                                                              \
     { BUFFER(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last }
 /* A value of rank 3, [N, 2, 5], as a matrix. */
 #define TEMP_CUBE(name, type, layout, rows, cols, first, last)                                                         \
     {                                                                                                                  \
         PLACE(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last,        \
-                                                                    .rank = 3, .dims = {                               \
-                                                                        DIM(N),                                        \
-                                                                        DIM(2),                                        \
-                                                                        DIM(5)                                         \
-                                                                    }                                                  \
+                                                                    .rank = 3, .dims = (const amp_model_dim[]) {       \
+            DIM(N), DIM(2), DIM(5)                                                                                     \
+        }                                                                                                              \
     }
 #define OUTPUT(name, type, rows, cols)                                                                                 \
     { BUFFER(name, AMP_BUFFER_OUTPUT, -1, type, AMP_LAYOUT_ROWS, rows, cols) }
@@ -381,7 +381,6 @@ static const amp_model_desc desc = {
     .inputs = TABLE(inputs),
     .programs = TABLE(programs),
     .decisions = TABLE(decisions),
-    .ir_text = "",
 };
 
 const amp_model_desc *amp_model_query(void) { return &desc; }

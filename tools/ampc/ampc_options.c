@@ -131,7 +131,8 @@ static const ToolOption ampc_options[] = {
              "training; tens of times slower."},
     {.letter = "D", .value = "NAME=VALUE", TAKEN_BY(take_define), .commands = MODELS,
      .help = "Overrides a const of the model. May be repeated."},
-    {.name = "target", .value = "cpu|cuda|both", .words = "cpu cuda both", .preset = "both", TEXT(compile.target),
+    {.name = "target", .value = "cpu|cuda|both", .words = "cpu cuda both",
+     .preset = "both; with --emit o or c cpu", TEXT(compile.target),
      .commands = COMPILE | LINT,
      .help = "What to make kernels for. A model always has those for the CPU. both: for CUDA too, where every op has "
              "code for it; where one has not, the model says which when it is asked to run on CUDA. cuda: the same, "
@@ -148,6 +149,9 @@ static const ToolOption ampc_options[] = {
     {.name = "symbol", .value = "NAME", .preset = "the model's own and _model", TEXT(compile.symbol),
      .commands = COMPILE,
      .help = "With --emit o or c: the model's name in the program."},
+    {.name = "no-ir", FLAG(compile.no_ir), .commands = COMPILE,
+     .help = "Leaves the text of the IR out of the model, for one that is shipped: what runs is the same. explain, "
+             "diff, --trace-nonfinite and compiling the file again need the text, and say so."},
     {.name = "stop-after", .value = "PASS", .word = amp_compile_pass, TEXT(compile.stop_after), .commands = COMPILE,
      .help = "Stops after a pass; only with --emit ir. A later run goes on from the file and gives the same bytes."},
     {.name = "no-pass", .value = "PASS", .words = "simplify rewrite fuse layout order launch", TAKEN_BY(take_no_pass),

@@ -316,7 +316,7 @@ amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) 
         .images = cuda->images,
         .image_count = cuda->image_count,
     };
-    Text ir, uses;
+    Text uses;
     AMP_TRY(model_inputs(m->module, &x.rows.inputs, err));
     AMP_TRY(table_put_states(&x.rows));
     put_functions(&x);
@@ -326,9 +326,6 @@ amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) 
         table_put_program(&x.rows, m->programs.data[i].func, "amp_model_cuda_kernel", m->programs.data[i].kernels.len);
     text_puts(out, "};\n\n");
     put_text(out, "cuda_prelude", NULL, cuda_prelude);
-    text_init(&ir, m->module->arena);
-    ir_print(&ir, m->module);
-    put_text(out, "cuda_ir_text", "AMP_MODEL_CUDA_IR_SECTION", text_str(&ir));
     text_init(&uses, m->module->arena);
     codegen_cuda_uses(cuda, &uses);
     if (uses.len) put_text(out, "cuda_uses", "AMP_MODEL_CUDA_USES_SECTION", text_str(&uses));
@@ -340,7 +337,7 @@ amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) 
     table_put(out, "functions", "amp_model_cuda_function", "cuda_functions", m->functions.len);
     text_puts(out, ", ");
     table_put(out, "programs", "amp_model_cuda_program", "cuda_programs", m->programs.len);
-    text_printf(out, ",\n    .ir_text = cuda_ir_text, .ir_length = %zu,\n", ir.len);
+    text_puts(out, ",\n");
     if (collectives) {
         text_puts(out, "    ");
         table_put(out, "collectives", "amp_model_collective", "cuda_collectives", collectives);

@@ -71,9 +71,10 @@ typedef struct amp_compile_options {
     const char *sums;
 
     /* ---- what it runs on, and how it trains ---- */
-    /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every
-     * op has some; where one has not, the model says which when it is asked to run on CUDA.  "cuda": the same, but
-     * that is an error; and what is dumped or emitted as IR is CUDA's. */
+    /* "cpu", "cuda" or "both"; NULL: "both", and "cpu" of AMP_EMIT_C and AMP_EMIT_O without |gpu_arch|.  A model always
+     * has kernels for the CPU.  "both": CUDA code too, where every op has some; where one has not, the model says which
+     * when it is asked to run on CUDA.  "cuda": the same, but that is an error; and what is dumped or emitted as IR is
+     * CUDA's. */
     const char *target;
     /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL:
      * "v4".  Smaller ones are always there, and a session takes the best that its processor has.  "native": the best of
@@ -97,6 +98,9 @@ typedef struct amp_compile_options {
     /* With AMP_EMIT_C and AMP_EMIT_O: the model's name in the program, a name of C; NULL: the model's own and "_model".
      * Models of one program need different ones. */
     const char *symbol;
+    /* Not 0: the model keeps no text of its IR, a part of the file that tools alone read: it can be neither explained,
+     * compared, traced nor compiled again.  Of a model, as C or as an object too. */
+    int32_t no_ir;
     const char *stop_after; /* a pass; only with AMP_EMIT_IR */
     /* Passes and groups of passes to leave out, with commas between: "fuse", "layout,simplify"; NULL: none.
      * docs/ir.md lists which can be. */

@@ -166,13 +166,13 @@ static amp_batch_operand batch_operand(const amp_model_kernel *k, const amp_mode
     const int64_t size = (int64_t)amp_storage_size(k->product.operand);
     amp_batch_operand to = {.transposed = transposed, .pitch = amp_model_dim_at(&x->pitch, n) * size};
     if (data) to.data = (const char *)data + x->offset * size;
-    for (uint32_t i = 0; i < k->batch.rank; i++) to.stride[i] = amp_model_dim_at(&x->strides[i], n) * size;
+    for (uint32_t i = 0; i < k->batch->rank; i++) to.stride[i] = amp_model_dim_at(&x->strides[i], n) * size;
     return to;
 }
 
 /* Without memory: what the division into tasks and the sizes of scratch depend on. */
 static amp_batch batch_of(const amp_executor *e, const amp_model_kernel *k, const void *a, const void *b, int64_t n) {
-    const amp_model_batch *x = &k->batch;
+    const amp_model_batch *x = k->batch;
     amp_batch batch = {
         .kernels = k->product.operand == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
         .rank = (int32_t)x->rank,
@@ -266,7 +266,7 @@ amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_progra
         const amp_model_kernel *k = &program->kernels[i];
         if (k->product.operand == AMP_DT_BF16)
             needs.per_thread = larger(needs.per_thread, amp_product_scratch_bytes(e->product_bf16));
-        if (k->kind == AMP_KERNEL_PRODUCT && k->batch.is_batch) {
+        if (k->kind == AMP_KERNEL_PRODUCT && k->batch) {
             const amp_batch batch = batch_of(e, k, NULL, NULL, n);
             needs.per_thread = larger(needs.per_thread, amp_batch_thread_bytes(&batch));
         }
@@ -324,7 +324,7 @@ static void divide(const amp_executor *e, Launch *l) {
     switch (walks[l->kernel->kind]) {
     case PRODUCT:
         l->is_conv = is_conv(l->kernel);
-        l->is_batch = !l->is_conv && l->kernel->batch.is_batch;
+        l->is_batch = !l->is_conv && l->kernel->batch;
         if (l->is_conv) prepare_conv(e, l);
         else if (l->is_batch) prepare_batch(e, l);
         else {

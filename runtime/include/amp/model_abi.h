@@ -24,11 +24,15 @@ extern "C" {
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
 #define AMP_MODEL_UNSEALED "ampc: no hash, made by hand     "
-#define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir" /* the same of the kernels for CUDA; absent: the model has none */
 /* What machine code needs, as text: a line `FUNCTION KERNEL sm_90 registers 96 shared 24576 spills 0 stack 0` each. */
 #define AMP_MODEL_CUDA_USES_SECTION ".amp.gpu.uses"
-/* The text of ir_text, so that tools can read it without running the model. */
+/* The module after all passes, as text that parses back, in a zlib stream.  Tools read it from the file: it is in no
+ * memory of a model that is loaded. */
 #define AMP_MODEL_IR_SECTION ".amp.ir"
+/* The same of the kernels for CUDA, but for what both keep; absent: the model has none. */
+#define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir"
+/* In place of the stream, before the name of the model's source: it was compiled with --no-ir. */
+#define AMP_MODEL_NO_IR "no IR: "
 
 enum { AMP_MODEL_MAX_RANK = 8, AMP_MODEL_NONE = -1 };
 
@@ -39,8 +43,8 @@ typedef struct amp_model_table {
 
 /* mul * n / div where |of_n|, else mul. */
 typedef struct amp_model_dim {
-    int64_t mul, div;
-    int64_t of_n;
+    int64_t mul;
+    int32_t div, of_n;
 } amp_model_dim;
 
 /* How a matrix of rows x cols is stored in memory; R and C are rows and cols rounded up to 32.  Elements past the edge
@@ -204,8 +208,8 @@ typedef struct amp_model_buffer {
     int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
     uint32_t rank;
     amp_model_dim rows, cols;
-    /* of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than the value's */
-    amp_model_dim dims[AMP_MODEL_MAX_RANK];
+    /* |rank| of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than the value's */
+    const amp_model_dim *dims;
     /* TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none.  LOOK, 1:
      * something is divided by it, or by its root: a zero too many is a fault */
     uint32_t place;
@@ -333,7 +337,6 @@ typedef struct amp_model_batch_operand {
     amp_model_dim pitch, strides[AMP_MODEL_BATCH_MAX_DIMS]; /* elements; a stride of 0: all read the same */
 } amp_model_batch_operand;
 typedef struct amp_model_batch {
-    uint32_t is_batch; /* 0: the kernel has none */
     uint32_t rank, in_columns;
     amp_model_dim dims[AMP_MODEL_BATCH_MAX_DIMS], m, n;
     amp_model_batch_operand a, b;
@@ -375,7 +378,7 @@ typedef struct amp_model_kernel {
     int64_t segment;                      /* COLUMN: rows of a segment; 0: all rows are one */
     amp_model_product product;            /* PRODUCT only */
     amp_model_window window;              /* PRODUCT; kind NONE: a matrix product */
-    amp_model_batch batch;                /* PRODUCT of kind NONE */
+    const amp_model_batch *batch;         /* PRODUCT of kind NONE; NULL: one product */
     const amp_model_attention *attention; /* ATTENTION */
 } amp_model_kernel;
 
@@ -582,8 +585,6 @@ typedef struct amp_model_cuda {
     /* amp_model_collective: the model's, with gradients in the order in which these programs complete them, and
      * in buckets of another size.  None: the model's own */
     amp_model_table collectives;
-    const char *ir_text; /* the module after all passes, for CUDA */
-    uint64_t ir_length;
 } amp_model_cuda;
 
 /* ---- collectives: what ranks exchange between MICRO_STEP and APPLY_STEP ------------------------------------------ */
@@ -628,15 +629,14 @@ typedef struct amp_model_desc {
     const char *optimizer;          /* "adamw(lr = 0.001, ...)"; NULL: inference only */
     const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
     uint8_t source_sha256[32], policy_sha256[32];
+    uint8_t ir_sha256[32]; /* of the text in AMP_MODEL_IR_SECTION, also where it is left out */
     int64_t graph_ops;
     int64_t accumulate;  /* micro-batches in a step; 0 reads as 1 */
     int64_t least_batch; /* samples that each variance over a training batch needs; 0 reads as 1 */
     amp_model_table states, inputs, programs, decisions;
     amp_model_table trains, groups; /* amp_model_train, amp_model_group */
     amp_model_table collectives;    /* amp_model_collective; none: the model trains alone */
-    const char *ir_text;            /* the module after all passes; parses back */
-    uint64_t ir_length;
-    const amp_model_cuda *cuda; /* NULL: the model has no CUDA code */
+    const amp_model_cuda *cuda;     /* NULL: the model has no CUDA code */
     /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
     const char *cuda_missing;
 } amp_model_desc;

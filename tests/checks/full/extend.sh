@@ -190,7 +190,7 @@ run 0 bazel test --test_output=errors --nocache_test_results //tests/passes:pass
 ((bad == 0)) || cat "$work/.err" "$work/.out"
 xml=$(find -L "$(bazel info bazel-testlogs 2>/dev/null)/tests/passes/passes_test" -name test.xml)
 expect 'the cases of the new pass ran' 3 "$(cat $xml | grep -c '<testcase name=.* classname="rename_results_text"')"
-run 0 "$ampc" examples/fashion_mnist/cnn.amp --emit c -o "$work/cnn.c"
+run 0 "$ampc" examples/fashion_mnist/cnn.amp --target both --emit c -o "$work/cnn.c"
 
 run 0 "$ampc" "$work/moments.amp" --emit ir -o "$work/moments.ir"
 out=$(<"$work/moments.ir")

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "amp/model_abi.h"
+#include "base/elf.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -61,11 +63,24 @@ static int read_model(Tracer *t) {
     return 0;
 }
 
+/* Said now, not at the first fault. */
+static int check_text(const Tracer *t) {
+    static const char none[] = AMP_MODEL_NO_IR;
+    const size_t length = sizeof none - 1;
+    const char *bytes = t->source.bytes;
+    size_t at, size;
+    if (amp_elf_section(bytes, t->source.size, AMP_MODEL_IR_SECTION, &at, &size, NULL)) return 0;
+    if (size < length || memcmp(bytes + at, none, length) != 0) return 0;
+    return report_text("%s: compiled with --no-ir: compile %.*s again", t->args->model, (int)(size - length),
+                       bytes + at + length) +
+           1;
+}
+
 int tracer_open(Tracer *t, const TwinSource *source, const Run *run) {
     *t = (Tracer){.args = source->args, .run = run, .source = *source, .batches = batches_new(run->model)};
     if (t->args->device && !strcmp(t->args->device, "null"))
         return report_text("--trace-nonfinite: the device null computes nothing to trace") + 1;
-    return read_model(t) || make_folder(t);
+    return read_model(t) || check_text(t) || make_folder(t);
 }
 
 void tracer_close(Tracer *t) {

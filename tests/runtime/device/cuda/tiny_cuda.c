@@ -63,17 +63,15 @@ static const amp_model_cuda_function functions[] = {
     .name = name_, .kind = kind_, .index = index_, .dtype = type_, .storage = type_, .layout = AMP_LAYOUT_ROWS,        \
     .rows = DIM(rows_), .cols = DIM(cols_)
 #define BUFFER(name, kind, index, type, rows, cols)                                                                    \
-    PLACE(name, kind, index, type, rows, cols), .rank = 2, .dims = {DIM(rows), DIM(cols)}
+    PLACE(name, kind, index, type, rows, cols), .rank = 2, .dims = (const amp_model_dim[]) { DIM(rows), DIM(cols) }
 #define TEMP(name, type, rows, cols, first, last)                                                                      \
     { BUFFER(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last }
 #define CUBE(name, type, rows, cols, first, last)                                                                      \
     {                                                                                                                  \
         PLACE(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last, .rank = 3,     \
-                                                            .dims = {                                                  \
-                                                                DIM(N),                                                \
-                                                                DIM(2),                                                \
-                                                                DIM(5)                                                 \
-                                                            }                                                          \
+                                                            .dims = (const amp_model_dim[]) {                          \
+            DIM(N), DIM(2), DIM(5)                                                                                     \
+        }                                                                                                              \
     }
 #define OUTPUT(name, type, rows, cols)                                                                                 \
     { BUFFER(name, AMP_BUFFER_OUTPUT, -1, type, rows, cols) }
@@ -208,7 +206,6 @@ static const amp_model_cuda cuda = {
     .states = TABLE(states),
     .functions = TABLE(functions),
     .programs = TABLE(programs),
-    .ir_text = "",
 };
 
 const amp_model_cuda *tiny_cuda_code(void) { return &cuda; }

@@ -12,10 +12,17 @@ enum {
     CLASS_64 = 2,
     LITTLE_ENDIAN_DATA = 1,
     E_MACHINE = 18,
+    E_PHOFF = 32,
     E_SHOFF = 40,
+    E_PHENTSIZE = 54,
+    E_PHNUM = 56,
     E_SHENTSIZE = 58,
     E_SHNUM = 60,
     E_SHSTRNDX = 62,
+
+    SEGMENT_SIZE = 56,
+    P_OFFSET = 8,
+    P_FILESZ = 32,
 
     SECTION_SIZE = 64,
     SH_NAME = 0,
@@ -93,6 +100,21 @@ amp_status amp_elf_section(const void *file, size_t size, const char *name, size
         return AMP_OK;
     }
     return amp_fail(err, AMP_NOT_FOUND, "no section %s", name);
+}
+
+size_t amp_elf_loaded(const void *file, size_t size) {
+    const Elf e = {.data = file, .size = size};
+    if (!is_elf64(e.data, size) || read_le(e.data + E_PHENTSIZE, 2) != SEGMENT_SIZE) return size;
+    const Range table = {read_le(e.data + E_PHOFF, 8), read_le(e.data + E_PHNUM, 2) * SEGMENT_SIZE};
+    if (!inside(&e, table) || !table.length) return size;
+    uint64_t end = table.offset + table.length;
+    for (uint64_t at = 0; at < table.length; at += SEGMENT_SIZE) {
+        const uint8_t *h = e.data + table.offset + at;
+        const Range r = {read_le(h + P_OFFSET, 8), read_le(h + P_FILESZ, 8)};
+        if (!inside(&e, r)) return size;
+        if (r.offset + r.length > end) end = r.offset + r.length;
+    }
+    return (size_t)end;
 }
 
 int amp_elf_machine(const void *file, size_t size) {

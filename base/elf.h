@@ -14,6 +14,10 @@ extern "C" {
 amp_status amp_elf_section(const void *file, size_t size, const char *name, size_t *offset, size_t *length,
                            amp_error *err);
 
+/* How many bytes of the file, from its first, a loader maps: what only tools read follows.  |size| where there are no
+ * program headers, or they point outside. */
+size_t amp_elf_loaded(const void *file, size_t size);
+
 /* The machine that the code is for (e_machine: EM_X86_64 is 62), or -1 where |file| is no ELF64 little-endian file. */
 int amp_elf_machine(const void *file, size_t size);
 

@@ -22,11 +22,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/elf.h"
 #include "base/file.h"
 
 typedef struct Opening {
     const void *bytes;
-    size_t size;
+    size_t size;     /* of the file */
+    size_t loaded;   /* of the copy: what tools read is left out */
     char label[200]; /* the file's name, as debuggers show it */
     void *library;
     char memory[256], file[256]; /* why there is no library from there */
@@ -73,7 +75,7 @@ static bool open_in_memory(Opening *o) {
     struct stat st;
     int fd = file_in_memory(o->label);
     errno = fd < 0 ? errno : 0;
-    if (fd < 0 || amp_fd_write(fd, o->bytes, o->size) < o->size || fstat(fd, &st)) {
+    if (fd < 0 || amp_fd_write(fd, o->bytes, o->loaded) < o->loaded || fstat(fd, &st)) {
         o->too_large |= errno == EFBIG;
         snprintf(o->memory, sizeof o->memory, "no file in memory: %s", strerror(errno));
         if (fd >= 0) close(fd);
@@ -97,7 +99,7 @@ static bool open_in_folder(Opening *o, const char *folder) {
     if (!can_hold(folder)) return false;
     snprintf(path, sizeof path, "%s/amp-XXXXXX-%s", folder, o->label);
     int fd = mkostemps(path, (int)strlen(o->label) + 1, O_CLOEXEC);
-    bool written = fd >= 0 && amp_fd_write(fd, o->bytes, o->size) == o->size;
+    bool written = fd >= 0 && amp_fd_write(fd, o->bytes, o->loaded) == o->loaded;
     o->too_large |= !written && errno == EFBIG;
     if (!written) snprintf(o->file, sizeof o->file, "a temporary file in %.100s: %s", folder, strerror(errno));
     if (fd >= 0) close(fd);
@@ -147,7 +149,7 @@ static void set_label(Opening *o, const char *name) {
 
 static amp_status open_library(const char *name, const char *path, const void *bytes, size_t size, void **out,
                                amp_error *err) {
-    Opening o = {.bytes = bytes, .size = size};
+    Opening o = {.bytes = bytes, .size = size, .loaded = amp_elf_loaded(bytes, size)};
     *out = NULL;
     set_label(&o, name);
     if (open_in_memory(&o) || open_in_file(&o) || (o.too_large && path && open_itself(&o, path))) {
@@ -160,7 +162,7 @@ static amp_status open_library(const char *name, const char *path, const void *b
             "%s: the system cannot load it: a copy of %zu bytes is over this process's limit of the size of "
             "files (RLIMIT_FSIZE); raise it to %zu or more (ulimit -f %zu), load the model as a file, or link "
             "it into the program (ampc --emit o)",
-            name, size, size, (size + 1023) / 1024);
+            name, o.loaded, o.loaded, (o.loaded + 1023) / 1024);
     return amp_fail(err, AMP_IO,
                     "%s: the system cannot load it: %s; %s; mount /proc, or let TMPDIR be a folder of a file system "
                     "that may hold programs",

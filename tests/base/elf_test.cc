@@ -51,6 +51,34 @@ TEST(Elf, FindsSections) {
     EXPECT_EQ(amp_elf_machine("short", 5), -1);
 }
 
+// Two segments in the first 64 + 2 * 56 + 16 bytes, and |more| that none has.
+std::string WithSegments(const std::string &more) {
+    std::string s = Minimal().substr(0, 64) + std::string(2 * 56, '\0') + std::string(16, 'x') + more;
+    Put(&s, 32, 64, 8), Put(&s, 54, 56, 2), Put(&s, 56, 2, 2);
+    Put(&s, 64 + 8, 0, 8), Put(&s, 64 + 32, 100, 8);            // the headers
+    Put(&s, 64 + 56 + 8, 176, 8), Put(&s, 64 + 56 + 32, 16, 8); // the 16 bytes
+    return s;
+}
+
+TEST(Elf, LoadsWhatItsSegmentsHave) {
+    const auto loaded = [](const std::string &file) {
+        std::unique_ptr<char[]> copy(new char[file.size()]);
+        memcpy(copy.get(), file.data(), file.size());
+        return amp_elf_loaded(copy.get(), file.size());
+    };
+    std::string file = WithSegments("what tools read");
+    EXPECT_EQ(loaded(WithSegments("")), 192u);
+    EXPECT_EQ(loaded(file), 192u);
+    EXPECT_EQ(loaded(Minimal()), Minimal().size()) << "no segments";
+    EXPECT_EQ(loaded("short"), 5u);
+    for (size_t at : {64 + 8, 64 + 56 + 8, 64 + 32, 32, 56}) {
+        std::string wrong = file;
+        Put(&wrong, at, 60000, 2);
+        EXPECT_EQ(loaded(wrong), wrong.size()) << at;
+    }
+    for (size_t cut = 0; cut < file.size(); cut++) EXPECT_LE(loaded(file.substr(0, cut)), cut);
+}
+
 TEST(Elf, NamesTheDamage) {
     const struct {
         size_t at;

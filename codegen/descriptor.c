@@ -118,28 +118,18 @@ static void put_reason(TableWriter *x, const Reason *r) {
     ir_print_reason(&text, r);
     table_put_field(x->t, "rule", r->rule);
     table_put_field(x->t, "reason", text_str(&text));
-    table_put_field(x->t, "policy", r->origin);
     table_put_field(x->t, "because", r->because);
-    text_printf(x->t, ".policy_line = %d, ", r->line);
 }
 
 static void put_decisions(TableWriter *x) {
     const Module *m = x->m;
-    for (int i = 0; i < m->decisions.len; i++) {
-        const Decision *d = &m->decisions.data[i];
-        uint32_t *types = arena_array(m->arena, uint32_t, d->operands.len + 1);
-        for (int n = 0; n < d->operands.len; n++) types[n] = d->operands.data[n];
-        table_put_numbers(x->t, arena_printf(m->arena, "decision_%d", i), types, d->operands.len);
-    }
     if (m->decisions.len) text_puts(x->t, "static const amp_model_decision decisions[] = {\n");
     for (int i = 0; i < m->decisions.len; i++) {
         const Decision *d = &m->decisions.data[i];
         text_puts(x->t, "    {");
         table_put_field(x->t, "path", d->path);
         table_put_field(x->t, "op", d->op);
-        table_put_field(x->t, "layer", d->layer);
-        text_printf(x->t, ".out = %d, .operand_count = %d, ", d->out, d->operands.len);
-        if (d->operands.len) text_printf(x->t, ".operands = decision_%d, ", i);
+        text_printf(x->t, ".out = %d, ", d->out);
         put_reason(x, d->reason);
         table_put_field(x->t, "policy_text", d->policy_text);
         table_put_field(x->t, "file", d->pos.file);

@@ -171,11 +171,9 @@ static void own_programs(amp_model_table *t) {
 static void own_decisions(amp_model_table *t) {
     amp_model_decision *d = own_table(t);
     for (uint32_t i = 0; i < t->count; i++, d++) {
-        own_text(&d->path), own_text(&d->op), own_text(&d->layer), own_text(&d->rule), own_text(&d->reason);
-        own_text(&d->policy), own_text(&d->policy_text), own_text(&d->because), own_text(&d->file);
-        NUMBERS(d, out, out);
-        own_numbers(&d->operands, &d->operand_count, UINT32_MAX);
-        NUMBERS(d, policy_line, column);
+        own_text(&d->path), own_text(&d->op), own_text(&d->rule), own_text(&d->reason);
+        own_text(&d->policy_text), own_text(&d->because), own_text(&d->file);
+        NUMBERS(d, out, column);
     }
 }
 

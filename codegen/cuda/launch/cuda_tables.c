@@ -10,6 +10,10 @@ typedef struct Tables {
     const CudaModule *cuda;
     const CudaImage *images;
     int image_count;
+    Text kernels, list;    /* rows that the lists in rows.t precede, and the list that is written */
+    const char *list_type; /* of its elements */
+    Table lists;           /* by their text: the name of their array */
+    int list_count;
 } Tables;
 
 /* |section|: a macro of amp/model_abi.h; NULL: the usual one. */
@@ -123,32 +127,48 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* A list of amp/model_abi.h: `.sizes = {(const amp_model_dim[]){..}, 3}, `. */
-static void begin_list(Text *t, const char *field, const char *type) {
-    text_printf(t, ".%s = {(const %s[]){", field, type);
+/* Elements of an array, which all launches with the same share: steps of a loop differ in little. */
+static Text *begin_list(Tables *x, const char *type) {
+    text_init(&x->list, x->rows.m->arena);
+    x->list_type = type;
+    return &x->list;
 }
 
-static void end_list(Text *t, int count) { text_printf(t, "}, %d},\n     ", count); }
+/* The array's name. */
+static const char *end_list(Tables *x) {
+    const char *key = arena_printf(x->rows.m->arena, "%s%s", x->list_type, text_str(&x->list));
+    const char *name = table_get(&x->lists, key);
+    if (name) return name;
+    name = arena_printf(x->rows.m->arena, "cuda_list_%d", x->list_count++);
+    table_set(x->rows.m->arena, &x->lists, key, (void *)name);
+    text_printf(x->rows.t, "static const %s %s[] = {%s};\n", x->list_type, name, text_str(&x->list));
+    return name;
+}
 
-static void put_dims(Text *t, const char *field, const Dim *dims, int count) {
+/* A list of amp/model_abi.h: its field of a row. */
+static void put_list(Tables *x, const char *field, int count) {
+    text_printf(&x->kernels, ".%s = {%s, %d},\n     ", field, end_list(x), count);
+}
+
+static void put_dims(Tables *x, const char *field, const Dim *dims, int count) {
     if (!count) return;
-    begin_list(t, field, "amp_model_dim");
+    Text *t = begin_list(x, "amp_model_dim");
     for (int i = 0; i < count; i++) {
         table_put_dim(t, dims[i]);
         text_puts(t, ", ");
     }
-    end_list(t, count);
+    put_list(x, field, count);
 }
 
 /* The launch's own function, which is right everywhere, is the last one. */
-static void put_choices(Text *t, const CudaKernelEntry *e) {
-    begin_list(t, "choices", "amp_model_cuda_choice");
+static void put_choices(Tables *x, const CudaKernelEntry *e) {
+    Text *t = begin_list(x, "amp_model_cuda_choice");
     for (int i = 1; i <= e->forms.len; i++) {
         const CudaChoice *c = &e->forms.data[i % e->forms.len];
         text_printf(t, "{.function = %d, .block = {%d, %d, %d}, .shared_bytes = %d}, ", c->function, c->launch.block[0],
                     c->launch.block[1], c->launch.block[2], c->launch.shared_bytes);
     }
-    end_list(t, e->forms.len);
+    put_list(x, "choices", e->forms.len);
 }
 
 static void put_grid(Text *t, const CudaLaunch *l) {
@@ -160,33 +180,39 @@ static void put_grid(Text *t, const CudaLaunch *l) {
     text_printf(t, "}, .per = {%lld, %lld, %lld}}, ", (long long)l->per[0], (long long)l->per[1], (long long)l->per[2]);
 }
 
-static void put_part(Text *t, const CudaPart *p) {
+static const char *grids_of(Tables *x, const CudaPart *p) {
+    Text *t = begin_list(x, "amp_model_cuda_grid");
+    for (int i = 1; i <= p->launches.len; i++) put_grid(t, &p->launches.data[i % p->launches.len]);
+    return end_list(x);
+}
+
+static void put_part(Text *t, const CudaPart *p, const char *grids) {
     text_printf(t, "{.kind = %d, .members = %d, .operand_count = %d, .work_count = %d, .superstep = %d, ", p->kind,
                 p->in_turn ? 1 : p->members, p->operands, p->work, p->step);
-    text_puts(t, ".grids = (const amp_model_cuda_grid[]){");
-    for (int i = 1; i <= p->launches.len; i++) put_grid(t, &p->launches.data[i % p->launches.len]);
-    text_puts(t, "}}, ");
+    text_printf(t, ".grids = %s}, ", grids);
 }
 
-static void put_parts(Text *t, const CudaKernelEntry *e) {
-    begin_list(t, "parts", "amp_model_cuda_part");
-    for (int i = 0; i < e->parts.len; i++) put_part(t, &e->parts.data[i]);
-    end_list(t, e->parts.len);
+static void put_parts(Tables *x, const CudaKernelEntry *e) {
+    const char **grids = arena_array(x->rows.m->arena, const char *, e->parts.len);
+    for (int i = 0; i < e->parts.len; i++) grids[i] = grids_of(x, &e->parts.data[i]);
+    Text *t = begin_list(x, "amp_model_cuda_part");
+    for (int i = 0; i < e->parts.len; i++) put_part(t, &e->parts.data[i], grids[i]);
+    put_list(x, "parts", e->parts.len);
 }
 
-static void put_operands(Text *t, const CudaKernelEntry *e) {
+static void put_operands(Tables *x, const CudaKernelEntry *e) {
     if (!e->operands.len) return;
-    begin_list(t, "operands", "uint32_t");
+    Text *t = begin_list(x, "uint32_t");
     for (int i = 0; i < e->operands.len; i++) text_printf(t, "%u, ", e->operands.data[i] - 1);
-    end_list(t, e->operands.len);
-    text_puts(t, ".access = (const uint8_t[]){");
+    put_list(x, "operands", e->operands.len);
+    t = begin_list(x, "uint8_t");
     for (int i = 0; i < e->access.len; i++) text_printf(t, "%d, ", e->access.data[i]);
-    text_printf(t, "}, .operand_table = %d, ", e->body.operand_table);
+    text_printf(&x->kernels, ".access = %s, .operand_table = %d, ", end_list(x), e->body.operand_table);
 }
 
-static void put_work(Text *t, const CudaKernelEntry *e) {
+static void put_work(Tables *x, const CudaKernelEntry *e) {
     if (!e->work.len) return;
-    begin_list(t, "work", "amp_model_cuda_work");
+    Text *t = begin_list(x, "amp_model_cuda_work");
     for (int i = 0; i < e->work.len; i++) {
         const CudaWork *work = &e->work.data[i];
         text_printf(t, "{.instruction = %u, .operations = %d, .elements = ", work->instruction, work->operations);
@@ -195,7 +221,7 @@ static void put_work(Text *t, const CudaKernelEntry *e) {
         table_put_dim(t, work->terms);
         text_puts(t, "}, ");
     }
-    end_list(t, e->work.len);
+    put_list(x, "work", e->work.len);
 }
 
 /* "k03"; of a bundle "k03+k04"; of all kernels "k00-k12". */
@@ -230,9 +256,9 @@ static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     return title;
 }
 
-static void put_calls(Text *t, const CudaKernelEntry *e) {
+static void put_calls(Tables *x, const CudaKernelEntry *e) {
     if (!e->calls.len) return;
-    begin_list(t, "products", "amp_model_cuda_product");
+    Text *t = begin_list(x, "amp_model_cuda_product");
     for (int i = 0; i < e->calls.len; i++) {
         const CudaProduct *c = &e->calls.data[i];
         text_printf(t, "{.a = %d, .b = %d, .result = %d, .bias = %d, .a_turned = %d, .b_turned = %d, ", c->a, c->b,
@@ -249,7 +275,7 @@ static void put_calls(Text *t, const CudaKernelEntry *e) {
         }
         text_puts(t, "}}, ");
     }
-    end_list(t, e->calls.len);
+    put_list(x, "products", e->calls.len);
 }
 
 static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e);
@@ -257,25 +283,25 @@ static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e
 /* What follows calls of a library is a launch like all others. */
 static void put_then(Tables *x, const CudaProgram *p, const CudaKernelEntry *e) {
     if (!e->then) return;
-    text_puts(x->rows.t, ".then = (const amp_model_cuda_kernel[]){");
+    text_puts(&x->kernels, ".then = (const amp_model_cuda_kernel[]){");
     put_kernel(x, p, e->then);
-    text_puts(x->rows.t, "    },\n     ");
+    text_puts(&x->kernels, "    },\n     ");
 }
 
 static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e) {
     Arena *a = x->rows.m->arena;
-    Text *t = x->rows.t;
+    Text *t = &x->kernels;
     text_puts(t, "    {");
     table_put_field(t, "name", launch_name(a, p, e));
     table_put_field(t, "title", launch_title(a, e));
     text_printf(t, ".line = %d, .shares = %d,\n     ", e->members.data[0]->pos.line, e->body.shares);
-    put_choices(t, e);
-    put_parts(t, e);
-    put_operands(t, e);
-    put_dims(t, "sizes", e->body.sizes.data, e->body.sizes.len);
-    put_dims(t, "elements", e->batch_elements.data, e->batch_elements.len);
-    put_work(t, e);
-    put_calls(t, e);
+    put_choices(x, e);
+    put_parts(x, e);
+    put_operands(x, e);
+    put_dims(x, "sizes", e->body.sizes.data, e->body.sizes.len);
+    put_dims(x, "elements", e->batch_elements.data, e->batch_elements.len);
+    put_work(x, e);
+    put_calls(x, e);
     put_then(x, p, e);
     text_printf(t, ".waits = {.tickets = %d, .partial_bytes = %d, .depth = %d}},\n", e->tickets,
                 e->body.partials ? CUDA_PARTIAL_BYTES : 0, e->supersteps ? e->depth : 0);
@@ -300,8 +326,10 @@ static amp_status put_program_arrays(Tables *x, const CudaProgram *p) {
     table_put_buffers(&x->rows, p->func, launch_positions(x, p));
     AMP_TRY(table_put_results(&x->rows, p->func));
     if (!p->kernels.len) return AMP_OK;
-    text_printf(t, "static const amp_model_cuda_kernel %s_kernels[] = {\n", table_func_name(&x->rows, p->func));
+    text_init(&x->kernels, x->rows.m->arena);
     for (int i = 0; i < p->kernels.len; i++) put_kernel(x, p, &p->kernels.data[i]);
+    text_printf(t, "static const amp_model_cuda_kernel %s_kernels[] = {\n", table_func_name(&x->rows, p->func));
+    text_write(t, text_str(&x->kernels), x->kernels.len);
     text_puts(t, "};\n\n");
     return AMP_OK;
 }

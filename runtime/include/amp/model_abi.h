@@ -411,15 +411,14 @@ typedef struct amp_model_program {
 /* ---- why each op has its dtype ----------------------------------------------------------------------------------- */
 
 typedef struct amp_model_decision {
-    const char *path, *op, *layer;    /* layer may be NULL */
-    uint32_t out, operand_count;      /* amp_dtype */
-    const uint32_t *operands;         /* amp_dtype of each operand as the op reads it */
-    const char *rule;                 /* class word */
-    const char *reason;               /* "{follow, torch-fp16:9, input fc1.linear}" */
-    const char *policy, *policy_text; /* "torch-fp16", the line as written */
-    const char *because;              /* the model's own words; NULL */
+    const char *path, *op;
+    const char *rule;        /* class word */
+    const char *reason;      /* "{follow, torch-fp16:9, input fc1.linear}" */
+    const char *policy_text; /* the line as written */
+    const char *because;     /* the model's own words; NULL */
     const char *file;
-    int32_t policy_line, line, column;
+    uint32_t out; /* amp_dtype */
+    int32_t line, column;
 } amp_model_decision;
 
 /* ---- CUDA -------------------------------------------------------------------------------------------------------- */

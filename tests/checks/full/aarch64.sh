@@ -40,7 +40,7 @@ others=()
 for object in "${runtime[@]}"; do [[ $object == */runtime/device/devices.o ]] || others+=("$object"); done
 link=("$CROSS-g++" "$work"/gtest/*.o)
 run 0 "${link[@]}" "$work"/conformance/*.o "${others[@]}" -lpthread -ldl -lm -o "$work/conformance_test"
-run 0 "${link[@]}" "$work"/codegen/*.o "${compiler[@]}" -lpthread -ldl -lm -o "$work/codegen_test"
+run 0 "${link[@]}" "$work"/codegen/*.o "${compiler[@]}" -lz -lpthread -ldl -lm -o "$work/codegen_test"
 
 # ---- the suites ----------------------------------------------------------------------------------
 

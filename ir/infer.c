@@ -129,6 +129,13 @@ const char *infer_optimizer(Inferring *c) {
     return NULL;
 }
 
+/* v, and a state for each of what it is asked for. */
+const char *infer_rmsprop(Inferring *c) {
+    const int states = 1 + ir_attr(c->o, "centered")->b + (ir_attr(c->o, "momentum")->f != 0);
+    if (c->o->n_in != 5 + states) return infer_mismatch(c, "v, m where centered, and a buffer for momentum are needed");
+    return infer_optimizer(c);
+}
+
 const char *infer_due(Inferring *c) {
     const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
     if (wrong) return wrong;

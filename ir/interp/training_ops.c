@@ -297,3 +297,25 @@ void interp_op_adamw(Running *r) {
     double keep = 1 - r->in[3]->data[0] * r->in[4]->data[0];
     FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i));
 }
+
+/* torch.optim.RMSprop; its root of a negative number, which only rounding makes, is 0. */
+void interp_op_rmsprop(Running *r) {
+    double lr = r->in[3]->data[0], alpha = interp_float(r, "alpha"), momentum = interp_float(r, "momentum");
+    bool centered = interp_bool(r, "centered");
+    FOR_EACH(r, i) {
+        double w = in(r, 0, i), g = in(r, 1, i) + r->in[4]->data[0] * w, states[3], spread;
+        int count = 0;
+        spread = states[count++] = alpha * in(r, 5, i) + (1 - alpha) * g * g;
+        if (centered) {
+            double m = states[count++] = alpha * in(r, 6, i) + (1 - alpha) * g;
+            spread = fmax(spread - m * m, 0.0);
+        }
+        double step = g / (sqrt(spread) + interp_float(r, "eps"));
+        if (momentum != 0) {
+            step += momentum * in(r, 5 + count, i);
+            states[count++] = step;
+        }
+        r->out[0]->data[i] = w - lr * step;
+        for (int k = 0; k < 3; k++) r->out[1 + k]->data[i] = k < count ? states[k] : w - lr * step;
+    }
+}

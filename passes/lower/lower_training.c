@@ -388,6 +388,30 @@ static void lower_adamw(Lowering *l) {
     adam(l, w, lower_operand(l, 1));
 }
 
+/* v = alpha v + (1 - alpha) g g;  step = g / (sqrt(v) + eps).  Centered: m = alpha m + (1 - alpha) g, and v - m m in
+ * place of v in the step: not below 0, where rounding takes it.  momentum: buf = momentum buf + step is the step. */
+static void lower_rmsprop(Lowering *l) {
+    Val w = lower_operand(l, 0), g = with_decay(l, lower_operand(l, 1), w);
+    double alpha = lower_float(l, "alpha"), momentum = lower_float(l, "momentum");
+    Val v = scaled(l, lower_operand(l, FIRST_MOMENT), alpha), spread, next[3];
+    int count = 0;
+    spread = next[count++] = add(l, v, mul(l, scaled(l, g, 1 - alpha), g));
+    if (lower_bool(l, "centered")) {
+        Val m = scaled(l, lower_operand(l, FIRST_MOMENT + count), alpha);
+        m = next[count++] = add(l, m, scaled(l, g, 1 - alpha));
+        spread = lower_binary(l, OP_maximum, lower_binary(l, OP_sub, spread, mul(l, m, m)), lower_number(l, 0));
+    }
+    Val denom = add(l, lower_unary(l, OP_sqrt, spread), lower_number(l, lower_float(l, "eps")));
+    Val step = lower_binary(l, OP_div, g, denom);
+    if (momentum != 0) {
+        step = add(l, scaled(l, lower_operand(l, FIRST_MOMENT + count), momentum), step);
+        next[count++] = step;
+    }
+    w = lower_binary(l, OP_sub, w, mul(l, step, number(l, RATE)));
+    lower_give(l, 0, w);
+    for (int i = 0; i < 3; i++) lower_give(l, 1 + i, i < count ? next[i] : w);
+}
+
 const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
@@ -411,4 +435,5 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_sgd] = {lower_sgd, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adam] = {lower_adam, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adamw] = {lower_adamw, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_rmsprop] = {lower_rmsprop, TAKES_PLAIN, WEIGHTS_ALIKE},
 };

@@ -170,6 +170,30 @@ static bool check_masters(PassContext *c, const StateType *masters) {
     return false;
 }
 
+static bool check_squares(PassContext *c, const StateType *moments) {
+    if (moments->dtype != AMP_DT_F16 || !has_moments(c->m, "v")) return true;
+    Diag *diag = place_error(c, c->m->moments.pos,
+                             "moments = f16: v holds squares of gradients, and f16 has none below 6e-8, the square of "
+                             "2.4e-4");
+    diag_help(c->diags, diag, "moments = bf16 has the range of f32; f16 is for sgd's momentum");
+    return false;
+}
+
+static bool check_centered(PassContext *c) {
+    for (int i = 0; i < c->m->trains.len; i++) {
+        const Call *optimizer = &c->m->trains.data[i].optimizer;
+        const CallArg *centered = ir_call_arg(optimizer, "centered");
+        if (!centered || !centered->value.b || ir_opcode(optimizer->name) != OP_rmsprop) continue;
+        Diag *diag = place_error(c, c->m->moments.pos,
+                                 "moments = %s: rmsprop with centered divides by the root of v - m * m, which may be "
+                                 "smaller than the rounding of v",
+                                 c->m->moments.name);
+        diag_help(c->diags, diag, "remove the line, or remove centered = true");
+        return false;
+    }
+    return true;
+}
+
 static bool check_moments(PassContext *c, const StateType *moments) {
     const Module *m = c->m;
     const char *type = m->moments.name;
@@ -180,12 +204,7 @@ static bool check_moments(PassContext *c, const StateType *moments) {
         diag_help(c->diags, diag, "remove the line, or give sgd a momentum");
         return false;
     }
-    if (moments->dtype != AMP_DT_F16 || !has_moments(m, "v")) return true;
-    Diag *diag = place_error(c, m->moments.pos,
-                             "moments = f16: v holds squares of gradients, and f16 has none below 6e-8, the square of "
-                             "2.4e-4");
-    diag_help(c->diags, diag, "moments = bf16 has the range of f32; f16 is for sgd's momentum");
-    return false;
+    return check_centered(c) && check_squares(c, moments);
 }
 
 bool store_low_states(PassContext *c) {

@@ -34,18 +34,23 @@ typedef struct BlockStep { /* one train block while its updates are built */
     BlockRates rates;
 } BlockStep;
 
-enum { MAX_SLOTS = 2, FIRST_MOMENT = 5 };
+enum { MAX_SLOTS = 3, FIRST_MOMENT = 5 };
+
+typedef struct Slot { /* a moment */
+    const char *name;
+    const char *wanted_by; /* the argument that, when zero or false, leaves it out; NULL: it is always there */
+} Slot;
 
 typedef struct Optimizer {
     Opcode code;
-    const char *slots[MAX_SLOTS]; /* its moments */
-    const char *unless_zero;      /* the argument that, when zero, leaves no moments */
+    Slot slots[MAX_SLOTS];
 } Optimizer;
 
 static const Optimizer optimizers[] = {
-    {OP_sgd, {"momentum"}, "momentum"},
-    {OP_adam, {"m", "v"}, NULL},
-    {OP_adamw, {"m", "v"}, NULL},
+    {OP_sgd, {{"momentum", "momentum"}}},
+    {OP_adam, {{"m", NULL}, {"v", NULL}}},
+    {OP_adamw, {{"m", NULL}, {"v", NULL}}},
+    {OP_rmsprop, {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
 };
 
 static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
@@ -54,7 +59,7 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (optimizers[i].code == code) return &optimizers[i];
     Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", name);
-    diag_help(c->diags, diag, "sgd, adam and adamw are supported");
+    diag_help(c->diags, diag, "sgd, adam, adamw and rmsprop are supported");
     return NULL;
 }
 
@@ -183,11 +188,10 @@ static Val any_block(Func *f, const Val *ok, int blocks) {
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-static int moments_of(const Optimizer *o, const Call *call) {
-    int count = 0;
-    if (o->unless_zero && train_number(ir_call_arg(call, o->unless_zero), 0) == 0.0) return 0;
-    while (count < MAX_SLOTS && o->slots[count]) count++;
-    return count;
+static bool is_wanted(const Slot *slot, const Call *call) {
+    if (!slot->name || !slot->wanted_by) return slot->name;
+    const CallArg *arg = ir_call_arg(call, slot->wanted_by);
+    return arg && (arg->type == ATTR_BOOL ? arg->value.b : train_number(arg, 0) != 0.0);
 }
 
 static Val moment(BlockStep *b, const State *param, const char *slot) {
@@ -205,8 +209,10 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
     Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
     in[3] = rate_of_param(&b->rates, &settings);
     in[4] = decay_of_param(&b->rates, &settings);
-    int moments = moments_of(optimizer, call);
-    for (int i = 0; i < moments; i++) in[FIRST_MOMENT + i] = moment(b, param, optimizer->slots[i]);
+    int moments = 0;
+    for (int i = 0; i < MAX_SLOTS; i++)
+        if (is_wanted(&optimizer->slots[i], call))
+            in[FIRST_MOMENT + moments++] = moment(b, param, optimizer->slots[i].name);
     Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
     train_set_attributes(call, o);
     explain_of_block(b, o, param->name, ir_op_info[optimizer->code].name);

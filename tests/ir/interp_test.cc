@@ -324,6 +324,26 @@ TEST_F(Interp, AdamAndAdamW) {
     ExpectNear(adamw["w"], {2 * (1 - 0.1 * 0.5) - step});
 }
 
+TEST_F(Interp, RmsProp) {
+    const std::string
+        in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"
+             "input %v : f32\ninput %m : f32\ninput %b : f32\n%x, %y, %z, %u = rmsprop(%w, %g, %t, %r, %d, ",
+        out = ") : f32, f32, f32, f32\nresult w = %x\nresult v = %y\nresult m = %z\nresult b = %u";
+    const double g = -3 + 0.5 * 2, v = 0.99 * 4 + 0.01 * g * g, m = 0.99 * 0.25 + 0.01 * g;
+    const std::vector<Values> given = {{2}, {-3}, {5}, {0.1}, {0.5}, {4}, {0.25}, {7}};
+    auto plain = Run("simplify", in + "%v; eps = 0.5" + out, given);
+    ExpectNear(plain["w"], {2 - 0.1 * g / (std::sqrt(v) + 0.5)});
+    ExpectNear(plain["v"], {v});
+    EXPECT_EQ(plain["b"], plain["w"]);
+    auto both = Run("simplify", in + "%v, %m, %b; momentum = 0.9, centered = true" + out, given);
+    const double buffer = 0.9 * 7 + g / (std::sqrt(v - m * m) + 1e-8);
+    ExpectNear(both["w"], {2 - 0.1 * buffer});
+    ExpectNear(both["m"], {m});
+    ExpectNear(both["b"], {buffer});
+    auto rounded = Run("simplify", in + "%v, %m; centered = true" + out, {{2}, {1}, {5}, {0.1}, {0}, {0.5}, {1}, {7}});
+    ExpectNear(rounded["w"], {2 - 0.1 * 1e8});
+}
+
 // ---- states, rounding, errors -------------------------------------------------------------------
 
 TEST_F(Interp, StatesAreWrittenAtTheEndWhereThePredicateHolds) {

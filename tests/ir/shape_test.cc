@@ -239,6 +239,8 @@ TEST_F(ShapeTest, RefusedGraphOps) {
         {"f32[N, 8, 9, 9];f32[8, 3, 3, 3];f32[N, 3, 9, 9]", "conv2d_input_grad(%a, %b, %c)", "f32[1]",
          "the gradient is [N, 8, 9, 9], not [N, 8, 7, 7]"},
         {"f32[N, 3];f32[3]", "pow_grad(%a, %b; e = 2.0)", "f32[N, 3]", "shapes differ"},
+        {"f32[3];f32[3];i64;f64;f64;f32[3]", "rmsprop(%a, %b, %c, %d, %e, %f; centered = true)",
+         "f32[3], f32[3], f32[3], f32[3]", "v, m where centered, and a buffer for momentum are needed"},
         {"f32[3];bool[N, 3]", "where_grad(%a, %b)", "f32[3], f32[3]",
          "the condition does not broadcast to the gradient"},
         {"f32[3];f64[3]", "clip_by_norm(%a, %b)", "f32[3]", "operand 2 is not a scalar"},

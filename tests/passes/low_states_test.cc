@@ -174,6 +174,16 @@ TEST_F(LowStatesTest, WhatIsRefused) {
               "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's momentum\n");
 }
 
+TEST_F(LowStatesTest, RmsPropWithoutItsMean) {
+    precision_ = "fp32";
+    const Module *m = RunMlp("  moments f8()\n", "rmsprop(lr = 0.001, momentum = 0.9)");
+    EXPECT_EQ(TypeOf(m, "fc2.weight/v"), AMP_DT_F8V);
+    EXPECT_EQ(TypeOf(m, "fc2.weight/momentum"), AMP_DT_F8M);
+    EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "rmsprop(lr = 0.001, centered = true)"),
+              "error: mlp.amp:22:5: moments = bf16: rmsprop with centered divides by the root of v - m * m, which may "
+              "be smaller than the rounding of v\n  help: remove the line, or remove centered = true\n");
+}
+
 TEST_F(LowStatesTest, MomentsThatAreNotThere) {
     precision_ = "fp32";
     EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),

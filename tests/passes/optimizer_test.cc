@@ -20,6 +20,10 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
         {"sgd(lr = 0.1, momentum = 0.9, nesterov = true)", OP_sgd, "fc1.weight/momentum fc1.bias/momentum"},
         {"sgd(lr = 0.1, momentum = 0.0)", OP_sgd, ""},
         {"sgd(lr = 0.1)", OP_sgd, ""},
+        {"rmsprop(lr = 0.1)", OP_rmsprop, "fc1.weight/v fc1.bias/v"},
+        {"rmsprop(lr = 0.1, momentum = 0.9)", OP_rmsprop, "fc1.weight/v fc1.weight/momentum fc1.bias/v"},
+        {"rmsprop(lr = 0.1, momentum = 0.9, centered = true)", OP_rmsprop,
+         "fc1.weight/v fc1.weight/m fc1.weight/momentum fc1.bias/v"},
     };
     for (const auto &c : cases) {
         Module *m = RunMlp("", c.call);
@@ -68,10 +72,10 @@ TEST_F(OptimizerTest, AStepMovesAParameterByItsLearningRate) {
 
 TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     std::string text = File("tests/passes/mlp.ir");
-    text.replace(text.find("adamw(lr = 0.001)"), 17, "lion(lr = 0.001)");
+    text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
-    EXPECT_EQ(Diagnostics(),
-              "error: mlp.amp:20:17: optimizer lion is not supported\n  help: sgd, adam and adamw are supported\n");
+    EXPECT_EQ(Diagnostics(), "error: mlp.amp:20:17: optimizer adadelta is not supported\n  help: sgd, adam, adamw and "
+                             "rmsprop are supported\n");
 }
 
 } // namespace

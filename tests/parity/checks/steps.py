@@ -12,7 +12,7 @@ import harness
 import twin
 
 BATCH, SPARE = 128, 128
-STEPS, SHORT_STEPS, LONG_STEPS = 50, 10, 200
+STEPS, SHORT_STEPS, FEW_STEPS, LONG_STEPS = 50, 10, 5, 200
 FP16_STEPS, LONG_FP16_STEPS = 12, 60
 KINK = 4e-6             # how far from relu's kink a preactivation must be
 LOSS_BOUND = 1e-5     # relative
@@ -32,6 +32,10 @@ OPTIMIZERS = {
                 lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3), ("momentum",), 0, SHORT_STEPS),
     "sgd with nesterov": Case("sgd(lr = 0.1, momentum = 0.9, nesterov = true)",
                               lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True), ("momentum",), 0, SHORT_STEPS),
+    "rmsprop": Case("rmsprop(lr = 0.001)", lambda p: torch.optim.RMSprop(p, lr=1e-3), ("v",), 0, FEW_STEPS),
+    "rmsprop, centered": Case("rmsprop(lr = 0.001, weight_decay = 0.01, momentum = 0.9, centered = true)",
+                              lambda p: torch.optim.RMSprop(p, lr=1e-3, weight_decay=1e-2, momentum=0.9, centered=True),
+                              ("v", "m", "momentum"), 5, FEW_STEPS),
 }
 
 

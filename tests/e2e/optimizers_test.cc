@@ -1,0 +1,132 @@
+// Optimizers against their formulas in double, step by step from the session's own states, and resumed in the middle.
+#include "tests/base/planted.h"
+#include "tests/e2e/harness.h"
+
+#include <cmath>
+#include <functional>
+
+namespace {
+
+using e2e::Training;
+
+constexpr int kIn = 19, kHidden = 37, kSteps = 6, kResumed = 3;
+constexpr int64_t kBatch = 45;
+constexpr size_t kCount = size_t(kHidden) * kIn;
+
+struct Case {
+    const char *name, *call;
+    std::vector<const char *> slots;
+    // The next w from the gradient; |s| are the moments before it and after it.  Steps count from 1.
+    std::function<double(int step, double w, double g, double *s)> update;
+};
+
+// torch.optim.RMSprop
+double RmsProp(double lr, double alpha, double eps, double decay, double momentum, bool centered, double w, double g,
+               double *s) {
+    g += decay * w;
+    *s = alpha * *s + (1 - alpha) * g * g;
+    double spread = *s++;
+    if (centered) {
+        *s = alpha * *s + (1 - alpha) * g;
+        spread -= *s * *s;
+        s++;
+    }
+    double step = g / (std::sqrt(spread) + eps);
+    if (momentum > 0) step = *s = momentum * *s + step;
+    return w - lr * step;
+}
+
+const Case kCases[] = {
+    {"rmsprop",
+     "rmsprop(lr = 0.01)",
+     {"v"},
+     [](int, double w, double g, double *s) { return RmsProp(0.01, 0.99, 1e-8, 0, 0, false, w, g, s); }},
+    {"rmsprop_momentum",
+     "rmsprop(lr = 0.01, alpha = 0.9, eps = 0.001, weight_decay = 0.1, momentum = 0.5)",
+     {"v", "momentum"},
+     [](int, double w, double g, double *s) { return RmsProp(0.01, 0.9, 0.001, 0.1, 0.5, false, w, g, s); }},
+    {"rmsprop_centered",
+     "rmsprop(lr = 0.01, weight_decay = 0.1, momentum = 0.9, centered = true)",
+     {"v", "m", "momentum"},
+     [](int, double w, double g, double *s) { return RmsProp(0.01, 0.99, 1e-8, 0.1, 0.9, true, w, g, s); }},
+};
+
+std::vector<float> Param(Training &r) {
+    std::vector<float> data(kCount);
+    EXPECT_EQ(amp_params_get(r.params, "fc1.weight", data.data(), kCount, &r.err), AMP_OK) << r.err.message;
+    return data;
+}
+
+std::vector<float> Moment(Training &r, const std::string &slot) {
+    std::vector<float> data(kCount);
+    const std::string name = "fc1.weight/" + slot;
+    EXPECT_EQ(amp_session_get_moment(r.session, name.c_str(), data.data(), kCount, &r.err), AMP_OK) << r.err.message;
+    return data;
+}
+
+std::vector<std::vector<float>> Moments(Training &r, const Case &c) {
+    std::vector<std::vector<float>> all;
+    for (const char *slot : c.slots) all.push_back(Moment(r, slot));
+    return all;
+}
+
+std::vector<float> Gradient(Training &r) {
+    std::vector<float> data(kCount);
+    EXPECT_EQ(amp_session_get_value(r.session, "grad.fc1.weight", nullptr, data.data(), kCount * sizeof(float), &r.err),
+              AMP_OK)
+        << r.err.message;
+    return data;
+}
+
+std::string Compile(const Case &c, const std::string &precision, const std::string &settings = "") {
+    return e2e::compile_to_file(e2e::mlp(precision, kIn, kHidden, 10, c.call + settings), std::string(c.name) + ".so");
+}
+
+class Optimizers : public e2e::OnDevice, public ::testing::WithParamInterface<Case> {};
+
+void Follow(const Case &c, double lr = 1) {
+    Training r(Compile(c, "fp32"), kBatch, 1, 3, true);
+    ASSERT_TRUE(r.ok());
+    for (int step = 1; step <= kSteps; step++) {
+        const auto w = Param(r);
+        const auto before = Moments(r, c);
+        e2e::train(r, 1, kBatch, kIn, 10, step);
+        const auto g = Gradient(r), w1 = Param(r);
+        const auto after = Moments(r, c);
+        for (size_t i = 0; i < kCount; i++) {
+            double s[3] = {};
+            for (size_t k = 0; k < c.slots.size(); k++) s[k] = before[k][i];
+            const double moved = c.update(step, w[i], g[i], s) - w[i];
+            ASSERT_NEAR(w1[i] - w[i], lr * moved, 1e-6 + std::fabs(moved) * 1e-5) << c.slots[0] << step << " " << i;
+            for (size_t k = 0; k < c.slots.size(); k++)
+                ASSERT_NEAR(after[k][i], s[k], (std::fabs(s[k]) + std::fabs(before[k][i])) * 1e-5 + 1e-12)
+                    << c.slots[k] << step << " " << i;
+        }
+    }
+}
+
+TEST_P(Optimizers, StepsAreTheFormulas) { Follow(GetParam()); }
+
+TEST_P(Optimizers, GoOnFromACheckpointBitForBit) {
+    if (e2e::device()) GTEST_SKIP() << "the same on the device";
+    const std::string path = Compile(GetParam(), "fp16 { }", "\n    accumulate = 2"),
+                      file = e2e::temp_path(std::string(GetParam().name) + ".safetensors");
+    Training whole(path, kBatch), first(path, kBatch), second(path, kBatch, 1, 4);
+    ASSERT_TRUE(whole.ok() && first.ok() && second.ok());
+    const std::vector<double> losses = e2e::train(whole, 2 * kSteps, kBatch, kIn);
+    e2e::train(first, 2 * kResumed, kBatch, kIn);
+    ASSERT_EQ(amp_checkpoint_save(first.session, file.c_str(), nullptr, &first.err), AMP_OK) << first.err.message;
+    ASSERT_EQ(amp_checkpoint_load(second.session, file.c_str(), nullptr, 0, &second.err), AMP_OK) << second.err.message;
+    const std::vector<double> rest = e2e::train(second, 2 * (kSteps - kResumed), kBatch, kIn, 10, 2 * kResumed);
+    EXPECT_EQ(rest, std::vector<double>(losses.begin() + 2 * kResumed, losses.end()));
+    EXPECT_TRUE(e2e::same_bits(e2e::all_params(second), e2e::all_params(whole)));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(kCases),
+                         [](const ::testing::TestParamInfo<Case> &info) { return std::string(info.param.name); });
+
+TEST(OptimizersPlanted, ARateIsFound) {
+    ExpectFound("another learning rate", "moved", [] { Follow(kCases[0], 1.0001); });
+}
+
+} // namespace

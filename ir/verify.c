@@ -89,9 +89,10 @@ static const AttrSpec *find_spec(Opcode code, const char *name) {
 static const char *const numbers[] = {
 #define INITIALISER(name, rank, least, most, first, second) first, second,
 #include "base/names.def"
-    "init", "growth",       "backoff", "interval", "min", "max", "value", /* loss scales */
-    "lr",   "weight_decay",                                               /* optimizers */
-};
+    /* loss scales */
+    "init", "growth", "backoff", "interval", "min", "max", "value",
+    /* optimizers */
+    "lr", "weight_decay", "initial_accumulator_value"};
 
 /* An argument that nothing reads may be anything. */
 static bool argument_fits(Opcode code, const CallArg *a) {

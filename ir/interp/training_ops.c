@@ -298,6 +298,16 @@ void interp_op_adamw(Running *r) {
     FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i));
 }
 
+/* torch.optim.Adagrad */
+void interp_op_adagrad(Running *r) {
+    double lr = r->in[3]->data[0] / (1 + (r->in[2]->data[0] - 1) * interp_float(r, "lr_decay"));
+    FOR_EACH(r, i) {
+        double w = in(r, 0, i), g = in(r, 1, i) + r->in[4]->data[0] * w, sum = in(r, 5, i) + g * g;
+        r->out[0]->data[i] = w - lr * g / (sqrt(sum) + interp_float(r, "eps"));
+        r->out[1]->data[i] = sum;
+    }
+}
+
 /* torch.optim.RMSprop; its root of a negative number, which only rounding makes, is 0. */
 void interp_op_rmsprop(Running *r) {
     double lr = r->in[3]->data[0], alpha = interp_float(r, "alpha"), momentum = interp_float(r, "momentum");

@@ -412,6 +412,30 @@ static void lower_rmsprop(Lowering *l) {
     for (int i = 0; i < 3; i++) lower_give(l, 1 + i, i < count ? next[i] : w);
 }
 
+/* lr / (1 + (step - 1) lr_decay), in f64 */
+static Val decayed_rate(Lowering *l) {
+    double decay = lower_float(l, "lr_decay");
+    if (decay == 0) return number(l, RATE);
+    Val rate = l->op->in[RATE];
+    const double *lr = constant(l, RATE);
+    Val *shared = lower_memo(l, "decayed_rate %u %u %a %a", l->op->in[STEP].id, lr ? 0 : rate.id, lr ? *lr : 0, decay);
+    if (!shared->id) {
+        Val one = lower_number_of(l, 1.0, AMP_DT_F64), step = lower_cast(l, l->op->in[STEP], AMP_DT_F64);
+        Val slower = mul(l, lower_binary(l, OP_sub, step, one), lower_number_of(l, decay, AMP_DT_F64));
+        *shared = lower_cast(l, lower_binary(l, OP_div, rate, add(l, one, slower)), AMP_DT_F32);
+    }
+    return *shared;
+}
+
+/* sum = sum + g g;  w - rate g / (sqrt(sum) + eps) */
+static void lower_adagrad(Lowering *l) {
+    Val w = lower_operand(l, 0), g = with_decay(l, lower_operand(l, 1), w);
+    Val sum = add(l, lower_operand(l, FIRST_MOMENT), mul(l, g, g));
+    Val denom = add(l, lower_unary(l, OP_sqrt, sum), lower_number(l, lower_float(l, "eps")));
+    lower_give(l, 0, lower_binary(l, OP_sub, w, lower_binary(l, OP_div, mul(l, decayed_rate(l), g), denom)));
+    lower_give(l, 1, sum);
+}
+
 const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
@@ -435,5 +459,6 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_sgd] = {lower_sgd, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adam] = {lower_adam, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adamw] = {lower_adamw, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_adagrad] = {lower_adagrad, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_rmsprop] = {lower_rmsprop, TAKES_PLAIN, WEIGHTS_ALIKE},
 };

@@ -171,11 +171,20 @@ static bool check_masters(PassContext *c, const StateType *masters) {
 }
 
 static bool check_squares(PassContext *c, const StateType *moments) {
-    if (moments->dtype != AMP_DT_F16 || !has_moments(c->m, "v")) return true;
+    const bool sums = has_moments(c->m, "squares");
+    const char *squares = sums ? "squares" : "v", *help = "moments = bf16 has the range of f32";
+    if (moments->dtype == AMP_DT_F16 && (sums || has_moments(c->m, "v"))) {
+        Diag *diag = place_error(c, c->m->moments.pos,
+                                 "moments = f16: %s holds squares of gradients, and f16 has none below 6e-8, the "
+                                 "square of 2.4e-4",
+                                 squares);
+        diag_help(c->diags, diag, "%s; f16 is for sgd's momentum", help);
+        return false;
+    }
+    if (!amp_is_f8(moments->dtype) || !sums) return true;
     Diag *diag = place_error(c, c->m->moments.pos,
-                             "moments = f16: v holds squares of gradients, and f16 has none below 6e-8, the square of "
-                             "2.4e-4");
-    diag_help(c->diags, diag, "moments = bf16 has the range of f32; f16 is for sgd's momentum");
+                             "moments = f8: adagrad's sum of squares grows from step to step, and f8 ends at 2560");
+    diag_help(c->diags, diag, "%s", help);
     return false;
 }
 

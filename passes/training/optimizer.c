@@ -36,6 +36,8 @@ typedef struct BlockStep { /* one train block while its updates are built */
 
 enum { MAX_SLOTS = 3, FIRST_MOMENT = 5 };
 
+#define FIRST_SUM "initial_accumulator_value" /* adagrad's, before the first step */
+
 typedef struct Slot { /* a moment */
     const char *name;
     const char *wanted_by; /* the argument that, when zero or false, leaves it out; NULL: it is always there */
@@ -50,6 +52,7 @@ static const Optimizer optimizers[] = {
     {OP_sgd, {{"momentum", "momentum"}}},
     {OP_adam, {{"m", NULL}, {"v", NULL}}},
     {OP_adamw, {{"m", NULL}, {"v", NULL}}},
+    {OP_adagrad, {{"squares", NULL}}},
     {OP_rmsprop, {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
 };
 
@@ -59,7 +62,7 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (optimizers[i].code == code) return &optimizers[i];
     Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", name);
-    diag_help(c->diags, diag, "sgd, adam, adamw and rmsprop are supported");
+    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop and adagrad are supported");
     return NULL;
 }
 
@@ -199,6 +202,12 @@ static Val moment(BlockStep *b, const State *param, const char *slot) {
     State *s = ir_state_new(b->m, name, STATE_MOMENT, AMP_DT_F32, param->shape);
     s->of = param->name;
     s->slot = slot;
+    const double first = strcmp(slot, "squares") ? 0 : train_number(ir_call_arg(&b->block->optimizer, FIRST_SUM), 0);
+    if (first != 0) {
+        s->init.name = amp_initialisers[INIT_constant].name;
+        ir_call_set(b->m->arena, &s->init, amp_initialisers[INIT_constant].args[0], ATTR_FLOAT,
+                    (AttrValue){.f = first});
+    }
     return ir_use_state(b->f, s);
 }
 

@@ -223,7 +223,8 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
     amp_status status = AMP_OK;
     for (int32_t i = 0; !status && i < model->state_count; i++) {
         const amp_model_state *s = &model->states[i];
-        if (!states[i] || s->role == AMP_STATE_DERIVED || (!s->init && !s->counter)) continue;
+        bool later = s->role == AMP_STATE_DERIVED || s->role == AMP_STATE_MOMENT;
+        if (!states[i] || later || (!s->init && !s->counter)) continue;
         if (s->counter) {
             amp_store_element(states[i], s->storage, 0, amp_initial_scalar(s));
             continue;

@@ -44,7 +44,7 @@ void amp_state_put_f32(const amp_model_state *state, void *memory, bool turned, 
 void amp_state_take(const amp_model_state *state, const void *memory, bool turned, size_t from, size_t count,
                     void *values, amp_dtype dtype);
 
-/* First values of every state that has memory, zeroed, and is not derived. */
+/* First values of every state that has memory, zeroed, and is neither derived nor a moment. */
 amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,
                                  const amp_allocator *allocator, amp_error *err);
 /* Elements of the largest state; at least 1. */

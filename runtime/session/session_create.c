@@ -127,6 +127,27 @@ static amp_status count_states(amp_session *s, amp_error *err) {
     return AMP_OK;
 }
 
+/* Of a moment that ranks divide, the rank's share. */
+static amp_status initialise_moment(amp_session *s, int32_t i, amp_error *err) {
+    const amp_model_state *state = &s->model->states[i];
+    const size_t bytes = (size_t)amp_model_state_elements(state) * sizeof(float);
+    float *rows = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to initialise its moments", s->model->desc.name);
+    amp_initialise(state, 0, rows);
+    amp_status status = amp_session_set_state(s, i, rows, err);
+    amp_free_aligned(&s->memory.allocator, rows, bytes, AMP_MEMORY_ALIGN);
+    return status;
+}
+
+/* Those that do not start as zero. */
+static amp_status initialise_moments(amp_session *s, amp_error *err) {
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        if (state->role == AMP_STATE_MOMENT && state->init && s->states.bound[i]) AMP_TRY(initialise_moment(s, i, err));
+    }
+    return AMP_OK;
+}
+
 static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_model *m = s->model;
     const amp_allocator *a = &s->memory.allocator;
@@ -142,7 +163,7 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     if (s->published) amp_session_read_newest(s);
     int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
-    return AMP_OK;
+    return initialise_moments(s, err);
 }
 
 /* ---- making: programs -------------------------------------------------------------------------------------------- */

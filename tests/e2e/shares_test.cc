@@ -130,6 +130,7 @@ const Case cases[] = {
     {"fp16", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }", "optimizer = adam(lr = 0.01)", 2},
     {"fp16by5", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }", "optimizer = adam(lr = 0.01)", 5},
     {"bf16", "bf16 { }", "optimizer = sgd(lr = 0.05, momentum = 0.9)\n    accumulate = 2", 2, "tree"},
+    {"sums", "bf16 { }", "optimizer = adagrad(lr = 0.05, initial_accumulator_value = 0.1)", 2},
     {"plain", "bf16 { }", "optimizer = sgd(lr = 0.05)", 3},
     {"low", "bf16 {\n    masters = bf16\n    moments = bf16\n}", "optimizer = adamw(lr = 0.01)", 3},
     {"low8", "bf16 { moments = f8 }", "optimizer = adamw(lr = 0.01)", 2},

@@ -324,6 +324,16 @@ TEST_F(Interp, AdamAndAdamW) {
     ExpectNear(adamw["w"], {2 * (1 - 0.1 * 0.5) - step});
 }
 
+TEST_F(Interp, Adagrad) {
+    auto r = Run("simplify",
+                 "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\ninput %s : f32\n"
+                 "%x, %y = adagrad(%w, %g, %t, %r, %d, %s; lr_decay = 0.5, eps = 0.25) : f32, f32\n"
+                 "result w = %x\nresult s = %y",
+                 {{2}, {-3}, {5}, {0.3}, {0.5}, {12}});
+    ExpectNear(r["s"], {16});
+    ExpectNear(r["w"], {2 + 0.1 * 2 / 4.25});
+}
+
 TEST_F(Interp, RmsProp) {
     const std::string
         in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"

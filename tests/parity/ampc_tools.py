@@ -79,7 +79,7 @@ def read_metadata(path):
 
 # PyTorch's names of optimizer state, and the checkpoint's.
 SLOTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "momentum",
-         "square_avg": "v", "grad_avg": "m"}
+         "square_avg": "v", "grad_avg": "m", "sum": "squares"}
 
 
 def checkpoint_tensors(module, optimizer=None, scaler=None, slots=(), step_count=0, iteration=0):

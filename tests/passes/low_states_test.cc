@@ -184,6 +184,23 @@ TEST_F(LowStatesTest, RmsPropWithoutItsMean) {
               "be smaller than the rounding of v\n  help: remove the line, or remove centered = true\n");
 }
 
+TEST_F(LowStatesTest, AdagradsSum) {
+    precision_ = "fp32";
+    const Module *m = RunMlp("  moments bf16()\n", "adagrad(lr = 0.1)");
+    EXPECT_EQ(TypeOf(m, "fc2.weight/squares"), AMP_DT_BF16);
+    EXPECT_EQ(ErrorsOf("  moments f8() at mlp.amp:22:5\n", "adagrad(lr = 0.1)"),
+              "error: mlp.amp:22:5: moments = f8: adagrad's sum of squares grows from step to step, and f8 ends at "
+              "2560\n  help: moments = bf16 has the range of f32\n");
+}
+
+TEST_F(LowStatesTest, AdagradsSumInF16) {
+    precision_ = "fp32";
+    EXPECT_EQ(
+        ErrorsOf("  moments f16() at mlp.amp:22:5\n", "adagrad(lr = 0.1)"),
+        "error: mlp.amp:22:5: moments = f16: squares holds squares of gradients, and f16 has none below 6e-8, the "
+        "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's momentum\n");
+}
+
 TEST_F(LowStatesTest, MomentsThatAreNotThere) {
     precision_ = "fp32";
     EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),

@@ -129,6 +129,9 @@ const Case kCases[] = {
      WEIGHT MOMENTS RATES(
          "0.1", "0.0") "%r, %m2, %v2 = adamw(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
                        "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_adagrad,
+     WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = adagrad(%w, %g, %step, %lr, %wd, %v; lr_decay = 0.5) : f32[4, 3], "
+                                        "f32[4, 3]\nassign(%w, %r)\nassign(%v, %s)\n"},
     {OP_rmsprop, WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %v2, %a, %b = rmsprop(%w, %g, %step, %lr, %wd, %v) : "
                                                     "f32[4, 3], f32[4, 3], f32[4, 3], f32[4, 3]\n"
                                                     "assign(%w, %r)\nassign(%v, %v2)\n"},

@@ -20,6 +20,7 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
         {"sgd(lr = 0.1, momentum = 0.9, nesterov = true)", OP_sgd, "fc1.weight/momentum fc1.bias/momentum"},
         {"sgd(lr = 0.1, momentum = 0.0)", OP_sgd, ""},
         {"sgd(lr = 0.1)", OP_sgd, ""},
+        {"adagrad(lr = 0.1)", OP_adagrad, "fc1.weight/squares fc1.bias/squares"},
         {"rmsprop(lr = 0.1)", OP_rmsprop, "fc1.weight/v fc1.bias/v"},
         {"rmsprop(lr = 0.1, momentum = 0.9)", OP_rmsprop, "fc1.weight/v fc1.weight/momentum fc1.bias/v"},
         {"rmsprop(lr = 0.1, momentum = 0.9, centered = true)", OP_rmsprop,
@@ -40,6 +41,10 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
     step = Step(RunMlp("", cases[1].call));
     EXPECT_EQ(Rate(step, Find(step, OP_adam), kLearningRate), 1.0); // a whole number is a float there
     EXPECT_TRUE(ir_attr(Find(Step(RunMlp("", cases[2].call)), OP_sgd), "nesterov")->b);
+    const State *sum =
+        ir_state_find(RunMlp("", "adagrad(lr = 0.1, initial_accumulator_value = 0.5)"), "fc1.weight/squares");
+    EXPECT_STREQ(sum->init.name, "constant");
+    EXPECT_EQ(ir_call_arg(&sum->init, "v")->value.f, 0.5);
     const State *moment = ir_state_find(RunMlp(), "fc1.weight/m");
     EXPECT_STREQ(moment->of, "fc1.weight");
     EXPECT_STREQ(moment->slot, "m");
@@ -74,8 +79,8 @@ TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     std::string text = File("tests/passes/mlp.ir");
     text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
-    EXPECT_EQ(Diagnostics(), "error: mlp.amp:20:17: optimizer adadelta is not supported\n  help: sgd, adam, adamw and "
-                             "rmsprop are supported\n");
+    EXPECT_EQ(Diagnostics(), "error: mlp.amp:20:17: optimizer adadelta is not supported\n"
+                             "  help: sgd, adam, adamw, rmsprop and adagrad are supported\n");
 }
 
 } // namespace

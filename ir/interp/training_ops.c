@@ -308,6 +308,16 @@ void interp_op_adagrad(Running *r) {
     }
 }
 
+/* Chen et al. 2023, algorithm 2 */
+void interp_op_lion(Running *r) {
+    double lr = r->in[3]->data[0], beta1 = interp_float(r, "beta1"), beta2 = interp_float(r, "beta2");
+    FOR_EACH(r, i) {
+        double g = in(r, 1, i), m = in(r, 5, i), c = beta1 * m + (1 - beta1) * g;
+        r->out[0]->data[i] = in(r, 0, i) * (1 - lr * r->in[4]->data[0]) - lr * ((c > 0) - (c < 0));
+        r->out[1]->data[i] = beta2 * m + (1 - beta2) * g;
+    }
+}
+
 /* torch.optim.RMSprop; its root of a negative number, which only rounding makes, is 0. */
 void interp_op_rmsprop(Running *r) {
     double lr = r->in[3]->data[0], alpha = interp_float(r, "alpha"), momentum = interp_float(r, "momentum");

@@ -436,6 +436,16 @@ static void lower_adagrad(Lowering *l) {
     lower_give(l, 1, sum);
 }
 
+/* w (1 - lr decay) - lr sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g: Chen et al. 2023. */
+static void lower_lion(Lowering *l) {
+    Val w = lower_operand(l, 0), g = lower_operand(l, 1), m = lower_operand(l, FIRST_MOMENT);
+    double beta1 = lower_float(l, "beta1"), beta2 = lower_float(l, "beta2");
+    if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
+    Val mixed = add(l, scaled(l, m, beta1), scaled(l, g, 1 - beta1));
+    lower_give(l, 0, lower_binary(l, OP_sub, w, lower_signed_by(l, number(l, RATE), mixed)));
+    lower_give(l, 1, add(l, scaled(l, m, beta2), scaled(l, g, 1 - beta2)));
+}
+
 const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
@@ -460,5 +470,6 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_adam] = {lower_adam, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adamw] = {lower_adamw, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adagrad] = {lower_adagrad, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_lion] = {lower_lion, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_rmsprop] = {lower_rmsprop, TAKES_PLAIN, WEIGHTS_ALIKE},
 };

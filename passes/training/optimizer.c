@@ -53,6 +53,7 @@ static const Optimizer optimizers[] = {
     {OP_adam, {{"m", NULL}, {"v", NULL}}},
     {OP_adamw, {{"m", NULL}, {"v", NULL}}},
     {OP_adagrad, {{"squares", NULL}}},
+    {OP_lion, {{"m", NULL}}},
     {OP_rmsprop, {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
 };
 
@@ -62,7 +63,7 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (optimizers[i].code == code) return &optimizers[i];
     Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", name);
-    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop and adagrad are supported");
+    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop, adagrad and lion are supported");
     return NULL;
 }
 

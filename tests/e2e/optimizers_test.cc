@@ -52,6 +52,14 @@ const Case kCases[] = {
      "adagrad(lr = 0.1, lr_decay = 0.5, weight_decay = 0.1, initial_accumulator_value = 0.25)",
      {"squares"},
      [](int step, double w, double g, double *s) { return Adagrad(step, 0.1, 0.5, 0.1, w, g, s); }},
+    {"lion",
+     "lion(lr = 0.001, beta1 = 0.8, weight_decay = 0.1)",
+     {"m"},
+     [](int, double w, double g, double *s) {
+         const double c = 0.8 * *s + (1 - 0.8) * g, sign = c > 0 ? 1 : c < 0 ? -1 : 0;
+         *s = 0.99 * *s + (1 - 0.99) * g;
+         return w * (1 - 0.001 * 0.1) - 0.001 * sign;
+     }},
     {"rmsprop",
      "rmsprop(lr = 0.01)",
      {"v"},

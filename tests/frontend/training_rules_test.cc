@@ -186,6 +186,8 @@ TEST(Training, OptimizersHavePyTorchsDefaults) {
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adam(0.1)")),
                  "adam(lr = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.0)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adamw(0.1)")), "weight_decay = 0.01)");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = lion()")),
+                 "lion(lr = 0.0001, beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adagrad()")),
                  "adagrad(lr = 0.01, lr_decay = 0.0, weight_decay = 0.0, initial_accumulator_value = 0.0, eps = ");
     EXPECT_HOLDS(
@@ -229,6 +231,7 @@ TEST(Training, NumbersAreFiniteAsF32) {
                                       "adamw(0.1, weight_decay = V)",
                                       "rmsprop(0.1, momentum = V)",
                                       "adagrad(lr_decay = V)",
+                                      "lion(V)",
                                       "sgd(constant(V))",
                                       "sgd(settable(V))",
                                       "sgd(cosine(V, warmup = 1, steps = 9))",

@@ -334,6 +334,17 @@ TEST_F(Interp, Adagrad) {
     ExpectNear(r["w"], {2 + 0.1 * 2 / 4.25});
 }
 
+TEST_F(Interp, Lion) {
+    auto r = Run("simplify",
+                 "input %w : f32[3]\ninput %g : f32[3]\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"
+                 "input %m : f32[3]\n"
+                 "%x, %y = lion(%w, %g, %t, %r, %d, %m; beta1 = 0.75, beta2 = 0.5) : f32[3], f32[3]\n"
+                 "result w = %x\nresult m = %y",
+                 {{2, 2, 2}, {-3, 3, 3}, {5}, {0.1}, {0.5}, {-1, -1, -0.5}});
+    ExpectNear(r["w"], {1.9 + 0.1, 1.9, 1.9 - 0.1});
+    ExpectNear(r["m"], {-2, 1, 1.25});
+}
+
 TEST_F(Interp, RmsProp) {
     const std::string
         in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"

@@ -13,14 +13,34 @@ import twin
 
 BATCH, SPARE = 128, 128
 STEPS, SHORT_STEPS, FEW_STEPS, LONG_STEPS = 50, 10, 5, 200
+LOW_STEPS = 2
+LOW_POLICIES = {torch.float16: "torch-fp16", torch.bfloat16: "torch-bf16"}
+LOW_BOUNDS = {torch.float16: (2e-3, 0.05), torch.bfloat16: (1.6e-2, 0.15)}  # of the loss, of the update
 FP16_STEPS, LONG_FP16_STEPS = 12, 60
 KINK = 4e-6             # how far from relu's kink a preactivation must be
 LOSS_BOUND = 1e-5     # relative
 UPDATE_BOUND = 1e-4   # relative to the update's norm
 FP16_LOSS_BOUND = 2e-3  # relative: the logits are rounded to 11 bits on both sides, after sums in different orders
 
-# line: of the model; make: PyTorch's optimizer of these parameters; slots: its moments; first, count: the steps that are compared
-Case = namedtuple("Case", "line make slots first count")
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, algorithm 2: what PyTorch has not."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                m, (beta1, beta2) = self.state[p].setdefault("exp_avg", torch.zeros_like(p)), group["betas"]
+                p.mul_(1 - group["lr"] * group["weight_decay"]).sub_((beta1 * m + (1 - beta1) * p.grad).sign(), alpha=group["lr"])
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
+# line: of the model; make: PyTorch's optimizer of these parameters; slots: its moments; first, count: the steps that are compared;
+# bound: of the update in FP32
+Case = namedtuple("Case", "line make slots first count bound", defaults=[UPDATE_BOUND])
 OPTIMIZERS = {
     "adamw": Case("adamw(lr = 0.001)", lambda p: torch.optim.AdamW(p, lr=1e-3), ("m", "v"), 0, STEPS),
     "adam": Case("adam(lr = 0.001)", lambda p: torch.optim.Adam(p, lr=1e-3), ("m", "v"), 0, SHORT_STEPS),
@@ -32,6 +52,8 @@ OPTIMIZERS = {
                 lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3), ("momentum",), 0, SHORT_STEPS),
     "sgd with nesterov": Case("sgd(lr = 0.1, momentum = 0.9, nesterov = true)",
                               lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True), ("momentum",), 0, SHORT_STEPS),
+    # An element whose sign is of a number near 0 may go the other way: of 10,000 one is 0.02.
+    "lion": Case("lion(lr = 0.001, weight_decay = 0.01)", lambda p: Lion(p, lr=1e-3, weight_decay=1e-2), ("m",), 0, FEW_STEPS, 0.02),
     "adagrad": Case("adagrad(lr_decay = 0.5, weight_decay = 0.01, initial_accumulator_value = 0.001)",
                     lambda p: torch.optim.Adagrad(p, lr_decay=0.5, weight_decay=1e-2, initial_accumulator_value=1e-3),
                     ("squares",), 0, FEW_STEPS),
@@ -84,55 +106,78 @@ def update_errors(before, ours, theirs):
     return errors
 
 
-def update_differences(at, before, ours, theirs):
+def update_differences(at, before, ours, theirs, bound=UPDATE_BOUND):
     for name, error in update_errors(before, ours, theirs).items():
-        if not error <= UPDATE_BOUND:
-            yield f"step {at}: update of {name}: relative error {error:.2g}, bound {UPDATE_BOUND:g}"
+        if not error <= bound:
+            yield f"step {at}: update of {name}: relative error {error:.2g}, bound {bound:g}"
 
 
 # ---- FP32 ---------------------------------------------------------------------------------------------------------------------------
 
 
-def torch_step(module, optimizer, batch):
+def torch_step(module, optimizer, batch, low=None):
     optimizer.zero_grad()
-    loss = module(*batch)
+    loss = module.forward_with_casts(*batch, low) if low else module(*batch)
     loss.backward()
     optimizer.step()
     return loss.item()
 
 
-def fp32_steps(options, case, count):
-    """Yields (step, our loss, PyTorch's, weights before, ours after, PyTorch's after); PyTorch goes on from its own."""
+def steps_of(options, case, count, low=None):
+    """Yields (step, our loss, PyTorch's, weights before, ours after, PyTorch's after); PyTorch goes on from its own.  |low|: the type that
+    autocast computes in; None: FP32."""
     path = os.path.join(options.work, "model")
-    model = tools.compile_model(tools.variant(tools.MLP, path + ".amp", optimizer=case.line), path + ".so", "--precision", "fp32")
+    flags = ["--policy", LOW_POLICIES[low], "--no-pass=simplify"] if low else ["--precision", "fp32"]
+    model = tools.compile_model(tools.variant(tools.MLP, path + ".amp", optimizer=case.line, loss_scale="none"), path + ".so", *flags)
     module = twin.make(twin.MLP)
     optimizer = case.make(module.parameters())
     for at, batch in enumerate(fashion.batches(BATCH + SPARE, case.first + count)):
         batch = away_from_kinks(module, batch)
         if at < case.first:
-            torch_step(module, optimizer, batch)
+            torch_step(module, optimizer, batch, low)
             continue
         checkpoint = tools.write_checkpoint(path + ".safetensors", module, optimizer, slots=case.slots, step_count=at, iteration=at)
         report, after = ampc_step(options, model, batch, checkpoint)
         before = snapshot(module)
-        loss = torch_step(module, optimizer, batch)
+        loss = torch_step(module, optimizer, batch, low)
         yield at, report["loss"], loss, before, after, snapshot(module)
 
 
 def check_optimizer(tally, options, name):
     case = OPTIMIZERS[name]
     losses, updates, worst = [], [], 0.0
-    for at, our_loss, their_loss, before, ours, theirs in fp32_steps(options, case, LONG_STEPS if options.long else case.count):
+    for at, our_loss, their_loss, before, ours, theirs in steps_of(options, case, LONG_STEPS if options.long else case.count):
         losses += loss_differences(at, our_loss, their_loss)
-        updates += update_differences(at, before, ours, theirs)
+        updates += update_differences(at, before, ours, theirs, case.bound)
         worst = max(worst, *update_errors(before, ours, theirs).values())
     tally.same(f"fp32 {name}: loss within {LOSS_BOUND:g}", losses)
-    tally.same(f"fp32 {name}: update within {UPDATE_BOUND:g} of its norm", updates, f"at most {worst:.2g}")
+    tally.same(f"fp32 {name}: update within {case.bound:g} of its norm", updates, f"at most {worst:.2g}")
 
 
 def check_fp32(tally, options):
     for name in OPTIMIZERS:
         tally.attempt(check_optimizer, options, name)
+
+
+# ---- FP16 and BF16, unscaled ------------------------------------------------------------------------------------------------------
+
+
+def check_low(tally, options, name, low):
+    """Each side rounds its gradients: the update of all is compared, not of each parameter."""
+    case, loss_bound, bound = OPTIMIZERS[name], *LOW_BOUNDS[low]
+    losses, worst = [], 0.0
+    for at, our_loss, their_loss, before, ours, theirs in steps_of(options, case, LONG_STEPS // 2 if options.long else LOW_STEPS, low):
+        losses += loss_differences(at, our_loss, their_loss, loss_bound)
+        worst = max(worst, update_errors(before, ours, theirs)["all"])
+    kind = LOW_POLICIES[low].split("-")[1]
+    tally.same(f"{kind} {name}: loss within {loss_bound:g}", losses)
+    tally.same(f"{kind} {name}: update within {bound:g} of its norm", [] if worst <= bound else [f"{worst:.2g}"], f"at most {worst:.2g}")
+
+
+def check_lows(tally, options):
+    for name in ("rmsprop", "adagrad", "lion"):
+        for low in LOW_POLICIES:
+            tally.attempt(check_low, options, name, low)
 
 
 # ---- FP16 ---------------------------------------------------------------------------------------------------------------------------
@@ -185,7 +230,7 @@ def check_fp16(tally, options):
 
 
 def plant(tally, options):
-    (at, _, loss, before, ours, theirs), = fp32_steps(options, OPTIMIZERS["adamw"], 1)
+    (at, _, loss, before, ours, theirs), = steps_of(options, OPTIMIZERS["adamw"], 1)
     tally.seen("a loss that is off by 2e-5", loss_differences(at, loss * (1 + 2e-5), loss))
     tally.seen("a loss that is NaN", loss_differences(at, float("nan"), loss))
     off = {name: before[name] + (w - before[name]) * 1.0002 for name, w in theirs.items()}
@@ -195,4 +240,4 @@ def plant(tally, options):
 
 
 if __name__ == "__main__":
-    harness.main(__doc__, [check_fp32, check_fp16], [plant])
+    harness.main(__doc__, [check_fp32, check_lows, check_fp16], [plant])

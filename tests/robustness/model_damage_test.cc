@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -133,6 +135,8 @@ struct Tables {
     std::vector<std::vector<amp_model_kernel>> kernels;
     std::vector<std::vector<amp_model_result>> results;
     std::vector<std::vector<std::vector<uint32_t>>> operands;
+    std::vector<std::vector<std::array<amp_model_dim, AMP_MODEL_MAX_RANK>>>
+        dims; // of buffers; as many as a rank may say
 
     Tables() {
         for (const amp_model_program &p : programs) {
@@ -145,6 +149,13 @@ struct Tables {
         }
         for (size_t p = 0; p < kernels.size(); p++)
             for (size_t k = 0; k < kernels[p].size(); k++) kernels[p][k].operands = operands[p][k].data();
+        for (std::vector<amp_model_buffer> &of : buffers) {
+            dims.emplace_back(of.size());
+            for (size_t b = 0; b < of.size(); b++) {
+                std::copy_n(of[b].dims, of[b].rank, dims.back()[b].begin());
+                of[b].dims = dims.back()[b].data();
+            }
+        }
         desc.states = Table(states), desc.inputs = Table(inputs), desc.programs = Table(programs);
         for (size_t i = 0; i < programs.size(); i++)
             programs[i].buffers = Table(buffers[i]), programs[i].kernels = Table(kernels[i]),
@@ -167,7 +178,8 @@ struct Range {
 const std::vector<Range> kState = {FROM_TO(amp_model_state, role, init_args)};
 const std::vector<Range> kInput = {FROM_TO(amp_model_input, dtype, train_only),
                                    FROM_TO(amp_model_input, index_bound, index_ignore)};
-const std::vector<Range> kBuffer = {{offsetof(amp_model_buffer, kind), sizeof(amp_model_buffer)}};
+const std::vector<Range> kBuffer = {FROM_TO(amp_model_buffer, kind, cols), FROM_TO(amp_model_buffer, place, part)};
+const std::vector<Range> kDims = {{0, AMP_MODEL_MAX_RANK * sizeof(amp_model_dim)}};
 const std::vector<Range> kKernel = {FROM_TO(amp_model_kernel, kind, predicate), FROM_TO(amp_model_kernel, rows, cols),
                                     FROM_TO(amp_model_kernel, segment, window)};
 const std::vector<Range> kResult = {FROM_TO(amp_model_result, buffer, rank), FROM_TO(amp_model_result, dims, dims)};
@@ -198,7 +210,10 @@ Changed DamageTables(Tables &t, Random &random) {
     switch (changed) {
     case Changed::kState: one(t.states, kState); break;
     case Changed::kInput: one(t.inputs, kInput); break;
-    case Changed::kBuffer: one(t.buffers[p], kBuffer); break;
+    case Changed::kBuffer:
+        if (random.Below(3)) one(t.buffers[p], kBuffer);
+        else one(t.dims[p], kDims);
+        break;
     case Changed::kKernel: one(t.kernels[p], kKernel); break;
     case Changed::kResult: one(t.results[p], kResult); break;
     case Changed::kOperand: {

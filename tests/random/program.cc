@@ -27,12 +27,26 @@ std::vector<std::string> UnaryForms() {
     for (const PointwiseRow &row : PointwiseRows())
         if (row.low < 0 && row.code != OP_exp && !strpbrk(row.attributes, "0123456789"))
             forms.push_back(row.Call("@0"));
-    for (const char *form :
-         {"-@0", "exp(clamp(@0; low = -3.0, high = 2.0))", "log(abs(@0) + 0.5)", "sqrt(abs(@0) + 0.25)",
-          "rsqrt(abs(@0) + 0.5)", "pow(abs(@0) + 0.5; e = 1.7)", "pow(@0; e = 2.0)", "pow(abs(@0) + 1.0; e = -0.5)",
-          "clamp(@0; low = -0.7, high = 0.9)", "@0 * 0.5 + 0.1", "log1p(abs(@0))", "reciprocal(abs(@0) + 0.5)",
-          "@0 * floor(sigmoid(@0) * 0.5 + 1.25)", "@0 * sign(abs(@0) + 0.5)", "leaky_relu(@0; slope = 0.2)",
-          "elu(@0; alpha = 1.5)", "prelu(@0)", "1.0 / (abs(@0) + 0.75)", "dropout(@0; p = 0.25)"})
+    for (const char *form : {"-@0",
+                             "exp(clamp(@0; low = -3.0, high = 2.0))",
+                             "log(abs(@0) + 0.5)",
+                             "sqrt(abs(@0) + 0.25)",
+                             "rsqrt(abs(@0) + 0.5)",
+                             "pow(abs(@0) + 0.5; e = 1.7)",
+                             "pow(@0; e = 2.0)",
+                             "pow(abs(@0) + 1.0; e = -0.5)",
+                             "clamp(@0; low = -0.7, high = 0.9)",
+                             "@0 * 0.5 + 0.1",
+                             "log1p(abs(@0))",
+                             "reciprocal(abs(@0) + 0.5)",
+                             "@0 * floor(sigmoid(@0) * 0.5 + 1.25)",
+                             "@0 * sign(abs(@0) + 0.5)",
+                             "leaky_relu(@0; slope = 0.2)",
+                             "elu(@0; alpha = 1.5)",
+                             "prelu(@0)",
+                             "1.0 / (abs(@0) + 0.75)",
+                             "dropout(@0; p = 0.25)",
+                             "@0 * tensor(0.75; shape = [1])"})
         forms.push_back(form);
     return forms;
 }
@@ -73,27 +87,23 @@ struct Generator {
         Add(r.Pick(forms), {v}, dims(v));
     }
     void Binary() {
-        static const std::vector<std::string> forms = {"@0 + @1",
-                                                       "@0 - @1",
-                                                       "@0 * @1",
-                                                       "@0 / (abs(@1) + 0.5)",
-                                                       "where(@0 > @1, @0, @1 * 0.5)",
-                                                       "maximum(@0, @1 * 0.5)",
-                                                       "minimum(@0 * 0.5, @1)",
-                                                       "where(@0 < @1 or not (@0 == 0.25), @0, @1 * 0.5)",
-                                                       "where(@0 != @1 and @1 >= 0.1, @1, @0 * 0.5)",
-                                                       "where(@0 <= 0.1, @0, @1)"};
+        static const std::vector<std::string> forms = {
+            "@0 + @1", "@0 - @1", "@0 * @1", "@0 / (abs(@1) + 0.5)", "where(@0 > @1, @0, @1 * 0.5)",
+            "maximum(@0, @1 * 0.5)", "minimum(@0 * 0.5, @1)", "where(@0 < @1 or not (@0 == 0.25), @0, @1 * 0.5)",
+            "where(@0 != @1 and @1 >= 0.1, @1, @0 * 0.5)", "where(@0 <= 0.1, @0, @1)",
+            // far from where the remainder jumps
+            "@1 + (@0 + 900.0) % 2048.0 * 0.001"};
         int v = Any();
         Add(r.Pick(forms), {v, LikeShape(v)}, dims(v));
     }
     // A reduction with kept dims, broadcast back.
     void Broadcast() {
-        static const std::vector<std::string> folds = {"mean", "sum", "max", "min", "var"};
+        static const std::vector<std::string> folds = {"mean", "sum", "max", "min", "var", "std"};
         int v = Any();
         if (rank(v) < 2) return;
         int d = InnerDim(v);
         std::string fold = r.Pick(folds);
-        if (fold == "var" && dims(v)[d] < 2) fold = "mean";
+        if ((fold == "var" || fold == "std") && dims(v)[d] < 2) fold = "mean";
         std::string reduced = fold + "(@0; dims = " + std::to_string(r.Chance(50) ? d : d - rank(v)) + ", keep = true)";
         // not all of it: means of what is left would be roundings alone, whose largest is anybody's
         Add(r.Chance(50) ? "@0 - " + reduced + " * 0.75" : "@0 * (" + reduced + " + 0.5)", {v}, dims(v));
@@ -309,7 +319,7 @@ struct Generator {
         else if (r.Chance(20)) Add("rms_norm(@0)", {v}, dims(v));
         else if (r.Chance(25)) GroupNorm(v);
         else if (r.Chance(60)) Add(r.Chance(50) ? "layer_norm(@0)" : "layer_norm(@0; bias = false)", {v}, dims(v));
-        else Add("batch_norm(@0)", {v}, dims(v));
+        else Add(r.Chance(75) ? "batch_norm(@0)" : "batch_norm(@0; frozen = true)", {v}, dims(v));
     }
     void Movement() {
         int v = Any();

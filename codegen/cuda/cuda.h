@@ -98,6 +98,8 @@ typedef struct CudaWork { /* amp_model_cuda_work */
 typedef VEC(CudaWork) CudaWorks;
 /* kernel_work.c: adds what the kernel computes that |w| has analysed. */
 void cuda_add_work(const Walk *w, CudaWorks *out);
+/* AMP_INSTRUCTION_* by which the kernel makes the product |o|; loops: FMA. */
+uint32_t cuda_instruction_of(const Walk *w, const Op *o);
 
 /* kernel_comment.c: lines of a comment that is open.
  *     k17  cross_entropy: log_softmax + nll_loss           mlp.amp:14

@@ -40,7 +40,7 @@ static bool is_sum_of_products(const Op *o) {
 }
 
 /* Products that kernels of another kind make are loops. */
-static uint32_t instruction_of(const Walk *w, const Op *o) {
+uint32_t cuda_instruction_of(const Walk *w, const Op *o) {
     if (!(ir_kernel_info[w->k->kind].traits & LOADS)) return AMP_INSTRUCTION_FMA;
     switch (ir_dtype(w->f, o->in[0])) {
     case AMP_DT_F16: return AMP_INSTRUCTION_MMA_F16;
@@ -87,7 +87,7 @@ static void add_attention(const Walk *w, CudaWorks *out) {
     AttentionPlan p;
     Dim pairs;
     if (attention_plan(w, &p, NULL) || !dim_mul(p.leads, dim_const(p.heads * count_pairs(&p)), &pairs)) return;
-    vec_push(w->arena, out, ((CudaWork){instruction_of(w, p.op), 2, pairs, dim_const(terms_of_score(&p))}));
+    vec_push(w->arena, out, ((CudaWork){cuda_instruction_of(w, p.op), 2, pairs, dim_const(terms_of_score(&p))}));
     vec_push(w->arena, out, ((CudaWork){AMP_INSTRUCTION_PLAIN, score_operations(&p), pairs, dim_const(1)}));
 }
 
@@ -119,7 +119,7 @@ static CudaWork work_of(const Walk *w, const Op *o) {
     const Windows g = is_pooling(o) ? ir_windows(w->f, o) : (Windows){.kh = 1, .kw = 1};
     work.terms = o->code == OP_sum_parts ? ir_shape(w->f, o->in[0])->d[0] : dim_const(g.kh * g.kw);
     if (!is_sum_of_products(o)) return work;
-    work.instruction = instruction_of(w, o);
+    work.instruction = cuda_instruction_of(w, o);
     work.operations = 2;
     work.terms = ir_product_terms(w->f, o);
     work.elements.mul /= ir_parts(o); /* each part is over its own terms */

@@ -138,13 +138,6 @@ static bool is_aligned(Dim pitch, int element_bytes) {
     return (!pitch.n || pitch.div == 1) && pitch.mul * element_bytes % LINE_BYTES == 0;
 }
 
-static uint32_t instruction_of(Dtype t) {
-    return t == AMP_DT_F16    ? AMP_INSTRUCTION_MMA_F16
-           : t == AMP_DT_BF16 ? AMP_INSTRUCTION_MMA_BF16
-           : t == AMP_DT_TF32 ? AMP_INSTRUCTION_MMA_TF32
-                              : AMP_INSTRUCTION_FMA;
-}
-
 /* Fills |c| for the kernel that |w| has analysed; false: a library cannot make it. */
 static bool describe_call(const Walk *w, CudaProduct *c) {
     ProductPlan p;
@@ -170,7 +163,7 @@ static bool describe_call(const Walk *w, CudaProduct *c) {
                        .cols = p.cols,
                        .last = best.op,
                        .made = best.at};
-    c->instruction = instruction_of(ir_dtype(w->f, p.op->in[0]));
+    c->instruction = cuda_instruction_of(w, p.op);
     c->pitch[0] = pitch_of(w, c->a, c->a_turned ? p.rows : p.k);
     c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p.k : dim_const(p.cols));
     c->pitch[2] = pitch_of(w, c->to, dim_const(p.cols));

@@ -7,7 +7,7 @@
  *
  *     kernel k06 product {                                      call: d.h, into the memory of d.fc2.y
  *         %88       = contract(%d.logits, %"fc3.weight/f16.rows")
- *         %d.h      = cast(%88)                                 kernel of elements {   
+ *         %d.h      = cast(%88)                                 kernel of elements {
  *         %97       = select(.., %d.h)                              %97       = select(.., %d.h)
  *         %d.fc2.y  = cast(%97)                                     %d.fc2.y  = cast(%97)
  *     }                                                         }
@@ -78,9 +78,8 @@ static bool pass_op(Follow *f, const Op *o, Dtype result) {
     const Dtype from = ir_dtype(f->w->f, f->at);
     switch (o->code) {
     case OP_cast:
-        if (ir_dtype(f->w->f, o->out[0]) == result && from == AMP_DT_F32 && result != from) {
+        if (ir_dtype(f->w->f, o->out[0]) == result && from == AMP_DT_F32 && result != from)
             return !f->rounded && (f->rounded = true);
-        }
         return from == result && ir_dtype(f->w->f, o->out[0]) == AMP_DT_F32;
     case OP_add:
         f->bias = f->rounded || f->bias >= 0 ? -1 : vector_of_columns(f->w, other_input(o, f->at), result);

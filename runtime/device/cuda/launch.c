@@ -267,7 +267,7 @@ static amp_status launch_function(const amp_cuda_launching *l, const amp_run *ru
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, amp_cuda_tables *tables,
                            bool overlaps, CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    const amp_cuda_choice *choice = amp_cuda_products_find(l, run, kernel);
+    amp_cuda_choice *choice = amp_cuda_products_find(l, run, kernel);
     amp_cuda_tables at = *tables;
     bool done = false;
     tables->memory += all_table_bytes(k);
@@ -439,9 +439,10 @@ static amp_status instantiate(amp_cuda_graphs *g, amp_cuda_graph *graph, const a
 
 /* Whether |run| has launches of its own where other runs of the program have a library's. */
 static bool is_apart(const amp_cuda_graphs *g, const amp_run *run) {
+    if (!run->looked_at) return false; /* as most runs are */
     amp_run other = *run;
     other.looked_at = false;
-    for (int32_t i = 0; run->looked_at && i < run->program->kernel_count; i++)
+    for (int32_t i = 0; i < run->program->kernel_count; i++)
         if (amp_cuda_products_find(&g->launching, &other, i) && !amp_cuda_products_find(&g->launching, run, i))
             return true;
     return false;
@@ -504,9 +505,10 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
     amp_status status = make_tables(g, &made, run, compute, allocator, err);
     if (!status) status = amp_cuda_poison_make(&made.poison, c, run, err);
     if (!status) status = instantiate(g, &made, run, err);
-    if (status && g->launching.products->failed && !amp_cuda_latch_check(&c->latch, err))
+    amp_cuda_products *products = g->launching.products;
+    if (status && products && products->failed && !amp_cuda_latch_check(&c->latch, err))
         status = instantiate(g, &made, run, err); /* without the call that failed */
-    g->launching.products->failed = false;
+    if (products) products->failed = false;
     if (status) {
         free_graph(g, &made);
         return status;

@@ -146,6 +146,16 @@ bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint
     return true;
 }
 
+void amp_cuda_matmul_place(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
+                           uint32_t number, CuPointer at[4]) {
+    const amp_model_cuda_product *x = &k->products.at[number];
+    const uint32_t *of = k->operands.at;
+    at[0] = amp_cuda_address_of(l, run, of[x->a]);
+    at[1] = amp_cuda_address_of(l, run, of[x->b]);
+    at[2] = amp_cuda_address_of(l, run, of[x->result]);
+    at[3] = x->bias ? amp_cuda_address_of(l, run, of[x->bias - 1]) : 0;
+}
+
 typedef struct Objects {
     CublasLtDesc desc;
     CublasLtLayout layouts[3]; /* of A, B, D */
@@ -159,7 +169,7 @@ static void close_objects(const CublasLtApi *lt, Objects *o) {
     if (o->preference) lt->preference_destroy(o->preference);
 }
 
-/* A matrix of |lines| lines of |length|: of a column-major library the columns. */
+/* Of operand |which|, whose lines are the columns of a library that goes down columns. */
 static CublasLtResult make_layout(const CublasLtApi *lt, const amp_cuda_matmul *w, int which, CublasLtLayout *out) {
     const bool turned = which == 0 ? w->a_turned : which == 1 && w->b_turned;
     const int64_t rows = which == 1 ? w->k : w->m, cols = which == 0 ? w->k : w->n;
@@ -297,11 +307,11 @@ static amp_cuda_choice *chosen_for(const amp_cuda_products *p, const amp_model_c
     return c;
 }
 
-const amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
+amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     if (!l->products || !k->products.count || (run->looked_at && l->products->mode != AMP_PRODUCTS_FASTEST))
         return NULL;
-    const amp_cuda_choice *c = chosen_for(l->products, k, run->n);
+    amp_cuda_choice *c = chosen_for(l->products, k, run->n);
     return c && c->served ? c : NULL;
 }
 
@@ -472,23 +482,20 @@ amp_status amp_cuda_products_choose(const amp_cuda_launching *l, const amp_run *
 /* ---- in place of a launch ---------------------------------------------------------------------------------------- */
 
 amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run *run, int32_t kernel,
-                                     const amp_cuda_choice *c, CuStream stream, bool *done, amp_error *err) {
+                                     amp_cuda_choice *c, CuStream stream, bool *done, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     AMP_TRY(amp_cuda_latch_check(&l->context->latch, err));
     for (uint32_t i = 0; i < c->count; i++) {
-        const amp_model_cuda_product *x = &k->products.at[i];
-        const CuPointer at[4] = {amp_cuda_address_of(l, run, k->operands.at[x->a]),
-                                 amp_cuda_address_of(l, run, k->operands.at[x->b]),
-                                 amp_cuda_address_of(l, run, k->operands.at[x->result]),
-                                 x->bias ? amp_cuda_address_of(l, run, k->operands.at[x->bias - 1]) : 0};
+        CuPointer at[4];
         amp_cuda_matmul w;
+        amp_cuda_matmul_place(l, run, k, i, at);
         l->products->captured |= c->algorithms[i].workspace > 0;
         if (amp_cuda_matmul_of(run, k, i, &w) && !amp_cuda_matmul_run(l->products, &w, at, &c->algorithms[i], stream))
             continue;
         /* the own launch writes all that those before have written */
         amp_log_say(l->products->log, AMP_LOG_WARNING, "%s: cuBLASLt fails at n = %lld: its products are ampc's own",
                     k->name, (long long)run->n);
-        ((amp_cuda_choice *)c)->served = false;
+        c->served = false;
         l->products->failed = true;
         return AMP_OK;
     }

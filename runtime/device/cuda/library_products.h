@@ -48,9 +48,9 @@ amp_status amp_cuda_products_choose(const amp_cuda_launching *launching, const a
 bool amp_cuda_products_may_take(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel);
 
 /* NULL: the own launch.  A run that is looked at counts in its kernels (amp_run.looked_at). */
-const amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel);
+amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel);
 /* The calls, without what follows them.  |*done| false: one failed, and the own launch is to make all. */
 amp_status amp_cuda_products_enqueue(const amp_cuda_launching *launching, const amp_run *run, int32_t kernel,
-                                     const amp_cuda_choice *choice, CuStream stream, bool *done, amp_error *err);
+                                     amp_cuda_choice *choice, CuStream stream, bool *done, amp_error *err);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * First the times, in turns: of the launch, of each algorithm for each product, and of what follows the calls; each
  * is a graph of repeats between two events.  If the library's fastest take less in all, the results: the own launch
- * runs, then the calls and what follows them, on ten million results or more, and all that they write is compared. 
+ * runs, then the calls and what follows them, on ten million results or more, and all that they write is compared.
  * If a product differs, the next algorithm has its turn. */
 #include <math.h>
 #include <string.h>
@@ -249,18 +249,9 @@ static amp_status launch_part(const Trial *t, const Part *part, amp_error *err) 
     return amp_cuda_launch(&t->launching, &part->run, 0, &tables, false, t->p->stream, err);
 }
 
-static void place(const Trial *t, uint32_t i, CuPointer at[4]) {
-    const amp_model_cuda_product *x = &t->k->products.at[i];
-    const uint32_t *of = t->k->operands.at;
-    at[0] = t->memory[of[x->a]];
-    at[1] = t->memory[of[x->b]];
-    at[2] = t->memory[of[x->result]];
-    at[3] = x->bias ? t->memory[of[x->bias - 1]] : 0;
-}
-
 static CublasLtResult call(const Trial *t, uint32_t i, const amp_cuda_algorithm *by) {
     CuPointer at[4];
-    place(t, i, at);
+    amp_cuda_matmul_place(&t->launching, t->run, t->k, i, at);
     return amp_cuda_matmul_run(t->p, &t->products[i].what, at, by, t->p->stream);
 }
 
@@ -281,7 +272,7 @@ static amp_status find_candidates(Trial *t, uint32_t i, amp_error *err) {
     CublasLtFound found[AMP_CUDA_ALGORITHMS];
     Product *product = &t->products[i];
     CuPointer at[4];
-    place(t, i, at);
+    amp_cuda_matmul_place(&t->launching, t->run, t->k, i, at);
     const int count = amp_cuda_matmul_ask(t->p, &product->what, at, found);
     t->incomplete |= count < 0;
     for (int f = 0; f < count; f++) {

@@ -25,11 +25,15 @@ amp_status amp_cuda_products_resize(amp_cuda_products *p, size_t bytes);
 /* Of product |number| of kernel |k|; false: at this n the library makes something else, or the tables are damaged. */
 bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint32_t number, amp_cuda_matmul *out);
 
+/* Where its A, B, D and bias are, 0 if it has none. */
+void amp_cuda_matmul_place(const amp_cuda_launching *launching, const amp_run *run, const amp_model_cuda_kernel *k,
+                           uint32_t number, CuPointer at[4]);
+
 /* The algorithms that the library proposes; their number, or -1 if the library fails. */
 enum { AMP_CUDA_ALGORITHMS = 16, AMP_CUDA_WORKSPACE_MOST = 32 << 20 };
 int amp_cuda_matmul_ask(const amp_cuda_products *p, const amp_cuda_matmul *what, const CuPointer at[4],
                         CublasLtFound found[]);
-/* One call.  |at|: A, B, D and the bias, 0 if there is none. */
+/* One call, of operands at |at|. */
 CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_matmul *what, const CuPointer at[4],
                                    const amp_cuda_algorithm *by, CuStream stream);
 

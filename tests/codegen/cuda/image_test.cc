@@ -3,3 +3,4 @@
 
 #define CoreModelTest CudaRunTest
 #include "tests/codegen/image_test.cc"
+#undef CoreModelTest

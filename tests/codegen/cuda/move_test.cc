@@ -3,3 +3,4 @@
 
 #define CoreModelTest CudaRunTest
 #include "tests/codegen/move_test.cc"
+#undef CoreModelTest

@@ -9,6 +9,7 @@ source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static //fakecuda:libcuda.so.1
 export AMP_PROGRAMS=$bin AMPC_CACHE_DIR=$work/cache FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
 options=("$@")
+quick_models
 
 headers=(-Ibase/include -Iruntime/include -Icompiler/include)
 libraries=("$bin/runtime/libamp.a" -lpthread -ldl -lm)

@@ -10,9 +10,10 @@ model=$PWD/examples/fashion_mnist/mlp.amp
 
 # ---- the file ------------------------------------------------------------------------------------
 
-for precision in fp16 bf16 tf32 fp32; do
+for kind in 'fp16 v4' 'bf16 native' 'tf32 portable' 'fp32 portable'; do
+    read -r precision isa <<<"$kind"
     so=$work/$precision.so
-    run 0 "$ampc" "$model" --precision $precision -o "$so"
+    run 0 "$ampc" "$model" --precision $precision --isa $isa -o "$so"
     expect "$precision: exports" 'amp_model_query' "$(nm -D --defined-only "$so" | awk '{ print $NF }')"
     expect "$precision: needs" '' "$(nm -D --undefined-only "$so")"
     expect "$precision: needs no library" '' "$(readelf -d "$so" | grep NEEDED)"

@@ -4,6 +4,7 @@
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
+quick_models # tables are read
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 agrees() { run 0 python3 -B tests/checks/simulate.py "$@" && says ok; }
 

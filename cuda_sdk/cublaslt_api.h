@@ -75,6 +75,9 @@ enum { LT_ALGO_ID = 0, LT_ALGO_SPLIT_K = 2, LT_ALGO_REDUCTION = 3 }; /* int32, i
     X(heuristic, cublasLtMatmulAlgoGetHeuristic,                                                                       \
       (CublasLtHandle handle, CublasLtDesc desc, CublasLtLayout a, CublasLtLayout b, CublasLtLayout c,                 \
        CublasLtLayout d, CublasLtPreference preference, int wanted, CublasLtFound found[], int *count))                \
+    X(algo_check, cublasLtMatmulAlgoCheck,                                                                             \
+      (CublasLtHandle handle, CublasLtDesc desc, CublasLtLayout a, CublasLtLayout b, CublasLtLayout c,                 \
+       CublasLtLayout d, const CublasLtAlgo *algo, CublasLtFound *found))                                              \
     X(algo_config, cublasLtMatmulAlgoConfigGetAttribute,                                                               \
       (const CublasLtAlgo *algo, int attribute, void *value, size_t size, size_t *written))                            \
     X(matmul, cublasLtMatmul,                                                                                          \

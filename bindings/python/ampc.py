@@ -88,7 +88,8 @@ amp_publish_report = _struct(
 _LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 amp_cpu_options = _struct("amp_cpu_options", struct_size=c_size_t, isa=c_char_p, run_tasks=c_void_p, user=c_void_p)
 amp_cuda_options = _struct("amp_cuda_options", struct_size=c_size_t, index=c_int32, device_inputs=c_int32,
-                           pinned_inputs=c_int32, products=c_int32, stream=c_void_p)
+                           pinned_inputs=c_int32, products=c_int32, stream=c_void_p, choices=c_char_p,
+                           products_seconds=c_double)
 amp_inspect_options = _struct("amp_inspect_options", struct_size=c_size_t, keep_values=c_int32, grad_norm=c_int32,
                               looks_at_all=c_int32, separate_buffers=c_int32)
 amp_session_options = _struct(

@@ -10,7 +10,6 @@ typedef struct Algo { /* what a CublasLtAlgo holds */
     uint32_t magic, id;
     int32_t parts;
     uint32_t reduction, align[4];
-    uint64_t workspace;
 } Algo;
 _Static_assert(sizeof(Algo) <= sizeof(CublasLtAlgo), "it is stored there");
 enum { MAGIC = 0x4c74616c, STEP = 16 };
@@ -103,18 +102,21 @@ static CublasLtResult describe(const char *call, CublasLtHandle handle, CublasLt
 
 /* ---- the heuristic ----------------------------------------------------------------------------------------------- */
 
+static uint64_t workspace_of(const Algo *algo, const Product *p) {
+    return algo->id == SPLIT ? p->m * p->n * 2 * sizeof(float) : algo->id == GREEDY ? GREEDY_WORKSPACE : 0;
+}
+
 static CublasLtFound propose(uint32_t id, const Product *p, const struct CublasLtWish *wish) {
     CublasLtFound found = {.waves = 1};
     Algo algo = {.magic = MAGIC, .id = id, .parts = 1};
     if (id == SPLIT) {
         algo.parts = 2;
         algo.reduction = REDUCTION_COMPUTE_TYPE;
-        algo.workspace = p->m * p->n * 2 * sizeof(float);
-    } else if (id == GREEDY) algo.workspace = GREEDY_WORKSPACE;
+    }
     memcpy(algo.align, wish->align, sizeof algo.align);
     memcpy(&found.algo, &algo, sizeof algo);
-    found.workspace = algo.workspace;
-    if (algo.workspace > wish->workspace) found.state = LT_NOT_SUPPORTED;
+    found.workspace = workspace_of(&algo, p);
+    if (found.workspace > wish->workspace) found.state = LT_NOT_SUPPORTED;
     return found;
 }
 
@@ -139,6 +141,23 @@ CublasLtResult cublasLtMatmulAlgoGetHeuristic(CublasLtHandle handle, CublasLtDes
     return LT_OK;
 }
 
+/* Of an algorithm that the heuristic gave for any product. */
+CublasLtResult cublasLtMatmulAlgoCheck(CublasLtHandle handle, CublasLtDesc desc, CublasLtLayout a, CublasLtLayout b,
+                                       CublasLtLayout c, CublasLtLayout d, const CublasLtAlgo *from,
+                                       CublasLtFound *found) {
+    static const char call[] = "cublasLtMatmulAlgoCheck";
+    Product p;
+    if (fault_call(call)) return LT_INTERNAL_ERROR;
+    const CublasLtResult result = describe(call, handle, desc, a, b, c, d, &p);
+    if (result) return result;
+    const Algo algo = algo_of(from);
+    if (algo.magic != MAGIC) return LT_INVALID_VALUE;
+    if (algo.id == FAILING || (algo.id == SPLIT && p.k <= STEP)) return LT_NOT_SUPPORTED;
+    *found = (CublasLtFound){.algo = *from, .waves = 1};
+    found->workspace = workspace_of(&algo, &p);
+    return LT_OK;
+}
+
 /* ---- the product ------------------------------------------------------------------------------------------------- */
 
 static CublasLtResult check_pointers(const char *call, const Product *p, const Algo *algo) {
@@ -153,10 +172,12 @@ static CublasLtResult check_pointers(const char *call, const Product *p, const A
     return LT_OK;
 }
 
-static CublasLtResult check_workspace(const char *call, const Algo *algo, const void *workspace, size_t size) {
-    if (algo->workspace > size || (algo->workspace && !workspace))
+static CublasLtResult check_workspace(const char *call, const Product *p, const Algo *algo, const void *workspace,
+                                      size_t size) {
+    const uint64_t needed = workspace_of(algo, p);
+    if (needed > size || (needed && !workspace))
         return wrong(call, "the algorithm needs a workspace of %llu bytes, and %zu are given",
-                     (unsigned long long)algo->workspace, workspace ? size : 0);
+                     (unsigned long long)needed, workspace ? size : 0);
     if ((uintptr_t)workspace % 256) return wrong(call, "the workspace is not aligned to 256 bytes");
     return LT_OK;
 }
@@ -194,7 +215,7 @@ CublasLtResult cublasLtMatmul(CublasLtHandle handle, CublasLtDesc desc, const vo
     p.algorithm = (int)algo.id;
     p.plant = fault_plant(p.algorithm);
     result = check_pointers(call, &p, &algo);
-    if (!result) result = check_workspace(call, &algo, workspace, workspace_size);
+    if (!result) result = check_workspace(call, &p, &algo, workspace, workspace_size);
     if (!result && p.algorithm == FAILING) return LT_EXECUTION_FAILED;
     return result ? result : enqueue(&p, stream);
 }

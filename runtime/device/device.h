@@ -15,6 +15,7 @@
 #include "runtime/model/model.h"
 
 typedef struct amp_device amp_device;
+struct amp_product_choice;
 
 typedef struct amp_device_options {
     int32_t threads;        /* 0: one per processor */
@@ -118,6 +119,20 @@ typedef struct amp_device_exchange {
 
 enum { AMP_DEVICE_AT_END = INT32_MAX }; /* |after|: it waits for all that was enqueued before it */
 
+/* Who makes products, of devices that choose (amp/cuda.h). */
+enum { AMP_CHOICES_NAME = 32 };
+typedef struct amp_device_choice_calls {
+    /* Before reserve measures for runs that there were already: they are waited for.  An error says why nothing is
+     * chosen. */
+    amp_status (*prepare)(amp_device *device, amp_error *err);
+    bool (*at)(const amp_device *device, int32_t index, struct amp_product_choice *out); /* false: there are no more */
+    amp_status (*save)(amp_device *device, const char *path, amp_error *err);
+    /* All ranks take rank 0's choices, if bits depend on them.  Before the first run; all ranks make the call. */
+    amp_status (*share)(amp_device *device, struct amp_comm *comm, amp_error *err);
+    /* A name of all choices on which bits depend; "": none does. */
+    void (*name)(const amp_device *device, char name[AMP_CHOICES_NAME]);
+} amp_device_choice_calls;
+
 /* What a device with memory of its own does besides: device memory.  Runs are started and not waited for. */
 typedef struct amp_device_memory_calls {
     amp_device_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
@@ -161,6 +176,7 @@ typedef struct amp_device_memory_calls {
     amp_status (*clear)(amp_device *device, void *to, size_t bytes, amp_error *err);
     /* What was enqueued so far has written |params|: other sessions' runs wait for it. */
     amp_status (*wrote_params)(amp_device *device, amp_device_memory *params, amp_error *err);
+    const amp_device_choice_calls *choices; /* NULL: it makes all products itself */
 } amp_device_memory_calls;
 
 enum { AMP_READBACKS = 8 };

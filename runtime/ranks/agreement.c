@@ -20,7 +20,7 @@ enum { SHA256_BYTES = 32 };
  * that they differ. */
 typedef struct Hello {
     char version[32];
-    char model[64], device[16];
+    char model[64], device[16], products[16];
     uint8_t source[SHA256_BYTES], policy[SHA256_BYTES], ir[SHA256_BYTES];
     int64_t capacity, seed, accumulate, state_count;
 } Hello;
@@ -34,6 +34,7 @@ static Hello hello_of(const amp_ranks *r) {
     snprintf(h.version, sizeof h.version, "%s", AMP_VERSION);
     snprintf(h.model, sizeof h.model, "%s", d->name);
     snprintf(h.device, sizeof h.device, "%s", r->session.device->type->name);
+    snprintf(h.products, sizeof h.products, "%s", r->session.products);
     memcpy(h.source, d->source_sha256, sizeof h.source);
     memcpy(h.policy, d->policy_sha256, sizeof h.policy);
     memcpy(h.ir, d->ir_sha256, sizeof h.ir);
@@ -74,6 +75,7 @@ static amp_status check_hello(int32_t rank, const Hello *theirs, const Hello *ou
     AMP_TRY(check_hash(rank, "model text (SHA-256)", theirs->source, ours->source, err));
     AMP_TRY(check_hash(rank, "policy (SHA-256)", theirs->policy, ours->policy, err));
     AMP_TRY(check_text(rank, "device", theirs->device, ours->device, err));
+    AMP_TRY(check_text(rank, "choice of products", theirs->products, ours->products, err));
     AMP_TRY(check_hash(rank, "compilation of the model (SHA-256 of its IR)", theirs->ir, ours->ir, err));
     AMP_TRY(check_number(rank, "capacity (samples of a micro-batch)", theirs->capacity, ours->capacity, err));
     AMP_TRY(check_number(rank, "seed", theirs->seed, ours->seed, err));

@@ -47,6 +47,7 @@ typedef struct amp_ranked_session {
     int32_t program_count;
     int64_t capacity;
     uint64_t seed;
+    const char *products; /* by what bits of products may differ: "fastest", or "same bits" */
     bool keeps_gradients;
     bool sizes_only; /* memory is counted and not allocated, and there are no other ranks to meet */
     /* Calls |change| with the states of a checkpoint, on the host's memory, and takes over what it has written. */

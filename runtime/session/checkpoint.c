@@ -8,6 +8,7 @@
 #include "runtime/session/session.h"
 
 #define EXTRA_KEY "amp.extra"
+#define PRODUCTS_KEY "amp.products"
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
@@ -24,18 +25,20 @@ static amp_status save(void *saving, const amp_state_source *moments, amp_error 
     amp_state_list list;
     char source[65];
     amp_sha256_hex(m->desc.source_sha256, source);
-    const amp_metadata metadata[] = {
+    amp_metadata metadata[7] = {
         {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT},
         {"amp.model", m->desc.name},
         {"amp.source_sha256", source},
         {"amp.policy", m->desc.policy},
         {"amp.sums", m->desc.sums ? m->desc.sums : "ieee"},
-        {EXTRA_KEY, x->extra ? x->extra : ""},
     };
+    int32_t count = 5;
+    if (*s->choices) metadata[count++] = (amp_metadata){PRODUCTS_KEY, s->choices};
+    if (x->extra) metadata[count++] = (amp_metadata){EXTRA_KEY, x->extra};
     void **states = NULL;
     amp_status status = amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err);
     if (!status) status = amp_session_host_states(s, true, &states, err);
-    if (!status) status = amp_state_list_write(&list, states, moments, x->path, metadata, x->extra ? 6 : 5, err);
+    if (!status) status = amp_state_list_write(&list, states, moments, x->path, metadata, count, err);
     amp_session_drop_host_states(s, states);
     amp_state_list_free(&list);
     return status;
@@ -126,6 +129,15 @@ static amp_status check_extra(const amp_safetensors *file, const char *path, siz
                     room);
 }
 
+/* It goes on all the same, with other bits. */
+static void say_other_products(const amp_session *s, const amp_safetensors *file, const char *path) {
+    const char *text = amp_safetensors_metadata(file, PRODUCTS_KEY), *of_file = text ? text : "";
+    if (strcmp(of_file, s->choices))
+        amp_log_say(&s->log, AMP_LOG_WARNING,
+                    "%s: was trained with other products: %s, and goes on with %s, which other bits may follow from",
+                    path, *of_file ? of_file : "ampc's own", *s->choices ? s->choices : "ampc's own");
+}
+
 typedef struct Extra { /* the caller's */
     char *text;
     size_t size;
@@ -160,6 +172,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     s->step.micro = 0;
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
     if (extra.text) strcpy(extra.text, text ? text : "");
+    say_other_products(s, file, path);
     return AMP_OK;
 }
 

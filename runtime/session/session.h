@@ -148,6 +148,7 @@ struct amp_session {
     bool published;              /* reads versions: */
     amp_params_version *version; /* that programs are bound to */
     amp_device *device;
+    char choices[AMP_CHOICES_NAME]; /* of products, when it was made, on which bits depend; "": none */
     amp_log log;
     amp_observer observer; /* |kernel| NULL: none */
     struct {
@@ -227,6 +228,10 @@ amp_status amp_session_make_selection(amp_session *session, amp_error *err);
 void amp_session_free_selection(amp_session *session);
 /* Runs a bound program. */
 amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
+/* Whether a call may have |n| samples. */
+amp_status amp_session_check_n(const amp_session *session, int64_t n, amp_error *err);
+/* When the session is made, after its ranks have met: fills |choices|. */
+amp_status amp_session_agree_on_choices(amp_session *session, amp_error *err);
 /* Recomputes derived states where params were set. */
 amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */

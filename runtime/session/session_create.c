@@ -263,7 +263,13 @@ static amp_status check_cuda(const amp_cuda_options *o, const amp_device_type *d
     if (o->products < 0 || o->products > AMP_PRODUCTS_FASTEST)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_cuda_options: products %d: give one of AMP_PRODUCTS_*",
                         o->products);
-    if (o->products && strcmp(device->name, "cuda") != 0)
+    if (!(o->products_seconds >= 0 || o->products_seconds < 0))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_cuda_options: products_seconds is not a number");
+    if (o->choices && o->products == AMP_PRODUCTS_OWN)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_cuda_options: choices %s: with AMP_PRODUCTS_OWN nothing is chosen; leave one out",
+                        o->choices);
+    if ((o->products || o->choices || o->products_seconds != 0) && strcmp(device->name, "cuda") != 0)
         return amp_fail(
             err, AMP_INVALID_ARGUMENT,
             "amp_cuda_options: products %d: who makes products is chosen on the device cuda, and this is %s",
@@ -321,7 +327,8 @@ static amp_status open_device(amp_session *s, const Request *r, amp_error *err) 
                             type->device_memory ? type->device_memory->memory(s->device) : NULL, s->model, err);
 }
 
-static amp_status join_ranks(amp_session *s, const amp_session_options *o, amp_error *err) {
+static amp_status join_ranks(amp_session *s, const Request *r, amp_error *err) {
+    const amp_session_options *o = &r->o;
     const amp_ranked_session session = {.session = s,
                                         .model = s->model,
                                         .params = s->params,
@@ -332,6 +339,7 @@ static amp_status join_ranks(amp_session *s, const amp_session_options *o, amp_e
                                         .program_count = AMP_SESSION_PROGRAMS,
                                         .capacity = s->capacity,
                                         .seed = o->seed,
+                                        .products = r->cuda.products == AMP_PRODUCTS_FASTEST ? "fastest" : "same bits",
                                         .keeps_gradients = s->keeps_gradients,
                                         .sizes_only = s->sizes_only,
                                         .change_states = amp_session_change_states};
@@ -355,7 +363,7 @@ static amp_status set_counters(const amp_session *s, amp_error *err) {
 static amp_status fill(amp_session *s, const Request *r, amp_error *err) {
     const amp_session_options *o = &r->o;
     AMP_TRY(open_device(s, r, err));
-    if (o->comm && o->comm->size > 1 && s->training && s->device->type->computes) AMP_TRY(join_ranks(s, o, err));
+    if (o->comm && o->comm->size > 1 && s->training && s->device->type->computes) AMP_TRY(join_ranks(s, r, err));
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(amp_session_make_readback(s, err));
     AMP_TRY(make_programs(s, r, err));
@@ -365,6 +373,7 @@ static amp_status fill(amp_session *s, const Request *r, amp_error *err) {
     AMP_TRY(reserve(s, err));
     if (s->training && !s->sizes_only) AMP_TRY(set_counters(s, err));
     if (s->ranks) AMP_TRY(amp_ranks_meet(s->ranks, err));
+    AMP_TRY(amp_session_agree_on_choices(s, err));
     return r->inspect.keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 

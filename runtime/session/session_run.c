@@ -11,7 +11,7 @@
 
 /* ---- checks: before anything changes ----------------------------------------------------------------------------- */
 
-static amp_status check_n(const amp_session *s, int64_t n, amp_error *err) {
+amp_status amp_session_check_n(const amp_session *s, int64_t n, amp_error *err) {
     if (n < 1 || n > s->capacity)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "n is %lld; this session takes 1 to %lld samples (its capacity)",
                         (long long)n, (long long)s->capacity);
@@ -122,7 +122,7 @@ amp_status amp_session_refresh(amp_session *s, amp_error *err) {
 }
 
 amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *const *inputs, int64_t n, amp_error *err) {
-    AMP_TRY(check_n(s, n, err));
+    AMP_TRY(amp_session_check_n(s, n, err));
     AMP_TRY(check_inputs(s, b, inputs, n, err));
     if (s->published) amp_session_read_newest(s);
     else AMP_TRY(amp_session_refresh(s, err));

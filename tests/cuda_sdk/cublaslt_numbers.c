@@ -77,6 +77,7 @@ int cublaslt_numbers(CublasLtHandle handle, CublasLtDesc desc, CublasLtLayout la
         cublasLtMatmulAlgoGetHeuristic(h, d, l, l, l, l, (cublasLtMatmulPreference_t)preference, 4, found, &count);
     failed |= cublasLtMatmulAlgoConfigGetAttribute(&found->algo, (cublasLtMatmulAlgoConfigAttributes_t)LT_ALGO_ID,
                                                    &count, sizeof count, &bytes);
+    failed |= cublasLtMatmulAlgoCheck(h, d, l, l, l, l, &found->algo, found);
     return failed | cublasLtMatmul(h, d, scalar, memory, l, memory, l, scalar, memory, l, memory, l, &found->algo,
                                    memory, bytes, (cudaStream_t)memory);
 }

@@ -45,6 +45,7 @@ struct Fixture : Tiny {
     amp_tables tables = {};
     amp_rank_message message = {};
     amp_rank_state state = {};
+    amp_product_choice choice{};
     amp_gpu_info gpu = {};
     amp_kernel_sources sources = {};
     void *outputs[1] = {numbers};
@@ -112,6 +113,10 @@ const Row kRefused[] = {
     CALL(amp_session_alloc_pinned, "session", nullptr, 8, &f.outputs[0], &f.e),
     CALL(amp_session_alloc_pinned, "out", f.session, 8, nullptr, &f.e),
     CALL(amp_session_observe, "session", nullptr, nullptr, &f.e),
+    CALL(amp_session_tune, "session", nullptr, 8, &f.e),
+    CALL(amp_session_save_choices, "session", nullptr, "x", &f.e),
+    CALL(amp_session_choice_at, "session", nullptr, 0, &f.choice, &f.e),
+    CALL(amp_session_choice_at, "out", f.session, 0, nullptr, &f.e),
     CALL(amp_session_count_param, "session", nullptr, "fc1.weight", &f.bins, &f.e),
     CALL(amp_session_count_param, "name", f.session, nullptr, &f.bins, &f.e),
     CALL(amp_session_count_param, "to", f.session, "fc1.weight", nullptr, &f.e),

@@ -58,8 +58,8 @@ static amp_status fill_inside(CudaDevice *d, const amp_device_options *o, amp_er
                                     .exchange = &d->exchange,
                                     .products = &d->products};
     AMP_TRY(amp_cuda_graphs_make(&d->graphs, &launching, err));
-    amp_cuda_products_make(&d->products, o->cuda, c, d->graphs.capturing, o->log, &d->base.allocator);
-    return AMP_OK;
+    return amp_cuda_products_make(&d->products, o->cuda, c, d->model, d->graphs.capturing, o->log, &d->base.allocator,
+                                  err);
 }
 
 static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *err) {
@@ -158,6 +158,48 @@ static amp_status cuda_reserve(amp_device *device, const amp_program *program, i
     TRY_INSIDE(d, err, reserve_inside(d, &run, err));
     return AMP_OK;
 }
+
+/* ---- choices of products ----------------------------------------------------------------------------------------- */
+
+static amp_status prepare_inside(CudaDevice *d, amp_error *err) {
+    AMP_TRY(amp_cuda_products_check(&d->products, err));
+    AMP_TRY(AMP_CUDA(d->context, err, stream_sync, (d->compute)));
+    amp_cuda_graphs_forget(&d->graphs);
+    amp_cuda_products_forget_graphs(&d->products);
+    return AMP_OK;
+}
+
+static amp_status cuda_prepare_choices(amp_device *device, amp_error *err) {
+    CudaDevice *d = of(device);
+    TRY_INSIDE(d, err, prepare_inside(d, err));
+    return AMP_OK;
+}
+
+static bool cuda_choice_at(const amp_device *device, int32_t index, amp_product_choice *out) {
+    return amp_cuda_choice_at(&((const CudaDevice *)device)->products, index, out);
+}
+
+static amp_status cuda_save_choices(amp_device *device, const char *path, amp_error *err) {
+    CudaDevice *d = of(device);
+    TRY_INSIDE(d, err, amp_cuda_products_check(&d->products, err));
+    return amp_cuda_choices_save(&d->products, path, err);
+}
+
+static amp_status cuda_share_choices(amp_device *device, amp_comm *comm, amp_error *err) {
+    CudaDevice *d = of(device);
+    TRY_INSIDE(d, err, amp_cuda_choices_share(&d->graphs.launching, comm, err));
+    return AMP_OK;
+}
+
+static void cuda_name_choices(const amp_device *device, char name[AMP_CHOICES_NAME]) {
+    amp_cuda_choices_name(&((const CudaDevice *)device)->products, name);
+}
+
+static const amp_device_choice_calls choice_calls = {.prepare = cuda_prepare_choices,
+                                                     .at = cuda_choice_at,
+                                                     .save = cuda_save_choices,
+                                                     .share = cuda_share_choices,
+                                                     .name = cuda_name_choices};
 
 static size_t cuda_bytes(const amp_device *device, bool on_device) {
     const CudaDevice *d = (const CudaDevice *)device;
@@ -356,6 +398,7 @@ static const amp_device_memory_calls device_memory = {.memory = cuda_memory,
                                                       .detach = cuda_detach,
                                                       .enqueue = cuda_enqueue,
                                                       .enqueue_list = cuda_enqueue_list,
+                                                      .choices = &choice_calls,
                                                       .clear = cuda_clear,
                                                       .wrote_params = cuda_wrote_params};
 

@@ -1,42 +1,60 @@
-/* library_products.c: see library_products.h; calls, and what was chosen.  library_trial.c measures. */
+/* library_products.c: see library_products.h; the library, its calls, and what a launch has in its place. */
 #include "runtime/device/cuda/library_products.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "amp/cuda.h"
 #include "base/alloc.h"
 #include "base/dtypes.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "runtime/device/cuda/cache.h"
-#include "runtime/device/cuda/library_trial.h"
+#include "runtime/device/cuda/library_choices.h"
 
-enum { LEAST_ARCH = 80, MOST_SECONDS = 3, DESCRIPTION = 160 };
-
-struct amp_cuda_choice {
-    amp_cuda_choice *next;
-    const amp_model_cuda_kernel *kernel; /* where it was chosen: others of equal keys have choices of their own */
-    int64_t n;
-    amp_cuda_cache_key key;
-    bool known; /* else it was looked for in vain, and is ours until it is measured */
-    bool served;
-    uint32_t count;
-    amp_cuda_algorithm algorithms[]; /* by product; none unless |served| */
-};
+enum { LEAST_ARCH = 80, MOST_SECONDS = 3 };
 
 /* ---- the library ------------------------------------------------------------------------------------------------- */
 
-void amp_cuda_products_make(amp_cuda_products *p, const amp_cuda_options *options, amp_cuda_context *context,
-                            CuStream stream, const amp_log *log, const amp_allocator *allocator) {
-    *p = (amp_cuda_products){.context = context, .allocator = allocator, .log = log, .stream = stream};
-    p->mode = options->products;
-    p->given_up = p->mode == AMP_PRODUCTS_OWN || context->info.arch < LEAST_ARCH;
+static int32_t launches_with_calls(const amp_model *model) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < model->program_count; i++)
+        for (int32_t j = 0; j < model->programs[i].kernel_count; j++)
+            count += model->programs[i].cuda_kernels[j].products.count > 0;
+    return count;
 }
 
-static size_t choice_bytes(uint32_t count) { return sizeof(amp_cuda_choice) + count * sizeof(amp_cuda_algorithm); }
+/* Whoever asks for the fastest hears why all products are ours. */
+static void say_why_own(const amp_cuda_products *p) {
+    if (p->mode != AMP_PRODUCTS_FASTEST) return;
+    if (p->given_up)
+        amp_log_say(p->log, AMP_LOG_WARNING,
+                    "products fastest: cuBLASLt is asked from sm_80 on, and %s is sm_%d: its products are ampc's own",
+                    p->context->info.name, p->context->info.arch);
+    else if (!launches_with_calls(p->model))
+        amp_log_say(p->log, AMP_LOG_WARNING, "products fastest: %s has no launch that consists of products alone",
+                    p->model->desc.name);
+}
+
+static size_t code_bytes(const amp_cuda_products *p) { return (size_t)p->model->function_count * sizeof *p->code; }
+
+amp_status amp_cuda_products_make(amp_cuda_products *p, const amp_cuda_options *options, amp_cuda_context *context,
+                                  const amp_model *model, CuStream stream, const amp_log *log,
+                                  const amp_allocator *allocator, amp_error *err) {
+    const double most = options->products_seconds;
+    *p = (amp_cuda_products){.context = context,
+                             .allocator = allocator,
+                             .log = log,
+                             .stream = stream,
+                             .mode = options->products,
+                             .most_seconds = most != 0 ? most : MOST_SECONDS,
+                             .model = model};
+    p->given_up = p->mode == AMP_PRODUCTS_OWN || context->info.arch < LEAST_ARCH;
+    say_why_own(p);
+    if (p->mode == AMP_PRODUCTS_OWN) return AMP_OK;
+    p->code = amp_alloc_zeroed(allocator, code_bytes(p));
+    if (!p->code) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for choices of products", model->desc.name);
+    if (!options->choices) return AMP_OK;
+    AMP_TRY(amp_cuda_products_check(p, err));
+    return amp_cuda_choices_open(p, options->choices, err);
+}
 
 static void drop_workspace(amp_cuda_products *p) {
     if (p->workspace) AMP_CUDA_FREE(p->context, mem_free, (p->workspace)); /* which waits for what uses it */
@@ -47,8 +65,10 @@ static void drop_workspace(amp_cuda_products *p) {
 void amp_cuda_products_free(amp_cuda_products *p) {
     for (amp_cuda_choice *c = p->choices, *next; c; c = next) {
         next = c->next;
-        amp_free(p->allocator, c, choice_bytes(c->count));
+        amp_free(p->allocator, c, amp_cuda_choice_bytes(c->count));
     }
+    amp_safetensors_close(p->pinned);
+    amp_free(p->allocator, p->code, p->code ? code_bytes(p) : 0);
     if (p->handle && !amp_cuda_latch_is_set(&p->context->latch)) p->library.calls.destroy(p->handle);
     drop_workspace(p);
     *p = (amp_cuda_products){0};
@@ -63,8 +83,7 @@ amp_status amp_cuda_products_resize(amp_cuda_products *p, size_t bytes) {
     return AMP_OK;
 }
 
-/* As large as the choices need it; after a failure they are ours. */
-static void fit_workspace(amp_cuda_products *p) {
+void amp_cuda_products_fit_workspace(amp_cuda_products *p) {
     size_t most = 0;
     for (const amp_cuda_choice *c = p->choices; c; c = c->next)
         for (uint32_t i = 0; c->served && i < c->count; i++)
@@ -76,19 +95,28 @@ static void fit_workspace(amp_cuda_products *p) {
         for (uint32_t i = 0; i < c->count; i++) c->served = c->served && !c->algorithms[i].workspace;
 }
 
-static amp_status open_library(amp_cuda_products *p, amp_error *err) {
-    amp_error why = {0};
-    amp_status status = amp_cublaslt_open(&p->library, p->context->driver.version, &why);
-    if (!status && p->library.calls.create(&p->handle)) {
-        p->handle = NULL;
-        status = amp_fail(&why, AMP_UNSUPPORTED, "cuBLASLt makes no handle for %s", p->context->info.name);
-    }
-    if (!status) return AMP_OK;
-    p->given_up = true;
-    if (p->mode == AMP_PRODUCTS_FASTEST) return amp_fail(err, status, "%s", why.message);
-    amp_log_say(p->log, AMP_LOG_INFO, "matrix products are ampc's own: %s", why.message);
+amp_status amp_cuda_products_open(amp_cuda_products *p, amp_error *err) {
+    if (p->handle) return AMP_OK;
+    AMP_TRY(amp_cublaslt_open(&p->library, p->context->driver.version, err));
+    if (!p->library.calls.create(&p->handle)) return AMP_OK;
+    p->handle = NULL;
+    return amp_fail(err, AMP_UNSUPPORTED, "cuBLASLt makes no handle for %s", p->context->info.name);
+}
+
+amp_status amp_cuda_products_check(amp_cuda_products *p, amp_error *err) {
+    if (p->mode == AMP_PRODUCTS_OWN)
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "products are ampc's own, and nothing is chosen: take same-bits or fastest");
+    if (p->context->info.arch < LEAST_ARCH)
+        return amp_fail(err, AMP_UNSUPPORTED, "products are chosen from sm_80 on, and %s is sm_%d",
+                        p->context->info.name, p->context->info.arch);
+    if (p->agreed) return amp_fail(err, AMP_UNSUPPORTED, "products are chosen by rank 0 when sessions are made");
+    AMP_TRY(amp_cuda_products_open(p, err));
+    p->given_up = false;
     return AMP_OK;
 }
+
+void amp_cuda_products_forget_graphs(amp_cuda_products *p) { p->captured = false; }
 
 /* ---- one product ------------------------------------------------------------------------------------------------- */
 
@@ -221,6 +249,21 @@ int amp_cuda_matmul_ask(const amp_cuda_products *p, const amp_cuda_matmul *w, co
     return r ? -1 : count;
 }
 
+/* The check reads no operand. */
+bool amp_cuda_matmul_check(const amp_cuda_products *p, const amp_cuda_matmul *w, amp_cuda_algorithm *by) {
+    enum { SOME_ADDRESS = 256 };
+    const CublasLtApi *lt = &p->library.calls;
+    CublasLtFound found = {.state = LT_NOT_SUPPORTED};
+    Objects o;
+    if (open_objects(lt, w, w->epilogue == LT_EPILOGUE_BIAS ? SOME_ADDRESS : 0, &o)) return false;
+    const CublasLtResult r =
+        lt->algo_check(p->handle, o.desc, o.layouts[1], o.layouts[0], o.layouts[2], o.layouts[2], &by->algo, &found);
+    close_objects(lt, &o);
+    if (r || found.state || found.workspace > AMP_CUDA_WORKSPACE_MOST) return false;
+    by->workspace = found.workspace;
+    return true;
+}
+
 CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_matmul *w, const CuPointer at[4],
                                    const amp_cuda_algorithm *by, CuStream stream) {
     const CublasLtApi *lt = &p->library.calls;
@@ -235,73 +278,9 @@ CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_ma
     return r;
 }
 
-/* ---- choices ----------------------------------------------------------------------------------------------------- */
+/* ---- in place of a launch ---------------------------------------------------------------------------------------- */
 
-/* Floating-point operations of a launch from which the library is asked; what takes less is not worth its files. */
-static double least_operations(const amp_cuda_products *p) {
-    const char *set = getenv("AMPC_PRODUCTS_FROM");
-    if (set) return strtod(set, NULL);
-    return p->mode == AMP_PRODUCTS_FASTEST ? 0 : 2e9;
-}
-
-/* Whether the library can make all of the kernel, and that is worth a choice. */
-static bool is_worth(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
-    double operations = 0;
-    for (uint32_t i = 0; i < k->products.count; i++) {
-        amp_cuda_matmul w;
-        if (!amp_cuda_matmul_of(run, k, i, &w)) return false;
-        operations += 2.0 * (double)w.m * (double)w.n * (double)w.k * (double)w.parts;
-    }
-    return operations >= least_operations(l->products);
-}
-
-static void describe(const amp_run *run, const amp_model_cuda_kernel *k, char *text) {
-    for (uint32_t i = 0; i < k->products.count; i++) {
-        amp_cuda_matmul w;
-        (void)amp_cuda_matmul_of(run, k, i, &w);
-        text +=
-            snprintf(text, DESCRIPTION, "%lld %lld %lld %lld %lld %lld %lld %d %d %d %u %d %d;", (long long)w.m,
-                     (long long)w.n, (long long)w.k, (long long)w.parts, (long long)w.pitch[0], (long long)w.pitch[1],
-                     (long long)w.pitch[2], w.type, w.result, w.compute, w.epilogue, w.a_turned, w.b_turned);
-    }
-}
-
-/* Adds what the functions of |k| are compiled from, and so what their sums are. */
-static void hash_code(const amp_cuda_launching *l, const amp_model_cuda_kernel *k, amp_sha256 *hash) {
-    for (uint32_t i = 0; k && i < k->choices.count; i++) {
-        const amp_model_cuda_function *f = &l->functions->model->functions[k->choices.at[i].function];
-        if (f->prelude) amp_sha256_update(hash, f->prelude, strlen(f->prelude) + 1);
-        amp_sha256_update(hash, f->source, strlen(f->source) + 1);
-    }
-}
-
-static void hash_text(amp_sha256 *hash, const char *text) { amp_sha256_update(hash, text, strlen(text) + 1); }
-
-static bool key_of(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
-                   amp_cuda_cache_key *out) {
-    const amp_cuda_products *p = l->products;
-    const size_t bytes = (size_t)k->products.count * DESCRIPTION + 1;
-    const char *how = getenv("AMPC_CUDA_COMPILE");
-    char *text = amp_alloc_zeroed(p->allocator, bytes), device[200];
-    if (text) {
-        amp_sha256 hash;
-        describe(run, k, text);
-        snprintf(device, sizeof device,
-                 "products, %s, sm_%d, %d multiprocessors, driver %d, cuBLASLt %d.%d, mode %d, %s",
-                 p->context->info.name, p->context->info.arch, p->context->info.multiprocessors,
-                 p->context->driver.version, p->library.version, p->library.patch, p->mode, how ? how : "");
-        amp_sha256_init(&hash);
-        hash_text(&hash, device);
-        hash_text(&hash, text);
-        hash_code(l, k, &hash);
-        hash_code(l, k->then, &hash);
-        amp_sha256_final(&hash, out->bytes);
-    }
-    amp_free(p->allocator, text, bytes);
-    return text != NULL;
-}
-
-static amp_cuda_choice *chosen_for(const amp_cuda_products *p, const amp_model_cuda_kernel *k, int64_t n) {
+amp_cuda_choice *amp_cuda_choice_for(const amp_cuda_products *p, const amp_model_cuda_kernel *k, int64_t n) {
     amp_cuda_choice *c = p->choices;
     while (c && (c->kernel != k || c->n != n)) c = c->next;
     return c;
@@ -311,175 +290,15 @@ amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *l, const amp_r
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     if (!l->products || !k->products.count || (run->looked_at && l->products->mode != AMP_PRODUCTS_FASTEST))
         return NULL;
-    amp_cuda_choice *c = chosen_for(l->products, k, run->n);
+    amp_cuda_choice *c = amp_cuda_choice_for(l->products, k, run->n);
     return c && c->served ? c : NULL;
-}
-
-static amp_cuda_choice *add_choice(amp_cuda_products *p, const amp_model_cuda_kernel *k, int64_t n,
-                                   const amp_cuda_cache_key *key) {
-    amp_cuda_choice *c = amp_alloc_zeroed(p->allocator, choice_bytes(k->products.count));
-    if (!c) return NULL;
-    *c = (amp_cuda_choice){.next = p->choices, .kernel = k, .n = n, .key = *key, .count = k->products.count};
-    p->choices = c;
-    return c;
-}
-
-static bool same_key(const amp_cuda_cache_key *a, const amp_cuda_cache_key *b) { return !memcmp(a, b, sizeof *a); }
-
-/* From a launch of equal key, or from disk. */
-static bool recall(amp_cuda_cache *cache, amp_cuda_choice *c, bool *from_disk) {
-    const size_t bytes = c->count * sizeof *c->algorithms;
-    amp_cuda_cache_entry entry;
-    *from_disk = false;
-    for (const amp_cuda_choice *o = c->next; o; o = o->next) {
-        if (!o->known || !same_key(&o->key, &c->key) || o->count != c->count) continue;
-        c->known = true;
-        c->served = o->served;
-        memcpy(c->algorithms, o->algorithms, bytes);
-        return true;
-    }
-    if (!amp_cuda_cache_get(cache, &c->key, &entry)) return false;
-    c->known = *from_disk = entry.size == 1 || entry.size == bytes + 1;
-    c->served = c->known && entry.size > 1;
-    if (c->served) memcpy(c->algorithms, (const char *)entry.image + 1, bytes);
-    for (uint32_t i = 0; c->served && i < c->count; i++)
-        if (c->algorithms[i].workspace > AMP_CUDA_WORKSPACE_MOST) c->served = c->known = false;
-    amp_cuda_cache_entry_free(cache, &entry);
-    return c->known;
-}
-
-static void keep(amp_cuda_products *p, amp_cuda_cache *cache, const amp_cuda_choice *c) {
-    const size_t bytes = 1 + (c->served ? c->count * sizeof *c->algorithms : 0);
-    char *image = amp_alloc_zeroed(p->allocator, bytes);
-    if (!image) return;
-    memcpy(image + 1, c->algorithms, bytes - 1);
-    (void)amp_cuda_cache_put(
-        cache, &c->key,
-        &(amp_cuda_cache_entry){
-            .image = image, .size = bytes, .registers = -1, .shared_bytes = -1, .spill_bytes = -1, .stack_bytes = -1});
-    amp_free(p->allocator, image, bytes);
-}
-
-static void say(const amp_cuda_products *p, const amp_run *run, const amp_model_cuda_kernel *k,
-                const amp_cuda_choice *c, const amp_cuda_verdict *v) {
-    amp_cuda_matmul w;
-    int32_t id = -1;
-    size_t written;
-    if (!c->served || !amp_cuda_matmul_of(run, k, 0, &w)) return;
-    p->library.calls.algo_config(&c->algorithms[0].algo, LT_ALGO_ID, &id, sizeof id, &written);
-    amp_log_say(p->log, AMP_LOG_INFO,
-                "%s, %u product%s of %lld x %lld x %lld: cuBLASLt %d.%d, algorithm %d, %.1f of %.1f us, %s",
-                k->title ? k->title : k->name, c->count, c->count == 1 ? "" : "s", (long long)w.m, (long long)w.n,
-                (long long)w.k, p->library.version / 1000, p->library.version / 10 % 100, id, v->library, v->own,
-                p->mode == AMP_PRODUCTS_FASTEST ? "other rounding" : "the same bits");
-}
-
-static amp_status measure(const amp_cuda_launching *l, const amp_run *run, amp_cuda_cache *cache, amp_cuda_choice *c,
-                          amp_error *err) {
-    amp_cuda_products *p = l->products;
-    amp_cuda_verdict verdict = {0};
-    const int64_t start = amp_nanoseconds();
-    AMP_TRY(amp_cuda_try_library(l, run, c->kernel, true, c->algorithms, &verdict, err));
-    p->seconds += (double)(amp_nanoseconds() - start) * 1e-9;
-    c->known = true;
-    c->served = verdict.served;
-    if (verdict.measured) keep(p, cache, c);
-    say(p, run, c->kernel, c, &verdict);
-    return AMP_OK;
-}
-
-/* What was chosen in another process is run once before it is captured.  A graph may be using the workspace. */
-static amp_status warm(const amp_cuda_launching *l, const amp_run *run, amp_cuda_choice *c, amp_error *err) {
-    amp_cuda_verdict verdict = {0};
-    if (!c->served) return AMP_OK;
-    if (l->products->captured) AMP_TRY(AMP_CUDA(l->context, err, context_sync, ()));
-    AMP_TRY(amp_cuda_try_library(l, run, c->kernel, false, c->algorithms, &verdict, err));
-    c->served = verdict.served;
-    return AMP_OK;
-}
-
-/* A choice for kernel |k|, if it is known. */
-static amp_status look_up(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
-                          amp_cuda_cache *cache, amp_error *err) {
-    amp_cuda_cache_key key;
-    bool from_disk;
-    if (!key_of(l, run, k, &key)) return AMP_OK; /* no memory */
-    amp_cuda_choice *c = add_choice(l->products, k, run->n, &key);
-    if (!c) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for what makes its products", k->name);
-    return recall(cache, c, &from_disk) && from_disk ? warm(l, run, c, err) : AMP_OK;
-}
-
-static amp_status measure_one(const amp_cuda_launching *l, const amp_run *run, amp_cuda_choice *c,
-                              amp_cuda_cache *cache, amp_error *err) {
-    amp_cuda_products *p = l->products;
-    bool from_disk;
-    if (recall(cache, c, &from_disk)) return AMP_OK; /* measured a moment ago, for a launch like it */
-    if (p->seconds < MOST_SECONDS) return measure(l, run, cache, c, err);
-    if (p->seconds < 2 * MOST_SECONDS)
-        amp_log_say(
-            p->log, AMP_LOG_INFO,
-            "products were measured for %.1f s, and others are still ampc's own: the next session measures them",
-            p->seconds);
-    p->seconds = 2 * MOST_SECONDS; /* it is said once */
-    return AMP_OK;
-}
-
-static bool is_new(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
-    const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    return k->products.count && amp_run_needs(run, kernel) && !chosen_for(l->products, k, run->n) &&
-           is_worth(l, run, k);
 }
 
 bool amp_cuda_products_may_take(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    const amp_cuda_choice *c = l->products && k->products.count ? chosen_for(l->products, k, run->n) : NULL;
+    const amp_cuda_choice *c = l->products && k->products.count ? amp_cuda_choice_for(l->products, k, run->n) : NULL;
     return c && !c->known && amp_run_needs(run, kernel);
 }
-
-/* What a program's launches have come to be. */
-static void say_shares(const amp_cuda_launching *l, const amp_run *run) {
-    int with_calls = 0, served = 0;
-    for (int32_t i = 0; i < run->program->kernel_count; i++) {
-        with_calls += run->program->cuda_kernels[i].products.count > 0;
-        served += amp_cuda_products_find(l, run, i) != NULL;
-    }
-    if (served)
-        amp_log_say(l->products->log, AMP_LOG_INFO,
-                    "%s, n = %lld: cuBLASLt makes %d of %d launches of products that it could make", run->program->name,
-                    (long long)run->n, served, with_calls);
-}
-
-/* What is not known yet: all functions are compiled at once. */
-static amp_status measure_all(const amp_cuda_launching *l, const amp_run *run, amp_cuda_cache *cache, amp_error *err) {
-    AMP_TRY(amp_cuda_need(l, run, true, err));
-    for (int32_t i = 0; i < run->program->kernel_count; i++)
-        if (amp_cuda_products_may_take(l, run, i))
-            AMP_TRY(measure_one(l, run, chosen_for(l->products, &run->program->cuda_kernels[i], run->n), cache, err));
-    return AMP_OK;
-}
-
-amp_status amp_cuda_products_choose(const amp_cuda_launching *l, const amp_run *run, bool may_measure, amp_error *err) {
-    amp_cuda_products *p = l->products;
-    amp_cuda_cache *cache = NULL;
-    amp_status status = AMP_OK;
-    bool looked = false;
-    for (int32_t i = 0; p && !p->given_up && !status && i < run->program->kernel_count; i++) {
-        if (!is_new(l, run, i)) continue;
-        if (!p->handle) status = open_library(p, err);
-        if (status || p->given_up) break;
-        if (!looked) cache = amp_cuda_cache_open(p->allocator);
-        looked = true;
-        status = look_up(l, run, &run->program->cuda_kernels[i], cache, err);
-    }
-    if (looked && may_measure && !status) status = measure_all(l, run, cache, err);
-    amp_cuda_cache_close(cache);
-    if (!looked) return status;
-    fit_workspace(p);
-    if (!status) say_shares(l, run);
-    return status;
-}
-
-/* ---- in place of a launch ---------------------------------------------------------------------------------------- */
 
 amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run *run, int32_t kernel,
                                      amp_cuda_choice *c, CuStream stream, bool *done, amp_error *err) {

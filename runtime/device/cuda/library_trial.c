@@ -10,6 +10,7 @@
 #include "amp/cuda.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/rounding.h"
 #include "runtime/device/cuda/library_trial.h"
 #include "runtime/memory/memory_plan.h"
@@ -64,6 +65,7 @@ typedef struct Trial {
     Part own, then;
     CuEvent events[2];
     bool incomplete; /* some algorithm was not tried, for want of memory, say */
+    bool late;       /* the deadline has come */
 } Trial;
 
 #define DRIVER(t, name, arguments) AMP_TRY(AMP_CUDA((t)->c, err, name, arguments))
@@ -71,6 +73,8 @@ typedef struct Trial {
 static size_t list_bytes(const Trial *t) { return (size_t)t->run->program->buffer_count * sizeof *t->memory; }
 static size_t product_bytes(const Trial *t) { return t->k->products.count * sizeof *t->products; }
 static Product *candidates_of(const Trial *t, uint32_t i) { return &t->products[t->products[i].like]; }
+
+static bool is_late(Trial *t) { return t->late = t->late || (double)amp_nanoseconds() * 1e-9 > t->p->deadline; }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
@@ -275,7 +279,7 @@ static amp_status find_candidates(Trial *t, uint32_t i, amp_error *err) {
     amp_cuda_matmul_place(&t->launching, t->run, t->k, i, at);
     const int count = amp_cuda_matmul_ask(t->p, &product->what, at, found);
     t->incomplete |= count < 0;
-    for (int f = 0; f < count; f++) {
+    for (int f = 0; f < count && !is_late(t); f++) {
         Candidate *c = &product->candidates[product->count];
         if (found[f].state) continue;
         *c = (Candidate){.by = {found[f].algo, found[f].workspace}};
@@ -338,7 +342,7 @@ static amp_status capture_all(Trial *t, amp_error *err) {
     AMP_TRY(capture(t, &t->own, 0, NULL, &t->own.graph, err));
     if (t->k->then) AMP_TRY(capture(t, &t->then, 0, NULL, &t->then.graph, err));
     for (uint32_t i = 0; i < t->k->products.count; i++)
-        for (int j = 0; j < t->products[i].count; j++) {
+        for (int j = 0; j < t->products[i].count && !is_late(t); j++) {
             Candidate *c = &t->products[i].candidates[j];
             if (c->fails || !capture(t, NULL, i, c, &c->graph, err)) continue;
             AMP_TRY(amp_cuda_latch_check(&t->c->latch, err));
@@ -351,7 +355,7 @@ static amp_status time_round(Trial *t, amp_error *err) {
     AMP_TRY(time_graph(t, t->own.graph, &t->own.us, err));
     AMP_TRY(time_graph(t, t->then.graph, &t->then.us, err));
     for (uint32_t i = 0; i < t->k->products.count; i++)
-        for (int j = 0; j < t->products[i].count; j++)
+        for (int j = 0; j < t->products[i].count && !is_late(t); j++)
             AMP_TRY(time_graph(t, t->products[i].candidates[j].graph, &t->products[i].candidates[j].us, err));
     return AMP_OK;
 }
@@ -491,8 +495,8 @@ static double results_of(const Trial *t) {
 static amp_status check(Trial *t, bool *right, amp_error *err) {
     double results = 0;
     *right = true;
-    for (uint32_t round = 0; *right && round < MOST_CHECKS && (round < LEAST_CHECKS || results < LEAST_RESULTS);
-         round++) {
+    for (uint32_t round = 0;
+         *right && !is_late(t) && round < MOST_CHECKS && (round < LEAST_CHECKS || results < LEAST_RESULTS); round++) {
         AMP_TRY(check_round(t, round, right, err));
         results += results_of(t);
     }
@@ -505,9 +509,11 @@ static amp_status choose(Trial *t, amp_cuda_algorithm *out, amp_cuda_verdict *v,
     AMP_TRY(time_all(t, err));
     v->own = t->own.us;
     while (!v->served && take_fastest(t, &v->library) && v->library < LEAST_GAIN * v->own &&
-           v->library + CALL_US < v->own)
+           v->library + CALL_US < v->own && !is_late(t))
         AMP_TRY(check(t, &v->served, err));
-    v->measured = !t->incomplete;
+    v->late = t->late;
+    v->served = v->served && !t->late;
+    v->measured = !t->incomplete && !t->late;
     for (uint32_t i = 0; v->served && i < t->k->products.count; i++) out[i] = used_for(t, i)->by;
     return AMP_OK;
 }

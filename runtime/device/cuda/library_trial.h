@@ -33,14 +33,17 @@ void amp_cuda_matmul_place(const amp_cuda_launching *launching, const amp_run *r
 enum { AMP_CUDA_ALGORITHMS = 16, AMP_CUDA_WORKSPACE_MOST = 32 << 20 };
 int amp_cuda_matmul_ask(const amp_cuda_products *p, const amp_cuda_matmul *what, const CuPointer at[4],
                         CublasLtFound found[]);
+/* Whether |by|, which was found elsewhere, makes this product, and in which workspace. */
+bool amp_cuda_matmul_check(const amp_cuda_products *p, const amp_cuda_matmul *what, amp_cuda_algorithm *by);
 /* One call, of operands at |at|. */
 CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_matmul *what, const CuPointer at[4],
                                    const amp_cuda_algorithm *by, CuStream stream);
 
 /* Measures kernel |k| of |run|'s program.  |served|: the library is faster, and right; |out| then has an algorithm for
- * each product.  |check| false: |out| is known, and each algorithm runs once, so that nothing of it is loaded later. */
+ * each product.  |check| false: |out| is known, and each algorithm runs once, so that nothing of it is loaded later.
+ * |late|: p->deadline came before the end. */
 typedef struct amp_cuda_verdict {
-    bool served, measured;
+    bool served, measured, late;
     double own, library; /* microseconds */
 } amp_cuda_verdict;
 amp_status amp_cuda_try_library(const amp_cuda_launching *launching, const amp_run *run, const amp_model_cuda_kernel *k,

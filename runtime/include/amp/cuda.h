@@ -20,6 +20,9 @@ typedef struct amp_cuda_options { /* of amp_session_options.cuda; on other devic
     void *stream; /* a CUstream (or cudaStream_t) of the application, on which everything runs; it and its context must
                      outlive the session and its params.  NULL: a stream of its own in the device's primary context.
                      Calls leave the caller's current context as it is */
+    const char *choices;     /* of products: a file of amp_session_save_choices; NULL: none */
+    double products_seconds; /* for measurements of products: after them no other begins; 0: 3 seconds; below 0: nothing
+                                is measured */
 } amp_cuda_options;
 
 /* Inputs in device memory ("cuda", device_inputs = 1): each array given to amp_step, amp_eval and amp_infer is an
@@ -59,10 +62,25 @@ typedef struct amp_cuda_options { /* of amp_session_options.cuda; on other devic
  *            device, the library and the measurement.  AMP_NOT_FOUND without the library.  AMP_LOG_NUMBERS does not
  *            count its products
  *
- * amp_session_create measures, at the capacity, for some 3 s, and keeps its choices beside the compiled kernels,
- * where later sessions find them.  At a number of samples that was never measured products are ampc's.  Each choice
- * is said once (AMP_LOG_INFO).  amp_session_get_memory counts the library's workspace. */
+ * amp_session_create measures, at the capacity, what steps run, or inference in a session that does not train, and
+ * keeps its choices beside the compiled kernels, where later sessions find them.  At another number of samples a launch
+ * has its choice at that number from disk, else the choice at the nearest number that has one: with SAME_BITS only if
+ * k, the length of its sums, is the same at both; else it is ampc's.  Each choice is said once (AMP_LOG_INFO), and
+ * listed by amp_session_choice_at (amp/inspect.h).  amp_session_get_memory counts the library's workspace.
+ *
+ * |choices| is read before the disk.  AMP_MISMATCH: it was made for other kernels, another device, driver, version of
+ * the library, or another |products|, which may change what is fastest or right; AMP_NOT_FOUND without the library.
+ *
+ * Ranks with FASTEST have rank 0's choices, and a checkpoint names them. */
 enum { AMP_PRODUCTS_SAME_BITS = 0, AMP_PRODUCTS_OWN = 1, AMP_PRODUCTS_FASTEST = 2 };
+
+/* Measures who makes the products of all programs of the session at |n| samples, within products_seconds; what is
+ * known stays.  Waits for all runs; the next ones have the new choices.  AMP_UNSUPPORTED: on another device, on one
+ * that is too old, or after ranks agreed; AMP_WRONG_STATE: with OWN; AMP_NOT_FOUND, AMP_BAD_FILE: no library. */
+AMP_API AMP_MUST_USE amp_status amp_session_tune(amp_session *session, int64_t n, amp_error *err);
+/* Writes all choices of the session that were measured, for |choices| of other sessions.  The errors of
+ * amp_session_tune, and of writing. */
+AMP_API AMP_MUST_USE amp_status amp_session_save_choices(const amp_session *session, const char *path, amp_error *err);
 
 /* Page-locked memory of the host, with any content, for inputs of this session and of others on "cuda".  It is given
  * back before the session is released; that waits for copies of this session that read it.  AMP_UNSUPPORTED on "cpu"

@@ -91,6 +91,22 @@ AMP_API AMP_MUST_USE amp_status amp_session_plan(amp_model *model, amp_params *p
                                                  const amp_session_options *options, amp_memory_info *out,
                                                  amp_error *err);
 
+/* Who makes the products of a launch on "cuda" (amp/cuda.h). */
+typedef struct amp_product_choice {
+    const char *program, *kernel, *title; /* "train_step", "k07", "fc2: linear + bias" */
+    int64_t n;
+    int32_t products;        /* of the launch, */
+    int32_t algorithm;       /* and cuBLASLt's number of its algorithm for the first; -1: they are ampc's */
+    int64_t rows, cols, k;   /* of the first */
+    double own, library;     /* microseconds of each, as they were measured; 0: not known */
+    int32_t measured;        /* 1: at this n; 0: not yet, and it is ampc's, or as at another n */
+    int32_t library_version; /* 13010 for 13.1 */
+} amp_product_choice;
+/* Choice |index|, from 0 on in the order in which launches were looked at; it grows when programs run for the first
+ * time.  Strings live as long as the model.  AMP_NOT_FOUND: there are no more, as on other devices. */
+AMP_API AMP_MUST_USE amp_status amp_session_choice_at(const amp_session *session, int32_t index,
+                                                      amp_product_choice *out, amp_error *err);
+
 /* ---- the tables of a model --------------------------------------------------------------------------------------- */
 
 typedef struct amp_program {

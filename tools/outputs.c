@@ -108,6 +108,7 @@ static const Kind kinds[] = {
     [OUTPUT_RULES] = {"a rule for make", "", ": \\"},
     [OUTPUT_PARAMS] = {"parameters that amprun saved", .format = "params"},
     [OUTPUT_CHECKPOINT] = {"a checkpoint", .format = "checkpoint"},
+    [OUTPUT_CHOICES] = {"choices of products", .format = "choices"},
     [OUTPUT_TENSORS] = {"tensors that amprun wrote", .format = "tensors"},
     [OUTPUT_SCHEMA] = {"a schema that amprun wrote"},
     [OUTPUT_LOG] = {"a log of amprun", "{\"model\": ", "\"policy\": "},

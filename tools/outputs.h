@@ -29,6 +29,7 @@ typedef enum OutputKind {
     OUTPUT_PARAMS,      /* safetensors with amp.format "params ..." */
     OUTPUT_CHECKPOINT,  /* ... "checkpoint ..." */
     OUTPUT_TENSORS,     /* ... "tensors ..." */
+    OUTPUT_CHOICES,     /* ... "choices ..." */
     OUTPUT_SCHEMA,      /* "amp csv 1", and a line "fitted ..." */
     OUTPUT_LOG,         /* lines of JSON, the first with "model" and "policy" */
     OUTPUT_TRACE,       /* a trace of Perfetto, of a process "amprun: NAME" */

@@ -56,7 +56,7 @@ says 'driver    ok     CUDA ' '(fakecuda), sm_90' 'stand-in: it interprets PTX, 
     'kernels   FAILED the model has no code for sm_90' 'compile the model with `ampc --gpu-arch sm_90`' 'is missing'
 build //fakecuda/cublaslt:libcublasLt.so.13
 run 0 on 90 "$amprun" doctor
-says 'cublaslt  ok     13.1, ' 'fakecuda/cublaslt/libcublasLt.so.13; for faster matrix products, but no session uses it yet'
+says 'cublaslt  ok     13.1, ' 'fakecuda/cublaslt/libcublasLt.so.13; for matrix products that it makes faster (--products)'
 run 0 on 90 env FAKECUDA_DRIVER_VERSION=12040 CUBLASLT_PATH="$bin/fakecuda/cublaslt" "$amprun" doctor
 says 'cublaslt  note   ' 'libcublasLt.so.13 cannot be used as NVIDIA' 'it is of CUDA 13, and one of CUDA 11 to 12 is needed'
 run 1 on 90 "$amprun" doctor --device cuda:1
@@ -97,6 +97,56 @@ expect 'both steps are told of' 2 "$(grep -c '^{"stats": ' "$work/stats.jsonl")"
 
 scales_alike 80 6 2.0 0.5 1
 scales_alike 90 6 1.5 0.75 3 '' # the default floor and ceiling
+
+# ---- who makes products ---------------------------------------------------------------------------------------------------------
+
+export AMPC_PRODUCTS_FROM=0
+run 0 "$ampc" "$work/dropout.amp" --isa portable --no-pass supersteps -o "$work/apart.so"
+tune() { tools/with-fakecuda "$amprun" tune "$work/apart.so" --batch 8,4 "$@"; }
+# Two at once, and then one that measures nothing any more: all print the same.
+tune >"$work/tuned.1" 2>&1 &
+tune >"$work/tuned.2" 2>&1
+wait $!
+run 0 env FAKECUDA_CUBLASLT=fail:cublasLtMatmulAlgoGetHeuristic:1 tools/with-fakecuda "$amprun" tune "$work/apart.so" \
+    --batch 8,4 -o "$work/choices.st"
+says 'own us library us  by' 'cublasLt 0 ' ' launches of products that it could make'
+bys() { awk '{ print $1, $2, $3, /cublasLt/ }' "$@"; }
+for tuned in "$work/tuned.1" "$work/tuned.2"; do expect "$tuned" "$(bys "$work/.out")" "$(bys "$tuned")"; done
+finds 'another choice' 'cublasLt' diff "$work/tuned.1" <(sed 's/cublasLt 0 /own        /' "$work/tuned.1")
+run 0 on 90 "$amprun" info "$work/apart.so" --kernels --batch 8 --device cuda --choices "$work/choices.st" --json
+holds 'info names who makes products' python3 -c '
+import json, sys
+by = [k["by"] for k in json.load(open(sys.argv[1]))["kernels"]]
+assert {"-", "cublasLt 0"} <= set(by) <= {"-", "own", "cublasLt 0"}, by' "$work/.out"
+run 0 on 90 "$amprun" info "$work/apart.so" --kernels --batch 8 --device cuda --program train_step
+says '  by           title' ' cublasLt 0   '
+run 0 on 90 "$amprun" train "$work/apart.so" --data "safetensors:$work/dropout.in" --batch 8 --steps 2 --device cuda \
+    --choices "$work/choices.st" --products same-bits --quiet
+run 2 "$amprun" train "$work/apart.so" --data "safetensors:$work/dropout.in" --choices "$work/choices.st"
+says 'takes --choices only with --device cuda'
+run 2 on 90 "$amprun" step "$work/apart.so" --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda \
+    --choices "$work/choices.st" --products own
+says 'nothing is chosen then'
+run 1 on 90 "$amprun" step "$work/dropout.so" --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda \
+    --choices "$work/choices.st"
+says 'its choices were made for other kernels than this model has' 'make it anew with amprun tune'
+run 2 "$amprun" tune "$work/apart.so" --device cpu
+says '--device cpu: products are chosen on cuda alone'
+run 2 "$amprun" tune "$work/apart.so" --batch 8,
+run 2 "$amprun" tune "$work/apart.so" --batch 8,none
+run 1 on 90 "$amprun" tune "$work/apart.so" --products own
+says "products are ampc's own, and nothing is chosen"
+run 1 tune -o "$work/dropout.start"
+says 'choices of products'
+# A checkpoint of other choices
+for products in fastest own; do
+    resume=(--weights "$work/dropout.start")
+    [[ $products == fastest ]] || resume=(--resume "$work/chosen.ck")
+    run 0 on 90 "$amprun" step "$work/apart.so" "${resume[@]}" --inputs "$work/dropout.in" --device cuda \
+        --products "$products" --checkpoint "$work/chosen.ck"
+done
+says 'chosen.ck: was trained with other products: fastest ' "and goes on with ampc's own"
+unset AMPC_PRODUCTS_FROM
 
 # ---- what is refused ------------------------------------------------------------------------------------------------------------
 

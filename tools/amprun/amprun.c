@@ -3,6 +3,7 @@
 #include "tools/amprun/amprun.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,9 +54,13 @@ int report(const amp_error *err) { return report_text("%s", err->message); }
 
 /* ---- a model with its params and one session --------------------------------------------------------------------- */
 
+static bool warnings_are_told;
+
+void report_warnings(bool always) { warnings_are_told = always; }
+
 /* What the library says: of numbers always, the rest with --verbose.  Warnings name themselves. */
 static void on_log(void *user, amp_log_level level, const char *text) {
-    if (level != AMP_LOG_NUMBERS && !user) return;
+    if (level != AMP_LOG_NUMBERS && !user && !(level == AMP_LOG_WARNING && warnings_are_told)) return;
     report_text("%s%s", level == AMP_LOG_WARNING ? "warning: " : "", text);
 }
 
@@ -87,12 +92,18 @@ amp_session_options run_options_again(const Args *a, int64_t capacity, uint64_t 
 
 const char *run_target(const Args *a) { return a->device && !strcmp(a->device, "cuda") ? "cuda" : "cpu"; }
 
+int run_load(Run *r, const Args *a) {
+    amp_error err = {0};
+    if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
+    amp_model_get_info(r->model, &r->info);
+    return 0;
+}
+
 static int open_params(Run *r, const Args *a) {
     amp_error err = {0};
     bool all_are_read = a->weights && !weights_leave_some(a);
     amp_params_options params = {.struct_size = sizeof params, .seed = a->seed, .zeros = all_are_read};
-    if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
-    amp_model_get_info(r->model, &r->info);
+    if (run_load(r, a)) return 1;
     if (amp_params_create(r->model, &params, &r->params, &err)) return report(&err);
     return weights_load(r, a);
 }
@@ -104,11 +115,18 @@ int run_open(Run *r, const Args *a, int64_t capacity, const char *program) {
     return amp_session_create(r->model, r->params, &options, &r->session, &err) ? report(&err) : 0;
 }
 
+int run_open_empty(Run *r, const Args *a, int64_t capacity) {
+    amp_error err = {0};
+    const amp_params_options zeros = {.struct_size = sizeof zeros, .zeros = 1};
+    const amp_session_options options = run_options(a, capacity, NULL);
+    if (amp_params_create(r->model, &zeros, &r->params, &err)) return report(&err);
+    return amp_session_create(r->model, r->params, &options, &r->session, &err) ? report(&err) : 0;
+}
+
 int run_plan(Run *r, const Args *a, int64_t capacity) {
     amp_error err = {0};
     const amp_session_options options = run_options(a, capacity, NULL);
-    if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
-    amp_model_get_info(r->model, &r->info);
+    if (run_load(r, a)) return 1;
     return amp_session_plan(r->model, NULL, &options, &r->memory, &err) ? report(&err) : 0;
 }
 
@@ -187,6 +205,11 @@ const char *kernel_kind_name(uint32_t kind) {
 #undef KERNEL
     };
     return kind < sizeof names / sizeof names[0] ? names[kind] : "unknown";
+}
+
+void product_by(const amp_product_choice *c, char *text, size_t size) {
+    if (c->algorithm < 0) snprintf(text, size, "own");
+    else snprintf(text, size, "cublasLt %" PRId32, c->algorithm);
 }
 
 /* ---- tensors into a file ----------------------------------------------------------------------------------------- */

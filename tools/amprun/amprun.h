@@ -21,6 +21,8 @@ typedef struct WeightRules {
     const char *ignore[RULES_MOST + 1], *rename[RULES_MOST + 1], *transpose[RULES_MOST + 1], *fresh[RULES_MOST + 1];
 } WeightRules;
 
+enum { SIZES_MOST = 64 };
+
 /* What is refused unless --allow names it. */
 enum { ALLOW_NAN = 1, ALLOW_OTHER_BATCH = 2, ALLOW_OTHER_DATA = 4, ALLOW_OTHER_SEED = 8, ALLOW_ALONE = 16 };
 
@@ -29,9 +31,12 @@ typedef struct Args {
     const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *sends_checkpoint, *resume, *log, *device,
         *precision;
     const char *grads, *values_glob, *values_file;
+    const char *choices_out; /* tune -o */
     const char *eval_data, *best_metric, *best_file, *save_like, *tensorboard, *profile;
     WeightRules rules;
     int64_t epochs, steps, batch, threads, patience, stats;
+    int64_t sizes[SIZES_MOST]; /* tune: --batch N,..; |batch| is the largest */
+    int size_count;
     int32_t ranks;       /* info; 0: not given */
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
     double every_seconds, eval_split;
@@ -70,12 +75,15 @@ int command_schema(const Args *a);
 int command_suggest(const Args *a);
 int command_watch(const Args *a);
 int command_doctor(const Args *a);
+int command_tune(const Args *a);
 
 /* Prints "amprun: MESSAGE" and returns 1. */
 int report(const amp_error *err);
 /* From here on messages begin with the rank; -1: not. */
 void report_as_rank(int32_t rank);
 int report_text(const char *format, ...) AMP_PRINTF(1, 2);
+/* Whether the library's warnings are told without --verbose. */
+void report_warnings(bool always);
 /* The text that was reported last; "": none. */
 const char *report_last(void);
 
@@ -91,6 +99,10 @@ typedef struct Run {
 /* Loads the model, makes or loads the params, creates the session; |capacity| samples.  Reports and returns 1 on
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, const char *program);
+/* The first part of it: the model alone. */
+int run_load(Run *r, const Args *a);
+/* The second one, with params that are zeros. */
+int run_open_empty(Run *r, const Args *a, int64_t capacity);
 /* They point into |a|.  |program|: of amp_session_options. */
 amp_session_options run_options(const Args *a, int64_t capacity, const char *program);
 /* Of a session beside another one, or after it, that takes steps of a training by |seed|: it repeats no warnings. */
@@ -115,6 +127,9 @@ void json_more(void *to, const char *key, double value); /* the same after a com
 typedef void MeasurePutter(void *to, const char *name, double value);
 void each_loss(const Run *run, const char *prefix, const double *losses, MeasurePutter *put, void *to);
 void each_metric(const Run *run, const char *prefix, const double *metrics, MeasurePutter *put, void *to);
+
+/* "own", or "cublasLt 21": who makes the products of a launch. */
+void product_by(const amp_product_choice *c, char *text, size_t size);
 
 /* Ends the object that |w| has begun and prints it; frees |w|.  Reports and returns 1 on failure. */
 int json_print(amp_json_writer *w);

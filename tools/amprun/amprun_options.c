@@ -28,8 +28,9 @@ enum {
     DOCTOR = 64,
     SUGGEST = 128,
     WATCH = 256,
+    TUNE = 512,
     ANY = 31,
-    ALL = 511
+    ALL = 1023
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -50,9 +51,25 @@ static const char *take_ranks(OptionsRead *r, char *text) {
     return wrong;
 }
 
-/* "auto", of info: as many as fit. */
+/* "128,64" */
+static const char *take_sizes(Args *a, char *text) {
+    a->batch = a->size_count = 0;
+    for (char *next; text; text = next) {
+        next = strchr(text, ',');
+        if (next) *next++ = '\0';
+        const char *wrong =
+            a->size_count < SIZES_MOST ? options_whole(text, &a->sizes[a->size_count]) : "64 numbers are the most";
+        if (wrong) return wrong;
+        if (a->sizes[a->size_count] > a->batch) a->batch = a->sizes[a->size_count];
+        a->size_count++;
+    }
+    return NULL;
+}
+
+/* "auto", of info: as many as fit.  Of tune several. */
 static const char *take_batch(OptionsRead *r, char *text) {
     Args *a = r->args;
+    if (1u << r->command & TUNE) return take_sizes(a, text);
     a->batch_auto = !strcmp(text, "auto");
     return a->batch_auto ? NULL : options_whole(text, &a->batch);
 }
@@ -134,6 +151,12 @@ static const char *take_products(OptionsRead *r, char *text) {
     return NULL;
 }
 
+static const char *take_seconds(OptionsRead *r, char *text) {
+    return positive(text, 1e6, &((Args *)r->args)->cuda.products_seconds)
+               ? NULL
+               : "a number of seconds is wanted, at most a million";
+}
+
 /* "cuda:1": the second of them. */
 static const char *take_device(OptionsRead *r, char *text) {
     Args *a = r->args;
@@ -194,6 +217,9 @@ static const ToolCommand amprun_commands[] = {
     {"watch", " LOG",
      "draw a log that amprun train --log is writing: loss, loss scale, what f16 would lose (--stats), faults",
      .none = "no model was given", .most = 1},
+    {"tune", " MODEL.so [--batch N,..] [--products P] [--seconds S] [-o FILE]",
+     "measure on a GPU whether NVIDIA's cuBLASLt makes matrix products faster, and keep what was chosen",
+     .none = "no model was given", .most = 1},
     {0},
 };
 
@@ -219,9 +245,9 @@ static const ToolOption amprun_options[] = {
      .help = "The same in steps; with step: how many (1). There the batches of a step that accumulates are the same "
              "one."},
     {.name = "batch", .value = "B", .preset = "128; info, doctor: 1", TAKEN_BY(take_batch),
-     .commands = INFO | TRAIN | EVAL | INFER | DOCTOR | SUGGEST,
+     .commands = INFO | TRAIN | EVAL | INFER | DOCTOR | SUGGEST | TUNE,
      .help = "Samples of a batch; of a micro-batch, where the model accumulates. info --batch auto: the largest that "
-             "fits in --memory."},
+             "fits in --memory. tune: one number and its halves, or several with commas between."},
     {.name = "seed", .value = "S", .preset = "0", TAKEN_BY(take_seed), .commands = ANY | SUGGEST,
      .help = "Of initial weights, order of samples, and dropout."},
     {.name = "weights", .value = "F", .kind = VALUE_FILE, TEXT(weights),
@@ -308,16 +334,26 @@ static const ToolOption amprun_options[] = {
     {.name = "precision", .value = "fp32", .words = "fp32", .preset = "the model's", TEXT(precision), .commands = EVAL,
      .help = "Evaluates with the FP32 form, where the model was compiled with one."},
     {.name = "device", .value = "cpu|cuda|cuda:N|null", .words = "cpu cuda null", .preset = "cpu",
-     TAKEN_BY(take_device), .commands = ANY | DOCTOR | SUGGEST,
+     TAKEN_BY(take_device), .commands = ANY | DOCTOR | SUGGEST | TUNE,
      .help = "Where to run: cpu; cuda, an NVIDIA GPU (cuda:N: the one numbered N, from 0); null plans memory and "
              "computes nothing."},
     {.name = "products", .value = "same-bits|own|fastest", .words = "same-bits own fastest", .preset = "same-bits",
-     TAKEN_BY(take_products), .commands = TRAIN | EVAL | INFER | STEP,
+     TAKEN_BY(take_products), .commands = ANY | TUNE,
      .help = "With --device cuda: who makes matrix products. own: ampc's kernels. same-bits: NVIDIA's cuBLASLt for "
              "those that it makes faster with the same bits, if it is installed; each is measured once and kept in the "
              "cache of kernels. fastest: cuBLASLt for those that it makes faster in any order of sums, so that bits "
              "depend on the GPU and the library."},
-    {.name = "threads", .value = "T", .preset = "one per processor", WHOLE(threads), .commands = ANY | DOCTOR | SUGGEST,
+    {.name = "choices", .value = "FILE", .kind = VALUE_FILE, TEXT(cuda.choices), .commands = ANY | TUNE,
+     .help = "With --device cuda: who makes which product, a file that amprun tune has written. It comes before what "
+             "the cache of kernels has. It is refused for another model, GPU, driver, version of cuBLASLt or "
+             "--products."},
+    {.name = "seconds", .value = "S", .preset = "no end", TAKEN_BY(take_seconds), .commands = TUNE,
+     .help = "No other product is measured after S seconds of measurements. The next amprun tune goes on."},
+    {.letter = "o", .value = "FILE", .kind = VALUE_FILE, TEXT(choices_out), .commands = TUNE,
+     .help = "Writes what was chosen, for --choices on this machine or an equal one. It is in the cache of kernels all "
+             "the same."},
+    {.name = "threads", .value = "T", .preset = "one per processor", WHOLE(threads),
+     .commands = ANY | DOCTOR | SUGGEST | TUNE,
      .help = "Threads of the CPU. Results do not depend on it."},
     {.name = "dist", .value = "mpi|nccl|files", .words = "mpi nccl files", .preset = "alone", TEXT(dist),
      .commands = TRAIN | EVAL,
@@ -375,7 +411,7 @@ static const ToolOption amprun_options[] = {
     {.name = "program", .value = "NAME", .preset = "train_step, else infer; --kernels: all", TEXT(program),
      .commands = INFO,
      .help = "The program of --roofline, --kernels and --timeline, such as train_step, eval or infer."},
-    {.name = "force", FLAG(force), .commands = TRAIN | INFER | STEP,
+    {.name = "force", FLAG(force), .commands = TRAIN | INFER | STEP | TUNE,
      .help = "Also replaces files that amprun did not write. No option lets an output replace a file that the same "
              "command reads."},
     {.name = "allow", .value = "WORD,...", .words = "nan other-batch other-data other-seed alone", WORDS(allowed),
@@ -384,7 +420,7 @@ static const ToolOption amprun_options[] = {
              "them. other-batch, other-data, other-seed: --resume takes another batch (also of all ranks together), "
              "other data, or another seed than the checkpoint was trained with, at the nearest sample. alone: each "
              "process of a launcher trains by itself, without --dist."},
-    {.name = "verbose", .letter = "v", FLAG(verbose), .commands = ANY,
+    {.name = "verbose", .letter = "v", FLAG(verbose), .commands = ANY | TUNE,
      .help = "Says on standard error what the library chooses and does: threads, instruction set, measured rates of "
              "products, CUDA kernels that are compiled, skipped steps."},
     {OPTION_COLOR, .commands = ALL},
@@ -411,7 +447,8 @@ static const OptionRule amprun_rules[] = {
     {.of = "roofline", .needs = "batch", .why = "how many samples the program is given"},
     {.of = "program", .needs = "roofline|kernels|timeline"},
     {.of = "reduce=ordered|dist-timeout|dist-library", .needs = "dist"},
-    {.of = "products", .needs = "device=cuda"},
+    {.commands = ALL & ~TUNE, .of = "products|choices", .needs = "device=cuda"},
+    {.of = "choices", .excludes = "products=own", .why = "nothing is chosen then"},
     {.of = "dist=nccl", .needs = "device=cuda",
      .says = "--dist nccl adds up in the memory of GPUs: give --device cuda, or take --dist mpi"},
     {.of = "dist=nccl", .excludes = "reduce=ordered",

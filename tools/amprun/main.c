@@ -11,7 +11,7 @@
 /* In the order of the table of commands. */
 static int (*const commands[])(const Args *a) = {
     command_info,   command_train,  command_eval,    command_infer, command_step,
-    command_schema, command_doctor, command_suggest, command_watch,
+    command_schema, command_doctor, command_suggest, command_watch, command_tune,
 };
 
 /* With --verbose, how fast products are here; a session that cannot be made says so itself. */

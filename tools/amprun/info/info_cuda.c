@@ -20,6 +20,7 @@ typedef struct Look {
     KernelTime *times;          /* of its kernels */
     ProgramTime sum[3];         /* by Form; of sum[form].microseconds is 0 where the GPU lacks its instruction */
     int bound[BOUND_COUNT];     /* so many kernels */
+    Run run;                    /* with --kernels --device cuda a session, whose choices of products are shown */
 } Look;
 
 /* ---- what is looked at ------------------------------------------------------------------------------------------- */
@@ -36,20 +37,31 @@ static int find_gpu(Look *x) {
     return 2;
 }
 
-static int open_model(Look *x, amp_model **model) {
+/* A session that looks up what was chosen, and measures nothing. */
+static int open_session(Look *x) {
     amp_error err = {0};
-    if (amp_model_load(x->args->model, NULL, model, &err)) return report(&err);
-    amp_model_get_info(*model, &x->info);
+    Args a = *x->args;
+    a.cuda.products_seconds = -1;
+    if (run_open_empty(&x->run, &a, x->batch)) return 1;
+    if (a.cuda.products == AMP_PRODUCTS_OWN || !amp_session_tune(x->run.session, x->batch, &err)) return 0;
+    return a.cuda.products == AMP_PRODUCTS_FASTEST || a.cuda.choices ? report(&err) : 0; /* all are ampc's own */
+}
+
+static int open_model(Look *x) {
+    amp_error err = {0};
+    if (run_load(&x->run, x->args)) return 1;
+    x->info = x->run.info;
     if (!x->info.has_cuda)
         return report_text(
             "%s: it has no CUDA code, which --kernels and --roofline look at: %s (--target both adds it, "
             "where all ops have CUDA code)",
             x->args->model, x->info.cuda_missing);
-    if (amp_model_get_tables(*model, "cuda", &x->cuda, &err)) return report(&err);
+    if (amp_model_get_tables(x->run.model, "cuda", &x->cuda, &err)) return report(&err);
     if (info_check_batch(x->args, &x->cuda, x->batch)) return 1;
     const bool all = !x->args->program && x->args->kernels && !x->args->roofline;
     if (!all) x->program = info_program(x->args, &x->cuda);
-    return !all && !x->program;
+    if (!all && !x->program) return 1;
+    return x->args->kernels && !strcmp(run_target(x->args), "cuda") ? open_session(x) : 0;
 }
 
 /* ---- the model of time ------------------------------------------------------------------------------------------- */
@@ -174,14 +186,26 @@ static int64_t threads_of(const amp_cuda_used *used) {
     return (int64_t)block[0] * block[1] * block[2];
 }
 
-static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
-    char blocks[80], shared[32] = "-";
+/* Who makes the products of kernel |k| of |p|: "-" of one that has none that cuBLASLt could make; NULL: not known. */
+static const char *by_of(const Look *x, const amp_program *p, const amp_model_cuda_kernel *k, char text[48]) {
+    amp_product_choice c;
+    if (!x->run.session) return NULL;
+    snprintf(text, 48, k->products.count ? "own" : "-");
+    for (int32_t i = 0; !amp_session_choice_at(x->run.session, i, &c, NULL); i++)
+        if (c.n == x->batch && !strcmp(c.program, p->name) && !strcmp(c.kernel, k->name)) product_by(&c, text, 48);
+    return text;
+}
+
+static void print_kernel(const Look *x, const amp_program *p, const amp_model_cuda_kernel *k) {
+    char blocks[80], shared[32] = "-", text[48], column[64] = "";
+    const char *by = by_of(x, p, k, text);
+    if (by) snprintf(column, sizeof column, "%-12s ", by);
     const amp_cuda_used used = choice_of(x, k);
     const int users = users_of(x, used.choice->function);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, used.grid[0], used.grid[1], used.grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kernel_kind_name(cuda_kernel_kind(k)),
-                     blocks, threads_of(&used), shared, x->cuda.functions[used.choice->function].entry,
+    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s%s", k->name, kernel_kind_name(cuda_kernel_kind(k)),
+                     blocks, threads_of(&used), shared, x->cuda.functions[used.choice->function].entry, column,
                      k->title ? k->title : "");
 }
 
@@ -191,9 +215,9 @@ static void print_kernels(const Look *x) {
         if (x->args->program && p != x->program) continue;
         print_plain_line("%s at batch %" PRId64 " on %s: %d kernels", p->name, x->batch, x->gpu->name, p->kernel_count);
         if (!p->kernel_count) continue;
-        print_plain_line("%-9s %-8s %-18s %7s  %-6s  %-24s %s", "kernel", "kind", "blocks", "threads", "shared",
-                         "function", "title");
-        for (int32_t j = 0; j < p->kernel_count; j++) print_kernel(x, &p->cuda_kernels[j]);
+        print_plain_line("%-9s %-8s %-18s %7s  %-6s  %-24s %s%s", "kernel", "kind", "blocks", "threads", "shared",
+                         "function", x->run.session ? "by           " : "", "title");
+        for (int32_t j = 0; j < p->kernel_count; j++) print_kernel(x, p, &p->cuda_kernels[j]);
     }
 }
 
@@ -281,6 +305,8 @@ static int functions_of(const amp_model_cuda_kernel *k) {
 }
 
 static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, const amp_model_cuda_kernel *k) {
+    char text[48];
+    const char *by = by_of(x, p, k, text);
     const amp_cuda_used used = choice_of(x, k);
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "program", p->name);
@@ -293,6 +319,7 @@ static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, 
     amp_json_put_int(w, "threads", threads_of(&used));
     amp_json_put_int(w, "functions", functions_of(k));
     amp_json_put_int(w, "parts", k->parts.count);
+    if (by) amp_json_put_string(w, "by", by);
     amp_json_end_object(w);
 }
 
@@ -328,12 +355,11 @@ static int print_text(const Look *x) {
 
 int command_info_cuda(const Args *a) {
     Look x = {.args = a, .batch = a->batch ? a->batch : 1};
-    amp_model *model = NULL;
     int failed = find_gpu(&x);
-    if (!failed) failed = open_model(&x, &model);
+    if (!failed) failed = open_model(&x);
     if (!failed && a->roofline) failed = compute(&x);
     if (!failed) failed = a->as_json ? print_json(&x) : print_text(&x);
     free(x.times);
-    amp_model_release(model);
+    run_close(&x.run);
     return failed;
 }

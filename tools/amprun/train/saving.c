@@ -83,6 +83,9 @@ static int tell_other_sums(const Run *r, const char *path) {
 
 int resume_from(const Run *r, const char *path) {
     amp_error err = {0};
-    if (amp_checkpoint_load(r->session, path, NULL, 0, &err)) return report(&err);
+    report_warnings(true); /* that products are others */
+    const amp_status status = amp_checkpoint_load(r->session, path, NULL, 0, &err);
+    report_warnings(false);
+    if (status) return report(&err);
     return tell_other_sums(r, path);
 }

@@ -187,6 +187,27 @@ TEST_F(LibraryChoices, OfTheNearestNumberWithAnyRounding) {
     ExpectClean();
 }
 
+// What the library does at another number alone nobody compares: it is trusted, and these comparisons would see it.
+TEST_F(LibraryChoices, PlantedErrorAtAnotherNumberIsFound) {
+    Asked a = Asked::Own();
+    const Outcome own = Live(Small(), a);
+    Asked small;
+    small.capacity = 8;
+    small.sizes = {8};
+    BeginTimes(own, 100, "cublasLt0=5,cublasLt3=7");
+    Fault("rows:0:8"); // more rows than that
+    ASSERT_EQ(Live(Small(), small).status, AMP_OK);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    a.seconds = -1;
+    BeginTimes(own, 100, "cublasLt0=5,cublasLt3=7");
+    const Outcome o = Live(Small(), a);
+    EXPECT_TRUE(All(o.choices, 16, kForward, 0, false));
+    ExpectFound("a wrong row at another number", "other weights", [&] { ExpectSame(own, o); });
+    a.seconds = 1e9; // measured there, it is not taken
+    Fault("rows:0:8");
+    ExpectSame(own, Live(Small(), a));
+}
+
 // ---- in a file ------------------------------------------------------------------------------------------------------
 
 TEST_F(LibraryChoices, AreTakenFromAFile) {
@@ -299,6 +320,32 @@ TEST_F(LibraryChoices, FilesThatAreRefused) {
     EXPECT_EQ(Live(Small(), a).status, AMP_NOT_FOUND);
     a.products = AMP_PRODUCTS_OWN;
     EXPECT_EQ(Live(Small(), a).status, AMP_WRONG_STATE);
+}
+
+// Whatever byte is another: an error, or the choices that were written.
+TEST_F(LibraryChoices, FilesThatAreDamaged) {
+    Asked a = Asked::Own();
+    a.infers = false;
+    const Outcome own = Live(Small(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    const std::string whole = Read(File(own, "cublasLt0=5,cublasLt3=3", "whole.st"));
+    a.choices = e2e::temp_path("flipped.st");
+    int refused = 0;
+    for (size_t at = 0; at < whole.size(); at += getenv("AMP_PLANTINGS") ? 7 : whole.size() / 16) {
+        SCOPED_TRACE(at);
+        std::string bytes = whole;
+        bytes[at] = static_cast<char>(bytes[at] ^ 0x11);
+        Write(a.choices, bytes);
+        Forget();
+        BeginTimes(own, 100, "cublasLt0=3,cublasLt3=5");
+        const Outcome o = Live(Small(), a);
+        refused += o.status != AMP_OK;
+        EXPECT_TRUE(o.status == AMP_OK || o.status == AMP_BAD_FILE || o.status == AMP_MISMATCH) << o.message;
+        EXPECT_TRUE(o.status != AMP_OK || (All(o.choices, 16, kForward, 3) && All(o.choices, 16, kBoth, 3)));
+        if (o.status == AMP_OK) ExpectSame(own, o);
+        ExpectClean();
+    }
+    EXPECT_GT(refused, 10);
 }
 
 // An algorithm of a file that is none of the library's: the launch is ours.

@@ -64,6 +64,8 @@ static void print_choices(const Args *a, const Run *run) {
         served += c.algorithm >= 0;
         unmeasured += !c.measured;
     }
+    if (!all && a->cuda.products != AMP_PRODUCTS_FASTEST)
+        print_plain_line("%s has no launch of products alone that is worth it, from 2 GFLOP on", run->info.name);
     print_plain_line("cuBLASLt makes %d of %d launches of products that it could make", served, all);
     if (unmeasured)
         print_plain_line("%d were not measured: --seconds ended, or memory was short; amprun tune goes on with them",

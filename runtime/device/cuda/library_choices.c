@@ -191,10 +191,12 @@ static void keep(amp_cuda_products *p, amp_cuda_cache *cache, const amp_cuda_cho
     amp_free(p->allocator, image, bytes);
 }
 
-static bool checks(const amp_cuda_products *p, const amp_run *run, amp_cuda_choice *c) {
+/* Whether the library has the algorithms for the sizes of |run|, and there is a workspace for them. */
+static bool checks(amp_cuda_products *p, const amp_run *run, amp_cuda_choice *c) {
     for (uint32_t i = 0; i < c->count; i++) {
         amp_cuda_matmul w;
-        if (!amp_cuda_matmul_of(run, c->kernel, i, &w) || !amp_cuda_matmul_check(p, &w, &c->algorithms[i]))
+        if (!amp_cuda_matmul_of(run, c->kernel, i, &w) || !amp_cuda_matmul_check(p, &w, &c->algorithms[i]) ||
+            amp_cuda_products_resize(p, c->algorithms[i].workspace))
             return false;
     }
     return true;

@@ -187,7 +187,7 @@ TEST_F(LibraryChoices, OfTheNearestNumberWithAnyRounding) {
     ExpectClean();
 }
 
-// What the library does at another number alone nobody compares: it is trusted, and these comparisons would see it.
+// What the library does at another number alone is not compared: it is trusted, and these comparisons would see it.
 TEST_F(LibraryChoices, PlantedErrorAtAnotherNumberIsFound) {
     Asked a = Asked::Own();
     const Outcome own = Live(Small(), a);

@@ -153,7 +153,7 @@ CublasLtResult cublasLtMatmulAlgoCheck(CublasLtHandle handle, CublasLtDesc desc,
     const Algo algo = algo_of(from);
     if (algo.magic != MAGIC) return LT_INVALID_VALUE;
     if (algo.id == FAILING || (algo.id == SPLIT && p.k <= STEP)) return LT_NOT_SUPPORTED;
-    *found = (CublasLtFound){.algo = *from, .waves = 1};
+    found->waves = 1; /* NVIDIA's says nothing else */
     found->workspace = workspace_of(&algo, &p);
     return LT_OK;
 }

@@ -143,32 +143,33 @@ TEST_F(LibraryChoices, ABudgetOfSeconds) {
 
 // ---- another number of samples --------------------------------------------------------------------------------------
 
-// It has the choice of the nearest, if the length of its sums is the same; for gradients of weights it is n.
+// It has the choice of the nearest, if the length of its sums is the same (for gradients of weights it is n), and no
+// workspace, in which blocks could add up parts of them: algorithm 3 has one.
 TEST_F(LibraryChoices, OfTheNearestNumber) {
     Asked a = Asked::Own();
-    a.sizes = {16, 5, 5, 5, 5, 11};
+    a.sizes = {16, 5, 5, 11, 16}; // the first, second and fourth are looked at
     const Outcome own = Live(Small(), a);
     a.products = AMP_PRODUCTS_SAME_BITS;
     Asked small = a;
     small.capacity = 4;
     small.sizes = {4};
-    BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
-    ASSERT_EQ(Live(Small(), small).status, AMP_OK);
     BeginTimes(own, 100, "cublasLt0=3,cublasLt3=5");
+    ASSERT_EQ(Live(Small(), small).status, AMP_OK);
+    BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
     const Outcome o = Live(Small(), a);
     ExpectSame(own, o);
-    EXPECT_TRUE(All(o.later, 16, kForward, 0)) << "measured";
-    EXPECT_TRUE(All(o.later, 4, kForward, 3)) << "found on disk, as a half of the capacity";
-    EXPECT_TRUE(All(o.later, 5, kForward, 3, false));
-    EXPECT_TRUE(All(o.later, 11, kForward, 0, false));
+    EXPECT_TRUE(All(o.later, 16, kForward, 3)) << "measured";
+    EXPECT_TRUE(All(o.later, 4, kForward, 0)) << "found on disk, as a half of the capacity";
+    EXPECT_TRUE(All(o.later, 5, kForward, 0, false));
+    EXPECT_TRUE(All(o.later, 11, kForward, -1, false));
     for (const int64_t n : {5, 11}) EXPECT_TRUE(All(o.later, n, kBoth, -1, false)) << n;
     EXPECT_TRUE(o.captured[0] > 0 && o.captured[3] > 0);
     // what the library says is none of this number
-    BeginTimes(own, 100, "cublasLt0=3,cublasLt3=5");
+    BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
     a.fails_later = "fail:cublasLtMatmulAlgoCheck:1";
     const Outcome refused = Live(Small(), a);
     ExpectSame(own, refused);
-    EXPECT_TRUE(refused.Took(0));
+    EXPECT_TRUE(refused.Took(3));
     EXPECT_TRUE(All(refused.later, 5, kForward, -1, false));
     ExpectClean();
 }
@@ -179,11 +180,11 @@ TEST_F(LibraryChoices, OfTheNearestNumberWithAnyRounding) {
     a.sizes = {16, 5, 5, 5};
     const Outcome own = Live(Small(), a);
     a.products = AMP_PRODUCTS_FASTEST;
-    BeginTimes(own, 100, "cublasLt0=3,cublasLt1=300,cublasLt3=5");
+    BeginTimes(own, 100, "cublasLt0=5,cublasLt1=300,cublasLt3=3");
     const Outcome o = Live(Small(), a);
-    ExpectSame(own, o); // algorithm 0 adds as our kernels do
-    EXPECT_TRUE(All(o.later, 5, kForward, 0, false));
-    EXPECT_TRUE(All(o.later, 5, kBoth, 0, false));
+    ExpectSame(own, o); // algorithm 3 adds as our kernels do
+    EXPECT_TRUE(All(o.later, 5, kForward, 3, false));
+    EXPECT_TRUE(All(o.later, 5, kBoth, 3, false));
     ExpectClean();
 }
 
@@ -215,24 +216,25 @@ TEST_F(LibraryChoices, AreTakenFromAFile) {
     a.sizes = {16, 5, 5, 5};
     const Outcome own = Live(Small(), a);
     a.products = AMP_PRODUCTS_SAME_BITS;
-    a.choices = File(own, "cublasLt0=5,cublasLt3=3", "choices.st", a, {16, 6});
+    a.choices = File(own, "cublasLt0=3,cublasLt3=5", "choices.st", a, {16, 6});
     for (const bool on_disk : {false, true}) { // with others in the cache, which come second
         SCOPED_TRACE(on_disk);
         Forget();
         if (on_disk) {
-            BeginTimes(own, 100, "cublasLt0=3,cublasLt3=5");
+            BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
             Asked other = a;
             other.choices = "";
-            EXPECT_TRUE(Live(Small(), other).Took(0));
+            other.sizes = {16, 16, 16};
+            EXPECT_TRUE(Live(Small(), other).Took(3));
         }
-        BeginTimes(own, 100, "cublasLt0=3,cublasLt3=5");
+        BeginTimes(own, 100, "cublasLt0=5,cublasLt3=3");
         Fault(kNoAsking);
         const Outcome o = Live(Small(), a);
         ExpectSame(own, o);
-        EXPECT_TRUE(o.Took(3));
-        EXPECT_TRUE(All(o.later, 16, kBoth, 3));
-        EXPECT_TRUE(All(o.later, 6, kForward, 3)) << "a number that the file has";
-        EXPECT_TRUE(All(o.later, 5, kForward, 3, false));
+        EXPECT_TRUE(o.Took(0));
+        EXPECT_TRUE(All(o.later, 16, kBoth, 0));
+        EXPECT_TRUE(All(o.later, 6, kForward, 0)) << "a number that the file has";
+        EXPECT_TRUE(All(o.later, 5, kForward, 0, false));
         unsetenv("FAKECUDA_CUBLASLT");
         ExpectClean();
     }

@@ -329,24 +329,33 @@ static const amp_cuda_choice *nearest_to(const amp_cuda_products *p, const amp_c
     return best;
 }
 
-/* An algorithm adds the terms of a sum in an order that follows from itself and from k, which is compared at one n. */
+static bool has_workspace(const amp_cuda_choice *c) {
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->algorithms[i].workspace) return true;
+    return false;
+}
+
+/* An algorithm adds the terms of a sum in an order that follows from itself and from k, if it has no memory in which
+ * blocks could exchange parts of a sum. */
 static bool has_equal_sums(const amp_run *run, const amp_cuda_choice *c, const amp_cuda_choice *nearest) {
     for (uint32_t i = 0; i < c->count; i++) {
         const amp_model_dim *k = &c->kernel->products.at[i].k;
         if (amp_model_dim_at(k, run->n) != amp_model_dim_at(k, nearest->n)) return false;
     }
-    return true;
+    return !has_workspace(nearest);
 }
 
 static amp_status take_nearest(const amp_cuda_launching *l, const amp_run *run, amp_cuda_choice *c,
                                amp_cuda_cache *cache, amp_error *err) {
     amp_cuda_products *p = l->products;
+    const bool bits = p->mode != AMP_PRODUCTS_FASTEST;
     AMP_TRY(probe_neighbours(l, run, c->kernel, cache, err));
     const amp_cuda_choice *nearest = nearest_to(p, c);
-    if (!nearest || !nearest->served) return AMP_OK;
-    if (p->mode != AMP_PRODUCTS_FASTEST && !has_equal_sums(run, c, nearest)) return AMP_OK;
+    if (!nearest || !nearest->served || (bits && !has_equal_sums(run, c, nearest))) return AMP_OK;
     copy_choice(c, nearest);
-    return amp_cuda_choice_warm(l, run, c, err);
+    AMP_TRY(amp_cuda_choice_warm(l, run, c, err));
+    c->served = c->served && !(bits && has_workspace(c));
+    return AMP_OK;
 }
 
 /* ---- for a program ----------------------------------------------------------------------------------------------- */

@@ -33,7 +33,9 @@ static void say_why_own(const amp_cuda_products *p) {
                     p->model->desc.name);
 }
 
-static size_t code_bytes(const amp_cuda_products *p) { return (size_t)p->model->function_count * sizeof *p->code; }
+static size_t code_bytes(const amp_cuda_products *p) {
+    return ((size_t)p->model->function_count + 1) * sizeof *p->code;
+}
 
 amp_status amp_cuda_products_make(amp_cuda_products *p, const amp_cuda_options *options, amp_cuda_context *context,
                                   const amp_model *model, CuStream stream, const amp_log *log,
@@ -253,7 +255,7 @@ int amp_cuda_matmul_ask(const amp_cuda_products *p, const amp_cuda_matmul *w, co
 bool amp_cuda_matmul_check(const amp_cuda_products *p, const amp_cuda_matmul *w, amp_cuda_algorithm *by) {
     enum { SOME_ADDRESS = 256 };
     const CublasLtApi *lt = &p->library.calls;
-    CublasLtFound found = {.state = LT_NOT_SUPPORTED};
+    CublasLtFound found = {.state = LT_OK};
     Objects o;
     if (open_objects(lt, w, w->epilogue == LT_EPILOGUE_BIAS ? SOME_ADDRESS : 0, &o)) return false;
     const CublasLtResult r =

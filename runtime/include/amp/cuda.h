@@ -65,8 +65,9 @@ typedef struct amp_cuda_options { /* of amp_session_options.cuda; on other devic
  * amp_session_create measures, at the capacity, what steps run, or inference in a session that does not train, and
  * keeps its choices beside the compiled kernels, where later sessions find them.  At another number of samples a launch
  * has its choice at that number from disk, else the choice at the nearest number that has one: with SAME_BITS only if
- * k, the length of its sums, is the same at both, and no workspace is wanted; else it is ampc's.  Each choice is said once (AMP_LOG_INFO), and
- * listed by amp_session_choice_at (amp/inspect.h).  amp_session_get_memory counts the library's workspace.
+ * k, the length of its sums, is the same at both, and no workspace is wanted; else it is ampc's.  Each choice is said
+ * once (AMP_LOG_INFO), and listed by amp_session_choice_at (amp/inspect.h).  amp_session_get_memory counts the
+ * library's workspace.
  *
  * |choices| is read before the disk.  AMP_MISMATCH: it was made for other kernels, another device, driver, version of
  * the library, or another |products|, which may change what is fastest or right; AMP_NOT_FOUND without the library.

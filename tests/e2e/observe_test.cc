@@ -212,6 +212,7 @@ void count_step(Training &t, Counts &counts, int64_t n) {
 
 TEST_F(ObserveTest, CountsTheNumbersThatAreRead) {
     for (const std::string precision : {"fp16", "bf16", "fp32"}) {
+        if (e2e::device() && precision != "fp16" && !getenv("FAKECUDA_DEVICES")) continue; // in on_cuda_all_test
         const std::string path = e2e::compile_to_file(e2e::mlp(precision), "counted_" + precision + ".so");
         for (const int64_t n : {45, 600}) { // 600: more than one block of a panel
             if (e2e::device() && n > 45) continue;

@@ -46,6 +46,9 @@ enum { NO_BLOCK = -1 };
 /* The counter "learning_rate" where a schedule gives the rate: any negative number would do. */
 #define AMP_RATE_OF_SCHEDULE (-1.0)
 
+/* The slot of the average of a parameter's values, which `ema = ...` of a train block asks for. */
+#define AMP_SLOT_EMA "ema"
+
 typedef struct ResultName {
     ResultKind kind;
     int32_t block;  /* of "loss.0": 0; NO_BLOCK: of all, or the kind has none */

@@ -11,6 +11,7 @@ typedef enum SettingKind {
     SETTING_CLIP_VALUE,
     SETTING_ACCUMULATE,
     SETTING_EVERY,
+    SETTING_EMA,
     SETTING_DATA_PARALLEL,
     SETTING_COUNT
 } SettingKind;
@@ -304,6 +305,17 @@ static void set_every(Elab *e, TrainBlock *b, const Stmt *s) {
     }
 }
 
+static void set_ema(Elab *e, TrainBlock *b, const Stmt *s) {
+    Item item = elab_eval_static(e, s->bind.value, "ema", STATIC_FLOAT);
+    if (item.kind == ITEM_ERROR) return;
+    b->train.ema = item.f;
+    if (item.f > 0 && item.f < 1) return;
+    elab_error(e, s->bind.value->loc,
+               "ema is the share of an average that a step keeps, more than 0 and less than 1; "
+               "this is %s",
+               item_describe(e, &item));
+}
+
 /* All train blocks are part of the same step. */
 static void set_data_parallel(Elab *e, TrainBlock *b, const Stmt *s) {
     (void)b;
@@ -321,6 +333,7 @@ static const struct Setting {
     [SETTING_CLIP_VALUE] = {"clip_value", set_clip_value},
     [SETTING_ACCUMULATE] = {"accumulate", set_accumulate},
     [SETTING_EVERY] = {"every", set_every},
+    [SETTING_EMA] = {"ema", set_ema},
     [SETTING_DATA_PARALLEL] = {"data_parallel", set_data_parallel},
 };
 

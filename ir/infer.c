@@ -136,6 +136,12 @@ const char *infer_rmsprop(Inferring *c) {
     return infer_optimizer(c);
 }
 
+const char *infer_average(Inferring *c) {
+    const char *wrong = infer_check_like(c, 1, "the average", infer_in(c, 0));
+    if (!wrong) wrong = infer_check_scalars(c, 2, 3);
+    return wrong ? wrong : infer_result(c, AMP_DT_F32, *infer_in(c, 0));
+}
+
 const char *infer_due(Inferring *c) {
     const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
     if (wrong) return wrong;

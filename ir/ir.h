@@ -379,7 +379,7 @@ typedef struct Call {
 typedef enum StateRole {
     STATE_PARAM,   /* trained; f32 master */
     STATE_BUFFER,  /* `state` of the language: saved, not trained */
-    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
+    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum"; AMP_SLOT_EMA: its average */
     STATE_COUNTER, /* a scalar that a step counts: see CounterKind */
     STATE_SCALER,  /* a scalar of the loss scaler: see CounterKind */
     STATE_DERIVED, /* a copy of |of| in another dtype or layout: the optimizer or "refresh" writes it; not saved */
@@ -451,6 +451,7 @@ typedef struct Train { /* a train block */
     Call optimizer;    /* an argument may be a schedule: CallArg.call */
     VEC(TrainGroup) groups;
     double clip_norm, clip_value; /* 0: none */
+    double ema;                   /* decay of the averages of its parameters; 0: it has none */
     int64_t every;                /* it updates in each |every|-th step; 0 and 1: in each */
     Pos pos;
 } Train;

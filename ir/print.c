@@ -355,7 +355,8 @@ static void put_group(Text *t, const TrainGroup *g) {
 
 static void put_train(Text *t, const Train *train) {
     bool is_plain = !train->only && train->loss && !strcmp(train->loss, amp_result_word(RESULT_LOSS)) &&
-                    train->clip_norm == 0 && train->clip_value == 0 && train->every < 2 && !train->pos.line;
+                    train->clip_norm == 0 && train->clip_value == 0 && train->every < 2 && train->ema == 0 &&
+                    !train->pos.line;
     text_puts(t, "  train");
     if (train->only) {
         text_puts(t, " for ");
@@ -368,6 +369,7 @@ static void put_train(Text *t, const Train *train) {
     if (train->clip_norm != 0) put_number(t, "clip_norm", train->clip_norm);
     if (train->clip_value != 0) put_number(t, "clip_value", train->clip_value);
     if (train->every > 1) text_printf(t, " every %lld", (long long)train->every);
+    if (train->ema != 0) put_number(t, "ema", train->ema);
     print_at(t, train->pos);
     text_putc(t, '\n');
     put_call_line(t, "optimizer", &train->optimizer);

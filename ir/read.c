@@ -93,8 +93,8 @@ static void read_optimizer(Reader *r) {
     else reader_fail(r, r->token.loc, "`optimizer` must follow its `train` line");
 }
 
-/* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 every 5 at gan.amp:20:1; alone: everything by the result
- * "loss" */
+/* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 every 5 ema 0.999 at gan.amp:20:1; alone: everything by
+ * the result "loss" */
 static void read_train(Reader *r) {
     Train train = {.loss = amp_result_word(RESULT_LOSS)};
     r->m->has_train = true;
@@ -104,6 +104,7 @@ static void read_train(Reader *r) {
     if (reader_take_word(r, "clip_norm")) train.clip_norm = reader_float(r, "a number");
     if (reader_take_word(r, "clip_value")) train.clip_value = reader_float(r, "a number");
     if (reader_take_word(r, "every")) train.every = reader_int(r, "a number of steps", 1, INT32_MAX);
+    if (reader_take_word(r, "ema")) train.ema = reader_float(r, "a decay");
     train.pos = reader_at(r);
     vec_push(r->a, &r->m->trains, train);
 }

@@ -193,6 +193,12 @@ void interp_op_update_scale(Running *r) {
     r->out[2]->data[0] = !ok && scale <= min;
 }
 
+/* torch.optim.swa_utils.AveragedModel: its first update copies. */
+void interp_op_ema(Running *r) {
+    const double share = r->in[2]->data[0] < 2 ? 1 : 1 - interp_float(r, "decay");
+    FOR_EACH(r, i) r->out[0]->data[i] = in(r, 1, i) + share * (in(r, 0, i) - in(r, 1, i));
+}
+
 void interp_op_is_due(Running *r) {
     bool ok = r->op->n_in < 2 || r->in[1]->data[0] != 0;
     result(r)[0] = ok && fmod(r->in[0]->data[0] + 1, (double)interp_int(r, "every")) == 0;

@@ -446,6 +446,18 @@ static void lower_lion(Lowering *l) {
     lower_give(l, 1, add(l, scaled(l, m, beta2), scaled(l, g, 1 - beta2)));
 }
 
+/* average + share (w - average), where share is 1 - decay, and 1 in the first step, whose average is 0 before */
+static void lower_ema(Lowering *l) {
+    const double decay = lower_float(l, "decay");
+    Val w = lower_operand(l, 0), average = lower_operand(l, 1), number = l->op->in[STEP];
+    Val *share = lower_memo(l, "ema %u %a", number.id, decay);
+    if (!share->id) {
+        Val is_later = ir_emit(l->f, OP_lt, AMP_DT_BOOL, NULL, 2, lower_number_of(l, 1, AMP_DT_I64), number);
+        *share = lower_select(l, is_later, lower_number(l, 1 - decay), lower_number(l, 1));
+    }
+    lower_give(l, 0, add(l, average, mul(l, lower_binary(l, OP_sub, w, average), *share)));
+}
+
 const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
@@ -472,4 +484,5 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_adagrad] = {lower_adagrad, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_lion] = {lower_lion, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_rmsprop] = {lower_rmsprop, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_ema] = {lower_ema, TAKES_PLAIN, WEIGHTS_ALIKE},
 };

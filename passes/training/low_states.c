@@ -21,6 +21,8 @@
  *
  * `moments f8` is f8m for first moments, f8v for second ones: f8v has no sign and more exponents, and no number that
  * is not zero becomes zero in it, because a step divides by its root.  It is never rounded to nearest.
+ *
+ * Averages (`ema`) stay f32, and are averages of what is stored.
  */
 #include "base/dtypes.h"
 #include "passes/training/training.h"
@@ -31,15 +33,18 @@ typedef struct Storing { /* one function while its states become low */
     Func *f;
     StateType masters, moments, second_moments;
     Renames renames; /* of states, to what is read in their place */
+    Renames rounded; /* of next values, to what is stored */
 } Storing;
 
+/* It moves by a thousandth of a weight's steps: 16 bits would lose them. */
+static bool is_average(const State *state) { return !strcmp(state->slot, AMP_SLOT_EMA); }
 static bool is_second_moment(const State *state) { return !strcmp(state->slot, "v"); }
 
 static const StateType *type_of(const Storing *s, const State *state) {
     static const StateType f32 = {.dtype = AMP_DT_F32};
     if (!state || state->shape.rank < 2) return &f32;
     if (state->role == STATE_PARAM) return &s->masters;
-    if (state->role != STATE_MOMENT) return &f32;
+    if (state->role != STATE_MOMENT || is_average(state)) return &f32;
     return is_second_moment(state) ? &s->second_moments : &s->moments;
 }
 
@@ -98,11 +103,21 @@ static void set_key(const State *state, const Op *cast) {
 static void round_next(Storing *s, Op *assign) {
     const State *state = ir_state_of(s->f, assign->in[0]);
     const StateType *type = type_of(s, state);
-    const char *name = typed_name(s, assign->in[1], type->dtype);
+    const Val next = assign->in[1];
+    const char *name = typed_name(s, next, type->dtype);
     Opcode code = type->stochastic ? OP_stochastic_cast : OP_cast;
-    assign->in[1] = ir_emit(s->f, code, type->dtype, name, 1, assign->in[1]);
+    assign->in[1] = ir_emit(s->f, code, type->dtype, name, 1, next);
     if (type->stochastic) set_key(state, ir_def(s->f, assign->in[1]));
     explain(s, state, assign->in[1], ir_op_info[code].name, "update");
+    s->rounded.to[next.id] = assign->in[1];
+}
+
+/* An average is of a parameter as it is stored. */
+static void average_rounded(Storing *s, Op *ema) {
+    const Val rounded = s->rounded.to[ema->in[0].id];
+    if (!rounded.id) return;
+    ema->in[0] = ir_emit(s->f, OP_cast, AMP_DT_F32, typed_name(s, rounded, AMP_DT_F32), 1, rounded);
+    explain(s, ir_state_find(s->f->module, ir_state_of(s->f, ema->in[1])->of), ema->in[0], "cast", "storage");
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
@@ -114,6 +129,7 @@ static void store_of(Storing *s, Op *o, OpId id) {
         else if (!is_low(s, o->in[i])) o->in[i] = renames_get(&s->renames, o->in[i]);
     }
     if (o->code == OP_assign && is_low(s, o->in[0])) round_next(s, o);
+    if (o->code == OP_ema) average_rounded(s, o);
     vec_push(s->f->module->arena, &s->f->body, id);
     if (stored > 0) widen_rows(s, o);
 }
@@ -121,6 +137,7 @@ static void store_of(Storing *s, Op *o, OpId id) {
 static void store_in(Storing *s) {
     Func *f = s->f;
     s->renames = renames_new(f);
+    s->rounded = renames_new(f);
     for (int i = 0; i < f->inputs.len; i++)
         if (is_low(s, f->inputs.data[i])) {
             Value *value = ir_value(f, f->inputs.data[i]);
@@ -157,7 +174,7 @@ static void tell_decisions(Storing *s, Module *m) {
 static bool has_moments(const Module *m, const char *slot) {
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
-        if (s->role == STATE_MOMENT && (!slot || !strcmp(s->slot, slot))) return true;
+        if (s->role == STATE_MOMENT && (slot ? !strcmp(s->slot, slot) : !is_average(s))) return true;
     }
     return false;
 }

@@ -15,6 +15,9 @@
  * counts the steps in which any block was updated.  A buffer is written where the gradients of the block that its name
  * belongs to are finite, due or not; a buffer of no block, if all gradients are finite.
  *
+ * `ema = 0.999` of a train block: each parameter has an average beside its moments, %"w/ema", always in f32:
+ *   %"w/ema.next" = ema(%w.next, %"w/ema", %step.next; decay = 0.999)      assign(%"w/ema", %"w/ema.next") if %ok
+ *
  * Where the precision block asks for it, parameters and moments are stored in 16 bits: low_states.c.
  */
 #include <math.h>
@@ -212,6 +215,15 @@ static Val moment(BlockStep *b, const State *param, const char *slot) {
     return ir_use_state(b->f, s);
 }
 
+/* The next average of the parameter, of its next value. */
+static void update_average(BlockStep *b, const State *param, Val next) {
+    Val average = moment(b, param, AMP_SLOT_EMA);
+    Op *o = ir_op_new(b->f, OP_ema, (Val[]){next, average, b->number}, 3);
+    ir_attr(o, "decay")->f = b->block->ema;
+    explain_of_block(b, o, param->name, "ema");
+    assign_next(b, average, ir_make_results(b->f, o, AMP_DT_F32, NULL));
+}
+
 /* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order. */
 static void update(BlockStep *b, const Optimizer *optimizer, const State *param, Val gradient) {
     const Call *call = &b->block->optimizer;
@@ -229,6 +241,7 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
     ir_make_results(b->f, o, AMP_DT_F32, NULL);
     assign_next(b, in[0], o->out[0]);
     for (int i = 0; i < moments; i++) assign_next(b, in[FIRST_MOMENT + i], o->out[1 + i]);
+    if (b->block->ema != 0) update_average(b, param, o->out[0]);
 }
 
 static bool update_block(BlockStep *b) {

@@ -1,10 +1,12 @@
 /* weight_match.c: see weight_match.h. */
 #include "runtime/files/weight_match.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "runtime/files/weight_names.h"
 #include "runtime/model/state.h"
@@ -84,6 +86,71 @@ static amp_status each(amp_weight_match *m, const char *const *rules,
     return AMP_OK;
 }
 
+/* ---- averages ---------------------------------------------------------------------------------------------------- */
+
+/* Of "optim/fc1.weight/ema" where "fc1.weight" begins, and its length; NULL: it is no average. */
+static const char *averaged(const char *name, size_t *length) {
+    static const char before[] = "optim/", after[] = "/" AMP_SLOT_EMA;
+    const size_t all = strlen(name), around = sizeof before + sizeof after - 2;
+    if (all <= around || strncmp(name, before, sizeof before - 1) || strcmp(name + all - sizeof after + 1, after))
+        return NULL;
+    *length = all - around;
+    return name + sizeof before - 1;
+}
+
+static int32_t tensor_named(const amp_weight_match *m, const char *name) {
+    for (int32_t i = 0; i < m->tensor_count; i++)
+        if (!strcmp(amp_weight_files_at(m->files, i)->name, name)) return i;
+    return -1;
+}
+
+/* The updates that a checkpoint counts of the parameter's block.  Before the first an average is zeros. */
+static amp_status read_updates(const amp_weight_match *m, const char *param, int64_t *updates, amp_error *err) {
+    char name[64];
+    const int32_t state = amp_model_state_index(m->list->model, param);
+    snprintf(name, sizeof name, "counter/step.%d", state < 0 ? -1 : (int)m->list->model->states[state].train_block - 1);
+    int32_t counter = tensor_named(m, name);
+    if (counter < 0) counter = tensor_named(m, "counter/step");
+    *updates = 1;
+    if (counter < 0 || amp_weight_files_at(m->files, counter)->bytes != sizeof *updates) return AMP_OK;
+    return amp_weight_files_read(m->files, counter, 0, updates, sizeof *updates, err);
+}
+
+/* The average has the parameter's name from now on, and the parameter's own values are not wanted. */
+static amp_status take_average(amp_weight_match *m, int32_t average, const char *of, size_t length, amp_error *err) {
+    int64_t updates;
+    char *name = amp_alloc(&m->allocator, length + 1);
+    if (!name) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to rename", amp_weight_files_path(m->files));
+    memcpy(name, of, length);
+    name[length] = '\0';
+    m->renamed[average] = name;
+    AMP_TRY(read_updates(m, name, &updates, err));
+    const int32_t plain = tensor_named(m, name);
+    if (plain < 0 || updates < 1) {
+        free_name(m, average);
+        return AMP_OK;
+    }
+    m->names[average] = name;
+    m->entry_of[plain] = AMP_IGNORED;
+    return AMP_OK;
+}
+
+static amp_status take_averages(amp_weight_match *m, amp_error *err) {
+    size_t length;
+    bool found = false;
+    for (int32_t i = 0; m->options->ema && i < m->tensor_count; i++) {
+        const char *of = averaged(m->names[i], &length);
+        if (of) AMP_TRY(take_average(m, i, of, length, err));
+        found = found || of;
+    }
+    if (!m->options->ema || found) return AMP_OK;
+    return amp_fail(
+        err, AMP_MISMATCH,
+        "%s: ema: it has no averages (optim/NAME/ema), which checkpoints have of models with `ema = ...` in a "
+        "train block",
+        amp_weight_files_path(m->files));
+}
+
 /* ---- tensors to entries ------------------------------------------------------------------------------------------ */
 
 static void differ(amp_weight_match *m, amp_weights_difference kind, int32_t entry, int32_t tensor, int32_t other) {
@@ -122,8 +189,10 @@ static amp_status take_second(amp_weight_match *m, int32_t entry, int32_t tensor
 /* A checkpoint serves as a file of params: what training needs besides is passed over. */
 static bool is_passed_over(const amp_weight_match *m, int32_t tensor) {
     const char *format = amp_weight_files_metadata(m->files, AMP_FORMAT_KEY);
-    return format && !strcmp(format, AMP_FORMAT_CHECKPOINT) &&
-           amp_state_is_of_training(amp_weight_files_at(m->files, tensor)->name);
+    const char *name = amp_weight_files_at(m->files, tensor)->name;
+    size_t length;
+    if (m->options->ema && averaged(name, &length) && m->renamed[tensor]) return false;
+    return format && !strcmp(format, AMP_FORMAT_CHECKPOINT) && amp_state_is_of_training(name);
 }
 
 static amp_status place(amp_weight_match *m, int32_t tensor, amp_error *err) {
@@ -185,6 +254,7 @@ static amp_status fill(amp_weight_match *m, amp_error *err) {
     AMP_TRY(allocate(m, err));
     for (int32_t i = 0; i < m->tensor_count; i++) m->names[i] = amp_weight_files_at(m->files, i)->name;
     for (int32_t e = 0; e < m->entry_count; e++) m->tensor_of[e] = -1;
+    AMP_TRY(take_averages(m, err));
     AMP_TRY(each(m, o->ignore, ignore, err));
     AMP_TRY(each(m, o->rename, apply_rename, err));
     AMP_TRY(each(m, o->fresh, mark_fresh, err));

@@ -9,6 +9,14 @@
 
 typedef struct amp_device_memory amp_device_memory;
 
+/* |bytes| from one place of a memory to another: f32 become to + t (from - to), each operation rounded. */
+typedef struct amp_memory_blend {
+    void *to;
+    const void *from;
+    size_t bytes;
+    bool copies; /* whatever they are, as they are */
+} amp_memory_blend;
+
 typedef struct amp_device_memory_type {
     void (*destroy)(amp_device_memory *memory);
     /* At least AMP_DEVICE_MEMORY_ALIGN aligned, with any content.  After a fatal error of the device release is a
@@ -21,6 +29,9 @@ typedef struct amp_device_memory_type {
     amp_status (*copy_out)(amp_device_memory *memory, void *to, const void *from, size_t bytes, amp_error *err);
     /* Whether an address of one is an address of the other. */
     bool (*same)(const amp_device_memory *a, const amp_device_memory *b);
+    /* Waits for runs that write params here or in |other|, which is the same memory, and returns when all is done. */
+    amp_status (*blend)(amp_device_memory *memory, const amp_device_memory *other, const amp_memory_blend *list,
+                        int32_t count, float t, amp_error *err);
 } amp_device_memory_type;
 
 struct amp_device_memory { /* the head of every such memory */

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtypes.h"
 #include "base/error.h"
+#include "runtime/files/state_file.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/params/params.h"
 
@@ -13,15 +15,29 @@ static bool same_tensor(const amp_model_state *a, const amp_model_state *b) {
     return a->storage == b->storage && a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
 }
 
-static amp_status check_tensors(const amp_params *to, const amp_params *from, amp_error *err) {
+static const char *describe(char out[AMP_TENSOR_TEXT], const amp_model_state *s) {
+    return amp_tensor_describe(out, amp_dtype_name((amp_dtype)s->storage), s->dims, (int)s->rank);
+}
+
+/* |other| NULL: there is none of that name. */
+static amp_status differs(const char *call, const amp_model_state *own, const amp_model_state *other, amp_error *err) {
+    char here[AMP_TENSOR_TEXT], there[AMP_TENSOR_TEXT] = "none";
+    if (other) describe(there, other);
+    return amp_fail(err, AMP_MISMATCH, "%s: the params that are read have no %s of the same shape and type: %s, not %s",
+                    call, own->name, there, describe(here, own));
+}
+
+amp_status amp_params_check_pair(const amp_params *to, const amp_params *from, const char *call, amp_error *err) {
+    if (!to || !from) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: to or from is NULL", call);
+    AMP_TRY(amp_params_check_masters(to, call, err));
+    AMP_TRY(amp_params_check_masters(from, call, err));
     const amp_model *m = to->model;
-    for (int32_t i = 0; i < m->state_count; i++) {
-        if (!amp_state_is_param(&m->states[i])) continue;
-        int32_t there = amp_model_state_index(from->model, m->states[i].name);
-        if (there < 0 || !same_tensor(&m->states[i], &from->model->states[there]))
-            return amp_fail(err, AMP_MISMATCH,
-                            "amp_params_copy: the params that are copied have no %s of the same shape and type",
-                            m->states[i].name);
+    for (int32_t i = 0; to != from && i < m->state_count; i++) {
+        const amp_model_state *own = &m->states[i];
+        if (!amp_state_is_param(own)) continue;
+        const int32_t at = amp_model_state_index(from->model, own->name);
+        const amp_model_state *other = at < 0 ? NULL : &from->model->states[at];
+        if (!other || !same_tensor(own, other)) return differs(call, own, other, err);
     }
     return AMP_OK;
 }
@@ -40,11 +56,8 @@ static void copy_tensor(const amp_params *to, int32_t i, const amp_params *from,
 }
 
 amp_status amp_params_copy(amp_params *to, const amp_params *from, amp_error *err) {
-    if (!to || !from) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_copy: to or from is NULL");
+    AMP_TRY(amp_params_check_pair(to, from, "amp_params_copy", err));
     if (to == from) return AMP_OK;
-    AMP_TRY(amp_params_check_masters(to, "amp_params_copy", err));
-    AMP_TRY(amp_params_check_masters(from, "amp_params_copy", err));
-    AMP_TRY(check_tensors(to, from, err));
     AMP_TRY(amp_params_reach_host(from, err));
     size_t bytes = amp_states_largest(to->model) * sizeof(float);
     float *rows = amp_alloc_aligned(&to->memory.allocator, bytes, AMP_MEMORY_ALIGN);

@@ -102,8 +102,9 @@ static amp_status save_like(const amp_params *p, const char *path, const amp_wei
 
 /* What only loading does would be forgotten without a word. */
 static amp_status check_saving(const amp_weights_options *o, amp_error *err) {
-    if (o->bytes || o->size || o->partial)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: bytes, size and partial are of amp_params_load");
+    if (o->bytes || o->size || o->partial || o->ema)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_params_save: bytes, size, partial and ema are of amp_params_load");
     const bool rules = (o->ignore && *o->ignore) || (o->rename && *o->rename) || (o->transpose && *o->transpose) ||
                        (o->fresh && *o->fresh);
     if (rules && !o->like)

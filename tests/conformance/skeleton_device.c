@@ -109,10 +109,25 @@ static amp_status memory_copy(amp_device_memory *memory, void *to, const void *f
     return AMP_OK;
 }
 
+static amp_status memory_blend(amp_device_memory *memory, const amp_device_memory *other, const amp_memory_blend *list,
+                               int32_t count, float t, amp_error *err) {
+    (void)memory, (void)other, (void)err;
+    open_memory();
+    for (int32_t i = 0; i < count; i++) {
+        const amp_memory_blend *b = &list[i];
+        float *to = b->to;
+        const float *from = b->from;
+        if (b->copies) memcpy(b->to, b->from, b->bytes);
+        for (size_t k = 0; !b->copies && k < b->bytes / sizeof *to; k++) to[k] += t * (from[k] - to[k]);
+    }
+    close_memory();
+    return AMP_OK;
+}
+
 static bool memory_same(const amp_device_memory *a, const amp_device_memory *b) { return a->type == b->type; }
 
 static const amp_device_memory_type memory_type = {memory_destroy, memory_allocate, memory_release, memory_clear,
-                                                   memory_copy,    memory_copy,     memory_same};
+                                                   memory_copy,    memory_copy,     memory_same,    memory_blend};
 
 static amp_device_memory *make_memory(void) {
     amp_device_memory *m = calloc(1, sizeof *m);

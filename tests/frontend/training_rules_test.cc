@@ -74,8 +74,8 @@ TEST(Training, AveragesAndTensorsDoNotMix) {
 TEST(Training, GroupsClipAndAccumulate) {
     std::string ir = Ir(WithLoss("optimizer = adamw(0.1)\ngroup \"*\": lr_scale = 0.5, weight_decay = 0\n"
                                  "group \"w\": frozen = true\ngroup \"*\": frozen = false\n"
-                                 "clip_norm = 1\nclip_value = 0.5\naccumulate = 4"));
-    EXPECT_HOLDS(ir, "train loss loss clip_norm 1.0 clip_value 0.5 at");
+                                 "clip_norm = 1\nclip_value = 0.5\naccumulate = 4\nema = 0.9"));
+    EXPECT_HOLDS(ir, "train loss loss clip_norm 1.0 clip_value 0.5 ema 0.9 at");
     EXPECT_HOLDS(ir, "group \"*\" lr_scale 0.5 weight_decay 0.0 at");
     EXPECT_HOLDS(ir, "group \"w\" frozen at");
     EXPECT_HOLDS(ir, "group \"*\" frozen false at");
@@ -97,6 +97,10 @@ TEST(Training, WrongGroupsClipAndAccumulate) {
     EXPECT_HOLDS(with("accumulate = 0"), "accumulate is the number of micro-batches of a step");
     EXPECT_HOLDS(with("accumulate = 2.0"), "accumulate must be of type int");
     EXPECT_HOLDS(with("clip_norm = 1\nclip_norm = 2"), "clip_norm is set twice");
+    for (const char *decay : {"1.5", "1", "0", "-0.5", "inf"})
+        EXPECT_HOLDS(with(("ema = " + std::string(decay)).c_str()),
+                     "ema is the share of an average that a step keeps, more than 0 and less than 1; this is the");
+    EXPECT_HOLDS(Errors(WithLoss("ema = 0.9")), "train needs `optimizer = ...`");
 }
 
 // One line freezes the last parameter: it is named.

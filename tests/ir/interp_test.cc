@@ -160,6 +160,8 @@ TEST_F(Interp, GraphOps) {
         {"f32[2];f32", "all_finite(%a, %b)", "bool", {{4, 8}, {inf}}, {0}},
         {"f32[2];f16", "all_finite(%a, %b)", "bool", {{4, 8}, {1}}, {1}},
         {"i64", "is_due(%a; every = 3)", "bool", {{2}}, {1}},
+        {"f32[2];f32[2];i64", "ema(%a, %b, %c; decay = 0.75)", "f32[2]", {{4, -4}, {0, 8}, {2}}, {1, 5}},
+        {"f32[2];f32[2];i64", "ema(%a, %b, %c; decay = 0.75)", "f32[2]", {{4, -4}, {0, 8}, {1}}, {4, -4}},
         {"i64;bool", "is_due(%a, %b; every = 3)", "bool", {{5}, {0}}, {0}},
     };
     for (const auto &c : cases) {

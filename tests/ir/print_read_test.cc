@@ -93,6 +93,8 @@ TEST_F(PrintRead, TrainingSurvives) {
     EXPECT_STREQ(gen.loss, "loss.0");
     EXPECT_EQ(gen.clip_norm, 1.0);
     EXPECT_EQ(gen.clip_value, 0.5);
+    EXPECT_EQ(gen.every, 2);
+    EXPECT_EQ(gen.ema, 0.999);
     EXPECT_EQ(gen.pos.line, 20);
     const CallArg *lr = ir_call_arg(&gen.optimizer, "lr");
     ASSERT_NE(lr, nullptr);

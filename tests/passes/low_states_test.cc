@@ -26,7 +26,7 @@ class LowStatesTest : public TrainingTest {
         std::string text = File("tests/passes/mlp.ir");
         const std::string written = "adamw(lr = 0.001)";
         text.replace(text.find(written), written.size(), optimizer);
-        text.replace(text.find("  train\n"), 8, header + "  train\n");
+        text.replace(text.find("  train\n"), 8, header + "  train" + train_ + "\n");
         EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
         return Diagnostics();
     }
@@ -150,6 +150,20 @@ TEST_F(LowStatesTest, AStepRoundsToANeighbourOfEightBits) {
         ASSERT_EQ(m, double(amp_round_dtype(AMP_DT_F8M, float(m))));
         ASSERT_EQ(v, double(amp_round_dtype(AMP_DT_F8V, float(v))));
     }
+}
+
+// Of what is stored: the first average is the parameter, to the bit.
+TEST_F(LowStatesTest, AnAverageStaysInF32) {
+    precision_ = "fp32";
+    train_ = " loss loss ema 0.5";
+    const Module *m = RunMlp("  masters bf16(rounding = nearest)\n  moments f8()\n", "adamw(lr = 0.1)");
+    EXPECT_EQ(TypeOf(m, "fc2.weight"), AMP_DT_BF16);
+    EXPECT_EQ(TypeOf(m, "fc2.weight/ema"), AMP_DT_F32);
+    auto after = RunStep(Step(m), {{"x", 1}, {"step", 0}, {"fc2.weight", 0.5}});
+    EXPECT_NE(after["fc2.weight"][0], 0.5);
+    EXPECT_EQ(after["fc2.weight/ema"], after["fc2.weight"]);
+    EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "sgd(lr = 0.1)").substr(0, 97),
+              "error: mlp.amp:22:5: moments = bf16, but no optimizer of the model has moments\n  help: remove the");
 }
 
 // One AdamW step of a moment that is not zero, in double, rounded once.

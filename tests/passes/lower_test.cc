@@ -141,6 +141,7 @@ const Case kCases[] = {
                      "0.1", "0.0") "%r, %v2, %m2, %b2 = rmsprop(%w, %g, %step, %lr, %wd, %v, %m, %b; momentum = 0.9, "
                                    "centered = true) : f32[4, 3], f32[4, 3], f32[4, 3], f32[4, 3]\n"
                                    "assign(%w, %r)\nassign(%v, %v2)\nassign(%m, %m2)\nresult b = %b2\n"},
+    {OP_ema, XY "state %step : i64\n%r = ema(%x, %y, %step; decay = 0.75) : f32[N, 4]\nresult r = %r\n"},
     {OP_stochastic_cast, XY "%r = stochastic_cast(%x; key = \"w\", word = 2) : bf16[N, 4]\nresult r = %r\n"},
     {OP_stochastic_cast, XY "%r = stochastic_cast(%x; key = \"w\") : f16[N, 4]\nresult r = %r\n"},
     {OP_stochastic_cast, XY "%r = stochastic_cast(%x; key = \"w\", word = 1) : f8m[N, 4]\nresult r = %r\n"},

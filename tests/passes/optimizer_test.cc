@@ -76,6 +76,27 @@ TEST_F(OptimizerTest, AStepMovesAParameterByItsLearningRate) {
     }
 }
 
+// Of the parameter's next value: all of it in the first step.  Skipped with it.
+TEST_F(OptimizerTest, AnAverageFollowsItsParameter) {
+    train_ = " loss loss ema 0.75";
+    const Func *f = Step(RunMlp("", "sgd(lr = 0.01)"));
+    EXPECT_EQ(States(f->module, STATE_MOMENT).substr(0, 29), "fc1.weight/ema fc1.bias/ema f");
+    for (const int step : {0, 1}) {
+        auto after = RunStep(f, {{"x", 1}, {"step", step}, {"fc2.bias", 0.5}, {"fc2.bias/ema", step * 3}});
+        for (size_t i = 0; i < after["fc2.bias"].size(); i++) {
+            const double w = after["fc2.bias"][i];
+            EXPECT_NEAR(after["fc2.bias/ema"][i], step ? 0.75 * 3 + 0.25 * w : w, 1e-6);
+        }
+    }
+    int skipped = 0;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        const State *s = o->code == OP_assign ? ir_state_of(f, o->in[0]) : nullptr;
+        skipped += s && s->slot && !strcmp(s->slot, "ema") && o->pred.id;
+    }
+    EXPECT_EQ(skipped, 4);
+}
+
 TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     std::string text = File("tests/passes/mlp.ir");
     text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");

@@ -10,13 +10,15 @@
 
 class TrainingTest : public PassTest {
   protected:
+    std::string train_; // what the MLP's train block sets besides
+
     // The MLP with header lines and another optimizer.
     Module *RunMlp(const std::string &header = "", const std::string &optimizer = "adamw(lr = 0.001)",
                    Stage last = STAGE_OPTIMIZER) {
         std::string text = File("tests/passes/mlp.ir");
         const std::string written = "adamw(lr = 0.001)";
         text.replace(text.find(written), written.size(), optimizer);
-        text.replace(text.find("  train\n"), 8, header + "  train\n");
+        text.replace(text.find("  train\n"), 8, header + "  train" + train_ + "\n");
         return Run(Read(text), last);
     }
 

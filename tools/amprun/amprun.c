@@ -99,19 +99,19 @@ int run_load(Run *r, const Args *a) {
     return 0;
 }
 
-static int open_params(Run *r, const Args *a) {
+static int open_params(Run *r, const Args *a, bool trains) {
     amp_error err = {0};
     bool all_are_read = a->weights && !weights_leave_some(a);
     amp_params_options params = {.struct_size = sizeof params, .seed = a->seed, .zeros = all_are_read};
     if (run_load(r, a)) return 1;
     if (amp_params_create(r->model, &params, &r->params, &err)) return report(&err);
-    return weights_load(r, a);
+    return weights_load(r, a, a->ema && !trains);
 }
 
 int run_open(Run *r, const Args *a, int64_t capacity, const char *program) {
     amp_error err = {0};
     const amp_session_options options = run_options(a, capacity, program);
-    if (open_params(r, a)) return 1;
+    if (open_params(r, a, !program)) return 1;
     return amp_session_create(r->model, r->params, &options, &r->session, &err) ? report(&err) : 0;
 }
 

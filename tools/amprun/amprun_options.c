@@ -274,6 +274,10 @@ static const ToolOption amprun_options[] = {
      .help = "Has --save and --save-best write the names and the layout of the weights F, as --rename, --ignore, "
              "--transpose and --fresh map them: what PyTorch loads with strict=True. F is a file or an index, mostly "
              "that of --weights."},
+    {.name = "ema", FLAG(ema), .commands = TRAIN | EVAL | INFER | STEP,
+     .help = "The averages that `ema = ...` of a train block keeps, in place of the parameters. train evaluates with "
+             "them, and --save and --save-best write them, under the parameters' names; --checkpoint has both. eval "
+             "and infer take them from a checkpoint, which --weights names."},
     {.name = "save-best", .value = "METRIC F", PAIR(best_metric, best_file), .commands = TRAIN,
      .help = "Writes parameters and buffers whenever an evaluation is the best so far. METRIC is loss, the name of a "
              "loss, or the name of a metric. The smallest loss, error or perplexity is best, and the largest of "
@@ -435,6 +439,7 @@ static const OptionRule amprun_rules[] = {
     {.of = "epochs", .excludes = "steps"},
     {.of = "weights", .excludes = "resume", .why = "a checkpoint holds the parameters"},
     {.of = "ignore|rename|transpose|fresh", .needs = "weights|save-like"},
+    {.commands = STEP, .of = "ema", .needs = "save"},
     {.of = "save-like", .needs = "save|save-best"},
     {.of = "checkpoint-every", .needs = "checkpoint"},
     {.of = "profile=-", .says = "--profile -: a trace is no text; name a file"},

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "amp/train.h"
 #include "amp/weights.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -35,7 +36,7 @@ static amp_weights_options options_of(const Args *a, int *shown) {
 
 /* The library names the rules of amp_weights_options, rename 'a=b'; here they are options: --rename 'a=b'. */
 static amp_status with_options(amp_status status, amp_error *err) {
-    static const char *const rules[] = {"ignore '", "rename '", "transpose '", "fresh '"};
+    static const char *const rules[] = {"ignore '", "rename '", "transpose '", "fresh '", "ema: "};
     char text[2 * sizeof err->message];
     char *to = text;
     if (!status || !err) return status;
@@ -51,12 +52,13 @@ static void report_more(int shown) {
     if (shown > DIFFERENCES_SHOWN) report_text("and %d more differences", shown - DIFFERENCES_SHOWN);
 }
 
-int weights_load(Run *run, const Args *a) {
+int weights_load(Run *run, const Args *a, bool ema) {
     amp_error err = {0};
     amp_weights_report made;
     int shown = 0;
     if (!a->weights) return 0;
     amp_weights_options options = options_of(a, &shown);
+    options.ema = ema;
     if (with_options(amp_params_load(run->params, a->weights, &options, &made, &err), &err)) {
         report_more(shown);
         return report(&err);
@@ -86,6 +88,27 @@ int weights_check_like(const Run *run, const Args *a) {
     if (!a->save_like) return 0;
     if (!amp_file_check_regular(a->save_like, &err) && !weights_save(run, a, "/dev/null", &err)) return 0;
     return report_text("--save-like %s", err.message);
+}
+
+/* ---- averages ---------------------------------------------------------------------------------------------------- */
+
+int averages_take(const Run *averages, const Run *run) {
+    amp_error err = {0};
+    if (!amp_session_get_averages(run->session, averages->params, &err)) return 0;
+    return report_text("--ema: %s", err.message);
+}
+
+int averages_open(Run *averages, const Run *run, const Args *a, int64_t capacity) {
+    amp_error err = {0};
+    amp_session_options options = run_options(a, capacity, "infer");
+    options.log = NULL;
+    options.comm = NULL;
+    *averages = (Run){.model = run->model, .info = run->info};
+    amp_model_retain(run->model);
+    if (amp_params_snapshot(run->params, &averages->params, &err)) return report(&err);
+    if (averages_take(averages, run)) return 1;
+    if (!capacity) return 0;
+    return amp_session_create(run->model, averages->params, &options, &averages->session, &err) ? report(&err) : 0;
 }
 
 /* ---- what is read ------------------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/device/cuda/blend.h"
 
 /* Which of the devices that amp_cuda_device_find counts |device| is. */
 static amp_status find_ordinal(amp_cuda_context *c, CuDevice device, int *ordinal, amp_error *err) {
@@ -103,6 +104,7 @@ void amp_cuda_leave(amp_cuda_context *c) {
 static amp_cuda_memory *memory_of(amp_device_memory *m) { return (amp_cuda_memory *)m; }
 
 static void destroy_inside(amp_cuda_memory *m) {
+    amp_cuda_blending_free(&m->blending, m->context);
     if (m->written) AMP_CUDA_FREE(m->context, event_destroy, (m->written));
     if (m->stream) AMP_CUDA_FREE(m->context, stream_destroy, (m->stream));
 }
@@ -205,8 +207,34 @@ static bool memory_same(const amp_device_memory *a, const amp_device_memory *b) 
     return ((const amp_cuda_memory *)a)->context->context == ((const amp_cuda_memory *)b)->context->context;
 }
 
+/* ---- blends ------------------------------------------------------------------------------------------------------ */
+
+typedef struct Blends {
+    amp_cuda_memory *other;
+    const amp_memory_blend *list;
+    int32_t count;
+    float t;
+} Blends;
+
+static amp_status blend_inside(amp_cuda_memory *m, const Blends *b, amp_error *err) {
+    AMP_TRY(amp_cuda_memory_await(m, m, m->stream, err));
+    if (b->other != m) AMP_TRY(amp_cuda_memory_await(b->other, m, m->stream, err));
+    for (int32_t i = 0; i < b->count; i++)
+        AMP_TRY(amp_cuda_blend(&m->blending, m->context, &b->list[i], b->t, m->stream, err));
+    AMP_TRY(amp_cuda_memory_wrote(m, m, m->stream, err));
+    return AMP_CUDA(m->context, err, stream_sync, (m->stream));
+}
+
+static amp_status memory_blend(amp_device_memory *memory, const amp_device_memory *other, const amp_memory_blend *list,
+                               int32_t count, float t, amp_error *err) {
+    amp_cuda_memory *m = memory_of(memory);
+    const Blends blends = {(amp_cuda_memory *)other, list, count, t};
+    AMP_TRY_INSIDE(m->context, err, blend_inside(m, &blends, err));
+    return AMP_OK;
+}
+
 static const amp_device_memory_type memory_type = {memory_destroy, memory_allocate, memory_release, memory_clear,
-                                                   memory_copy_in, memory_copy_out, memory_same};
+                                                   memory_copy_in, memory_copy_out, memory_same,    memory_blend};
 
 /* ---- making memory ----------------------------------------------------------------------------------------------- */
 

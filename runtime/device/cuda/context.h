@@ -52,12 +52,18 @@ bool amp_cuda_enter_to_free(amp_cuda_context *context);
 
 /* ---- its memory (runtime/memory/device_memory.h) ----------------------------------------------------------------- */
 
+typedef struct amp_cuda_blending { /* blend.h */
+    CuModule module;
+    CuFunction function;
+} amp_cuda_blending;
+
 typedef struct amp_cuda_memory {
     amp_device_memory base;
     amp_cuda_context *context;
     CuStream stream;    /* of copies */
     CuEvent written;    /* the last run or copy that wrote params that are here */
     const void *writer; /* whose stream that was on; NULL: there is none yet */
+    amp_cuda_blending blending;
 } amp_cuda_memory;
 
 /* Both inside the context.  A |user| writes and waits on one stream only, and that stream is waited for before the user

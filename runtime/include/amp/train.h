@@ -186,6 +186,17 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_moment(const amp_session *sessio
                                                        size_t count, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_session_set_moment(amp_session *session, const char *name, const float *data,
                                                        size_t count, amp_error *err);
+/* The averages that `ema = ...` of a train block keeps, as params, whose sessions evaluate and infer with them, and
+ * which are saved and published as any:
+ *
+ *     amp_params_snapshot(params, &averages, &err);                           once; a session with program = "infer"
+ *     amp_session_get_averages(session, averages, &err);                      after steps
+ *
+ * Every parameter that has an average becomes it, rounded to the type that it is stored in; all others, and buffers,
+ * become what the session's params have.  So do those of a block that has made no step.  |to|: as amp_params_copy; it
+ * may be the session's params, which go on from the averages.  Of ranks with shares all call this, in the same order.
+ * AMP_WRONG_STATE: the model keeps none.  After another error |to| may have some of them. */
+AMP_API AMP_MUST_USE amp_status amp_session_get_averages(const amp_session *session, amp_params *to, amp_error *err);
 /* Whether each rank has a share of the moments alone (amp/comm.h); 0 also for one rank. */
 AMP_API int32_t amp_session_has_shares(const amp_session *session);
 

@@ -58,7 +58,7 @@ static int open_run(Run *run, const TrialPlan *plan, const void *bytes, size_t s
     if (amp_model_load(a->model, &from, &run->model, &err)) return report(&err);
     amp_model_get_info(run->model, &run->info);
     if (amp_params_create(run->model, &params, &run->params, &err)) return report(&err);
-    if (a->weights && weights_load(run, a)) return 1;
+    if (a->weights && weights_load(run, a, false)) return 1;
     return amp_session_create(run->model, run->params, &session, &run->session, &err) ? report(&err) : 0;
 }
 

@@ -145,7 +145,13 @@ static int set_scale(const Run *run, double scale) {
     return amp_session_set_scaler(run->session, &s, &err) ? report(&err) : 0;
 }
 
-static int all_steps(const Args *a, const Run *run, const Dataset *data, Watchers *w) {
+/* |averages|: of --ema; or the run. */
+static int save(const Args *a, const Run *run, const Run *averages) {
+    if (averages != run && averages_take(averages, run)) return 1;
+    return saving_params(averages, a, "--save", a->save);
+}
+
+static int all_steps(const Args *a, const Run *run, const Run *averages, const Dataset *data, Watchers *w) {
     amp_error err = {0};
     int64_t steps = a->steps ? a->steps : 1;
     int64_t *index = malloc(sizeof *index * (size_t)data->count);
@@ -159,7 +165,7 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data, Watcher
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }
     failed |= print_profile(&w->profile);
-    if (!failed && a->save) failed = saving_params(run, a, "--save", a->save);
+    if (!failed && a->save) failed = save(a, run, averages);
     if (!failed && a->checkpoint && amp_checkpoint_save(run->session, a->checkpoint, NULL, &err))
         failed = report_text("--checkpoint %s", err.message);
     data_batch_free(data, inputs);
@@ -200,7 +206,7 @@ static int check_files(const Args *a) {
 }
 
 int command_step(const Args *a) {
-    Run run = {0};
+    Run run = {0}, averages = {0};
     Dataset data = {0};
     Tracer tracer = {0};
     Args keeping = *a;
@@ -210,16 +216,17 @@ int command_step(const Args *a) {
     int failed = open_batch(a, &data) || run_open(&run, &keeping, data.count, NULL);
     if (!failed && a->resume) failed = resume_from(&run, a->resume);
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
-    failed = failed || weights_check_like(&run, a);
+    failed = failed || weights_check_like(&run, a) || (a->ema && averages_open(&averages, &run, a, 0));
     if (!failed && a->trace)
         failed = tracer_open(&tracer, &(TwinSource){.args = a, .capacity = data.count, .seed = a->seed}, &run);
     Watchers watchers = {.tracer = a->trace ? &tracer : NULL, .stats = stats_new(&run, a->stats)};
     if (!failed) failed = profile_open(&watchers.profile, a, &run, a->steps ? a->steps : 1, true);
-    failed = failed || all_steps(a, &run, &data, &watchers);
+    failed = failed || all_steps(a, &run, a->ema ? &averages : &run, &data, &watchers);
     stats_free(&watchers.stats);
     profile_close(&watchers.profile);
     tracer_close(&tracer);
     data_close(&data);
+    run_close(&averages);
     run_close(&run);
     return failed;
 }

@@ -60,8 +60,8 @@ static int open_logs(Training *t, int64_t iteration) {
 /* ---- what is kept ------------------------------------------------------------------------------------------------ */
 
 /* Parameters that are not finite replace nothing: what is there may be the last good state. */
-static int check_finite(Training *t, const char *option, const char *path) {
-    int64_t damaged = t->args->allowed & ALLOW_NAN ? 0 : saving_damage(&t->run, &t->infinite);
+static int check_finite(Training *t, const Run *kept, const char *option, const char *path) {
+    int64_t damaged = t->args->allowed & ALLOW_NAN ? 0 : saving_damage(kept, &t->infinite);
     if (!damaged) return 0;
     return report_text("%s %s: not written, as %" PRId64
                        " numbers of the parameters are not finite; --allow nan writes "
@@ -77,7 +77,7 @@ static const char *checkpoint_file(const Training *t) {
 
 static int write_checkpoint(Training *t) {
     const char *path = checkpoint_file(t);
-    if (check_finite(t, "--checkpoint", path)) return 1;
+    if (check_finite(t, &t->run, "--checkpoint", path)) return 1;
     log_sync(&t->log); /* never older than the checkpoint */
     t->saved = amp_seconds();
     t->unsaved = 0;
@@ -111,9 +111,10 @@ int training_checkpoint_if_due(Training *t) {
 /* However training ended.  Each file is tried whatever became of the other. */
 static int keep(Training *t) {
     const Args *a = t->args;
-    int failed = 0;
-    if (a->save)
-        failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, a, "--save", a->save) ||
+    const Run *kept = training_kept(t);
+    int failed = !kept;
+    if (kept && a->save)
+        failed |= check_finite(t, kept, "--save", a->save) || saving_params(kept, a, "--save", a->save) ||
                   saving_schema(t->position.schema, "--save", a->save);
     if (checkpoint_file(t)) failed |= write_checkpoint(t);
     return failed;

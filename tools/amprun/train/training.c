@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "tools/amprun/log/log.h"
 #include "tools/amprun/tensorboard/tensorboard.h"
+#include "tools/amprun/weights.h"
 
 enum { MAX_METRICS = EVALUATION_METRICS, DEFAULT_EPOCHS = 5 };
 
@@ -178,6 +179,7 @@ int training_open(Training *t) {
     (void)saving_damage(&t->run, &t->infinite);
     t->stats = stats_new(&t->run, t->args->stats);
     int failed = open_data(t);
+    if (!failed && t->args->ema) failed = averages_open(&t->averages, &t->run, &args, t->has_test ? t->batch : 0);
     const TwinSource source = {.args = t->args, .capacity = t->batch, .seed = t->position.seed};
     if (!failed && t->args->trace) failed = tracer_open(&t->tracer, &source, &t->run);
     return failed ? failed : open_best(t);
@@ -192,7 +194,13 @@ void training_close(Training *t) {
     data_close(&t->test);
     data_close(&t->train);
     free(t->position.schema);
+    run_close(&t->averages);
     run_close(&t->run);
+}
+
+const Run *training_kept(Training *t) {
+    if (!t->args->ema) return &t->run;
+    return averages_take(&t->averages, &t->run) ? NULL : &t->averages;
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -465,11 +473,11 @@ static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
     progress_print(p, "  %.0f samples/s\n", progress_rate(p));
 }
 
-/* Notes the evaluation, keeps the parameters where they are the best so far. */
-static int note_best(Training *t, const Evaluation *test) {
+/* Notes the evaluation of |kept|, keeps its parameters where they are the best so far. */
+static int note_best(Training *t, const Run *kept, const Evaluation *test) {
     bool better = best_update(&t->best, test, &t->position);
-    if (!better || !t->args->best_file || saving_damage(&t->run, &t->infinite)) return 0;
-    return saving_params(&t->run, t->args, "--save-best", t->args->best_file) ||
+    if (!better || !t->args->best_file || saving_damage(kept, &t->infinite)) return 0;
+    return saving_params(kept, t->args, "--save-best", t->args->best_file) ||
            saving_schema(t->position.schema, "--save-best", t->args->best_file);
 }
 
@@ -483,9 +491,11 @@ static int64_t steps_at_end(const Training *t, int64_t epoch, bool whole) {
 static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
     Evaluation test = {0};
     double paused = amp_seconds();
+    const Run *kept = t->has_test ? training_kept(t) : &t->run;
+    if (!kept) return 1;
     if (t->has_test) {
-        int failed = evaluate(&t->run, &t->test, t->batch, stops && t->ranks->count == 1 ? stopping_signal : NULL,
-                              t->ranks, &test);
+        int failed =
+            evaluate(kept, &t->test, t->batch, stops && t->ranks->count == 1 ? stopping_signal : NULL, t->ranks, &test);
         if (failed) return failed;
     }
     t->progress.start += amp_seconds() - paused; /* the rate is that of training */
@@ -495,7 +505,7 @@ static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
     log_epoch(t, epoch, &test);
     tensorboard_evaluation(&t->events, &t->run, steps_at_end(t, epoch, whole), &test);
     if (!whole && !t->args->best_metric) return 0;
-    return note_best(t, &test);
+    return note_best(t, kept, &test);
 }
 
 static bool out_of_patience(Training *t) {

@@ -53,6 +53,7 @@ typedef struct Training {
     const Args *args;
     Ranks *ranks;
     Run run;
+    Run averages; /* --ema; its parameters are evaluated and kept in place of the run's */
     Dataset train, test;
     bool has_test;
     int64_t batch, batches, epochs, total_steps;
@@ -89,6 +90,9 @@ int training_run(Training *t, int64_t iteration);
 /* Waits for the reports of all steps that were started, and takes them: before anything that is to be of the same step
  * as the session. */
 int training_catch_up(Training *t);
+
+/* What is evaluated and kept: the run or, as they are now, its averages.  NULL: reported.  All ranks call it. */
+const Run *training_kept(Training *t);
 
 /* train.c: writes --checkpoint where --checkpoint-every says so. */
 int training_checkpoint_if_due(Training *t);

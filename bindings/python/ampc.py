@@ -78,7 +78,7 @@ _DIFFERENCE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
 amp_weights_options = _struct(
     "amp_weights_options", struct_size=c_size_t, ignore=POINTER(c_char_p), rename=POINTER(c_char_p),
     transpose=POINTER(c_char_p), fresh=POINTER(c_char_p), partial=c_int32, bytes=c_char_p, size=c_size_t, like=c_char_p,
-    user=c_void_p, difference=_DIFFERENCE)
+    user=c_void_p, difference=_DIFFERENCE, ema=c_int32)
 amp_weights_report = _struct(
     "amp_weights_report", loaded=c_int32, fresh=c_int32, transposed=c_int32, rounded=c_int32, ignored=c_int32,
     missing=c_int32, misfits=c_int32, extra=c_int32)
@@ -152,6 +152,7 @@ _AMP = {
     "amp_params_load": (_STATUS, _PARAMS, c_char_p, POINTER(amp_weights_options), c_void_p, _ERR),
     "amp_params_save": (_STATUS, _PARAMS, c_char_p, POINTER(amp_weights_options), _ERR),
     "amp_params_copy": (_STATUS, _PARAMS, _PARAMS, _ERR),
+    "amp_params_blend": (_STATUS, _PARAMS, _PARAMS, c_double, _ERR),
     "amp_params_snapshot": (_STATUS, _PARAMS, POINTER(_PARAMS), _ERR),
     "amp_params_count_nonfinite": (_STATUS, _PARAMS, POINTER(c_int64), POINTER(c_char_p), _ERR),
     "amp_params_publish": (_STATUS, _PARAMS, c_void_p, _ERR),
@@ -178,6 +179,7 @@ _AMP = {
     "amp_session_get_scaler": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_set_scaler": (_STATUS, _SESSION, POINTER(amp_scaler_state), _ERR),
     "amp_session_get_moment": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_session_get_averages": (_STATUS, _SESSION, _PARAMS, _ERR),
     "amp_session_set_moment": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
     "amp_checkpoint_save": (_STATUS, _SESSION, c_char_p, c_char_p, _ERR),
     "amp_checkpoint_load": (_STATUS, _SESSION, c_char_p, c_char_p, c_size_t, _ERR),
@@ -508,11 +510,12 @@ class Params(_Object, collections.abc.Mapping):
     def __eq__(self, other):
         return self is other
 
-    def load(self, source, ignore=(), rename=(), transpose=(), fresh=(), partial=False, difference=None):
+    def load(self, source, ignore=(), rename=(), transpose=(), fresh=(), partial=False, difference=None, ema=False):
         """All of them from a safetensors file, by its path or its bytes, or from the index of several (*.json),
         strictly by name and shape. `rename`: "FROM=TO" rules, or (FROM, TO) pairs, in order; `ignore`: globs of the
         file's names that are not wanted; `transpose`: globs of parameters that the file has the other way round;
-        `fresh`: globs of parameters that keep their values; `partial`: what does not fit is left as it is.
+        `fresh`: globs of parameters that keep their values; `partial`: what does not fit is left as it is;
+        `ema`: of a checkpoint, the averages in place of the parameters.
         `difference(name, kind, why)` is called for each, kind being "missing", "extra", "misfit" or "twice", before
         Error has them all. Gives a WeightsReport."""
         thrown, kinds = [], ["missing", "extra", "misfit", "twice"]
@@ -525,7 +528,7 @@ class Params(_Object, collections.abc.Mapping):
                 thrown.append(error)
         data = bytes(source) if isinstance(source, (bytes, bytearray, memoryview)) else None
         options = _options(amp_weights_options, difference=_DIFFERENCE(call), partial=int(partial), bytes=data,
-                           size=len(data or b""),
+                           size=len(data or b""), ema=int(ema),
                            **_rules(ignore=ignore, rename=rename, transpose=transpose, fresh=fresh))
         report = amp_weights_report()
         try:
@@ -545,6 +548,10 @@ class Params(_Object, collections.abc.Mapping):
     def assign(self, other):
         """Every value of `other`, which may be of another model."""
         _call(_amp.amp_params_copy, self._handle, other._handle)
+
+    def blend(self, other, t):
+        """Each parameter becomes its own + t (other's - its own), and each buffer other's: a target network."""
+        _call(_amp.amp_params_blend, self._handle, other._handle, t)
 
     def snapshot(self):
         """New params with the values of now."""
@@ -779,6 +786,11 @@ class Session(_Object):
         array = np.empty(self._state_shape(name), np.float32)
         _call(_amp.amp_session_get_moment, self._handle, name.encode(), array.ctypes.data, array.size)
         return array
+
+    @_locked
+    def averages(self, to):
+        """Params `to` get what `ema = ...` of a train block keeps, in place of the parameters."""
+        _call(_amp.amp_session_get_averages, self._handle, to._handle)
 
     @_locked
     def set_state(self, name, value):

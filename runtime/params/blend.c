@@ -8,7 +8,7 @@
 #include "runtime/model/matrix_layout.h"
 #include "runtime/params/params.h"
 
-/* What becomes |own| + t (|other| - |own|); all else is copied: buffers count and measure what their params have seen. */
+/* All else is copied: a buffer counts or measures what its params have seen. */
 static bool is_blended(const amp_model_state *s, float t) { return s->role == AMP_STATE_PARAM && t < 1; }
 
 static bool stored_alike(const amp_model_state *a, const amp_model_state *b) {
@@ -65,8 +65,10 @@ static bool one_on_device(const amp_params_residency *to, int32_t i, const amp_p
     const amp_model_state *s = &to->model->states[i];
     const int32_t there = amp_model_state_index(from->model, s->name);
     const amp_model_state *other = &from->model->states[there];
-    *out = (amp_memory_blend){
-        .to = to->states[i], .from = from->states[there], .bytes = amp_state_content_bytes(s), .copies = !is_blended(s, t)};
+    *out = (amp_memory_blend){.to = to->states[i],
+                              .from = from->states[there],
+                              .bytes = amp_state_content_bytes(s),
+                              .copies = !is_blended(s, t)};
     return stored_alike(s, other) && (out->copies || s->storage == AMP_DT_F32);
 }
 

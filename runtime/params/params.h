@@ -57,8 +57,8 @@ void amp_params_take_back_on_device(amp_params *params, int32_t state, void *mem
 /* AMP_WRONG_STATE after amp_params_drop_masters, and while values are |away|; |call| is the function's name. */
 amp_status amp_params_check_masters(const amp_params *params, const char *call, amp_error *err);
 
-/* Both are there, with masters, and |from| has every tensor of |to|: by name, shape and type; else AMP_MISMATCH names the
- * first that it has not. */
+/* Both are there, with masters, and |from| has every tensor of |to| by name, shape and type; AMP_MISMATCH: the message
+ * names the first that it lacks. */
 amp_status amp_params_check_pair(const amp_params *to, const amp_params *from, const char *call, amp_error *err);
 
 /* The host has, or the device has, the newest values. */

@@ -44,8 +44,7 @@ amp_status amp_session_get_averages(const amp_session *s, amp_params *to, amp_er
     AMP_TRY(amp_session_check_training(s, "amp_session_get_averages", err));
     if (!to) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_averages: to is NULL");
     if (!has_averages(s->model))
-        return amp_fail(err, AMP_WRONG_STATE,
-                        "%s keeps no averages; write `ema = 0.999` in its train block",
+        return amp_fail(err, AMP_WRONG_STATE, "%s keeps no averages; write `ema = 0.999` in its train block",
                         s->model->desc.name);
     AMP_TRY(amp_params_copy(to, s->params, err));
     AMP_TRY(amp_session_settle(s, true, err));

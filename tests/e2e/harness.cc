@@ -170,20 +170,31 @@ const void *const *Batch::inputs() {
     return pointers;
 }
 
-std::vector<float> all_params(const Training &r) {
+std::vector<float> values_of(const amp_model *model, const amp_params *params) {
     std::vector<float> all;
     amp_error err;
     amp_model_info info;
-    amp_model_get_info(r.model, &info);
+    amp_model_get_info(model, &info);
     for (int i = 0; i < info.param_count; i++) {
         amp_tensor_info t;
-        EXPECT_EQ(amp_model_param_at(r.model, i, &t, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_model_param_at(model, i, &t, &err), AMP_OK) << err.message;
         size_t count = 1;
         for (int d = 0; d < t.rank; d++) count *= static_cast<size_t>(t.dims[d]);
         std::vector<float> data(count);
-        EXPECT_EQ(amp_params_get(r.params, t.name, data.data(), count, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_params_get(params, t.name, data.data(), count, &err), AMP_OK) << err.message;
         all.insert(all.end(), data.begin(), data.end());
     }
+    return all;
+}
+
+std::vector<float> all_params(const Training &r) { return values_of(r.model, r.params); }
+
+std::vector<float> averages(Training &r) {
+    amp_params *to = nullptr;
+    EXPECT_EQ(amp_params_snapshot(r.params, &to, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(amp_session_get_averages(r.session, to, &r.err), AMP_OK) << r.err.message;
+    std::vector<float> all = values_of(r.model, to);
+    amp_params_release(to);
     return all;
 }
 

@@ -77,8 +77,11 @@ struct Batch {
     const void *pointers[2];
 };
 
-// Every parameter, concatenated in the model's order.
+// Every parameter and buffer, concatenated in the model's order.
+std::vector<float> values_of(const amp_model *model, const amp_params *params);
 std::vector<float> all_params(const Training &r);
+// The same of its averages.
+std::vector<float> averages(Training &r);
 
 bool same_bits(const std::vector<float> &a, const std::vector<float> &b);
 

@@ -49,7 +49,7 @@ std::string Compile(const Case &c, const char *distribute) {
 
 struct Course {
     std::vector<amp_step_report> reports;
-    std::vector<float> params;
+    std::vector<float> params, averages;
     std::string tensors; // of the checkpoint that rank 0 has written
     uint64_t moments = 0;
 };
@@ -87,6 +87,7 @@ std::vector<Course> Train(const Case &c, const std::string &model, int steps, co
         for (int s = first; s < first + steps; s++) Step(t, rank, c.ranks, s, &course);
         Save(t, rank ? path + ".not-written" : path);
         course.params = e2e::all_params(t);
+        if (strstr(c.train, "ema")) course.averages = e2e::averages(t);
     });
     courses[0].tensors = e2e::read_tensors(path);
     EXPECT_FALSE(std::ifstream(path + ".not-written").good() && model.find("zero1") != std::string::npos);
@@ -111,6 +112,7 @@ void ExpectSame(const Case &c, const Course &got, const Course &want) {
     }
     EXPECT_TRUE(!c.exact || e2e::same_bits(got.params, want.params));
     ExpectClose(got.params, want.params);
+    EXPECT_TRUE(!c.exact || e2e::same_bits(got.averages, want.averages));
 }
 
 class Shares : public ::testing::TestWithParam<Case> {};
@@ -127,7 +129,8 @@ TEST_P(Shares, MakeTheStepsOfWholeStates) {
 const Case cases[] = {
     {"fp32", "fp32 { }", "optimizer = adamw(lr = 0.01)", 2},
     {"fp32by3", "fp32 { }", "optimizer = adamw(lr = 0.01)", 3},
-    {"fp16", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }", "optimizer = adam(lr = 0.01)", 2},
+    {"fp16", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }",
+     "optimizer = adam(lr = 0.01)\n    ema = 0.9", 2},
     {"fp16by5", "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }", "optimizer = adam(lr = 0.01)", 5},
     {"bf16", "bf16 { }", "optimizer = sgd(lr = 0.05, momentum = 0.9)\n    accumulate = 2", 2, "tree"},
     {"sums", "bf16 { }", "optimizer = adagrad(lr = 0.05, initial_accumulator_value = 0.1)", 2},

@@ -182,7 +182,7 @@ TEST(Params, SaveRefusesOptionsOfLoading) {
     partial.struct_size = rules.struct_size = sizeof rules;
     partial.partial = 1, rules.fresh = fresh;
     EXPECT_EQ(amp_params_save(tiny.params, path.c_str(), &partial, &tiny.err), AMP_INVALID_ARGUMENT);
-    EXPECT_STREQ(tiny.err.message, "amp_params_save: bytes, size and partial are of amp_params_load");
+    EXPECT_STREQ(tiny.err.message, "amp_params_save: bytes, size, partial and ema are of amp_params_load");
     EXPECT_EQ(amp_params_save(tiny.params, path.c_str(), &rules, &tiny.err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(tiny.err.message, "amp_params_save: rules without the weights that they map: set like");
     EXPECT_EQ(amp_params_save(tiny.params, TempPath("w.json").c_str(), nullptr, &tiny.err), AMP_INVALID_ARGUMENT);

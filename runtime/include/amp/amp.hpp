@@ -106,6 +106,7 @@ struct WeightRules {
     std::vector<std::string> ignore, rename, transpose, fresh;
     bool partial = false;
     std::string like;
+    bool ema = false; /* of a checkpoint, the averages in place of the parameters */
 };
 
 /* The name, type and shape of an input, result, parameter or value.  Compared by value. */
@@ -333,6 +334,7 @@ class WeightOptions {
         options.transpose = transpose_.data();
         options.fresh = fresh_.data();
         options.partial = rules.partial;
+        options.ema = rules.ema;
         options.like = rules.like.empty() ? nullptr : rules.like.c_str();
     }
     WeightOptions(const WeightOptions &) = delete;
@@ -413,6 +415,11 @@ class Params {
     void assign(const Params &from) {
         detail::Call call;
         call.check(amp_params_copy(get(), from.get(), call.error()));
+    }
+    /* Each parameter becomes its own + t (|from|'s - its own), and each buffer |from|'s: a target network. */
+    void blend(const Params &from, double t) {
+        detail::Call call;
+        call.check(amp_params_blend(get(), from.get(), t, call.error()));
     }
     /* New params with the values of now (a copy of the object would be the same params). */
     Params snapshot() const {
@@ -700,6 +707,11 @@ class Session {
         detail::Call call;
         call.check(amp_session_get_moment(get(), state.c_str(), out.data(), out.size(), call.error()));
         return out;
+    }
+    /* |to|: what `ema = ...` keeps in place of the parameters. */
+    void averages(Params &to) const {
+        detail::Call call;
+        call.check(amp_session_get_averages(get(), to.get(), call.error()));
     }
     void set_moment(const std::string &state, const std::vector<float> &values) {
         detail::Call call;

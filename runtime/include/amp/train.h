@@ -193,8 +193,9 @@ AMP_API AMP_MUST_USE amp_status amp_session_set_moment(amp_session *session, con
  *     amp_session_get_averages(session, averages, &err);                      after steps
  *
  * Every parameter that has an average becomes it, rounded to the type that it is stored in; all others, and buffers,
- * become what the session's params have.  So do those of a block that has made no step.  |to|: as amp_params_copy; it
- * may be the session's params, which go on from the averages.  Of ranks with shares all call this, in the same order.
+ * become what the session's params have; before the first step of a block, its parameters too.  |to| is as in
+ * amp_params_copy; it may be the session's params, which go on from the averages.  Of ranks with shares all call this,
+ * in the same order.
  * AMP_WRONG_STATE: the model keeps none.  After another error |to| may have some of them. */
 AMP_API AMP_MUST_USE amp_status amp_session_get_averages(const amp_session *session, amp_params *to, amp_error *err);
 /* Whether each rank has a share of the moments alone (amp/comm.h); 0 also for one rank. */

@@ -232,7 +232,7 @@ TEST(EmaOfACheckpoint, GoesOnAndIsLoaded) {
 
 // A target network, on the device where both live: of the parameters t of the way, buffers as they are.
 TEST_F(Ema, BlendFollowsATraining) {
-    Training r(Compile("fp16", ""), kBatch);
+    Training r(Compile("fp16"), kBatch);
     ASSERT_TRUE(r.ok());
     amp_params *target = Snapshot(r);
     amp_session *serves = Serve(r, target);
@@ -250,6 +250,9 @@ TEST_F(Ema, BlendFollowsATraining) {
     ASSERT_EQ(amp_params_blend(target, r.params, 1, &r.err), AMP_OK) << r.err.message;
     EXPECT_TRUE(e2e::same_bits(Logits(r, serves), Logits(r, r.session))) << "what is derived follows";
     EXPECT_TRUE(e2e::same_bits(e2e::values_of(r.model, target), e2e::all_params(r)));
+    ASSERT_EQ(amp_session_get_averages(r.session, target, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(Param(r, "fc1.weight", kWeights, target), Average(r));
+    EXPECT_NE(Logits(r, serves), Logits(r, r.session));
     amp_session_release(serves);
     amp_params_release(target);
 }

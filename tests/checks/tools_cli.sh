@@ -988,6 +988,31 @@ assert len(losses) == 40 or len(losses) == best + 3, losses
 out = subprocess.run([sys.argv[2], "eval", sys.argv[3], "--data", sys.argv[4], "--weights", sys.argv[5]], capture_output=True, text=True).stdout
 assert abs(json.loads(out)["loss"] - losses[best]) < 1e-6, (out, losses)
 BEST
+# ---- amprun: averages of weights, evaluated and saved; of a checkpoint either ---------------------
+
+sed 's/^    optimizer = .*/&\n    ema = 0.9/' "$work/small.amp" >"$work/averaged.amp"
+averaged=$work/averaged.so
+run 0 "$ampc" "$work/averaged.amp" --isa portable --target cpu -o "$averaged"
+run 0 "$amprun" train "$averaged" --data "$data" --eval-data "$data" --epochs 3 --batch 8 --ema --save "$work/averages.st" \
+    --save-best loss "$work/best.st" --checkpoint "$work/averaged.ck" --log "$work/averaged.jsonl"
+loss() { "$amprun" eval "$averaged" --batch 8 --data "$data" --weights "$@" | grep -o '"loss": [^,}]*'; }
+wanted=$(grep -o '"test_loss": [^,}]*' "$work/averaged.jsonl" | tail -n 1)
+expect 'what was evaluated last is what is saved' "${wanted/test_loss/loss}" "$(loss "$work/averages.st")"
+expect 'and what the checkpoint has with --ema' "$(loss "$work/averages.st")" "$(loss "$work/averaged.ck" --ema)"
+expect 'and the best' "$(loss "$work/averages.st")" "$(loss "$work/best.st")"
+holds 'without --ema a checkpoint has the parameters' test "$(loss "$work/averaged.ck")" != "$(loss "$work/averages.st")"
+run 0 "$amprun" infer "$averaged" --weights "$work/averages.st" --inputs "$work/data.st" --outputs "$work/a.st"
+run 0 "$amprun" infer "$averaged" --weights "$work/averaged.ck" --ema --inputs "$work/data.st" --outputs "$work/b.st"
+holds 'inference with --ema is with the averages' cmp -s "$work/a.st" "$work/b.st"
+run 0 "$amprun" step "$averaged" --resume "$work/averaged.ck" --inputs "$work/data.st" --save "$work/step.st" --ema
+holds 'a step with --ema saves other averages' test "$(loss "$work/step.st")" != "$(loss "$work/averages.st")"
+run 1 "$amprun" train "$so" --data "$data" --ema
+says '--ema: small keeps no averages; write `ema = 0.999` in its train block'
+run 1 "$amprun" eval "$averaged" --data "$data" --weights "$work/averages.st" --ema
+says "$work/averages.st: --ema: it has no averages (optim/NAME/ema)"
+run 2 "$amprun" step "$averaged" --resume "$work/averaged.ck" --inputs "$work/data.st" --ema
+says '--ema only with --save'
+
 run 2 "$amprun" train "$so" --data "$data" --save-best acc "$work/best.st"
 says '--eval-data or --eval-split'
 run 2 "$amprun" train "$so" --data "$data" --eval-split 0.2 --save-best speed "$work/best.st"

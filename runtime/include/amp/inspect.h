@@ -75,7 +75,7 @@ AMP_API AMP_MUST_USE amp_status amp_session_count_param(amp_session *session, co
 typedef struct amp_memory_info {
     uint64_t params;      /* masters and buffers */
     uint64_t derived;     /* low-precision and packed copies of weights */
-    uint64_t moments;     /* optimizer, counters, scaler */
+    uint64_t moments;     /* optimizer, averages, counters, scaler */
     uint64_t activations; /* the planned arena: every temporary of a step */
     uint64_t outputs;     /* results */
     uint64_t scratch;     /* of products and threads */

@@ -1,5 +1,5 @@
-"""ema.py: averages of weights over 200 steps, against torch.optim.swa_utils: of the same training in PyTorch, and step by step of our
-own weights, with steps that are skipped; what --save --ema writes, buffers included."""
+"""ema.py: averages of weights over 200 steps, against torch.optim.swa_utils: of the same training in PyTorch, and step
+by step of our own weights, with steps that are skipped; what --save --ema writes, buffers included."""
 import os
 
 import torch
@@ -30,7 +30,7 @@ train averaged {
 
 
 class Twin(nn.Module):
-    """The model above.  No bias comes before the norm: its gradient would be noise, and AdamW makes whole steps of noise."""
+    """The model above.  No bias comes before the norm: its gradient would be noise, and AdamW makes steps of it."""
 
     def __init__(self):
         super().__init__()
@@ -115,7 +115,7 @@ def follow(options, precision, overflows=(), decay=DECAY, steps=STEPS):
 
 def check_fp32(tally, options):
     found, _, ours = follow(options, "fp32")
-    tally.same(f"fp32: averages of {STEPS} steps within {AVERAGE_BOUND:g} of torch.optim.swa_utils, buffers copied", found)
+    tally.same(f"fp32: averages of {STEPS} steps within {AVERAGE_BOUND:g} of torch.optim.swa_utils, buffers", found)
     module = make_twin()
     start = {name: p.detach().clone() for name, p in module.named_parameters()}
     average, optimizer = averaged(module), torch.optim.AdamW(module.parameters(), lr=0.01)

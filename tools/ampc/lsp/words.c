@@ -52,6 +52,7 @@ static const LanguageWord words[] = {
     {"eval_precision", WORD_SETS, "`eval_precision = fp32`: FP32 forms of evaluation and inference too"},
     {"reduce", WORD_SETS, "`reduce = bf16`: what processes that train together exchange gradients in"},
     {"data_parallel", WORD_SETS, "`data_parallel = true`: several processes may train the model together"},
+    {"ema", WORD_SETS, "`ema = 0.999`: keeps an average of each parameter, to evaluate with (`amprun --ema`)"},
     {"optimizer", WORD_SETS, "`optimizer = adamw(lr = 0.001)`: how parameters follow their gradients"},
 };
 

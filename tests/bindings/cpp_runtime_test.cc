@@ -223,6 +223,35 @@ TEST(CppRuntime, ParamsFromElsewhere) {
     EXPECT_EQ(t.params.count_nonfinite(), 1);
 }
 
+TEST(CppRuntime, AveragesAndBlends) {
+    std::string text = model_text;
+    text.replace(text.find("    optimizer"), 0, "    ema = 0.5\n");
+    const amp::Compiled so = amp::compile_text(text, "rings.amp", quick());
+    amp::Model model = amp::Model::from_memory(so.data(), so.size());
+    amp::Params params(model, 7), averages = params.snapshot(), target = params.snapshot();
+    amp::Session session(model, params, for_samples(4));
+    session.step({x, targets});
+    session.averages(averages);
+    EXPECT_EQ(averages.get("last.bias"), params.get("last.bias")) << "the first is a copy";
+    session.step({x, targets});
+    session.averages(averages);
+    EXPECT_EQ(averages.get("last.bias"), session.moment("last.bias/ema"));
+    EXPECT_NE(averages.get("last.bias"), params.get("last.bias"));
+    const std::string path = std::string(::testing::TempDir()) + "/averages.ckpt";
+    session.save_checkpoint(path);
+    amp::WeightRules rules;
+    rules.ema = true;
+    target.load(path, rules);
+    EXPECT_EQ(target.get("first.weight"), averages.get("first.weight"));
+    target.blend(params, 0);
+    EXPECT_EQ(target.get("first.weight"), averages.get("first.weight"));
+    target.blend(params, 0.5);
+    EXPECT_NE(target.get("first.weight"), averages.get("first.weight"));
+    target.blend(params, 1);
+    EXPECT_EQ(target.get("first.weight"), params.get("first.weight"));
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "t is 2", [&] { target.blend(params, 2); }));
+}
+
 TEST(CppRuntime, LoadsWhatFits) {
     Trained t;
     const std::string path = std::string(::testing::TempDir()) + "/wide.safetensors";

@@ -395,6 +395,24 @@ class Use(Rings):
         error = self.refused(ampc.Error, "grad_norm = 1", self.session.grad_norm)
         self.assertEqual(error.status, "AMP_WRONG_STATE")
 
+    def test_averages_and_blends(self):
+        model = ampc.Model(ampc.compile(text=MODEL.replace("    optimizer", "    ema = 0.5\n    optimizer"), **QUICK))
+        params = ampc.Params(model)
+        averages, target = params.snapshot(), params.snapshot()
+        session = ampc.Session(model, params, capacity=24)
+        for _ in range(2):
+            session.step(X, TARGETS)
+        session.averages(averages)
+        np.testing.assert_array_equal(averages["last.bias"], session.state("last.bias/ema"))
+        self.assertNotEqual(averages["last.bias"].tolist(), params["last.bias"].tolist())
+        session.save_checkpoint(self.path / "averages.ckpt")
+        target.load(self.path / "averages.ckpt", ema=True)
+        np.testing.assert_array_equal(target["first.weight"], averages["first.weight"])
+        target.blend(params, 0.5)
+        np.testing.assert_allclose(target["last.bias"], (averages["last.bias"] + params["last.bias"]) / 2, rtol=1e-6)
+        error = self.refused(ampc.Error, "t is 2", target.blend, params, 2)
+        self.assertEqual(error.status, "AMP_INVALID_ARGUMENT")
+
     def test_the_learning_rate(self):
         text = MODEL.replace("    optimizer", "    group \"last.*\": lr_scale = 0.5\n    optimizer")
         model = ampc.Model(ampc.compile(text=text, **QUICK))

@@ -24,7 +24,7 @@ const char kModel[] = "amp 1\n"
                       "    input  t: i32[N]\n"
                       "    loss      = cross_entropy(y, t)\n"
                       "    metric    acc = accuracy(y, t)\n"
-                      "    optimizer = adamw(lr = 0.01)\n"
+                      "    optimizer = adamw(lr = 0.01)\n    ema = 0.5\n"
                       "}\n"
                       "precision fp16 { }\n";
 
@@ -433,6 +433,8 @@ TEST(Runtime, EveryCallOfALife) {
              amp_params *copy = nullptr;
              amp_status status = amp_params_snapshot(l.params, &copy, &l.err);
              if (!status) status = amp_params_copy(copy, l.params, &l.err);
+             if (!status) status = amp_params_blend(copy, l.params, 0.5, &l.err);
+             if (!status) status = amp_session_get_averages(l.session, copy, &l.err);
              amp_params_release(copy);
              return status;
          }},

@@ -46,6 +46,10 @@ size_t amp_state_content_bytes(const amp_model_state *s) {
     return (size_t)amp_model_state_elements(s) * amp_storage_size(s->storage);
 }
 
+bool amp_state_stored_alike(const amp_model_state *a, const amp_model_state *b) {
+    return a->storage == b->storage && a->layout == b->layout && a->hwio == b->hwio;
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static amp_state_block block_of(const amp_model *model, const amp_state_block *blocks, int32_t state) {

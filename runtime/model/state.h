@@ -17,6 +17,9 @@ size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its l
 /* Up to the last element: rows have their padding after it, other layouts between elements. */
 size_t amp_state_content_bytes(const amp_model_state *s);
 
+/* The memory of one can be the memory of the other, if their shapes are the same. */
+bool amp_state_stored_alike(const amp_model_state *a, const amp_model_state *b);
+
 /* One pointer per state of the model, NULL for those that are not wanted. */
 typedef bool amp_state_filter(const amp_model *model, int32_t index, const void *ctx);
 bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* a filter: else in sessions */

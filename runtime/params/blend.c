@@ -11,10 +11,6 @@
 /* All else is copied: a buffer counts or measures what its params have seen. */
 static bool is_blended(const amp_model_state *s, float t) { return s->role == AMP_STATE_PARAM && t < 1; }
 
-static bool stored_alike(const amp_model_state *a, const amp_model_state *b) {
-    return a->storage == b->storage && a->layout == b->layout && a->hwio == b->hwio;
-}
-
 static void blend(float *to, const float *from, size_t count, float t) {
     for (size_t i = 0; i < count; i++) to[i] += t * (from[i] - to[i]);
 }
@@ -26,7 +22,7 @@ static void blend_on_host(amp_params *to, int32_t i, const amp_params *from, flo
     const amp_model_state *s = &to->model->states[i];
     const int32_t there = amp_model_state_index(from->model, s->name);
     const amp_model_state *other = &from->model->states[there];
-    const bool blends = is_blended(s, t), alike = stored_alike(s, other);
+    const bool blends = is_blended(s, t), alike = amp_state_stored_alike(s, other);
     const size_t count = (size_t)amp_model_state_elements(s);
     float *own_rows = rows + amp_states_largest(to->model);
     if (alike && !blends) {
@@ -69,7 +65,7 @@ static bool one_on_device(const amp_params_residency *to, int32_t i, const amp_p
                               .from = from->states[there],
                               .bytes = amp_state_content_bytes(s),
                               .copies = !is_blended(s, t)};
-    return stored_alike(s, other) && (out->copies || s->storage == AMP_DT_F32);
+    return amp_state_stored_alike(s, other) && (out->copies || s->storage == AMP_DT_F32);
 }
 
 static int32_t list_for_device(const amp_params *to, const amp_params *from, float t, amp_memory_blend *list) {

@@ -127,7 +127,7 @@ static void end(Transfer *t) { amp_free_aligned(&t->params->memory.allocator, t-
 
 /* Integers are stored as rows in both. */
 static bool stored_alike(const amp_model_state *a, const amp_model_state *b) {
-    return a->storage == b->storage && a->hwio == b->hwio && a->layout == b->layout && a->layout == AMP_LAYOUT_ROWS;
+    return amp_state_stored_alike(a, b) && a->layout == AMP_LAYOUT_ROWS;
 }
 
 static amp_status copy_to_host(const Transfer *t, int32_t there, int32_t here) {

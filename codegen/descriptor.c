@@ -80,9 +80,11 @@ static int put_groups_of(TableWriter *x, int block) {
     for (int i = 0; i < train->groups.len; i++) {
         const TrainGroup *g = &train->groups.data[i];
         const unsigned sets = (g->has_lr_scale ? AMP_GROUP_LR_SCALE : 0u) |
-                              (g->has_weight_decay ? AMP_GROUP_WEIGHT_DECAY : 0u) | (g->frozen ? AMP_GROUP_FROZEN : 0u);
+                              (g->has_weight_decay ? AMP_GROUP_WEIGHT_DECAY : 0u) |
+                              (g->frozen ? AMP_GROUP_FROZEN : 0u) | (g->optimizer.name ? AMP_GROUP_OPTIMIZER : 0u);
         text_puts(x->t, "    {");
         table_put_field(x->t, "pattern", g->pattern);
+        if (g->optimizer.name) put_call(x, "optimizer", &g->optimizer);
         text_printf(x->t, ".train_block = %d, .sets = %u, .line = %d, .lr_scale = %s, ", block, sets, g->pos.line,
                     emit_literal(x->m->arena, AMP_DT_F64, g->has_lr_scale ? g->lr_scale : 1.0));
         text_printf(x->t, ".weight_decay = %s},\n",
@@ -172,13 +174,13 @@ static void put_digest(Text *t, const char *field, const char *hex) {
     text_puts(t, strlen(hex) == 64 ? "},\n" : "0},\n");
 }
 
-/* Of each train block, in the order of the text. */
 static void put_optimizers(TableWriter *x) {
+    const Call *optimizer;
     Text all;
     text_init(&all, x->m->arena);
-    for (int i = 0; i < x->m->trains.len; i++) {
+    for (int i = 0; (optimizer = ir_optimizer_at(x->m, i)); i++) {
         if (i) text_puts(&all, "; ");
-        ir_print_call(&all, &x->m->trains.data[i].optimizer);
+        ir_print_call(&all, optimizer);
     }
     if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }

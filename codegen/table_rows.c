@@ -99,6 +99,7 @@ static void put_param_training(TableWriter *x, const State *s) {
     text_printf(x->t, ", .train_block = %d, .lr_scale_group = %d, .weight_decay_group = %d, .frozen_group = %d",
                 1 + t.block, group_number(x->m, &t, t.lr_scale), group_number(x->m, &t, t.weight_decay),
                 group_number(x->m, &t, t.frozen));
+    if (t.optimizer != NO_BLOCK) text_printf(x->t, ", .optimizer_group = %d", group_number(x->m, &t, t.optimizer));
 }
 
 /* Writes the dims of a state; if a copy's rows are longer in memory, the dims in memory. */

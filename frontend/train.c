@@ -405,13 +405,23 @@ static void set_frozen(Elab *e, const Arg *arg, TrainGroup *group) {
     group->frozen = group->has_frozen && item.b;
 }
 
+/* What a program sets is the group's factor. */
+static void set_group_optimizer(Elab *e, const Arg *arg, TrainGroup *group) {
+    if (!elab_signature(e, arg->value, SIGNATURE_OPTIMIZER, &group->optimizer)) return;
+    const CallArg *lr = ir_call_arg(&group->optimizer, "lr");
+    if (!lr->call || strcmp(lr->call->name, "settable")) return;
+    Diag *diag = elab_error(e, arg->value->loc, "the rate of an optimizer that a group gives is not settable");
+    diag_help(e->d, diag, "give the group lr_scale = 1.0: a program sets that factor by amp_session_set_lr_scale");
+}
+
 static void set_group_key(Elab *e, const Arg *arg, TrainGroup *group) {
-    static const char *const keys[] = {"lr_scale", "weight_decay", "frozen"};
+    static const char *const keys[] = {"lr_scale", "weight_decay", "frozen", "optimizer"};
     const char *key = arg->name->text;
     if (!strcmp(key, keys[0])) group->has_lr_scale = rate(e, arg, "group: lr_scale", &group->lr_scale);
     else if (!strcmp(key, keys[1])) group->has_weight_decay = rate(e, arg, "group: weight_decay", &group->weight_decay);
     else if (!strcmp(key, keys[2])) set_frozen(e, arg, group);
-    else elab_help_choice(e, elab_error(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 3);
+    else if (!strcmp(key, keys[3])) set_group_optimizer(e, arg, group);
+    else elab_help_choice(e, elab_error(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 4);
 }
 
 static void elaborate_group(Elab *e, TrainBlock *b, const Stmt *s) {
@@ -520,6 +530,29 @@ static void check_updates(Elab *e, int index) {
     }
 }
 
+static Loc optimizer_line(const Decl *d) {
+    for (int i = 0; i < d->body.len; i++) {
+        const Stmt *s = d->body.data[i];
+        if (s->kind == STMT_BIND && !strcmp(s->bind.names.data[0]->text, settings[SETTING_OPTIMIZER].name))
+            return s->loc;
+    }
+    return d->loc;
+}
+
+/* The block's optimizer trains something: its rate is what a program sets and reads. */
+static void check_optimizer(Elab *e, int index) {
+    for (int i = 0; i < e->m->states.len; i++) {
+        const State *s = e->m->states.data[i];
+        if (!trains(&e->m->trains.data[index], s)) continue;
+        const ParamTraining t = ir_param_training(e->m, s->name);
+        if (t.frozen == NO_BLOCK && t.optimizer == NO_BLOCK) return;
+    }
+    Diag *diag = elab_error(e, optimizer_line(e->trains.data[index]->decl),
+                            "optimizer: groups give another to all parameters that train %s changes",
+                            e->trains.data[index]->decl->name->text);
+    diag_help(e->d, diag, "make one of these the optimizer of the block");
+}
+
 static void check_apart(Elab *e, int first, int second) {
     const Decl *a = e->trains.data[first]->decl, *b = e->trains.data[second]->decl;
     for (int i = 0; i < e->m->states.len; i++) {
@@ -546,6 +579,7 @@ void elab_trains(Elab *e, const Frame *model) {
         for (int k = 0; k < i; k++) check_apart(e, k, i);
     }
     for (int i = 0; i < e->trains.len && !e->d->errors; i++) check_updates(e, i);
+    for (int i = 0; i < e->trains.len && !e->d->errors; i++) check_optimizer(e, i);
     if (e->trains.len > 1)
         add_loss_result(e, e->trains.data[0]->decl->loc, losses.data, losses.len, amp_result_word(RESULT_LOSS));
     e->m->has_train = e->trains.len > 0;

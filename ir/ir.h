@@ -436,12 +436,13 @@ typedef struct Removed {      /* a rounding that simplify took away */
     const char *what;         /* "f16 rounding of a weight gradient: the product writes f32" */
 } Removed;
 
-/* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true.  Of several that match, the last that gives a key
- * decides it. */
+/* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true, optimizer = sgd(lr = 0.1).  Of several that match, the
+ * last that gives a key decides it. */
 typedef struct TrainGroup {
     const char *pattern;
     double lr_scale, weight_decay;
     bool has_lr_scale, has_weight_decay, has_frozen, frozen;
+    Call optimizer; /* no name: the block's */
     Pos pos;
 } TrainGroup;
 
@@ -460,7 +461,7 @@ typedef struct Train { /* a train block */
 typedef struct ParamTraining {
     int block; /* that is for it */
     /* the groups that decide: of those that match, the last that gives the key; |frozen|: if it freezes */
-    int lr_scale, weight_decay, frozen;
+    int lr_scale, weight_decay, frozen, optimizer;
 } ParamTraining;
 
 /* How the CPU adds up products of narrow types: as it adds all else, or as tensor cores of an architecture do, which
@@ -616,6 +617,9 @@ bool ir_is_exchange(const Func *f);
 int ir_freezing_group(const Train *block, const char *param);
 /* By name, whether the module has such a parameter or not. */
 ParamTraining ir_param_training(const Module *m, const char *param);
+const Call *ir_param_optimizer(const Module *m, const ParamTraining *t); /* of a parameter that a block is for */
+/* Of each train block its optimizer and then the optimizers of its groups; NULL past the last. */
+const Call *ir_optimizer_at(const Module *m, int index);
 /* The group's number in the model: groups are counted over all train blocks, in the order of the text. */
 int ir_group_number(const Module *m, int block, int group);
 void ir_call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue v);

@@ -16,7 +16,7 @@ int ir_freezing_group(const Train *block, const char *param) {
 }
 
 ParamTraining ir_param_training(const Module *m, const char *param) {
-    ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
+    ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
     for (int i = 0; t.block == NO_BLOCK && i < m->trains.len; i++) {
         const char *only = m->trains.data[i].only;
         if (!only || text_glob_match(only, param)) t.block = i;
@@ -28,9 +28,25 @@ ParamTraining ir_param_training(const Module *m, const char *param) {
         if (!text_glob_match(g->pattern, param)) continue;
         if (g->has_lr_scale) t.lr_scale = i;
         if (g->has_weight_decay) t.weight_decay = i;
+        if (g->optimizer.name) t.optimizer = i;
     }
     t.frozen = ir_freezing_group(block, param);
     return t;
+}
+
+const Call *ir_param_optimizer(const Module *m, const ParamTraining *t) {
+    const Train *block = &m->trains.data[t->block];
+    return t->optimizer == NO_BLOCK ? &block->optimizer : &block->groups.data[t->optimizer].optimizer;
+}
+
+const Call *ir_optimizer_at(const Module *m, int index) {
+    for (int i = 0; i < m->trains.len; i++) {
+        const Train *block = &m->trains.data[i];
+        if (!index--) return &block->optimizer;
+        for (int g = 0; g < block->groups.len; g++)
+            if (block->groups.data[g].optimizer.name && !index--) return &block->groups.data[g].optimizer;
+    }
+    return NULL;
 }
 
 int ir_group_number(const Module *m, int block, int group) {

@@ -132,9 +132,9 @@ static void check_calls(Verifying *c) {
     const Module *m = c->m;
     for (int i = 0; i < m->states.len; i++)
         if (m->states.data[i]->init.name) check_call(c, "initialiser", &m->states.data[i]->init, OP_NONE);
-    for (int i = 0; i < m->trains.len; i++)
-        if (m->trains.data[i].optimizer.name)
-            check_call(c, "optimizer", &m->trains.data[i].optimizer, ir_opcode(m->trains.data[i].optimizer.name));
+    const Call *optimizer;
+    for (int i = 0; (optimizer = ir_optimizer_at(m, i)); i++)
+        if (optimizer->name) check_call(c, "optimizer", optimizer, ir_opcode(optimizer->name));
     if (m->loss_scale.name) check_call(c, "loss scale", &m->loss_scale, OP_NONE);
     if (m->loss_scale.name) check_scale(c, "loss scale", &m->loss_scale);
     check_state_type(c, "masters", &m->masters);

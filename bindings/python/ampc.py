@@ -69,10 +69,10 @@ amp_decision = _struct(
     because=c_char_p, file=c_char_p, line=c_int32, column=c_int32)
 amp_param_training = _struct(
     "amp_param_training", trained=c_int32, block=c_int32, only=c_char_p, optimizer=c_char_p, lr_scale_group=c_int32,
-    weight_decay_group=c_int32, frozen_group=c_int32, reserved=c_int32)
+    weight_decay_group=c_int32, frozen_group=c_int32, optimizer_group=c_int32)
 amp_group_info = _struct(
     "amp_group_info", pattern=c_char_p, block=c_int32, sets_lr_scale=c_int32, sets_weight_decay=c_int32,
-    frozen=c_int32, lr_scale=c_double, weight_decay=c_double, line=c_int32, reserved=c_int32)
+    frozen=c_int32, lr_scale=c_double, weight_decay=c_double, line=c_int32, sets_optimizer=c_int32)
 amp_params_options = _struct("amp_params_options", struct_size=c_size_t, seed=c_uint64, zeros=c_int32)
 _DIFFERENCE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
 amp_weights_options = _struct(
@@ -443,7 +443,7 @@ class Model(_Object):
         for index, name in enumerate(self.params):
             how = _room(amp_param_training)
             _call(_amp.amp_model_param_training_at, self._handle, index, byref(how))
-            facts[name] = dict(_as_dict(how, ("reserved",)), trained=bool(how.trained))
+            facts[name] = dict(_as_dict(how), trained=bool(how.trained))
         return facts
 
     def index_counts(self):
@@ -458,7 +458,7 @@ class Model(_Object):
         """The group lines of all train blocks, numbered as Session.set_lr_scale does: a list of dicts."""
         found, group = [], _room(amp_group_info)
         while not _amp.amp_model_group_at(self._handle, len(found), byref(group), None):
-            found.append(_as_dict(group, ("reserved",)))
+            found.append(_as_dict(group))
         return found
 
     def __repr__(self):

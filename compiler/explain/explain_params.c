@@ -8,7 +8,7 @@
 typedef struct ParamFacts {
     const Train *block; /* NULL: none trains it */
     bool frozen;
-    const TrainGroup *lr_scale, *weight_decay; /* the groups that decide; NULL: none */
+    const TrainGroup *lr_scale, *weight_decay, *optimizer; /* the groups that decide; NULL: none */
 } ParamFacts;
 
 static const TrainGroup *group_of(const Train *block, int group) {
@@ -18,7 +18,8 @@ static const TrainGroup *group_of(const Train *block, int group) {
 static ParamFacts facts_of(const Module *m, const char *name) {
     const ParamTraining t = ir_param_training(m, name);
     const Train *block = t.block == NO_BLOCK ? NULL : &m->trains.data[t.block];
-    return (ParamFacts){block, t.frozen != NO_BLOCK, group_of(block, t.lr_scale), group_of(block, t.weight_decay)};
+    return (ParamFacts){block, t.frozen != NO_BLOCK, group_of(block, t.lr_scale), group_of(block, t.weight_decay),
+                        group_of(block, t.optimizer)};
 }
 
 static bool is_told(const State *s, const ExplainSelection *which) {
@@ -47,6 +48,10 @@ static void tell_param(Text *t, const Module *m, const State *s) {
         text_puts(t, "; weight_decay ");
         text_put_double(t, x.weight_decay->weight_decay);
         tell_group(t, x.weight_decay);
+    }
+    if (x.optimizer && !x.frozen) {
+        text_printf(t, "; %s", x.optimizer->optimizer.name);
+        tell_group(t, x.optimizer);
     }
     text_putc(t, '\n');
 }
@@ -84,6 +89,8 @@ static void put_param(amp_json_writer *w, const Module *m, const State *s) {
     amp_json_put_double(w, "lr_scale", x.lr_scale ? x.lr_scale->lr_scale : 1.0);
     if (x.weight_decay) amp_json_put_double(w, "weight_decay", x.weight_decay->weight_decay);
     else amp_json_put_null(w, "weight_decay"); /* the optimizer's */
+    amp_json_put_string(w, "optimizer",
+                        x.block ? (x.optimizer ? &x.optimizer->optimizer : &x.block->optimizer)->name : NULL);
     amp_json_end_object(w);
 }
 

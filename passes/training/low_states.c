@@ -206,8 +206,8 @@ static bool check_squares(PassContext *c, const StateType *moments) {
 }
 
 static bool check_centered(PassContext *c) {
-    for (int i = 0; i < c->m->trains.len; i++) {
-        const Call *optimizer = &c->m->trains.data[i].optimizer;
+    const Call *optimizer;
+    for (int i = 0; (optimizer = ir_optimizer_at(c->m, i)); i++) {
         const CallArg *centered = ir_call_arg(optimizer, "centered");
         if (!centered || !centered->value.b || ir_opcode(optimizer->name) != OP_rmsprop) continue;
         Diag *diag = place_error(c, c->m->moments.pos,

@@ -201,12 +201,12 @@ static bool is_wanted(const Slot *slot, const Call *call) {
     return arg && (arg->type == ATTR_BOOL ? arg->value.b : train_number(arg, 0) != 0.0);
 }
 
-static Val moment(BlockStep *b, const State *param, const char *slot) {
+static Val moment(BlockStep *b, const Call *call, const State *param, const char *slot) {
     const char *name = arena_printf(b->m->arena, "%s/%s", param->name, slot);
     State *s = ir_state_new(b->m, name, STATE_MOMENT, AMP_DT_F32, param->shape);
     s->of = param->name;
     s->slot = slot;
-    const double first = strcmp(slot, "squares") ? 0 : train_number(ir_call_arg(&b->block->optimizer, FIRST_SUM), 0);
+    const double first = strcmp(slot, "squares") ? 0 : train_number(ir_call_arg(call, FIRST_SUM), 0);
     if (first != 0) {
         s->init.name = amp_initialisers[INIT_constant].name;
         ir_call_set(b->m->arena, &s->init, amp_initialisers[INIT_constant].args[0], ATTR_FLOAT,
@@ -217,7 +217,7 @@ static Val moment(BlockStep *b, const State *param, const char *slot) {
 
 /* The next average of the parameter, of its next value. */
 static void update_average(BlockStep *b, const State *param, Val next) {
-    Val average = moment(b, param, AMP_SLOT_EMA);
+    Val average = moment(b, &b->block->optimizer, param, AMP_SLOT_EMA);
     Op *o = ir_op_new(b->f, OP_ema, (Val[]){next, average, b->number}, 3);
     ir_attr(o, "decay")->f = b->block->ema;
     explain_of_block(b, o, param->name, "ema");
@@ -225,32 +225,36 @@ static void update_average(BlockStep *b, const State *param, Val next) {
 }
 
 /* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order. */
-static void update(BlockStep *b, const Optimizer *optimizer, const State *param, Val gradient) {
-    const Call *call = &b->block->optimizer;
+static bool update(BlockStep *b, const State *param, Val gradient) {
     const ParamTraining settings = ir_param_training(b->m, param->name);
+    const Call *call = ir_param_optimizer(b->m, &settings);
+    const Optimizer *optimizer = find_optimizer(b->c, call);
+    if (!optimizer) return false;
     Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
     in[3] = rate_of_param(&b->rates, &settings);
     in[4] = decay_of_param(&b->rates, &settings);
     int moments = 0;
     for (int i = 0; i < MAX_SLOTS; i++)
         if (is_wanted(&optimizer->slots[i], call))
-            in[FIRST_MOMENT + moments++] = moment(b, param, optimizer->slots[i].name);
+            in[FIRST_MOMENT + moments++] = moment(b, call, param, optimizer->slots[i].name);
     Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
     train_set_attributes(call, o);
     explain_of_block(b, o, param->name, ir_op_info[optimizer->code].name);
+    o->pos = call->pos;
     ir_make_results(b->f, o, AMP_DT_F32, NULL);
     assign_next(b, in[0], o->out[0]);
     for (int i = 0; i < moments; i++) assign_next(b, in[FIRST_MOMENT + i], o->out[1 + i]);
     if (b->block->ema != 0) update_average(b, param, o->out[0]);
+    return true;
 }
 
 static bool update_block(BlockStep *b) {
-    const Optimizer *optimizer = find_optimizer(b->c, &b->block->optimizer);
     b->rates = (BlockRates){.c = b->c, .f = b->f, .block = b->block, .index = b->index, .done = b->done};
-    if (!optimizer || !rates_check(&b->rates)) return false;
+    if (!find_optimizer(b->c, &b->block->optimizer) || !rates_check(&b->rates)) return false;
     b->gradients = train_gradients(b->f, b->index);
     const Val *gradients = clipped_gradients(b);
-    for (int i = 0; i < b->gradients.len; i++) update(b, optimizer, b->gradients.data[i].param, gradients[i]);
+    for (int i = 0; i < b->gradients.len; i++)
+        if (!update(b, b->gradients.data[i].param, gradients[i])) return false;
     return true;
 }
 

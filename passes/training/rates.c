@@ -11,16 +11,23 @@
  *                                                      assign(%scheduled_rate, %scheduled)
  *
  *   group "*.bias": lr_scale = 0.1                =>   %lr.1 = mul(%lr, %lr_scale.0)                             : f64
+ *
+ * An optimizer that a group gives has a rate of its own, a constant or a schedule; the factor is what a program sets.
  */
 #include "passes/training/training.h"
 
-static const char *const LR = "lr", *const WEIGHT_DECAY = "weight_decay";
+static const char *const LR = "lr", *const LR_SCALE = "lr_scale", *const WEIGHT_DECAY = "weight_decay";
 
 /* NO_BLOCK: of the only one. */
 static int block_number(const BlockRates *b) { return train_block_count(b->f->module) == 1 ? NO_BLOCK : b->index; }
 
-static const Call *schedule_of(const BlockRates *b, const char *argument) {
-    const CallArg *arg = ir_call_arg(&b->block->optimizer, argument);
+/* |group|: that gives it; NO_BLOCK: the block's. */
+static const Call *optimizer_of(const BlockRates *b, int group) {
+    return group == NO_BLOCK ? &b->block->optimizer : &b->block->groups.data[group].optimizer;
+}
+
+static const Call *schedule_of(const Call *optimizer, const char *argument) {
+    const CallArg *arg = ir_call_arg(optimizer, argument);
     return arg ? arg->call : NULL;
 }
 
@@ -41,14 +48,20 @@ static bool is_free(BlockRates *b, CounterKind kind) {
     return false;
 }
 
-bool rates_check(BlockRates *b) {
-    bool ok = is_free(b, COUNTER_LEARNING_RATE) && is_free(b, COUNTER_SCHEDULED_RATE);
-    for (int i = 0; i < b->block->optimizer.args.len; i++) {
-        const Call *call = b->block->optimizer.args.data[i].call;
+static bool check_schedules(BlockRates *b, const Call *optimizer) {
+    bool ok = true;
+    for (int i = 0; i < optimizer->args.len; i++) {
+        const Call *call = optimizer->args.data[i].call;
         if (!call || ir_schedule_op(call->name)) continue;
         place_error(b->c, call->pos, "schedule %s is not supported", call->name);
         ok = false;
     }
+    return ok;
+}
+
+bool rates_check(BlockRates *b) {
+    bool ok = is_free(b, COUNTER_LEARNING_RATE) && is_free(b, COUNTER_SCHEDULED_RATE);
+    for (int i = NO_BLOCK; i < b->block->groups.len; i++) ok = check_schedules(b, optimizer_of(b, i)) && ok;
     return ok;
 }
 
@@ -93,9 +106,17 @@ static void keep(BlockRates *b, Val rate) {
     explain(b, ir_op_new(b->f, OP_assign, (Val[]){kept, rate}, 2), "scheduled_rate");
 }
 
+/* Of an optimizer that a group gives: a program sets the group's factor. */
+static Val rate_of_group(BlockRates *b, int optimizer) {
+    const CallArg *arg = ir_call_arg(optimizer_of(b, optimizer), LR);
+    const Call *call = arg ? arg->call : NULL;
+    if (is_scheduled(call)) return scheduled(b, call, LR, LR);
+    return constant(b, LR, train_number(call ? ir_call_arg(call, "v") : arg, 0));
+}
+
 static Val learning_rate(BlockRates *b) {
     const CallArg *arg = ir_call_arg(&b->block->optimizer, LR);
-    const Call *call = schedule_of(b, LR);
+    const Call *call = schedule_of(&b->block->optimizer, LR);
     double number = train_number(call ? ir_call_arg(call, "v") : arg, 0);
     Val in[2], lr;
     int count = 1;
@@ -113,40 +134,51 @@ static Val learning_rate(BlockRates *b) {
     return lr;
 }
 
-static Val weight_decay(BlockRates *b) {
-    const Call *call = schedule_of(b, WEIGHT_DECAY);
+static Val weight_decay(BlockRates *b, const Call *optimizer) {
+    const Call *call = schedule_of(optimizer, WEIGHT_DECAY);
     if (call) return scheduled(b, call, WEIGHT_DECAY, WEIGHT_DECAY);
-    return constant(b, WEIGHT_DECAY, train_number(ir_call_arg(&b->block->optimizer, WEIGHT_DECAY), 0));
+    return constant(b, WEIGHT_DECAY, train_number(ir_call_arg(optimizer, WEIGHT_DECAY), 0));
 }
 
 /* ---- each once --------------------------------------------------------------------------------------------------- */
 
-static Val *find(BlockRates *b, const char *argument, int group) {
-    for (int i = 0; i < b->made.len; i++)
-        if (b->made.data[i].argument == argument && b->made.data[i].group == group) return &b->made.data[i].value;
+static Val *find(BlockRates *b, const char *argument, int optimizer, int group) {
+    for (int i = 0; i < b->made.len; i++) {
+        MadeRate *r = &b->made.data[i];
+        if (r->argument == argument && r->optimizer == optimizer && r->group == group) return &r->value;
+    }
     return NULL;
 }
 
-static Val remember(BlockRates *b, const char *argument, int group, Val v) {
-    vec_push(b->f->module->arena, &b->made, ((MadeRate){argument, group, v}));
+static Val remember(BlockRates *b, const char *argument, int optimizer, int group, Val v) {
+    vec_push(b->f->module->arena, &b->made, ((MadeRate){argument, optimizer, group, v}));
     return v;
 }
 
-static Val scaled(BlockRates *b, Val whole, int group) {
+/* A group's factor, which optimizers share. */
+static Val factor(BlockRates *b, int group) {
+    const Val *known = find(b, LR_SCALE, NO_BLOCK, group);
+    if (known) return *known;
     int number = ir_group_number(b->f->module, b->index, group);
-    Val factor = state(b, COUNTER_LR_SCALE, number, b->block->groups.data[group].lr_scale);
-    Val v = ir_emit(b->f, OP_mul, AMP_DT_F64, LR, 2, whole, factor);
+    return remember(b, LR_SCALE, NO_BLOCK, group,
+                    state(b, COUNTER_LR_SCALE, number, b->block->groups.data[group].lr_scale));
+}
+
+static Val scaled(BlockRates *b, Val whole, int group) {
+    Val v = ir_emit(b->f, OP_mul, AMP_DT_F64, LR, 2, whole, factor(b, group));
     explain(b, ir_def(b->f, v), LR);
     return v;
 }
 
 Val rate_of_param(BlockRates *b, const ParamTraining *settings) {
-    const Val *known = find(b, LR, settings->lr_scale);
+    const int by = settings->optimizer, group = settings->lr_scale;
+    const Val *known = find(b, LR, by, group);
     if (known) return *known;
-    known = find(b, LR, NO_BLOCK);
-    Val whole = known ? *known : remember(b, LR, NO_BLOCK, learning_rate(b));
-    if (settings->lr_scale == NO_BLOCK) return whole;
-    return remember(b, LR, settings->lr_scale, scaled(b, whole, settings->lr_scale));
+    known = find(b, LR, by, NO_BLOCK);
+    Val whole = known            ? *known
+                : by == NO_BLOCK ? remember(b, LR, by, NO_BLOCK, learning_rate(b))
+                                 : remember(b, LR, by, NO_BLOCK, rate_of_group(b, by));
+    return group == NO_BLOCK ? whole : remember(b, LR, by, group, scaled(b, whole, group));
 }
 
 /* Groups that set the same number share it. */
@@ -159,9 +191,10 @@ static int first_with_decay(const BlockRates *b, int group) {
 }
 
 Val decay_of_param(BlockRates *b, const ParamTraining *settings) {
-    int group = first_with_decay(b, settings->weight_decay);
-    const Val *known = find(b, WEIGHT_DECAY, group);
+    const int group = first_with_decay(b, settings->weight_decay),
+              by = group == NO_BLOCK ? settings->optimizer : NO_BLOCK;
+    const Val *known = find(b, WEIGHT_DECAY, by, group);
     if (known) return *known;
-    if (group == NO_BLOCK) return remember(b, WEIGHT_DECAY, group, weight_decay(b));
-    return remember(b, WEIGHT_DECAY, group, constant(b, WEIGHT_DECAY, b->block->groups.data[group].weight_decay));
+    if (group == NO_BLOCK) return remember(b, WEIGHT_DECAY, by, group, weight_decay(b, optimizer_of(b, by)));
+    return remember(b, WEIGHT_DECAY, by, group, constant(b, WEIGHT_DECAY, b->block->groups.data[group].weight_decay));
 }

@@ -226,7 +226,7 @@ void checkpoints_forget(Module *m);
 
 typedef struct MadeRate { /* a learning rate or weight decay that has been emitted */
     const char *argument; /* of the optimizer */
-    int group;            /* of the block; NO_BLOCK: the block's */
+    int optimizer, group; /* groups of the block that give these; NO_BLOCK: the block */
     Val value;            /* f64 scalar */
 } MadeRate;
 

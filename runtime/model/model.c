@@ -307,10 +307,11 @@ amp_status amp_model_param_training_at(const amp_model *m, int32_t index, amp_pa
                                 .block = (int32_t)s->train_block - 1,
                                 .lr_scale_group = (int32_t)s->lr_scale_group - 1,
                                 .weight_decay_group = (int32_t)s->weight_decay_group - 1,
-                                .frozen_group = (int32_t)s->frozen_group - 1};
+                                .frozen_group = (int32_t)s->frozen_group - 1,
+                                .optimizer_group = (int32_t)s->optimizer_group - 1};
     if (!s->train_block) return AMP_OK;
     out->only = m->trains[out->block].only;
-    out->optimizer = m->trains[out->block].optimizer;
+    out->optimizer = s->optimizer_group ? m->groups[out->optimizer_group].optimizer : m->trains[out->block].optimizer;
     return AMP_OK;
 }
 
@@ -324,7 +325,8 @@ amp_status amp_model_group_at(const amp_model *m, int32_t index, amp_group_info 
                             .frozen = (g->sets & AMP_GROUP_FROZEN) != 0,
                             .lr_scale = g->lr_scale,
                             .weight_decay = g->weight_decay,
-                            .line = (int32_t)g->line};
+                            .line = (int32_t)g->line,
+                            .sets_optimizer = (g->sets & AMP_GROUP_OPTIMIZER) != 0};
     return AMP_OK;
 }
 

@@ -405,13 +405,15 @@ static amp_status check_train_blocks(const Check *c) {
     for (int32_t i = 0; i < m->train_count; i++)
         if (!m->trains[i].optimizer) return amp_check_fail(c, "train block %d has no optimizer", i);
     for (int32_t i = 0; i < m->group_count; i++)
-        if (!m->groups[i].pattern || m->groups[i].train_block >= (uint32_t)m->train_count)
-            return amp_check_fail(c, "group %d has no pattern or no train block", i);
+        if (!m->groups[i].pattern || m->groups[i].train_block >= (uint32_t)m->train_count ||
+            !m->groups[i].optimizer != !(m->groups[i].sets & AMP_GROUP_OPTIMIZER))
+            return amp_check_fail(c, "group %d has no pattern, no train block or no optimizer", i);
     for (int32_t i = 0; i < m->state_count && !m->owner; i++) {
         const amp_model_state *s = &m->states[i];
         if (!is_number_of(s->train_block, m->train_count) || !group_fits(c, s, s->lr_scale_group, AMP_GROUP_LR_SCALE) ||
             !group_fits(c, s, s->weight_decay_group, AMP_GROUP_WEIGHT_DECAY) ||
-            !group_fits(c, s, s->frozen_group, AMP_GROUP_FROZEN))
+            !group_fits(c, s, s->frozen_group, AMP_GROUP_FROZEN) ||
+            !group_fits(c, s, s->optimizer_group, AMP_GROUP_OPTIMIZER))
             return amp_check_fail(c, "state %s: its train block or one of its groups is none of the model's", s->name);
     }
     return AMP_OK;

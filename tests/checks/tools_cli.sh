@@ -477,7 +477,7 @@ model groups(x: f32[N, 8]) -> y {
 train groups {
     loss = mean(y * y)
     optimizer = adamw(lr = 0.01)
-    group "*.bias": weight_decay = 0.0
+    group "*.bias": weight_decay = 0.0, optimizer = lion(lr = 0.001)
     group "fc2.*": lr_scale = 0.5, weight_decay = 0.25
     group "fc1.*": frozen = true
     group "fc1.bias": frozen = false
@@ -486,30 +486,30 @@ MODEL
 run 0 "$ampc" "$work/groups.amp" "${quick[@]}" -o "$work/groups.so"
 for input in groups.amp groups.so; do
     run 0 "$ampc" explain "$work/$input"
-    says 'not trained: frozen' 'weight_decay 0.0, by group "*.bias" (groups.amp:9)' \
+    says 'not trained: frozen' 'weight_decay 0.0, by group "*.bias" (groups.amp:9); lion, by group "*.bias" (groups.amp:9)' \
         'lr_scale 0.5, by group "fc2.*" (groups.amp:10); weight_decay 0.25, by group "fc2.*"'
     run 0 "$ampc" explain "$work/$input" --json "$work/groups.json"
     expect "explain --json $input: the groups of each parameter, the last that decides" \
-        "fc1.bias *fcfc 1.0 0.0 True|fc1.weight fc 1.0 None False|fc2.bias *fc 0.5 0.25 True|fc2.weight fc 0.5 0.25 True" \
+        "fc1.bias *fcfc 1.0 0.0 True lion|fc1.weight fc 1.0 None False adamw|fc2.bias *fc 0.5 0.25 True lion|fc2.weight fc 0.5 0.25 True adamw" \
         "$(python3 -c '
 import json, sys
 print("|".join(sorted(" ".join([p["name"], "".join(g.split(".")[0].rstrip("0123456789") for g in p["groups"]),
-    str(p["lr_scale"]), str(p["weight_decay"]), str(p["trained"])]) for p in json.load(open(sys.argv[1]))["parameters"])))' "$work/groups.json")"
+    str(p["lr_scale"]), str(p["weight_decay"]), str(p["trained"]), p["optimizer"]]) for p in json.load(open(sys.argv[1]))["parameters"])))' "$work/groups.json")"
 done
 
 run 0 "$amprun" info "$work/groups.so"
-says 'fc1.bias                 f32[4]  trained by block 0, weight_decay 0 by "*.bias" (group 0)' \
+says 'fc1.bias                 f32[4]  trained by block 0, weight_decay 0 by "*.bias" (group 0), lion by "*.bias" (group 0)' \
     'fc1.weight               f32[4, 8]  frozen by "fc1.*"' \
     'f32[2, 4]  trained by block 0, lr_scale 0.5 by "fc2.*" (group 1), weight_decay 0.25 by "fc2.*" (group 1)'
 run 0 "$amprun" info "$work/groups.so" --json
 expect 'info --json: the groups of each parameter, the last that decides' \
-    "fc1.bias None 1.0 *.bias 0.0 True|fc1.weight None 1.0 None None False|fc2.bias fc2.* 0.5 fc2.* 0.25 True|fc2.weight fc2.* 0.5 fc2.* 0.25 True|*.bias fc2.* fc1.* fc1.bias" \
+    "fc1.bias None 1.0 *.bias 0.0 True *.bias|fc1.weight None 1.0 None None False None|fc2.bias fc2.* 0.5 fc2.* 0.25 True *.bias|fc2.weight fc2.* 0.5 fc2.* 0.25 True None|*.bias fc2.* fc1.* fc1.bias|adamw" \
     "$(python3 -c '
 import json, sys
 info = json.load(open(sys.argv[1]))
-rows = sorted(" ".join(str(p[k]) for k in ("name", "lr_scale_group", "lr_scale", "weight_decay_group", "weight_decay", "trained"))
+rows = sorted(" ".join(str(p[k]) for k in ("name", "lr_scale_group", "lr_scale", "weight_decay_group", "weight_decay", "trained", "optimizer_group"))
               for p in info["tensors"] if p["kind"] == "param")
-print("|".join(rows + [" ".join(g["pattern"] for g in info["groups"])]))' "$work/.out")"
+print("|".join(rows + [" ".join(g["pattern"] for g in info["groups"])] + [b["optimizer"].split("(")[0] for b in info["train_blocks"]]))' "$work/.out")"
 run 0 "$amprun" info "$so"
 expect 'info: nothing of groups where there are none' '' "$(grep -e trained.by -e group <<<"$out")"
 

@@ -175,6 +175,30 @@ TEST_F(LearningRate, IsOfABlockAndOfAGroup) {
     EXPECT_EQ(Scale(set, 0), 2.0);
 }
 
+// The block's rate is another's: a program sets the group's factor.
+TEST_F(LearningRate, OfAGroupsOptimizerIsTheTextsTimesItsFactor) {
+    const auto model = [](const char *group, const char *name) {
+        return compile_to_file(With("fp16", std::string("sgd(lr = 0.1)\n    group \"*.weight\": optimizer = ") + group),
+                               name);
+    };
+    Training fixed(model("adamw(lr = 0.02)", "fixed.so"), 16),
+        set(model("adamw(lr = 1.0), lr_scale = 0.5", "of.so"), 16);
+    ASSERT_TRUE(fixed.ok() && set.ok());
+    ASSERT_EQ(amp_session_set_lr_scale(set.session, 0, 0.02, &set.err), AMP_OK) << set.err.message;
+    EXPECT_EQ(Trained(fixed, 3), Trained(set, 3));
+    EXPECT_EQ(Rate(set), 0.1);
+    amp_param_training weight, bias;
+    ASSERT_EQ(amp_model_param_training_at(set.model, 0, &weight, &set.err), AMP_OK) << set.err.message;
+    ASSERT_EQ(amp_model_param_training_at(set.model, 1, &bias, &set.err), AMP_OK) << set.err.message;
+    EXPECT_EQ(strncmp(weight.optimizer, "adamw(lr = 1.0", 14), 0) << weight.optimizer;
+    EXPECT_EQ(strncmp(bias.optimizer, "sgd(lr = 0.1", 12), 0) << bias.optimizer;
+    EXPECT_EQ(weight.optimizer_group, 0);
+    EXPECT_EQ(bias.optimizer_group, -1);
+    amp_group_info group;
+    ASSERT_EQ(amp_model_group_at(set.model, 0, &group, &set.err), AMP_OK) << set.err.message;
+    EXPECT_EQ(group.sets_optimizer, 1);
+}
+
 // As the f32 that a step computes with.
 TEST_F(LearningRate, IsFinite) {
     if (device()) GTEST_SKIP() << "the same on the device";
@@ -243,6 +267,8 @@ TEST(ModelTraining, SaysWhichBlockAndGroupsAParameterHas) {
     EXPECT_EQ(group.sets_weight_decay, 1);
     EXPECT_EQ(group.weight_decay, 0.1);
     EXPECT_EQ(group.line, 16);
+    EXPECT_EQ(group.sets_optimizer, 0);
+    EXPECT_EQ(facts["right.bias"].optimizer_group, -1);
     EXPECT_EQ(amp_model_group_at(t.model, 3, &group, &t.err), AMP_INVALID_ARGUMENT);
 }
 

@@ -82,6 +82,19 @@ TEST(Training, GroupsClipAndAccumulate) {
     EXPECT_HOLDS(ir, "accumulate 4");
 }
 
+TEST(Training, GroupsHaveOptimizers) {
+    const std::string two = "model m(x: f32[N, 4]) -> y {\n y = linear(linear(x; out = 4) as a; out = 4) as b\n}\n"
+                            "train m {\nloss = mean(y)\noptimizer = sgd(0.1)\n";
+    EXPECT_HOLDS(
+        Ir(two + "group \"*.bias\": optimizer = lion(step(base = 0.5, every = 2, gamma = 0.5)), lr_scale = 2\n}"),
+        "group \"*.bias\" lr_scale 2.0 optimizer lion(lr = step(base = 0.5, every = 2, gamma = 0.5) at m.amp:8:34, "
+        "beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0) at m.amp:8:29 at m.amp:8:1");
+    const char *other = "7:1: error: optimizer: groups give another to all parameters that train m changes";
+    EXPECT_HOLDS(Errors(two + "group \"*\": optimizer = lion()\n}"), other);
+    EXPECT_HOLDS(Errors(two + "group \"a.*\": optimizer = lion()\ngroup \"b.*\": frozen = true\n}"), other);
+    EXPECT_HOLDS(Ir(two + "group \"a.*\": optimizer = lion()\ngroup \"b.weight\": frozen = true\n}"), "optimizer lion");
+}
+
 TEST(Training, WrongGroupsClipAndAccumulate) {
     auto with = [](const char *line) { return Errors(WithLoss(std::string(kSgd) + line)); };
     EXPECT_HOLDS(with("group \"v\": frozen = true"), "no parameter that is trained here matches \"v\"");
@@ -90,6 +103,9 @@ TEST(Training, WrongGroupsClipAndAccumulate) {
     EXPECT_HOLDS(with("group \"w\": frozen = 1"), "group: frozen must be of type bool");
     EXPECT_HOLDS(with("group \"w\": frozen = true, frozen = false"), "group: 'frozen' is given twice");
     EXPECT_HOLDS(with("group \"w\": lr_scale = constant(1.0)"), "an optimizer's lr and weight_decay take schedules");
+    EXPECT_HOLDS(with("group \"w\": optimizer = 1"), "an optimizer is expected here, for example adamw(lr = 0.001)");
+    EXPECT_HOLDS(with("group \"w\": optimizer = sgd(settable(0.1))"),
+                 "an optimizer that a group gives is not settable");
     EXPECT_HOLDS(with("clip_norm = 0"), "clip_norm must be more than 0; this is the float 0.0");
     EXPECT_HOLDS(with("clip_norm = 1e39"),
                  "clip_norm must be finite as an f32, or inf, which clips nothing; this is the float 1.0e+39");

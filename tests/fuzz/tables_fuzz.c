@@ -113,7 +113,7 @@ static void own_states(amp_model_table *t) {
     amp_model_state *s = own_table(t);
     for (uint32_t i = 0; i < t->count; i++, s++) {
         own_text(&s->name), own_text(&s->slot), own_text(&s->init);
-        NUMBERS(s, role, frozen_group);
+        NUMBERS(s, role, optimizer_group);
     }
 }
 
@@ -182,7 +182,7 @@ static void own_training(void) {
     amp_model_group *g = own_table(&desc.groups);
     own_text(&train->only), own_text(&train->optimizer);
     for (uint32_t i = 0; i < desc.groups.count; i++, g++) {
-        own_text(&g->pattern);
+        own_text(&g->pattern), own_text(&g->optimizer);
         NUMBERS(g, train_block, line);
     }
 }
@@ -192,13 +192,17 @@ static void add_training(void) {
     static const amp_model_train trains[] = {{.only = "fc.*", .optimizer = "sgd(lr = 0.125, momentum = 0.5)"}};
     static const amp_model_group groups[] = {
         {.pattern = "*.weight", .sets = AMP_GROUP_LR_SCALE | AMP_GROUP_WEIGHT_DECAY, .lr_scale = 1, .line = 7},
-        {.pattern = "*.bias", .sets = AMP_GROUP_FROZEN, .lr_scale = 1, .line = 8}};
+        {.pattern = "*.bias",
+         .sets = AMP_GROUP_FROZEN | AMP_GROUP_OPTIMIZER,
+         .lr_scale = 1,
+         .line = 8,
+         .optimizer = "lion(lr = 0.125)"}};
     amp_model_state *states = (amp_model_state *)desc.states.data;
     desc.trains = (amp_model_table){1, sizeof *trains, trains};
     desc.groups = (amp_model_table){2, sizeof *groups, groups};
     states[0].train_block = states[1].train_block = 1;
     states[0].lr_scale_group = states[0].weight_decay_group = 1;
-    states[1].frozen_group = 2;
+    states[1].frozen_group = states[1].optimizer_group = 2;
 }
 
 static void own_desc(void) {

@@ -110,6 +110,11 @@ TEST_F(PrintRead, TrainingSurvives) {
     EXPECT_EQ(biases.pos.column, 5);
     EXPECT_TRUE(all.has_lr_scale && !all.has_weight_decay && !all.has_frozen && !all.frozen);
     EXPECT_TRUE(!out.has_lr_scale && out.has_frozen && !out.frozen);
+    EXPECT_STREQ(out.optimizer.name, "sgd");
+    EXPECT_EQ(ir_call_arg(&out.optimizer, "lr")->call->pos.column, 50);
+    EXPECT_EQ(out.optimizer.pos.column, 45);
+    EXPECT_EQ(out.pos.column, 5);
+    EXPECT_EQ(all.optimizer.name, nullptr);
     EXPECT_EQ(m->trains.data[1].only, nullptr);
     EXPECT_STREQ(m->trains.data[1].optimizer.name, "sgd");
     EXPECT_EQ(m->trains.data[2].optimizer.name, nullptr);

@@ -83,13 +83,16 @@ SLOTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "momentum",
 
 
 def checkpoint_tensors(module, optimizer=None, scaler=None, slots=(), step_count=0, iteration=0):
-    """What a checkpoint file holds for PyTorch's state.  |slots| are the moments that the model has: zero where PyTorch made none yet."""
+    """What a checkpoint file holds for PyTorch's state.  |slots| are the moments that the model has: zero where PyTorch made none yet; after
+    a None come the slots of parameters that are no matrices."""
+    slots = tuple(slots)
+    matrix, other = (slots[:slots.index(None)], slots[slots.index(None) + 1:]) if None in slots else (slots, slots)
     tensors = {"counter/step": torch.tensor(step_count), "counter/iteration": torch.tensor(iteration)}
     tensors.update(named_state(module))
     for name, p in module.named_parameters():
         state = optimizer.state.get(p, {}) if optimizer else {}
         held = {SLOTS[key]: value for key, value in state.items() if key in SLOTS and value is not None}
-        for slot in slots:
+        for slot in matrix if p.dim() == 2 else other:
             tensors[f"optim/{name}/{slot}"] = held.get(slot, torch.zeros_like(p)).detach().clone().contiguous()
     if scaler:
         tensors["scaler/scale"] = torch.tensor(scaler["scale"], dtype=torch.float32)

@@ -50,6 +50,38 @@ TEST_F(TrainBlocksTest, OfSeveralGroupsTheLastThatGivesAKeyHolds) {
     }
 }
 
+TEST_F(TrainBlocksTest, GroupsHaveOptimizersWithRatesOfTheirOwn) {
+    Module *m = RunTrain("  train loss loss\n  optimizer adamw(lr = 0.5, weight_decay = 0.25)\n"
+                         "  group \"*.bias\" lr_scale 0.5\n"
+                         "  group \"fc2.*\" optimizer lion(lr = step(base = 0.5, every = 2, gamma = 0.5))\n"
+                         "  group \"fc2.weight\" weight_decay 0.125 optimizer sgd(lr = 0.1, momentum = 0.9)\n");
+    const Func *f = Step(m);
+    const struct {
+        const char *param;
+        Opcode code;
+        double lr, decay;
+    } cases[] = {{"fc1.weight", OP_adamw, 0.5, 0.25},
+                 {"fc1.bias", OP_adamw, 0.25, 0.25},
+                 {"fc2.weight", OP_sgd, 0.1, 0.125},
+                 {"fc2.bias", OP_lion, 0, 0}};
+    for (const auto &c : cases) {
+        const Op *update = UpdateOf(f, c.param);
+        EXPECT_EQ(update->code, c.code) << c.param;
+        if (c.lr > 0) {
+            EXPECT_EQ(Rate(f, update, kLearningRate), c.lr) << c.param;
+        }
+        EXPECT_EQ(Rate(f, update, kDecay), c.decay) << c.param;
+    }
+    const Op *lr = Operand(f, UpdateOf(f, "fc2.bias"), kLearningRate);
+    EXPECT_EQ(lr->code, OP_mul);
+    EXPECT_EQ(Operand(f, lr, 0)->code, OP_step_rate);
+    EXPECT_STREQ(ir_state_of(f, lr->in[1])->name, "lr_scale.0");
+    EXPECT_EQ(lr->in[1].id, Operand(f, UpdateOf(f, "fc1.bias"), kLearningRate)->in[1].id) << "of both optimizers";
+    EXPECT_EQ(States(m, STATE_MOMENT),
+              "fc1.weight/m fc1.weight/v fc1.bias/m fc1.bias/v fc2.weight/momentum fc2.bias/m");
+    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration learning_rate lr_scale.0");
+}
+
 TEST_F(TrainBlocksTest, FrozenParametersHaveNoGradientNoUpdateNoMoments) {
     Module *m = RunTrain("  train loss loss\n  optimizer adamw(lr = 0.5)\n  group \"fc1.*\" frozen\n");
     EXPECT_EQ(UpdateOf(Step(m), "fc1.weight"), nullptr);

@@ -39,7 +39,7 @@ struct Copy {
     }
     // One train block with a group that sets lr_scale, which fc.weight has.
     amp_model_train train = {nullptr, "sgd(lr = 0.1)"};
-    amp_model_group group = {"*", 0, AMP_GROUP_LR_SCALE, 0.5, 0, 1};
+    amp_model_group group = {"*", 0, AMP_GROUP_LR_SCALE, 0.5, 0, 1, nullptr};
     void Train() {
         desc.trains = {1, sizeof train, &train};
         desc.groups = {1, sizeof group, &group};
@@ -140,8 +140,14 @@ const Damage damages[] = {
     {"state fc.bias: its train block or one of its groups is none",
      [](Copy &c) { c.Train(), c.states[1].lr_scale_group = 1; }},
     {"train block 0 has no optimizer", [](Copy &c) { c.Train(), c.train.optimizer = nullptr; }},
-    {"group 0 has no pattern or no train block", [](Copy &c) { c.Train(), c.group.train_block = 1; }},
-    {"group 0 has no pattern or no train block", [](Copy &c) { c.Train(), c.group.pattern = nullptr; }},
+    {"state fc.weight: its train block or one of its groups is none",
+     [](Copy &c) { c.Train(), c.states[0].optimizer_group = 1; }},
+    {"group 0 has no pattern, no train block or no optimizer", [](Copy &c) { c.Train(), c.group.train_block = 1; }},
+    {"group 0 has no pattern, no train block or no optimizer", [](Copy &c) { c.Train(), c.group.pattern = nullptr; }},
+    {"group 0 has no pattern, no train block or no optimizer",
+     [](Copy &c) { c.Train(), c.group.sets |= AMP_GROUP_OPTIMIZER; }},
+    {"group 0 has no pattern, no train block or no optimizer",
+     [](Copy &c) { c.Train(), c.group.optimizer = "lion(lr = 0.1)"; }},
     {"panels_t does not fit its role", [](Copy &c) { c.states[10].of = 2; }},
     // inputs
     {"two inputs are called x", [](Copy &c) { c.inputs[1].name = "x"; }},

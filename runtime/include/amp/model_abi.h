@@ -121,7 +121,7 @@ typedef struct amp_model_state {
     int64_t dims[AMP_MODEL_MAX_RANK];
     double init_args[4]; /* in the order of the language's reference */
     /* PARAM: 1 + its train block, and 1 + the groups that decide (amp_model_desc.groups); 0: none */
-    uint32_t train_block, lr_scale_group, weight_decay_group, frozen_group;
+    uint32_t train_block, lr_scale_group, weight_decay_group, frozen_group, optimizer_group;
 } amp_model_state;
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */
@@ -131,13 +131,14 @@ typedef struct amp_model_train { /* a train block */
     const char *optimizer;       /* "adamw(lr = 0.001, ...)" */
 } amp_model_train;
 
-enum { AMP_GROUP_LR_SCALE = 1, AMP_GROUP_WEIGHT_DECAY = 2, AMP_GROUP_FROZEN = 4 };
+enum { AMP_GROUP_LR_SCALE = 1, AMP_GROUP_WEIGHT_DECAY = 2, AMP_GROUP_FROZEN = 4, AMP_GROUP_OPTIMIZER = 8 };
 typedef struct amp_model_group { /* a group line; of all train blocks, in the order of the text */
     const char *pattern;
     uint32_t train_block; /* from 0 */
     uint32_t sets;        /* AMP_GROUP_* */
     double lr_scale, weight_decay;
-    uint32_t line; /* of the model text */
+    uint32_t line;         /* of the model text */
+    const char *optimizer; /* NULL: the block's */
 } amp_model_group;
 
 /* ---- inputs and results of a call -------------------------------------------------------------------------------- */

@@ -77,11 +77,10 @@ typedef struct amp_param_training {
     int32_t trained;       /* 1: a train block updates it; 0: none is for it, a group freezes it, or it is a buffer */
     int32_t block;         /* the train block that is for it, numbered from 0; -1: none */
     const char *only;      /* the parameters of that block: of `train m for "gen.*"`, "gen.*"; NULL: all */
-    const char *optimizer; /* of that block: "adamw(lr = 0.001, ...)"; NULL: no block */
+    const char *optimizer; /* of that block, or of the group that gives another: "adamw(lr = 0.001, ...)"; NULL: none */
     /* The groups that decide, as amp_model_group_at numbers them; -1: none, so that the optimizer's rate and decay
      * hold. */
-    int32_t lr_scale_group, weight_decay_group, frozen_group;
-    int32_t reserved;
+    int32_t lr_scale_group, weight_decay_group, frozen_group, optimizer_group;
 } amp_param_training;
 AMP_API AMP_MUST_USE amp_status amp_model_param_training_at(const amp_model *model, int32_t index,
                                                             amp_param_training *out, amp_error *err);
@@ -93,13 +92,14 @@ typedef struct amp_group_info {
     int32_t sets_lr_scale, sets_weight_decay, frozen;
     double lr_scale, weight_decay; /* 1 and 0 where it does not set them */
     int32_t line;                  /* of the model's text; 0: not known */
-    int32_t reserved;
+    int32_t sets_optimizer;
 } amp_group_info;
 AMP_API AMP_MUST_USE amp_status amp_model_group_at(const amp_model *model, int32_t index, amp_group_info *out,
                                                    amp_error *err);
 
 /* The learning rate of a train block (numbered from 0, in the order of the text), for the next amp_step and all after
- * it; groups multiply it by their factors.  At least 0, finite as an f32; AMP_LR_OF_MODEL: back to what the text says.
+ * it; groups multiply it by their factors.  An optimizer that a group gives keeps its own rate, times the factor.
+ * At least 0, finite as an f32; AMP_LR_OF_MODEL: back to what the text says.
  * Where the text has a schedule, a rate that was set replaces it, and the schedule goes on counting: after
  * AMP_LR_OF_MODEL the rate is what it would have been.  amp_session_get_lr then gives the rate of the last step (0
  * before the session's first); else it gives the next step's rate.

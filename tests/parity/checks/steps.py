@@ -38,7 +38,27 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
-# line: of the model; make: PyTorch's optimizer of these parameters; slots: its moments; first, count: the steps that are compared;
+class Apart(torch.optim.Optimizer):
+    """The optimizer |weights| makes of matrices, |others| of all else."""
+
+    def __init__(self, params, weights, others):
+        params = list(params)
+        self.parts = [make([p for p in params if (p.dim() == 2) == matrices]) for make, matrices in ((weights, True), (others, False))]
+
+    @property
+    def state(self):
+        return {p: state for part in self.parts for p, state in part.state.items()}
+
+    def zero_grad(self):
+        for part in self.parts:
+            part.zero_grad()
+
+    def step(self):
+        for part in self.parts:
+            part.step()
+
+
+# line: of the model; make: PyTorch's optimizer of these parameters; slots: its moments, of matrices and, after a None, of all else; first, count: the steps that are compared;
 # bound: of the update in FP32
 Case = namedtuple("Case", "line make slots first count bound", defaults=[UPDATE_BOUND])
 OPTIMIZERS = {
@@ -52,6 +72,9 @@ OPTIMIZERS = {
                 lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3), ("momentum",), 0, SHORT_STEPS),
     "sgd with nesterov": Case("sgd(lr = 0.1, momentum = 0.9, nesterov = true)",
                               lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True), ("momentum",), 0, SHORT_STEPS),
+    "two": Case("rmsprop(lr = 0.001, momentum = 0.9)\n    group \"*.bias\": optimizer = adamw(lr = 0.002)",
+                lambda p: Apart(p, lambda w: torch.optim.RMSprop(w, lr=1e-3, momentum=0.9), lambda b: torch.optim.AdamW(b, lr=2e-3)),
+                ("v", "momentum", None, "m", "v"), 0, FEW_STEPS),
     # An element whose sign is of a number near 0 may go the other way: of 10,000 one is 0.02.
     "lion": Case("lion(lr = 0.001, weight_decay = 0.01)", lambda p: Lion(p, lr=1e-3, weight_decay=1e-2), ("m",), 0, FEW_STEPS, 0.02),
     "adagrad": Case("adagrad(lr_decay = 0.5, weight_decay = 0.01, initial_accumulator_value = 0.001)",
@@ -175,7 +198,7 @@ def check_low(tally, options, name, low):
 
 
 def check_lows(tally, options):
-    for name in ("rmsprop", "adagrad", "lion"):
+    for name in ("rmsprop", "adagrad", "lion", "two"):
         for low in LOW_POLICIES:
             tally.attempt(check_low, options, name, low)
 

@@ -21,7 +21,7 @@ static void print_tensor(const char *kind, const amp_tensor_info *t, const char 
 
 /* The groups that decide for a parameter; |frozen| has a NULL pattern where none freezes it. */
 typedef struct Deciding {
-    amp_group_info lr_scale, weight_decay, frozen;
+    amp_group_info lr_scale, weight_decay, frozen, optimizer;
     bool has_lr_scale, has_weight_decay;
 } Deciding;
 
@@ -34,6 +34,7 @@ static Deciding groups_of(const Run *r, const amp_param_training *t) {
     d.has_lr_scale = take_group(r, t->lr_scale_group, &d.lr_scale);
     d.has_weight_decay = take_group(r, t->weight_decay_group, &d.weight_decay);
     (void)take_group(r, t->frozen_group, &d.frozen);
+    (void)take_group(r, t->optimizer_group, &d.optimizer);
     return d;
 }
 
@@ -43,7 +44,8 @@ static bool differ(const Run *r) {
     if (!r->info.can_train || amp_model_param_training_at(r->model, 0, &first, NULL)) return false;
     for (int32_t i = 0; !amp_model_param_training_at(r->model, i, &other, NULL); i++)
         if (memcmp(&first, &other, sizeof first)) return true;
-    return first.only || first.lr_scale_group >= 0 || first.weight_decay_group >= 0 || first.frozen_group >= 0;
+    return first.only || first.lr_scale_group >= 0 || first.weight_decay_group >= 0 || first.frozen_group >= 0 ||
+           first.optimizer_group >= 0;
 }
 
 /* Calls |tell| for each tensor, with its kind; |index| is of a parameter, else -1. */
@@ -81,8 +83,11 @@ static void describe_training(const Run *r, int32_t index, char *out, size_t siz
         at += (size_t)snprintf(out + at, size - at, ", lr_scale %.10g by \"%.200s\" (group %d)", d.lr_scale.lr_scale,
                                d.lr_scale.pattern, t.lr_scale_group);
     if (t.trained && d.has_weight_decay)
-        snprintf(out + at, size - at, ", weight_decay %.10g by \"%.200s\" (group %d)", d.weight_decay.weight_decay,
-                 d.weight_decay.pattern, t.weight_decay_group);
+        at += (size_t)snprintf(out + at, size - at, ", weight_decay %.10g by \"%.200s\" (group %d)",
+                               d.weight_decay.weight_decay, d.weight_decay.pattern, t.weight_decay_group);
+    if (t.trained && t.optimizer_group >= 0)
+        snprintf(out + at, size - at, ", %.*s by \"%.200s\" (group %d)", (int)strcspn(t.optimizer, "("), t.optimizer,
+                 d.optimizer.pattern, t.optimizer_group);
 }
 
 /* |to|: a bool, whether parameters are told apart. */
@@ -152,6 +157,8 @@ static void put_training(amp_json_writer *w, const Run *r, int32_t index) {
     else amp_json_put_null(w, "weight_decay"); /* the optimizer's */
     amp_json_put_string(w, "weight_decay_group", d.has_weight_decay ? d.weight_decay.pattern : NULL);
     amp_json_put_string(w, "frozen_group", d.frozen.pattern);
+    amp_json_put_string(w, "optimizer", t.optimizer);
+    amp_json_put_string(w, "optimizer_group", d.optimizer.pattern);
 }
 
 static void put_train_blocks(amp_json_writer *w, const Run *r) {
@@ -161,7 +168,7 @@ static void put_train_blocks(amp_json_writer *w, const Run *r) {
     for (int32_t block = 0, found = 1; found; block++) {
         found = 0;
         for (int32_t i = 0; !found && !amp_model_param_training_at(r->model, i, &t, NULL); i++)
-            found = t.block == block;
+            found = t.block == block && t.optimizer_group < 0;
         if (!found) break;
         amp_json_begin_object(w, NULL);
         amp_json_put_string(w, "for", t.only);

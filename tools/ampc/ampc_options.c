@@ -190,9 +190,9 @@ static const ToolOption ampc_options[] = {
              "because, source_line; its casts each cast of the step: name, value, from, to, for (the op that asked), "
              "phase, bytes, place (the kernel), file, line; its parameters how each is trained: groups, lr_scale, "
              "weight_decay, optimizer. With --against: before, after, same, changed, other_reason, only_before, "
-             "only_after, casts_gone, casts_came. diff has these and step: what a step takes on both sides, and ratios. Of policy "
-             "list, check and diff what they tell. Of lint findings, each with id, file, line, column, message, "
-             "line_to_add (of the precision block), help, paths."},
+             "only_after, casts_gone, casts_came. diff has these and step: what a step takes on both sides, and "
+             "ratios. Of policy list, check and diff what they tell. Of lint findings, each with id, file, line, "
+             "column, message, line_to_add (of the precision block), help, paths."},
     {.name = "html", .value = "FILE", .kind = VALUE_FILE, TEXT(html), .commands = EXPLAIN,
      .help = "Writes a report to look at in a browser, one file that needs no network: the graph by blocks, the ops "
              "with the text of the model beside them, casts, kernels, memory over the step, findings of lint, and "

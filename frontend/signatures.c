@@ -151,6 +151,8 @@ static const Signature signatures[] = {
     {OPTIM(adagrad),
      .args = {RATE("lr", 0.01), NUMBER("lr_decay", NOT_NEGATIVE, 0.0), RATE("weight_decay", 0.0),
               NUMBER("initial_accumulator_value", NOT_NEGATIVE, 0.0), NUMBER("eps", NOT_NEGATIVE, 1e-10)}},
+    {OPTIM(lamb), .args = {RATE("lr", 1e-3), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+                           NUMBER("eps", NOT_NEGATIVE, 1e-6), RATE("weight_decay", 0.01)}},
     {OPTIM(lion), .args = {RATE("lr", 1e-4), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.99),
                            RATE("weight_decay", 0.0)}},
     {OPTIM(rmsprop), .args = {REQUIRED_RATE("lr"), NUMBER("alpha", BELOW_ONE, 0.99), NUMBER("eps", NOT_NEGATIVE, 1e-8),

@@ -314,6 +314,23 @@ void interp_op_adagrad(Running *r) {
     }
 }
 
+/* You et al. 2019, algorithm 2; phi is the identity, and the ratio 1 where a norm is 0. */
+void interp_op_lamb(Running *r) {
+    const double beta1 = interp_float(r, "beta1"), beta2 = interp_float(r, "beta2"), t = r->in[2]->data[0];
+    double weights = 0, steps = 0;
+    FOR_EACH(r, i) {
+        double w = in(r, 0, i), g = in(r, 1, i);
+        double m = r->out[1]->data[i] = beta1 * in(r, 5, i) + (1 - beta1) * g;
+        double v = r->out[2]->data[i] = beta2 * in(r, 6, i) + (1 - beta2) * g * g;
+        double step = m / (1 - pow(beta1, t)) / (sqrt(v / (1 - pow(beta2, t))) + interp_float(r, "eps"));
+        r->out[0]->data[i] = step += r->in[4]->data[0] * w;
+        weights += w * w;
+        steps += step * step;
+    }
+    const double ratio = weights > 0 && steps > 0 ? sqrt(weights / steps) : 1;
+    FOR_EACH(r, i) r->out[0]->data[i] = in(r, 0, i) - r->in[3]->data[0] * ratio * r->out[0]->data[i];
+}
+
 /* Chen et al. 2023, algorithm 2 */
 void interp_op_lion(Running *r) {
     double lr = r->in[3]->data[0], beta1 = interp_float(r, "beta1"), beta2 = interp_float(r, "beta2");

@@ -349,19 +349,23 @@ static Val inverse_root_correction(Lowering *l) {
     return *shared;
 }
 
-/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  w - step_size m / (sqrt(v) inverse_root_correction +
- * eps) */
-static void adam(Lowering *l, Val w, Val g) {
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  size m / (sqrt(v) inverse_root_correction + eps) */
+static Val adam_step(Lowering *l, Val g, Val size) {
     double beta1 = lower_float(l, "beta1"), beta2 = lower_float(l, "beta2");
-    Val size = step_size(l), inverse_root = inverse_root_correction(l);
+    Val inverse_root = inverse_root_correction(l);
     Val m = scaled(l, lower_operand(l, FIRST_MOMENT), beta1), v = scaled(l, lower_operand(l, FIRST_MOMENT + 1), beta2);
     m = add(l, m, scaled(l, g, 1 - beta1));
     v = add(l, v, mul(l, scaled(l, g, 1 - beta2), g));
     Val denom = mul(l, lower_unary(l, OP_sqrt, v), inverse_root);
     denom = add(l, denom, lower_number(l, lower_float(l, "eps")));
-    lower_give(l, 0, lower_binary(l, OP_sub, w, lower_binary(l, OP_div, mul(l, size, m), denom)));
     lower_give(l, 1, m);
     lower_give(l, 2, v);
+    return lower_binary(l, OP_div, mul(l, size, m), denom);
+}
+
+static void adam(Lowering *l, Val w, Val g) {
+    Val size = step_size(l);
+    lower_give(l, 0, lower_binary(l, OP_sub, w, adam_step(l, g, size)));
 }
 
 static void lower_adam(Lowering *l) {
@@ -386,6 +390,31 @@ static void lower_adamw(Lowering *l) {
     Val w = lower_operand(l, 0);
     if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
     adam(l, w, lower_operand(l, 1));
+}
+
+/* 1 / (1 - beta1^step) */
+static Val inverse_correction(Lowering *l) {
+    double beta1 = lower_float(l, "beta1");
+    Val *shared = lower_memo(l, "inverse_correction %u %a", l->op->in[STEP].id, beta1);
+    if (!shared->id) {
+        Val one = lower_number_of(l, 1.0, AMP_DT_F64), correction = bias_correction(l, beta1);
+        *shared = lower_cast(l, lower_binary(l, OP_div, one, correction), AMP_DT_F32);
+    }
+    return *shared;
+}
+
+static Val norm(Lowering *l, Val v) { return lower_unary(l, OP_sqrt, sum_of_rows(l, squares_of_rows(l, v))); }
+
+/* r = adam's step + decay w;  w - lr |w| / |r| r, or w - lr r where a norm is 0: You et al. 2019, algorithm 2, with
+ * phi the identity. */
+static void lower_lamb(Lowering *l) {
+    Val w = lower_operand(l, 0), size = inverse_correction(l);
+    Val step = with_decay(l, adam_step(l, lower_operand(l, 1), size), w);
+    Val weights = norm(l, w), steps = norm(l, step), none = lower_number(l, 0), one = lower_number(l, 1);
+    Val has_weights = less(l, none, weights), has_both = lower_binary(l, OP_and, has_weights, less(l, none, steps));
+    Val ratio = lower_select(l, has_both, lower_binary(l, OP_div, weights, steps), one);
+    Val rate = mul(l, number(l, RATE), ratio);
+    lower_give(l, 0, lower_binary(l, OP_sub, w, mul(l, step, rate)));
 }
 
 /* v = alpha v + (1 - alpha) g g;  step = g / (sqrt(v) + eps).  Centered: m = alpha m + (1 - alpha) g, and v - m m in
@@ -482,6 +511,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_adam] = {lower_adam, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adamw] = {lower_adamw, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adagrad] = {lower_adagrad, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_lamb] = {lower_lamb, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_lion] = {lower_lion, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_rmsprop] = {lower_rmsprop, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_ema] = {lower_ema, TAKES_PLAIN, WEIGHTS_ALIKE},

@@ -199,8 +199,25 @@ static bool check_shares(PassContext *c, const Split *s) {
     return true;
 }
 
+/* Before anything is divided: |m| says which optimizer each parameter has. */
+static bool check_whole(PassContext *c) {
+    const Module *m = c->m;
+    for (int i = 0; m->distribution == DISTRIBUTE_ZERO1 && i < m->states.len; i++) {
+        const State *s = m->states.data[i];
+        const Call *optimizer = s->role == STATE_PARAM ? optimizer_of_whole(m, s->name) : NULL;
+        if (!optimizer) continue;
+        diag_help(c->diags,
+                  place_error(c, optimizer->pos,
+                              "zero1: %s needs all of %s to update an element, and a rank has a share", optimizer->name,
+                              s->name),
+                  "--distribute data trains it");
+        return false;
+    }
+    return true;
+}
+
 bool pass_distribute(PassContext *c) {
-    if (!check_reduce(c)) return false;
+    if (!check_reduce(c) || !check_whole(c)) return false;
     sync_expand(c->m);
     least_batch_find(c->m);
     keep_finite(c->m);

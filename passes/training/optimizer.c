@@ -49,25 +49,38 @@ typedef struct Slot { /* a moment */
 typedef struct Optimizer {
     Opcode code;
     Slot slots[MAX_SLOTS];
+    bool whole; /* what it makes of an element depends on the others: no share of a rank can be updated alone */
 } Optimizer;
 
 static const Optimizer optimizers[] = {
-    {OP_sgd, {{"momentum", "momentum"}}},
-    {OP_adam, {{"m", NULL}, {"v", NULL}}},
-    {OP_adamw, {{"m", NULL}, {"v", NULL}}},
-    {OP_adagrad, {{"squares", NULL}}},
-    {OP_lion, {{"m", NULL}}},
-    {OP_rmsprop, {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
+    {.code = OP_sgd, .slots = {{"momentum", "momentum"}}},
+    {.code = OP_adam, .slots = {{"m", NULL}, {"v", NULL}}},
+    {.code = OP_adamw, .slots = {{"m", NULL}, {"v", NULL}}},
+    {.code = OP_adagrad, .slots = {{"squares", NULL}}},
+    {.code = OP_lamb, .slots = {{"m", NULL}, {"v", NULL}}, .whole = true},
+    {.code = OP_lion, .slots = {{"m", NULL}}},
+    {.code = OP_rmsprop, .slots = {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
 };
 
-static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
-    const char *name = call->name ? call->name : "none";
-    Opcode code = ir_opcode(name);
-    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        if (optimizers[i].code == code) return &optimizers[i];
-    Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", name);
-    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop, adagrad and lion are supported");
+static const Optimizer *optimizer_of(const Call *call) {
+    for (size_t i = 0; call->name && i < sizeof optimizers / sizeof *optimizers; i++)
+        if (optimizers[i].code == ir_opcode(call->name)) return &optimizers[i];
     return NULL;
+}
+
+static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
+    const Optimizer *known = optimizer_of(call);
+    if (known) return known;
+    Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", call->name ? call->name : "none");
+    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop, adagrad, lamb and lion are supported");
+    return NULL;
+}
+
+const Call *optimizer_of_whole(const Module *m, const char *param) {
+    const ParamTraining t = ir_param_training(m, param);
+    const Call *call = t.block == NO_BLOCK || t.frozen != NO_BLOCK ? NULL : ir_param_optimizer(m, &t);
+    const Optimizer *known = call ? optimizer_of(call) : NULL;
+    return known && known->whole ? call : NULL;
 }
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */

@@ -222,6 +222,11 @@ Val checkpoints_read(Checkpoints *c, const Op *o, Val v);
 /* Nothing is in a checkpoint any more. */
 void checkpoints_forget(Module *m);
 
+/* ---- optimizer.c ------------------------------------------------------------------------------------------------- */
+
+/* The optimizer of a parameter, if it needs the whole of it to update an element; else NULL. */
+const Call *optimizer_of_whole(const Module *m, const char *param);
+
 /* ---- rates.c ----------------------------------------------------------------------------------------------------- */
 
 typedef struct MadeRate { /* a learning rate or weight decay that has been emitted */

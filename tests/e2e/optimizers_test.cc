@@ -13,11 +13,15 @@ constexpr int kIn = 19, kHidden = 37, kSteps = 6, kResumed = 3;
 constexpr int64_t kBatch = 45;
 constexpr size_t kCount = size_t(kHidden) * kIn;
 
+using Tensor = std::vector<double>;
+
 struct Case {
     const char *name, *call;
     std::vector<const char *> slots;
     // The next w from the gradient; |s| are the moments before it and after it.  Steps count from 1.
     std::function<double(int step, double w, double g, double *s)> update;
+    // The same of a whole tensor.
+    std::function<void(int step, Tensor &w, const Tensor &g, std::vector<Tensor> &s)> whole;
 };
 
 // torch.optim.RMSprop
@@ -43,6 +47,25 @@ double Adagrad(int step, double lr, double lr_decay, double decay, double w, dou
     return w - lr / (1 + (step - 1) * lr_decay) * g / (std::sqrt(*s) + 1e-10);
 }
 
+double Norm(const Tensor &v) {
+    double sum = 0;
+    for (double x : v) sum += x * x;
+    return std::sqrt(sum);
+}
+
+// You et al. 2019, algorithm 2.
+void Lamb(int step, double lr, double eps, double decay, Tensor &w, const Tensor &g, std::vector<Tensor> &s) {
+    Tensor r(w.size());
+    for (size_t i = 0; i < w.size(); i++) {
+        double &m = s[0][i], &v = s[1][i];
+        m = 0.9 * m + 0.1 * g[i];
+        v = 0.99 * v + 0.01 * g[i] * g[i];
+        r[i] = m / (1 - std::pow(0.9, step)) / (std::sqrt(v / (1 - std::pow(0.99, step))) + eps) + decay * w[i];
+    }
+    const double ratio = Norm(w) / Norm(r);
+    for (size_t i = 0; i < w.size(); i++) w[i] -= lr * ratio * r[i];
+}
+
 const Case kCases[] = {
     {"adagrad",
      "adagrad()",
@@ -56,6 +79,11 @@ const Case kCases[] = {
      "adamw(lr = 1)\n    group \"*.weight\": optimizer = rmsprop(lr = constant(0.02), momentum = 0.5), lr_scale = 0.5",
      {"v", "momentum"},
      [](int, double w, double g, double *s) { return RmsProp(0.01, 0.99, 1e-8, 0, 0.5, false, w, g, s); }},
+    {"lamb",
+     "lamb(lr = 0.01, beta2 = 0.99, eps = 0.001, weight_decay = 0.1)",
+     {"m", "v"},
+     {},
+     [](int step, Tensor &w, const Tensor &g, std::vector<Tensor> &s) { Lamb(step, 0.01, 0.001, 0.1, w, g, s); }},
     {"lion",
      "lion(lr = 0.001, beta1 = 0.8, weight_decay = 0.1)",
      {"m"},
@@ -111,6 +139,16 @@ std::string Compile(const Case &c, const std::string &precision, const std::stri
 
 class Optimizers : public e2e::OnDevice, public ::testing::WithParamInterface<Case> {};
 
+void Update(const Case &c, int step, Tensor &w, const Tensor &g, std::vector<Tensor> &s) {
+    if (c.whole) return c.whole(step, w, g, s);
+    for (size_t i = 0; i < w.size(); i++) {
+        double own[3] = {};
+        for (size_t k = 0; k < s.size(); k++) own[k] = s[k][i];
+        w[i] = c.update(step, w[i], g[i], own);
+        for (size_t k = 0; k < s.size(); k++) s[k][i] = own[k];
+    }
+}
+
 void Follow(const Case &c, double lr = 1) {
     Training r(Compile(c, "fp32"), kBatch, 1, 3, true);
     ASSERT_TRUE(r.ok());
@@ -120,13 +158,15 @@ void Follow(const Case &c, double lr = 1) {
         e2e::train(r, 1, kBatch, kIn, 10, step);
         const auto g = Gradient(r), w1 = Param(r);
         const auto after = Moments(r, c);
+        Tensor next(w.begin(), w.end());
+        std::vector<Tensor> s;
+        for (const auto &moment : before) s.emplace_back(moment.begin(), moment.end());
+        Update(c, step, next, Tensor(g.begin(), g.end()), s);
         for (size_t i = 0; i < kCount; i++) {
-            double s[3] = {};
-            for (size_t k = 0; k < c.slots.size(); k++) s[k] = before[k][i];
-            const double moved = c.update(step, w[i], g[i], s) - w[i];
+            const double moved = next[i] - w[i];
             ASSERT_NEAR(w1[i] - w[i], lr * moved, 1e-7 + std::fabs(moved) * 1e-5) << c.slots[0] << step << " " << i;
             for (size_t k = 0; k < c.slots.size(); k++)
-                ASSERT_NEAR(after[k][i], s[k], (std::fabs(s[k]) + std::fabs(before[k][i])) * 1e-5 + 1e-12)
+                ASSERT_NEAR(after[k][i], s[k][i], (std::fabs(s[k][i]) + std::fabs(before[k][i])) * 1e-5 + 1e-12)
                     << c.slots[k] << step << " " << i;
         }
     }

@@ -206,6 +206,8 @@ TEST(Training, OptimizersHavePyTorchsDefaults) {
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adam(0.1)")),
                  "adam(lr = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.0)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adamw(0.1)")), "weight_decay = 0.01)");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = lamb()")),
+                 "lamb(lr = 0.001, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-06, weight_decay = 0.01)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = lion()")),
                  "lion(lr = 0.0001, beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adagrad()")),
@@ -251,6 +253,7 @@ TEST(Training, NumbersAreFiniteAsF32) {
                                       "adamw(0.1, weight_decay = V)",
                                       "rmsprop(0.1, momentum = V)",
                                       "adagrad(lr_decay = V)",
+                                      "lamb(V)",
                                       "lion(V)",
                                       "sgd(constant(V))",
                                       "sgd(settable(V))",

@@ -336,6 +336,23 @@ TEST_F(Interp, Adagrad) {
     ExpectNear(r["w"], {2 + 0.1 * 2 / 4.25});
 }
 
+TEST_F(Interp, Lamb) {
+    const std::string model =
+        "input %w : f32[2]\ninput %g : f32[2]\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"
+        "input %m : f32[2]\ninput %v : f32[2]\n"
+        "%x, %y, %z = lamb(%w, %g, %t, %r, %d, %m, %v; beta1 = 0.5, beta2 = 0.5, eps = 0.0) : f32[2], f32[2], f32[2]\n"
+        "result w = %x\nresult m = %y\nresult v = %z";
+    // The first step is the gradient's sign, (1, -1), and with half of w (4, 0), whose norm is 4.
+    auto r = Run("simplify", model, {{6, 2}, {3, -3}, {1}, {0.1}, {0.5}, {0, 0}, {0, 0}});
+    const double ratio = std::sqrt(40.0) / 4;
+    ExpectNear(r["w"], {6 - 0.1 * ratio * 4, 2});
+    ExpectNear(r["m"], {1.5, -1.5});
+    ExpectNear(r["v"], {4.5, 4.5});
+    ExpectNear(Run("simplify", model, {{0, 0}, {3, -3}, {1}, {0.1}, {0.5}, {0, 0}, {0, 0}})["w"], {-0.1, 0.1});
+    auto still = Run("simplify", model, {{6, 2}, {2, 2}, {1}, {0.1}, {0}, {-2, -2}, {1, 1}});
+    ExpectNear(still["w"], {6, 2});
+}
+
 TEST_F(Interp, Lion) {
     auto r = Run("simplify",
                  "input %w : f32[3]\ninput %g : f32[3]\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"

@@ -207,6 +207,18 @@ TEST_F(DistributeTest, SharesOfTermsOfDifferentCountsAreRefused) {
     EXPECT_NE(Diagnostics().find("zero1: the terms of this block's loss"), std::string::npos) << Diagnostics();
 }
 
+// A norm of a share is not the norm; who has another optimizer, and what is frozen, does not matter.
+TEST_F(DistributeTest, SharesOfWhatIsUpdatedAsAWholeAreRefused) {
+    const char *body = "  %loss = mse_loss(%a, %y) : f32 @mse_loss\n  result loss = %loss\n";
+    const std::string lamb = "  group \"w\" optimizer lamb(lr = 0.1) at t.amp:5:9\n";
+    EXPECT_NE(TryRun(Read(Text(lamb + "  distribute zero1\n", body)), STAGE_DISTRIBUTE), AMP_OK);
+    EXPECT_NE(Diagnostics().find("t.amp:5:9: zero1: lamb needs all of w to update an element, and a rank has a share"),
+              std::string::npos)
+        << Diagnostics();
+    EXPECT_NE(Make(lamb + "  group \"w\" frozen\n  distribute zero1\n", body), nullptr);
+    EXPECT_NE(Make(lamb + "  distribute data\n", body), nullptr);
+}
+
 const char kRunning[] = "  %b = mean(%a; dims = (0)) : f32[3] @b\n  %h = mul(%mean, %mean) : f32[3] @h\n"
                         "  %next = add(%h, %b) : f32[3] @next\n  result update.mean = %next\n";
 

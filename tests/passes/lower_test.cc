@@ -132,6 +132,10 @@ const Case kCases[] = {
     {OP_adagrad,
      WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = adagrad(%w, %g, %step, %lr, %wd, %v; lr_decay = 0.5) : f32[4, 3], "
                                         "f32[4, 3]\nassign(%w, %r)\nassign(%v, %s)\n"},
+    {OP_lamb,
+     WEIGHT MOMENTS RATES(
+         "0.1", "0.1") "%r, %m2, %v2 = lamb(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+                       "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
     {OP_lion, WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = lion(%w, %g, %step, %lr, %wd, %m) : f32[4, 3], f32[4, 3]\n"
                                                  "assign(%w, %r)\nassign(%m, %s)\n"},
     {OP_rmsprop, WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %v2, %a, %b = rmsprop(%w, %g, %step, %lr, %wd, %v) : "

@@ -21,6 +21,7 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
         {"sgd(lr = 0.1, momentum = 0.0)", OP_sgd, ""},
         {"sgd(lr = 0.1)", OP_sgd, ""},
         {"adagrad(lr = 0.1)", OP_adagrad, "fc1.weight/squares fc1.bias/squares"},
+        {"lamb(lr = 0.1)", OP_lamb, "fc1.weight/m fc1.weight/v fc1.bias/m"},
         {"lion(lr = 0.1)", OP_lion, "fc1.weight/m fc1.bias/m"},
         {"rmsprop(lr = 0.1)", OP_rmsprop, "fc1.weight/v fc1.bias/v"},
         {"rmsprop(lr = 0.1, momentum = 0.9)", OP_rmsprop, "fc1.weight/v fc1.weight/momentum fc1.bias/v"},
@@ -102,7 +103,7 @@ TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
     EXPECT_EQ(Diagnostics(), "error: mlp.amp:20:17: optimizer adadelta is not supported\n"
-                             "  help: sgd, adam, adamw, rmsprop, adagrad and lion are supported\n");
+                             "  help: sgd, adam, adamw, rmsprop, adagrad, lamb and lion are supported\n");
 }
 
 } // namespace

@@ -38,6 +38,29 @@ class Lion(torch.optim.Optimizer):
                 m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
 
 
+class Lamb(torch.optim.Optimizer):
+    """You et al. 2019, algorithm 2: AdamW's step with the ratio of two norms."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                if not self.state[p]:
+                    self.state[p] = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p), "step": 0}
+                state = self.state[p]
+                state["step"] += 1
+                m, v, t = state["exp_avg"], state["exp_avg_sq"], state["step"]
+                m.mul_(beta1).add_(p.grad, alpha=1 - beta1)
+                v.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+                r = (m / (1 - beta1 ** t)) / ((v / (1 - beta2 ** t)).sqrt() + group["eps"]) + group["weight_decay"] * p
+                ratio = p.norm() / r.norm() if p.norm() > 0 and r.norm() > 0 else 1.0
+                p.sub_(group["lr"] * ratio * r)
+
+
 class Apart(torch.optim.Optimizer):
     """The optimizer |weights| makes of matrices, |others| of all else."""
 
@@ -75,6 +98,7 @@ OPTIMIZERS = {
     "two": Case("rmsprop(lr = 0.001, momentum = 0.9)\n    group \"*.bias\": optimizer = adamw(lr = 0.002)",
                 lambda p: Apart(p, lambda w: torch.optim.RMSprop(w, lr=1e-3, momentum=0.9), lambda b: torch.optim.AdamW(b, lr=2e-3)),
                 ("v", "momentum", None, "m", "v"), 0, FEW_STEPS),
+    "lamb": Case("lamb(lr = 0.01)", lambda p: Lamb(p, lr=1e-2), ("m", "v"), 0, FEW_STEPS),
     # An element whose sign is of a number near 0 may go the other way: of 10,000 one is 0.02.
     "lion": Case("lion(lr = 0.001, weight_decay = 0.01)", lambda p: Lion(p, lr=1e-3, weight_decay=1e-2), ("m",), 0, FEW_STEPS, 0.02),
     "adagrad": Case("adagrad(lr_decay = 0.5, weight_decay = 0.01, initial_accumulator_value = 0.001)",
@@ -198,7 +222,7 @@ def check_low(tally, options, name, low):
 
 
 def check_lows(tally, options):
-    for name in ("rmsprop", "adagrad", "lion", "two"):
+    for name in ("rmsprop", "adagrad", "lion", "lamb", "two"):
         for low in LOW_POLICIES:
             tally.attempt(check_low, options, name, low)
 

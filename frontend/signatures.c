@@ -51,7 +51,7 @@ static const struct {
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
 
-enum { MAX_SIGNATURE = 6 };
+enum { MAX_SIGNATURE = 7 };
 
 typedef struct SignatureArg {
     const char *name;
@@ -107,6 +107,14 @@ static bool check_dynamic(Elab *e, const Expr *x, const Call *call) {
     return check_order(e, x, call, "min", "init") && check_order(e, x, call, "init", "max");
 }
 
+/* torch.optim.Muon refuses 100 and more. */
+static bool check_muon(Elab *e, const Expr *x, const Call *call) {
+    const int64_t steps = ir_call_arg(call, "ns_steps")->value.i;
+    if (steps < 100) return true;
+    elab_error(e, x->loc, "muon: ns_steps must be less than 100; this is %lld", (long long)steps);
+    return false;
+}
+
 static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
     if (!ir_call_arg(call, "nesterov")->value.b || number(call, "momentum") > 0) return true;
     elab_error(e, x->loc, "sgd: nesterov needs a momentum of more than 0");
@@ -127,6 +135,7 @@ static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
 #define WORD_OF(name, v, list) {name, ATTR_SYMBOL, ANY, false, {.s = (v)}, false, list}
 /* clang-format on */
 
+static const char *const lr_adjustments[] = {"original", "match_rms_adamw", "spectral_unclamped", NULL};
 static const char *const roundings[] = {ROUNDING_STOCHASTIC, ROUNDING_NEAREST, NULL};
 
 static const Signature signatures[] = {
@@ -155,6 +164,15 @@ static const Signature signatures[] = {
                            NUMBER("eps", NOT_NEGATIVE, 1e-6), RATE("weight_decay", 0.01)}},
     {OPTIM(lion), .args = {RATE("lr", 1e-4), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.99),
                            RATE("weight_decay", 0.0)}},
+    {OPTIM(muon),
+     .args = {RATE("lr", 1e-3),
+              RATE("weight_decay", 0.1),
+              NUMBER("momentum", BELOW_ONE, 0.95),
+              {"nesterov", ATTR_BOOL, ANY, false, {.b = true}, false},
+              COUNT("ns_steps", AT_LEAST_ONE, 5),
+              NUMBER("eps", POSITIVE, 1e-7),
+              WORD_OF("adjust_lr", "original", lr_adjustments)},
+     .check = check_muon},
     {OPTIM(rmsprop), .args = {REQUIRED_RATE("lr"), NUMBER("alpha", BELOW_ONE, 0.99), NUMBER("eps", NOT_NEGATIVE, 1e-8),
                               RATE("weight_decay", 0.0), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("centered")}},
 

@@ -142,6 +142,13 @@ const char *infer_average(Inferring *c) {
     return wrong ? wrong : infer_result(c, AMP_DT_F32, *infer_in(c, 0));
 }
 
+const char *infer_muon(Inferring *c) {
+    const int64_t steps = ir_attr(c->o, "ns_steps")->i;
+    if (infer_in(c, 0)->rank != 2) return infer_mismatch(c, "the parameter is no matrix");
+    if (steps < 1 || steps >= 100) return infer_mismatch(c, "ns_steps is not from 1 to 99");
+    return infer_optimizer(c);
+}
+
 const char *infer_due(Inferring *c) {
     const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
     if (wrong) return wrong;

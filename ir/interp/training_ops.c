@@ -341,6 +341,70 @@ void interp_op_lion(Running *r) {
     }
 }
 
+/* ---- muon: matrices of Newton and Schulz' iteration are in bf16 ---- */
+
+typedef struct Matrix {
+    int64_t rows, cols;
+    double *at;
+} Matrix;
+
+static double bf16(const Running *r, double x) { return interp_round(r->round, AMP_DT_BF16, x); }
+
+static Matrix matrix(const Running *r, int64_t rows, int64_t cols) {
+    return (Matrix){rows, cols, arena_array(r->a, double, rows *cols)};
+}
+
+static Matrix transposed(const Running *r, Matrix a) {
+    Matrix t = matrix(r, a.cols, a.rows);
+    for (int64_t i = 0; i < a.rows * a.cols; i++) t.at[i % a.cols * a.rows + i / a.cols] = a.at[i];
+    return t;
+}
+
+/* factor a b + more c; |c| may be of no elements */
+static Matrix product(const Running *r, double factor, Matrix a, Matrix b, double more, Matrix c) {
+    Matrix y = matrix(r, a.rows, b.cols);
+    for (int64_t i = 0; i < y.rows * y.cols; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < a.cols; k++) sum += a.at[i / y.cols * a.cols + k] * b.at[k * b.cols + i % y.cols];
+        y.at[i] = bf16(r, factor * sum + (c.at ? more * c.at[i] : 0));
+    }
+    return y;
+}
+
+/* torch.optim.Muon's _zeropower_via_newtonschulz */
+static Matrix orthogonal(const Running *r, Matrix x) {
+    const bool tall = x.rows > x.cols;
+    double squares = 0;
+    for (int64_t i = 0; i < x.rows * x.cols; i++) x.at[i] = bf16(r, x.at[i]), squares += x.at[i] * x.at[i];
+    const double norm = fmax(bf16(r, sqrt(squares)), interp_float(r, "eps"));
+    for (int64_t i = 0; i < x.rows * x.cols; i++) x.at[i] = bf16(r, x.at[i] / norm);
+    if (tall) x = transposed(r, x);
+    for (int64_t k = 0; k < interp_int(r, "ns_steps"); k++) {
+        const Matrix gram = product(r, 1, x, transposed(r, x), 0, (Matrix){0});
+        x = product(r, 1, product(r, 2.0315, gram, gram, -4.775, gram), x, 3.4445, x);
+    }
+    return tall ? transposed(r, x) : x;
+}
+
+static double muon_ratio(const Running *r, double rows, double cols) {
+    const char *how = ir_attr(r->op, "adjust_lr")->s;
+    if (!strcmp(how, "match_rms_adamw")) return 0.2 * sqrt(fmax(rows, cols));
+    return !strcmp(how, "spectral_unclamped") ? sqrt(rows / cols) : sqrt(fmax(1, rows / cols));
+}
+
+void interp_op_muon(Running *r) {
+    const double momentum = interp_float(r, "momentum"), lr = r->in[3]->data[0], kept = 1 - lr * r->in[4]->data[0];
+    const int64_t rows = r->in[0]->dims[0], cols = r->in[0]->dims[1];
+    Matrix x = matrix(r, rows, cols);
+    FOR_EACH(r, i) {
+        double g = in(r, 1, i), m = r->out[1]->data[i] = momentum * in(r, 5, i) + (1 - momentum) * g;
+        x.at[i] = interp_bool(r, "nesterov") ? momentum * m + (1 - momentum) * g : m;
+    }
+    x = orthogonal(r, x);
+    const double rate = lr * muon_ratio(r, (double)rows, (double)cols);
+    FOR_EACH(r, i) r->out[0]->data[i] = in(r, 0, i) * kept - rate * x.at[i];
+}
+
 /* torch.optim.RMSprop; its root of a negative number, which only rounding makes, is 0. */
 void interp_op_rmsprop(Running *r) {
     double lr = r->in[3]->data[0], alpha = interp_float(r, "alpha"), momentum = interp_float(r, "momentum");

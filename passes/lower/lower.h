@@ -226,6 +226,8 @@ Val lower_counter(Lowering *l, CounterKind kind);
 void lower_unsupported(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
 /* The transpose of a value that is a product of matrices, as a product; NO_VAL where it is none. */
 Val lower_transposed_product(Lowering *l, Val v);
+/* The product of two matrices, in f32; ta, tb: that operand is stored transposed. */
+Val lower_contract(Lowering *l, Val a, bool ta, Val b, bool tb);
 /* The products of the matrices of a and b, leading dims equal, in f32; ta, tb: that operand is stored transposed. */
 Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb);
 /* v with the sign of x: 0 where x is 0 or NaN. */

@@ -15,7 +15,7 @@ static Val behind_view(const Lowering *l, Val v) {
     return v;
 }
 
-static Val contract(Lowering *l, Val a, bool ta, Val b, bool tb) {
+Val lower_contract(Lowering *l, Val a, bool ta, Val b, bool tb) {
     const Val rows = ta == tb && ta ? a : behind_view(l, a);
     Shape s = *ir_shape(l->f, a);
     Op *o = ir_op_new(l->f, OP_contract, (Val[]){rows, ta && !tb ? behind_view(l, b) : b}, 2);
@@ -29,7 +29,7 @@ static Val contract(Lowering *l, Val a, bool ta, Val b, bool tb) {
 
 /* x w^T + b, or x w + b where the weight is stored transposed; x [..., in] is a matrix of rows. */
 static void lower_linear(Lowering *l) {
-    Val y = contract(l, l->op->in[0], false, l->op->in[1], !lower_bool(l, "transposed"));
+    Val y = lower_contract(l, l->op->in[0], false, l->op->in[1], !lower_bool(l, "transposed"));
     if (l->op->n_in == 3) y = lower_add(l, y, lower_operand(l, 2));
     lower_give(l, 0, y);
 }
@@ -68,7 +68,7 @@ Val lower_transposed_product(Lowering *l, Val v) {
     if (lower_readers(l, v) > 1 || lower_readers(l, o->out[0]) > 1) return NO_VAL;
     bool ta = !ir_attr(o, "tb")->b, tb = !ir_attr(o, "ta")->b;
     bool matrices = ir_shape(l->f, o->in[0])->rank == 2 && ir_shape(l->f, o->in[1])->rank == 2;
-    return matrices || (ta && !tb) ? contract(l, o->in[1], ta, o->in[0], tb) : NO_VAL;
+    return matrices || (ta && !tb) ? lower_contract(l, o->in[1], ta, o->in[0], tb) : NO_VAL;
 }
 
 /* The operand as [B..., rows, cols] with the result's leading dims B. */
@@ -103,7 +103,7 @@ static void lower_matmul(Lowering *l) {
     }
     Val a = rank_a == 2 ? untransposed(l, l->op->in[0], &ta) : l->op->in[0];
     Val b = untransposed(l, l->op->in[1], &tb);
-    lower_give(l, 0, contract(l, a, ta, b, tb));
+    lower_give(l, 0, lower_contract(l, a, ta, b, tb));
 }
 
 /* ---- images: [N, H, W, C] ---------------------------------------------------------------------------------------- */

@@ -487,6 +487,57 @@ static void lower_ema(Lowering *l) {
     lower_give(l, 0, add(l, average, mul(l, lower_binary(l, OP_sub, w, average), *share)));
 }
 
+/* ---- muon: torch.optim.Muon ---- */
+
+static Val to_bf16(Lowering *l, Val v) { return lower_cast(l, v, AMP_DT_BF16); }
+static Val to_f32(Lowering *l, Val v) { return lower_cast(l, v, AMP_DT_F32); }
+
+/* x / |x|, all in bf16 */
+static Val of_norm_one(Lowering *l, Val v) {
+    Val x = to_f32(l, to_bf16(l, v)), length = to_f32(l, to_bf16(l, norm(l, x)));
+    length = lower_binary(l, OP_maximum, length, lower_number(l, lower_float(l, "eps")));
+    return to_bf16(l, lower_binary(l, OP_div, x, length));
+}
+
+/* Newton and Schulz' iteration, x = a x + (b A + c A A) x with A = x x^T, of Keller Jordan's post on Muon.  Of a matrix
+ * with more rows than columns it is the transpose of what its transpose gives: A = x^T x, on the right. */
+static Val orthogonal(Lowering *l, Val v) {
+    const Dim *d = ir_shape(l->f, v)->d;
+    const bool tall = d[0].mul > d[1].mul;
+    Val x = of_norm_one(l, v);
+    for (int64_t i = 0; i < lower_int(l, "ns_steps"); i++) {
+        Val gram = to_bf16(l, lower_contract(l, x, tall, x, !tall));
+        Val square = scaled(l, lower_contract(l, gram, false, gram, false), 2.0315);
+        Val update = to_bf16(l, add(l, square, scaled(l, to_f32(l, gram), -4.775)));
+        Val next = tall ? lower_contract(l, x, false, update, false) : lower_contract(l, update, false, x, false);
+        x = to_bf16(l, add(l, next, scaled(l, to_f32(l, x), 3.4445)));
+    }
+    return to_f32(l, x);
+}
+
+/* torch.optim._muon._adjust_lr, in f64, rounded once */
+static Val muon_rate(Lowering *l, Val w) {
+    const double rows = (double)ir_shape(l->f, w)->d[0].mul, cols = (double)ir_shape(l->f, w)->d[1].mul;
+    const char *how = ir_attr(l->op, "adjust_lr")->s;
+    const double *lr = constant(l, RATE);
+    double ratio = sqrt(fmax(1, rows / cols));
+    if (!strcmp(how, "match_rms_adamw")) ratio = 0.2 * sqrt(fmax(rows, cols));
+    else if (!strcmp(how, "spectral_unclamped")) ratio = sqrt(rows / cols);
+    return lr ? lower_number(l, *lr * ratio) : to_f32(l, with(l, OP_mul, l->op->in[RATE], ratio));
+}
+
+/* m = momentum m + (1 - momentum) g;  w (1 - lr decay) - rate orthogonal(m, or momentum m + (1 - momentum) g) */
+static void lower_muon(Lowering *l) {
+    Val w = lower_operand(l, 0), g = lower_operand(l, 1);
+    double momentum = lower_float(l, "momentum");
+    g = scaled(l, g, 1 - momentum);
+    Val m = add(l, scaled(l, lower_operand(l, FIRST_MOMENT), momentum), g);
+    Val x = orthogonal(l, lower_bool(l, "nesterov") ? add(l, scaled(l, m, momentum), g) : m);
+    if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
+    lower_give(l, 0, lower_binary(l, OP_sub, w, mul(l, x, muon_rate(l, w))));
+    lower_give(l, 1, m);
+}
+
 const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
@@ -513,6 +564,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_adagrad] = {lower_adagrad, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_lamb] = {lower_lamb, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_lion] = {lower_lion, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_muon] = {lower_muon, TAKES_PLAIN},
     [OP_rmsprop] = {lower_rmsprop, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_ema] = {lower_ema, TAKES_PLAIN, WEIGHTS_ALIKE},
 };

@@ -195,7 +195,7 @@ static bool check_squares(PassContext *c, const StateType *moments) {
                                  "moments = f16: %s holds squares of gradients, and f16 has none below 6e-8, the "
                                  "square of 2.4e-4",
                                  squares);
-        diag_help(c->diags, diag, "%s; f16 is for sgd's momentum and lion's m", help);
+        diag_help(c->diags, diag, "%s; f16 is for sgd's and muon's momentum and lion's m", help);
         return false;
     }
     if (!amp_is_f8(moments->dtype) || !sums) return true;

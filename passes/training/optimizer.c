@@ -49,7 +49,8 @@ typedef struct Slot { /* a moment */
 typedef struct Optimizer {
     Opcode code;
     Slot slots[MAX_SLOTS];
-    bool whole; /* what it makes of an element depends on the others: no share of a rank can be updated alone */
+    bool whole;  /* what it makes of an element depends on the others: no share of a rank can be updated alone */
+    bool matrix; /* it trains nothing else */
 } Optimizer;
 
 static const Optimizer optimizers[] = {
@@ -59,6 +60,7 @@ static const Optimizer optimizers[] = {
     {.code = OP_adagrad, .slots = {{"squares", NULL}}},
     {.code = OP_lamb, .slots = {{"m", NULL}, {"v", NULL}}, .whole = true},
     {.code = OP_lion, .slots = {{"m", NULL}}},
+    {.code = OP_muon, .slots = {{"momentum", NULL}}, .whole = true, .matrix = true},
     {.code = OP_rmsprop, .slots = {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
 };
 
@@ -72,7 +74,7 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     const Optimizer *known = optimizer_of(call);
     if (known) return known;
     Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", call->name ? call->name : "none");
-    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop, adagrad, lamb and lion are supported");
+    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop, adagrad, lamb, lion and muon are supported");
     return NULL;
 }
 
@@ -237,12 +239,26 @@ static void update_average(BlockStep *b, const State *param, Val next) {
     assign_next(b, average, ir_make_results(b->f, o, AMP_DT_F32, NULL));
 }
 
+/* What a group of it and what is like it would say: "*.bias" of "fc1.bias". */
+static const char *pattern_of(PassContext *c, const State *param) {
+    const char *dot = strrchr(param->name, '.');
+    return dot ? arena_printf(c->m->arena, "*%s", dot) : param->name;
+}
+
+static bool check_fits(PassContext *c, const Optimizer *optimizer, const Call *call, const State *param) {
+    if (!optimizer->matrix || param->shape.rank == 2) return true;
+    Diag *diag = place_error(c, call->pos, "optimizer: %s trains matrices, and the shape of %s is %s", call->name,
+                             param->name, shape_text(c->m->arena, &param->shape));
+    diag_help(c->diags, diag, "give it another: group \"%s\": optimizer = adamw(lr = 0.001)", pattern_of(c, param));
+    return false;
+}
+
 /* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order. */
 static bool update(BlockStep *b, const State *param, Val gradient) {
     const ParamTraining settings = ir_param_training(b->m, param->name);
     const Call *call = ir_param_optimizer(b->m, &settings);
     const Optimizer *optimizer = find_optimizer(b->c, call);
-    if (!optimizer) return false;
+    if (!optimizer || !check_fits(b->c, optimizer, call, param)) return false;
     Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
     in[3] = rate_of_param(&b->rates, &settings);
     in[4] = decay_of_param(&b->rates, &settings);

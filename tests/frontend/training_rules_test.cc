@@ -208,6 +208,9 @@ TEST(Training, OptimizersHavePyTorchsDefaults) {
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adamw(0.1)")), "weight_decay = 0.01)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = lamb()")),
                  "lamb(lr = 0.001, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-06, weight_decay = 0.01)");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = muon()")),
+                 "muon(lr = 0.001, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_steps = 5, eps = 1.0e-07, "
+                 "adjust_lr = original)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = lion()")),
                  "lion(lr = 0.0001, beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adagrad()")),

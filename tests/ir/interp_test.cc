@@ -364,6 +364,33 @@ TEST_F(Interp, Lion) {
     ExpectNear(r["m"], {-2, 1, 1.25});
 }
 
+// Of a matrix with orthogonal rows a step goes along its rows, each by the polynomial of its share of the norm.
+TEST_F(Interp, Muon) {
+    const std::string in =
+                          "input %w : f32[2, 3]\ninput %g : f32[2, 3]\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"
+                          "input %m : f32[2, 3]\n%x, %y = muon(%w, %g, %t, %r, %d, %m; momentum = 0.5",
+                      out = ") : f32[2, 3], f32[2, 3]\nresult w = %x\nresult m = %y";
+    const auto polynomial = [](double x) { return 3.4445 * x - 4.775 * x * x * x + 2.0315 * std::pow(x, 5); };
+    const std::vector<Values> given = {{1, 0, 0, 0, 2, 0}, {6, 0, 0, 0, 8, 0}, {1}, {0.1}, {0.5}, {0, 0, 0, 0, 0, 0}};
+    auto once = Run("simplify", in + ", nesterov = false, ns_steps = 1" + out, given);
+    ExpectNear(once["m"], {3, 0, 0, 0, 4, 0});
+    ExpectNear(once["w"], {0.95 - 0.1 * polynomial(0.6), 0, 0, 0, 1.9 - 0.1 * polynomial(0.8), 0});
+    auto twice = Run("simplify", in + ", ns_steps = 2, adjust_lr = match_rms_adamw" + out, given);
+    const double rate = 0.1 * 0.2 * std::sqrt(3.0);
+    ExpectNear(twice["w"],
+               {0.95 - rate * polynomial(polynomial(0.6)), 0, 0, 0, 1.9 - rate * polynomial(polynomial(0.8)), 0});
+    const std::string tall =
+        "input %w : f32[2, 1]\ninput %g : f32[2, 1]\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"
+        "input %m : f32[2, 1]\n%x, %y = muon(%w, %g, %t, %r, %d, %m; momentum = 0.5, ns_steps = 1";
+    const std::string of_tall = ") : f32[2, 1], f32[2, 1]\nresult w = %x";
+    for (const char *how : {"original", "spectral_unclamped"}) {
+        auto column =
+            Run("simplify", tall + ", adjust_lr = " + how + of_tall, {{1, 1}, {6, 8}, {1}, {0.1}, {0}, {0, 0}});
+        const double step = 0.1 * std::sqrt(2.0) * polynomial(1);
+        ExpectNear(column["w"], {1 - step * 0.6, 1 - step * 0.8});
+    }
+}
+
 TEST_F(Interp, RmsProp) {
     const std::string
         in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"

@@ -183,10 +183,10 @@ TEST_F(LowStatesTest, AStepRoundsWhatItStores) {
 
 TEST_F(LowStatesTest, WhatIsRefused) {
     precision_ = "fp32";
-    EXPECT_EQ(
-        ErrorsOf("  moments f16(rounding = stochastic) at mlp.amp:22:5\n", "adam(lr = 0.001)"),
-        "error: mlp.amp:22:5: moments = f16: v holds squares of gradients, and f16 has none below 6e-8, the "
-        "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's momentum and lion's m\n");
+    EXPECT_EQ(ErrorsOf("  moments f16(rounding = stochastic) at mlp.amp:22:5\n", "adam(lr = 0.001)"),
+              "error: mlp.amp:22:5: moments = f16: v holds squares of gradients, and f16 has none below 6e-8, the "
+              "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's and muon's momentum and "
+              "lion's m\n");
 }
 
 TEST_F(LowStatesTest, RmsPropWithoutItsMean) {
@@ -213,7 +213,8 @@ TEST_F(LowStatesTest, AdagradsSumInF16) {
     EXPECT_EQ(
         ErrorsOf("  moments f16() at mlp.amp:22:5\n", "adagrad(lr = 0.1)"),
         "error: mlp.amp:22:5: moments = f16: squares holds squares of gradients, and f16 has none below 6e-8, the "
-        "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's momentum and lion's m\n");
+        "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's and muon's momentum and "
+        "lion's m\n");
 }
 
 TEST_F(LowStatesTest, MomentsThatAreNotThere) {

@@ -138,6 +138,16 @@ const Case kCases[] = {
                        "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
     {OP_lion, WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = lion(%w, %g, %step, %lr, %wd, %m) : f32[4, 3], f32[4, 3]\n"
                                                  "assign(%w, %r)\nassign(%m, %s)\n"},
+    {OP_muon,
+     WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = muon(%w, %g, %step, %lr, %wd, %m; ns_steps = 2) : f32[4, 3], "
+                                        "f32[4, 3]\nassign(%w, %r)\nassign(%m, %s)\n"},
+    {OP_muon,
+     "input %w : f32[3, 4]\ninput %g : f32[3, 4]\ninput %m : f32[3, 4]\nstate %step : i64\n" RATES(
+         "0.1", "0.0") "%r, %s = muon(%w, %g, %step, %lr, %wd, %m; ns_steps = 1, nesterov = false, adjust_lr = "
+                       "match_rms_adamw) : f32[3, 4], f32[3, 4]\nresult r = %r\nresult s = %s\n"},
+    {OP_muon, WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = muon(%w, %g, %step, %lr, %wd, %m; ns_steps = 1, adjust_lr = "
+                                                 "spectral_unclamped) : f32[4, 3], f32[4, 3]\nresult r = %r\n"
+                                                 "result s = %s\n"},
     {OP_rmsprop, WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %v2, %a, %b = rmsprop(%w, %g, %step, %lr, %wd, %v) : "
                                                     "f32[4, 3], f32[4, 3], f32[4, 3], f32[4, 3]\n"
                                                     "assign(%w, %r)\nassign(%v, %v2)\n"},

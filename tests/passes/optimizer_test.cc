@@ -23,6 +23,8 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
         {"adagrad(lr = 0.1)", OP_adagrad, "fc1.weight/squares fc1.bias/squares"},
         {"lamb(lr = 0.1)", OP_lamb, "fc1.weight/m fc1.weight/v fc1.bias/m"},
         {"lion(lr = 0.1)", OP_lion, "fc1.weight/m fc1.bias/m"},
+        {"muon(lr = 0.1)\n  group \"*.bias\" optimizer sgd(lr = 0.1)", OP_muon,
+         "fc1.weight/momentum fc2.weight/momentum"},
         {"rmsprop(lr = 0.1)", OP_rmsprop, "fc1.weight/v fc1.bias/v"},
         {"rmsprop(lr = 0.1, momentum = 0.9)", OP_rmsprop, "fc1.weight/v fc1.weight/momentum fc1.bias/v"},
         {"rmsprop(lr = 0.1, momentum = 0.9, centered = true)", OP_rmsprop,
@@ -98,12 +100,21 @@ TEST_F(OptimizerTest, AnAverageFollowsItsParameter) {
     EXPECT_EQ(skipped, 4);
 }
 
+TEST_F(OptimizerTest, MatricesAloneAreTrainedByMuon) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("adamw(lr = 0.001)"), 17, "muon(lr = 0.02)");
+    EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
+    EXPECT_EQ(Diagnostics(),
+              "error: mlp.amp:20:17: optimizer: muon trains matrices, and the shape of fc1.bias is [32]\n"
+              "  help: give it another: group \"*.bias\": optimizer = adamw(lr = 0.001)\n");
+}
+
 TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     std::string text = File("tests/passes/mlp.ir");
     text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
     EXPECT_EQ(Diagnostics(), "error: mlp.amp:20:17: optimizer adadelta is not supported\n"
-                             "  help: sgd, adam, adamw, rmsprop, adagrad, lamb and lion are supported\n");
+                             "  help: sgd, adam, adamw, rmsprop, adagrad, lamb, lion and muon are supported\n");
 }
 
 } // namespace

@@ -82,8 +82,8 @@ class Apart(torch.optim.Optimizer):
 
 
 # line: of the model; make: PyTorch's optimizer of these parameters; slots: its moments, of matrices and, after a None, of all else; first, count: the steps that are compared;
-# bound: of the update in FP32
-Case = namedtuple("Case", "line make slots first count bound", defaults=[UPDATE_BOUND])
+# bound: of the update in FP32; carries: how much of a gradient's rounding the update has, times the others'
+Case = namedtuple("Case", "line make slots first count bound carries", defaults=[UPDATE_BOUND, 1])
 OPTIMIZERS = {
     "adamw": Case("adamw(lr = 0.001)", lambda p: torch.optim.AdamW(p, lr=1e-3), ("m", "v"), 0, STEPS),
     "adam": Case("adam(lr = 0.001)", lambda p: torch.optim.Adam(p, lr=1e-3), ("m", "v"), 0, SHORT_STEPS),
@@ -98,6 +98,13 @@ OPTIMIZERS = {
     "two": Case("rmsprop(lr = 0.001, momentum = 0.9)\n    group \"*.bias\": optimizer = adamw(lr = 0.002)",
                 lambda p: Apart(p, lambda w: torch.optim.RMSprop(w, lr=1e-3, momentum=0.9), lambda b: torch.optim.AdamW(b, lr=2e-3)),
                 ("v", "momentum", None, "m", "v"), 0, FEW_STEPS),
+    # The iteration is in bf16, whose roundings it carries on.
+    "muon": Case("muon(lr = 0.02)\n    group \"*.bias\": optimizer = adamw(lr = 0.002)",
+                 lambda p: Apart(p, lambda w: torch.optim.Muon(w, lr=2e-2), lambda b: torch.optim.AdamW(b, lr=2e-3)),
+                 ("momentum", None, "m", "v"), 0, FEW_STEPS, 0.02, 2),
+    "muon, adjusted": Case("muon(lr = 0.001, nesterov = false, adjust_lr = match_rms_adamw)\n    group \"*.bias\": optimizer = sgd(lr = 0.002)",
+                           lambda p: Apart(p, lambda w: torch.optim.Muon(w, nesterov=False, adjust_lr_fn="match_rms_adamw"),
+                                           lambda b: torch.optim.SGD(b, lr=2e-3)), ("momentum", None), 0, FEW_STEPS, 0.02, 2),
     "lamb": Case("lamb(lr = 0.01)", lambda p: Lamb(p, lr=1e-2), ("m", "v"), 0, FEW_STEPS),
     # An element whose sign is of a number near 0 may go the other way: of 10,000 one is 0.02.
     "lion": Case("lion(lr = 0.001, weight_decay = 0.01)", lambda p: Lion(p, lr=1e-3, weight_decay=1e-2), ("m",), 0, FEW_STEPS, 0.02),
@@ -212,6 +219,7 @@ def check_fp32(tally, options):
 def check_low(tally, options, name, low):
     """Each side rounds its gradients: the update of all is compared, not of each parameter."""
     case, loss_bound, bound = OPTIMIZERS[name], *LOW_BOUNDS[low]
+    bound *= case.carries
     losses, worst = [], 0.0
     for at, our_loss, their_loss, before, ours, theirs in steps_of(options, case, LONG_STEPS // 2 if options.long else LOW_STEPS, low):
         losses += loss_differences(at, our_loss, their_loss, loss_bound)
@@ -222,7 +230,7 @@ def check_low(tally, options, name, low):
 
 
 def check_lows(tally, options):
-    for name in ("rmsprop", "adagrad", "lion", "lamb", "two"):
+    for name in ("rmsprop", "adagrad", "lion", "lamb", "muon", "two"):
         for low in LOW_POLICIES:
             tally.attempt(check_low, options, name, low)
 

@@ -15,6 +15,7 @@ typedef enum Range {
     ANY,
     FINITE,
     NOT_NEGATIVE,
+    NOT_POSITIVE,
     POSITIVE,
     FRACTION,
     BELOW_ONE,
@@ -27,6 +28,7 @@ typedef enum Range {
 static bool is_any(double v) { return !isnan(v); }
 static bool is_finite(double v) { return elab_is_finite_f32(v); }
 static bool is_not_negative(double v) { return v >= 0 && elab_is_finite_f32(v); }
+static bool is_not_positive(double v) { return v <= 0 && elab_is_finite_f32(v); }
 static bool is_positive(double v) { return v > 0; }
 static bool is_fraction(double v) { return v > 0 && v < 1; }
 static bool is_below_one(double v) { return v >= 0 && v < 1; }
@@ -41,6 +43,7 @@ static const struct {
     [ANY] = {is_any, "a number"},
     [FINITE] = {is_finite, "finite"},
     [NOT_NEGATIVE] = {is_not_negative, "finite and at least 0"},
+    [NOT_POSITIVE] = {is_not_positive, "finite and at most 0"},
     [POSITIVE] = {is_positive, "more than 0"},
     [FRACTION] = {is_fraction, "more than 0 and less than 1"},
     [BELOW_ONE] = {is_below_one, "at least 0 and less than 1"},
@@ -157,6 +160,9 @@ static const Signature signatures[] = {
                            NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.0)}},
     {OPTIM(adamw), .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
                             NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)}},
+    {OPTIM(adafactor),
+     .args = {RATE("lr", 0.01), NUMBER("beta2_decay", NOT_POSITIVE, -0.8), NUMBER("eps1", POSITIVE, 0x1p-23),
+              NUMBER("eps2", NOT_NEGATIVE, 1e-3), NUMBER("d", AT_LEAST_ONE, 1.0), RATE("weight_decay", 0.0)}},
     {OPTIM(adagrad),
      .args = {RATE("lr", 0.01), NUMBER("lr_decay", NOT_NEGATIVE, 0.0), RATE("weight_decay", 0.0),
               NUMBER("initial_accumulator_value", NOT_NEGATIVE, 0.0), NUMBER("eps", NOT_NEGATIVE, 1e-10)}},

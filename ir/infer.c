@@ -149,6 +149,24 @@ const char *infer_muon(Inferring *c) {
     return infer_optimizer(c);
 }
 
+/* Of a matrix the means of squares of its rows and of its columns, of a vector a state like it. */
+const char *infer_adafactor(Inferring *c) {
+    const Shape *w = infer_in(c, 0);
+    const bool is_matrix = w->rank == 2;
+    const Shape rows = shape_of(1, w->d), cols = shape_of(1, w->d + 1), v = *w;
+    if (w->rank > 2) return infer_mismatch(c, "the parameter is neither a matrix nor a vector");
+    if (!shape_equal(w, infer_in(c, 1))) return infer_mismatch(c, "shapes differ");
+    const char *wrong = infer_check_scalars(c, 2, 5);
+    if (wrong) return wrong;
+    if (c->o->n_in != (is_matrix ? 7 : 6) || !shape_equal(infer_in(c, 5), is_matrix ? &rows : &v) ||
+        (is_matrix && !shape_equal(infer_in(c, 6), &cols)))
+        return infer_mismatch(c, "the states are not rows and cols of a matrix, or v of a vector");
+    infer_result(c, AMP_DT_F32, v);
+    infer_result(c, AMP_DT_F32, is_matrix ? rows : v);
+    infer_result(c, AMP_DT_F32, is_matrix ? cols : v);
+    return NULL;
+}
+
 const char *infer_due(Inferring *c) {
     const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
     if (wrong) return wrong;

@@ -405,6 +405,46 @@ void interp_op_muon(Running *r) {
     FOR_EACH(r, i) r->out[0]->data[i] = in(r, 0, i) * kept - rate * x.at[i];
 }
 
+/* ---- adafactor: torch.optim.Adafactor ---- */
+
+static double root_mean_square(const double *x, int64_t count) {
+    double squares = 0;
+    for (int64_t i = 0; i < count; i++) squares += x[i] * x[i];
+    return sqrt(squares / (double)count);
+}
+
+/* |state| of means along the rows of g g, |along| apart from one to the next, which are |apart| apart; into |out|. */
+static void mean_squares(const InterpTensor *g, int64_t apart, int64_t along, double share, const InterpTensor *state,
+                         double *out) {
+    const int64_t each = g->count / state->count;
+    for (int64_t i = 0; i < state->count; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < each; k++) sum += pow(g->data[i * apart + k * along], 2);
+        out[i] = state->data[i] + share * (sum / (double)each - state->data[i]);
+    }
+}
+
+void interp_op_adafactor(Running *r) {
+    const InterpTensor *w = r->in[0], *g = r->in[1];
+    const bool is_matrix = w->rank == 2;
+    const double t = r->in[2]->data[0], lr = r->in[3]->data[0], kept = 1 - lr * r->in[4]->data[0];
+    const double share = pow(t, interp_float(r, "beta2_decay")), eps1 = interp_float(r, "eps1");
+    const int64_t cols = is_matrix ? w->dims[1] : 1;
+    double *u = arena_array(r->a, double, w->count), mean = 0;
+    mean_squares(g, cols, 1, share, r->in[5], r->out[1]->data);
+    if (is_matrix) mean_squares(g, 1, cols, share, r->in[6], r->out[2]->data);
+    for (int64_t i = 0; i < r->out[1]->count; i++) mean += r->out[1]->data[i] / (double)r->out[1]->count;
+    FOR_EACH(r, i) {
+        const double v = r->out[1]->data[i / cols];
+        const double estimate = is_matrix ? v * r->out[2]->data[i % cols] / fmax(mean, eps1) : v;
+        u[i] = g->data[i] / sqrt(fmax(estimate, eps1 * eps1));
+    }
+    const double clip = fmax(1, root_mean_square(u, w->count) / interp_float(r, "d"));
+    const double size = fmax(interp_float(r, "eps2"), root_mean_square(w->data, w->count));
+    FOR_EACH(r, i) r->out[0]->data[i] = w->data[i] * kept - fmin(lr, 1 / sqrt(t)) * size / clip * u[i];
+    FOR_EACH(r, i) if (!is_matrix) r->out[2]->data[i] = r->out[0]->data[i];
+}
+
 /* torch.optim.RMSprop; its root of a negative number, which only rounding makes, is 0. */
 void interp_op_rmsprop(Running *r) {
     double lr = r->in[3]->data[0], alpha = interp_float(r, "alpha"), momentum = interp_float(r, "momentum");

@@ -538,6 +538,70 @@ static void lower_muon(Lowering *l) {
     lower_give(l, 1, m);
 }
 
+/* ---- adafactor: torch.optim.Adafactor ---- */
+
+/* step^beta2_decay */
+static Val square_share(Lowering *l) {
+    double decay = lower_float(l, "beta2_decay");
+    Val *shared = lower_memo(l, "square_share %u %a", l->op->in[STEP].id, decay);
+    if (shared->id) return *shared;
+    Val number = lower_cast(l, l->op->in[STEP], AMP_DT_F32);
+    Op *power = ir_op_new(l->f, OP_pow, &number, 1);
+    ir_attr(power, "e")->f = decay;
+    return *shared = ir_make_results(l->f, power, AMP_DT_F32, NULL);
+}
+
+/* min(lr, 1 / sqrt(step)) */
+static Val relative_rate(Lowering *l) {
+    Val rate = l->op->in[RATE];
+    Val *shared = lower_memo(l, "relative_rate %u %u", l->op->in[STEP].id, rate.id);
+    if (shared->id) return *shared;
+    Val one = lower_number_of(l, 1.0, AMP_DT_F64), root = lower_cast(l, l->op->in[STEP], AMP_DT_F64);
+    Val least = lower_binary(l, OP_div, one, lower_unary(l, OP_sqrt, root));
+    return *shared = to_f32(l, lower_binary(l, OP_minimum, rate, least));
+}
+
+static Val root_mean_square(Lowering *l, Val v) {
+    Dim count = dim_const(1);
+    shape_count(ir_shape(l->f, v), &count);
+    return scaled(l, norm(l, v), 1 / sqrt((double)count.mul));
+}
+
+/* state + share (v - state), given as state |slot| */
+static Val next_squares(Lowering *l, int slot, Val v) {
+    Val state = lower_reshape(l, lower_operand(l, FIRST_MOMENT + slot), ir_shape(l->f, v));
+    Val next = add(l, state, mul(l, lower_binary(l, OP_sub, v, state), square_share(l)));
+    lower_give(l, 1 + slot, lower_reshape(l, next, ir_shape(l->f, l->op->in[FIRST_MOMENT + slot])));
+    return next;
+}
+
+/* Of a matrix rows cols / mean(rows), from the means of g g along rows and columns; of a vector the state of g g. */
+static Val squares_estimate(Lowering *l, Val g) {
+    Val squares = mul(l, g, g);
+    if (ir_shape(l->f, g)->rank != 2) return next_squares(l, 0, squares);
+    Val rows = next_squares(l, 0, lower_mean_of(l, squares, (bool[MAX_RANK]){false, true}, true));
+    Val cols = next_squares(l, 1, lower_mean_of(l, squares, (bool[MAX_RANK]){true}, true));
+    Val mean = lower_mean_of(l, rows, (bool[MAX_RANK]){true, true}, true);
+    mean = lower_binary(l, OP_maximum, mean, lower_number(l, lower_float(l, "eps1")));
+    return mul(l, lower_binary(l, OP_div, rows, mean), cols);
+}
+
+/* w (1 - lr decay) - rate max(eps2, rms(w)) u / max(1, rms(u) / d),  u = g / sqrt(max(estimate, eps1^2)) */
+static void lower_adafactor(Lowering *l) {
+    Val w = lower_operand(l, 0), g = lower_operand(l, 1), estimate = squares_estimate(l, g);
+    double eps1 = lower_float(l, "eps1");
+    estimate = lower_binary(l, OP_maximum, estimate, lower_number(l, eps1 * eps1));
+    Val u = lower_binary(l, OP_div, g, lower_unary(l, OP_sqrt, estimate));
+    Val size = lower_binary(l, OP_maximum, root_mean_square(l, w), lower_number(l, lower_float(l, "eps2")));
+    Val clip = scaled(l, root_mean_square(l, u), 1 / lower_float(l, "d"));
+    clip = lower_binary(l, OP_maximum, clip, lower_number(l, 1));
+    Val rate = lower_binary(l, OP_div, mul(l, relative_rate(l), size), clip);
+    if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
+    Val next = lower_binary(l, OP_sub, w, mul(l, u, rate));
+    lower_give(l, 0, next);
+    if (ir_shape(l->f, g)->rank != 2) lower_give(l, 2, next);
+}
+
 const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
     [OP_unscale] = {lower_unscale, TAKES_PLAIN, WEIGHTS_ALIKE},
@@ -561,6 +625,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_sgd] = {lower_sgd, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adam] = {lower_adam, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_adamw] = {lower_adamw, TAKES_PLAIN, WEIGHTS_ALIKE},
+    [OP_adafactor] = {lower_adafactor, TAKES_PLAIN},
     [OP_adagrad] = {lower_adagrad, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_lamb] = {lower_lamb, TAKES_PLAIN, WEIGHTS_ALIKE},
     [OP_lion] = {lower_lion, TAKES_PLAIN, WEIGHTS_ALIKE},

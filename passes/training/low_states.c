@@ -171,10 +171,12 @@ static void tell_decisions(Storing *s, Module *m) {
 
 /* ---- what is asked for ------------------------------------------------------------------------------------------- */
 
+/* |slot|: of these, where they are not f32 anyway. */
 static bool has_moments(const Module *m, const char *slot) {
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
-        if (s->role == STATE_MOMENT && (slot ? !strcmp(s->slot, slot) : !is_average(s))) return true;
+        if (s->role != STATE_MOMENT) continue;
+        if (slot ? !strcmp(s->slot, slot) && s->shape.rank > 1 : !is_average(s)) return true;
     }
     return false;
 }

@@ -41,27 +41,47 @@ enum { MAX_SLOTS = 3, FIRST_MOMENT = 5 };
 
 #define FIRST_SUM "initial_accumulator_value" /* adagrad's, before the first step */
 
+typedef enum SlotForm {
+    LIKE_PARAM,
+    OF_ROWS, /* of a matrix, a number for each row */
+    OF_COLS,
+    OF_VECTOR /* like a parameter that is no matrix */
+} SlotForm;
+
 typedef struct Slot { /* a moment */
     const char *name;
     const char *wanted_by; /* the argument that, when zero or false, leaves it out; NULL: it is always there */
+    SlotForm form;
 } Slot;
 
 typedef struct Optimizer {
     Opcode code;
     Slot slots[MAX_SLOTS];
-    bool whole;  /* what it makes of an element depends on the others: no share of a rank can be updated alone */
-    bool matrix; /* it trains nothing else */
+    bool whole;         /* what it makes of an element depends on the others: no share of a rank can be updated alone */
+    const char *trains; /* and nothing else; NULL: anything */
+    int least_rank, most_rank;
 } Optimizer;
 
 static const Optimizer optimizers[] = {
-    {.code = OP_sgd, .slots = {{"momentum", "momentum"}}},
-    {.code = OP_adam, .slots = {{"m", NULL}, {"v", NULL}}},
-    {.code = OP_adamw, .slots = {{"m", NULL}, {"v", NULL}}},
-    {.code = OP_adagrad, .slots = {{"squares", NULL}}},
-    {.code = OP_lamb, .slots = {{"m", NULL}, {"v", NULL}}, .whole = true},
-    {.code = OP_lion, .slots = {{"m", NULL}}},
-    {.code = OP_muon, .slots = {{"momentum", NULL}}, .whole = true, .matrix = true},
-    {.code = OP_rmsprop, .slots = {{"v", NULL}, {"m", "centered"}, {"momentum", "momentum"}}},
+    {.code = OP_sgd, .slots = {{"momentum", "momentum", LIKE_PARAM}}},
+    {.code = OP_adam, .slots = {{"m", NULL, LIKE_PARAM}, {"v", NULL, LIKE_PARAM}}},
+    {.code = OP_adamw, .slots = {{"m", NULL, LIKE_PARAM}, {"v", NULL, LIKE_PARAM}}},
+    {.code = OP_adafactor,
+     .slots = {{"rows", NULL, OF_ROWS}, {"cols", NULL, OF_COLS}, {"v", NULL, OF_VECTOR}},
+     .whole = true,
+     .trains = "matrices and vectors",
+     .most_rank = 2},
+    {.code = OP_adagrad, .slots = {{"squares", NULL, LIKE_PARAM}}},
+    {.code = OP_lamb, .slots = {{"m", NULL, LIKE_PARAM}, {"v", NULL, LIKE_PARAM}}, .whole = true},
+    {.code = OP_lion, .slots = {{"m", NULL, LIKE_PARAM}}},
+    {.code = OP_muon,
+     .slots = {{"momentum", NULL, LIKE_PARAM}},
+     .whole = true,
+     .trains = "matrices",
+     .least_rank = 2,
+     .most_rank = 2},
+    {.code = OP_rmsprop,
+     .slots = {{"v", NULL, LIKE_PARAM}, {"m", "centered", LIKE_PARAM}, {"momentum", "momentum", LIKE_PARAM}}},
 };
 
 static const Optimizer *optimizer_of(const Call *call) {
@@ -74,7 +94,7 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     const Optimizer *known = optimizer_of(call);
     if (known) return known;
     Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", call->name ? call->name : "none");
-    diag_help(c->diags, diag, "sgd, adam, adamw, rmsprop, adagrad, lamb, lion and muon are supported");
+    diag_help(c->diags, diag, "sgd, adam, adamw, adafactor, adagrad, lamb, lion, muon and rmsprop are supported");
     return NULL;
 }
 
@@ -210,18 +230,24 @@ static Val any_block(Func *f, const Val *ok, int blocks) {
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-static bool is_wanted(const Slot *slot, const Call *call) {
+static bool is_wanted(const Slot *slot, const Call *call, const State *param) {
+    if (slot->form != LIKE_PARAM) return (slot->form == OF_VECTOR) == (param->shape.rank != 2);
     if (!slot->name || !slot->wanted_by) return slot->name;
     const CallArg *arg = ir_call_arg(call, slot->wanted_by);
     return arg && (arg->type == ATTR_BOOL ? arg->value.b : train_number(arg, 0) != 0.0);
 }
 
-static Val moment(BlockStep *b, const Call *call, const State *param, const char *slot) {
-    const char *name = arena_printf(b->m->arena, "%s/%s", param->name, slot);
-    State *s = ir_state_new(b->m, name, STATE_MOMENT, AMP_DT_F32, param->shape);
+static Shape shape_of_slot(const Slot *slot, const State *param) {
+    if (slot->form != OF_ROWS && slot->form != OF_COLS) return param->shape;
+    return shape_of(1, &param->shape.d[slot->form == OF_COLS]);
+}
+
+static Val moment(BlockStep *b, const Call *call, const State *param, const Slot *slot) {
+    const char *name = arena_printf(b->m->arena, "%s/%s", param->name, slot->name);
+    State *s = ir_state_new(b->m, name, STATE_MOMENT, AMP_DT_F32, shape_of_slot(slot, param));
     s->of = param->name;
-    s->slot = slot;
-    const double first = strcmp(slot, "squares") ? 0 : train_number(ir_call_arg(call, FIRST_SUM), 0);
+    s->slot = slot->name;
+    const double first = strcmp(s->slot, "squares") ? 0 : train_number(ir_call_arg(call, FIRST_SUM), 0);
     if (first != 0) {
         s->init.name = amp_initialisers[INIT_constant].name;
         ir_call_set(b->m->arena, &s->init, amp_initialisers[INIT_constant].args[0], ATTR_FLOAT,
@@ -232,7 +258,8 @@ static Val moment(BlockStep *b, const Call *call, const State *param, const char
 
 /* The next average of the parameter, of its next value. */
 static void update_average(BlockStep *b, const State *param, Val next) {
-    Val average = moment(b, &b->block->optimizer, param, AMP_SLOT_EMA);
+    static const Slot slot = {.name = AMP_SLOT_EMA};
+    Val average = moment(b, &b->block->optimizer, param, &slot);
     Op *o = ir_op_new(b->f, OP_ema, (Val[]){next, average, b->number}, 3);
     ir_attr(o, "decay")->f = b->block->ema;
     explain_of_block(b, o, param->name, "ema");
@@ -246,9 +273,10 @@ static const char *pattern_of(PassContext *c, const State *param) {
 }
 
 static bool check_fits(PassContext *c, const Optimizer *optimizer, const Call *call, const State *param) {
-    if (!optimizer->matrix || param->shape.rank == 2) return true;
-    Diag *diag = place_error(c, call->pos, "optimizer: %s trains matrices, and the shape of %s is %s", call->name,
-                             param->name, shape_text(c->m->arena, &param->shape));
+    const int rank = param->shape.rank;
+    if (!optimizer->trains || (rank >= optimizer->least_rank && rank <= optimizer->most_rank)) return true;
+    Diag *diag = place_error(c, call->pos, "optimizer: %s trains %s, and the shape of %s is %s", call->name,
+                             optimizer->trains, param->name, shape_text(c->m->arena, &param->shape));
     diag_help(c->diags, diag, "give it another: group \"%s\": optimizer = adamw(lr = 0.001)", pattern_of(c, param));
     return false;
 }
@@ -264,8 +292,8 @@ static bool update(BlockStep *b, const State *param, Val gradient) {
     in[4] = decay_of_param(&b->rates, &settings);
     int moments = 0;
     for (int i = 0; i < MAX_SLOTS; i++)
-        if (is_wanted(&optimizer->slots[i], call))
-            in[FIRST_MOMENT + moments++] = moment(b, call, param, optimizer->slots[i].name);
+        if (is_wanted(&optimizer->slots[i], call, param))
+            in[FIRST_MOMENT + moments++] = moment(b, call, param, &optimizer->slots[i]);
     Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
     train_set_attributes(call, o);
     explain_of_block(b, o, param->name, ir_op_info[optimizer->code].name);

@@ -121,6 +121,12 @@ static bool is_number_of_step(const amp_model *m, const amp_model_state *s) {
     return divided && (s->storage == AMP_DT_F64 ? s->rank == 0 : s->storage == AMP_DT_F32 && s->dtype == AMP_DT_F32);
 }
 
+/* A moment is like its parameter, or has a number for each row or column of that matrix. */
+static bool moment_fits(const amp_model_state *s, const amp_model_state *of) {
+    const bool of_lines = s->rank == 1 && of->rank == 2 && (s->dims[0] == of->dims[0] || s->dims[0] == of->dims[1]);
+    return of_lines || amp_model_state_elements(of) == amp_model_state_elements(s);
+}
+
 /* What the roles promise about types; see amp/model_abi.h. */
 static bool role_fits(const Check *c, const amp_model_state *s) {
     if (s->counter && s->role != AMP_STATE_COUNTER && s->role != AMP_STATE_SCALER) return false;
@@ -129,8 +135,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     case AMP_STATE_PARAM: return is_stored_float(s) && !amp_is_f8(s->dtype);
     case AMP_STATE_BUFFER: return s->storage == AMP_DT_F32 || s->storage == AMP_DT_I64;
     case AMP_STATE_MOMENT:
-        return of && of->role == AMP_STATE_PARAM && s->slot && is_stored_float(s) &&
-               amp_model_state_elements(of) == amp_model_state_elements(s);
+        return of && of->role == AMP_STATE_PARAM && s->slot && is_stored_float(s) && moment_fits(s, of);
     case AMP_STATE_COUNTER:
     case AMP_STATE_SCALER: return is_known_scalar(s);
     case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);

@@ -208,6 +208,9 @@ TEST(Training, OptimizersHavePyTorchsDefaults) {
     EXPECT_HOLDS(Ir(WithLoss("optimizer = adamw(0.1)")), "weight_decay = 0.01)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = lamb()")),
                  "lamb(lr = 0.001, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-06, weight_decay = 0.01)");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = adafactor()")),
+                 "adafactor(lr = 0.01, beta2_decay = -0.8, eps1 = 1.1920928955078125e-07, eps2 = 0.001, d = 1.0, "
+                 "weight_decay = 0.0)");
     EXPECT_HOLDS(Ir(WithLoss("optimizer = muon()")),
                  "muon(lr = 0.001, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_steps = 5, eps = 1.0e-07, "
                  "adjust_lr = original)");
@@ -256,6 +259,7 @@ TEST(Training, NumbersAreFiniteAsF32) {
                                       "adamw(0.1, weight_decay = V)",
                                       "rmsprop(0.1, momentum = V)",
                                       "adagrad(lr_decay = V)",
+                                      "adafactor(V)",
                                       "lamb(V)",
                                       "lion(V)",
                                       "sgd(constant(V))",

@@ -364,6 +364,33 @@ TEST_F(Interp, Lion) {
     ExpectNear(r["m"], {-2, 1, 1.25});
 }
 
+// At the first step the states are the means of squares; g = a b' has the estimate g g, so that the step is its signs.
+TEST_F(Interp, Adafactor) {
+    const std::string rates = "input %t : i64\ninput %r : f64\ninput %d : f64\n",
+                      of_vector =
+                          "input %w : f32[2]\ninput %g : f32[2]\n" + rates +
+                          "input %v : f32[2]\n%x, %y, %z = adafactor(%w, %g, %t, %r, %d, %v; beta2_decay = -0.5, "
+                          "eps2 = 0.5",
+                      vectors = ") : f32[2], f32[2], f32[2]\nresult w = %x\nresult v = %y\nresult z = %z";
+    auto first = Run("simplify",
+                     "input %w : f32[2, 3]\ninput %g : f32[2, 3]\n" + rates +
+                         "input %a : f32[2]\ninput %b : f32[3]\n%x, %y, %z = adafactor(%w, %g, %t, %r, %d, %a, %b) : "
+                         "f32[2, 3], f32[2], f32[3]\nresult w = %x\nresult rows = %y\nresult cols = %z",
+                     {{3, 3, 3, 3, 3, 3}, {1, 2, -2, -2, -4, 4}, {1}, {0.1}, {0.5}, {7, 7}, {7, 7, 7}});
+    ExpectNear(first["rows"], {3, 12});
+    ExpectNear(first["cols"], {2.5, 10, 10});
+    const double kept = 3 * 0.95, step = 0.1 * 3;
+    ExpectNear(first["w"], {kept - step, kept - step, kept + step, kept + step, kept + step, kept - step});
+    // share 1 / 2, least rate 1 / 2, size eps2: v = (8, 2), u = (4 / sqrt(8), 0)
+    const std::vector<Values> fourth = {{0.1, 0.1}, {4, 0}, {4}, {1}, {0}, {0, 4}};
+    auto plain = Run("simplify", of_vector + ", d = 2.0" + vectors, fourth);
+    ExpectNear(plain["v"], {8, 2});
+    ExpectNear(plain["w"], {0.1 - 0.25 * std::sqrt(2.0), 0.1});
+    EXPECT_EQ(plain["z"], plain["w"]);
+    const std::vector<Values> large = {{0.1, 0.1}, {4, 4}, {4}, {0.1}, {0}, {0, 0}}; // u = sqrt(2), twice
+    ExpectNear(Run("simplify", of_vector + vectors, large)["w"], {0.05, 0.05});
+}
+
 // Of a matrix with orthogonal rows a step goes along its rows, each by the polynomial of its share of the norm.
 TEST_F(Interp, Muon) {
     const std::string in =

@@ -79,7 +79,7 @@ def read_metadata(path):
 
 # PyTorch's names of optimizer state, and the checkpoint's.
 SLOTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "momentum",
-         "square_avg": "v", "grad_avg": "m", "sum": "squares"}
+         "square_avg": "v", "grad_avg": "m", "sum": "squares", "row_var": "rows", "col_var": "cols", "variance": "v"}
 
 
 def checkpoint_tensors(module, optimizer=None, scaler=None, slots=(), step_count=0, iteration=0):
@@ -93,7 +93,9 @@ def checkpoint_tensors(module, optimizer=None, scaler=None, slots=(), step_count
         state = optimizer.state.get(p, {}) if optimizer else {}
         held = {SLOTS[key]: value for key, value in state.items() if key in SLOTS and value is not None}
         for slot in matrix if p.dim() == 2 else other:
-            tensors[f"optim/{name}/{slot}"] = held.get(slot, torch.zeros_like(p)).detach().clone().contiguous()
+            lines = {"rows": -2, "cols": -1}.get(slot)
+            first = torch.zeros_like(p) if lines is None else torch.zeros(p.shape[lines])
+            tensors[f"optim/{name}/{slot}"] = held.get(slot, first).detach().reshape(first.shape).clone().contiguous()
     if scaler:
         tensors["scaler/scale"] = torch.tensor(scaler["scale"], dtype=torch.float32)
         tensors["scaler/growth_tracker"] = torch.tensor(scaler["growth_tracker"], dtype=torch.int32)

@@ -217,6 +217,19 @@ TEST_F(LowStatesTest, AdagradsSumInF16) {
         "lion's m\n");
 }
 
+// What is f32 anyway refuses no type: vectors, and the lines of adafactor.
+TEST_F(LowStatesTest, VectorsAndLinesStayF32) {
+    precision_ = "fp32";
+    const Module *m =
+        RunMlp("  moments f16()\n", "sgd(lr = 0.1, momentum = 0.9)\n  group \"*.bias\" optimizer adam(lr = 0.1)");
+    EXPECT_EQ(TypeOf(m, "fc2.weight/momentum"), AMP_DT_F16);
+    EXPECT_EQ(TypeOf(m, "fc2.bias/v"), AMP_DT_F32);
+    m = RunMlp("  moments f8()\n", "adafactor(lr = 0.1)\n  group \"fc1.weight\" optimizer lion(lr = 0.1)");
+    EXPECT_EQ(TypeOf(m, "fc1.weight/m"), AMP_DT_F8M);
+    EXPECT_EQ(TypeOf(m, "fc2.weight/rows"), AMP_DT_F32);
+    EXPECT_EQ(TypeOf(m, "fc2.weight/cols"), AMP_DT_F32);
+}
+
 TEST_F(LowStatesTest, MomentsThatAreNotThere) {
     precision_ = "fp32";
     EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),

@@ -132,6 +132,13 @@ const Case kCases[] = {
     {OP_adagrad,
      WEIGHT MOMENTS RATES("0.1", "0.1") "%r, %s = adagrad(%w, %g, %step, %lr, %wd, %v; lr_decay = 0.5) : f32[4, 3], "
                                         "f32[4, 3]\nassign(%w, %r)\nassign(%v, %s)\n"},
+    {OP_adafactor,
+     WEIGHT "input %a : f32[4]\ninput %b : f32[3]\n" RATES(
+         "0.1", "0.1") "%r, %s, %u = adafactor(%w, %g, %step, %lr, %wd, %a, %b) : f32[4, 3], f32[4], f32[3]\n"
+                       "assign(%w, %r)\nresult s = %s\nresult u = %u\n"},
+    {OP_adafactor, "input %w : f32[5]\ninput %g : f32[5]\ninput %m : f32[5]\nstate %step : i64\n" RATES(
+                       "0.1", "0.0") "%r, %s, %u = adafactor(%w, %g, %step, %lr, %wd, %m; d = 2.0) : f32[5], f32[5], "
+                                     "f32[5]\nresult r = %r\nresult s = %s\nresult u = %u\n"},
     {OP_lamb,
      WEIGHT MOMENTS RATES(
          "0.1", "0.1") "%r, %m2, %v2 = lamb(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"

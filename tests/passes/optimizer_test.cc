@@ -21,6 +21,7 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
         {"sgd(lr = 0.1, momentum = 0.0)", OP_sgd, ""},
         {"sgd(lr = 0.1)", OP_sgd, ""},
         {"adagrad(lr = 0.1)", OP_adagrad, "fc1.weight/squares fc1.bias/squares"},
+        {"adafactor(lr = 0.1)", OP_adafactor, "fc1.weight/rows fc1.weight/cols fc1.bias/v fc2.weight/rows"},
         {"lamb(lr = 0.1)", OP_lamb, "fc1.weight/m fc1.weight/v fc1.bias/m"},
         {"lion(lr = 0.1)", OP_lion, "fc1.weight/m fc1.bias/m"},
         {"muon(lr = 0.1)\n  group \"*.bias\" optimizer sgd(lr = 0.1)", OP_muon,
@@ -49,6 +50,9 @@ TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
         ir_state_find(RunMlp("", "adagrad(lr = 0.1, initial_accumulator_value = 0.5)"), "fc1.weight/squares");
     EXPECT_STREQ(sum->init.name, "constant");
     EXPECT_EQ(ir_call_arg(&sum->init, "v")->value.f, 0.5);
+    Module *factored = RunMlp("", "adafactor(lr = 0.1)");
+    EXPECT_STREQ(shape_text(factored->arena, &ir_state_find(factored, "fc1.weight/rows")->shape), "[32]");
+    EXPECT_STREQ(shape_text(factored->arena, &ir_state_find(factored, "fc1.weight/cols")->shape), "[16]");
     const State *moment = ir_state_find(RunMlp(), "fc1.weight/m");
     EXPECT_STREQ(moment->of, "fc1.weight");
     EXPECT_STREQ(moment->slot, "m");
@@ -113,8 +117,9 @@ TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     std::string text = File("tests/passes/mlp.ir");
     text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
-    EXPECT_EQ(Diagnostics(), "error: mlp.amp:20:17: optimizer adadelta is not supported\n"
-                             "  help: sgd, adam, adamw, rmsprop, adagrad, lamb, lion and muon are supported\n");
+    EXPECT_EQ(Diagnostics(),
+              "error: mlp.amp:20:17: optimizer adadelta is not supported\n"
+              "  help: sgd, adam, adamw, adafactor, adagrad, lamb, lion, muon and rmsprop are supported\n");
 }
 
 } // namespace

@@ -122,6 +122,7 @@ const Damage damages[] = {
     {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].of = -1; }},
     {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].slot = nullptr; }},
     {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].of = 1; }},
+    {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].rank = 1, c.states[2].dims[0] = 1; }},
     {"step does not fit its role", [](Copy &c) { c.states[4].storage = AMP_DT_I32; }},
     {"scale does not fit its role", [](Copy &c) { c.states[7].rank = 1, c.states[7].dims[0] = 1; }},
     {"scale does not fit its role", [](Copy &c) { c.states[7].counter = AMP_COUNTER_STEP; }},

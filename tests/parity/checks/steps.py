@@ -105,6 +105,10 @@ OPTIMIZERS = {
     "muon, adjusted": Case("muon(lr = 0.001, nesterov = false, adjust_lr = match_rms_adamw)\n    group \"*.bias\": optimizer = sgd(lr = 0.002)",
                            lambda p: Apart(p, lambda w: torch.optim.Muon(w, nesterov=False, adjust_lr_fn="match_rms_adamw"),
                                            lambda b: torch.optim.SGD(b, lr=2e-3)), ("momentum", None), 0, FEW_STEPS, 0.02, 2),
+    "adafactor": Case("adafactor()", torch.optim.Adafactor, ("rows", "cols", None, "v"), 0, FEW_STEPS),
+    "adafactor, clipped": Case("adafactor(lr = 0.1, beta2_decay = -0.5, eps2 = 0.2, d = 2.0, weight_decay = 0.01)",
+                               lambda p: torch.optim.Adafactor(p, lr=0.1, beta2_decay=-0.5, eps=(None, 0.2), d=2.0, weight_decay=0.01),
+                               ("rows", "cols", None, "v"), 0, FEW_STEPS),
     "lamb": Case("lamb(lr = 0.01)", lambda p: Lamb(p, lr=1e-2), ("m", "v"), 0, FEW_STEPS),
     # An element whose sign is of a number near 0 may go the other way: of 10,000 one is 0.02.
     "lion": Case("lion(lr = 0.001, weight_decay = 0.01)", lambda p: Lion(p, lr=1e-3, weight_decay=1e-2), ("m",), 0, FEW_STEPS, 0.02),
@@ -230,7 +234,7 @@ def check_low(tally, options, name, low):
 
 
 def check_lows(tally, options):
-    for name in ("rmsprop", "adagrad", "lion", "lamb", "muon", "two"):
+    for name in ("rmsprop", "adafactor", "adagrad", "lion", "lamb", "muon", "two"):
         for low in LOW_POLICIES:
             tally.attempt(check_low, options, name, low)
 

@@ -266,18 +266,27 @@ static void update_average(BlockStep *b, const State *param, Val next) {
     assign_next(b, average, ir_make_results(b->f, o, AMP_DT_F32, NULL));
 }
 
-/* What a group of it and what is like it would say: "*.bias" of "fc1.bias". */
-static const char *pattern_of(PassContext *c, const State *param) {
-    const char *dot = strrchr(param->name, '.');
-    return dot ? arena_printf(c->m->arena, "*%s", dot) : param->name;
+static bool fits(const Optimizer *optimizer, const State *param) {
+    const int rank = param->shape.rank;
+    return !optimizer->trains || (rank >= optimizer->least_rank && rank <= optimizer->most_rank);
+}
+
+/* What a group of it and what is like it would say: "*.bias" of "fc1.bias", where nothing that fits matches. */
+static const char *pattern_of(PassContext *c, const Optimizer *optimizer, const State *param) {
+    const char *dot = strrchr(param->name, '.'), *pattern = dot ? arena_printf(c->m->arena, "*%s", dot) : param->name;
+    for (int i = 0; i < c->m->states.len; i++) {
+        const State *s = c->m->states.data[i];
+        if (s->role == STATE_PARAM && fits(optimizer, s) && text_glob_match(pattern, s->name)) return param->name;
+    }
+    return pattern;
 }
 
 static bool check_fits(PassContext *c, const Optimizer *optimizer, const Call *call, const State *param) {
-    const int rank = param->shape.rank;
-    if (!optimizer->trains || (rank >= optimizer->least_rank && rank <= optimizer->most_rank)) return true;
+    if (fits(optimizer, param)) return true;
     Diag *diag = place_error(c, call->pos, "optimizer: %s trains %s, and the shape of %s is %s", call->name,
                              optimizer->trains, param->name, shape_text(c->m->arena, &param->shape));
-    diag_help(c->diags, diag, "give it another: group \"%s\": optimizer = adamw(lr = 0.001)", pattern_of(c, param));
+    diag_help(c->diags, diag, "give it another: group \"%s\": optimizer = adamw(lr = 0.001)",
+              pattern_of(c, optimizer, param));
     return false;
 }
 

@@ -113,6 +113,15 @@ TEST_F(OptimizerTest, MatricesAloneAreTrainedByMuon) {
               "  help: give it another: group \"*.bias\": optimizer = adamw(lr = 0.001)\n");
 }
 
+TEST_F(OptimizerTest, AGlobThatMatricesMatchIsNoRemedy) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("adamw(lr = 0.001)"), 17, "muon(lr = 0.02)");
+    for (size_t at; (at = text.find("fc1.bias")) != std::string::npos;) text.replace(at, 8, "fc1.side.weight");
+    EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
+    EXPECT_NE(Diagnostics().find("help: give it another: group \"fc1.side.weight\": optimizer"), std::string::npos)
+        << Diagnostics();
+}
+
 TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     std::string text = File("tests/passes/mlp.ir");
     text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");

@@ -417,6 +417,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_conv_data] = {.build = build_product, .by_memory = true},
     [OP_conv_weight] = {.build = build_product, .by_memory = true},
     [OP_scatter] = {.by_memory = true},
+    [OP_distinct_rows] = {.by_memory = true},
 };
 
 const EmitEntry emit_near = {.scalar = "near_$n_$t($0)"};

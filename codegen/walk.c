@@ -164,7 +164,7 @@ bool walk_is_live(const Walk *w, const Op *o) {
 /* The value that has the shape of the space; NO_VAL: it does not follow from the op. */
 static Val space_of(const Walk *w, const Op *o) {
     const KernelInfo *info = &ir_kernel_info[w->k->kind];
-    if (info->is_own) return !info->is_own(o) ? NO_VAL : info->traits & BY_INPUT ? o->in[0] : o->out[0];
+    if (info->is_own) return info->is_own(o) ? ir_own_space(o) : NO_VAL;
     switch (w->k->kind) {
     case KERNEL_TILE:
         return !walk_is_live(w, o) || walk_is_inlined(w, o) ? NO_VAL
@@ -338,7 +338,8 @@ static amp_status place_inlined(Walk *w, const Op *o, amp_error *err) {
 
 /* What moves makes full values of what earlier kernels wrote. */
 static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
-    for (int n = 0; n < o->n_in; n++) AMP_TRY(place_in_memory(w, o, n, err));
+    for (int n = o->code == OP_assign; n < o->n_in; n++)
+        if (ir_reads_elements(o, n)) AMP_TRY(place_in_memory(w, o, n, err));
     for (int r = 0; r < o->n_out; r++) {
         Span span;
         const Shape *s = ir_shape(w->f, o->out[r]);
@@ -405,7 +406,7 @@ static amp_status find_sinks(Walk *w, amp_error *err) {
             return amp_fail(err, AMP_INTERNAL, "%s: %s has a predicate that is not the kernel's", walk_name(w),
                             ir_op_info[o->code].name);
         if (is_line_reduction(o)) add_sink(w, SINK_REDUCE, o, o->in[0], -1);
-        if (o->code == OP_assign && !store_all(w, o, o->in[0], o->in[1]))
+        if (o->code == OP_assign && !by_input && !store_all(w, o, o->in[0], o->in[1]))
             return amp_fail(err, AMP_INTERNAL, "%s: it assigns %%%s but writes no buffer of it", walk_name(w),
                             ir_value(w->f, o->in[0])->name);
         if (o->code == OP_reduce_or) store_all(w, o, o->out[0], o->in[0]);

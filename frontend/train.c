@@ -399,10 +399,11 @@ static bool rate(Elab *e, const Arg *arg, const char *what, double *out) {
     return false;
 }
 
-static void set_frozen(Elab *e, const Arg *arg, TrainGroup *group) {
-    Item item = elab_eval_static(e, arg->value, "group: frozen", STATIC_BOOL);
-    group->has_frozen = item.kind == ITEM_BOOL;
-    group->frozen = group->has_frozen && item.b;
+/* Whether |arg| is a bool, which |out| becomes. */
+static bool choice(Elab *e, const Arg *arg, const char *what, bool *out) {
+    Item item = elab_eval_static(e, arg->value, what, STATIC_BOOL);
+    *out = item.kind == ITEM_BOOL && item.b;
+    return item.kind == ITEM_BOOL;
 }
 
 /* What a program sets is the group's factor. */
@@ -415,13 +416,14 @@ static void set_group_optimizer(Elab *e, const Arg *arg, TrainGroup *group) {
 }
 
 static void set_group_key(Elab *e, const Arg *arg, TrainGroup *group) {
-    static const char *const keys[] = {"lr_scale", "weight_decay", "frozen", "optimizer"};
+    static const char *const keys[] = {"lr_scale", "weight_decay", "frozen", "optimizer", "lazy"};
     const char *key = arg->name->text;
     if (!strcmp(key, keys[0])) group->has_lr_scale = rate(e, arg, "group: lr_scale", &group->lr_scale);
     else if (!strcmp(key, keys[1])) group->has_weight_decay = rate(e, arg, "group: weight_decay", &group->weight_decay);
-    else if (!strcmp(key, keys[2])) set_frozen(e, arg, group);
+    else if (!strcmp(key, keys[2])) group->has_frozen = choice(e, arg, "group: frozen", &group->frozen);
     else if (!strcmp(key, keys[3])) set_group_optimizer(e, arg, group);
-    else elab_help_choice(e, elab_error(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 4);
+    else if (!strcmp(key, keys[4])) group->has_lazy = choice(e, arg, "group: lazy", &group->lazy);
+    else elab_help_choice(e, elab_error(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 5);
 }
 
 static void elaborate_group(Elab *e, TrainBlock *b, const Stmt *s) {

@@ -181,7 +181,17 @@ const char *infer_states(Inferring *c) {
     return NULL;
 }
 
+/* Of some rows of a table: with the number of each. */
+static const char *rows_of_state(Inferring *c) {
+    const Shape *state = infer_in(c, 0), *value = infer_in(c, 1), *rows = infer_in(c, 2);
+    if (state->rank != 2 || state->d[0].n || value->rank != 2 || !dim_equal(state->d[1], value->d[1]))
+        return infer_mismatch(c, "the value is not rows of the state");
+    if (rows->rank != 1 || !dim_equal(rows->d[0], value->d[0])) return infer_mismatch(c, "there is no number for each row");
+    return NULL;
+}
+
 const char *infer_nothing(Inferring *c) {
+    if (c->o->n_in == 3) return rows_of_state(c);
     return shape_equal(infer_in(c, 0), infer_in(c, 1)) ? NULL : infer_mismatch(c, "shapes differ");
 }
 
@@ -363,8 +373,6 @@ static const char *check_table(const Inferring *c, const Shape *table) {
 
 /* [..., dim] */
 static const char *rows_shape(const Inferring *c, const Shape *ids, const Shape *table, Shape *out) {
-    const char *wrong = check_table(c, table);
-    if (wrong) return wrong;
     if (ids->rank == MAX_RANK) return infer_mismatch(c, "the result would have more than %d dimensions", MAX_RANK);
     *out = *ids;
     out->d[out->rank++] = table->d[1];
@@ -373,25 +381,39 @@ static const char *rows_shape(const Inferring *c, const Shape *ids, const Shape 
 
 const char *infer_embedding(Inferring *c) {
     Shape s;
-    const char *wrong = rows_shape(c, infer_in(c, 0), infer_in(c, 1), &s);
+    const char *wrong = check_table(c, infer_in(c, 1));
+    if (!wrong) wrong = rows_shape(c, infer_in(c, 0), infer_in(c, 1), &s);
     return wrong ? wrong : infer_result(c, infer_dtype(c, 1), s);
 }
 
 const char *infer_gather(Inferring *c) {
     Shape s;
-    const char *wrong = rows_shape(c, infer_in(c, 1), infer_in(c, 0), &s);
+    const char *wrong = check_table(c, infer_in(c, 0));
+    if (!wrong) wrong = rows_shape(c, infer_in(c, 1), infer_in(c, 0), &s);
     return wrong ? wrong : infer_result(c, ir_dtype(c->f, c->o->in[0]), s);
 }
 
-/* (dy, ids) add up to a table. */
+/* (dy, ids) add up to a table, or to the rows of one, as many as there are ids. */
 static const char *table_grad(Inferring *c, const Shape *table, Dtype t) {
     Shape s;
-    const char *wrong = rows_shape(c, infer_in(c, 1), table, &s);
+    const bool by_row = table->rank == 2 && table->d[0].n && !table->d[1].n;
+    const char *wrong = by_row ? NULL : check_table(c, table);
+    if (!wrong) wrong = rows_shape(c, infer_in(c, 1), table, &s);
     if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &s);
     return wrong ? wrong : infer_result(c, t, *table);
 }
 
 const char *infer_embedding_grad(Inferring *c) { return table_grad(c, infer_in(c, 2), c->t); }
+const char *infer_distinct_rows(Inferring *c) {
+    const Shape *ids = infer_in(c, 0), *table = infer_in(c, 1);
+    const char *wrong = check_table(c, table);
+    if (wrong) return wrong;
+    if (ids->rank != 2 || !dim_is_one(ids->d[1])) return infer_mismatch(c, "the ids are not a column");
+    wrong = infer_result(c, AMP_DT_I32, shape_of(1, &ids->d[0]));
+    if (!wrong) wrong = infer_result(c, AMP_DT_I32, shape_of(1, &ids->d[0]));
+    return wrong ? wrong : infer_result(c, AMP_DT_I32, shape_of(1, &table->d[0]));
+}
+
 const char *infer_scatter(Inferring *c) { return table_grad(c, &infer_given(c, 0)->shape, AMP_DT_F32); }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */

@@ -436,12 +436,12 @@ typedef struct Removed {      /* a rounding that simplify took away */
     const char *what;         /* "f16 rounding of a weight gradient: the product writes f32" */
 } Removed;
 
-/* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true, optimizer = sgd(lr = 0.1).  Of several that match, the
- * last that gives a key decides it. */
+/* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true, optimizer = sgd(lr = 0.1), lazy = true.  Of several
+ * that match, the last that gives a key decides it. */
 typedef struct TrainGroup {
     const char *pattern;
     double lr_scale, weight_decay;
-    bool has_lr_scale, has_weight_decay, has_frozen, frozen;
+    bool has_lr_scale, has_weight_decay, has_frozen, frozen, has_lazy, lazy;
     Call optimizer; /* no name: the block's */
     Pos pos;
 } TrainGroup;
@@ -460,8 +460,8 @@ typedef struct Train { /* a train block */
 /* What the train blocks say of a parameter: numbers of blocks, and of groups within the block; NO_BLOCK: none. */
 typedef struct ParamTraining {
     int block; /* that is for it */
-    /* the groups that decide: of those that match, the last that gives the key; |frozen|: if it freezes */
-    int lr_scale, weight_decay, frozen, optimizer;
+    /* the groups that decide: of those that match, the last that gives the key; |frozen|, |lazy|: if it says true */
+    int lr_scale, weight_decay, frozen, optimizer, lazy;
 } ParamTraining;
 
 /* How the CPU adds up products of narrow types: as it adds all else, or as tensor cores of an architecture do, which
@@ -615,6 +615,8 @@ bool ir_is_exchange(const Func *f);
 /* The group of a block that freezes a parameter: of those that match, the last that says `frozen`; NO_BLOCK: none, or
  * that one says false. */
 int ir_freezing_group(const Train *block, const char *param);
+/* The group that has the rows of a step alone updated of a parameter that is trained; NULL: all of it is. */
+const TrainGroup *ir_lazy_group(const Module *m, const char *param);
 /* By name, whether the module has such a parameter or not. */
 ParamTraining ir_param_training(const Module *m, const char *param);
 const Call *ir_param_optimizer(const Module *m, const ParamTraining *t); /* of a parameter that a block is for */

@@ -87,7 +87,11 @@ bool ir_is_attention(const Op *o) {
     return o->code == OP_attend || o->code == OP_attend_drop || o->code == OP_attend_grad;
 }
 
-static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
+bool ir_is_row_assign(const Op *o) { return o->code == OP_assign && o->n_in == 3; }
+
+static bool is_scatter(const Op *o) {
+    return o->code == OP_scatter || o->code == OP_distinct_rows || ir_is_row_assign(o);
+}
 
 bool ir_is_batch_norm_grad(const Op *o) { return o->code == OP_batch_norm_grad || o->code == OP_batch_norm_eval_grad; }
 
@@ -107,6 +111,11 @@ KernelKind ir_own_kind(const Op *o) {
     KernelKind kind = 0;
     while (kind < KERNEL_KINDS && !(ir_kernel_info[kind].is_own && ir_kernel_info[kind].is_own(o))) kind++;
     return kind;
+}
+
+Val ir_own_space(const Op *o) {
+    if (!(ir_kernel_info[ir_own_kind(o)].traits & BY_INPUT)) return o->out[0];
+    return o->in[o->code == OP_assign];
 }
 
 /* Others are counters, and bits of dropout. */
@@ -146,6 +155,7 @@ bool ir_reads_elements(const Op *o, int i) {
     case OP_extent:
     case OP_random: return i != 0;
     case OP_barrier: return i == 0;
+    case OP_distinct_rows: return i == 0;
     case OP_batch_norm_squares: return i != 0;
     case OP_broadcast:
     case OP_broadcast_to:
@@ -164,6 +174,8 @@ bool ir_reads_elements(const Op *o, int i) {
 }
 
 bool ir_reads_memory(const Func *f, const Op *o, int i) {
+    if (ir_is_row_assign(o)) return true;
+    if (o->code == OP_distinct_rows) return i == 0;
     if (o->code == OP_scatter || ir_is_product(o)) return i < 2;
     if (ir_is_attention(o)) return ir_dtype(f, o->in[i]) != AMP_DT_I64;
     if (o->code == OP_sum_ranks) return true;

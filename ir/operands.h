@@ -23,6 +23,8 @@ bool legal_types(const Func *f, const Op *o, int level);
 /* contract, batch_contract where it is packed, and conv, conv_data, conv_weight without groups: the runtime makes the
  * sums, tile by tile. */
 bool ir_is_product(const Op *o);
+/* An assign of some rows of a state. */
+bool ir_is_row_assign(const Op *o);
 /* conv, conv_data or conv_weight. */
 bool ir_is_convolution(const Op *o);
 /* All ranks make it together. */
@@ -37,6 +39,9 @@ typedef struct KernelInfo {
 extern const KernelInfo ir_kernel_info[KERNEL_KINDS];
 /* The kind that only kernels of |o| have; KERNEL_KINDS: it may be in others. */
 KernelKind ir_own_kind(const Op *o);
+
+/* Of an op that has a kernel of its own kind: what has the shape of its space. */
+Val ir_own_space(const Op *o);
 
 /* The gradient of batch_norm or batch_norm_eval, which reads and makes f32 but for x. */
 bool ir_is_batch_norm_grad(const Op *o);

@@ -349,6 +349,7 @@ static void put_group(Text *t, const TrainGroup *g) {
     if (g->has_lr_scale) put_number(t, "lr_scale", g->lr_scale);
     if (g->has_weight_decay) put_number(t, "weight_decay", g->weight_decay);
     if (g->has_frozen) text_puts(t, g->frozen ? " frozen" : " frozen false");
+    if (g->has_lazy) text_puts(t, g->lazy ? " lazy" : " lazy false");
     if (g->optimizer.name) {
         text_puts(t, " optimizer ");
         print_placed_call(t, &g->optimizer);

@@ -109,7 +109,7 @@ static void read_train(Reader *r) {
     vec_push(r->a, &r->m->trains, train);
 }
 
-/* group "*.bias" lr_scale 0.1 weight_decay 0.0 frozen optimizer sgd(lr = 0.1) at gan.amp:22:50 at gan.amp:22:5 */
+/* group "*.bias" lr_scale 0.1 weight_decay 0.0 frozen lazy optimizer sgd(lr = 0.1) at gan.amp:22:50 at gan.amp:22:5 */
 static void read_group(Reader *r) {
     TrainGroup g = {0};
     if (!last_train(r)) reader_fail(r, r->token.loc, "`group` must follow its `train` line");
@@ -120,6 +120,8 @@ static void read_group(Reader *r) {
     if (g.has_weight_decay) g.weight_decay = reader_float(r, "a number");
     g.has_frozen = reader_take_word(r, "frozen");
     g.frozen = g.has_frozen && !reader_take_word(r, "false");
+    g.has_lazy = reader_take_word(r, "lazy");
+    g.lazy = g.has_lazy && !reader_take_word(r, "false");
     if (reader_take_word(r, "optimizer")) g.optimizer = read_call_line(r);
     g.pos = reader_at(r);
     if (!r->failed) vec_push(r->a, &last_train(r)->groups, g);

@@ -16,7 +16,7 @@ int ir_freezing_group(const Train *block, const char *param) {
 }
 
 ParamTraining ir_param_training(const Module *m, const char *param) {
-    ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
+    ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
     for (int i = 0; t.block == NO_BLOCK && i < m->trains.len; i++) {
         const char *only = m->trains.data[i].only;
         if (!only || text_glob_match(only, param)) t.block = i;
@@ -29,6 +29,7 @@ ParamTraining ir_param_training(const Module *m, const char *param) {
         if (g->has_lr_scale) t.lr_scale = i;
         if (g->has_weight_decay) t.weight_decay = i;
         if (g->optimizer.name) t.optimizer = i;
+        if (g->has_lazy) t.lazy = g->lazy ? i : NO_BLOCK;
     }
     t.frozen = ir_freezing_group(block, param);
     return t;
@@ -47,6 +48,11 @@ const Call *ir_optimizer_at(const Module *m, int index) {
             if (block->groups.data[g].optimizer.name && !index--) return &block->groups.data[g].optimizer;
     }
     return NULL;
+}
+
+const TrainGroup *ir_lazy_group(const Module *m, const char *param) {
+    const ParamTraining t = ir_param_training(m, param);
+    return t.lazy == NO_BLOCK || t.frozen != NO_BLOCK ? NULL : &m->trains.data[t.block].groups.data[t.lazy];
 }
 
 int ir_group_number(const Module *m, int block, int group) {

@@ -355,83 +355,6 @@ static amp_status emit_epilogue(CpuKernel *ck) {
     return AMP_OK;
 }
 
-/* ---- scatter ----------------------------------------------------------------------------------------------------- */
-
-/* Rows added up by id.  A task owns 32 columns of the result: it clears them, then adds every row in
- * order, so that the sums do not depend on who works where. */
-
-typedef struct Target { /* a buffer of the result */
-    int operand;
-    const char *at, *rows; /* column c of row id; rows that exist in memory */
-} Target;
-
-static amp_status find_target(CpuKernel *ck, const Op *o, int operand, Target *out) {
-    Walk *w = ck->w;
-    const Buffer *b = walk_operand(w, operand);
-    long long count = (long long)ir_shape(w->f, o->out[0])->d[0].mul, padded = (count + 31) / 32 * 32;
-    bool panels = b->layout == LAYOUT_PANELS;
-    if ((!panels && b->layout != LAYOUT_ROWS) || emit_storage(w, operand)->bytes != 4)
-        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not supported",
-                        walk_name(w), b->name);
-    out->operand = operand;
-    out->rows = arena_printf(w->arena, "%lld", panels ? padded : count);
-    out->at = panels ? arena_printf(w->arena, "b%d + col0 * %lld + id * 32 + c", operand, padded)
-                     : arena_printf(w->arena, "b%d + id * COLS + col0 + c", operand);
-    return AMP_OK;
-}
-
-/* The vectors of a task's columns. */
-static void open_columns(CpuKernel *ck) {
-    emit_open(&ck->e, "for (int64_t c = 0; c < 32; c += W)");
-    emit_line(&ck->e, "MAYBE_UNUSED const int64_t j = col0 + c, left = COLS - j;");
-    emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
-}
-
-static void emit_target(CpuKernel *ck, const Op *o, const Target *t) {
-    Walk *w = ck->w;
-    bool dense = ck->padded && walk_operand(w, t->operand)->layout == LAYOUT_ROWS;
-    const char *part = dense ? "_part" : "", *left = dense ? ", left" : "";
-    Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
-    bool watched = walk_operand(w, t->operand)->kind == BUFFER_WATCH;
-    emit_line(&ck->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND",
-              t->operand);
-    if (watched) emit_open(&ck->e, "if (b%d)", t->operand);
-    emit_open(&ck->e, "for (int64_t id = 0; id < %s; id++)", t->rows);
-    open_columns(ck);
-    emit_line(&ck->e, "store_f32%s(%s, splat_f(0.0f)%s);", part, t->at, left);
-    emit_close(&ck->e);
-    emit_close(&ck->e);
-    emit_open(&ck->e, "for (int64_t r = row0; r < row0 + rows; r++)");
-    const char *row = arena_printf(w->arena, "r / %s", ids.cols), *column = arena_printf(w->arena, "r %% %s", ids.cols);
-    emit_line(&ck->e, "const int64_t id = %s;", cpu_element_at(&ck->e, &ids, row, column));
-    emit_line(&ck->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
-    open_columns(ck);
-    const char *sum =
-        arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(&ck->e, &dy, "r", "j"));
-    if (ck->padded && !dense) sum = arena_printf(w->arena, "keep_vf(%s, in)", sum);
-    emit_line(&ck->e, "store_f32%s(%s, %s%s);", part, t->at, sum, left);
-    emit_close(&ck->e);
-    emit_close(&ck->e);
-    if (watched) emit_close(&ck->e);
-}
-
-static amp_status emit_scatter(CpuKernel *ck) {
-    Walk *w = ck->w;
-    const Op *o;
-    AMP_TRY(walk_own_op(w, &o, ck->e.err));
-    if (!w->cols.n) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
-    emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
-    if (w->cols.n) emit_line(&ck->e, "const int64_t COLS = %s;", emit_dim(w->arena, w->cols));
-    cpu_declare_memory(ck);
-    for (int i = 0; i < w->operands.len; i++) {
-        Target t = {0};
-        if (walk_operand(w, i)->value.id != o->out[0].id) continue;
-        AMP_TRY(find_target(ck, o, i, &t));
-        emit_target(ck, o, &t);
-    }
-    return AMP_OK;
-}
-
 /* ---- what ranks add up ------------------------------------------------------------------------------------------- */
 
 /* The runtime adds the copies up; of one rank they are the sums. */
@@ -458,7 +381,7 @@ static amp_status emit_loops(CpuKernel *ck) {
 
 /* NULL: emit_loops. */
 static amp_status (*const emitters[KERNEL_KINDS])(CpuKernel *ck) = {
-    [KERNEL_SCATTER] = emit_scatter,
+    [KERNEL_SCATTER] = cpu_emit_scatter,
     [KERNEL_ATTENTION] = emit_attention,
     [KERNEL_COLLECTIVE] = emit_collective,
 };

@@ -1,5 +1,6 @@
 /* cpu_kernel.h: what the files that write one CPU kernel share.
- *   cpu_kernel.c    its loops, the loops of scatter, and the CPU's spelling (codegen/emit.h) of what they hold
+ *   cpu_kernel.c    its loops, and the CPU's spelling (codegen/emit.h) of what they hold
+ *   cpu_scatter.c   what writes rows of a table
  *   cpu_sums.c      products that are added up as on a device
  *   cpu_memory.c    loads and stores of each layout; rows, pixels and elements of operands
  */
@@ -21,6 +22,10 @@ typedef struct CpuKernel {
 
 /* Makes the tile's sums, where the kernel has a product that is added up as on a device. */
 amp_status cpu_declare_sums(CpuKernel *ck);
+
+/* ---- cpu_scatter.c ----------------------------------------------------------------------------------------------- */
+
+amp_status cpu_emit_scatter(CpuKernel *ck);
 
 /* ---- cpu_memory.c ------------------------------------------------------------------------------------------------ */
 

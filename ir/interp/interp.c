@@ -189,6 +189,15 @@ static bool is_written(const Interp *it, const Op *o) {
     return o->code == OP_assign && (!o->pred.id || it->values[o->pred.id]->data[0] != 0);
 }
 
+static void write_rows(InterpTensor *state, const double *from, const InterpTensor *rows) {
+    const int64_t width = state->dims[1];
+    for (int64_t k = 0; k < rows->count; k++) {
+        const double row = rows->data[k];
+        if (row < 0 || row >= (double)state->dims[0]) continue;
+        memcpy(state->data + (int64_t)row * width, from + k * width, sizeof *from * (size_t)width);
+    }
+}
+
 /* Copies first, so that one state may be assigned another's old value. */
 static void write_states(Interp *it) {
     VEC(const double *) sources = {0};
@@ -204,7 +213,8 @@ static void write_states(Interp *it) {
         const Op *o = ir_op_at(it->f, i);
         if (!is_written(it, o)) continue;
         InterpTensor *state = it->values[o->in[0].id];
-        memcpy(state->data, sources.data[k++], sizeof(double) * (size_t)state->count);
+        if (o->n_in == 3) write_rows(state, sources.data[k++], it->values[o->in[2].id]);
+        else memcpy(state->data, sources.data[k++], sizeof(double) * (size_t)state->count);
         const State *s = ir_state_of(it->f, o->in[0]);
         if (s->hwio) turn(find_given(it, s->name), state, false);
         if (s->pixels) turn_columns(find_given(it, s->name), state, s->pixels, false);

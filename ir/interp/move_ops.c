@@ -120,6 +120,19 @@ void interp_op_scatter(Running *r) {
 }
 INTERP_ALIKE(embedding_grad, scatter)
 
+/* The third result is memory: -1 where no id is. */
+void interp_op_distinct_rows(Running *r) {
+    const InterpTensor *ids = r->in[0], *seen = r->out[2];
+    for (int64_t i = 0; i < seen->count; i++) seen->data[i] = -1;
+    FOR_EACH(r, k) {
+        const int64_t row = row_of(r->in[1], ids, k);
+        double *first = row < 0 ? NULL : &seen->data[row];
+        if (first && *first < 0) *first = (double)k;
+        result(r)[k] = first ? *first : (double)k;
+        r->out[1]->data[k] = first && *first == (double)k ? ids->data[k] : -1;
+    }
+}
+
 /* ---- indexes, extents, random numbers ---------------------------------------------------------------------------- */
 
 void interp_op_iota(Running *r) {

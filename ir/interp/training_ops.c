@@ -283,25 +283,27 @@ void interp_op_sgd(Running *r) {
     }
 }
 
-/* torch.optim.Adam from the decayed weight and gradient of one element; t is the step, 1 at the first update. */
-static void adam_element(Running *r, int64_t i, double w, double g) {
+/* torch.optim.Adam from the decayed weight and gradient of one element; t is the step, 1 at the first update.  |lazy|:
+ * torch.optim.SparseAdam, whose eps is added before the correction of v. */
+static void adam_element(Running *r, int64_t i, double w, double g, bool lazy) {
     double beta1 = interp_float(r, "beta1"), beta2 = interp_float(r, "beta2"), t = r->in[2]->data[0];
     double m = beta1 * in(r, 5, i) + (1 - beta1) * g;
     double v = beta2 * in(r, 6, i) + (1 - beta2) * g * g;
     double step_size = r->in[3]->data[0] / (1 - pow(beta1, t));
-    double denominator = sqrt(v) / sqrt(1 - pow(beta2, t)) + interp_float(r, "eps");
+    double correction = sqrt(1 - pow(beta2, t)), eps = interp_float(r, "eps");
+    double denominator = lazy ? (sqrt(v) + eps) / correction : sqrt(v) / correction + eps;
     r->out[0]->data[i] = w - step_size * m / denominator;
     r->out[1]->data[i] = m;
     r->out[2]->data[i] = v;
 }
 
 void interp_op_adam(Running *r) {
-    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i));
+    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i), interp_bool(r, "lazy"));
 }
 
 void interp_op_adamw(Running *r) {
     double keep = 1 - r->in[3]->data[0] * r->in[4]->data[0];
-    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i));
+    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i), false);
 }
 
 /* torch.optim.Adagrad */

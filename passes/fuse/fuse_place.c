@@ -318,6 +318,7 @@ static bool fits(const Readers *r, int g, const Op *o) {
 static int find_group(const Readers *r, const Op *o) {
     const Fuse *z = r->z;
     const Op *def = fuse_maker(z, o->in[1], true);
+    if (ir_is_row_assign(o)) return -1;
     int home = def ? fuse_node(z, def)->home : NOWHERE;
     if (home >= 0 && fits(r, home, o)) return home;
     bool scalar = !ir_shape(z->f, o->in[1])->rank;

@@ -160,7 +160,7 @@ static Val space_of(const Check *x, const Kernel *k) {
         if (o->n_out && x->inlined[o->out[0].id]) continue;
         bool reduces = ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or;
         const KernelKind own = ir_own_kind(o);
-        if (own != KERNEL_KINDS) return ir_kernel_info[own].traits & BY_INPUT ? o->in[0] : o->out[0];
+        if (own != KERNEL_KINDS) return ir_own_space(o);
         if (reduces && (k->kind == KERNEL_ROW || k->kind == KERNEL_COLUMN)) return o->in[0];
         if (o->code == OP_assign && !space.id) space = o->in[1];
         if (o->code == OP_reduce_or && !space.id) space = o->in[0];

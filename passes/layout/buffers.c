@@ -91,6 +91,7 @@ static void collect_needs(Making *mk) {
         if (k->pred.id) mk->needs[k->pred.id].elementwise = true;
         for (int j = 0; j < k->count; j++) {
             const Op *o = ir_op_at(f, k->first + j);
+            if (o->code == OP_distinct_rows) mk->needs[o->out[2].id].elementwise = true; /* memory of its own */
             for (int n = 0; n < o->n_in && !is_read_on_load(f, k, j); n++) {
                 Form form;
                 bool has_form = reads_form(f, o, n, &form);

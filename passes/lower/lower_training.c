@@ -349,28 +349,31 @@ static Val inverse_root_correction(Lowering *l) {
     return *shared;
 }
 
-/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  size m / (sqrt(v) inverse_root_correction + eps) */
-static Val adam_step(Lowering *l, Val g, Val size) {
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  size m / (sqrt(v) inverse_root_correction + eps).  Lazy:
+ * size m / ((sqrt(v) + eps) inverse_root_correction) */
+static Val adam_step(Lowering *l, Val g, Val size, bool lazy) {
     double beta1 = lower_float(l, "beta1"), beta2 = lower_float(l, "beta2");
     Val inverse_root = inverse_root_correction(l);
     Val m = scaled(l, lower_operand(l, FIRST_MOMENT), beta1), v = scaled(l, lower_operand(l, FIRST_MOMENT + 1), beta2);
     m = add(l, m, scaled(l, g, 1 - beta1));
     v = add(l, v, mul(l, scaled(l, g, 1 - beta2), g));
-    Val denom = mul(l, lower_unary(l, OP_sqrt, v), inverse_root);
+    Val denom = lower_unary(l, OP_sqrt, v);
+    if (!lazy) denom = mul(l, denom, inverse_root);
     denom = add(l, denom, lower_number(l, lower_float(l, "eps")));
+    if (lazy) denom = mul(l, denom, inverse_root);
     lower_give(l, 1, m);
     lower_give(l, 2, v);
     return lower_binary(l, OP_div, mul(l, size, m), denom);
 }
 
-static void adam(Lowering *l, Val w, Val g) {
+static void adam(Lowering *l, Val w, Val g, bool lazy) {
     Val size = step_size(l);
-    lower_give(l, 0, lower_binary(l, OP_sub, w, adam_step(l, g, size)));
+    lower_give(l, 0, lower_binary(l, OP_sub, w, adam_step(l, g, size, lazy)));
 }
 
 static void lower_adam(Lowering *l) {
     Val w = lower_operand(l, 0);
-    adam(l, w, with_decay(l, lower_operand(l, 1), w));
+    adam(l, w, with_decay(l, lower_operand(l, 1), w), lower_bool(l, "lazy"));
 }
 
 /* 1 - lr decay, in f64, rounded once */
@@ -389,7 +392,7 @@ static Val kept_share(Lowering *l) {
 static void lower_adamw(Lowering *l) {
     Val w = lower_operand(l, 0);
     if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
-    adam(l, w, lower_operand(l, 1));
+    adam(l, w, lower_operand(l, 1), false);
 }
 
 /* 1 / (1 - beta1^step) */
@@ -409,7 +412,7 @@ static Val norm(Lowering *l, Val v) { return lower_unary(l, OP_sqrt, sum_of_rows
  * phi the identity. */
 static void lower_lamb(Lowering *l) {
     Val w = lower_operand(l, 0), size = inverse_correction(l);
-    Val step = with_decay(l, adam_step(l, lower_operand(l, 1), size), w);
+    Val step = with_decay(l, adam_step(l, lower_operand(l, 1), size, false), w);
     Val weights = norm(l, w), steps = norm(l, step), none = lower_number(l, 0), one = lower_number(l, 1);
     Val has_weights = less(l, none, weights), has_both = lower_binary(l, OP_and, has_weights, less(l, none, steps));
     Val ratio = lower_select(l, has_both, lower_binary(l, OP_div, weights, steps), one);

@@ -22,8 +22,21 @@ bool casting_is_backward(const Op *o) { return o->reason && !strcmp(o->reason->r
 /* By which op of the backward pass the policy decides: what spreads the gradient of a mean divides it. */
 static Opcode listed_as(const Op *o) { return o->code == OP_broadcast_to && ir_attr(o, "mean")->b ? OP_div : o->code; }
 
+/* The rows of a lazy table are cast once they are taken out: a copy of it would have to be rounded anew in each step. */
+static const TrainGroup *lazy_group(const Casting *x, const Op *o) {
+    const State *table = o->code == OP_embedding ? ir_state_of(x->f, o->in[1]) : NULL;
+    return table ? ir_lazy_group(x->m, table->name) : NULL;
+}
+
 Choice casting_choose(const Casting *x, const Op *o) {
     Choice choice = {0};
+    const TrainGroup *lazy = lazy_group(x, o);
+    if (lazy) {
+        choice.op_class = x->policy->algorithm == ALGORITHM_PAINT ? POLICY_DENY : POLICY_F32;
+        choice.why = (Reason){.rule = policy_class_words[choice.op_class], .is_override = true, .where = lazy->pos};
+        choice.why.because = "rows of a lazy table are taken out as they are stored";
+        return choice;
+    }
     const Override *v = x->has_overrides ? override_for(x->m, x->policy, o, &choice.op_class) : NULL;
     if (v) {
         choice.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};

@@ -280,9 +280,11 @@ bool pass_autodiff(PassContext *c) {
         diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", c->m->name);
         return false;
     }
-    if (c->m->has_train) {
+    if (c->m->has_train && lazy_check(c, forward)) {
+        Func *step = mode_make(forward, ir_step_is_divided(c->m) ? &divided_training : &training);
         check_state_names(c);
-        differentiate_losses(c, mode_make(forward, ir_step_is_divided(c->m) ? &divided_training : &training));
+        differentiate_losses(c, step);
+        if (c->diags->errors == errors) lazy_gradients(c, step);
     }
     if (c->diags->errors != errors) return false;
     make_evaluation(c, forward, &evaluation, &inference);

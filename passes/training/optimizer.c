@@ -122,10 +122,16 @@ static void assign(Func *f, Val state, Val next, Val pred) {
     o->pred = pred;
 }
 
-/* The state's next value, named after the state; a skipped step does not write it. */
-static void assign_next(BlockStep *b, Val state, Val next) {
+/* The state's next value, or of some rows, named after the state; a skipped step does not write it. */
+static void assign_next(BlockStep *b, Val state, Val next, Val rows) {
     ir_rename(b->f, next, arena_printf(b->m->arena, "%s.next", ir_value(b->f, state)->name));
-    assign(b->f, state, next, b->ok);
+    if (!rows.id) {
+        assign(b->f, state, next, b->ok);
+        return;
+    }
+    Op *o = ir_op_new(b->f, OP_assign, (Val[]){state, next, rows}, 3);
+    explain_of_block(b, o, ir_value(b->f, state)->name, "assign");
+    o->pred = b->ok;
 }
 
 /* ---- clipping ------------------------------------------------------------------------------------------------------
@@ -263,7 +269,7 @@ static void update_average(BlockStep *b, const State *param, Val next) {
     Op *o = ir_op_new(b->f, OP_ema, (Val[]){next, average, b->number}, 3);
     ir_attr(o, "decay")->f = b->block->ema;
     explain_of_block(b, o, param->name, "ema");
-    assign_next(b, average, ir_make_results(b->f, o, AMP_DT_F32, NULL));
+    assign_next(b, average, ir_make_results(b->f, o, AMP_DT_F32, NULL), NO_VAL);
 }
 
 static bool fits(const Optimizer *optimizer, const State *param) {
@@ -290,26 +296,29 @@ static bool check_fits(PassContext *c, const Optimizer *optimizer, const Call *c
     return false;
 }
 
-/* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order. */
+/* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order; of a lazy table, of rows. */
 static bool update(BlockStep *b, const State *param, Val gradient) {
     const ParamTraining settings = ir_param_training(b->m, param->name);
     const Call *call = ir_param_optimizer(b->m, &settings);
     const Optimizer *optimizer = find_optimizer(b->c, call);
     if (!optimizer || !check_fits(b->c, optimizer, call, param)) return false;
-    Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
+    const Op *rows = lazy_rows(b->f, param);
+    Val in[FIRST_MOMENT + MAX_SLOTS] = {NO_VAL, gradient, b->number}, states[1 + MAX_SLOTS] = {ir_use_state(b->f, param)};
     in[3] = rate_of_param(&b->rates, &settings);
     in[4] = decay_of_param(&b->rates, &settings);
-    int moments = 0;
+    int count = 1;
     for (int i = 0; i < MAX_SLOTS; i++)
         if (is_wanted(&optimizer->slots[i], call, param))
-            in[FIRST_MOMENT + moments++] = moment(b, call, param, &optimizer->slots[i]);
-    Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
+            states[count++] = moment(b, call, param, &optimizer->slots[i]);
+    for (int i = 0; i < count; i++)
+        in[i ? FIRST_MOMENT + i - 1 : 0] = rows ? lazy_take(b->f, rows, states[i], b->block) : states[i];
+    Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + count - 1);
     train_set_attributes(call, o);
+    if (rows && optimizer->code == OP_adam) ir_attr(o, "lazy")->b = true;
     explain_of_block(b, o, param->name, ir_op_info[optimizer->code].name);
     o->pos = call->pos;
     ir_make_results(b->f, o, AMP_DT_F32, NULL);
-    assign_next(b, in[0], o->out[0]);
-    for (int i = 0; i < moments; i++) assign_next(b, in[FIRST_MOMENT + i], o->out[1 + i]);
+    for (int i = 0; i < count; i++) assign_next(b, states[i], o->out[i], rows ? rows->out[1] : NO_VAL);
     if (b->block->ema != 0) update_average(b, param, o->out[0]);
     return true;
 }

@@ -11,6 +11,7 @@
  *   shares.c           which weights ranks divide among them (zero1), and what apply_step knows of whole gradients
  *   checkpoint.c       blocks `checkpoint { }` of the model: what the backward pass reads of them is computed again
  *   rates.c            learning rates and weight decays of a train block, as scalars of the step
+ *   lazy.c             tables of which the rows that a step has read are updated, and no others
  *   low_states.c       parameters and moments in 16 bits: the last step of the pass optimizer
  */
 #ifndef AMP_PASSES_TRAINING_TRAINING_H
@@ -250,6 +251,17 @@ bool rates_check(BlockRates *b);
 /* f64 scalars, made once for all parameters that share them. */
 Val rate_of_param(BlockRates *b, const ParamTraining *settings);
 Val decay_of_param(BlockRates *b, const ParamTraining *settings);
+
+/* ---- lazy.c ------------------------------------------------------------------------------------------------------ */
+
+/* Tables that groups of parameters make lazy can be; before autodiff.  false: the errors are in the diagnostics. */
+bool lazy_check(PassContext *c, const Func *forward);
+/* In train_step, their gradients become gradients by row.  False after an error. */
+bool lazy_gradients(PassContext *c, Func *f);
+/* The op distinct_rows of a table's gradient; NULL: it is not lazy. */
+const Op *lazy_rows(const Func *f, const State *param);
+/* Rows of the table, or of a moment of it, as the gradient has them. */
+Val lazy_take(Func *f, const Op *rows, Val state, const Train *block);
 
 /* ---- low_states.c ------------------------------------------------------------------------------------------------ */
 

@@ -138,13 +138,14 @@ INLINE void scatter_sums(ScatterList &list, ScatterOrder order, int count, bool 
     *run.to = run.sum;
 }
 
-/* Clears the lines of |group|, then adds to them the rows of their ids.  |out|: the thread's element of line 0. */
-template <int64_t COUNT, int GROUPS, typename Id, typename Element>
-INLINE void scatter_rows(uint32_t rows, int group, float *out, int64_t pitch, bool in, Id id, Element element)
+/* Clears the lines of |group|, of |lines| in all, then adds to them the rows of their ids.  |out|: the thread's element
+ * of line 0. */
+template <int GROUPS, typename Id, typename Element>
+INLINE void scatter_rows(int64_t lines, uint32_t rows, int group, float *out, int64_t pitch, bool in, Id id, Element element)
 {
     ScatterList &list = scatter_list();
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int64_t line = warp; in && group + line * GROUPS < COUNT; line += SCATTER_WARPS) out[line * pitch] = 0.0f;
+    for (int64_t line = warp; in && group + line * GROUPS < lines; line += SCATTER_WARPS) out[line * pitch] = 0.0f;
     const uint32_t below = (1u << lane) - 1;
     uint32_t at = warp * 64 + lane, first = 0;
     int32_t ids[2] = {at < rows ? id(at) : -1, at + 32 < rows ? id(at + 32) : -1};
@@ -157,7 +158,7 @@ INLINE void scatter_rows(uint32_t rows, int group, float *out, int64_t pitch, bo
         uint32_t own[2];
         UNROLL
         for (int i = 0; i < 2; i++)
-            own[i] = __ballot_sync(0xFFFFFFFFu, mine[i] >= 0 && mine[i] < COUNT && (uint32_t)mine[i] % GROUPS == group);
+            own[i] = __ballot_sync(0xFFFFFFFFu, mine[i] >= 0 && mine[i] < lines && (uint32_t)mine[i] % GROUPS == group);
         first += SCATTER_IDS;
         at += SCATTER_IDS;
         UNROLL
@@ -183,9 +184,27 @@ INLINE void scatter_rows(uint32_t rows, int group, float *out, int64_t pitch, bo
         }
         if (!count || (count <= SCATTER_ENOUGH && first < rows)) continue;
         __syncthreads();
-        const ScatterOrder order = COUNT > GROUPS ? scatter_sort(list, count) : ScatterOrder{0, 1};
+        const ScatterOrder order = lines > GROUPS ? scatter_sort(list, count) : ScatterOrder{0, 1};
         scatter_sums(list, order, count, clear, out, pitch, in, element);
         count = 0;
         clear = false;
+    }
+}
+
+/* Of |rows| ids, of a table of |lines|: the first place with the same id, and the id where that is the place itself, or
+ * -1.  By one block.  |seen|, by id, is memory for it. */
+INLINE void distinct_rows(int64_t rows, int64_t lines, const int32_t *ids, int32_t *first, int32_t *row, int32_t *seen)
+{
+    for (int64_t k = threadIdx.x; k < rows; k += blockDim.x)
+        if (ids[k] >= 0 && ids[k] < lines) seen[ids[k]] = 0x7FFFFFFF;
+    __syncthreads();
+    for (int64_t k = threadIdx.x; k < rows; k += blockDim.x)
+        if (ids[k] >= 0 && ids[k] < lines) atomicMin(seen + ids[k], (int32_t)k);
+    __syncthreads();
+    for (int64_t k = threadIdx.x; k < rows; k += blockDim.x) {
+        const bool is_row = ids[k] >= 0 && ids[k] < lines;
+        const int32_t at = is_row ? *(volatile const int32_t *)(seen + ids[k]) : (int32_t)k; /* as atomics left it */
+        first[k] = at;
+        row[k] = is_row && at == k ? ids[k] : -1;
     }
 }

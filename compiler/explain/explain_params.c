@@ -8,7 +8,7 @@
 typedef struct ParamFacts {
     const Train *block; /* NULL: none trains it */
     bool frozen;
-    const TrainGroup *lr_scale, *weight_decay, *optimizer; /* the groups that decide; NULL: none */
+    const TrainGroup *lr_scale, *weight_decay, *optimizer, *lazy; /* the groups that decide; NULL: none */
 } ParamFacts;
 
 static const TrainGroup *group_of(const Train *block, int group) {
@@ -19,7 +19,7 @@ static ParamFacts facts_of(const Module *m, const char *name) {
     const ParamTraining t = ir_param_training(m, name);
     const Train *block = t.block == NO_BLOCK ? NULL : &m->trains.data[t.block];
     return (ParamFacts){block, t.frozen != NO_BLOCK, group_of(block, t.lr_scale), group_of(block, t.weight_decay),
-                        group_of(block, t.optimizer)};
+                        group_of(block, t.optimizer), ir_lazy_group(m, name)};
 }
 
 static bool is_told(const State *s, const ExplainSelection *which) {
@@ -52,6 +52,10 @@ static void tell_param(Text *t, const Module *m, const State *s) {
     if (x.optimizer && !x.frozen) {
         text_printf(t, "; %s", x.optimizer->optimizer.name);
         tell_group(t, x.optimizer);
+    }
+    if (x.lazy) {
+        text_puts(t, "; lazy: the rows of a step alone");
+        tell_group(t, x.lazy);
     }
     text_putc(t, '\n');
 }
@@ -91,6 +95,7 @@ static void put_param(amp_json_writer *w, const Module *m, const State *s) {
     else amp_json_put_null(w, "weight_decay"); /* the optimizer's */
     amp_json_put_string(w, "optimizer",
                         x.block ? (x.optimizer ? &x.optimizer->optimizer : &x.block->optimizer)->name : NULL);
+    amp_json_put_bool(w, "lazy", x.lazy);
     amp_json_end_object(w);
 }
 

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_environment.h"
-#include "runtime/model/state.h"
 #include "runtime/session/session.h"
 
 /* ---- of the gradients that are kept ------------------------------------------------------------------------------ */
@@ -47,9 +46,21 @@ static amp_status add_squares(const amp_session *s, Gradients *g, const amp_mode
     return AMP_OK;
 }
 
+/* Elements; a lazy table's gradient has a row for each place that reads it, which may be more than the table has. */
+static size_t largest_gradient(const amp_session *s, const amp_program *p) {
+    size_t most = 1;
+    for (int32_t i = 0; i < p->result_count; i++) {
+        const amp_model_buffer *b = &p->buffers[p->results[i].buffer];
+        const size_t count = (size_t)amp_model_dim_at(&b->rows, s->step.last_n) *
+                             (size_t)amp_model_dim_at(&b->cols, s->step.last_n);
+        if (p->results[i].kind == AMP_RESULT_GRADIENT && count > most) most = count;
+    }
+    return most;
+}
+
 static amp_status norm_of_kept(const amp_session *s, double *norm, amp_error *err) {
     const amp_program *p = amp_session_last_program(s)->program;
-    Gradients g = {.bytes = amp_states_largest(s->model) * sizeof(float)};
+    Gradients g = {.bytes = largest_gradient(s, p) * sizeof(float)};
     g.rows = amp_alloc(&s->memory.allocator, g.bytes);
     if (!g.rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read gradients", s->model->desc.name);
     amp_status status = AMP_OK;

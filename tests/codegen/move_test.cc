@@ -244,6 +244,35 @@ TEST_F(CoreModelTest, TablesByIds) {
           {1, 30}, 1e-5);
 }
 
+// The rows of a table that are read, each once, and those of the state that they are written to.
+TEST_F(CoreModelTest, RowsOfATable) {
+    for (const char *size : {"[9, 37]", "[40, 64]", "[70, 5]"}) {
+        const std::string table = size, cols = table.substr(table.find(','));
+        std::string text = R"(  input %ids : i32[N, 3]
+  input %dy : f32[N, 3COLS
+  input %limit : f32
+  state %w : f32TABLE
+  %far = const(; value = 9.0) : f32
+  %ok = lt(%limit, %far) : bool
+  %column = reshape(%ids) : i32[3*N, 1]
+  %line = reshape(%ids) : i32[3*N]
+  %d = reshape(%dy) : f32[3*NCOLS
+  %first, %rows, %seen = distinct_rows(%column, %w) : i32[3*N], i32[3*N], i32ROWS]
+  %sums = scatter(%d, %first) : f32[3*NCOLS
+  %had = gather(%w, %line) : f32[3*NCOLS
+  %next = sub(%had, %sums) : f32[3*NCOLS
+  assign(%w, %next, %rows) if %ok
+  result first = %first
+  result rows = %rows
+  result sums = %sums
+)";
+        for (size_t at; (at = text.find("COLS")) != std::string::npos;) text.replace(at, 4, cols);
+        text.replace(text.find("TABLE"), 5, table);
+        text.replace(text.find("ROWS"), 4, table.substr(0, table.find(',')));
+        Check(Text(text, "state %w : f32" + table + " param\n"), {1, 30}, 1e-5);
+    }
+}
+
 // What there is beside the elements: bytes, powers, indexes along any dimension, random numbers of a micro-batch.
 TEST_F(CoreModelTest, BytesPowersAndIndexes) {
     Check(Text(R"(  input %x : u8[N, 3, 40]

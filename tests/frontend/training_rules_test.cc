@@ -74,11 +74,14 @@ TEST(Training, AveragesAndTensorsDoNotMix) {
 TEST(Training, GroupsClipAndAccumulate) {
     std::string ir = Ir(WithLoss("optimizer = adamw(0.1)\ngroup \"*\": lr_scale = 0.5, weight_decay = 0\n"
                                  "group \"w\": frozen = true\ngroup \"*\": frozen = false\n"
+                                 "group \"w\": lazy = true\ngroup \"*\": frozen = true, lazy = false\n"
                                  "clip_norm = 1\nclip_value = 0.5\naccumulate = 4\nema = 0.9"));
     EXPECT_HOLDS(ir, "train loss loss clip_norm 1.0 clip_value 0.5 ema 0.9 at");
     EXPECT_HOLDS(ir, "group \"*\" lr_scale 0.5 weight_decay 0.0 at");
     EXPECT_HOLDS(ir, "group \"w\" frozen at");
     EXPECT_HOLDS(ir, "group \"*\" frozen false at");
+    EXPECT_HOLDS(ir, "group \"w\" lazy at");
+    EXPECT_HOLDS(ir, "group \"*\" frozen lazy false at");
     EXPECT_HOLDS(ir, "accumulate 4");
 }
 
@@ -101,6 +104,7 @@ TEST(Training, WrongGroupsClipAndAccumulate) {
     EXPECT_HOLDS(with("group \"w\": lr = 0.5"), "a group has no setting 'lr'");
     EXPECT_HOLDS(with("group \"w\": lr_scale = -1"), "group: lr_scale must be finite and at least 0");
     EXPECT_HOLDS(with("group \"w\": frozen = 1"), "group: frozen must be of type bool");
+    EXPECT_HOLDS(with("group \"w\": lazy = 1"), "group: lazy must be of type bool");
     EXPECT_HOLDS(with("group \"w\": frozen = true, frozen = false"), "group: 'frozen' is given twice");
     EXPECT_HOLDS(with("group \"w\": lr_scale = constant(1.0)"), "an optimizer's lr and weight_decay take schedules");
     EXPECT_HOLDS(with("group \"w\": optimizer = 1"), "an optimizer is expected here, for example adamw(lr = 0.001)");

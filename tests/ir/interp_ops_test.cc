@@ -54,6 +54,12 @@ TEST_F(Interp, Movement) {
                    {{3, 4}, {1, 0}});
     EXPECT_EQ(two["y"], (Values{3, 0}));
     EXPECT_EQ(two["z"], (Values{0, 4}));
+    auto rows = Run("simplify",
+                    "input %a : i32[6, 1]\ninput %b : f32[4, 1]\n"
+                    "%y, %z, %m = distinct_rows(%a, %b) : i32[6], i32[6], i32[4]\nresult y = %y\nresult z = %z",
+                    {{2, 0, 2, 9, 0, 2}, {1, 2, 3, 4}}); /* there is no row 9 */
+    EXPECT_EQ(rows["y"], (Values{0, 1, 0, 3, 1, 0}));
+    EXPECT_EQ(rows["z"], (Values{2, 0, -1, -1, -1, -1}));
 }
 
 TEST_F(Interp, Comparisons) {

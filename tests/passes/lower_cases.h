@@ -374,6 +374,9 @@ inline std::vector<LowerCase> MoveCases() {
          "input %ids : i32[N, 3]\ninput %x : f32[5, 4]\n%r = embedding(%ids, %x) : f32[N, 3, 4]\nresult r = %r\n"},
         {OP_embedding,
          "input %ids : i32[N]\ninput %x : f16[5, 1]\n%r = embedding(%ids, %x) : f16[N, 1]\nresult r = %r\n"},
+        {OP_distinct_rows, "input %ids : i32[N, 1]\ninput %x : f32[5, 4]\n"
+                           "%r, %q, %m = distinct_rows(%ids, %x) : i32[N], i32[N], i32[5]\nresult r = %r\n"
+                           "result q = %q\n"},
         {OP_embedding_grad, "input %ids : i32[N, 3]\ninput %x : f32[5, 4]\ninput %y : f16[N, 3, 4]\n"
                             "%r = embedding_grad(%y, %ids, %x) : f16[5, 4]\nresult r = %r\n"},
     };

@@ -186,7 +186,8 @@ static const char *rows_of_state(Inferring *c) {
     const Shape *state = infer_in(c, 0), *value = infer_in(c, 1), *rows = infer_in(c, 2);
     if (state->rank != 2 || state->d[0].n || value->rank != 2 || !dim_equal(state->d[1], value->d[1]))
         return infer_mismatch(c, "the value is not rows of the state");
-    if (rows->rank != 1 || !dim_equal(rows->d[0], value->d[0])) return infer_mismatch(c, "there is no number for each row");
+    if (rows->rank != 1 || !dim_equal(rows->d[0], value->d[0]))
+        return infer_mismatch(c, "there is no number for each row");
     return NULL;
 }
 

@@ -1,5 +1,5 @@
-/* cpu_scatter.c: kernels that write rows of a table by their ids (KERNEL_SCATTER).  A task has 32 columns, and all rows:
- * what it makes does not depend on who works where. */
+/* cpu_scatter.c: kernels that write rows of a table by their ids (KERNEL_SCATTER).  A task has 32 columns, and all
+ * rows: what it makes does not depend on who works where. */
 #include "codegen/cpu/cpu_kernel.h"
 
 /* ---- sums of rows by id ------------------------------------------------------------------------------------------ */
@@ -82,11 +82,12 @@ static amp_status emit_sums(CpuKernel *ck, const Op *o) {
 
 /* ---- distinct rows ----------------------------------------------------------------------------------------------- */
 
-/* A pointer |name| to the result, or to memory that nobody reads. */
-static void declare_numbers(CpuKernel *ck, const Op *o, int result, const char *name) {
+/* A pointer |name| to the result. */
+static amp_status declare_numbers(CpuKernel *ck, const Op *o, int result, const char *name) {
     const int operand = walk_find_operand(ck->w, o->out[result], LAYOUT_ROWS, AMP_DT_I32);
-    if (operand >= 0) emit_line(&ck->e, "int32_t *const %s = OPERAND(int32_t, %d, 0);", name, operand);
-    else emit_line(&ck->e, "int32_t *const %s = NULL;", name);
+    if (operand < 0) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a result has no buffer", walk_name(ck->w));
+    emit_line(&ck->e, "int32_t *const %s = OPERAND(int32_t, %d, 0);", name, operand);
+    return AMP_OK;
 }
 
 /* |seen| holds anything at first: it says where an id was seen if that is a place before this one that has the id. */
@@ -95,7 +96,7 @@ static amp_status emit_distinct(CpuKernel *ck, const Op *o) {
     const Dim table = ir_shape(ck->w->f, o->in[1])->d[0];
     const Memory ids = indirect_memory(&ck->e, o, 0);
     cpu_declare_memory(ck);
-    for (int i = 0; i < 3; i++) declare_numbers(ck, o, i, names[i]);
+    for (int i = 0; i < 3; i++) AMP_TRY(declare_numbers(ck, o, i, names[i]));
     emit_open(&ck->e, "for (int64_t k = 0; k < rows; k++)");
     emit_line(&ck->e, "const int64_t id = %s;", cpu_element_at(&ck->e, &ids, "k", "0"));
     emit_line(&ck->e, "const int is_row = id >= 0 && id < %s;", emit_dim(ck->w->arena, table));

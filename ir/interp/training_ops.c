@@ -298,7 +298,8 @@ static void adam_element(Running *r, int64_t i, double w, double g, bool lazy) {
 }
 
 void interp_op_adam(Running *r) {
-    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i), interp_bool(r, "lazy"));
+    FOR_EACH(r, i)
+    adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i), interp_bool(r, "lazy"));
 }
 
 void interp_op_adamw(Running *r) {

@@ -133,6 +133,5 @@ const LowerRow lower_move_ops[OP_COUNT] = {
     [OP_barrier] = {lower_detach, .stays = true},    [OP_transpose] = {lower_transpose, TAKES_PLAIN},
     [OP_stack] = {lower_stack, TAKES_PLAIN},         [OP_full] = {lower_full, TAKES_PLAIN},
     [OP_arange] = {lower_arange, TAKES_PLAIN},       [OP_tensor] = {lower_tensor, TAKES_PLAIN},
-    [OP_distinct_rows] = {lower_detach, .stays = true},
     [OP_embedding] = {lower_embedding, TAKES_PLAIN}, [OP_embedding_grad] = {lower_embedding_grad, TAKES_PLAIN},
 };

@@ -329,6 +329,7 @@ const LowerRow lower_pointwise_ops[OP_COUNT] = {
     [OP_increment] = {lower_keep, TAKES_EITHER, .stays = true},
     [OP_cast] = {lower_keep, TAKES_EITHER, .stays = true},
     [OP_assign] = {lower_keep, TAKES_EITHER, .stays = true},
+    [OP_distinct_rows] = {lower_keep, TAKES_PLAIN, .stays = true},
     [OP_const] = {lower_keep, TAKES_EITHER, .stays = true},
     [OP_ne] = {lower_compare, TAKES_EITHER},
     [OP_gt] = {lower_compare, TAKES_EITHER},

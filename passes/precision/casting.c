@@ -22,7 +22,7 @@ bool casting_is_backward(const Op *o) { return o->reason && !strcmp(o->reason->r
 /* By which op of the backward pass the policy decides: what spreads the gradient of a mean divides it. */
 static Opcode listed_as(const Op *o) { return o->code == OP_broadcast_to && ir_attr(o, "mean")->b ? OP_div : o->code; }
 
-/* The rows of a lazy table are cast once they are taken out: a copy of it would have to be rounded anew in each step. */
+/* The rows of a lazy table are cast once they are taken out: a copy of all would have to be rounded in each step. */
 static const TrainGroup *lazy_group(const Casting *x, const Op *o) {
     const State *table = o->code == OP_embedding ? ir_state_of(x->f, o->in[1]) : NULL;
     return table ? ir_lazy_group(x->m, table->name) : NULL;

@@ -1,4 +1,4 @@
-/* lazy.c: tables of which a step updates the rows that it has read, and no others (`group "table": lazy = true`).
+/* lazy.c: tables whose rows that a step has read are updated, and no others (`group "table": lazy = true`).
  *
  *   %1 = embedding_grad(%dy, %ids, %table) : f32[V, C]     =>   %2 = reshape(%ids)                       : i32[K, 1]
  *   result grad.table = %1                                      %first, %rows, %3 = distinct_rows(%2, %table)

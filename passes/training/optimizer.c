@@ -296,14 +296,15 @@ static bool check_fits(PassContext *c, const Optimizer *optimizer, const Call *c
     return false;
 }
 
-/* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order; of a lazy table, of rows. */
+/* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order; of a lazy table, by row. */
 static bool update(BlockStep *b, const State *param, Val gradient) {
     const ParamTraining settings = ir_param_training(b->m, param->name);
     const Call *call = ir_param_optimizer(b->m, &settings);
     const Optimizer *optimizer = find_optimizer(b->c, call);
     if (!optimizer || !check_fits(b->c, optimizer, call, param)) return false;
     const Op *rows = lazy_rows(b->f, param);
-    Val in[FIRST_MOMENT + MAX_SLOTS] = {NO_VAL, gradient, b->number}, states[1 + MAX_SLOTS] = {ir_use_state(b->f, param)};
+    Val in[FIRST_MOMENT + MAX_SLOTS] = {NO_VAL, gradient, b->number};
+    Val states[1 + MAX_SLOTS] = {ir_use_state(b->f, param)};
     in[3] = rate_of_param(&b->rates, &settings);
     in[4] = decay_of_param(&b->rates, &settings);
     int count = 1;

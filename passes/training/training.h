@@ -11,7 +11,7 @@
  *   shares.c           which weights ranks divide among them (zero1), and what apply_step knows of whole gradients
  *   checkpoint.c       blocks `checkpoint { }` of the model: what the backward pass reads of them is computed again
  *   rates.c            learning rates and weight decays of a train block, as scalars of the step
- *   lazy.c             tables of which the rows that a step has read are updated, and no others
+ *   lazy.c             tables whose rows that a step has read are updated, and no others
  *   low_states.c       parameters and moments in 16 bits: the last step of the pass optimizer
  */
 #ifndef AMP_PASSES_TRAINING_TRAINING_H

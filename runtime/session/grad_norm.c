@@ -51,8 +51,8 @@ static size_t largest_gradient(const amp_session *s, const amp_program *p) {
     size_t most = 1;
     for (int32_t i = 0; i < p->result_count; i++) {
         const amp_model_buffer *b = &p->buffers[p->results[i].buffer];
-        const size_t count = (size_t)amp_model_dim_at(&b->rows, s->step.last_n) *
-                             (size_t)amp_model_dim_at(&b->cols, s->step.last_n);
+        const size_t count =
+            (size_t)amp_model_dim_at(&b->rows, s->step.last_n) * (size_t)amp_model_dim_at(&b->cols, s->step.last_n);
         if (p->results[i].kind == AMP_RESULT_GRADIENT && count > most) most = count;
     }
     return most;

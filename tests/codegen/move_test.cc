@@ -244,7 +244,7 @@ TEST_F(CoreModelTest, TablesByIds) {
           {1, 30}, 1e-5);
 }
 
-// The rows of a table that are read, each once, and those of the state that they are written to.
+// Rows of a table that are read, each once, and written back.
 TEST_F(CoreModelTest, RowsOfATable) {
     for (const char *size : {"[9, 37]", "[40, 64]", "[70, 5]"}) {
         const std::string table = size, cols = table.substr(table.find(','));

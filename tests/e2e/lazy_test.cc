@@ -1,4 +1,5 @@
-// Tables of which a step updates the rows that it reads: against the formulas of torch.optim.SparseAdam, Adagrad and SGD in double.
+// Tables whose rows that a step reads are updated: against the formulas of torch.optim.SparseAdam, Adagrad and SGD in
+// double.
 #include "tests/base/planted.h"
 #include "tests/e2e/harness.h"
 
@@ -42,7 +43,7 @@ const Case kCases[] = {
     {"sgd", "sgd(lr = 0.5)", {}, [](int, double w, double g, double *) { return w - 0.5 * g; }},
 };
 
-// The gradient of a row is the sum of x at its places, over N; |twice|: those of a second read count, too.
+// The gradient of a row is the sum of x at its places, over N; |twice|: and at a second read's.
 std::string Text(const std::string &optimizer, const std::string &group = "lazy = true", bool twice = false,
                  const std::string &precision = "fp32 { }") {
     const std::string more = twice ? " + sum(embedding(other, table); dims = (1))" : "";

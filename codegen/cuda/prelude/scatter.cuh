@@ -141,7 +141,8 @@ INLINE void scatter_sums(ScatterList &list, ScatterOrder order, int count, bool 
 /* Clears the lines of |group|, of |lines| in all, then adds to them the rows of their ids.  |out|: the thread's element
  * of line 0. */
 template <int GROUPS, typename Id, typename Element>
-INLINE void scatter_rows(int64_t lines, uint32_t rows, int group, float *out, int64_t pitch, bool in, Id id, Element element)
+INLINE void scatter_rows(int64_t lines, uint32_t rows, int group, float *out, int64_t pitch, bool in, Id id,
+                         Element element)
 {
     ScatterList &list = scatter_list();
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

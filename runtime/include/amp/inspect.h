@@ -52,9 +52,9 @@ AMP_API AMP_MUST_USE amp_status amp_model_get_index_range(const amp_model *model
                                                           int64_t *ignored, amp_error *err);
 /* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).
  * Call with data NULL for the description; |data| gets f32 for every float dtype (its value is exact), else the value's
- * own integers (bool: one byte).  Gradients have their parameter's shape; other values have the shape of the matrix
- * that they are computed as: [], [C], [N] or [rows, C].  amp_session_value_name enumerates by name; NULL past
- * the end. */
+ * own integers (bool: one byte).  Gradients have their parameter's shape, but of a lazy table a row for each place that
+ * reads it; other values have the shape of the matrix that they are computed as: [], [C], [N] or [rows, C].
+ * amp_session_value_name enumerates by name; NULL past the end. */
 AMP_API const char *amp_session_value_name(const amp_session *session, int32_t index);
 AMP_API AMP_MUST_USE amp_status amp_session_get_value(const amp_session *session, const char *name,
                                                       amp_tensor_info *info, void *data, size_t bytes, amp_error *err);

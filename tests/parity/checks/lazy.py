@@ -1,5 +1,5 @@
-"""lazy.py: 200 steps that update the rows of tables that they have read, and no others, against PyTorch's optimizers of sparse gradients;
-each step goes on from a checkpoint."""
+"""lazy.py: 200 steps that update the rows of tables that they have read, and no others, against PyTorch's optimizers of
+sparse gradients; each step goes on from a checkpoint."""
 import os
 from collections import namedtuple
 
@@ -16,20 +16,19 @@ CLIP = 0.5
 SCALE = 65536.0
 TABLES = ("table", "other.weight")
 
-# line: of the model; make: PyTorch's optimizer of tables; slots: of each table's moments; bounds: of the loss, relative, and of what the
-# training has changed, by its norm.  200 steps of Adam make much of roundings to f16: there the bound is how far PyTorch's own casts take
-# the training away from f32, times the factor
+# line: of the model; make: PyTorch's optimizer of tables; slots: of each table's moments; bounds: of the loss,
+# relative, and of what the training has changed, by its norm.  200 steps of Adam make much of roundings to f16: there
+# the bound is how far PyTorch's own casts take the training away from f32, times the factor
 Case = namedtuple("Case", "line make dense slots precision bounds")
 EXACT, ROUNDED = (2e-5, 1e-3), (5e-3, 1.5)
+ADAMS = lambda p: torch.optim.SparseAdam(p, lr=0.01), lambda p: torch.optim.Adam(p, lr=0.01)
 CASES = {
-    "adam": Case("adam(lr = 0.01)", lambda p: torch.optim.SparseAdam(p, lr=0.01), lambda p: torch.optim.Adam(p, lr=0.01),
-                 ("m", "v"), "fp32", EXACT),
+    "adam": Case("adam(lr = 0.01)", *ADAMS, ("m", "v"), "fp32", EXACT),
     "adagrad": Case("adagrad(lr = 0.05, lr_decay = 0.01, initial_accumulator_value = 0.01)",
                     *2 * (lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.01, initial_accumulator_value=0.01),),
                     ("squares",), "fp32", EXACT),
     "sgd": Case("sgd(lr = 0.5)", *2 * (lambda p: torch.optim.SGD(p, lr=0.5),), (), "fp32", EXACT),
-    "adam in fp16": Case("adam(lr = 0.01)", lambda p: torch.optim.SparseAdam(p, lr=0.01), lambda p: torch.optim.Adam(p, lr=0.01),
-                         ("m", "v"), "fp16", ROUNDED),
+    "adam in fp16": Case("adam(lr = 0.01)", *ADAMS, ("m", "v"), "fp16", ROUNDED),
 }
 
 
@@ -55,7 +54,8 @@ def batches(count):
     """Half of the rows are never read, and some in most batches."""
     generator = torch.Generator().manual_seed(11)
     draw = lambda *size: (torch.rand(*size, generator=generator) ** 3 * ROWS / 2).to(torch.int32)  # noqa: E731
-    return [(draw(SAMPLES, WORDS), draw(SAMPLES), torch.randint(CLASSES, (SAMPLES,), generator=generator)) for _ in range(count)]
+    return [(draw(SAMPLES, WORDS), draw(SAMPLES), torch.randint(CLASSES, (SAMPLES,), generator=generator))
+            for _ in range(count)]
 
 
 def clip(parameters):
@@ -79,7 +79,8 @@ def torch_steps(module, case, count):
     """Yields (loss, norm of the gradients before clipping) of each step."""
     named = dict(module.named_parameters())
     low, scale = (torch.float16, SCALE) if case.precision == "fp16" else (torch.float32, 1.0)
-    optimizers = [case.make([named[name] for name in TABLES]), case.dense([p for name, p in named.items() if name not in TABLES])]
+    others = [p for name, p in named.items() if name not in TABLES]
+    optimizers = [case.make([named[name] for name in TABLES]), case.dense(others)]
     for words, item, targets in batches(count):
         module.zero_grad()
         loss = module(words, item, targets, low)
@@ -95,8 +96,8 @@ def torch_steps(module, case, count):
 def our_steps(options, case, module, count):
     """Yields the report of each step; the last yield is the tensors of the last checkpoint."""
     path = os.path.join(options.work, "lazy")
-    model = tools.compile_model(tools.variant(os.path.join(tools.MODELS, "lazy.amp"), path + ".amp", optimizer=case.line), path + ".so",
-                                "--precision", case.precision)
+    text = tools.variant(os.path.join(tools.MODELS, "lazy.amp"), path + ".amp", optimizer=case.line)
+    model = tools.compile_model(text, path + ".so", "--precision", case.precision)
     start = ["--weights", tools.write_weights(path + ".weights", module)]
     for words, item, targets in batches(count):
         save_file({"words": words, "item": item, "targets": targets.to(torch.int32)}, path + ".batch")
@@ -107,7 +108,7 @@ def our_steps(options, case, module, count):
     yield tools.read_tensors(path + ".before")
 
 
-# ---- comparing ------------------------------------------------------------------------------------------------------------------
+# ---- comparing ------------------------------------------------------------------------------------------------------
 
 
 def number_differences(what, at, ours, theirs, bound):
@@ -177,7 +178,8 @@ def check_case(tally, options, name):
     differences, start, ours, theirs = run_case(options, case, STEPS)
     tally.same(f"{name}: {STEPS} steps: loss within {case.bounds[0]:g}, and norms", differences)
     if case.precision == "fp32":
-        tally.same(f"{name}: {STEPS} steps: weights within {case.bounds[1]:g}", weight_differences(start, ours, theirs, case.bounds[1]))
+        tally.same(f"{name}: {STEPS} steps: weights within {case.bounds[1]:g}",
+                   weight_differences(start, ours, theirs, case.bounds[1]))
     else:
         exact = torch_end(case._replace(precision="fp32"), STEPS)
         tally.same(f"{name}: {STEPS} steps: weights as near to FP32 as PyTorch's",
@@ -190,7 +192,7 @@ def check_cases(tally, options):
         tally.attempt(check_case, options, name)
 
 
-# ---- planted ----------------------------------------------------------------------------------------------------------------------------
+# ---- planted --------------------------------------------------------------------------------------------------------
 
 
 def plant(tally, options):

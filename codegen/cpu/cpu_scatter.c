@@ -140,12 +140,13 @@ static amp_status emit_rows(CpuKernel *ck, const Op *o) {
     declare_read(ck, &ids);
     emit_line(&ck->e, "%s *const b%d = OPERAND(%s, %d, 0);", to.storage->element, to.operand, to.storage->element,
               to.operand);
-    emit_line(&ck->e, "const int64_t width = COLS - col0 < 32 ? COLS - col0 : 32;");
+    if (ck->padded) emit_line(&ck->e, "const size_t width = (size_t)(COLS - col0 < 32 ? COLS - col0 : 32);");
+    else emit_line(&ck->e, "enum { width = 32 };"); /* known: no call */
     emit_open(&ck->e, "for (int64_t r = row0; r < row0 + rows; r++)");
     emit_line(&ck->e, "const int64_t id = get_i32(m%d + r);", ids.operand);
     emit_line(&ck->e, "if (id < 0 || id >= %s) continue;", emit_dim(w->arena, table));
-    emit_line(&ck->e, "__builtin_memcpy(%s, %s, %d * (size_t)width);", row_at(ck, "b", &to, "id"),
-              row_at(ck, "m", &from, "r"), to.storage->bytes);
+    emit_line(&ck->e, "__builtin_memcpy(%s, %s, %d * width);", row_at(ck, "b", &to, "id"), row_at(ck, "m", &from, "r"),
+              to.storage->bytes);
     emit_close(&ck->e);
     return AMP_OK;
 }

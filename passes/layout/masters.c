@@ -38,6 +38,12 @@ static void store_shares_alike(Module *m) {
     }
 }
 
+/* Its rows are taken out and written back by themselves: each is in one place. */
+static bool goes_by_row(const Module *m, const State *s) {
+    const State *param = s->of ? ir_state_find(m, s->of) : s;
+    return param && param->role == STATE_PARAM && ir_lazy_group(m, param->name);
+}
+
 /* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its
  * optimizer state. */
 bool pass_masters(PassContext *c) {
@@ -48,7 +54,8 @@ bool pass_masters(PassContext *c) {
         bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
         s->storage = plain_storage(s->dtype);
         bool matrix = s->shape.rank == 2 || s->hwio;
-        s->layout = trained && matrix && has_tiles && !lines[i] ? LAYOUT_PANELS : LAYOUT_ROWS;
+        const bool panels = trained && matrix && has_tiles && !lines[i] && !goes_by_row(m, s);
+        s->layout = panels ? LAYOUT_PANELS : LAYOUT_ROWS;
     }
     store_shares_alike(m);
     return true;

@@ -209,7 +209,8 @@ static void check_types(Verifying *c, const Op *o) {
 
 /* Types of 8 bits are stored, and moved; nothing is computed in them. */
 static void check_f8(Verifying *c, const Op *o) {
-    static const Opcode makers[] = {OP_stochastic_cast, OP_dithered_cast, OP_reshape, OP_permute};
+    static const Opcode makers[] = {OP_stochastic_cast, OP_dithered_cast, OP_reshape,
+                                    OP_permute,         OP_embedding,     OP_gather};
     bool makes = o->code == OP_cast && ir_dtype(c->f, o->in[0]) == ir_dtype(c->f, o->out[0]);
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) makes |= o->code == makers[i];
     for (int i = 0; i < o->n_out && !makes; i++)

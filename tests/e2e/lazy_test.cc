@@ -165,7 +165,7 @@ TEST(LazyTables, HaveTheSameBitsForAnyThreads) {
 
 // 16-bit states of the rows alone; the step that resumes draws the same random numbers.
 TEST(LazyTables, GoOnFromACheckpointBitForBit) {
-    for (const char *states : {"fp32 { }", "fp16 {\n masters = bf16\n moments = bf16\n}"}) {
+    for (const char *states : {"fp32 { }", "fp16 {\n masters = bf16\n moments = bf16\n}", "fp16 {\n moments = f8\n}"}) {
         const std::string path = e2e::compile_to_file(Text(kCases[0].call, "lazy = true", false, states),
                                                       "lazy_states.so"),
                           file = e2e::temp_path("lazy.safetensors");

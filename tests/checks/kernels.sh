@@ -74,4 +74,17 @@ same_kernels() {
 }
 for precision in fp32 fp16; do same_kernels $precision; done
 finds 'a layer_norm of several kernels' "as many kernels as the prelude's" same_kernels fp32 --no-pass fuse
+
+# averages [OPTION...]: of weights are part of the kernels that update them.
+averages() {
+    local setting
+    for setting in '' 'ema = 0.999'; do
+        norm layer_norm | sed "/^block/,/^}/d; s/^    optimizer.*/&\n    $setting/" >"$work/averages.amp"
+        run 0 "$bin/tools/ampc" "$work/averages.amp" --precision fp16 --emit ir -o "$work/averages.ir" "$@"
+        kernels "$work/averages.ir" | head -n 1 >"$work/averages.${setting%% *}"
+    done
+    expect 'averages of weights take no kernel of their own' "$(<"$work/averages.")" "$(<"$work/averages.ema")"
+}
+averages
+finds 'averages that are not fused' 'no kernel of their own' averages --no-pass fuse
 finish

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "amp/inspect.h"
 #include "amp/serve.h"
 #include "amp/train.h"
 #include "amp/weights.h"
@@ -28,7 +29,7 @@ std::string Text(const std::string &precision, const std::string &train) {
 }
 
 std::string Compile(const std::string &precision, const std::string &train = "    ema = 0.75\n") {
-    return e2e::compile_to_file(Text(precision, train), "ema-" + precision + ".so");
+    return e2e::compile_to_file(Text(precision, train), "ema-" + precision + (train.empty() ? "-none.so" : ".so"));
 }
 
 amp_step_report Step(Training &r, int step, bool overflows = false) {
@@ -146,9 +147,15 @@ TEST(EmaOfBlocks, IsOfEachAlone) {
               AMP_NOT_FOUND);
 }
 
-TEST(EmaOfNone, IsAnError) {
-    Training r(Compile("fp32", ""), kBatch);
-    ASSERT_TRUE(r.ok());
+TEST(EmaOfNone, IsAnErrorAndTakesNoMemory) {
+    Training r(Compile("fp32", ""), kBatch), with(Compile("fp32"), kBatch);
+    ASSERT_TRUE(r.ok() && with.ok());
+    amp_memory_info none, averages;
+    amp_session_get_memory(r.session, &none);
+    amp_session_get_memory(with.session, &averages);
+    // As much as one of adamw's two moments.
+    EXPECT_LE(2 * (averages.moments - none.moments), none.moments);
+    EXPECT_GT(2 * (averages.moments - none.moments), none.moments - 1024) << "besides are only counters";
     EXPECT_EQ(amp_session_get_averages(r.session, r.params, &r.err), AMP_WRONG_STATE);
     EXPECT_STREQ(r.err.message, "m keeps no averages; write `ema = 0.999` in its train block");
 }

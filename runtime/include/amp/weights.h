@@ -90,8 +90,8 @@ AMP_API AMP_MUST_USE amp_status amp_params_copy(amp_params *to, const amp_params
 /* Every parameter of |to| becomes to + t (from - to), computed in f32, and every buffer what it is in |from|: a target
  * network that follows another one (t = 0.005 after each step), or an average that the program makes itself.  t goes
  * from 0, which changes nothing, to 1, which copies.  |from| is as in amp_params_copy.  If both live in the memory of
- * one device, the device does it.  Parameters that are stored in 16 bits are rounded to nearest, which loses a small t.
- */
+ * one device, the device does it; after an error of the device |to| may have some of them.  Parameters that are stored
+ * in 16 bits are rounded to nearest, which loses a small t. */
 AMP_API AMP_MUST_USE amp_status amp_params_blend(amp_params *to, const amp_params *from, double t, amp_error *err);
 /* New params of the same model with the values of now: one reference, the caller's. */
 AMP_API AMP_MUST_USE amp_status amp_params_snapshot(const amp_params *params, amp_params **out, amp_error *err);

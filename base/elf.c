@@ -1,7 +1,6 @@
 /* elf.c: sections of an ELF file in memory (System V ABI, "Object Files"; the ELF-64 object file format). */
 #include "base/elf.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* Positions of fields in the file: numbers are read byte by byte, so that no alignment is needed. */
@@ -21,8 +20,11 @@ enum {
     E_SHSTRNDX = 62,
 
     SEGMENT_SIZE = 56,
+    P_TYPE = 0,
     P_OFFSET = 8,
+    P_VADDR = 16,
     P_FILESZ = 32,
+    P_MEMSZ = 40,
 
     SECTION_SIZE = 64,
     SH_NAME = 0,
@@ -102,12 +104,18 @@ amp_status amp_elf_section(const void *file, size_t size, const char *name, size
     return amp_fail(err, AMP_NOT_FOUND, "no section %s", name);
 }
 
+/* Program headers: of no bytes where there are none, or they are not in the file. */
+static Range segments(const Elf *e) {
+    if (!is_elf64(e->data, e->size) || read_le(e->data + E_PHENTSIZE, 2) != SEGMENT_SIZE) return (Range){0};
+    const Range table = {read_le(e->data + E_PHOFF, 8), read_le(e->data + E_PHNUM, 2) * SEGMENT_SIZE};
+    return inside(e, table) ? table : (Range){0};
+}
+
 size_t amp_elf_loaded(const void *file, size_t size) {
     const Elf e = {.data = file, .size = size};
-    if (!is_elf64(e.data, size) || read_le(e.data + E_PHENTSIZE, 2) != SEGMENT_SIZE) return size;
-    const Range table = {read_le(e.data + E_PHOFF, 8), read_le(e.data + E_PHNUM, 2) * SEGMENT_SIZE};
-    if (!inside(&e, table) || !table.length) return size;
+    const Range table = segments(&e);
     uint64_t end = table.offset + table.length;
+    if (!table.length) return size;
     for (uint64_t at = 0; at < table.length; at += SEGMENT_SIZE) {
         const uint8_t *h = e.data + table.offset + at;
         const Range r = {read_le(h + P_OFFSET, 8), read_le(h + P_FILESZ, 8)};
@@ -115,6 +123,19 @@ size_t amp_elf_loaded(const void *file, size_t size) {
         if (r.offset + r.length > end) end = r.offset + r.length;
     }
     return (size_t)end;
+}
+
+bool amp_elf_segment(const void *file, size_t size, uint32_t type, uint64_t *address, uint64_t *length) {
+    const Elf e = {.data = file, .size = size};
+    const Range table = segments(&e);
+    for (uint64_t at = 0; at < table.length; at += SEGMENT_SIZE) {
+        const uint8_t *h = e.data + table.offset + at;
+        if (read_le(h + P_TYPE, 4) != type) continue;
+        *address = read_le(h + P_VADDR, 8);
+        *length = read_le(h + P_MEMSZ, 8);
+        return true;
+    }
+    return false;
 }
 
 int amp_elf_machine(const void *file, size_t size) {

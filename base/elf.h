@@ -2,6 +2,8 @@
 #ifndef AMP_BASE_ELF_H
 #define AMP_BASE_ELF_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 #ifdef __cplusplus
@@ -17,6 +19,10 @@ amp_status amp_elf_section(const void *file, size_t size, const char *name, size
 /* How many bytes of the file, from its first, a loader maps: what only tools read follows.  |size| where there are no
  * program headers, or they point outside. */
 size_t amp_elf_loaded(const void *file, size_t size);
+
+/* The first segment of |type| (p_type: PT_GNU_RELRO is 0x6474E552), as it is in memory: its address in the file's own
+ * terms, and its bytes.  false: none. */
+bool amp_elf_segment(const void *file, size_t size, uint32_t type, uint64_t *address, uint64_t *length);
 
 /* The machine that the code is for (e_machine: EM_X86_64 is 62), or -1 where |file| is no ELF64 little-endian file. */
 int amp_elf_machine(const void *file, size_t size);

@@ -236,7 +236,7 @@ static void put_tables(TableWriter *x, const Counts *n) {
 static void put_descriptor(TableWriter *x, const Counts *counts, const char *ir_sha256, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
-                    "    .magic = AMP_MODEL_MAGIC, .struct_size = sizeof(amp_model_desc),\n");
+                    "    .magic = AMP_MODEL_MAGIC, .struct_size = sizeof(amp_model_desc), .self = &descriptor,\n");
     put_texts(x, cuda);
     put_digest(x->t, "source_sha256", m->source_sha256);
     put_digest(x->t, "policy_sha256", m->policy_sha256);

@@ -119,6 +119,8 @@ static const char *const link_flags[] = {
     "-Wl,-z,now",  "-Wl,--build-id=none", "-Wl,--hash-style=gnu",
     NULL,
 };
+/* A bit for each address in place of 24 bytes: AMP_MODEL_ADDRESSES_SECTION. */
+static const char *const pack_flags[] = {"-Wl,-z,pack-relative-relocs", NULL};
 
 /* One object of all units; "-r" alone would make some compilers add start-up code. */
 static const char *const merge_flags[] = {"-r", "-nostdlib", NULL};
@@ -244,17 +246,27 @@ static amp_status compile_units(const Workshop *w, const amp_allocator *a, amp_e
     return run(w, jobs, count, "compiling the model", a, err);
 }
 
-static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
+static amp_status link_with(const Workshop *w, const char *const *flags, const char *const *more,
+                            const amp_allocator *a, amp_error *err) {
     const CompilerTarget *target = w->compiler.target;
     const char *argv[MAX_ARGS];
     int n = begin_command(w, argv);
-    n = add_all(argv, n, w->object ? merge_flags : link_flags);
+    n = add_all(argv, n, flags);
+    n = add_all(argv, n, more);
     for (int i = 0; i < target->unit_count; i++)
         if (is_wanted(w, &target->units[i])) argv[n++] = w->path[FILE_OBJECT + i];
     argv[n++] = "-o";
     argv[n++] = w->path[FILE_SO];
     argv[n] = NULL;
     return run(w, &(ProcessJob){argv, w->path[FILE_LOG], w->path[FILE_SO]}, 1, "linking the model", a, err);
+}
+
+/* Some linkers, such as gold, refuse what they do not know. */
+static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
+    static const char *const none[] = {NULL};
+    if (w->object) return link_with(w, merge_flags, none, a, err);
+    amp_status status = link_with(w, link_flags, pack_flags, a, NULL);
+    return status == AMP_UNSUPPORTED ? link_with(w, link_flags, none, a, err) : status;
 }
 
 static amp_status write_source(const Workshop *w, const Text *c, amp_error *err) {

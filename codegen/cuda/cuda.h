@@ -101,7 +101,7 @@ void cuda_add_work(const Walk *w, CudaWorks *out);
 /* AMP_INSTRUCTION_* by which the kernel makes the product |o|; loops: FMA. */
 uint32_t cuda_instruction_of(const Walk *w, const Op *o);
 
-/* kernel_comment.c: lines of a comment that is open.
+/* kernel_comment.c: lines of a comment that is open; of a title what follows the kernel's name, k17.
  *     k17  cross_entropy: log_softmax + nll_loss           mlp.amp:14
  *   *   row over [n, 10] in train_step */
 void cuda_comment_title(Text *t, const Walk *w);

@@ -10,7 +10,7 @@ static void put_type(Text *t, const Func *f, Val v) {
 
 void cuda_comment_title(Text *t, const Walk *w) {
     const Kernel *k = w->k;
-    text_printf(t, "%s  ", k->name);
+    text_puts(t, "  ");
     c_comment(t, k->title ? k->title : "untitled");
     if (k->pos.line) {
         text_puts(t, "           ");

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "amp/model_abi.h"
 #include "base/elf.h"
 #include "base/file.h"
 
@@ -175,6 +177,64 @@ amp_status amp_library_open(const void *bytes, size_t size, const char *name, vo
 
 amp_status amp_library_open_file(const char *path, const void *bytes, size_t size, void **out, amp_error *err) {
     return open_library(path, path, bytes, size, out, err);
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+/* The words of a library that were constant once it was loaded. */
+typedef struct Words {
+    uint64_t base, first, bytes; /* of the library, and in the file's own terms */
+} Words;
+
+static bool move(const Words *w, uint64_t address) {
+    uint64_t value, offset = address - w->first;
+    if (offset > w->bytes || sizeof value > w->bytes - offset) return false;
+    char *word = (char *)(uintptr_t)(w->base + address);
+    memcpy(&value, word, sizeof value);
+    value += w->base;
+    memcpy(word, &value, sizeof value);
+    return true;
+}
+
+/* DT_RELR: an even number is the address of a word, the bits of an odd one from the second on say which of the next 63
+ * words there are more. */
+static bool move_all(const Words *w, const char *packed, size_t size) {
+    uint64_t code, next = 0;
+    bool inside = true;
+    for (; inside && size >= sizeof code; packed += sizeof code, size -= sizeof code) {
+        memcpy(&code, packed, sizeof code);
+        if (code & 1) {
+            for (uint64_t bits = code >> 1, at = next; inside && bits; bits >>= 1, at += sizeof code)
+                if (bits & 1) inside = move(w, at);
+            next += 63 * sizeof code;
+        } else {
+            inside = move(w, code);
+            next = code + sizeof code;
+        }
+    }
+    return inside;
+}
+
+amp_status amp_library_add_addresses(void *library, const void *bytes, size_t size, const char *name, amp_error *err) {
+    enum { CONSTANT_AFTER_LOADING = 0x6474E552 }; /* PT_GNU_RELRO */
+    struct link_map *map = NULL;
+    Words w;
+    size_t at, length;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) || !map ||
+        amp_elf_section(bytes, size, AMP_MODEL_ADDRESSES_SECTION, &at, &length, NULL) ||
+        !amp_elf_segment(bytes, size, CONSTANT_AFTER_LOADING, &w.first, &w.bytes))
+        return amp_fail(err, AMP_BAD_FILE, "%s: its addresses cannot be found; compile the model again", name);
+    w.base = map->l_addr;
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (w.base + w.first) / page * page;
+    const uint64_t to = (w.base + w.first + w.bytes) / page * page;
+    void *pages = (void *)(uintptr_t)from;
+    if (mprotect(pages, to - from, PROT_READ | PROT_WRITE))
+        return amp_fail_errno(err, AMP_IO, errno, "%s: its tables cannot be written", name);
+    if (!move_all(&w, (const char *)bytes + at, length))
+        return amp_fail(err, AMP_BAD_FILE, "%s: an address is outside its tables: it is damaged", name);
+    if (mprotect(pages, to - from, PROT_READ))
+        return amp_fail_errno(err, AMP_IO, errno, "%s: its tables cannot be protected", name);
+    return AMP_OK;
 }
 
 void *amp_library_symbol(void *library, const char *symbol) { return dlsym(library, symbol); }

@@ -195,6 +195,13 @@ static const amp_model_desc *descriptor_of(void *library) {
     return function ? function() : NULL;
 }
 
+/* What a loader of the system may have left undone. */
+static amp_status add_addresses(const amp_model_desc *desc, void *library, const void *bytes, size_t size,
+                                const char *where, amp_error *err) {
+    if (desc->struct_size != sizeof *desc || desc->self == desc) return AMP_OK;
+    return amp_library_add_addresses(library, bytes, size, where, err);
+}
+
 static bool is_of_this_version(const amp_model_desc *desc) {
     return desc && desc->magic == AMP_MODEL_MAGIC && !strncmp(desc->version, AMP_VERSION, sizeof desc->version);
 }
@@ -223,9 +230,10 @@ static amp_status load_bytes(const void *bytes, size_t size, const char *path, c
     AMP_TRY(path ? amp_library_open_file(path, bytes, size, &library, err)
                  : amp_library_open(bytes, size, where, &library, err));
     const amp_model_desc *desc = descriptor_of(library);
-    amp_status status = path && !is_of_this_version(desc) && keeps_source(bytes, size)
-                            ? refuse_version(path, err)
-                            : amp_model_from_desc(desc, where, a, out, err);
+    amp_status status = AMP_OK;
+    if (is_of_this_version(desc)) status = add_addresses(desc, library, bytes, size, where, err);
+    else if (path && keeps_source(bytes, size)) status = refuse_version(path, err);
+    if (!status) status = amp_model_from_desc(desc, where, a, out, err);
     if (status) amp_library_close(library);
     else (*out)->library = library;
     return status;

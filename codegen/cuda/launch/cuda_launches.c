@@ -34,25 +34,51 @@ int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int 
     CudaWritten *f = arena_new(a, CudaWritten);
     int *index = arena_new(a, int);
     *f = (CudaWritten){body->source, entry_name(x, k, choice), comment, .min_arch = body->min_arch};
-    text_init(&f->titles, a);
     *index = x->functions.len;
     vec_push(a, &x->functions, f);
     table_set(a, &x->by_body, body->source, index);
     return *index;
 }
 
+/* The same for the steps of a loop: without the numbers of the path that a title begins with. */
+static const char *title_key(Arena *a, const char *title) {
+    const size_t path = strcspn(title, ":");
+    return arena_printf(a, "%s%s", text_path_key(a, arena_strndup(a, title, path)), title + path);
+}
+
 /* |further|: of a part that is not the first. */
 static void add_title(CudaWriter *x, int function, const Walk *w, bool further) {
-    Text *t = &x->functions.data[function]->titles;
-    text_puts(t, x->functions.data[function]->users++ ? " * " : "/* ");
-    if (further) text_puts(t, "+ ");
-    cuda_comment_title(t, w);
+    Arena *a = x->m->arena;
+    CudaWritten *f = x->functions.data[function];
+    const char *name = arena_printf(a, "%s%s", further ? "+ " : "", w->k->name);
+    Text t;
+    text_init(&t, a);
+    cuda_comment_title(&t, w);
+    const char *key = arena_printf(a, "%d%s", further, title_key(a, text_str(&t)));
+    CudaTitle *title = table_get(&f->by_text, key);
+    if (!title) {
+        title = arena_new(a, CudaTitle);
+        *title = (CudaTitle){.first = name, .text = text_str(&t)};
+        table_set(a, &f->by_text, key, title);
+        vec_push(a, &f->titles, title);
+    }
+    title->last = w->k->name;
+    title->count++;
+}
+
+static void put_titles(Text *t, const CudaWritten *f) {
+    for (int i = 0; i < f->titles.len; i++) {
+        const CudaTitle *title = f->titles.data[i];
+        text_printf(t, "%s%s%s", i ? " * " : "/* ", title->first, title->text);
+        if (title->count == 2) text_printf(t, " *   and %s\n", title->last);
+        if (title->count > 2) text_printf(t, " *   and %d more like it, to %s\n", title->count - 1, title->last);
+    }
 }
 
 static const char *function_source(const CudaWriter *x, const CudaWritten *f) {
     Text t;
     text_init(&t, x->m->arena);
-    text_puts(&t, text_str(&((CudaWritten *)f)->titles));
+    put_titles(&t, f);
     text_puts(&t, f->comment);
     text_puts(&t, " */\n");
     for (const char *s = f->body; *s; s++) {

@@ -4,11 +4,18 @@
 
 #include "codegen/cuda/cuda_kernel.h"
 
+typedef struct CudaTitle { /* of kernels that are alike */
+    const char *first, *last; /* their names */
+    const char *text;         /* what follows the name */
+    int count;
+} CudaTitle;
+
 typedef struct CudaWritten { /* while others may still turn out to be equal */
     const char *body, *entry;
     const char *comment; /* of the first that uses it */
-    int min_arch, users;
-    Text titles; /* of those that use it */
+    int min_arch;
+    VEC(CudaTitle *) titles; /* of all that use it */
+    Table by_text;           /* the titles */
 } CudaWritten;
 
 typedef struct CudaWriter {

@@ -33,6 +33,9 @@ extern "C" {
 #define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir"
 /* In place of the stream, before the name of the model's source: it was compiled with --no-ir. */
 #define AMP_MODEL_NO_IR "no IR: "
+/* Where tables have addresses, as loaders of the system know it under this name (DT_RELR of the System V ABI); older
+ * ones do not, and libamp reads it itself.  A file of a linker that cannot make it is larger and has none. */
+#define AMP_MODEL_ADDRESSES_SECTION ".relr.dyn"
 
 enum { AMP_MODEL_MAX_RANK = 8, AMP_MODEL_NONE = -1 };
 
@@ -622,6 +625,8 @@ enum { AMP_MODEL_VERSION_SIZE = 16 };
 typedef struct amp_model_desc {
     uint32_t magic, struct_size;
     char version[AMP_MODEL_VERSION_SIZE]; /* AMP_VERSION of the ampc that made it; these three stay where they are */
+    /* Its own address; another one: the system's loader has left all addresses as they are in the file */
+    const struct amp_model_desc *self;
     const char *name, *target, *source_name;
     const char *policy, *precision; /* "torch-fp16", "fp16" */
     const char *low;                /* "f16" */

@@ -113,29 +113,53 @@ static int put_training(TableWriter *x) {
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
-static void put_reason(TableWriter *x, const Reason *r) {
-    Text text;
-    text_init(&text, x->m->arena);
-    if (!r) return;
-    ir_print_reason(&text, r);
-    table_put_field(x->t, "rule", r->rule);
-    table_put_field(x->t, "reason", text_str(&text));
-    table_put_field(x->t, "because", r->because);
+/* The row of a decision's reason. */
+static const char *reason_row(Arena *a, const Decision *d) {
+    Text row, text;
+    text_init(&row, a);
+    text_init(&text, a);
+    if (d->reason) {
+        ir_print_reason(&text, d->reason);
+        table_put_field(&row, "rule", d->reason->rule);
+        table_put_field(&row, "text", text_str(&text));
+        table_put_field(&row, "because", d->reason->because);
+    }
+    table_put_field(&row, "policy_text", d->policy_text);
+    return text_str(&row);
+}
+
+/* The table of reasons, each once; the number of each decision's. */
+static const int *put_reasons(TableWriter *x) {
+    const Module *m = x->m;
+    Table rows = {0};
+    int *number = arena_array(m->arena, int, m->decisions.len + 1);
+    if (m->decisions.len) text_puts(x->t, "static const amp_model_reason reasons[] = {\n");
+    for (int i = 0; i < m->decisions.len; i++) {
+        const char *row = reason_row(m->arena, &m->decisions.data[i]);
+        uintptr_t known = (uintptr_t)table_get(&rows, row);
+        if (!known) {
+            known = (uintptr_t)rows.entries.len + 1;
+            table_set(m->arena, &rows, row, (void *)known);
+            text_printf(x->t, "    {%s},\n", row);
+        }
+        number[i] = (int)known - 1;
+    }
+    if (m->decisions.len) text_puts(x->t, "};\n\n");
+    return number;
 }
 
 static void put_decisions(TableWriter *x) {
     const Module *m = x->m;
+    const int *reason = put_reasons(x);
     if (m->decisions.len) text_puts(x->t, "static const amp_model_decision decisions[] = {\n");
     for (int i = 0; i < m->decisions.len; i++) {
         const Decision *d = &m->decisions.data[i];
         text_puts(x->t, "    {");
         table_put_field(x->t, "path", d->path);
         table_put_field(x->t, "op", d->op);
-        text_printf(x->t, ".out = %d, ", d->out);
-        put_reason(x, d->reason);
-        table_put_field(x->t, "policy_text", d->policy_text);
         table_put_field(x->t, "file", d->pos.file);
-        text_printf(x->t, ".line = %d, .column = %d},\n", d->pos.line, d->pos.column);
+        text_printf(x->t, ".reason = &reasons[%d], .out = %d, .line = %d, .column = %d},\n", reason[i], d->out,
+                    d->pos.line, d->pos.column);
     }
     if (m->decisions.len) text_puts(x->t, "};\n\n");
 }

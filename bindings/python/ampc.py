@@ -56,7 +56,7 @@ def _struct(type_name, /, **fields):
 amp_error = _struct("amp_error", code=c_int32, message=c_char * 1020)
 amp_sizes = _struct("amp_sizes", n=c_int64, reserved=c_int64)
 amp_model_options = _struct(
-    "amp_model_options", struct_size=c_size_t, allocator=c_void_p, bytes=c_char_p, size=c_size_t)
+    "amp_model_options", struct_size=c_size_t, allocator=c_void_p, bytes=c_char_p, size=c_size_t, like=c_void_p)
 amp_model_info = _struct(
     "amp_model_info", name=c_char_p, policy=c_char_p, precision=c_char_p, optimizer=c_char_p, scaler=c_char_p,
     source_name=c_char_p, compiler_version=c_char_p, can_train=c_int32, input_count=c_int32, model_input_count=c_int32,
@@ -104,7 +104,7 @@ amp_scaler_state = _struct(
     iteration=c_int64)
 amp_memory_info = _struct(
     "amp_memory_info", params=c_uint64, derived=c_uint64, moments=c_uint64, activations=c_uint64, outputs=c_uint64,
-    scratch=c_uint64, total=c_uint64, device=c_uint64)
+    scratch=c_uint64, total=c_uint64, device=c_uint64, model=c_uint64)
 _FILL = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_void_p), amp_sizes, POINTER(amp_sizes),
                          POINTER(amp_error))
 amp_dataset_options = _struct(
@@ -403,20 +403,24 @@ def _pointers(arrays):
 
 
 class Model(_Object):
-    """A compiled model: the path of a model.so, its bytes, or what compile() gave."""
+    """A compiled model: the path of a model.so, its bytes, or what compile() gave.
+
+    like: a Model; one of equal bytes is that model once more, and takes no memory.
+    """
     _release = "amp_model_release"
 
-    def __init__(self, source, name=None):
+    def __init__(self, source, name=None, like=None):
         super().__init__()
         pointer = c_void_p()
         if isinstance(source, Compiled):
             source, name = source.data, name or source.name
         if isinstance(source, (bytes, bytearray, memoryview)):
             data = bytes(source)
-            options = _options(amp_model_options, bytes=data, size=len(data))
+            options = _options(amp_model_options, bytes=data, size=len(data), like=like and like._handle)
             _call(_amp.amp_model_load, name and _path(name), byref(options), byref(pointer))
         else:
-            _call(_amp.amp_model_load, _path(source), None, byref(pointer))
+            options = _options(amp_model_options, like=like and like._handle)
+            _call(_amp.amp_model_load, _path(source), byref(options), byref(pointer))
         self._pointer = pointer
         info = _room(amp_model_info)
         _amp.amp_model_get_info(pointer, byref(info))

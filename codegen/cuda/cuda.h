@@ -9,6 +9,7 @@
 #define AMP_CODEGEN_CUDA_CUDA_H
 
 #include "codegen/codegen.h"
+#include "codegen/cuda/prelude_parts.h"
 #include "codegen/emit.h"
 #include "ir/kernel_facts.h"
 
@@ -112,7 +113,8 @@ enum { CUDA_OVERLAP_ARCH = 90 }; /* from it on functions wait for earlier launch
 
 typedef struct CudaFunction {
     const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */
-    const char *prelude; /* of cuda_prelude what it needs (prelude_parts.h); functions that need the same share it */
+    const char *prelude;        /* of cuda_prelude what it needs; functions that need the same share it */
+    CudaRanges ranges;          /* where that is (prelude_parts.h) */
     int min_arch;
 } CudaFunction;
 

@@ -17,6 +17,7 @@ typedef struct Paragraph {
 
 struct CudaPrelude {
     Arena *arena;
+    const char *text;
     VEC(Paragraph) paragraphs;
     Table definers; /* name -> Numbers */
     Table macros;   /* name -> Names: the x of each x##suffix in its body */
@@ -225,6 +226,7 @@ static void cut_all(CudaPrelude *p, const char *text) {
 CudaPrelude *cuda_prelude_split(Arena *a, const char *text) {
     CudaPrelude *p = arena_new(a, CudaPrelude);
     p->arena = a;
+    p->text = text;
     cut_all(p, text);
     for (int i = 0; i < p->paragraphs.len; i++) read_paragraph(p, i);
     for (int i = 0; i < p->paragraphs.len; i++) {
@@ -234,17 +236,30 @@ CudaPrelude *cuda_prelude_split(Arena *a, const char *text) {
     return p;
 }
 
-const char *cuda_prelude_for(CudaPrelude *p, const char *source) {
-    Choice c = {.p = p, .chosen = arena_array(p->arena, char, p->paragraphs.len + 1)};
-    memset(c.chosen, '0', (size_t)p->paragraphs.len);
-    each_definer(p, source, source + strlen(source), choose, &c);
-    const char *known = table_get(&p->texts, c.chosen);
-    if (known) return known;
+static const char *text_of(const CudaPrelude *p, const char *chosen) {
     Text t;
     text_init(&t, p->arena);
     for (int i = 0; i < p->paragraphs.len; i++)
-        if (c.chosen[i] == '1') text_write(&t, p->paragraphs.data[i].text, (size_t)p->paragraphs.data[i].length);
-    const char *made = text_str(&t);
-    table_set(p->arena, &p->texts, c.chosen, (void *)(uintptr_t)made);
-    return made;
+        if (chosen[i] == '1') text_write(&t, p->paragraphs.data[i].text, (size_t)p->paragraphs.data[i].length);
+    return text_str(&t);
+}
+
+static void find_ranges(const CudaPrelude *p, const char *chosen, CudaRanges *out) {
+    for (int i = 0; i < p->paragraphs.len; i++) {
+        const Paragraph *of = &p->paragraphs.data[i];
+        const amp_model_cuda_range range = {(uint32_t)(of->text - p->text), (uint32_t)of->length};
+        if (chosen[i] == '1') vec_push(p->arena, out, range);
+    }
+}
+
+const char *cuda_prelude_for(CudaPrelude *p, const char *source, CudaRanges *ranges) {
+    Choice c = {.p = p, .chosen = arena_array(p->arena, char, p->paragraphs.len + 1)};
+    memset(c.chosen, '0', (size_t)p->paragraphs.len);
+    each_definer(p, source, source + strlen(source), choose, &c);
+    if (ranges) find_ranges(p, c.chosen, ranges);
+    const char *text = table_get(&p->texts, c.chosen);
+    if (text) return text;
+    text = text_of(p, c.chosen);
+    table_set(p->arena, &p->texts, c.chosen, (void *)(uintptr_t)text);
+    return text;
 }

@@ -8,6 +8,7 @@
 #ifndef AMP_CODEGEN_CUDA_PRELUDE_PARTS_H
 #define AMP_CODEGEN_CUDA_PRELUDE_PARTS_H
 
+#include "amp/model_abi.h"
 #include "base/arena.h"
 
 #ifdef __cplusplus
@@ -18,8 +19,10 @@ typedef struct CudaPrelude CudaPrelude;
 
 /* Cuts |text|, which outlives it, as it does |a|. */
 CudaPrelude *cuda_prelude_split(Arena *a, const char *text);
-/* The paragraphs that |source| needs, in their order; calls that need the same give the same pointer. */
-const char *cuda_prelude_for(CudaPrelude *prelude, const char *source);
+typedef VEC(amp_model_cuda_range) CudaRanges; /* of the text that was cut */
+/* The paragraphs that |source| needs, in their order; calls that need the same give the same pointer.  |ranges|: where
+ * they are; NULL: not wanted. */
+const char *cuda_prelude_for(CudaPrelude *prelude, const char *source, CudaRanges *ranges);
 
 #ifdef __cplusplus
 }

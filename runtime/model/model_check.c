@@ -387,7 +387,7 @@ static amp_status check_training(Check *c) {
 static amp_status check_decisions(const Check *c) {
     for (int32_t i = 0; i < c->m->decision_count; i++) {
         const amp_model_decision *d = &c->m->decisions[i];
-        if (!d->path || !d->op || !d->rule || !d->reason)
+        if (!d->path || !d->op || !d->reason || !d->reason->rule || !d->reason->text)
             return amp_check_fail(c, "decision %d has no path, op, rule or reason", i);
     }
     return AMP_OK;

@@ -156,11 +156,19 @@ static bool image_fits(const amp_model_cuda_image *image) {
     return image->is_cubin || ((const char *)image->data)[image->size - 1] == 0;
 }
 
-static amp_status check_function(const Check *c, int32_t index) {
+static bool prelude_fits(const amp_model_cuda_function *f, size_t size) {
+    if (f->prelude.count && !f->prelude.at) return false;
+    for (uint32_t i = 0; i < f->prelude.count; i++)
+        if (f->prelude.at[i].at > size || f->prelude.at[i].size > size - f->prelude.at[i].at) return false;
+    return true;
+}
+
+static amp_status check_function(const Check *c, int32_t index, size_t prelude) {
     enum { MAX_IMAGES = 256 };
     const amp_model_cuda_function *f = &c->m->functions[index];
     const amp_model_cuda_image *images = f->images.data;
     if (!f->entry || !f->source) return amp_check_fail(c, "function %d has no name or no source", index);
+    if (!prelude_fits(f, prelude)) return amp_check_fail(c, "function %s: what it needs is in no prelude", f->entry);
     if (f->images.count && (f->images.count > MAX_IMAGES || !images || f->images.elem_size != sizeof *images))
         return amp_check_fail(c, "function %s: its table of images is damaged", f->entry);
     for (uint32_t i = 0; i < f->images.count; i++)
@@ -247,7 +255,8 @@ static amp_status check_scalars(const Check *c) {
 
 amp_status amp_check_cuda(Check *c) {
     if (!c->m->desc.cuda->prelude) return amp_check_fail(c, "it has no prelude");
-    for (int32_t i = 0; i < c->m->function_count; i++) AMP_TRY(check_function(c, i));
+    const size_t prelude = strlen(c->m->desc.cuda->prelude);
+    for (int32_t i = 0; i < c->m->function_count; i++) AMP_TRY(check_function(c, i, prelude));
     for (int32_t i = 0; i < c->m->state_count; i++)
         if (c->m->states[i].layout != AMP_LAYOUT_ROWS)
             return amp_check_fail(c, "state %s is not stored as rows", c->m->states[i].name);

@@ -215,8 +215,9 @@ static bool move_all(const Words *w, const char *packed, size_t size) {
     return inside;
 }
 
+enum { CONSTANT_AFTER_LOADING = 0x6474E552 }; /* PT_GNU_RELRO */
+
 amp_status amp_library_add_addresses(void *library, const void *bytes, size_t size, const char *name, amp_error *err) {
-    enum { CONSTANT_AFTER_LOADING = 0x6474E552 }; /* PT_GNU_RELRO */
     struct link_map *map = NULL;
     Words w;
     size_t at, length;
@@ -235,6 +236,12 @@ amp_status amp_library_add_addresses(void *library, const void *bytes, size_t si
     if (mprotect(pages, to - from, PROT_READ))
         return amp_fail_errno(err, AMP_IO, errno, "%s: its tables cannot be protected", name);
     return AMP_OK;
+}
+
+size_t amp_library_bytes(const void *bytes, size_t size) {
+    uint64_t first, written = 0;
+    (void)amp_elf_segment(bytes, size, CONSTANT_AFTER_LOADING, &first, &written);
+    return amp_elf_loaded(bytes, size) + (size_t)written;
 }
 
 void *amp_library_symbol(void *library, const char *symbol) { return dlsym(library, symbol); }

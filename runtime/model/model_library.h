@@ -12,6 +12,8 @@ amp_status amp_library_open(const void *bytes, size_t size, const char *name, vo
 amp_status amp_library_open_file(const char *path, const void *bytes, size_t size, void **out, amp_error *err);
 /* Does what a loader has left undone that does not know AMP_MODEL_ADDRESSES_SECTION of the |bytes| that it loaded. */
 amp_status amp_library_add_addresses(void *library, const void *bytes, size_t size, const char *name, amp_error *err);
+/* The memory that such a library takes: the copy, and of that once more what the loader writes to. */
+size_t amp_library_bytes(const void *bytes, size_t size);
 /* NULL where it has none. */
 void *amp_library_symbol(void *library, const char *symbol);
 void amp_library_close(void *library); /* NULL is a no-op */

@@ -27,7 +27,7 @@ _Static_assert(sizeof AMP_MODEL_UNSEALED == HASH_SIZE + 1, "it stands in the pla
 
 /* ---- damage ------------------------------------------------------------------------------------------------------ */
 
-/* SHA-256 of the file with the hash's own place zero. */
+/* SHA-256 of the file with the hash's own place zero: what is in that place, but of a file that was linked by hand. */
 static void hash_without(const char *data, size_t size, size_t at, uint8_t out[HASH_SIZE]) {
     static const uint8_t zeros[HASH_SIZE];
     amp_sha256 hash;
@@ -50,9 +50,9 @@ static bool is_model_text(const char *data, size_t size) {
     return false;
 }
 
-static amp_status check_bytes(const char *path, const char *data, size_t size, amp_error *err) {
+static amp_status check_bytes(const char *path, const char *data, size_t size, uint8_t hash[HASH_SIZE],
+                              amp_error *err) {
     size_t at, length;
-    uint8_t hash[HASH_SIZE];
     amp_error why = {0};
     if (is_model_text(data, size))
         return amp_fail(err, AMP_BAD_FILE, "%s: the text of a model; compile it: ampc model.amp -o model.so", path);
@@ -195,13 +195,6 @@ static const amp_model_desc *descriptor_of(void *library) {
     return function ? function() : NULL;
 }
 
-/* What a loader of the system may have left undone. */
-static amp_status add_addresses(const amp_model_desc *desc, void *library, const void *bytes, size_t size,
-                                const char *where, amp_error *err) {
-    if (desc->struct_size != sizeof *desc || desc->self == desc) return AMP_OK;
-    return amp_library_add_addresses(library, bytes, size, where, err);
-}
-
 static bool is_of_this_version(const amp_model_desc *desc) {
     return desc && desc->magic == AMP_MODEL_MAGIC && !strncmp(desc->version, AMP_VERSION, sizeof desc->version);
 }
@@ -222,21 +215,48 @@ static amp_status refuse_version(const char *path, amp_error *err) {
                     path, AMP_VERSION, path);
 }
 
-/* |path|: where the bytes come from; NULL: from memory. */
-static amp_status load_bytes(const void *bytes, size_t size, const char *path, const char *where,
-                             const amp_allocator *a, amp_model **out, amp_error *err) {
+typedef struct Source {
+    const void *bytes;
+    size_t size;
+    const char *path;  /* NULL: memory */
+    const char *where; /* in messages */
+    uint8_t hash[HASH_SIZE];
+} Source;
+
+/* What a loader of the system may have left undone. */
+static amp_status add_addresses(const amp_model_desc *desc, void *library, const Source *s, amp_error *err) {
+    if (desc->struct_size != sizeof *desc || desc->self == desc) return AMP_OK;
+    return amp_library_add_addresses(library, s->bytes, s->size, s->where, err);
+}
+
+static amp_status load_source(const Source *s, const amp_allocator *a, amp_model **out, amp_error *err) {
     void *library;
-    AMP_TRY(check_bytes(where, bytes, size, err));
-    AMP_TRY(path ? amp_library_open_file(path, bytes, size, &library, err)
-                 : amp_library_open(bytes, size, where, &library, err));
+    AMP_TRY(s->path ? amp_library_open_file(s->path, s->bytes, s->size, &library, err)
+                    : amp_library_open(s->bytes, s->size, s->where, &library, err));
     const amp_model_desc *desc = descriptor_of(library);
     amp_status status = AMP_OK;
-    if (is_of_this_version(desc)) status = add_addresses(desc, library, bytes, size, where, err);
-    else if (path && keeps_source(bytes, size)) status = refuse_version(path, err);
-    if (!status) status = amp_model_from_desc(desc, where, a, out, err);
-    if (status) amp_library_close(library);
-    else (*out)->library = library;
-    return status;
+    if (is_of_this_version(desc)) status = add_addresses(desc, library, s, err);
+    else if (s->path && keeps_source(s->bytes, s->size)) status = refuse_version(s->path, err);
+    if (!status) status = amp_model_from_desc(desc, s->where, a, out, err);
+    if (status) {
+        amp_library_close(library);
+        return status;
+    }
+    (*out)->library = library;
+    (*out)->library_bytes = amp_library_bytes(s->bytes, s->size);
+    memcpy((*out)->library_hash, s->hash, HASH_SIZE);
+    return AMP_OK;
+}
+
+static bool is_like(const amp_model *like, const Source *s) {
+    return like && like->library && !memcmp(like->library_hash, s->hash, HASH_SIZE);
+}
+
+static amp_status load_checked(Source *s, amp_model *like, const amp_allocator *a, amp_model **out, amp_error *err) {
+    AMP_TRY(check_bytes(s->where, s->bytes, s->size, s->hash, err));
+    if (!is_like(like, s)) return load_source(s, a, out, err);
+    amp_model_retain(*out = like);
+    return AMP_OK;
 }
 
 amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out, amp_error *err) {
@@ -249,9 +269,13 @@ amp_status amp_model_load(const char *path, const amp_model_options *options, am
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "amp_model_load: out is NULL, or path is NULL and the options have no bytes");
     amp_allocator a = amp_allocator_or_default(o.allocator);
-    if (o.bytes) return load_bytes(o.bytes, o.size, NULL, path ? path : "model in memory", &a, out, err);
+    if (o.bytes) {
+        Source given = {.bytes = o.bytes, .size = o.size, .where = path ? path : "model in memory"};
+        return load_checked(&given, o.like, &a, out, err);
+    }
     AMP_TRY(amp_file_read(path, 0, &a, &bytes, &size, err));
-    amp_status status = load_bytes(bytes, size, path, path, &a, out, err);
+    Source file = {.bytes = bytes, .size = size, .path = path, .where = path};
+    amp_status status = load_checked(&file, o.like, &a, out, err);
     amp_free(&a, bytes, size + 1);
     return status;
 }

@@ -75,6 +75,7 @@ void amp_session_get_memory(const amp_session *s, amp_memory_info *out) {
         .activations = s->arena.bytes,
         .total = s->memory.bytes + sizeof *s + params_bytes(s) + other_bytes(s),
         .device = device_bytes(s),
+        .model = (s->model->owner ? s->model->owner : s->model)->library_bytes,
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_bound_program *b = &s->programs[i];

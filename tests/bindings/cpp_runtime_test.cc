@@ -408,6 +408,10 @@ TEST(CppRuntime, AFileOrItsBytes) {
     const std::string path = std::string(::testing::TempDir()) + "/rings.so";
     std::ofstream(path, std::ios::binary) << model_bytes();
     EXPECT_STREQ(amp::Model(path).info().name, "rings");
+    const amp::Model first(path);
+    amp::ModelOptions like;
+    like.like = first.get();
+    EXPECT_EQ(amp::Model(path, like).get(), first.get());
     EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no/such.so", [] { amp::Model("no/such.so"); }));
     EXPECT_TRUE(Throws(AMP_BAD_FILE, "mine", [] { amp::Model::from_memory("text", 4, "mine"); }));
     EXPECT_STREQ(amp::version(), AMP_VERSION);

@@ -298,7 +298,11 @@ class Use(Rings):
                      before_options={"policy": "nosuch"})
         output = self.path / "out.so"
         ampc.compile(text=MODEL, output=output, **QUICK)
-        self.assertEqual(ampc.Model(output).info.name, "rings")
+        first = ampc.Model(output)
+        self.assertEqual(first.info.name, "rings")
+        for again in (output, output.read_bytes()):
+            self.assertEqual(ampc.Model(again, like=first)._pointer.value, first._pointer.value)
+            self.assertNotEqual(ampc.Model(again)._pointer.value, first._pointer.value)
         self.assertEqual(ampc.Model(output.read_bytes()).info.optimizer, self.model.info.optimizer)
 
     def test_params_are_a_mapping(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Models without a model.so: C and objects that link into programs, several in one, by gcc and clang, in static
-# programs, with musl; and C that was compiled by hand as its first lines say. All train to the bits of the model.so.
+# programs, with musl; and C that was compiled by hand as its first lines say. All train to the bits of the model.so, as
+# it does with loaders that leave its addresses to libamp.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //runtime:amp_static
@@ -88,6 +89,55 @@ open(sys.argv[2], "wb").write(data.replace(mark, bytes(32)))
 PYTHON
 run 1 "$work/train_so" "$work/zeroed.so" best 1 "$work/none.st"
 says 'zeroed.so: the file is damaged'
+
+# ---- loaders and linkers that do not know DT_RELR ------------------------------------------------
+
+# hide_addresses FROM TO [WORD]: with other numbers for the entries that say where addresses are; WORD: the first of them
+cat >"$work/hide.py" <<'PYTHON'
+import struct, sys
+from hashlib import sha256
+data = bytearray(open(sys.argv[1], "rb").read())
+segments, sections = struct.unpack_from("<QQ", data, 32)
+count, _, section_count, names = struct.unpack_from("<HHHH", data, 56)
+at = {}
+strings, = struct.unpack_from("<Q", data, sections + names * 64 + 24)
+for i in range(section_count):
+    name, _, _, _, offset, size = struct.unpack_from("<IIQQQQ", data, sections + i * 64)
+    at[data[strings + name:data.index(0, strings + name)].decode()] = offset, size
+hidden = 0
+offset, size = at[".dynamic"]
+for entry in range(offset, offset + size, 16):
+    tag, = struct.unpack_from("<Q", data, entry)
+    if tag in (35, 36, 37):
+        struct.pack_into("<Q", data, entry, 0x6000000D + tag)
+        hidden += 1
+assert hidden in (0, 3)
+if len(sys.argv) > 3:
+    struct.pack_into("<Q", data, at[".relr.dyn"][0], int(sys.argv[3], 0))
+offset, size = at[".amp.sha256"]
+data[offset:offset + size] = bytes(size)
+data[offset:offset + size] = sha256(data).digest()
+open(sys.argv[2], "wb").write(data)
+print(hidden)
+PYTHON
+run 0 python3 "$work/hide.py" "$work/small.so" "$work/old_loader.so"
+if [ "$out" = 3 ]; then
+    run 0 "$work/train_so" "$work/old_loader.so" best 30 "$work/linked.st"
+    expect 'a loader that adds no addresses: loss' "$said" "$out"
+    holds 'the same bits' cmp "$work/so.st" "$work/linked.st"
+    run 0 python3 "$work/hide.py" "$work/small.so" "$work/outside.so" 0x10
+    run 1 "$work/train_so" "$work/outside.so" best 1 "$work/none.st"
+    says 'outside.so: an address is outside its tables: it is damaged'
+else
+    skipped 'the linker makes no DT_RELR'
+fi
+if echo 'int x;' | gcc -fuse-ld=gold -shared -x c - -o "$work/x.so" 2>/dev/null; then
+    run 0 "$ampc" "$work/small.amp" --target cpu --cc 'gcc -fuse-ld=gold' -o "$work/gold.so"
+    run 0 "$work/train_so" "$work/gold.so" best 30 "$work/linked.st"
+    expect 'a linker that makes none: loss' "$said" "$out"
+else
+    skipped 'gold is not installed'
+fi
 
 # ---- several in one program, their names, C++ ----------------------------------------------------
 

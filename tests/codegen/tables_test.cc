@@ -169,9 +169,9 @@ TEST_F(TablesTest, DecisionsKeepTheirReasons) {
     ASSERT_EQ(decisions.size(), 1u);
     EXPECT_STREQ(decisions[0].path, "fc1.linear");
     EXPECT_EQ(decisions[0].out, static_cast<uint32_t>(AMP_DT_F16));
-    EXPECT_STREQ(decisions[0].rule, "lower");
-    EXPECT_STREQ(decisions[0].reason, "{lower, torch-f16:4}");
-    EXPECT_STREQ(decisions[0].policy_text, "op matmul, linear lower");
+    EXPECT_STREQ(decisions[0].reason->rule, "lower");
+    EXPECT_STREQ(decisions[0].reason->text, "{lower, torch-f16:4}");
+    EXPECT_STREQ(decisions[0].reason->policy_text, "op matmul, linear lower");
     EXPECT_EQ(decisions[0].line, 8);
 }
 

@@ -128,14 +128,13 @@ static void own_inputs(amp_model_table *t) {
 static void own_buffers(amp_model_table *t) {
     amp_model_buffer *b = own_table(t);
     for (uint32_t i = 0; i < t->count; i++, b++) {
-        amp_model_dim *own = b->rank ? copy_of(b->dims, b->rank * sizeof *own) : NULL;
+        amp_model_dim dims[AMP_MODEL_MAX_RANK] = {{0}}; /* as many as a rank may say */
+        memcpy(dims, b->dims ? b->dims : dims, b->rank * sizeof *dims);
+        amp_model_dim *own = copy_of(dims, sizeof dims);
         own_text(&b->name);
         add_region(own, b->rank * sizeof *own);
         b->dims = own;
-        NUMBERS(b, kind, layout), NUMBERS(b, first_kernel, last_kernel);
-        NUMBERS(b, rows, cols), NUMBERS(b, place, part);
-        add_region(&b->rank, sizeof b->rank);
-        add_array(&b->rank, AMP_MODEL_MAX_RANK);
+        NUMBERS(b, rows, part), NUMBERS(b, kind, renamed);
     }
 }
 
@@ -171,8 +170,10 @@ static void own_programs(amp_model_table *t) {
 static void own_decisions(amp_model_table *t) {
     amp_model_decision *d = own_table(t);
     for (uint32_t i = 0; i < t->count; i++, d++) {
-        own_text(&d->path), own_text(&d->op), own_text(&d->rule), own_text(&d->reason);
-        own_text(&d->policy_text), own_text(&d->because), own_text(&d->file);
+        amp_model_reason *r = copy_of(d->reason, sizeof *r);
+        d->reason = r;
+        own_text(&d->path), own_text(&d->op), own_text(&d->file);
+        own_text(&r->rule), own_text(&r->text), own_text(&r->policy_text), own_text(&r->because);
         NUMBERS(d, out, column);
     }
 }

@@ -178,7 +178,8 @@ struct Range {
 const std::vector<Range> kState = {FROM_TO(amp_model_state, role, init_args)};
 const std::vector<Range> kInput = {FROM_TO(amp_model_input, dtype, train_only),
                                    FROM_TO(amp_model_input, index_bound, index_ignore)};
-const std::vector<Range> kBuffer = {FROM_TO(amp_model_buffer, kind, cols), FROM_TO(amp_model_buffer, place, part)};
+const std::vector<Range> kBuffer = {FROM_TO(amp_model_buffer, rows, part),
+                                    {offsetof(amp_model_buffer, kind), sizeof(amp_model_buffer)}};
 const std::vector<Range> kDims = {{0, AMP_MODEL_MAX_RANK * sizeof(amp_model_dim)}};
 const std::vector<Range> kKernel = {FROM_TO(amp_model_kernel, kind, predicate), FROM_TO(amp_model_kernel, rows, cols),
                                     FROM_TO(amp_model_kernel, segment, window)};

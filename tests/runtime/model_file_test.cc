@@ -73,6 +73,46 @@ TEST(ModelFile, LoadsAndUnloadsManyTimes) {
     for (int i = 0; i < 200; i++) ASSERT_EQ(Load(Library(), &err), AMP_OK) << err.message;
 }
 
+TEST(ModelFile, LikeOneOfEqualBytes) {
+    const std::string path = WriteTemp("first.so", Library()), same = WriteTemp("same.so", Library());
+    std::string bytes = Library();
+    bytes[bytes.find("tiny.amp")] = 'T';
+    const std::string other = WriteTemp("other.so", Sealed(bytes));
+    amp_error err = {};
+    amp_model *first, *again, *in_memory, *unlike;
+    amp_params *params;
+    amp_session *session;
+    ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &first, &err), AMP_OK) << err.message;
+    amp::ModelOptions o;
+    o.like = first;
+    ASSERT_EQ(amp_model_load(same.c_str(), &o, &again, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_model_load(other.c_str(), &o, &unlike, &err), AMP_OK) << err.message;
+    const std::string whole = Library();
+    o.bytes = whole.data(), o.size = whole.size();
+    ASSERT_EQ(amp_model_load(nullptr, &o, &in_memory, &err), AMP_OK) << err.message;
+    EXPECT_EQ(again, first);
+    EXPECT_EQ(in_memory, first);
+    EXPECT_NE(unlike, first);
+    amp_model_release(first);
+    amp_model_release(unlike);
+    amp_model_release(in_memory);
+    amp_params_options seed = {sizeof seed, 7, 0};
+    ASSERT_EQ(amp_params_create(again, &seed, &params, &err), AMP_OK) << err.message;
+    amp::SessionOptions options = TinyOptions(16);
+    ASSERT_EQ(amp_session_create(again, params, &options, &session, &err), AMP_OK) << err.message;
+    amp_memory_info memory;
+    amp_session_get_memory(session, &memory);
+    EXPECT_GT(memory.model, 1000u);
+    EXPECT_LE(memory.model, 2 * whole.size());
+    amp_model_release(again);
+    amp_params_release(params);
+    amp_session_release(session);
+    o.like = nullptr;
+    bytes[bytes.size() / 2] ^= 1;
+    o.bytes = bytes.data();
+    EXPECT_EQ(amp_model_load(nullptr, &o, &again, &err), AMP_BAD_FILE) << "nor is it checked less";
+}
+
 // Sanitizers make the file large and the hash slow: at most some 300 places.
 size_t Stride(const std::string &file, size_t least) { return std::max(least, file.size() / 300); }
 

@@ -354,12 +354,12 @@ static const amp_model_program programs[] = {
     {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH},
 };
 
+static const amp_model_reason reason = {.rule = "f32", .text = "{f32, fp32:1}", .policy_text = "op * f32"};
+
 static const amp_model_decision decisions[] = {{.path = "fc.linear",
                                                 .op = "linear",
                                                 .out = AMP_DT_F32,
-                                                .rule = "f32",
-                                                .reason = "{f32, fp32:1}",
-                                                .policy_text = "op * f32",
+                                                .reason = &reason,
                                                 .file = "tiny.amp",
                                                 .line = 3,
                                                 .column = 9}};

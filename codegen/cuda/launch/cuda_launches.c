@@ -4,7 +4,6 @@
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/launch/cuda_writer.h"
 
-#include "codegen/cuda/prelude_parts.h"
 #include "codegen/emit.h"
 #include "ir/places.h"
 #include "targets/target.h"
@@ -225,7 +224,8 @@ static amp_status emit_kernels(const Module *m, CudaModule *out, amp_error *err)
         if (!ir_is_exchange(m->funcs.data[i])) AMP_TRY(add_program(&x, m->funcs.data[i]));
     for (int i = 0; i < x.functions.len; i++) {
         const CudaWritten *f = x.functions.data[i];
-        CudaFunction function = {f->entry, function_source(&x, f), cuda_prelude_for(prelude, f->body), f->min_arch};
+        CudaFunction function = {f->entry, function_source(&x, f), .min_arch = f->min_arch};
+        function.prelude = cuda_prelude_for(prelude, f->body, &function.ranges);
         vec_push(m->arena, &out->functions, function);
     }
     return AMP_OK;

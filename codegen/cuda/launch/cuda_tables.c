@@ -16,6 +16,24 @@ typedef struct Tables {
     int list_count;
 } Tables;
 
+/* Elements of an array, which all launches with the same share: steps of a loop differ in little. */
+static Text *begin_list(Tables *x, const char *type) {
+    text_init(&x->list, x->rows.m->arena);
+    x->list_type = type;
+    return &x->list;
+}
+
+/* The array's name. */
+static const char *end_list(Tables *x) {
+    const char *key = arena_printf(x->rows.m->arena, "%s%s", x->list_type, text_str(&x->list));
+    const char *name = table_get(&x->lists, key);
+    if (name) return name;
+    name = arena_printf(x->rows.m->arena, "cuda_list_%d", x->list_count++);
+    table_set(x->rows.m->arena, &x->lists, key, (void *)name);
+    text_printf(x->rows.t, "static const %s %s[] = {%s};\n", x->list_type, name, text_str(&x->list));
+    return name;
+}
+
 /* |section|: a macro of amp/model_abi.h; NULL: the usual one. */
 static void put_text(Text *t, const char *name, const char *section, const char *text) {
     text_printf(t, "static const char %s[]", name);
@@ -64,17 +82,15 @@ static int put_images(Tables *x, int function) {
     return count;
 }
 
-/* A constant for each of the preludes; the number of each function's. */
-static int *put_preludes(Tables *x) {
+/* Of the prelude what each function needs: the name of its array. */
+static const char **put_preludes(Tables *x) {
     const CudaModule *m = x->cuda;
-    int *prelude = arena_array(x->rows.m->arena, int, m->functions.len + 1);
+    const char **prelude = arena_array(x->rows.m->arena, const char *, m->functions.len + 1);
     for (int i = 0; i < m->functions.len; i++) {
-        int same = 0;
-        while (m->functions.data[same].prelude != m->functions.data[i].prelude) same++;
-        prelude[i] = same;
-        if (same == i)
-            put_text(x->rows.t, arena_printf(x->rows.m->arena, "cuda_prelude_%d", i), NULL,
-                     m->functions.data[i].prelude);
+        const CudaRanges *ranges = &m->functions.data[i].ranges;
+        Text *t = begin_list(x, "amp_model_cuda_range");
+        for (int k = 0; k < ranges->len; k++) text_printf(t, "{%u, %u}, ", ranges->data[k].at, ranges->data[k].size);
+        prelude[i] = end_list(x);
     }
     return prelude;
 }
@@ -84,14 +100,14 @@ static void put_functions(Tables *x) {
     Text *t = x->rows.t;
     int *images = arena_array(x->rows.m->arena, int, m->functions.len + 1);
     for (int i = 0; i < m->functions.len; i++) images[i] = put_images(x, i);
-    const int *prelude = put_preludes(x);
+    const char **prelude = put_preludes(x);
     if (m->functions.len) text_puts(t, "static const amp_model_cuda_function cuda_functions[] = {\n");
     for (int i = 0; i < m->functions.len; i++) {
         const CudaFunction *f = &m->functions.data[i];
         text_puts(t, "    {");
         table_put_field(t, "entry", f->entry);
-        text_printf(t, ".min_arch = %d, .waits_from = %d, .prelude = cuda_prelude_%d, ", f->min_arch, CUDA_OVERLAP_ARCH,
-                    prelude[i]);
+        text_printf(t, ".min_arch = %d, .waits_from = %d, .prelude = {%s, %d}, ", f->min_arch, CUDA_OVERLAP_ARCH,
+                    prelude[i], f->ranges.len);
         table_put(t, "images", "amp_model_cuda_image", arena_printf(x->rows.m->arena, "cuda_images_%d", i), images[i]);
         text_puts(t, ", .source =\n");
         c_long_string(t, f->source);
@@ -126,24 +142,6 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
-
-/* Elements of an array, which all launches with the same share: steps of a loop differ in little. */
-static Text *begin_list(Tables *x, const char *type) {
-    text_init(&x->list, x->rows.m->arena);
-    x->list_type = type;
-    return &x->list;
-}
-
-/* The array's name. */
-static const char *end_list(Tables *x) {
-    const char *key = arena_printf(x->rows.m->arena, "%s%s", x->list_type, text_str(&x->list));
-    const char *name = table_get(&x->lists, key);
-    if (name) return name;
-    name = arena_printf(x->rows.m->arena, "cuda_list_%d", x->list_count++);
-    table_set(x->rows.m->arena, &x->lists, key, (void *)name);
-    text_printf(x->rows.t, "static const %s %s[] = {%s};\n", x->list_type, name, text_str(&x->list));
-    return name;
-}
 
 /* A list of amp/model_abi.h: its field of a row. */
 static void put_list(Tables *x, const char *field, int count) {

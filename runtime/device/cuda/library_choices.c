@@ -72,7 +72,8 @@ const amp_cuda_cache_key *amp_cuda_products_code(const amp_cuda_products *p, uin
     if (memcmp(code, &none, sizeof none)) return code;
     amp_sha256 hash;
     amp_sha256_init(&hash);
-    hash_text(&hash, f->prelude ? f->prelude : "");
+    for (uint32_t i = 0; i < f->prelude.count; i++)
+        amp_sha256_update(&hash, p->model->desc.cuda->prelude + f->prelude.at[i].at, f->prelude.at[i].size);
     hash_text(&hash, f->source);
     amp_sha256_final(&hash, code->bytes);
     return code;

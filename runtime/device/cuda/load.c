@@ -73,14 +73,22 @@ static bool take_from_model(const amp_model_cuda_function *f, int arch, bool cub
 
 /* ---- the cache and NVRTC ---- */
 
-static const char *prelude_of(const CompileWork *w, const amp_model_cuda_function *f) {
-    return f->prelude ? f->prelude : w->prelude;
+/* What NVRTC compiles; NULL: out of memory. */
+static char *text_of(const CompileWork *w, const amp_model_cuda_function *f, size_t *size) {
+    const amp_model_cuda_range all = {0, (uint32_t)strlen(w->prelude)};
+    const amp_model_cuda_range *parts = f->prelude.at ? f->prelude.at : &all;
+    const uint32_t count = f->prelude.at ? f->prelude.count : 1;
+    *size = strlen(f->source) + 1;
+    for (uint32_t i = 0; i < count; i++) *size += parts[i].size;
+    char *text = amp_alloc(NULL, *size), *to = text;
+    for (uint32_t i = 0; text && i < count; to += parts[i++].size) memcpy(to, w->prelude + parts[i].at, parts[i].size);
+    if (text) strcpy(to, f->source);
+    return text;
 }
 
-static amp_cuda_cache_key key_of(const CompileWork *w, const amp_model_cuda_function *f) {
-    const char *parts[] = {prelude_of(w, f),  f->source,      amp_nvrtc_build(w->nvrtc),
-                           AMP_NVRTC_OPTIONS, AMP_NVRTC_LEAN, AMP_NVRTC_QUICK};
-    return amp_cuda_cache_key_of(parts, w->quick ? 6 : 5, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
+static amp_cuda_cache_key key_of(const CompileWork *w, const char *text) {
+    const char *parts[] = {text, amp_nvrtc_build(w->nvrtc), AMP_NVRTC_OPTIONS, AMP_NVRTC_LEAN, AMP_NVRTC_QUICK};
+    return amp_cuda_cache_key_of(parts, w->quick ? 5 : 4, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
 }
 
 static bool take_from_cache(const CompileWork *w, const amp_cuda_cache_key *key, amp_cuda_image *out) {
@@ -136,25 +144,23 @@ static amp_status compile(const CompileWork *w, const char *text, const char *na
     return out->data ? AMP_OK : amp_fail(err, AMP_INTERNAL, "%s: NVRTC compiled it, but returned no code", name);
 }
 
-static amp_status compile_function(const CompileWork *w, const amp_model_cuda_function *f, amp_cuda_image *out,
-                                   amp_error *err) {
-    size_t prelude = strlen(prelude_of(w, f)), size = prelude + strlen(f->source) + 1;
-    char *text = amp_alloc(NULL, size);
-    if (!text) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", f->entry);
-    memcpy(text, prelude_of(w, f), prelude);
-    strcpy(text + prelude, f->source);
-    amp_status status = compile(w, text, f->entry, out, err);
-    amp_free(NULL, text, size);
-    return status;
+static amp_status compile_job(CompileWork *w, const CompileJob *job, const char *text, amp_error *err) {
+    const amp_cuda_cache_key key = key_of(w, text);
+    if (take_from_cache(w, &key, job->image)) return AMP_OK;
+    AMP_TRY(compile(w, text, job->function->entry, job->image, err));
+    put_into_cache(w, &key, job->image);
+    atomic_fetch_add(&w->compiled, 1);
+    return AMP_OK;
 }
 
 static void run_job(CompileWork *w, CompileJob *job) {
-    amp_cuda_cache_key key = key_of(w, job->function);
-    if (take_from_cache(w, &key, job->image)) return;
-    job->status = compile_function(w, job->function, job->image, &job->error);
-    if (job->status) return;
-    put_into_cache(w, &key, job->image);
-    atomic_fetch_add(&w->compiled, 1);
+    size_t size;
+    char *text = text_of(w, job->function, &size);
+    if (text) job->status = compile_job(w, job, text, &job->error);
+    else
+        job->status =
+            amp_fail(&job->error, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", job->function->entry);
+    amp_free(NULL, text, text ? size : 0);
 }
 
 static void *run_jobs(void *work) {
@@ -304,16 +310,23 @@ static amp_status finish_jobs(const CompileWork *w, amp_error *err) {
     return AMP_OK;
 }
 
+static bool is_cached(const CompileWork *w, const amp_model_cuda_function *f) {
+    amp_cuda_image image = {0};
+    size_t size;
+    char *text = text_of(w, f, &size);
+    if (!text) return false;
+    const amp_cuda_cache_key key = key_of(w, text);
+    const bool cached = take_from_cache(w, &key, &image);
+    amp_cuda_images_free(&image, 1);
+    amp_free(NULL, text, size);
+    return cached;
+}
+
 static amp_cuda_origin origin_of(const CompileWork *w, const amp_model_cuda_function *f, bool *is_ptx) {
     amp_cuda_image image = {0};
     *is_ptx = false;
     if (w->options->machine_code && take_from_model(f, w->options->arch, true, &image)) return AMP_CUDA_FROM_MODEL;
-    if (w->nvrtc) {
-        const amp_cuda_cache_key key = key_of(w, f);
-        const bool cached = take_from_cache(w, &key, &image);
-        amp_cuda_images_free(&image, 1);
-        return cached ? AMP_CUDA_FROM_CACHE : AMP_CUDA_FROM_NVRTC;
-    }
+    if (w->nvrtc) return is_cached(w, f) ? AMP_CUDA_FROM_CACHE : AMP_CUDA_FROM_NVRTC;
     *is_ptx = take_from_model(f, w->options->arch, false, &image);
     return *is_ptx ? AMP_CUDA_FROM_MODEL : AMP_CUDA_FROM_NOWHERE;
 }

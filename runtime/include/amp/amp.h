@@ -80,6 +80,9 @@ typedef struct amp_model_options {
     const amp_allocator *allocator; /* copied; of everything that is made from the model */
     const void *bytes;              /* a model.so in memory, any alignment, which the call copies; NULL: a file */
     size_t size;
+    /* A model that is loaded: if the bytes are those that it was loaded from, |out| is that model once more, which then
+     * serves with its own allocator; else nothing is shared.  NULL: none */
+    amp_model *like;
 } amp_model_options;
 
 /* Checks (ELF bounds, hash, version) and loads a model.so: the file |path|, or |options->bytes|, which |path| then

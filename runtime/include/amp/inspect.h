@@ -81,6 +81,7 @@ typedef struct amp_memory_info {
     uint64_t scratch;     /* of products and threads */
     uint64_t total;
     uint64_t device; /* of the total, what is in memory of the device's own; 0 on "cpu" and "null" */
+    uint64_t model;  /* code and tables of the model, which all its sessions share: not of the total; 0: linked in */
 } amp_memory_info;
 AMP_API void amp_session_get_memory(const amp_session *session, amp_memory_info *out);
 /* The same of a session with these options, which is not made: on "cpu" and "null" nothing is allocated for its

@@ -204,28 +204,27 @@ typedef struct amp_model_look_counts {
     uint64_t lost, infinite; /* finite ones that become zero, and infinite */
 } amp_model_look_counts;
 
-typedef struct amp_model_buffer {
-    const char *name; /* of the IR value */
-    uint32_t kind;
-    int32_t index; /* INPUT, STATE: see above; else AMP_MODEL_NONE */
-    uint32_t dtype, storage, layout;
-    int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
-    uint32_t rank;
-    amp_model_dim rows, cols;
+typedef struct amp_model_buffer { /* a model has one for each value of each step of its loops */
+    const char *name;             /* of the IR value */
     /* |rank| of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than the value's */
     const amp_model_dim *dims;
+    amp_model_dim rows, cols;
+    int32_t index;                     /* INPUT, STATE: see above; else AMP_MODEL_NONE */
+    int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
     /* TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none.  LOOK, 1:
      * something is divided by it, or by its root: a zero too many is a fault */
     uint32_t place;
-    /* TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in every session;
-     * no kernel writes it */
-    uint32_t renamed;
     /* TEMP and STATE of CUDA: of the last dimension, elements at its end that are padding: zeros, and no part of the
      * value */
     uint32_t padding;
     /* TEMP of CUDA, not 0: the elements that are no part of the value belong to other buffers of the memory, and the
      * value begins at element |part| - 1 of the last dimension */
     uint32_t part;
+    uint8_t kind; /* AMP_BUFFER_* */
+    uint8_t dtype, storage, layout, rank;
+    /* TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in every session;
+     * no kernel writes it */
+    uint8_t renamed;
 } amp_model_buffer;
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -414,13 +413,17 @@ typedef struct amp_model_program {
 
 /* ---- why each op has its dtype ----------------------------------------------------------------------------------- */
 
+typedef struct amp_model_reason { /* that decisions share */
+    const char *rule;             /* class word */
+    const char *text;             /* "{follow, torch-fp16:9, input fc1.linear}" */
+    const char *policy_text;      /* the line as written */
+    const char *because;          /* the model's own words; NULL */
+} amp_model_reason;
+
 typedef struct amp_model_decision {
     const char *path, *op;
-    const char *rule;        /* class word */
-    const char *reason;      /* "{follow, torch-fp16:9, input fc1.linear}" */
-    const char *policy_text; /* the line as written */
-    const char *because;     /* the model's own words; NULL */
     const char *file;
+    const amp_model_reason *reason;
     uint32_t out; /* amp_dtype */
     int32_t line, column;
 } amp_model_decision;
@@ -435,25 +438,30 @@ typedef struct amp_model_cuda_image { /* compiled when the model was */
     int32_t registers, shared_bytes, spill_bytes, stack_bytes; /* as ptxas said; -1: not known */
 } amp_model_cuda_image;
 
+/* What a row has several of: no table, because their size is fixed in this library. */
+#define AMP_MODEL_LIST(type)                                                                                           \
+    struct {                                                                                                           \
+        const type *at;                                                                                                \
+        uint32_t count;                                                                                                \
+    }
+
+typedef struct amp_model_cuda_range { /* of a text */
+    uint32_t at, size;
+} amp_model_cuda_range;
+
 /* One __global__ function.  Its text is |prelude|, then |source|: CUDA C without includes, for every architecture from
  * |min_arch| on.  Kernels of equal bodies share one. */
 typedef struct amp_model_cuda_function {
     const char *entry; /* extern "C" name */
     const char *source;
-    const char *prelude; /* of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
+    /* of amp_model_cuda's what |source| needs, which compiles faster; |at| NULL: all of it */
+    AMP_MODEL_LIST(amp_model_cuda_range) prelude;
     uint32_t min_arch;
     /* compiled for this architecture or a later one, each thread executes griddepcontrol.wait before it reads
      * what other launches write, and before it writes: it may begin before the launch before it has ended.  0: none */
     uint32_t waits_from;
     amp_model_table images; /* amp_model_cuda_image */
 } amp_model_cuda_function;
-
-/* What a kernel has several of: no table, because their size is fixed in this library. */
-#define AMP_MODEL_LIST(type)                                                                                           \
-    struct {                                                                                                           \
-        const type *at;                                                                                                \
-        uint32_t count;                                                                                                \
-    }
 
 /* Shared memory besides the dynamic one that functions have which take as much of it as a device has. */
 enum { AMP_CUDA_FIXED_SHARED = 512 };

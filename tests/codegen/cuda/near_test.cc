@@ -16,7 +16,8 @@ class NearTest : public CudaRunTest {
                                    "    const int i = blockIdx.x * 256 + threadIdx.x;\n    if (i >= n) return;\n"
                                    "    const float x = xs[i];\n    ys[i] = " +
                                    expression + ";\n}\n";
-        const std::string source = cuda_prelude_for(cuda_prelude_split(&arena_, cuda_prelude), kernel.c_str()) + kernel;
+        const std::string source =
+            cuda_prelude_for(cuda_prelude_split(&arena_, cuda_prelude), kernel.c_str(), nullptr) + kernel;
         amp_nvrtc_job job = {};
         job.source = source.c_str();
         job.name = "near.cu";

@@ -13,7 +13,7 @@ class PreludeTest : public CudaModelTest {
   protected:
     std::string For(const std::string &text, const std::string &source) {
         const char *kept = arena_strdup(&arena_, text.c_str());
-        return cuda_prelude_for(cuda_prelude_split(&arena_, kept), source.c_str());
+        return cuda_prelude_for(cuda_prelude_split(&arena_, kept), source.c_str(), nullptr);
     }
 
     std::string Error(const std::string &source, int arch) {
@@ -84,8 +84,14 @@ TEST_F(PreludeTest, EveryDefinition) {
 
 TEST_F(PreludeTest, EqualNeedsAreOneText) {
     CudaPrelude *p = cuda_prelude_split(&arena_, cuda_prelude);
-    EXPECT_EQ(cuda_prelude_for(p, "exp_f32(x)"), cuda_prelude_for(p, "float y = exp_f32(exp_f32(x))"));
-    EXPECT_NE(cuda_prelude_for(p, "exp_f32(x)"), cuda_prelude_for(p, "log_f32(x)"));
+    CudaRanges ranges = {};
+    const std::string text = cuda_prelude_for(p, "exp_f32(x)", &ranges);
+    EXPECT_EQ(cuda_prelude_for(p, "exp_f32(x)", nullptr),
+              cuda_prelude_for(p, "float y = exp_f32(exp_f32(x))", nullptr));
+    std::string parts;
+    for (int i = 0; i < ranges.len; i++) parts.append(cuda_prelude + ranges.data[i].at, ranges.data[i].size);
+    EXPECT_EQ(parts, text);
+    EXPECT_NE(cuda_prelude_for(p, "exp_f32(x)", nullptr), cuda_prelude_for(p, "log_f32(x)", nullptr));
 }
 
 // Each name of the prelude: what it brings is complete.
@@ -94,7 +100,7 @@ TEST_F(PreludeTest, OfEachNameCompiles) {
     const std::string text = Replaced(std::string(cuda_prelude), R"(/\*[^]*?\*/)", " ");
     std::set<std::string> texts;
     for (const std::string &name : EachMatch(text, "[A-Za-z_][A-Za-z_0-9]*"))
-        texts.insert(cuda_prelude_for(p, name.c_str()));
+        texts.insert(cuda_prelude_for(p, name.c_str(), nullptr));
     EXPECT_GT(texts.size(), 60u);
     for (const std::string &t : texts)
         for (int arch : ArchsOf(t, {75, 90})) ASSERT_EQ(Error(t, arch), "") << t;
@@ -103,7 +109,7 @@ TEST_F(PreludeTest, OfEachNameCompiles) {
 // The whole is not more than its parts: what defines nothing is comment.
 TEST_F(PreludeTest, AllNamesBringAll) {
     CudaPrelude *p = cuda_prelude_split(&arena_, cuda_prelude);
-    const std::string all = cuda_prelude_for(p, cuda_prelude);
+    const std::string all = cuda_prelude_for(p, cuda_prelude, nullptr);
     EXPECT_GT(all.size() * 10, strlen(cuda_prelude) * 9);
     EXPECT_EQ(Error(all, 90), "");
 }

@@ -77,7 +77,10 @@ TEST_F(Tables, ProgramsAndKernels) {
         EXPECT_STREQ(functions[i].source, cuda->functions.data[i].source);
         EXPECT_NE(strstr(functions[i].source, functions[i].entry), nullptr);
         EXPECT_EQ(functions[i].images.count, 0u);
-        EXPECT_STREQ(functions[i].prelude, cuda->functions.data[i].prelude);
+        std::string prelude;
+        for (uint32_t r = 0; r < functions[i].prelude.count; r++)
+            prelude.append(c.prelude + functions[i].prelude.at[r].at, functions[i].prelude.at[r].size);
+        EXPECT_EQ(prelude, cuda->functions.data[i].prelude);
     }
     ASSERT_EQ(c.programs.count, 1u);
     const amp_model_cuda_program &p = *Rows<amp_model_cuda_program>(c.programs);

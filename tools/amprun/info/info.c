@@ -139,6 +139,7 @@ static int print_text(const Run *r, int64_t batch) {
     printf("memory   at batch %" PRId64 ", in bytes\n", batch);
     memory_kinds(&r->memory, kinds);
     for (int i = 0; i < MEMORY_KINDS; i++) printf("         %-12s %14" PRIu64 "\n", kinds[i].name, kinds[i].bytes);
+    printf("         %-12s %14" PRIu64 "  code and tables, once for all sessions\n", "model", r->memory.model);
     return failed;
 }
 

@@ -49,5 +49,6 @@ void memory_put(amp_json_writer *w, const amp_memory_info *memory) {
     amp_json_begin_object(w, "memory");
     for (int i = 0; i < MEMORY_KINDS; i++) amp_json_put_int(w, kinds[i].name, (int64_t)kinds[i].bytes);
     amp_json_put_int(w, "device", (int64_t)memory->device);
+    amp_json_put_int(w, "model", (int64_t)memory->model);
     amp_json_end_object(w);
 }

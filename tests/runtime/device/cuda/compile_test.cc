@@ -111,10 +111,13 @@ TEST_F(CudaImages, PtxOfAnArchitectureNotAbove) {
     EXPECT_EQ(taken(120, true), "ptx 86") << "sm_90a runs on sm_90 alone";
 }
 
-// What a function brings replaces the text that all have; the cache keeps them apart.
-TEST_F(CudaCompile, APreludeOfItsOwn) {
+// A function may need a part of the text that all have; the cache keeps them apart.
+TEST_F(CudaCompile, PartsOfThePrelude) {
     Functions f(2);
-    f[1].prelude = "#define PLUS(i) (float)(i) * 1000.0f\n";
+    const auto at = [&](const char *text) { return static_cast<uint32_t>(strstr(f.prelude(), text) - f.prelude()); };
+    const auto all = static_cast<uint32_t>(strlen(f.prelude()));
+    const amp_model_cuda_range parts[] = {{0, at("#undef")}, {at("#define PLUS"), all - at("#define PLUS")}};
+    f[1].prelude = {parts, 2};
     for (int run = 0; run < 2; run++) {
         Images images(2);
         ASSERT_EQ(Compile(f, 90, false, images, &err_), AMP_OK) << err_.message;

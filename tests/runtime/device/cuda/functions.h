@@ -43,10 +43,15 @@ class Functions {
             names_[i] = "k" + std::to_string(i);
             sources_[i] = "extern \"C\" __global__ void " + names_[i] + "(float *x) { x[threadIdx.x] += PLUS(" +
                           std::to_string(i) + "); }\n";
-            functions_[i] = {names_[i].c_str(), sources_[i].c_str(), nullptr, 75, 0, {0, 0, nullptr}};
+            functions_[i] = {names_[i].c_str(), sources_[i].c_str(), {nullptr, 0}, 75, 0, {0, 0, nullptr}};
         }
     }
-    const char *prelude() const { return "#define PLUS(i) (float)(i)\n"; }
+    // Without its second and third line, which are all between its ends, ki adds 1000 i.
+    const char *prelude() const {
+        return "#define TIMES 1000.0f\n"
+               "#undef TIMES\n#define TIMES 1.0f\n"
+               "#define PLUS(i) (float)(i) * TIMES\n";
+    }
     int count() const { return static_cast<int>(functions_.size()); }
     const amp_model_cuda_function *data() const { return functions_.data(); }
     amp_model_cuda_function &operator[](int i) { return functions_[i]; }

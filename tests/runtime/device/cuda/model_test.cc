@@ -130,6 +130,12 @@ const Damage damages[] = {
     // functions
     {"function 2 has no name or no source", [](Copy &c) { c.functions[2].source = nullptr; }},
     {"function 1 has no name or no source", [](Copy &c) { c.functions[1].entry = nullptr; }},
+    {"function count_iteration: what it needs is in no prelude",
+     [](Copy &c) {
+         static const amp_model_cuda_range range = {3, UINT32_MAX};
+         c.functions[0].prelude = {&range, 1};
+     }},
+    {"what it needs is in no prelude", [](Copy &c) { c.functions[0].prelude.count = 1; }},
     {"its table of images is damaged", [](Copy &c) { c.functions[0].images.data = nullptr; }},
     {"its table of images is damaged", [](Copy &c) { c.functions[0].images.count = 1000; }},
     {"function count_iteration: image 0 is damaged", [](Copy &c) { c.images[0].data = nullptr; }},

@@ -45,16 +45,16 @@ static const amp_model_state states[] = {
 enum { F_COUNT, F_LINEAR, F_LINEAR_HALF, F_LOSS, F_MEAN, F_DB, F_DW, F_SCALER, F_UPDATE, F_TRANSPOSE };
 
 static const amp_model_cuda_function functions[] = {
-    [F_COUNT] = {"count_iteration", count_iteration_text, 0, 75, 0, {0, 0, 0}},
-    [F_LINEAR] = {"linear", linear_text, 0, 75, 0, {0, 0, 0}},
-    [F_LINEAR_HALF] = {"linear_half", linear_half_text, 0, 75, 0, {0, 0, 0}},
-    [F_LOSS] = {"cross_entropy", cross_entropy_text, 0, 75, 0, {0, 0, 0}},
-    [F_MEAN] = {"mean", mean_text, 0, 75, 0, {0, 0, 0}},
-    [F_DB] = {"bias_gradient", bias_gradient_text, 0, 75, 0, {0, 0, 0}},
-    [F_DW] = {"weight_gradient", weight_gradient_text, 0, 75, 0, {0, 0, 0}},
-    [F_SCALER] = {"update_scaler", update_scaler_text, 0, 75, 0, {0, 0, 0}},
-    [F_UPDATE] = {"update", update_text, 0, 75, 0, {0, 0, 0}},
-    [F_TRANSPOSE] = {"transpose", transpose_text, 0, 75, 0, {0, 0, 0}},
+    [F_COUNT] = {"count_iteration", count_iteration_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_LINEAR] = {"linear", linear_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_LINEAR_HALF] = {"linear_half", linear_half_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_LOSS] = {"cross_entropy", cross_entropy_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_MEAN] = {"mean", mean_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_DB] = {"bias_gradient", bias_gradient_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_DW] = {"weight_gradient", weight_gradient_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_SCALER] = {"update_scaler", update_scaler_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_UPDATE] = {"update", update_text, {0, 0}, 75, 0, {0, 0, 0}},
+    [F_TRANSPOSE] = {"transpose", transpose_text, {0, 0}, 75, 0, {0, 0, 0}},
 };
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 
 /* ---- packed ------------------------------------------------------------------------------------------------------ */
 
-enum { CHUNK = 64 << 10, LEVEL = 6 };
+enum { CHUNK = 64 << 10, QUICK = 6, SMALL = 9 };
 
 /* zlib's memory is the arena's, too. */
 static void *take(void *arena, uInt count, uInt size) { return arena_alloc(arena, (size_t)count * size); }
@@ -33,12 +33,15 @@ static bool pass_through(z_stream *z, Step *step, const char *bytes, size_t size
     return result == Z_STREAM_END && !z->avail_in && !size;
 }
 
-void kept_text_pack(const Text *text, Text *out) {
+static void pack(const char *bytes, size_t size, int level, Text *out) {
     Arena *memory = arena_child(out->arena);
     z_stream z = {.zalloc = take, .zfree = give_back, .opaque = memory};
-    if (deflateInit(&z, LEVEL) == Z_OK) (void)pass_through(&z, deflate, text_str(text), text->len, out);
+    if (deflateInit(&z, level) == Z_OK) (void)pass_through(&z, deflate, bytes, size, out);
     arena_free(memory);
 }
+
+void kept_text_pack(const Text *text, Text *out) { pack(text_str(text), text->len, QUICK, out); }
+void kept_text_pack_small(const char *bytes, size_t size, Text *out) { pack(bytes, size, SMALL, out); }
 
 /* The first byte of every zlib stream of the usual window. */
 bool kept_text_is_packed(const char *bytes, size_t size) { return size && bytes[0] == 0x78; }

@@ -12,6 +12,8 @@ extern "C" {
 void kept_text_section(Text *c, const char *section, const Text *bytes);
 
 void kept_text_pack(const Text *text, Text *out);
+/* Takes longer, for some bytes less. */
+void kept_text_pack_small(const char *bytes, size_t size, Text *out);
 /* Whether bytes of a section are packed: text is not, as every ampc before 0.1.0 kept it. */
 bool kept_text_is_packed(const char *bytes, size_t size);
 /* Appends the text.  False: the bytes are damaged. */

@@ -144,37 +144,53 @@ static void tell_casts(Text *t, const ExplainFacts *x, const Decision *d, const 
     }
 }
 
-/* "k08"; of a group, whose ops have theirs in the same order, "k08 to k12, 5 kernels". */
-static void tell_kernel_names(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g, bool cuda,
-                              int at) {
-    const Func *f = cuda ? x->cuda : x->f;
-    const ExplainNumbers *own = cuda ? explain_cuda_kernels(x, d->path) : explain_kernels(x, d->path);
-    int last = own->data[at], count = 1;
-    if (!g) text_puts(t, f->kernels.data[last]->name);
-    if (!g || !g->ops.len) return;
-    text_puts(t, f->kernels.data[last]->name);
-    for (int i = 1; i < g->ops.len; i++) {
-        const char *path = x->m->decisions.data[g->ops.data[i]].path;
-        const int number = (cuda ? explain_cuda_kernels(x, path) : explain_kernels(x, path))->data[at];
-        count += number != last;
-        last = number;
-    }
-    if (count > 1) text_printf(t, " to %s, %d kernels", f->kernels.data[last]->name, count);
-}
-
 /* "h.*.mlp: linear + bias" */
 static void tell_title(Text *t, const ExplainGroup *g, const char *title) {
     const size_t length = strcspn(title, ":");
     text_printf(t, "  %s%s\n", name_in(g, t->arena, arena_strndup(t->arena, title, length)), title + length);
 }
 
+/* Kernels whose titles differ in the numbers of paths alone. */
+typedef struct KernelLine {
+    const char *title;
+    int first, last, count;
+} KernelLine;
+
+/* Adds the kernels of an op; those of several ops are told together that are at the same place of each. */
+static void add_kernels(Arena *a, Table *lines, const Func *f, const ExplainNumbers *kernels) {
+    for (int i = 0; i < kernels->len; i++) {
+        const int number = kernels->data[i];
+        const char *title = f->kernels.data[number]->title;
+        const size_t path = strcspn(title, ":");
+        const char *key = arena_printf(a, "%d %s%s", i, text_path_key(a, arena_strndup(a, title, path)), title + path);
+        KernelLine *line = table_get(lines, key);
+        if (!line) {
+            line = arena_new(a, KernelLine);
+            *line = (KernelLine){title, number, number, 1};
+            table_set(a, lines, key, line);
+        }
+        line->count += number != line->last;
+        line->last = number;
+    }
+}
+
+/* "k08"; of several "k08 to k12, 5 kernels". */
+static void tell_kernel_names(Text *t, const Func *f, const KernelLine *line) {
+    text_puts(t, f->kernels.data[line->first]->name);
+    if (line->count > 1) text_printf(t, " to %s, %d kernels", f->kernels.data[line->last]->name, line->count);
+}
+
+/* Nothing of a group that has no ops yet: they may be in different kernels. */
 static void tell_kernels(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g) {
-    const ExplainNumbers *kernels = explain_kernels(x, d->path);
-    for (int i = 0, told = 0; i < kernels->len; i++) {
-        const Kernel *k = x->f->kernels.data[kernels->data[i]];
+    Table lines = {0};
+    if (!g) add_kernels(t->arena, &lines, x->f, explain_kernels(x, d->path));
+    for (int i = 0; g && i < g->ops.len; i++)
+        add_kernels(t->arena, &lines, x->f, explain_kernels(x, x->m->decisions.data[g->ops.data[i]].path));
+    for (int i = 0, told = 0; i < lines.entries.len; i++) {
+        const KernelLine *line = lines.entries.data[i].value;
         tell_label(t, "kernel", &told);
-        tell_kernel_names(t, x, d, g, false, i);
-        tell_title(t, g, k->title);
+        tell_kernel_names(t, x->f, line);
+        tell_title(t, g, line->title);
     }
 }
 
@@ -183,6 +199,19 @@ static void tell_use(Text *t, const ExplainUse *u) {
     if (u->spill_bytes) text_printf(t, "%d bytes spilled", u->spill_bytes);
     else text_puts(t, "no spills");
     if (u->stack_bytes) text_printf(t, ", %d bytes of stack", u->stack_bytes);
+}
+
+/* Of a group, whose ops have theirs in the same order, all that are number |at| of an op. */
+static void tell_cuda_names(Text *t, const ExplainFacts *x, const Decision *d, const ExplainGroup *g, int at) {
+    KernelLine line = {.first = explain_cuda_kernels(x, d->path)->data[at], .count = 1};
+    line.last = line.first;
+    if (g && !g->ops.len) return;
+    for (int i = 0; g && i < g->ops.len; i++) {
+        const int number = explain_cuda_kernels(x, x->m->decisions.data[g->ops.data[i]].path)->data[at];
+        line.count += number != line.last;
+        line.last = number;
+    }
+    tell_kernel_names(t, x->cuda, &line);
 }
 
 /* Where machine code was made: each kernel and what it needs. */
@@ -194,7 +223,7 @@ static void tell_cuda_kernels(Text *t, const ExplainFacts *x, const Decision *d,
         for (int u = 0; u < uses->len; u++) {
             tell_label(t, "on CUDA", &told);
             if (u) text_puts(t, "   ");
-            else tell_kernel_names(t, x, d, g, true, i);
+            else tell_cuda_names(t, x, d, g, i);
             tell_use(t, &uses->data[u]);
             text_putc(t, '\n');
         }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/visible.h"
+#include "codegen/kept_text.h"
 
 /* What a caller may add; the page passes over what is not there. */
 static const char *const part_names[] = {
@@ -67,13 +68,42 @@ static void put_html(Text *t, const char *s) {
 
 /* In JSON "<" is in strings alone, where it may be written as an escape: so no "</script>" ends the element, and no
  * "<!--" opens a comment. */
-static void put_part(Text *t, const amp_report_part *p) {
+static void put_plain(Text *t, const amp_report_part *p) {
     text_printf(t, "<script type=\"application/json\" id=\"part-%s\">", p->name);
     for (size_t i = 0; i < p->size; i++) {
         if (p->json[i] == '<') text_puts(t, "\\u003c");
         else text_putc(t, p->json[i]);
     }
     text_puts(t, "</script>\n");
+}
+
+/* Base 64 (RFC 4648). */
+static void put_base64(Text *t, const char *bytes, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size; i += 3) {
+        uint32_t group = 0;
+        char out[4];
+        for (size_t k = 0; k < 3; k++) group = group << 8 | (i + k < size ? (uint8_t)bytes[i + k] : 0);
+        for (size_t k = 0; k < 4; k++) out[k] = i + k <= size ? digits[group >> (18 - 6 * k) & 63] : '=';
+        text_write(t, out, sizeof out);
+    }
+}
+
+/* A zlib stream, which page/inflate.js reads. */
+static void put_packed(Text *t, const amp_report_part *p) {
+    Text packed;
+    text_init(&packed, t->arena);
+    kept_text_pack_small(p->json, p->size, &packed);
+    text_printf(t, "<script type=\"application/zlib\" id=\"part-%s\">", p->name);
+    put_base64(t, text_str(&packed), packed.len);
+    text_puts(t, "</script>\n");
+}
+
+/* Of a network of many steps it would be megabytes. */
+static void put_part(Text *t, const amp_report_part *p) {
+    enum { LARGE = 256 << 10 };
+    if (p->size > LARGE) put_packed(t, p);
+    else put_plain(t, p);
 }
 
 typedef struct Page {

@@ -79,6 +79,23 @@ TEST(Elf, LoadsWhatItsSegmentsHave) {
     for (size_t cut = 0; cut < file.size(); cut++) EXPECT_LE(loaded(file.substr(0, cut)), cut);
 }
 
+TEST(Elf, FindsSegmentsByType) {
+    std::string file = WithSegments("");
+    Put(&file, 64 + 56, 0x6474E552, 4), Put(&file, 64 + 56 + 16, 4096, 8), Put(&file, 64 + 56 + 40, 24, 8);
+    const auto find = [](const std::string &of, uint64_t *address, uint64_t *length) {
+        std::unique_ptr<char[]> copy(new char[of.size()]);
+        memcpy(copy.get(), of.data(), of.size());
+        return amp_elf_segment(copy.get(), of.size(), 0x6474E552, address, length);
+    };
+    uint64_t address, length;
+    ASSERT_TRUE(find(file, &address, &length));
+    EXPECT_EQ(address, 4096u);
+    EXPECT_EQ(length, 24u);
+    EXPECT_FALSE(find(WithSegments(""), &address, &length)) << "none of that type";
+    EXPECT_FALSE(find(Minimal(), &address, &length)) << "no segments";
+    for (size_t cut = 0; cut < 64 + 2 * 56; cut++) EXPECT_FALSE(find(file.substr(0, cut), &address, &length)) << cut;
+}
+
 TEST(Elf, NamesTheDamage) {
     const struct {
         size_t at;

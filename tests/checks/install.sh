@@ -198,7 +198,7 @@ fi
 
 if answers pkg-config --version && answers cmake --version; then
     follow static
-    expect 'docs/guides/static.md: three programs learn' 3 \
+    expect 'docs/guides/static.md: four programs learn' 4 \
         "$(paste -sd ' ' <<<"$out" | grep -o '0, 0: no 0, 1: yes 1, 0: yes 1, 1: no' | wc -l)"
 else
     skipped "docs/guides/static.md: $lacking"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "amp/compile.h"
+#include "codegen/kept_text.h"
 
 namespace {
 
@@ -286,6 +287,35 @@ TEST(Explain, AReportIsOnePage) {
     ExpectAll(hostile, {"\\u003c/script>\\u003cscript>alert(1)"});
     EXPECT_EQ(own.find("\"rows\":"), std::string::npos);
     EXPECT_EQ(own, ExplainOps(two_layers, which));
+}
+
+// A loop of many steps: what would be megabytes is packed, and the page's own program unpacks it.
+TEST(Explain, LargePartsOfAReportArePacked) {
+    amp_explain_options which = {};
+    which.form = AMP_EXPLAIN_HTML;
+    const std::string page = ExplainOps("amp 1\nmodel m(x: f32[N, 300, 4]) -> y {\n    h = zeros(; shape = [N, 4])\n"
+                                        "    repeat t in 0..300 { h = tanh(reshape(slice(x; dim = 1, from = t, to = "
+                                        "t + 1); shape = [N, 4]) + h) }\n    y = h * 2.0\n}\nprecision fp16 { }\n",
+                                        which);
+    const std::string open = "<script type=\"application/zlib\" id=\"part-explain\">";
+    const size_t from = page.find(open) + open.size(), to = page.find('<', from);
+    ASSERT_NE(page.find(open), std::string::npos);
+    std::string bytes;
+    static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t held = 0;
+    for (size_t i = from, bits = 0; i < to && page[i] != '='; i++) {
+        held = held << 6 | (uint32_t)digits.find(page[i]);
+        if ((bits += 6) >= 8) bytes += (char)(held >> (bits -= 8));
+    }
+    Arena arena;
+    Text text;
+    arena_init(&arena, nullptr);
+    text_init(&text, &arena);
+    ASSERT_TRUE(kept_text_unpack(bytes.data(), bytes.size(), &text));
+    EXPECT_EQ(std::string(text_str(&text)).find("{\"model\":\"m\","), 0u);
+    EXPECT_GT(text.len, 256u << 10);
+    arena_free(&arena);
+    EXPECT_LT(page.size(), 256u << 10);
 }
 
 TEST(Explain, PartsOfAReport) {

@@ -367,6 +367,7 @@ static const amp_model_decision decisions[] = {{.path = "fc.linear",
 static const amp_model_desc desc = {
     .magic = AMP_MODEL_MAGIC,
     .struct_size = sizeof(amp_model_desc),
+    .self = &desc,
     .version = AMP_VERSION,
     .name = "tiny",
     .target = "cpu",

@@ -10,7 +10,9 @@ function visible(key, value) {
 
 function readPart(name) {
   const element = document.getElementById(`part-${name}`);
-  return element ? JSON.parse(element.textContent, visible) : null;
+  if (!element) return null;
+  const packed = element.type === "application/zlib";
+  return JSON.parse(packed ? unpackText(element.textContent) : element.textContent, visible);
 }
 
 const explain = readPart("explain");

@@ -277,7 +277,7 @@ TEST_F(CudaCompile, TheFirstErrorNamesTheKernelAndTheLine) {
     f.SetSource(3, "third");
     Images images(4);
     EXPECT_EQ(Compile(f, 80, true, images, &err_), AMP_INTERNAL);
-    EXPECT_STREQ(err_.message, "the model's CUDA code does not compile for sm_80: k2, line 3: identifier \"second\" is "
+    EXPECT_STREQ(err_.message, "the model's CUDA code does not compile for sm_80: k2, line 6: identifier \"second\" is "
                                "undefined: `x[0] = second;`");
 }
 

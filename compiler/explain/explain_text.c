@@ -57,39 +57,51 @@ void explain_tell_reason(Text *t, const Module *m, const Decision *d) {
     if (r->relation) text_printf(t, "   (%s %s)", r->relation, r->neighbour);
 }
 
-static bool is_less(const char *a, size_t na, const char *b, size_t nb) {
-    return na != nb ? na < nb : strncmp(a, b, na) < 0;
+typedef struct Number { /* as a text has it */
+    const char *at;
+    size_t length;
+} Number;
+
+static bool is_less(Number a, Number b) {
+    return a.length != b.length ? a.length < b.length : strncmp(a.at, b.at, a.length) < 0;
 }
 
-/* "7", or of two "7 to 9". */
-static void put_range(Text *t, const char *a, size_t na, const char *b, size_t nb) {
-    const bool descends = is_less(b, nb, a, na), ascends = is_less(a, na, b, nb);
-    text_write(t, descends ? b : a, descends ? nb : na);
-    if (descends) text_printf(t, " to %.*s", (int)na, a);
-    if (ascends) text_printf(t, " to %.*s", (int)nb, b);
-}
-
-/* |a| with its numbers and the numbers of |b|, which has the same words; NULL: without numbers. */
-static const char *between(Arena *arena, const char *a, const char *b) {
+/* The |index|th number of a text; of no length: there are fewer. */
+static Number number_at(const char *text, int index) {
     static const char digits[] = "0123456789";
-    Text t;
-    text_init(&t, arena);
-    while (*a) {
-        const size_t words = strcspn(a, digits), own = strspn(a + words, digits);
-        const size_t other = b ? strspn(b + words, digits) : 0;
-        text_write(&t, a, words);
-        if (b) put_range(&t, a + words, own, b + words, other);
-        a += words + own;
-        if (b) b += words + other;
+    Number n = {text + strcspn(text, digits), 0};
+    for (n.length = strspn(n.at, digits); index && n.length; index--) {
+        n.at += n.length + strcspn(n.at + n.length, digits);
+        n.length = strspn(n.at, digits);
     }
-    return text_str(&t);
+    return n;
 }
 
-/* What a policy found out in numbers may differ in a group: "f32 would move 4096 to 65536 bytes more". */
+/* "7", or of all ops of the group "7 to 9". */
+static void put_range(Text *t, const ExplainGroup *g, const Module *m, int index) {
+    Number least = {0}, most = {0};
+    for (int i = 0; i < g->ops.len; i++) {
+        const Number n = number_at(m->decisions.data[g->ops.data[i]].reason->because, index);
+        if (!i || is_less(n, least)) least = n;
+        if (!i || is_less(most, n)) most = n;
+    }
+    text_write(t, least.at, least.length);
+    if (is_less(least, most)) text_printf(t, " to %.*s", (int)most.length, most.at);
+}
+
+/* What a policy found out in numbers may differ in a group, whose words are the same: "f32 would move 4096 to 65536
+ * bytes more".  Of a group that has no ops yet the words alone. */
 static const char *because_in(const ExplainGroup *g, const Module *m, const char *because) {
+    Text t;
     if (!g || !because) return because;
-    const Decision *last = g->ops.len ? &m->decisions.data[g->ops.data[g->ops.len - 1]] : NULL;
-    return between(m->arena, because, last ? last->reason->because : NULL);
+    text_init(&t, m->arena);
+    for (int index = 0;; index++) {
+        const Number n = number_at(because, 0);
+        text_write(&t, because, (size_t)(n.at - because));
+        if (!n.length) return text_str(&t);
+        if (g->ops.len) put_range(&t, g, m, index);
+        because = n.at + n.length;
+    }
 }
 
 static void tell_reason_in(Text *t, const Module *m, const Decision *d, const ExplainGroup *g) {
@@ -156,7 +168,7 @@ typedef struct KernelLine {
     int first, last, count;
 } KernelLine;
 
-/* Adds the kernels of an op; those of several ops are told together that are at the same place of each. */
+/* Adds the kernels of an op; kernels of several ops are told together if they are at the same place of each. */
 static void add_kernels(Arena *a, Table *lines, const Func *f, const ExplainNumbers *kernels) {
     for (int i = 0; i < kernels->len; i++) {
         const int number = kernels->data[i];

@@ -37,7 +37,8 @@ struct amp_model {
     amp_allocator allocator;
     void *library;            /* of dlopen; NULL for a model that is part of the program */
     size_t library_bytes;     /* that it takes; 0 where there is none */
-    uint8_t library_hash[32]; /* of the file that it was loaded from */
+    uint8_t library_hash[32]; /* of the file that it was loaded from, and where that has it */
+    size_t library_hash_at;
     amp_model_desc desc;
     amp_model *cuda;  /* the same model for CUDA: states and programs of its own; NULL where it has no such code */
     amp_model *owner; /* of a model for CUDA; NULL for any other */

@@ -1,6 +1,7 @@
 /* model_load.c: amp_model_load: a model.so on disk is read once and checked as data before the system's loader, which
  * trusts its input, sees the same bytes; then its descriptor's tables are checked. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/elf.h"
@@ -38,6 +39,10 @@ static void hash_without(const char *data, size_t size, size_t at, uint8_t out[H
     amp_sha256_final(&hash, out);
 }
 
+static bool is_seal(const uint8_t *there, const uint8_t hash[HASH_SIZE]) {
+    return !memcmp(hash, there, HASH_SIZE) || !memcmp(AMP_MODEL_UNSEALED, there, HASH_SIZE);
+}
+
 /* Text with a line "amp 1", as a model's first statement is. */
 static bool is_model_text(const char *data, size_t size) {
     size_t line = 0;
@@ -50,7 +55,8 @@ static bool is_model_text(const char *data, size_t size) {
     return false;
 }
 
-static amp_status check_bytes(const char *path, const char *data, size_t size, uint8_t hash[HASH_SIZE],
+/* |hash|: of the bytes but for its own place in them, |hash_at|. */
+static amp_status check_bytes(const char *path, const char *data, size_t size, uint8_t hash[HASH_SIZE], size_t *hash_at,
                               amp_error *err) {
     size_t at, length;
     amp_error why = {0};
@@ -61,8 +67,8 @@ static amp_status check_bytes(const char *path, const char *data, size_t size, u
     if (length != HASH_SIZE)
         return amp_fail(err, AMP_BAD_FILE, "%s: section %s has %zu bytes, not %d: not a model of ampc, or damaged",
                         path, AMP_MODEL_HASH_SECTION, length, HASH_SIZE);
-    hash_without(data, size, at, hash);
-    if (memcmp(hash, data + at, HASH_SIZE) && memcmp(AMP_MODEL_UNSEALED, data + at, HASH_SIZE))
+    hash_without(data, size, *hash_at = at, hash);
+    if (!is_seal((const uint8_t *)data + at, hash))
         return amp_fail(err, AMP_BAD_FILE,
                         "%s: the file is damaged: its SHA-256 is not the one that it was written with; "
                         "copy or compile it again",
@@ -221,6 +227,7 @@ typedef struct Source {
     const char *path;  /* NULL: memory */
     const char *where; /* in messages */
     uint8_t hash[HASH_SIZE];
+    size_t hash_at;
 } Source;
 
 /* What a loader of the system may have left undone. */
@@ -244,19 +251,43 @@ static amp_status load_source(const Source *s, const amp_allocator *a, amp_model
     }
     (*out)->library = library;
     (*out)->library_bytes = amp_library_bytes(s->bytes, s->size);
+    (*out)->library_hash_at = s->hash_at;
     memcpy((*out)->library_hash, s->hash, HASH_SIZE);
     return AMP_OK;
 }
 
-static bool is_like(const amp_model *like, const Source *s) {
-    return like && like->library && !memcmp(like->library_hash, s->hash, HASH_SIZE);
-}
-
 static amp_status load_checked(Source *s, amp_model *like, const amp_allocator *a, amp_model **out, amp_error *err) {
-    AMP_TRY(check_bytes(s->where, s->bytes, s->size, s->hash, err));
-    if (!is_like(like, s)) return load_source(s, a, out, err);
+    AMP_TRY(check_bytes(s->where, s->bytes, s->size, s->hash, &s->hash_at, err));
+    if (!like || !like->library || memcmp(like->library_hash, s->hash, HASH_SIZE)) return load_source(s, a, out, err);
     amp_model_retain(*out = like);
     return AMP_OK;
+}
+
+/* Moves to |seal| what |part|, |size| bytes from |from| on, has of the hash at |at|. */
+static void take_seal(char *part, size_t size, size_t from, size_t at, uint8_t seal[HASH_SIZE]) {
+    for (size_t i = at > from ? at - from : 0; i < size && from + i < at + HASH_SIZE; i++) {
+        seal[from + i - at] = (uint8_t)part[i];
+        part[i] = 0;
+    }
+}
+
+/* Whether the file has the bytes that |like| was loaded from.  It is read in parts, so that no memory is taken;
+ * what a signal interrupts is loaded as any. */
+static bool file_is_like(const char *path, const amp_model *like) {
+    char part[16 << 10];
+    uint8_t hash[HASH_SIZE], seal[HASH_SIZE] = {0};
+    amp_sha256 sum;
+    ssize_t size;
+    int fd;
+    if (!like || !like->library || amp_file_open(path, AMP_FILE_REGULAR, &fd, NULL)) return false;
+    amp_sha256_init(&sum);
+    for (size_t at = 0; (size = read(fd, part, sizeof part)) > 0; at += (size_t)size) {
+        take_seal(part, (size_t)size, at, like->library_hash_at, seal);
+        amp_sha256_update(&sum, part, (size_t)size);
+    }
+    amp_sha256_final(&sum, hash);
+    close(fd);
+    return !size && !memcmp(hash, like->library_hash, HASH_SIZE) && is_seal(seal, hash);
 }
 
 amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out, amp_error *err) {
@@ -272,6 +303,10 @@ amp_status amp_model_load(const char *path, const amp_model_options *options, am
     if (o.bytes) {
         Source given = {.bytes = o.bytes, .size = o.size, .where = path ? path : "model in memory"};
         return load_checked(&given, o.like, &a, out, err);
+    }
+    if (file_is_like(path, o.like)) {
+        amp_model_retain(*out = o.like);
+        return AMP_OK;
     }
     AMP_TRY(amp_file_read(path, 0, &a, &bytes, &size, err));
     Source file = {.bytes = bytes, .size = size, .path = path, .where = path};

@@ -92,7 +92,7 @@ says 'zeroed.so: the file is damaged'
 
 # ---- loaders and linkers that do not know DT_RELR ------------------------------------------------
 
-# hide_addresses FROM TO [WORD]: with other numbers for the entries that say where addresses are; WORD: the first of them
+# FROM TO [WORD]: writes other numbers for the entries that say where addresses are; WORD: the first address
 cat >"$work/hide.py" <<'PYTHON'
 import struct, sys
 from hashlib import sha256

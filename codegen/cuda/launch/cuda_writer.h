@@ -4,7 +4,7 @@
 
 #include "codegen/cuda/cuda_kernel.h"
 
-typedef struct CudaTitle { /* of kernels that are alike */
+typedef struct CudaTitle {    /* of kernels that are alike */
     const char *first, *last; /* their names */
     const char *text;         /* what follows the name */
     int count;

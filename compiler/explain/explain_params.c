@@ -18,8 +18,12 @@ static const TrainGroup *group_of(const Train *block, int group) {
 static ParamFacts facts_of(const Module *m, const char *name) {
     const ParamTraining t = ir_param_training(m, name);
     const Train *block = t.block == NO_BLOCK ? NULL : &m->trains.data[t.block];
-    return (ParamFacts){block, t.frozen != NO_BLOCK, group_of(block, t.lr_scale), group_of(block, t.weight_decay),
-                        group_of(block, t.optimizer), ir_lazy_group(m, name)};
+    return (ParamFacts){block,
+                        t.frozen != NO_BLOCK,
+                        group_of(block, t.lr_scale),
+                        group_of(block, t.weight_decay),
+                        group_of(block, t.optimizer),
+                        ir_lazy_group(m, name)};
 }
 
 static bool is_told(const State *s, const ExplainSelection *which) {

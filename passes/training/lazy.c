@@ -59,7 +59,8 @@ static bool check_update(PassContext *c, const State *s, const TrainGroup *group
     Diag *diag;
     if (wrong) {
         diag = place_error(c, group->pos, "group: lazy: %s changes rows that a step did not read", wrong);
-        diag_help(c->diags, diag, "adam, adagrad and sgd without momentum are supported");
+        diag_help(c->diags, diag,
+                  "adam, adagrad and sgd without momentum are supported; a group may have an optimizer of its own");
     } else if (block->ema != 0) {
         diag = place_error(c, group->pos, "group: lazy: averages (`ema`) change rows that a step did not read");
         diag_help(c->diags, diag, "leave `ema` out of the train block, or `lazy`");

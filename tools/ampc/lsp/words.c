@@ -21,7 +21,8 @@ static const LanguageWord words[] = {
     {"loss", WORD_BEGINS, "`loss = VALUE`: the scalar that is minimised; `loss NAME = VALUE`: one of several"},
     {"metric", WORD_BEGINS, "`metric NAME = VALUE`: reported beside the loss, averaged over batches"},
     {"group", WORD_BEGINS,
-     "`group \"GLOB\": lr_scale = 0.1, weight_decay = 0.0, frozen = true, lazy = true, optimizer = lion(lr = 1e-4)`: of "
+     "`group \"GLOB\": lr_scale = 0.1, weight_decay = 0.0, frozen = true, lazy = true, optimizer = lion(lr = 1e-4)`: "
+     "of "
      "some parameters"},
     {"checkpoint", WORD_BEGINS, "`checkpoint { ... }`: its values are computed again in the backward pass, not kept"},
     {"require", WORD_BEGINS, "`require CONDITION, \"MESSAGE\"`: an error where the condition does not hold"},

@@ -55,8 +55,8 @@ class Ours:
         self.path = path
 
     def milliseconds(self):
-        said = run(f"{PROGRAMS}/amprun", "train", self.path + ".so", "--data", f"safetensors:{self.path}.data", "--batch",
-                   str(SAMPLES), "--steps", str(STEPS), "--threads", str(THREADS))
+        said = run(f"{PROGRAMS}/amprun", "train", self.path + ".so", "--data", f"safetensors:{self.path}.data",
+                   "--batch", str(SAMPLES), "--steps", str(STEPS), "--threads", str(THREADS))
         speeds = [float(s) for s in re.findall(r"(\d+) samples/s", said)]
         return 1e3 * SAMPLES / statistics.median(speeds[1:])
 
@@ -70,7 +70,8 @@ class Theirs:
         torch.manual_seed(0)
         self.table, self.head = torch.nn.Embedding(rows, DIM, sparse=lazy), torch.nn.Linear(DIM, 10)
         if lazy:
-            self.optimizers = [torch.optim.SparseAdam(self.table.parameters()), torch.optim.Adam(self.head.parameters())]
+            self.optimizers = [torch.optim.SparseAdam(self.table.parameters()),
+                               torch.optim.Adam(self.head.parameters())]
         else:
             self.optimizers = [torch.optim.Adam([*self.table.parameters(), *self.head.parameters()], fused=True)]
         ids, label = draw(rows, places, 8 * SAMPLES)

@@ -74,14 +74,14 @@ TEST(Training, AveragesAndTensorsDoNotMix) {
 TEST(Training, GroupsClipAndAccumulate) {
     std::string ir = Ir(WithLoss("optimizer = adamw(0.1)\ngroup \"*\": lr_scale = 0.5, weight_decay = 0\n"
                                  "group \"w\": frozen = true\ngroup \"*\": frozen = false\n"
-                                 "group \"w\": lazy = true\ngroup \"*\": frozen = true, lazy = false\n"
+                                 "group \"w\": lazy = true\ngroup \"*\": frozen = false, lazy = false\n"
                                  "clip_norm = 1\nclip_value = 0.5\naccumulate = 4\nema = 0.9"));
     EXPECT_HOLDS(ir, "train loss loss clip_norm 1.0 clip_value 0.5 ema 0.9 at");
     EXPECT_HOLDS(ir, "group \"*\" lr_scale 0.5 weight_decay 0.0 at");
     EXPECT_HOLDS(ir, "group \"w\" frozen at");
     EXPECT_HOLDS(ir, "group \"*\" frozen false at");
     EXPECT_HOLDS(ir, "group \"w\" lazy at");
-    EXPECT_HOLDS(ir, "group \"*\" frozen lazy false at");
+    EXPECT_HOLDS(ir, "group \"*\" frozen false lazy false at");
     EXPECT_HOLDS(ir, "accumulate 4");
 }
 

@@ -1,10 +1,10 @@
-"""tables.py: a step of an embedding of 2^12 and of 2^19 rows of 64 numbers with a linear layer after it, by Adam: all rows
-updated, and the rows that the step reads (`lazy`), beside PyTorch's Adam and SparseAdam.
+"""tables.py: a step of an embedding of 2^12 and of 2^19 rows of 64 numbers with a linear layer after it, by Adam: all
+rows updated, and the rows that the step reads (`lazy`), beside PyTorch's Adam and SparseAdam.
 
     .torch-env/python bench/cpu/tables.py [ROUNDS]
 
-Each round runs all forms one after the other, on two threads; the table has the median of the rounds, and the memory of a
-session (`amprun info`) or of PyTorch's weights, gradients and moments.
+Each round runs all forms one after the other, on two threads; the table has the median of the rounds, and the memory of
+a session (`amprun info`) or of PyTorch's weights, gradients and moments.
 """
 import json
 import os

@@ -33,7 +33,8 @@ Choice casting_choose(const Casting *x, const Op *o) {
     const TrainGroup *lazy = lazy_group(x, o);
     if (lazy) {
         choice.op_class = x->policy->algorithm == ALGORITHM_PAINT ? POLICY_DENY : POLICY_F32;
-        choice.why = (Reason){.rule = policy_class_words[choice.op_class], .is_override = true, .where = lazy->pos};
+        choice.why = (Reason){.rule = policy_class_words[choice.op_class], .where = lazy->pos};
+        choice.why.is_override = lazy->pos.line;
         choice.why.because = "rows of a lazy table are taken out as they are stored";
         return choice;
     }

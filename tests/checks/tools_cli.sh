@@ -510,6 +510,13 @@ info = json.load(open(sys.argv[1]))
 rows = sorted(" ".join(str(p[k]) for k in ("name", "lr_scale_group", "lr_scale", "weight_decay_group", "weight_decay", "trained", "optimizer_group"))
               for p in info["tensors"] if p["kind"] == "param")
 print("|".join(rows + [" ".join(g["pattern"] for g in info["groups"])] + [b["optimizer"].split("(")[0] for b in info["train_blocks"]]))' "$work/.out")"
+run 0 "$ampc" explain tests/parity/models/lazy.amp
+says '  table                     trained; lazy: the rows of a step alone, by group "table" (lazy.amp:19)'
+run 0 "$ampc" explain tests/parity/models/lazy.amp --json "$work/lazy.json"
+expect 'explain --json: which tables are lazy' 'other.weight table' "$(python3 -c '
+import json, sys
+print(*sorted(p["name"] for p in json.load(open(sys.argv[1]))["parameters"] if p["lazy"]))' "$work/lazy.json")"
+
 run 0 "$amprun" info "$so"
 expect 'info: nothing of groups where there are none' '' "$(grep -e trained.by -e group <<<"$out")"
 

@@ -25,6 +25,8 @@ static const struct Check {
     {"large-constant", NULL, lint_large_constant, "A constant so large that it is infinite in f16: a mask of -1e9."},
     {"log-zero", NULL, lint_log_zero, "log of a probability that f16 rounds to 0."},
     {"bce-logits", NULL, lint_bce_logits, "log of a sigmoid in 16 bits: binary cross-entropy without logits."},
+    {"softmax-by-hand", NULL, lint_softmax_by_hand,
+     "exp(x) / sum(exp(x)), or log(sum(exp(x))), without the largest subtracted: in every precision."},
     {"whole-numbers", NULL, lint_whole_numbers, "Counts and positions in a type that has not all of them."},
     {"loss-low", lint_loss_low, NULL, "A loss that is stored in 16 bits."},
     {"loss-scale", lint_loss_scale, NULL, "Gradients in f16 without a loss scale."},

@@ -162,6 +162,7 @@ void lint_small_constant(Lint *x, const LintFunc *g, const Op *o);
 void lint_large_constant(Lint *x, const LintFunc *g, const Op *o);
 void lint_log_zero(Lint *x, const LintFunc *g, const Op *o);
 void lint_bce_logits(Lint *x, const LintFunc *g, const Op *o);
+void lint_softmax_by_hand(Lint *x, const LintFunc *g, const Op *o);
 void lint_whole_numbers(Lint *x, const LintFunc *g, const Op *o);
 
 /* ---- report.c ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,7 @@
-/* probability.c: logarithms of what sigmoid, softmax or exp made, and what 16 bits did to it in between. */
+/* probability.c: logarithms of what sigmoid, softmax or exp made, and what 16 bits did to it in between; softmax and
+ * logsumexp by hand. */
+#include <math.h>
+
 #include "compiler/lint/lint.h"
 
 typedef struct Probability {
@@ -74,4 +77,40 @@ void lint_bce_logits(Lint *x, const LintFunc *g, const Op *o) {
              "log of %ssigmoid(x) in %s: -inf where %s, and the gradient divides by p (1 - p); PyTorch's autocast "
              "refuses binary_cross_entropy for that",
              p.of_rest ? "1 - " : "", amp_dtype_name(p.rounded_to), where);
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------------------- */
+
+/* e^x is infinite in f32 and bf16 where x > 88.7228, and the quotient of two of them NaN; in f16 above 11.09. */
+
+/* Also if a mask chooses among its results. */
+static const Op *exp_at(const LintFunc *g, Val v) {
+    const Op *o = lint_maker(g, v, NULL);
+    if (!o || o->code == OP_exp) return o;
+    for (int i = 0; (o->code == OP_mul || o->code == OP_where) && i < o->n_in; i++) {
+        const Op *factor = lint_maker(g, o->in[i], NULL);
+        if (factor && factor->code == OP_exp) return factor;
+    }
+    return NULL;
+}
+
+/* The exp whose results |v| adds; NULL: it is no such sum. */
+static const Op *exp_in_sum(const LintFunc *g, Val v) {
+    const Op *o = lint_maker(g, v, NULL);
+    return o && o->code == OP_sum ? exp_at(g, o->in[0]) : NULL;
+}
+
+void lint_softmax_by_hand(Lint *x, const LintFunc *g, const Op *o) {
+    if (o->code != OP_div && o->code != OP_log) return;
+    const Op *of = exp_in_sum(g, o->in[o->code == OP_div ? 1 : 0]);
+    const Op *above = o->code == OP_div ? exp_at(g, o->in[0]) : of;
+    if (!of || !above || !lint_is_same(g, of->in[0], above->in[0])) return;
+    const double most = log(lint_dtype(g, of) == AMP_DT_F16 ? F16_INFINITE : 0x1p128);
+    if (lint_range(g, of->in[0]).high <= most) return;
+    lint_add(x, o, NULL,
+             o->code == OP_div ? "softmax(x; dim = ...), or log_softmax or cross_entropy if its logarithm follows"
+                               : "logsumexp(x; dims = ...)",
+             "%s by hand, without its largest subtracted: %s where x is above %.1f",
+             o->code == OP_div ? "exp(x) / sum(exp(x)), a softmax" : "log(sum(exp(x)))",
+             o->code == OP_div ? "NaN" : "infinite", most);
 }

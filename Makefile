@@ -93,7 +93,7 @@ CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/c
 	$(call cuda_part,near random memory look overlap reduce superstep partial scatter mma held_row product_tile product_windows product_tensor product_sums \
 	product bundle attention attention_forward attention_gradient)
 
-REPORT_JS := $(patsubst %,compiler/report/page/%.js,inflate model dom theme tabs table layout graph details memory views run main)
+REPORT_JS := $(patsubst %,compiler/report/page/%.js,inflate model dom theme tabs table chart layout graph details memory views run main)
 
 $(GENERATED)/frontend/lexer.c: frontend/lexer.l
 	@mkdir -p $(@D)

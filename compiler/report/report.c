@@ -101,7 +101,7 @@ static void put_packed(Text *t, const amp_report_part *p) {
 
 /* Of a network of many steps it would be megabytes. */
 static void put_part(Text *t, const amp_report_part *p) {
-    enum { LARGE = 256 << 10 };
+    enum { LARGE = 128 << 10 };
     if (p->size > LARGE) put_packed(t, p);
     else put_plain(t, p);
 }

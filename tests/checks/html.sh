@@ -58,6 +58,25 @@ precision fp16 { loss_scale = none }
 MODEL
 report loop "$work/loop.amp"
 report mlp examples/fashion_mnist/mlp.amp --against-policy torch-fp16
+# A network of 7,591 ops: what is large is packed, and says what --json does.
+cat >"$work/bilstm.amp" <<'MODEL'
+amp 1
+model bilstm(x: f32[N, 100, 32]) -> y {
+    y = linear(lstm(x; hidden = 64, layers = 2, bidirectional = true) as rnn; out = 10) as fc
+}
+precision fp16 { loss_scale = none }
+MODEL
+run 0 "$ampc" explain "$work/bilstm.amp" --html "$work/bilstm.html" --json "$work/bilstm.json"
+holds 'a BiLSTM over 100 steps is below 1 MB' test "$(stat -c %s "$work/bilstm.html")" -lt 1000000
+cat >"$work/unpack.py" <<'PYTHON'
+import base64, json, re, sys, zlib
+
+page, whole = (open(name, encoding="utf-8").read() for name in sys.argv[1:])
+packed = re.search(r'type="application/zlib" id="part-explain">([^<]*)</script>', page).group(1)
+here, whole = json.loads(zlib.decompress(base64.b64decode(packed, validate=True))), json.loads(whole)
+assert all(here[name] == whole[name] for name in whole if name != "rows")
+PYTHON
+holds 'what is packed is whole' python3 "$work/unpack.py" "$work/bilstm.html" "$work/bilstm.json"
 # Where there is no Graphviz, the report lays the graph out itself, and says so.
 cp "$(command -v env)" "$(command -v bash)" "$work/bare"
 run 0 env PATH="$work/bare" "$ampc" explain examples/gpt/gpt2.amp --precision fp16 --policy torch-fp16 \

@@ -95,6 +95,97 @@ def opens(r):
     assert str(len(r.shown_ops())) in r.find("#summary").text.replace(",", ""), r.find("#summary").text
 
 
+def overview_is_told(r):
+    """What is beside the views while nothing is chosen."""
+    told = r.details()
+    programs = [program for program in r.explain["programs"] if program["kernels"]]
+    for part in ("Overview", r.explain["policy"], f"Most temporaries at N = {r.explain['batch']}",
+                 *(f"{program['target']} {program['function']}: " for program in programs)):
+        assert part in told, (part, told)
+    r.find("#details ul button").click()
+    assert "Overview" != r.find("#details h2").text
+    r.find("#details > button").click()
+    assert r.details() == told
+
+
+# headers and numbers that are cut
+CUT = """return [...document.querySelectorAll("[role=tabpanel]:not([hidden]) :is(th, td.number)")]
+    .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"""
+
+
+def headers_and_numbers_are_whole(r):
+    for width in (1280, 1920):
+        r.browser.set_window_size(width, 900)
+        for name in TABS:
+            r.tab(name)
+            assert not r.js(CUT), (width, name, r.js(CUT))
+            for frame in r.all(f"#view-{name} .table-frame"):
+                assert r.js("return arguments[0].scrollWidth - arguments[0].clientWidth", frame) < 1, (width, name)
+    r.browser.set_window_size(1400, 900)
+    if r.rows("ops"):
+        r.tab("ops")
+        r.js("document.querySelector('#view-ops th').style.width = '10px';"
+             "document.querySelector('#view-ops col').style.width = '10px'")
+        assert r.js(CUT), "a planted narrow column is not seen"
+        r.js("document.querySelector('#view-ops col').style.width = ''")
+
+
+# edges that go through a node that they do not join; an edge ends on the border of its own, so nodes are taken smaller
+CROSSED = """
+    const crossed = [];
+    for (const drawing of document.querySelectorAll(".drawing > svg")) {
+      const boxes = [...drawing.querySelectorAll(".node")].map((node) => {
+        const { e: x, f: y } = node.transform.baseVal.consolidate().matrix, rect = node.querySelector("rect");
+        return [x + 4, y + 4, x + rect.width.baseVal.value - 4, y + rect.height.baseVal.value - 4, node];
+      });
+      for (const edge of drawing.querySelectorAll(".edge"))
+        for (let at = 0, length = edge.getTotalLength(); at < length; at += 6) {
+          const { x, y } = edge.getPointAtLength(at);
+          const hit = boxes.find(([x1, y1, x2, y2]) => x1 < x && x < x2 && y1 < y && y < y2);
+          if (hit) crossed.push(hit[4].textContent);
+        }
+    }
+    return crossed;"""
+
+
+def edges_pass_nodes_by(r):
+    r.tab("graph")
+    r.js("openSome()")
+    crossed = r.js(CROSSED)
+    assert not crossed, crossed[:5]
+    r.js("const node = document.querySelector('svg .node'), edge = document.querySelector('svg .edge');"
+         "if (edge) node.parentNode.append(edge.cloneNode());"
+         "if (edge) node.parentNode.lastChild.setAttribute('d', 'M-1000,30 L1000,30')")
+    assert r.js(CROSSED) or not r.all("svg .edge"), "a planted edge through nodes is not seen"
+    r.js("const planted = document.querySelector('svg .edge[d=\"M-1000,30 L1000,30\"]'); if (planted) planted.remove()")
+    r.js("closeAll()")
+
+
+# axe does not look at texts of drawings
+PALE = """
+    const light = (colour) => {
+      const [r, g, b] = colour.match(/[0-9.]+/g).slice(0, 3).map((c) => c / 255)
+        .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+    const page = getComputedStyle(document.body).backgroundColor;
+    return [...document.querySelectorAll("svg text")].filter((text) => {
+      const rect = text.parentNode.querySelector(":scope > rect");
+      return ratio(getComputedStyle(text).fill, rect ? getComputedStyle(rect).fill : page) < 4.5;
+    }).map((text) => text.textContent);"""
+
+
+def contrast_is_enough(r):
+    r.tab("graph")
+    for theme in range(2):
+        assert not r.js(PALE), r.js(PALE)[:5]
+        r.find("#theme").click()
+    r.js("document.querySelector('svg text').style.fill = getComputedStyle(document.body).backgroundColor")
+    assert r.js(PALE), "a planted pale text is not seen"
+    r.js("document.querySelector('svg text').style.fill = ''")
+
+
 def tabs_switch(r):
     for name in TABS:
         r.tab(name)
@@ -280,6 +371,15 @@ def memory_moves(r):
     assert words.text.startswith(r.explain["programs"][0]["kernels"][0]["name"] + " "), words.text
     alive = r.js("const p = explain.programs[0]; return [aliveBytes(p), temporaries(p).map(bufferBytes)]")
     assert max(alive[0]) <= sum(alive[1])
+    ticks = [tick.text for tick in r.all("#view-memory .values span:not(.widest)")]
+    assert len(ticks) > 1 and ticks[0].startswith("0"), ticks
+    assert all(re.fullmatch(r"[0-9.]+\s[kMGT]?B", tick) for tick in ticks), ticks
+    assert r.find("#view-memory .numbers .word").text == "kernel"
+    each = r.find("#view-memory input[type=checkbox]")
+    folded = r.row_count("memory")
+    each.click()
+    assert folded <= r.row_count("memory") <= len(alive[1])
+    each.click()
 
 
 def comparison_is_told(r):
@@ -288,7 +388,7 @@ def comparison_is_told(r):
     if compared is None:
         assert "--against" in r.find("#view-comparison").text
         return
-    assert r.row_count("comparison") == len(compared["changed"])
+    assert r.row_count("comparison") == r.js("return foldRows(parts.comparison.changed, foldChanges).length")
     assert compared["before"]["policy"] in r.find("#view-comparison").text
 
 
@@ -329,13 +429,31 @@ def training_is_told(r):
         assert "--log" in r.find("#view-run").text
         return
     assert len(r.all("#view-run figure svg path")) == 2, "a curve of the loss, one of its scale"
-    assert len(r.all("#view-run .findings li")) == r.js("return runFaults.length")
+    assert [len(figure.find_elements(By.CSS_SELECTOR, ".values span:not(.widest)")) > 1
+            for figure in r.all("#view-run figure")] == [True, True], "no values beside a curve"
+    r.find("#view-run input[type=range]").send_keys(Keys.HOME)
+    first = r.js("return runSteps[0]")
+    told = r.find("#view-run p[aria-live]").text
+    assert told.startswith(f"Iteration {first['iteration']}: loss ") and told.endswith(
+        f"loss scale {first['scale']:,}{'; skipped' if first['skipped'] else ''}."), told
+    r.js("const box = document.querySelector('#view-run .frame').getBoundingClientRect();"
+         "document.querySelector('#view-run .frame').dispatchEvent("
+         "new PointerEvent('pointermove', {clientX: box.right - 1, clientY: box.top + 5}))")
+    last = r.js("return runSteps[runSteps.length - 1].iteration")
+    assert r.find("#view-run p[aria-live]").text.startswith(f"Iteration {last}: ")
+    assert {r.js("return arguments[0].style.left", cursor) for cursor in r.all("#view-run .cursor")} == {
+        f"{100 * (steps - 0.5) / steps:.6g}%"}
+    faults = r.js("return runFaults")
+    alike = {tuple(str(fault.get(key)) for key in ("fault", "path", "decided", "file", "line", "expected"))
+             for fault in faults}
+    assert len(r.all("#view-run .findings li")) == len(alike)
     assert len(r.all("#view-run .exponents")) == r.js("return runStats.tensors.length")
 
 
-CHECKS = [opens, tabs_switch, node_is_told_when_clicked, op_is_told, blocks_open_and_close, ops_are_found,
-          ops_are_sorted, keyboard_is_enough, batch_counts, kernels_are_told, memory_moves, comparison_is_told,
-          lint_is_told, training_is_told, theme_switches, is_accessible, nothing_was_logged]
+CHECKS = [opens, overview_is_told, headers_and_numbers_are_whole, edges_pass_nodes_by, contrast_is_enough, tabs_switch,
+          node_is_told_when_clicked, op_is_told, blocks_open_and_close, ops_are_found, ops_are_sorted,
+          keyboard_is_enough, batch_counts, kernels_are_told, memory_moves, comparison_is_told, lint_is_told,
+          training_is_told, theme_switches, is_accessible, nothing_was_logged]
 
 
 def check_report(browser, path, shots, seconds):

@@ -3,7 +3,9 @@
 const detailsPane = () => document.getElementById("details");
 
 function showDetails(...content) {
-  detailsPane().replaceChildren(...content.flat(Infinity).filter(Boolean));
+  const back = el("button", { type: "button", class: "link", onclick: showOverview }, "Overview");
+  detailsPane().classList.remove("overview");
+  detailsPane().replaceChildren(back, ...content.flat(Infinity).filter(Boolean));
   detailsPane().scrollTop = 0;
 }
 
@@ -135,3 +137,45 @@ function chooseKernel(kernel) {
     sourceAround(kernel));
 }
 
+// ---- of the model, while nothing is chosen
+
+const tabLink = (name, words) => el("button", { type: "button", class: "link", onclick: () => showTab(name) }, words);
+
+function peakText(program) {
+  const alive = aliveBytes(program), most = alive.reduce((best, bytes, at) => (bytes > alive[best] ? at : best), 0);
+  return [`${program.target} ${program.function}: ${formatBytes(alive[most] || 0)}, at `,
+    kernelLink(kernels.find((kernel) => kernel.program === program && kernel.number === most))];
+}
+
+function largestCasts() {
+  const rows = foldRows(explain.casts || [], foldCasts).sort((a, b) => bytesOfCast(b) - bytesOfCast(a)).slice(0, 5);
+  return rows.length ? [el("h3", {}, "Largest casts"), listOf(rows.map((cast) => [opLink(membersOf(cast)[0].for), " ",
+    el("span", { class: "cast-word" }, `${cast.from} → ${cast.to}`), `, ${formatBytes(bytesOfCast(cast))}` +
+    (cast.members ? `, ${plural(cast.members.length, "cast")}` : "")]))] : null;
+}
+
+function trainingText() {
+  const last = runSteps[runSteps.length - 1];
+  return last && [tabLink("run", plural(runSteps.length, "step")), `, the last with a loss of ${shortNumber(numberOf(last.loss))}`];
+}
+
+function showOverview() {
+  const programs = explain.programs.filter((program) => program.kernels.length), { cast_totals: casts } = explain;
+  const dtypes = [...blocks[0].dtypes].sort((a, b) => b[1] - a[1]);
+  showDetails(el("h2", {}, "Overview"),
+    termList([
+      ["model", explain.file], ["policy", explain.policy], ["low precision", explain.low],
+      ["ops", joined(dtypes.map(([dtype, count]) => [count.toLocaleString("en"), " ", dtypeMark(dtype)]))],
+      ["casts", casts && [tabLink("casts", plural(casts.count, "cast")),
+        `, ${formatBytes(bytesAt(casts.bytes_by_power_of_n))}; ${casts.fused} fused`]],
+      ["kernels", programs.length ? [tabLink("kernels", programs.map((program) =>
+        `${program.target} ${program.function}: ${program.kernels.length}`).join(", "))] : null],
+      ["lint", parts.lint && tabLink("lint", plural(parts.lint.findings.length, "finding"))],
+      ["training", trainingText()],
+    ]),
+    largestCasts(),
+    programs.length ? [el("h3", {}, `Most temporaries at N = ${batch}`), listOf(programs.map(peakText))] : null,
+    note("Choose an op, a cast or a kernel: what is known of it is shown here."));
+  detailsPane().firstChild.remove(); // the way back to here
+  detailsPane().classList.add("overview");
+}

@@ -29,7 +29,7 @@ function formatBytes(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let value = bytes, unit = 0;
   while (Math.abs(value) >= 1000 && unit + 1 < units.length) value /= 1000, unit++;
-  return `${unit ? value.toPrecision(3) : Math.round(value)} ${units[unit]}`;
+  return `${unit ? value.toPrecision(3) : Math.round(value)}\u00a0${units[unit]}`;
 }
 
 const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
@@ -37,5 +37,11 @@ const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count ==
 const DRAWN_DTYPES = ["f16", "bf16", "tf32", "f32", "f64"];
 const dtypeClass = (dtype) => (DRAWN_DTYPES.includes(dtype) ? dtype : "other");
 const dtypeMark = (dtype) => el("span", { class: `dtype dtype-${dtypeClass(dtype)}` }, dtype);
+
+// Where it is cut, its end stays: names of a model differ there.
+function pathText(text) {
+  const at = text.length > 26 ? text.length - 20 : 0;
+  return el("span", { class: "path whole" }, el("span", {}, text.slice(0, at)), el("span", {}, text.slice(at)));
+}
 
 const note = (...words) => el("p", { class: "note" }, ...words);

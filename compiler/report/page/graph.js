@@ -83,7 +83,7 @@ function drawNode(child, place) {
   },
   svg("title", {}, look.label),
   svg("rect", { width: NODE.width, height: NODE.height, rx: look.block ? 2 : look.isInput ? NODE.height / 2 : 8, class: look.colour }),
-  svg("text", { x: NODE.width / 2, y: 18, "text-anchor": "middle" }, shorten(look.title, 26)),
+  svg("text", { x: NODE.width / 2, y: 18, "text-anchor": "middle" }, shorten(look.title, 22)),
   svg("text", { x: NODE.width / 2, y: 34, "text-anchor": "middle", class: "small" }, look.line));
   if (look.key) node.dataset.op = look.key;
   if (look.block) {
@@ -95,12 +95,10 @@ function drawNode(child, place) {
 
 function drawLink(link, layout) {
   const from = layout.places[link.from], to = layout.places[link.to];
-  const path = layout.edges.get(`${link.from} ${link.to}`) || straightPath(from, to);
+  const { path, middle } = layout.edges.get(`${link.from} ${link.to}`) || wayPath([from, to]);
   const drawn = [svg("path", { class: link.casts.size ? "edge cast" : "edge", d: path, "marker-end": "url(#arrow)" })];
   if (link.casts.size)
-    drawn.push(svg("text", {
-      class: "cast-label", "text-anchor": "middle", x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 + 4,
-    }, [...link.casts].join(", ")));
+    drawn.push(svg("text", { class: "cast-label", x: middle.x + 8, y: middle.y + 2 }, [...link.casts].join(", ")));
   return drawn;
 }
 
@@ -123,12 +121,12 @@ function openBlock(number) {
   const block = blocks[number];
   if (block.section) return block.section;
   const above = block.in === null ? null : openBlock(block.in);
-  block.inside = el("div");
+  block.inside = el("div", { class: "inside" });
   block.section = el("section", { class: "block", "aria-label": block.path || explain.model },
     el("h2", {}, block.path || explain.model, " ", above && el("button", {
       type: "button", class: "link", "aria-label": `Close ${block.path}`, onclick: () => closeBlock(number, true),
     }, "close")),
-    drawBlock(block), block.inside);
+    el("div", { class: "flow" }, el("div", { class: "drawing" }, drawBlock(block)), block.inside));
   if (above) insertInOrder(blocks[block.in].inside, block);
   if (block.node) block.node.setAttribute("aria-expanded", true);
   return block.section;
@@ -187,13 +185,13 @@ function openSome() {
 
 function drawGraph(panel) {
   const dtypes = [...blocks[0].dtypes.keys()].sort();
-  const by = graphvizLayouts ? "Laid out by Graphviz." :
-    "Laid out by the report itself: Graphviz's dot was not installed where it was made.";
+  const by = graphvizLayouts ? "" :
+    "Laid out by the report itself: Graphviz's dot was not installed where it was made. ";
   panel.append(
     el("div", { class: "legend" }, dtypes.map(dtypeMark), el("span", { class: "cast-word" }, "━ cast"),
       el("button", { type: "button", onclick: openSome }, "Open blocks"),
       el("button", { type: "button", onclick: closeAll }, "Close blocks")),
-    note(by, " A block's node opens it below; an op's shows why it has its dtype."),
+    note(by, "A block's node (▸) opens it; an op's shows why it has its dtype."),
     openBlock(0));
   if (blocks[0].size <= MANY_OPS) openSome();
 }

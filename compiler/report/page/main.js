@@ -15,6 +15,7 @@ function startBatch() {
     if (!(Number(input.value) >= 1)) return;
     batch = Math.floor(Number(input.value));
     refreshShown();
+    if (detailsPane().classList.contains("overview")) showOverview();
   });
 }
 
@@ -54,5 +55,5 @@ addTab("lint", "Lint", drawLint);
 addTab("run", "Training", drawRun);
 startBatch();
 startFind();
-showDetails(note("Choose an op, a cast or a kernel: what is known of it is shown here."));
+showOverview();
 showTab("graph");

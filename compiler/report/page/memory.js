@@ -13,29 +13,34 @@ function aliveBytes(program) {
   return change.slice(0, -1).map((more) => (sum += more));
 }
 
-function drawChart(alive, at, choose) {
-  const most = Math.max(1, ...alive);
+function drawAlive(alive, choose) {
+  const axis = makeAxis(alive, { least: 0, text: (bytes) => formatBytes(bytes).replace(/\.0+(?=\s)/, "") });
   const steps = alive.flatMap((bytes, i) => [[i, bytes], [i + 1, bytes]]);
-  const points = [[0, 0], ...steps, [alive.length, 0]].map(([x, y]) => `${x},${100 - (95 * y) / most}`).join(" ");
-  const chart = svg("svg", {
-    class: "chart", viewBox: `0 0 ${Math.max(1, alive.length)} 100`, preserveAspectRatio: "none", role: "img",
-    "aria-label": `Bytes of temporaries over ${plural(alive.length, "kernel")}, ${formatBytes(most)} at most`,
-  }, svg("polygon", { class: "area", points }),
-  svg("line", { class: "at", x1: at + 0.5, x2: at + 0.5, y1: 0, y2: 100 }));
-  chart.addEventListener("click", (event) => {
-    const box = chart.getBoundingClientRect();
-    choose(Math.min(alive.length - 1, Math.floor(((event.clientX - box.left) / box.width) * alive.length)));
+  const points = [[0, 0], ...steps, [alive.length, 0]].map(([x, y]) => `${x},${axis.place(y)}`).join(" ");
+  return makeChart({
+    label: "Bytes of temporaries that are alive at each kernel", count: alive.length, axis, columnWord: "kernel", byClick: true,
+    about: `Bytes of temporaries over ${plural(alive.length, "kernel")}, ${formatBytes(Math.max(...alive))} at most`,
+    columns: columnTicks(0, alive.length - 1, (number) => number, alive.length),
+    shapes: svg("polygon", { class: "area", points }), point: choose,
   });
-  return chart;
 }
 
 const bufferColumns = [
-  { title: "Value", width: "44%", value: (buffer) => buffer.value, cell: (b) => el("span", { class: "path" }, b.value) },
-  { title: "Stored as", width: "14%", value: (buffer) => buffer.storage, cell: (buffer) => dtypeMark(buffer.storage) },
-  { title: "Bytes", width: "16%", number: true, value: bufferBytes, cell: (buffer) => formatBytes(bufferBytes(buffer)) },
-  { title: "First kernel", width: "13%", number: true, value: (buffer) => buffer.first },
-  { title: "Last kernel", width: "13%", number: true, value: (buffer) => buffer.last },
+  { title: "Value", grows: true, value: (buffer) => buffer.value, cell: (buffer) => pathText(buffer.value) },
+  { title: "Stored as", value: (buffer) => buffer.storage, cell: (buffer) => dtypeMark(buffer.storage) },
+  { title: "Bytes", number: true, value: (buffer) => sumOf(buffer, bufferBytes),
+    cell: (buffer) => formatBytes(sumOf(buffer, bufferBytes)) },
+  { title: "First kernel", number: true, value: (buffer) => buffer.first },
+  { title: "Last kernel", number: true, value: (buffer) => buffer.last },
 ];
+
+const foldBuffers = {
+  key: (buffer) => `${pathKey(buffer.value)} ${buffer.storage}`,
+  merge: (buffers) => ({
+    value: `${patternOf(buffers.map((buffer) => buffer.value))}, ${plural(buffers.length, "value")}`,
+    first: Math.min(...buffers.map((buffer) => buffer.first)), last: Math.max(...buffers.map((buffer) => buffer.last)),
+  }),
+};
 
 function drawMemory(panel) {
   const programs = explain.programs.filter((program) => program.kernels.length);
@@ -50,13 +55,14 @@ function drawMemory(panel) {
   const words = el("p", { "aria-live": "polite" });
   const table = new VirtualTable({
     label: "Buffers alive", columns: bufferColumns, rows: [], sortBy: 2, descending: true,
-    searchText: (buffer) => `${buffer.value} ${buffer.name} ${buffer.storage}`,
+    searchText: (buffer) => membersOf(buffer).map((one) => `${one.value} ${one.name} ${one.storage}`).join(" "),
     choose: (buffer) => {
       const program = programs[chosen.value];
       const kernel = kernels.find((k) => k.program === program && k.number === buffer.first);
       if (kernel) chooseKernel(kernel);
     },
   });
+  const all = el("input", { type: "checkbox", onchange: () => show(Number(slider.value)) });
   // |at|: a kernel; null: the one where most is alive.
   function show(at) {
     const program = programs[chosen.value], alive = aliveBytes(program);
@@ -64,10 +70,13 @@ function drawMemory(panel) {
     const kernel = program.kernels[at ?? most];
     slider.max = program.kernels.length - 1;
     slider.value = at ?? most;
-    place.replaceChildren(drawChart(alive, Number(slider.value), show));
+    const chart = drawAlive(alive, show);
+    chart.move(Number(slider.value));
+    place.replaceChildren(chart.figure);
     words.textContent = `${kernel.name} (${kernel.title}): ${formatBytes(alive[slider.value])} alive; ` +
       `the most is ${formatBytes(alive[most])}, at ${program.kernels[most].name}.`;
-    table.rows = temporaries(program).filter((b) => b.first <= slider.value && slider.value <= b.last);
+    const rows = temporaries(program).filter((b) => b.first <= slider.value && slider.value <= b.last);
+    table.rows = all.checked ? rows : foldRows(rows, foldBuffers);
     table.update(findBox().value);
   }
   slider.addEventListener("input", () => show(Number(slider.value)));
@@ -75,7 +84,7 @@ function drawMemory(panel) {
     el("div", { class: "legend" }, el("label", {}, "Program ", chosen)),
     note(`Temporaries at N = `, el("span", { id: "memory-batch" }, String(batch)),
       ", without what layouts round up; weights, moments and what the caller holds come on top."),
-    place, slider, words, table.count, table.frame);
+    place, slider, words, el("label", {}, all, " each of repeated layers and loops"), table.count, table.frame);
   show(null);
   return () => {
     document.getElementById("memory-batch").textContent = batch;

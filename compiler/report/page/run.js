@@ -8,31 +8,69 @@ const runStats = runLines.filter((line) => "stats" in line).pop();
 // NaN and infinities are strings in a log.
 const numberOf = (value) => (typeof value === "string" ? Number(value.replace("inf", "Infinity")) : value);
 
-// |values|: by step; those that are not finite leave a gap.
-function drawCurve(label, values, format) {
-  const finite = values.filter(Number.isFinite);
-  if (!finite.length) return note(`${label}: no number is finite.`);
-  const least = Math.min(...finite), most = Math.max(...finite), span = most - least || 1;
+// A point for each step; values that are not finite leave a gap.
+function curvePath(values, place) {
   let path = "", isDrawing = false;
   values.forEach((value, at) => {
-    if (Number.isFinite(value)) path += `${isDrawing ? "L" : "M"}${at},${98 - (96 * (value - least)) / span}`;
+    if (Number.isFinite(value)) path += `${isDrawing ? "L" : "M"}${at + 0.5},${place(value).toFixed(2)}${isDrawing ? "" : "h0"}`;
     isDrawing = Number.isFinite(value);
   });
-  return el("figure", {}, el("figcaption", {}, `${label}: ${format(least)} to ${format(most)}, at last ${format(finite[finite.length - 1])}`),
-    svg("svg", {
-      class: "chart curve", viewBox: `0 0 ${Math.max(1, values.length - 1)} 100`, preserveAspectRatio: "none", role: "img",
-      "aria-label": `${label} over ${plural(values.length, "step")}, from ${format(least)} to ${format(most)}`,
-    }, svg("path", { d: path })));
+  return svg("path", { d: path });
 }
 
-function faultItem(line) {
-  const expected = line.expected ? "; too large at this loss scale alone, and skipped as it should be" : "";
-  return el("li", {}, `Iteration ${line.traced}: ${line.fault} `, line.path ? opLink(line.decided || line.path) : "",
-    line.file ? ` ${line.file}:${line.line}` : "", expected,
-    line.mend && line.mend.length
-      ? el("div", {}, "In the precision block: ", el("code", {}, line.mend.map((path) => `"${path}": f32`).join(", ")))
-      : null);
+// |marks|: steps that are marked at the lower edge.
+function drawCurve(label, values, { marks = [], ...axisOf }, point) {
+  const finite = values.filter(Number.isFinite);
+  if (!finite.length) return { figure: note(`${label}: no number is finite.`), move: () => {} };
+  const axis = makeAxis(finite, axisOf), count = values.length, from = runSteps[0].iteration;
+  const placeOf = (number) => runSteps.findIndex((step) => step.iteration === number);
+  return makeChart({
+    label, about: `${label} over ${plural(count, "step")}`, count, axis, point, columnWord: "iteration",
+    columns: columnTicks(from, runSteps[count - 1].iteration, placeOf, count),
+    shapes: [curvePath(values, axis.place), marks.map((at) => svg("line", { class: "at", x1: at + 0.5, x2: at + 0.5, y1: 94, y2: 100 }))],
+  });
 }
+
+// The loss on a logarithmic axis if it falls, or jumps, to a hundredth of its largest or less.
+function drawCurves() {
+  const losses = runSteps.map((step) => numberOf(step.loss)), finite = losses.filter(Number.isFinite);
+  const least = Math.min(...finite), isLog = least > 0 && Math.max(...finite) > 100 * least;
+  const skipped = runSteps.flatMap((step, at) => (step.skipped ? [at] : []));
+  const slider = el("input", { type: "range", class: "wide", min: 0, max: runSteps.length - 1, "aria-label": "Iteration" });
+  const words = el("p", { "aria-live": "polite" });
+  const charts = [
+    drawCurve(`Loss${isLog ? ", logarithmic" : ""}${skipped.length ? "; red at the lower edge: steps that were skipped" : ""}`, losses,
+      { isLog, marks: skipped }, show),
+    drawCurve("Loss scale", runSteps.map((step) => Math.log2(numberOf(step.scale))),
+      { wholeSteps: true, text: (power) => (2 ** power).toLocaleString("en") }, show),
+  ];
+  function show(at) {
+    const step = runSteps[at];
+    slider.value = at;
+    slider.setAttribute("aria-valuetext", `iteration ${step.iteration}`);
+    words.textContent = `Iteration ${step.iteration}: loss ${typeof step.loss === "string" ? step.loss : shortNumber(step.loss)}, ` +
+      `loss scale ${Number(numberOf(step.scale)).toLocaleString("en")}${step.skipped ? "; skipped" : ""}.`;
+    for (const chart of charts) chart.move(at);
+  }
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  show(runSteps.length - 1);
+  return [el("div", { class: "charts" }, charts.map((chart) => chart.figure)), slider, words];
+}
+
+// Those of one op and one kind are one item.
+function faultItem(lines) {
+  const [line] = lines, last = lines[lines.length - 1];
+  const when = lines.length === 1 ? `Iteration ${line.traced}` : `${plural(lines.length, "iteration")}, ${line.traced} to ${last.traced}`;
+  const expected = line.expected ? "; too large at this loss scale alone, and skipped as it should be" : "";
+  const mend = lines.map((one) => one.mend).find((paths) => paths && paths.length);
+  return el("li", {}, `${when}: ${line.fault} `, line.path ? opLink(line.decided || line.path) : "",
+    line.file ? ` ${line.file}:${line.line}` : "", expected,
+    mend ? el("div", {}, "In the precision block: ", el("code", {}, mend.map((path) => `"${path}": f32`).join(", "))) : null,
+    lines.length > 1 ? el("details", {}, el("summary", {}, "Each"), lines.map((one) => one.traced).join(", ")) : null);
+}
+
+const faultGroups = () => [...groupBy(runFaults, (line) =>
+  [line.fault, line.path, line.decided, line.file, line.line, line.expected].join()).values()];
 
 // ---- tensors
 
@@ -88,20 +126,20 @@ const chooseTensor = (tensor) => {
 };
 
 const lostColumn = (title, type, what) => ({
-  title, width: "12%", number: true, value: (tensor) => shareOf(tensor[type][what], tensor),
+  title, number: true, value: (tensor) => shareOf(tensor[type][what], tensor),
   cell: (tensor) => shareCell(shareOf(tensor[type][what], tensor)),
 });
 
 const tensorColumns = [
-  { title: "Tensor", width: "26%", value: (tensor) => tensor.name, cell: (t) => el("span", { class: "path" }, t.name) },
-  { title: "Type", width: "7%", value: (tensor) => tensor.dtype, cell: (tensor) => dtypeMark(tensor.dtype) },
-  { title: "Largest", width: "10%", number: true, value: (tensor) => numberOf(tensor.largest),
-    cell: (tensor) => numberOf(tensor.largest).toPrecision(4) },
-  { title: "Not finite", width: "11%", number: true, value: brokenShare,
+  { title: "Tensor", grows: true, value: (tensor) => tensor.name, cell: (tensor) => pathText(tensor.name) },
+  { title: "Type", value: (tensor) => tensor.dtype, cell: (tensor) => dtypeMark(tensor.dtype) },
+  { title: "Largest", number: true, value: (tensor) => numberOf(tensor.largest),
+    cell: (tensor) => shortNumber(numberOf(tensor.largest)) },
+  { title: "Not finite", number: true, value: brokenShare,
     cell: (tensor) => (brokenShare(tensor) ? el("strong", { class: "broken" }, shareCell(brokenShare(tensor))) : shareCell(0)) },
   lostColumn("f16: zero", "f16", "flushed"),
   lostColumn("f16: infinite", "f16", "overflow"),
-  { title: "Exponents, -48 to 24", width: "22%", value: (tensor) => tensor.exponents.from, cell: drawExponents },
+  { title: "Exponents", width: 150, value: (tensor) => tensor.exponents.from, cell: drawExponents },
 ];
 
 // ---- the view
@@ -112,17 +150,17 @@ function drawRun(panel) {
     return null;
   }
   const last = runSteps[runSteps.length - 1], skipped = runSteps.filter((step) => step.skipped).length;
-  const short = (value) => String(Number(value.toPrecision(6)));
   panel.append(
     el("p", {}, `${last.iteration} iterations, ${last.step} updates; of ${plural(runSteps.length, "step")} here ${skipped} skipped.`),
-    drawCurve("Loss", runSteps.map((step) => numberOf(step.loss)), short),
-    drawCurve("Loss scale, as a power of 2", runSteps.map((step) => Math.log2(numberOf(step.scale))), short));
-  if (runFaults.length) panel.append(el("h2", {}, "Not finite"), el("ul", { class: "findings" }, runFaults.map(faultItem)));
+    ...drawCurves());
+  if (runFaults.length)
+    panel.append(el("h2", {}, "Not finite"), el("ul", { class: "findings" }, faultGroups().map(faultItem)));
   if (!runStats) {
     panel.append(note("The log has no statistics of tensors: amprun train --stats EVERY."));
     return null;
   }
-  const told = note(`Tensors of iteration ${runStats.stats}, at a loss scale of ${runStats.scale}.`);
+  const told = note(`Tensors of iteration ${runStats.stats}, at a loss scale of ${runStats.scale.toLocaleString("en")}. ` +
+    "Exponents: a bar for each power of 2 from -48 to 24; red lines: the ends of f16.");
   return drawTable(panel, [told], {
     label: "Tensors", columns: tensorColumns, rows: [...runStats.tensors].sort((a, b) => b.f16.flushed / b.count - a.f16.flushed / a.count),
     sortBy: 3, descending: true, searchText: (tensor) => `${tensor.name} ${tensor.dtype}`, choose: chooseTensor,

@@ -28,7 +28,20 @@ function joinNames(name, path) {
 }
 const patternOf = (names) => names.reduce(joinNames);
 
-// columns: { title, width, number, value(row) -> what is sorted by, cell(row) -> what is shown (the value without it) }.
+const contentOf = (column, row) => (column.cell ? column.cell(row) : String(column.value(row) ?? ""));
+const wordsOf = (content) => (typeof content === "string" ? content : content.textContent);
+
+const CELL_SPARE = 28, TITLE_SPARE = 31, LEAST_GROWN = 170; // edges, a mark's own, the arrow of what is sorted by
+
+// In pixels.
+const paper = document.createElement("canvas").getContext("2d"), families = getComputedStyle(document.body).fontFamily;
+function textWidth(text, weight = "") {
+  paper.font = `${weight}14px ${families}`;
+  return paper.measureText(text).width;
+}
+
+// columns: { title, number, value(row) -> what is sorted by, cell(row) -> what is shown (the value without it), width: in
+// pixels, else what its words take; grows: it takes what the others leave }.
 // choose(row): a row was chosen.  searchText(row): what the search looks in.
 class VirtualTable {
   constructor({ label, columns, rows, choose, searchText, sortBy = null, descending = false }) {
@@ -41,7 +54,7 @@ class VirtualTable {
     this.body = el("tbody");
     this.heads = columns.map((column, at) => this.makeHead(column, at));
     this.table = el("table", { role: "grid", "aria-label": label },
-      el("colgroup", {}, columns.map((column) => el("col", { style: `width: ${column.width}` }))),
+      el("colgroup", {}, this.cols = columns.map(() => el("col"))),
       el("thead", {}, el("tr", { "aria-rowindex": 1 }, this.heads)), this.body);
     this.space = el("div", {}, this.table);
     this.frame = el("div", {
@@ -68,6 +81,7 @@ class VirtualTable {
   update(query = this.query || "") {
     this.query = query;
     this.elements.clear(); // what they say may have changed
+    this.fit();
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     this.shown = words.length ? this.rows.filter((row) => words.every((word) => this.textOf(row).includes(word)))
       : [...this.rows];
@@ -82,6 +96,19 @@ class VirtualTable {
     this.count.textContent = this.shown.length === this.rows.length ? plural(this.rows.length, "row")
       : `${this.shown.length.toLocaleString("en")} of ${plural(this.rows.length, "row")}`;
     this.draw();
+  }
+
+  // Widths of the columns, by their titles and what some rows say.
+  fit() {
+    const some = this.rows.filter((_, at) => at % Math.ceil(this.rows.length / 100) === 0);
+    const widths = this.columns.map((column) => {
+      const title = textWidth(column.title, "600 ") + TITLE_SPARE;
+      if (column.grows) return Math.max(title, LEAST_GROWN);
+      if (column.width) return Math.max(title, column.width);
+      return Math.max(title, ...some.map((row) => textWidth(wordsOf(contentOf(column, row))) + CELL_SPARE));
+    });
+    this.cols.forEach((col, at) => { col.style.width = this.columns[at].grows ? "" : `${Math.ceil(widths[at])}px`; });
+    this.table.style.minWidth = `${Math.ceil(widths.reduce((a, b) => a + b, 0))}px`;
   }
 
   textOf(row) {
@@ -127,10 +154,8 @@ class VirtualTable {
   }
 
   makeCell(column, row) {
-    const content = column.cell ? column.cell(row) : String(column.value(row) ?? "");
-    return el("td", {
-      role: "gridcell", class: column.number ? "number" : null, title: typeof content === "string" ? content : null,
-    }, content);
+    const content = contentOf(column, row);
+    return el("td", { role: "gridcell", class: column.number ? "number" : null, title: wordsOf(content) || null }, content);
   }
 
   take(at) {

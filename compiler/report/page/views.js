@@ -32,14 +32,14 @@ const coresWord = (op) => {
 const opCastBytes = (op) => sumOf(op, castBytes);
 
 const opColumns = [
-  { title: "Op", width: "26%", value: (op) => op.name || op.path, cell: (op) => el("span", { class: "path" }, op.name || op.path) },
-  { title: "Kind", width: "12%", value: (op) => op.op },
-  { title: "Dtype", width: "9%", value: (op) => op.dtype, cell: (op) => dtypeMark(op.dtype) },
-  { title: "Rule", width: "9%", value: (op) => (op.override ? "override" : op.rule) },
-  { title: "Decided by", width: "18%", value: originOf },
-  { title: "Casts", width: "9%", number: true, value: opCastBytes, cell: (op) => formatBytes(opCastBytes(op)) },
-  { title: "Tensor cores", width: "12%", value: coresWord },
-  { title: "Line", width: "5%", number: true, value: (op) => op.line },
+  { title: "Op", grows: true, value: (op) => op.name || op.path, cell: (op) => pathText(op.name || op.path) },
+  { title: "Kind", width: 120, value: (op) => op.op },
+  { title: "Dtype", value: (op) => op.dtype, cell: (op) => dtypeMark(op.dtype) },
+  { title: "Rule", value: (op) => (op.override ? "override" : op.rule) },
+  { title: "Decided by", value: originOf },
+  { title: "Casts", number: true, value: opCastBytes, cell: (op) => formatBytes(opCastBytes(op)) },
+  { title: "Tensor cores", value: coresWord },
+  { title: "Line", number: true, value: (op) => op.line },
 ];
 
 const drawOps = (panel) => drawTable(panel, [], {
@@ -67,13 +67,13 @@ const foldCasts = {
 };
 
 const castColumns = [
-  { title: "Value", width: "20%", value: (cast) => cast.value, cell: (cast) => el("code", {}, cast.value) },
-  { title: "Cast", width: "12%", value: (cast) => `${cast.from} → ${cast.to}`,
+  { title: "Value", grows: true, value: (cast) => cast.value, cell: (cast) => pathText(cast.value) },
+  { title: "Cast", value: (cast) => `${cast.from} → ${cast.to}`,
     cell: (cast) => el("span", { class: "cast-word" }, `${cast.from} → ${cast.to}`) },
-  { title: "For", width: "22%", value: (cast) => cast.for },
-  { title: "Phase", width: "10%", value: (cast) => cast.phase },
-  { title: "Bytes", width: "12%", number: true, value: bytesOfCast, cell: (cast) => formatBytes(bytesOfCast(cast)) },
-  { title: "Where", width: "24%", value: (cast) => cast.place || "" },
+  { title: "For", grows: true, value: (cast) => cast.for, cell: (cast) => pathText(cast.for) },
+  { title: "Phase", value: (cast) => cast.phase },
+  { title: "Bytes", number: true, value: bytesOfCast, cell: (cast) => formatBytes(bytesOfCast(cast)) },
+  { title: "Where", width: 170, value: (cast) => cast.place || "" },
 ];
 
 function totalsText() {
@@ -112,16 +112,16 @@ const foldKernels = {
 };
 
 const kernelColumns = [
-  { title: "Program", width: "15%", value: (kernel) => kernel.where },
-  { title: "Kernel", width: "12%", value: (kernel) => kernel.name },
-  { title: "What", width: "31%", value: (kernel) => kernel.title },
-  { title: "Kind", width: "9%", value: (kernel) => kernel.kind },
-  { title: "Reads", width: "11%", number: true, value: (kernel) => bytesOfKernel(kernel, "reads"),
+  { title: "Program", value: (kernel) => kernel.where },
+  { title: "Kernel", value: (kernel) => kernel.name },
+  { title: "What", grows: true, value: (kernel) => kernel.title, cell: (kernel) => pathText(kernel.title) },
+  { title: "Kind", value: (kernel) => kernel.kind },
+  { title: "Reads", number: true, value: (kernel) => bytesOfKernel(kernel, "reads"),
     cell: (kernel) => formatBytes(bytesOfKernel(kernel, "reads")) },
-  { title: "Writes", width: "11%", number: true, value: (kernel) => bytesOfKernel(kernel, "writes"),
+  { title: "Writes", number: true, value: (kernel) => bytesOfKernel(kernel, "writes"),
     cell: (kernel) => formatBytes(bytesOfKernel(kernel, "writes")) },
-  { title: "Modelled", width: "11%", number: true, value: micros,
-    cell: (kernel) => (timeOf(membersOf(kernel)[0]) ? `${micros(kernel).toPrecision(3)} µs` : "") },
+  ...(timeByKernel.size ? [{ title: "Modelled", number: true, value: micros,
+    cell: (kernel) => (timeOf(membersOf(kernel)[0]) ? `${micros(kernel).toPrecision(3)} µs` : "") }] : []),
 ];
 
 function timesText() {
@@ -140,11 +140,11 @@ const drawKernels = (panel) => drawTable(panel, [note(timesText())], {
 // ---- comparison
 
 const changeColumns = [
-  { title: "Op", width: "30%", value: (row) => row.path, cell: (row) => el("span", { class: "path" }, row.path) },
-  { title: "Before", width: "12%", value: (row) => row.before.dtype, cell: (row) => dtypeMark(row.before.dtype) },
-  { title: "After", width: "12%", value: (row) => row.after.dtype, cell: (row) => dtypeMark(row.after.dtype) },
-  { title: "Decided before by", width: "23%", value: (row) => originOf(row.before) },
-  { title: "Decided after by", width: "23%", value: (row) => originOf(row.after) },
+  { title: "Op", grows: true, value: (row) => row.path, cell: (row) => pathText(row.path) },
+  { title: "Before", value: (row) => row.before.dtype, cell: (row) => dtypeMark(row.before.dtype) },
+  { title: "After", value: (row) => row.after.dtype, cell: (row) => dtypeMark(row.after.dtype) },
+  { title: "Decided before by", value: (row) => originOf(row.before) },
+  { title: "Decided after by", value: (row) => originOf(row.after) },
 ];
 
 const foldChanges = {

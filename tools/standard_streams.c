@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/visible.h"
@@ -42,6 +43,12 @@ bool standard_streams_utf8(void) {
 bool standard_streams_terminal(FILE *to) {
     const char *type = getenv("TERM");
     return isatty(fileno(to)) && type && *type && strcmp(type, "dumb") != 0;
+}
+
+int standard_streams_width(FILE *to) {
+    struct winsize size;
+    if (!standard_streams_terminal(to)) return 0;
+    return !ioctl(fileno(to), TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
 }
 
 static enum { AUTO, ALWAYS, NEVER } colour_when;
@@ -79,6 +86,60 @@ void print_plain(FILE *to, const char *text, size_t size) {
         done = i + (n ? n : 1);
         i = done - 1;
     }
+}
+
+/* Bytes of the |columns| first characters of |s|, at most |size|. */
+static size_t first_columns(const char *s, size_t size, int columns) {
+    size_t at = 0;
+    for (; at < size; at++)
+        if (((unsigned char)s[at] & 0xC0) != 0x80 && columns-- == 0) break;
+    return at;
+}
+
+/* Where a line that is too wide ends: at the last two spaces in its second half, fields are between them, else at the
+ * last one; a longer word stays whole. */
+static size_t line_end(const char *s, size_t size, size_t room) {
+    size_t one = 0, two = 0;
+    for (size_t i = 1; i <= room; i++)
+        if (s[i] == ' ' && s[i - 1] != ' ') *(s[i + 1] == ' ' ? &two : &one) = i;
+    if (two > room / 2) return two;
+    if (one || two) return one > two ? one : two;
+    const char *space = memchr(s + room, ' ', size - room);
+    return space ? (size_t)(space - s) : size;
+}
+
+/* Under the second field of a line of a list, "  reads      mul", or 4. */
+static int indent_of(const char *s, size_t size) {
+    enum { USUAL = 4, MOST = 16 };
+    size_t at = strspn(s, " ");
+    while (at < size && (s[at] != ' ' || s[at + 1] != ' ')) at++;
+    if (at < size) at += strspn(s + at, " ");
+    return s[0] == ' ' && at < size && at <= MOST ? (int)at : USUAL;
+}
+
+static void print_wrapped_line(FILE *to, const char *s, size_t size, int width) {
+    const int indent = width > 40 ? indent_of(s, size) : 0;
+    for (int used = 0;; used = indent) {
+        const size_t room = first_columns(s, size, width - used);
+        const size_t end = room < size ? line_end(s, size, room) : size;
+        print_plain(to, s, end);
+        const size_t next = end < size ? end + strspn(s + end, " ") : size;
+        if (next >= size) return;
+        fprintf(to, "\n%*s", indent, "");
+        s += next, size -= next;
+    }
+}
+
+bool print_wrapped(FILE *to, const char *text) {
+    const int width = standard_streams_width(to);
+    while (width && *text) {
+        const size_t size = strcspn(text, "\n"), more = text[size] == '\n';
+        print_wrapped_line(to, text, size, width);
+        if (more) fputc('\n', to);
+        text += size + more;
+    }
+    if (!width) print_plain(to, text, strlen(text));
+    return !ferror(to);
 }
 
 void print_plain_line(const char *format, ...) {

@@ -21,6 +21,8 @@ int standard_streams_flush(const char *tool);
 bool standard_streams_utf8(void);
 /* Whether |to| is a terminal that takes moves of the cursor and colours: not of the type "dumb". */
 bool standard_streams_terminal(FILE *to);
+/* Columns of such a terminal; 0: it is none. */
+int standard_streams_width(FILE *to);
 /* --color: "auto", "always" or "never"; false: another word. */
 bool standard_streams_colour_when(const char *when);
 /* What --color says; auto, which is also what there is without it: a terminal, and NO_COLOR (https://no-color.org) is
@@ -30,6 +32,8 @@ bool standard_streams_colour(FILE *to);
 /* Text that may hold what others have written, names of a model say: control characters but newline and tab, which
  * could be commands to a terminal, become \\xNN. */
 void print_plain(FILE *to, const char *text, size_t size);
+/* The same of lines, each of which goes on below, indented, where it is wider than the terminal.  False: not written. */
+bool print_wrapped(FILE *to, const char *text);
 /* A line of such text on standard output; the first 4 KiB of it. */
 void print_plain_line(const char *format, ...) AMP_PRINTF(1, 2);
 

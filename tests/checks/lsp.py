@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -105,6 +106,18 @@ def check_hover(client, uri):
     says("a function", place("sgd", "optimizer"), "sgd(", "an optimizer")
     same("hover on nothing", None, client.at("hover", uri, 4, 0))
     same("hover in a comment", None, client.at("hover", uri, *place("#", "const")))
+
+
+def check_hover_of_a_loop(client, folder):
+    """A layer of 40 steps in two directions; the first steps forget nothing."""
+    uri = client.open(folder / "loop.amp", "amp 1\nmodel b(x: f32[N, 40, 8]) -> y {\n"
+                      "    y = lstm(x; hidden = 4, bidirectional = true) as rnn\n}\n"
+                      "precision fp16 { loss_scale = none }\n")
+    value = client.at("hover", uri, 2, 9)["contents"]["value"]
+    told = re.findall(r"`rnn\.(\w+)\*, ([0-9]+) ops: [^`]*`  \nbecause min-cast.policy:", value)
+    same("hover on a loop", {"slice": 398, "sigmoid": 238},
+         {op: int(count) for op, count in told if op in ("slice", "sigmoid")})
+    same("no op of a loop is told twice", len({op for op, _ in told}), len(told))
 
 
 def check_definition(client, uri):
@@ -423,6 +436,7 @@ def main():
         check_errors(client, uri)
         for part in (check_hints, check_hover, check_definition, check_symbols, check_changes, check_completion):
             part(client, uri)
+        check_hover_of_a_loop(client, folder)
         check_includes(client, folder)
         for path in examples:
             check_example(client, path)

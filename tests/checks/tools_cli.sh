@@ -1580,6 +1580,10 @@ terminal_checks() {
     holds 'no moving line on a dumb terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/terminal"
     for columns in 20 60 80 200; do
         in_terminal $columns NO_COLOR=1 >"$work/terminal"
+        expect "no line is wider than $columns columns" '' "$(python3 -c '
+import sys
+lines = [line.rstrip("\r").split("\r\x1b[K")[-1] for line in open(sys.argv[1], newline="").read().split("\n")]
+print(*(line for line in lines if len(line) > max(40, int(sys.argv[2]))), sep="\n", end="")' "$work/terminal" $columns)"
         expect "no moving line is wider than $columns columns" '' "$(python3 -c '
 import sys
 moving = [part for line in open(sys.argv[1], newline="") for part in line.split("\r") if part.startswith("\x1b[K") and "train loss" not in part]
@@ -1602,6 +1606,22 @@ diagnostic_checks() {
     run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so"
     holds 'no colour in a file' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/.err"
 }
+# A log of hours is not silent between epochs: by a clock of which each question takes a second.
+cat >"$work/clock.c" <<'CLOCK'
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *t) {
+    static time_t seconds = 1000;
+    (void)id;
+    *t = (struct timespec){.tv_sec = __sync_add_and_fetch(&seconds, 1)};
+    return 0;
+}
+CLOCK
+run 0 cc -shared -fPIC -o "$work/clock.so" "$work/clock.c"
+run 0 env LD_PRELOAD="$work/clock.so" $train
+holds 'in a file there is a line a minute' \
+    grep -Eqx '  epoch [12]/3  [0-9]+/[0-9]+  loss [0-9.]+  (.*  )?[0-9]+/s  [0-9]+:[0-9]{2} left' "$work/.out"
+run 0 $train
+expect 'and none in less' '' "$(grep '^  epoch' "$work/.out")"
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     diagnostic_checks
     terminal_checks

@@ -153,7 +153,7 @@ fi
 train cubes large --steps 12 --stats 4 --log "$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'cubes, min-cast: iteration 12, 0 updates, 12 skipped' 'loss scale ' ', as a power of 2' 'overflow' \
-    'not finite   f16, iteration 12' 'was not finite: overflow mul_1  cubes.amp:5'
+    'in f16, iteration 12:' 'to zero  overflow not finite' 'was not finite: overflow mul_1  cubes.amp:5'
 train plain good --steps 40 --log "$work/log"
 run 0 "$amprun" watch "$work/log"
 says 'plain, min-cast: iteration 40, 40 updates, 0 skipped' 'loss '
@@ -175,6 +175,23 @@ if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     run 0 timeout 20 script -qec "env LC_ALL=C TERM=dumb $amprun watch $work/log" /dev/null </dev/null
     says 'plain, min-cast: iteration 40'
     expect 'no move of the cursor' 0 "$(grep -c $'\033' "$work/.out")"
+    # What is reported meanwhile replaces the moving line, and is broken between words.
+    said=$work/said
+    train cubes large --steps 12
+    cat "$work/.err" "$work/.out" >"$said"
+    training="$amprun train $work/cubes.so --data safetensors:$work/large.st --batch 64 --steps 12 --trace-nonfinite"
+    run 0 script -qec "stty cols 80; env TERM=xterm LC_ALL=C.UTF-8 NO_COLOR=1 $training" /dev/null </dev/null
+    holds 'a terminal of 80 columns shows whole words, and each report on a line of its own' \
+        python3 - "$work/.out" "$said" <<'SCREEN'
+import re, sys
+typed, said = (open(name, encoding="utf-8", newline="").read() for name in sys.argv[1:])
+lines = [line.rstrip("\r").split("\r\x1b[K")[-1] for line in typed.split("\n")]
+report = re.search(r"amprun: iteration 1:.*?(?=\namprun: |\nepoch|\Z)", said, re.S).group()
+assert max(map(len, lines)) <= 80, max(lines, key=len)
+assert any(line.startswith("amprun: iteration 1:") for line in lines), lines
+assert " ".join(report.split()) in " ".join(" ".join(lines).split()), (report, lines)
+assert max(map(len, report.split("\n"))) > 80, "nothing was broken"
+SCREEN
 else
     skipped 'no pseudo-terminal can be made here, so nothing is drawn on one'
 fi
@@ -194,7 +211,7 @@ printf '{"stats": 3, "tensors": [{"name": "h", "dtype": "f16", "count": 8, "zero
     "largest": 1, "f16": {"flushed": 0, "subnormal": 0, "overflow": 0}}]}' | tr -d '\n' >"$work/log"
 echo >>"$work/log"
 run 0 "$amprun" watch "$work/log"
-says 'h                                f16            1     0.000%     0.000%    25.000%' # of what is broken already
+says 'h                                f16            1    0.000%    0.000%    25.000%' # of what is broken already
 run 1 "$amprun" watch "$work/nosuch"
 says 'nosuch: '
 

@@ -44,9 +44,9 @@ int report_text(const char *format, ...) {
     va_end(args);
     snprintf(last_text, sizeof last_text, "%.*s", (int)sizeof last_text - 1, text);
     const bool says_rank = !strncmp(text, rank_prefix, strlen(rank_prefix));
-    fprintf(stderr, "amprun: %s", says_rank ? "" : rank_prefix);
-    print_plain(stderr, text, strlen(text));
-    fprintf(stderr, "\n");
+    char line[sizeof text + sizeof rank_prefix + 16];
+    snprintf(line, sizeof line, "amprun: %s%s\n", says_rank ? "" : rank_prefix, text);
+    print_wrapped(stderr, line);
     return 1;
 }
 

@@ -1,4 +1,5 @@
 /* hover.c: what is told of the word under the cursor: a value's shape, dtype and why; a call's ops; a keyword. */
+#include "base/text.h"
 #include "tools/ampc/lsp/server.h"
 
 enum { MOST_DECISIONS = 12 };
@@ -7,17 +8,48 @@ static bool is_call(const amp_symbol *s) {
     return s->kind == AMP_SYMBOL_BLOCK || s->kind == AMP_SYMBOL_OP || s->kind == AMP_SYMBOL_FUNCTION;
 }
 
+/* Ops of repeated layers, or of a loop's steps: the first, without what differs. */
+typedef struct AlikeOps {
+    amp_op_decision first;
+    int count;
+} AlikeOps;
+
+static void add_alike(Arena *arena, Table *by_key, const amp_op_decision *d) {
+    const char *key = arena_printf(arena, "%s %s %s", text_path_key(arena, d->path), d->types, d->rule);
+    AlikeOps *to = table_get(by_key, key);
+    if (!to) {
+        to = arena_new(arena, AlikeOps);
+        to->first = *d;
+        table_set(arena, by_key, key, to);
+    }
+    to->count++;
+    if (to->count > 1) to->first.path = text_path_pattern(arena, d->path);
+    if (to->first.shape && (!d->shape || strcmp(to->first.shape, d->shape) != 0)) to->first.shape = NULL;
+    if (strcmp(to->first.reason, d->reason) != 0) { /* "min-cast.policy:23 op * follow", without what each adds */
+        const char *own = strstr(to->first.reason, " because ");
+        if (own) to->first.reason = arena_strndup(arena, to->first.reason, (size_t)(own - to->first.reason));
+    }
+}
+
 /* The decisions of ops that begin at |at|, which is where their call begins. */
-static void tell_decisions(Text *t, const amp_analysis *a, amp_span at) {
-    int told = 0;
+static void tell_decisions(Text *t, const amp_analysis *a, amp_span at, Arena *arena) {
+    Table by_key = {0};
+    int more = 0;
     for (size_t i = 0; i < a->decision_count; i++) {
         const amp_op_decision *d = &a->decisions[i];
-        if (d->span.file != at.file || d->span.begin != at.begin) continue;
-        if (told++ == MOST_DECISIONS) break;
-        text_puts(t, t->len ? "\n\n" : "");
-        describe_decision(t, d, true);
+        if (d->span.file == at.file && d->span.begin == at.begin) add_alike(arena, &by_key, d);
     }
-    if (told > MOST_DECISIONS) text_puts(t, "\n\n...");
+    for (int i = 0; i < by_key.entries.len; i++) {
+        AlikeOps *ops = by_key.entries.data[i].value;
+        if (i >= MOST_DECISIONS) {
+            more += ops->count;
+            continue;
+        }
+        if (ops->count > 1) ops->first.path = arena_printf(arena, "%s, %d ops:", ops->first.path, ops->count);
+        text_puts(t, t->len ? "\n\n" : "");
+        describe_decision(t, &ops->first, true);
+    }
+    if (more) text_printf(t, "\n\nand %d more ops: `ampc explain` lists them", more);
 }
 
 /* A comment as Markdown: a shape in it is code, or editors would take it for a link. */
@@ -39,7 +71,7 @@ static void tell_call(Text *t, const View *v, const amp_symbol *s, amp_span call
     text_printf(t, "```amp\n%s\n```", describe_signature(a, s));
     if (s->about) text_putc(t, '\n');
     if (s->about) tell_about(t, s->about);
-    if (call.begin != s->span.begin || call.file != s->span.file) tell_decisions(t, v->analysis, call);
+    if (call.begin != s->span.begin || call.file != s->span.file) tell_decisions(t, v->analysis, call, a);
 }
 
 static void tell_symbol(Text *t, const View *v, const amp_symbol *s, amp_span call, Arena *a) {

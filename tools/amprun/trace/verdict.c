@@ -3,7 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tools/standard_streams.h"
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 
@@ -158,10 +161,19 @@ static void print_body(FILE *to, const Verdict *v) {
     fprintf(to, "%s\n", verdict_advice(v));
 }
 
-void verdict_print(FILE *to, const Verdict *v) {
+static void print_all(FILE *to, const Verdict *v) {
     print_head(to, v);
     if (!v->is_repeated) print_body(to, v);
     if (v->is_last) fprintf(to, "  nothing more is traced: that was enough to act on\n");
+}
+
+void verdict_print(FILE *to, const Verdict *v) {
+    char *text = NULL;
+    size_t size;
+    FILE *memory = standard_streams_width(to) ? open_memstream(&text, &size) : NULL;
+    print_all(memory ? memory : to, v);
+    if (memory && !fclose(memory)) print_wrapped(to, text);
+    free(text);
 }
 
 /* ---- for tools --------------------------------------------------------------------------------------------------- */

@@ -6,17 +6,17 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "tools/amprun/amprun.h"
 #include "tools/standard_streams.h"
 
-enum { BAR = 24, BAR_LEAST = 6, LINE = 1024 };
+enum { BAR = 24, BAR_LEAST = 6, LINE = PROGRESS_LINE, QUIET_SECONDS = 60 };
 
 void progress_start(Progress *p, FILE *to) {
     *p = (Progress){.to = to, .start = amp_seconds()};
+    p->shown = p->start;
     p->moving = to && standard_streams_terminal(to);
     p->colour = to && standard_streams_colour(to);
     p->utf8 = standard_streams_utf8();
@@ -48,25 +48,38 @@ static void check_written(Progress *p, bool failed) {
     p->moving = false;
 }
 
-void progress_print(Progress *p, const char *format, ...) {
-    va_list args;
-    if (!p->to) return;
-    va_start(args, format);
-    bool failed = vfprintf(p->to, format, args) < 0;
-    va_end(args);
+static void print_text(Progress *p, const char *text) {
+    const bool failed = standard_streams_width(p->to) ? !print_wrapped(p->to, text) : fputs(text, p->to) < 0;
     check_written(p, (fflush(p->to) != 0) | failed);
 }
 
+void progress_print(Progress *p, const char *format, ...) {
+    va_list args;
+    char *text = NULL;
+    if (!p->to) return;
+    va_start(args, format);
+    const int length = vasprintf(&text, format, args);
+    va_end(args);
+    if (length < 0) return;
+    const size_t at = strlen(p->line);
+    const bool fits = at + (size_t)length < sizeof p->line;
+    if (fits) memcpy(p->line + at, text, (size_t)length + 1);
+    if (!fits || strchr(text, '\n')) {
+        print_text(p, p->line);
+        *p->line = '\0';
+    }
+    if (!fits && p->to) print_text(p, text);
+    free(text);
+}
+
+/* What is written next may go to another stream of the same terminal. */
 void progress_clear(const Progress *p) {
-    if (p->moving) fputs("\r\033[K", p->to);
+    if (!p->moving) return;
+    fputs("\r\033[K", p->to);
+    fflush(p->to);
 }
 
 /* ---- the line that moves ----------------------------------------------------------------------------------------- */
-
-static int terminal_width(const Progress *p) {
-    struct winsize size;
-    return !ioctl(fileno(p->to), TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
-}
 
 /* What is right of the bar, its fields |gap| apart. */
 static void format_fields(char out[LINE], const Progress *p, const ProgressNow *now, const char *gap, bool count) {
@@ -102,7 +115,7 @@ static const struct {
 static void draw(Progress *p, const ProgressNow *now) {
     char epoch[64], fields[LINE];
     const char *gap = "";
-    int bar = 0, room = terminal_width(p) - 1;
+    int bar = 0, room = standard_streams_width(p->to) - 1;
     room -= snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)now->epoch, (long long)now->epochs);
     for (size_t i = 0; i < sizeof forms / sizeof *forms && (!i || bar < forms[i - 1].bar); i++) {
         gap = forms[i].gap;
@@ -115,7 +128,15 @@ static void draw(Progress *p, const ProgressNow *now) {
         fputs(gap, p->to);
     }
     room -= (int)strlen(gap);
-    progress_print(p, "%.*s", room > 0 ? room : 0, fields);
+    const bool failed = fprintf(p->to, "%.*s", room > 0 ? room : 0, fields) < 0;
+    check_written(p, (fflush(p->to) != 0) | failed);
+}
+
+/* In a file, and in the log of a CI that ends what is silent for long: between the lines of epochs. */
+static void print_sign_of_life(Progress *p, const ProgressNow *now) {
+    char fields[LINE];
+    format_fields(fields, p, now, "  ", true);
+    progress_print(p, "  epoch %lld/%lld  %s\n", (long long)now->epoch, (long long)now->epochs, fields);
 }
 
 void progress_step(Progress *p, const ProgressNow *now, int64_t n, bool skipped) {
@@ -123,7 +144,7 @@ void progress_step(Progress *p, const ProgressNow *now, int64_t n, bool skipped)
     p->samples += n;
     p->skipped += skipped;
     double t = amp_seconds();
-    if (!p->moving || (t - p->shown < 0.1 && now->batch < now->batches)) return;
+    if (!p->to || (p->moving ? t - p->shown < 0.1 && now->batch < now->batches : t - p->shown < QUIET_SECONDS)) return;
     p->shown = t;
-    draw(p, now);
+    (p->moving ? draw : print_sign_of_life)(p, now);
 }

@@ -64,15 +64,18 @@ void plot_curve(FILE *to, const double *values, int count, PlotSize size) {
     const int across = size.braille ? ACROSS : 1, down = size.braille ? DOWN : 2;
     const int used = take_points(values, count, across * size.columns, points), height = down * size.rows;
     if (!find_range(points, used, &range)) return;
-    const double span = range.largest > range.least ? range.largest - range.least : 1;
+    const bool is_flat = range.largest <= range.least;
+    const double span = is_flat ? 1 : range.largest - range.least;
+    if (is_flat) range.largest += 0.5; /* in the middle, with its value beside it */
     for (int i = 0; i < used; i++) {
         if (!isfinite(points[i])) continue;
         const int y = (int)((range.largest - points[i]) / span * (height - 1) + 0.5);
         dots[y / down][i / across] |= bits[i % across][y % down];
     }
     for (int row = 0; row < size.rows; row++) {
-        if (row == 0) fprintf(to, "%10.4g ", range.largest);
-        else if (row == size.rows - 1) fprintf(to, "%10.4g ", range.least);
+        if (is_flat ? row == (int)(0.5 * (height - 1) + 0.5) / down : row == size.rows - 1)
+            fprintf(to, "%10.4g ", range.least);
+        else if (row == 0 && !is_flat) fprintf(to, "%10.4g ", range.largest);
         else fprintf(to, "%10s ", "");
         for (int column = 0; column < (used + across - 1) / across; column++)
             put_character(to, dots[row][column], size.braille);

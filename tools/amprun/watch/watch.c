@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "tools/standard_streams.h"
 
 enum { COLUMNS = 80, AXIS = 12, LOSS_ROWS = 8, SCALE_ROWS = 3 };
+enum { NUMBERS = 1 + 5 + 1 + 10 + 1 + 9 + 1 + 9 + 1 + 10, LEAST_NAME = 12 }; /* of a tensor's line */
 
 static int columns_of(FILE *to) {
     struct winsize size;
@@ -50,12 +52,16 @@ static void draw_tensors(FILE *to, const RunLog *l) {
         fprintf(to, "in f16 every number of iteration %" PRId64 " would keep its magnitude\n", l->stats_at);
         return;
     }
-    fprintf(to, "%-32s %-5s %10s %10s %10s %10s   f16, iteration %" PRId64 "\n", "tensor", "type", "largest", "to zero",
-            "overflow", "not finite", l->stats_at);
+    const int left = columns_of(to) + AXIS - NUMBERS, width = left < LEAST_NAME ? LEAST_NAME : left > 60 ? 60 : left;
+    fprintf(to, "in f16, iteration %" PRId64 ":\n%-*s %-5s %10s %9s %9s %10s\n", l->stats_at, width, "tensor", "type",
+            "largest", "to zero", "overflow", "not finite");
     for (int i = 0; i < l->tensor_count; i++) {
         const LoggedTensor *t = &l->tensor[i];
-        fprintf(to, "%-32.32s %-5s %10.4g %9.3f%% %9.3f%% %9.3f%%\n", t->name, t->dtype, t->largest,
-                percent(t->flushed, t), percent(t->overflow, t), percent(t->broken, t));
+        const int length = (int)strlen(t->name),
+                  cut = length > width ? length - width + 3 : 0; /* names differ at the end */
+        fprintf(to, "%s%-*s %-5s %10.4g %8.3f%% %8.3f%% %9.3f%%\n", cut ? "..." : "", cut ? width - 3 : width,
+                t->name + cut, t->dtype, t->largest, percent(t->flushed, t), percent(t->overflow, t),
+                percent(t->broken, t));
     }
 }
 

@@ -108,10 +108,11 @@ static size_t line_end(const char *s, size_t size, size_t room) {
     return space ? (size_t)(space - s) : size;
 }
 
-/* Under the second field of a line of a list, "  reads      mul", or 4. */
+/* Under the second field of a line of a list, "  reads      mul", or under its only one, or 4. */
 static int indent_of(const char *s, size_t size) {
     enum { USUAL = 4, MOST = 16 };
     size_t at = strspn(s, " ");
+    if (at > USUAL && at <= MOST) return (int)at;
     while (at < size && (s[at] != ' ' || s[at + 1] != ' ')) at++;
     if (at < size) at += strspn(s + at, " ");
     return s[0] == ' ' && at < size && at <= MOST ? (int)at : USUAL;

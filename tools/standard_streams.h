@@ -32,7 +32,7 @@ bool standard_streams_colour(FILE *to);
 /* Text that may hold what others have written, names of a model say: control characters but newline and tab, which
  * could be commands to a terminal, become \\xNN. */
 void print_plain(FILE *to, const char *text, size_t size);
-/* The same of lines, each of which goes on below, indented, where it is wider than the terminal.  False: not written. */
+/* The same of lines; what is wider than the terminal goes on below, indented.  False: it could not be written. */
 bool print_wrapped(FILE *to, const char *text);
 /* A line of such text on standard output; the first 4 KiB of it. */
 void print_plain_line(const char *format, ...) AMP_PRINTF(1, 2);

@@ -431,6 +431,17 @@ def training_is_told(r):
     assert len(r.all("#view-run figure svg path")) == 2, "a curve of the loss, one of its scale"
     assert [len(figure.find_elements(By.CSS_SELECTOR, ".values span:not(.widest)")) > 1
             for figure in r.all("#view-run figure")] == [True, True], "no values beside a curve"
+    apart = """return [...document.querySelectorAll("#view-run figure")].flatMap((figure) => {
+        const lines = [...figure.querySelectorAll(".grid")].map((line) => line.getBoundingClientRect().top);
+        return [...figure.querySelectorAll(".values span:not(.widest)")].map((value, at) => {
+            const box = value.getBoundingClientRect();
+            return Math.abs((box.top + box.bottom) / 2 - lines[at]);
+        });
+    }).filter((pixels) => pixels > 2)"""
+    assert not r.js(apart), "values are not beside their lines"
+    r.js("document.querySelector('#view-run .values').style.transform = 'translateY(9px)'")
+    assert r.js(apart), "planted values that are apart are not seen"
+    r.js("document.querySelector('#view-run .values').style.transform = ''")
     r.find("#view-run input[type=range]").send_keys(Keys.HOME)
     first = r.js("return runSteps[0]")
     told = r.find("#view-run p[aria-live]").text
@@ -447,7 +458,8 @@ def training_is_told(r):
     alike = {tuple(str(fault.get(key)) for key in ("fault", "path", "decided", "file", "line", "expected"))
              for fault in faults}
     assert len(r.all("#view-run .findings li")) == len(alike)
-    assert len(r.all("#view-run .exponents")) == r.js("return runStats.tensors.length")
+    assert r.row_count("run") == r.js("return foldRows(runStats.tensors, foldTensors).length")
+    assert len(r.all("#view-run .exponents")) == len(r.rows("run")) > 0
 
 
 CHECKS = [opens, overview_is_told, headers_and_numbers_are_whole, edges_pass_nodes_by, contrast_is_enough, tabs_switch,

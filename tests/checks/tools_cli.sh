@@ -1606,7 +1606,7 @@ diagnostic_checks() {
     run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so"
     holds 'no colour in a file' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/.err"
 }
-# A log of hours is not silent between epochs: by a clock of which each question takes a second.
+# A log of hours is not silent between epochs: by a clock that goes on by a second each time it is read.
 cat >"$work/clock.c" <<'CLOCK'
 #include <time.h>
 int clock_gettime(clockid_t id, struct timespec *t) {

@@ -40,7 +40,7 @@ const dtypeMark = (dtype) => el("span", { class: `dtype dtype-${dtypeClass(dtype
 
 // Where it is cut, its end stays: names of a model differ there.
 function pathText(text) {
-  const at = text.length > 26 ? text.length - 20 : 0;
+  const at = text.length > 22 ? text.length - 20 : 0;
   return el("span", { class: "path whole" }, el("span", {}, text.slice(0, at)), el("span", {}, text.slice(at)));
 }
 

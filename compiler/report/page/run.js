@@ -39,7 +39,7 @@ function drawCurves() {
   const slider = el("input", { type: "range", class: "wide", min: 0, max: runSteps.length - 1, "aria-label": "Iteration" });
   const words = el("p", { "aria-live": "polite" });
   const charts = [
-    drawCurve(`Loss${isLog ? ", logarithmic" : ""}${skipped.length ? "; red at the lower edge: steps that were skipped" : ""}`, losses,
+    drawCurve(`Loss${isLog ? ", logarithmic" : ""}${skipped.length ? "; red: skipped steps" : ""}`, losses,
       { isLog, marks: skipped }, show),
     drawCurve("Loss scale", runSteps.map((step) => Math.log2(numberOf(step.scale))),
       { wholeSteps: true, text: (power) => (2 ** power).toLocaleString("en") }, show),

@@ -349,8 +349,8 @@ static Val inverse_root_correction(Lowering *l) {
     return *shared;
 }
 
-/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  size m / (sqrt(v) inverse_root_correction + eps).  Lazy:
- * size m / ((sqrt(v) + eps) inverse_root_correction) */
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  size m / (sqrt(v) inverse_root_correction + eps).
+ * Lazy: size m / ((sqrt(v) + eps) inverse_root_correction) */
 static Val adam_step(Lowering *l, Val g, Val size, bool lazy) {
     double beta1 = lower_float(l, "beta1"), beta2 = lower_float(l, "beta2");
     Val inverse_root = inverse_root_correction(l);

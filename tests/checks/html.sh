@@ -77,6 +77,24 @@ here, whole = json.loads(zlib.decompress(base64.b64decode(packed, validate=True)
 assert all(here[name] == whole[name] for name in whole if name != "rows")
 PYTHON
 holds 'what is packed is whole' python3 "$work/unpack.py" "$work/bilstm.html" "$work/bilstm.json"
+# Blocks of each form of a zlib stream: as it is, of fixed codes, and of codes of its own.
+cat >"$work/unpack.js" <<'SCRIPT'
+const fs = require("fs"), zlib = require("zlib");
+const unpackText = new Function(`${fs.readFileSync("compiler/report/page/inflate.js", "utf8")}; return unpackText;`)();
+const words = [() => "a", (i) => `rnn.slice_${i % 977} é`, (i) => String.fromCharCode(32 + ((i * i * 79) % 91))];
+for (const [level, strategy] of [[0, 0], [6, zlib.constants.Z_FIXED], [6, 0], [9, 0]])
+  for (const length of [0, 1, 300, 100000])
+    for (const word of words) {
+      const text = Array.from({ length }, (_, i) => word(i)).join(""), bytes = Buffer.from(text);
+      const packed = zlib.deflateSync(bytes, { level, strategy }).toString("base64");
+      if (unpackText(packed) !== text) throw new Error(`${level} ${strategy} ${length} ${word}`);
+    }
+SCRIPT
+if answers node --version; then
+    run 0 node "$work/unpack.js"
+else
+    skipped "$lacking: only reports are unpacked, in a browser"
+fi
 # Where there is no Graphviz, the report lays the graph out itself, and says so.
 cp "$(command -v env)" "$(command -v bash)" "$work/bare"
 run 0 env PATH="$work/bare" "$ampc" explain examples/gpt/gpt2.amp --precision fp16 --policy torch-fp16 \

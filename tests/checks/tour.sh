@@ -19,7 +19,8 @@ for picture in $named; do
     holds "$picture, which a document shows, is there" test -s "$picture"
     holds "$picture has less than 150 KB" test "$(stat -c %s "$picture")" -lt 150000
 done
-expect 'each picture is shown somewhere' "$(ls $pictures/*.png $pictures/*.svg)" "$(grep "^$pictures/" <<<"$named")"
+expect 'each picture is shown somewhere' "$(find $pictures -name '*.png' -o -name '*.svg' | sort -u)" \
+    "$(grep "^$pictures/" <<<"$named")"
 
 # ---- listings
 

@@ -46,9 +46,15 @@ class Inflater {
   }
 
   symbol({ counts, symbols }) {
+    for (; this.count < 15 && this.at < this.bytes.length; this.count += 8)
+      this.held |= this.bytes[this.at++] << this.count;
     for (let length = 1, code = 0, first = 0, index = 0; length < 16; length++) {
-      code |= this.take(1);
-      if (code - first < counts[length]) return symbols[index + code - first];
+      code |= (this.held >>> (length - 1)) & 1;
+      if (code - first < counts[length]) {
+        this.held >>>= length;
+        this.count -= length;
+        return symbols[index + code - first];
+      }
       index += counts[length];
       first = (first + counts[length]) << 1;
       code <<= 1;
@@ -64,6 +70,7 @@ class Inflater {
   }
 
   stored() {
+    this.at -= this.count >> 3; // whole bytes that were read ahead
     this.held = this.count = 0;
     const length = this.bytes[this.at] | this.bytes[this.at + 1] << 8;
     this.at += 4;

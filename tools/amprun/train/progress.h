@@ -42,8 +42,8 @@ double progress_rate(const Progress *p); /* samples per second */
 void progress_step(Progress *p, const ProgressNow *now, int64_t n, bool skipped);
 /* Removes the moving line, so that a plain one can be printed. */
 void progress_clear(const Progress *p);
-/* Prints a line, or adds to one.  Where nobody reads any more (a closed pipe), says so once on standard error and prints nothing from
- * then on. */
+/* Prints a line, or adds to one.  Where nobody reads any more (a closed pipe), says so once on standard error and
+ * prints nothing from then on. */
 void progress_print(Progress *p, const char *format, ...) AMP_PRINTF(2, 3);
 
 #endif

@@ -66,7 +66,8 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
                      ? elab_error(e, x->loc, "%s%s is %s, which leaves a remainder", layer, written, text)
                      : elab_error(e, x->loc, "%s%s leaves a remainder", layer, text);
     if (!*layer)
-        diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
+        diag_help(e->d, diag, "(%lld - %lld %% %lld) / %lld rounds down; divide floats for a fraction",
+                  (long long)a.mul, (long long)a.mul, (long long)b.mul, (long long)b.mul);
     return ERROR_ITEM;
 }
 

@@ -72,6 +72,9 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"conv1d(q; out = 5, kernel = 2)", ": f32[N, 5, 1, 3]"},
         Call{"conv1d(q; out = 6, kernel = 3, stride = 2, padding = 1, dilation = 1, groups = 3, bias = false)",
              "stride = (1, 2), padding = (0, 1), groups = 3) : f32[N, 6, 1, 2]"},
+        Call{"conv1d(q, zeros(; shape = [5, 3, 2]); stride = 2)", "stride = (1, 2)) : f32[N, 5, 1, 2]"},
+        Call{"conv1d(q, zeros(; shape = [6, 1, 3]), zeros(; shape = [6]); padding = 2, dilation = 2, groups = 3)",
+             "padding = (0, 2), dilation = (1, 2), groups = 3) : f32[N, 6, 1, 4]"},
         Call{"conv_transpose2d(im; out = 5, kernel = 2, stride = 2)", "stride = (2, 2)) : f32[N, 5, 18, 16]"},
         Call{"conv_transpose2d(im; out = 4, kernel = (3, 1), stride = (2, 3), padding = (1, 0), output_padding = (1, "
              "2), "

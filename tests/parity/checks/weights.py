@@ -1,6 +1,6 @@
 """weights.py: weights that PyTorch saved under published names and layouts are loaded, give PyTorch's outputs, are
 fine-tuned as PyTorch does it, and go back by load_state_dict(strict=True): whole files and shards, other prefixes, a
-tied head, a new head.
+tied head, a new head; networks ported word for word, at full size but for small images.
 """
 import copy
 import json
@@ -15,10 +15,12 @@ from torch import nn
 import ampc_tools as tools
 import harness
 import inverted
+import ported
 
 SAMPLES, STEPS, RATE = 8, 10, 0.05
+FEW = 3  # steps of the large networks
 OUTPUT_BOUND = 1e-5  # relative to the largest output
-UPDATE_BOUND = 1e-4  # of all STEPS together, relative to its norm
+UPDATE_BOUND = 1e-4  # of all steps together, relative to its norm
 
 
 # ---- PyTorch's models ------------------------------------------------------------------------------------------------
@@ -110,7 +112,7 @@ class ResNet(nn.Module):
         return self.fc(self.layer2(self.layer1(F.relu(self.bn1(self.conv1(x))))).mean((2, 3)))
 
 
-def awake(module):
+def awake(module, noise=0.1):
     """Every buffer and parameter away from where it begins, so that none can be left out unseen."""
     torch.manual_seed(5)
     with torch.no_grad():
@@ -119,8 +121,8 @@ def awake(module):
                 value += 17
             elif name.endswith("running_var"):
                 value += torch.rand_like(value)
-            elif not name.endswith("attn.bias"):
-                value += 0.1 * torch.randn_like(value)
+            elif value.is_floating_point() and not name.endswith("attn.bias"):
+                value += noise * torch.randn_like(value)
     return module.eval()
 
 
@@ -135,6 +137,30 @@ def case_resnet():
     torch.manual_seed(2)
     x, targets = torch.randn(SAMPLES, 3, 8, 8), torch.randint(5, (SAMPLES,))
     return "published_resnet", awake(ResNet()), {"x": x}, targets, []
+
+
+def case_convnext():
+    torch.manual_seed(3)
+    x, targets = torch.randn(2, 3, 64, 64), torch.randint(1000, (2,))
+    return "published_convnext", awake(ported.ConvNeXt()), {"x": x}, targets, []
+
+
+def case_swin():
+    torch.manual_seed(4)
+    x, targets = torch.randn(2, 3, 64, 64), torch.randint(1000, (2,))
+    return "published_swin", awake(ported.Swin(), 0.03), {"x": x}, targets, ["--ignore", "*." + IGNORED]
+
+
+def case_tcn():
+    torch.manual_seed(6)
+    x, targets = torch.randn(2, 1, 784), torch.randint(10, (2,))
+    rules = ["--rename", "*.net.0.*=*.conv1.*", "--rename", "*.net.4.*=*.conv2.*"]
+    return "published_tcn", awake(ported.Tcn()), {"x": x}, targets, rules
+
+
+QUICK = ["--isa", "native", "--target", "cpu"]
+SMALL = ["-D", "SIZE=64", "-D", "DROP=0.0", *QUICK]
+OPTIONS = {"published_convnext": SMALL, "published_swin": SMALL, "published_tcn": ["-D", "P=0.0", *QUICK]}
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -194,34 +220,36 @@ def infer(options, model, weights, rules, inputs):
     return tools.read_tensors(out)["logits"]
 
 
-def tuned_by_torch(module, inputs, targets):
+def tuned_by_torch(module, inputs, targets, steps=STEPS):
     module = copy.deepcopy(module).train()
     optimizer = torch.optim.SGD(module.parameters(), lr=RATE)
-    for _ in range(STEPS):
+    for _ in range(steps):
         optimizer.zero_grad()
         F.cross_entropy(outputs(module, inputs).flatten(0, -2), targets.flatten()).backward()
         optimizer.step()
     return published(module)
 
 
-def tuned_by_amprun(options, model, weights, rules, inputs, targets):
+def tuned_by_amprun(options, model, weights, rules, inputs, targets, steps=STEPS):
     batch, out = os.path.join(options.work, "batch"), os.path.join(options.work, "tuned")
     save_file({**{k: v.contiguous() for k, v in inputs.items()}, "targets": targets.int()}, batch)
-    tools.step(model, "--weights", weights, *rules, "--inputs", batch, "--steps", STEPS, "--save", out, "--save-like",
+    tools.step(model, "--weights", weights, *rules, "--inputs", batch, "--steps", steps, "--save", out, "--save-like",
                weights)
     return out
 
 
 def prepare(options, case):
     name, module, inputs, targets, rules = case()
-    model = tools.compile_model(os.path.join(tools.MODELS, name + ".amp"), os.path.join(options.work, name + ".so"))
+    text = tools.variant(os.path.join(tools.MODELS, name + ".amp"), os.path.join(options.work, name + ".amp"),
+                         optimizer=f"sgd(lr = {RATE})")
+    model = tools.compile_model(text, os.path.join(options.work, name + ".so"), *OPTIONS.get(name, []))
     tensors = published(module)
     whole = os.path.join(options.work, name + ".safetensors")
     save_file(tensors, whole, metadata={"format": "pt"})
     return name, module, inputs, targets, rules, model, whole
 
 
-def check_case(tally, options, case):
+def check_case(tally, options, case, steps=STEPS):
     name, module, inputs, targets, rules, model, whole = prepare(options, case)
     shards = write_shards(os.path.join(options.work, name), published(module))
     with torch.no_grad():
@@ -229,10 +257,14 @@ def check_case(tally, options, case):
     for kind, weights in (("one file", whole), ("shards", shards)):
         ours = infer(options, model, weights, rules, inputs)
         tally.same(f"{name}, {kind}: PyTorch's outputs", output_differences(ours, wanted))
-    theirs = tuned_by_torch(module, inputs, targets)
-    path = tuned_by_amprun(options, model, shards, rules, inputs, targets)
+    theirs = tuned_by_torch(module, inputs, targets, steps)
+    path = tuned_by_amprun(options, model, shards, rules, inputs, targets, steps)
     ours = tools.read_tensors(path)
-    tally.same(f"{name}: {STEPS} steps as PyTorch's", update_differences(published(module), ours, theirs))
+    before = published(module)
+    tally.same(f"{name}: {steps} steps as PyTorch's", update_differences(before, ours, theirs))
+    least = min((key for key, _ in module.named_parameters()), key=lambda key: (theirs[key] - before[key]).norm())
+    tally.seen(f"{name}: {least} as before the steps",
+               update_differences(before, {**theirs, least: before[least]}, theirs))
     loaded = type(module)().eval()
     loaded.load_state_dict(ours, strict=True)
     with torch.no_grad():
@@ -247,6 +279,18 @@ def check_gpt(tally, options):
 
 def check_resnet(tally, options):
     check_case(tally, options, case_resnet)
+
+
+def check_convnext(tally, options):
+    check_case(tally, options, case_convnext, FEW)
+
+
+def check_swin(tally, options):
+    check_case(tally, options, case_swin, FEW)
+
+
+def check_tcn(tally, options):
+    check_case(tally, options, case_tcn, FEW)
 
 
 def check_new_head(tally, options):
@@ -280,9 +324,12 @@ def check_proposals(tally, options):
         "--rename 'transformer.*=*'", "--rename 'lm_head.weight=wte.weight'", "--ignore 'transformer.h.*.attn.bias'"]))
 
 
-# module, and the tensors and trained numbers that torchvision publishes
+# module, and the tensors and trained numbers that torchvision publishes; the model makes what is ignored by itself
 TORCHVISION = {"published_mobilenet": (inverted.mobilenet_v3_small, 244, 2_542_856),
-               "published_efficientnet": (inverted.efficientnet_b0, 360, 5_288_548)}
+               "published_efficientnet": (inverted.efficientnet_b0, 360, 5_288_548),
+               "published_convnext": (ported.ConvNeXt, 182, 28_589_128),
+               "published_swin": (ported.Swin, 185, 28_288_354)}
+IGNORED = "relative_position_index"
 
 
 def shapes_of(name):
@@ -302,8 +349,8 @@ def check_torchvision(tally, options):
     """Networks whose parts share scopes: every name and shape, at full size."""
     for name, (make, tensors, numbers) in TORCHVISION.items():
         module = make()
-        theirs = {key: list(value.shape) for key, value in module.state_dict().items()}
-        made = len(theirs), sum(p.numel() for p in module.parameters())
+        made = len(module.state_dict()), sum(p.numel() for p in module.parameters())
+        theirs = {key: list(value.shape) for key, value in module.state_dict().items() if not key.endswith(IGNORED)}
         tally.same(f"{name}: the sizes that are published", [] if made == (tensors, numbers) else [str(made)])
         tally.same(f"{name}: torchvision's names and shapes", shape_differences(shapes_of(name), theirs))
 
@@ -326,4 +373,5 @@ def plant(tally, options):
 
 
 if __name__ == "__main__":
-    harness.main(__doc__, [check_gpt, check_resnet, check_new_head, check_proposals, check_torchvision], [plant])
+    harness.main(__doc__, [check_gpt, check_resnet, check_convnext, check_swin, check_tcn, check_new_head,
+                           check_proposals, check_torchvision], [plant])

@@ -66,8 +66,9 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
                      ? elab_error(e, x->loc, "%s%s is %s, which leaves a remainder", layer, written, text)
                      : elab_error(e, x->loc, "%s%s leaves a remainder", layer, text);
     if (!*layer)
-        diag_help(e->d, diag, "(%lld - %lld %% %lld) / %lld rounds down; divide floats for a fraction",
-                  (long long)a.mul, (long long)a.mul, (long long)b.mul, (long long)b.mul);
+        diag_help(e->d, diag, "%lld.0 / %lld.0 is a fraction; (%lld - %lld %% %lld) / %lld rounds down",
+                  (long long)a.mul, (long long)b.mul, (long long)a.mul, (long long)a.mul, (long long)b.mul,
+                  (long long)b.mul);
     return ERROR_ITEM;
 }
 

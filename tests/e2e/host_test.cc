@@ -1,4 +1,7 @@
 // What a host program may do around the library: foreign rounding modes, fork, threads with little stack.
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +110,31 @@ int InChild(const std::function<bool()> &part) {
     waitpid(child, &status, 0);
     return status;
 }
+
+#ifdef __x86_64__
+// The upper halves of AVX's and AVX-512's registers that hold numbers: SSE code is several times slower meanwhile.
+unsigned UpperHalvesInUse() {
+    unsigned low, high;
+    __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(1)); // xgetbv
+    return low & 0x44;
+}
+
+TEST(Host, AStepClearsTheUpperHalvesOfRegisters) {
+    unsigned a = 0, b, c, d;
+    if (!__builtin_cpu_supports("avx2") || !__get_cpuid_count(13, 1, &a, &b, &c, &d) || !(a & 4))
+        GTEST_SKIP() << "needs AVX2, and a processor that says which registers are in use";
+    amp_compile_options options = {};
+    options.isa = "v4";
+    Training r(e2e::compile_to_file(e2e::mlp("fp32", 40, 70), "upper.so", options), 16, 1);
+    ASSERT_TRUE(r.ok());
+    e2e::Batch batch(16, 40, 10, 3);
+    __asm__ volatile("vpcmpeqd %%ymm15, %%ymm15, %%ymm15" ::: "xmm15");
+    EXPECT_NE(UpperHalvesInUse(), 0u);
+    __asm__ volatile("vzeroupper" ::: "xmm15");
+    EXPECT_EQ(amp_step(r.session, batch.inputs(), {16, 0}, nullptr, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(UpperHalvesInUse(), 0u);
+}
+#endif
 
 TEST(Host, ASessionGoesOnInAForkedChild) {
     Training r(model(), 64, 2), whole(model(), 64, 2);

@@ -394,6 +394,14 @@ static void run_item(const Launch *l, int64_t item) {
     l->fn(&args);
 }
 
+#ifdef __x86_64__
+/* A model's functions leave the upper halves of vector registers in use: compilers clear them from -O2 on.  Meanwhile
+ * SSE code is slow, in the application, too. */
+__attribute__((target("avx"))) static void clear_upper_halves(void) { __builtin_ia32_vzeroupper(); }
+#else
+static void clear_upper_halves(void) {}
+#endif
+
 static void run_task(void *launch, int64_t task, int32_t thread) {
     const Launch *l = launch;
     char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
@@ -403,6 +411,7 @@ static void run_task(void *launch, int64_t task, int32_t thread) {
     if (l->kernel->kind == AMP_KERNEL_PRODUCT) return amp_product_task(l->kernels, &l->product, task, (float *)scratch);
     int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
     for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);
+    if (l->executor->isa != AMP_ISA_PORTABLE) clear_upper_halves();
 }
 
 static void run_second_task(void *launch, int64_t task, int32_t thread) {

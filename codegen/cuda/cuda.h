@@ -135,6 +135,7 @@ typedef struct CudaPart {     /* amp_model_cuda_part */
 typedef struct CudaProduct { /* amp_model_cuda_product */
     int a, b, to, bias;      /* operands of the launch; bias -1: none */
     bool a_turned, b_turned;
+    bool filled;          /* the lines of the result, with zeros */
     uint32_t instruction; /* AMP_INSTRUCTION_* */
     Dim rows, k;
     int64_t cols;

@@ -156,19 +156,26 @@ static void plant(const Product *p, int32_t batch, uint64_t run, const Matrices 
     memcpy(x->d + (column * (uint64_t)l->ld + row) * size, &bits, size);
 }
 
+/* What is between columns is the caller's. */
+static bool write_columns(const Product *p, int32_t batch, void *context, const unsigned char *from) {
+    const uint64_t size = type_bytes(p->d.layout.type), line = (uint64_t)p->d.layout.ld * size;
+    const uint64_t to = address_of(&p->d, batch);
+    for (uint64_t i = 0; i < p->n; i++)
+        if (!fakecuda_write(context, to + i * line, from + i * line, p->m * size)) return false;
+    return true;
+}
+
 /* False: the work is gone, which |p| may not be asked then. */
 static bool run_one(const Product *p, int32_t batch, uint64_t run, void *context, const Matrices *x,
                     unsigned char *bias) {
-    const uint64_t to = address_of(&p->d, batch), bytes = bytes_of(&p->d);
     if (!fakecuda_read(context, address_of(&p->a, batch), x->a, bytes_of(&p->a)) ||
         !fakecuda_read(context, address_of(&p->b, batch), x->b, bytes_of(&p->b)))
         return false;
     if (p->beta != 0 && !fakecuda_read(context, address_of(&p->c, batch), x->c, bytes_of(&p->c))) return false;
     if (p->bias && !fakecuda_read(context, p->bias, bias, p->m * type_bytes(p->d.layout.type))) return false;
-    if (p->d.layout.ld > (int64_t)p->m && !fakecuda_read(context, to, x->d, bytes)) return false; /* between columns */
     multiply(p, x, bias);
     plant(p, batch, run, x);
-    return fakecuda_write(context, to, x->d, bytes);
+    return write_columns(p, batch, context, x->d);
 }
 
 bool product_run(void *product, void *context) {

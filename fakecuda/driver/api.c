@@ -62,6 +62,7 @@ static const unsigned char needs[CALL_COUNT] = {
     [CALL_cuMemcpyDtoDAsync_v2] = CONTEXT,
     [CALL_cuMemsetD8Async] = CONTEXT,
     [CALL_cuMemsetD32Async] = CONTEXT,
+    [CALL_cuMemsetD2D16Async] = CONTEXT,
     [CALL_cuStreamCreate] = CONTEXT,
     [CALL_cuStreamDestroy_v2] = CONTEXT | GIVES,
     [CALL_cuStreamSynchronize] = CONTEXT,
@@ -289,10 +290,14 @@ CuResult cuMemcpyDtoDAsync_v2(CuPointer to, CuPointer from, size_t bytes, CuStre
     RUN(cuMemcpyDtoDAsync_v2, copy_inside(call.context, to, from, bytes, stream));
 }
 CuResult cuMemsetD8Async(CuPointer to, unsigned char value, size_t count, CuStream stream) {
-    RUN(cuMemsetD8Async, copy_fill(call.context, to, value, 1, count, stream));
+    RUN(cuMemsetD8Async, copy_fill(call.context, to, 0, value, 1, count, 1, stream));
 }
 CuResult cuMemsetD32Async(CuPointer to, unsigned int value, size_t count, CuStream stream) {
-    RUN(cuMemsetD32Async, copy_fill(call.context, to, value, 4, count, stream));
+    RUN(cuMemsetD32Async, copy_fill(call.context, to, 0, value, 4, count, 1, stream));
+}
+CuResult cuMemsetD2D16Async(CuPointer to, size_t pitch, unsigned short value, size_t width, size_t height,
+                            CuStream stream) {
+    RUN(cuMemsetD2D16Async, copy_fill(call.context, to, pitch, value, 2, width, height, stream));
 }
 
 /* ---- streams, events, graphs ------------------------------------------------------------------------------------- */

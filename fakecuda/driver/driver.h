@@ -178,7 +178,9 @@ void host_free_all(const Context *c);
 CuResult copy_in(Context *c, CuPointer to, const void *from, size_t bytes, CuStream stream);
 CuResult copy_out(Context *c, void *to, CuPointer from, size_t bytes, CuStream stream);
 CuResult copy_inside(Context *c, CuPointer to, CuPointer from, size_t bytes, CuStream stream);
-CuResult copy_fill(Context *c, CuPointer to, uint32_t value, int width, size_t count, CuStream stream);
+/* |lines| times |count| values of |width| bytes, lines |pitch| bytes apart. */
+CuResult copy_fill(Context *c, CuPointer to, size_t pitch, uint32_t value, int width, size_t count, size_t lines,
+                   CuStream stream);
 
 /* ---- modules.c --------------------------------------------------------------------------------------------------- */
 

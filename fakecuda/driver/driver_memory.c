@@ -232,11 +232,21 @@ CuResult copy_inside(Context *c, CuPointer to, CuPointer from, size_t bytes, CuS
     return stream_submit(s, &(Work){.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes});
 }
 
-CuResult copy_fill(Context *c, CuPointer to, uint32_t value, int width, size_t count, CuStream handle) {
+CuResult copy_fill(Context *c, CuPointer to, size_t pitch, uint32_t value, int width, size_t count, size_t lines,
+                   CuStream handle) {
     Stream *s;
+    const size_t most = SIZE_MAX / (unsigned)width;
     CuResult found = stream_find(c, handle, &s);
-    if (found != CU_SUCCESS || count == 0) return found;
-    if (to % (unsigned)width || count > SIZE_MAX / (unsigned)width || !memory_inside(c, to, count * (unsigned)width))
-        return CU_INVALID_VALUE;
-    return stream_submit(s, &(Work){.kind = WORK_FILL, .to = to, .value = value, .width = width, .count = count});
+    if (found != CU_SUCCESS || count == 0 || lines == 0) return found;
+    if (to % (unsigned)width || pitch % (unsigned)width || count > most) return CU_INVALID_VALUE;
+    const size_t line = count * (unsigned)width;
+    if (lines > 1 && (pitch < line || lines - 1 > (SIZE_MAX - line) / pitch)) return CU_INVALID_VALUE;
+    if (!memory_inside(c, to, (lines - 1) * pitch + line)) return CU_INVALID_VALUE;
+    return stream_submit(s, &(Work){.kind = WORK_FILL,
+                                    .to = to,
+                                    .value = value,
+                                    .width = width,
+                                    .count = count,
+                                    .pitch = pitch,
+                                    .lines = lines});
 }

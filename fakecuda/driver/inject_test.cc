@@ -41,9 +41,10 @@ class Injection : public StandIn {
             good(cu.function_attribute(&n, 0, f)) &&
             good(cu.function_set_attribute(f, CU_FUNC_MAX_DYNAMIC_SHARED, 1024)) && good(cu.mem_info(&bytes, &total)) &&
             good(cu.mem_alloc(&p, 64)) && good(cu.host_alloc(&h, 64, 0)) && good(cu.event_record(a, s)) &&
-            good(cu.fill8(p, 0, 64, s)) && good(cu.fill32(p, 5, 4, s)) && good(cu.copy_in(p, h, 16, s)) &&
-            good(cu.copy(p + 16, p, 16, s)) && good(cu.pointer_attribute(&n, CU_POINTER_MEMORY_TYPE, p)) &&
-            good(cu.stream_wait(s, a, 0)) && good(cu.capture_begin(s, CU_CAPTURE_THREAD_LOCAL));
+            good(cu.fill8(p, 0, 64, s)) && good(cu.fill32(p, 5, 4, s)) && good(cu.fill_lines(p, 8, 0, 1, 2, s)) &&
+            good(cu.copy_in(p, h, 16, s)) && good(cu.copy(p + 16, p, 16, s)) &&
+            good(cu.pointer_attribute(&n, CU_POINTER_MEMORY_TYPE, p)) && good(cu.stream_wait(s, a, 0)) &&
+            good(cu.capture_begin(s, CU_CAPTURE_THREAD_LOCAL));
         if (result == CU_SUCCESS) {
             CuLaunchConfig config = {{1, 1, 1}, {32, 1, 1}, 0, s, nullptr, 0};
             void *params[] = {&p, &count};

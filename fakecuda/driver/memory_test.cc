@@ -107,15 +107,20 @@ TEST_F(Memory, CopiesAndFillsMoveBytes) {
     OK(cu.copy(q, p, 64, s));
     OK(cu.fill32(q + 8, 0xabcd0123, 2, s));
     OK(cu.fill8(q + 16, 0x7f, 4, s));
+    OK(cu.fill_lines(q + 26, 16, 0x5678, 1, 3, s)); // in words 6, 10 and 14 the upper half
+    EXPECT_EQ(CU_INVALID_VALUE, cu.fill_lines(q + 26, 16, 0, 1, 4, s)) << "the fourth line is outside";
+    EXPECT_EQ(CU_INVALID_VALUE, cu.fill_lines(q, 16, 0, 9, 2, s)) << "lines overlap";
+    EXPECT_EQ(CU_INVALID_VALUE, cu.fill_lines(q + 1, 16, 0, 1, 1, s)) << "it is not aligned";
     std::vector<uint32_t> out = read(q, 16, s);
     in[2] = in[3] = 0xabcd0123;
     in[4] = 0x7f7f7f7f;
+    for (size_t i : {6, 10, 14}) in[i] = 0x56780000 | in[i];
     EXPECT_EQ(in, out);
     Report r = report();
     EXPECT_EQ(64, r.total("bytes_host_to_device"));
     EXPECT_EQ(64, r.total("bytes_device_to_host"));
     EXPECT_EQ(64, r.total("bytes_device_to_device"));
-    EXPECT_EQ(12, r.total("bytes_filled"));
+    EXPECT_EQ(18, r.total("bytes_filled"));
     EXPECT_EQ(1, r.waits("cuMemcpyDtoHAsync_v2"));
     OK(cu.stream_destroy(s));
     OK(cu.mem_free(p));

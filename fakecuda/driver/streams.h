@@ -38,6 +38,7 @@ typedef struct Work {
     const void *host_from;
     void *staged;          /* copy of a pageable source; owned */
     uint64_t bytes, count; /* bytes of a kernel: of |params| */
+    uint64_t pitch, lines; /* WORK_FILL: |count| values in each line; bytes from one to the next */
     uint32_t value;
     int width;
     bool pinned; /* the host's side of a copy out: checked again when it runs */

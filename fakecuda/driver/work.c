@@ -83,10 +83,14 @@ static void run_copy(Context *c, Work *w) {
 
 static void run_fill(Context *c, Work *w) {
     char why[256] = "";
-    c->nanoseconds += w->count * (uint64_t)w->width / MEMORY;
-    if (exec_fill(c->memory, w->to, w->value, w->width, w->count, why))
+    for (uint64_t i = 0; i < w->lines; i++) {
+        c->nanoseconds += w->count * (uint64_t)w->width / MEMORY;
+        if (!exec_fill(c->memory, w->to + i * w->pitch, w->value, w->width, w->count, why)) {
+            context_fail(c, CU_ILLEGAL_ADDRESS, why);
+            return;
+        }
         report.bytes_filled += w->count * (uint64_t)w->width;
-    else context_fail(c, CU_ILLEGAL_ADDRESS, why);
+    }
 }
 
 static void run_kernel(Context *c, Work *w) {

@@ -51,7 +51,7 @@ static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32
 static bool product_fits(Check *c, const amp_model_cuda_kernel *k, const amp_model_cuda_product *x) {
     enum { MAX_PRODUCT_PARTS = 1024 };
     return x->a < k->operands.count && x->b < k->operands.count && x->result < k->operands.count &&
-           x->bias <= k->operands.count && x->a_turned <= 1 && x->b_turned <= 1 &&
+           x->bias <= k->operands.count && x->a_turned <= 1 && x->b_turned <= 1 && x->filled <= (x->parts == 1) &&
            x->instruction >= AMP_INSTRUCTION_FMA && x->instruction <= AMP_INSTRUCTION_MMA_TF32 && x->parts >= 1 &&
            x->parts <= MAX_PRODUCT_PARTS && x->cols > 0 && amp_check_dim(c, &x->rows) && amp_check_dim(c, &x->k) &&
            dims_fit(c, x->pitch, 3, 3);

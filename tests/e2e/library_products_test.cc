@@ -73,7 +73,14 @@ std::vector<Case> Cases() {
              "amp 1\nmodel m(x: f32[N, 16, 32]) -> y {\n"
              "    a = linear(x; out = 32) as fc1\n    b = linear(a; out = 32) as fc2\n"
              "    y = linear(mean(b; dims = 1); out = 16) as fc4\n}\n",
-             512}};
+             512},
+            {"filled",
+             "bf16 { }",
+             "",
+             {"fc2: linear + bias + gelu, 1 product of 16 x 300 x 32"},
+             "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+             "    a = gelu(linear(linear(x; out = 32) as fc1; out = 300) as fc2)\n"
+             "    y = linear(linear(a; out = 300) as fc3; out = 16) as fc4\n}\n"}};
 }
 INSTANTIATE_TEST_SUITE_P(Of, Bits, ::testing::ValuesIn(Cases()), [](const auto &info) { return info.param.name; });
 

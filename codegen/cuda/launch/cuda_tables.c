@@ -261,8 +261,8 @@ static void put_calls(Tables *x, const CudaKernelEntry *e) {
         const CudaProduct *c = &e->calls.data[i];
         text_printf(t, "{.a = %d, .b = %d, .result = %d, .bias = %d, .a_turned = %d, .b_turned = %d, ", c->a, c->b,
                     c->to, c->bias + 1, c->a_turned, c->b_turned);
-        text_printf(t, ".instruction = %u, .parts = %d, .cols = %lld, .rows = ", c->instruction, c->parts,
-                    (long long)c->cols);
+        text_printf(t, ".instruction = %u, .parts = %d, .filled = %d, .cols = %lld, .rows = ", c->instruction, c->parts,
+                    c->filled, (long long)c->cols);
         table_put_dim(t, c->rows);
         text_puts(t, ", .k = ");
         table_put_dim(t, c->k);

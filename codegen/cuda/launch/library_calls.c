@@ -166,10 +166,10 @@ static bool describe_call(const Walk *w, CudaProduct *c) {
     c->pitch[0] = pitch_of(w, c->a, c->a_turned ? p.rows : p.k);
     c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p.k : dim_const(p.cols));
     c->pitch[2] = pitch_of(w, c->to, dim_const(p.cols));
-    if (walk_operand(w, c->to)->pitch && !walk_operand(w, c->to)->is_part) return false; /* zeros fill its lines */
+    c->filled = walk_operand(w, c->to)->pitch && !walk_operand(w, c->to)->is_part;
     const int bytes = p.element_bytes, result_bytes = emit_storage(w, c->to)->bytes;
     return is_aligned(c->pitch[0], bytes) && is_aligned(c->pitch[1], bytes) && is_aligned(c->pitch[2], result_bytes) &&
-           (c->parts == 1 || (!p.rows.n && c->bias < 0));
+           (c->parts == 1 || (!p.rows.n && c->bias < 0 && !c->filled));
 }
 
 /* ---- the rest of a kernel ---------------------------------------------------------------------------------------- */

@@ -146,6 +146,8 @@ typedef struct CuLaunchConfig { /* CUlaunchConfig */
     X(copy, cuMemcpyDtoDAsync_v2, (CuPointer to, CuPointer from, size_t bytes, CuStream stream))                       \
     X(fill8, cuMemsetD8Async, (CuPointer to, unsigned char value, size_t count, CuStream stream))                      \
     X(fill32, cuMemsetD32Async, (CuPointer to, unsigned int value, size_t count, CuStream stream))                     \
+    X(fill_lines, cuMemsetD2D16Async,                                                                                  \
+      (CuPointer to, size_t pitch, unsigned short value, size_t width, size_t height, CuStream stream))                \
     X(stream_create, cuStreamCreate, (CuStream * stream, unsigned int flags))                                          \
     X(stream_destroy, cuStreamDestroy_v2, (CuStream stream))                                                           \
     X(stream_sync, cuStreamSynchronize, (CuStream stream))                                                             \

@@ -56,10 +56,10 @@ static void describe(const amp_run *run, const amp_model_cuda_kernel *k, char *t
     for (uint32_t i = 0; i < k->products.count; i++) {
         amp_cuda_matmul w;
         (void)amp_cuda_matmul_of(run, k, i, &w);
-        text +=
-            snprintf(text, DESCRIPTION, "%lld %lld %lld %lld %lld %lld %lld %d %d %d %u %d %d;", (long long)w.m,
-                     (long long)w.n, (long long)w.k, (long long)w.parts, (long long)w.pitch[0], (long long)w.pitch[1],
-                     (long long)w.pitch[2], w.type, w.result, w.compute, w.epilogue, w.a_turned, w.b_turned);
+        text += snprintf(text, DESCRIPTION, "%lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %u %d %d;",
+                         (long long)w.m, (long long)w.n, (long long)w.k, (long long)w.parts, (long long)w.pitch[0],
+                         (long long)w.pitch[1], (long long)w.pitch[2], (long long)w.fill, w.type, w.result, w.compute,
+                         w.epilogue, w.a_turned, w.b_turned);
     }
 }
 

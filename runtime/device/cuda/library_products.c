@@ -146,7 +146,8 @@ static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_c
     for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->n);
     if (x->parts > 1 && out->k % ((int64_t)x->parts * AMP_PRODUCT_PART)) return false;
     out->k /= x->parts;
-    return true;
+    if (x->filled) out->fill = out->pitch[2] - out->n;
+    return out->fill >= 0;
 }
 
 static bool sizes_fit(const amp_run *run, const amp_model_cuda_product *x, const amp_cuda_matmul *w,
@@ -154,7 +155,7 @@ static bool sizes_fit(const amp_run *run, const amp_model_cuda_product *x, const
     const int64_t all = w->k * w->parts;
     return is_inside(run, of[0], (double)(x->a_turned ? all : w->m), x->a_turned ? w->m : all, w->pitch[0]) &&
            is_inside(run, of[1], (double)(x->b_turned ? w->n : all), x->b_turned ? all : w->n, w->pitch[1]) &&
-           is_inside(run, of[2], (double)w->m * (double)w->parts, w->n, w->pitch[2]) &&
+           is_inside(run, of[2], (double)w->m * (double)w->parts, w->n + w->fill, w->pitch[2]) &&
            (!of[3] || (of[3]->storage == of[2]->storage && of[3]->cols.mul >= w->n));
 }
 
@@ -266,6 +267,15 @@ bool amp_cuda_matmul_check(const amp_cuda_products *p, const amp_cuda_matmul *w,
     return true;
 }
 
+/* Zeros after each line of a result at |to|, in units of two bytes. */
+static CublasLtResult fill_lines(const amp_cuda_products *p, const amp_cuda_matmul *w, CuPointer to, CuStream stream) {
+    enum { UNIT = 2 };
+    const size_t bytes = w->result == LT_F32 ? 4 : 2;
+    const CuResult r = p->context->driver.fill_lines(to + (size_t)w->n * bytes, (size_t)w->pitch[2] * bytes, 0,
+                                                     (size_t)w->fill * bytes / UNIT, (size_t)w->m, stream);
+    return r ? LT_EXECUTION_FAILED : LT_OK;
+}
+
 CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_matmul *w, const CuPointer at[4],
                                    const amp_cuda_algorithm *by, CuStream stream) {
     const CublasLtApi *lt = &p->library.calls;
@@ -277,7 +287,7 @@ CublasLtResult amp_cuda_matmul_run(const amp_cuda_products *p, const amp_cuda_ma
     r = lt->matmul(p->handle, o.desc, &one, b, o.layouts[1], a, o.layouts[0], &zero, d, o.layouts[2], d, o.layouts[2],
                    &by->algo, by->workspace ? amp_cuda_address(p->workspace) : NULL, by->workspace, stream);
     close_objects(lt, &o);
-    return r;
+    return r || !w->fill ? r : fill_lines(p, w, at[2], stream);
 }
 
 /* ---- in place of a launch ---------------------------------------------------------------------------------------- */

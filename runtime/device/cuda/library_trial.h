@@ -11,6 +11,7 @@ typedef struct amp_cuda_matmul {
     int32_t type, result, compute;
     uint32_t epilogue;
     int32_t a_turned, b_turned;
+    int64_t fill; /* elements of zeros after each line of the result */
 } amp_cuda_matmul;
 
 /* What a launch runs for one of its products. */

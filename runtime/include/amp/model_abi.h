@@ -528,6 +528,8 @@ typedef struct amp_model_cuda_product {
     uint32_t a_turned, b_turned;
     uint32_t instruction; /* AMP_INSTRUCTION_* */
     uint32_t parts;
+    uint32_t filled,
+        reserved; /* |filled| 1: zeros fill the result's lines from |cols| on, and the runtime writes them */
     int64_t cols;
     amp_model_dim rows, k, pitch[3]; /* of A, B and the result */
 } amp_model_cuda_product;

@@ -72,7 +72,7 @@ struct Copy {
     }
     // A product of |name| that is sound: logits [n][10] = x [n][40] times weights [40][10], and a bias.
     amp_model_cuda_product &Product(const char *name) {
-        amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 10, {}, {}, {}};
+        amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 0, 0, 10, {}, {}, {}};
         sound.rows = {1, 1, 1}, sound.k = {40, 1, 0};
         sound.pitch[0] = {40, 1, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0};
         products.assign(2, sound);
@@ -210,6 +210,7 @@ const Damage damages[] = {
     {"k00: its products", [](Copy &c) { c.Product("k00").result = UINT32_MAX; }},
     {"k00: its products", [](Copy &c) { c.Product("k00").bias = 5; }}, // from 1
     {"k00: its products", [](Copy &c) { c.Product("k00").a_turned = 2; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").filled = 2; }},
     {"k00: its products", [](Copy &c) { c.Product("k00").b_turned = UINT32_MAX; }},
     {"k00: its products", [](Copy &c) { c.Product("k00").instruction = AMP_INSTRUCTION_PLAIN; }},
     {"k00: its products", [](Copy &c) { c.Product("k00").instruction = AMP_INSTRUCTION_MMA_TF32 + 1; }},

@@ -30,7 +30,7 @@ static bool check_readers(PassContext *c, const Func *f, const State *s, const T
             if (o->in[n].id != table.id || (o->code == OP_embedding && n == 1)) continue;
             Diag *diag = place_error(c, group->pos, "group: lazy: %s is read by %s (%s)", s->name,
                                      ir_op_info[o->code].name, o->path ? o->path : "unnamed");
-            diag_help(c->diags, diag, remedy);
+            diag_help(c->diags, diag, "%s", remedy);
             return false;
         }
     }

@@ -133,6 +133,10 @@ TEST(Host, AStepClearsTheUpperHalvesOfRegisters) {
     __asm__ volatile("vzeroupper" ::: "xmm15");
     EXPECT_EQ(amp_step(r.session, batch.inputs(), {16, 0}, nullptr, &r.err), AMP_OK) << r.err.message;
     EXPECT_EQ(UpperHalvesInUse(), 0u);
+    std::vector<float> logits(16 * 10);
+    void *outputs[] = {logits.data()}; // by a product with a bias, the last kernel
+    EXPECT_EQ(amp_infer(r.session, batch.inputs(), {16, 0}, outputs, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(UpperHalvesInUse(), 0u);
 }
 #endif
 

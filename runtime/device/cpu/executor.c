@@ -394,24 +394,32 @@ static void run_item(const Launch *l, int64_t item) {
     l->fn(&args);
 }
 
+static void run_items(const Launch *l, int64_t task) {
+    const int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
+    for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);
+}
+
+/* A model's functions, epilogues of products too, leave the upper halves of vector registers in use: compilers clear
+ * them from -O2 on.  Meanwhile SSE code is slow, in the application, too. */
 #ifdef __x86_64__
-/* A model's functions leave the upper halves of vector registers in use: compilers clear them from -O2 on.  Meanwhile
- * SSE code is slow, in the application, too. */
-__attribute__((target("avx"))) static void clear_upper_halves(void) { __builtin_ia32_vzeroupper(); }
+__attribute__((target("avx"))) static void zero_upper_halves(void) { __builtin_ia32_vzeroupper(); }
 #else
-static void clear_upper_halves(void) {}
+static void zero_upper_halves(void) {}
 #endif
+
+static void clear_upper_halves(const Launch *l) {
+    if (l->executor->isa != AMP_ISA_PORTABLE) zero_upper_halves();
+}
 
 static void run_task(void *launch, int64_t task, int32_t thread) {
     const Launch *l = launch;
     char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
-    if (l->is_conv) return amp_conv_task(&l->conv, task, scratch);
-    if (l->is_batch) return amp_batch_task(&l->batch, task, scratch);
-    if (l->kernel->kind == AMP_KERNEL_ATTENTION) return amp_attention_task(&l->attention, task, scratch);
-    if (l->kernel->kind == AMP_KERNEL_PRODUCT) return amp_product_task(l->kernels, &l->product, task, (float *)scratch);
-    int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
-    for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);
-    if (l->executor->isa != AMP_ISA_PORTABLE) clear_upper_halves();
+    if (l->is_conv) amp_conv_task(&l->conv, task, scratch);
+    else if (l->is_batch) amp_batch_task(&l->batch, task, scratch);
+    else if (l->kernel->kind == AMP_KERNEL_ATTENTION) amp_attention_task(&l->attention, task, scratch);
+    else if (l->kernel->kind == AMP_KERNEL_PRODUCT) amp_product_task(l->kernels, &l->product, task, (float *)scratch);
+    else run_items(l, task);
+    clear_upper_halves(l);
 }
 
 static void run_second_task(void *launch, int64_t task, int32_t thread) {
@@ -419,6 +427,7 @@ static void run_second_task(void *launch, int64_t task, int32_t thread) {
     char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
     if (l->is_conv) amp_conv_second_task(&l->conv, task, scratch);
     else amp_attention_second_task(&l->attention, task, scratch);
+    clear_upper_halves(l);
 }
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */

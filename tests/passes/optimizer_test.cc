@@ -3,7 +3,14 @@
 
 namespace {
 
-using OptimizerTest = TrainingTest;
+class OptimizerTest : public TrainingTest {
+  protected:
+    // tests/passes/mlp.ir with another optimizer.
+    static std::string MlpBy(const std::string &optimizer) {
+        std::string text = File("tests/passes/mlp.ir");
+        return text.replace(text.find("adamw(lr = 0.001)"), 17, optimizer);
+    }
+};
 
 // Operands of an optimizer's op.
 enum { kLearningRate = 3, kDecay = 4 };
@@ -105,8 +112,7 @@ TEST_F(OptimizerTest, AnAverageFollowsItsParameter) {
 }
 
 TEST_F(OptimizerTest, MatricesAloneAreTrainedByMuon) {
-    std::string text = File("tests/passes/mlp.ir");
-    text.replace(text.find("adamw(lr = 0.001)"), 17, "muon(lr = 0.02)");
+    std::string text = MlpBy("muon(lr = 0.02)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
     EXPECT_EQ(Diagnostics(),
               "error: mlp.amp:20:17: optimizer: muon trains matrices, and the shape of fc1.bias is [32]\n"
@@ -114,8 +120,7 @@ TEST_F(OptimizerTest, MatricesAloneAreTrainedByMuon) {
 }
 
 TEST_F(OptimizerTest, AGlobThatMatricesMatchIsNoRemedy) {
-    std::string text = File("tests/passes/mlp.ir");
-    text.replace(text.find("adamw(lr = 0.001)"), 17, "muon(lr = 0.02)");
+    std::string text = MlpBy("muon(lr = 0.02)");
     for (size_t at; (at = text.find("fc1.bias")) != std::string::npos;) text.replace(at, 8, "fc1.side.weight");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
     EXPECT_NE(Diagnostics().find("help: give it another: group \"fc1.side.weight\": optimizer"), std::string::npos)
@@ -123,8 +128,7 @@ TEST_F(OptimizerTest, AGlobThatMatricesMatchIsNoRemedy) {
 }
 
 TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
-    std::string text = File("tests/passes/mlp.ir");
-    text.replace(text.find("adamw(lr = 0.001)"), 17, "adadelta(lr = 1)");
+    std::string text = MlpBy("adadelta(lr = 1)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
     EXPECT_EQ(Diagnostics(),
               "error: mlp.amp:20:17: optimizer adadelta is not supported\n"

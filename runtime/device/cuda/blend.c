@@ -43,12 +43,7 @@ static const char kernel_text[] = ".version 7.0\n"
                                   "ret;\n"
                                   "}\n";
 
-enum { THREADS = 256, BLOCKS_OF_MULTIPROCESSOR = 8 };
-
-static amp_status load(amp_cuda_blending *b, amp_cuda_context *context, amp_error *err) {
-    if (!b->module) AMP_TRY(AMP_CUDA(context, err, module_load, (&b->module, kernel_text, 0, NULL, NULL)));
-    return AMP_CUDA(context, err, module_function, (&b->function, b->module, "amp_blend"));
-}
+enum { THREADS = 256 };
 
 void amp_cuda_blending_free(amp_cuda_blending *b, amp_cuda_context *context) {
     if (b->module) AMP_CUDA_FREE(context, module_unload, (b->module));
@@ -59,12 +54,9 @@ amp_status amp_cuda_blend(amp_cuda_blending *b, amp_cuda_context *context, const
                           CuStream stream, amp_error *err) {
     CuPointer to = amp_cuda_pointer(blend->to), from = amp_cuda_pointer(blend->from);
     if (blend->copies) return AMP_CUDA(context, err, copy, (to, from, blend->bytes, stream));
-    if (!b->function) AMP_TRY(load(b, context, err));
+    if (!b->function) AMP_TRY(amp_cuda_load_text(context, kernel_text, "amp_blend", &b->module, &b->function, err));
     uint64_t count = blend->bytes / sizeof(float);
-    const uint64_t most = (uint64_t)context->info.multiprocessors * BLOCKS_OF_MULTIPROCESSOR;
-    const uint64_t wanted = (count + THREADS - 1) / THREADS;
+    const unsigned blocks = amp_cuda_blocks(context, (count + THREADS - 1) / THREADS);
     void *parameters[] = {&to, &from, &count, &t};
-    return AMP_CUDA(
-        context, err, launch,
-        (b->function, (unsigned)(wanted < most ? wanted : most), 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
+    return AMP_CUDA(context, err, launch, (b->function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
 }

@@ -99,6 +99,20 @@ void amp_cuda_leave(amp_cuda_context *c) {
     (void)c->driver.context_pop(&context);
 }
 
+/* ---- kernels of PTX text ----------------------------------------------------------------------------------------- */
+
+amp_status amp_cuda_load_text(amp_cuda_context *context, const char *text, const char *name, CuModule *module,
+                              CuFunction *function, amp_error *err) {
+    if (!*module) AMP_TRY(AMP_CUDA(context, err, module_load, (module, text, 0, NULL, NULL)));
+    return AMP_CUDA(context, err, module_function, (function, *module, name));
+}
+
+unsigned amp_cuda_blocks(const amp_cuda_context *context, uint64_t wanted) {
+    enum { BLOCKS_OF_MULTIPROCESSOR = 8 };
+    const uint64_t most = (uint64_t)context->info.multiprocessors * BLOCKS_OF_MULTIPROCESSOR;
+    return (unsigned)(wanted < most ? wanted : most);
+}
+
 /* ---- its memory -------------------------------------------------------------------------------------------------- */
 
 static amp_cuda_memory *memory_of(amp_device_memory *m) { return (amp_cuda_memory *)m; }

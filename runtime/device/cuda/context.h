@@ -50,6 +50,12 @@ bool amp_cuda_enter_to_free(amp_cuda_context *context);
  * after a fatal error the driver is left alone. */
 #define AMP_CUDA_FREE(context, name, arguments) ((void)AMP_CUDA(context, NULL, name, arguments))
 
+/* A kernel that is PTX text, so that a machine without NVRTC has it too.  Inside; |*module| stays if it is there. */
+amp_status amp_cuda_load_text(amp_cuda_context *context, const char *text, const char *name, CuModule *module,
+                              CuFunction *function, amp_error *err);
+/* Of a kernel whose blocks go on until all is done: |wanted|, but no more than keep the device busy. */
+unsigned amp_cuda_blocks(const amp_cuda_context *context, uint64_t wanted);
+
 /* ---- its memory (runtime/memory/device_memory.h) ----------------------------------------------------------------- */
 
 typedef struct amp_cuda_blending { /* blend.h */

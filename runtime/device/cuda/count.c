@@ -6,8 +6,7 @@
 enum {
     PLACES = 1024,
     THREADS = 256,
-    NUMBERS_OF_THREAD = 16, /* at least, where they are many */
-    BLOCKS_OF_MULTIPROCESSOR = 8
+    NUMBERS_OF_THREAD = 16 /* at least, where they are many */
 };
 
 /* As the kernel adds to it. */
@@ -135,8 +134,7 @@ static const char kernel_text[] =
                                                        "}\n";
 
 static amp_status load(amp_cuda_counting *c, amp_cuda_context *context, amp_error *err) {
-    AMP_TRY(AMP_CUDA(context, err, module_load, (&c->module, kernel_text, 0, NULL, NULL)));
-    return AMP_CUDA(context, err, module_function, (&c->function, c->module, "amp_count"));
+    return amp_cuda_load_text(context, kernel_text, "amp_count", &c->module, &c->function, err);
 }
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
@@ -166,9 +164,7 @@ void amp_cuda_counting_free(amp_cuda_counting *c, amp_cuda_context *context, con
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
 static unsigned blocks_for(const amp_cuda_context *context, uint64_t count) {
-    const uint64_t most = (uint64_t)context->info.multiprocessors * BLOCKS_OF_MULTIPROCESSOR;
-    const uint64_t wanted = count / (THREADS * NUMBERS_OF_THREAD) + 1;
-    return (unsigned)(wanted < most ? wanted : most);
+    return amp_cuda_blocks(context, count / (THREADS * NUMBERS_OF_THREAD) + 1);
 }
 
 static amp_status launch(const amp_cuda_counting *c, amp_cuda_context *context, const amp_counted *what,

@@ -104,11 +104,10 @@ static const char kernel_text[] =
     "ret;\n"
     "}\n";
 
-enum { THREADS = 256, BLOCKS_OF_MULTIPROCESSOR = 8 };
+enum { THREADS = 256 };
 
 amp_status amp_cuda_indices_load(amp_cuda_indices *x, amp_cuda_context *context, amp_error *err) {
-    AMP_TRY(AMP_CUDA(context, err, module_load, (&x->module, kernel_text, 0, NULL, NULL)));
-    return AMP_CUDA(context, err, module_function, (&x->function, x->module, "amp_copy_indices"));
+    return amp_cuda_load_text(context, kernel_text, "amp_copy_indices", &x->module, &x->function, err);
 }
 
 void amp_cuda_indices_free(amp_cuda_indices *x, amp_cuda_context *context) {
@@ -121,11 +120,8 @@ amp_status amp_cuda_copy_indices(const amp_cuda_indices *x, amp_cuda_context *co
     amp_cuda_index_copy c = *copy;
     int64_t bound = c.input->index_bound, ignore = c.input->index_ignore;
     int32_t other = amp_index_instead(c.input);
-    const uint64_t most = (uint64_t)context->info.multiprocessors * BLOCKS_OF_MULTIPROCESSOR;
-    const uint64_t wanted = (c.count + THREADS - 1) / THREADS;
+    const unsigned blocks = amp_cuda_blocks(context, (c.count + THREADS - 1) / THREADS);
     void *parameters[] = {&c.from, &c.to, &c.count, &bound, &ignore, &other, &c.fault};
     if (!c.count) return AMP_OK;
-    return AMP_CUDA(
-        context, err, launch,
-        (x->function, (unsigned)(wanted < most ? wanted : most), 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
+    return AMP_CUDA(context, err, launch, (x->function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL));
 }

@@ -48,10 +48,11 @@ const char *emit_literal(Arena *a, Dtype t, double v) {
 }
 
 const char *emit_dim(Arena *a, Dim d) {
-    if (!d.n) return arena_printf(a, "%lld", (long long)d.mul);
-    if (d.mul == 1 && d.div == 1) return "n";
-    return d.div == 1 ? arena_printf(a, "%lld * n", (long long)d.mul)
-                      : arena_printf(a, "%lld * n / %lld", (long long)d.mul, (long long)d.div);
+    static const char *const powers[][LARGEST_POWER + 1] = {{"", "t", "t * t"}, {"n", "n * t", "n * t * t"}};
+    const char *power = powers[d.n][d.t];
+    if (!dim_varies(d)) return arena_printf(a, "%lld", (long long)d.mul);
+    if (d.mul != 1) power = arena_printf(a, "%lld * %s", (long long)d.mul, power);
+    return d.div == 1 ? power : arena_printf(a, "%s / %lld", power, (long long)d.div);
 }
 
 const char *emit_dim_factor(Arena *a, Dim d) {

@@ -18,7 +18,9 @@
 
 /* ---- which ops --------------------------------------------------------------------------------------------------- */
 
-static int64_t last_size(const Shape *s) { return s->rank && !s->d[s->rank - 1].n ? s->d[s->rank - 1].mul : 0; }
+static int64_t last_size(const Shape *s) {
+    return s->rank && !dim_varies(s->d[s->rank - 1]) ? s->d[s->rank - 1].mul : 0;
+}
 
 /* The |n|th operand has as many columns as the result, not one for all of them. */
 static bool has_columns(const Walk *w, const Op *o, int n) {

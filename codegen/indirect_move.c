@@ -250,7 +250,7 @@ static bool are_alike(const Parts *p, int count, int d) {
     const Memory *first = &p->moves[0].m;
     for (int n = 1; n < count; n++) {
         const Memory *m = &p->moves[n].m;
-        if (m->shape.d[d].n || m->operand != first->operand + n || m->layout != first->layout ||
+        if (dim_varies(m->shape.d[d]) || m->operand != first->operand + n || m->layout != first->layout ||
             m->storage != first->storage || m->shape.d[d].mul != first->shape.d[d].mul)
             return false;
     }

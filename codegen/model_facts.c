@@ -50,7 +50,7 @@ static amp_status check_iota(const Indexes *x, const Op *iota) {
     const Shape *s = ir_shape(x->f, iota->out[0]);
     int64_t dim = ir_attr(iota, "dim")->i;
     Dim d = s->rank ? s->d[dim < 0 ? dim + s->rank : dim] : dim_const(1);
-    return !d.n && d.mul <= x->bound ? AMP_OK : refuse(x, "its ids are counted beyond the table");
+    return !dim_varies(d) && d.mul <= x->bound ? AMP_OK : refuse(x, "its ids are counted beyond the table");
 }
 
 static amp_status check_number(const Indexes *x, double value) {
@@ -73,7 +73,7 @@ static amp_status check_place(const Indexes *x, const Op *fold) {
     int64_t places = 1;
     for (int i = 0; i < dims->count; i++) {
         Dim d = s->d[dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i]];
-        if (d.n) return refuse(x, "argmax looks among samples");
+        if (dim_varies(d)) return refuse(x, "argmax looks among samples");
         places *= d.mul;
     }
     if (places <= x->bound) return AMP_OK;
@@ -176,7 +176,7 @@ static void note_comparison(const Func *f, const Op *o, Labels *labels) {
     if (!a || a->code != OP_iota) return;
     const Shape *s = ir_shape(f, o->out[0]);
     labels->op = o;
-    labels->bound = s->d[s->rank - 1].n ? 0 : s->d[s->rank - 1].mul;
+    labels->bound = dim_varies(s->d[s->rank - 1]) ? 0 : s->d[s->rank - 1].mul;
 }
 
 static void find_labels(const Func *f, ModelInputs *inputs) {

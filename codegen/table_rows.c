@@ -7,7 +7,7 @@
 #include "ir/places.h"
 
 void table_put_dim(Text *t, Dim d) {
-    text_printf(t, "{%lld, %lld, %d}", (long long)d.mul, (long long)(d.div ? d.div : 1), d.n);
+    text_printf(t, "{%lld, %lld, %d, %d}", (long long)d.mul, (long long)(d.div ? d.div : 1), d.n, d.t);
 }
 
 static void put_shape(Text *t, const Shape *s) {

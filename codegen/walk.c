@@ -212,7 +212,7 @@ static bool flatten(const Shape *s, Dim *rows, int64_t *cols) {
     Dim all = dim_const(1);
     *cols = 1;
     int i = s->rank;
-    while (i > 0 && !s->d[i - 1].n && *cols < FLAT_COLUMNS) *cols *= s->d[--i].mul;
+    while (i > 0 && !dim_varies(s->d[i - 1]) && *cols < FLAT_COLUMNS) *cols *= s->d[--i].mul;
     for (; i > 0; i--)
         if (!dim_mul(all, s->d[i - 1], &all)) return false;
     *rows = all;
@@ -225,7 +225,8 @@ static void find_flat_space(Walk *w) {
     Dim count, rows;
     int64_t cols;
     w->flat = false;
-    if (w->k->kind != KERNEL_TILE || w->cols.n || w->cols.mul >= FLAT_COLUMNS || w->cols.mul % 32 == 0) return;
+    if (w->k->kind != KERNEL_TILE || dim_varies(w->cols) || w->cols.mul >= FLAT_COLUMNS || w->cols.mul % 32 == 0)
+        return;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         Val v = space_of(w, o);
@@ -244,7 +245,7 @@ static void find_flat_space(Walk *w) {
 
 Dim walk_segments(const Walk *w) {
     if (!w->segment) return dim_const(1);
-    return w->rows.n ? dim_n(w->rows.mul, w->rows.div * w->segment) : dim_const(w->rows.mul / w->segment);
+    return dim_divided(w->rows, w->segment);
 }
 
 /* The span of a value of this shape beside a result of shape |beside|. */
@@ -493,7 +494,7 @@ static void raise_levels(Walk *w) {
 static void keep(Walk *w, Val v, int reader_level, int64_t *bytes) {
     ValueWalk *x = &w->values[v.id];
     const Op *def = ir_def(w->f, v);
-    if (!x->made || x->kept || x->span != SPAN_FULL || x->level >= reader_level || w->cols.n) return;
+    if (!x->made || x->kept || x->span != SPAN_FULL || x->level >= reader_level || dim_varies(w->cols)) return;
     if (def->code == OP_iota || def->code == OP_broadcast || def->n_out > 1) return;
     x->kept = true;
     *bytes += (w->cols.mul + 31) / 32 * 32 * 4;

@@ -131,7 +131,7 @@ static int64_t reduced_count(const GraphCall *c) {
     int64_t count = 1;
     for (int i = 0; i < (dims->count ? dims->count : s->rank); i++) {
         const Dim d = s->d[dims->count ? dims->at[i] : i];
-        count *= d.n ? 0 : d.mul;
+        count *= dim_varies(d) ? 0 : d.mul;
     }
     return count;
 }
@@ -314,7 +314,8 @@ static bool prepare_arange(GraphCall *c) {
 static bool prepare_top_k(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     int64_t k = ir_attr(c->o, "k")->i;
-    if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* ir_infer checks the shape */
+    if (!s->rank || dim_varies(s->d[s->rank - 1]) || k <= s->d[s->rank - 1].mul)
+        return true; /* ir_infer checks the shape */
     elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, but there are only %lld classes", c->op->name,
                (long long)k, (long long)s->d[s->rank - 1].mul);
     return false;

@@ -156,7 +156,7 @@ bool elab_shape_is_small(const Shape *shape) {
 
 bool elab_shape_is_matrix(const Shape *shape) {
     int last = shape->rank - 1, batches = shape_batch_dims(shape);
-    return batches < 2 || (batches == 2 && shape->d[last].n);
+    return batches < 2 || (batches == 2 && dim_varies(shape->d[last]));
 }
 
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape) {

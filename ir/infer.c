@@ -177,14 +177,14 @@ const char *infer_due(Inferring *c) {
 /* Of collectives: whether the operands are states the verifier says. */
 const char *infer_states(Inferring *c) {
     for (int i = 0; i < c->o->n_in; i++)
-        if (shape_batch_dims(infer_in(c, i))) return infer_mismatch(c, "a state does not depend on N");
+        if (shape_varies(infer_in(c, i))) return infer_mismatch(c, "a state does not depend on N");
     return NULL;
 }
 
 /* Of some rows of a table: with the number of each. */
 static const char *rows_of_state(Inferring *c) {
     const Shape *state = infer_in(c, 0), *value = infer_in(c, 1), *rows = infer_in(c, 2);
-    if (state->rank != 2 || state->d[0].n || value->rank != 2 || !dim_equal(state->d[1], value->d[1]))
+    if (state->rank != 2 || dim_varies(state->d[0]) || value->rank != 2 || !dim_equal(state->d[1], value->d[1]))
         return infer_mismatch(c, "the value is not rows of the state");
     if (rows->rank != 1 || !dim_equal(rows->d[0], value->d[0]))
         return infer_mismatch(c, "there is no number for each row");
@@ -205,7 +205,8 @@ static const char *fixed_dim(const Inferring *c, int *dim) {
     const char *wrong = infer_check_dim(c);
     if (wrong) return wrong;
     *dim = ir_dim_attr(c->o, "dim", infer_in(c, 0)->rank);
-    return infer_in(c, 0)->d[*dim].n ? infer_mismatch(c, "dim %d depends on N", *dim) : NULL;
+    const Dim d = infer_in(c, 0)->d[*dim];
+    return dim_varies(d) ? infer_mismatch(c, "dim %d depends on %s", *dim, d.n ? "N" : "T") : NULL;
 }
 
 /* ---- the same elements in another shape -------------------------------------------------------------------------- */
@@ -299,7 +300,7 @@ const char *infer_concat(Inferring *c) {
         if (x->rank != s.rank) return infer_mismatch(c, "ranks differ");
         for (int d = 0; d < s.rank; d++)
             if (d != dim && !dim_equal(s.d[d], x->d[d])) return infer_differing(c, "dimensions", s.d[d], x->d[d]);
-        if (x->d[dim].n) return infer_mismatch(c, "dim %d depends on N", dim);
+        if (dim_varies(x->d[dim])) return infer_mismatch(c, "dim %d depends on %s", dim, x->d[dim].n ? "N" : "T");
         if (__builtin_add_overflow(s.d[dim].mul, x->d[dim].mul, &s.d[dim].mul))
             return infer_mismatch(c, "is too large");
     }
@@ -339,7 +340,7 @@ const char *infer_tensor(Inferring *c) {
     const Numbers *numbers = ir_attr(c->o, "values")->numbers;
     const int count = numbers ? numbers->count : 0;
     Elements n;
-    if (!shape_elements(&given->shape, &n) || n.batches || n.mul != (int64_t)count * n.div)
+    if (!shape_elements(&given->shape, &n) || n.batches || n.lengths || n.mul != (int64_t)count * n.div)
         return infer_mismatch(c, "%d numbers do not fill the result", count);
     for (int i = 0; i < count && given->dtype == AMP_DT_I32; i++)
         if (!(fabs(numbers->at[i]) <= INT32_MAX) || numbers->at[i] != floor(numbers->at[i]))
@@ -367,7 +368,7 @@ const char *infer_random(Inferring *c) {
 /* ---- rows of a table --------------------------------------------------------------------------------------------- */
 
 static const char *check_table(const Inferring *c, const Shape *table) {
-    if (table->rank != 2 || table->d[0].n || table->d[1].n)
+    if (table->rank != 2 || dim_varies(table->d[0]) || dim_varies(table->d[1]))
         return infer_mismatch(c, "needs a table [count, dim] that does not depend on N");
     return NULL;
 }
@@ -397,7 +398,7 @@ const char *infer_gather(Inferring *c) {
 /* (dy, ids) add up to a table, or to the rows of one, as many as there are ids. */
 static const char *table_grad(Inferring *c, const Shape *table, Dtype t) {
     Shape s;
-    const bool by_row = table->rank == 2 && table->d[0].n && !table->d[1].n;
+    const bool by_row = table->rank == 2 && dim_varies(table->d[0]) && !dim_varies(table->d[1]);
     const char *wrong = by_row ? NULL : check_table(c, table);
     if (!wrong) wrong = rows_shape(c, infer_in(c, 1), table, &s);
     if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &s);

@@ -89,7 +89,7 @@ static const char *in_parts(Inferring *c, Shape s) {
 const char *infer_sum_parts(Inferring *c) {
     const Shape *parts = infer_in(c, 0);
     if (parts->rank < 2) return infer_mismatch(c, "needs [parts, ...]");
-    if (parts->d[0].n) return infer_mismatch(c, "the number of parts may not depend on N");
+    if (dim_varies(parts->d[0])) return infer_mismatch(c, "the number of parts may not depend on N");
     return infer_result(c, AMP_DT_F32, shape_of(parts->rank - 1, &parts->d[1]));
 }
 
@@ -193,7 +193,7 @@ static const Places core_data = {.channels = 3, .height = 1, .out = 3, .in = 2, 
 static const char *check_ranks(const Inferring *c, const Shape *x, const Shape *w) {
     if (x->rank != 4 || w->rank != 4) return infer_mismatch(c, "needs images and a weight of rank 4");
     for (int i = 0; i < 4; i++)
-        if (w->d[i].n) return infer_mismatch(c, "a weight may not depend on N");
+        if (dim_varies(w->d[i])) return infer_mismatch(c, "a weight may not depend on N");
     return NULL;
 }
 
@@ -285,7 +285,7 @@ const char *infer_conv_transpose2d(Inferring *c) {
     if (!wrong) wrong = check_pairs(c);
     if (!wrong && more->count != 2) wrong = infer_mismatch(c, "output_padding is not a pair");
     if (wrong) return wrong;
-    if (x->d[1].n) return infer_mismatch(c, "the channels of an image may not depend on N");
+    if (dim_varies(x->d[1])) return infer_mismatch(c, "the channels of an image may not depend on N");
     if (groups < 1) return infer_mismatch(c, "groups must be at least 1");
     if (!dim_equal(x->d[1], w->d[0])) return infer_differing(c, "channels of image and weight", w->d[0], x->d[1]);
     if (__builtin_mul_overflow(w->d[1].mul, groups, &outputs)) return infer_mismatch(c, "is too large");
@@ -398,7 +398,7 @@ static const char *resized(const Inferring *c, const Shape *x, Shape *out) {
     *out = *x;
     for (int axis = 0; axis < 2; axis++) {
         int64_t size = x->d[2 + axis].mul, to = sizes->at[axis];
-        if (x->d[2 + axis].n)
+        if (dim_varies(x->d[2 + axis]))
             return infer_mismatch(c, "the %s of an image may not depend on N", axis ? "width" : "height");
         if (to < 1) return infer_mismatch(c, "%s must be at least 1", name);
         if (to > LARGEST || size > LARGEST || (scale && to > LARGEST / size)) return infer_mismatch(c, "is too large");
@@ -429,7 +429,7 @@ const char *infer_upsample(Inferring *c) { return resize(c); }
 const char *infer_adaptive_pool_grad(Inferring *c) { return resize_grad(c); }
 const char *infer_upsample_grad(Inferring *c) { return resize_grad(c); }
 
-static bool is_size(Dim d) { return !d.n && d.mul >= 1 && d.mul <= LARGEST; }
+static bool is_size(Dim d) { return !dim_varies(d) && d.mul >= 1 && d.mul <= LARGEST; }
 
 /* [N, H, W, C] to the height and width that the op's maker gave, either way. */
 const char *infer_resample(Inferring *c) {

@@ -275,7 +275,7 @@ const char *infer_batch_norm_grad_sums(Inferring *c) {
 const char *infer_rank_sum(Inferring *c) {
     const Shape *x = infer_in(c, 0);
     if (x->rank > 1) return infer_mismatch(c, "adds vectors or scalars over ranks");
-    if (shape_batch_dims(x))
+    if (shape_varies(x))
         return infer_mismatch(c, "adds over ranks, but its shape depends on N, which differs between ranks");
     return infer_result(c, AMP_DT_F32, *x);
 }

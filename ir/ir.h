@@ -28,11 +28,18 @@ typedef amp_dtype Dtype; /* AMP_DT_F32, ... */
 
 enum { MAX_RANK = 8 };
 
-/* mul * N / div where |n|, else mul.  N is the batch of a call. */
+/* mul * N^n * T^t / div, in lowest terms.  N is the batch of a call and T its length, known when it runs; n is at most
+ * 1, t at most LARGEST_POWER. */
 typedef struct Dim {
     int64_t mul, div;
-    bool n;
+    uint8_t n, t;
 } Dim;
+enum { LARGEST_POWER = 2 };
+
+typedef struct Sizes { /* of a call; t is 1 in a model without T */
+    int64_t n, t;
+} Sizes;
+enum { ASSUMED_T = 128 }; /* where a decision wants a number: how sums are divided must not depend on the largest T */
 
 typedef struct Shape {
     int rank;
@@ -499,6 +506,11 @@ typedef struct Module {
     })
     consts;
 
+    struct Length {
+        int64_t most, unit; /* the largest T, and what every T is a multiple of; most 0: the model has no T */
+        Pos pos;            /* for messages; not printed */
+    } length;
+
     /* ---- precision */
     const char *precision_word; /* "fp16", ..., or the policy's name; NULL: the model has no precision block (fp32) */
     bool precision_is_file;
@@ -640,18 +652,22 @@ OpIds ir_take_body(Func *f);
 int64_t greatest_common_divisor(int64_t a, int64_t b); /* of numbers from 0 on */
 Dim dim_const(int64_t v);
 Dim dim_n(int64_t mul, int64_t div);
+Dim dim_t(int64_t mul, int64_t div);
+bool dim_varies(Dim d);             /* it depends on N or T */
+Dim dim_divided(Dim d, int64_t by); /* without a remainder */
 bool dim_equal(Dim a, Dim b);
 bool dim_is_one(Dim d);
-bool dim_mul(Dim a, Dim b, Dim *out); /* false where both depend on N or on overflow */
+bool dim_mul(Dim a, Dim b, Dim *out); /* false if no Dim has that power of N or T, and on overflow */
 Shape shape_scalar(void);
 Shape shape_of(int rank, const Dim *d);
 bool shape_equal(const Shape *a, const Shape *b);
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *out); /* NumPy's rule */
-bool shape_count(const Shape *s, Dim *out); /* product of the dims; false where two depend on N, or on overflow */
-int shape_batch_dims(const Shape *s);       /* how many depend on N */
-typedef struct Elements {                   /* mul / div * N^batches, in lowest terms */
+bool shape_count(const Shape *s, Dim *out);                       /* product of the dims; false as dim_mul */
+int shape_batch_dims(const Shape *s);                             /* how many depend on N */
+bool shape_varies(const Shape *s);                                /* a dim depends on N or T */
+typedef struct Elements { /* mul / div * N^batches * T^lengths, in lowest terms */
     int64_t mul, div;
-    int batches;
+    int batches, lengths;
 } Elements;
 bool shape_elements(const Shape *s, Elements *out); /* false on overflow */
 bool shape_same_count(const Shape *a, const Shape *b);
@@ -659,7 +675,7 @@ bool shape_same_count(const Shape *a, const Shape *b);
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
 bool shape_is_matrix(const Shape *s, Dim rows, Dim cols); /* whether it is one of these */
 bool shape_same_matrix(const Shape *a, const Shape *b);
-int64_t dim_eval(Dim d, int64_t n);
+int64_t dim_eval(Dim d, Sizes at);
 void shape_print(Text *t, const Shape *s);         /* [N, 784] */
 void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */
 const char *shape_text(Arena *a, const Shape *s);  /* the same as text */

@@ -196,7 +196,7 @@ bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment) {
     int64_t inner = 1;
     for (int i = last - 1; i >= 0; i--) { /* from the inside: 1 until |segment| rows are met, then the result's own */
         Dim d = i >= front ? x->d[i - front] : dim_const(1);
-        if (inner < segment ? !dim_is_one(d) || y->d[i].n : !dim_equal(d, y->d[i])) return false;
+        if (inner < segment ? !dim_is_one(d) || dim_varies(y->d[i]) : !dim_equal(d, y->d[i])) return false;
         if (inner < segment) inner *= y->d[i].mul;
     }
     return inner == segment && x->rank > 0 && dim_equal(x->d[x->rank - 1], y->d[last]);

@@ -382,6 +382,13 @@ static void put_train(Text *t, const Train *train) {
     for (int i = 0; i < train->groups.len; i++) put_group(t, &train->groups.data[i]);
 }
 
+static void put_length(Text *t, const Module *m) {
+    if (!m->length.most) return;
+    text_printf(t, "  length %lld", (long long)m->length.most);
+    if (m->length.unit > 1) text_printf(t, " unit %lld", (long long)m->length.unit);
+    text_putc(t, '\n');
+}
+
 static void put_training(Text *t, const Module *m) {
     put_call_line(t, "loss_scale", &m->loss_scale);
     put_call_line(t, "masters", &m->masters);
@@ -538,8 +545,8 @@ void ir_print(Text *t, const Module *m) {
     text_puts(t, "module ");
     text_put_quoted(t, m->name);
     text_printf(t, " stage %s {\n", ir_stage_names[m->stage]);
-    static void (*const header[])(Text *, const Module *) = {put_target, put_plain,  put_sums,      put_source,
-                                                             put_policy, put_consts, put_precision, put_training};
+    static void (*const header[])(Text *, const Module *) = {
+        put_target, put_plain, put_sums, put_source, put_policy, put_consts, put_length, put_precision, put_training};
     for (size_t i = 0; i < sizeof header / sizeof header[0]; i++) header[i](t, m);
     text_puts(t, m->states.len ? "}\n\n" : "}\n");
     put_rows(t, m, add_states);

@@ -57,6 +57,14 @@ static void read_const(Reader *r) {
     r->m->consts.data[r->m->consts.len - 1].value = value;
 }
 
+/* length 1024 unit 8 */
+static void read_length(Reader *r) {
+    struct Length *length = &r->m->length;
+    length->most = reader_int(r, "the largest T", 1, INT32_MAX);
+    length->unit = reader_take_word(r, "unit") ? reader_int(r, "what T is a multiple of", 1, INT32_MAX) : 1;
+    if (length->most % length->unit) reader_fail(r, r->token.loc, "the largest T must be a multiple of its unit");
+}
+
 static void read_precision(Reader *r) {
     r->m->precision_is_file = reader_take_word(r, "file");
     r->m->precision_word = reader_name(r, "a precision");
@@ -168,6 +176,7 @@ static const Line header_lines[] = {
     {"policy", read_policy},
     {"batch_hint", read_batch_hint},
     {"const", read_const},
+    {"length", read_length},
     {"precision", read_precision},
     {"override", read_override},
     {"loss_scale", read_loss_scale},

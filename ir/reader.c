@@ -280,16 +280,31 @@ Dtype reader_dtype(Reader *r) {
     return t;
 }
 
-/* 512, N, 4 * N, N / 2, 3 * N / 2 */
+static bool take_size(Reader *r, Dim *size) {
+    const bool is_n = reader_at_word(r, "N");
+    if (!is_n && !reader_at_word(r, "T")) return false;
+    *size = is_n ? dim_n(1, 1) : dim_t(1, 1);
+    reader_next(r);
+    return true;
+}
+
+/* 512, N, 4 * N, N / 2, 3 * N * T * T / 2 */
 static Dim read_dim(Reader *r) {
-    int64_t mul = 1, div = 1;
-    if (!reader_at_word(r, "N")) {
-        mul = reader_int(r, "a dimension", 1, INT64_MAX);
-        if (!reader_take(r, '*')) return dim_const(mul);
+    Dim d = dim_const(1), size;
+    bool more = true;
+    if (!reader_at_word(r, "N") && !reader_at_word(r, "T")) {
+        d.mul = reader_int(r, "a dimension", 1, INT64_MAX);
+        more = reader_take(r, '*');
     }
-    reader_need_word(r, "N");
-    if (reader_take(r, '/')) div = reader_int(r, "a divisor", 1, INT64_MAX);
-    return dim_n(mul, div);
+    for (; more; more = reader_take(r, '*')) {
+        if (!take_size(r, &size)) {
+            reader_expected(r, "N or T");
+            return d;
+        }
+        if (!dim_mul(d, size, &d)) reader_fail(r, r->token.loc, "a dimension has N at most once, and T twice");
+    }
+    if (!dim_varies(d) || !reader_take(r, '/')) return d;
+    return dim_divided(d, reader_int(r, "a divisor", 1, INT64_MAX));
 }
 
 Shape reader_type(Reader *r, Dtype *t) {

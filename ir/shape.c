@@ -1,4 +1,4 @@
-/* shape.c: dimensions with a symbolic batch N, shapes, broadcasting. */
+/* shape.c: dimensions with a symbolic batch N and length T, shapes, broadcasting. */
 #include "ir/ir.h"
 
 /* ---- dimensions -------------------------------------------------------------------------------------------------- */
@@ -14,28 +14,49 @@ int64_t greatest_common_divisor(int64_t a, int64_t b) {
 
 Dim dim_const(int64_t v) { return (Dim){.mul = v, .div = 1}; }
 
-Dim dim_n(int64_t mul, int64_t div) {
-    int64_t g = mul > 0 && div > 0 ? greatest_common_divisor(mul, div) : 1;
-    return (Dim){.mul = mul / g, .div = div / g, .n = true};
+static Dim in_lowest_terms(Dim d) {
+    const int64_t g = d.mul > 0 && d.div > 0 ? greatest_common_divisor(d.mul, d.div) : 1;
+    return (Dim){.mul = d.mul / g, .div = d.div / g, .n = d.n, .t = d.t};
 }
 
-bool dim_equal(Dim a, Dim b) { return a.n == b.n && a.mul == b.mul && (!a.n || a.div == b.div); }
+Dim dim_n(int64_t mul, int64_t div) { return in_lowest_terms((Dim){.mul = mul, .div = div, .n = 1}); }
+Dim dim_t(int64_t mul, int64_t div) { return in_lowest_terms((Dim){.mul = mul, .div = div, .t = 1}); }
 
-bool dim_is_one(Dim d) { return !d.n && d.mul == 1; }
+bool dim_varies(Dim d) { return d.n || d.t; }
+
+Dim dim_divided(Dim d, int64_t by) {
+    if (!dim_varies(d)) return dim_const(d.mul / by);
+    d.div *= by;
+    return in_lowest_terms(d);
+}
+
+bool dim_equal(Dim a, Dim b) {
+    return a.n == b.n && a.t == b.t && a.mul == b.mul && (!dim_varies(a) || a.div == b.div);
+}
+
+bool dim_is_one(Dim d) { return !dim_varies(d) && d.mul == 1; }
 
 bool dim_mul(Dim a, Dim b, Dim *out) {
-    int64_t mul;
-    if ((a.n && b.n) || __builtin_mul_overflow(a.mul, b.mul, &mul)) return false;
-    *out = a.n ? dim_n(mul, a.div) : b.n ? dim_n(mul, b.div) : dim_const(mul);
+    Dim d = {.div = 1, .n = (uint8_t)(a.n + b.n), .t = (uint8_t)(a.t + b.t)};
+    if (d.n > 1 || d.t > LARGEST_POWER || __builtin_mul_overflow(a.mul, b.mul, &d.mul)) return false;
+    if (dim_varies(a)) d.div = a.div;
+    if (dim_varies(b) && __builtin_mul_overflow(d.div, b.div, &d.div)) return false;
+    *out = in_lowest_terms(d);
     return true;
 }
 
-int64_t dim_eval(Dim d, int64_t n) { return d.n ? d.mul * n / d.div : d.mul; }
+int64_t dim_eval(Dim d, Sizes at) {
+    int64_t count = d.mul;
+    for (int i = 0; i < d.n; i++) count *= at.n;
+    for (int i = 0; i < d.t; i++) count *= at.t;
+    return dim_varies(d) ? count / d.div : count;
+}
 
 static void dim_print(Text *t, Dim d) {
-    if (!d.n || d.mul != 1) text_printf(t, "%lld", (long long)d.mul);
-    if (d.n) text_puts(t, d.mul != 1 ? " * N" : "N");
-    if (d.n && d.div != 1) text_printf(t, " / %lld", (long long)d.div);
+    const char *times = "";
+    if (!dim_varies(d) || d.mul != 1) text_printf(t, "%lld", (long long)d.mul), times = " * ";
+    for (int i = 0; i < d.n + d.t; i++, times = " * ") text_printf(t, "%s%c", times, i < d.n ? 'N' : 'T');
+    if (dim_varies(d) && d.div != 1) text_printf(t, " / %lld", (long long)d.div);
 }
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
@@ -78,12 +99,13 @@ static bool count_dims(const Shape *s, int from, int to, Dim *out) {
 bool shape_count(const Shape *s, Dim *out) { return count_dims(s, 0, s->rank, out); }
 
 bool shape_elements(const Shape *s, Elements *out) {
-    *out = (Elements){1, 1, 0};
+    *out = (Elements){1, 1, 0, 0};
     for (int i = 0; i < s->rank; i++) {
         Dim d = s->d[i];
-        if (d.n && __builtin_mul_overflow(out->div, d.div, &out->div)) return false;
+        if (dim_varies(d) && __builtin_mul_overflow(out->div, d.div, &out->div)) return false;
         if (__builtin_mul_overflow(out->mul, d.mul, &out->mul)) return false;
         out->batches += d.n;
+        out->lengths += d.t;
     }
     int64_t g = greatest_common_divisor(out->mul, out->div);
     if (g > 0) out->mul /= g, out->div /= g;
@@ -92,13 +114,20 @@ bool shape_elements(const Shape *s, Elements *out) {
 
 bool shape_same_count(const Shape *a, const Shape *b) {
     Elements x, y;
-    return shape_elements(a, &x) && shape_elements(b, &y) && x.mul == y.mul && x.div == y.div && x.batches == y.batches;
+    return shape_elements(a, &x) && shape_elements(b, &y) && x.mul == y.mul && x.div == y.div &&
+           x.batches == y.batches && x.lengths == y.lengths;
 }
 
 int shape_batch_dims(const Shape *s) {
     int count = 0;
     for (int i = 0; i < s->rank; i++) count += s->d[i].n;
     return count;
+}
+
+bool shape_varies(const Shape *s) {
+    for (int i = 0; i < s->rank; i++)
+        if (dim_varies(s->d[i])) return true;
+    return false;
 }
 
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols) {

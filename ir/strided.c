@@ -30,7 +30,7 @@ static bool permuted(const Op *o, const Strided *x, Strided *out) {
 static bool sliced(const Op *o, const Strided *x, Strided *out) {
     Dim from;
     const int dim = dim_number(ir_attr(o, "dim")->i, x->shape.rank);
-    if (!dim_mul(x->stride[dim], dim_const(ir_attr(o, "from")->i), &from) || from.n) return false;
+    if (!dim_mul(x->stride[dim], dim_const(ir_attr(o, "from")->i), &from) || dim_varies(from)) return false;
     out->offset += from.mul;
     return true;
 }
@@ -46,11 +46,12 @@ static bool expanded(const Strided *x, Strided *out) {
 
 /* ---- reshape ----------------------------------------------------------------------------------------------------- */
 
-/* Below 0: a < b.  N counts as more than any number. */
+/* Below 0: a < b.  N counts as more than any power of T, and T as more than any number. */
 static int compare(Dim a, Dim b) {
     if (dim_equal(a, b)) return 0;
-    if (a.n != b.n) return a.n ? 1 : -1;
-    return a.n ? ((double)a.mul / (double)a.div < (double)b.mul / (double)b.div ? -1 : 1) : a.mul < b.mul ? -1 : 1;
+    if (a.n != b.n) return a.n > b.n ? 1 : -1;
+    if (a.t != b.t) return a.t > b.t ? 1 : -1;
+    return (double)a.mul / (double)a.div < (double)b.mul / (double)b.div ? -1 : 1;
 }
 
 /* Dims of the operand [from, to) that are the elements of dims of the result, from the inside out. */

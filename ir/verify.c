@@ -461,14 +461,14 @@ static void check_part(Verifying *c, const Buffer *b) {
     if (!b->is_part) return;
     const int64_t size = amp_dtype_size(b->storage);
     const bool fits = b->kind == BUFFER_TEMP && b->pitch && shape_matrix(ir_shape(c->f, b->value), &rows, &cols) &&
-                      !cols.n && b->column + cols.mul <= b->pitch && cols.mul * size % VECTOR_BYTES == 0 &&
+                      !dim_varies(cols) && b->column + cols.mul <= b->pitch && cols.mul * size % VECTOR_BYTES == 0 &&
                       b->column * size % VECTOR_BYTES == 0 && b->pitch * size % VECTOR_BYTES == 0;
     if (!fits) fail(c, "buffer %s does not fit into rows of %lld elements", b->name, (long long)b->pitch);
 }
 
 static bool fits_pitch(const Shape *s, Layout layout, int64_t pitch) {
     Dim rows, cols;
-    return layout == LAYOUT_ROWS && shape_matrix(s, &rows, &cols) && !cols.n && cols.mul < pitch;
+    return layout == LAYOUT_ROWS && shape_matrix(s, &rows, &cols) && !dim_varies(cols) && cols.mul < pitch;
 }
 
 /* Only a matrix inside the program may have longer rows; a buffer of a state has the state's. */
@@ -527,7 +527,7 @@ static void check_launches(Verifying *c) {
 }
 
 static bool has_pixels(const Shape *s, int64_t pixels) {
-    return s->rank == 2 && !s->d[1].n && s->d[1].mul % pixels == 0;
+    return s->rank == 2 && !dim_varies(s->d[1]) && s->d[1].mul % pixels == 0;
 }
 
 /* ---- states and inputs ------------------------------------------------------------------------------------------- */
@@ -536,8 +536,8 @@ static void check_states(Verifying *c) {
     for (int i = 0; i < c->m->states.len && !failed(c); i++) {
         const State *s = c->m->states.data[i];
         if (ir_state_find(c->m, s->name) != s) fail(c, "two states are called %s", s->name);
-        for (int d = 0; d < s->shape.rank; d++)
-            if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
+        if (shape_varies(&s->shape))
+            fail(c, "state %s depends on %s", s->name, shape_batch_dims(&s->shape) ? "N" : "T");
         if (s->pixels && !has_pixels(&s->shape, s->pixels))
             fail(c, "state %s has no columns of %lld pixels", s->name, (long long)s->pixels);
         if (s->hwio && s->shape.rank != 4) fail(c, "state %s is not a weight of a convolution", s->name);

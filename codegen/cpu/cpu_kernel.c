@@ -22,7 +22,7 @@ static int block_size(const Walk *w) { return w->by_row ? BLOCK_COLUMNS : BLOCK;
 
 static bool has_blocks(const Walk *w) {
     Dim length = w->by_row ? w->cols : w->segment ? dim_const(w->segment) : w->rows;
-    return length.n || length.mul > block_size(w);
+    return dim_varies(length) || length.mul > block_size(w);
 }
 
 static bool is_kept_in(const Walk *w, const Sink *s, int p) {
@@ -217,7 +217,7 @@ static amp_status emit_phase(CpuKernel *ck, int p) {
 /* ---- the function ------------------------------------------------------------------------------------------------ */
 
 /* Whether the last panel's padding need not be computed: narrow spaces whose values all lie in rows. */
-static bool is_narrow(const Walk *w) { return !w->cols.n && w->cols.mul < 32 && !w->writes_tiles; }
+static bool is_narrow(const Walk *w) { return !dim_varies(w->cols) && w->cols.mul < 32 && !w->writes_tiles; }
 
 static void open_line(CpuKernel *ck) {
     if (ck->w->by_row) {
@@ -317,14 +317,14 @@ static void declare_locals(CpuKernel *ck) {
 
 static void emit_prologue(CpuKernel *ck) {
     Walk *w = ck->w;
-    if (!w->cols.n)
+    if (!dim_varies(w->cols))
         emit_line(&ck->e, "enum { COLS = %lld, PADDED_COLS = %lld };", (long long)w->cols.mul,
                   (long long)(w->cols.mul + 31) / 32 * 32);
     emit_line(
         &ck->e,
         "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows, R = (%s + 31) / 32 * 32;",
         emit_dim(w->arena, w->rows));
-    if (w->cols.n)
+    if (dim_varies(w->cols))
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t COLS = %s, PADDED_COLS = (COLS + 31) / 32 * 32;",
                   emit_dim(w->arena, w->cols));
     if (w->segment)
@@ -387,7 +387,7 @@ static amp_status (*const emitters[KERNEL_KINDS])(CpuKernel *ck) = {
 };
 
 amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err) {
-    bool padded = (w->cols.n || w->cols.mul % 32 != 0) && w->k->kind != KERNEL_SCALAR;
+    bool padded = (dim_varies(w->cols) || w->cols.mul % 32 != 0) && w->k->kind != KERNEL_SCALAR;
     CpuKernel ck = {
         .e = {.w = w,
               .spelling = &spelling,

@@ -8,7 +8,7 @@
  * order, so that the sums do not depend on who works where. */
 
 static const char *padded_rows(Arena *a, Dim rows) {
-    if (rows.n) return arena_printf(a, "((%s + 31) / 32 * 32)", emit_dim_factor(a, rows));
+    if (dim_varies(rows)) return arena_printf(a, "((%s + 31) / 32 * 32)", emit_dim_factor(a, rows));
     return arena_printf(a, "%lld", (long long)(rows.mul + 31) / 32 * 32);
 }
 
@@ -155,9 +155,9 @@ amp_status cpu_emit_scatter(CpuKernel *ck) {
     Walk *w = ck->w;
     const Op *o;
     AMP_TRY(walk_own_op(w, &o, ck->e.err));
-    if (!w->cols.n) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
+    if (!dim_varies(w->cols)) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
-    if (w->cols.n) emit_line(&ck->e, "const int64_t COLS = %s;", emit_dim(w->arena, w->cols));
+    if (dim_varies(w->cols)) emit_line(&ck->e, "const int64_t COLS = %s;", emit_dim(w->arena, w->cols));
     if (o->code == OP_distinct_rows) return emit_distinct(ck, o);
     return ir_is_row_assign(o) ? emit_rows(ck, o) : emit_sums(ck, o);
 }

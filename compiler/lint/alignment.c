@@ -49,13 +49,13 @@ void lint_alignment(Lint *x) {
 
 /* ---- what padding costs ------------------------------------------------------------------------------------------ */
 
-static double elements_of(const Shape *s, int64_t batch) {
+static double elements_of(const Shape *s, Sizes at) {
     double count = 1;
-    for (int i = 0; i < s->rank; i++) count *= (double)dim_eval(s->d[i], batch);
+    for (int i = 0; i < s->rank; i++) count *= (double)dim_eval(s->d[i], at);
     return count;
 }
 
-LintSizes lint_sizes(const Module *planned, int64_t batch) {
+LintSizes lint_sizes(const Module *planned, Sizes at) {
     const Func *funcs[STEP_FUNCS + 1] = {NULL};
     LintSizes out = {0};
     if (!planned) return out;
@@ -64,7 +64,7 @@ LintSizes lint_sizes(const Module *planned, int64_t batch) {
         if (s->role != STATE_DERIVED) continue;
         Shape shape = ir_state_shape(s);
         if (s->pitch) shape.d[shape.rank - 1] = dim_const(s->pitch);
-        out.bytes += elements_of(&shape, 1) * (double)amp_storage_size(s->storage);
+        out.bytes += elements_of(&shape, (Sizes){1, 1}) * (double)amp_storage_size(s->storage);
     }
     casts_step_funcs(planned, funcs);
     for (int i = 0; funcs[i]; i++) {
@@ -72,7 +72,7 @@ LintSizes lint_sizes(const Module *planned, int64_t batch) {
         for (int j = 0; j < funcs[i]->buffers.len; j++) {
             const Buffer *b = funcs[i]->buffers.data[j];
             const Shape shape = ir_buffer_shape(funcs[i], b);
-            if (b->kind == BUFFER_TEMP) out.bytes += elements_of(&shape, batch) * (double)amp_storage_size(b->storage);
+            if (b->kind == BUFFER_TEMP) out.bytes += elements_of(&shape, at) * (double)amp_storage_size(b->storage);
         }
     }
     return out;

@@ -13,13 +13,15 @@ bool lint_is_forward(const Op *o) {
     return !casts_is_gradient(o) && (!o->reason || !strcmp(casts_phase(o), "forward"));
 }
 
-LintFunc lint_func(Arena *a, const Func *f, int64_t batch) {
+Sizes lint_at(const amp_lint_options *want) { return (Sizes){want->batch, ASSUMED_T}; }
+
+LintFunc lint_func(Arena *a, const Func *f, Sizes at) {
     LintFunc g = {.f = f, .readers = arena_array(a, LintOps, f->values.len)};
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) vec_push(a, &g.readers[o->in[n].id], o);
     }
-    g.ranges = lint_ranges(a, &g, batch);
+    g.ranges = lint_ranges(a, &g, at);
     return g;
 }
 
@@ -87,14 +89,14 @@ const char *lint_f32_for_readers(Lint *x, const LintFunc *g, const Op *o, const 
     return too && otherwise ? arena_printf(x->arena, "%s; %s", too, otherwise) : too ? too : otherwise;
 }
 
-double lint_reduced(const LintFunc *g, const Op *o, int64_t batch) {
+double lint_reduced(const LintFunc *g, const Op *o, Sizes at) {
     const Shape *s = ir_shape(g->f, o->in[0]);
     const Dims *dims = &ir_attr(o, "dims")->dims;
     double count = 1.0;
     for (int i = 0; i < s->rank; i++) {
         bool reduced = !dims->count;
         for (int k = 0; k < dims->count; k++) reduced = reduced || dims->at[k] == i || dims->at[k] + s->rank == i;
-        if (reduced) count *= (double)dim_eval(s->d[i], batch);
+        if (reduced) count *= (double)dim_eval(s->d[i], at);
     }
     return count;
 }

@@ -70,7 +70,8 @@ static void look_at_ops(Lint *x, const struct Check *check) {
 static Findings run_checks(const LintInput *in) {
     Findings list = {0};
     Lint x = {.in = in, .arena = in->m->arena, .out = &list};
-    for (int i = 0; in->funcs[i]; i++) vec_push(x.arena, &x.funcs, lint_func(x.arena, in->funcs[i], in->want.batch));
+    for (int i = 0; in->funcs[i]; i++)
+        vec_push(x.arena, &x.funcs, lint_func(x.arena, in->funcs[i], lint_at(&in->want)));
     for (int i = 0; i < CHECKS; i++) {
         x.id = checks[i].id;
         if (checks[i].run) checks[i].run(&x);
@@ -129,8 +130,8 @@ static amp_status lint(Session *s, const void *arguments, amp_compile_result **o
                           .funcs = funcs,
                           .copies = kernels.is_known ? &kernels.copies : NULL,
                           .padded = padded.is_known ? &padded.copies : NULL,
-                          .sizes = lint_sizes(kernels.cuda, want.batch),
-                          .padded_sizes = lint_sizes(padded.cuda, want.batch),
+                          .sizes = lint_sizes(kernels.cuda, lint_at(&want)),
+                          .padded_sizes = lint_sizes(padded.cuda, lint_at(&want)),
                           .want = want,
                           .session = s};
     const Findings list = run_checks(&in);

@@ -82,7 +82,9 @@ typedef struct Lint {
 
 /* ---- the graph (graph.c) ----------------------------------------------------------------------------------------- */
 
-LintFunc lint_func(Arena *a, const Func *f, int64_t batch);
+/* What counts are of: the batch that is asked for, and the length that decisions assume. */
+Sizes lint_at(const amp_lint_options *want);
+LintFunc lint_func(Arena *a, const Func *f, Sizes at);
 bool lint_is_forward(const Op *o);
 
 bool is_low(Dtype t);                             /* f16 or bf16 */
@@ -100,7 +102,7 @@ bool lint_ends_in_f16(const LintFunc *g, const Op *o, const char **reader);
 /* A help beside "f32" for |o|: its readers in 16 bits would round the result; then |otherwise|, which may be NULL. */
 const char *lint_f32_for_readers(Lint *x, const LintFunc *g, const Op *o, const char *otherwise);
 /* How many elements of operand 0 a result of |o| is made of: of reductions over dims. */
-double lint_reduced(const LintFunc *g, const Op *o, int64_t batch);
+double lint_reduced(const LintFunc *g, const Op *o, Sizes at);
 Range lint_range(const LintFunc *g, Val v);
 double range_largest(Range r); /* |x| */
 
@@ -134,7 +136,7 @@ double grid_apart_to(Grid g, Dtype t);
 /* ---- ranges.c ---------------------------------------------------------------------------------------------------- */
 
 /* Of every value, by its id, before it is rounded to its own type. */
-Range *lint_ranges(Arena *a, const LintFunc *g, int64_t batch);
+Range *lint_ranges(Arena *a, const LintFunc *g, Sizes at);
 
 /* ---- findings.c -------------------------------------------------------------------------------------------------- */
 
@@ -146,7 +148,7 @@ void findings_finish(Arena *a, const LintInput *in, Findings *list);
 
 /* ---- the checks -------------------------------------------------------------------------------------------------- */
 
-LintSizes lint_sizes(const Module *planned, int64_t batch); /* alignment.c; of NULL 0 */
+LintSizes lint_sizes(const Module *planned, Sizes at); /* alignment.c; of NULL 0 */
 
 void lint_alignment(Lint *x);
 void lint_loss_low(Lint *x);

@@ -9,9 +9,9 @@
  * added, it is taken to be between -1 and 1. */
 
 static double terms_of(const Lint *x, const LintFunc *g, const Op *o) {
-    if (o->code != OP_cumsum) return lint_reduced(g, o, x->in->want.batch);
+    if (o->code != OP_cumsum) return lint_reduced(g, o, lint_at(&x->in->want));
     const Shape *s = ir_shape(g->f, o->in[0]);
-    return (double)dim_eval(s->d[ir_dim_attr(o, "dim", s->rank)], x->in->want.batch);
+    return (double)dim_eval(s->d[ir_dim_attr(o, "dim", s->rank)], lint_at(&x->in->want));
 }
 
 static bool adds(const Op *o) {

@@ -10,7 +10,7 @@ static const Range anything = {-INFINITY, INFINITY, {0.0, 0.0, NAN, false, false
 typedef struct Ranger {
     const LintFunc *g;
     Range *of;
-    int64_t batch;
+    Sizes at;
 } Ranger;
 
 /* Counts that the type of the operand does not hold were told of where they were rounded to it. */
@@ -64,7 +64,7 @@ static bool is_below(const LintFunc *g, Val x, Val y) {
 static bool meet_in_order(const Ranger *x, Val a, Val b) {
     const Shape *s = ir_shape(x->g->f, a);
     int dims = 0;
-    for (int i = 0; i < s->rank; i++) dims += dim_eval(s->d[i], x->batch) > 1;
+    for (int i = 0; i < s->rank; i++) dims += dim_eval(s->d[i], x->at) > 1;
     return x->of[a.id].grid.in_order && x->of[b.id].grid.in_order && dims == 1 && shape_equal(s, ir_shape(x->g->f, b));
 }
 
@@ -134,7 +134,7 @@ static bool is_one_place(const Ranger *x, Val v) {
     for (int i = 0; o && o->code == OP_eq && i < 2; i++) {
         const Op *places = lint_maker(x->g, o->in[i], NULL);
         const Shape *s = ir_shape(x->g->f, o->in[i]);
-        if (places && places->code == OP_arange && s->rank && dim_eval(s->d[s->rank - 1], x->batch) > 1) return true;
+        if (places && places->code == OP_arange && s->rank && dim_eval(s->d[s->rank - 1], x->at) > 1) return true;
     }
     return false;
 }
@@ -152,7 +152,7 @@ static bool is_choice(const Ranger *x, const Op *o) {
 }
 
 static Range of_sum(const Ranger *x, const Op *o) {
-    const double count = lint_reduced(x->g, o, x->batch);
+    const double count = lint_reduced(x->g, o, x->at);
     const Range a = input(x, o, 0);
     if (is_choice(x, o)) return (Range){fmin(a.low, 0.0), fmax(a.high, 0.0), grid_unordered(a.grid)};
     return between(times(a.low, count), times(a.high, count));
@@ -160,7 +160,7 @@ static Range of_sum(const Ranger *x, const Op *o) {
 
 static Range of_cumsum(const Ranger *x, const Op *o) {
     const Shape *s = ir_shape(x->g->f, o->in[0]);
-    const double count = (double)dim_eval(s->d[ir_dim_attr(o, "dim", s->rank)], x->batch);
+    const double count = (double)dim_eval(s->d[ir_dim_attr(o, "dim", s->rank)], x->at);
     const Range a = input(x, o, 0);
     Grid g = grid_sums(a.grid, count);
     if (ir_attr(o, "reverse")->b) g = grid_unordered(g);
@@ -201,13 +201,13 @@ static Range of_slice(const Ranger *x, const Op *o) {
     Range r = input(x, o, 0);
     const Shape *s = ir_shape(x->g->f, o->in[0]);
     const int dim = ir_dim_attr(o, "dim", s->rank);
-    const double size = (double)dim_eval(s->d[dim], x->batch), from = (double)ir_attr(o, "from")->i;
-    const double count = (double)dim_eval(ir_shape(x->g->f, o->out[0])->d[dim], x->batch);
+    const double size = (double)dim_eval(s->d[dim], x->at), from = (double)ir_attr(o, "from")->i;
+    const double count = (double)dim_eval(ir_shape(x->g->f, o->out[0])->d[dim], x->at);
     if (!r.grid.in_order || count == size) return r;
     const double counts = fabs(r.grid.last - r.grid.first) / r.grid.step + 1.0;
     bool along_another = false;
     for (int i = 0; i < s->rank; i++)
-        along_another |= fabs((double)dim_eval(s->d[i], x->batch) - counts) < 0.5 && i != dim;
+        along_another |= fabs((double)dim_eval(s->d[i], x->at) - counts) < 0.5 && i != dim;
     if (fabs(size - counts) < 0.5) r.grid = grid_sliced(r.grid, from < 0.0 ? from + size : from, count);
     else if (!along_another) r.grid = grid_none();
     return r;
@@ -269,12 +269,12 @@ static Range of_number(const Ranger *x, const Op *o) { return (void)x, number(ir
 static Range counts(double count) { return (Range){0.0, count - 1.0, grid_counted(0.0, count - 1.0, 1.0)}; }
 
 static Range of_arange(const Ranger *x, const Op *o) {
-    return counts((double)dim_eval(ir_shape(x->g->f, o->out[0])->d[0], x->batch));
+    return counts((double)dim_eval(ir_shape(x->g->f, o->out[0])->d[0], x->at));
 }
 
 static Range places_along(const Ranger *x, const Op *o) {
     const Shape *s = ir_shape(x->g->f, o->in[0]);
-    Range r = counts((double)dim_eval(s->d[ir_dim_attr(o, "dim", s->rank)], x->batch));
+    Range r = counts((double)dim_eval(s->d[ir_dim_attr(o, "dim", s->rank)], x->at));
     return r.grid = grid_unordered(r.grid), r;
 }
 
@@ -376,8 +376,8 @@ static Range of_type(const Ranger *x, Val v, Range r) {
     return r;
 }
 
-Range *lint_ranges(Arena *a, const LintFunc *g, int64_t batch) {
-    Ranger x = {g, arena_array(a, Range, g->f->values.len), batch};
+Range *lint_ranges(Arena *a, const LintFunc *g, Sizes at) {
+    Ranger x = {g, arena_array(a, Range, g->f->values.len), at};
     for (int i = 0; i < g->f->values.len; i++) x.of[i] = anything;
     for (int i = 0; i < g->f->inputs.len; i++)
         x.of[g->f->inputs.data[i].id] = of_type(&x, g->f->inputs.data[i], anything);

@@ -12,7 +12,7 @@ enum { MOST_ELEMENTS = 1 << 28 }; /* of one tensor */
 typedef struct Interp {
     const Func *f;
     Arena *a;
-    int64_t n;
+    Sizes sizes;
     bool round;
     InterpTensor *given;
     int given_count;
@@ -30,11 +30,11 @@ static InterpTensor *find_given(const Interp *it, const char *name) {
     return NULL;
 }
 
-static bool has_shape(const InterpTensor *t, const Shape *s, int64_t n) {
+static bool has_shape(const InterpTensor *t, const Shape *s, Sizes at) {
     if (t->rank != s->rank) return false;
     int64_t count = 1;
     for (int i = 0; i < s->rank; i++) {
-        if (t->dims[i] != dim_eval(s->d[i], n)) return false;
+        if (t->dims[i] != dim_eval(s->d[i], at)) return false;
         count *= t->dims[i];
     }
     return count == t->count;
@@ -66,7 +66,7 @@ static bool is_turned(const State *s) { return s && (s->hwio || s->pixels); }
 
 static InterpTensor *turned_state(const Interp *it, const Value *value, const State *s, const InterpTensor *given) {
     InterpTensor *t = arena_new(it->a, InterpTensor);
-    *t = interp_tensor(it->a, value->name, &value->shape, it->n);
+    *t = interp_tensor(it->a, value->name, &value->shape, it->sizes);
     if (s->hwio) turn(given, t, true);
     else turn_columns(given, t, s->pixels, true);
     return t;
@@ -80,9 +80,9 @@ static amp_status take_inputs(Interp *it) {
         const State *s = value->kind == VAL_STATE ? ir_state_of(it->f, v) : NULL;
         const Shape *shape = s ? &s->shape : &value->shape;
         if (!t) return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s is not given", it->f->name, value->name);
-        if (!has_shape(t, shape, it->n))
+        if (!has_shape(t, shape, it->sizes))
             return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s must have shape %s at N = %lld", it->f->name,
-                            value->name, shape_text(it->a, shape), (long long)it->n);
+                            value->name, shape_text(it->a, shape), (long long)it->sizes.n);
         it->values[v.id] = is_turned(s) ? turned_state(it, value, s, t) : t;
     }
     return AMP_OK;
@@ -100,10 +100,10 @@ static amp_status bad_op(const Interp *it, const Op *o, const char *what) {
                     o->path ? o->path : "no path", what);
 }
 
-static bool evaluates(const Shape *s, int64_t n) {
+static bool evaluates(const Shape *s, Sizes at) {
     int64_t count = 1;
     for (int i = 0; i < s->rank; i++) {
-        int64_t d = dim_eval(s->d[i], n);
+        int64_t d = dim_eval(s->d[i], at);
         if (d < 1 || __builtin_mul_overflow(count, d, &count) || count > MOST_ELEMENTS) return false;
     }
     return true;
@@ -120,7 +120,7 @@ static amp_status check_op(const Interp *it, const Op *o) {
     for (int i = 0; i < o->n_out; i++) {
         if (!shape_equal(ir_shape(it->f, o->out[i]), &types.shape[i]))
             return bad_op(it, o, "a result's shape does not match its operands");
-        if (!evaluates(&types.shape[i], it->n))
+        if (!evaluates(&types.shape[i], it->sizes))
             return bad_op(it, o, "a result is too large, or its shape is not whole at this N");
     }
     return AMP_OK;
@@ -152,7 +152,7 @@ static amp_status run_op(Interp *it, const Op *o) {
     for (int i = 0; i < o->n_in; i++) in[i] = it->values[o->in[i].id];
     for (int i = 0; i < o->n_out; i++) {
         out[i] = arena_new(it->a, InterpTensor);
-        *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->n);
+        *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->sizes);
         it->values[o->out[i].id] = out[i];
     }
     fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->full_batch, it->a,
@@ -230,17 +230,18 @@ static amp_status check_predicates(const Interp *it) {
     return AMP_OK;
 }
 
-amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, InterpTensor *given, int given_count,
+amp_status interp_run(const Func *f, Sizes at, const InterpOptions *options, InterpTensor *given, int given_count,
                       InterpTensor *results, amp_error *err) {
     Interp it = {.f = f,
                  .a = f->module->arena,
-                 .n = n,
+                 .sizes = at,
                  .round = options && options->round,
                  .options = options,
                  .given = given,
                  .given_count = given_count,
                  .err = err};
-    if (n < 1) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: N must be at least 1", f->name);
+    if (at.n < 1) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: N must be at least 1", f->name);
+    if (at.t < 1) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: T must be at least 1", f->name);
     it.values = arena_array(it.a, InterpTensor *, f->values.len);
     it.seed = counter(&it, COUNTER_SEED);
     it.iteration = counter(&it, COUNTER_ITERATION);

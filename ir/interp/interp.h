@@ -32,16 +32,16 @@ typedef struct InterpOptions {
     void *user;
 } InterpOptions;
 
-/* A zeroed tensor of a shape at batch |n|. */
-InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, int64_t n);
+/* A zeroed tensor of a shape. */
+InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, Sizes at);
 
-/* Runs |f| at batch |n| >= 1.  |given|: every input and state of the function, by name, with its evaluated shape;
+/* Runs |f|.  |given|: every input and state of the function, by name, with its evaluated shape;
  * others are left alone.
  * States that the function assigns are written in place.  |results|: f->results.len tensors, filled with data from the
  * function's arena.
  * AMP_INVALID_ARGUMENT where an input is missing or has another shape, or an op is malformed; then nothing is written.
  * The caller has set the arena's out_of_memory. */
-amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, InterpTensor *given, int given_count,
+amp_status interp_run(const Func *f, Sizes at, const InterpOptions *options, InterpTensor *given, int given_count,
                       InterpTensor *results, amp_error *err);
 
 #ifdef __cplusplus

@@ -4,9 +4,9 @@
 #include "base/dtypes.h"
 #include "base/rounding.h"
 
-InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, int64_t n) {
+InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, Sizes at) {
     InterpTensor t = {.name = name, .rank = shape->rank, .count = 1};
-    for (int i = 0; i < shape->rank; i++) t.count *= t.dims[i] = dim_eval(shape->d[i], n);
+    for (int i = 0; i < shape->rank; i++) t.count *= t.dims[i] = dim_eval(shape->d[i], at);
     t.data = arena_array(a, double, t.count + 1);
     return t;
 }

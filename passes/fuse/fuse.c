@@ -85,7 +85,8 @@ static bool *find_padded(const Fuse *z) {
         for (int n = 0; n < o->n_in && reads_pitch; n++) {
             const RowReader by = n == 0 && ir_is_convolution(o) ? READ_AS_PIXELS : READ_BY_TENSOR_CORES;
             Dim rows, cols;
-            const bool is_matrix = shape_matrix(ir_shape(f, o->in[n]), &rows, &cols) && !cols.n && !dim_is_one(rows);
+            const bool is_matrix =
+                shape_matrix(ir_shape(f, o->in[n]), &rows, &cols) && !dim_varies(cols) && !dim_is_one(rows);
             if (is_matrix && target_pitch(target_of(f->module), f->module, cols.mul, by)) padded[o->in[n].id] = true;
         }
     }

@@ -39,7 +39,7 @@ static Step after_cast(const Following *x, const Op *o, const Made *from) {
 }
 
 /* Two neighbouring columns are stored at once. */
-static bool has_pairs(const Shape *s) { return !s->d[s->rank - 1].n && s->d[s->rank - 1].mul % 2 == 0; }
+static bool has_pairs(const Shape *s) { return !dim_varies(s->d[s->rank - 1]) && s->d[s->rank - 1].mul % 2 == 0; }
 
 static Step after_concat(const Following *x, const Op *o, const Made *from) {
     const int last = ir_shape(x->f, o->out[0])->rank - 1;

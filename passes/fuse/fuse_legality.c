@@ -59,9 +59,7 @@ static bool is_whole(const Func *f, const Group *group, Val v) { return matrix_i
 
 /* One number per segment and column. */
 static bool is_per_segment(const Func *f, const Group *group, Val v) {
-    Dim rows = dim_const(1);
-    if (group->segment && group->rows.n) rows = dim_n(group->rows.mul, group->rows.div * group->segment);
-    else if (group->segment) rows = dim_const(group->rows.mul / group->segment);
+    const Dim rows = group->segment ? dim_divided(group->rows, group->segment) : dim_const(1);
     return matrix_is(f, v, rows, group->cols);
 }
 

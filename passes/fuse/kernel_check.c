@@ -67,8 +67,7 @@ static bool is_move(const Check *x, const Op *o) {
 /* One number per segment and column. */
 static bool is_per_segment(const Check *x, Val v) {
     Dim rows = dim_const(1);
-    if (x->segment)
-        rows = x->rows.n ? dim_n(x->rows.mul, x->rows.div * x->segment) : dim_const(x->rows.mul / x->segment);
+    if (x->segment) rows = dim_divided(x->rows, x->segment);
     return same_matrix(x, v, rows, x->cols);
 }
 

@@ -18,8 +18,8 @@ enum {
 
 static bool is_small(const Func *f, Val v) {
     Dim rows, cols;
-    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || cols.n) return false;
-    return cols.mul <= MOST_COLUMNS && (rows.n || rows.mul * cols.mul <= MOST_ELEMENTS);
+    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_varies(cols)) return false;
+    return cols.mul <= MOST_COLUMNS && (dim_varies(rows) || rows.mul * cols.mul <= MOST_ELEMENTS);
 }
 
 static bool has_small_values(const Func *f, const Op *o) {

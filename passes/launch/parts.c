@@ -49,7 +49,7 @@ static bool is_dense(const Sharing *s, uint32_t id) {
 /* Elements of a last dimension, a constant; 0: it is none. */
 static int64_t columns_of(const Sharing *s, uint32_t id) {
     const Shape *shape = ir_shape(s->f, buffer(s, id)->value);
-    return shape->rank && !shape->d[shape->rank - 1].n ? shape->d[shape->rank - 1].mul : 0;
+    return shape->rank && !dim_varies(shape->d[shape->rank - 1]) ? shape->d[shape->rank - 1].mul : 0;
 }
 
 /* |id|, whose rows may be parts of others. */
@@ -95,7 +95,7 @@ static bool take_part(Sharing *s, const Op *o) {
     const Shape *x = ir_shape(s->f, o->in[0]), *y = ir_shape(s->f, o->out[0]);
     const int dim = ir_dim_attr(o, "dim", x->rank);
     const int64_t first = ir_attr(o, "from")->i;
-    if (!is_dense(s, from) || x->d[dim].n || dim < x->rank - 2) return false;
+    if (!is_dense(s, from) || dim_varies(x->d[dim]) || dim < x->rank - 2) return false;
     Part part = rows_of(s, from);
     if (!part.pitch) return false; /* columns that depend on N */
     if (dim == x->rank - 1) part.column += first;

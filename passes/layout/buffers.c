@@ -137,7 +137,8 @@ static bool has_readable(const Func *f, const BufferIds *ids) {
 /* A panel would be mostly padding. */
 static bool is_narrow(const Shape *s) {
     Dim rows, cols;
-    return shape_matrix(s, &rows, &cols) && ((!cols.n && cols.mul < 32) || (!rows.n && rows.mul < 32));
+    return shape_matrix(s, &rows, &cols) &&
+           ((!dim_varies(cols) && cols.mul < 32) || (!dim_varies(rows) && rows.mul < 32));
 }
 
 /* Every buffer of one value. */

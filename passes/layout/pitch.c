@@ -12,7 +12,7 @@
 
 static int64_t pitch_of(const Func *f, Val v, RowReader by) {
     Dim rows, cols;
-    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_is_one(rows) || cols.n) return 0;
+    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_is_one(rows) || dim_varies(cols)) return 0;
     return target_pitch(target_of(f->module), f->module, cols.mul, by);
 }
 

@@ -45,7 +45,7 @@ static Attention attention_of(Lowering *l, int first, int mask) {
 
 /* ---- kernels of attention ---------------------------------------------------------------------------------------- */
 
-static bool is_long(const Shape *s, int from_end) { return s->d[s->rank - from_end].n; }
+static bool is_long(const Shape *s, int from_end) { return dim_varies(s->d[s->rank - from_end]); }
 
 /* A kernel of tiles takes sizes that are the same in every call, but for the leading dims. */
 static bool attends(const Lowering *l, const Attention *a) {

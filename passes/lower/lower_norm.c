@@ -62,7 +62,7 @@ static Dim rows_of(const Shape *s) {
 /* Of a sample of |s|, [N, M.., C]. */
 static int64_t chunks_of(const Shape *s) {
     const Dim rows = rows_of(s), cols = s->d[s->rank - 1];
-    if (rows.n || cols.n) return 1;
+    if (dim_varies(rows) || dim_varies(cols)) return 1;
     const int64_t chunks = chunks_of_sample(rows.mul, cols.mul, 2);
     return dim_mul(s->d[0], dim_const(chunks), &(Dim){0}) ? chunks : 1;
 }
@@ -71,7 +71,7 @@ static int64_t chunks_of(const Shape *s) {
 static Val cut_samples(Lowering *l, Val x) {
     const Shape *s = ir_shape(l->f, x);
     const Dim rows = rows_of(s), cols = s->d[s->rank - 1];
-    if (rows.n || dim_is_one(rows)) return x;
+    if (dim_varies(rows) || dim_is_one(rows)) return x;
     const int64_t chunks = chunks_of(s);
     Shape cut = shape_of(3, (Dim[]){s->d[0], dim_const(rows.mul / chunks), cols});
     if (s->rank < 4 && chunks == 1) return x;
@@ -136,7 +136,7 @@ static Val weighted(Lowering *l, Val rstd, Val weight) {
 static double size_of_group(const Shape *s) {
     const Dim rows = rows_of(s);
     if (has_one_row_per_sample(s)) return 1;
-    return rows.n ? 0 : (double)(rows.mul / chunks_of(s));
+    return dim_varies(rows) ? 0 : (double)(rows.mul / chunks_of(s));
 }
 
 static Val join_vectors(Lowering *l, Val a, Val b) {
@@ -372,7 +372,7 @@ static Val elements_of_group(Lowering *l, const Groups *g) {
     const Shape *s = ir_shape(l->f, g->x);
     Dim rows = dim_const(1);
     for (int i = 1; i + 1 < s->rank; i++) dim_mul(rows, s->d[i], &rows);
-    if (!rows.n) return lower_number(l, (double)(rows.mul * g->size));
+    if (!dim_varies(rows)) return lower_number(l, (double)(rows.mul * g->size));
     return lower_scaled(l, lower_count(l, g->x, g->rows), (double)g->size);
 }
 

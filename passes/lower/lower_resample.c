@@ -2,14 +2,14 @@
  * equal, the op is a pooling; else `resample` finds out what belongs to each element. */
 #include "passes/lower/lower.h"
 
-typedef struct Sizes {
+typedef struct ImageSizes {
     const Shape *small, *large; /* [N, H, W, C]: x and y, or y and x */
     Dims ratio;                 /* where the small one divides the large one */
     bool divides;
-} Sizes;
+} ImageSizes;
 
-static Sizes sizes_of(const Shape *a, const Shape *b) {
-    Sizes z = {.small = a, .large = b, .ratio = {.count = 2}, .divides = true};
+static ImageSizes sizes_of(const Shape *a, const Shape *b) {
+    ImageSizes z = {.small = a, .large = b, .ratio = {.count = 2}, .divides = true};
     for (int axis = 0; axis < 2; axis++) {
         int64_t small = a->d[1 + axis].mul, large = b->d[1 + axis].mul;
         z.divides = z.divides && large % small == 0;
@@ -19,7 +19,7 @@ static Sizes sizes_of(const Shape *a, const Shape *b) {
 }
 
 /* The sums of windows beside each other, or with |back| each element of a window what that has. */
-static Val windows(Lowering *l, Val v, const Sizes *z, bool back) {
+static Val windows(Lowering *l, Val v, const ImageSizes *z, bool back) {
     Op *o = lower_op_of(l, back ? OP_window_sum_grad : OP_window_sum, &v, 1);
     ir_attr(o, "kernel")->dims = ir_attr(o, "stride")->dims = z->ratio;
     return lower_result_of(l, o, AMP_DT_F32, back ? z->large : z->small);
@@ -40,7 +40,7 @@ static Val image(Lowering *l, Shape *result) {
 
 /* ---- adaptive pooling -------------------------------------------------------------------------------------------- */
 
-static Val window_size(Lowering *l, const Sizes *z) {
+static Val window_size(Lowering *l, const ImageSizes *z) {
     return lower_number(l, (double)(z->ratio.at[0] * z->ratio.at[1]));
 }
 
@@ -51,7 +51,7 @@ static void lower_adaptive_avg_pool2d(Lowering *l) {
     Shape y;
     Val x = image(l, &y), mean;
     const Shape from = *ir_shape(l->f, x);
-    Sizes z = sizes_of(&y, &from);
+    ImageSizes z = sizes_of(&y, &from);
     if (is_one_window(&y)) mean = lower_mean_of(l, x, height_and_width, true);
     else if (z.divides) mean = lower_divide_by_count(l, windows(l, x, &z, false), window_size(l, &z));
     else mean = resample(l, OP_resample, x, "area", false, &y);
@@ -62,7 +62,7 @@ static void lower_adaptive_avg_pool2d_grad(Lowering *l) {
     Shape x;
     Val dy = image(l, &x);
     const Shape from = *ir_shape(l->f, dy);
-    Sizes z = sizes_of(&from, &x);
+    ImageSizes z = sizes_of(&from, &x);
     if (z.divides) lower_give(l, 0, lower_divide_by_count(l, windows(l, dy, &z, true), window_size(l, &z)));
     else lower_give(l, 0, resample(l, OP_resample_grad, dy, "area", false, &x));
 }
@@ -77,7 +77,7 @@ static void lower_upsample(Lowering *l) {
     Shape y;
     Val x = image(l, &y);
     const Shape from = *ir_shape(l->f, x);
-    Sizes z = sizes_of(&from, &y);
+    ImageSizes z = sizes_of(&from, &y);
     lower_give(l, 0,
                is_nearest(l) && z.divides ? windows(l, x, &z, true)
                                           : resample(l, OP_resample, x, mode(l), corners(l), &y));
@@ -87,7 +87,7 @@ static void lower_upsample_grad(Lowering *l) {
     Shape x;
     Val dy = image(l, &x);
     const Shape from = *ir_shape(l->f, dy);
-    Sizes z = sizes_of(&x, &from);
+    ImageSizes z = sizes_of(&x, &from);
     lower_give(l, 0,
                is_nearest(l) && z.divides ? windows(l, dy, &z, false)
                                           : resample(l, OP_resample_grad, dy, mode(l), corners(l), &x));

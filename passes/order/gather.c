@@ -38,7 +38,7 @@ static bool is_flat(const Func *f, const Kernel *k) {
         if (o->n_in && ir_reads_memory(f, o, 0) && o->code != OP_sum_parts) return false;
         for (int r = 0; r < o->n_out; r++)
             for (int d = 0; d < ir_shape(f, o->out[r])->rank; d++)
-                if (ir_shape(f, o->out[r])->d[d].n) return false;
+                if (dim_varies(ir_shape(f, o->out[r])->d[d])) return false;
     }
     return k->kind == KERNEL_TILE;
 }
@@ -95,7 +95,7 @@ static int64_t count_blocks(const KernelOrder *o, int kernel) {
     for (int i = 0; i < ops->ops.len && k->kind == KERNEL_PRODUCT; i++) {
         const Op *op = ir_op(o->list.f, ops->ops.data[i]);
         if (!ir_is_product(op) || !shape_matrix(ir_shape(o->list.f, op->out[0]), &rows, &cols)) continue;
-        return rows.n ? 0 : (rows.mul + TILE - 1) / TILE * ((cols.mul + TILE - 1) / TILE);
+        return dim_varies(rows) ? 0 : (rows.mul + TILE - 1) / TILE * ((cols.mul + TILE - 1) / TILE);
     }
     return 0;
 }

@@ -59,7 +59,7 @@ static Op *flattens(const Func *f, Val v) {
     for (int i = 0; i < 4; i++)
         if (dims->count != 4 || dims->at[i] != first[i]) return NULL;
     const Shape *s = ir_shape(f, o->in[0]);
-    return s->d[1].n || s->d[2].n || s->d[3].n ? NULL : o;
+    return dim_varies(s->d[1]) || dim_varies(s->d[2]) || dim_varies(s->d[3]) ? NULL : o;
 }
 
 /* ---- what the columns of a value are ----------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static bool sums_columns(const Func *f, const Op *o) {
 static bool see_reshape(Walk *w, Op *o) {
     const Shape *s = ir_shape(w->f, o->out[0]);
     const Dim pixels = s->rank == 4 ? dim_const(s->d[2].mul * s->d[3].mul) : dim_const(0);
-    if (s->rank != 4 || s->d[1].n || s->d[2].n || s->d[3].n) return false;
+    if (s->rank != 4 || dim_varies(s->d[1]) || dim_varies(s->d[2]) || dim_varies(s->d[3])) return false;
     vec_push(w->t->m->arena, &w->unflat, o);
     return s->d[1].mul == w->t->channels && pixels.mul == w->t->pixels;
 }

@@ -24,6 +24,7 @@ static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
 bool amp_check_dim(Check *c, const amp_model_dim *d) {
     if (d->mul < 1 || d->mul > AMP_CHECK_DIM_LIMIT) return false;
+    if (d->of_n > 1 || d->of_t) return false;
     if (!d->of_n) return true;
     if (d->div < 1 || d->div > AMP_BATCH_LIMIT) return false;
     int64_t k = d->div / gcd(d->mul, d->div), now = c->m->batch_multiple;

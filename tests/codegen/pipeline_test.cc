@@ -75,7 +75,7 @@ class PipelineTest : public CodegenTest, public testing::WithParamInterface<cons
             Dim count;
             if (in->kind != VAL_INPUT || !shape_count(&in->shape, &count)) continue;
             std::vector<double> &data = v[in->name];
-            for (int64_t j = 0; j < dim_eval(count, n); j++)
+            for (int64_t j = 0; j < dim_eval(count, {n, 1}); j++)
                 data.push_back(in->dtype == AMP_DT_F32 ? static_cast<double>(normal(engine))
                                : j == 2                ? -100.0
                                                        : static_cast<double>(engine() % 10));

@@ -78,14 +78,14 @@ class CudaCountersTest : public CudaRunTest {
     static int64_t Elements(const Func *f, const Buffer *b, int64_t n) {
         Dim count;
         EXPECT_TRUE(shape_count(ir_shape(f, b->value), &count));
-        return dim_eval(count, n);
+        return dim_eval(count, {n, 1});
     }
     // With what fills long rows up, but for those who go down the columns.
     static int64_t Bytes(const Func *f, const Kernel *k, const Buffer *b, int64_t n) {
         const Shape shape = k->kind == KERNEL_COLUMN ? *ir_shape(f, b->value) : ir_buffer_shape(f, b);
         Dim count;
         EXPECT_TRUE(shape_count(&shape, &count));
-        return dim_eval(count, n) * static_cast<int64_t>(StorageSize(b->storage));
+        return dim_eval(count, {n, 1}) * static_cast<int64_t>(StorageSize(b->storage));
     }
     // What the kernel walks over: its largest operand.
     static int64_t Domain(const Func *f, const Kernel *k, int64_t n) {
@@ -97,7 +97,7 @@ class CudaCountersTest : public CudaRunTest {
     static const Buffer *Buffer_(const Func *f, uint32_t index) { return f->buffers.data[index - 1]; }
 
     static int64_t Blocks(const CudaLaunch &l, int axis, int64_t n) {
-        return l.per[axis] ? (dim_eval(l.extent[axis], n) + l.per[axis] - 1) / l.per[axis] : 1;
+        return l.per[axis] ? (dim_eval(l.extent[axis], {n, 1}) + l.per[axis] - 1) / l.per[axis] : 1;
     }
     static const Op *Product(const Func *f, const Kernel *k) {
         int i = k->first;
@@ -123,7 +123,7 @@ class CudaCountersTest : public CudaRunTest {
         if (k->kind == KERNEL_SCALAR) return 1;
         if (k->kind == KERNEL_PRODUCT) {
             const Op *op = Product(f, k);
-            const int64_t result = dim_eval(launch.extent[0], n) * dim_eval(launch.extent[1], n);
+            const int64_t result = dim_eval(launch.extent[0], {n, 1}) * dim_eval(launch.extent[1], {n, 1});
             if (b->value.id == InMemory(f, op->in[0]).id) return Blocks(launch, 1, n);
             if (b->value.id == InMemory(f, op->in[1]).id) return Blocks(launch, 0, n);
             return elements > 1 ? result / elements : 0;
@@ -140,7 +140,7 @@ class CudaCountersTest : public CudaRunTest {
     static int64_t MostPhases(const Func *f, const Kernel *k, const Buffer *b, int64_t n) {
         const Shape *shape = ir_shape(f, b->value);
         const bool long_row =
-            k->kind == KERNEL_ROW && shape->rank && dim_eval(shape->d[shape->rank - 1], n) > REGISTER_COLUMNS;
+            k->kind == KERNEL_ROW && shape->rank && dim_eval(shape->d[shape->rank - 1], {n, 1}) > REGISTER_COLUMNS;
         return long_row ? 1 + Reductions(f, k) : 1;
     }
     static int64_t Reductions(const Func *f, const Kernel *k) {
@@ -258,7 +258,7 @@ class CudaCountersTest : public CudaRunTest {
                 const Op *o = ir_op_at(f, entry.members.data[i]->first + j);
                 Dim count;
                 if (o->code != OP_sum_parts || !shape_count(ir_shape(f, o->out[0]), &count)) continue;
-                const int64_t elements = dim_eval(count, n);
+                const int64_t elements = dim_eval(count, {n, 1});
                 if (elements % 8) requests += ir_shape(f, o->in[0])->d[0].mul * ((elements + 31) / 32);
             }
         return static_cast<uint64_t>(requests);
@@ -269,11 +269,11 @@ class CudaCountersTest : public CudaRunTest {
         int64_t flops = 0, in_tiles = 0, elements = 0;
     };
     static void AddProduct(const Func *f, const Kernel *kernel, const CudaLaunch &launch, int64_t n, Sums *sums) {
-        const int64_t rows = dim_eval(launch.extent[0], n), cols = dim_eval(launch.extent[1], n);
+        const int64_t rows = dim_eval(launch.extent[0], {n, 1}), cols = dim_eval(launch.extent[1], {n, 1});
         Dim of_a;
         EXPECT_TRUE(shape_count(ir_shape(f, Product(f, kernel)->in[0]), &of_a));
         const bool of_n = of_a.n && !launch.extent[0].n; /* k is: a step is not chosen by what it is today */
-        const int64_t k = dim_eval(of_a, n) / rows, step = k < 512 && !of_n ? 32 : 64;
+        const int64_t k = dim_eval(of_a, {n, 1}) / rows, step = k < 512 && !of_n ? 32 : 64;
         const int64_t padded = (k + step - 1) / step * step;
         sums->flops += 2 * rows * cols * k;
         sums->in_tiles += 2 * padded * Blocks(launch, 0, n) * launch.per[0] * Blocks(launch, 1, n) * launch.per[1];

@@ -474,17 +474,17 @@ TEST_F(Interp, BadCallsAreErrorsThatNameTheInput) {
         Read("module \"m\" stage lower { } func f { input %x : f32[N, 2] \n%1 = neg(%x) : f32[N, 2]\nresult y = %1 }");
     ASSERT_NE(m, nullptr) << error_;
     const Func *f = m->funcs.data[0];
-    InterpTensor result, given = interp_tensor(&arena_, "x", ir_shape(f, f->inputs.data[0]), 3);
+    InterpTensor result, given = interp_tensor(&arena_, "x", ir_shape(f, f->inputs.data[0]), {3, 1});
     InterpOptions options = {};
     amp_error err = {};
-    EXPECT_EQ(interp_run(f, 3, &options, nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(interp_run(f, {3, 1}, &options, nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "f: input %x is not given");
-    EXPECT_EQ(interp_run(f, 4, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(interp_run(f, {4, 1}, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "f: input %x must have shape [N, 2] at N = 4");
-    EXPECT_EQ(interp_run(f, 0, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(interp_run(f, {0, 1}, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "f: N must be at least 1");
     std::swap(ir_op_at(f, 0)->in[0], ir_op_at(f, 0)->out[0]);
-    EXPECT_EQ(interp_run(f, 3, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(interp_run(f, {3, 1}, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "f: neg (no path): reads a value that is not computed before it");
 }
 

@@ -29,14 +29,14 @@ class Interp : public IrTest {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            given.push_back(interp_tensor(&arena_, v->name, &v->shape, n));
+            given.push_back(interp_tensor(&arena_, v->name, &v->shape, {n, 1}));
             EXPECT_EQ(static_cast<size_t>(given[i].count), inputs[i].size()) << v->name;
             for (int64_t j = 0; j < given[i].count; j++) given[i].data[j] = inputs[i][j];
         }
         std::vector<InterpTensor> results(f->results.len);
         InterpOptions options = {round, nullptr, nullptr};
         amp_error err = {};
-        EXPECT_EQ(interp_run(f, n, &options, given.data(), static_cast<int>(given.size()), results.data(), &err),
+        EXPECT_EQ(interp_run(f, {n, 1}, &options, given.data(), static_cast<int>(given.size()), results.data(), &err),
                   AMP_OK)
             << err.message;
         if (err.code) return out;

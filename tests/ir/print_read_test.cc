@@ -328,11 +328,16 @@ func f {
 
 TEST_F(PrintRead, DimensionsAreReduced) {
     EXPECT_TRUE(dim_equal(dim_n(4, 2), dim_n(2, 1)));
-    EXPECT_EQ(dim_eval(dim_n(3, 2), 10), 15);
+    EXPECT_EQ(dim_eval(dim_n(3, 2), {10, 1}), 15);
     Dim out;
     EXPECT_TRUE(dim_mul(dim_n(1, 2), dim_const(4), &out));
     EXPECT_TRUE(dim_equal(out, dim_n(2, 1)));
     EXPECT_FALSE(dim_mul(dim_n(1, 1), dim_n(1, 1), &out));
+    EXPECT_TRUE(dim_mul(dim_n(3, 2), dim_t(4, 1), &out));
+    EXPECT_EQ(dim_eval(out, {10, 7}), 420);
+    EXPECT_TRUE(dim_equal(dim_divided(out, 12), Dim({1, 2, 1, 1})));
+    EXPECT_TRUE(dim_mul(out, dim_t(1, 1), &out));
+    EXPECT_FALSE(dim_mul(out, dim_t(1, 1), &out)) << "T * T * T";
     EXPECT_FALSE(dim_mul(dim_const(INT64_MAX), dim_const(2), &out));
 }
 

@@ -42,7 +42,7 @@ class AutodiffTest : public PassTest {
         std::mt19937 rng(7);
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, kBatch);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, {kBatch, 1});
             for (int64_t j = 0; j < t.count; j++)
                 t.data[j] = v->dtype == AMP_DT_I32 ? (j == 2 ? -100 : double(j % 4))
                                                    : std::uniform_real_distribution<double>(0.4, 1.6)(rng);
@@ -54,7 +54,7 @@ class AutodiffTest : public PassTest {
     std::map<std::string, std::vector<double>> Evaluate(const Func *f, std::vector<InterpTensor> given) {
         InterpOptions exact = {};
         std::vector<InterpTensor> results(size_t(f->results.len) + 1);
-        EXPECT_EQ(interp_run(f, kBatch, &exact, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
+        EXPECT_EQ(interp_run(f, {kBatch, 1}, &exact, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
             << error_.message;
         std::map<std::string, std::vector<double>> out;
         for (int i = 0; i < f->results.len; i++)

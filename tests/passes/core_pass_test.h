@@ -125,7 +125,7 @@ class CorePassTest : public testing::Test {
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
             const State *s = v->kind == VAL_STATE ? ir_state_of(f, f->inputs.data[i]) : nullptr;
-            InterpTensor t = interp_tensor(f->module->arena, v->name, s ? &s->shape : &v->shape, n);
+            InterpTensor t = interp_tensor(f->module->arena, v->name, s ? &s->shape : &v->shape, {n, 1});
             std::mt19937 rng(seed + static_cast<unsigned>(std::hash<std::string>()(v->name)));
             for (int64_t j = 0; j < t.count; j++) {
                 double x = Draw(rng, v->dtype, v->name);
@@ -145,7 +145,7 @@ class CorePassTest : public testing::Test {
         std::vector<InterpTensor> results(static_cast<size_t>(f->results.len) + 1);
         amp_error err;
         amp_status status =
-            interp_run(f, n, &options, given.data(), static_cast<int>(given.size()), results.data(), &err);
+            interp_run(f, {n, 1}, &options, given.data(), static_cast<int>(given.size()), results.data(), &err);
         EXPECT_EQ(AMP_OK, status) << err.message;
         Outcome out;
         if (status) return out;

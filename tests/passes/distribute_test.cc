@@ -78,14 +78,14 @@ class DistributeTest : public TrainingTest {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, n);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, {n, 1});
             const Numbers &from = v->kind == VAL_STATE ? *states : inputs;
             EXPECT_EQ(from.at(v->name).size(), size_t(t.count)) << v->name;
             std::copy(from.at(v->name).begin(), from.at(v->name).end(), t.data);
             given.push_back(t);
         }
         std::vector<InterpTensor> results(size_t(f->results.len) + 1);
-        EXPECT_EQ(interp_run(f, n, o, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
+        EXPECT_EQ(interp_run(f, {n, 1}, o, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
             << error_.message;
         for (const InterpTensor &t : given)
             if (states->count(t.name)) (*states)[t.name] = {t.data, t.data + t.count};

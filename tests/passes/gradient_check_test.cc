@@ -46,7 +46,7 @@ class GradientCheckTest : public PassTest {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, kBatch);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, {kBatch, 1});
             for (int64_t j = 0; j < t.count; j++)
                 t.data[j] = v->dtype == AMP_DT_I32       ? double((j * 3 + 1) % 4)
                             : IsIn(c, "mask", v->name)   ? double(j * 5 % 7 < 3)
@@ -61,7 +61,7 @@ class GradientCheckTest : public PassTest {
     std::map<std::string, std::vector<double>> Evaluate(const Func *f, std::vector<InterpTensor> given) {
         InterpOptions exact = {};
         std::vector<InterpTensor> results(size_t(f->results.len) + 1);
-        EXPECT_EQ(interp_run(f, kBatch, &exact, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
+        EXPECT_EQ(interp_run(f, {kBatch, 1}, &exact, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
             << error_.message;
         std::map<std::string, std::vector<double>> out;
         for (int i = 0; i < f->results.len; i++)

@@ -249,7 +249,7 @@ class AccumulateTest : public TrainBlocksTest {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, n);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, {n, 1});
             std::vector<double> &kept = (*states)[v->name];
             bool is_input = v->kind == VAL_INPUT;
             if (!is_input && kept.empty())
@@ -260,7 +260,7 @@ class AccumulateTest : public TrainBlocksTest {
         }
         InterpOptions exact = {};
         std::vector<InterpTensor> out(size_t(f->results.len) + 1);
-        ASSERT_EQ(interp_run(f, n, &exact, given.data(), int(given.size()), out.data(), &error_), AMP_OK)
+        ASSERT_EQ(interp_run(f, {n, 1}, &exact, given.data(), int(given.size()), out.data(), &error_), AMP_OK)
             << error_.message;
         for (const InterpTensor &t : given) (*states)[t.name] = {t.data, t.data + t.count};
         for (int i = 0; i < f->results.len; i++)

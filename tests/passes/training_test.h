@@ -68,7 +68,7 @@ class TrainingTest : public PassTest {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, 4);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, {4, 1});
             auto number = numbers.find(v->name);
             for (int64_t j = 0; j < t.count; j++)
                 t.data[j] = number != numbers.end() ? number->second : 0.01 * double(j % 7 - 3);
@@ -80,7 +80,7 @@ class TrainingTest : public PassTest {
         }
         InterpOptions rounded = {true, nullptr, nullptr};
         std::vector<InterpTensor> results(size_t(f->results.len) + 1);
-        EXPECT_EQ(interp_run(f, 4, &rounded, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
+        EXPECT_EQ(interp_run(f, {4, 1}, &rounded, given.data(), int(given.size()), results.data(), &error_), AMP_OK)
             << error_.message;
         std::map<std::string, std::vector<double>> out;
         for (const InterpTensor &t : given) out[t.name] = {t.data, t.data + t.count};

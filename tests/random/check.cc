@@ -214,16 +214,16 @@ void Interpret(const Module *m, const char *func, const Program &p, const Data &
     std::vector<InterpTensor> given;
     for (int i = 0; i < f->inputs.len; i++) {
         const Value *v = ir_value(f, f->inputs.data[i]);
-        given.push_back(interp_tensor(a, v->name, &v->shape, p.n));
+        given.push_back(interp_tensor(a, v->name, &v->shape, {p.n, 1}));
         Fill(&given.back(), data, nullptr, f, v);
     }
     Shape scalar = shape_scalar();
-    given.push_back(interp_tensor(a, "seed", &scalar, p.n));
+    given.push_back(interp_tensor(a, "seed", &scalar, {p.n, 1}));
     given.back().data[0] = double(kSessionSeed);
     std::vector<InterpTensor> results(size_t(f->results.len) + 1);
     InterpOptions exact = {};
     amp_error err = {};
-    Need(interp_run(f, p.n, &exact, given.data(), int(given.size()), results.data(), &err), err, "float64");
+    Need(interp_run(f, {p.n, 1}, &exact, given.data(), int(given.size()), results.data(), &err), err, "float64");
     for (int i = 0; i < f->results.len; i++) {
         std::string name = f->results.data[i].name;
         Tensor values(results[i].data, results[i].data + results[i].count);

@@ -20,8 +20,8 @@ struct Program {
         b.kind = kind;
         b.dtype = b.storage = AMP_DT_F32;
         b.first_kernel = first, b.last_kernel = last;
-        b.rows = {1, 1, 0};
-        b.cols = {units * 32, 1, 0};
+        b.rows = {1, 1, 0, 0};
+        b.cols = {units * 32, 1, 0, 0};
         buffers.push_back(b);
     }
     const amp_program *Get() {
@@ -169,15 +169,15 @@ TEST(MemoryPlan, OtherKindsLieOneAfterTheOther) {
 TEST(MemoryPlan, GrowsWithTheCapacityAndRefusesTooMuch) {
     Program p;
     p.Add(AMP_BUFFER_TEMP, 1, 0, 0);
-    p.buffers[0].rows = {3, 1, 1};
+    p.buffers[0].rows = {3, 1, 1, 0};
     amp_allocator a = {};
     amp_memory_plan plan;
     amp_error err = {};
     ASSERT_EQ(Plan(&plan, p.Get(), 5, false, &a, &err), AMP_OK);
     EXPECT_EQ(plan.arena, 15u * 128);
     amp_memory_plan_free(&plan, &a);
-    p.buffers[0].rows = {(int64_t)1 << 38, 1, 0};
-    p.buffers[0].cols = {(int64_t)1 << 38, 1, 0};
+    p.buffers[0].rows = {(int64_t)1 << 38, 1, 0, 0};
+    p.buffers[0].cols = {(int64_t)1 << 38, 1, 0, 0};
     EXPECT_EQ(Plan(&plan, p.Get(), 5, false, &a, &err), AMP_INVALID_ARGUMENT);
 }
 

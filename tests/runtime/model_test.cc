@@ -77,7 +77,7 @@ struct Damage {
 };
 
 const uint32_t *const none = nullptr;
-const amp_model_dim seven_n[] = {{7, 1, 1}}, no_elements[] = {{0, 1, 0}};
+const amp_model_dim seven_n[] = {{7, 1, 1, 0}}, no_elements[] = {{0, 1, 0, 0}};
 const uint32_t outside[] = {0, 1, 99, 3}, twice[] = {0, 0}, fifth[] = {4};
 
 // The first product as a batch of one.
@@ -255,7 +255,7 @@ const Damage damages[] = {
      [](Copy &c) { c.Named("loss").kind = AMP_BUFFER_TEMP, c.Named("loss").last_kernel = 11; }},
     // results
     {"result loss is no buffer", [](Copy &c) { c.results[0].buffer = 55; }},
-    {"result loss does not fit", [](Copy &c) { c.results[0].rank = 1, c.results[0].dims[0] = {7, 1, 0}; }},
+    {"result loss does not fit", [](Copy &c) { c.results[0].rank = 1, c.results[0].dims[0] = {7, 1, 0, 0}; }},
     {"train_step has no result loss", [](Copy &c) { c.results[0].kind = AMP_RESULT_METRIC; }},
     {"train_step has no result loss", [](Copy &c) { c.results[0].index = 0; }},
     {"result loss is of no state or train block", [](Copy &c) { c.results[0].index = -2; }},
@@ -280,8 +280,8 @@ TEST(Model, EveryDamageIsNamed) {
 struct WindowCopy : Copy {
     explicit WindowCopy(uint32_t kind, uint32_t operand = AMP_DT_F32) {
         amp_model_kernel &k = Kernel("k01");
-        const amp_model_dim x = {20, 1, 1}, y = {6, 1, 1}, taps = {54, 1, 0}, c = {6, 1, 0}, oc = {10, 1, 0},
-                            back = {90, 1, 0};
+        const amp_model_dim x = {20, 1, 1, 0}, y = {6, 1, 1, 0}, taps = {54, 1, 0, 0}, c = {6, 1, 0, 0},
+                            oc = {10, 1, 0, 0}, back = {90, 1, 0, 0};
         const bool data = kind == AMP_WINDOW_CONV_DATA, weight = kind == AMP_WINDOW_CONV_WEIGHT;
         const uint32_t weights = operand == AMP_DT_BF16 ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
         Add("a", operand, AMP_LAYOUT_ROWS, data ? y : x, data ? oc : c);
@@ -295,7 +295,7 @@ struct WindowCopy : Copy {
         const uint32_t last = (uint32_t)buffers.size() - 1;
         operands = {last - 2, last - 1, last};
         k.operands = operands.data(), k.operand_count = 3;
-        k.product = {operand, 0, 0, 0, 1, {1, 1, 0}};
+        k.product = {operand, 0, 0, 0, 1, {1, 1, 0, 0}};
         k.window = {kind, 4, 5, 6, 2, 3, 10, 3, 3, {1, 1}, {0, 0}, {1, 1}, 0};
     }
     void Add(const char *name, uint32_t type, uint32_t layout, amp_model_dim rows, amp_model_dim cols) {
@@ -377,14 +377,14 @@ TEST(Model, EveryDamageOfAWindowIsNamed) {
 struct AttentionCopy : Copy {
     explicit AttentionCopy(bool backward) {
         amp_model_kernel &k = Kernel("k01");
-        const amp_model_dim n = {1, 1, 1}, one = {1, 1, 0};
+        const amp_model_dim n = {1, 1, 1, 0}, one = {1, 1, 0, 0};
         k.kind = AMP_KERNEL_ATTENTION, k.product = {}, k.attention = &attention;
-        k.rows = {3, 1, 1}, k.cols = {24, 1, 0};
+        k.rows = {3, 1, 1, 0}, k.cols = {24, 1, 0, 0};
         attention.backward = backward, attention.storage = AMP_DT_F32;
-        attention.rank = 2, attention.dims[0] = n, attention.dims[1] = {4, 1, 0}, attention.share = 2;
+        attention.rank = 2, attention.dims[0] = n, attention.dims[1] = {4, 1, 0, 0}, attention.share = 2;
         attention.queries = 3, attention.keys = 5, attention.width = attention.v_width = 6;
         attention.q = Add(3, 24, 6), attention.k = Add(5, 12, 6), attention.v = Add(5, 12, 6);
-        attention.mask = Add(3, 5, 0), attention.mask.at.strides[0] = {0, 1, 0};
+        attention.mask = Add(3, 5, 0), attention.mask.at.strides[0] = {0, 1, 0, 0};
         attention.dy = attention.result[1] = attention.result[2] = {AMP_MODEL_NONE, 0, {}};
         attention.y = AMP_MODEL_NONE;
         attention.sums = Add(12, 1, 3), attention.sums.at.pitch = one;
@@ -399,12 +399,12 @@ struct AttentionCopy : Copy {
     amp_model_attention_operand Add(int64_t rows, int64_t cols, int64_t head) {
         amp_model_buffer b = {};
         b.name = "rows", b.kind = AMP_BUFFER_TEMP, b.dtype = b.storage = AMP_DT_F32;
-        b.index = -1, b.rows = {rows, 1, 1}, b.cols = {cols, 1, 0}, b.rank = 2, b.last_kernel = 2;
+        b.index = -1, b.rows = {rows, 1, 1, 0}, b.cols = {cols, 1, 0, 0}, b.rank = 2, b.last_kernel = 2;
         buffers.push_back(b);
         operands.push_back((uint32_t)buffers.size() - 1);
         amp_model_attention_operand x = {};
         x.operand = (int32_t)operands.size() - 1;
-        x.at.pitch = {cols, 1, 0}, x.at.strides[0] = {rows * cols, 1, 0}, x.at.strides[1] = {head, 1, 0};
+        x.at.pitch = {cols, 1, 0, 0}, x.at.strides[0] = {rows * cols, 1, 0, 0}, x.at.strides[1] = {head, 1, 0, 0};
         return x;
     }
     amp_model_buffer &Of(const amp_model_attention_operand &x) { return buffers[operands[(size_t)x.operand]]; }
@@ -582,7 +582,7 @@ TEST(Model, DividedDimensionsLimitTheBatch) {
     c.Connect();
     c.inputs.push_back(c.inputs[1]);
     c.inputs[2].name = "halves";
-    c.inputs[2].dims[0] = {2, 6, 1};
+    c.inputs[2].dims[0] = {2, 6, 1, 0};
     c.desc.inputs = Copy::Table(c.inputs);
     amp_error err = {};
     amp_model *model;

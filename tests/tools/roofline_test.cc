@@ -8,8 +8,8 @@
 
 namespace {
 
-amp_model_dim Fixed(int64_t v) { return {v, 1, 0}; }
-amp_model_dim Of_n(int64_t v) { return {v, 1, 1}; }
+amp_model_dim Fixed(int64_t v) { return {v, 1, 0, 0}; }
+amp_model_dim Of_n(int64_t v) { return {v, 1, 1, 0}; }
 
 // A kernel over buffers of its own.
 struct Made {
@@ -341,7 +341,7 @@ TEST(Roofline, WhatIsNotKnown) {
     old.kernel.access = nullptr;
     EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
     old.kernel.access = old.access.data();
-    amp_model_cuda_work damaged = {AMP_INSTRUCTION_PLAIN, 1, {1, 0, 1}, Fixed(1)}; // n / 0
+    amp_model_cuda_work damaged = {AMP_INSTRUCTION_PLAIN, 1, {1, 0, 1, 0}, Fixed(1)}; // n / 0
     old.kernel.work = {&damaged, 1};
     old.part.work_count = 1;
     EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);

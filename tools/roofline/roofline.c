@@ -141,7 +141,7 @@ static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p-
 static double share_of_tiles(const amp_model_cuda_grid *tiles, int64_t n, Form form, uint32_t instruction) {
     amp_model_cuda_grid whole = *tiles;
     for (int axis = 0; axis < 3 && form != FORM_OWN; axis++)
-        whole.extent[axis] = (amp_model_dim){whole.per[axis], 1, 0};
+        whole.extent[axis] = (amp_model_dim){.mul = whole.per[axis], .div = 1};
     return amp_cuda_tile_share(&whole, n, instruction);
 }
 

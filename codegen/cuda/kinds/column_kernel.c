@@ -112,7 +112,7 @@ static int blocks_of_columns(const Walk *w, int width) { return (int)((w->cols.m
 
 /* Whether sums are made of parts: this follows from their shape, so that it is so in whatever kernel they are. */
 static bool has_parts(const Walk *w, int width) {
-    return !w->segment && w->rows.n && blocks_of_columns(w, width) < MANY_BLOCKS;
+    return !w->segment && dim_varies(w->rows) && blocks_of_columns(w, width) < MANY_BLOCKS;
 }
 
 /* The next sum of phase |p| from sink |*i| on; NULL: there is none. */

@@ -36,7 +36,7 @@ static void emit_target(CudaKernel *ck, const Op *o, int operand) {
 
 static void put_place(CudaKernel *ck, Dim count, int64_t blocks, int groups) {
     emit_line(&ck->e, "enum { COLS = %lld, GROUPS = %d };", (long long)ck->w->cols.mul, groups);
-    emit_line(&ck->e, "const%s int64_t COUNT = %s;", count.n ? "" : "expr", emit_dim(ck->w->arena, count));
+    emit_line(&ck->e, "const%s int64_t COUNT = %s;", dim_varies(count) ? "" : "expr", emit_dim(ck->w->arena, count));
     emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(ck->w->arena, ck->w->rows));
     emit_line(&ck->e, "const int group = %s.x / %lld;", ck->block, (long long)blocks);
     emit_line(&ck->e, "const int32_t column = %s.x %% %lld * %d + threadIdx.x %% %d;", ck->block, (long long)blocks,

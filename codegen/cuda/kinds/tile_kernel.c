@@ -19,7 +19,7 @@ static int fit_columns(int64_t cols, int vector) {
     return vector;
 }
 
-static bool is_multiple(Dim d, int of) { return (!d.n || d.div == 1) && d.mul % of == 0; }
+static bool is_multiple(Dim d, int of) { return (!dim_varies(d) || d.div == 1) && d.mul % of == 0; }
 
 /* Full operands need the row's place only where something else does, or |at| counts what is past the columns too. */
 static void put_tile_place(CudaKernel *ck) {

@@ -134,7 +134,7 @@ static Dim pitch_of(const Walk *w, int operand, Dim line) {
 }
 
 static bool is_aligned(Dim pitch, int element_bytes) {
-    return (!pitch.n || pitch.div == 1) && pitch.mul * element_bytes % LINE_BYTES == 0;
+    return (!dim_varies(pitch) || pitch.div == 1) && pitch.mul * element_bytes % LINE_BYTES == 0;
 }
 
 /* Fills |c| for the kernel that |w| has analysed; false: a library cannot make it. */
@@ -169,7 +169,7 @@ static bool describe_call(const Walk *w, CudaProduct *c) {
     c->filled = walk_operand(w, c->to)->pitch && !walk_operand(w, c->to)->is_part;
     const int bytes = p.element_bytes, result_bytes = emit_storage(w, c->to)->bytes;
     return is_aligned(c->pitch[0], bytes) && is_aligned(c->pitch[1], bytes) && is_aligned(c->pitch[2], result_bytes) &&
-           (c->parts == 1 || (!p.rows.n && c->bias < 0 && !c->filled));
+           (c->parts == 1 || (!dim_varies(p.rows) && c->bias < 0 && !c->filled));
 }
 
 /* ---- the rest of a kernel ---------------------------------------------------------------------------------------- */

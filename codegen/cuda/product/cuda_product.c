@@ -71,7 +71,7 @@ static const char *types_of(CudaKernel *ck, const ProductPlan *p) {
 
 /* Blocks follow one another along the rows of a matrix, then along the batch or the parts; where the rows depend on n,
  * their number is not known here, and the batch or the parts are the grid's third dimension. */
-static bool are_along_rows(const ProductPlan *p) { return product_has_several(p) && !p->rows.n; }
+static bool are_along_rows(const ProductPlan *p) { return product_has_several(p) && !dim_varies(p->rows); }
 
 static int64_t tiles_down(const ProductPlan *p) { return (p->rows.mul + p->tile.m - 1) / p->tile.m; }
 

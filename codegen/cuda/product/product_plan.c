@@ -90,7 +90,7 @@ static bool has_many_blocks(const ProductPlan *p, const ProductTile *t) { return
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
 static int list_tiles(const ProductPlan *p, const ProductTile *tiles[KERNEL_FORMS]) {
-    const bool n_decides = p->rows.n || p->batch.count.n;
+    const bool n_decides = dim_varies(p->rows) || dim_varies(p->batch.count);
     bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
     int count = 0;
     const ProductTile *largest = suits_few_warps(p) ? &large_tile : &large_wide_tile;
@@ -99,7 +99,8 @@ static int list_tiles(const ProductPlan *p, const ProductTile *tiles[KERNEL_FORM
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) tiles[0] = &narrow_tile;
     else if (p->has_windows && p->mma && p->a.bytes <= 4) tiles[0] = &element_tile;
     if (tiles[0] != &small_tile) return 1;
-    if (product_has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) large = false; /* half of a tile's rows */
+    if (product_has_several(p) && !dim_varies(p->rows) && p->rows.mul <= small_tile.m)
+        large = false; /* half of a tile's rows */
     if (large && (n_decides || has_many_blocks(p, largest))) tiles[count++] = largest;
     if (n_decides || (!count && (p->mma || has_many_blocks(p, &small_tile)))) tiles[count++] = &small_tile;
     if (!p->mma && (n_decides || !count)) tiles[count++] = &multiply_add_tile;
@@ -381,7 +382,8 @@ static void plan_tile(const Walk *w, CudaForm form, ProductPlan *out) {
     out->tile = form.threads ? *tile_of_threads(out, tile, form.threads) : *tile;
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     /* parts are whole steps, however short they are */
-    const bool short_k = !out->k.n && out->parts == 1 && longest_k(w, out) * out->element_bytes < LONG_K_BYTES;
+    const bool short_k =
+        !dim_varies(out->k) && out->parts == 1 && longest_k(w, out) * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
     if (!out->mma && out->tile.m >= small_tile.m) /* so do f32 terms, and an epilogue */
@@ -431,7 +433,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->facts.bundles = true;
-    out->facts.sums_grow = out->k.n;
+    out->facts.sums_grow = dim_varies(out->k);
     plan_tile(w, form, out);
     return AMP_OK;
 }

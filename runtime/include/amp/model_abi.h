@@ -44,10 +44,11 @@ typedef struct amp_model_table {
     const void *data;
 } amp_model_table;
 
-/* mul * n / div where |of_n|, else mul. */
+/* mul * n^of_n * t^of_t / div; of_n is at most 1, of_t at most 2, and div is 1 if both are 0. */
 typedef struct amp_model_dim {
     int64_t mul;
-    int32_t div, of_n;
+    int32_t div;
+    uint16_t of_n, of_t;
 } amp_model_dim;
 
 /* How a matrix of rows x cols is stored in memory; R and C are rows and cols rounded up to 32.  Elements past the edge

@@ -102,8 +102,8 @@ TEST_F(PhaseTest, MultipliesWhatMeets) {
             const CudaKernelEntry &e = cuda->programs.data[0].kernels.data[i];
             for (int j = 0; j < e.work.len; j++)
                 if (e.work.data[j].instruction == AMP_INSTRUCTION_MMA_F16)
-                    said += e.work.data[j].operations * dim_eval(e.work.data[j].elements, n) *
-                            dim_eval(e.work.data[j].terms, n);
+                    said += e.work.data[j].operations * dim_eval(e.work.data[j].elements, {n, 1}) *
+                            dim_eval(e.work.data[j].terms, {n, 1});
         }
         EXPECT_EQ(said, 2 * 2 * n * pairs * 64 * 64);
     }

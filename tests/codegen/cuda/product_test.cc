@@ -479,7 +479,7 @@ TEST_F(ProductTest, PartsAreBlocks) {
     ASSERT_EQ(products.parts.len, 2);
     for (int i = 0; i < products.parts.len; i++) {
         const CudaLaunch &launch = products.parts.data[i].launches.data[0];
-        const int64_t down = (dim_eval(launch.extent[0], 7) + launch.per[0] - 1) / launch.per[0];
+        const int64_t down = (dim_eval(launch.extent[0], {7, 1}) + launch.per[0] - 1) / launch.per[0];
         EXPECT_EQ(products.parts.data[i].kind, KERNEL_PRODUCT);
         EXPECT_EQ(down % 5, 0);
         EXPECT_GE(down, 5);

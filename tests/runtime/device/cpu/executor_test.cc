@@ -64,7 +64,7 @@ struct Matrix {
 amp_model_buffer Buffer(const Matrix &m, uint32_t layout, uint32_t storage) {
     amp_model_buffer b = {};
     b.name = "m", b.kind = AMP_BUFFER_STATE, b.dtype = b.storage = storage, b.layout = layout;
-    b.rows = {m.rows, 1, 0}, b.cols = {m.cols, 1, 0};
+    b.rows = {m.rows, 1, 0, 0}, b.cols = {m.cols, 1, 0, 0};
     return b;
 }
 
@@ -76,9 +76,9 @@ std::vector<float> Multiply(const Form &f, Matrix &a, Matrix &b, int64_t rows, i
     amp_model_kernel kernel = {};
     kernel.name = "k", kernel.kind = AMP_KERNEL_PRODUCT, kernel.predicate = -1;
     kernel.operands = operands, kernel.operand_count = 3;
-    kernel.rows = {rows, 1, 0}, kernel.cols = {cols, 1, 0};
+    kernel.rows = {rows, 1, 0, 0}, kernel.cols = {cols, 1, 0, 0};
     kernel.run[0] = kernel.run[1] = kernel.run[2] = StoreRows;
-    kernel.product = {f.operand, f.a_transposed, f.b_transposed, 0, 1, {k, 1, 0}};
+    kernel.product = {f.operand, f.a_transposed, f.b_transposed, 0, 1, {k, 1, 0, 0}};
     amp_program program = {};
     program.name = "p", program.buffers = buffers, program.buffer_count = 2;
     program.kernels = &kernel, program.kernel_count = 1;
@@ -172,9 +172,9 @@ TEST(ImageProducts, GiveTheSameBitsOnEveryNumberOfThreads) {
             Buffer(a, AMP_LAYOUT_PANELS, AMP_DT_F32), Buffer(b, AMP_LAYOUT_PANELS, AMP_DT_F32), {}};
         amp_model_kernel kernel = {};
         kernel.kind = AMP_KERNEL_PRODUCT;
-        kernel.rows = {rows, 1, 0}, kernel.cols = {b.cols, 1, 0};
+        kernel.rows = {rows, 1, 0, 0}, kernel.cols = {b.cols, 1, 0, 0};
         kernel.run[0] = kernel.run[1] = kernel.run[2] = StoreRows;
-        kernel.product = {AMP_DT_F32, 0, 0, 0, 1, {1, 1, 0}};
+        kernel.product = {AMP_DT_F32, 0, 0, 0, 1, {1, 1, 0, 0}};
         kernel.window = w;
         out_cols = &b.cols;
         const Sums exact = NaiveProduct(w, g.n, a.values, b.values);
@@ -213,7 +213,7 @@ TEST(Columns, AreCalledOncePerSegmentAndBlock) {
         amp_model_buffer buffers[2] = {};
         amp_model_kernel kernel = {};
         kernel.kind = AMP_KERNEL_COLUMN;
-        kernel.rows = {segment, 1, 1}, kernel.cols = {70, 1, 0}, kernel.segment = segment;
+        kernel.rows = {segment, 1, 1, 0}, kernel.cols = {70, 1, 0, 0}, kernel.segment = segment;
         kernel.run[0] = kernel.run[1] = kernel.run[2] = SumSegment;
         calls = 0;
         RunKernel(kernel, buffers, memory, 2, threads, n);
@@ -247,7 +247,7 @@ TEST(Scatters, AreCalledOncePerBlockWithAllRows) {
         amp_model_buffer buffers[2] = {};
         amp_model_kernel kernel = {};
         kernel.kind = AMP_KERNEL_SCATTER;
-        kernel.rows = {rows, 1, 0}, kernel.cols = {70, 1, 0};
+        kernel.rows = {rows, 1, 0, 0}, kernel.cols = {70, 1, 0, 0};
         kernel.run[0] = kernel.run[1] = kernel.run[2] = Scatter;
         calls = 0;
         RunKernel(kernel, buffers, memory, 2, threads, 1);
@@ -293,7 +293,7 @@ TEST_P(Walk, PredicatesFlagsAndSerialKernels) {
         k.name = "k", k.kind = l.many ? AMP_KERNEL_TILE : AMP_KERNEL_SCALAR,
         k.predicate = l.predicated ? PREDICATE : -1;
         k.operands = operands, k.operand_count = 3;
-        k.rows = {1, 1, 0}, k.cols = {CELLS, 1, 0};
+        k.rows = {1, 1, 0, 0}, k.cols = {CELLS, 1, 0, 0};
         k.run[0] = k.run[1] = k.run[2] = l.fn;
         kernels.push_back(k);
     }

@@ -7,8 +7,8 @@ namespace {
 
 amp_model_cuda_grid Tiles(int64_t per) {
     amp_model_cuda_grid grid = {};
-    grid.extent[0] = {3, 1, 1}; // rows, 3 * n
-    grid.extent[1] = {300, 1, 0};
+    grid.extent[0] = {3, 1, 1, 0}; // rows, 3 * n
+    grid.extent[1] = {300, 1, 0, 0};
     grid.per[0] = grid.per[1] = per;
     return grid;
 }
@@ -34,10 +34,10 @@ struct Product {
     amp_model_cuda_kernel kernel = {};
 
     Product(int64_t rows, int64_t cols, int64_t k, uint32_t instruction = AMP_INSTRUCTION_MMA_F16)
-        : work{instruction, 2, {rows * cols, 1, 0}, {k, 1, 0}} {
+        : work{instruction, 2, {rows * cols, 1, 0, 0}, {k, 1, 0, 0}} {
         for (int i = 0; i < 2; i++) {
-            grids[i].extent[0] = {rows, 1, 0};
-            grids[i].extent[1] = {cols, 1, 0};
+            grids[i].extent[0] = {rows, 1, 0, 0};
+            grids[i].extent[1] = {cols, 1, 0, 0};
             grids[i].per[0] = grids[i].per[1] = i ? 64 : 128;
         }
         kernel.choices = {choices, 2};
@@ -87,9 +87,9 @@ TEST(CudaLaunch, CountsWhatTilesHaveBeyondTheEdges) {
 
 TEST(CudaLaunch, TablesThatAreDamagedChooseAsWell) {
     Product p(1024, 1024, 1024);
-    p.work.elements = {1, 0, 1}; // n / 0
+    p.work.elements = {1, 0, 1, 0}; // n / 0
     EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
-    p.grids[0].extent[0] = {1, 0, 0};
+    p.grids[0].extent[0] = {1, 0, 0, 0};
     EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
     p.grids[0].per[0] = p.grids[0].per[1] = INT64_MIN;
     EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&p.grids[0], 7, AMP_INSTRUCTION_MMA_F16), 0.5);

@@ -44,7 +44,7 @@ class TwoForms : public AlteredTiny {
         for (int i = 0; i < 2; i++) {
             const int side = i ? 128 : 64;
             grids_[i] = *part_.grids;
-            grids_[i].extent[1] = {side, 1, 0};
+            grids_[i].extent[1] = {side, 1, 0, 0};
             grids_[i].per[0] = grids_[i].per[1] = side;
         }
         choices_[1] = *kernel_.choices.at;

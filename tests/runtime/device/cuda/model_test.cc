@@ -17,7 +17,7 @@ struct Copy {
     std::vector<amp_model_buffer> buffers = Of<amp_model_buffer>(programs[0].buffers);
     std::vector<amp_model_cuda_kernel> kernels = Of<amp_model_cuda_kernel>(programs[0].kernels);
     std::vector<amp_model_result> results = Of<amp_model_result>(programs[0].results);
-    std::vector<amp_model_dim> elements{{400, 1, 0}, {10, 1, 0}};
+    std::vector<amp_model_dim> elements{{400, 1, 0, 0}, {10, 1, 0, 0}};
     std::vector<amp_model_cuda_choice> choices;
     std::vector<amp_model_cuda_part> parts;
     std::vector<amp_model_cuda_grid> grids;
@@ -73,8 +73,8 @@ struct Copy {
     // A product of |name| that is sound: logits [n][10] = x [n][40] times weights [40][10], and a bias.
     amp_model_cuda_product &Product(const char *name) {
         amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 0, 0, 10, {}, {}, {}};
-        sound.rows = {1, 1, 1}, sound.k = {40, 1, 0};
-        sound.pitch[0] = {40, 1, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0};
+        sound.rows = {1, 1, 1, 0}, sound.k = {40, 1, 0, 0};
+        sound.pitch[0] = {40, 1, 0, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0, 0};
         products.assign(2, sound);
         Kernel(name).products = {products.data(), 2};
         return products.back();

@@ -15,8 +15,8 @@ struct WithProduct : AlteredTiny {
         cuda.programs.data = programs_.data();
         product.a = 0, product.b = 1, product.result = 3, product.parts = 1, product.cols = 20;
         product.instruction = AMP_INSTRUCTION_MMA_TF32;
-        product.rows = {1, 2, 1}, product.k = {20, 1, 0};
-        product.pitch[0] = {40, 1, 0}, product.pitch[1] = product.pitch[2] = {20, 1, 0};
+        product.rows = {1, 2, 1, 0}, product.k = {20, 1, 0, 0};
+        product.pitch[0] = {40, 1, 0, 0}, product.pitch[1] = product.pitch[2] = {20, 1, 0, 0};
         kernels_[1].products = {&product, 1};
     }
     amp_model_cuda_product product = {};
@@ -69,49 +69,49 @@ TEST_F(ProductsOfTables, ThatDoNotFitAreNotAskedFor) {
     } rows[] = {
         {"A has more lines",
          [](auto &p) {
-             p.rows = {21, 1, 1};
+             p.rows = {21, 1, 1, 0};
          }},
         {"A is longer",
          [](auto &p) {
-             p.pitch[0] = {120, 1, 0};
+             p.pitch[0] = {120, 1, 0, 0};
          }},
         {"lines of A overlap",
          [](auto &p) {
-             p.pitch[0] = {16, 1, 0};
+             p.pitch[0] = {16, 1, 0, 0};
          }},
         {"lines of A are not aligned",
          [](auto &p) {
-             p.pitch[0] = {38, 1, 0};
+             p.pitch[0] = {38, 1, 0, 0};
          }},
         {"B is longer",
          [](auto &p) {
-             p.pitch[1] = {24, 1, 0};
+             p.pitch[1] = {24, 1, 0, 0};
          }},
         {"B has more lines",
          [](auto &p) {
-             p.k = {24, 1, 0};
+             p.k = {24, 1, 0, 0};
          }},
         {"D is longer",
          [](auto &p) {
-             p.pitch[2] = {40, 1, 0};
+             p.pitch[2] = {40, 1, 0, 0};
          }},
         {"D has more lines",
          [](auto &p) {
-             p.rows = {1, 1, 1};
+             p.rows = {1, 1, 1, 0};
          }},
         {"D is wider", [](auto &p) { p.cols = 24; }},
         {"D is as wide as numbers go", [](auto &p) { p.cols = INT64_MAX; }},
         {"lines whose number overflows",
          [](auto &p) {
-             p.rows = {int64_t{1} << 38, 1, 1};
+             p.rows = {int64_t{1} << 38, 1, 1, 0};
          }},
         {"the same, and turned",
          [](auto &p) {
-             p.a_turned = 1, p.pitch[0] = p.k = {int64_t{1} << 38, 1, 1};
+             p.a_turned = 1, p.pitch[0] = p.k = {int64_t{1} << 38, 1, 1, 0};
          }},
         {"turned, A has lines of n / 2 in 40",
          [](auto &p) {
-             p.a_turned = 1, p.k = {400, 1, 0};
+             p.a_turned = 1, p.k = {400, 1, 0, 0};
          }},
         {"parts that are no multiple of 64", [](auto &p) { p.parts = 2; }},
         {"a bias of 10", [](auto &p) { p.bias = 3; }},

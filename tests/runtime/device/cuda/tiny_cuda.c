@@ -135,10 +135,10 @@ static const amp_model_buffer train_buffers[] = {
     [S_FLOOR] = OF_STATE("floor_hits", FLOOR_HITS, AMP_DT_I32, 1, 1),
 };
 
-static const amp_model_dim update_elements[] = {{C * K, 1, 0}, {C, 1, 0}};
+static const amp_model_dim update_elements[] = {{C * K, 1, 0, 0}, {C, 1, 0, 0}};
 #define UPDATE_GRID                                                                                                    \
     {                                                                                                                  \
-        .extent = {{C * K, 1, 0}, {2, 1, 0}}, .per = { 128, 1 }                                                        \
+        .extent = {{C * K, 1, 0, 0}, {2, 1, 0, 0}}, .per = { 128, 1 }                                                  \
     }
 
 static const amp_model_cuda_kernel train_kernels[] = {

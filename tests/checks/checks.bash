@@ -27,6 +27,9 @@ command_line=''
 
 passed() { ((good += 1)); }
 
+# end_of TEXT: what a failure shows of it
+end_of() { if ((${#1} > 2000)); then printf '... %s' "${1: -2000}"; else printf '%s' "$1"; fi; }
+
 # skipped WHY: checks that this machine cannot run
 skipped() {
     ((left_out += 1))
@@ -89,7 +92,7 @@ finds() {
     if said=$(bad=0; "$@" 2>&1; ((bad > 0))) && [[ $said == *FAIL*$text* ]]; then
         passed
     else
-        failed "planted: $what" "should fail and say: $text" "said: ${said:0:300}"
+        failed "planted: $what" "should fail and say: $text" "said: $(end_of "$said")"
     fi
 }
 
@@ -102,7 +105,7 @@ run() {
     if ((status == wanted)); then
         passed
     else
-        failed "$command_line" "wanted exit status $wanted, got $status" "${err:0:300}"
+        failed "$command_line" "wanted exit status $wanted, got $status" "$(end_of "$err")"
     fi
 }
 
@@ -112,7 +115,7 @@ says() {
         if [[ $out$err == *"$text"* ]]; then
             passed
         else
-            failed "$command_line" "should say: $text" "said: ${out:0:300} ${err:0:300}"
+            failed "$command_line" "should say: $text" "said: $(end_of "$out$err")"
         fi
     done
 }

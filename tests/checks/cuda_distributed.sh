@@ -287,7 +287,7 @@ ended() {
     local status
     status=$(<"$work/faults/$1.status")
     output_of "$1"
-    if ((status && status != 124)); then passed; else failed "$command_line" "ended with $status" "${out:0:300}"; fi
+    if ((status && status != 124)); then passed; else failed "$command_line" "ended with $status" "$(end_of "$out")"; fi
     says "${@:2}"
 }
 # said NAME TEXT...: the same, of a launcher that succeeds where a rank fails

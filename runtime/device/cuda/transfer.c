@@ -307,7 +307,7 @@ static amp_status ask_oldest(const amp_cuda_readback *g, bool *done, amp_error *
     AMP_TRY(amp_cuda_latch_check(&g->context->latch, err));
     CuResult result = g->context->driver.event_query(g->copied[g->oldest]);
     *done = result == CU_SUCCESS;
-    if (result == CU_SUCCESS || result == CU_NOT_READY) return AMP_OK;
+    if (result == CU_NOT_READY) return AMP_OK;
     return amp_cuda_result(&g->context->driver, &g->context->latch, CUDA_CALL_event_query, result, err);
 }
 

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/runtime/device/cuda/ended_readback.h"
+
 namespace {
 
 int calls = 0; // of the driver
@@ -104,6 +106,17 @@ TEST(CudaLatch, KeepsTheFirstFatalErrorAndCallsNothingAfterIt) {
     EXPECT_NE(std::string(err.message).find("cuStreamSynchronize"), std::string::npos) << "the first, not the last";
     EXPECT_FALSE(amp_cuda_latch_is_set(nullptr));
     EXPECT_EQ(amp_cuda_latch_check(nullptr, &err), AMP_OK);
+}
+
+// What is there after that is of no step.
+TEST(CudaLatch, IsAskedAfterADriverThatSaysDone) {
+    for (bool wait : {false, true}) {
+        amp_error err = {};
+        bool given = true;
+        EXPECT_EQ(ended_readback(wait, &given, &err), AMP_PEER_FAILED) << wait;
+        EXPECT_STREQ(err.message, "rank 0: rank 1 says: its data end");
+        EXPECT_FALSE(given) << wait;
+    }
 }
 
 TEST(CudaLatch, SeveralThreadsSetItOnce) {

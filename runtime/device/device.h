@@ -75,6 +75,7 @@ typedef struct amp_run {
     const uint8_t *needed;     /* by kernel, 0: the run can do without it; NULL: it needs all */
     uint64_t selection;        /* a hash of |needed|; 0: all */
     bool looked_at;            /* LOOK buffers count in it: kernels alone do that */
+    bool *began;               /* of a run that fails: a device may clear it if no kernel has begun */
 } amp_run;
 
 static inline bool amp_run_needs(const amp_run *run, int32_t kernel) { return !run->needed || run->needed[kernel]; }

@@ -170,6 +170,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     AMP_TRY(load_states(s, list, file, err));
     atomic_store(&s->params->stale, true);
     s->step.micro = 0;
+    amp_session_is_whole(s);
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
     if (extra.text) strcpy(extra.text, text ? text : "");
     say_other_products(s, file, path);

@@ -92,6 +92,7 @@ typedef struct amp_session_readback {
     size_t header_bytes;
     amp_readback_run pending[AMP_READBACKS]; /* oldest first */
     int pending_count;
+    bool half; /* the run that updates states has begun, and its step is not complete */
     /* With inputs in device memory: */
     size_t faults_at; /* in the block: an amp_index_fault for each input of the model */
     struct {
@@ -237,6 +238,11 @@ amp_status amp_session_refresh(amp_session *session, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- session_step.c ---------------------------------------------------------------------------------------------- */
+
+/* After a step, or when states were loaded. */
+void amp_session_is_whole(amp_session *session);
 
 /* ---- look.c ------------------------------------------------------------------------------------------------------ */
 

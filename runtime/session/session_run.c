@@ -106,7 +106,11 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
         run.watcher_waits = s->observer.kernel && !s->observer.does_not_wait;
     }
     if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
-    return s->device->type->run(s->device, &run, err);
+    bool began = true;
+    run.began = &began;
+    const amp_status status = s->device->type->run(s->device, &run, err);
+    if (began && b == amp_session_last_program(s)) s->readback->half = true;
+    return status;
 }
 
 amp_status amp_session_refresh(amp_session *s, amp_error *err) {

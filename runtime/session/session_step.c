@@ -44,9 +44,25 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
     return amp_session_start_readback(s, &made, err);
 }
 
+static const char failed_halfway[] = "a step has failed halfway; load a checkpoint, or make new params";
+
+void amp_session_is_whole(amp_session *s) {
+    if (s->params->away == failed_halfway) s->params->away = NULL;
+    s->readback->half = false;
+}
+
+/* After a fatal error of the device nothing is read any more, and params may go on elsewhere. */
+static void note_failure(amp_session *s, amp_status status) {
+    if (status == AMP_DEVICE_FAILED) s->readback->half = false;
+    else if (s->readback->half && !s->params->away) s->params->away = failed_halfway;
+}
+
 static amp_status step(amp_session *s, const void *const *inputs, int64_t n, amp_step_report *report, amp_error *err) {
     bool complete;
-    AMP_TRY(run_step(s, inputs, n, report != NULL, &complete, err));
+    const amp_status status = run_step(s, inputs, n, report != NULL, &complete, err);
+    if (status) note_failure(s, status);
+    AMP_TRY(status);
+    if (complete) amp_session_is_whole(s);
     AMP_TRY(amp_session_settle(s, report != NULL, err));
     if (report) amp_session_fill_report(s, complete, report);
     return amp_session_check_floor(s, err);

@@ -223,26 +223,28 @@ static void cuda_leave(amp_device *device) {
     amp_cuda_leave(d->context);
 }
 
-/* |exec|: NULL: without a graph. */
-static amp_status start_kernels(CudaDevice *d, const amp_run *run, CuGraphExec exec, amp_error *err) {
-    AMP_TRY(amp_cuda_exchange_depart(&d->exchange, run, d->compute, err));
-    if (exec) AMP_TRY(AMP_CUDA(d->context, err, graph_launch, (exec, d->compute)));
-    else AMP_TRY(amp_cuda_run_one_by_one(&d->graphs.launching, run, d->compute, &d->base.allocator, err));
-    return amp_cuda_exchange_arrive(&d->exchange, run, d->compute, err);
+/* Up to the kernels.  |*exec|: NULL: they run without a graph.  Another session over the same params may have written
+ * them on a stream of its own. */
+static amp_status prepare_run(CudaDevice *d, const amp_run *run, CuGraphExec *exec, amp_error *err) {
+    if (!amp_cuda_runs_one_by_one(run))
+        AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, exec, err));
+    AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
+    AMP_TRY(amp_cuda_set_batch(d->context, run, run->batches.first, d->compute, err));
+    AMP_TRY(amp_cuda_memory_await((amp_cuda_memory *)run->params, d, d->compute, err));
+    return amp_cuda_exchange_depart(&d->exchange, run, d->compute, err);
 }
 
-/* Another session over the same params may have written them on a stream of its own. */
 static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) {
-    amp_cuda_context *c = d->context;
-    amp_cuda_memory *params = (amp_cuda_memory *)run->params;
     CuGraphExec exec = NULL;
-    if (!amp_cuda_runs_one_by_one(run))
-        AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
-    AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
-    AMP_TRY(amp_cuda_set_batch(c, run, run->batches.first, d->compute, err));
-    AMP_TRY(amp_cuda_memory_await(params, d, d->compute, err));
-    AMP_TRY(start_kernels(d, run, exec, err));
-    return run->writes_params ? amp_cuda_memory_wrote(params, d, d->compute, err) : AMP_OK;
+    amp_status status = prepare_run(d, run, &exec, err);
+    if (!status && exec) status = AMP_CUDA(d->context, err, graph_launch, (exec, d->compute));
+    if (status) {
+        if (run->began) *run->began = false;
+        return status;
+    }
+    if (!exec) AMP_TRY(amp_cuda_run_one_by_one(&d->graphs.launching, run, d->compute, &d->base.allocator, err));
+    AMP_TRY(amp_cuda_exchange_arrive(&d->exchange, run, d->compute, err));
+    return run->writes_params ? amp_cuda_memory_wrote((amp_cuda_memory *)run->params, d, d->compute, err) : AMP_OK;
 }
 
 static amp_status cuda_run(amp_device *device, const amp_run *run, amp_error *err) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "amp/train.h"
+#include "amp/weights.h"
 #include "base/file.h"
 #include "tools/amprun/train/training.h"
 #include "tools/amprun/weights.h"
@@ -120,12 +121,15 @@ static int keep(Training *t) {
     return failed;
 }
 
-/* What ranks had under way on their devices when one failed was ended, and with it what weights were made of it; and of
- * shares, those of the others do not come any more. */
+/* A step that failed halfway leaves nothing to read, nor does a device that has failed.  What ranks had under way on
+ * their devices when one failed was ended, and with it what weights were made of it; and of shares, those of the others
+ * do not come any more. */
 static bool has_whole_step(const Training *t) {
     amp_scaler_state scaler;
+    int64_t count;
     if (amp_session_has_shares(t->run.session)) return false;
-    return t->ranks->count == 1 || !amp_session_get_scaler(t->run.session, &scaler, NULL);
+    return !amp_session_get_scaler(t->run.session, &scaler, NULL) &&
+           !amp_params_count_nonfinite(t->run.params, &count, NULL, NULL);
 }
 
 static int keep_nothing(const Training *t) {

@@ -6,6 +6,7 @@
 #include "tests/base/failing_allocator.h"
 #include "tests/base/planted.h"
 #include "tests/runtime/device/cuda/on_stand_in.h"
+#include "tests/runtime/files.h"
 
 namespace {
 
@@ -162,6 +163,96 @@ TEST_F(Failure, AFatalErrorIsKept) {
     ASSERT_EQ(amp_params_load(tiny.params, path_.c_str(), nullptr, nullptr, &err), AMP_OK) << err.message;
     amp_session *cpu = tiny.Open(TinyOptions(8));
     EXPECT_EQ(amp_step(cpu, batch.inputs, {8, 0}, &step, &err), AMP_OK) << err.message;
+}
+
+// A step that fails after kernels of it were started leaves weights of no step that a counter knows.
+class Halfway : public Failure {
+  protected:
+    static constexpr int STEPS = 4;
+    struct Saved {
+        std::string checkpoint;
+        std::vector<float> weight;
+    };
+    std::vector<Saved> of_; // by iteration
+
+    static amp_status Step(amp_session *session, int i, amp_error *err) {
+        TinyBatch batch(8, (unsigned)i);
+        return amp_step(session, batch.inputs, {batch.n, 0}, nullptr, err);
+    }
+    // Empty: refused, and |err| says why.
+    Saved Save(TinyOnCuda *tiny, amp_session *session, amp_error *err) {
+        Saved out = {"", std::vector<float>(TINY_CLASSES * TINY_FEATURES)};
+        if (amp_params_get(tiny->params, "fc.weight", out.weight.data(), out.weight.size(), err)) out.weight.clear();
+        if (!amp_checkpoint_save(session, path_.c_str(), nullptr, err)) out.checkpoint = ReadAll(path_);
+        return out;
+    }
+    void SaveEachStep() {
+        TinyOnCuda tiny;
+        amp_session *session = tiny.Open(CudaOptions(8));
+        amp_error err = {};
+        for (int i = 0; i <= STEPS; i++) {
+            ASSERT_TRUE(!i || !Step(session, i, &err)) << err.message;
+            of_.push_back(Save(&tiny, session, &err));
+            ASSERT_FALSE(of_[i].checkpoint.empty()) << err.message;
+        }
+    }
+    void ExpectOfAStep(TinyOnCuda *tiny, amp_session *session, int *refused) {
+        amp_error err = {};
+        amp_scaler_state at;
+        ASSERT_EQ(amp_session_get_scaler(session, &at, &err), AMP_OK) << err.message;
+        const Saved is = Save(tiny, session, &err);
+        EXPECT_EQ(is.checkpoint.empty(), is.weight.empty());
+        if (is.checkpoint.empty()) {
+            ++*refused;
+            ExpectMessage(err, "a step has failed halfway; load a checkpoint, or make new params");
+        } else {
+            EXPECT_EQ(is.checkpoint, of_.at((size_t)at.iteration).checkpoint) << at.iteration;
+            EXPECT_EQ(is.weight, of_.at((size_t)at.iteration).weight) << at.iteration;
+        }
+    }
+};
+
+TEST_F(Halfway, WhatIsSavedIsOfAWholeStep) {
+    SaveEachStep();
+    int failed = 0, refused = 0;
+    bool planted = true; // else fewer calls are made
+    for (int k = 1; planted && !HasFailure(); k++) {
+        SCOPED_TRACE("call " + std::to_string(k));
+        begin();
+        TinyOnCuda tiny;
+        amp_session *session = tiny.Open(CudaOptions(8));
+        amp_error err = {};
+        ASSERT_EQ(set_fail(("*:" + std::to_string(k)).c_str()), 0);
+        amp_status status = AMP_OK;
+        for (int i = 1; i <= STEPS && !status; i++) status = Step(session, i, &err);
+        set_fail("");
+        planted = !report().lines("injected").empty();
+        failed += status != AMP_OK;
+        if (status) ExpectOfAStep(&tiny, session, &refused);
+        EXPECT_EQ(Step(session, 9, &err), AMP_OK) << err.message;
+        EXPECT_FALSE(Save(&tiny, session, &err).checkpoint.empty()) << err.message; // whole again
+    }
+    EXPECT_GT(failed, 20);
+    EXPECT_GT(refused, 2 * STEPS - 2);
+    EXPECT_LT(refused, failed / 2);
+}
+
+TEST_F(Halfway, ACheckpointMakesItWhole) {
+    SaveEachStep();
+    TinyOnCuda tiny;
+    amp_session *session = tiny.Open(CudaOptions(8));
+    amp_error err = {};
+    ASSERT_EQ(Step(session, 1, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_checkpoint_save(session, path_.c_str(), nullptr, &err), AMP_OK) << err.message;
+    ASSERT_EQ(set_fail("cuMemcpyDtoHAsync_v2:1"), 0);
+    EXPECT_NE(Step(session, 2, &err), AMP_OK);
+    set_fail("");
+    EXPECT_EQ(amp_params_publish(tiny.params, nullptr, &err), AMP_WRONG_STATE);
+    ExpectMessage(err, "amp_params_publish: the weights of tiny are not here: a step has failed halfway");
+    ASSERT_EQ(amp_checkpoint_load(session, path_.c_str(), nullptr, 0, &err), AMP_OK) << err.message;
+    EXPECT_EQ(Save(&tiny, session, &err).checkpoint, of_[1].checkpoint);
+    ASSERT_EQ(Step(session, 2, &err), AMP_OK) << err.message;
+    EXPECT_EQ(Save(&tiny, session, &err).checkpoint, of_[2].checkpoint);
 }
 
 // One thread too many reads an input and writes a temporary past their ends.

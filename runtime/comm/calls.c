@@ -20,7 +20,8 @@ const amp_comm_calls amp_comm_device_calls = {.start = amp_comm_start,
                                               .enqueue = amp_comm_enqueue,
                                               .put = amp_comm_put,
                                               .depart = amp_comm_depart,
-                                              .arrive = amp_comm_arrive};
+                                              .arrive = amp_comm_arrive,
+                                              .use = amp_comm_use};
 
 /* ---- start ------------------------------------------------------------------------------------------------------- */
 

@@ -32,8 +32,9 @@ typedef struct amp_roll_rank {
 typedef struct amp_flight {
     struct amp_flight *next;
     CuEvent before, after;
-    int32_t users; /* collectives, which are not done; 0: to be used again */
-    bool enqueued; /* else the caller is about to */
+    uint64_t first; /* of its collectives */
+    int32_t users;  /* collectives, which are not done; 0: to be used again */
+    bool enqueued;  /* else the caller is about to */
     /* Of the driver: */
     bool reached, arrived;
 } amp_flight;
@@ -83,6 +84,7 @@ typedef struct amp_comm_state {
     amp_comm_user *users; /* of their devices */
     amp_flight *flights;  /* all of them */
     amp_flight *departed; /* of the caller: the one between depart and arrive */
+    uint64_t used;        /* all collectives below: what was enqueued later reads their data */
 } amp_comm_state;
 
 extern const amp_comm_calls amp_comm_state_calls, amp_comm_device_calls;
@@ -98,6 +100,8 @@ void amp_comm_drive(amp_comm_state *c, bool *busy);
 amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err);
 /* Disconnects or abandons, once; false: the thread hangs in the engine, and all that it may touch has to stay. */
 bool amp_comm_end(amp_comm_state *c);
+/* After a failure; false: the thread has not ended in a second. */
+bool amp_comm_await_end(amp_comm_state *c);
 /* The time in |nanoseconds| from now, for conditions of a comm. */
 struct timespec amp_comm_clock(int64_t nanoseconds);
 /* The first failure, if there is one.  Takes the lock. */
@@ -126,6 +130,7 @@ amp_status amp_comm_enqueue(struct amp_comm *comm, const amp_device_collective *
 amp_status amp_comm_put(struct amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
 amp_status amp_comm_depart(struct amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
 amp_status amp_comm_arrive(struct amp_comm *comm, void *stream, amp_error *err);
+amp_status amp_comm_use(struct amp_comm *comm, amp_error *err);
 void amp_comm_free_devices(amp_comm_state *c);
 
 /* ---- roll.c: who is alive ---- */

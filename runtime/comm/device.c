@@ -6,8 +6,8 @@
  *   stream   ... before | collectives | after ...
  *
  * The clock runs from |before| on, as a device that computes waits for no rank.  When the comm fails, users are told
- * first, unless nothing is under way, so that they take no result for good; and then what is under way is ended: a
- * stream that waits for a dead rank would wait for ever, and with it the host.
+ * first, if something is under way that later work uses, so that they take no result for good; and then what is under
+ * way is ended: a stream that waits for a dead rank would wait for ever, and with it the host.
  */
 #define _POSIX_C_SOURCE 200809L /* nanosleep */
 #include <string.h>
@@ -229,7 +229,10 @@ static amp_status queue_all(amp_comm_state *c, const amp_device_collective *list
         }
         return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d collectives", count);
     }
-    flight->users = count; /* no other thread sees it yet */
+    pthread_mutex_lock(&c->lock);
+    flight->first = c->next_number;
+    flight->users = count;
+    pthread_mutex_unlock(&c->lock);
     for (int32_t i = 0; i < count; i++) {
         amp_collective *new = taken;
         taken = taken->next;
@@ -299,7 +302,8 @@ amp_status amp_comm_depart(struct amp_comm *comm, const char *what, size_t count
     amp_comm_state *c = (amp_comm_state *)comm;
     const amp_device_collective all = {
         .op = AMP_COLLECTIVE_ALL_REDUCE, .dtype = AMP_DT_F32, .data = c, .count = count, .what = what};
-    return start_flight(c, &all, 1, stream, &c->departed, err);
+    AMP_TRY(start_flight(c, &all, 1, stream, &c->departed, err));
+    return amp_comm_use(comm, err);
 }
 
 amp_status amp_comm_arrive(struct amp_comm *comm, void *stream, amp_error *err) {
@@ -340,7 +344,7 @@ amp_status amp_flight_test(amp_comm_state *c, amp_flight *f, amp_flight_place *o
     return AMP_OK;
 }
 
-/* Whether everything that was enqueued is done, so that ending it changes nothing. */
+/* Whether everything that was enqueued, and is used, is done, so that ending the others changes nothing. */
 static bool has_landed(amp_comm_state *c) {
     pthread_mutex_lock(&c->lock);
     amp_flight *f = c->flights; /* new ones come before it */
@@ -348,7 +352,7 @@ static bool has_landed(amp_comm_state *c) {
     for (; f; f = f->next) {
         amp_flight_place place;
         pthread_mutex_lock(&c->lock);
-        const bool used = f->users != 0;
+        const bool used = f->users != 0 && f->first < c->used;
         pthread_mutex_unlock(&c->lock);
         if (used && (amp_flight_test(c, f, &place, NULL) || place != AMP_FLIGHT_ARRIVED)) return false;
     }
@@ -363,6 +367,18 @@ static void tell_users(amp_comm_state *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
+/* The thread looks at |used| after it has failed: either it sees what is used here, or this sees the failure. */
+amp_status amp_comm_use(struct amp_comm *comm, amp_error *err) {
+    amp_comm_state *c = (amp_comm_state *)comm;
+    pthread_mutex_lock(&c->lock);
+    const bool failed = c->failure.code;
+    if (!failed) c->used = c->next_number;
+    pthread_mutex_unlock(&c->lock);
+    if (!failed) return AMP_OK;
+    if (!amp_comm_await_end(c)) tell_users(c); /* what is under way may stay so */
+    return amp_comm_check(c, err);
+}
+
 void amp_comm_part_devices(amp_comm_state *c, bool together) {
     pthread_mutex_lock(&c->lock);
     amp_nccl *n = c->nccl;
@@ -370,5 +386,5 @@ void amp_comm_part_devices(amp_comm_state *c, bool together) {
     if (!n) return;
     if (!together && !has_landed(c)) tell_users(c);
     if (together) amp_nccl_leave(n, c->timeout);
-    else amp_nccl_abort(n);
+    else if (!amp_nccl_abort(n)) tell_users(c);
 }

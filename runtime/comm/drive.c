@@ -304,6 +304,8 @@ amp_status amp_comm_start_thread(amp_comm_state *c, amp_error *err) {
     return amp_comm_check(c, err);
 }
 
+bool amp_comm_await_end(amp_comm_state *c) { return wait_for_phase(c, AMP_COMM_ENDED, false, TELLING); }
+
 void amp_comm_give_up(amp_comm *comm, const char *why) {
     amp_comm_state *c = (amp_comm_state *)comm;
     if (!c || !why) return;
@@ -317,7 +319,7 @@ void amp_comm_give_up(amp_comm *comm, const char *why) {
         pthread_cond_signal(&c->work);
     }
     pthread_mutex_unlock(&c->lock);
-    if (first && c->started) (void)wait_for_phase(c, AMP_COMM_ENDED, false, TELLING);
+    if (first && c->started) (void)amp_comm_await_end(c);
 }
 
 static bool end_thread(amp_comm_state *c) {

@@ -39,7 +39,8 @@ typedef struct amp_device_collective {
 } amp_device_collective;
 
 /* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is under
- * way on the device is ended; not where nothing is.  What streams do after that has no defined result. */
+ * way on the device and is used is ended.  What streams do after that has no defined result.  Where nothing is used that
+ * was under way, users are not told: all but the data of those collectives is whole. */
 typedef struct amp_comm_user {
     struct amp_comm_user *next;
     void (*failed)(struct amp_comm_user *user, const amp_error *why);
@@ -59,7 +60,7 @@ typedef struct amp_comm_calls {
     amp_status (*meet)(amp_comm *comm, const void *mine, size_t size, void *all, const char *what, amp_error *err);
     void (*does)(amp_comm *comm, amp_rank_does what, int64_t step);
 
-    /* Of engines that have collectives on memory of CUDA devices; else NULL.  All three with the same CUDA context
+    /* Of engines that have collectives on memory of CUDA devices; else NULL.  All with the same CUDA context
      * current.  All ranks attach at the same place among their other calls; the first one joins the devices, and waits
      * for all ranks.  |user| is the caller's memory, until detach, which waits for collectives that are under way. */
     amp_status (*attach)(amp_comm *comm, amp_comm_user *user, amp_error *err);
@@ -75,6 +76,9 @@ typedef struct amp_comm_calls {
     amp_status (*put)(amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
     amp_status (*depart)(amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
     amp_status (*arrive)(amp_comm *comm, void *stream, amp_error *err);
+    /* What is given to streams from now on uses the data of all collectives so far; work that departs is used at once.
+     * AMP_PEER_FAILED: it must not.  Then nothing is under way on the device any more, or users were told. */
+    amp_status (*use)(amp_comm *comm, amp_error *err);
 } amp_comm_calls;
 
 /* The head of every amp_comm. */

@@ -161,13 +161,19 @@ amp_kernel_hooks amp_exchange_hooks(amp_exchange *x, const amp_program *program,
     return hooks;
 }
 
+static amp_status exchange_on_device(const amp_exchange *x, amp_error *err) {
+    AMP_TRY(amp_ranks_compare_in_passing(x->ranks, err));
+    for (int32_t i = 0; i < x->model->collective_count; i++) AMP_TRY(keep_last_batch(x, i, err));
+    AMP_TRY(amp_exchange_enqueue(x, err));
+    return amp_ranks_clear_other_shares(x->ranks, err);
+}
+
 amp_status amp_exchange_finish(amp_exchange *x, amp_error *err) {
     const amp_ranks *r = x->ranks;
     if (x->enqueued) {
-        AMP_TRY(amp_ranks_compare_in_passing(r, err));
-        for (int32_t i = 0; i < x->model->collective_count; i++) AMP_TRY(keep_last_batch(x, i, err));
-        AMP_TRY(amp_exchange_enqueue(x, err));
-        return amp_ranks_clear_other_shares(r, err);
+        const amp_status status = exchange_on_device(x, err);
+        if (status) (void)amp_exchange_use(x, NULL);
+        return status;
     }
     if (x->on_device) {
         x->started = 0;

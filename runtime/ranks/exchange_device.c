@@ -98,8 +98,13 @@ amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err) {
 
 amp_status amp_exchange_enqueue_gathers(const amp_exchange *x, amp_error *err) {
     const int32_t before = count_before_update(x);
-    return calls_of(x)->enqueue_list(x->ranks->session.device, x->enqueued + before,
-                                     x->model->collective_count - before, err);
+    AMP_TRY(calls_of(x)->enqueue_list(x->ranks->session.device, x->enqueued + before,
+                                      x->model->collective_count - before, err));
+    return amp_exchange_use(x, err);
+}
+
+amp_status amp_exchange_use(const amp_exchange *x, amp_error *err) {
+    return x->enqueued ? x->comm->calls->use(x->comm, err) : AMP_OK;
 }
 
 void amp_exchange_leave_device(const amp_exchange *x) {

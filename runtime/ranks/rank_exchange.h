@@ -106,6 +106,9 @@ amp_status amp_exchange_attach(const amp_exchange *x, amp_error *err);
 amp_collective_op amp_exchange_engine_op(const amp_model_collective *collective);
 amp_status amp_exchange_enqueue(const amp_exchange *x, amp_error *err);
 amp_status amp_exchange_enqueue_gathers(const amp_exchange *x, amp_error *err); /* of weights, after apply_step */
+/* Runs from now on use what the collectives so far have left; AMP_PEER_FAILED: none is under way any more, and what was
+ * there before them is whole, or the device has failed. */
+amp_status amp_exchange_use(const amp_exchange *x, amp_error *err);
 void amp_exchange_leave_device(const amp_exchange *x);
 
 /* ---- shares.c: where each rank has a share of the moments (zero1) ------------------------------------------------ */

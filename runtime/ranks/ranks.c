@@ -53,6 +53,8 @@ amp_status amp_ranks_before_run(amp_ranks *r, amp_run *run, int64_t micro, amp_e
     run->hooks = amp_exchange_hooks(r->exchange, run->program, micro);
     if (run->program == m->train_step) amp_ranks_masters_leave(r);
     if (run->program == m->apply_step) run->shares = r->shares;
+    if (run->program == m->statistics_step || run->program == m->apply_step)
+        AMP_TRY(amp_exchange_use(r->exchange, err));
     return run->program == m->statistics_step ? amp_exchange_give_batches(r->exchange, &run->batches, err) : AMP_OK;
 }
 

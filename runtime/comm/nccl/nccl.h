@@ -74,8 +74,8 @@ amp_status amp_nccl_enqueue(amp_nccl *n, const amp_device_collective *list, int3
                             void *stream, amp_error *err);
 /* All ranks; gives up after |nanoseconds|.  What was given stays with the program. */
 void amp_nccl_leave(amp_nccl *n, int64_t nanoseconds);
-/* Ends what is under way on the device, whatever the other ranks do; also what was given. */
-void amp_nccl_abort(amp_nccl *n);
+/* Ends what is under way on the device, whatever the other ranks do; also what was given.  False: NCCL could not. */
+bool amp_nccl_abort(amp_nccl *n);
 
 #ifdef __cplusplus
 }

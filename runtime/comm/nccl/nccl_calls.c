@@ -143,11 +143,12 @@ amp_status amp_nccl_enqueue(amp_nccl *n, const amp_device_collective *list, int3
 
 /* ---- leaving ----------------------------------------------------------------------------------------------------- */
 
-void amp_nccl_abort(amp_nccl *n) {
+bool amp_nccl_abort(amp_nccl *n) {
     lock(n);
-    if (n->comm) n->calls.comm_abort(n->comm);
+    const NcclResult result = n->comm ? n->calls.comm_abort(n->comm) : NCCL_OK;
     n->comm = NULL;
     unlock(n);
+    return !failed(result);
 }
 
 static void give_back(amp_nccl *n) {
@@ -166,7 +167,7 @@ void amp_nccl_leave(amp_nccl *n, int64_t nanoseconds) {
         return;
     }
     if (!n->comm || failed(n->calls.comm_finalize(n->comm))) {
-        amp_nccl_abort(n);
+        (void)amp_nccl_abort(n);
         return;
     }
     while (!amp_nccl_poll(n, "ncclCommFinalize", &ready, NULL) && !ready && amp_nanoseconds() < end)

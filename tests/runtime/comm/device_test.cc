@@ -127,7 +127,10 @@ NcclResult Broadcast(const void *send, void *receive, size_t count, int type, in
 }
 NcclResult Finalize(NcclComm) { return NCCL_IN_PROGRESS; }
 NcclResult Destroy(NcclComm comm) { return reinterpret_cast<FakeComm *>(comm)->destroyed = true, NCCL_OK; }
-NcclResult Abort(NcclComm comm) { return reinterpret_cast<FakeComm *>(comm)->aborted = true, NCCL_OK; }
+NcclResult Abort(NcclComm comm) {
+    reinterpret_cast<FakeComm *>(comm)->aborted = true;
+    return failing_call == "ncclCommAbort" ? NCCL_SYSTEM_ERROR : NCCL_OK;
+}
 const char *ErrorString(NcclResult) { return "an error"; }
 const char *LastError(NcclComm) { return "its text\n"; }
 
@@ -198,7 +201,12 @@ struct Device : testing::Test {
             comm->calls->detach(comm, &users[comm->rank].head);
         });
     }
+    // A step: what is enqueued is used.
     amp_status Enqueue(amp_comm *comm, amp_error *err) {
+        const amp_status status = EnqueueUnused(comm, err);
+        return status ? status : comm->calls->use(comm, err);
+    }
+    amp_status EnqueueUnused(amp_comm *comm, amp_error *err) {
         fakes[comm->rank].polls = 2;
         const amp_device_collective list[] = {{AMP_COLLECTIVE_ALL_REDUCE, AMP_DT_F32, data, 10, 0, bucket, 0, nullptr}};
         return comm->calls->enqueue(comm, list, 1, &streams[comm->rank], err);
@@ -383,6 +391,70 @@ TEST_F(Device, TellsNobodyWhereNothingIsUnderWay) {
     });
     EXPECT_EQ(users[0].told + users[1].told, 0);
     EXPECT_TRUE(fakes[0].aborted && fakes[1].aborted);
+}
+
+// A step that ends between its collectives and its update has used nothing of them: weights are whole.  It may fail in
+// any call, before or after the others have come.
+struct Unused : Device {
+    void Fail(amp_comm *comm, std::atomic<int> *there) {
+        amp_error err = {};
+        for (++*there; *there < 2;) Sleep(0.001);
+        if (comm->rank == 1) amp_comm_give_up(comm, "its data end");
+        EXPECT_EQ(Wait(comm, &err), AMP_PEER_FAILED);
+        EXPECT_EQ(comm->calls->use(comm, &err), AMP_PEER_FAILED);
+        EXPECT_THAT(err.message, HasSubstr("its data end"));
+        EXPECT_TRUE(fakes[comm->rank].aborted) << "what was under way has ended";
+    }
+};
+
+TEST_F(Unused, TellsNobody) {
+    streams[0].reached = streams[1].reached = 3; // the first collective is done, the second is under way
+    std::atomic<int> there{0};
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
+        ASSERT_EQ(EnqueueUnused(comm, &err), AMP_OK) << err.message;
+        Fail(comm, &there);
+    });
+    EXPECT_EQ(users[0].told + users[1].told, 0);
+}
+
+TEST_F(Unused, TellsUsersOfTheOneBefore) {
+    streams[0].reached = streams[1].reached = 1; // the first is under way
+    std::atomic<int> there{0};
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(Enqueue(comm, &err), AMP_OK) << err.message;
+        ASSERT_EQ(EnqueueUnused(comm, &err), AMP_OK) << err.message;
+        Fail(comm, &there);
+    });
+    for (const User &u : users) EXPECT_TRUE(u.told == 1 && u.before_abort);
+}
+
+TEST_F(Unused, TellsUsersOfWorkThatHasDeparted) {
+    streams[0].reached = streams[1].reached = 1;
+    std::atomic<int> there{0};
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(comm->calls->depart(comm, "micro_step", 10, &streams[comm->rank], &err), AMP_OK) << err.message;
+        ASSERT_EQ(comm->calls->arrive(comm, &streams[comm->rank], &err), AMP_OK) << err.message;
+        Fail(comm, &there);
+    });
+    for (const User &u : users) EXPECT_TRUE(u.told == 1 && u.before_abort);
+}
+
+// A host would wait for the stream for ever.
+TEST_F(Unused, TellsUsersOfWhatCannotBeEnded) {
+    streams[0].reached = streams[1].reached = 1;
+    failing_call = "ncclCommAbort";
+    std::atomic<int> there{0};
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(EnqueueUnused(comm, &err), AMP_OK) << err.message;
+        Fail(comm, &there);
+    });
+    EXPECT_EQ(users[0].told, 1);
+    EXPECT_EQ(users[1].told, 1);
 }
 
 // A device that computes waits for no rank: the clock does not run.

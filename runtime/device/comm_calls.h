@@ -38,9 +38,9 @@ typedef struct amp_device_collective {
     const void *from; /* of ALL_REDUCE: what is added up; NULL: |data|, as of the others */
 } amp_device_collective;
 
-/* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is under
- * way on the device and is used is ended.  What streams do after that has no defined result.  Where nothing is used that
- * was under way, users are not told: all but the data of those collectives is whole. */
+/* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is used
+ * of what is under way on the device is ended.  What streams do after that has no defined result.  Users are not told if
+ * nothing of it is used: then all but the data of those collectives is whole. */
 typedef struct amp_comm_user {
     struct amp_comm_user *next;
     void (*failed)(struct amp_comm_user *user, const amp_error *why);

@@ -38,9 +38,9 @@ typedef struct amp_device_collective {
     const void *from; /* of ALL_REDUCE: what is added up; NULL: |data|, as of the others */
 } amp_device_collective;
 
-/* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before what is used
- * of what is under way on the device is ended.  What streams do after that has no defined result.  Users are not told if
- * nothing of it is used: then all but the data of those collectives is whole. */
+/* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before collectives
+ * are ended that are under way on the device and used.  What streams do after that has no defined result.  Users are not
+ * told if none is used: then everything is whole but the data of collectives. */
 typedef struct amp_comm_user {
     struct amp_comm_user *next;
     void (*failed)(struct amp_comm_user *user, const amp_error *why);

@@ -226,7 +226,9 @@ typedef struct amp_step_report {
  * updates (report->complete).  Loss and gradients equal those of one batch of all samples; a gradient in any of them
  * that is not finite skips the whole step, running statistics included.
  * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so, until
- * amp_session_set_scaler or amp_checkpoint_load.  The step is done and the report filled all the same. */
+ * amp_session_set_scaler or amp_checkpoint_load.  The step is done and the report filled all the same.
+ * A step that fails when its update has begun on a device leaves params of no whole step: what reads or saves them
+ * returns AMP_WRONG_STATE, until another step is complete or amp_checkpoint_load. */
 AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, amp_sizes sizes,
                                          amp_step_report *report, amp_error *err);
 /* Loss and metrics in evaluation mode; |inputs| has all inputs.  |loss| and |metrics| (one double each) may be NULL.

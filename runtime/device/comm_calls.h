@@ -39,8 +39,8 @@ typedef struct amp_device_collective {
 } amp_device_collective;
 
 /* Whoever has memory on which collectives are enqueued: told of the comm's failure, by any thread, before collectives
- * are ended that are under way on the device and used.  What streams do after that has no defined result.  Users are not
- * told if none is used: then everything is whole but the data of collectives. */
+ * are ended that are under way on the device and used.  What streams do after that has no defined result.  If none is
+ * used users are not told: then everything is whole but the data of collectives. */
 typedef struct amp_comm_user {
     struct amp_comm_user *next;
     void (*failed)(struct amp_comm_user *user, const amp_error *why);

@@ -123,13 +123,14 @@ static int keep(Training *t) {
 
 /* A step that failed halfway leaves nothing to read, nor does a device that has failed.  What ranks had under way on
  * their devices when one failed was ended, and with it what weights were made of it; and of shares, those of the others
- * do not come any more. */
+ * do not come any more.  Setting the scaler as it is waits for what this rank has started, which giving up would end. */
 static bool has_whole_step(const Training *t) {
     amp_scaler_state scaler;
     int64_t count;
     if (amp_session_has_shares(t->run.session)) return false;
     return !amp_session_get_scaler(t->run.session, &scaler, NULL) &&
-           !amp_params_count_nonfinite(t->run.params, &count, NULL, NULL);
+           !amp_params_count_nonfinite(t->run.params, &count, NULL, NULL) &&
+           !amp_session_set_scaler(t->run.session, &scaler, NULL);
 }
 
 static int keep_nothing(const Training *t) {

@@ -345,6 +345,9 @@ tool data "$work/damaged.st" 150 label
 damaged=(--data "safetensors:$work/damaged.st" "${options[@]:2}")
 begin own "$mpi" 1 "${train[@]}" "$work/one.so" "${damaged[@]}" --checkpoint "$work/own.ck" : \
     -n 1 "${train[@]}" "$work/one.so" "${options[@]}"
+# Or whose driver fails in an update, when the gradients of the step are under way.
+begin launch "$mpi" 1 env FAKECUDA_FAIL=cuGraphLaunch:9 "${train[@]}" "$work/one.so" "${options[@]}" \
+    --checkpoint "$work/launch.ck" : -n 1 "${train[@]}" "$work/one.so" "${options[@]}"
 begin other env_of OMPI_MCA_orte_abort_on_non_zero_status=0 "$mpi" 1 "${train[@]}" "$work/one.so" "${options[@]}" \
     --checkpoint "$work/other.ck" : -n 1 "${train[@]}" "$work/one.so" "${damaged[@]}"
 # A real NCCL takes our calls until it wants a GPU. Both ranks fail by themselves, and either may say so first.
@@ -393,6 +396,8 @@ for fault in "${driver[@]}"; do
 done
 ended own 'rank 0: safetensors:' 'sample 77: index 99 is neither' 'rank 1: rank 0 says: ' '; go on with --resume '
 whole own
+ended launch 'rank 0: cuGraphLaunch: CUDA_ERROR_UNKNOWN' 'rank 1: rank 0 says: ' '; go on with --resume '
+whole launch
 # By the moment rank 0 has something under way, or nothing; what it saves is whole.
 said other 'rank 0: rank 1 says: safetensors:' 'sample 77: index 99 is neither'
 if [[ -e $work/other.ck ]]; then whole other; else says '--save and --checkpoint were not written'; fi

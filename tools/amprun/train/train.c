@@ -123,7 +123,7 @@ static int keep(Training *t) {
 
 /* A step that failed halfway leaves nothing to read, nor does a device that has failed.  What ranks had under way on
  * their devices when one failed was ended, and with it what weights were made of it; and of shares, those of the others
- * do not come any more.  Setting the scaler as it is waits for what this rank has started, which giving up would end. */
+ * do not come any more.  Setting the scaler as it is waits for what was started, which giving up would end. */
 static bool has_whole_step(const Training *t) {
     amp_scaler_state scaler;
     int64_t count;

@@ -302,14 +302,14 @@ amp_status amp_comm_depart(struct amp_comm *comm, const char *what, size_t count
     amp_comm_state *c = (amp_comm_state *)comm;
     const amp_device_collective all = {
         .op = AMP_COLLECTIVE_ALL_REDUCE, .dtype = AMP_DT_F32, .data = c, .count = count, .what = what};
-    AMP_TRY(start_flight(c, &all, 1, stream, &c->departed, err));
-    return amp_comm_use(comm, err);
+    return start_flight(c, &all, 1, stream, &c->departed, err);
 }
 
 amp_status amp_comm_arrive(struct amp_comm *comm, void *stream, amp_error *err) {
     amp_comm_state *c = (amp_comm_state *)comm;
     AMP_TRY(amp_comm_check(c, err));
-    return end_flight(c, c->departed, stream, err);
+    AMP_TRY(end_flight(c, c->departed, stream, err));
+    return amp_comm_use(comm, err);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */

@@ -76,7 +76,7 @@ typedef struct amp_comm_calls {
     amp_status (*put)(amp_comm *comm, const amp_device_collective *one, void *stream, amp_error *err);
     amp_status (*depart)(amp_comm *comm, const char *what, size_t count, void *stream, amp_error *err);
     amp_status (*arrive)(amp_comm *comm, void *stream, amp_error *err);
-    /* What is given to streams from now on uses the data of all collectives so far; work that departs is used at once.
+    /* What is given to streams from now on uses the data of all collectives so far; arrive does the same.
      * AMP_PEER_FAILED: it must not.  Then nothing is under way on the device any more, or users were told. */
     amp_status (*use)(amp_comm *comm, amp_error *err);
 } amp_comm_calls;

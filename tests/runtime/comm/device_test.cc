@@ -431,7 +431,19 @@ TEST_F(Unused, TellsUsersOfTheOneBefore) {
     for (const User &u : users) EXPECT_TRUE(u.told == 1 && u.before_abort);
 }
 
-TEST_F(Unused, TellsUsersOfWorkThatHasDeparted) {
+// Where the work could not be launched it is not there.
+TEST_F(Unused, TellsNobodyOfWorkThatHasDeparted) {
+    streams[0].reached = streams[1].reached = 1;
+    std::atomic<int> there{0};
+    Run([&](amp_comm *comm) {
+        amp_error err = {};
+        ASSERT_EQ(comm->calls->depart(comm, "micro_step", 10, &streams[comm->rank], &err), AMP_OK) << err.message;
+        Fail(comm, &there);
+    });
+    EXPECT_EQ(users[0].told + users[1].told, 0);
+}
+
+TEST_F(Unused, TellsUsersOfWorkThatHasArrived) {
     streams[0].reached = streams[1].reached = 1;
     std::atomic<int> there{0};
     Run([&](amp_comm *comm) {

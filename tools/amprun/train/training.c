@@ -548,7 +548,10 @@ static int enter(Training *t, int64_t index) {
 static int ask_to_end(Training *t, int64_t step, bool *ends) {
     int signal = stopping_signal();
     bool saves = training_checkpoint_is_asked(t);
-    if (ranks_meet(t->ranks, step, &signal, &saves)) return 1;
+    if (ranks_meet(t->ranks, step, &signal, &saves)) {
+        (void)training_catch_up(t); /* what is kept has these steps */
+        return 1;
+    }
     t->stopped_by = signal;
     *ends = signal || out_of_patience(t);
     return saves && !*ends ? training_checkpoint(t) : 0;

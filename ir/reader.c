@@ -288,15 +288,17 @@ static bool take_size(Reader *r, Dim *size) {
     return true;
 }
 
-/* 512, N, 4 * N, N / 2, 3 * N * T * T / 2 */
+/* 512, N, 4 * N, N / 2, 3 * N * T * T / 2; T=64, T=64 * N: made of a T that is 64 */
 static Dim read_dim(Reader *r) {
     Dim d = dim_const(1), size;
-    bool more = true;
-    if (!reader_at_word(r, "N") && !reader_at_word(r, "T")) {
-        d.mul = reader_int(r, "a dimension", 1, INT64_MAX);
-        more = reader_take(r, '*');
+    bool begun = take_size(r, &size);
+    if (begun && size.t && reader_take(r, '=')) {
+        d.sized = true;
+        begun = take_size(r, &size);
     }
-    for (; more; more = reader_take(r, '*')) {
+    if (begun) dim_mul(d, size, &d);
+    else d.mul = reader_int(r, "a dimension", 1, INT64_MAX);
+    while (reader_take(r, '*')) {
         if (!take_size(r, &size)) {
             reader_expected(r, "N or T");
             return d;

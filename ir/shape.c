@@ -16,16 +16,17 @@ Dim dim_const(int64_t v) { return (Dim){.mul = v, .div = 1}; }
 
 static Dim in_lowest_terms(Dim d) {
     const int64_t g = d.mul > 0 && d.div > 0 ? greatest_common_divisor(d.mul, d.div) : 1;
-    return (Dim){.mul = d.mul / g, .div = d.div / g, .n = d.n, .t = d.t};
+    return (Dim){.mul = d.mul / g, .div = d.div / g, .n = d.n, .t = d.t, .sized = d.sized};
 }
 
 Dim dim_n(int64_t mul, int64_t div) { return in_lowest_terms((Dim){.mul = mul, .div = div, .n = 1}); }
 Dim dim_t(int64_t mul, int64_t div) { return in_lowest_terms((Dim){.mul = mul, .div = div, .t = 1}); }
 
 bool dim_varies(Dim d) { return d.n || d.t; }
+bool dim_is_sized(Dim d) { return dim_varies(d) || d.sized; }
 
 Dim dim_divided(Dim d, int64_t by) {
-    if (!dim_varies(d)) return dim_const(d.mul / by);
+    if (!dim_varies(d)) return (Dim){.mul = d.mul / by, .div = 1, .sized = d.sized};
     d.div *= by;
     return in_lowest_terms(d);
 }
@@ -37,7 +38,7 @@ bool dim_equal(Dim a, Dim b) {
 bool dim_is_one(Dim d) { return !dim_varies(d) && d.mul == 1; }
 
 bool dim_mul(Dim a, Dim b, Dim *out) {
-    Dim d = {.div = 1, .n = (uint8_t)(a.n + b.n), .t = (uint8_t)(a.t + b.t)};
+    Dim d = {.div = 1, .n = (uint8_t)(a.n + b.n), .t = (uint8_t)(a.t + b.t), .sized = a.sized || b.sized};
     if (d.n > 1 || d.t > LARGEST_POWER || __builtin_mul_overflow(a.mul, b.mul, &d.mul)) return false;
     if (dim_varies(a)) d.div = a.div;
     if (dim_varies(b) && __builtin_mul_overflow(d.div, b.div, &d.div)) return false;
@@ -54,6 +55,7 @@ int64_t dim_eval(Dim d, Sizes at) {
 
 static void dim_print(Text *t, Dim d) {
     const char *times = "";
+    if (d.sized) text_puts(t, "T=");
     if (!dim_varies(d) || d.mul != 1) text_printf(t, "%lld", (long long)d.mul), times = " * ";
     for (int i = 0; i < d.n + d.t; i++, times = " * ") text_printf(t, "%s%c", times, i < d.n ? 'N' : 'T');
     if (dim_varies(d) && d.div != 1) text_printf(t, " / %lld", (long long)d.div);

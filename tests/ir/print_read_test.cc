@@ -335,10 +335,38 @@ TEST_F(PrintRead, DimensionsAreReduced) {
     EXPECT_FALSE(dim_mul(dim_n(1, 1), dim_n(1, 1), &out));
     EXPECT_TRUE(dim_mul(dim_n(3, 2), dim_t(4, 1), &out));
     EXPECT_EQ(dim_eval(out, {10, 7}), 420);
-    EXPECT_TRUE(dim_equal(dim_divided(out, 12), Dim({1, 2, 1, 1})));
+    EXPECT_TRUE(dim_equal(dim_divided(out, 12), Dim({1, 2, 1, 1, false})));
     EXPECT_TRUE(dim_mul(out, dim_t(1, 1), &out));
     EXPECT_FALSE(dim_mul(out, dim_t(1, 1), &out)) << "T * T * T";
     EXPECT_FALSE(dim_mul(dim_const(INT64_MAX), dim_const(2), &out));
+}
+
+TEST_F(PrintRead, DimensionsOfTwoSizesReadBack) {
+    const char *shapes[] = {"[N, T, 4 * T]",          "[N * T, 3]",    "[2 * N * T * T / 3]",
+                            "[T * T / 2, T=64, T=1]", "[T=64 * N, 7]", "[N / 2, T=N, T / 8]"};
+    for (const char *text : shapes) {
+        const std::string source = "module \"m\" stage lower {\n  length 1024 unit 8\n}\n\nfunc f {\n  input %x : f32" +
+                                   std::string(text) + "\n}\n";
+        Module *m = Read(source.c_str());
+        ASSERT_TRUE(m) << text;
+        EXPECT_STREQ(shape_text(&arena_, ir_shape(m->funcs.data[0], Val{1})), text);
+        EXPECT_EQ(m->length.most, 1024);
+        EXPECT_EQ(m->length.unit, 8);
+    }
+}
+
+TEST_F(PrintRead, ASizeThatHasANumberIsThatNumber) {
+    Module *m = Read("module \"m\" stage lower { length 64 } func f { input %x : f32[N, T=64, 8] }");
+    ASSERT_TRUE(m);
+    const Shape *s = ir_shape(m->funcs.data[0], Val{1});
+    EXPECT_TRUE(dim_equal(s->d[1], dim_const(64)));
+    EXPECT_FALSE(dim_varies(s->d[1]));
+    EXPECT_TRUE(dim_is_sized(s->d[1]));
+    EXPECT_TRUE(dim_is_sized(dim_divided(s->d[1], 8)));
+    EXPECT_FALSE(dim_is_sized(s->d[2]));
+    Dim count;
+    ASSERT_TRUE(shape_count(s, &count));
+    EXPECT_TRUE(count.sized);
 }
 
 TEST_F(PrintRead, MatricesAsKernelsSeeThem) {
@@ -389,6 +417,11 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
         {"module \"m\" stage lower { train for \"g*\" }", "expected 'loss', found '}'"},
         {"module \"m\" stage lower { accumulate 0 }", "the number of micro-batches must be from 1 to 2147483647"},
         {"module \"m\" stage lower { optimizer sgd(lr = cosine(peak = step(base = 1))) }", "expected ',', found '('"},
+        {"module \"m\" stage lower { length 0 }", "the largest T must be from 1 to 2147483647"},
+        {"module \"m\" stage lower { length 12 unit 8 }", "the largest T must be a multiple of its unit"},
+        {"module \"m\" stage lower { } func f { input %x : f32[N * 3] }", "expected N or T, found '3'"},
+        {"module \"m\" stage lower { } func f { input %x : f32[N * N] }",
+         "a dimension has N at most once, and T twice"},
         {"module \"m", "this string has no closing quote"},
         {"module \"\\q\"", "not a character of a string; escapes are \\\" \\\\ \\n \\t \\xNN"},
         {"module \"\\x00\"", "not a character of a string; escapes are \\\" \\\\ \\n \\t \\xNN"},

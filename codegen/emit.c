@@ -48,7 +48,8 @@ const char *emit_literal(Arena *a, Dtype t, double v) {
 }
 
 const char *emit_dim(Arena *a, Dim d) {
-    static const char *const powers[][LARGEST_POWER + 1] = {{"", "t", "t * t"}, {"n", "n * t", "n * t * t"}};
+    static const char *const powers[][LARGEST_POWER + 1] = {
+        {"", "t", "t * t"}, {"n", "n * t", "n * t * t"}, {"n * n", "n * n * t", "n * n * t * t"}};
     const char *power = powers[d.n][d.t];
     if (!dim_varies(d)) return arena_printf(a, "%lld", (long long)d.mul);
     if (d.mul != 1) power = arena_printf(a, "%lld * %s", (long long)d.mul, power);

@@ -28,13 +28,13 @@ typedef amp_dtype Dtype; /* AMP_DT_F32, ... */
 
 enum { MAX_RANK = 8 };
 
-/* mul * N^n * T^t / div, in lowest terms.  N is the batch of a call and T its length, known when it runs; n is at most
- * 1, t at most LARGEST_POWER.  |sized|: T was given a number when the model was compiled (-D T=64), and this is made of
- * it: sums over it have the order that they have where T is not known. */
+/* mul * N^n * T^t / div, in lowest terms.  N is the batch of a call and T its length, known when it runs; n and t
+ * are at most LARGEST_POWER.  Where T was given a number when the model was compiled (-D T=64), |mul| was made with |number|
+ * |sized| times: sums over such dimensions have the order that they have where T is not known. */
 typedef struct Dim {
     int64_t mul, div;
-    uint8_t n, t;
-    bool sized;
+    uint8_t n, t, sized;
+    int32_t number;
 } Dim;
 enum { LARGEST_POWER = 2 };
 
@@ -655,10 +655,12 @@ int64_t greatest_common_divisor(int64_t a, int64_t b); /* of numbers from 0 on *
 Dim dim_const(int64_t v);
 Dim dim_n(int64_t mul, int64_t div);
 Dim dim_t(int64_t mul, int64_t div);
-bool dim_varies(Dim d);             /* it depends on N or T */
-bool dim_is_sized(Dim d);           /* or would, if T had no number: what decides the order of a sum asks this */
-Dim dim_divided(Dim d, int64_t by); /* without a remainder */
-bool dim_equal(Dim a, Dim b);       /* sized or not */
+bool dim_varies(Dim d);                /* it depends on N or T */
+bool dim_is_sized(Dim d);              /* or would, if T had no number: what decides the order of a sum asks this, */
+int64_t dim_assumed(Dim d, int64_t n); /* or for this size: at batch |n| and ASSUMED_T, whatever number T was given */
+Dim dim_sized(int64_t number);         /* T, which has this number */
+Dim dim_divided(Dim d, int64_t by);    /* without a remainder */
+bool dim_equal(Dim a, Dim b);          /* sized or not */
 bool dim_is_one(Dim d);
 bool dim_mul(Dim a, Dim b, Dim *out); /* false if no Dim has that power of N or T, and on overflow */
 Shape shape_scalar(void);

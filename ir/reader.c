@@ -280,32 +280,29 @@ Dtype reader_dtype(Reader *r) {
     return t;
 }
 
+/* N, T, or T=64: made of a T that is 64 */
 static bool take_size(Reader *r, Dim *size) {
     const bool is_n = reader_at_word(r, "N");
     if (!is_n && !reader_at_word(r, "T")) return false;
     *size = is_n ? dim_n(1, 1) : dim_t(1, 1);
     reader_next(r);
+    if (!is_n && reader_take(r, '=')) *size = dim_sized(reader_int(r, "the number of T", 1, INT32_MAX));
     return true;
 }
 
-/* 512, N, 4 * N, N / 2, 3 * N * T * T / 2; T=64, T=64 * N: made of a T that is 64 */
+/* 512, N, 4 * N, N / 2, 3 * N * T * T / 2, 4 * T=64 * N */
 static Dim read_dim(Reader *r) {
     Dim d = dim_const(1), size;
-    bool begun = take_size(r, &size);
-    if (begun && size.t && reader_take(r, '=')) {
-        d.sized = true;
-        begun = take_size(r, &size);
-    }
-    if (begun) dim_mul(d, size, &d);
+    if (take_size(r, &size)) d = size;
     else d.mul = reader_int(r, "a dimension", 1, INT64_MAX);
     while (reader_take(r, '*')) {
         if (!take_size(r, &size)) {
             reader_expected(r, "N or T");
             return d;
         }
-        if (!dim_mul(d, size, &d)) reader_fail(r, r->token.loc, "a dimension has N at most once, and T twice");
+        if (!dim_mul(d, size, &d)) reader_fail(r, r->token.loc, "a dimension has N and T at most twice each");
     }
-    if (!dim_varies(d) || !reader_take(r, '/')) return d;
+    if ((!dim_varies(d) && !d.sized) || !reader_take(r, '/')) return d;
     return dim_divided(d, reader_int(r, "a divisor", 1, INT64_MAX));
 }
 

@@ -16,18 +16,21 @@ Dim dim_const(int64_t v) { return (Dim){.mul = v, .div = 1}; }
 
 static Dim in_lowest_terms(Dim d) {
     const int64_t g = d.mul > 0 && d.div > 0 ? greatest_common_divisor(d.mul, d.div) : 1;
-    return (Dim){.mul = d.mul / g, .div = d.div / g, .n = d.n, .t = d.t, .sized = d.sized};
+    d.mul /= g;
+    d.div /= g;
+    return d;
 }
 
 Dim dim_n(int64_t mul, int64_t div) { return in_lowest_terms((Dim){.mul = mul, .div = div, .n = 1}); }
+Dim dim_sized(int64_t number) { return (Dim){.mul = number, .div = 1, .sized = 1, .number = (int32_t)number}; }
 Dim dim_t(int64_t mul, int64_t div) { return in_lowest_terms((Dim){.mul = mul, .div = div, .t = 1}); }
 
 bool dim_varies(Dim d) { return d.n || d.t; }
 bool dim_is_sized(Dim d) { return dim_varies(d) || d.sized; }
 
 Dim dim_divided(Dim d, int64_t by) {
-    if (!dim_varies(d)) return (Dim){.mul = d.mul / by, .div = 1, .sized = d.sized};
-    d.div *= by;
+    if (dim_varies(d)) d.div *= by;
+    else d.mul /= by;
     return in_lowest_terms(d);
 }
 
@@ -38,8 +41,12 @@ bool dim_equal(Dim a, Dim b) {
 bool dim_is_one(Dim d) { return !dim_varies(d) && d.mul == 1; }
 
 bool dim_mul(Dim a, Dim b, Dim *out) {
-    Dim d = {.div = 1, .n = (uint8_t)(a.n + b.n), .t = (uint8_t)(a.t + b.t), .sized = a.sized || b.sized};
-    if (d.n > 1 || d.t > LARGEST_POWER || __builtin_mul_overflow(a.mul, b.mul, &d.mul)) return false;
+    Dim d = {.div = 1,
+             .n = (uint8_t)(a.n + b.n),
+             .t = (uint8_t)(a.t + b.t),
+             .sized = (uint8_t)(a.sized + b.sized),
+             .number = a.sized ? a.number : b.number};
+    if (d.n > LARGEST_POWER || d.t > LARGEST_POWER || __builtin_mul_overflow(a.mul, b.mul, &d.mul)) return false;
     if (dim_varies(a)) d.div = a.div;
     if (dim_varies(b) && __builtin_mul_overflow(d.div, b.div, &d.div)) return false;
     *out = in_lowest_terms(d);
@@ -53,9 +60,33 @@ int64_t dim_eval(Dim d, Sizes at) {
     return dim_varies(d) ? count / d.div : count;
 }
 
+int64_t dim_assumed(Dim d, int64_t n) {
+    double count = (double)d.mul;
+    for (int i = 0; i < d.n; i++) count *= (double)n;
+    for (int i = 0; i < d.t + d.sized; i++) count *= ASSUMED_T;
+    for (int i = 0; i < d.sized; i++) count /= d.number;
+    return (int64_t)(dim_varies(d) ? count / (double)d.div : count);
+}
+
+/* With T's number as a factor: 256 as 4 * T=64, 4 as T=64 / 16. */
+static void sized_print(Text *t, Dim d) {
+    int64_t length = 1;
+    for (int i = 0; i < d.sized; i++) length *= d.number;
+    const int64_t by = length / greatest_common_divisor(length, d.mul), mul = d.mul * by / length, div = by;
+    const char *times = "";
+    if (mul != 1) text_printf(t, "%lld", (long long)mul), times = " * ";
+    for (int i = 0; i < d.sized; i++, times = " * ") text_printf(t, "%sT=%d", times, (int)d.number);
+    for (int i = 0; i < d.n; i++) text_puts(t, " * N");
+    const int64_t all = dim_varies(d) ? div * d.div : div;
+    if (all != 1) text_printf(t, " / %lld", (long long)all);
+}
+
 static void dim_print(Text *t, Dim d) {
     const char *times = "";
-    if (d.sized) text_puts(t, "T=");
+    if (d.sized) {
+        sized_print(t, d);
+        return;
+    }
     if (!dim_varies(d) || d.mul != 1) text_printf(t, "%lld", (long long)d.mul), times = " * ";
     for (int i = 0; i < d.n + d.t; i++, times = " * ") text_printf(t, "%s%c", times, i < d.n ? 'N' : 'T');
     if (dim_varies(d) && d.div != 1) text_printf(t, " / %lld", (long long)d.div);

@@ -12,7 +12,7 @@ enum {
     ASSUMED_N = 64    /* where rows depend on n */
 };
 
-static int64_t assumed(Dim d) { return dim_eval(d, (Sizes){ASSUMED_N, ASSUMED_T}); }
+static int64_t assumed(Dim d) { return dim_assumed(d, ASSUMED_N); }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -36,7 +36,7 @@ static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t 
     const int64_t k = assumed(ir_product_terms(f, o));
     Dim rows, cols;
     if (!shape_matrix(ir_shape(f, o->out[0]), &rows, &cols)) return 1;
-    const int64_t tiles = blocks_of(assumed(rows), TILE) * blocks_of(cols.mul, TILE), part = bytes_of(f, o->out[0]);
+    const int64_t tiles = blocks_of(assumed(rows), TILE) * blocks_of(assumed(cols), TILE), part = bytes_of(f, o->out[0]);
     int64_t parts = (wanted + tiles / 2) / tiles;
     parts = least(parts, k / shortest);
     parts = least(parts, read / PARTS_SHARE / (part ? part : 1));
@@ -51,7 +51,7 @@ static int64_t parts_of_gradient(const Func *f, const Op *o, int64_t wanted) {
 /* Rows that depend on n may be many: then what one reads counts alone, and not the weights that all of them do. */
 static int64_t parts_of_rows(const Func *f, const Op *o, int64_t wanted) {
     const Dim k = ir_product_terms(f, o);
-    if (dim_varies(k) || ir_shape(f, o->in[0])->rank < 2) return 1;
+    if (dim_is_sized(k) || ir_shape(f, o->in[0])->rank < 2) return 1;
     const bool grows = shape_batch_dims(ir_shape(f, o->out[0]));
     const int64_t read = bytes_of(f, o->in[0]) + (grows ? 0 : bytes_of(f, o->in[1]));
     const int64_t shortest = ir_dtype(f, o->in[0]) == AMP_DT_F32 ? LEAST_TERMS : LEAST_ROWS;

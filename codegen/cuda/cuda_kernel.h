@@ -73,8 +73,11 @@ bool cuda_has_parts(const Walk *w);
 const char *cuda_length_of(const CudaKernel *ck, int operand);
 /* The largest access of up to 16 bytes that cuts |elements| evenly. */
 int cuda_copy_bytes(int64_t elements, int element_bytes);
+/* What |d| is a multiple of whatever N and T are; the largest that it can be: INT64_MAX if N decides. */
+int64_t cuda_multiple(const Walk *w, Dim d);
+int64_t cuda_most(const Walk *w, Dim d);
 /* Up to where threads go along a row: to the end of its columns, or to where the next one begins in memory. */
-int64_t cuda_row_length(const CudaKernel *ck);
+Dim cuda_row_length(const CudaKernel *ck);
 const char *cuda_row_end(const CudaKernel *ck);
 /* |by_rows|: `left`, of the vector in this column. */
 void cuda_put_left(CudaKernel *ck);

@@ -40,7 +40,18 @@ bool cuda_is_array(const CudaKernel *ck, Span span) {
     return span == SPAN_FULL || (span == SPAN_COLUMN && ck->w->k->kind != KERNEL_COLUMN);
 }
 
-int64_t cuda_row_length(const CudaKernel *ck) { return ck->pitch ? ck->pitch : ck->w->cols.mul; }
+int64_t cuda_multiple(const Walk *w, Dim d) {
+    int64_t all = d.mul;
+    for (int i = 0; i < d.t; i++) all *= w->f->module->length.unit;
+    if (!dim_varies(d)) return all;
+    return all % d.div ? 1 : all / d.div;
+}
+
+int64_t cuda_most(const Walk *w, Dim d) {
+    return d.n ? INT64_MAX : dim_eval(d, (Sizes){1, d.t ? w->f->module->length.most : 1});
+}
+
+Dim cuda_row_length(const CudaKernel *ck) { return ck->pitch ? dim_const(ck->pitch) : ck->w->cols; }
 
 const char *cuda_row_end(const CudaKernel *ck) {
     return ck->pitch ? arena_printf(ck->w->arena, "%lld", (long long)ck->pitch) : "COLS";
@@ -94,7 +105,8 @@ typedef struct Access {
 static Access access_of(const CudaKernel *ck, int operand, Span span) {
     if (ck->by_rows) {
         if (span == SPAN_FULL && cuda_padded_pitch(ck->w, operand)) return (Access){"", ""};
-        return (Access){span == SPAN_COLUMN || ck->w->cols.mul % ck->vector == 0 ? "" : "each_", ", left"};
+        return (Access){span == SPAN_COLUMN || cuda_multiple(ck->w, ck->w->cols) % ck->vector == 0 ? "" : "each_",
+                        ", left"};
     }
     return (Access){"", ck->part && span == SPAN_FULL ? ", left" : ""};
 }

@@ -52,9 +52,10 @@ void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
     vec_push(ck->w->arena, &ck->body->sizes, size);
 }
 
-/* Layers that differ in the keys of their random numbers alone share a function. */
-static void add_keys(CudaKernel *ck) {
+/* The length, and the keys of random numbers: layers that differ in these alone share a function. */
+static void add_numbers(CudaKernel *ck) {
     int count = 0;
+    if (ck->w->f->module->length.most) cuda_add_size(ck, "t", dim_t(1, 1));
     for (int i = 0; i < ck->w->k->count && count < EMIT_MOST_KEYS; i++) {
         const Op *o = walk_op(ck->w, i);
         if (o->code != OP_random) continue;
@@ -102,7 +103,7 @@ void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
 }
 
 amp_status cuda_plan_function(CudaKernel *ck, int threads) {
-    add_keys(ck);
+    add_numbers(ck);
     ck->body->facts.vector = ck->vector;
     ck->body->launch.block[0] = threads;
     return AMP_OK;
@@ -111,7 +112,7 @@ amp_status cuda_plan_function(CudaKernel *ck, int threads) {
 /* What the body says of its function. */
 static amp_status describe_function(CudaKernel *ck, int threads) {
     Walk *w = ck->w;
-    add_keys(ck);
+    add_numbers(ck);
     for (int i = 0; i < w->operands.len; i++)
         if (walk_operand(w, i)->layout != LAYOUT_ROWS)
             return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),

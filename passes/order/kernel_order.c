@@ -18,7 +18,7 @@ bool order_kernels(PassContext *c, bool (*order)(Func *f)) {
     return true;
 }
 
-static int64_t assumed(Dim d) { return dim_eval(d, (Sizes){ASSUMED_N, ASSUMED_T}); }
+static int64_t assumed(Dim d) { return dim_assumed(d, ASSUMED_N); }
 
 int64_t *measure_buffers(const Func *f) {
     int64_t *bytes = arena_array(f->module->arena, int64_t, f->buffers.len + 1);

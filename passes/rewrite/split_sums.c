@@ -60,12 +60,12 @@ static bool is_column_sum(const Func *f, const Op *o, int64_t *per_sample) {
     if ((o->code != OP_reduce_sum && o->code != OP_reduce_mean) || ir_attr(o, "keep")->b) return false;
     const Shape *s = ir_shape(f, o->in[0]), *out = ir_shape(f, o->out[0]);
     Dim rows, cols;
-    if (s->rank < 2 || out->rank != 1 || !shape_matrix(s, &rows, &cols) || dim_varies(cols)) return false;
+    if (s->rank < 2 || out->rank != 1 || !shape_matrix(s, &rows, &cols) || dim_is_sized(cols)) return false;
     for (int i = 0; i < ir_attr(o, "dims")->dims.count; i++) {
         int64_t d = ir_attr(o, "dims")->dims.at[i];
         if (d == s->rank - 1 || d == -1) return false;
     }
-    *per_sample = rows.n && rows.div == 1 ? rows.mul : 1;
+    *per_sample = rows.n && !rows.t && !rows.sized && rows.div == 1 ? rows.mul : 1;
     return true;
 }
 

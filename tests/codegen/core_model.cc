@@ -39,7 +39,7 @@ Values CoreModelTest::Draw(const Module *m, const Func *f, int64_t n) {
     std::normal_distribution<float> normal(0.0f, 1.0f);
     for (int i = 0; i < f->inputs.len; i++) {
         const Value *x = ir_value(f, f->inputs.data[i]);
-        const InterpTensor t = interp_tensor(m->arena, x->name, &x->shape, {n, 1});
+        const InterpTensor t = interp_tensor(m->arena, x->name, &x->shape, {n, run_length});
         std::vector<double> &data = v[x->name];
         for (int64_t j = 0; j < t.count; j++) {
             const bool whole = x->dtype == AMP_DT_I32 || x->dtype == AMP_DT_I64 || x->dtype == AMP_DT_U8;

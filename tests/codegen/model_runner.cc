@@ -452,7 +452,7 @@ Values CodegenTest::Interpret(const Func *f, int64_t n, Values *given) {
     std::vector<InterpTensor> in, out(static_cast<size_t>(f->results.len));
     for (int i = 0; i < f->inputs.len; i++) {
         const Value *v = ir_value(f, f->inputs.data[i]);
-        in.push_back(interp_tensor(&arena_, v->name, &v->shape, {n, 1}));
+        in.push_back(interp_tensor(&arena_, v->name, &v->shape, {n, run_length}));
         const std::vector<double> &data = (*given)[v->name];
         EXPECT_EQ(static_cast<size_t>(in.back().count), data.size()) << v->name;
         std::copy(data.begin(), data.end(), in.back().data);
@@ -460,7 +460,7 @@ Values CodegenTest::Interpret(const Func *f, int64_t n, Values *given) {
     InterpOptions options = {};
     options.round = true;
     amp_error err = {};
-    EXPECT_EQ(interp_run(f, {n, 1}, &options, in.data(), static_cast<int>(in.size()), out.data(), &err), AMP_OK)
+    EXPECT_EQ(interp_run(f, {n, run_length}, &options, in.data(), static_cast<int>(in.size()), out.data(), &err), AMP_OK)
         << err.message;
     for (const InterpTensor &t : in) (*given)[t.name].assign(t.data, t.data + t.count);
     Values results;

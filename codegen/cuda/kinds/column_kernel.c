@@ -94,8 +94,9 @@ static int power_above(int64_t count, int most) {
     return p;
 }
 
+/* Of columns that N or T counts, or would, one: how many they are decides no sum. */
 static int vector_of(const Walk *w) {
-    int vector = MAX_VECTOR;
+    int vector = dim_is_sized(w->cols) ? 1 : MAX_VECTOR;
     while (w->cols.mul % vector) vector /= 2;
     return vector;
 }
@@ -108,11 +109,17 @@ static int height_of(const Walk *w, int lanes) {
     return height;
 }
 
+/* Of a constant number of columns. */
 static int blocks_of_columns(const Walk *w, int width) { return (int)((w->cols.mul + width - 1) / width); }
+
+/* Whether they do not keep a device busy by themselves.  Columns that N or T counts may be few. */
+static bool has_few_blocks(const Walk *w, int width) {
+    return dim_is_sized(w->cols) || blocks_of_columns(w, width) < MANY_BLOCKS;
+}
 
 /* Whether sums are made of parts: this follows from their shape, so that it is so in whatever kernel they are. */
 static bool has_parts(const Walk *w, int width) {
-    return !w->segment && dim_varies(w->rows) && blocks_of_columns(w, width) < MANY_BLOCKS;
+    return !w->segment && dim_is_sized(w->rows) && has_few_blocks(w, width);
 }
 
 /* The next sum of phase |p| from sink |*i| on; NULL: there is none. */
@@ -152,12 +159,15 @@ static int divided_phases(const CudaKernel *ck, int width) {
         sums += of_phase;
         phases++;
     }
+    if (phases > 1 && dim_varies(w->cols)) return 0; /* each phase has as many blocks as there are columns */
     return sums <= CUDA_MOST_PARTIALS ? phases : 0;
 }
 
+/* Segments, if there are as many columns as N or T says, have the grid's first dimension. */
 static const char *block_of_columns(const CudaKernel *ck) {
     if (ck->part_phases > 1) return "own_part.columns";
-    return arena_printf(ck->w->arena, "%s.%c", ck->block, ck->body->partials ? 'z' : 'x');
+    const char axis = ck->body->partials ? 'z' : dim_varies(ck->w->cols) ? 'y' : 'x';
+    return arena_printf(ck->w->arena, "%s.%c", ck->block, axis);
 }
 
 static const char *number_of_part(const CudaKernel *ck) {
@@ -189,17 +199,19 @@ static void put_own_part(CudaKernel *ck, int width) {
 
 /* In a bundle of larger blocks some threads have no row of their own. */
 static void put_place(CudaKernel *ck, int width, int height) {
-    const bool segments = ck->w->segment;
+    const bool segments = ck->w->segment, in_grid = dim_varies(ck->w->cols);
     const int lanes = width / ck->vector, threads = lanes * height;
-    const char *at = block_of_columns(ck), *block = segments ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
+    const char *at = block_of_columns(ck),
+               *block = segments && !in_grid ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t y = threadIdx.x / %d;", lanes);
     if (has_parts(ck->w, width)) {
         const int rows = ROWS_OF_THREAD * height;
         emit_line(&ck->e, "MAYBE_UNUSED const uint32_t parts = (uint32_t)((rows + %d) / %d);", rows - 1, rows);
     }
     if (segments) {
-        emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
-        emit_line(&ck->e, "const int64_t s = %s / blocks;", at);
+        if (!in_grid) emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
+        emit_line(&ck->e, in_grid ? "const int64_t s = %s.x;" : "const int64_t s = %s / blocks;",
+                  in_grid ? ck->block : at);
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t first = s * segment;");
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t last = first + segment < rows ? first + segment : rows;");
     } else if (ck->body->partials) put_own_part(ck, width);
@@ -373,8 +385,9 @@ static void set_parts(CudaKernel *ck, int width, int height) {
     CudaLaunch *l = &ck->body->launch;
     l->extent[0] = ck->w->rows;
     l->per[0] = ROWS_OF_THREAD * height;
-    l->extent[2] = dim_const((int64_t)ck->part_phases * blocks_of_columns(ck->w, width));
-    l->per[2] = 1;
+    const bool varies = dim_varies(ck->w->cols);
+    l->extent[2] = varies ? ck->w->cols : dim_const((int64_t)ck->part_phases * blocks_of_columns(ck->w, width));
+    l->per[2] = varies ? width : 1;
 }
 
 /* What the launch is told. */
@@ -382,15 +395,19 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
     Walk *w = ck->w;
     const int threads = ck->form.threads ? ck->form.threads : width / ck->vector * height;
     const int blocks = (moves(w) ? MOVING_THREADS : RESIDENT_THREADS) / threads;
+    ck->body->launch.per[0] = 1;
     if (ck->body->partials) set_parts(ck, width, height);
-    else if (!dim_mul(walk_segments(w), dim_const(blocks_of_columns(w, width)), &ck->body->launch.extent[0]))
+    else if (dim_varies(w->cols)) {
+        ck->body->launch.extent[0] = walk_segments(w);
+        ck->body->launch.extent[1] = w->cols;
+        ck->body->launch.per[1] = width;
+    } else if (!dim_mul(walk_segments(w), dim_const(blocks_of_columns(w, width)), &ck->body->launch.extent[0]))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
-    else ck->body->launch.per[0] = 1;
     ck->body->columns = width;
     ck->body->height = height;
-    ck->body->facts.bundles = true;
     ck->body->min_blocks = blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS;
-    if (dim_mul(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
+    if (!dim_varies(w->cols) && dim_mul(w->rows, w->cols, &ck->body->facts.elements))
+        ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
@@ -403,7 +420,8 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
 amp_status cuda_emit_column(CudaKernel *ck) {
     Walk *w = ck->w;
     ck->vector = vector_of(w);
-    const int width = power_above(w->cols.mul, MAX_WIDTH), lanes = width / ck->vector;
+    const int width = dim_is_sized(w->cols) ? MAX_WIDTH : power_above(w->cols.mul, MAX_WIDTH),
+              lanes = width / ck->vector;
     const int height = ck->form.role == CUDA_BY_COLUMNS ? ck->form.threads / lanes : height_of(w, lanes),
               threads = lanes * height;
     ck->part_phases = divided_phases(ck, width);
@@ -418,8 +436,9 @@ amp_status cuda_emit_column(CudaKernel *ck) {
     ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
     AMP_TRY(set_launch(ck, width, height));
     cuda_delay_stores(ck);
-    if (ck->form.threads && ck->form.threads < threads) ck->body->facts.bundles = false;
-    if (ck->form.plan || !ck->body->facts.bundles) return cuda_plan_function(ck, threads);
+    const bool fits = !ck->form.threads || ck->form.threads >= threads;
+    ck->body->facts.bundles = fits && !dim_varies(w->cols);
+    if (ck->form.plan || !fits) return cuda_plan_function(ck, threads);
     AMP_TRY(cuda_open_function(ck, ck->form.threads ? ck->form.threads : threads));
     cuda_declare_columns(ck);
     put_place(ck, width, height);

@@ -1,7 +1,8 @@
 /* row_kernel.c: reductions along rows.  A warp goes along a row of up to 1024 columns, a block of 256 threads along a
  * wider one.  Thread t of T makes the vectors t, t + T, t + 2 T, .. of V neighbours; a sum is made of its columns in
  * ascending order, then over threads (prelude/reduce.cuh).  V and T depend on the number of columns alone, so that
- * fusion changes no bit.
+ * fusion changes no bit; rows whose number of columns is known at run time, or was given to T, have a warp and the
+ * widest vector, whatever the number is.
  *
  * What several phases need stays in registers if there are enough of them.  Else it is computed again, from operands
  * that a block copies into shared memory once (prelude/held_row.cuh), as far as they fit: the launch says how much it
@@ -139,7 +140,7 @@ static int64_t round_down(int64_t columns) { return columns / HELD_UNIT * HELD_U
  * device has less than the last one. */
 static void set_shared(CudaKernel *ck) {
     const int column_bytes = ck->column_bytes;
-    const int64_t row = round_down(cuda_row_length(ck) + HELD_UNIT - 1) * column_bytes;
+    const int64_t row = round_down(cuda_row_length(ck).mul + HELD_UNIT - 1) * column_bytes;
     int64_t forms[KERNEL_FORMS];
     int count = 0;
     for (size_t i = 0; i < sizeof shared_limits / sizeof shared_limits[0]; i++) {
@@ -156,7 +157,7 @@ static const char *element_of(const CudaKernel *ck, int operand) { return emit_s
 
 /* Whether vectors of the operand are whole in each row, or where it ends. */
 static bool has_vectors(const CudaKernel *ck, int operand) {
-    return ck->w->cols.mul % ck->vector == 0 || cuda_padded_pitch(ck->w, operand);
+    return cuda_multiple(ck->w, ck->w->cols) % ck->vector == 0 || cuda_padded_pitch(ck->w, operand);
 }
 
 /* A thread copies what it reads later itself: it waits for its own copies alone. */
@@ -237,7 +238,8 @@ static int open_vectors(CudaKernel *ck, int threads, bool stays) {
         return 1;
     }
     int opened = 1;
-    const bool ends_early = cuda_row_length(ck) % step;
+    const Dim length = cuda_row_length(ck);
+    const bool ends_early = dim_varies(length) || length.mul % step;
     const char *unused = ends_early ? "" : "MAYBE_UNUSED ";
     if (ck->slots > 1) {
         emit_line(&ck->e, "UNROLL");
@@ -260,7 +262,8 @@ static void close_vectors(CudaKernel *ck, int opened) {
 }
 
 static void put_row_place(CudaKernel *ck, bool block) {
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
+    if (dim_varies(ck->w->cols)) cuda_declare_columns(ck);
+    else emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
     emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(ck->w->arena, ck->w->rows));
     if (block) emit_line(&ck->e, "const int32_t lane = threadIdx.x;");
     else emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32;");
@@ -287,7 +290,7 @@ static void fill_short_rows(CudaKernel *ck) {
 static bool plan_row(CudaKernel *ck, bool block) {
     Walk *w = ck->w;
     const int64_t per_slot = (int64_t)(block ? THREADS : WARP) * ck->vector;
-    const int64_t slots = (cuda_row_length(ck) + per_slot - 1) / per_slot;
+    const int64_t slots = (cuda_most(w, cuda_row_length(ck)) - 1) / per_slot + 1;
     ck->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
     cuda_delay_stores(ck);
     walk_find_kept(w); /* what only a store that was delayed needs is made later */
@@ -330,15 +333,17 @@ static amp_status emit_phase(CudaKernel *ck, int p, bool block, bool stays) {
 
 amp_status cuda_emit_row(CudaKernel *ck) {
     Walk *w = ck->w;
-    const bool block = w->cols.mul > WARP_COLUMNS, is_short = w->cols.mul < LONG_ROW;
+    const bool sized = dim_is_sized(w->cols);
+    const bool block = !sized && w->cols.mul > WARP_COLUMNS, is_short = !sized && w->cols.mul < LONG_ROW;
     if (is_short) ck->pitch = 0;
-    ck->vector = row_vector(w->cols.mul);
-    ck->by_rows = ck->pitch || w->cols.mul % ck->vector;
+    ck->vector = sized ? MAX_VECTOR : row_vector(w->cols.mul);
+    ck->by_rows = ck->pitch || cuda_multiple(w, w->cols) % ck->vector;
     const bool stays = plan_row(ck, block);
     set_names(ck, block);
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
     if (dim_mul(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
+    if (dim_varies(w->cols)) cuda_add_size(ck, "cols", w->cols);
     if (ck->form.plan) return cuda_plan_function(ck, THREADS);
     AMP_TRY(cuda_open_function(ck, THREADS));
     put_row_place(ck, block);

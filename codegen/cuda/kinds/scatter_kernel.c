@@ -127,6 +127,12 @@ static amp_status emit_rows(CudaKernel *ck, const Op *o) {
 
 amp_status cuda_emit_scatter(CudaKernel *ck) {
     const Op *o;
+    if (dim_varies(ck->w->cols))
+        return amp_fail(
+            ck->e.err, AMP_UNSUPPORTED,
+            "%s: rows that are as long as N or T says cannot be scattered by CUDA kernels; compile the model "
+            "for the CPU (--target cpu)",
+            walk_name(ck->w));
     AMP_TRY(walk_own_op(ck->w, &o, ck->e.err));
     if (o->code == OP_distinct_rows) return emit_distinct(ck, o);
     return ir_is_row_assign(o) ? emit_rows(ck, o) : emit_sums(ck, o);

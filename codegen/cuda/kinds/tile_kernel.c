@@ -19,8 +19,6 @@ static int fit_columns(int64_t cols, int vector) {
     return vector;
 }
 
-static bool is_multiple(Dim d, int of) { return (!dim_varies(d) || d.div == 1) && d.mul % of == 0; }
-
 /* Full operands need the row's place only where something else does, or |at| counts what is past the columns too. */
 static void put_tile_place(CudaKernel *ck) {
     ck->at = "at";
@@ -128,11 +126,11 @@ static int threads_of(const CudaKernel *ck) {
 static void set_vector(CudaKernel *ck, Dim elements) {
     const int held = count_held(ck->w);
     ck->vector = adds_parts(ck->w) ? 1 : cuda_vector_width(ck->w);
-    if (!ck->flat) ck->vector = fit_columns(cuda_row_length(ck), ck->vector);
+    if (!ck->flat) ck->vector = fit_columns(cuda_multiple(ck->w, cuda_row_length(ck)), ck->vector);
     while (ck->vector > 1 && ck->vector * held > MOST_HELD) ck->vector /= 2;
     if (ck->vector * held > HELD) ck->body->min_blocks = 2;
     ck->by_rows = ck->pitch;
-    ck->part = !ck->by_rows && ck->vector > 1 && (is_in_turn(ck) || !is_multiple(elements, ck->vector));
+    ck->part = !ck->by_rows && ck->vector > 1 && (is_in_turn(ck) || cuda_multiple(ck->w, elements) % ck->vector);
     ck->how = arena_printf(ck->w->arena, "%d element%s a thread", ck->vector, ck->vector > 1 ? "s" : "");
     ck->body->launch.per[0] = threads_of(ck) * ck->vector;
 }
@@ -147,10 +145,10 @@ static void set_sizes(CudaKernel *ck, Dim elements) {
 static amp_status plan_tile(CudaKernel *ck) {
     Walk *w = ck->w;
     Dim elements;
-    if (!dim_mul(w->rows, dim_const(cuda_row_length(ck)), &elements))
+    if (!dim_mul(w->rows, cuda_row_length(ck), &elements))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
-    ck->body->facts.batch = ck->flat && !elements.n ? BATCH_IN_TURN : BATCH_SIDE_BY_SIDE;
+    ck->body->facts.batch = ck->flat && !dim_varies(elements) ? BATCH_IN_TURN : BATCH_SIDE_BY_SIDE;
     ck->body->facts.elements = ck->body->launch.extent[0] = elements;
     ck->body->shares = runs_for_share(w);
     ck->body->facts.bundles = !ck->body->shares;

@@ -118,11 +118,6 @@ static amp_status add_predicate(CudaWriter *x, CudaKernelEntry *entry) {
 
 amp_status cuda_write_kernel(CudaWriter *x, const Kernel *k, CudaForm form, CudaBody *body) {
     AMP_TRY(walk_kernel(&x->w, k, x->err));
-    if (dim_varies(x->w.cols))
-        return amp_fail(x->err, AMP_UNSUPPORTED,
-                        "%s:%d:%d: %s: its last dimension depends on N, but CUDA kernels need a constant; compile the "
-                        "model for the CPU (--target cpu)",
-                        k->pos.file ? k->pos.file : "model", k->pos.line, k->pos.column, k->title ? k->title : k->name);
     return cuda_emit_kernel(&x->w, form, body, x->err);
 }
 

@@ -59,7 +59,6 @@ static void take_body(const Walk *w, const CudaBody *body, KernelFacts *out) {
 static amp_status describe(Walk *w, const Kernel *k, KernelFacts *out, amp_error *err) {
     CudaBody body;
     AMP_TRY(walk_kernel(w, k, err));
-    if (dim_varies(w->cols)) return amp_fail(err, AMP_UNSUPPORTED, "%s: its last dimension depends on N", walk_name(w));
     AMP_TRY(cuda_emit_kernel(w, (CudaForm){.plan = true}, &body, err));
     take_body(w, &body, out);
     if (!w->f->joined) return AMP_OK;

@@ -140,7 +140,8 @@ static bool is_aligned(Dim pitch, int element_bytes) {
 /* Fills |c| for the kernel that |w| has analysed; false: a library cannot make it. */
 static bool describe_call(const Walk *w, CudaProduct *c) {
     ProductPlan p;
-    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p)) return false;
+    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p) || dim_varies(p.cols))
+        return false;
     for (int n = 0; n < 2; n++)
         if (!is_as_stored(w, &p, n)) return false;
     Follow best = {.at = NO_VAL};
@@ -159,13 +160,13 @@ static bool describe_call(const Walk *w, CudaProduct *c) {
                        .rows = p.rows,
                        .k = p.k,
                        .parts = (int)p.parts,
-                       .cols = p.cols,
+                       .cols = p.cols.mul,
                        .last = best.op,
                        .made = best.at};
     c->instruction = cuda_instruction_of(w, p.op);
     c->pitch[0] = pitch_of(w, c->a, c->a_turned ? p.rows : p.k);
-    c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p.k : dim_const(p.cols));
-    c->pitch[2] = pitch_of(w, c->to, dim_const(p.cols));
+    c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p.k : p.cols);
+    c->pitch[2] = pitch_of(w, c->to, p.cols);
     c->filled = walk_operand(w, c->to)->pitch && !walk_operand(w, c->to)->is_part;
     const int bytes = p.element_bytes, result_bytes = emit_storage(w, c->to)->bytes;
     return is_aligned(c->pitch[0], bytes) && is_aligned(c->pitch[1], bytes) && is_aligned(c->pitch[2], result_bytes) &&

@@ -184,7 +184,9 @@ static void emit_run(CudaKernel *ck, const ProductPlan *p) {
 
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     cuda_declare_columns(ck);
-    if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
+    if (p->batch.merged && dim_varies(p->cols))
+        emit_line(&ck->e, "const int32_t WIDTH = (int32_t)(%s);", emit_dim(ck->w->arena, p->cols));
+    else if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols.mul);
     const bool is_part = ck->form.role, places_again = is_part || p->phases.images;
     if (!places_again) emit_place(ck, p, OF_SUMS | OF_RESULT);
     else if (!is_part) {
@@ -349,8 +351,8 @@ static amp_status emit_runs(CudaKernel *ck, const ProductPlan *p) {
 
 static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->launch.extent[0] = p->rows; /* tile_in_stripe has that order, column of tiles by column */
-    const int64_t tiles = (p->cols + p->tile.n - 1) / p->tile.n;
-    out->launch.extent[1] = dim_const(p->phases.images ? p->phases.count * tiles * p->tile.n : p->cols);
+    const int64_t tiles = (p->cols.mul + p->tile.n - 1) / p->tile.n;
+    out->launch.extent[1] = p->phases.images ? dim_const(p->phases.count * tiles * p->tile.n) : p->cols;
     out->launch.extent[2] = dim_const(1);
     out->launch.per[0] = p->tile.m;
     out->launch.per[1] = p->tile.n;
@@ -421,7 +423,7 @@ amp_status cuda_emit_product(CudaKernel *ck) {
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
     p.run = run_width(w, &p);
-    ck->vector = vector_of(ck->pitch ? ck->pitch : p.cols, p.run);
+    ck->vector = vector_of(ck->pitch ? ck->pitch : cuda_multiple(w, ck->w->cols), p.run);
     const bool one = ck->vector == 1;
     ck->e.element = one ? "at" : "r * COLS + c";
     ck->e.sum = one ? "sum[part]" : "sum[part + i]";

@@ -56,7 +56,7 @@ static int64_t blocks_of_size(int64_t size, int64_t per) { return (size + per - 
 
 static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where n does not decide */
     return p->members * p->parts * p->batch.count.mul * p->phases.count * blocks_of_size(p->rows.mul, t->m) *
-           blocks_of_size(p->cols, t->n);
+           blocks_of_size(p->cols.mul, t->n);
 }
 
 /* Whether four warps make a large tile.  Windows hold a place for each copy of a thread, terms of 32 bits take twice
@@ -90,13 +90,13 @@ static bool has_many_blocks(const ProductPlan *p, const ProductTile *t) { return
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
 static int list_tiles(const ProductPlan *p, const ProductTile *tiles[KERNEL_FORMS]) {
-    const bool n_decides = dim_varies(p->rows) || dim_varies(p->batch.count);
-    bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
+    const bool wide = dim_varies(p->cols), n_decides = wide || dim_varies(p->rows) || dim_varies(p->batch.count);
+    bool large = (wide || p->cols.mul > small_tile.n) && p->a.bytes == 16 && p->b.bytes == 16;
     int count = 0;
     const ProductTile *largest = suits_few_warps(p) ? &large_tile : &large_wide_tile;
     tiles[0] = &small_tile;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
-    if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) tiles[0] = &narrow_tile;
+    if (!wide && p->cols.mul <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) tiles[0] = &narrow_tile;
     else if (p->has_windows && p->mma && p->a.bytes <= 4) tiles[0] = &element_tile;
     if (tiles[0] != &small_tile) return 1;
     if (product_has_several(p) && !dim_varies(p->rows) && p->rows.mul <= small_tile.m)
@@ -180,7 +180,7 @@ static bool has_few_windows(const ProductImages *i, int64_t channels) {
 static amp_status check_images(const Walk *w, const ProductPlan *p, amp_error *err) {
     const ProductImages *i = &p->images;
     const TileImages tile = images_of_tile(i);
-    if (p->phases.count > MOST_BLOCKS_ACROSS / blocks_of_size(p->cols, LEAST_COLUMNS))
+    if (p->phases.count > MOST_BLOCKS_ACROSS / blocks_of_size(p->cols.mul, LEAST_COLUMNS))
         return amp_fail(err, AMP_UNSUPPORTED,
                         "%s: strides of %lld x %lld are not supported for CUDA; compile the model for the CPU "
                         "(--target cpu)",
@@ -246,7 +246,7 @@ static int64_t row_length(const Walk *w, const ProductOperand *x) {
     const int64_t padded = cuda_padded_pitch(w, x->operand);
     Dim rows, cols;
     shape_matrix(ir_shape(w->f, walk_operand(w, x->operand)->value), &rows, &cols);
-    return padded ? padded : cols.mul;
+    return padded ? padded : cuda_multiple(w, cols);
 }
 
 /* Elements side by side in memory that a copy may take at once. */
@@ -255,7 +255,7 @@ static int64_t run_of(const Walk *w, const ProductPlan *p, int n, const ProductO
     if (n && reads_taps(p->op)) return ir_windows(w->f, p->op).oc;
     if (pitch) return greatest_common_divisor(row_length(w, x), pitch);
     if (n == 0) return row_length(w, x); /* windows: the channels of a pixel */
-    return x->k_inner ? p->k.mul : p->cols;
+    return cuda_multiple(w, x->k_inner ? p->k : p->cols);
 }
 
 /* Where a matrix begins, and how far its lines are apart. */
@@ -277,13 +277,14 @@ static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, Produc
     if (!walk_strided(w, p->op->in[n], &at) || !ir_strided_matrix(&at, &turned, &pitch))
         return amp_fail(err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[n]);
     out->k_inner = n == (int)(is_transposed(p->op, n) != turned);
-    int64_t run = greatest_common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
+    int64_t run = cuda_multiple(w, out->k_inner ? p->k : n ? p->cols : p->rows);
+    run = greatest_common_divisor(run, cuda_multiple(w, pitch));
     run = greatest_common_divisor(run, at.offset);
     text_init(&first, w->arena);
     text_printf(&first, "b%d", out->operand);
     if (at.offset) text_printf(&first, " + %lld", (long long)at.offset);
     for (int i = 0; i < p->batch.rank; i++) {
-        run = greatest_common_divisor(run, at.stride[i].mul);
+        run = greatest_common_divisor(run, cuda_multiple(w, at.stride[i]));
         if (at.stride[i].mul && !dim_is_one(p->batch.dims[i]))
             text_printf(&first, " + batch%d * %s", i, emit_dim_factor(w->arena, at.stride[i]));
     }
@@ -332,7 +333,7 @@ static void plan_batch(const Walk *w, ProductPlan *out) {
         dim_mul(batch->count, a->d[i], &batch->count); /* fits: the result is rows x cols */
     }
     out->rows = a->d[a->rank - (ta ? 1 : 2)];
-    out->cols = b->d[b->rank - (tb ? 2 : 1)].mul;
+    out->cols = b->d[b->rank - (tb ? 2 : 1)];
 }
 
 /* k, or rows, as windows of pixels at a pitch have them. */
@@ -413,7 +414,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                          .batch.count = dim_const(1),
                          .phases.count = 1,
                          .rows = w->rows,
-                         .cols = w->cols.mul,
+                         .cols = w->cols,
                          .k = ir_product_terms(w->f, o),
                          .has_windows = has_windows(w, o),
                          .mma = by->mma,
@@ -432,7 +433,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
     plan_gaps(w, out);
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
-    out->facts.bundles = true;
+    out->facts.bundles = !dim_varies(w->cols);
     out->facts.sums_grow = dim_varies(out->k);
     plan_tile(w, form, out);
     return AMP_OK;

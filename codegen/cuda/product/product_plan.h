@@ -62,7 +62,7 @@ typedef struct ProductPlan {
     Dim rows, k; /* of one product, with gaps; of phases the rows of the largest */
     Phases phases;
     int64_t parts; /* of k */
-    int64_t cols;
+    Dim cols;
     bool reads_beside;           /* an element reads others than sums and what there is of its row or column */
     bool has_windows;            /* A holds a convolution's windows over images */
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */

@@ -80,7 +80,7 @@ int64_t CudaRun::Count(int i) const {
     const Shape shape = ir_buffer_shape(program_->func, buffer(i));
     Dim count;
     EXPECT_TRUE(shape_count(&shape, &count));
-    return dim_eval(count, {n_, 1});
+    return dim_eval(count, {n_, run_length});
 }
 
 std::vector<double> CudaRun::WithoutFill(int i, const std::vector<double> &all) const {
@@ -145,7 +145,7 @@ void CudaRun::Ask(void *user, uint64_t address, uint32_t size, bool store) {
 
 uint32_t CudaRun::Blocks(const CudaLaunch &launch, int axis) const {
     const int64_t per = launch.per[axis];
-    const int64_t blocks = per ? (dim_eval(launch.extent[axis], {n_, 1}) + per - 1) / per : 1;
+    const int64_t blocks = per ? (dim_eval(launch.extent[axis], {n_, run_length}) + per - 1) / per : 1;
     return static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
 }
 
@@ -199,11 +199,11 @@ std::string CudaRun::Start(const CudaKernelEntry &e, uint64_t seed) {
     else params = operands;
     params.push_back(static_cast<uint64_t>(n_));
     const CudaSizes &sizes = e.body.sizes;
-    for (int i = 0; i < sizes.len; i++) params.push_back(static_cast<uint64_t>(dim_eval(sizes.data[i], {n_, 1})));
+    for (int i = 0; i < sizes.len; i++) params.push_back(static_cast<uint64_t>(dim_eval(sizes.data[i], {n_, run_length})));
     if (e.batch_elements.len) {
         std::vector<uint64_t> elements;
         for (int i = 0; i < e.batch_elements.len; i++)
-            elements.push_back(static_cast<uint64_t>(dim_eval(e.batch_elements.data[i], {n_, 1})));
+            elements.push_back(static_cast<uint64_t>(dim_eval(e.batch_elements.data[i], {n_, run_length})));
         params.push_back(Table(elements));
     }
     if (e.tickets) params.push_back(Tickets(e, static_cast<size_t>(e.tickets)));

@@ -1,0 +1,118 @@
+// length_test.cc: values whose last dimension is N or T: rows, columns and products of a length that kernels are told.
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+const char softmax[] = R"(  input %x : f16[N, COLS]
+  input %g : f32[1, COLS]
+  input %i : i32[N, 1]
+  %f = cast(%x) : f32[N, COLS]
+  %m = reduce_max(%f; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%f, %m) : f32[N, COLS]
+  %e = exp(%d) : f32[N, COLS]
+  %s = reduce_sum(%e; dims = (1), keep = true) : f32[N, 1]
+  %y = div(%e, %s) : f32[N, COLS]
+  %z = mul(%y, %g) : f32[N, COLS]
+  %h = cast(%z) : f16[N, COLS]
+  %io = iota(%y) : i32[N, COLS]
+  %q = eq(%io, %i) : bool[N, COLS]
+  %zero = const(; value = 0.0) : f32
+  %p = select(%q, %y, %zero) : f32[N, COLS]
+  %t = reduce_sum(%p; dims = (1)) : f32[N]
+  %mean = reduce_mean(%f; dims = (1)) : f32[N]
+  %fin = is_finite(%y) : bool[N, COLS]
+  %bad = not(%fin) : bool[N, COLS]
+  %any = reduce_or(%bad) : bool
+  result h = %h
+  result t = %t
+  result mean = %mean
+  result any = %any
+)";
+
+const char columns[] = R"(  input %x : f16[N, COLS]
+  input %c : f32[1, COLS]
+  input %r : f32[N, 1]
+  %f = cast(%x) : f32[N, COLS]
+  %g = add(%f, %c) : f32[N, COLS]
+  %k = mul(%g, %r) : f32[N, COLS]
+  %s = reduce_sum(%k; dims = (0), keep = true) : f32[1, COLS]
+  %h = cast(%s) : f16[1, COLS]
+  %m = reduce_max(%f; dims = (0), keep = true) : f32[1, COLS]
+  %w = add(%m, %c) : f32[1, COLS]
+  result h = %h
+  result w = %w
+)";
+
+const char products[] = R"(  input %a : f16[N, 24]
+  input %b : f16[COLS, 24]
+  input %c : f32[1, COLS]
+  %p = contract(%a, %b; tb = true) : f32[N, COLS]
+  %q = add(%p, %c) : f32[N, COLS]
+  %h = cast(%q) : f16[N, COLS]
+  %y = contract(%h, %b) : f32[N, 24]
+  %z = contract(%h, %a; ta = true) : f32[COLS, 24]
+  result h = %h
+  result y = %y
+  result z = %z
+)";
+
+const char moves[] = R"(  input %x : f32[N, COLS]
+  input %c : f32[N, 3, COLS]
+  %t = permute(%x; dims = (1, 0)) : f32[COLS, N]
+  %e = exp(%t) : f32[COLS, N]
+  %s = reduce_sum(%c; dims = (1)) : f32[N, COLS]
+  %d = sub(%s, %x) : f32[N, COLS]
+  %u = permute(%e; dims = (1, 0)) : f32[N, COLS]
+  %v = mul(%u, %d) : f32[N, COLS]
+  result e = %e
+  result v = %v
+)";
+
+class Length : public CudaRunTest {
+  protected:
+    void TearDown() override {
+        run_length = 1;
+        CudaRunTest::TearDown();
+    }
+    static std::string OfT(const std::string &body, int unit) {
+        return "module \"core\" stage lower {\n  length 1024 unit " + std::to_string(unit) + "\n}\nfunc infer {\n" +
+               With(body, "COLS", "T") + "}\n";
+    }
+    // At each T the bits of the module in which T has that number.
+    void SameAsFixed(const std::string &body, int unit, const std::vector<int64_t> &lengths, int64_t n) {
+        const Built open = Build(OfT(body, unit));
+        ASSERT_NE(open.ptx, nullptr);
+        for (int64_t t : lengths) {
+            run_length = 1;
+            const Built fixed = Build(Text(With(body, "COLS", ("T=" + std::to_string(t)).c_str())));
+            ASSERT_NE(fixed.ptx, nullptr);
+            const Values given = Draw(fixed.m, fixed.m->funcs.data[0], n);
+            const Values want = RunOnCuda(fixed.cuda, *fixed.ptx, n, given);
+            run_length = t;
+            ExpectSame(RunOnCuda(open.cuda, *open.ptx, n, given), want, "T = " + std::to_string(t) + ": ");
+        }
+    }
+};
+
+TEST_F(Length, ColumnsThatNCounts) {
+    for (const char *body : {softmax, columns, products, moves})
+        Check(Text(With(body, "COLS", "N")), {1, 19, 130}, 5e-3);
+}
+
+TEST_F(Length, ColumnsThatTCounts) {
+    for (const char *body : {softmax, columns, products, moves})
+        for (int unit : {1, 8})
+            for (int64_t t : {1, 7, 8, 33, 200}) {
+                if (t % unit) continue;
+                SCOPED_TRACE(t);
+                run_length = t;
+                Check(OfT(body, unit), {1, 19}, 5e-3);
+            }
+}
+
+TEST_F(Length, BitsAreThoseOfAFixedLength) {
+    for (const char *body : {softmax, columns, products, moves})
+        for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200, 1024}, 19);
+}
+
+} // namespace

@@ -29,8 +29,9 @@ typedef amp_dtype Dtype; /* AMP_DT_F32, ... */
 enum { MAX_RANK = 8 };
 
 /* mul * N^n * T^t / div, in lowest terms.  N is the batch of a call and T its length, known when it runs; n and t
- * are at most LARGEST_POWER.  Where T was given a number when the model was compiled (-D T=64), |mul| was made with |number|
- * |sized| times: sums over such dimensions have the order that they have where T is not known. */
+ * are at most LARGEST_POWER.  Where T was given a number when the model was compiled (-D T=64), |number| is it, and is
+ * |sized| times a factor of |mul|: sums over such a dimension have the order that they have where T is not known.
+ */
 typedef struct Dim {
     int64_t mul, div;
     uint8_t n, t, sized;

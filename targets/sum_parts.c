@@ -36,7 +36,8 @@ static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted, int64_t 
     const int64_t k = assumed(ir_product_terms(f, o));
     Dim rows, cols;
     if (!shape_matrix(ir_shape(f, o->out[0]), &rows, &cols)) return 1;
-    const int64_t tiles = blocks_of(assumed(rows), TILE) * blocks_of(assumed(cols), TILE), part = bytes_of(f, o->out[0]);
+    const int64_t tiles = blocks_of(assumed(rows), TILE) * blocks_of(assumed(cols), TILE),
+                  part = bytes_of(f, o->out[0]);
     int64_t parts = (wanted + tiles / 2) / tiles;
     parts = least(parts, k / shortest);
     parts = least(parts, read / PARTS_SHARE / (part ? part : 1));

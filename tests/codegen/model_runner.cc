@@ -460,7 +460,8 @@ Values CodegenTest::Interpret(const Func *f, int64_t n, Values *given) {
     InterpOptions options = {};
     options.round = true;
     amp_error err = {};
-    EXPECT_EQ(interp_run(f, {n, run_length}, &options, in.data(), static_cast<int>(in.size()), out.data(), &err), AMP_OK)
+    EXPECT_EQ(interp_run(f, {n, run_length}, &options, in.data(), static_cast<int>(in.size()), out.data(), &err),
+              AMP_OK)
         << err.message;
     for (const InterpTensor &t : in) (*given)[t.name].assign(t.data, t.data + t.count);
     Values results;

@@ -199,7 +199,8 @@ std::string CudaRun::Start(const CudaKernelEntry &e, uint64_t seed) {
     else params = operands;
     params.push_back(static_cast<uint64_t>(n_));
     const CudaSizes &sizes = e.body.sizes;
-    for (int i = 0; i < sizes.len; i++) params.push_back(static_cast<uint64_t>(dim_eval(sizes.data[i], {n_, run_length})));
+    for (int i = 0; i < sizes.len; i++)
+        params.push_back(static_cast<uint64_t>(dim_eval(sizes.data[i], {n_, run_length})));
     if (e.batch_elements.len) {
         std::vector<uint64_t> elements;
         for (int i = 0; i < e.batch_elements.len; i++)

@@ -68,6 +68,38 @@ const char moves[] = R"(  input %x : f32[N, COLS]
   result v = %v
 )";
 
+// Scores are [N, 2, T, T]: products, a softmax between them, and their gradients.
+const char attention[] = R"(  input %q : f16[N, 2, COLS, 24]
+  input %k : f16[N, 2, COLS, 24]
+  input %v : f16[N, 2, COLS, 16]
+  input %g : f16[N, 2, COLS, 16]
+  %y, %sums = attention(%q, %k, %v; causal = true) : f16[N, 2, COLS, 16], f32[N, 2, COLS, 1]
+  %dq, %dk, %dv = attention_grad(%g, %q, %k, %v, %y, %sums; causal = true) : f16[N, 2, COLS, 24], f16[N, 2, COLS, 24], f16[N, 2, COLS, 16]
+  result y = %y
+  result dq = %dq
+  result dk = %dk
+  result dv = %dv
+)";
+
+// What surrounds attention: rows of all positions, their statistics, the gradient of a weight.
+const char block[] = R"(  input %x : f32[N, COLS, 24]
+  input %w : f32[24, 40]
+  input %b : f32[40]
+  input %g : f32[24]
+  %n, %mean, %rstd = layer_norm(%x, %g, %g) : f32[N, COLS, 24], f32[N, COLS, 1], f32[N, COLS, 1]
+  %h = cast(%n) : f16[N, COLS, 24]
+  %wh = cast(%w) : f16[24, 40]
+  %bh = cast(%b) : f16[40]
+  %y = matmul(%h, %wh) : f16[N, COLS, 40]
+  %z = add(%y, %bh) : f16[N, COLS, 40]
+  %a = gelu(%z) : f16[N, COLS, 40]
+  %f = cast(%a) : f32[N, COLS, 40]
+  %dw = matmul(%h, %a; ta = true) : f16[N, 24, 40]
+  %dws = sum(%dw; dims = (0)) : f16[24, 40]
+  result a = %a
+  result dws = %dws
+)";
+
 class Length : public CudaRunTest {
   protected:
     void TearDown() override {
@@ -78,13 +110,18 @@ class Length : public CudaRunTest {
         return "module \"core\" stage lower {\n  length 1024 unit " + std::to_string(unit) + "\n}\nfunc infer {\n" +
                With(body, "COLS", "T") + "}\n";
     }
+    static std::string AsGraph(std::string text) {
+        return text.replace(text.find("stage lower"), 11, "stage simplify");
+    }
     // At each T the bits of the module in which T has that number.
-    void SameAsFixed(const std::string &body, int unit, const std::vector<int64_t> &lengths, int64_t n) {
-        const Built open = Build(OfT(body, unit));
+    void SameAsFixed(const std::string &body, int unit, const std::vector<int64_t> &lengths, int64_t n,
+                     bool graph = false) {
+        const Built open = Build(graph ? AsGraph(OfT(body, unit)) : OfT(body, unit));
         ASSERT_NE(open.ptx, nullptr);
         for (int64_t t : lengths) {
             run_length = 1;
-            const Built fixed = Build(Text(With(body, "COLS", ("T=" + std::to_string(t)).c_str())));
+            const std::string text = Text(With(body, "COLS", ("T=" + std::to_string(t)).c_str()));
+            const Built fixed = Build(graph ? AsGraph(text) : text);
             ASSERT_NE(fixed.ptx, nullptr);
             const Values given = Draw(fixed.m, fixed.m->funcs.data[0], n);
             const Values want = RunOnCuda(fixed.cuda, *fixed.ptx, n, given);
@@ -113,6 +150,22 @@ TEST_F(Length, ColumnsThatTCounts) {
 TEST_F(Length, BitsAreThoseOfAFixedLength) {
     for (const char *body : {softmax, columns, products, moves})
         for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200, 1024}, 19);
+}
+
+TEST_F(Length, PartsOfATransformer) {
+    for (const char *body : {attention, block})
+        for (int unit : {1, 8})
+            for (int64_t t : {1, 7, 8, 33, 64}) {
+                if (t % unit) continue;
+                SCOPED_TRACE(t);
+                run_length = t;
+                Check(AsGraph(OfT(body, unit)), {1, 3}, 1e-2);
+            }
+}
+
+TEST_F(Length, BitsOfATransformerAreThoseOfAFixedLength) {
+    for (const char *body : {attention, block})
+        for (int unit : {1, 8}) SameAsFixed(body, unit, {8, 64, 200}, 3, true);
 }
 
 } // namespace

@@ -74,7 +74,8 @@ const char attention[] = R"(  input %q : f16[N, 2, COLS, 24]
   input %v : f16[N, 2, COLS, 16]
   input %g : f16[N, 2, COLS, 16]
   %y, %sums = attention(%q, %k, %v; causal = true) : f16[N, 2, COLS, 16], f32[N, 2, COLS, 1]
-  %dq, %dk, %dv = attention_grad(%g, %q, %k, %v, %y, %sums; causal = true) : f16[N, 2, COLS, 24], f16[N, 2, COLS, 24], f16[N, 2, COLS, 16]
+  %dq, %dk, %dv = attention_grad(%g, %q, %k, %v, %y, %sums; causal = true)
+      : f16[N, 2, COLS, 24], f16[N, 2, COLS, 24], f16[N, 2, COLS, 16]
   result y = %y
   result dq = %dq
   result dk = %dk

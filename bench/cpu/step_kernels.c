@@ -37,8 +37,8 @@ static double milliseconds(void) {
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static size_t buffer_bytes(const amp_model_buffer *b, int64_t n) {
-    int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
+static size_t buffer_bytes(const amp_model_buffer *b, amp_sizes sizes) {
+    int64_t rows = amp_model_dim_at(&b->rows, sizes), cols = amp_model_dim_at(&b->cols, sizes);
     if (b->layout != AMP_LAYOUT_ROWS) rows = bench_round_up(rows), cols = bench_round_up(cols);
     return (size_t)(rows * cols) * amp_storage_size(b->storage);
 }
@@ -70,13 +70,13 @@ static void *shared_state(const amp_program *p, void **buffers, int i) {
     return NULL;
 }
 
-static void **make_buffers(const amp_program *p, int64_t n) {
+static void **make_buffers(const amp_program *p, amp_sizes sizes) {
     void **buffers = calloc((size_t)p->buffer_count + 1, sizeof *buffers);
     for (int i = 0; buffers && i < p->buffer_count; i++) {
         if (p->buffers[i].kind == AMP_BUFFER_WATCH) continue;
         buffers[i] = shared_state(p, buffers, i);
         if (buffers[i]) continue;
-        const size_t bytes = buffer_bytes(&p->buffers[i], n);
+        const size_t bytes = buffer_bytes(&p->buffers[i], sizes);
         buffers[i] = bench_zeros((int64_t)bytes + 64);
         fill(buffers[i], &p->buffers[i], bytes, (unsigned)i + 1);
     }
@@ -85,35 +85,35 @@ static void **make_buffers(const amp_program *p, int64_t n) {
 
 /* ---- what a kernel has to do ------------------------------------------------------------------------------------- */
 
-static double at(const amp_model_dim *d, int64_t n) { return (double)amp_model_dim_at(d, n); }
+static double at(const amp_model_dim *d, amp_sizes sizes) { return (double)amp_model_dim_at(d, sizes); }
 
-static double flop_of(const amp_model_kernel *k, int64_t n) {
+static double flop_of(const amp_model_kernel *k, amp_sizes sizes) {
     const amp_model_window *w = &k->window;
-    double flop = 2 * at(&k->rows, n) * at(&k->cols, n);
+    double flop = 2 * at(&k->rows, sizes) * at(&k->cols, sizes);
     if (k->kind == AMP_KERNEL_ATTENTION) {
         const amp_model_attention *a = k->attention;
-        flop = 2.0 * (double)a->queries * (double)a->keys * (a->causal ? 0.5 : 1.0);
-        for (uint32_t i = 0; i < a->rank; i++) flop *= at(&a->dims[i], n);
+        flop = 2.0 * at(&a->queries, sizes) * at(&a->keys, sizes) * (a->causal ? 0.5 : 1.0);
+        for (uint32_t i = 0; i < a->rank; i++) flop *= at(&a->dims[i], sizes);
         const double width = (double)a->width, v_width = (double)a->v_width;
         return flop * (double)a->share * (a->backward ? 3 * width + 2 * v_width : width + v_width);
     }
     if (k->kind != AMP_KERNEL_PRODUCT) return 0;
-    if (w->kind == AMP_WINDOW_NONE) return flop * at(&k->product.k, n);
+    if (w->kind == AMP_WINDOW_NONE) return flop * at(&k->product.k, sizes);
     const double groups = w->groups > 1 ? w->groups : 1, taps = (double)w->kh * w->kw;
     if (w->kind == AMP_WINDOW_CONV) return flop * taps * w->c / groups;
     if (w->kind == AMP_WINDOW_CONV_DATA)
         return flop * taps * w->oc / groups * ((double)w->oh * w->ow) / ((double)w->h * w->w);
-    return flop * (double)n * w->oh * w->ow;
+    return flop * (double)sizes.n * w->oh * w->ow;
 }
 
-static double bytes_of(const amp_program *p, const amp_model_kernel *k, int64_t n) {
+static double bytes_of(const amp_program *p, const amp_model_kernel *k, amp_sizes sizes) {
     double bytes = 0;
     for (uint32_t i = 0; i < k->operand_count; i++) {
         const amp_model_buffer *b = &p->buffers[k->operands[i]];
-        if (b->kind != AMP_BUFFER_WATCH) bytes += (double)buffer_bytes(b, n);
+        if (b->kind != AMP_BUFFER_WATCH) bytes += (double)buffer_bytes(b, sizes);
     }
     for (uint32_t i = 0; i < k->update_count; i++)
-        bytes += (double)buffer_bytes(&p->buffers[k->operands[k->updates[i]]], n);
+        bytes += (double)buffer_bytes(&p->buffers[k->operands[k->updates[i]]], sizes);
     return bytes;
 }
 
@@ -143,16 +143,16 @@ static double copy_speed(void) {
     return 2.0 * COPY_BYTES / best / 1e6;
 }
 
-static int measure(amp_device *device, const amp_program *p, int64_t n, int rounds, Row *rows) {
+static int measure(amp_device *device, const amp_program *p, amp_sizes sizes, int rounds, Row *rows) {
     amp_error err = {0};
-    void **buffers = make_buffers(p, n);
+    void **buffers = make_buffers(p, sizes);
     double *times = calloc((size_t)p->kernel_count * MOST_ROUNDS, sizeof *times);
     if (!buffers || !times) return fail("no memory");
     for (int round = 0; round < WARM_UP + rounds; round++)
         for (int i = 0; i < p->kernel_count; i++) {
             amp_program one = *p;
             one.kernels = p->kernels + i, one.kernel_count = 1;
-            const amp_run run = {.program = &one, .buffers = buffers, .n = n};
+            const amp_run run = {.program = &one, .buffers = buffers, .sizes = sizes};
             const double start = milliseconds();
             if (device->type->run(device, &run, &err)) return fail(err.message);
             if (round >= WARM_UP) times[i * MOST_ROUNDS + round - WARM_UP] = milliseconds() - start;
@@ -160,7 +160,7 @@ static int measure(amp_device *device, const amp_program *p, int64_t n, int roun
     for (int i = 0; i < p->kernel_count; i++) {
         qsort(times + i * MOST_ROUNDS, (size_t)rounds, sizeof *times, by_number);
         const amp_model_kernel *k = &p->kernels[i];
-        rows[i] = (Row){k, times[i * MOST_ROUNDS + rounds / 2], flop_of(k, n), bytes_of(p, k, n)};
+        rows[i] = (Row){k, times[i * MOST_ROUNDS + rounds / 2], flop_of(k, sizes), bytes_of(p, k, sizes)};
     }
     free(times);
     return 0;
@@ -227,7 +227,7 @@ static int run(amp_model *model, int64_t n, int rounds) {
     if (!p) return fail("the model has no train block");
     if (amp_device_cpu.create(&options, &allocator, &device, &err)) return fail(err.message);
     Row *rows = calloc((size_t)p->kernel_count, sizeof *rows);
-    if (!rows || measure(device, p, n, rounds, rows)) return 1;
+    if (!rows || measure(device, p, (amp_sizes){.n = n}, rounds, rows)) return 1;
     Limits l = {.copy = copy_speed(),
                 .f32 = bench_peak(amp_product_select(AMP_DT_F32, NULL, &err)),
                 .bf16 = bench_peak(amp_product_select(AMP_DT_BF16, NULL, &err))};

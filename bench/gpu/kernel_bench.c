@@ -25,7 +25,7 @@ typedef struct Bench {
     const amp_model *model;
     const amp_program *program;
     amp_cuda_functions functions;
-    int64_t n;
+    amp_sizes sizes;
     int sets, repeats;
     char **only;        /* names of kernels, up to a NULL; none: all */
     CuPointer *buffers; /* [sets][buffer_count] */
@@ -47,7 +47,7 @@ static int fail(const char *what) {
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 static size_t buffer_bytes(const Bench *b, const amp_model_buffer *x) {
-    size_t elements = (size_t)(amp_model_dim_at(&x->rows, b->n) * amp_model_dim_at(&x->cols, b->n));
+    size_t elements = (size_t)(amp_model_dim_at(&x->rows, b->sizes) * amp_model_dim_at(&x->cols, b->sizes));
     return elements * amp_storage_size(x->storage);
 }
 
@@ -154,7 +154,7 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
         else l->values[count++] = buffers[k->operands.at[i]];
     }
     for (uint32_t i = 0; i < k->elements.count; i++)
-        words[table + i] = (uint64_t)amp_model_dim_at(&k->elements.at[i], b->n);
+        words[table + i] = (uint64_t)amp_model_dim_at(&k->elements.at[i], b->sizes);
     const uint32_t size = table + k->elements.count + k->waits.tickets; /* which are zero */
     memset(words + table + k->elements.count, 0, k->waits.tickets * sizeof *words);
     if (size) {
@@ -163,13 +163,13 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
         DRIVER(b, stream_sync, (b->stream));
     }
     if (k->operand_table) l->values[count++] = l->tables;
-    l->values[count++] = (uint64_t)b->n;
+    l->values[count++] = (uint64_t)b->sizes.n;
     for (uint32_t i = 0; i < k->sizes.count; i++)
-        l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes.at[i], b->n);
+        l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes.at[i], b->sizes);
     if (k->elements.count) l->values[count++] = l->tables + 8 * table;
     if (k->waits.tickets) l->values[count++] = l->tables + 8 * (table + k->elements.count);
     l->used =
-        amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors, b->context->info.max_shared_optin_bytes);
+        amp_cuda_launch_choose(k, b->sizes, b->context->info.multiprocessors, b->context->info.max_shared_optin_bytes);
     if (k->waits.partial_bytes) {
         const size_t blocks = (size_t)(l->used.grid[0] * l->used.grid[1] * l->used.grid[2]);
         DRIVER(b, mem_alloc, (&l->partials, blocks * (8 + k->waits.partial_bytes)));
@@ -178,7 +178,7 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
         l->values[count++] = l->partials + 8 * blocks;
     }
     for (uint32_t i = 0; amp_cuda_places_parts(k) && i < k->parts.count; i++) {
-        const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.index, i, b->n);
+        const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.index, i, b->sizes);
         l->values[count++] = (uint64_t)place.first;
         l->values[count++] = (uint64_t)place.x;
         l->values[count++] = (uint64_t)place.y;
@@ -269,13 +269,13 @@ static void print_products(const Bench *b, const amp_model_cuda_kernel *k) {
     for (uint32_t i = 0; i < k->work.count; i++) {
         const amp_model_cuda_work *w = &k->work.at[i];
         if (w->instruction < AMP_INSTRUCTION_MMA_F16) continue;
-        printf("%s[%lld, %lld]", between, (long long)amp_model_dim_at(&w->elements, b->n),
-               (long long)amp_model_dim_at(&w->terms, b->n));
+        printf("%s[%lld, %lld]", between, (long long)amp_model_dim_at(&w->elements, b->sizes),
+               (long long)amp_model_dim_at(&w->terms, b->sizes));
         between = ", ";
     }
     printf("], \"sizes\": [");
     for (uint32_t i = 0; i < k->sizes.count; i++)
-        printf("%s%lld", i ? ", " : "", (long long)amp_model_dim_at(&k->sizes.at[i], b->n));
+        printf("%s%lld", i ? ", " : "", (long long)amp_model_dim_at(&k->sizes.at[i], b->sizes));
     printf("], \"members\": %u}", k->parts.at->members);
 }
 
@@ -318,7 +318,7 @@ static int time_all(Bench *b) {
         }
         memset(launches, 0, MAX_SETS * sizeof *launches);
         const uint32_t kind = k->parts.at->superstep ? (uint32_t)AMP_KERNEL_PRODUCT : k->parts.at->kind;
-        for (uint32_t j = 0; j < k->elements.count; j++) elements += amp_model_dim_at(&k->elements.at[j], b->n);
+        for (uint32_t j = 0; j < k->elements.count; j++) elements += amp_model_dim_at(&k->elements.at[j], b->sizes);
         printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "
                "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %d, \"registers\": %d, "
                "\"spill_bytes\": %d",
@@ -369,7 +369,7 @@ static int load_functions(Bench *b) {
     for (int32_t i = 0; i < b->program->kernel_count; i++) {
         const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
         const amp_cuda_used used =
-            amp_cuda_launch_choose(k, b->n, device->multiprocessors, device->max_shared_optin_bytes);
+            amp_cuda_launch_choose(k, b->sizes, device->multiprocessors, device->max_shared_optin_bytes);
         f->wanted[used.choice->function] = true;
     }
     return amp_cuda_functions_load(f, &err) ? fail(err.message) : 0;
@@ -392,10 +392,10 @@ static int open_program(Bench *b, const char *path, const char *name) {
 
 int main(int argc, char **argv) {
     Bench b = {.repeats = argc > 4 ? atoi(argv[4]) : 30, .only = argv + (argc > 5 ? 5 : argc)};
-    if (argc < 4 || (b.n = atoll(argv[3])) < 1 || b.repeats < 0 || b.repeats > MAX_REPEATS)
+    if (argc < 4 || (b.sizes.n = atoll(argv[3])) < 1 || b.repeats < 0 || b.repeats > MAX_REPEATS)
         return fprintf(stderr, "usage: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL...]]\n"), 2;
     if (open_program(&b, argv[1], argv[2]) || make_buffers(&b) || clear_flags(&b)) return 1;
-    printf("{\"program\": \"%s\", \"n\": %lld, \"sets\": %d, ", argv[2], (long long)b.n, b.sets);
+    printf("{\"program\": \"%s\", \"n\": %lld, \"sets\": %d, ", argv[2], (long long)b.sizes.n, b.sets);
     if (time_all(&b) || (b.repeats && time_copy(&b))) return 1;
     printf("}\n");
     return 0;

@@ -62,7 +62,7 @@ amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
 static void put_rows(Text *t, const char *name, int operand, const Strided *x, bool is_mask) {
     const int rank = x->shape.rank;
     text_printf(t, ",\n    .%s = {.operand = %d, ", name, operand);
-    if (is_mask && !x->stride[rank - 1].n && !x->stride[rank - 1].mul) text_puts(t, ".one_step = 1, ");
+    if (is_mask && !dim_varies(x->stride[rank - 1]) && !x->stride[rank - 1].mul) text_puts(t, ".one_step = 1, ");
     text_printf(t, ".at = {.offset = %lld, .pitch = ", (long long)x->offset);
     table_put_dim(t, x->stride[rank - 2]);
     text_puts(t, ", .strides = {");
@@ -128,10 +128,13 @@ static void put_sizes(TableWriter *x, const Walk *w, const Op *o, const Attentio
         if (i) text_puts(x->t, ", ");
         table_put_dim(x->t, q->d[i]);
     }
-    text_printf(x->t, "}, .share = %lld, .queries = %lld, .keys = %lld, .width = %lld, .v_width = %lld, .y = %d",
-                (long long)(q->d[rank - 3].mul / k->d[rank - 3].mul), (long long)q->d[rank - 2].mul,
-                (long long)k->d[rank - 2].mul, (long long)q->d[rank - 1].mul, (long long)v->d[rank - 1].mul,
-                operand_of(w, o, at->y));
+    text_puts(x->t, "}, .queries = ");
+    table_put_dim(x->t, q->d[rank - 2]);
+    text_puts(x->t, ", .keys = ");
+    table_put_dim(x->t, k->d[rank - 2]);
+    text_printf(x->t, ", .share = %lld, .width = %lld, .v_width = %lld, .y = %d",
+                (long long)(q->d[rank - 3].mul / k->d[rank - 3].mul), (long long)q->d[rank - 1].mul,
+                (long long)v->d[rank - 1].mul, operand_of(w, o, at->y));
 }
 
 amp_status cpu_put_attention(TableWriter *x, const Walk *w, const char *name) {

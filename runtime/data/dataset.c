@@ -53,7 +53,7 @@ static const char *reason(const Slot *s) {
 
 /* What the callback says is checked, and its text gets the batch. */
 static void check_filled(const amp_dataset *d, Slot *s, int64_t index) {
-    amp_error said = {.code = s->status};
+    amp_error said = {.code = s->status}, length;
     if (s->status < AMP_OK || s->status > AMP_PEER_FAILED)
         s->status = amp_fail(&said, AMP_INVALID_ARGUMENT, "batch %lld: %s (status %d, which amp_status does not have)",
                              (long long)index, reason(s), (int)s->status);
@@ -63,6 +63,8 @@ static void check_filled(const amp_dataset *d, Slot *s, int64_t index) {
                              "batch %lld: the callback says that it has %lld samples; there is "
                              "room for %lld (capacity)",
                              (long long)index, (long long)s->sizes.n, (long long)d->options.capacity.n);
+    else if (s->sizes.n && amp_length_check(d->model, s->sizes.t, 1, d->options.capacity.t, "the callback", &length))
+        s->status = amp_fail(&said, AMP_INVALID_ARGUMENT, "batch %lld: %s", (long long)index, length.message);
     s->error = said;
 }
 
@@ -234,10 +236,11 @@ static amp_status allocate(amp_dataset *d, amp_error *err) {
                     d->slots, (long long)d->options.capacity.n);
 }
 
-static amp_status check_options(amp_dataset_options *o, amp_error *err) {
+static amp_status check_options(const amp_model *model, amp_dataset_options *o, amp_error *err) {
     if (!o->fill)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_create: options, or the function fill in it, is NULL");
-    AMP_TRY(amp_sizes_check(o->capacity, "amp_dataset_options: capacity", err));
+    if (!o->capacity.t) o->capacity.t = model->desc.length_most;
+    AMP_TRY(amp_length_check(model, o->capacity.t, 1, model->desc.length_most, "amp_dataset_options: capacity", err));
     AMP_TRY(amp_program_check(o->program, err));
     if (!o->capacity.n) o->capacity.n = 1;
     if (!o->ahead) o->ahead = DEFAULT_AHEAD;
@@ -257,7 +260,7 @@ amp_status amp_dataset_create(amp_model *model, const amp_dataset_options *optio
     if (out) *out = NULL;
     if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_dataset_create: model or out is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_dataset_options", err));
-    AMP_TRY(check_options(&o, err));
+    AMP_TRY(check_options(model, &o, err));
     amp_dataset *d = amp_alloc_zeroed(&model->allocator, sizeof *d);
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for a dataset");
     atomic_init(&d->references, 1);

@@ -57,7 +57,7 @@ typedef struct amp_run {
     const amp_program *program;
     void *const
         *buffers; /* by buffer of the program: memory of the device; INPUT: the caller's array; WATCH may be NULL */
-    int64_t n;
+    amp_sizes sizes;
     /* For devices with memory of their own: */
     amp_input_memory inputs_in;
     void *flags; /* the FLAG buffers are together */
@@ -187,9 +187,9 @@ typedef struct amp_device_type {
     amp_status (*create)(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
                          amp_error *err);
     void (*destroy)(amp_device *device); /* NULL is a no-op */
-    /* What running |program| with |n| samples takes besides: memory, which then does for fewer samples, too, and with
+    /* What running |program| takes besides at |sizes|: memory, which then does for smaller ones, too, and with
      * device memory the code of its launches.  What was reserved is not allocated, compiled or loaded by a run. */
-    amp_status (*reserve)(amp_device *device, const amp_program *program, int64_t n, amp_error *err);
+    amp_status (*reserve)(amp_device *device, const amp_program *program, amp_sizes sizes, amp_error *err);
     amp_status (*run)(amp_device *device, const amp_run *run, amp_error *err);
     bool computes; /* false: results are zeros and states stay as they are */
     /* Adds to |*to|: at once, or after all runs so far and by the time that finish_counts returns.  Called between runs

@@ -32,18 +32,20 @@ amp_status amp_model_get_tables(const amp_model *model, const char *device, amp_
                         .apply_step = m->apply_step,
                         .infer = m->infer,
                         .batch_multiple = m->batch_multiple,
-                        .batch_most = AMP_BATCH_LIMIT};
+                        .batch_most = AMP_BATCH_LIMIT,
+                        .length_unit = m->desc.length_unit,
+                        .length_most = m->desc.length_most};
     return AMP_OK;
 }
 
-amp_status amp_program_plan(const amp_program *program, int64_t n, uint64_t *temporaries, uint64_t *bytes,
+amp_status amp_program_plan(const amp_program *program, amp_sizes sizes, uint64_t *temporaries, uint64_t *bytes,
                             amp_error *err) {
     if (temporaries) *temporaries = 0;
     if (!program) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_program_plan: program is NULL");
-    if (n < 1 || n > AMP_BATCH_LIMIT)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_program_plan: n is %lld: must be from 1 to %d", (long long)n,
-                        AMP_BATCH_LIMIT);
-    const amp_memory_plan_options options = {.capacity = n,
+    if (sizes.n < 1 || sizes.n > AMP_BATCH_LIMIT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_program_plan: n is %lld: must be from 1 to %d",
+                        (long long)sizes.n, AMP_BATCH_LIMIT);
+    const amp_memory_plan_options options = {.capacity = sizes,
                                              .sizes_only = !temporaries,
                                              .align =
                                                  program->cuda_kernels ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN};

@@ -178,31 +178,31 @@ static bool has_runs(const amp_model_buffer *b) {
 }
 
 /* Of the last dimension, in memory. */
-static int64_t pitch_of(const amp_model_buffer *b) {
-    return b->padding ? amp_model_dim_at(&b->dims[b->rank - 1], 1) : 1;
+static int64_t pitch_of(const amp_model_buffer *b, amp_sizes sizes) {
+    return b->padding ? amp_model_dim_at(&b->dims[b->rank - 1], sizes) : 1;
 }
 
-static int64_t stored_elements(const amp_model_buffer *b, int64_t n) {
-    return amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n);
+static int64_t stored_elements(const amp_model_buffer *b, amp_sizes sizes) {
+    return amp_model_dim_at(&b->rows, sizes) * amp_model_dim_at(&b->cols, sizes);
 }
 
 int64_t amp_buffer_begin(const amp_model_buffer *b) { return b->part ? (int64_t)b->part - 1 : 0; }
 
-int64_t amp_buffer_elements(const amp_model_buffer *b, int64_t n) {
-    const int64_t stored = stored_elements(b, n);
-    return stored - stored / pitch_of(b) * b->padding;
+int64_t amp_buffer_elements(const amp_model_buffer *b, amp_sizes sizes) {
+    const int64_t stored = stored_elements(b, sizes);
+    return stored - stored / pitch_of(b, sizes) * b->padding;
 }
 
-static void read_padded(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
-    const int64_t stored = stored_elements(b, n), pitch = pitch_of(b), width = pitch - b->padding;
+static void read_padded(const amp_model_buffer *b, const void *memory, amp_sizes sizes, void *to) {
+    const int64_t stored = stored_elements(b, sizes), pitch = pitch_of(b, sizes), width = pitch - b->padding;
     for (int64_t row = amp_buffer_begin(b), index = 0; row < stored; row += pitch)
         for (int64_t c = 0; c < width; c++) read_element(b, memory, row + c, to, index++);
 }
 
-void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
-    int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
+void amp_buffer_read(const amp_model_buffer *b, const void *memory, amp_sizes sizes, void *to) {
+    int64_t rows = amp_model_dim_at(&b->rows, sizes), cols = amp_model_dim_at(&b->cols, sizes);
     if (b->padding) {
-        read_padded(b, memory, n, to);
+        read_padded(b, memory, sizes, to);
         return;
     }
     if (has_runs(b)) {
@@ -214,8 +214,8 @@ void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, v
             read_element(b, memory, amp_layout_index(b->layout, rows, cols, r, c), to, r * cols + c);
 }
 
-void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to) {
-    amp_buffer_read(&bound->program->buffers[buffer], bound->buffers[buffer], n, to);
+void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, amp_sizes sizes, void *to) {
+    amp_buffer_read(&bound->program->buffers[buffer], bound->buffers[buffer], sizes, to);
 }
 
 /* The caller's inputs are the host's in any case. */

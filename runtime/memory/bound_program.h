@@ -20,7 +20,7 @@ static inline bool amp_shares_memory(amp_sharing sharing) {
 }
 
 typedef struct amp_bound_options {
-    int64_t capacity;
+    amp_sizes capacity;
     amp_sharing sharing;
     bool watch;         /* WATCH buffers get memory */
     bool device_memory; /* only planned: session_device_memory.c gives every buffer its address */
@@ -67,11 +67,11 @@ void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
 /* The first element in memory of the value that it holds. */
 int64_t amp_buffer_begin(const amp_model_buffer *buffer);
 /* Of the value that it holds, without padding. */
-int64_t amp_buffer_elements(const amp_model_buffer *buffer, int64_t n);
+int64_t amp_buffer_elements(const amp_model_buffer *buffer, amp_sizes sizes);
 /* The values of a buffer that is at |memory| with |n|, row-major, as amp_readable_dtype. */
-void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t n, void *to);
+void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, amp_sizes sizes, void *to);
 /* The same of a bound buffer after a run; of the host's memory only. */
-void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);
+void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, amp_sizes sizes, void *to);
 /* A scalar result. */
 double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result);
 /* The first |count| measures of |model| that a run left; one that the program does not compute is NaN. */

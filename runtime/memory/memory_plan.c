@@ -131,7 +131,7 @@ static size_t place_temporaries(Temporary *items, int count, const Temporary **p
 
 static amp_status measure(amp_memory_plan *plan, const amp_program *program, const amp_memory_plan_options *o,
                           amp_error *err) {
-    int64_t capacity = o->capacity;
+    amp_sizes capacity = o->capacity;
     size_t total = 0;
     for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
@@ -142,7 +142,7 @@ static amp_status measure(amp_memory_plan *plan, const amp_program *program, con
         if (!fits || !amp_size_add(total, plan->bytes[i], &total))
             return amp_fail(err, AMP_INVALID_ARGUMENT,
                             "capacity %lld: %s would be larger than memory can address; choose a smaller capacity",
-                            (long long)capacity, b->name);
+                            (long long)capacity.n, b->name);
     }
     return AMP_OK;
 }

@@ -19,7 +19,7 @@ typedef struct amp_memory_plan {
 } amp_memory_plan;
 
 typedef struct amp_memory_plan_options {
-    int64_t capacity;
+    amp_sizes capacity;
     bool separate;   /* temporaries share nothing */
     size_t align;    /* a power of two, of every buffer; at least 128 */
     bool sizes_only; /* |bytes| alone is filled */

@@ -5,19 +5,19 @@
 
 #include "runtime/model/model.h"
 
-void amp_cuda_grid(const amp_model_cuda_grid *g, int64_t n, int64_t blocks[3]) {
+void amp_cuda_grid(const amp_model_cuda_grid *g, amp_sizes sizes, int64_t blocks[3]) {
     for (int axis = 0; axis < 3; axis++) {
-        const int64_t per = g->per[axis], extent = per ? amp_model_dim_at(&g->extent[axis], n) : 1;
+        const int64_t per = g->per[axis], extent = per ? amp_model_dim_at(&g->extent[axis], sizes) : 1;
         blocks[axis] = per == 0 || extent < 1 ? 1 : (extent - 1) / per + 1;
     }
 }
 
 static double count(const int64_t grid[3]) { return (double)grid[0] * (double)grid[1] * (double)grid[2]; }
 
-static void add_up_parts(const amp_model_cuda_kernel *k, uint32_t choice, int64_t n, int64_t grid[3]) {
+static void add_up_parts(const amp_model_cuda_kernel *k, uint32_t choice, amp_sizes sizes, int64_t grid[3]) {
     double blocks = 0;
     for (uint32_t i = 0; i < k->parts.count; i++) {
-        amp_cuda_grid(&k->parts.at[i].grids[choice], n, grid);
+        amp_cuda_grid(&k->parts.at[i].grids[choice], sizes, grid);
         blocks += count(grid);
     }
     if (!amp_cuda_places_parts(k)) return;
@@ -36,18 +36,22 @@ typedef struct TileShares {
 static const TileShares tile_shares[] = {{128, 0.78, 0.4}, {64, 0.5, 0.39}, {0, 0.5, 0.34}};
 
 /* 0 if the tables are damaged. */
-static double size_at(const amp_model_dim *d, int64_t n) {
-    if (!d->of_n) return (double)d->mul;
-    return d->div > 0 ? (double)d->mul * (double)n / (double)d->div : 0;
+static double size_at(const amp_model_dim *d, amp_sizes sizes) {
+    if (!amp_dim_varies(d)) return (double)d->mul;
+    if (d->div <= 0) return 0;
+    double size = (double)d->mul / (double)d->div;
+    if (d->of_n) size *= (double)sizes.n;
+    for (int i = 0; i < d->of_t; i++) size *= (double)sizes.t;
+    return size;
 }
 
-double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, int64_t n, uint32_t instruction) {
+double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, amp_sizes sizes, uint32_t instruction) {
     const TileShares *s = tile_shares;
     if (!tiles) return 0;
     while (s->side && (tiles->per[0] < s->side || tiles->per[1] < s->side)) s++;
     double inside = 1;
     for (int axis = 0; axis < 2; axis++) {
-        const double tile = (double)tiles->per[axis], extent = size_at(&tiles->extent[axis], n);
+        const double tile = (double)tiles->per[axis], extent = size_at(&tiles->extent[axis], sizes);
         if (tile > 0 && extent >= 1) inside *= extent / tile / ceil(extent / tile);
     }
     return inside * (instruction == AMP_INSTRUCTION_FMA ? s->fma : s->mma);
@@ -64,12 +68,13 @@ static double cost_of(uint32_t instruction) {
 }
 
 /* Of a part whose work begins at |work|. */
-static double time_of_sums(const amp_model_cuda_work *work, const amp_model_cuda_part *p, uint32_t choice, int64_t n) {
+static double time_of_sums(const amp_model_cuda_work *work, const amp_model_cuda_part *p, uint32_t choice,
+                           amp_sizes sizes) {
     double all = 0;
     for (uint32_t i = 0; i < p->work_count; i++)
         if (work[i].instruction != AMP_INSTRUCTION_PLAIN)
-            all += work[i].operations * size_at(&work[i].elements, n) * size_at(&work[i].terms, n) *
-                   cost_of(work[i].instruction) / amp_cuda_tile_share(&p->grids[choice], n, work[i].instruction);
+            all += work[i].operations * size_at(&work[i].elements, sizes) * size_at(&work[i].terms, sizes) *
+                   cost_of(work[i].instruction) / amp_cuda_tile_share(&p->grids[choice], sizes, work[i].instruction);
     return all;
 }
 
@@ -80,15 +85,16 @@ typedef struct ChoiceTime {
 /* What the sums of a choice's products take, by the model of time (docs/design/cuda.md): blocks on one multiprocessor
  * share its rate, so the one that has most of them decides, or the longest block of all.  The rest of the launch takes
  * as long in all choices. */
-static ChoiceTime time_of_choice(const amp_model_cuda_kernel *k, uint32_t choice, int64_t n, int32_t multiprocessors) {
+static ChoiceTime time_of_choice(const amp_model_cuda_kernel *k, uint32_t choice, amp_sizes sizes,
+                                 int32_t multiprocessors) {
     ChoiceTime all = {0};
     double sums = 0, blocks = 0, longest = 0;
     uint32_t work = 0;
     for (uint32_t i = 0; i < k->parts.count; i++) {
         const amp_model_cuda_part *p = &k->parts.at[i];
-        const double of_part = time_of_sums(k->work.at + work, p, choice, n);
+        const double of_part = time_of_sums(k->work.at + work, p, choice, sizes);
         int64_t grid[3];
-        amp_cuda_grid(&p->grids[choice], n, grid);
+        amp_cuda_grid(&p->grids[choice], sizes, grid);
         work += p->work_count;
         sums += of_part;
         blocks += count(grid);
@@ -106,12 +112,12 @@ bool amp_cuda_choice_fits(const amp_model_cuda_kernel *k, uint32_t choice, int32
            (int64_t)k->choices.at[choice].shared_bytes + AMP_CUDA_FIXED_SHARED <= shared_bytes;
 }
 
-amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, int32_t multiprocessors,
+amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, amp_sizes sizes, int32_t multiprocessors,
                                      int32_t shared_bytes) {
     amp_cuda_used used = {0};
     double least = INFINITY, most = 0;
     for (uint32_t i = 0; k && i < k->choices.count; i++) {
-        const ChoiceTime c = time_of_choice(k, i, n, multiprocessors);
+        const ChoiceTime c = time_of_choice(k, i, sizes, multiprocessors);
         if (!amp_cuda_choice_fits(k, i, shared_bytes) || c.time > least || (c.time == least && c.blocks <= most))
             continue;
         used.index = i;
@@ -120,16 +126,17 @@ amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *k, int64_t n, 
     }
     if (!k) return used;
     used.choice = &k->choices.at[used.index];
-    add_up_parts(k, used.index, n, used.grid);
+    add_up_parts(k, used.index, sizes, used.grid);
     return used;
 }
 
-amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *k, uint32_t choice, uint32_t part, int64_t n) {
+amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *k, uint32_t choice, uint32_t part,
+                                        amp_sizes sizes) {
     int64_t grid[3], first = 0;
     for (uint32_t i = 0; i < part; i++) {
-        amp_cuda_grid(&k->parts.at[i].grids[choice], n, grid);
+        amp_cuda_grid(&k->parts.at[i].grids[choice], sizes, grid);
         first += grid[0] * grid[1] * grid[2];
     }
-    amp_cuda_grid(&k->parts.at[part].grids[choice], n, grid);
+    amp_cuda_grid(&k->parts.at[part].grids[choice], sizes, grid);
     return (amp_cuda_part_place){first, grid[0], grid[1]};
 }

@@ -19,13 +19,14 @@ static inline bool amp_cuda_places_parts(const amp_model_cuda_kernel *kernel) {
 bool amp_cuda_choice_fits(const amp_model_cuda_kernel *kernel, uint32_t choice, int32_t shared_bytes);
 
 /* Blocks along each axis. */
-void amp_cuda_grid(const amp_model_cuda_grid *grid, int64_t n, int64_t blocks[3]);
+void amp_cuda_grid(const amp_model_cuda_grid *grid, amp_sizes sizes, int64_t blocks[3]);
 
 /* Where the blocks of a part stand in the grid of choice |choice|, which CUDA does not refuse: three parameters. */
 typedef struct amp_cuda_part_place {
     int64_t first, x, y;
 } amp_cuda_part_place;
-amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *kernel, uint32_t choice, uint32_t part, int64_t n);
+amp_cuda_part_place amp_cuda_place_part(const amp_model_cuda_kernel *kernel, uint32_t choice, uint32_t part,
+                                        amp_sizes sizes);
 
 #ifdef __cplusplus
 }

@@ -84,7 +84,12 @@ int32_t amp_program_result(const amp_program *program, uint32_t kind) {
     return -1;
 }
 
-int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n) { return dim->of_n ? dim->mul * n / dim->div : dim->mul; }
+int64_t amp_model_dim_at(const amp_model_dim *dim, amp_sizes sizes) {
+    int64_t product = dim->mul;
+    if (dim->of_n) product *= sizes.n;
+    for (int i = 0; i < dim->of_t; i++) product *= sizes.t;
+    return dim->of_n || dim->of_t ? product / dim->div : product;
+}
 
 int64_t amp_model_state_elements(const amp_model_state *state) {
     int64_t count = 1;
@@ -246,10 +251,16 @@ static amp_status check_index(const amp_model *m, int32_t index, int32_t count, 
     return amp_fail(err, AMP_INVALID_ARGUMENT, "%s has no %s %d; there are %d", m->desc.name, what, index, count);
 }
 
-amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err) {
-    if (!sizes.reserved) return AMP_OK;
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: sizes.reserved is %lld; set it to 0", call,
-                    (long long)sizes.reserved);
+amp_status amp_length_check(const amp_model *m, int64_t t, int64_t least, int64_t most, const char *call,
+                            amp_error *err) {
+    const int64_t unit = m->desc.length_unit;
+    if (!unit && !t) return AMP_OK;
+    if (!unit)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: t is %lld, but %s has no size T; set it to 0", call,
+                        (long long)t, m->desc.name);
+    if (t >= least && t <= most && t % unit == 0) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: t is %lld; it must be from %lld to %lld and a multiple of %lld",
+                    call, (long long)t, (long long)(least ? unit : 0), (long long)most, (long long)unit);
 }
 
 amp_status amp_program_check(const char *program, amp_error *err) {
@@ -257,14 +268,14 @@ amp_status amp_program_check(const char *program, amp_error *err) {
     return amp_fail(err, AMP_INVALID_ARGUMENT, "program %s: must be NULL (all of them) or infer", program);
 }
 
-static amp_status describe(const char *name, uint32_t dtype, const amp_model_dim *dims, uint32_t rank, amp_sizes sizes,
-                           amp_tensor_info *out, amp_error *err) {
+static amp_status describe(const amp_model *m, const char *name, uint32_t dtype, const amp_model_dim *dims,
+                           uint32_t rank, amp_sizes sizes, amp_tensor_info *out, amp_error *err) {
     const int64_t n = sizes.n;
-    AMP_TRY(amp_sizes_check(sizes, "the sizes of a tensor", err));
+    AMP_TRY(amp_length_check(m, sizes.t, 0, m->desc.length_most, "the sizes of a tensor", err));
     if (n < 0 || n > AMP_BATCH_LIMIT)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "n is %lld; it must be from 0 to %d", (long long)n, AMP_BATCH_LIMIT);
     *out = (amp_tensor_info){.name = name, .dtype = (amp_dtype)dtype, .rank = (int32_t)rank};
-    for (uint32_t i = 0; i < rank; i++) out->dims[i] = amp_model_dim_at(&dims[i], n);
+    for (uint32_t i = 0; i < rank; i++) out->dims[i] = amp_model_dim_at(&dims[i], sizes);
     return AMP_OK;
 }
 
@@ -272,7 +283,7 @@ amp_status amp_model_input_at(const amp_model *m, int32_t index, amp_sizes sizes
                               amp_error *err) {
     AMP_TRY(check_index(m, index, m ? m->input_count : 0, "input", out, err));
     const amp_model_input *in = &m->inputs[index];
-    return describe(in->name, in->dtype, in->dims, in->rank, sizes, out, err);
+    return describe(m, in->name, in->dtype, in->dims, in->rank, sizes, out, err);
 }
 
 amp_status amp_model_get_index_range(const amp_model *m, int32_t index, int64_t *count, int64_t *ignored,
@@ -287,7 +298,7 @@ amp_status amp_model_result_at(const amp_model *m, int32_t index, amp_sizes size
                                amp_error *err) {
     AMP_TRY(check_index(m, index, m && m->infer ? m->infer->result_count : 0, "result", out, err));
     const amp_model_result *r = &m->infer->results[index];
-    return describe(r->name, amp_readable_dtype(r->dtype), r->dims, r->rank, sizes, out, err);
+    return describe(m, r->name, amp_readable_dtype(r->dtype), r->dims, r->rank, sizes, out, err);
 }
 
 /* The state of parameter or buffer |index|, -1: none; and how many there are. */

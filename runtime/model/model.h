@@ -11,8 +11,11 @@
 #include "amp/inspect.h"
 #include "amp/train.h"
 
-/* AMP_INVALID_ARGUMENT if fields are set that have no meaning yet; |call| begins the message. */
-amp_status amp_sizes_check(amp_sizes sizes, const char *call, amp_error *err);
+static inline bool amp_sizes_are_equal(amp_sizes a, amp_sizes b) { return a.n == b.n && a.t == b.t; }
+/* AMP_INVALID_ARGUMENT where t is none of the model's from |least| (0 or 1) to |most|, or it has no T; |call| begins
+ * the message. */
+amp_status amp_length_check(const amp_model *model, int64_t t, int64_t least, int64_t most, const char *call,
+                            amp_error *err);
 /* AMP_INVALID_ARGUMENT if the |program| of somebody's options is none. */
 amp_status amp_program_check(const char *program, amp_error *err);
 
@@ -63,10 +66,15 @@ struct amp_model {
     const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *figures, *metrics, *refresh,
         *statistics_step;
     int64_t accumulate;     /* micro-batches of a step */
-    int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
+    int64_t batch_multiple; /* every call's n must be a multiple: dimensions N * T / k are exact */
     /* AMP_ISA_*: those that its kernels have functions for. */
     int lowest_isa, largest_isa;
 };
+
+/* A call's at least; every call's are multiples of them. */
+static inline amp_sizes amp_model_least_sizes(const amp_model *m) {
+    return (amp_sizes){m->batch_multiple, m->desc.length_unit};
+}
 
 /* A kernel that was not emitted for an instruction set runs as the next lower one. */
 static inline amp_kernel_fn amp_kernel_function(const amp_model_kernel *kernel, int isa) {
@@ -99,7 +107,8 @@ int32_t amp_model_state_index(const amp_model *model, const char *name);
 int32_t amp_model_counter(const amp_model *model, uint32_t counter);
 /* Index of the result of this kind (AMP_RESULT_*) that is no train block's, or -1. */
 int32_t amp_program_result(const amp_program *program, uint32_t kind);
-int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n);
+static inline bool amp_dim_varies(const amp_model_dim *dim) { return dim->of_n || dim->of_t; }
+int64_t amp_model_dim_at(const amp_model_dim *dim, amp_sizes sizes);
 int64_t amp_model_state_elements(const amp_model_state *state);
 
 /* ---- measures: what a program measures: results "loss", "loss.NAME" and "metric.NAME" of train_step and eval; and

@@ -22,12 +22,23 @@ static bool is_float(uint32_t t) { return amp_class_of(t) == AMP_CLASS_FLOAT || 
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
+/* At the largest sizes; what a dimension is divided by is not taken into account. */
+static bool overflows(const Check *c, const amp_model_dim *d) {
+    int64_t product = d->mul;
+    bool is_too_large = d->of_n && __builtin_mul_overflow(product, (int64_t)AMP_BATCH_LIMIT, &product);
+    for (int i = 0; i < d->of_t; i++) is_too_large |= __builtin_mul_overflow(product, c->m->desc.length_most, &product);
+    return is_too_large;
+}
+
 bool amp_check_dim(Check *c, const amp_model_dim *d) {
+    const int64_t unit = c->m->desc.length_unit;
     if (d->mul < 1 || d->mul > AMP_CHECK_DIM_LIMIT) return false;
-    if (d->of_n > 1 || d->of_t) return false;
-    if (!d->of_n) return true;
+    if (d->of_n > 1 || d->of_t > (unit ? 2 : 0) || overflows(c, d)) return false;
+    if (!d->of_n && !d->of_t) return true;
     if (d->div < 1 || d->div > AMP_BATCH_LIMIT) return false;
     int64_t k = d->div / gcd(d->mul, d->div), now = c->m->batch_multiple;
+    for (int i = 0; i < d->of_t; i++) k /= gcd(unit, k);
+    if (!d->of_n) return k == 1;
     c->m->batch_multiple = now / gcd(now, k) * k;
     return c->m->batch_multiple <= AMP_BATCH_LIMIT;
 }
@@ -40,19 +51,19 @@ static bool check_dims(Check *c, const amp_model_dim *dims, uint32_t rank) {
 }
 
 /* false on overflow */
-static bool elements_at(const amp_model_dim *dims, uint32_t rank, int64_t n, size_t *out) {
+static bool elements_at(const amp_model_dim *dims, uint32_t rank, amp_sizes sizes, size_t *out) {
     *out = 1;
     for (uint32_t i = 0; i < rank; i++)
-        if (!amp_size_mul(*out, (size_t)amp_model_dim_at(&dims[i], n), out)) return false;
+        if (!amp_size_mul(*out, (size_t)amp_model_dim_at(&dims[i], sizes), out)) return false;
     return true;
 }
 
-/* Both are products of monomials in n, so two values of n tell them apart. */
 static bool same_elements(const Check *c, const amp_model_dim *dims, uint32_t rank, const amp_model_buffer *b) {
     amp_model_dim matrix[2] = {b->rows, b->cols};
-    for (int64_t n = c->m->batch_multiple, i = 0; i < 2; i++, n *= 2) {
+    for (int i = 0; i < AMP_CHECK_POINTS; i++) {
+        const amp_sizes at = amp_check_point(c, i);
         size_t x, y;
-        if (!elements_at(dims, rank, n, &x) || !elements_at(matrix, 2, n, &y) || x != y) return false;
+        if (!elements_at(dims, rank, at, &x) || !elements_at(matrix, 2, at, &y) || x != y) return false;
     }
     return true;
 }
@@ -77,6 +88,13 @@ static amp_status check_names(const Check *c, const char *what, const char *cons
         if (!strcmp(names[i - 1], names[i])) status = amp_check_fail(c, "two %ss are called %s", what, names[i]);
     amp_free(&c->m->allocator, names, bytes);
     return status;
+}
+
+static amp_status check_length(const Check *c) {
+    const int64_t most = c->m->desc.length_most, unit = c->m->desc.length_unit;
+    if (!most && !unit) return AMP_OK;
+    if (unit >= 1 && most >= unit && most <= AMP_BATCH_LIMIT && most % unit == 0) return AMP_OK;
+    return amp_check_fail(c, "its size T is at most %lld, in steps of %lld", (long long)most, (long long)unit);
 }
 
 static amp_status check_strings(const Check *c) {
@@ -235,14 +253,14 @@ static amp_status check_state_buffer(const Check *c, const amp_model_buffer *b) 
     if (!amp_check_index(b->index, c->m->state_count)) return amp_check_fail(c, "buffer %s is no state", b->name);
     const amp_model_state *s = &c->m->states[b->index];
     amp_state_matrix(s, &rows, &cols);
-    if (b->layout != s->layout || b->storage != s->storage || b->rows.of_n || b->cols.of_n || b->rows.mul != rows ||
-        b->cols.mul != cols)
+    if (b->layout != s->layout || b->storage != s->storage || amp_dim_varies(&b->rows) || amp_dim_varies(&b->cols) ||
+        b->rows.mul != rows || b->cols.mul != cols)
         return amp_check_fail(c, "buffer %s does not fit state %s", b->name, s->name);
     return AMP_OK;
 }
 
 static bool same_dim(const amp_model_dim *a, const amp_model_dim *b) {
-    return a->mul == b->mul && a->div == b->div && a->of_n == b->of_n;
+    return a->mul == b->mul && a->div == b->div && a->of_n == b->of_n && a->of_t == b->of_t;
 }
 
 /* Elements, at any n: of a buffer for CUDA, in rows. */
@@ -342,8 +360,8 @@ static amp_status check_result(Check *c, int32_t index) {
         return amp_check_fail(c, "result %s is no buffer", r->name);
     if (!is_dtype(r->dtype) || !check_dims(c, r->dims, r->rank) ||
         !same_elements(c, r->dims, r->rank, &c->program->buffers[r->buffer]) ||
-        (r->hwio && (!hwio_fits(r->hwio, r->rank, amp_model_dim_at(&r->dims[1], 1)) || r->kind != AMP_RESULT_GRADIENT ||
-                     r->dtype != AMP_DT_F32)))
+        (r->hwio &&
+         (!hwio_fits(r->hwio, r->rank, r->dims[1].mul) || r->kind != AMP_RESULT_GRADIENT || r->dtype != AMP_DT_F32)))
         return amp_check_fail(c, "result %s does not fit its buffer", r->name);
     if (r->index < AMP_MODEL_NONE || (r->kind == AMP_RESULT_GRADIENT && r->index >= c->m->state_count))
         return amp_check_fail(c, "result %s is of no state or train block", r->name);
@@ -442,6 +460,7 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) 
     model->batch_multiple = 1;
     find_counters(model);
     AMP_TRY(check_strings(&c));
+    AMP_TRY(check_length(&c));
     AMP_TRY(check_decisions(&c));
     if (model->state_count) AMP_TRY(check_states(&c));
     if (model->all_input_count) AMP_TRY(check_inputs(&c));

@@ -18,6 +18,20 @@ typedef struct amp_check {
 
 /* "mlp.so: train_step: kernel k03: ...; compile the model again" */
 amp_status amp_check_fail(const amp_check *check, const char *format, ...) AMP_PRINTF(2, 3);
+/* Monomials in n and t that are equal at all of these are equal. */
+enum { AMP_CHECK_POINTS = 3 };
+static inline amp_sizes amp_check_point(const amp_check *c, int i) {
+    const amp_sizes least = amp_model_least_sizes(c->m);
+    return (amp_sizes){i == 1 ? 2 * least.n : least.n, i == 2 ? 2 * least.t : least.t};
+}
+/* And where sums of such are largest, or smallest. */
+enum { AMP_CHECK_CORNERS = 6 };
+static inline amp_sizes amp_check_corner(const amp_check *c, int i) {
+    const amp_sizes least = amp_model_least_sizes(c->m);
+    if (i < AMP_CHECK_POINTS) return amp_check_point(c, i);
+    return (amp_sizes){i == 4 ? least.n : 1024 * least.n, i == 3 ? least.t : c->m->desc.length_most};
+}
+
 /* A dimension N / k makes every call's n a multiple of k. */
 bool amp_check_dim(amp_check *check, const amp_model_dim *dim);
 

@@ -10,11 +10,12 @@ enum { MAX_OPERANDS = 4096 /* of a kernel: the executor keeps them on its stack 
 /* ---- matrix products --------------------------------------------------------------------------------------------- */
 
 static bool same_dim(const Check *c, const amp_model_dim *a, const amp_model_dim *b) {
-    int64_t n = c->m->batch_multiple;
-    return amp_model_dim_at(a, n) == amp_model_dim_at(b, n) && amp_model_dim_at(a, 2 * n) == amp_model_dim_at(b, 2 * n);
+    for (int i = 0; i < AMP_CHECK_POINTS; i++)
+        if (amp_model_dim_at(a, amp_check_point(c, i)) != amp_model_dim_at(b, amp_check_point(c, i))) return false;
+    return true;
 }
 
-static bool is_narrow(const amp_model_dim *d) { return !d->of_n && d->mul < 32; }
+static bool is_narrow(const amp_model_dim *d) { return !amp_dim_varies(d) && d->mul < 32; }
 
 /* One operand of a product: stored as |down| x |across|, in the layout that the table of docs/design/kernels.md names,
  * or dense where it is narrow, but for B transposed.
@@ -46,7 +47,9 @@ static amp_status check_matrices(Check *c, const amp_model_kernel *k) {
 
 /* ---- batches of products ----------------------------------------------------------------------------------------- */
 
-static bool is_stride(Check *c, const amp_model_dim *d) { return (!d->mul && !d->of_n) || amp_check_dim(c, d); }
+static bool is_stride(Check *c, const amp_model_dim *d) {
+    return (!d->mul && !amp_dim_varies(d)) || amp_check_dim(c, d);
+}
 
 static bool batch_is_sound(Check *c, const amp_model_kernel *k) {
     const amp_model_batch *x = k->batch;
@@ -64,39 +67,41 @@ static bool add_steps(int64_t *sum, int64_t count, int64_t stride) {
     return !__builtin_mul_overflow(count - 1, stride, &steps) && !__builtin_add_overflow(*sum, steps, sum);
 }
 
-/* Whether all elements of an operand, |down| rows of |across| in memory, are in its buffer at n. */
+/* Whether all elements of an operand, |down| rows of |across| in memory, are in its buffer at |sizes|. */
 static bool batch_operand_fits(const Check *c, const amp_model_kernel *k, const amp_model_batch_operand *x, int32_t at,
-                               int64_t down, int64_t across, int64_t n) {
+                               int64_t down, int64_t across, amp_sizes sizes) {
     if (!amp_check_index(at, k->operand_count)) return false;
     const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
     int64_t last = x->offset, size;
     if (amp_buffer_is_optional(b) || b->layout != AMP_LAYOUT_ROWS || b->storage != k->product.operand) return false;
-    bool fits = x->offset >= 0 && add_steps(&last, down, amp_model_dim_at(&x->pitch, n)) && add_steps(&last, across, 1);
+    bool fits =
+        x->offset >= 0 && add_steps(&last, down, amp_model_dim_at(&x->pitch, sizes)) && add_steps(&last, across, 1);
     for (uint32_t i = 0; fits && i < k->batch->rank; i++)
-        fits = add_steps(&last, amp_model_dim_at(&k->batch->dims[i], n), amp_model_dim_at(&x->strides[i], n));
-    return fits && !__builtin_mul_overflow(amp_model_dim_at(&b->rows, n), amp_model_dim_at(&b->cols, n), &size) &&
+        fits = add_steps(&last, amp_model_dim_at(&k->batch->dims[i], sizes), amp_model_dim_at(&x->strides[i], sizes));
+    return fits &&
+           !__builtin_mul_overflow(amp_model_dim_at(&b->rows, sizes), amp_model_dim_at(&b->cols, sizes), &size) &&
            last < size;
 }
 
-static bool batch_fits_at(const Check *c, const amp_model_kernel *k, int64_t n) {
+static bool batch_fits_at(const Check *c, const amp_model_kernel *k, amp_sizes sizes) {
     const amp_model_batch *x = k->batch;
     const amp_model_product *p = &k->product;
-    int64_t size[3] = {amp_model_dim_at(&x->m, n), amp_model_dim_at(&x->n, n), amp_model_dim_at(&p->k, n)};
+    int64_t size[3] = {amp_model_dim_at(&x->m, sizes), amp_model_dim_at(&x->n, sizes), amp_model_dim_at(&p->k, sizes)};
     int64_t rows = size[0], cols = size[1];
     for (uint32_t i = 0; i < x->rank; i++) {
         int64_t *of = x->in_columns && i + 1 == x->rank ? &cols : &rows;
-        if (__builtin_mul_overflow(*of, amp_model_dim_at(&x->dims[i], n), of)) return false;
+        if (__builtin_mul_overflow(*of, amp_model_dim_at(&x->dims[i], sizes), of)) return false;
     }
-    return rows == amp_model_dim_at(&k->rows, n) && cols == amp_model_dim_at(&k->cols, n) &&
-           batch_operand_fits(c, k, &x->a, p->a, size[p->a_transposed ? 2 : 0], size[p->a_transposed ? 0 : 2], n) &&
-           batch_operand_fits(c, k, &x->b, p->b, size[p->b_transposed ? 1 : 2], size[p->b_transposed ? 2 : 1], n);
+    return rows == amp_model_dim_at(&k->rows, sizes) && cols == amp_model_dim_at(&k->cols, sizes) &&
+           batch_operand_fits(c, k, &x->a, p->a, size[p->a_transposed ? 2 : 0], size[p->a_transposed ? 0 : 2], sizes) &&
+           batch_operand_fits(c, k, &x->b, p->b, size[p->b_transposed ? 1 : 2], size[p->b_transposed ? 2 : 1], sizes);
 }
 
 static amp_status check_batch(Check *c, const amp_model_kernel *k) {
     if (!batch_is_sound(c, k)) return amp_check_fail(c, "kernel %s: its batch of products is damaged", k->name);
-    const int64_t n = c->m->batch_multiple;
-    if (!batch_fits_at(c, k, n) || !batch_fits_at(c, k, 2 * n) || !batch_fits_at(c, k, 1024 * n))
-        return amp_check_fail(c, "kernel %s: the operands of its batch of products do not fit it", k->name);
+    for (int i = 0; i < AMP_CHECK_CORNERS; i++)
+        if (!batch_fits_at(c, k, amp_check_corner(c, i)))
+            return amp_check_fail(c, "kernel %s: the operands of its batch of products do not fit it", k->name);
     return AMP_OK;
 }
 
@@ -130,19 +135,20 @@ static bool window_is_sound(const amp_model_window *w) {
            positions_of(w->w, w->kw, w->stride[1], w->padding[1], w->dilation[1]) == w->ow;
 }
 
-static bool is_number(const amp_model_dim *d, int64_t value) { return !d->of_n && d->mul == value; }
+static bool is_number(const amp_model_dim *d, int64_t value) { return !amp_dim_varies(d) && d->mul == value; }
 
-/* Samples of |pixels| pixels that |rows| are, at n; 0 where they are no whole number. */
-static int64_t samples_at(const amp_model_dim *rows, int64_t pixels, int64_t n) {
-    int64_t count = amp_model_dim_at(rows, n);
+/* Samples of |pixels| pixels that |rows| are; 0 where they are no whole number. */
+static int64_t samples_at(const amp_model_dim *rows, int64_t pixels, amp_sizes sizes) {
+    int64_t count = amp_model_dim_at(rows, sizes);
     return count % pixels ? 0 : count / pixels;
 }
 
 static bool same_samples(const Check *c, const amp_model_dim *x, int64_t x_pixels, const amp_model_dim *y,
                          int64_t y_pixels) {
-    for (int64_t n = c->m->batch_multiple, i = 0; i < 2; i++, n *= 2) {
-        int64_t samples = samples_at(x, x_pixels, n);
-        if (!samples || samples != samples_at(y, y_pixels, n)) return false;
+    for (int i = 0; i < AMP_CHECK_POINTS; i++) {
+        const amp_sizes at = amp_check_point(c, i);
+        const int64_t samples = samples_at(x, x_pixels, at);
+        if (!samples || samples != samples_at(y, y_pixels, at)) return false;
     }
     return true;
 }
@@ -222,11 +228,13 @@ static amp_status check_product(Check *c, const amp_model_kernel *k) {
     return k->window.kind == AMP_WINDOW_NONE ? check_matrices(c, k) : check_window(c, k);
 }
 
-/* Rows are a multiple of n, so what holds for the least n holds for all. */
-static bool segment_fits(const Check *c, const amp_model_kernel *k) {
-    if (!k->segment) return true;
-    return k->kind == AMP_KERNEL_COLUMN && k->segment > 0 &&
-           amp_model_dim_at(&k->rows, c->m->batch_multiple) % k->segment == 0;
+/* Rows are a monomial, so what holds for the least sizes holds for all. */
+static bool segment_fits(Check *c, const amp_model_kernel *k) {
+    const amp_model_dim *segment = &k->segment;
+    const amp_sizes at = amp_model_least_sizes(c->m);
+    if (!segment->mul && !segment->div && !amp_dim_varies(segment)) return true;
+    return k->kind == AMP_KERNEL_COLUMN && amp_check_dim(c, segment) && segment->of_t <= k->rows.of_t &&
+           segment->of_n <= k->rows.of_n && amp_model_dim_at(&k->rows, at) % amp_model_dim_at(segment, at) == 0;
 }
 
 static bool is_predicate(const Check *c, int32_t index) {
@@ -255,8 +263,8 @@ bool amp_check_rank_sum(const Check *c, const uint32_t *operands, uint32_t count
     if (count != 2 || (in != AMP_PROGRAM_MICRO_STEP && in != AMP_PROGRAM_APPLY_STEP)) return false;
     for (int i = 0; i < 2; i++) {
         const amp_model_buffer *b = &c->program->buffers[operands[i]], *first = &c->program->buffers[operands[0]];
-        if (b->layout != AMP_LAYOUT_ROWS || b->storage != AMP_DT_F32 || b->rows.of_n || b->cols.of_n ||
-            b->rows.mul != 1 || b->cols.mul != first->cols.mul || amp_buffer_is_optional(b))
+        if (b->layout != AMP_LAYOUT_ROWS || b->storage != AMP_DT_F32 || amp_dim_varies(&b->rows) ||
+            amp_dim_varies(&b->cols) || b->rows.mul != 1 || b->cols.mul != first->cols.mul || amp_buffer_is_optional(b))
             return false;
     }
     return true;

@@ -58,28 +58,31 @@ static int64_t elements(int64_t rows, int64_t cols) {
 }
 
 /* What a kernel surely stores (or reads, to look for what is not finite): elements of one of its operands, at least. */
-static int64_t stored_at(const amp_model_kernel *k, int64_t n) {
-    int64_t rows = amp_model_dim_at(&k->rows, n), cols = amp_model_dim_at(&k->cols, n);
+static int64_t stored_at(const amp_model_kernel *k, amp_sizes sizes) {
+    int64_t rows = amp_model_dim_at(&k->rows, sizes), cols = amp_model_dim_at(&k->cols, sizes);
     switch (k->kind) {
     case AMP_KERNEL_PRODUCT:
     case AMP_KERNEL_TILE: return elements(rows, cols);
     case AMP_KERNEL_ROW: return rows;
-    case AMP_KERNEL_COLUMN: return k->segment ? elements(rows / k->segment, cols) : cols;
+    case AMP_KERNEL_COLUMN: return k->segment.mul ? elements(rows / amp_model_dim_at(&k->segment, sizes), cols) : cols;
     case AMP_KERNEL_SCATTER: return cols;
     default: return 1;
     }
 }
 
-static int64_t elements_at(const amp_model_buffer *b, int64_t n) {
-    return elements(amp_model_dim_at(&b->rows, n), amp_model_dim_at(&b->cols, n));
+static int64_t elements_at(const amp_model_buffer *b, amp_sizes sizes) {
+    return elements(amp_model_dim_at(&b->rows, sizes), amp_model_dim_at(&b->cols, sizes));
+}
+
+static bool holds_space(const Check *c, const amp_model_kernel *k, const amp_model_buffer *b) {
+    for (int i = 0; i < AMP_CHECK_POINTS; i++)
+        if (elements_at(b, amp_check_point(c, i)) < stored_at(k, amp_check_point(c, i))) return false;
+    return true;
 }
 
 static bool space_fits(const Check *c, const amp_model_kernel *k) {
-    int64_t n = c->m->batch_multiple;
-    for (uint32_t i = 0; i < k->operand_count; i++) {
-        const amp_model_buffer *b = &c->program->buffers[k->operands[i]];
-        if (elements_at(b, n) >= stored_at(k, n) && elements_at(b, 2 * n) >= stored_at(k, 2 * n)) return true;
-    }
+    for (uint32_t i = 0; i < k->operand_count; i++)
+        if (holds_space(c, k, &c->program->buffers[k->operands[i]])) return true;
     return false;
 }
 

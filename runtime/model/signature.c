@@ -17,13 +17,16 @@ typedef struct Item { /* an input or a result */
     const amp_model_dim *dims;
 } Item;
 
-/* N, 3 * N, N / 2 */
+/* N, 3 * N * T, N / 2 */
 static size_t put_dim(char *to, size_t room, const amp_model_dim *d) {
-    char mul[32] = "", div[32] = "";
-    if (!d->of_n) return (size_t)snprintf(to, room, "%" PRId64, d->mul);
-    if (d->mul != 1) snprintf(mul, sizeof mul, "%" PRId64 " * ", d->mul);
-    if (d->div > 1) snprintf(div, sizeof div, " / %" PRId32, d->div);
-    return (size_t)snprintf(to, room, "%sN%s", mul, div);
+    const int count = d->of_n + d->of_t;
+    if (!count) return (size_t)snprintf(to, room, "%" PRId64, d->mul);
+    size_t at = 0;
+    if (d->mul != 1) at += (size_t)snprintf(to, room, "%" PRId64 " * ", d->mul);
+    for (int i = 0; i < count; i++)
+        at += (size_t)snprintf(to + at, room - at, "%s%c", i ? " * " : "", i < d->of_n ? 'N' : 'T');
+    if (d->div > 1) at += (size_t)snprintf(to + at, room - at, " / %" PRId32, d->div);
+    return at;
 }
 
 /* targets: i32[N] */

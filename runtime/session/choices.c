@@ -16,10 +16,11 @@ static amp_status check(const amp_session *s, const char *call, amp_error *err) 
 
 amp_status amp_session_tune(amp_session *s, int64_t n, amp_error *err) {
     AMP_TRY(check(s, "amp_session_tune", err));
-    AMP_TRY(amp_session_check_n(s, n, err));
+    const amp_sizes sizes = {n, s->capacity.t};
+    AMP_TRY(amp_session_check_sizes(s, sizes, err));
     AMP_TRY(calls_of(s)->prepare(s->device, err));
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++)
-        if (s->programs[i].program) AMP_TRY(s->device->type->reserve(s->device, s->programs[i].program, n, err));
+        if (s->programs[i].program) AMP_TRY(s->device->type->reserve(s->device, s->programs[i].program, sizes, err));
     return AMP_OK;
 }
 

@@ -22,10 +22,10 @@ amp_input_memory amp_session_inputs_of(const amp_session *s, const amp_bound_pro
     return own ? AMP_INPUTS_HOST : s->inputs_in;
 }
 
-amp_status amp_session_check_memory(const amp_session *s, const amp_model_buffer *b, const void *array, int64_t n,
+amp_status amp_session_check_memory(const amp_session *s, const amp_model_buffer *b, const void *array, amp_sizes sizes,
                                     amp_error *err) {
     const amp_model_input *in = &s->model->inputs[b->index];
-    const uint64_t count = (uint64_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n));
+    const uint64_t count = (uint64_t)(amp_model_dim_at(&b->rows, sizes) * amp_model_dim_at(&b->cols, sizes));
     if (s->inputs_in == AMP_INPUTS_DEVICE && in->index_bound && count > UINT32_MAX) /* of an amp_index_fault */
         return amp_fail(err, AMP_UNSUPPORTED, "input %s: %llu indices in device memory; at most %u can be checked",
                         in->name, (unsigned long long)count, UINT32_MAX);
@@ -50,10 +50,10 @@ void amp_session_free_pinned(amp_session *s, void *memory) {
 void amp_session_note_fault(const amp_session *s, const amp_readback_run *run) {
     amp_session_readback *r = s->readback;
     const amp_index_fault *faults = (const amp_index_fault *)(const void *)(r->host + r->faults_at);
-    for (int32_t i = 0; run->n && !r->fault.first && i < s->model->all_input_count; i++) {
+    for (int32_t i = 0; run->sizes.n && !r->fault.first && i < s->model->all_input_count; i++) {
         r->fault.first = faults[i];
         r->fault.input = i;
-        r->fault.n = run->n;
+        r->fault.sizes = run->sizes;
     }
 }
 
@@ -63,7 +63,7 @@ amp_status amp_session_tell_fault(const amp_session *s, amp_error *err) {
     const amp_model_input *in = &s->model->inputs[r->fault.input];
     const uint64_t first = ~r->fault.first;
     int64_t per_sample = 1;
-    for (uint32_t i = 1; i < in->rank; i++) per_sample *= amp_model_dim_at(&in->dims[i], r->fault.n);
+    for (uint32_t i = 1; i < in->rank; i++) per_sample *= amp_model_dim_at(&in->dims[i], r->fault.sizes);
     r->fault.first = 0;
     amp_error said;
     const amp_status status =

@@ -65,18 +65,16 @@ static amp_status give(amp_session *s, double *figures, double *loss, double *me
 amp_status amp_eval(amp_session *session, const void *const *inputs, amp_sizes sizes, double *loss, double *metrics,
                     amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    const int64_t n = sizes.n;
     AMP_TRY(check(session, "amp_eval", err));
-    AMP_TRY(amp_sizes_check(sizes, "amp_eval", err));
     amp_bound_program *eval = &session->programs[AMP_RUN_EVAL];
     double *values = session->readback->measured.work;
     amp_session_does(session, AMP_RANK_EVALUATES);
-    AMP_TRY(amp_session_run(session, eval, inputs, n, err));
-    AMP_TRY(
-        amp_session_start_readback(session, &(amp_readback_run){.n = amp_session_samples_to_check(session, n)}, err));
+    AMP_TRY(amp_session_run(session, eval, inputs, sizes, err));
+    AMP_TRY(amp_session_start_readback(session,
+                                       &(amp_readback_run){.sizes = amp_session_sizes_to_check(session, sizes)}, err));
     AMP_TRY(amp_session_settle(session, true, err));
     amp_bound_program_measures(eval, session->model, amp_summed_count(session->model), values);
-    add_batch(session, values, n);
+    add_batch(session, values, sizes.n);
     return give(session, values, loss, metrics, err);
 }
 

@@ -35,13 +35,13 @@ static double squares_in_place(const float *from, uint32_t layout, int64_t rows,
 static amp_status add_squares(const amp_session *s, Gradients *g, const amp_model_result *r, amp_error *err) {
     const amp_bound_program *last = amp_session_last_program(s);
     const amp_model_buffer *b = &last->program->buffers[r->buffer];
-    int64_t rows = amp_model_dim_at(&b->rows, s->step.last_n), cols = amp_model_dim_at(&b->cols, s->step.last_n);
+    int64_t rows = amp_model_dim_at(&b->rows, s->step.last), cols = amp_model_dim_at(&b->cols, s->step.last);
     bool plain = b->storage == AMP_DT_F32 && (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS);
     if (plain && !amp_session_has_device_memory(s)) {
         g->squares += squares_in_place(last->buffers[r->buffer], b->layout, rows, cols);
         return AMP_OK;
     }
-    AMP_TRY(amp_session_read_buffer(s, last, r->buffer, s->step.last_n, g->rows, err));
+    AMP_TRY(amp_session_read_buffer(s, last, r->buffer, s->step.last, g->rows, err));
     g->squares += squares(g->rows, rows * cols);
     return AMP_OK;
 }
@@ -52,7 +52,7 @@ static size_t largest_gradient(const amp_session *s, const amp_program *p) {
     for (int32_t i = 0; i < p->result_count; i++) {
         const amp_model_buffer *b = &p->buffers[p->results[i].buffer];
         const size_t count =
-            (size_t)amp_model_dim_at(&b->rows, s->step.last_n) * (size_t)amp_model_dim_at(&b->cols, s->step.last_n);
+            (size_t)amp_model_dim_at(&b->rows, s->step.last) * (size_t)amp_model_dim_at(&b->cols, s->step.last);
         if (p->results[i].kind == AMP_RESULT_GRADIENT && count > most) most = count;
     }
     return most;
@@ -75,7 +75,7 @@ amp_status amp_session_get_grad_norm(const amp_session *session, double *norm, a
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     AMP_TRY(amp_session_check_training(session, "amp_session_get_grad_norm", err));
     if (!norm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_grad_norm: norm is NULL");
-    if (!session->step.last_n || session->step.micro)
+    if (!session->step.last.n || session->step.micro)
         return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_grad_norm: no step is complete");
     AMP_TRY(amp_session_settle(session, true, err));
     if (session->keeps_gradients) return norm_of_kept(session, norm, err);

@@ -62,13 +62,13 @@ static void note(amp_looking *l, const Found *f) {
         l->found[l->found_count++] = *f;
 }
 
-static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, int64_t n) {
+static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, amp_sizes sizes) {
     const amp_model_buffer *b = &l->bound->program->buffers[buffer];
     const amp_counted what = {.memory = l->bound->buffers[buffer],
                               .layout = b->layout,
                               .storage = b->storage,
-                              .rows = amp_model_dim_at(&b->rows, n),
-                              .cols = amp_model_dim_at(&b->cols, n)};
+                              .rows = amp_model_dim_at(&b->rows, sizes),
+                              .cols = amp_model_dim_at(&b->cols, sizes)};
     amp_number_bins bins = {0};
     amp_error ignored;
     Found f = {.buffer = buffer};
@@ -79,11 +79,11 @@ static void look_at(const amp_session *s, amp_looking *l, int32_t buffer, int64_
 
 bool amp_session_looks_at_kernels(const amp_session *s) { return s->look.now && !amp_session_has_device_memory(s); }
 
-void amp_session_look(const amp_session *s, const amp_bound_program *bound, int32_t kernel, int64_t n) {
+void amp_session_look(const amp_session *s, const amp_bound_program *bound, int32_t kernel, amp_sizes sizes) {
     const amp_model_kernel *k = &bound->program->kernels[kernel];
     for (uint32_t i = 0; i < k->operand_count; i++)
         if (bound->program->buffers[k->operands[i]].kind == AMP_BUFFER_LOOK)
-            look_at(s, s->look.now, (int32_t)k->operands[i], n);
+            look_at(s, s->look.now, (int32_t)k->operands[i], sizes);
 }
 
 /* ---- what a device has counted ----------------------------------------------------------------------------------- */
@@ -110,14 +110,14 @@ static amp_status turn_on(const amp_session *s, const amp_bound_program *b) {
     return calls_of(s)->copy(s->device, b->looks, b->looks + b->look_count, counts_bytes(b), &ignored);
 }
 
-static void note_counts(amp_looking *l, int64_t n) {
+static void note_counts(amp_looking *l, amp_sizes sizes) {
     const amp_model_look_counts *counts = (const void *)l->memory;
     for (int32_t i = 0, look = 0; i < l->bound->program->buffer_count; i++) {
         const amp_model_buffer *b = &l->bound->program->buffers[i];
         if (b->kind != AMP_BUFFER_LOOK) continue;
         const amp_model_look_counts *c = &counts[look++];
         Found f = {.buffer = i,
-                   .count = amp_buffer_elements(b, n),
+                   .count = amp_buffer_elements(b, sizes),
                    .infinite = (int64_t)c->infinite,
                    .lost = (int64_t)c->lost,
                    .all_lost = c->largest < F16_KEPT_FROM};
@@ -126,10 +126,10 @@ static void note_counts(amp_looking *l, int64_t n) {
     }
 }
 
-static void take_counts(const amp_session *s, amp_looking *l, int64_t n) {
+static void take_counts(const amp_session *s, amp_looking *l, amp_sizes sizes) {
     const size_t bytes = counts_bytes(l->bound);
     amp_error ignored;
-    if (!calls_of(s)->read(s->device, l->memory, l->bound->looks, bytes, &ignored)) note_counts(l, n);
+    if (!calls_of(s)->read(s->device, l->memory, l->bound->looks, bytes, &ignored)) note_counts(l, sizes);
     (void)calls_of(s)->clear(s->device, l->bound->looks, bytes, &ignored);
 }
 
@@ -145,13 +145,14 @@ static bool is_looked_at(amp_session *s, const amp_bound_program *b) {
     return s->look.at_all || is_due((index == AMP_RUN_TRAIN_STEP ? run / s->model->accumulate : run) + 1);
 }
 
-static size_t bytes_of(const amp_model_buffer *b, int64_t n) {
-    const size_t bytes = (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * sizeof(float);
+static size_t bytes_of(const amp_model_buffer *b, amp_sizes sizes) {
+    const size_t bytes =
+        (size_t)(amp_model_dim_at(&b->rows, sizes) * amp_model_dim_at(&b->cols, sizes)) * sizeof(float);
     return (bytes / AMP_MEMORY_ALIGN + 1) * AMP_MEMORY_ALIGN;
 }
 
 /* Gives each its memory, from |memory|; NULL: takes it away.  How much the kernel with the most has. */
-static size_t place(const amp_bound_program *b, char *memory, int64_t n) {
+static size_t place(const amp_bound_program *b, char *memory, amp_sizes sizes) {
     size_t most = 0;
     for (int32_t i = 0; i < b->program->kernel_count; i++) {
         const amp_model_kernel *k = &b->program->kernels[i];
@@ -160,7 +161,7 @@ static size_t place(const amp_bound_program *b, char *memory, int64_t n) {
             const amp_model_buffer *buffer = &b->program->buffers[k->operands[j]];
             if (buffer->kind != AMP_BUFFER_LOOK) continue;
             b->buffers[k->operands[j]] = memory ? memory + used : NULL;
-            used += bytes_of(buffer, n);
+            used += bytes_of(buffer, sizes);
         }
         if (used > most) most = used;
     }
@@ -172,16 +173,16 @@ static void leave(amp_session *s) {
     s->look.now = NULL;
 }
 
-void amp_session_begin_look(amp_session *s, amp_bound_program *b, int64_t n) {
+void amp_session_begin_look(amp_session *s, amp_bound_program *b, amp_sizes sizes) {
     if (!is_looked_at(s, b)) return;
     const bool on_device = amp_session_has_device_memory(s);
-    const size_t bytes = on_device ? counts_bytes(b) : place(b, NULL, n);
+    const size_t bytes = on_device ? counts_bytes(b) : place(b, NULL, sizes);
     amp_looking *l = bytes ? amp_alloc_zeroed_aligned(&s->memory.allocator, sizeof *l + bytes, AMP_MEMORY_ALIGN) : NULL;
     if (!l) return;
     l->bound = b;
     l->bytes = sizeof *l + bytes;
     s->look.now = l;
-    if (!on_device) place(b, l->memory, n);
+    if (!on_device) place(b, l->memory, sizes);
     else if (turn_on(s, b)) leave(s);
 }
 
@@ -220,11 +221,11 @@ static void say(amp_session *s, const amp_looking *l, const Found *f) {
                     (long long)f->count, d->path);
 }
 
-void amp_session_end_look(amp_session *s, int64_t n, amp_status status) {
+void amp_session_end_look(amp_session *s, amp_sizes sizes, amp_status status) {
     amp_looking *l = s->look.now;
     if (!l) return;
-    if (amp_session_has_device_memory(s)) take_counts(s, l, n);
-    else place(l->bound, NULL, 0);
+    if (amp_session_has_device_memory(s)) take_counts(s, l, sizes);
+    else place(l->bound, NULL, (amp_sizes){0});
     for (int32_t i = 0; i < l->found_count && !status; i++) say(s, l, &l->found[i]);
     leave(s);
 }

@@ -43,7 +43,7 @@ static int32_t describe(const amp_observed_kernel *kernel, int32_t index, amp_op
         .written = kind == AMP_OPERAND_VALUE && b->first_kernel == kernel->index &&
                    is_first(run->bound->program, kernel->index, index),
         .buffer = (int32_t)buffer,
-        .count = is_there(run, buffer) ? amp_buffer_elements(b, run->n) : 0,
+        .count = is_there(run, buffer) ? amp_buffer_elements(b, run->sizes) : 0,
     };
     return 1;
 }
@@ -61,7 +61,7 @@ static amp_status read(const amp_observed_kernel *kernel, int32_t index, void *d
     if (bytes != needed || (!data && needed))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "operand %s takes %zu bytes, not %zu", operand.name, needed, bytes);
     if (!needed) return AMP_OK;
-    return amp_session_read_buffer(run->session, run->bound, operand.buffer, run->n, data, err);
+    return amp_session_read_buffer(run->session, run->bound, operand.buffer, run->sizes, data, err);
 }
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
@@ -98,11 +98,11 @@ static amp_status count_operand(const amp_observed_kernel *kernel, int32_t index
     amp_counted what = {.memory = run->bound->buffers[operand.buffer],
                         .layout = b->layout,
                         .storage = b->storage,
-                        .rows = amp_model_dim_at(&b->rows, run->n),
-                        .cols = amp_model_dim_at(&b->cols, run->n)};
+                        .rows = amp_model_dim_at(&b->rows, run->sizes),
+                        .cols = amp_model_dim_at(&b->cols, run->sizes)};
     if (b->padding) {
         what.memory = (const char *)what.memory + (size_t)amp_buffer_begin(b) * amp_storage_size(b->storage);
-        what.cols = amp_model_dim_at(&b->dims[b->rank - 1], 1) - b->padding;
+        what.cols = amp_model_dim_at(&b->dims[b->rank - 1], run->sizes) - b->padding;
         what.rows = operand.count / what.cols;
         what.gap = b->padding;
     }
@@ -115,7 +115,7 @@ amp_status amp_session_observe_kernel(const void *watcher, int32_t kernel, amp_e
     const amp_observed_run *run = watcher;
     const amp_program *p = run->bound->program;
     const amp_observer *observer = &run->session->observer;
-    if (amp_session_looks_at_kernels(run->session)) amp_session_look(run->session, run->bound, kernel, run->n);
+    if (amp_session_looks_at_kernels(run->session)) amp_session_look(run->session, run->bound, kernel, run->sizes);
     if (!observer->kernel) return AMP_OK;
     const amp_observed_kernel seen = {
         .struct_size = sizeof seen,

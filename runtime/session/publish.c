@@ -7,7 +7,7 @@
 static amp_status derive(amp_params *p, amp_error *err) {
     if (!p->model->refresh || !atomic_load(&p->stale)) return AMP_OK;
     const amp_session_options options = {
-        .struct_size = sizeof options, .capacity.n = p->model->batch_multiple, .threads = 1, .program = "infer"};
+        .struct_size = sizeof options, .capacity = amp_model_least_sizes(p->model), .threads = 1, .program = "infer"};
     amp_session *session;
     AMP_TRY(amp_session_create(p->model, p, &options, &session, err));
     amp_status status = amp_session_refresh(session, err);

@@ -42,7 +42,7 @@ typedef struct amp_readback_run { /* a run whose scalars were, or will be, copie
     int64_t micro;                /* which micro-batch of it */
     bool complete;                /* it ended the step */
     bool too_few;                 /* a batch of the step had fewer samples than least_batch */
-    int64_t n;                    /* samples, where its inputs were in device memory; else 0 */
+    amp_sizes sizes;              /* where its inputs were in device memory; else 0 */
     bool reported;                /* to the caller of amp_step, who waits: its report is not kept */
     bool finishes;                /* no step: metrics of averages, of the report that is kept of call |call| */
     int64_t call;
@@ -98,7 +98,7 @@ typedef struct amp_session_readback {
     struct {
         amp_index_fault first; /* 0: none, or its call has told of it */
         int32_t input;
-        int64_t n;
+        amp_sizes sizes;
     } fault;
 } amp_session_readback;
 
@@ -142,7 +142,7 @@ struct amp_session {
     bool sizes_only;            /* has no memory of states, temporaries and results: amp_session_plan */
     bool keeps_gradients;       /* they are readable after a step */
     amp_input_memory inputs_in; /* callers' arrays */
-    int64_t capacity;
+    amp_sizes capacity;
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
     amp_params_user params_user; /* of |params| */
@@ -168,7 +168,7 @@ struct amp_session {
     amp_device_arena device_arena;
     amp_session_readback *readback; /* apart, because what arrives is no part of what callers see as const */
     struct {
-        int64_t last_n; /* of the last step; 0: no step yet */
+        amp_sizes last; /* of the last step; 0: no step yet */
         int64_t micro;  /* micro-batches that were run of a step that is not complete */
         bool too_few;   /* one of them, or of the last step, had fewer samples than least_batch */
     } step;
@@ -221,22 +221,24 @@ static inline int64_t amp_session_first_micro(const amp_session *s) {
 /* ---- session_run.c ----------------------------------------------------------------------------------------------- */
 
 /* By the device: of amp_readback_run. */
-static inline int64_t amp_session_samples_to_check(const amp_session *s, int64_t n) {
-    return s->inputs_in == AMP_INPUTS_DEVICE ? n : 0;
+static inline amp_sizes amp_session_sizes_to_check(const amp_session *s, amp_sizes sizes) {
+    return s->inputs_in == AMP_INPUTS_DEVICE ? sizes : (amp_sizes){0};
 }
 
 amp_status amp_session_make_selection(amp_session *session, amp_error *err);
 void amp_session_free_selection(amp_session *session);
 /* Runs a bound program. */
-amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
-/* Whether a call may have |n| samples. */
-amp_status amp_session_check_n(const amp_session *session, int64_t n, amp_error *err);
+amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, amp_sizes sizes,
+                                 amp_error *err);
+/* Whether a call may have these. */
+amp_status amp_session_check_sizes(const amp_session *session, amp_sizes sizes, amp_error *err);
 /* When the session is made, after its ranks have met: fills |choices|. */
 amp_status amp_session_agree_on_choices(amp_session *session, amp_error *err);
 /* Recomputes derived states where params were set. */
 amp_status amp_session_refresh(amp_session *session, amp_error *err);
-/* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
-amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
+/* Checks the sizes and the inputs that the program reads; refreshes derived states or takes the newest version; runs.
+ */
+amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, amp_sizes sizes,
                            amp_error *err);
 
 /* ---- session_step.c ---------------------------------------------------------------------------------------------- */
@@ -247,14 +249,14 @@ void amp_session_is_whole(amp_session *session);
 /* ---- look.c ------------------------------------------------------------------------------------------------------ */
 
 /* Before and after a run: where it is one of those that are looked at. */
-void amp_session_begin_look(amp_session *session, amp_bound_program *bound, int64_t n);
-void amp_session_end_look(amp_session *session, int64_t n, amp_status status);
+void amp_session_begin_look(amp_session *session, amp_bound_program *bound, amp_sizes sizes);
+void amp_session_end_look(amp_session *session, amp_sizes sizes, amp_status status);
 /* What kernels of |bound| count in, on a device; before the first run. */
 amp_status amp_session_make_looks(const amp_session *session, const amp_bound_program *bound, amp_error *err);
 /* Whether this run is looked at after each of its kernels: on the host.  A device counts meanwhile. */
 bool amp_session_looks_at_kernels(const amp_session *session);
 /* After a kernel of such a run. */
-void amp_session_look(const amp_session *session, const amp_bound_program *bound, int32_t kernel, int64_t n);
+void amp_session_look(const amp_session *session, const amp_bound_program *bound, int32_t kernel, amp_sizes sizes);
 
 /* ---- step_report.c ----------------------------------------------------------------------------------------------- */
 
@@ -283,7 +285,7 @@ amp_status amp_session_bad_index(const amp_model_input *input, int64_t sample, i
 amp_input_memory amp_session_inputs_of(const amp_session *session, const amp_bound_program *bound);
 /* The array of a buffer that is an input is in the memory that the session's options name. */
 amp_status amp_session_check_memory(const amp_session *session, const amp_model_buffer *buffer, const void *array,
-                                    int64_t n, amp_error *err);
+                                    amp_sizes sizes, amp_error *err);
 /* Keeps the first index that was out of range in a run that was taken in, ... */
 void amp_session_note_fault(const amp_session *session, const amp_readback_run *run);
 /* ... and reports it, once. */
@@ -294,7 +296,7 @@ amp_status amp_session_tell_fault(const amp_session *session, amp_error *err);
 typedef struct amp_observed_run {
     const amp_session *session;
     const amp_bound_program *bound;
-    int64_t n;
+    amp_sizes sizes;
 } amp_observed_run;
 
 /* After a kernel of |watcher|, an amp_observed_run: looks at what it has rounded, and calls the session's observer. */
@@ -370,6 +372,6 @@ amp_status amp_session_change_states(amp_session *session, amp_states_change *ch
 
 /* A buffer of the last run with |n|, row-major, as amp_readable_dtype. */
 amp_status amp_session_read_buffer(const amp_session *session, const amp_bound_program *bound, int32_t buffer,
-                                   int64_t n, void *to, amp_error *err);
+                                   amp_sizes sizes, void *to, amp_error *err);
 
 #endif

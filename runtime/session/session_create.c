@@ -206,7 +206,7 @@ static amp_status make_arena(amp_session *s, amp_error *err) {
     s->arena.memory = amp_arena_alloc(&s->memory.allocator, s->arena.bytes);
     if (!s->arena.memory)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
-                        s->model->desc.name, s->arena.bytes, (long long)s->capacity);
+                        s->model->desc.name, s->arena.bytes, (long long)s->capacity.n);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         amp_bound_program *b = &s->programs[i];
         if (amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena.memory);
@@ -286,7 +286,6 @@ amp_status amp_device_type_find(const char *name, const amp_device_type **out, a
 }
 
 static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
-    AMP_TRY(amp_sizes_check(o->capacity, "amp_session_options: capacity", err));
     if (o->capacity.n < 1 || o->capacity.n > AMP_BATCH_LIMIT)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity %lld: must be from 1 to %d", (long long)o->capacity.n,
                         AMP_BATCH_LIMIT);
@@ -323,7 +322,7 @@ static amp_status open_device(amp_session *s, const Request *r, amp_error *err) 
         .threads = r->o.threads, .log = &s->log, .model = s->model, .cpu = &r->cpu, .cuda = &r->cuda};
     AMP_TRY(type->create(&options, &s->memory.allocator, &s->device, err));
     if (s->published) return AMP_OK;
-    s->params_user = (amp_params_user){.trains = s->training, .capacity = s->capacity};
+    s->params_user = (amp_params_user){.trains = s->training, .capacity = s->capacity.n};
     return amp_params_enter(s->params, &s->params_user,
                             type->device_memory ? type->device_memory->memory(s->device) : NULL, s->model, err);
 }
@@ -338,7 +337,7 @@ static amp_status join_ranks(amp_session *s, const Request *r, amp_error *err) {
                                         .states = &s->states,
                                         .programs = s->programs,
                                         .program_count = AMP_SESSION_PROGRAMS,
-                                        .capacity = s->capacity,
+                                        .capacity = s->capacity.n,
                                         .seed = o->seed,
                                         .products = r->cuda.products == AMP_PRODUCTS_FASTEST ? "fastest" : "same bits",
                                         .keeps_gradients = s->keeps_gradients,
@@ -357,7 +356,7 @@ static amp_status set_counters(const amp_session *s, amp_error *err) {
     if (amp_model_counter(s->model, AMP_COUNTER_FULL_BATCH) < 0) return AMP_OK;
     set_counter(s, AMP_COUNTER_RANKS, s->ranks ? s->ranks->comm->size : 1);
     set_counter(s, AMP_COUNTER_FIRST_MICRO, (double)amp_session_first_micro(s));
-    set_counter(s, AMP_COUNTER_FULL_BATCH, (double)s->capacity);
+    set_counter(s, AMP_COUNTER_FULL_BATCH, (double)s->capacity.n);
     return amp_session_write_scalars(s, err);
 }
 
@@ -387,6 +386,8 @@ static amp_status read_request(amp_model *model, const amp_session_options *opti
     AMP_TRY(check_options(&r->o, &r->type, err));
     AMP_TRY(check_cuda(&r->cuda, r->type, err));
     AMP_TRY(amp_model_for(model, r->type->name, &r->target, err));
+    if (!r->o.capacity.t) r->o.capacity.t = model->desc.length_most;
+    AMP_TRY(amp_length_check(model, r->o.capacity.t, 1, model->desc.length_most, "amp_session_options: capacity", err));
     return check_program(&r->o, r->target, err);
 }
 
@@ -412,7 +413,7 @@ static amp_status make(const Request *r, amp_params *params, bool sizes_only, am
     atomic_init(&s->references, 1);
     amp_model_retain(s->model = r->target);
     amp_params_retain(s->params = params);
-    s->capacity = o->capacity.n;
+    s->capacity = o->capacity;
     s->log = (amp_log){o->log, o->log_user};
     s->look.at_all = r->inspect.looks_at_all != 0;
     s->published = o->published != 0;

@@ -19,7 +19,8 @@ static bool is_of_header(const amp_model_state *s) {
 /* ---- scalars ----------------------------------------------------------------------------------------------------- */
 
 static bool is_scalar_output(const amp_model_buffer *b) {
-    return b->kind == AMP_BUFFER_OUTPUT && !b->rows.of_n && !b->cols.of_n && b->rows.mul * b->cols.mul == 1;
+    return b->kind == AMP_BUFFER_OUTPUT && !amp_dim_varies(&b->rows) && !amp_dim_varies(&b->cols) &&
+           b->rows.mul * b->cols.mul == 1;
 }
 
 static size_t next_scalar(size_t *at) {

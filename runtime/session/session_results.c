@@ -202,7 +202,7 @@ amp_status amp_session_get_metrics(const amp_session *session, double *metrics, 
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     AMP_TRY(amp_session_check_training(session, "amp_session_get_metrics", err));
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_metrics: metrics is NULL");
-    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_metrics: no step yet");
+    if (!session->step.last.n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_metrics: no step yet");
     AMP_TRY(amp_session_settle(session, true, err));
     const amp_measured *m = &session->readback->measured;
     memcpy(m->work, m->figures, figures_bytes(session));
@@ -235,7 +235,7 @@ static void give_inputs(const amp_session *s, const amp_bound_program *b, const 
 
 static amp_status run_figures(const amp_session *s, const amp_bound_program *b, const amp_readback_run *run,
                               amp_error *err) {
-    AMP_TRY(amp_session_run_bound(s, b, s->model->batch_multiple, err));
+    AMP_TRY(amp_session_run_bound(s, b, amp_model_least_sizes(s->model), err));
     return amp_session_start_readback(s, run, err);
 }
 
@@ -337,17 +337,17 @@ static const amp_value *find(const amp_session *s, const char *name) {
 
 /* ---- one value --------------------------------------------------------------------------------------------------- */
 
-static void fill_dims(amp_tensor_info *info, const amp_model_dim *dims, uint32_t rank, int64_t n) {
+static void fill_dims(amp_tensor_info *info, const amp_model_dim *dims, uint32_t rank, amp_sizes sizes) {
     info->rank = (int32_t)rank;
-    for (uint32_t i = 0; i < rank; i++) info->dims[i] = amp_model_dim_at(&dims[i], n);
+    for (uint32_t i = 0; i < rank; i++) info->dims[i] = amp_model_dim_at(&dims[i], sizes);
 }
 
 static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
     const amp_program *p = v->in->program;
     const amp_model_buffer *b = &p->buffers[v->buffer];
     amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
-    if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->step.last_n);
-    else fill_dims(&info, b->dims, b->rank, s->step.last_n);
+    if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->step.last);
+    else fill_dims(&info, b->dims, b->rank, s->step.last);
     if (v->result < 0 && b->padding) info.dims[b->rank - 1] -= b->padding;
     return info;
 }
@@ -386,7 +386,7 @@ amp_status amp_session_get_value(const amp_session *session, const char *name, a
     if (!name) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_value: name is NULL");
     if (!session->values.list)
         return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_value: the session was created without keep_values");
-    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_value: no step yet");
+    if (!session->step.last.n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_get_value: no step yet");
     const amp_value *v = find(session, name);
     if (!v)
         return amp_fail(err, AMP_NOT_FOUND, "no value %s in memory; amp_session_value_name lists those that are", name);
@@ -396,7 +396,7 @@ amp_status amp_session_get_value(const amp_session *session, const char *name, a
                         bytes);
     if (info) *info = described;
     if (!data) return AMP_OK;
-    AMP_TRY(amp_session_read_buffer(session, v->in, v->buffer, session->step.last_n, data, err));
+    AMP_TRY(amp_session_read_buffer(session, v->in, v->buffer, session->step.last, data, err));
     const uint32_t hwio = v->result >= 0 ? v->in->program->results[v->result].hwio : 0;
     return hwio ? turn_weight(session, &described, hwio, data, err) : AMP_OK;
 }

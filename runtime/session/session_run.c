@@ -11,22 +11,23 @@
 
 /* ---- checks: before anything changes ----------------------------------------------------------------------------- */
 
-amp_status amp_session_check_n(const amp_session *s, int64_t n, amp_error *err) {
-    if (n < 1 || n > s->capacity)
+amp_status amp_session_check_sizes(const amp_session *s, amp_sizes sizes, amp_error *err) {
+    const int64_t n = sizes.n;
+    if (n < 1 || n > s->capacity.n)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "n is %lld; this session takes 1 to %lld samples (its capacity)",
-                        (long long)n, (long long)s->capacity);
+                        (long long)n, (long long)s->capacity.n);
     if (n % s->model->batch_multiple)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "n is %lld; %s takes multiples of %lld samples", (long long)n,
                         s->model->desc.name, (long long)s->model->batch_multiple);
-    return AMP_OK;
+    return amp_length_check(s->model, sizes.t, 1, s->capacity.t, "a call of this session", err);
 }
 
 /* Indices address tables, and classes: one that is out of range would read elsewhere, or give a wrong loss in silence.
  */
-static amp_status check_indices(const amp_model_input *in, const int32_t *index, int64_t n, amp_error *err) {
+static amp_status check_indices(const amp_model_input *in, const int32_t *index, amp_sizes sizes, amp_error *err) {
     int64_t per_sample = 1;
-    for (uint32_t i = 1; i < in->rank; i++) per_sample *= amp_model_dim_at(&in->dims[i], n);
-    int64_t count = per_sample * (in->rank ? amp_model_dim_at(&in->dims[0], n) : 1);
+    for (uint32_t i = 1; i < in->rank; i++) per_sample *= amp_model_dim_at(&in->dims[i], sizes);
+    int64_t count = per_sample * (in->rank ? amp_model_dim_at(&in->dims[0], sizes) : 1);
     for (int64_t i = 0; i < count; i++) {
         if (index[i] == in->index_ignore || (index[i] >= 0 && index[i] < in->index_bound)) continue;
         return amp_session_bad_index(in, i / per_sample, index[i], err);
@@ -42,22 +43,22 @@ static amp_status check_alignment(const char *what, const char *name, const void
                     align);
 }
 
-static amp_status check_input(const amp_session *s, const amp_model_buffer *buffer, const void *array, int64_t n,
+static amp_status check_input(const amp_session *s, const amp_model_buffer *buffer, const void *array, amp_sizes sizes,
                               amp_error *err) {
     const amp_model_input *in = &s->model->inputs[buffer->index];
     if (!array) return amp_fail(err, AMP_INVALID_ARGUMENT, "input %s is NULL", in->name);
     AMP_TRY(check_alignment("input", in->name, array, amp_dtype_size((amp_dtype)in->dtype), err));
-    if (s->inputs_in) AMP_TRY(amp_session_check_memory(s, buffer, array, n, err));
-    return in->index_bound && s->inputs_in != AMP_INPUTS_DEVICE ? check_indices(in, array, n, err) : AMP_OK;
+    if (s->inputs_in) AMP_TRY(amp_session_check_memory(s, buffer, array, sizes, err));
+    return in->index_bound && s->inputs_in != AMP_INPUTS_DEVICE ? check_indices(in, array, sizes, err) : AMP_OK;
 }
 
-static amp_status check_inputs(const amp_session *s, const amp_bound_program *b, const void *const *inputs, int64_t n,
-                               amp_error *err) {
+static amp_status check_inputs(const amp_session *s, const amp_bound_program *b, const void *const *inputs,
+                               amp_sizes sizes, amp_error *err) {
     for (int32_t i = 0; i < b->program->input_end; i++) {
         const amp_model_buffer *buffer = &b->program->buffers[i];
         if (buffer->kind != AMP_BUFFER_INPUT) continue;
         if (!inputs) return amp_fail(err, AMP_INVALID_ARGUMENT, "inputs is NULL");
-        AMP_TRY(check_input(s, buffer, inputs[buffer->index], n, err));
+        AMP_TRY(check_input(s, buffer, inputs[buffer->index], sizes, err));
     }
     return AMP_OK;
 }
@@ -82,10 +83,10 @@ static bool is_observed(const amp_session *s, const amp_bound_program *b) {
            b != &s->programs[AMP_RUN_FIGURES] && b != &s->programs[AMP_RUN_STATISTICS];
 }
 
-amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *b, int64_t n, amp_error *err) {
+amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *b, amp_sizes sizes, amp_error *err) {
     amp_run run = {.program = b->program,
                    .buffers = b->buffers,
-                   .n = n,
+                   .sizes = sizes,
                    .inputs_in = amp_session_inputs_of(s, b),
                    .flags = b->flags,
                    .flag_bytes = b->flag_bytes,
@@ -99,7 +100,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     if (b == &s->programs[AMP_RUN_STATISTICS]) run.batches = s->batches;
     if (s->ranks) AMP_TRY(amp_ranks_before_run(s->ranks, &run, s->step.micro, err));
     run.looked_at = s->look.now != NULL;
-    const amp_observed_run observed = {s, b, n};
+    const amp_observed_run observed = {s, b, sizes};
     if (is_observed(s, b) || amp_session_looks_at_kernels(s)) {
         run.after_kernel = amp_session_observe_kernel;
         run.watcher = &observed;
@@ -119,21 +120,22 @@ amp_status amp_session_refresh(amp_session *s, amp_error *err) {
     pthread_mutex_lock(&p->refreshing);
     amp_status status = s->ranks ? amp_ranks_take_params(s->ranks, err) : amp_params_reach_device(p, err);
     if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(&p->stale))
-        status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], s->model->batch_multiple, err);
+        status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], amp_model_least_sizes(s->model), err);
     if (!status) atomic_store(&p->stale, false);
     pthread_mutex_unlock(&p->refreshing);
     return status;
 }
 
-amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *const *inputs, int64_t n, amp_error *err) {
-    AMP_TRY(amp_session_check_n(s, n, err));
-    AMP_TRY(check_inputs(s, b, inputs, n, err));
+amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *const *inputs, amp_sizes sizes,
+                           amp_error *err) {
+    AMP_TRY(amp_session_check_sizes(s, sizes, err));
+    AMP_TRY(check_inputs(s, b, inputs, sizes, err));
     if (s->published) amp_session_read_newest(s);
     else AMP_TRY(amp_session_refresh(s, err));
     bind_inputs(b, inputs);
-    amp_session_begin_look(s, b, n);
-    const amp_status status = amp_session_run_bound(s, b, n, err);
-    amp_session_end_look(s, n, status);
+    amp_session_begin_look(s, b, sizes);
+    const amp_status status = amp_session_run_bound(s, b, sizes, err);
+    amp_session_end_look(s, sizes, status);
     return status;
 }
 
@@ -261,12 +263,12 @@ static amp_status bind_outputs(amp_session *s, void *const *outputs, amp_error *
     return AMP_OK;
 }
 
-static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, amp_error *err) {
+static amp_status copy_others(amp_session *s, amp_sizes sizes, void *const *outputs, amp_error *err) {
     const amp_bound_program *b = &s->programs[AMP_RUN_INFER];
     for (int32_t i = 0; i < b->program->result_count; i++) {
         int32_t buffer = b->program->results[i].buffer;
         if (outputs[i] && b->buffers[buffer] != outputs[i])
-            AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
+            AMP_TRY(amp_session_read_buffer(s, b, buffer, sizes, outputs[i], err));
     }
     return AMP_OK;
 }
@@ -283,19 +285,17 @@ static amp_status check_outputs(const amp_program *p, void *const *outputs, amp_
 amp_status amp_infer(amp_session *session, const void *const *inputs, amp_sizes sizes, void *const *outputs,
                      amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
-    const int64_t n = sizes.n;
     if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
-    AMP_TRY(amp_sizes_check(sizes, "amp_infer", err));
     amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
     if (!infer->program)
         return amp_fail(err, AMP_WRONG_STATE, "amp_infer: %s was compiled without infer", session->model->desc.name);
     AMP_TRY(check_outputs(infer->program, outputs, err));
     select_results(session, outputs);
     if (!amp_session_has_device_memory(session)) AMP_TRY(bind_outputs(session, outputs, err));
-    AMP_TRY(amp_session_run(session, infer, inputs, n, err));
+    AMP_TRY(amp_session_run(session, infer, inputs, sizes, err));
     if (session->inputs_in == AMP_INPUTS_DEVICE) {
-        AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.n = n}, err));
+        AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.sizes = sizes}, err));
         AMP_TRY(amp_session_settle(session, true, err));
     }
-    return copy_others(session, n, outputs, err);
+    return copy_others(session, sizes, outputs, err);
 }

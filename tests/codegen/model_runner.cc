@@ -200,7 +200,7 @@ void ProgramRun::RunKernel(const amp_model_kernel &k) {
     }
     const int64_t rows = EvalDim(k.rows, n_), cols = EvalDim(k.cols, n_);
     const bool whole = k.kind == AMP_KERNEL_COLUMN || k.kind == AMP_KERNEL_SCALAR || k.kind == AMP_KERNEL_SCATTER;
-    const int64_t row_step = k.segment ? k.segment : whole ? rows : 32;
+    const int64_t row_step = k.segment.mul ? EvalDim(k.segment, n_) : whole ? rows : 32;
     const int64_t col_step = k.kind == AMP_KERNEL_ROW || k.kind == AMP_KERNEL_SCALAR ? cols : 32;
     for (int64_t c = 0; c < cols; c += col_step)
         for (int64_t r = 0; r < rows; r += row_step) {
@@ -247,7 +247,7 @@ void ProgramRun::RunAttention(const amp_model_kernel &k, const std::vector<void 
     a.backward = x.backward, a.causal = x.causal, a.mask_is_one = x.mask.one_step;
     a.rank = static_cast<int32_t>(x.rank), a.share = x.share;
     for (uint32_t i = 0; i < x.rank; i++) a.dims[i] = EvalDim(x.dims[i], n_);
-    a.queries = x.queries, a.keys = x.keys, a.width = x.width, a.v_width = x.v_width;
+    a.queries = EvalDim(x.queries, n_), a.keys = EvalDim(x.keys, n_), a.width = x.width, a.v_width = x.v_width;
     a.q = AttentionRows(x, x.q, operands, size), a.k = AttentionRows(x, x.k, operands, size);
     a.v = AttentionRows(x, x.v, operands, size), a.dy = AttentionRows(x, x.dy, operands, size);
     a.mask = AttentionRows(x, x.mask, operands, 4), a.sums = AttentionRows(x, x.sums, operands, 4);

@@ -183,7 +183,7 @@ static amp_status skeleton_create(const amp_device_options *options, const amp_a
     return status;
 }
 
-static amp_status skeleton_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
+static amp_status skeleton_reserve(amp_device *device, const amp_program *program, amp_sizes sizes, amp_error *err) {
     Skeleton *s = of(device);
     size_t count = (size_t)program->buffer_count;
     if (count > s->buffer_capacity) {
@@ -193,7 +193,7 @@ static amp_status skeleton_reserve(amp_device *device, const amp_program *progra
         if (!s->buffers) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu buffers", count);
         s->buffer_capacity = count;
     }
-    return amp_device_cpu.reserve(s->cpu, program, n, err);
+    return amp_device_cpu.reserve(s->cpu, program, sizes, err);
 }
 
 static size_t skeleton_bytes(const amp_device *device, bool on_device) {
@@ -215,7 +215,7 @@ static void send_inputs(Skeleton *s, const amp_run *run) {
         const amp_model_buffer *b = &run->program->buffers[i];
         s->buffers[i] = run->buffers[i];
         if (b->kind != AMP_BUFFER_INPUT) continue;
-        size_t count = (size_t)(amp_model_dim_at(&b->rows, run->n) * amp_model_dim_at(&b->cols, run->n));
+        size_t count = (size_t)(amp_model_dim_at(&b->rows, run->sizes) * amp_model_dim_at(&b->cols, run->sizes));
         size_t bytes = count * amp_storage_size(b->storage);
         memcpy(s->inputs + at, run->buffers[i], bytes);
         s->buffers[i] = s->inputs + at;
@@ -225,7 +225,7 @@ static void send_inputs(Skeleton *s, const amp_run *run) {
 
 static amp_status skeleton_run(amp_device *device, const amp_run *run, amp_error *err) {
     Skeleton *s = of(device);
-    AMP_TRY(skeleton_reserve(device, run->program, run->n, err));
+    AMP_TRY(skeleton_reserve(device, run->program, run->sizes, err));
     amp_run inside = *run;
     inside.buffers = s->buffers;
     open_memory();

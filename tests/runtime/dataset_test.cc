@@ -313,8 +313,8 @@ TEST(DatasetOptions, AreChecked) {
     o.program = "train";
     refused(o, "program train: must be NULL (all of them) or infer");
     o = Options(&source, 0);
-    o.capacity.reserved = 1;
-    refused(o, "sizes.reserved is 1; set it to 0");
+    o.capacity.t = 1;
+    refused(o, "amp_dataset_options: capacity: t is 1, but tiny has no size T; set it to 0");
     o = Options(&source, 0);
     o.struct_size = 0;
     refused(o, "struct_size");

@@ -38,8 +38,8 @@ TEST(ProgramPlan, HasSizesAndTheirBlock) {
     const amp_program *p = tables.train_step;
     std::vector<uint64_t> bytes(static_cast<size_t>(p->buffer_count)), sizes(bytes.size());
     uint64_t temporaries = 0, most = 0, all = 0;
-    ASSERT_EQ(amp_program_plan(p, 100, &temporaries, bytes.data(), &t.err), AMP_OK) << t.err.message;
-    ASSERT_EQ(amp_program_plan(p, 100, nullptr, sizes.data(), &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_program_plan(p, {100, 0}, &temporaries, bytes.data(), &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(amp_program_plan(p, {100, 0}, nullptr, sizes.data(), &t.err), AMP_OK) << t.err.message;
     EXPECT_EQ(bytes, sizes);
     for (int32_t k = 0; k < p->kernel_count; k++) {
         uint64_t alive = 0;
@@ -66,7 +66,7 @@ TEST(ProgramPlan, TakesSizesOfCallsAlone) {
     uint64_t temporaries = 7;
     ASSERT_EQ(amp_model_get_tables(t.model, "cpu", &tables, &t.err), AMP_OK);
     for (int64_t n : {int64_t{0}, int64_t{-1}, tables.batch_most + 1}) {
-        EXPECT_EQ(amp_program_plan(tables.infer, n, &temporaries, nullptr, &t.err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(amp_program_plan(tables.infer, {n, 0}, &temporaries, nullptr, &t.err), AMP_INVALID_ARGUMENT);
         EXPECT_EQ(t.err.message, "amp_program_plan: n is " + std::to_string(n) + ": must be from 1 to 16777216");
         EXPECT_EQ(temporaries, 0u);
     }

@@ -63,7 +63,7 @@ void ExpectNoOverlap(const Program &p, const amp_memory_plan &plan, bool separat
 
 amp_status Plan(amp_memory_plan *plan, const amp_program *program, int64_t capacity, bool separate,
                 const amp_allocator *allocator, amp_error *err) {
-    const amp_memory_plan_options options = {capacity, separate, AMP_MEMORY_ALIGN, false};
+    const amp_memory_plan_options options = {{capacity, 0}, separate, AMP_MEMORY_ALIGN, false};
     return amp_memory_plan_make(plan, program, &options, allocator, err);
 }
 

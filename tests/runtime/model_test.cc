@@ -222,9 +222,9 @@ const Damage damages[] = {
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).in_columns = 1; }},
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).a.pitch.mul = -1; }},
     {"k01: the operands of its batch of products", [](Copy &c) { Batch(c); }}, /* panels, not rows */
-    {"k00: its rows are not whole segments", [](Copy &c) { c.Kernel("k00").segment = 1; }},
-    {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = -1; }},
-    {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = 2; }},
+    {"k00: its rows are not whole segments", [](Copy &c) { c.Kernel("k00").segment = {1, 1, 0, 0}; }},
+    {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = {-1, 1, 0, 0}; }},
+    {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = {2, 1, 0, 0}; }},
     {"k01: its window is damaged", [](Copy &c) { c.Kernel("k01").window.kind = AMP_WINDOW_CONV; }},
     {"k01: its window is damaged", [](Copy &c) { c.Kernel("k01").window.kind = 4; }},
     {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 9; }},
@@ -382,7 +382,7 @@ struct AttentionCopy : Copy {
         k.rows = {3, 1, 1, 0}, k.cols = {24, 1, 0, 0};
         attention.backward = backward, attention.storage = AMP_DT_F32;
         attention.rank = 2, attention.dims[0] = n, attention.dims[1] = {4, 1, 0, 0}, attention.share = 2;
-        attention.queries = 3, attention.keys = 5, attention.width = attention.v_width = 6;
+        attention.queries = {3, 1, 0, 0}, attention.keys = {5, 1, 0, 0}, attention.width = attention.v_width = 6;
         attention.q = Add(3, 24, 6), attention.k = Add(5, 12, 6), attention.v = Add(5, 12, 6);
         attention.mask = Add(3, 5, 0), attention.mask.at.strides[0] = {0, 1, 0, 0};
         attention.dy = attention.result[1] = attention.result[2] = {AMP_MODEL_NONE, 0, {}};
@@ -434,8 +434,8 @@ TEST(Model, EveryDamageOfAttentionIsNamed) {
         {"its attention is damaged", [](AttentionCopy &c) { c.attention.causal = 3; }},
         {"its attention is damaged", [](AttentionCopy &c) { c.attention.share = 3; }},
         {"its attention is damaged", [](AttentionCopy &c) { c.attention.share = 0; }},
-        {"its attention is damaged", [](AttentionCopy &c) { c.attention.queries = 0; }},
-        {"its attention is damaged", [](AttentionCopy &c) { c.attention.keys = INT64_MAX; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.queries.mul = 0; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.keys.mul = INT64_MAX; }},
         {"its attention is damaged", [](AttentionCopy &c) { c.attention.width = 257; }},
         {"its attention is damaged", [](AttentionCopy &c) { c.attention.v_width = -1; }},
         {"its attention is damaged", [](AttentionCopy &c) { c.attention.dims[0].mul = 0; }},
@@ -449,8 +449,8 @@ TEST(Model, EveryDamageOfAttentionIsNamed) {
         {"of its attention", [](AttentionCopy &c) { c.attention.k.at.pitch.mul++; }},
         {"of its attention", [](AttentionCopy &c) { c.attention.v.at.strides[0].mul++; }},
         {"of its attention", [](AttentionCopy &c) { c.attention.share = 1; }},
-        {"of its attention", [](AttentionCopy &c) { c.attention.queries++; }},
-        {"of its attention", [](AttentionCopy &c) { c.attention.keys++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.queries.mul++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.keys.mul++; }},
         {"of its attention", [](AttentionCopy &c) { c.attention.width++; }},
         {"of its attention", [](AttentionCopy &c) { c.attention.v_width++; }},
         {"of its attention", [](AttentionCopy &c) { c.attention.dims[0].mul = 2; }},

@@ -130,7 +130,7 @@ const Row kRefused[] = {
     CALL(amp_session_plan_rank, "out", f.model, nullptr, 0, 2, nullptr, &f.e),
     CALL(amp_model_get_tables, "model", nullptr, "cpu", &f.tables, &f.e),
     CALL(amp_model_get_tables, "out", f.model, "cpu", nullptr, &f.e),
-    CALL(amp_program_plan, "program", nullptr, 1, nullptr, nullptr, &f.e),
+    CALL(amp_program_plan, "program", nullptr, kOne, nullptr, nullptr, &f.e),
     CALL(amp_model_message_at, "model", nullptr, "cpu", 2, 0, &f.message, &f.e),
     CALL(amp_model_message_at, "out", f.model, "cpu", 2, 0, nullptr, &f.e),
     CALL(amp_model_rank_state, "model", nullptr, "cpu", 0, 0, 2, &f.state, &f.e),
@@ -240,8 +240,8 @@ TEST(Null, IsNothing) {
     EXPECT_EQ(amp_session_value_name(nullptr, 0), nullptr);
     EXPECT_EQ(amp_session_version(nullptr), 0u);
     EXPECT_EQ(amp_session_has_shares(nullptr), 0);
-    EXPECT_EQ(amp_cuda_launch_choose(nullptr, 1, 1, 1).choice, nullptr);
-    EXPECT_EQ(amp_cuda_tile_share(nullptr, 1, AMP_INSTRUCTION_FMA), 0);
+    EXPECT_EQ(amp_cuda_launch_choose(nullptr, {1, 0}, 1, 1).choice, nullptr);
+    EXPECT_EQ(amp_cuda_tile_share(nullptr, {1, 0}, AMP_INSTRUCTION_FMA), 0);
     EXPECT_EQ(amp_cuda_filled(0, 0), 1);
 }
 

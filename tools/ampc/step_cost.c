@@ -65,9 +65,9 @@ static int parts_of(const amp_tables *t, int64_t accumulate, StepPart out[STEP_P
 }
 
 /* Programs run one after the other and share the memory of their temporaries. */
-static amp_status add_temporaries(const amp_program *p, int64_t batch, double *most, amp_error *err) {
+static amp_status add_temporaries(const amp_program *p, amp_sizes sizes, double *most, amp_error *err) {
     uint64_t bytes;
-    AMP_TRY(amp_program_plan(p, batch, &bytes, NULL, err));
+    AMP_TRY(amp_program_plan(p, sizes, &bytes, NULL, err));
     if ((double)bytes > *most) *most = (double)bytes;
     return AMP_OK;
 }
@@ -77,7 +77,7 @@ static amp_status count_cpu(const amp_tables *t, int64_t accumulate, int64_t bat
     const int count = parts_of(t, accumulate, parts);
     for (int i = 0; i < count; i++) {
         out->cpu_kernels += (double)(parts[i].program->kernel_count * parts[i].times);
-        AMP_TRY(add_temporaries(parts[i].program, batch, &out->cpu_temporaries, err));
+        AMP_TRY(add_temporaries(parts[i].program, (amp_sizes){batch, t->length_most}, &out->cpu_temporaries, err));
     }
     snprintf(out->program, sizeof out->program, "%s", parts[0].program->name);
     out->micro_batches = parts[0].times;
@@ -91,14 +91,16 @@ static amp_status count_gpu(const amp_tables *t, int64_t accumulate, const Gpu *
     for (int i = 0; i < count; i++) {
         ProgramTime time, full;
         const double times = (double)parts[i].times;
-        const ProgramRefusal refusal = program_time(gpu, t, parts[i].program, batch, FORM_OWN, NULL, &time);
+        const ProgramRefusal refusal =
+            program_time(gpu, t, parts[i].program, (amp_sizes){batch, t->length_most}, FORM_OWN, NULL, &time);
         if (refusal.why) program_refusal_text(&refusal, gpu, out->no_time, sizeof out->no_time);
-        if (!refusal.why && !program_time(gpu, t, parts[i].program, batch, FORM_FP32, NULL, &full).why)
+        if (!refusal.why &&
+            !program_time(gpu, t, parts[i].program, (amp_sizes){batch, t->length_most}, FORM_FP32, NULL, &full).why)
             out->microseconds_f32 += times * full.microseconds;
         out->launches += times * time.launches;
         out->bytes += times * time.bytes;
         out->microseconds += times * time.microseconds;
-        AMP_TRY(add_temporaries(parts[i].program, batch, &out->temporaries, err));
+        AMP_TRY(add_temporaries(parts[i].program, (amp_sizes){batch, t->length_most}, &out->temporaries, err));
     }
     return AMP_OK;
 }
@@ -149,7 +151,8 @@ static amp_status put_program(amp_json_writer *w, const amp_tables *cuda, const 
     ProgramTime sum;
     KernelTime *each = calloc((size_t)p->kernel_count + 1, sizeof *each);
     if (!each) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d kernels", p->kernel_count);
-    const ProgramRefusal refusal = program_time(gpu, cuda, p, batch, FORM_OWN, each, &sum);
+    const ProgramRefusal refusal =
+        program_time(gpu, cuda, p, (amp_sizes){batch, cuda->length_most}, FORM_OWN, each, &sum);
     if (refusal.why) program_refusal_text(&refusal, gpu, why, STEP_REASON);
     for (int32_t i = 0; i < p->kernel_count && !refusal.why; i++) put_time(w, p, &p->cuda_kernels[i], &each[i]);
     free(each);

@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 
-ProgramRefusal program_time(const Gpu *gpu, const amp_tables *cuda, const amp_program *p, int64_t n, Form form,
+ProgramRefusal program_time(const Gpu *gpu, const amp_tables *cuda, const amp_program *p, amp_sizes sizes, Form form,
                             KernelTime *each, ProgramTime *out) {
     const RooflineTables tables = {p->buffers, cuda->states};
     *out = (ProgramTime){.launches = p->kernel_count};
     for (int32_t i = 0; i < p->kernel_count; i++) {
         KernelTime t;
-        const RooflineStatus why = roofline_kernel(gpu, &tables, &p->cuda_kernels[i], n, form, &t);
+        const RooflineStatus why = roofline_kernel(gpu, &tables, &p->cuda_kernels[i], sizes, form, &t);
         if (each) each[i] = t;
         if (why) return (ProgramRefusal){why, &p->cuda_kernels[i], t.instruction};
         out->flops += t.flops;

@@ -16,10 +16,10 @@ typedef struct ProgramRefusal {
     uint32_t instruction; /* that the GPU lacks */
 } ProgramRefusal;
 
-/* |program| of the tables for "cuda", for |n| samples.  |out| is complete only where no kernel is refused.
+/* |program| of the tables for "cuda", at |sizes|.  |out| is complete only where no kernel is refused.
  * |each| (may be NULL): room for one of every kernel. */
-ProgramRefusal program_time(const Gpu *gpu, const amp_tables *cuda, const amp_program *program, int64_t n, Form form,
-                            KernelTime *each, ProgramTime *out);
+ProgramRefusal program_time(const Gpu *gpu, const amp_tables *cuda, const amp_program *program, amp_sizes sizes,
+                            Form form, KernelTime *each, ProgramTime *out);
 
 /* "H100 has no mma f16, which ...": the words for a person. */
 void program_refusal_text(const ProgramRefusal *r, const Gpu *gpu, char *out, size_t size);

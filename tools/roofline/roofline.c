@@ -51,16 +51,20 @@ typedef struct Part { /* amp_model_cuda_part */
 
 /* ---- what a kernel does ------------------------------------------------------------------------------------------ */
 
-double dim_at(const amp_model_dim *d, int64_t n) {
-    return d->of_n ? (double)d->mul * (double)n / (double)d->div : (double)d->mul;
+double dim_at(const amp_model_dim *d, amp_sizes sizes) {
+    double at = (double)d->mul;
+    if (!d->of_n && !d->of_t) return at;
+    if (d->of_n) at *= (double)sizes.n;
+    for (int i = 0; i < d->of_t; i++) at *= (double)sizes.t;
+    return at / (double)d->div;
 }
 
 /* 0: more than any GPU runs. */
 static int64_t count_blocks(double x, double y, double z) { return x * y * z < 1e15 ? (int64_t)(x * y * z) : 0; }
 
 /* Along an axis: of the grid that a part would have alone. */
-static double blocks_along(const amp_model_cuda_grid *g, int axis, int64_t n) {
-    const double blocks = g->per[axis] ? ceil(dim_at(&g->extent[axis], n) / (double)g->per[axis]) : 1;
+static double blocks_along(const amp_model_cuda_grid *g, int axis, amp_sizes sizes) {
+    const double blocks = g->per[axis] ? ceil(dim_at(&g->extent[axis], sizes) / (double)g->per[axis]) : 1;
     return blocks < 1 ? 1 : blocks;
 }
 
@@ -76,10 +80,10 @@ static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b
 }
 
 /* |most_read|: elements; |again|: the share of them that is read AMP_ACCESS_AGAIN. */
-static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form,
+static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, amp_sizes sizes, Form form,
                        double most_read, double again) {
-    const double of_others = b->part ? (double)b->padding / dim_at(&b->dims[b->rank - 1], n) : 0;
-    const double elements = dim_at(&b->rows, n) * dim_at(&b->cols, n) * (1 - of_others),
+    const double of_others = b->part ? (double)b->padding / dim_at(&b->dims[b->rank - 1], sizes) : 0;
+    const double elements = dim_at(&b->rows, sizes) * dim_at(&b->cols, sizes) * (1 - of_others),
                  size = (double)amp_storage_size(b->storage);
     const bool wide = !is_own(form) && is_low(b->storage);
     if (b->kind == AMP_BUFFER_WATCH || b->kind == AMP_BUFFER_LOOK) return 0; /* nobody asks for it */
@@ -91,31 +95,31 @@ static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8
 
 /* An element of a tile kernel reads no more of an operand than it is made of: of one that it takes a slice of, or rows
  * by their numbers, little. */
-static double most_read(const amp_model_cuda_kernel *k, const Part *p, int64_t n) {
+static double most_read(const amp_model_cuda_kernel *k, const Part *p, amp_sizes sizes) {
     double terms = 1;
     if (p->kind != AMP_KERNEL_TILE || !p->grid->per[0]) return INFINITY;
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
         const amp_model_cuda_work *w = &k->work.at[i];
-        if (dim_at(&w->terms, n) > terms) terms = dim_at(&w->terms, n);
+        if (dim_at(&w->terms, sizes) > terms) terms = dim_at(&w->terms, sizes);
     }
-    return dim_at(&p->grid->extent[0], n) * terms;
+    return dim_at(&p->grid->extent[0], sizes) * terms;
 }
 
 /* Of the operands that are read again, the share that the launch does not hold in shared memory. */
-static double share_again(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n,
+static double share_again(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, amp_sizes sizes,
                           const amp_model_cuda_choice *choice) {
     double row = 0;
     for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
         const amp_model_buffer *b = &t->buffers[k->operands.at[i]];
-        if (k->access[i] >= AMP_ACCESS_AGAIN) row += dim_at(&b->cols, n) * (double)amp_storage_size(b->storage);
+        if (k->access[i] >= AMP_ACCESS_AGAIN) row += dim_at(&b->cols, sizes) * (double)amp_storage_size(b->storage);
     }
     return row > choice->shared_bytes ? 1 - choice->shared_bytes / row : 0;
 }
 
 /* Each buffer of a kernel once where it is read and once where it is written, whatever operands name it. */
-static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n, Form form,
-                          const amp_model_cuda_choice *choice) {
-    const double most = most_read(k, p, n), again = share_again(t, k, p, n, choice);
+static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, amp_sizes sizes,
+                          Form form, const amp_model_cuda_choice *choice) {
+    const double most = most_read(k, p, sizes), again = share_again(t, k, p, sizes, choice);
     double bytes = 0;
     for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
         uint32_t first = p->operand;
@@ -123,7 +127,7 @@ static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *
         while (k->operands.at[first] != k->operands.at[i]) first++;
         for (uint32_t j = i + 1; j < p->operand + p->operand_count; j++)
             if (k->operands.at[j] == k->operands.at[i]) access |= k->access[j];
-        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands.at[i]], access, n, form, most, again);
+        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands.at[i]], access, sizes, form, most, again);
     }
     return bytes;
 }
@@ -138,17 +142,17 @@ static uint32_t instruction_in(Form form, uint32_t instruction) {
 static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p->kind == AMP_KERNEL_ATTENTION; }
 
 /* In another form a product would have other tiles: of these no edges are known. */
-static double share_of_tiles(const amp_model_cuda_grid *tiles, int64_t n, Form form, uint32_t instruction) {
+static double share_of_tiles(const amp_model_cuda_grid *tiles, amp_sizes sizes, Form form, uint32_t instruction) {
     amp_model_cuda_grid whole = *tiles;
     for (int axis = 0; axis < 3 && form != FORM_OWN; axis++)
         whole.extent[axis] = (amp_model_dim){.mul = whole.per[axis], .div = 1};
-    return amp_cuda_tile_share(&whole, n, instruction);
+    return amp_cuda_tile_share(&whole, sizes, instruction);
 }
 
 /* Operations a second.  0: the GPU lacks the instruction. */
-static double rate_of(const Gpu *g, const Part *p, int64_t n, Form form, uint32_t instruction) {
+static double rate_of(const Gpu *g, const Part *p, amp_sizes sizes, Form form, uint32_t instruction) {
     const bool attends = p->kind == AMP_KERNEL_ATTENTION;
-    const double tiles = p->kind == AMP_KERNEL_PRODUCT ? share_of_tiles(p->grid, n, form, instruction) : 1,
+    const double tiles = p->kind == AMP_KERNEL_PRODUCT ? share_of_tiles(p->grid, sizes, form, instruction) : 1,
                  share = g->mma_share * (attends ? attention_share : tiles);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
@@ -168,17 +172,17 @@ typedef struct Seconds {
 } Seconds;
 
 /* The loader leaves these to their reader. */
-static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && (!d->of_n || d->div > 0); }
+static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && ((!d->of_n && !d->of_t) || d->div > 0); }
 
 /* As if every block had a multiprocessor's part of the rate. */
-static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, const Part *p, int64_t n, Form form,
+static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, const Part *p, amp_sizes sizes, Form form,
                                KernelTime *out, Seconds *s) {
     for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
         const amp_model_cuda_work *w = &k->work.at[i];
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
-        const double flops = w->operations * dim_at(&w->elements, n) * dim_at(&w->terms, n),
-                     rate = rate_of(g, p, n, form, instruction);
+        const double flops = w->operations * dim_at(&w->elements, sizes) * dim_at(&w->terms, sizes),
+                     rate = rate_of(g, p, sizes, form, instruction);
         if (instruction > out->instruction) out->instruction = instruction;
         if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
         *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
@@ -195,12 +199,13 @@ typedef struct Together {
 } Together;
 
 static RooflineStatus add_part(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p,
-                               int64_t n, Form form, KernelTime *out, Together *with) {
+                               amp_sizes sizes, Form form, KernelTime *out, Together *with) {
     const amp_model_cuda_grid *grid = p->grid;
     const Seconds before = with->s;
-    const RooflineStatus status = add_work(g, k, p, n, form, out, &with->s);
-    const double bytes = status ? 0 : count_bytes(t, k, p, n, form, out->used.choice);
-    const int64_t blocks = count_blocks(blocks_along(grid, 0, n), blocks_along(grid, 1, n), blocks_along(grid, 2, n));
+    const RooflineStatus status = add_work(g, k, p, sizes, form, out, &with->s);
+    const double bytes = status ? 0 : count_bytes(t, k, p, sizes, form, out->used.choice);
+    const int64_t blocks =
+        count_blocks(blocks_along(grid, 0, sizes), blocks_along(grid, 1, sizes), blocks_along(grid, 2, sizes));
     const double part =
         p->kind == AMP_KERNEL_PRODUCT && form == FORM_OWN ? (double)g->multiprocessors / (double)blocks : 0;
     with->block.tensor_cores = fmax(with->block.tensor_cores, part * (with->s.tensor_cores - before.tensor_cores));
@@ -238,8 +243,8 @@ static void add_up(const Gpu *g, const KindCost *cost, Together *x, double *long
 }
 
 /* Of the choice that |out| names, whose blocks are counted. */
-static RooflineStatus time_choice(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
-                                  Form form, KernelTime *out) {
+static RooflineStatus time_choice(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k,
+                                  amp_sizes sizes, Form form, KernelTime *out) {
     const KindCost cost = cost_of(k);
     const double start = g->launch + cost.start;
     Together with = {.blocks = 0};
@@ -248,7 +253,7 @@ static RooflineStatus time_choice(const Gpu *g, const RooflineTables *t, const a
     for (uint32_t i = 0; i < k->parts.count; i++) {
         const amp_model_cuda_part *p = &k->parts.at[i];
         const Part part = {p->kind, operand, p->operand_count, work, p->work_count, &p->grids[out->used.index]};
-        const RooflineStatus status = add_part(g, t, k, &part, n, form, out, &with);
+        const RooflineStatus status = add_part(g, t, k, &part, sizes, form, out, &with);
         if (status) return status;
         operand += p->operand_count;
         work += p->work_count;
@@ -268,23 +273,23 @@ static bool has_other_tiles(const amp_model_cuda_kernel *k, uint32_t a, uint32_t
     return other;
 }
 
-RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
+RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, amp_sizes sizes,
                                Form form, KernelTime *out) {
     *out = (KernelTime){.bound = BOUND_LAUNCH, .other_tiles = INFINITY};
-    out->used = amp_cuda_launch_choose(k, n, g->multiprocessors, g->shared);
+    out->used = amp_cuda_launch_choose(k, sizes, g->multiprocessors, g->shared);
     const int64_t *grid = out->used.grid;
     out->blocks = count_blocks((double)grid[0], (double)grid[1], (double)grid[2]);
     if (!out->blocks || (k->operands.count && !k->access)) return ROOFLINE_UNKNOWN;
     out->waves = amp_cuda_filled(out->blocks, g->multiprocessors);
     for (uint32_t i = 0; i < k->choices.count; i++) {
         KernelTime other = {.used = {.choice = &k->choices.at[i], .index = i}};
-        if (has_other_tiles(k, i, out->used.index) && !time_choice(g, t, k, n, form, &other))
+        if (has_other_tiles(k, i, out->used.index) && !time_choice(g, t, k, sizes, form, &other))
             out->other_tiles = fmin(out->other_tiles, other.microseconds);
     }
-    const RooflineStatus status = time_choice(g, t, k, n, form, out);
+    const RooflineStatus status = time_choice(g, t, k, sizes, form, out);
     KernelTime own = {.used = out->used}, whole = own;
-    if (status || form == FORM_OWN || time_choice(g, t, k, n, FORM_OWN, &own) ||
-        time_choice(g, t, k, n, (Form)FORM_OWN_WHOLE, &whole))
+    if (status || form == FORM_OWN || time_choice(g, t, k, sizes, FORM_OWN, &own) ||
+        time_choice(g, t, k, sizes, (Form)FORM_OWN_WHOLE, &whole))
         return status;
     /* Edges and the longest block cost other forms the same share, as far as this model goes. */
     out->microseconds *= own.microseconds / whole.microseconds;

@@ -68,12 +68,11 @@ static inline uint32_t cuda_kernel_kind(const amp_model_cuda_kernel *kernel) {
     return kernel->parts.at->superstep ? (uint32_t)AMP_KERNEL_PRODUCT : kernel->parts.at->kind;
 }
 
-/* mul * n / div, or mul. */
-double dim_at(const amp_model_dim *dim, int64_t n);
+double dim_at(const amp_model_dim *dim, amp_sizes sizes);
 
-/* For |n| samples.  |out| is complete only with ROOFLINE_OK. */
+/* At |sizes|.  |out| is complete only with ROOFLINE_OK. */
 RooflineStatus roofline_kernel(const Gpu *gpu, const RooflineTables *tables, const amp_model_cuda_kernel *kernel,
-                               int64_t n, Form form, KernelTime *out);
+                               amp_sizes sizes, Form form, KernelTime *out);
 
 #ifdef __cplusplus
 }

@@ -71,9 +71,9 @@ static amp_status reserve_shared(CpuDevice *d, size_t bytes, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status cpu_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
+static amp_status cpu_reserve(amp_device *device, const amp_program *program, amp_sizes sizes, amp_error *err) {
     CpuDevice *d = (CpuDevice *)device;
-    amp_executor_needs needs = amp_executor_needs_of(&d->executor, program, n);
+    amp_executor_needs needs = amp_executor_needs_of(&d->executor, program, sizes);
     AMP_TRY(reserve_scratch(d, needs.per_thread, err));
     return reserve_shared(d, needs.shared, err);
 }
@@ -137,7 +137,7 @@ static void begin_batch(const amp_micro_batches *b, int64_t i) {
 static amp_status cpu_run(amp_device *device, const amp_run *run, amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     CpuDevice *d = (CpuDevice *)device;
-    AMP_TRY(cpu_reserve(device, run->program, run->n, err));
+    AMP_TRY(cpu_reserve(device, run->program, run->sizes, err));
     for (int64_t i = 0; i < run->batches.count; i++) {
         begin_batch(&run->batches, i);
         AMP_TRY(amp_execute(&d->executor, run, err));

@@ -27,6 +27,7 @@ struct amp_launch {
     const amp_executor *executor;
     const amp_model_kernel *kernel;
     amp_kernel_fn fn;
+    amp_sizes sizes;
     amp_kernel_args args;
     int64_t rows, cols;
     int64_t row_blocks, items, grain,
@@ -73,7 +74,7 @@ static int32_t find_tiles(const amp_program *p, const Launch *l, amp_product_pre
         const amp_model_buffer *b = &p->buffers[k->operands[i]];
         const bool is_factor = (int32_t)i == k->product.a || (int32_t)i == k->product.b;
         if (is_factor || b->layout != AMP_LAYOUT_PANELS || b->kind == AMP_BUFFER_WATCH ||
-            amp_model_dim_at(&b->rows, l->args.n) != l->rows || amp_model_dim_at(&b->cols, l->args.n) != l->cols)
+            amp_model_dim_at(&b->rows, l->sizes) != l->rows || amp_model_dim_at(&b->cols, l->sizes) != l->cols)
             continue;
         const int64_t row = TILE * (int64_t)amp_storage_size(b->storage);
         to[count++] = (amp_product_prefetch){l->operands[i], round_up(l->rows) * row, TILE * row};
@@ -85,7 +86,7 @@ static int32_t find_tiles(const amp_program *p, const Launch *l, amp_product_pre
 static void prepare_product(const amp_executor *e, Launch *l) {
     const amp_model_product *p = &l->kernel->product;
     bool pairs = p->operand == AMP_DT_BF16;
-    int64_t k = amp_model_dim_at(&p->k, l->args.n), packed_k = round_up(k) / (pairs ? 2 : 1),
+    int64_t k = amp_model_dim_at(&p->k, l->sizes), packed_k = round_up(k) / (pairs ? 2 : 1),
             block = pairs ? TILE / 2 : TILE;
     l->kernels = pairs ? e->product_bf16 : e->product_f32;
     l->product = (amp_product){
@@ -103,8 +104,8 @@ static void prepare_product(const amp_executor *e, Launch *l) {
     };
     const amp_program *program = e->run->program;
     const amp_model_buffer *a = operand_buffer(program, l->kernel, p->a), *b = operand_buffer(program, l->kernel, p->b);
-    if (a->layout == AMP_LAYOUT_ROWS) l->product.a_row = amp_model_dim_at(&a->cols, l->args.n);
-    if (b->layout == AMP_LAYOUT_ROWS) l->product.b_row = amp_model_dim_at(&b->cols, l->args.n);
+    if (a->layout == AMP_LAYOUT_ROWS) l->product.a_row = amp_model_dim_at(&a->cols, l->sizes);
+    if (b->layout == AMP_LAYOUT_ROWS) l->product.b_row = amp_model_dim_at(&b->cols, l->sizes);
     l->product.steps = k;
     l->product.prefetch_count = find_tiles(e->run->program, l, l->product.prefetch);
 }
@@ -116,21 +117,21 @@ static bool is_conv(const amp_model_kernel *k) {
 }
 
 /* What the division into tasks and the sizes of scratch depend on. */
-static amp_conv conv_shape(const amp_executor *e, const amp_program *p, const amp_model_kernel *k, int64_t n) {
+static amp_conv conv_shape(const amp_executor *e, const amp_program *p, const amp_model_kernel *k, amp_sizes sizes) {
     const amp_model_window *w = &k->window;
     int64_t pixels =
         w->kind == AMP_WINDOW_CONV_DATA ? (int64_t)w->oh * w->ow : (int64_t)w->h * w->w; /* of a sample of A */
     return (amp_conv){
         .kernels = k->product.operand == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
         .window = *w,
-        .n = amp_model_dim_at(&operand_buffer(p, k, k->product.a)->rows, n) / pixels,
+        .n = amp_model_dim_at(&operand_buffer(p, k, k->product.a)->rows, sizes) / pixels,
     };
 }
 
 static amp_image image_of(const amp_run *run, const amp_model_kernel *k, int32_t operand) {
     const amp_model_buffer *b = operand_buffer(run->program, k, operand);
-    int64_t bytes = (int64_t)amp_storage_size(b->storage), rows = amp_model_dim_at(&b->rows, run->n),
-            cols = amp_model_dim_at(&b->cols, run->n);
+    int64_t bytes = (int64_t)amp_storage_size(b->storage), rows = amp_model_dim_at(&b->rows, run->sizes),
+            cols = amp_model_dim_at(&b->cols, run->sizes);
     amp_image image = {.data = run->buffers[k->operands[operand]], .pixel_stride = cols * bytes};
     if (b->layout != AMP_LAYOUT_PANELS) return image;
     image.pixel_stride = TILE * bytes;
@@ -143,7 +144,7 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
     const amp_model_window *w = &k->window;
     int64_t channels = w->kind == AMP_WINDOW_CONV_DATA ? w->oc : w->c,
             units = k->product.operand == AMP_DT_BF16 ? 2 : 1;
-    l->conv = conv_shape(e, e->run->program, k, l->args.n);
+    l->conv = conv_shape(e, e->run->program, k, l->sizes);
     l->conv.a = image_of(e->run, k, k->product.a);
     if (w->kind == AMP_WINDOW_CONV_WEIGHT) l->conv.dy = image_of(e->run, k, k->product.b);
     else l->conv.b = l->operands[k->product.b];
@@ -162,34 +163,35 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
 /* ---- batches of products ----------------------------------------------------------------------------------------- */
 
 static amp_batch_operand batch_operand(const amp_model_kernel *k, const amp_model_batch_operand *x, const void *data,
-                                       bool transposed, int64_t n) {
+                                       bool transposed, amp_sizes sizes) {
     const int64_t size = (int64_t)amp_storage_size(k->product.operand);
-    amp_batch_operand to = {.transposed = transposed, .pitch = amp_model_dim_at(&x->pitch, n) * size};
+    amp_batch_operand to = {.transposed = transposed, .pitch = amp_model_dim_at(&x->pitch, sizes) * size};
     if (data) to.data = (const char *)data + x->offset * size;
-    for (uint32_t i = 0; i < k->batch->rank; i++) to.stride[i] = amp_model_dim_at(&x->strides[i], n) * size;
+    for (uint32_t i = 0; i < k->batch->rank; i++) to.stride[i] = amp_model_dim_at(&x->strides[i], sizes) * size;
     return to;
 }
 
 /* Without memory: what the division into tasks and the sizes of scratch depend on. */
-static amp_batch batch_of(const amp_executor *e, const amp_model_kernel *k, const void *a, const void *b, int64_t n) {
+static amp_batch batch_of(const amp_executor *e, const amp_model_kernel *k, const void *a, const void *b,
+                          amp_sizes sizes) {
     const amp_model_batch *x = k->batch;
     amp_batch batch = {
         .kernels = k->product.operand == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
         .rank = (int32_t)x->rank,
         .in_columns = (int)x->in_columns,
-        .m = amp_model_dim_at(&x->m, n),
-        .n = amp_model_dim_at(&x->n, n),
-        .k = amp_model_dim_at(&k->product.k, n),
-        .a = batch_operand(k, &x->a, a, k->product.a_transposed, n),
-        .b = batch_operand(k, &x->b, b, k->product.b_transposed, n),
+        .m = amp_model_dim_at(&x->m, sizes),
+        .n = amp_model_dim_at(&x->n, sizes),
+        .k = amp_model_dim_at(&k->product.k, sizes),
+        .a = batch_operand(k, &x->a, a, k->product.a_transposed, sizes),
+        .b = batch_operand(k, &x->b, b, k->product.b_transposed, sizes),
     };
-    for (uint32_t i = 0; i < x->rank; i++) batch.dims[i] = amp_model_dim_at(&x->dims[i], n);
+    for (uint32_t i = 0; i < x->rank; i++) batch.dims[i] = amp_model_dim_at(&x->dims[i], sizes);
     return batch;
 }
 
 static void prepare_batch(const amp_executor *e, Launch *l) {
     const amp_model_product *p = &l->kernel->product;
-    l->batch = batch_of(e, l->kernel, l->operands[p->a], l->operands[p->b], l->args.n);
+    l->batch = batch_of(e, l->kernel, l->operands[p->a], l->operands[p->b], l->sizes);
     l->batch.epilogue = epilogue;
     l->batch.ctx = l;
     l->batch.prefetch_count = find_tiles(e->run->program, l, l->batch.prefetch);
@@ -206,17 +208,17 @@ static void attention_step(void *ctx, const amp_attention_tile *tile) {
 }
 
 static amp_attention_rows attention_rows(void *const *operands, uint32_t rank, const amp_model_attention_operand *x,
-                                         int64_t size, int64_t n) {
+                                         int64_t size, amp_sizes sizes) {
     if (x->operand < 0) return (amp_attention_rows){0};
-    amp_attention_rows to = {.pitch = amp_model_dim_at(&x->at.pitch, n) * size};
+    amp_attention_rows to = {.pitch = amp_model_dim_at(&x->at.pitch, sizes) * size};
     if (operands && operands[x->operand]) to.data = (char *)operands[x->operand] + x->at.offset * size;
-    for (uint32_t i = 0; i < rank; i++) to.stride[i] = amp_model_dim_at(&x->at.strides[i], n) * size;
+    for (uint32_t i = 0; i < rank; i++) to.stride[i] = amp_model_dim_at(&x->at.strides[i], sizes) * size;
     return to;
 }
 
 /* |operands| NULL: what the sizes of scratch depend on. */
 static amp_attention attention_of(const amp_executor *e, const amp_program *p, const amp_model_kernel *k,
-                                  void *const *operands, int64_t n) {
+                                  void *const *operands, amp_sizes sizes) {
     const amp_model_attention *x = k->attention;
     const int64_t size = (int64_t)amp_storage_size(x->storage);
     amp_attention a = {
@@ -226,32 +228,32 @@ static amp_attention attention_of(const amp_executor *e, const amp_program *p, c
         .mask_is_one = x->mask.one_step != 0,
         .rank = (int32_t)x->rank,
         .share = x->share,
-        .queries = x->queries,
-        .keys = x->keys,
+        .queries = amp_model_dim_at(&x->queries, sizes),
+        .keys = amp_model_dim_at(&x->keys, sizes),
         .width = x->width,
         .v_width = x->v_width,
-        .q = attention_rows(operands, x->rank, &x->q, size, n),
-        .k = attention_rows(operands, x->rank, &x->k, size, n),
-        .v = attention_rows(operands, x->rank, &x->v, size, n),
-        .mask = attention_rows(operands, x->rank, &x->mask, 4, n),
-        .dy = attention_rows(operands, x->rank, &x->dy, size, n),
-        .sums = attention_rows(operands, x->rank, &x->sums, 4, n),
+        .q = attention_rows(operands, x->rank, &x->q, size, sizes),
+        .k = attention_rows(operands, x->rank, &x->k, size, sizes),
+        .v = attention_rows(operands, x->rank, &x->v, size, sizes),
+        .mask = attention_rows(operands, x->rank, &x->mask, 4, sizes),
+        .dy = attention_rows(operands, x->rank, &x->dy, size, sizes),
+        .sums = attention_rows(operands, x->rank, &x->sums, 4, sizes),
     };
-    for (uint32_t i = 0; i < x->rank; i++) a.dims[i] = amp_model_dim_at(&x->dims[i], n);
-    for (int i = 0; i < 3; i++) a.result[i] = attention_rows(operands, x->rank, &x->result[i], 4, n);
+    for (uint32_t i = 0; i < x->rank; i++) a.dims[i] = amp_model_dim_at(&x->dims[i], sizes);
+    for (int i = 0; i < 3; i++) a.result[i] = attention_rows(operands, x->rank, &x->result[i], 4, sizes);
     if (!operands && x->mask.operand >= 0) a.mask.data = (char *)e; /* there is one */
     if (!operands || x->y < 0) return a;
     const amp_model_buffer *y = operand_buffer(p, k, x->y);
     a.y.data = operands[x->y];
     a.y.in_panels = y->layout == AMP_LAYOUT_PANELS;
-    a.y.rows = amp_model_dim_at(&y->rows, n);
-    a.y.cols = amp_model_dim_at(&y->cols, n);
+    a.y.rows = amp_model_dim_at(&y->rows, sizes);
+    a.y.cols = amp_model_dim_at(&y->cols, sizes);
     a.y.element = (int64_t)amp_storage_size(y->storage);
     return a;
 }
 
 static void prepare_attention(const amp_executor *e, Launch *l) {
-    l->attention = attention_of(e, e->run->program, l->kernel, l->operands, l->args.n);
+    l->attention = attention_of(e, e->run->program, l->kernel, l->operands, l->sizes);
     l->attention.step = attention_step;
     l->attention.ctx = l;
     l->items = amp_attention_tasks(&l->attention);
@@ -260,22 +262,22 @@ static void prepare_attention(const amp_executor *e, Launch *l) {
 
 static size_t larger(size_t x, size_t y) { return x > y ? x : y; }
 
-amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_program *program, int64_t n) {
+amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_program *program, amp_sizes sizes) {
     amp_executor_needs needs = {amp_product_scratch_bytes(e->product_f32), 0};
     for (int32_t i = 0; i < program->kernel_count; i++) {
         const amp_model_kernel *k = &program->kernels[i];
         if (k->product.operand == AMP_DT_BF16)
             needs.per_thread = larger(needs.per_thread, amp_product_scratch_bytes(e->product_bf16));
         if (k->kind == AMP_KERNEL_PRODUCT && k->batch) {
-            const amp_batch batch = batch_of(e, k, NULL, NULL, n);
+            const amp_batch batch = batch_of(e, k, NULL, NULL, sizes);
             needs.per_thread = larger(needs.per_thread, amp_batch_thread_bytes(&batch));
         }
         if (k->kind == AMP_KERNEL_ATTENTION) {
-            const amp_attention attention = attention_of(e, program, k, NULL, n);
+            const amp_attention attention = attention_of(e, program, k, NULL, sizes);
             needs.per_thread = larger(needs.per_thread, amp_attention_thread_bytes(&attention));
         }
         if (!is_conv(k)) continue;
-        const amp_conv conv = conv_shape(e, program, k, n);
+        const amp_conv conv = conv_shape(e, program, k, sizes);
         needs.per_thread = larger(needs.per_thread, amp_conv_thread_bytes(&conv));
         needs.shared = larger(needs.shared, amp_conv_shared_bytes(&conv));
     }
@@ -343,8 +345,8 @@ static void divide(const amp_executor *e, Launch *l) {
         l->grain = at_least_one(GRAIN / 4 / (height * at_least_one(l->cols)));
         break;
     case COLUMNS:
-        l->segment = l->kernel->segment ? l->kernel->segment : l->rows;
-        l->segments = l->kernel->segment ? l->rows / l->segment : 1;
+        l->segment = l->kernel->segment.mul ? amp_model_dim_at(&l->kernel->segment, l->sizes) : l->rows;
+        l->segments = l->kernel->segment.mul ? l->rows / l->segment : 1;
         l->items = blocks(l->cols) * l->segments;
         l->grain = at_least_one(GRAIN / (at_least_one(l->segment) * TILE));
         break;
@@ -358,9 +360,10 @@ static void prepare(const amp_executor *e, Launch *l, const amp_model_kernel *k)
     for (uint32_t i = 0; i < k->operand_count; i++) l->operands[i] = run->buffers[k->operands[i]];
     l->kernel = k;
     l->fn = amp_kernel_function(k, e->isa);
-    l->args = (amp_kernel_args){.buffer = l->operands, .n = run->n};
-    l->rows = amp_model_dim_at(&k->rows, run->n);
-    l->cols = amp_model_dim_at(&k->cols, run->n);
+    l->sizes = run->sizes;
+    l->args = (amp_kernel_args){.buffer = l->operands, .n = run->sizes.n, .t = run->sizes.t};
+    l->rows = amp_model_dim_at(&k->rows, run->sizes);
+    l->cols = amp_model_dim_at(&k->cols, run->sizes);
     divide(e, l);
 }
 
@@ -472,12 +475,12 @@ static amp_status walk(amp_executor *e, const amp_run *run, amp_error *err) {
 /* Of this program, size and kernels; what was asked for longest ago makes room. */
 static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
     for (int i = 0; i < AMP_GOVERNORS; i++)
-        if (e->governors[i].program == run->program && e->governors[i].n == run->n &&
+        if (e->governors[i].program == run->program && amp_sizes_are_equal(e->governors[i].sizes, run->sizes) &&
             e->governors[i].selection == run->selection)
             return &e->governors[i];
     amp_governor *g = &e->governors[e->next_governor];
     e->next_governor = (e->next_governor + 1) % AMP_GOVERNORS;
-    *g = amp_governor_make(run->program, run->n);
+    *g = amp_governor_make(run->program, run->sizes);
     g->selection = run->selection;
     return g;
 }
@@ -495,7 +498,7 @@ static void say_threads(const amp_executor *e, const amp_governor *g, const amp_
     int32_t threads = amp_pool_threads(e->pool);
     amp_log_say(e->log, AMP_LOG_INFO,
                 "using %d thread%s for %s at %lld samples: faster (%.3f ms a call with 1 thread, %.3f ms with %d)",
-                g->prefers_one ? 1 : threads, g->prefers_one ? "" : "s", run->program->name, (long long)run->n,
+                g->prefers_one ? 1 : threads, g->prefers_one ? "" : "s", run->program->name, (long long)run->sizes.n,
                 (double)g->one.mean / 1e6, (double)g->all.mean / 1e6, threads);
 }
 

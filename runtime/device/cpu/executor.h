@@ -30,7 +30,7 @@ typedef struct amp_executor {
 typedef struct amp_executor_needs {
     size_t per_thread, shared;
 } amp_executor_needs;
-amp_executor_needs amp_executor_needs_of(const amp_executor *executor, const amp_program *program, int64_t n);
+amp_executor_needs amp_executor_needs_of(const amp_executor *executor, const amp_program *program, amp_sizes sizes);
 
 /* Makes pool and launch; |threads| and |outside|: amp_pool_create_outside.  After a failure too: amp_executor_free.
  * The executor must not move. */

@@ -14,8 +14,8 @@ enum {
 };
 static const int64_t period_max = 8000000000;
 
-amp_governor amp_governor_make(const void *program, int64_t n) {
-    return (amp_governor){.program = program, .n = n, .cold = COLD, .period = PERIOD_MIN};
+amp_governor amp_governor_make(const void *program, amp_sizes sizes) {
+    return (amp_governor){.program = program, .sizes = sizes, .cold = COLD, .period = PERIOD_MIN};
 }
 
 bool amp_governor_runs_alone(const amp_governor *g) { return g->prefers_one != g->on_trial; }

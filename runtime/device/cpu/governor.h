@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "amp/amp.h"
+
 typedef struct amp_timed_way { /* one thread, or all */
     int64_t calls, ns;         /* since the last mean */
     int64_t least;             /* ns of the fastest of these calls */
@@ -19,7 +21,7 @@ typedef struct amp_timed_way { /* one thread, or all */
 
 typedef struct amp_governor {
     const void *program; /* what it is about */
-    int64_t n;
+    amp_sizes sizes;
     uint64_t selection; /* amp_run's */
     amp_timed_way one, all;
     int cold;         /* calls at the start that say nothing */
@@ -31,7 +33,7 @@ typedef struct amp_governor {
 } amp_governor;
 
 /* For a program that has not run: all zeros but what it is about. */
-amp_governor amp_governor_make(const void *program, int64_t n);
+amp_governor amp_governor_make(const void *program, amp_sizes sizes);
 /* What the next call does. */
 bool amp_governor_runs_alone(const amp_governor *governor);
 /* A call on one thread took so long (0: not known) that it is worth waking |threads - 1| sleeping workers for it. */

@@ -227,7 +227,7 @@ static amp_status take_all(const amp_cuda_launching *l, const char *data, size_t
     for (amp_cuda_choice *c = p->choices; c; c = c->next) {
         take_sent(c, data, bytes);
         differ += !c->known;
-        AMP_TRY(amp_cuda_choice_warm(l, &(amp_run){.program = c->program, .n = c->n}, c, err));
+        AMP_TRY(amp_cuda_choice_warm(l, &(amp_run){.program = c->program, .sizes = {.n = c->n}}, c, err));
     }
     if (differ)
         amp_log_say(p->log, AMP_LOG_WARNING,
@@ -237,7 +237,7 @@ static amp_status take_all(const amp_cuda_launching *l, const char *data, size_t
     amp_cuda_products_fit_workspace(p);
     for (const amp_cuda_choice *c = p->choices; c; c = c->next)
         if (!c->next || c->next->program != c->program || c->next->n != c->n)
-            AMP_TRY(amp_cuda_need(l, &(amp_run){.program = c->program, .n = c->n}, false, err));
+            AMP_TRY(amp_cuda_need(l, &(amp_run){.program = c->program, .sizes = {.n = c->n}}, false, err));
     return AMP_OK;
 }
 

@@ -152,9 +152,9 @@ static amp_status reserve_inside(CudaDevice *d, const amp_run *run, amp_error *e
     return amp_cuda_need(&d->graphs.launching, run, false, err);
 }
 
-static amp_status cuda_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
+static amp_status cuda_reserve(amp_device *device, const amp_program *program, amp_sizes sizes, amp_error *err) {
     CudaDevice *d = of(device);
-    const amp_run run = {.program = program, .n = n};
+    const amp_run run = {.program = program, .sizes = sizes};
     TRY_INSIDE(d, err, reserve_inside(d, &run, err));
     return AMP_OK;
 }

@@ -17,7 +17,8 @@ enum {
 CuPointer amp_cuda_address_of(const amp_cuda_launching *l, const amp_run *run, uint32_t buffer) {
     const amp_model_buffer *b = &run->program->buffers[buffer];
     if (l->addresses) return l->addresses[buffer];
-    if (b->kind == AMP_BUFFER_INPUT) return amp_cuda_upload_address(l->upload, run->program, (int32_t)buffer, run->n);
+    if (b->kind == AMP_BUFFER_INPUT)
+        return amp_cuda_upload_address(l->upload, run->program, (int32_t)buffer, run->sizes);
     return amp_cuda_pointer(run->buffers[buffer]) + (b->part ? b->part - 1 : 0) * amp_storage_size(b->storage);
 }
 
@@ -31,7 +32,7 @@ static amp_share elements_of(const amp_run *run, const amp_model_cuda_kernel *k,
         const amp_model_buffer *b = &run->program->buffers[k->operands.at[i]];
         if (b->kind == AMP_BUFFER_STATE && run->shares[b->index].end >= 0) return run->shares[b->index];
     }
-    return (amp_share){0, amp_model_dim_at(all, run->n)};
+    return (amp_share){0, amp_model_dim_at(all, run->sizes)};
 }
 
 /* Along the first axis. */
@@ -71,9 +72,9 @@ static int64_t grid_blocks(const int64_t grid[3]) { return grid[0] * grid[1] * g
 /* What is launched on the device: the last choice in place of one for newer devices. */
 static amp_cuda_used choose(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k) {
     const amp_cuda_device_info *device = &l->context->info;
-    amp_cuda_used used = amp_cuda_launch_choose(k, run->n, device->multiprocessors, device->max_shared_optin_bytes);
+    amp_cuda_used used = amp_cuda_launch_choose(k, run->sizes, device->multiprocessors, device->max_shared_optin_bytes);
     if (!amp_cuda_function_suits(&l->functions->model->functions[used.choice->function], device->arch))
-        used = amp_cuda_launch_choose(k, run->n, INT32_MAX, 0);
+        used = amp_cuda_launch_choose(k, run->sizes, INT32_MAX, 0);
     return used;
 }
 
@@ -191,7 +192,7 @@ static void add_sizes(Parameters *p, const amp_run *run, const amp_model_cuda_ke
         add(p, (uint64_t)s.first);
         i = 2;
     }
-    for (; i < k->sizes.count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes.at[i], run->n));
+    for (; i < k->sizes.count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes.at[i], run->sizes));
 }
 
 static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const amp_run *run,
@@ -201,7 +202,7 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
     if (k->operand_table) add(p, tables);
     for (uint32_t i = 0; !k->operand_table && i < k->operands.count; i++)
         add(p, amp_cuda_address_of(l, run, k->operands.at[i]));
-    add(p, (uint64_t)run->n);
+    add(p, (uint64_t)run->sizes.n);
     add_sizes(p, run, k);
     if (k->elements.count) add(p, tables + operand_table_bytes(k));
     if (k->waits.tickets) add(p, tables + operand_table_bytes(k) + batch_table_bytes(k));
@@ -210,7 +211,7 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
         add(p, at->partials);
     }
     for (uint32_t i = 0; amp_cuda_places_parts(k) && i < k->parts.count; i++) {
-        const amp_cuda_part_place place = amp_cuda_place_part(k, choice, i, run->n);
+        const amp_cuda_part_place place = amp_cuda_place_part(k, choice, i, run->sizes);
         add(p, (uint64_t)place.first);
         add(p, (uint64_t)place.x);
         add(p, (uint64_t)place.y);
@@ -225,7 +226,7 @@ static amp_status check_grid(const amp_run *run, const amp_model_cuda_kernel *k,
     for (int axis = 0; axis < 3; axis++)
         if (grid[axis] > grid_limits[axis])
             return amp_fail(err, AMP_UNSUPPORTED, "%s: kernel %s takes %lld blocks at n = %lld; CUDA has %lld at most",
-                            run->program->name, k->name, (long long)grid[axis], (long long)run->n,
+                            run->program->name, k->name, (long long)grid[axis], (long long)run->sizes.n,
                             (long long)grid_limits[axis]);
     return AMP_OK;
 }
@@ -282,7 +283,7 @@ amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int3
 /* In rows; without the padding of the allocation. */
 static size_t bytes_of(const amp_run *run, int32_t buffer) {
     const amp_model_buffer *b = &run->program->buffers[buffer];
-    return (size_t)(amp_model_dim_at(&b->rows, run->n) * amp_model_dim_at(&b->cols, run->n)) *
+    return (size_t)(amp_model_dim_at(&b->rows, run->sizes) * amp_model_dim_at(&b->cols, run->sizes)) *
            amp_storage_size(b->storage);
 }
 
@@ -449,8 +450,8 @@ static bool is_apart(const amp_cuda_graphs *g, const amp_run *run) {
 }
 
 static bool is_of(const amp_cuda_graph *graph, const amp_run *run, bool apart) {
-    return graph->program == run->program && graph->n == run->n && graph->selection == run->selection &&
-           graph->apart == apart;
+    return graph->program == run->program && amp_sizes_are_equal(graph->sizes, run->sizes) &&
+           graph->selection == run->selection && graph->apart == apart;
 }
 
 static amp_cuda_graph *find(amp_cuda_graphs *g, const amp_run *run) {
@@ -494,7 +495,7 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
                        amp_cuda_graph **out, amp_error *err) {
     amp_cuda_context *c = g->launching.context;
     amp_cuda_graph *place = choose_place(g, run->program),
-                   made = {.program = run->program, .n = run->n, .selection = run->selection};
+                   made = {.program = run->program, .sizes = run->sizes, .selection = run->selection};
     AMP_TRY(amp_cuda_products_choose(&g->launching, run, false, err));
     made.apart = is_apart(g, run);
     AMP_TRY(amp_cuda_need(&g->launching, run, false, err));

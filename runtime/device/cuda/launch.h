@@ -78,7 +78,7 @@ enum {
 
 typedef struct amp_cuda_graph {
     const amp_program *program; /* NULL: free */
-    int64_t n;
+    amp_sizes sizes;
     uint64_t selection; /* amp_run's */
     bool apart;         /* of runs that are looked at, with own launches where others have a library's */
     uint64_t used;      /* when: runs are counted */

@@ -112,8 +112,12 @@ static amp_cuda_choice *add_choice(amp_cuda_products *p, const amp_run *run, con
                                    const amp_cuda_cache_key *key) {
     amp_cuda_choice *c = amp_alloc_zeroed(p->allocator, amp_cuda_choice_bytes(k->products.count));
     if (!c) return NULL;
-    *c = (amp_cuda_choice){
-        .next = p->choices, .program = run->program, .kernel = k, .n = run->n, .key = *key, .count = k->products.count};
+    *c = (amp_cuda_choice){.next = p->choices,
+                           .program = run->program,
+                           .kernel = k,
+                           .n = run->sizes.n,
+                           .key = *key,
+                           .count = k->products.count};
     p->choices = c;
     return c;
 }
@@ -280,8 +284,8 @@ static amp_status measure_all(const amp_cuda_launching *l, const amp_run *run, a
     AMP_TRY(amp_cuda_need(l, run, true, err));
     for (int32_t i = 0; i < run->program->kernel_count; i++)
         if (amp_cuda_products_may_take(l, run, i))
-            AMP_TRY(measure_one(l, run, amp_cuda_choice_for(l->products, &run->program->cuda_kernels[i], run->n), cache,
-                                err));
+            AMP_TRY(measure_one(l, run, amp_cuda_choice_for(l->products, &run->program->cuda_kernels[i], run->sizes.n),
+                                cache, err));
     return AMP_OK;
 }
 
@@ -292,7 +296,7 @@ static amp_status probe(const amp_cuda_launching *l, const amp_run *run, int64_t
                         amp_cuda_cache *cache, amp_error *err) {
     amp_cuda_products *p = l->products;
     amp_run other = *run;
-    other.n = n;
+    other.sizes.n = n;
     if (n < 1 || amp_cuda_choice_for(p, k, n) || !is_worth(l, &other, k)) return AMP_OK;
     AMP_TRY(look_up(l, &other, k, cache, err));
     amp_cuda_choice *c = amp_cuda_choice_for(p, k, n);
@@ -308,7 +312,7 @@ static amp_status probe_neighbours(const amp_cuda_launching *l, const amp_run *r
     const amp_cuda_products *p = l->products;
     int64_t above = p->capacity;
     if (p->agreed) return AMP_OK;
-    while (above / 2 >= run->n) above /= 2;
+    while (above / 2 >= run->sizes.n) above /= 2;
     AMP_TRY(probe(l, run, above, k, cache, err));
     AMP_TRY(probe(l, run, above / 2, k, cache, err));
     for (int i = 0; amp_cuda_choices_size(p, i); i++)
@@ -341,7 +345,7 @@ static bool has_workspace(const amp_cuda_choice *c) {
 static bool has_equal_sums(const amp_run *run, const amp_cuda_choice *c, const amp_cuda_choice *nearest) {
     for (uint32_t i = 0; i < c->count; i++) {
         const amp_model_dim *k = &c->kernel->products.at[i].k;
-        if (amp_model_dim_at(k, run->n) != amp_model_dim_at(k, nearest->n)) return false;
+        if (amp_model_dim_at(k, run->sizes) != amp_model_dim_at(k, (amp_sizes){.n = nearest->n})) return false;
     }
     return !has_workspace(nearest);
 }
@@ -371,7 +375,7 @@ static void say_shares(const amp_cuda_launching *l, const amp_run *run) {
     if (served || l->products->mode == AMP_PRODUCTS_FASTEST)
         amp_log_say(l->products->log, AMP_LOG_INFO,
                     "%s, n = %lld: cuBLASLt makes %d of %d launches of products that it could make", run->program->name,
-                    (long long)run->n, served, with_calls);
+                    (long long)run->sizes.n, served, with_calls);
 }
 
 static amp_status open_or_give_up(amp_cuda_products *p, amp_error *err) {
@@ -390,7 +394,7 @@ static amp_status choose_one(const amp_cuda_launching *l, const amp_run *run, in
     amp_cuda_products *p = l->products;
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
     if (!k->products.count || !amp_run_needs(run, i)) return AMP_OK;
-    const amp_cuda_choice *c = amp_cuda_choice_for(p, k, run->n);
+    const amp_cuda_choice *c = amp_cuda_choice_for(p, k, run->sizes.n);
     if (c ? c->known || !may_measure : !is_worth(l, run, k)) return AMP_OK;
     AMP_TRY(open_or_give_up(p, err));
     if (p->given_up) return AMP_OK;
@@ -405,7 +409,7 @@ static amp_status take_all_nearest(const amp_cuda_launching *l, const amp_run *r
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
         if (!amp_cuda_products_may_take(l, run, i)) continue;
-        amp_cuda_choice *c = amp_cuda_choice_for(l->products, k, run->n);
+        amp_cuda_choice *c = amp_cuda_choice_for(l->products, k, run->sizes.n);
         if (!c->served) AMP_TRY(take_nearest(l, run, c, cache, err));
     }
     return AMP_OK;
@@ -416,7 +420,7 @@ amp_status amp_cuda_products_choose(const amp_cuda_launching *l, const amp_run *
     amp_cuda_cache *cache = NULL;
     amp_status status = AMP_OK;
     bool looked = false;
-    if (p && may_measure && run->n > p->capacity) p->capacity = run->n;
+    if (p && may_measure && run->sizes.n > p->capacity) p->capacity = run->sizes.n;
     for (int32_t i = 0; p && !p->given_up && !status && i < run->program->kernel_count; i++)
         status = choose_one(l, run, i, may_measure, &cache, &looked, err);
     if (looked && may_measure && !status) status = measure_all(l, run, cache, err);
@@ -448,7 +452,7 @@ bool amp_cuda_choice_at(const amp_cuda_products *p, int32_t index, amp_product_c
                                 .library = (double)c->library,
                                 .measured = c->known,
                                 .library_version = p->library.version};
-    if (amp_cuda_matmul_of(&(amp_run){.program = c->program, .n = c->n}, c->kernel, 0, &w))
+    if (amp_cuda_matmul_of(&(amp_run){.program = c->program, .sizes = {.n = c->n}}, c->kernel, 0, &w))
         out->rows = w.m, out->cols = w.n, out->k = w.k * w.parts;
     if (c->served)
         p->library.calls.algo_config(&c->algorithms[0].algo, LT_ALGO_ID, &out->algorithm, sizeof out->algorithm,

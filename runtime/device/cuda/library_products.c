@@ -133,17 +133,17 @@ static const amp_model_buffer *buffer_of(const amp_run *run, const amp_model_cud
 /* Whether |lines| lines of |length|, in which parts of 16 bytes are aligned, are in the buffer. */
 static bool is_inside(const amp_run *run, const amp_model_buffer *b, double lines, int64_t length, int64_t pitch) {
     enum { LINE = 16 };
-    const double all = (double)amp_model_dim_at(&b->rows, run->n) * (double)amp_model_dim_at(&b->cols, run->n);
+    const double all = (double)amp_model_dim_at(&b->rows, run->sizes) * (double)amp_model_dim_at(&b->cols, run->sizes);
     return lines > 0 && length > 0 && length <= pitch && pitch % (LINE / (int64_t)amp_storage_size(b->storage)) == 0 &&
            (lines - 1) * (double)pitch + (double)length <= all;
 }
 
 static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
-    out->m = amp_model_dim_at(&x->rows, run->n);
+    out->m = amp_model_dim_at(&x->rows, run->sizes);
     out->n = x->cols;
-    out->k = amp_model_dim_at(&x->k, run->n);
+    out->k = amp_model_dim_at(&x->k, run->sizes);
     out->parts = x->parts;
-    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->n);
+    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->sizes);
     if (x->parts > 1 && out->k % ((int64_t)x->parts * AMP_PRODUCT_PART)) return false;
     out->k /= x->parts;
     if (x->filled) out->fill = out->pitch[2] - out->n;
@@ -302,13 +302,14 @@ amp_cuda_choice *amp_cuda_products_find(const amp_cuda_launching *l, const amp_r
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
     if (!l->products || !k->products.count || (run->looked_at && l->products->mode != AMP_PRODUCTS_FASTEST))
         return NULL;
-    amp_cuda_choice *c = amp_cuda_choice_for(l->products, k, run->n);
+    amp_cuda_choice *c = amp_cuda_choice_for(l->products, k, run->sizes.n);
     return c && c->served ? c : NULL;
 }
 
 bool amp_cuda_products_may_take(const amp_cuda_launching *l, const amp_run *run, int32_t kernel) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    const amp_cuda_choice *c = l->products && k->products.count ? amp_cuda_choice_for(l->products, k, run->n) : NULL;
+    const amp_cuda_choice *c =
+        l->products && k->products.count ? amp_cuda_choice_for(l->products, k, run->sizes.n) : NULL;
     return c && !c->known && amp_run_needs(run, kernel);
 }
 
@@ -325,7 +326,7 @@ amp_status amp_cuda_products_enqueue(const amp_cuda_launching *l, const amp_run 
             continue;
         /* the own launch writes all that those before have written */
         amp_log_say(l->products->log, AMP_LOG_WARNING, "%s: cuBLASLt fails at n = %lld: its products are ampc's own",
-                    k->name, (long long)run->n);
+                    k->name, (long long)run->sizes.n);
         c->served = false;
         l->products->failed = true;
         return AMP_OK;

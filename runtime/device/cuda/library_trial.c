@@ -89,12 +89,12 @@ static amp_status make_part(Trial *t, const amp_model_cuda_kernel *k, Part *out,
     out->program = *t->run->program;
     out->program.cuda_kernels = k;
     out->program.kernel_count = 1;
-    out->run = (amp_run){.program = &out->program, .n = t->run->n};
+    out->run = (amp_run){.program = &out->program, .sizes = t->run->sizes};
     return amp_cuda_tables_make(&out->tables, &t->launching, &out->run, t->p->stream, t->p->allocator, err);
 }
 
 static amp_status make_memory(Trial *t, bool compares, amp_error *err) {
-    const amp_memory_plan_options o = {.capacity = t->run->n, .sizes_only = true, .align = 256};
+    const amp_memory_plan_options o = {.capacity = t->run->sizes, .sizes_only = true, .align = 256};
     const size_t bytes = list_bytes(t);
     AMP_TRY(amp_memory_plan_make(&t->plan, t->run->program, &o, t->p->allocator, err));
     t->memory = amp_alloc_zeroed(t->p->allocator, bytes);
@@ -202,7 +202,7 @@ static float scale_of(const Trial *t, int32_t buffer) {
     for (uint32_t i = 0; t->p->mode == AMP_PRODUCTS_FASTEST && i < t->k->products.count; i++) {
         const amp_model_cuda_product *x = &t->k->products.at[i];
         if ((int32_t)t->k->operands.at[x->a] == buffer || (int32_t)t->k->operands.at[x->b] == buffer)
-            return 1 / sqrtf((float)amp_model_dim_at(&x->k, t->run->n));
+            return 1 / sqrtf((float)amp_model_dim_at(&x->k, t->run->sizes));
     }
     return 1;
 }
@@ -297,7 +297,7 @@ static amp_status describe_products(Trial *t, bool ask, amp_error *err) {
     for (uint32_t i = 0; i < t->k->products.count; i++) {
         Product *product = &t->products[i];
         if (!amp_cuda_matmul_of(t->run, t->k, i, &product->what))
-            return amp_fail(err, AMP_INTERNAL, "no call makes product %u at n = %lld", i, (long long)t->run->n);
+            return amp_fail(err, AMP_INTERNAL, "no call makes product %u at n = %lld", i, (long long)t->run->sizes.n);
         product->like = 0;
         while (memcmp(&t->products[product->like].what, &product->what, sizeof product->what)) product->like++;
         if (product->like == i && ask) AMP_TRY(find_candidates(t, i, err));

@@ -16,8 +16,9 @@ static size_t aligned(size_t bytes) {
 static bool has_inputs(const amp_program *p) { return p->input_end; }
 static bool is_input(const amp_program *p, int32_t i) { return p->buffers[i].kind == AMP_BUFFER_INPUT; }
 
-static size_t input_bytes(const amp_model_buffer *b, int64_t n) {
-    return (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * amp_storage_size(b->storage);
+static size_t input_bytes(const amp_model_buffer *b, amp_sizes sizes) {
+    return (size_t)(amp_model_dim_at(&b->rows, sizes) * amp_model_dim_at(&b->cols, sizes)) *
+           amp_storage_size(b->storage);
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -114,15 +115,15 @@ size_t amp_cuda_upload_pinned(const amp_cuda_upload *g) { return AMP_CUDA_UPLOAD
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-static size_t offset_of(const amp_cuda_upload *g, const amp_program *p, int32_t buffer, int64_t n) {
+static size_t offset_of(const amp_cuda_upload *g, const amp_program *p, int32_t buffer, amp_sizes sizes) {
     size_t at = aligned(g->header_bytes);
     for (int32_t i = 0; i < buffer; i++)
-        if (is_input(p, i)) at += aligned(input_bytes(&p->buffers[i], n));
+        if (is_input(p, i)) at += aligned(input_bytes(&p->buffers[i], sizes));
     return at;
 }
 
-CuPointer amp_cuda_upload_address(const amp_cuda_upload *g, const amp_program *p, int32_t buffer, int64_t n) {
-    return g->separate ? g->separate[p->buffers[buffer].index] : g->block + offset_of(g, p, buffer, n);
+CuPointer amp_cuda_upload_address(const amp_cuda_upload *g, const amp_program *p, int32_t buffer, amp_sizes sizes) {
+    return g->separate ? g->separate[p->buffers[buffer].index] : g->block + offset_of(g, p, buffer, sizes);
 }
 
 /* Asks before it waits: two calls later the copy is done, unless the device is far from done. */
@@ -138,8 +139,8 @@ static amp_status spread(const amp_cuda_upload *g, const amp_run *run, CuStream 
     const amp_program *p = run->program;
     for (int32_t i = 0; i < p->input_end; i++) {
         if (!is_input(p, i)) continue;
-        CuPointer from = g->block + offset_of(g, p, i, run->n), to = amp_cuda_upload_address(g, p, i, run->n);
-        AMP_TRY(AMP_CUDA(g->context, err, copy, (to, from, input_bytes(&p->buffers[i], run->n), compute)));
+        CuPointer from = g->block + offset_of(g, p, i, run->sizes), to = amp_cuda_upload_address(g, p, i, run->sizes);
+        AMP_TRY(AMP_CUDA(g->context, err, copy, (to, from, input_bytes(&p->buffers[i], run->sizes), compute)));
     }
     return AMP_OK;
 }
@@ -190,7 +191,7 @@ static amp_status send_inputs(Sending *x, const amp_run *run, amp_error *err) {
     for (int32_t i = 0; i < p->input_end; i++) {
         if (!is_input(p, i)) continue;
         x->end = aligned(x->end);
-        AMP_TRY((pinned ? pass : stage)(x, run->buffers[i], input_bytes(&p->buffers[i], run->n), err));
+        AMP_TRY((pinned ? pass : stage)(x, run->buffers[i], input_bytes(&p->buffers[i], run->sizes), err));
     }
     return pinned ? AMP_OK : start(x, err);
 }
@@ -221,8 +222,8 @@ static amp_status take_input(const amp_cuda_upload *g, const amp_run *run, int32
                              amp_error *err) {
     const amp_model_buffer *b = &run->program->buffers[buffer];
     const CuPointer from = amp_cuda_pointer(run->buffers[buffer]);
-    const CuPointer to = amp_cuda_upload_address(g, run->program, buffer, run->n);
-    const size_t bytes = input_bytes(b, run->n);
+    const CuPointer to = amp_cuda_upload_address(g, run->program, buffer, run->sizes);
+    const size_t bytes = input_bytes(b, run->sizes);
     if (!g->inputs[b->index].index_bound) return AMP_CUDA(g->context, err, copy, (to, from, bytes, compute));
     const amp_cuda_index_copy indices = {from, to, bytes / sizeof(int32_t), &g->inputs[b->index],
                                          g->faults + (CuPointer)b->index * sizeof(amp_index_fault)};

@@ -51,7 +51,8 @@ amp_status amp_cuda_upload_make(amp_cuda_upload *upload, amp_cuda_context *conte
 void amp_cuda_upload_free(amp_cuda_upload *upload, const amp_allocator *allocator);
 
 /* Where a program finds the input that is its buffer |buffer|. */
-CuPointer amp_cuda_upload_address(const amp_cuda_upload *upload, const amp_program *program, int32_t buffer, int64_t n);
+CuPointer amp_cuda_upload_address(const amp_cuda_upload *upload, const amp_program *program, int32_t buffer,
+                                  amp_sizes sizes);
 /* Copies the inputs of |run|; what |compute| is given afterwards finds them.  A program without inputs: nothing. */
 amp_status amp_cuda_upload_send(amp_cuda_upload *upload, const amp_run *run, CuStream compute, amp_error *err);
 size_t amp_cuda_upload_bytes(const amp_cuda_upload *upload);  /* of the device */

@@ -21,8 +21,8 @@ static amp_status null_create(const amp_device_options *options, const amp_alloc
     return AMP_OK;
 }
 
-static amp_status null_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
-    (void)device, (void)program, (void)n, (void)err;
+static amp_status null_reserve(amp_device *device, const amp_program *program, amp_sizes sizes, amp_error *err) {
+    (void)device, (void)program, (void)sizes, (void)err;
     return AMP_OK;
 }
 
@@ -31,7 +31,7 @@ static amp_status null_run(amp_device *device, const amp_run *run, amp_error *er
     (void)device;
     for (int32_t i = 0; i < run->program->buffer_count; i++) {
         const amp_model_buffer *b = &run->program->buffers[i];
-        int64_t rows = amp_model_dim_at(&b->rows, run->n), cols = amp_model_dim_at(&b->cols, run->n);
+        int64_t rows = amp_model_dim_at(&b->rows, run->sizes), cols = amp_model_dim_at(&b->cols, run->sizes);
         if (b->kind != AMP_BUFFER_OUTPUT || !amp_run_needs(run, b->first_kernel)) continue;
         if (!run->buffers[i])
             return amp_fail(err, AMP_INTERNAL, "%s: buffer %s was not planned", run->program->name, b->name);

@@ -68,10 +68,13 @@ struct amp_model_desc;
 struct amp_weights_options;
 struct amp_weights_report;
 
-/* Sizes that are known at run time: a call's, and the largest ones of a session. */
+/* Sizes that are known at run time: a call's, and the largest ones of a session.  Of a model that declares `size T`, t
+ * is the T of all arrays of a call: from 1 to the session's, a multiple of the model's unit (amp_model_info).  What the
+ * shapes of the arrays are is the caller's word: a larger t than they have reads past their ends.  As a capacity, t = 0
+ * is the model's largest.  Of other models t is 0. */
 typedef struct amp_sizes {
-    int64_t n;        /* samples, at least 1 */
-    int64_t reserved; /* 0 */
+    int64_t n; /* samples, at least 1 */
+    int64_t t;
 } amp_sizes;
 AMP_API const char *amp_version(void); /* AMP_VERSION of the library that runs; static storage */
 
@@ -118,6 +121,8 @@ typedef struct amp_model_info {
     int32_t cuda_kernels;     /* functions of its CUDA code */
     const char *cuda_missing; /* why has_cuda is 0 */
     const char *sums;         /* how the CPU adds up products of 16 bits: "ieee", or as "sm_80" or "sm_90" does */
+    int64_t length_most;      /* the largest T, of a model that declares one; else 0 */
+    int64_t length_unit;      /* every T is a multiple of it */
 } amp_model_info;
 
 enum { AMP_MAX_RANK = 8 };

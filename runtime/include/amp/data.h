@@ -33,7 +33,8 @@ typedef struct amp_dataset amp_dataset;
 
 /* Fills batch |index|: the first |sizes->n| samples of the arrays, one for each input of the model in order, which have
  * room for |capacity| in the dtype and shape of amp_model_input_at.  They are aligned to 64 bytes and hold what an
- * earlier batch left.  |*sizes| is |capacity| before; n = 0: the data end before this batch.
+ * earlier batch left.  |*sizes| is |capacity| before: of a batch whose T is
+ * smaller fill sets t, and the arrays have the shapes at it.  n = 0: the data end before this batch.
  * A failure is what amp_dataset_next answers: its status, and "batch INDEX: " with the text in |err| (never NULL).
  * Called for one batch at a time, in order, from |first| on; again from an earlier or later one after
  * amp_dataset_seek, and again for one that failed.  It must not call the dataset, throw or jump out. */
@@ -44,7 +45,7 @@ typedef struct amp_dataset_options {
     size_t struct_size;
     amp_fill_batch fill;
     void *user;
-    amp_sizes capacity;  /* of a batch at most; 0: 1 */
+    amp_sizes capacity;  /* of a batch at most; n = 0: 1; t = 0: the model's largest */
     int64_t first;       /* the batch that amp_dataset_next gives first: where a checkpoint goes on, say */
     int32_t ahead;       /* batches that are filled before they are asked for, at most; 0: 2; -1: none, and no thread */
     const char *program; /* as in amp_session_options; "infer": the model's own inputs, without its train block's */

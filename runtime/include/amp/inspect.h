@@ -130,6 +130,7 @@ typedef struct amp_tables {
      * |train_step| for each micro-batch, then |apply_step|. */
     const amp_program *train_step, *apply_step, *infer;
     int64_t batch_multiple, batch_most; /* |n| of a call is a multiple of the first, and at most the second */
+    int64_t length_unit, length_most;   /* the same of |t|; 0: the model has no T */
 } amp_tables;
 
 /* The model as a device runs it, "cpu" (or NULL) or "cuda", after the checks of loading.  AMP_UNSUPPORTED: it has no
@@ -137,7 +138,7 @@ typedef struct amp_tables {
 AMP_API AMP_MUST_USE amp_status amp_model_get_tables(const amp_model *model, const char *device, amp_tables *out,
                                                      amp_error *err);
 
-/* What is launched for |n| samples on a device with |multiprocessors| whose blocks may have |shared_bytes| of shared
+/* What is launched at |sizes| on a device with |multiprocessors| whose blocks may have |shared_bytes| of shared
  * memory: of the choices that it can launch the one whose products take the least time by the model of
  * docs/design/cuda.md, of equals the first with the most blocks.  Its number among the kernel's choices, and the blocks
  * along each axis; a launch of several parts has INT64_MAX along the first if CUDA allows no such number.  NULL: zeros.
@@ -147,13 +148,13 @@ typedef struct amp_cuda_used {
     uint32_t index;
     int64_t grid[3];
 } amp_cuda_used;
-AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, int64_t n, int32_t multiprocessors,
-                                             int32_t shared_bytes);
+AMP_API amp_cuda_used amp_cuda_launch_choose(const amp_model_cuda_kernel *kernel, amp_sizes sizes,
+                                             int32_t multiprocessors, int32_t shared_bytes);
 
 /* Of that model: the share of the rate of |instruction| (AMP_INSTRUCTION_*, no PLAIN) that a product in such tiles
  * reaches for |n| samples, less what they have beyond the edges; and the share of all multiprocessors' time that
  * |blocks| equal blocks fill, whose last wave is seldom full.  NULL: 0.  No blocks or no multiprocessors: 1. */
-AMP_API double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, int64_t n, uint32_t instruction);
+AMP_API double amp_cuda_tile_share(const amp_model_cuda_grid *tiles, amp_sizes sizes, uint32_t instruction);
 AMP_API double amp_cuda_filled(int64_t blocks, int32_t multiprocessors);
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -162,7 +163,7 @@ AMP_API double amp_cuda_filled(int64_t blocks, int32_t multiprocessors);
  * as a session plans it; NULL: it is not planned, which takes much longer than the sizes.  bytes[buffer_count]: the
  * size of each buffer, rounded up as a session does; may be NULL.  AMP_INVALID_ARGUMENT: more than memory can address,
  * or no |n| of a call; AMP_OUT_OF_MEMORY. */
-AMP_API AMP_MUST_USE amp_status amp_program_plan(const amp_program *program, int64_t n, uint64_t *temporaries,
+AMP_API AMP_MUST_USE amp_status amp_program_plan(const amp_program *program, amp_sizes sizes, uint64_t *temporaries,
                                                  uint64_t *bytes, amp_error *err);
 
 /* ---- ranks ------------------------------------------------------------------------------------------------------- */

@@ -44,7 +44,8 @@ typedef struct amp_model_table {
     const void *data;
 } amp_model_table;
 
-/* mul * n^of_n * t^of_t / div; of_n is at most 1, of_t at most 2, and div is 1 if both are 0. */
+/* mul * n^of_n * t^of_t / div, a whole number at every size; of_n is at most 1, of_t at most 2, and div is 1 if both
+ * are 0. */
 typedef struct amp_model_dim {
     int64_t mul;
     int32_t div;
@@ -290,7 +291,7 @@ typedef struct amp_attention_tile {
 typedef struct amp_kernel_args {
     void *const *buffer; /* the kernel's operands, in the order of amp_model_kernel.operands */
     const float *acc;    /* PRODUCT: [rows][32], the f32 sums of this tile; else NULL */
-    int64_t n;           /* samples of this call */
+    int64_t n, t;        /* samples of this call, and its length */
     int64_t row0, rows;  /* row0 % 32 == 0 (except COLUMN with segments), 1 <= rows (<= 32 except COLUMN, SCATTER) */
     int64_t col0;        /* col0 % 32 == 0; the kernel knows its columns */
     const amp_attention_tile *attention; /* ATTENTION; else NULL */
@@ -361,7 +362,8 @@ typedef struct amp_model_attention {
     uint32_t storage; /* AMP_DT_F32 or AMP_DT_BF16: of q, k, v and dy */
     uint32_t rank;
     amp_model_dim dims[AMP_MODEL_BATCH_MAX_DIMS];
-    int64_t share, queries, keys, width, v_width;
+    amp_model_dim queries, keys;
+    int64_t share, width, v_width;
     amp_model_attention_operand q, k, v, mask, dy;
     int32_t y;                             /* backward: the operand */
     amp_model_attention_operand sums;      /* one number for each query, dense: written forward, read backward */
@@ -379,7 +381,7 @@ typedef struct amp_model_kernel {
     amp_model_dim rows, cols; /* what is walked */
     amp_kernel_fn run[AMP_ISA_COUNT];
     uint32_t line;                        /* of the model text */
-    int64_t segment;                      /* COLUMN: rows of a segment; 0: all rows are one */
+    amp_model_dim segment;                /* COLUMN: rows of a segment; all 0: all rows are one */
     amp_model_product product;            /* PRODUCT only */
     amp_model_window window;              /* PRODUCT; kind NONE: a matrix product */
     const amp_model_batch *batch;         /* PRODUCT of kind NONE; NULL: one product */
@@ -647,8 +649,9 @@ typedef struct amp_model_desc {
     uint8_t source_sha256[32], policy_sha256[32];
     uint8_t ir_sha256[32]; /* of the text in AMP_MODEL_IR_SECTION, also where it is left out */
     int64_t graph_ops;
-    int64_t accumulate;  /* micro-batches in a step; 0 reads as 1 */
-    int64_t least_batch; /* samples that each variance over a training batch needs; 0 reads as 1 */
+    int64_t accumulate;               /* micro-batches in a step; 0 reads as 1 */
+    int64_t least_batch;              /* samples that each variance over a training batch needs; 0 reads as 1 */
+    int64_t length_most, length_unit; /* the largest T, and what every T is a multiple of; 0: the model has no T */
     amp_model_table states, inputs, programs, decisions;
     amp_model_table trains, groups; /* amp_model_train, amp_model_group */
     amp_model_table collectives;    /* amp_model_collective; none: the model trains alone */

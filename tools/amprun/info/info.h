@@ -75,9 +75,9 @@ typedef struct LiveBytes {
     uint64_t peak_bytes; /* no plan of memory takes less */
 } LiveBytes;
 
-/* For |batch| samples.  AMP_OUT_OF_MEMORY; AMP_INVALID_ARGUMENT: more than memory can address.  Either way
+/* At |sizes|.  AMP_OUT_OF_MEMORY; AMP_INVALID_ARGUMENT: more than memory can address.  Either way
  * live_bytes_free frees it. */
-amp_status live_bytes_make(LiveBytes *out, const amp_program *program, int64_t batch, amp_error *err);
+amp_status live_bytes_make(LiveBytes *out, const amp_program *program, amp_sizes sizes, amp_error *err);
 void live_bytes_free(LiveBytes *live);
 
 /* The buffer whose value is in the memory of |b| while kernel |kernel| runs. */

@@ -14,7 +14,7 @@ typedef struct Look {
     const Args *args;
     amp_tables cuda;
     amp_model_info info;
-    int64_t batch;
+    amp_sizes sizes;
     const Gpu *gpu;             /* of --roofline; else one whose launches are shown */
     const amp_program *program; /* of --roofline; of --kernels, NULL: all */
     KernelTime *times;          /* of its kernels */
@@ -42,8 +42,8 @@ static int open_session(Look *x) {
     amp_error err = {0};
     Args a = *x->args;
     a.cuda.products_seconds = -1;
-    if (run_open_empty(&x->run, &a, x->batch)) return 1;
-    if (a.cuda.products == AMP_PRODUCTS_OWN || !amp_session_tune(x->run.session, x->batch, &err)) return 0;
+    if (run_open_empty(&x->run, &a, x->sizes.n)) return 1;
+    if (a.cuda.products == AMP_PRODUCTS_OWN || !amp_session_tune(x->run.session, x->sizes.n, &err)) return 0;
     return a.cuda.products == AMP_PRODUCTS_FASTEST || a.cuda.choices ? report(&err) : 0; /* all are ampc's own */
 }
 
@@ -57,7 +57,7 @@ static int open_model(Look *x) {
             "where all ops have CUDA code)",
             x->args->model, x->info.cuda_missing);
     if (amp_model_get_tables(x->run.model, "cuda", &x->cuda, &err)) return report(&err);
-    if (info_check_batch(x->args, &x->cuda, x->batch)) return 1;
+    if (info_check_batch(x->args, &x->cuda, x->sizes.n)) return 1;
     const bool all = !x->args->program && x->args->kernels && !x->args->roofline;
     if (!all) x->program = info_program(x->args, &x->cuda);
     if (!all && !x->program) return 1;
@@ -68,7 +68,7 @@ static int open_model(Look *x) {
 
 /* The step as if in other types; no sum where the GPU cannot. */
 static void sum_other_form(Look *x, Form form) {
-    if (program_time(x->gpu, &x->cuda, x->program, x->batch, form, NULL, &x->sum[form]).why)
+    if (program_time(x->gpu, &x->cuda, x->program, x->sizes, form, NULL, &x->sum[form]).why)
         x->sum[form].microseconds = 0;
 }
 
@@ -77,7 +77,7 @@ static int compute(Look *x) {
     char why[256];
     x->times = calloc((size_t)p->kernel_count + 1, sizeof *x->times);
     if (!x->times) return report_text("%s: no memory for %d kernels", x->args->model, p->kernel_count);
-    const ProgramRefusal refusal = program_time(x->gpu, &x->cuda, p, x->batch, FORM_OWN, x->times, &x->sum[FORM_OWN]);
+    const ProgramRefusal refusal = program_time(x->gpu, &x->cuda, p, x->sizes, FORM_OWN, x->times, &x->sum[FORM_OWN]);
     if (refusal.why) {
         program_refusal_text(&refusal, x->gpu, why, sizeof why);
         return report_text("%s: %s", x->args->model, why);
@@ -155,7 +155,7 @@ static void print_roofline(const Look *x) {
     const ProgramTime *sum = &x->sum[FORM_OWN];
     char flops[16], bytes[16], verdict[256];
     print_plain_line("%s at batch %" PRId64 " on %s: a model of the time, not a measurement", x->program->name,
-                     x->batch, x->gpu->full);
+                     x->sizes.n, x->gpu->full);
     print_plain_line("%-9s %-8s %-11s %8s  %7s  %7s %9s %7s  %-14s  %s", "kernel", "kind", "products", "blocks",
                      "FLOPs  ", "bytes  ", "us", "share", "bound by", "title");
     for (int32_t i = 0; i < x->program->kernel_count; i++) print_kernel_time(x, i);
@@ -170,7 +170,7 @@ static void print_roofline(const Look *x) {
 }
 
 static amp_cuda_used choice_of(const Look *x, const amp_model_cuda_kernel *k) {
-    return amp_cuda_launch_choose(k, x->batch, x->gpu->multiprocessors, x->gpu->shared);
+    return amp_cuda_launch_choose(k, x->sizes, x->gpu->multiprocessors, x->gpu->shared);
 }
 
 static int users_of(const Look *x, uint32_t function) {
@@ -192,7 +192,7 @@ static const char *by_of(const Look *x, const amp_program *p, const amp_model_cu
     if (!x->run.session) return NULL;
     snprintf(text, 48, k->products.count ? "own" : "-");
     for (int32_t i = 0; !amp_session_choice_at(x->run.session, i, &c, NULL); i++)
-        if (c.n == x->batch && !strcmp(c.program, p->name) && !strcmp(c.kernel, k->name)) product_by(&c, text, 48);
+        if (c.n == x->sizes.n && !strcmp(c.program, p->name) && !strcmp(c.kernel, k->name)) product_by(&c, text, 48);
     return text;
 }
 
@@ -213,7 +213,8 @@ static void print_kernels(const Look *x) {
     for (int32_t i = 0; i < x->cuda.program_count; i++) {
         const amp_program *p = &x->cuda.programs[i];
         if (x->args->program && p != x->program) continue;
-        print_plain_line("%s at batch %" PRId64 " on %s: %d kernels", p->name, x->batch, x->gpu->name, p->kernel_count);
+        print_plain_line("%s at batch %" PRId64 " on %s: %d kernels", p->name, x->sizes.n, x->gpu->name,
+                         p->kernel_count);
         if (!p->kernel_count) continue;
         print_plain_line("%-9s %-8s %-18s %7s  %-6s  %-24s %s%s", "kernel", "kind", "blocks", "threads", "shared",
                          "function", x->run.session ? "by           " : "", "title");
@@ -241,13 +242,13 @@ static void put_products(amp_json_writer *w, const Look *x, const amp_model_cuda
         const amp_model_cuda_work *work = &k->work.at[i];
         if (work->instruction < AMP_INSTRUCTION_MMA_F16) continue;
         amp_json_begin_array(w, NULL);
-        amp_json_put_int(w, NULL, (int64_t)dim_at(&work->elements, x->batch));
-        amp_json_put_int(w, NULL, (int64_t)dim_at(&work->terms, x->batch));
+        amp_json_put_int(w, NULL, (int64_t)dim_at(&work->elements, x->sizes));
+        amp_json_put_int(w, NULL, (int64_t)dim_at(&work->terms, x->sizes));
         amp_json_end_array(w);
     }
     amp_json_end_array(w);
     amp_json_begin_array(w, "sizes");
-    for (uint32_t i = 0; i < k->sizes.count; i++) amp_json_put_int(w, NULL, (int64_t)dim_at(&k->sizes.at[i], x->batch));
+    for (uint32_t i = 0; i < k->sizes.count; i++) amp_json_put_int(w, NULL, (int64_t)dim_at(&k->sizes.at[i], x->sizes));
     amp_json_end_array(w);
     amp_json_begin_array(w, "tile");
     for (int axis = 0; axis < 2; axis++) amp_json_put_int(w, NULL, k->parts.at->grids[choice].per[axis]);
@@ -281,7 +282,7 @@ static void put_roofline(amp_json_writer *w, const Look *x) {
     amp_json_put_string(w, "source", x->gpu->source);
     amp_json_put_bool(w, "measured", false);
     amp_json_put_string(w, "program", x->program->name);
-    amp_json_put_int(w, "batch", x->batch);
+    amp_json_put_int(w, "batch", x->sizes.n);
     amp_json_put_int(w, "launches", x->program->kernel_count);
     amp_json_put_double(w, "flops", sum->flops);
     amp_json_put_double(w, "bytes", sum->bytes);
@@ -324,7 +325,7 @@ static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, 
 }
 
 static void put_kernels(amp_json_writer *w, const Look *x) {
-    amp_json_put_int(w, "batch", x->batch);
+    amp_json_put_int(w, "batch", x->sizes.n);
     amp_json_put_string(w, "gpu", x->gpu->name);
     amp_json_begin_array(w, "kernels");
     for (int32_t i = 0; i < x->cuda.program_count; i++) {
@@ -354,7 +355,7 @@ static int print_text(const Look *x) {
 }
 
 int command_info_cuda(const Args *a) {
-    Look x = {.args = a, .batch = a->batch ? a->batch : 1};
+    Look x = {.args = a, .sizes.n = a->batch ? a->batch : 1};
     int failed = find_gpu(&x);
     if (!failed) failed = open_model(&x);
     if (!failed && a->roofline) failed = compute(&x);

@@ -11,7 +11,7 @@
 
 typedef struct Timeline {
     const Args *args;
-    int64_t batch;
+    amp_sizes sizes;
     amp_model_info info;
     const amp_program *program;
     LiveBytes live;
@@ -27,7 +27,8 @@ static int open_model(Timeline *t, amp_model **model) {
     amp_tables tables;
     if (amp_model_load(t->args->model, NULL, model, &err)) return report(&err);
     amp_model_get_info(*model, &t->info);
-    if (info_tables(t->args, *model, &tables) || info_check_batch(t->args, &tables, t->batch)) return 1;
+    if (info_tables(t->args, *model, &tables) || info_check_batch(t->args, &tables, t->sizes.n)) return 1;
+    t->sizes.t = tables.length_most;
     t->program = info_program(t->args, &tables);
     return !t->program;
 }
@@ -50,8 +51,8 @@ static int list_peak(Timeline *t) {
 
 static int compute(Timeline *t) {
     amp_error err = {0};
-    if (amp_program_plan(t->program, t->batch, &t->arena, NULL, &err)) return report(&err);
-    if (live_bytes_make(&t->live, t->program, t->batch, &err)) return report(&err);
+    if (amp_program_plan(t->program, t->sizes, &t->arena, NULL, &err)) return report(&err);
+    if (live_bytes_make(&t->live, t->program, t->sizes, &err)) return report(&err);
     return list_peak(t);
 }
 
@@ -81,7 +82,7 @@ static void print_kernel(const Timeline *t, int32_t i) {
 
 static int print_text(const Timeline *t) {
     print_plain_line("%s at batch %" PRId64 ": bytes of activations that are alive while each kernel runs",
-                     t->program->name, t->batch);
+                     t->program->name, t->sizes.n);
     for (int32_t i = 0; i < t->program->kernel_count; i++) print_kernel(t, i);
     printf("peak      %16" PRIu64 "; planned in %" PRIu64 "\n", t->live.peak_bytes, t->arena);
     if (t->live.peak < 0) return 0;
@@ -136,7 +137,7 @@ static int print_json(const Timeline *t) {
     amp_json_put_string(&w, "policy", t->info.policy);
     amp_json_put_string(&w, "device", t->program->cuda_kernels ? "cuda" : "cpu");
     amp_json_put_string(&w, "program", t->program->name);
-    amp_json_put_int(&w, "batch", t->batch);
+    amp_json_put_int(&w, "batch", t->sizes.n);
     amp_json_put_int(&w, "planned", (int64_t)t->arena);
     put_peak(&w, t);
     put_kernels(&w, t);
@@ -144,7 +145,7 @@ static int print_json(const Timeline *t) {
 }
 
 int command_info_timeline(const Args *a) {
-    Timeline t = {.args = a, .batch = a->batch ? a->batch : 1};
+    Timeline t = {.args = a, .sizes.n = a->batch ? a->batch : 1};
     amp_model *model = NULL;
     int failed = open_model(&t, &model);
     if (!failed) failed = compute(&t);

@@ -81,7 +81,7 @@ static amp_status can_fit(const Search *s, int64_t units, bool *out, amp_error *
     LiveBytes live;
     *out = false;
     amp_status status = live_bytes_make(&live, t->train_step && !s->options.program ? t->train_step : t->infer,
-                                        units * t->batch_multiple, err);
+                                        (amp_sizes){units * t->batch_multiple, s->options.capacity.t}, err);
     if (!status) *out = rest + live.peak_bytes <= s->limit;
     live_bytes_free(&live);
     return status == AMP_INVALID_ARGUMENT ? AMP_OK : status;

@@ -55,13 +55,13 @@ static void add_up(LiveBytes *l) {
     }
 }
 
-amp_status live_bytes_make(LiveBytes *out, const amp_program *program, int64_t batch, amp_error *err) {
+amp_status live_bytes_make(LiveBytes *out, const amp_program *program, amp_sizes sizes, amp_error *err) {
     *out = (LiveBytes){.program = program, .peak = -1};
     out->buffers = calloc((size_t)program->buffer_count + 1, sizeof *out->buffers);
     out->alive = calloc((size_t)program->kernel_count + 1, sizeof *out->alive);
     uint64_t *bytes = calloc((size_t)program->buffer_count + 1, sizeof *bytes);
     amp_status status = out->buffers && out->alive && bytes
-                            ? amp_program_plan(program, batch, NULL, bytes, err)
+                            ? amp_program_plan(program, sizes, NULL, bytes, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to look at %s", program->name);
     if (!status) {
         list_buffers(out, bytes);

@@ -22,12 +22,13 @@ static bool is_named_before(const amp_model_kernel *k, uint32_t operand) {
     return false;
 }
 
-static double count_bytes(const amp_program *p, const amp_model_kernel *k, int64_t n, bool watched) {
+static double count_bytes(const amp_program *p, const amp_model_kernel *k, amp_sizes sizes, bool watched) {
     double bytes = 0;
     for (uint32_t i = 0; i < k->operand_count; i++) {
         const amp_model_buffer *b = &p->buffers[k->operands[i]];
         if (is_named_before(k, i) || (b->kind == AMP_BUFFER_WATCH && !watched) || b->kind == AMP_BUFFER_LOOK) continue;
-        const double once = dim_at(&b->rows, n) * dim_at(&b->cols, n) * (double)amp_dtype_size((amp_dtype)b->storage);
+        const double once =
+            dim_at(&b->rows, sizes) * dim_at(&b->cols, sizes) * (double)amp_dtype_size((amp_dtype)b->storage);
         bytes += once * (is_updated(k, i) ? 2 : 1);
     }
     return bytes;
@@ -36,27 +37,27 @@ static double count_bytes(const amp_program *p, const amp_model_kernel *k, int64
 /* ---- operations on the CPU --------------------------------------------------------------------------------------- */
 
 /* Of the gradient of a convolution's weights, an element is a sum over pixels; of all others over a window. */
-static double multiply_adds_of_window(const amp_program *p, const amp_model_kernel *k, int64_t n) {
+static double multiply_adds_of_window(const amp_program *p, const amp_model_kernel *k, amp_sizes sizes) {
     const amp_model_window *w = &k->window;
     const double pixels = (double)w->oh * w->ow, window = (double)w->kh * w->kw;
     const double channels = (double)w->c * w->oc / (w->groups > 1 ? w->groups : 1);
     const amp_model_dim *rows =
         w->kind == AMP_WINDOW_CONV_WEIGHT ? &p->buffers[k->operands[k->product.a]].rows : &k->rows;
     const double image = w->kind == AMP_WINDOW_CONV ? pixels : (double)w->h * w->w;
-    return dim_at(rows, n) / image * pixels * window * channels;
+    return dim_at(rows, sizes) / image * pixels * window * channels;
 }
 
-static double multiply_adds_of_product(const amp_program *p, const amp_model_kernel *k, int64_t n) {
-    if (k->window.kind != AMP_WINDOW_NONE) return multiply_adds_of_window(p, k, n);
-    return dim_at(&k->rows, n) * dim_at(&k->cols, n) * dim_at(&k->product.k, n);
+static double multiply_adds_of_product(const amp_program *p, const amp_model_kernel *k, amp_sizes sizes) {
+    if (k->window.kind != AMP_WINDOW_NONE) return multiply_adds_of_window(p, k, sizes);
+    return dim_at(&k->rows, sizes) * dim_at(&k->cols, sizes) * dim_at(&k->product.k, sizes);
 }
 
 /* Forward q k^T and the weighted sum of v; backward both again as scores and slopes, and d q, d k and d v. */
-static double multiply_adds_of_attention(const amp_model_attention *a, int64_t n) {
-    const int64_t below = a->queries < a->keys ? a->queries : a->keys; /* queries that do not see all keys, or just */
-    const int64_t seen = a->causal ? below * (below + 1) / 2 + (a->queries - below) * a->keys : a->queries * a->keys;
-    double pairs = (double)seen;
-    for (uint32_t i = 0; i < a->rank; i++) pairs *= dim_at(&a->dims[i], n);
+static double multiply_adds_of_attention(const amp_model_attention *a, amp_sizes sizes) {
+    const double queries = dim_at(&a->queries, sizes), keys = dim_at(&a->keys, sizes);
+    const double below = queries < keys ? queries : keys; /* queries that do not see all keys, or just */
+    double pairs = a->causal ? below * (below + 1) / 2 + (queries - below) * keys : queries * keys;
+    for (uint32_t i = 0; i < a->rank; i++) pairs *= dim_at(&a->dims[i], sizes);
     return pairs * (double)(a->backward ? 3 * a->width + 2 * a->v_width : a->width + a->v_width);
 }
 
@@ -64,12 +65,12 @@ static uint32_t instruction_of(uint32_t storage) {
     return storage == AMP_DT_BF16 ? AMP_INSTRUCTION_MMA_BF16 : AMP_INSTRUCTION_FMA;
 }
 
-static void count_operations(const amp_program *p, const amp_model_kernel *k, int64_t n, KernelWork *out) {
+static void count_operations(const amp_program *p, const amp_model_kernel *k, amp_sizes sizes, KernelWork *out) {
     if (k->kind == AMP_KERNEL_PRODUCT) {
-        out->flops = 2 * multiply_adds_of_product(p, k, n);
+        out->flops = 2 * multiply_adds_of_product(p, k, sizes);
         out->instruction = instruction_of(k->product.operand);
     } else if (k->kind == AMP_KERNEL_ATTENTION) {
-        out->flops = 2 * multiply_adds_of_attention(k->attention, n);
+        out->flops = 2 * multiply_adds_of_attention(k->attention, sizes);
         out->instruction = instruction_of(k->attention->storage);
     }
 }
@@ -77,19 +78,19 @@ static void count_operations(const amp_program *p, const amp_model_kernel *k, in
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
 /* The model of time counts them, whatever GPU it is asked of that has all instructions. */
-static KernelWork work_on_cuda(const amp_tables *t, const amp_program *p, int32_t index, int64_t n) {
+static KernelWork work_on_cuda(const amp_tables *t, const amp_program *p, int32_t index, amp_sizes sizes) {
     const RooflineTables tables = {p->buffers, t->states};
     KernelTime time;
-    if (roofline_kernel(gpu_named("H100"), &tables, &p->cuda_kernels[index], n, FORM_OWN, &time))
+    if (roofline_kernel(gpu_named("H100"), &tables, &p->cuda_kernels[index], sizes, FORM_OWN, &time))
         return (KernelWork){0};
     return (KernelWork){time.bytes, time.flops, time.instruction};
 }
 
-KernelWork kernel_work_of(const amp_tables *tables, const amp_program *program, int32_t index, int64_t n,
+KernelWork kernel_work_of(const amp_tables *tables, const amp_program *program, int32_t index, amp_sizes sizes,
                           bool watched) {
-    if (program->cuda_kernels) return work_on_cuda(tables, program, index, n);
+    if (program->cuda_kernels) return work_on_cuda(tables, program, index, sizes);
     const amp_model_kernel *k = &program->kernels[index];
-    KernelWork work = {.bytes = count_bytes(program, k, n, watched)};
-    count_operations(program, k, n, &work);
+    KernelWork work = {.bytes = count_bytes(program, k, sizes, watched)};
+    count_operations(program, k, sizes, &work);
     return work;
 }

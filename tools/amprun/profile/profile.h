@@ -50,7 +50,8 @@ typedef struct KernelWork {
 
 /* Of kernel |index| of |program|, for |n| samples.  |tables|: that the program is of.  |watched|: the session keeps
  * values, so that the kernel writes those, too. */
-KernelWork kernel_work_of(const amp_tables *tables, const amp_program *program, int32_t index, int64_t n, bool watched);
+KernelWork kernel_work_of(const amp_tables *tables, const amp_program *program, int32_t index, amp_sizes sizes,
+                          bool watched);
 
 /* Whether the kernel writes this buffer of the program, and does not update it. */
 bool kernel_writes(const amp_program *program, int32_t index, uint32_t buffer);

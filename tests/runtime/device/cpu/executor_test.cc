@@ -85,7 +85,7 @@ std::vector<float> Multiply(const Form &f, Matrix &a, Matrix &b, int64_t rows, i
     std::vector<float> c((size_t)(rows * cols), NAN);
     void *memory[] = {a.Data(), b.Data(), c.data()};
     amp_run run = {};
-    run.program = &program, run.buffers = memory, run.n = 1;
+    run.program = &program, run.buffers = memory, run.sizes.n = 1;
     amp_device_options options = {};
     amp_cpu_options cpu = {};
     cpu.isa = isa;
@@ -142,7 +142,7 @@ void RunKernel(amp_model_kernel &kernel, amp_model_buffer *buffers, void *const 
     program.name = "p", program.buffers = buffers, program.buffer_count = (int)operand_count;
     program.kernels = &kernel, program.kernel_count = 1;
     amp_run run = {};
-    run.program = &program, run.buffers = memory, run.n = n;
+    run.program = &program, run.buffers = memory, run.sizes.n = n;
     amp_device_options options = {};
     const amp_cpu_options cpu = {};
     options.threads = threads, options.cpu = &cpu;
@@ -151,7 +151,7 @@ void RunKernel(amp_model_kernel &kernel, amp_model_buffer *buffers, void *const 
     amp_device *device = nullptr;
     amp_error err = {};
     ASSERT_EQ(amp_device_cpu.create(&options, &allocator, &device, &err), AMP_OK) << err.message;
-    ASSERT_EQ(amp_device_cpu.reserve(device, &program, n, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_device_cpu.reserve(device, &program, {n, 0}, &err), AMP_OK) << err.message;
     const size_t reserved = counter.most;
     for (int i = 0; i < 3; i++) ASSERT_EQ(amp_device_cpu.run(device, &run, &err), AMP_OK) << err.message;
     EXPECT_EQ(counter.most, reserved) << "a run allocates nothing";
@@ -213,7 +213,7 @@ TEST(Columns, AreCalledOncePerSegmentAndBlock) {
         amp_model_buffer buffers[2] = {};
         amp_model_kernel kernel = {};
         kernel.kind = AMP_KERNEL_COLUMN;
-        kernel.rows = {segment, 1, 1, 0}, kernel.cols = {70, 1, 0, 0}, kernel.segment = segment;
+        kernel.rows = {segment, 1, 1, 0}, kernel.cols = {70, 1, 0, 0}, kernel.segment = {segment, 1, 0, 0};
         kernel.run[0] = kernel.run[1] = kernel.run[2] = SumSegment;
         calls = 0;
         RunKernel(kernel, buffers, memory, 2, threads, n);
@@ -306,7 +306,7 @@ TEST_P(Walk, PredicatesFlagsAndSerialKernels) {
     int predicate = 0, flag = 0;
     void *memory[] = {&predicate, data.data(), &flag};
     amp_run run = {};
-    run.program = &program, run.buffers = memory, run.n = 1;
+    run.program = &program, run.buffers = memory, run.sizes.n = 1;
     amp_device_options options = {};
     const amp_cpu_options cpu = {};
     options.threads = GetParam(), options.cpu = &cpu;

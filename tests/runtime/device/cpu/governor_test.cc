@@ -28,7 +28,7 @@ class Governor : public ::testing::Test {
         }
         return t;
     }
-    amp_governor g = amp_governor_make(nullptr, 1);
+    amp_governor g = amp_governor_make(nullptr, {1, 0});
 };
 
 TEST_F(Governor, BeginsWithAllThreads) {
@@ -41,7 +41,7 @@ TEST_F(Governor, TakesTheBetterWay) {
     for (int64_t call : {20000, 150000, 4000000, 200000000})
         for (double all : {0.1, 0.5, 0.8, 1.0, 1.3, 5.0, 20.0}) {
             int64_t seconds = 60 + call / 100000; // the first calls are not of its choice
-            g = amp_governor_make(nullptr, 1);
+            g = amp_governor_make(nullptr, {1, 0});
             Total t = Run([&](bool alone, int64_t) { return alone ? call : (int64_t)(call * all); }, seconds);
             EXPECT_LT(t.PerCall(), call * (all < 1 ? all : 1) * 1.05) << call << " ns, all threads " << all;
         }
@@ -60,7 +60,7 @@ TEST_F(Governor, FollowsAMachineThatBecomesBusyAndIdle) {
 TEST_F(Governor, CountsInterruptions) {
     auto bad = [](bool alone, int64_t i) { return alone ? (i % 40 ? 150000 : 3000000) : (i % 20 ? 90000 : 6000000); };
     EXPECT_LT(Run(bad, 20).PerCall(), (39 * 150000 + 3000000) / 40 * 1.08);
-    g = amp_governor_make(nullptr, 1);
+    g = amp_governor_make(nullptr, {1, 0});
     auto good = [](bool alone, int64_t i) { return alone ? (i % 20 ? 150000 : 3000000) : (i % 40 ? 90000 : 3000000); };
     EXPECT_LT(Run(good, 20).PerCall(), (39 * 90000 + 3000000) / 40 * 1.08);
 }

@@ -32,7 +32,7 @@ TEST_F(InspectCuda, Tables) {
     EXPECT_NE(tables.train_step->cuda_kernels, nullptr);
     EXPECT_GT(tables.function_count, 0);
     std::vector<uint64_t> bytes(static_cast<size_t>(tables.train_step->buffer_count));
-    ASSERT_EQ(amp_program_plan(tables.train_step, 8, nullptr, bytes.data(), &err_), AMP_OK) << err_.message;
+    ASSERT_EQ(amp_program_plan(tables.train_step, {8, 0}, nullptr, bytes.data(), &err_), AMP_OK) << err_.message;
     for (uint64_t size : bytes) EXPECT_EQ(size % 256, 0u);
 }
 

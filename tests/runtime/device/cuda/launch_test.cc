@@ -20,7 +20,7 @@ const int32_t kShared = 64 << 10; // of a block
 TEST(CudaLaunch, HasBlocksForTheWholeExtentAndAtLeastOne) {
     const amp_model_cuda_grid tiles = Tiles(128);
     int64_t grid[3];
-    amp_cuda_grid(&tiles, 100, grid);
+    amp_cuda_grid(&tiles, {100, 0}, grid);
     EXPECT_EQ(grid[0], 3);
     EXPECT_EQ(grid[1], 3);
     EXPECT_EQ(grid[2], 1);
@@ -45,7 +45,7 @@ struct Product {
         kernel.work = {&work, 1};
     }
     int64_t Tile(int multiprocessors) {
-        return grids[amp_cuda_launch_choose(&kernel, 1, multiprocessors, kShared).index].per[0];
+        return grids[amp_cuda_launch_choose(&kernel, {1, 0}, multiprocessors, kShared).index].per[0];
     }
 };
 
@@ -78,8 +78,8 @@ TEST(CudaLaunch, CountsWhatTilesHaveBeyondTheEdges) {
     EXPECT_EQ(Product(64, 128 * 132, 768).Tile(132), 64) << "half of each large tile is empty";
     EXPECT_EQ(Product(128, 128 * 132, 768).Tile(132), 128);
     const amp_model_cuda_grid tiles = Tiles(128); // of 3 * n rows and 300 columns
-    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&tiles, 128, AMP_INSTRUCTION_MMA_F16), 0.78 * 300 / 384);
-    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&tiles, 100, AMP_INSTRUCTION_MMA_F16), 0.78 * 300 / 384 * 300 / 384);
+    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&tiles, {128, 0}, AMP_INSTRUCTION_MMA_F16), 0.78 * 300 / 384);
+    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&tiles, {100, 0}, AMP_INSTRUCTION_MMA_F16), 0.78 * 300 / 384 * 300 / 384);
     EXPECT_DOUBLE_EQ(amp_cuda_filled(192, 132), 192 / 264.0);
     EXPECT_DOUBLE_EQ(amp_cuda_filled(132, 132), 1);
     EXPECT_DOUBLE_EQ(amp_cuda_filled(int64_t{1} << 40, 1), 1);
@@ -88,11 +88,11 @@ TEST(CudaLaunch, CountsWhatTilesHaveBeyondTheEdges) {
 TEST(CudaLaunch, TablesThatAreDamagedChooseAsWell) {
     Product p(1024, 1024, 1024);
     p.work.elements = {1, 0, 1, 0}; // n / 0
-    EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
+    EXPECT_NE(amp_cuda_launch_choose(&p.kernel, {7, 0}, 132, kShared).choice, nullptr);
     p.grids[0].extent[0] = {1, 0, 0, 0};
-    EXPECT_NE(amp_cuda_launch_choose(&p.kernel, 7, 132, kShared).choice, nullptr);
+    EXPECT_NE(amp_cuda_launch_choose(&p.kernel, {7, 0}, 132, kShared).choice, nullptr);
     p.grids[0].per[0] = p.grids[0].per[1] = INT64_MIN;
-    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&p.grids[0], 7, AMP_INSTRUCTION_MMA_F16), 0.5);
+    EXPECT_DOUBLE_EQ(amp_cuda_tile_share(&p.grids[0], {7, 0}, AMP_INSTRUCTION_MMA_F16), 0.5);
 }
 
 // Kernels in one launch have their blocks one after another.
@@ -102,16 +102,16 @@ TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
     amp_model_cuda_kernel k = {};
     k.parts = {parts, 2};
     k.choices = {choices, 1};
-    amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 14, kShared);
+    amp_cuda_used used = amp_cuda_launch_choose(&k, {100, 0}, 14, kShared);
     EXPECT_EQ(used.index, 0u);
     EXPECT_EQ(used.grid[0], 5 * 5 + 3 * 3);
     EXPECT_EQ(used.grid[1], 1);
     EXPECT_EQ(used.grid[2], 1);
-    const amp_cuda_part_place place = amp_cuda_place_part(&k, 0, 1, 100);
+    const amp_cuda_part_place place = amp_cuda_place_part(&k, 0, 1, {100, 0});
     EXPECT_EQ(place.first, 5 * 5);
     EXPECT_EQ(place.x, 3);
     EXPECT_EQ(place.y, 3);
-    used = amp_cuda_launch_choose(&k, int64_t{1} << 40, INT32_MAX, kShared);
+    used = amp_cuda_launch_choose(&k, {int64_t{1} << 40, 0}, INT32_MAX, kShared);
     EXPECT_GT(used.grid[0], INT32_MAX) << "more than CUDA has";
 }
 
@@ -123,10 +123,10 @@ TEST(CudaLaunch, APartOfASuperstepIsPlaced) {
     k.parts = {&part, 1};
     k.choices = {choices, 1};
     EXPECT_TRUE(amp_cuda_places_parts(&k));
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1, kShared).grid[0], 9);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, {100, 0}, 1, kShared).grid[0], 9);
     part.superstep = 0;
     EXPECT_FALSE(amp_cuda_places_parts(&k));
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 100, 1, kShared).grid[0], 3);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, {100, 0}, 1, kShared).grid[0], 3);
 }
 
 // 8 large tiles of a long k would be at work when 256 small ones beside them are done; not where those take longer.
@@ -138,8 +138,8 @@ TEST(CudaLaunch, ALongBlockMayDecide) {
     amp_model_cuda_kernel k = few.kernel;
     k.parts = {parts, 2};
     k.work = {work, 2};
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132, kShared).index, 1u);
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 20, kShared).index, 0u);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, {1, 0}, 132, kShared).index, 1u);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, {1, 0}, 20, kShared).index, 0u);
     // If it is another part's, whose tiles are the same, more blocks move more bytes.
     Product longest(64, 64, 1 << 20);
     longest.grids[0] = longest.grids[1];
@@ -147,7 +147,7 @@ TEST(CudaLaunch, ALongBlockMayDecide) {
     const amp_model_cuda_work of_others[] = {longest.work, few.work};
     k.parts = {others, 2};
     k.work = {of_others, 2};
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 20, kShared).index, 1u);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, {1, 0}, 20, kShared).index, 1u);
 }
 
 // Shared memory decides, and not the number of blocks, which is the same; one choice is right everywhere.
@@ -160,11 +160,12 @@ TEST(CudaLaunch, TakesTheFirstChoiceWhoseSharedMemoryTheDeviceHas) {
     k.parts = {&part, 1};
     k.choices = {held, 3};
     for (int64_t n : {1, 1000}) {
-        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 227 << 10).index, 0u);
-        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, (200 << 10) + AMP_CUDA_FIXED_SHARED).index, 0u);
-        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 200 << 10).index, 1u) << "functions have some of their own";
-        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 99 << 10).index, 2u);
-        EXPECT_EQ(amp_cuda_launch_choose(&k, n, 1 << 20, 0).index, 2u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, {n, 0}, 1 << 20, 227 << 10).index, 0u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, {n, 0}, 1 << 20, (200 << 10) + AMP_CUDA_FIXED_SHARED).index, 0u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, {n, 0}, 1 << 20, 200 << 10).index, 1u)
+            << "functions have some of their own";
+        EXPECT_EQ(amp_cuda_launch_choose(&k, {n, 0}, 1 << 20, 99 << 10).index, 2u);
+        EXPECT_EQ(amp_cuda_launch_choose(&k, {n, 0}, 1 << 20, 0).index, 2u);
     }
 }
 

@@ -9,9 +9,9 @@ static amp_status send(amp_cuda_upload *upload, const void *array, int64_t betwe
     amp_model_buffer buffer = {.kind = AMP_BUFFER_INPUT, .storage = AMP_DT_F32, .rows = {1, 1, 0}, .cols = {1, 1, 0}};
     const amp_program takes = {.buffer_count = 1, .buffers = &buffer, .input_end = 1}, adds = {.buffer_count = 0};
     void *buffers[] = {(void *)(uintptr_t)array};
-    const amp_run run = {.program = &takes, .buffers = buffers, .n = 1, .inputs_in = AMP_INPUTS_DEVICE};
+    const amp_run run = {.program = &takes, .buffers = buffers, .sizes.n = 1, .inputs_in = AMP_INPUTS_DEVICE};
     const amp_run other = {.program = &adds,
-                           .n = 1,
+                           .sizes.n = 1,
                            .inputs_in = AMP_INPUTS_DEVICE,
                            .batches = {.first = between, .count = 1, .number = amp_cuda_address(upload->block)}};
     for (int i = 0; i < 2; i++) {

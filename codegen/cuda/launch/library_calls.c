@@ -140,7 +140,8 @@ static bool is_aligned(Dim pitch, int element_bytes) {
 /* Fills |c| for the kernel that |w| has analysed; false: a library cannot make it. */
 static bool describe_call(const Walk *w, CudaProduct *c) {
     ProductPlan p;
-    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p) || dim_varies(p.cols))
+    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p) ||
+        w->f->module->length.most)
         return false;
     for (int n = 0; n < 2; n++)
         if (!is_as_stored(w, &p, n)) return false;

@@ -663,7 +663,8 @@ Dim dim_sized(int64_t number);         /* T, which has this number */
 Dim dim_divided(Dim d, int64_t by);    /* without a remainder */
 bool dim_equal(Dim a, Dim b);          /* sized or not */
 bool dim_is_one(Dim d);
-bool dim_mul(Dim a, Dim b, Dim *out); /* false if no Dim has that power of N or T, and on overflow */
+bool dim_mul(Dim a, Dim b, Dim *out);   /* as one dimension: N once; false if there is none, and on overflow */
+bool dim_times(Dim a, Dim b, Dim *out); /* how many there are in all: N and T twice each at most */
 Shape shape_scalar(void);
 Shape shape_of(int rank, const Dim *d);
 bool shape_equal(const Shape *a, const Shape *b);

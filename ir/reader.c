@@ -300,7 +300,7 @@ static Dim read_dim(Reader *r) {
             reader_expected(r, "N or T");
             return d;
         }
-        if (!dim_mul(d, size, &d)) reader_fail(r, r->token.loc, "a dimension has N and T at most twice each");
+        if (!dim_times(d, size, &d)) reader_fail(r, r->token.loc, "a dimension has N and T at most twice each");
     }
     if ((!dim_varies(d) && !d.sized) || !reader_take(r, '/')) return d;
     return dim_divided(d, reader_int(r, "a divisor", 1, INT64_MAX));

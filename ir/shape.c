@@ -40,7 +40,7 @@ bool dim_equal(Dim a, Dim b) {
 
 bool dim_is_one(Dim d) { return !dim_varies(d) && d.mul == 1; }
 
-bool dim_mul(Dim a, Dim b, Dim *out) {
+bool dim_times(Dim a, Dim b, Dim *out) {
     Dim d = {.div = 1,
              .n = (uint8_t)(a.n + b.n),
              .t = (uint8_t)(a.t + b.t),
@@ -52,6 +52,8 @@ bool dim_mul(Dim a, Dim b, Dim *out) {
     *out = in_lowest_terms(d);
     return true;
 }
+
+bool dim_mul(Dim a, Dim b, Dim *out) { return a.n + b.n <= 1 && dim_times(a, b, out); }
 
 int64_t dim_eval(Dim d, Sizes at) {
     int64_t count = d.mul;

@@ -332,8 +332,9 @@ TEST_F(PrintRead, DimensionsAreReduced) {
     Dim out;
     EXPECT_TRUE(dim_mul(dim_n(1, 2), dim_const(4), &out));
     EXPECT_TRUE(dim_equal(out, dim_n(2, 1)));
-    EXPECT_TRUE(dim_mul(dim_n(1, 1), dim_n(1, 1), &out));
-    EXPECT_FALSE(dim_mul(out, dim_n(1, 1), &out)) << "N * N * N";
+    EXPECT_FALSE(dim_mul(dim_n(1, 1), dim_n(1, 1), &out));
+    EXPECT_TRUE(dim_times(dim_n(1, 1), dim_n(1, 1), &out));
+    EXPECT_FALSE(dim_times(out, dim_n(1, 1), &out)) << "N * N * N";
     EXPECT_TRUE(dim_mul(dim_n(3, 2), dim_t(4, 1), &out));
     EXPECT_EQ(dim_eval(out, {10, 7}), 420);
     EXPECT_TRUE(dim_equal(dim_divided(out, 12), Dim({1, 2, 1, 1, 0, 0})));

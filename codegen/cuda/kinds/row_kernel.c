@@ -342,7 +342,7 @@ amp_status cuda_emit_row(CudaKernel *ck) {
     set_names(ck, block);
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
-    if (dim_mul(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
+    if (dim_times(w->rows, w->cols, &ck->body->facts.elements)) ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
     if (dim_varies(w->cols)) cuda_add_size(ck, "cols", w->cols);
     if (ck->form.plan) return cuda_plan_function(ck, THREADS);
     AMP_TRY(cuda_open_function(ck, THREADS));

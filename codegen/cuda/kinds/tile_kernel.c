@@ -145,7 +145,7 @@ static void set_sizes(CudaKernel *ck, Dim elements) {
 static amp_status plan_tile(CudaKernel *ck) {
     Walk *w = ck->w;
     Dim elements;
-    if (!dim_mul(w->rows, cuda_row_length(ck), &elements))
+    if (!dim_times(w->rows, cuda_row_length(ck), &elements))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
     ck->body->facts.batch = ck->flat && !dim_varies(elements) ? BATCH_IN_TURN : BATCH_SIDE_BY_SIDE;

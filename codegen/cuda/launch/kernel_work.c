@@ -110,7 +110,11 @@ static void count_meeting_taps(const Walk *w, const Op *o, CudaWork *work) {
 static bool count_elements(const Walk *w, const Op *o, Dim *elements) {
     bool by_operand = ir_op_info[o->code].flags & REDUCE || o->code == OP_scatter;
     if (!by_operand && !o->n_out) return false;
-    return shape_count(ir_shape(w->f, by_operand ? o->in[0] : o->out[0]), elements);
+    const Shape *s = ir_shape(w->f, by_operand ? o->in[0] : o->out[0]);
+    *elements = dim_const(1);
+    for (int i = 0; i < s->rank; i++)
+        if (!dim_times(*elements, s->d[i], elements)) return false;
+    return true;
 }
 
 static CudaWork work_of(const Walk *w, const Op *o) {

@@ -369,7 +369,7 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
 /* Products share a launch along the grid's third dimension, where they have no blocks along it themselves. */
 static void set_batch(const Walk *w, const ProductPlan *p, CudaBody *out) {
     const bool is_free = !product_has_several(p) || are_along_rows(p);
-    if (is_free && dim_mul(w->rows, w->cols, &out->facts.elements)) out->facts.batch = BATCH_IN_LAYERS;
+    if (is_free && dim_times(w->rows, w->cols, &out->facts.elements)) out->facts.batch = BATCH_IN_LAYERS;
 }
 
 static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
@@ -423,7 +423,7 @@ amp_status cuda_emit_product(CudaKernel *ck) {
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
     p.run = run_width(w, &p);
-    ck->vector = vector_of(ck->pitch ? ck->pitch : cuda_multiple(w, ck->w->cols), p.run);
+    ck->vector = vector_of(ck->pitch ? ck->pitch : cuda_multiple(w, p.cols), p.run);
     const bool one = ck->vector == 1;
     ck->e.element = one ? "at" : "r * COLS + c";
     ck->e.sum = one ? "sum[part]" : "sum[part + i]";

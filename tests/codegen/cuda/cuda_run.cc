@@ -78,9 +78,9 @@ bool CudaRun::IsTickets(uint64_t address) const {
 
 int64_t CudaRun::Count(int i) const {
     const Shape shape = ir_buffer_shape(program_->func, buffer(i));
-    Dim count;
-    EXPECT_TRUE(shape_count(&shape, &count));
-    return dim_eval(count, {n_, run_length});
+    int64_t count = 1;
+    for (int d = 0; d < shape.rank; d++) count *= dim_eval(shape.d[d], {n_, run_length});
+    return count;
 }
 
 std::vector<double> CudaRun::WithoutFill(int i, const std::vector<double> &all) const {

@@ -140,8 +140,9 @@ typedef struct CudaProduct { /* amp_model_cuda_product */
     Dim rows, k;
     int64_t cols;
     int parts;
-    Dim pitch[3]; /* of A, B and the result */
-    int last;     /* op of its kernel that it makes; |made|: the value that it leaves in memory */
+    /* Of A, B and the result; of a batch |stride| from one product to the next, from |first| on */
+    Dim pitch[3], batch, stride[3], first[3];
+    int last; /* op of its kernel that it makes; |made|: the value that it leaves in memory */
     Val made;
 } CudaProduct;
 typedef VEC(CudaProduct) CudaProducts;

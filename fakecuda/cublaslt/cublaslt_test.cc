@@ -297,8 +297,16 @@ TEST_F(CublasLt, WrongUseIsNamed) {
     };
     CuGraph graph;
     CuContext popped;
-    LtShape narrow = shape;
+    LtShape narrow = shape, crossed = shape, empty = shape, apart = shape;
     narrow.gap = -1;
+    empty.batch = 0;
+    crossed.batch = apart.batch = 2;
+    apart.k = 12; // 24 bytes from one row of 12 to the next
+    apart.beside = true;
+    auto stride_of_d = [&](LtProduct *p, int64_t stride) {
+        EXPECT_EQ(LT_OK, lt.layout_set(p->d, LT_LAYOUT_STRIDE, &stride, sizeof stride));
+        return p->Ask(handle, &none);
+    };
     const struct {
         const char *text;
         CublasLtResult result;
@@ -312,6 +320,21 @@ TEST_F(CublasLt, WrongUseIsNamed) {
          [&] { return run(found[3].algo, d, 4096); }},
         {"cublasLtMatmulAlgoGetHeuristic: the leading dimension 31 of A is below its 32 rows", LT_INVALID_VALUE,
          [&] { return LtProduct(lt, narrow).Ask(handle, &none); }},
+        {"cublasLtMatmulAlgoGetHeuristic: the batch of A has 0 matrices", LT_INVALID_VALUE,
+         [&] { return LtProduct(lt, empty).Ask(handle, &none); }},
+        {"cublasLtMatmulAlgoGetHeuristic: at a stride of 120 the matrices of D overlap", LT_INVALID_VALUE,
+         [&] {
+             LtProduct two(lt, crossed);
+             EXPECT_EQ(LT_OK, stride_of_d(&two, 128));
+             return stride_of_d(&two, 120);
+         }},
+        {"cublasLtMatmul: A's stride of 24 bytes is not aligned to the 16 that the heuristic was told",
+         LT_INVALID_VALUE,
+         [&] {
+             LtProduct two(lt, apart);
+             EXPECT_EQ(LT_OK, two.Ask(handle, &none));
+             return two.Run(handle, none[0].algo, a, b, d, s);
+         }},
         {"cublasLtMatmulAlgoGetHeuristic: the epilogue adds a bias, and its pointer is NULL", LT_INVALID_VALUE,
          [&] {
              LtProduct biased(lt, shape, this);

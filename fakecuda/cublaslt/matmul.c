@@ -50,6 +50,24 @@ static CublasLtResult check_handle(const char *call, CublasLtHandle handle) {
     return LT_OK;
 }
 
+/* A result after the one before, or beside it in the same columns. */
+static bool is_apart(const struct CublasLtMatrix *l) {
+    const int64_t rows = (int64_t)l->rows, columns = (int64_t)l->columns, batch = l->batch;
+    return batch == 1 || l->stride >= (columns - 1) * l->ld + rows ||
+           (l->stride >= rows && l->ld >= (batch - 1) * l->stride + rows);
+}
+
+static CublasLtResult check_batches(const char *call, const Product *p) {
+    const Operand *const all[] = {&p->a, &p->b, &p->c, &p->d};
+    for (int i = 0; i < 4; i++) {
+        const struct CublasLtMatrix *l = &all[i]->layout;
+        if (l->batch < 1) return wrong(call, "the batch of %c has %d matrices", "ABCD"[i], l -> batch);
+        if (l->batch != p->d.layout.batch) return wrong(call, "%c and D have different batches", "ABCD"[i]);
+    }
+    if (is_apart(&p->d.layout)) return LT_OK;
+    return wrong(call, "at a stride of %lld the matrices of D overlap", (long long)p->d.layout.stride);
+}
+
 static CublasLtResult check_layouts(const char *call, const Product *p) {
     const Operand *const all[] = {&p->a, &p->b, &p->c, &p->d};
     for (int i = 0; i < 4; i++) {
@@ -57,20 +75,20 @@ static CublasLtResult check_layouts(const char *call, const Product *p) {
         if (l->ld < (int64_t)l->rows)
             return wrong(call, "the leading dimension %lld of %c is below its %llu rows", (long long)l->ld, "ABCD"[i],
                          (unsigned long long)l -> rows);
-        if (l->batch != p->d.layout.batch) return wrong(call, "%c and D have different batches", "ABCD"[i]);
     }
     const struct CublasLtMatrix *c = &p->c.layout, *d = &p->d.layout;
     const uint64_t k_of_b = p->b.transposed ? p->b.layout.columns : p->b.layout.rows;
     if (d->rows != p->m || d->columns != p->n || c->rows != p->m || c->columns != p->n || k_of_b != p->k)
         return wrong(call, "the sizes of A, B, C and D do not fit");
-    return LT_OK;
+    return check_batches(call, p);
 }
 
 static CublasLtResult check_types(const CublasLtDesc desc, const Product *p) {
     const int a = p->a.layout.type, d = p->d.layout.type;
     const bool tf32 = desc->compute == LT_COMPUTE_32F_TF32 && a == LT_F32;
     const bool narrow = desc->compute == LT_COMPUTE_32F && (a == LT_F16 || a == LT_BF16);
-    if (desc->scale != LT_F32 || (!tf32 && !narrow) || p->b.layout.type != a || p->c.layout.type != d)
+    const bool f32 = desc->compute == LT_COMPUTE_32F && a == LT_F32;
+    if (desc->scale != LT_F32 || (!tf32 && !narrow && !f32) || p->b.layout.type != a || p->c.layout.type != d)
         return LT_NOT_SUPPORTED;
     return d == LT_F32 || (narrow && d == a) ? LT_OK : LT_NOT_SUPPORTED;
 }
@@ -87,7 +105,8 @@ static CublasLtResult describe(const char *call, CublasLtHandle handle, CublasLt
                    .b = {.layout = *b, .transposed = desc->trans_b == LT_OP_T},
                    .c = {.layout = *c},
                    .d = {.layout = *d},
-                   .arch = handle->arch};
+                   .arch = handle->arch,
+                   .compute = desc->compute};
     p->m = p->a.transposed ? a->columns : a->rows;
     p->k = p->a.transposed ? a->rows : a->columns;
     p->n = p->b.transposed ? b->rows : b->columns;
@@ -103,7 +122,8 @@ static CublasLtResult describe(const char *call, CublasLtHandle handle, CublasLt
 /* ---- the heuristic ----------------------------------------------------------------------------------------------- */
 
 static uint64_t workspace_of(const Algo *algo, const Product *p) {
-    return algo->id == SPLIT ? p->m * p->n * 2 * sizeof(float) : algo->id == GREEDY ? GREEDY_WORKSPACE : 0;
+    const uint64_t results = p->m * p->n * (uint64_t)p->d.layout.batch;
+    return algo->id == SPLIT ? results * 2 * sizeof(float) : algo->id == GREEDY ? GREEDY_WORKSPACE : 0;
 }
 
 static CublasLtFound propose(uint32_t id, const Product *p, const struct CublasLtWish *wish) {
@@ -162,11 +182,16 @@ CublasLtResult cublasLtMatmulAlgoCheck(CublasLtHandle handle, CublasLtDesc desc,
 
 static CublasLtResult check_pointers(const char *call, const Product *p, const Algo *algo) {
     const uint64_t pointers[] = {p->a.address, p->b.address, p->c.address, p->d.address};
+    const struct CublasLtMatrix *const layouts[] = {&p->a.layout, &p->b.layout, &p->c.layout, &p->d.layout};
     for (int i = 0; i < 4; i++) {
         if (!pointers[i]) return wrong(call, "%c is NULL", "ABCD"[i]);
         if (pointers[i] % algo->align[i])
             return wrong(call, "%c is not aligned to the %u bytes that the heuristic was told", "ABCD"[i],
                          algo -> align[i]);
+        const int64_t apart = layouts[i]->batch > 1 ? layouts[i]->stride * (int64_t)type_bytes(layouts[i]->type) : 0;
+        if (apart % algo->align[i])
+            return wrong(call, "%c's stride of %lld bytes is not aligned to the %u that the heuristic was told",
+                         "ABCD"[i], (long long)apart, algo -> align[i]);
     }
     if (p->bias % type_bytes(p->d.layout.type)) return wrong(call, "the bias is not aligned to its type");
     return LT_OK;

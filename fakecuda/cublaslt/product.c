@@ -1,4 +1,5 @@
 /* product.c: one product. Operands are copied from the device, all of it is done at once. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,9 +62,8 @@ static void add_steps(const Product *p, const Matrices *x, TensorTask *task, uin
     }
 }
 
-/* A tile of sums, in one chain or in two. */
-static void sum_tile(const Product *p, const Matrices *x, uint64_t row, uint64_t column,
-                     float sums[TENSOR_M][TENSOR_N]) {
+static void tensor_chain(const Product *p, const Matrices *x, uint64_t row, uint64_t column, uint64_t first,
+                         uint64_t end, float sums[TENSOR_M][TENSOR_N]) {
     const int type = p->a.layout.type, block = (p->arch >= 90 ? 16 : 8) / (type == LT_F32 ? 2 : 1);
     TensorTask task = {.k = type == LT_F32 ? 8 : 16,
                        .block = block,
@@ -72,15 +72,35 @@ static void sum_tile(const Product *p, const Matrices *x, uint64_t row, uint64_t
                                  : type == LT_BF16 ? PTX_BF16
                                                    : PTX_TF32,
                        .sum = PTX_F32};
+    add_steps(p, x, &task, row, column, first, end);
+    memcpy(sums, task.c, sizeof task.c);
+}
+
+/* f32 by multiply-adds. */
+static void fma_chain(const Product *p, const Matrices *x, uint64_t row, uint64_t column, uint64_t first, uint64_t end,
+                      float sums[TENSOR_M][TENSOR_N]) {
+    memset(sums, 0, sizeof(float[TENSOR_M][TENSOR_N]));
+    for (uint64_t k = first; k < end; k++)
+        for (uint64_t i = 0; i < TENSOR_M && row + i < p->m; i++)
+            for (uint64_t j = 0; j < TENSOR_N && column + j < p->n; j++)
+                sums[i][j] = fmaf(value_of(LT_F32, factor(&p->a, x->a, k, row + i, false)),
+                                  value_of(LT_F32, factor(&p->b, x->b, k, column + j, true)), sums[i][j]);
+}
+
+/* A tile of sums, in one chain or in two. */
+static void sum_tile(const Product *p, const Matrices *x, uint64_t row, uint64_t column,
+                     float sums[TENSOR_M][TENSOR_N]) {
+    const bool by_fma = p->compute == LT_COMPUTE_32F && p->a.layout.type == LT_F32;
+    void (*const chain)(const Product *, const Matrices *, uint64_t, uint64_t, uint64_t, uint64_t,
+                        float[TENSOR_M][TENSOR_N]) = by_fma ? fma_chain : tensor_chain;
     const uint64_t half = (p->k / 2 + 15) / 16 * 16;
     const uint64_t cut = p->algorithm == SPLIT || p->plant.kind == PLANT_ORDER ? half : p->k;
-    add_steps(p, x, &task, row, column, 0, cut);
-    memcpy(sums, task.c, sizeof task.c);
+    float others[TENSOR_M][TENSOR_N];
+    chain(p, x, row, column, 0, cut, sums);
     if (cut == p->k) return;
-    memset(task.c, 0, sizeof task.c);
-    add_steps(p, x, &task, row, column, cut, p->k);
+    chain(p, x, row, column, cut, p->k, others);
     for (int i = 0; i < TENSOR_M; i++)
-        for (int j = 0; j < TENSOR_N; j++) sums[i][j] += value_of(LT_F32, task.c[i][j]);
+        for (int j = 0; j < TENSOR_N; j++) sums[i][j] += others[i][j];
 }
 
 /* Rounding to even gives the one of the two neighbours whose lowest bit is 0. */

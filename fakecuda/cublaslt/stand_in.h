@@ -2,7 +2,8 @@
  *
  * Wrong use is an error of the call, and a line of the driver's report (misuse). Its algorithms:
  *
- *     0  k in one ascending chain of the steps that tensor cores make: the bits of generated kernels
+ *     0  k in one ascending chain of the steps that tensor cores make, or of multiply-adds in f32: the bits of
+ *        generated kernels
  *     1  two chains over halves of k, added in f32; needs workspace
  *     2  as 0, with a wrong first element
  *     3  as 0, and asks for a workspace of 1 MiB
@@ -98,7 +99,7 @@ typedef struct Product {
     Operand a, b, c, d;
     uint64_t m, n, k, bias; /* an address; 0: none */
     float alpha, beta;
-    int arch, algorithm;
+    int arch, compute, algorithm;
     Plant plant;
 } Product;
 

@@ -48,13 +48,22 @@ static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32
     return true;
 }
 
+/* Also 0. */
+static bool distance_fits(Check *c, const amp_model_dim *d) { return (!d->mul && !d->of_n) || amp_check_dim(c, d); }
+
+static bool batch_of_product_fits(Check *c, const amp_model_cuda_product *x) {
+    for (int i = 0; i < 3; i++)
+        if (!distance_fits(c, &x->stride[i]) || !distance_fits(c, &x->first[i])) return false;
+    return amp_check_dim(c, &x->batch) && (x->parts == 1 || (x->batch.mul == 1 && !x->batch.of_n));
+}
+
 static bool product_fits(Check *c, const amp_model_cuda_kernel *k, const amp_model_cuda_product *x) {
     enum { MAX_PRODUCT_PARTS = 1024 };
     return x->a < k->operands.count && x->b < k->operands.count && x->result < k->operands.count &&
            x->bias <= k->operands.count && x->a_turned <= 1 && x->b_turned <= 1 && x->filled <= (x->parts == 1) &&
            x->instruction >= AMP_INSTRUCTION_FMA && x->instruction <= AMP_INSTRUCTION_MMA_TF32 && x->parts >= 1 &&
            x->parts <= MAX_PRODUCT_PARTS && x->cols > 0 && amp_check_dim(c, &x->rows) && amp_check_dim(c, &x->k) &&
-           dims_fit(c, x->pitch, 3, 3);
+           dims_fit(c, x->pitch, 3, 3) && batch_of_product_fits(c, x);
 }
 
 /* A library checks them against the buffers at each n. */

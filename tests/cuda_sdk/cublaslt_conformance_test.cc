@@ -37,6 +37,22 @@ LtShape Shape(int type, int out, bool a_turned, bool b_turned, int32_t batch = 1
     return s;
 }
 
+LtShape InF32(LtShape s) {
+    s.tf32 = false;
+    return s;
+}
+
+// As products of attention have them: lines of heads are beside each other.
+LtShape Beside(LtShape s) {
+    s.beside = true;
+    return s;
+}
+
+LtShape SharingB(LtShape s) {
+    s.b_shared = true;
+    return s;
+}
+
 // Numbers on the device with what they are.
 struct Numbers {
     CuPointer at = 0;
@@ -119,11 +135,13 @@ class CublasLtConformance : public testing::TestWithParam<Case> {
         const LtShape &s = c.shape;
         const double half_unit = s.out == LT_F32 ? 0x1p-24 : s.out == LT_F16 ? 0x1p-11 : 0x1p-8;
         int beyond = 0;
-        for (int64_t i = 0; i < s.batch * s.size_d(); i++) {
-            const int64_t batch = i / s.size_d(), row = i % s.size_d() / s.pitch_d(), column = i % s.pitch_d();
+        for (int64_t i = 0; i < s.size_d(); i++) {
+            const int64_t line = i / s.pitch_d(), in_line = i % s.pitch_d();
+            const int64_t batch = s.beside ? in_line / s.n : line / s.m, row = line % s.m;
+            const int64_t column = s.beside ? in_line % s.n : in_line;
             const double found = Load(s.out, &got[static_cast<size_t>(i) * BytesOf(s.out)]);
             const float old = before.values[static_cast<size_t>(i)];
-            if (column >= s.n) {
+            if (column >= s.n || batch >= s.batch) {
                 beyond += found != old; // between lines nothing is written
                 continue;
             }
@@ -131,8 +149,8 @@ class CublasLtConformance : public testing::TestWithParam<Case> {
             for (int64_t k = 0; k < s.k; k++) {
                 const double product =
                     static_cast<double>(a.values[static_cast<size_t>(
-                        batch * s.size_a() + (s.a_turned ? k * s.pitch_a() + row : row * s.pitch_a() + k))]) *
-                    b.values[static_cast<size_t>(batch * s.size_b() +
+                        batch * s.stride_a() + (s.a_turned ? k * s.pitch_a() + row : row * s.pitch_a() + k))]) *
+                    b.values[static_cast<size_t>(batch * s.stride_b() +
                                                  (s.b_turned ? column * s.pitch_b() + k : k * s.pitch_b() + column))];
                 sum += product, size += std::fabs(product);
             }
@@ -158,8 +176,8 @@ TEST_P(CublasLtConformance, EachAlgorithmMultiplies) {
     const Case &c = GetParam();
     const LtShape &s = c.shape;
     constexpr uint64_t kWorkspace = 4 << 20;
-    const Numbers a = Random(s.type, s.batch * s.size_a()), b = Random(s.type, s.batch * s.size_b());
-    const Numbers bias = Random(s.out, s.n), before = Random(s.out, s.batch * s.size_d());
+    const Numbers a = Random(s.type, s.size_a()), b = Random(s.type, s.size_b());
+    const Numbers bias = Random(s.out, s.n), before = Random(s.out, s.size_d());
     const size_t bytes = before.values.size() * BytesOf(s.out);
     const CuPointer d = Alloc(bytes), workspace = Alloc(kWorkspace);
     LtProduct product(lt, s, c.bias ? LtProduct::At(bias.at) : nullptr);
@@ -202,6 +220,13 @@ const Case kCases[] = {
     {"bf16_bias", Shape(LT_BF16, LT_BF16, false, true), true, 0},
     {"batch", Shape(LT_F16, LT_F16, false, true, 3), false, 0},
     {"batch_in_f32", Shape(LT_BF16, LT_F32, false, false, 2), false, 0},
+    {"batch_beside", Beside(Shape(LT_F16, LT_F16, false, true, 3)), false, 0},
+    {"batch_beside_turned", Beside(Shape(LT_BF16, LT_BF16, true, false, 4, 8)), false, 0},
+    {"batch_of_one_b", SharingB(Shape(LT_F16, LT_F16, false, false, 3)), true, 0},
+    {"batch_beside_f32", Beside(InF32(Shape(LT_F32, LT_F32, false, true, 3))), false, 0},
+    {"batch_tf32", Shape(LT_F32, LT_F32, true, false, 5), false, 0},
+    {"f32", InF32(Shape(LT_F32, LT_F32, false, true)), true, 0},
+    {"f32_turned", InF32(Shape(LT_F32, LT_F32, true, false, 1, 8)), false, 1},
     {"pitch", Shape(LT_F16, LT_F16, false, true, 1, 8), false, 0},
     {"batch_pitch_bias", Shape(LT_F16, LT_F32, true, false, 2, 8), true, 0},
     {"added_to_c", Shape(LT_F16, LT_F32, false, false), false, 1},

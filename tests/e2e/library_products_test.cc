@@ -29,7 +29,7 @@ TEST_P(Bits, AreThoseOfOwnKernels) {
         c.text.empty() ? Model(c.precision, c.settings) : Compiled(c.text + Training() + "precision " + c.precision);
     Asked a = Asked::Own();
     a.width = c.width;
-    a.infers = c.precision[0] == 'f';
+    a.infers = c.precision[0] == 'f' && c.width == 32;
     const Outcome own = Live(path, a);
     EXPECT_EQ(own.Captured(), 0);
     a.products = AMP_PRODUCTS_SAME_BITS;
@@ -47,40 +47,81 @@ TEST_P(Bits, AreThoseOfOwnKernels) {
     }
 }
 
+// Two heads, whose matrices are columns of q, k and v.
+const std::string kHeads = "amp 1\nblock heads(x) {\n"
+                           "    return transpose(reshape(x; shape = [dim(x, 0), dim(x, 1), 2, 8]); a = 1, b = 2)\n}\n"
+                           "model m(x: f32[N, 8, 16]) -> y {\n"
+                           "    q = heads(linear(x; out = 16) as fcq)\n    k = heads(linear(x; out = 16) as fck)\n"
+                           "    v = heads(linear(x; out = 16) as fcv)\n";
+const std::string kAttention = "    seen = matmul(softmax(matmul(q, transpose(k; a = 2, b = 3)); dim = 3), v)\n";
+const std::string kJoined =
+    "    z = linear(reshape(transpose(seen; a = 1, b = 2); shape = [dim(x, 0), 8, 16]); out = 16)\n"
+    "    y = linear(mean(z; dims = 1); out = 16) as fc4\n}\n";
+
 // With TF32 numbers that a kernel rounds itself are none that the library rounds: fc1.
 std::vector<Case> Cases() {
-    return {{"fp16",
-             "fp16 { loss_scale = dynamic(init = 1024.0) }",
-             "",
-             {"fc2: linear + bias + gelu, 1 product of 16 x 32 x 32", "fc3: linear + bias + dropout + add, ",
-              "fc4: linear + bias, ", "fc3.linear.grad.input: matmul + add + gelu_grad, ",
-              "fc3.linear.grad.weight: matmul + all_finite + unscale, and 1 more, 2 products of 32 x 32 x 16"}},
-            {"bf16",
-             "bf16 { }",
-             "    accumulate = 2\n",
-             {"fc2: linear + bias + gelu, ", "fc2.linear.grad.input: matmul, "}},
-            {"tf32",
-             "tf32 { }",
-             "",
-             {"fc4: linear + bias, ", "fc4.linear.grad.weight: matmul; fc4.linear.grad.input: matmul + gelu_grad, "},
-             kSmall},
-            {"fp32", "fp32 { }", "", {}, kSmall},
-            {"parts",
-             "bf16 { }",
-             "",
-             {"fc2: linear + bias, 1 product of 256 x 32 x 32",
-              "fc2.linear.grad.weight_1: matmul; fc2.linear.grad.input: matmul, 2 products of 32 x 32 x 64"},
-             "amp 1\nmodel m(x: f32[N, 16, 32]) -> y {\n"
-             "    a = linear(x; out = 32) as fc1\n    b = linear(a; out = 32) as fc2\n"
-             "    y = linear(mean(b; dims = 1); out = 16) as fc4\n}\n",
-             512},
-            {"filled",
-             "bf16 { }",
-             "",
-             {"fc2: linear + bias + gelu, 1 product of 16 x 300 x 32"},
-             "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
-             "    a = gelu(linear(linear(x; out = 32) as fc1; out = 300) as fc2)\n"
-             "    y = linear(linear(a; out = 300) as fc3; out = 16) as fc4\n}\n"}};
+    return {
+        {"fp16",
+         "fp16 { loss_scale = dynamic(init = 1024.0) }",
+         "",
+         {"fc2: linear + bias + gelu, 1 product of 16 x 32 x 32", "fc3: linear + bias + dropout + add, ",
+          "fc4: linear + bias, ", "fc3.linear.grad.input: matmul + add + gelu_grad, ",
+          "fc3.linear.grad.weight: matmul + all_finite + unscale, and 1 more, 2 products of 32 x 32 x 16"}},
+        {"bf16",
+         "bf16 { }",
+         "    accumulate = 2\n",
+         {"fc2: linear + bias + gelu, ", "fc2.linear.grad.input: matmul, "}},
+        {"tf32",
+         "tf32 { }",
+         "",
+         {"fc4: linear + bias, ", "fc4.linear.grad.weight: matmul; fc4.linear.grad.input: matmul + gelu_grad, "},
+         kSmall},
+        {"fp32", "fp32 { }", "", {"fc4: linear + bias, 1 product of 16 x 16 x 32"}, kSmall},
+        {"heads",
+         "fp32 { }",
+         "",
+         {"reshape: reshape + transpose + attention, 32 products of 8 x 8 x 8",
+          "reshape_3.grad: reshape + transpose + attention_grad; reshape: reshape + transpose + attention_grad, 64",
+          "attention.grad.query: attention_grad + reshape + transpose, and 1 more, 64 products of 8 x 8 x 8"},
+         kHeads + "    seen = attention(q, k, v)\n" + kJoined,
+         128},
+        {"heads_tf32",
+         "tf32 { }",
+         "",
+         {"matmul: matmul, 32 products of 8 x 8 x 8", "matmul_1.grad.a: matmul, 32 products of 8 x 8 x 8",
+          "matmul.grad.b: matmul + reshape; matmul_1.grad.b: matmul + reshape; matmul.grad.a: matmul + reshape, 96"},
+         kHeads + kAttention + kJoined,
+         128},
+        {"batches",
+         "bf16 { }",
+         "",
+         {"transpose: transpose + matmul, 16 products of 8 x 8 x 16",
+          "permute: permute + matmul, 8 products of 16 x 24 x 16",
+          "permute_1.grad: permute + matmul, 8 products of 16 x 16 x 24",
+          "matmul.grad.b: matmul; matmul.grad.a: matmul + add, 32 products of 8 x 16 x 8"},
+         "amp 1\nmodel m(x: f32[N, 8, 16]) -> y {\n"
+         "    param each: f32[8, 16, 24] = normal(std = 0.1)\n"
+         "    a = linear(x; out = 16) as fc1\n    b = linear(x; out = 16) as fc2\n"
+         "    c = matmul(softmax(matmul(a, transpose(b; a = 1, b = 2)); dim = 2), a)\n"
+         "    d = gelu(einsum(c, each; equation = \"ntc,tcd->ntd\"))\n"
+         "    y = linear(mean(linear(d; out = 16) as fc3; dims = 1); out = 16) as fc4\n}\n",
+         128},
+        {"parts",
+         "bf16 { }",
+         "",
+         {"fc2: linear + bias, 1 product of 256 x 32 x 32",
+          "fc2.linear.grad.weight_1: matmul; fc2.linear.grad.input: matmul, 2 products of 32 x 32 x 64"},
+         "amp 1\nmodel m(x: f32[N, 16, 32]) -> y {\n"
+         "    a = linear(x; out = 32) as fc1\n    b = linear(a; out = 32) as fc2\n"
+         "    y = linear(mean(b; dims = 1); out = 16) as fc4\n}\n",
+         512},
+        {"filled",
+         "bf16 { }",
+         "",
+         {"fc2: linear + bias + gelu, 1 product of 16 x 300 x 32"},
+         "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+         "    a = gelu(linear(linear(x; out = 32) as fc1; out = 300) as fc2)\n"
+         "    y = linear(linear(a; out = 300) as fc3; out = 16) as fc4\n}\n"}};
 }
 INSTANTIATE_TEST_SUITE_P(Of, Bits, ::testing::ValuesIn(Cases()), [](const auto &info) { return info.param.name; });
 
@@ -123,6 +164,93 @@ TEST_F(LibraryProducts, OtherNumbersOfSamples) {
     ExpectSame(own, known);
     EXPECT_TRUE(known.Took(0));
     EXPECT_GT(known.captured[0], unknown.captured[0]) << "gradients of weights, whose sums go over the samples";
+    ExpectClean();
+}
+
+// ---- products of a batch --------------------------------------------------------------------------------------------
+
+// A product of each sample with itself, and one of all.
+class Batches : public LibraryProducts {
+  protected:
+    static std::string Model() {
+        return Compiled("amp 1\nmodel m(x: f32[N, 8, 32]) -> y {\n"
+                        "    a = linear(x; out = 32) as fc1\n"
+                        "    s = matmul(a, transpose(a; a = 1, b = 2))\n"
+                        "    y = linear(reshape(s; shape = [dim(x, 0), 64]); out = 16) as fc4\n}\n" +
+                        Training() + "precision bf16 { }\n");
+    }
+    static Asked Inference(int32_t products) {
+        Asked a;
+        a.products = products;
+        a.program = "infer";
+        a.width = 256;
+        return a;
+    }
+};
+
+// The workspace of the algorithm that splits k grows with the batch.
+TEST_F(Batches, TheFastestIsTaken) {
+    const Outcome own = Live(Model(), Inference(AMP_PRODUCTS_OWN));
+    const struct {
+        const char *times;
+        size_t taken;
+        int32_t products;
+        uint64_t workspace;
+    } rows[] = {
+        {"cublasLt0=3,cublasLt2=1,cublasLt3=5", 0, AMP_PRODUCTS_SAME_BITS, 0},
+        {"cublasLt0=5,cublasLt2=1,cublasLt3=3", 3, AMP_PRODUCTS_SAME_BITS, 1 << 20},
+        {"cublasLt0=5,cublasLt1=3,cublasLt2=1,cublasLt3=6", 1, AMP_PRODUCTS_FASTEST, 16 * 8 * 8 * 2 * sizeof(float)}};
+    for (const auto &row : rows) {
+        SCOPED_TRACE(row.times);
+        Forget();
+        BeginTimes(own, 100, row.times);
+        const Outcome o = Live(Model(), Inference(row.products));
+        ASSERT_EQ(o.status, AMP_OK) << o.message;
+        if (row.products == AMP_PRODUCTS_SAME_BITS) ExpectSame(own, o);
+        EXPECT_TRUE(o.Took(row.taken));
+        EXPECT_EQ(o.bytes - own.bytes, row.workspace);
+        ASSERT_EQ(o.choices.size(), 2u);
+        EXPECT_EQ(o.choices[0].products, 16);
+        EXPECT_EQ(o.choices[1].products, 1);
+        ExpectClean();
+    }
+}
+
+// As many as there are samples.
+TEST_F(Batches, AtOtherNumbersOfSamples) {
+    Asked a = Asked::Own();
+    a.width = 256;
+    a.sizes = {8, 8, 12};
+    a.infers = false;
+    const Outcome own = Live(Model(), a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    BeginTimes(own, 100, "cublasLt4=1");
+    const Outcome o = Live(Model(), a);
+    ExpectSame(own, o);
+    EXPECT_TRUE(o.Took(0));
+    for (const int64_t n : {8, 12})
+        EXPECT_EQ(std::count_if(o.later.begin(), o.later.end(),
+                                [&](const Choice &c) { return c.n == n && c.products == n && c.algorithm == 0; }),
+                  3)
+            << n;
+    ExpectClean();
+}
+
+// What is wrong in one product of the batch is never taken.
+TEST_F(Batches, PlantingsAreNeverTaken) {
+    const Outcome own = Live(Model(), Inference(AMP_PRODUCTS_OWN));
+    for (int i = 0; i < 16; i += getenv("AMP_PLANTINGS") ? 1 : 3) {
+        const std::string kind = i % 2 ? "value" : "ulp", number = ":" + std::to_string(i * 101 + 1);
+        const bool both = i % 4 == 3;
+        Forget();
+        BeginTimes(own, 100, "cublasLt0=1,cublasLt3=2");
+        Fault(kind + ":0" + number + (both ? "," + kind + ":3" + number : ""));
+        SCOPED_TRACE(getenv("FAKECUDA_CUBLASLT"));
+        const Outcome o = Live(Model(), Inference(AMP_PRODUCTS_SAME_BITS));
+        ExpectSame(own, o);
+        ASSERT_EQ(o.choices.size(), 2u);
+        EXPECT_EQ(o.choices[0].algorithm, both ? -1 : 3);
+    }
     ExpectClean();
 }
 

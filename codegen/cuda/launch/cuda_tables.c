@@ -254,6 +254,17 @@ static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     return title;
 }
 
+/* Unless all are 0. */
+static void put_three(Text *t, const char *name, const Dim dims[3]) {
+    if (!dims[0].mul && !dims[1].mul && !dims[2].mul) return;
+    text_printf(t, ", .%s = {", name);
+    for (int i = 0; i < 3; i++) {
+        if (i) text_puts(t, ", ");
+        table_put_dim(t, dims[i]);
+    }
+    text_puts(t, "}");
+}
+
 static void put_calls(Tables *x, const CudaKernelEntry *e) {
     if (!e->calls.len) return;
     Text *t = begin_list(x, "amp_model_cuda_product");
@@ -266,12 +277,12 @@ static void put_calls(Tables *x, const CudaKernelEntry *e) {
         table_put_dim(t, c->rows);
         text_puts(t, ", .k = ");
         table_put_dim(t, c->k);
-        text_puts(t, ", .pitch = {");
-        for (int d = 0; d < 3; d++) {
-            if (d) text_puts(t, ", ");
-            table_put_dim(t, c->pitch[d]);
-        }
-        text_puts(t, "}}, ");
+        put_three(t, "pitch", c->pitch);
+        text_puts(t, ", .batch = ");
+        table_put_dim(t, c->batch);
+        put_three(t, "stride", c->stride);
+        put_three(t, "first", c->first);
+        text_puts(t, "}, ");
     }
     put_list(x, "products", e->calls.len);
 }

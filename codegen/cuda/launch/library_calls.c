@@ -14,12 +14,16 @@
  *
  * All products of a launch have a call, or none has.  A product has none if a library computes other numbers: windows,
  * pixels with gaps, operands that are rounded when they are read.  A library's maximum with zero may lose a NaN, so
- * it is left to the kernel of elements. */
+ * it is left to the kernel of elements.
+ *
+ * A call makes products of a batch that follow one another at one stride, which each operand has for itself.  If the
+ * dimensions of a batch have several, as heads that are columns of q have, each of a few heads has a call for
+ * all samples. */
 #include "amp/model_abi.h"
 #include "codegen/cuda/launch/cuda_writer.h"
 #include "codegen/cuda/product/product_plan.h"
 
-enum { LINE_BYTES = 16 /* lines of a matrix begin at multiples of it */ };
+enum { LINE_BYTES = 16 /* lines of a matrix, and matrices of a batch, begin at multiples of it */ };
 
 /* ---- how far a call goes ----------------------------------------------------------------------------------------- */
 
@@ -29,6 +33,7 @@ typedef struct Follow {
     int op; /* of the kernel, that makes |at| */
     int bias;
     bool rounded;
+    bool merged; /* a column is one of a product's columns, for one of the batch */
 } Follow;
 
 static int find_op(const Walk *w, const Op *o) {
@@ -82,7 +87,7 @@ static bool pass_op(Follow *f, const Op *o, Dtype result) {
             return !f->rounded && (f->rounded = true);
         return from == result && ir_dtype(f->w->f, o->out[0]) == AMP_DT_F32;
     case OP_add:
-        f->bias = f->rounded || f->bias >= 0 ? -1 : vector_of_columns(f->w, other_input(o, f->at), result);
+        f->bias = f->rounded || f->merged || f->bias >= 0 ? -1 : vector_of_columns(f->w, other_input(o, f->at), result);
         return f->bias >= 0;
     case OP_reshape: return shape_same_matrix(ir_shape(f->w->f, o->in[0]), ir_shape(f->w->f, o->out[0]));
     default: return false;
@@ -102,8 +107,9 @@ static bool has_rest(const Follow *f) {
 
 /* The value that a call leaves in memory of type |result|: the kernel's only result, if a call can make it; else the
  * first value with the same bias and rounding, because the ops after it are the rest.  |at| NO_VAL: there is none. */
-static Follow follow(const Walk *w, const Op *product, Dtype result) {
-    Follow f = {.w = w, .at = product->out[0], .op = find_op(w, product), .bias = -1}, best = {.bias = -1};
+static Follow follow(const Walk *w, const ProductPlan *p, Dtype result) {
+    Follow f = {.w = w, .at = p->op->out[0], .op = find_op(w, p->op), .bias = -1, .merged = p->batch.merged};
+    Follow best = {.bias = -1};
     for (;;) {
         const bool fits = ir_dtype(w->f, f.at) == result && place_of(w, f.at) >= 0;
         if (fits && (adds_to(&f, &best) || !has_rest(&f))) best = f;
@@ -114,11 +120,116 @@ static Follow follow(const Walk *w, const Op *product, Dtype result) {
     }
 }
 
+/* ---- products of a batch ----------------------------------------------------------------------------------------- */
+
+typedef struct BatchDim {
+    Dim count, stride[3]; /* of A, B and the result, in elements */
+} BatchDim;
+
+typedef struct Strides {
+    BatchDim dims[MAX_RANK]; /* from the inside out; those that follow one another in all three are one */
+    int rank, by_call;       /* the number of the one that a call goes along */
+    Dim first[3], pitch[3];
+} Strides;
+
+static bool goes_on(const BatchDim *inner, const BatchDim *outer) {
+    for (int i = 0; i < 3; i++) {
+        Dim next;
+        const bool stays = !inner->stride[i].mul && !outer->stride[i].mul;
+        if (!stays && (!dim_mul(inner->stride[i], inner->count, &next) || !dim_equal(next, outer->stride[i])))
+            return false;
+    }
+    return true;
+}
+
+static bool add_dim(Strides *s, const BatchDim *dim) {
+    BatchDim *last = s->rank ? &s->dims[s->rank - 1] : NULL;
+    if (dim_is_one(dim->count)) return true;
+    if (last && goes_on(last, dim)) return dim_mul(last->count, dim->count, &last->count);
+    s->dims[s->rank++] = *dim;
+    return true;
+}
+
+/* How far the result of one of the last two dims of a batch is from the next; further out each follows the other. */
+static bool place_result(const Walk *w, const ProductPlan *p, Dim stride[MAX_RANK]) {
+    Dim next;
+    if (!dim_mul(p->rows, w->cols, &next)) return false;
+    for (int i = p->batch.rank - 1; i >= 0; i--) {
+        const bool beside = p->batch.merged && i == p->batch.rank - 1;
+        stride[i] = beside ? dim_const(p->cols) : next;
+        if (!beside && !dim_mul(next, p->batch.dims[i], &next)) return false;
+    }
+    return true;
+}
+
+static int longest_dim(const Strides *s) {
+    int longest = 0;
+    for (int i = 1; i < s->rank; i++) {
+        const Dim a = s->dims[i].count, b = s->dims[longest].count;
+        if (a.n || (!b.n && a.mul > b.mul)) longest = i;
+    }
+    return longest;
+}
+
+/* false: there are no strides, or they are of a padded matrix. */
+static bool find_strides(const Walk *w, const ProductPlan *p, int to, Strides *out) {
+    Strided at[2];
+    Dim result[MAX_RANK];
+    *out = (Strides){.first = {dim_const(0), dim_const(0), dim_const(0)}};
+    if (walk_operand(w, to)->pitch || !place_result(w, p, result)) return false;
+    out->pitch[2] = w->cols;
+    for (int n = 0; n < 2; n++) {
+        bool turned;
+        if (walk_operand(w, n ? p->b.operand : p->a.operand)->pitch || !walk_strided(w, p->op->in[n], &at[n]) ||
+            !ir_strided_matrix(&at[n], &turned, &out->pitch[n]) || !out->pitch[n].mul)
+            return false;
+        out->first[n] = dim_const(at[n].offset);
+    }
+    for (int i = p->batch.rank - 1; i >= 0; i--)
+        if (!add_dim(out, &(BatchDim){p->batch.dims[i], {at[0].stride[i], at[1].stride[i], result[i]}})) return false;
+    out->by_call = longest_dim(out);
+    return true;
+}
+
+static bool add_dims(Dim a, Dim b, Dim *out) {
+    *out = a.mul ? a : b;
+    if (!a.mul || !b.mul) return true;
+    out->mul = a.mul + b.mul;
+    return a.n == b.n && (!a.n || a.div == b.div);
+}
+
+/* Where the products of call |number| begin. */
+static bool first_of_call(const Strides *s, int64_t number, Dim first[3]) {
+    for (int m = 0; m < 3; m++) first[m] = s->first[m];
+    for (int i = 0; i < s->rank; i++) {
+        if (i == s->by_call) continue;
+        for (int m = 0; m < 3; m++) {
+            Dim step;
+            if (!dim_mul(s->dims[i].stride[m], dim_const(number % s->dims[i].count.mul), &step) ||
+                !add_dims(first[m], step, &first[m]))
+                return false;
+        }
+        number /= s->dims[i].count.mul;
+    }
+    return true;
+}
+
+/* 0: too many, or their number depends on n. */
+static int64_t count_calls(const Strides *s) {
+    int64_t count = 1;
+    for (int i = 0; i < s->rank; i++) {
+        const Dim dim = s->dims[i].count;
+        if (i == s->by_call) continue;
+        if (dim.n || dim.mul > AMP_PRODUCTS_MOST / count) return 0;
+        count *= dim.mul;
+    }
+    return count;
+}
+
 /* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 static bool is_dense(const Walk *w, const ProductPlan *p) {
-    return !p->has_windows && !p->gaps.per && p->phases.count == 1 && !p->batch.rank && !w->k->pred.id &&
-           !p->op->pred.id;
+    return !p->has_windows && !p->gaps.per && p->phases.count == 1 && !w->k->pred.id && !p->op->pred.id;
 }
 
 /* Tensor cores round f32 numbers to TF32 as they read them. */
@@ -133,45 +244,80 @@ static Dim pitch_of(const Walk *w, int operand, Dim line) {
     return pitch ? dim_const(pitch) : line;
 }
 
-static bool is_aligned(Dim pitch, int element_bytes) {
-    return (!dim_varies(pitch) || pitch.div == 1) && pitch.mul * element_bytes % LINE_BYTES == 0;
+static bool is_aligned(Dim elements, int element_bytes) {
+    return (!elements.n || elements.div == 1) && elements.mul * element_bytes % LINE_BYTES == 0;
 }
 
-/* Fills |c| for the kernel that |w| has analysed; false: a library cannot make it. */
-static bool describe_call(const Walk *w, CudaProduct *c) {
-    ProductPlan p;
-    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p) ||
-        w->f->module->length.most)
-        return false;
-    for (int n = 0; n < 2; n++)
-        if (!is_as_stored(w, &p, n)) return false;
+/* The value that a call leaves; |op| of its last op. */
+static Follow find_value(const Walk *w, const ProductPlan *p) {
     Follow best = {.at = NO_VAL};
-    const Dtype results[] = {AMP_DT_F32, ir_dtype(w->f, p.op->in[0])};
+    const Dtype results[] = {AMP_DT_F32, ir_dtype(w->f, p->op->in[0])};
     for (int i = 0; i < 2; i++) {
-        const Follow f = follow(w, p.op, results[i]);
+        const Follow f = follow(w, p, results[i]);
         if (f.at.id && f.op >= best.op) best = f;
     }
-    if (!best.at.id) return false;
-    *c = (CudaProduct){.a = p.a.operand,
-                       .b = p.b.operand,
-                       .to = place_of(w, best.at),
-                       .bias = best.bias,
-                       .a_turned = !p.a.k_inner,
-                       .b_turned = p.b.k_inner,
-                       .rows = p.rows,
-                       .k = p.k,
-                       .parts = (int)p.parts,
-                       .cols = p.cols.mul,
-                       .last = best.op,
-                       .made = best.at};
-    c->instruction = cuda_instruction_of(w, p.op);
-    c->pitch[0] = pitch_of(w, c->a, c->a_turned ? p.rows : p.k);
-    c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p.k : p.cols);
-    c->pitch[2] = pitch_of(w, c->to, p.cols);
+    return best;
+}
+
+/* One product, or the parts of one. */
+static bool place_one(const Walk *w, const ProductPlan *p, CudaProduct *c) {
+    c->batch = dim_const(1);
+    c->pitch[0] = pitch_of(w, c->a, c->a_turned ? p->rows : p->k);
+    c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p->k : dim_const(p->cols));
+    c->pitch[2] = pitch_of(w, c->to, dim_const(p->cols));
     c->filled = walk_operand(w, c->to)->pitch && !walk_operand(w, c->to)->is_part;
-    const int bytes = p.element_bytes, result_bytes = emit_storage(w, c->to)->bytes;
-    return is_aligned(c->pitch[0], bytes) && is_aligned(c->pitch[1], bytes) && is_aligned(c->pitch[2], result_bytes) &&
-           (c->parts == 1 || (!dim_varies(p.rows) && c->bias < 0 && !c->filled));
+    return c->parts == 1 || (!p->rows.n && c->bias < 0 && !c->filled);
+}
+
+static bool place_batch(const Strides *s, int64_t number, CudaProduct *c) {
+    const BatchDim *by_call = &s->dims[s->by_call];
+    c->batch = s->rank ? by_call->count : dim_const(1);
+    for (int m = 0; m < 3; m++) {
+        c->pitch[m] = s->pitch[m];
+        c->stride[m] = s->rank ? by_call->stride[m] : dim_const(0);
+    }
+    return first_of_call(s, number, c->first);
+}
+
+static bool is_all_aligned(const Walk *w, const ProductPlan *p, const CudaProduct *c) {
+    for (int m = 0; m < 3; m++) {
+        const int bytes = m == 2 ? emit_storage(w, c->to)->bytes : p->element_bytes;
+        if (!is_aligned(c->pitch[m], bytes) || !is_aligned(c->stride[m], bytes) || !is_aligned(c->first[m], bytes))
+            return false;
+    }
+    return true;
+}
+
+/* Adds the calls of the kernel that |w| has analysed; false: a library cannot make it. */
+static bool describe_calls(const Walk *w, CudaProducts *out) {
+    ProductPlan p;
+    Strides strides;
+    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p)) return false;
+    for (int n = 0; n < 2; n++)
+        if (!is_as_stored(w, &p, n)) return false;
+    const Follow made = find_value(w, &p);
+    if (!made.at.id) return false;
+    CudaProduct c = {.a = p.a.operand,
+                     .b = p.b.operand,
+                     .to = place_of(w, made.at),
+                     .bias = made.bias,
+                     .a_turned = !p.a.k_inner,
+                     .b_turned = p.b.k_inner,
+                     .rows = p.rows,
+                     .k = p.k,
+                     .parts = (int)p.parts,
+                     .cols = p.cols,
+                     .last = made.op,
+                     .made = made.at,
+                     .instruction = cuda_instruction_of(w, p.op)};
+    if (p.batch.rank && (p.parts > 1 || !find_strides(w, &p, c.to, &strides))) return false;
+    const int64_t calls = p.batch.rank ? count_calls(&strides) : 1;
+    for (int64_t i = 0; i < calls; i++) {
+        if (p.batch.rank ? !place_batch(&strides, i, &c) : !place_one(w, &p, &c)) return false;
+        if (!is_all_aligned(w, &p, &c)) return false;
+        vec_push(w->arena, out, c);
+    }
+    return calls > 0;
 }
 
 /* ---- the rest of a kernel ---------------------------------------------------------------------------------------- */
@@ -240,17 +386,21 @@ static int add_rest(CudaWriter *x, const CudaProduct *c) {
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-static bool add_call(CudaWriter *x, const Kernel *k, int operands, CudaProducts *calls, LaunchPart *rest) {
+static bool add_calls(CudaWriter *x, const Kernel *k, int operands, CudaProducts *calls, LaunchPart *rest) {
     const Walk *w = &x->w;
-    CudaProduct c;
-    if (k->kind != KERNEL_PRODUCT || walk_kernel(&x->w, k, NULL) || !describe_call(w, &c)) return false;
-    if (loses_result(w, &c)) return false;
-    if (has_rest(&(Follow){.w = w, .at = c.made})) vec_push(x->m->arena, &rest->kernels, add_rest(x, &c));
-    c.a += operands;
-    c.b += operands;
-    c.to += operands;
-    if (c.bias >= 0) c.bias += operands;
-    vec_push(x->m->arena, calls, c);
+    CudaProducts own = {0};
+    if (k->kind != KERNEL_PRODUCT || walk_kernel(&x->w, k, NULL) || !describe_calls(w, &own)) return false;
+    const CudaProduct *any = own.data;
+    if (loses_result(w, any) || calls->len + own.len > AMP_PRODUCTS_MOST) return false;
+    if (has_rest(&(Follow){.w = w, .at = any->made})) vec_push(x->m->arena, &rest->kernels, add_rest(x, any));
+    for (int i = 0; i < own.len; i++) {
+        CudaProduct c = own.data[i];
+        c.a += operands;
+        c.b += operands;
+        c.to += operands;
+        if (c.bias >= 0) c.bias += operands;
+        vec_push(x->m->arena, calls, c);
+    }
     return true;
 }
 
@@ -263,7 +413,7 @@ bool cuda_find_calls(CudaWriter *x, const Launch *l, CudaProducts *calls, Launch
         LaunchPart then = {0};
         if (part->form != PART_BATCH) return false; /* kernels of a chain read what those before them have made */
         for (int j = 0; j < part->kernels.len; j++) {
-            if (!add_call(x, x->own->kernels.data[part->kernels.data[j]], operands, calls, &then)) return false;
+            if (!add_calls(x, x->own->kernels.data[part->kernels.data[j]], operands, calls, &then)) return false;
             operands += x->w.operands.len;
         }
         if (then.kernels.len) vec_push(x->m->arena, &rest->parts, then);

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 
-enum { DESCRIPTION = 160 };
+enum { DESCRIPTION = 400 }; /* 17 numbers of 20 letters, and a blank */
 
 /* Floating-point operations of a launch from which the library is asked; what takes less is not worth its files. */
 static double least_operations(const amp_cuda_products *p) {
@@ -28,7 +28,7 @@ static bool is_worth(const amp_cuda_launching *l, const amp_run *run, const amp_
     for (uint32_t i = 0; i < k->products.count; i++) {
         amp_cuda_matmul w;
         if (!amp_cuda_matmul_of(run, k, i, &w)) return false;
-        operations += 2.0 * (double)w.m * (double)w.n * (double)w.k * (double)w.parts;
+        operations += 2.0 * (double)w.m * (double)w.n * (double)w.k * (double)w.batch;
     }
     return operations >= least_operations(l->products);
 }
@@ -56,10 +56,10 @@ static void describe(const amp_run *run, const amp_model_cuda_kernel *k, char *t
     for (uint32_t i = 0; i < k->products.count; i++) {
         amp_cuda_matmul w;
         (void)amp_cuda_matmul_of(run, k, i, &w);
-        text += snprintf(text, DESCRIPTION, "%lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %u %d %d;",
-                         (long long)w.m, (long long)w.n, (long long)w.k, (long long)w.parts, (long long)w.pitch[0],
-                         (long long)w.pitch[1], (long long)w.pitch[2], (long long)w.fill, w.type, w.result, w.compute,
-                         w.epilogue, w.a_turned, w.b_turned);
+        const long long sizes[] = {w.m,        w.n,    w.k,         w.batch,     w.pitch[0], w.pitch[1],
+                                   w.pitch[2], w.fill, w.stride[0], w.stride[1], w.stride[2]};
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) text += sprintf(text, "%lld ", sizes[s]);
+        text += sprintf(text, "%d %d %d %u %d %d;", w.type, w.result, w.compute, w.epilogue, w.a_turned, w.b_turned);
     }
 }
 
@@ -95,7 +95,7 @@ static bool key_of(const amp_cuda_products *p, const amp_run *run, const amp_mod
         describe(run, k, text);
         amp_cuda_products_facts(p, facts);
         amp_sha256_init(&hash);
-        hash_text(&hash, "choice of products 2");
+        hash_text(&hash, "choice of products 3");
         for (int i = 0; i < AMP_CUDA_FACTS; i++) hash_text(&hash, facts[i].is);
         hash_text(&hash, text);
         hash_code(p, k, &hash);
@@ -230,16 +230,24 @@ static amp_status look_up(const amp_cuda_launching *l, const amp_run *run, const
     return recall(l->products, cache, c) && !c->ran ? amp_cuda_choice_warm(l, run, c, err) : AMP_OK;
 }
 
+/* With all of each batch. */
+static int64_t count_products(const amp_run *run, const amp_model_cuda_kernel *k) {
+    int64_t count = 0;
+    for (uint32_t i = 0; i < k->products.count; i++) count += amp_model_dim_at(&k->products.at[i].batch, run->n);
+    return count;
+}
+
 static void say(const amp_cuda_products *p, const amp_run *run, const amp_cuda_choice *c) {
     const amp_model_cuda_kernel *k = c->kernel;
+    const long long count = count_products(run, k);
     amp_cuda_matmul w;
     int32_t id = -1;
     size_t written;
     if (!c->served || !amp_cuda_matmul_of(run, k, 0, &w)) return;
     p->library.calls.algo_config(&c->algorithms[0].algo, LT_ALGO_ID, &id, sizeof id, &written);
     amp_log_say(p->log, AMP_LOG_INFO,
-                "%s, %u product%s of %lld x %lld x %lld: cuBLASLt %d.%d, algorithm %d, %.1f of %.1f us, %s",
-                k->title ? k->title : k->name, c->count, c->count == 1 ? "" : "s", (long long)w.m, (long long)w.n,
+                "%s, %lld product%s of %lld x %lld x %lld: cuBLASLt %d.%d, algorithm %d, %.1f of %.1f us, %s",
+                k->title ? k->title : k->name, count, count == 1 ? "" : "s", (long long)w.m, (long long)w.n,
                 (long long)w.k, p->library.version / 1000, p->library.version / 10 % 100, id, (double)c->library,
                 (double)c->own, p->mode == AMP_PRODUCTS_FASTEST ? "other rounding" : "the same bits");
 }
@@ -442,18 +450,19 @@ bool amp_cuda_choice_at(const amp_cuda_products *p, int32_t index, amp_product_c
     amp_cuda_matmul w = {0};
     size_t written;
     if (!c || index < 0 || after < index) return false;
+    const amp_run run = {.program = c->program, .n = c->n};
     *out = (amp_product_choice){.program = c->program->name,
                                 .kernel = c->kernel->name,
                                 .title = c->kernel->title ? c->kernel->title : "",
                                 .n = c->n,
-                                .products = (int32_t)c->count,
+                                .products = (int32_t)count_products(&run, c->kernel),
                                 .algorithm = -1,
                                 .own = (double)c->own,
                                 .library = (double)c->library,
                                 .measured = c->known,
                                 .library_version = p->library.version};
-    if (amp_cuda_matmul_of(&(amp_run){.program = c->program, .sizes = {.n = c->n}}, c->kernel, 0, &w))
-        out->rows = w.m, out->cols = w.n, out->k = w.k * w.parts;
+    if (amp_cuda_matmul_of(&run, c->kernel, 0, &w))
+        out->rows = w.m, out->cols = w.n, out->k = w.k * c->kernel->products.at->parts;
     if (c->served)
         p->library.calls.algo_config(&c->algorithms[0].algo, LT_ALGO_ID, &out->algorithm, sizeof out->algorithm,
                                      &written);

@@ -130,32 +130,58 @@ static const amp_model_buffer *buffer_of(const amp_run *run, const amp_model_cud
     return &run->program->buffers[k->operands.at[operand]];
 }
 
-/* Whether |lines| lines of |length|, in which parts of 16 bytes are aligned, are in the buffer. */
-static bool is_inside(const amp_run *run, const amp_model_buffer *b, double lines, int64_t length, int64_t pitch) {
-    enum { LINE = 16 };
-    const double all = (double)amp_model_dim_at(&b->rows, run->sizes) * (double)amp_model_dim_at(&b->cols, run->sizes);
-    return lines > 0 && length > 0 && length <= pitch && pitch % (LINE / (int64_t)amp_storage_size(b->storage)) == 0 &&
-           (lines - 1) * (double)pitch + (double)length <= all;
+enum { LINE = 16 /* bytes, to which lines and matrices are aligned */ };
+
+/* Whether matrices of |lines| lines of |length|, the first at |first|, are in the buffer, with aligned parts of 16
+ * bytes. */
+static bool is_inside(const amp_run *run, const amp_model_buffer *b, const amp_cuda_matmul *w, int which, double lines,
+                      int64_t length, int64_t first) {
+    const double all = (double)amp_model_dim_at(&b->rows, run->n) * (double)amp_model_dim_at(&b->cols, run->n);
+    const int64_t line = LINE / (int64_t)amp_storage_size(b->storage), pitch = w->pitch[which],
+                  stride = w->stride[which];
+    return lines > 0 && length > 0 && length <= pitch && pitch % line == 0 && stride % line == 0 && first % line == 0 &&
+           (double)first + (double)(w->batch - 1) * (double)stride + (lines - 1) * (double)pitch + (double)length <=
+               all;
+}
+
+/* Whether each result of a batch is elsewhere: after the one before, or beside it in the same lines. */
+static bool are_apart(const amp_cuda_matmul *w) {
+    const double stride = (double)w->stride[2], pitch = (double)w->pitch[2], length = (double)w->n;
+    return w->batch == 1 || stride >= (double)(w->m - 1) * pitch + length ||
+           (stride >= length && pitch >= (double)(w->batch - 1) * stride + length);
+}
+
+/* A part of k begins in the lines of A, or with a line of it if it is turned. */
+static bool set_strides(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
+    out->batch = x->parts > 1 ? x->parts : amp_model_dim_at(&x->batch, run->n);
+    if (out->batch < 1 || out->batch > INT32_MAX) return false;
+    for (int i = 0; i < 3; i++) out->stride[i] = out->batch == 1 ? 0 : amp_model_dim_at(&x->stride[i], run->n);
+    if (x->parts == 1) return true;
+    return (x->a_turned || out->k * x->parts <= out->pitch[0]) &&
+           (!x->b_turned || out->k * x->parts <= out->pitch[1]) &&
+           !__builtin_mul_overflow(out->k, x->a_turned ? out->pitch[0] : 1, &out->stride[0]) &&
+           !__builtin_mul_overflow(out->k, x->b_turned ? 1 : out->pitch[1], &out->stride[1]) &&
+           !__builtin_mul_overflow(out->m, out->pitch[2], &out->stride[2]);
 }
 
 static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
     out->m = amp_model_dim_at(&x->rows, run->sizes);
     out->n = x->cols;
-    out->k = amp_model_dim_at(&x->k, run->sizes);
-    out->parts = x->parts;
-    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->sizes);
+    out->k = amp_model_dim_at(&x->k, run->n);
+    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->n);
     if (x->parts > 1 && out->k % ((int64_t)x->parts * AMP_PRODUCT_PART)) return false;
     out->k /= x->parts;
     if (x->filled) out->fill = out->pitch[2] - out->n;
-    return out->fill >= 0;
+    return out->fill >= 0 && set_strides(run, x, out);
 }
 
 static bool sizes_fit(const amp_run *run, const amp_model_cuda_product *x, const amp_cuda_matmul *w,
                       const amp_model_buffer *const of[4]) {
-    const int64_t all = w->k * w->parts;
-    return is_inside(run, of[0], (double)(x->a_turned ? all : w->m), x->a_turned ? w->m : all, w->pitch[0]) &&
-           is_inside(run, of[1], (double)(x->b_turned ? w->n : all), x->b_turned ? all : w->n, w->pitch[1]) &&
-           is_inside(run, of[2], (double)w->m * (double)w->parts, w->n + w->fill, w->pitch[2]) &&
+    int64_t first[3];
+    for (int i = 0; i < 3; i++) first[i] = amp_model_dim_at(&x->first[i], run->n);
+    return is_inside(run, of[0], w, 0, (double)(x->a_turned ? w->k : w->m), x->a_turned ? w->m : w->k, first[0]) &&
+           is_inside(run, of[1], w, 1, (double)(x->b_turned ? w->n : w->k), x->b_turned ? w->k : w->n, first[1]) &&
+           is_inside(run, of[2], w, 2, (double)w->m, w->n + w->fill, first[2]) && are_apart(w) &&
            (!of[3] || (of[3]->storage == of[2]->storage && of[3]->cols.mul >= w->n));
 }
 
@@ -171,20 +197,23 @@ bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint
     out->epilogue = x->bias ? LT_EPILOGUE_BIAS : LT_EPILOGUE_DEFAULT;
     out->a_turned = (int32_t)x->a_turned;
     out->b_turned = (int32_t)x->b_turned;
-    out->stride[0] = out->k * (x->a_turned ? out->pitch[0] : 1);
-    out->stride[1] = out->k * (x->b_turned ? 1 : out->pitch[1]);
-    out->stride[2] = out->m * out->pitch[2];
     return true;
+}
+
+/* Of the first element of |operand| that a call uses. */
+static CuPointer address_from(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
+                              uint32_t operand, const amp_model_dim *first) {
+    return amp_cuda_address_of(l, run, k->operands.at[operand]) +
+           (size_t)amp_model_dim_at(first, run->n) * amp_storage_size(buffer_of(run, k, operand)->storage);
 }
 
 void amp_cuda_matmul_place(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
                            uint32_t number, CuPointer at[4]) {
     const amp_model_cuda_product *x = &k->products.at[number];
-    const uint32_t *of = k->operands.at;
-    at[0] = amp_cuda_address_of(l, run, of[x->a]);
-    at[1] = amp_cuda_address_of(l, run, of[x->b]);
-    at[2] = amp_cuda_address_of(l, run, of[x->result]);
-    at[3] = x->bias ? amp_cuda_address_of(l, run, of[x->bias - 1]) : 0;
+    at[0] = address_from(l, run, k, x->a, &x->first[0]);
+    at[1] = address_from(l, run, k, x->b, &x->first[1]);
+    at[2] = address_from(l, run, k, x->result, &x->first[2]);
+    at[3] = x->bias ? amp_cuda_address_of(l, run, k->operands.at[x->bias - 1]) : 0;
 }
 
 typedef struct Objects {
@@ -204,10 +233,10 @@ static void close_objects(const CublasLtApi *lt, Objects *o) {
 static CublasLtResult make_layout(const CublasLtApi *lt, const amp_cuda_matmul *w, int which, CublasLtLayout *out) {
     const bool turned = which == 0 ? w->a_turned : which == 1 && w->b_turned;
     const int64_t rows = which == 1 ? w->k : w->m, cols = which == 0 ? w->k : w->n;
-    const int32_t parts = (int32_t)w->parts;
+    const int32_t batch = (int32_t)w->batch;
     CublasLtResult r = lt->layout_create(out, which == 2 ? w->result : w->type, (uint64_t)(turned ? rows : cols),
                                          (uint64_t)(turned ? cols : rows), w->pitch[which]);
-    if (!r) r = lt->layout_set(*out, LT_LAYOUT_BATCH, &parts, sizeof parts);
+    if (!r) r = lt->layout_set(*out, LT_LAYOUT_BATCH, &batch, sizeof batch);
     return r ? r : lt->layout_set(*out, LT_LAYOUT_STRIDE, &w->stride[which], sizeof w->stride[which]);
 }
 
@@ -226,7 +255,7 @@ static CublasLtResult open_objects(const CublasLtApi *lt, const amp_cuda_matmul 
 
 /* Only the fastest may split k: not by atomics, whose order is another one in each run, nor in f16, which overflows. */
 static CublasLtResult prefer(const amp_cuda_products *p, CublasLtPreference *out) {
-    enum { HOPPER = 90, LINE = 16, WORKSPACE = 4 << 20 };
+    enum { HOPPER = 90, WORKSPACE = 4 << 20 };
     const CublasLtApi *lt = &p->library.calls;
     const uint64_t workspace = p->context->info.arch >= HOPPER ? AMP_CUDA_WORKSPACE_MOST : WORKSPACE;
     const uint32_t line = LINE, split = p->mode == AMP_PRODUCTS_FASTEST ? LT_REDUCTION_IN_F32 : 0;

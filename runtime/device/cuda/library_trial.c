@@ -22,9 +22,8 @@ enum {
     MOST_CHECKS = 18,
     PATTERN = 524287, /* numbers, which repeat: a prime, so that lines of a matrix differ */
     PATTERN_F32 = 262139,
-    COMPARED = 4 << 20,       /* bytes at a time */
-    MOST_COMPARED = 32 << 20, /* of a buffer: from both ends */
-    MOST_PRODUCTS = 64
+    COMPARED = 4 << 20,      /* bytes at a time */
+    MOST_COMPARED = 32 << 20 /* of a buffer: from both ends */
 };
 static const double LEAST_RESULTS = 1e7, LEAST_GAIN = 0.97;
 static const double CALL_US = 1; /* a launch beside a call does not overlap it, as beside another launch */
@@ -487,7 +486,7 @@ static double results_of(const Trial *t) {
     double all = 0;
     for (uint32_t i = 0; i < t->k->products.count; i++) {
         const amp_cuda_matmul *w = &t->products[i].what;
-        all += (double)w->m * (double)w->n * (double)w->parts;
+        all += (double)w->m * (double)w->n * (double)w->batch;
     }
     return all;
 }
@@ -545,7 +544,7 @@ amp_status amp_cuda_try_library(const amp_cuda_launching *l, const amp_run *of, 
     amp_error why = {0};
     t.launching.products = NULL;
     *verdict = (amp_cuda_verdict){0};
-    if (k->products.count > MOST_PRODUCTS) return AMP_OK;
+    if (k->products.count > AMP_PRODUCTS_MOST) return AMP_OK;
     const amp_status status = run(&t, check, out, verdict, &why);
     end(&t);
     if (!status) return AMP_OK;

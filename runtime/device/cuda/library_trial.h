@@ -6,8 +6,9 @@
 
 /* A product at one n.  Row-major D = A B, which the library makes as D^T = B^T A^T; |of|[0..2]: A, B, D. */
 typedef struct amp_cuda_matmul {
-    int64_t m, n, k, parts;
-    int64_t pitch[3], stride[3]; /* elements; stride from part to part */
+    int64_t m, n, k;
+    int64_t batch;               /* products of these sizes, or parts of one */
+    int64_t pitch[3], stride[3]; /* elements; stride from one to the next */
     int32_t type, result, compute;
     uint32_t epilogue;
     int32_t a_turned, b_turned;

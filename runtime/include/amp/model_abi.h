@@ -523,8 +523,12 @@ typedef struct amp_model_cuda_waits {
  * type added, rounded once to that type.  An element of A is at row * pitch + k in memory or, if A is turned, at
  * k * pitch + row; of B at k * pitch + column or, turned, at column * pitch + k.  Several parts: as many results, one
  * after the other, each of k / parts terms; a library makes them if that is a multiple of AMP_PRODUCT_PART.  Lines
- * begin at multiples of 16 bytes. */
-enum { AMP_PRODUCT_PART = 64 };
+ * begin at multiples of 16 bytes.
+ *
+ * One call makes |batch| products of these sizes.  In the memory of A, B and the result the first begins at element
+ * |first|, and each other |stride| elements after the one before (A and B: 0 if all have the same); both are multiples
+ * of 16 bytes.  Results do not overlap.  |batch| or |parts| is 1. */
+enum { AMP_PRODUCT_PART = 64, AMP_PRODUCTS_MOST = 128 /* calls in place of a launch */ };
 typedef struct amp_model_cuda_product {
     uint32_t a, b, result; /* operands of the launch */
     uint32_t bias;         /* the same and 1; 0: none */
@@ -535,6 +539,7 @@ typedef struct amp_model_cuda_product {
         reserved; /* |filled| 1: zeros fill the result's lines from |cols| on, and the runtime writes them */
     int64_t cols;
     amp_model_dim rows, k, pitch[3]; /* of A, B and the result */
+    amp_model_dim batch, stride[3], first[3];
 } amp_model_cuda_product;
 
 /* A launch: one function, which computes one kernel of the module or several.  Example: both gradients of a linear

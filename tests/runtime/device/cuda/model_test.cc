@@ -72,9 +72,10 @@ struct Copy {
     }
     // A product of |name| that is sound: logits [n][10] = x [n][40] times weights [40][10], and a bias.
     amp_model_cuda_product &Product(const char *name) {
-        amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 0, 0, 10, {}, {}, {}};
-        sound.rows = {1, 1, 1, 0}, sound.k = {40, 1, 0, 0};
-        sound.pitch[0] = {40, 1, 0, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0, 0};
+        amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 0, 0, 10, {}, {}, {}, {}, {}, {}};
+        sound.batch = {1, 1, 0}, sound.stride[0] = {4, 1, 1};
+        sound.rows = {1, 1, 1}, sound.k = {40, 1, 0};
+        sound.pitch[0] = {40, 1, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0};
         products.assign(2, sound);
         Kernel(name).products = {products.data(), 2};
         return products.back();
@@ -221,6 +222,11 @@ const Damage damages[] = {
     {"k00: its products", [](Copy &c) { c.Product("k00").rows.mul = -1; }},
     {"k00: its products", [](Copy &c) { c.Product("k00").rows.div = 0; }},
     {"k00: its products", [](Copy &c) { c.Product("k00").pitch[2].mul = 0; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").batch.mul = 0; }},
+    {"k00: its products", [](Copy &c) { auto &p = c.Product("k00"); p.parts = 2, p.batch.mul = 2; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").stride[0].mul = -4; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").stride[0].div = 0; }},
+    {"k00: its products", [](Copy &c) { c.Product("k00").first[2].mul = -16; }},
     {"k00: its products", [](Copy &c) { c.Then("k00"), c.Kernel("k00").products.count = 0; }},
     {"k00: its products", [](Copy &c) { c.Then("k00").products = c.Kernel("k00").products; }},
     {"k00: its products", [](Copy &c) { c.Then("k00").then = &c.kernels[1]; }},

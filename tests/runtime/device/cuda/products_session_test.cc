@@ -15,8 +15,9 @@ struct WithProduct : AlteredTiny {
         cuda.programs.data = programs_.data();
         product.a = 0, product.b = 1, product.result = 3, product.parts = 1, product.cols = 20;
         product.instruction = AMP_INSTRUCTION_MMA_TF32;
-        product.rows = {1, 2, 1, 0}, product.k = {20, 1, 0, 0};
-        product.pitch[0] = {40, 1, 0, 0}, product.pitch[1] = product.pitch[2] = {20, 1, 0, 0};
+        product.batch = {1, 1, 0};
+        product.rows = {1, 2, 1}, product.k = {20, 1, 0};
+        product.pitch[0] = {40, 1, 0}, product.pitch[1] = product.pitch[2] = {20, 1, 0};
         kernels_[1].products = {&product, 1};
     }
     amp_model_cuda_product product = {};
@@ -28,6 +29,12 @@ struct WithProduct : AlteredTiny {
     std::vector<amp_model_cuda_program> programs_ = Of<amp_model_cuda_program>(cuda.programs);
     std::vector<amp_model_cuda_kernel> kernels_ = Of<amp_model_cuda_kernel>(programs_[0].kernels);
 };
+
+// Two products of half the rows each.
+void Halve(amp_model_cuda_product *p) {
+    p->rows = {1, 4, 1}, p->batch = {2, 1, 0};
+    p->stride[0] = {80, 1, 0}, p->stride[2] = {40, 1, 0};
+}
 
 class ProductsOfTables : public OnStandIn {
   protected:
@@ -115,7 +122,20 @@ TEST_F(ProductsOfTables, ThatDoNotFitAreNotAskedFor) {
          }},
         {"parts that are no multiple of 64", [](auto &p) { p.parts = 2; }},
         {"a bias of 10", [](auto &p) { p.bias = 3; }},
+        {"A begins later", [](auto &p) { p.first[0].mul = 200; }},
+        {"B begins later", [](auto &p) { p.first[1].mul = 4; }},
+        {"D begins later", [](auto &p) { p.first[2].mul = 4; }},
+        {"A begins between parts of 16 bytes", [](auto &p) { p.first[0].mul = 2; }},
+        {"a batch whose D is longer", [](auto &p) { Halve(&p), p.batch.mul = 3; }},
+        {"a batch without end", [](auto &p) { Halve(&p), p.batch.mul = int64_t{1} << 38; }},
+        {"a batch whose A is longer", [](auto &p) { Halve(&p), p.stride[0].mul = 264; }},
+        {"a batch whose B is longer", [](auto &p) { Halve(&p), p.stride[1].mul = 4; }},
+        {"a batch whose results overlap", [](auto &p) { Halve(&p), p.stride[2].mul = 20; }},
+        {"a batch whose results are all one", [](auto &p) { Halve(&p), p.stride[2].mul = 0; }},
+        {"a batch that is not aligned", [](auto &p) { Halve(&p), p.stride[0].mul = 82; }},
     };
+    EXPECT_GT(Calls([](auto &p) { Halve(&p); }), 0)
+        << "two products of half the rows each, that the others are made of";
     EXPECT_GT(Calls([](auto &) {}), 0) << "the product that the others are made of";
     for (const auto &row : rows) EXPECT_EQ(Calls(row.damage), 0) << row.what;
 }

@@ -22,8 +22,9 @@ enum {
     MOST_CHECKS = 18,
     PATTERN = 524287, /* numbers, which repeat: a prime, so that lines of a matrix differ */
     PATTERN_F32 = 262139,
-    COMPARED = 4 << 20,      /* bytes at a time */
-    MOST_COMPARED = 32 << 20 /* of a buffer: from both ends */
+    COMPARED = 4 << 20,       /* bytes at a time */
+    MOST_COMPARED = 32 << 20, /* of a buffer */
+    PIECES = 128              /* of what has more */
 };
 static const double LEAST_RESULTS = 1e7, LEAST_GAIN = 0.97;
 static const double CALL_US = 1; /* a launch beside a call does not overlap it, as beside another launch */
@@ -407,21 +408,34 @@ static bool is_near(const char *a, const char *b, size_t bytes, uint32_t storage
     return true;
 }
 
-/* Of buffer |i|, and what the own launch wrote into it. */
-static amp_status compare(Trial *t, int32_t i, bool bits, bool *same, amp_error *err) {
-    const size_t bytes = t->plan.bytes[i];
-    const uint32_t storage = t->run->program->buffers[i].storage;
+/* Where piece |index| of a large buffer begins.  Pieces are spread over it, so that all products of a batch have some,
+ * and are elsewhere in each round. */
+static size_t place_piece(size_t bytes, size_t index, uint32_t round) {
+    const size_t piece = MOST_COMPARED / PIECES, apart = bytes / PIECES, shift = round * 5 % MOST_CHECKS;
+    if (index + 1 == PIECES) return bytes - piece;
+    return (index * apart + (apart - piece) / MOST_CHECKS * shift) & ~(size_t)15;
+}
+
+/* |bytes| from |at| on, of buffer |i| and of what the own launch wrote into it. */
+static amp_status compare_piece(Trial *t, int32_t i, size_t at, size_t bytes, bool bits, bool *same, amp_error *err) {
     char *const other = t->host + COMPARED;
+    DRIVER(t, copy_out, (t->host, t->memory[i] + at, bytes, t->p->stream));
+    DRIVER(t, copy_out, (other, t->kept[i] + at, bytes, t->p->stream));
+    DRIVER(t, stream_sync, (t->p->stream));
+    *same = bits ? !memcmp(t->host, other, bytes) : is_near(t->host, other, bytes, t->run->program->buffers[i].storage);
+    return AMP_OK;
+}
+
+static amp_status compare(Trial *t, int32_t i, uint32_t round, bool bits, bool *same, amp_error *err) {
+    const size_t bytes = t->plan.bytes[i];
     *same = true;
-    for (size_t at = 0, part; at < bytes && *same; at += part) {
-        if (at == MOST_COMPARED / 2 && bytes > MOST_COMPARED)
-            at = (bytes - MOST_COMPARED / 2) & ~(size_t)(COMPARED - 1);
-        part = bytes - at < COMPARED ? bytes - at : COMPARED;
-        DRIVER(t, copy_out, (t->host, t->memory[i] + at, part, t->p->stream));
-        DRIVER(t, copy_out, (other, t->kept[i] + at, part, t->p->stream));
-        DRIVER(t, stream_sync, (t->p->stream));
-        *same = bits ? !memcmp(t->host, other, part) : is_near(t->host, other, part, storage);
+    if (bytes > MOST_COMPARED) {
+        for (size_t index = 0; index < PIECES && *same; index++)
+            AMP_TRY(compare_piece(t, i, place_piece(bytes, index, round), MOST_COMPARED / PIECES, bits, same, err));
+        return AMP_OK;
     }
+    for (size_t at = 0; at < bytes && *same; at += COMPARED)
+        AMP_TRY(compare_piece(t, i, at, bytes - at < COMPARED ? bytes - at : COMPARED, bits, same, err));
     return AMP_OK;
 }
 
@@ -441,25 +455,27 @@ static amp_status run_library(Trial *t, uint32_t round, bool *ran, amp_error *er
     return *ran && t->k->then ? launch_part(t, &t->then, err) : AMP_OK;
 }
 
+static int32_t result_of(const Trial *t, uint32_t i) { return (int32_t)t->k->operands.at[t->k->products.at[i].result]; }
+
 static bool is_of_product(const Trial *t, int32_t buffer) {
     for (uint32_t i = 0; i < t->k->products.count; i++)
-        if ((int32_t)t->k->operands.at[t->k->products.at[i].result] == buffer) return true;
+        if (result_of(t, i) == buffer) return true;
     return false;
 }
 
 /* Drops the algorithms whose products differ; |*same|: nothing that launches write does. */
-static amp_status compare_all(Trial *t, bool bits, bool *same, amp_error *err) {
-    bool of_products = true;
+static amp_status compare_all(Trial *t, uint32_t round, bool bits, bool *same, amp_error *err) {
+    bool of_products = true, one = true;
     *same = true;
     for (uint32_t i = 0; i < t->k->products.count; i++) {
-        bool one;
-        AMP_TRY(compare(t, (int32_t)t->k->operands.at[t->k->products.at[i].result], bits, &one, err));
+        if (!i || result_of(t, i) != result_of(t, i - 1)) /* several calls of a batch write into one buffer */
+            AMP_TRY(compare(t, result_of(t, i), round, bits, &one, err));
         used_for(t, i)->fails |= !one;
         of_products = of_products && one;
     }
     for (int32_t i = 0; i < t->run->program->buffer_count && of_products && *same; i++)
         if (t->kept[i] && t->run->program->buffers[i].kind != AMP_BUFFER_LOOK && !is_of_product(t, i))
-            AMP_TRY(compare(t, i, bits, same, err));
+            AMP_TRY(compare(t, i, round, bits, same, err));
     if (of_products && !*same) /* what follows the calls: none of them may stand */
         for (uint32_t i = 0; i < t->k->products.count; i++) used_for(t, i)->fails = true;
     *same = *same && of_products;
@@ -473,11 +489,11 @@ static amp_status check_round(Trial *t, uint32_t round, bool *right, amp_error *
     AMP_TRY(launch_part(t, &t->own, err));
     AMP_TRY(keep_written(t, err));
     AMP_TRY(run_library(t, round, right, err));
-    if (*right) AMP_TRY(compare_all(t, bits, right, err));
+    if (*right) AMP_TRY(compare_all(t, round, bits, right, err));
     if (!*right) return AMP_OK;
     if (!bits) AMP_TRY(keep_written(t, err));
     AMP_TRY(run_library(t, round, right, err));
-    if (*right) AMP_TRY(compare_all(t, true, right, err));
+    if (*right) AMP_TRY(compare_all(t, round, true, right, err));
     return AMP_OK;
 }
 

@@ -29,7 +29,7 @@ TEST_P(Bits, AreThoseOfOwnKernels) {
         c.text.empty() ? Model(c.precision, c.settings) : Compiled(c.text + Training() + "precision " + c.precision);
     Asked a = Asked::Own();
     a.width = c.width;
-    a.infers = c.precision[0] == 'f' && c.width == 32;
+    a.infers = c.text.empty() && c.precision[0] == 'f';
     const Outcome own = Live(path, a);
     EXPECT_EQ(own.Captured(), 0);
     a.products = AMP_PRODUCTS_SAME_BITS;
@@ -106,6 +106,14 @@ std::vector<Case> Cases() {
          "    d = gelu(einsum(c, each; equation = \"ntc,tcd->ntd\"))\n"
          "    y = linear(mean(linear(d; out = 16) as fc3; dims = 1); out = 16) as fc4\n}\n",
          128},
+        {"chain",
+         "fp16 { loss_scale = dynamic(init = 1024.0) }",
+         "",
+         {"fc5.linear.grad.input: matmul + add, and 1 more, 2 products of 16 x 32 x 32"},
+         "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+         "    h = gelu(linear(x; out = 32) as fc1)\n"
+         "    a = gelu(linear(h; out = 32) as fc2) * tanh(linear(h; out = 32) as fc3)\n"
+         "    b = linear(h; out = 32) as fc5\n    y = linear(a * b + h; out = 16) as fc4\n}\n"},
         {"parts",
          "bf16 { }",
          "",

@@ -116,7 +116,10 @@ static void put_ends(CudaKernel *ck, bool in_turn, int members) {
     if (in_turn) emit_line(&ck->e, "const int64_t elements = %smember_elements[member];", shares ? "first + " : "");
 }
 
-static bool is_in_turn(const CudaKernel *ck) { return ck->form.members && ck->body->facts.batch == BATCH_IN_TURN; }
+/* 0: of no batch; a chain has all elements of each. */
+static int members_of(const CudaKernel *ck) { return ck->form.role == CUDA_IN_CHAIN ? 0 : ck->form.members; }
+
+static bool is_in_turn(const CudaKernel *ck) { return members_of(ck) && ck->body->facts.batch == BATCH_IN_TURN; }
 
 static int threads_of(const CudaKernel *ck) {
     return ck->form.threads ? ck->form.threads : adds_parts(ck->w) ? PART_THREADS : THREADS;
@@ -165,11 +168,11 @@ static amp_status plan_tile(CudaKernel *ck) {
 
 amp_status cuda_emit_tile(CudaKernel *ck) {
     Walk *w = ck->w;
-    const int members = ck->form.members, threads = threads_of(ck);
-    const bool *late = find_late(w);
+    const int members = members_of(ck), threads = threads_of(ck);
+    const bool *late = find_late(w), in_chain = ck->form.role == CUDA_IN_CHAIN;
     AMP_TRY(plan_tile(ck));
     ck->late_operands = late;
-    ck->body->takes_table = late && ck->form.role && !members && w->operands.len > CUDA_PART_OPERANDS;
+    ck->body->takes_table = in_chain || (late && ck->form.role && !members && w->operands.len > CUDA_PART_OPERANDS);
     if (ck->form.plan) return cuda_plan_function(ck, threads);
     AMP_TRY(cuda_open_function(ck, threads));
     for (int i = 0; i < w->operands.len; i++)

@@ -16,12 +16,16 @@
  * pixels with gaps, operands that are rounded when they are read.  A library's maximum with zero may lose a NaN, so
  * it is left to the kernel of elements.
  *
+ * In a chain, whose kernels add to the result of the one before, the calls need none of the others: they leave the
+ * products, and what follows is a chain of kernels of elements.
+ *
  * A call makes products of a batch that follow one another at one stride, which each operand has for itself.  If the
  * dimensions of a batch have several, as heads that are columns of q have, each of a few heads has a call for
  * all samples. */
 #include "amp/model_abi.h"
 #include "codegen/cuda/launch/cuda_writer.h"
 #include "codegen/cuda/product/product_plan.h"
+#include "ir/places.h"
 
 enum { LINE_BYTES = 16 /* lines of a matrix, and matrices of a batch, begin at multiples of it */ };
 
@@ -404,14 +408,24 @@ static bool add_calls(CudaWriter *x, const Kernel *k, int operands, CudaProducts
     return true;
 }
 
+/* Whether the call of a kernel would write over what those before it in a chain, which follow the calls, still read. */
+static bool overwrites_earlier(const CudaWriter *x, const LaunchPart *part) {
+    for (int j = 1; j < part->kernels.len; j++)
+        for (int i = 0; i < j; i++)
+            if (ir_touches(x->own, x->own->kernels.data[part->kernels.data[j]],
+                           x->own->kernels.data[part->kernels.data[i]], false))
+                return true;
+    return false;
+}
+
 bool cuda_find_calls(CudaWriter *x, const Launch *l, CudaProducts *calls, Launch *rest) {
     int operands = 0;
     *rest = (Launch){.first = l->first};
     if (launch_has_stages(l) || l->by_columns) return false;
     for (int i = 0; i < l->parts.len; i++) {
         const LaunchPart *part = &l->parts.data[i];
-        LaunchPart then = {0};
-        if (part->form != PART_BATCH) return false; /* kernels of a chain read what those before them have made */
+        LaunchPart then = {.form = part->form};
+        if (part->form == PART_CHAIN && overwrites_earlier(x, part)) return false;
         for (int j = 0; j < part->kernels.len; j++) {
             if (!add_calls(x, x->own->kernels.data[part->kernels.data[j]], operands, calls, &then)) return false;
             operands += x->w.operands.len;

@@ -370,7 +370,7 @@ static void describe_part(const Writing *g, int number, Text *out) {
     if (g->whole) return;
     text_printf(out, " * part %d", number);
     if (g->launch->by_columns && number) text_puts(out, ": the last block of a column makes what follows");
-    if (g->chain) text_printf(out, ": a block makes its tile of %d products", part->kernels.len);
+    if (g->chain) text_printf(out, ": a block makes its tile of %d kernels", part->kernels.len);
     if (g->stages) text_printf(out, ", superstep %d", part->stage + 1);
     if (part->form == PART_ROWS) text_puts(out, ": a block makes 64 rows of all that follows");
     if (part->form == PART_BLOCK) text_puts(out, ": a block makes all that follows");

@@ -160,6 +160,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(Dim) batch_elements; /* of each member, where there is a batch */
     CudaProducts calls;
     struct CudaKernelEntry *then; /* NULL: nothing follows the calls */
+    const char *no_call;          /* why it has none; NULL or "" if that needs no reason */
 } CudaKernelEntry;
 
 typedef struct CudaProgram {

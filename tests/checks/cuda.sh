@@ -121,9 +121,10 @@ run 0 on 90 "$amprun" info "$work/apart.so" --kernels --batch 8 --device cuda --
 holds 'info names who makes products' python3 -c '
 import json, sys
 by = [k["by"] for k in json.load(open(sys.argv[1]))["kernels"]]
-assert {"-", "cublasLt 0"} <= set(by) <= {"-", "own", "cublasLt 0"}, by' "$work/.out"
+assert {"-", "cublasLt 0"} <= set(by) <= {"-", "own", "cublasLt 0"}, by
+assert all(k["by"] == "-" for k in json.load(open(sys.argv[1]))["kernels"] if "no_call" in k)' "$work/.out"
 run 0 on 90 "$amprun" info "$work/apart.so" --kernels --batch 8 --device cuda --program train_step
-says '  by           title' ' cublasLt 0   '
+says '  by           title' ' cublasLt 0   ' '(no call: '
 run 0 on 90 "$amprun" train "$work/apart.so" --data "safetensors:$work/dropout.in" --batch 8 --steps 2 --device cuda \
     --choices "$work/choices.st" --products same-bits --quiet
 run 2 "$amprun" train "$work/apart.so" --data "safetensors:$work/dropout.in" --choices "$work/choices.st"

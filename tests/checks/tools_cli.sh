@@ -1350,6 +1350,10 @@ assert 2 * 128 * 8 * 160 < fc1["flops"] < 4 * 128 * 8 * 160, fc1
 assert fc1["bytes"] == 4 * 128 * 8 + 2 * 160 * 8 + 2 * 160 + 2 * 128 * 160, fc1
 assert fc1["products"] == [[128 * 160, 8]] and fc1["sizes"] == [128, 8, 160] and min(fc1["tile"]) >= 16, fc1
 assert all("products" not in k for k in rows if k["instruction"] is None)
+# x in f32 becomes f16 as it is read
+no_call = {k["title"]: k["no_call"] for k in listed if "no_call" in k}
+assert no_call[fc1["title"]] == "an operand is rounded as it is read", no_call
+assert set(no_call) == {k["title"] for k in products}, no_call # and rows of 3 are not aligned
 assert [k["name"] for k in listed] == [k["name"] for k in rows]
 for k, row in zip(listed, rows):
     assert k["blocks"][0] * k["blocks"][1] * k["blocks"][2] == row["blocks"] and k["threads"] >= 1 and k["users"] >= 1

@@ -151,13 +151,14 @@ static void add_calls(CudaWriter *x, const Launch *l, CudaKernelEntry *entry) {
     amp_error *err = x->err;
     CudaProducts calls = {0};
     Launch rest;
-    if (!cuda_find_calls(x, l, &calls, &rest)) return;
+    entry->no_call = cuda_find_calls(x, l, &calls, &rest);
+    if (entry->no_call) return;
     x->err = NULL;
     CudaKernelEntry *then = rest.parts.len ? arena_new(x->m->arena, CudaKernelEntry) : NULL;
     if (!then || !fill_entry(x, &rest, then)) {
         entry->calls = calls;
         entry->then = then;
-    }
+    } else entry->no_call = "what follows its products is no kernel of elements";
     x->err = err;
 }
 

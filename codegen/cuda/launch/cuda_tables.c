@@ -312,6 +312,7 @@ static void put_kernel(Tables *x, const CudaProgram *p, const CudaKernelEntry *e
     put_work(x, e);
     put_calls(x, e);
     put_then(x, p, e);
+    if (e->no_call && *e->no_call) table_put_field(t, "no_call", e->no_call);
     text_printf(t, ".waits = {.tickets = %d, .partial_bytes = %d, .depth = %d}},\n", e->tickets,
                 e->body.partials ? CUDA_PARTIAL_BYTES : 0, e->supersteps ? e->depth : 0);
 }

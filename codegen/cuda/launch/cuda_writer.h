@@ -40,7 +40,8 @@ int cuda_add_function(CudaWriter *x, const Kernel *k, const CudaBody *body, int 
 /* part_launch.c: a launch and its functions.  Its operands are still to be added. */
 amp_status cuda_write_launch(CudaWriter *x, const Launch *launch, CudaKernelEntry *entry);
 /* library_calls.c: the products of a launch as calls of a library, in the order of its kernels, and the launch of
- * elements that follows them, whose kernels are added to |x->own|; no parts: nothing follows.  false: there is none. */
-bool cuda_find_calls(CudaWriter *x, const Launch *launch, CudaProducts *calls, Launch *rest);
+ * elements that follows them, whose kernels are added to |x->own|; no parts: nothing follows.  Returns NULL, or why
+ * there are no calls: "" if the launch has no products. */
+const char *cuda_find_calls(CudaWriter *x, const Launch *launch, CudaProducts *calls, Launch *rest);
 
 #endif

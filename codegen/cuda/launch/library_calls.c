@@ -292,36 +292,52 @@ static bool is_all_aligned(const Walk *w, const ProductPlan *p, const CudaProduc
     return true;
 }
 
-/* Adds the calls of the kernel that |w| has analysed; false: a library cannot make it. */
-static bool describe_calls(const Walk *w, CudaProducts *out) {
-    ProductPlan p;
-    Strides strides;
-    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL) || !is_dense(w, &p)) return false;
+/* Why a library does not make the product as it is planned; NULL: it may. */
+static const char *why_other_numbers(const Walk *w, const ProductPlan *p) {
+    if (!is_dense(w, p)) return "a convolution of windows, or a product that some steps leave out";
     for (int n = 0; n < 2; n++)
-        if (!is_as_stored(w, &p, n)) return false;
-    const Follow made = find_value(w, &p);
-    if (!made.at.id) return false;
-    CudaProduct c = {.a = p.a.operand,
-                     .b = p.b.operand,
-                     .to = place_of(w, made.at),
-                     .bias = made.bias,
-                     .a_turned = !p.a.k_inner,
-                     .b_turned = p.b.k_inner,
-                     .rows = p.rows,
-                     .k = p.k,
-                     .parts = (int)p.parts,
-                     .cols = p.cols,
-                     .last = made.op,
-                     .made = made.at,
-                     .instruction = cuda_instruction_of(w, p.op)};
-    if (p.batch.rank && (p.parts > 1 || !find_strides(w, &p, c.to, &strides))) return false;
-    const int64_t calls = p.batch.rank ? count_calls(&strides) : 1;
+        if (!is_as_stored(w, p, n)) return "an operand is rounded as it is read";
+    return NULL;
+}
+
+/* Adds the calls |c| of each part of a batch, or the one call. */
+static const char *place_calls(const Walk *w, const ProductPlan *p, CudaProduct c, CudaProducts *out) {
+    Strides strides;
+    if (p->batch.rank && (p->parts > 1 || !find_strides(w, p, c.to, &strides)))
+        return "a matrix of its batch repeats a row, or has no strides";
+    const int64_t calls = p->batch.rank ? count_calls(&strides) : 1;
     for (int64_t i = 0; i < calls; i++) {
-        if (p.batch.rank ? !place_batch(&strides, i, &c) : !place_one(w, &p, &c)) return false;
-        if (!is_all_aligned(w, &p, &c)) return false;
+        if (p->batch.rank ? !place_batch(&strides, i, &c) : !place_one(w, p, &c))
+            return "parts of its sums are not one after the other";
+        if (!is_all_aligned(w, p, &c)) return "lines or matrices do not begin at multiples of 16 bytes";
         vec_push(w->arena, out, c);
     }
-    return calls > 0;
+    return calls > 0 ? NULL : "its batch takes too many calls";
+}
+
+/* Adds the calls of the kernel that |w| has analysed, or says why a library cannot make it. */
+static const char *describe_calls(const Walk *w, CudaProducts *out) {
+    ProductPlan p;
+    if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL)) return "no plan";
+    const char *why = why_other_numbers(w, &p);
+    if (why) return why;
+    const Follow made = find_value(w, &p);
+    if (!made.at.id) return "its sums, rounded once, are in no memory";
+    return place_calls(w, &p,
+                       (CudaProduct){.a = p.a.operand,
+                                     .b = p.b.operand,
+                                     .to = place_of(w, made.at),
+                                     .bias = made.bias,
+                                     .a_turned = !p.a.k_inner,
+                                     .b_turned = p.b.k_inner,
+                                     .rows = p.rows,
+                                     .k = p.k,
+                                     .parts = (int)p.parts,
+                                     .cols = p.cols,
+                                     .last = made.op,
+                                     .made = made.at,
+                                     .instruction = cuda_instruction_of(w, p.op)},
+                       out);
 }
 
 /* ---- the rest of a kernel ---------------------------------------------------------------------------------------- */
@@ -390,12 +406,15 @@ static int add_rest(CudaWriter *x, const CudaProduct *c) {
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-static bool add_calls(CudaWriter *x, const Kernel *k, int operands, CudaProducts *calls, LaunchPart *rest) {
+static const char *add_calls(CudaWriter *x, const Kernel *k, int operands, CudaProducts *calls, LaunchPart *rest) {
     const Walk *w = &x->w;
     CudaProducts own = {0};
-    if (k->kind != KERNEL_PRODUCT || walk_kernel(&x->w, k, NULL) || !describe_calls(w, &own)) return false;
+    if (k->kind != KERNEL_PRODUCT || walk_kernel(&x->w, k, NULL)) return "beside its products it has other kernels";
+    const char *why = describe_calls(w, &own);
+    if (why) return why;
     const CudaProduct *any = own.data;
-    if (loses_result(w, any) || calls->len + own.len > AMP_PRODUCTS_MOST) return false;
+    if (loses_result(w, any)) return "it has results besides, of what a call rounds";
+    if (calls->len + own.len > AMP_PRODUCTS_MOST) return "it takes too many calls";
     if (has_rest(&(Follow){.w = w, .at = any->made})) vec_push(x->m->arena, &rest->kernels, add_rest(x, any));
     for (int i = 0; i < own.len; i++) {
         CudaProduct c = own.data[i];
@@ -405,7 +424,7 @@ static bool add_calls(CudaWriter *x, const Kernel *k, int operands, CudaProducts
         if (c.bias >= 0) c.bias += operands;
         vec_push(x->m->arena, calls, c);
     }
-    return true;
+    return NULL;
 }
 
 /* Whether the call of a kernel would write over what those before it in a chain, which follow the calls, still read. */
@@ -418,19 +437,27 @@ static bool overwrites_earlier(const CudaWriter *x, const LaunchPart *part) {
     return false;
 }
 
-bool cuda_find_calls(CudaWriter *x, const Launch *l, CudaProducts *calls, Launch *rest) {
+static bool has_products(const CudaWriter *x, const Launch *l) {
+    for (int i = 0; i < l->count; i++)
+        if (x->own->kernels.data[l->first + i]->kind == KERNEL_PRODUCT) return true;
+    return false;
+}
+
+const char *cuda_find_calls(CudaWriter *x, const Launch *l, CudaProducts *calls, Launch *rest) {
     int operands = 0;
     *rest = (Launch){.first = l->first};
-    if (launch_has_stages(l) || l->by_columns) return false;
+    if (!has_products(x, l)) return "";
+    if (launch_has_stages(l) || l->by_columns) return "it is one launch of several stages";
     for (int i = 0; i < l->parts.len; i++) {
         const LaunchPart *part = &l->parts.data[i];
         LaunchPart then = {.form = part->form};
-        if (part->form == PART_CHAIN && overwrites_earlier(x, part)) return false;
+        if (part->form == PART_CHAIN && overwrites_earlier(x, part)) return "a call writes over what the chain reads";
         for (int j = 0; j < part->kernels.len; j++) {
-            if (!add_calls(x, x->own->kernels.data[part->kernels.data[j]], operands, calls, &then)) return false;
+            const char *why = add_calls(x, x->own->kernels.data[part->kernels.data[j]], operands, calls, &then);
+            if (why) return why;
             operands += x->w.operands.len;
         }
         if (then.kernels.len) vec_push(x->m->arena, &rest->parts, then);
     }
-    return true;
+    return NULL;
 }

@@ -585,6 +585,7 @@ typedef struct amp_model_cuda_kernel {
      * what they wrote and may write over it.  NULL: nothing is left to do.  |then| itself has neither */
     AMP_MODEL_LIST(amp_model_cuda_product) products;
     const struct amp_model_cuda_kernel *then;
+    const char *no_call; /* why it has products, and none that a library may make, for tools; NULL: it is not so */
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

@@ -204,9 +204,10 @@ static void print_kernel(const Look *x, const amp_program *p, const amp_model_cu
     const int users = users_of(x, used.choice->function);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, used.grid[0], used.grid[1], used.grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s%s", k->name, kernel_kind_name(cuda_kernel_kind(k)),
-                     blocks, threads_of(&used), shared, x->cuda.functions[used.choice->function].entry, column,
-                     k->title ? k->title : "");
+    print_plain_line(
+        "%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s%s%s%s%s", k->name, kernel_kind_name(cuda_kernel_kind(k)), blocks,
+        threads_of(&used), shared, x->cuda.functions[used.choice->function].entry, column, k->title ? k->title : "",
+        by && k->no_call ? " (no call: " : "", by && k->no_call ? k->no_call : "", by && k->no_call ? ")" : "");
 }
 
 static void print_kernels(const Look *x) {
@@ -321,6 +322,7 @@ static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, 
     amp_json_put_int(w, "functions", functions_of(k));
     amp_json_put_int(w, "parts", k->parts.count);
     if (by) amp_json_put_string(w, "by", by);
+    if (k->no_call) amp_json_put_string(w, "no_call", k->no_call);
     amp_json_end_object(w);
 }
 

@@ -262,6 +262,30 @@ TEST_F(Batches, PlantingsAreNeverTaken) {
     ExpectClean();
 }
 
+// A head has a call for all samples.  Choices are read again from disk; if one of the calls fails, the launch is ours.
+TEST_F(Batches, SeveralCallsInPlaceOfALaunch) {
+    const std::string model = Compiled(kHeads + kAttention + kJoined + Training() + "precision bf16 { }\n");
+    Asked a = Inference(AMP_PRODUCTS_OWN);
+    a.width = 128;
+    const Outcome own = Live(model, a);
+    a.products = AMP_PRODUCTS_SAME_BITS;
+    int64_t calls = 0;
+    for (int i = 0; i < 6; i++) {
+        BeginTimes(own, 100, "cublasLt4=1");
+        if (i) Fault("fail:cublasLtMatmulAlgoGetHeuristic:1"); // which is not asked any more
+        if (i > 1) a.fails_later = "fail:cublasLtMatmul:" + std::to_string(i);
+        SCOPED_TRACE(a.fails_later);
+        const Outcome o = Live(model, a);
+        ExpectSame(own, o);
+        EXPECT_TRUE(o.Took(0));
+        EXPECT_EQ(o.Says(AMP_LOG_WARNING, "cuBLASLt fails at n = 16: its products are ampc's own"), i > 1);
+        if (!i) calls = o.captured[0];
+        EXPECT_EQ(o.captured[0]<calls, i> 1);
+        ExpectClean();
+        unsetenv("FAKECUDA_CUBLASLT");
+    }
+}
+
 // FP16 counts what overflows in runs 1, 2, 4 ..: those have own launches, whose kernels count.
 TEST_F(LibraryProducts, CountsOfRunsThatAreLookedAt) {
     for (const bool all : {false, true}) {

@@ -62,7 +62,7 @@ struct Made {
         kernel.choices = {&choice, 1};
         if (!kernel.parts.count || kernel.parts.at == &part) kernel.parts = {&part, 1};
         const RooflineTables tables = {buffers.data(), states.data()};
-        return roofline_kernel(gpu_named(gpu), &tables, &kernel, n, form, out);
+        return roofline_kernel(gpu_named(gpu), &tables, &kernel, {n, 0}, form, out);
     }
 };
 
@@ -145,7 +145,7 @@ TEST(Roofline, OtherTiles) {
     auto time = [&] {
         const RooflineTables tables = {k.buffers.data(), nullptr};
         k.kernel.choices = {choices, 2};
-        return roofline_kernel(gpu_named("H200"), &tables, &k.kernel, 1, FORM_OWN, &t);
+        return roofline_kernel(gpu_named("H200"), &tables, &k.kernel, {1, 0}, FORM_OWN, &t);
     };
     k.kernel.parts = {&part, 1};
     ASSERT_EQ(k.Time("H200", 1, &t), ROOFLINE_OK);
@@ -339,12 +339,12 @@ TEST(Roofline, WhatIsNotKnown) {
     EXPECT_EQ(old.Time("H100", 1, &t), ROOFLINE_OK);
     const RooflineTables tables = {old.buffers.data(), nullptr};
     old.kernel.access = nullptr;
-    EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
+    EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, {1, 0}, FORM_OWN, &t), ROOFLINE_UNKNOWN);
     old.kernel.access = old.access.data();
     amp_model_cuda_work damaged = {AMP_INSTRUCTION_PLAIN, 1, {1, 0, 1, 0}, Fixed(1)}; // n / 0
     old.kernel.work = {&damaged, 1};
     old.part.work_count = 1;
-    EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, 1, FORM_OWN, &t), ROOFLINE_UNKNOWN);
+    EXPECT_EQ(roofline_kernel(gpu_at(0), &tables, &old.kernel, {1, 0}, FORM_OWN, &t), ROOFLINE_UNKNOWN);
 }
 
 TEST(Gpus, NamesAreTolerant) {

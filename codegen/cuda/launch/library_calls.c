@@ -160,7 +160,7 @@ static bool place_result(const Walk *w, const ProductPlan *p, Dim stride[MAX_RAN
     if (!dim_mul(p->rows, w->cols, &next)) return false;
     for (int i = p->batch.rank - 1; i >= 0; i--) {
         const bool beside = p->batch.merged && i == p->batch.rank - 1;
-        stride[i] = beside ? dim_const(p->cols) : next;
+        stride[i] = beside ? p->cols : next;
         if (!beside && !dim_mul(next, p->batch.dims[i], &next)) return false;
     }
     return true;
@@ -267,10 +267,10 @@ static Follow find_value(const Walk *w, const ProductPlan *p) {
 static bool place_one(const Walk *w, const ProductPlan *p, CudaProduct *c) {
     c->batch = dim_const(1);
     c->pitch[0] = pitch_of(w, c->a, c->a_turned ? p->rows : p->k);
-    c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p->k : dim_const(p->cols));
-    c->pitch[2] = pitch_of(w, c->to, dim_const(p->cols));
+    c->pitch[1] = pitch_of(w, c->b, c->b_turned ? p->k : p->cols);
+    c->pitch[2] = pitch_of(w, c->to, p->cols);
     c->filled = walk_operand(w, c->to)->pitch && !walk_operand(w, c->to)->is_part;
-    return c->parts == 1 || (!p->rows.n && c->bias < 0 && !c->filled);
+    return c->parts == 1 || (!dim_varies(p->rows) && c->bias < 0 && !c->filled);
 }
 
 static bool place_batch(const Strides *s, int64_t number, CudaProduct *c) {
@@ -319,6 +319,7 @@ static const char *place_calls(const Walk *w, const ProductPlan *p, CudaProduct 
 static const char *describe_calls(const Walk *w, CudaProducts *out) {
     ProductPlan p;
     if (product_plan(w, (CudaForm){.members = 1, .plan = true}, &p, NULL)) return "no plan";
+    if (w->f->module->length.most) return "the model has a length that is known at run time";
     const char *why = why_other_numbers(w, &p);
     if (why) return why;
     const Follow made = find_value(w, &p);
@@ -333,7 +334,7 @@ static const char *describe_calls(const Walk *w, CudaProducts *out) {
                                      .rows = p.rows,
                                      .k = p.k,
                                      .parts = (int)p.parts,
-                                     .cols = p.cols,
+                                     .cols = p.cols.mul,
                                      .last = made.op,
                                      .made = made.at,
                                      .instruction = cuda_instruction_of(w, p.op)},

@@ -233,7 +233,7 @@ static amp_status look_up(const amp_cuda_launching *l, const amp_run *run, const
 /* With all of each batch. */
 static int64_t count_products(const amp_run *run, const amp_model_cuda_kernel *k) {
     int64_t count = 0;
-    for (uint32_t i = 0; i < k->products.count; i++) count += amp_model_dim_at(&k->products.at[i].batch, run->n);
+    for (uint32_t i = 0; i < k->products.count; i++) count += amp_model_dim_at(&k->products.at[i].batch, run->sizes);
     return count;
 }
 
@@ -450,7 +450,7 @@ bool amp_cuda_choice_at(const amp_cuda_products *p, int32_t index, amp_product_c
     amp_cuda_matmul w = {0};
     size_t written;
     if (!c || index < 0 || after < index) return false;
-    const amp_run run = {.program = c->program, .n = c->n};
+    const amp_run run = {.program = c->program, .sizes = {.n = c->n}};
     *out = (amp_product_choice){.program = c->program->name,
                                 .kernel = c->kernel->name,
                                 .title = c->kernel->title ? c->kernel->title : "",

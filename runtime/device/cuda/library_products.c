@@ -136,7 +136,7 @@ enum { LINE = 16 /* bytes, to which lines and matrices are aligned */ };
  * bytes. */
 static bool is_inside(const amp_run *run, const amp_model_buffer *b, const amp_cuda_matmul *w, int which, double lines,
                       int64_t length, int64_t first) {
-    const double all = (double)amp_model_dim_at(&b->rows, run->n) * (double)amp_model_dim_at(&b->cols, run->n);
+    const double all = (double)amp_model_dim_at(&b->rows, run->sizes) * (double)amp_model_dim_at(&b->cols, run->sizes);
     const int64_t line = LINE / (int64_t)amp_storage_size(b->storage), pitch = w->pitch[which],
                   stride = w->stride[which];
     return lines > 0 && length > 0 && length <= pitch && pitch % line == 0 && stride % line == 0 && first % line == 0 &&
@@ -153,9 +153,9 @@ static bool are_apart(const amp_cuda_matmul *w) {
 
 /* A part of k begins in the lines of A, or with a line of it if it is turned. */
 static bool set_strides(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
-    out->batch = x->parts > 1 ? x->parts : amp_model_dim_at(&x->batch, run->n);
+    out->batch = x->parts > 1 ? x->parts : amp_model_dim_at(&x->batch, run->sizes);
     if (out->batch < 1 || out->batch > INT32_MAX) return false;
-    for (int i = 0; i < 3; i++) out->stride[i] = out->batch == 1 ? 0 : amp_model_dim_at(&x->stride[i], run->n);
+    for (int i = 0; i < 3; i++) out->stride[i] = out->batch == 1 ? 0 : amp_model_dim_at(&x->stride[i], run->sizes);
     if (x->parts == 1) return true;
     return (x->a_turned || out->k * x->parts <= out->pitch[0]) &&
            (!x->b_turned || out->k * x->parts <= out->pitch[1]) &&
@@ -167,8 +167,8 @@ static bool set_strides(const amp_run *run, const amp_model_cuda_product *x, amp
 static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_cuda_matmul *out) {
     out->m = amp_model_dim_at(&x->rows, run->sizes);
     out->n = x->cols;
-    out->k = amp_model_dim_at(&x->k, run->n);
-    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->n);
+    out->k = amp_model_dim_at(&x->k, run->sizes);
+    for (int i = 0; i < 3; i++) out->pitch[i] = amp_model_dim_at(&x->pitch[i], run->sizes);
     if (x->parts > 1 && out->k % ((int64_t)x->parts * AMP_PRODUCT_PART)) return false;
     out->k /= x->parts;
     if (x->filled) out->fill = out->pitch[2] - out->n;
@@ -178,7 +178,7 @@ static bool set_sizes(const amp_run *run, const amp_model_cuda_product *x, amp_c
 static bool sizes_fit(const amp_run *run, const amp_model_cuda_product *x, const amp_cuda_matmul *w,
                       const amp_model_buffer *const of[4]) {
     int64_t first[3];
-    for (int i = 0; i < 3; i++) first[i] = amp_model_dim_at(&x->first[i], run->n);
+    for (int i = 0; i < 3; i++) first[i] = amp_model_dim_at(&x->first[i], run->sizes);
     return is_inside(run, of[0], w, 0, (double)(x->a_turned ? w->k : w->m), x->a_turned ? w->m : w->k, first[0]) &&
            is_inside(run, of[1], w, 1, (double)(x->b_turned ? w->n : w->k), x->b_turned ? w->k : w->n, first[1]) &&
            is_inside(run, of[2], w, 2, (double)w->m, w->n + w->fill, first[2]) && are_apart(w) &&
@@ -204,7 +204,7 @@ bool amp_cuda_matmul_of(const amp_run *run, const amp_model_cuda_kernel *k, uint
 static CuPointer address_from(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,
                               uint32_t operand, const amp_model_dim *first) {
     return amp_cuda_address_of(l, run, k->operands.at[operand]) +
-           (size_t)amp_model_dim_at(first, run->n) * amp_storage_size(buffer_of(run, k, operand)->storage);
+           (size_t)amp_model_dim_at(first, run->sizes) * amp_storage_size(buffer_of(run, k, operand)->storage);
 }
 
 void amp_cuda_matmul_place(const amp_cuda_launching *l, const amp_run *run, const amp_model_cuda_kernel *k,

@@ -73,9 +73,9 @@ struct Copy {
     // A product of |name| that is sound: logits [n][10] = x [n][40] times weights [40][10], and a bias.
     amp_model_cuda_product &Product(const char *name) {
         amp_model_cuda_product sound = {0, 1, 3, 3, 0, 0, AMP_INSTRUCTION_FMA, 1, 0, 0, 10, {}, {}, {}, {}, {}, {}};
-        sound.batch = {1, 1, 0}, sound.stride[0] = {4, 1, 1};
-        sound.rows = {1, 1, 1}, sound.k = {40, 1, 0};
-        sound.pitch[0] = {40, 1, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0};
+        sound.batch = {1, 1, 0, 0}, sound.stride[0] = {4, 1, 1, 0};
+        sound.rows = {1, 1, 1, 0}, sound.k = {40, 1, 0, 0};
+        sound.pitch[0] = {40, 1, 0, 0}, sound.pitch[1] = sound.pitch[2] = {10, 1, 0, 0};
         products.assign(2, sound);
         Kernel(name).products = {products.data(), 2};
         return products.back();

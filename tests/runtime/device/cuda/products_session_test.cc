@@ -15,9 +15,9 @@ struct WithProduct : AlteredTiny {
         cuda.programs.data = programs_.data();
         product.a = 0, product.b = 1, product.result = 3, product.parts = 1, product.cols = 20;
         product.instruction = AMP_INSTRUCTION_MMA_TF32;
-        product.batch = {1, 1, 0};
-        product.rows = {1, 2, 1}, product.k = {20, 1, 0};
-        product.pitch[0] = {40, 1, 0}, product.pitch[1] = product.pitch[2] = {20, 1, 0};
+        product.batch = {1, 1, 0, 0};
+        product.rows = {1, 2, 1, 0}, product.k = {20, 1, 0, 0};
+        product.pitch[0] = {40, 1, 0, 0}, product.pitch[1] = product.pitch[2] = {20, 1, 0, 0};
         kernels_[1].products = {&product, 1};
     }
     amp_model_cuda_product product = {};
@@ -32,8 +32,8 @@ struct WithProduct : AlteredTiny {
 
 // Two products of half the rows each.
 void Halve(amp_model_cuda_product *p) {
-    p->rows = {1, 4, 1}, p->batch = {2, 1, 0};
-    p->stride[0] = {80, 1, 0}, p->stride[2] = {40, 1, 0};
+    p->rows = {1, 4, 1, 0}, p->batch = {2, 1, 0, 0};
+    p->stride[0] = {80, 1, 0, 0}, p->stride[2] = {40, 1, 0, 0};
 }
 
 class ProductsOfTables : public OnStandIn {

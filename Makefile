@@ -37,7 +37,7 @@ BASE := $(wildcard base/*.c cuda_sdk/*.c)
 RUNTIME := $(BASE) $(wildcard base/safetensors/*.c) $(filter-out runtime/comm/%,$(wildcard runtime/*/*.c runtime/*/*/*.c \
 	runtime/*/*/*/*.c))
 COMM := $(wildcard base/*.c runtime/comm/*.c runtime/comm/*/*.c)
-COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c passes/*.c passes/*/*.c codegen/*.c \
+COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c onnx/*.c passes/*.c passes/*/*.c codegen/*.c \
 	codegen/*/*.c codegen/*/*/*.c compiler/*.c compiler/*/*.c)
 GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
 	codegen/cpu/embedded.c codegen/cuda/embedded.c compiler/report/embedded.c

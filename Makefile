@@ -37,9 +37,9 @@ BASE := $(wildcard base/*.c cuda_sdk/*.c)
 RUNTIME := $(BASE) $(wildcard base/safetensors/*.c) $(filter-out runtime/comm/%,$(wildcard runtime/*/*.c runtime/*/*/*.c \
 	runtime/*/*/*/*.c))
 COMM := $(wildcard base/*.c runtime/comm/*.c runtime/comm/*/*.c)
-COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c onnx/*.c passes/*.c passes/*/*.c codegen/*.c \
-	codegen/*/*.c codegen/*/*/*.c compiler/*.c compiler/*/*.c)
-GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
+COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c onnx/*.c precision/*.c passes/*.c passes/*/*.c \
+	codegen/*.c codegen/*/*.c codegen/*/*/*.c compiler/*.c compiler/*/*.c)
+GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c precision/policy_files.c \
 	codegen/cpu/embedded.c codegen/cuda/embedded.c compiler/report/embedded.c
 SHARED_TOOLS := $(wildcard tools/*.c tools/roofline/*.c)
 AMPC := $(wildcard tools/ampc/*.c tools/ampc/*/*.c) $(SHARED_TOOLS)
@@ -105,9 +105,9 @@ $(GENERATED)/frontend/parser.h: $(GENERATED)/frontend/parser.c ;
 $(GENERATED)/frontend/prelude_text.c: frontend/prelude.amp frontend/embed_prelude.sh
 	@mkdir -p $(@D)
 	sh frontend/embed_prelude.sh $< >$@
-$(GENERATED)/passes/precision/policy_files.c: $(sort $(wildcard passes/precision/policies/*.policy))
+$(GENERATED)/precision/policy_files.c: $(sort $(wildcard precision/policies/*.policy))
 	@mkdir -p $(@D)
-	sh passes/precision/policies/embed.sh $^ >$@
+	sh precision/policies/embed.sh $^ >$@
 $(GENERATED)/codegen/cuda/prelude/functions.cuh: codegen/prelude/functions.h codegen/prelude/elements.sed
 	@mkdir -p $(@D)
 	sed -f codegen/prelude/elements.sed $< >$@
@@ -227,7 +227,7 @@ INSTALLED := $(COMPLETIONS) $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS)))
 	$(CMAKEDIR)/ampcConfig.cmake $(CMAKEDIR)/ampcConfigVersion.cmake $(CMAKEDIR)/AmpAddModel.cmake \
 	$(BAZELDIR)/WORKSPACE $(BAZELDIR)/BUILD.bazel $(BAZELDIR)/amp.bzl \
 	$(DATADIR)/ampc/prelude.amp $(DATADIR)/ampc/python/ampc.py $(addprefix $(DOCDIR)/,$(DOCS)) \
-	$(addprefix $(DATADIR)/ampc/policies/,$(notdir $(wildcard passes/precision/policies/*.policy)))
+	$(addprefix $(DATADIR)/ampc/policies/,$(notdir $(wildcard precision/policies/*.policy)))
 
 install: all
 	install -d $(call to,$(sort $(dir $(INSTALLED))))
@@ -239,7 +239,7 @@ install: all
 	for d in $(DOCS); do install -m 644 $$d $(DESTDIR)$(DOCDIR)/$$d || exit; done
 	install -m 644 frontend/prelude.amp $(call to,$(DATADIR)/ampc)
 	install -m 644 bindings/python/ampc.py $(call to,$(DATADIR)/ampc/python)
-	install -m 644 passes/precision/policies/*.policy $(call to,$(DATADIR)/ampc/policies)
+	install -m 644 precision/policies/*.policy $(call to,$(DATADIR)/ampc/policies)
 	install -m 644 packaging/cmake/AmpAddModel.cmake $(call to,$(CMAKEDIR))
 	install -m 644 packaging/bazel/WORKSPACE packaging/bazel/amp.bzl $(call to,$(BAZELDIR))
 	$(call fill,packaging/amp.pc.in,$(LIBDIR)/pkgconfig/amp.pc)

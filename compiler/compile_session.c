@@ -11,7 +11,7 @@
 #include "frontend/frontend.h"
 #include "ir/words.h"
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 enum { SOURCE_LIMIT = 64 << 20 };
 

@@ -42,6 +42,13 @@ typedef struct PassContext {
     KernelFacts **facts; /* launch: by function, once they are known; else NULL */
 } PassContext;
 
+/* The policy of a compilation: from the options, else from the model, else of full precision.  NULL: the errors are in
+ * the diagnostics.
+ *   --policy P       a built-in policy's name or a file; with --precision X too, X must agree with its low type
+ *   --precision X    fp16, bf16, tf32 or fp32: the default policy of that word
+ *   precision X {    the same, in the model; a string there is P */
+const struct Policy *policy_select(PassContext *c);
+
 /* false: errors are in the diagnostics. */
 typedef bool (*PassFn)(PassContext *c);
 

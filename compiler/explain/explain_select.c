@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "compiler/explain/explain.h"
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 static const char override_word[] = "override"; /* the rule of an op that a line of the model's precision decided */
 

@@ -2,7 +2,8 @@
 #include "base/error.h"
 #include "compiler/compile_session.h"
 #include "compiler/policy/policy_report.h"
-#include "passes/precision/policy.h"
+#include "passes/passes.h"
+#include "precision/policy.h"
 
 typedef struct PolicyArguments {
     const char *policy, *other; /* |other|: of two, the second */

@@ -8,7 +8,7 @@
 #include "amp/compile.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 /* ---- policy_report.c --------------------------------------------------------------------------------------------- */
 

@@ -16,84 +16,10 @@
 #include "passes/passes.h"
 #include "passes/precision/casting.h"
 
-/* ---- dtypes ------------------------------------------------------------------------------------------------------ */
-
-/* torch.promote_types: f16 and bf16 promote to f32. */
-static Dtype wider(Dtype a, Dtype b) { return a == AMP_DT_NONE || a == b ? b : AMP_DT_F32; }
-
-/* The widest dtype of the float operands.  |by_rank|: a tensor of rank 0 does not raise one that has dimensions. */
-static OpTypes widest_of(const Func *f, const Op *o, bool by_rank) {
-    Dtype t = AMP_DT_NONE;
-    int forced_by = -1;
-    bool has_dims = false;
-    for (int i = 0; i < o->n_in; i++)
-        has_dims = has_dims || (operand_is_castable(f, o, i) && ir_shape(f, o->in[i])->rank > 0);
-    for (int i = 0; i < o->n_in; i++) {
-        if (!operand_is_castable(f, o, i) || (by_rank && has_dims && !ir_shape(f, o->in[i])->rank)) continue;
-        Dtype before = t;
-        t = wider(t, ir_dtype(f, o->in[i]));
-        if (t != before) forced_by = i;
-    }
-    if (t == AMP_DT_NONE) t = AMP_DT_F32;
-    return (OpTypes){t, t, t, forced_by};
-}
-
-static OpTypes types_lower(const Casting *x, const Op *o) {
-    (void)o;
-    Dtype low = x->policy->low;
-    if (low == AMP_DT_TF32) return (OpTypes){AMP_DT_F32, AMP_DT_TF32, AMP_DT_F32, -1};
-    return (OpTypes){low, low, low, -1};
-}
-
-/* A product needs equal factors: mixed ones are read in the widest type. */
-static OpTypes types_f32_out(const Casting *x, const Op *o) {
-    bool mixed = false;
-    for (int i = 1; i < factor_count(o); i++) mixed = mixed || ir_dtype(x->f, o->in[i]) != ir_dtype(x->f, o->in[0]);
-    return (OpTypes){AMP_DT_NONE, mixed ? AMP_DT_F32 : AMP_DT_NONE, AMP_DT_F32, -1};
-}
-
-static OpTypes types_f32(const Casting *x, const Op *o) {
-    (void)x, (void)o;
-    return (OpTypes){AMP_DT_F32, AMP_DT_F32, AMP_DT_F32, -1};
-}
-
-static OpTypes types_widest(const Casting *x, const Op *o) { return widest_of(x->f, o, false); }
-
-/* The dtype of the first float operand.  A product needs equal factors: mixed ones are read in the widest type. */
-static OpTypes types_first(const Casting *x, const Op *o) {
-    OpTypes types = types_f32_out(x, o);
-    for (int i = 0; i < o->n_in && types.forced_by < 0; i++) {
-        if (!operand_is_castable(x->f, o, i)) continue;
-        types.out = ir_dtype(x->f, o->in[i]);
-        types.forced_by = i;
-    }
-    return types;
-}
-
-static OpTypes types_follow(const Casting *x, const Op *o) { return widest_of(x->f, o, true); }
-
-static OpTypes (*const type_rules[POLICY_CLASS_COUNT])(const Casting *, const Op *) = {
-    [POLICY_LOWER] = types_lower,   [POLICY_F32_OUT] = types_f32_out, [POLICY_F32] = types_f32,
-    [POLICY_WIDEST] = types_widest, [POLICY_FIRST] = types_first,     [POLICY_FOLLOW] = types_follow,
-};
-
-/* What the other type would cost, in the words of a reason. */
-static const char *price_of_other(const Casting *x, const LeastBytes *b) {
-    const char *other = b->is_f32 ? amp_dtype_name(x->policy->low) : amp_dtype_name(AMP_DT_F32);
-    Arena *a = x->m->arena;
-    if (b->other_bytes > 0.0)
-        return arena_printf(a, "%s would move %.0f bytes more at N = %lld", other, b->other_bytes,
-                            (long long)x->m->batch_hint);
-    if (b->other_casts > 0)
-        return arena_printf(a, "%s would move as many bytes, and need %lld more cast%s", other,
-                            (long long)b->other_casts, b->other_casts == 1 ? "" : "s");
-    return arena_printf(a, "%s would move as many bytes", other);
-}
-
 static void decide_by_class(Casting *x, Op *o, void *user) {
     (void)user;
     const Choice choice = casting_choose(x, o);
-    const OpTypes types = type_rules[choice.op_class](x, o);
+    const OpTypes types = casting_types(x, o, choice.op_class);
     casting_apply(x, o, &choice, &types);
 }
 
@@ -106,9 +32,9 @@ static void decide_by_bytes(Casting *x, Op *o, void *user) {
     }
     Choice choice = casting_choose(x, o);
     const Dtype t = b->is_f32 ? AMP_DT_F32 : x->policy->low;
-    const OpTypes types = {t, t, t, b->is_forced ? widest_of(x->f, o, false).forced_by : -1};
+    const OpTypes types = {t, t, t, b->is_forced ? casting_types(x, o, POLICY_WIDEST).forced_by : -1};
     if (!b->is_forced && !choice.why.because && ir_shape(x->f, o->out[0])->rank)
-        choice.why.because = price_of_other(x, b);
+        choice.why.because = least_bytes_because(x->m->arena, b, x->policy->low, x->m->batch_hint);
     casting_apply(x, o, &choice, &types);
 }
 
@@ -133,7 +59,7 @@ static LeastBytes *choose_by_bytes(const Casting *x) {
         const Op *o = ir_op_at(x->f, i);
         classes[o->id.id] = casting_choose(x, o).op_class;
     }
-    return least_bytes(x->f, classes, x->m->batch_hint);
+    return least_bytes_of(x->f, classes, x->m->batch_hint);
 }
 
 /* `paint` decides when the backward pass is there: all is f32 until then. */

@@ -65,6 +65,14 @@ const char *casting_maker(const Func *f, Val v) {
     return def && def->path ? def->path : ir_value(f, v)->name;
 }
 
+OpTypes casting_types(const Casting *x, const Op *o, PolicyClass op_class) {
+    Operand *operands = arena_array(x->m->arena, Operand, o->n_in + 1);
+    for (int i = 0; i < o->n_in; i++)
+        operands[i] =
+            (Operand){ir_dtype(x->f, o->in[i]), operand_is_castable(x->f, o, i), ir_shape(x->f, o->in[i])->rank > 0};
+    return op_types(op_class, x->policy->low, operands, o->n_in, factor_count(o));
+}
+
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
 
 /* PyTorch keeps the casts of parameters alone.  What else several ops read is cast for each of them, so that their

@@ -5,7 +5,8 @@
 
 #include "base/dtypes.h"
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
+#include "precision/least_bytes.h"
+#include "precision/types.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,14 +27,6 @@ typedef struct Choice { /* what policy and overrides say of an op */
     Reason why; /* the rule, and its place in the policy or model */
     const char *policy_text;
 } Choice;
-
-/* The dtypes in which an op of a class runs.  NONE: operands are read as they are. */
-typedef struct OpTypes {
-    Dtype read;    /* float operands */
-    Dtype factors; /* of a product */
-    Dtype out;
-    int forced_by; /* the operand that decided; -1: none did */
-} OpTypes;
 
 /* Nothing is cast yet; only values that exist now can be. */
 Casting casting_new(Module *m, Func *f, const Policy *policy);
@@ -58,6 +51,9 @@ void casting_updates(const Casting *x);
 
 /* The op that makes |v|, or the name of an input or state. */
 const char *casting_maker(const Func *f, Val v);
+
+/* What the op computes in if it is of a class. */
+OpTypes casting_types(const Casting *x, const Op *o, PolicyClass op_class);
 
 /* How many of its leading operands are factors: 0 where |o| is no product. */
 int factor_count(const Op *o);
@@ -84,23 +80,10 @@ const Override *override_for(const Module *m, const Policy *p, const Op *o, Poli
  * false: errors are in the diagnostics. */
 bool overrides_check(PassContext *c, const Policy *p, const Func *f);
 
-/* ---- least_bytes.c: the algorithm `min_cut` ---------------------------------------------------------------------- */
-
-typedef struct LeastBytes { /* of an op that the algorithm decides */
-    bool is_decided;        /* by it: else the op goes by its class alone */
-    bool is_f32;
-    bool is_forced;      /* f32 because an operand is, whatever that costs */
-    double other_bytes;  /* how many more a step would move, were this op alone of the other type */
-    int64_t other_casts; /* how many more casts it would have */
-} LeastBytes;
+/* ---- weigh.c: the algorithm `min_cut` over a function ----------------------------------------------------------- */
 
 /* By op id.  |classes|: the class of each op, by op id.  |n|: the batch for which bytes are counted. */
-LeastBytes *least_bytes(const Func *f, const PolicyClass *classes, int64_t n);
-
-/* ---- any_size.c: which ops `min_cut` leaves in f32 because what they read may be of any size --------------------- */
-
-/* By op id: of class `follow`, `widest` or `first`, and f32 for that reason.  |classes|: by op id. */
-bool *any_size_find(Arena *a, const Func *f, const PolicyClass *classes);
+LeastBytes *least_bytes_of(const Func *f, const PolicyClass *classes, int64_t n);
 
 #ifdef __cplusplus
 }

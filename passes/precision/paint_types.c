@@ -15,7 +15,7 @@
 #include "passes/common/common.h"
 #include "passes/passes.h"
 #include "passes/precision/casting.h"
-#include "passes/precision/paint.h"
+#include "precision/paint.h"
 
 typedef struct Mark {
     Choice choice;

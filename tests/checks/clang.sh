@@ -10,8 +10,8 @@ if ! links clang stdio.h; then
 fi
 build //compiler //runtime
 includes="-I. -Ibazel-bin -Iruntime/include -Icompiler/include -Ibase/include"
-files=$(git ls-files 'base/*.c' 'cuda_sdk/*.c' 'ir/*.c' 'targets/*.c' 'frontend/*.c' 'onnx/*.c' 'passes/*.c' 'codegen/*.c' \
-    'compiler/*.c' 'runtime/*.c' 'tools/*.c' | grep -v 'product_\(avx\|neon\)')
+files=$(git ls-files 'base/*.c' 'cuda_sdk/*.c' 'ir/*.c' 'targets/*.c' 'frontend/*.c' 'passes/*.c' 'codegen/*.c' \
+    'onnx/*.c' 'precision/*.c' 'compiler/*.c' 'runtime/*.c' 'tools/*.c' | grep -v 'product_\(avx\|neon\)')
 warnings="-Wall -Wextra -Wno-missing-field-initializers -Werror"
 check() { clang -std=c11 -D_GNU_SOURCE= $warnings $includes -fsyntax-only "$@"; }
 for avx in avx2:-mavx2:-mfma avx512:-mavx512f avx512_bf16:-mavx512f:-mavx512bf16; do

@@ -16,7 +16,7 @@ for library in "${libraries[@]}"; do
 done
 readonly PASSES=passes,passes/launch,passes/order,passes/layout,passes/fuse,passes/rewrite,passes/lower,passes/simplify
 run 0 python3 tools/build/circles.py --limit 6 --except expr.c \
-    --down "$PASSES,passes/training,passes/precision,passes/common" "${archives[@]}"
+    --down "$PASSES,passes/training,passes/precision,passes/common,precision" "${archives[@]}"
 ((bad == 0)) || printf '%s\n' "${out//$bin\//}"
 says ' rooms, ' ' between their files, 0 up'
 readonly CUDA=codegen/cuda

@@ -28,7 +28,7 @@ done
 
 # planted ANSWER OP CLASS TEXT: a copy of tf-fp16 with the op on the list CLASS
 planted() {
-    sed "s/, $2\\b//" passes/precision/policies/tf-fp16.policy >"$work/planted.policy"
+    sed "s/, $2\\b//" precision/policies/tf-fp16.policy >"$work/planted.policy"
     printf 'op %s %s\n' "$2" "$3" >>"$work/planted.policy"
     painted "$1" "$work/planted.policy"
     compared 1 "$1"

@@ -11,7 +11,7 @@ models=$(grep -lE '^model ' -r examples --include='*.amp' | sort)
 small=$(grep -vE '/(bert|gpt2|lstm|resnet50|resnet101)\.amp$' <<<"$models")
 few=$(printf 'examples/%s.amp\n' cnn/cnn tabular/tabular llama/llama gan/gan)
 algorithms=(torch-fp16 min-cast tf-fp16)
-for policy in passes/precision/policies/*.policy; do
+for policy in precision/policies/*.policy; do
     name=$(basename "$policy" .policy)
     some=$models
     if [[ -z ${AMP_ALL:-} && $name != min-cast ]]; then
@@ -32,7 +32,7 @@ for path in sys.argv[1:]:
     for op in told["decisions"]:
         if op["override"]:
             continue  # a line of the model
-        line = open(f"passes/precision/policies/{op['origin']}.policy").read().split("\n")[op["origin_line"] - 1]
+        line = open(f"precision/policies/{op['origin']}.policy").read().split("\n")[op["origin_line"] - 1]
         names = re.split(r"[ ,]+", line.split("#")[0])
         assert " ".join(op["policy_text"].split()) == " ".join(line.split("#")[0].split()), (path, op, line)
         about = {"*", op["op"], op["layer"], f"{op['layer']}.{op['op']}", f"{op['layer']}.*"}
@@ -70,7 +70,7 @@ changed() {
 changed self
 if [[ -n ${AMP_ALL:-} ]]; then
     others=()
-    for policy in passes/precision/policies/*.policy; do
+    for policy in precision/policies/*.policy; do
         name=$(basename "$policy" .policy)
         [[ " ${algorithms[*]} " == *" $name "* ]] || others+=("$name")
     done

@@ -35,7 +35,7 @@ import shutil
 import subprocess
 import sys
 
-POLICIES = pathlib.Path("passes/precision/policies")
+POLICIES = pathlib.Path("precision/policies")
 MODELS = pathlib.Path("examples")
 NAMES = pathlib.Path("ir/ops.def")
 PROCESSES = 2

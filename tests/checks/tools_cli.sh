@@ -115,7 +115,7 @@ holds 'the bytes do not depend on the folder' cmp "$work/small_portable.so" "$wo
 mkdir "$work/with space"
 printf 'amp 1\ninclude "part $1.amp"\nmodel m(x: f32[N, 4]) -> y { y = double(x) }\n' >"$work/with space/m.amp"
 printf 'amp 1\nblock double(x) -> y { y = x + x }\n' >"$work/with space/part \$1.amp"
-cp passes/precision/policies/fp32.policy "$work/own.policy"
+cp precision/policies/fp32.policy "$work/own.policy"
 printf 'all: model.so\nmodel.so: with\\ space/m.amp\n\t@echo rebuilt\n-include model.so.d\n' >"$work/rules.mk"
 dependencies() { (cd "$work" && "$ampc" 'with space/m.amp' --policy own.policy --isa portable -o model.so "$@"); }
 # does_make WHAT WANTED: what make would do now
@@ -133,7 +133,7 @@ touch "$work/own.policy"
 does_make 'the policy has changed' rebuilt
 rm "$work/own.policy"
 does_make 'a file that is gone is no error' rebuilt
-cp passes/precision/policies/fp32.policy "$work/own.policy"
+cp precision/policies/fp32.policy "$work/own.policy"
 run 0 dependencies -MF named.d
 holds '-MF FILE names the file' cmp "$work/model.so.d" "$work/named.d"
 run 1 dependencies -MF no/such/folder.d
@@ -533,7 +533,7 @@ for p in json.load(open(sys.argv[1]))["policies"]: print(p["policy"])' "$work/po
 run 0 "$ampc" policy list --json "$work/policies.json" # which ampc wrote
 for name in torch-fp16 torch-fp16@2.11 fp32; do
     run 0 "$ampc" policy show $name
-    holds "policy show $name is the file" cmp "$work/.out" "passes/precision/policies/$name.policy"
+    holds "policy show $name is the file" cmp "$work/.out" "precision/policies/$name.policy"
 done
 "$ampc" policy show torch-fp16 | sed 's/^policy .*/policy "mine"/; s/^op softmax, /op /' >"$work/mine.policy"
 run 0 "$ampc" policy check "$work/mine.policy"

@@ -13,7 +13,7 @@
 // tables of a batch, what belongs to a whole row of a row kernel) is one sector each and is left out.
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 #include "tests/codegen/cuda/cuda_run.h"
 

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "codegen/codegen.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 #include "tests/base/planted.h"
 #include "tests/codegen/cuda/cuda_run.h"

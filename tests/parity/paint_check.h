@@ -1,4 +1,4 @@
-// paint_check.h: painting (passes/precision/paint.h) of TensorFlow's graphs, compared with what TensorFlow decided.
+// paint_check.h: painting (precision/paint.h) of TensorFlow's graphs, compared with what TensorFlow decided.
 #ifndef AMP_TESTS_PARITY_PAINT_CHECK_H
 #define AMP_TESTS_PARITY_PAINT_CHECK_H
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "passes/precision/paint.h"
+#include "precision/paint.h"
 
 namespace paint_vectors {
 

@@ -174,7 +174,7 @@ TEST_F(AutocastTest, ADecisionQuotesThePolicy) {
     EXPECT_STREQ(m->policy_name, "torch-fp16");
     EXPECT_STREQ(m->policy_origin, "torch-fp16.policy");
     EXPECT_EQ(m->low, AMP_DT_F16);
-    std::istringstream lines(File("passes/precision/policies/torch-fp16.policy"));
+    std::istringstream lines(File("precision/policies/torch-fp16.policy"));
     std::string line;
     for (int i = 0; i < m->decisions.data[0].reason->line; i++) std::getline(lines, line);
     EXPECT_EQ(line.compare(0, strlen(m->decisions.data[0].policy_text), m->decisions.data[0].policy_text), 0) << line;
@@ -200,12 +200,12 @@ TEST_F(AutocastTest, NumbersAndWrittenConversionsAreNotDecided) {
 TEST_F(AutocastTest, OneChangedLineChangesTheDecisionsThatItNames) {
     policy_ = "torch-fp16";
     Types before = Decisions(RunMlp());
-    policies_["mine"] = File("passes/precision/policies/torch-fp16.policy") + "op relu f32\n";
+    policies_["mine"] = File("precision/policies/torch-fp16.policy") + "op relu f32\n";
     policy_ = "mine";
     Types after = Decisions(RunMlp());
     EXPECT_EQ(Changed(before, after), std::vector<std::string>{"relu"});
     EXPECT_EQ(after["relu"], "relu(f32) : f32 {f32, torch-fp16:48}");
-    policies_["mine"] = File("passes/precision/policies/torch-fp16.policy") + "op cross_entropy.nll_loss follow\n";
+    policies_["mine"] = File("precision/policies/torch-fp16.policy") + "op cross_entropy.nll_loss follow\n";
     EXPECT_EQ(Changed(before, Decisions(RunMlp())), std::vector<std::string>{"cross_entropy.nll_loss"});
 }
 

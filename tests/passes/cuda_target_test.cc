@@ -6,7 +6,7 @@
 #include "passes/fuse/kernel_check.h"
 #include "passes/launch/launch.h"
 #include "passes/launch/plan_check.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 #include "tests/passes/pass_test.h"
 

@@ -6,7 +6,7 @@
 #include "ir/ir.h"
 #include "passes/layout/layout.h"
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 
 namespace {

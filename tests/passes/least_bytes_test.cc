@@ -276,7 +276,7 @@ class LeastBytesTest : public PassTest {
         return labels;
     }
 
-    std::string MinCast() { return File("passes/precision/policies/min-cast.policy"); }
+    std::string MinCast() { return File("precision/policies/min-cast.policy"); }
     std::string Eager() {
         std::string text = MinCast();
         return text.replace(text.find("min_cut\nlow"), 7, "eager");

@@ -3,7 +3,7 @@
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/kernel_check.h"
 #include "passes/launch/plan_check.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 #include "tests/passes/core_pass_test.h"
 

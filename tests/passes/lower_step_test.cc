@@ -2,7 +2,7 @@
 //
 // images.ir and tokens.ir are what `ampc --stop-after=elaborate --emit ir` makes of images.amp and tokens.amp, which
 // lie beside them.
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "tests/passes/lower_test.h"
 
 namespace {

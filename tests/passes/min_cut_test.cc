@@ -1,5 +1,5 @@
 // min_cut_test.cc: the least cut against every other choice, what flipping one node would cost, and large graphs.
-#include "passes/precision/min_cut.h"
+#include "precision/min_cut.h"
 
 #include <gtest/gtest.h>
 

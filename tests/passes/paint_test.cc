@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "passes/precision/paint.h"
+#include "precision/paint.h"
 
 namespace {
 

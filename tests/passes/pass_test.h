@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "passes/passes.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 class PassTest : public testing::Test {
   protected:

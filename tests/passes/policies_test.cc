@@ -1,7 +1,7 @@
 // The built-in policies: what is special in each, and that a line of one decides what it names and nothing else.
 #include <set>
 
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "tests/base/pattern.h"
 #include "tests/base/planted.h"
 #include "tests/passes/pass_test.h"

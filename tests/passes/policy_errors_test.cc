@@ -1,6 +1,6 @@
 // Every .policy file of golden/wrong/policies.cases is wrong, and after it is what the reader says; every message says
 // what to do.
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "tests/base/planted.h"
 #include "tests/golden/golden.h"
 #include "tests/passes/pass_test.h"

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "ir/state_type.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 namespace {
 
@@ -96,7 +96,7 @@ TEST_F(PolicyTest, WhatEditorsLeaveIsRead) {
 }
 
 TEST_F(PolicyTest, AnyBytesGiveAnAnswer) {
-    std::string good = File("passes/precision/policies/torch-fp16.policy");
+    std::string good = File("precision/policies/torch-fp16.policy");
     for (size_t i = 0; i < good.size(); i += 3) {
         diags_init(&diags_, &arena_);
         ReadPolicy(good.substr(0, i));
@@ -149,7 +149,7 @@ TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);
-        EXPECT_EQ(std::string(text->text), File(std::string("passes/precision/policies/") + text->name));
+        EXPECT_EQ(std::string(text->text), File(std::string("precision/policies/") + text->name));
         const Policy *p = policy_read(&arena_, &diags_, text);
         ASSERT_NE(p, nullptr) << Diagnostics();
         EXPECT_STREQ(p->name, policy_files[i].name);
@@ -334,7 +334,7 @@ TEST_F(TorchTableTest, TheCpuPoliciesSayWhatPyTorchSays) {
 TEST_F(TorchTableTest, ForeignOpsAreForeignAndListed) {
     static const char *const kNames[] = {
 #define FOREIGN(name) #name,
-#include "passes/precision/foreign_ops.def"
+#include "precision/foreign_ops.def"
     };
     const std::string prelude = File("frontend/prelude.amp");
     EXPECT_NE(prelude.find("\nblock conv1d("), std::string::npos);

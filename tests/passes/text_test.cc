@@ -7,7 +7,7 @@
 #include "ir/words.h"
 #include "passes/fuse/kernel_check.h"
 #include "passes/launch/plan_check.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "targets/target.h"
 #include "tests/golden/golden.h"
 #include "tests/passes/lower_test.h"

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "passes/training/gradient.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 #include "tests/base/planted.h"
 #include "tests/ops/pointwise.h"
 #include "tests/passes/pass_test.h"

@@ -586,7 +586,7 @@ def precision_options(options, precision):
     if precision == "fp32":
         return ["--precision", "fp32"]
     path = os.path.join(options.work, f"{precision}.policy")
-    with open(os.path.join(tools.ROOT, f"passes/precision/policies/torch-{precision}.policy"), encoding="utf-8") as file:
+    with open(os.path.join(tools.ROOT, f"precision/policies/torch-{precision}.policy"), encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + "op mul lower\n")

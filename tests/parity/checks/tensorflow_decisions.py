@@ -49,7 +49,7 @@ def check_committed(tally, options):
 
 def edited_policy(options, policy, word, line):
     """A copy of a policy with a word taken from its lists, and a line added."""
-    with open(os.path.join(programs.ROOT, f"passes/precision/policies/{policy}.policy"), encoding="utf-8") as file:
+    with open(os.path.join(programs.ROOT, f"precision/policies/{policy}.policy"), encoding="utf-8") as file:
         text = file.read()
     text, count = re.subn(rf", {word}\b|\b{word}, ", "", text)
     if count != 1:

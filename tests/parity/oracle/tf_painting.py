@@ -4,7 +4,7 @@
     tf_painting.py FILE.jsonl...    paints each graph, prints where the file says otherwise, and a summary
 
 README.md, beside this file, says what the rows of a file are. `decide` answers for one graph: it is what random graphs
-are compared with, written with sets and depth first, in no way like passes/precision/paint.c.
+are compared with, written with sets and depth first, in no way like precision/paint.c.
 """
 import collections
 import json

@@ -1,10 +1,9 @@
-/* policy.c: policies: the class of an op, and choosing the one that a compilation uses.  policy_read.c reads a file. */
-#include "passes/precision/policy.h"
+/* policy.c: policies: the class of an op, and the built-in ones.  policy_read.c reads a file. */
+#include "precision/policy.h"
 
 #include <stdio.h>
 
 #include "base/names.h"
-#include "passes/common/common.h"
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
@@ -103,7 +102,7 @@ const char *const *policy_op_names(Arena *a, int *count) {
 
 static const char *const foreign_names[] = {
 #define FOREIGN(name) #name,
-#include "passes/precision/foreign_ops.def"
+#include "precision/foreign_ops.def"
 };
 enum { FOREIGN_NAMES = sizeof foreign_names / sizeof *foreign_names };
 
@@ -172,8 +171,6 @@ const Source *policy_builtin(Arena *a, const char *name) {
     return NULL;
 }
 
-/* ---- the policy of a compilation --------------------------------------------------------------------------------- */
-
 /* By low type: the policy of a precision that names none. */
 static const char *const default_policies[] = {
     [AMP_DT_F16] = "min-cast",
@@ -184,71 +181,11 @@ static const char *const default_policies[] = {
 
 const char *policy_default(Dtype low) { return default_policies[low]; }
 
-static const amp_precision *need_precision(PassContext *c, const char *word) {
-    const amp_precision *found = amp_precision_find(word);
-    if (!found) diag_error(c->diags, (Loc){0}, "unknown precision %s; use fp16, bf16, tf32 or fp32", word);
-    return found;
-}
-
-/* Of "torch-fp16@2.9": "2.12, 2.11"; empty where the policy is not built in, has none, or none is named. */
-static const char *versions_beside(Arena *a, const char *name) {
+const char *policy_versions_beside(Arena *a, const char *name) {
     Text list;
     text_init(&list, a);
     for (int i = 0, n = 0; i < policy_file_count && strchr(name, '@'); i++)
         if (*policy_files[i].version && same_base(policy_files[i].name, name))
             text_printf(&list, "%s%s", n++ ? ", " : "", policy_files[i].version);
     return text_str(&list);
-}
-
-static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
-    Arena *a = c->m->arena;
-    const PassOptions *o = c->options;
-    const Source *text = o->find_policy ? o->find_policy(o->user, name) : policy_builtin(a, name);
-    if (text) return policy_read(a, c->diags, text);
-    const char *versions = versions_beside(a, name);
-    if (*versions) {
-        const int base = (int)base_length(name);
-        Diag *diag = place_error(c, pos, "policy %.*s has no version %s", base, name, name + base + 1);
-        diag_help(c->diags, diag, "its versions: %s", versions);
-        return NULL;
-    }
-    Diag *diag = place_error(c, pos, "there is no policy %s: neither a built-in one nor a file", name);
-    Text list;
-    text_init(&list, a);
-    const char **names = arena_array(a, const char *, policy_file_count);
-    for (int i = 0; i < policy_file_count; i++) {
-        names[i] = policy_files[i].name;
-        text_printf(&list, "%s%s", i ? ", " : "", names[i]);
-    }
-    const char *nearest = text_nearest(name, names, policy_file_count);
-    if (nearest) diag_help(c->diags, diag, "did you mean %s?", nearest);
-    diag_help(c->diags, diag, "built-in policies: %s", text_str(&list));
-    const amp_precision *precision = amp_precision_find(name);
-    if (precision)
-        diag_help(c->diags, diag, "%s is a precision; its policy is %s", name, default_policies[precision->low]);
-    return NULL;
-}
-
-/* --policy P --precision X */
-static const Policy *agreeing(PassContext *c, const Policy *p, const amp_precision *precision) {
-    if (!p || p->low == precision->low) return p;
-    diag_error(c->diags, (Loc){0}, "precision %s and policy %s do not agree: the policy's low type is %s",
-               precision->word, p->name, amp_dtype_name(p->low));
-    return NULL;
-}
-
-const Policy *policy_select(PassContext *c) {
-    const PassOptions *o = c->options;
-    const Module *m = c->m;
-    const amp_precision *precision = NULL;
-    Pos nowhere = {0};
-    if (o->precision && !(precision = need_precision(c, o->precision))) return NULL;
-    if (o->policy) {
-        const Policy *p = read_policy(c, o->policy, nowhere);
-        return precision ? agreeing(c, p, precision) : p;
-    }
-    if (!precision && m->precision_word && m->precision_is_file)
-        return read_policy(c, m->precision_word, m->precision_pos);
-    if (!precision) precision = need_precision(c, m->precision_word ? m->precision_word : AMP_FULL_PRECISION);
-    return precision ? read_policy(c, default_policies[precision->low], nowhere) : NULL;
 }

@@ -9,7 +9,7 @@
 #include "base/names.h"
 #include "ir/state_type.h"
 #include "ir/words.h"
-#include "passes/precision/policy.h"
+#include "precision/policy.h"
 
 typedef enum TokenKind {
     TOKEN_END,

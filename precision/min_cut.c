@@ -1,5 +1,5 @@
 /* min_cut.c: see min_cut.h. */
-#include "passes/precision/min_cut.h"
+#include "precision/min_cut.h"
 
 enum { F32_END, LOW_END, FIRST_NODE }; /* nodes of the network: the source, the sink, then the graph's */
 

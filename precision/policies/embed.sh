@@ -5,7 +5,7 @@ set -eu
 
 quoted() { sed -e 's/[\\"]/\\&/g' -e 's/^/    "/' -e 's/$/\\n"/' "$1"; }
 
-echo '#include "passes/precision/policy.h"'
+echo '#include "precision/policy.h"'
 echo 'const PolicyFile policy_files[] = {'
 for file in "$@"; do
     name=$(basename "$file" .policy)

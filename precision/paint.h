@@ -21,8 +21,8 @@
  *
  * A value is cast where it is f32 and one of its two ends is allow: once for all its readers of the other colour.
  */
-#ifndef AMP_PASSES_PRECISION_PAINT_H
-#define AMP_PASSES_PRECISION_PAINT_H
+#ifndef AMP_PRECISION_PAINT_H
+#define AMP_PRECISION_PAINT_H
 
 #include "base/arena.h"
 

@@ -1,6 +1,6 @@
 /* paint.c: the passes of painting, one function each; every one is a few walks over the edges, breadth first, so that
  * what a walk remembers is a shortest path. */
-#include "passes/precision/paint.h"
+#include "precision/paint.h"
 
 /* The edges of each vertex v on one side: ends[first[v]] to ends[first[v + 1] - 1]. */
 typedef struct Neighbours {

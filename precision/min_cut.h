@@ -13,8 +13,8 @@
  *
  * Memory is the arena's.  Prices are 64-bit integers from 0 on; their sum must stay below MIN_CUT_LIMIT.
  */
-#ifndef AMP_PASSES_PRECISION_MIN_CUT_H
-#define AMP_PASSES_PRECISION_MIN_CUT_H
+#ifndef AMP_PRECISION_MIN_CUT_H
+#define AMP_PRECISION_MIN_CUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,10 +7,10 @@
  *     op matmul, linear     lower
  *     op *                  follow
  */
-#ifndef AMP_PASSES_PRECISION_POLICY_H
-#define AMP_PASSES_PRECISION_POLICY_H
+#ifndef AMP_PRECISION_POLICY_H
+#define AMP_PRECISION_POLICY_H
 
-#include "passes/passes.h"
+#include "ir/ir.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -93,17 +93,13 @@ bool policy_is_foreign(const char *name);
 /* The one whose name is the most like |word|, or NULL. */
 const char *policy_nearest_foreign(const char *word);
 
-/* The policy of a compilation: from the options, else from the model, else of full precision.  NULL: the errors are in
- * the diagnostics.
- *   --policy P       a built-in policy's name or a file; with --precision X too, X must agree with its low type
- *   --precision X    fp16, bf16, tf32 or fp32: the default policy of that word
- *   precision X {    the same, in the model; a string there is P */
-const Policy *policy_select(PassContext *c);
 /* The built-in policy of a precision that names none, by its low type: "min-cast" for f16. */
 const char *policy_default(Dtype low);
 
 /* The text of a built-in policy ("torch-fp16": the newest; "torch-fp16@2.11", "torch-fp16@2.12"), or NULL. */
 const Source *policy_builtin(Arena *a, const char *name);
+/* Of "torch-fp16@2.9": "2.12, 2.11"; empty where the policy is not built in, has none, or none is named. */
+const char *policy_versions_beside(Arena *a, const char *name);
 
 /* ---- the built-in policies --------------------------------------------------------------------------------------- */
 

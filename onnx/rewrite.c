@@ -18,32 +18,23 @@ typedef struct OnnxRewriteState {
     Table taken;        /* names of values and nodes */
     const char **names; /* by value: as it is called now */
     Copy **copies;      /* by value */
-    int32_t *roots;     /* by value: itself, or of what Casts made of another value, that one */
     OnnxNodes *nodes;   /* by graph: the new ones */
     OnnxNodes *last;    /* by graph: what comes after all others */
 } OnnxRewriteState;
 
-/* ---- types ------------------------------------------------------------------------------------------------------- */
+static int stored(const OnnxRewrite *r, int32_t value) { return r->decisions->stored[value]; }
 
-int onnx_new_dtype(const OnnxRewrite *r, int32_t value) {
-    const int32_t group = r->solution->value_groups[value];
-    return group == ONNX_NONE ? r->solution->types[value].dtype : r->dtypes[group];
+/* The value that an operand reads, across Casts that go, and in which type. */
+static int32_t source_of(const OnnxRewrite *r, int32_t operand) {
+    return r->decisions->sources[r->index->operands[operand]];
 }
 
-int onnx_read_dtype(const OnnxRewrite *r, int32_t operand) {
-    const int32_t group = r->solution->operand_groups[operand];
-    return group == ONNX_NONE ? r->solution->types[r->index->operands[operand]].dtype : r->dtypes[group];
+static int read_as(const OnnxRewrite *r, int32_t operand) {
+    const int dtype = r->decisions->reads[operand];
+    return dtype ? dtype : stored(r, source_of(r, operand));
 }
 
-/* A Cast between float types. */
-static bool is_cast(const OnnxRewrite *r, int32_t node) {
-    const OnnxNodeEntry *e = &r->index->nodes[node];
-    if (strcmp(e->node->op_type, "Cast") != 0 || !onnx_is_default_domain(e->node->domain)) return false;
-    if (e->node->inputs.len != 1 || e->node->outputs.len != 1) return false;
-    const int32_t from = r->index->operands[e->first_input], to = r->index->operands[e->first_output];
-    return from != ONNX_NONE && to != ONNX_NONE && onnx_is_float(r->solution->types[from].dtype) &&
-           onnx_is_float(r->solution->types[to].dtype);
-}
+static bool is_dropped(const OnnxRewrite *r, int32_t node) { return r->decisions->nodes[node].fate == ONNX_DROPPED; }
 
 static bool is_weight(const OnnxValue *v) { return (v->initializer || v->sparse) && !v->is_input; }
 
@@ -78,19 +69,6 @@ static const char *short_name(int dtype) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static void find_roots(OnnxRewrite *r) {
-    int32_t *roots = r->state->roots;
-    for (int32_t i = 0; i < r->index->value_count; i++) roots[i] = i;
-    for (int32_t i = 0; i < r->index->node_count; i++) {
-        if (!is_cast(r, i)) continue;
-        r->casts_before++;
-        const OnnxNodeEntry *e = &r->index->nodes[i];
-        roots[r->index->operands[e->first_output]] = r->index->operands[e->first_input];
-    }
-    for (int32_t i = 0; i < r->index->value_count; i++)
-        while (roots[roots[i]] != roots[i]) roots[i] = roots[roots[i]];
-}
-
 static const Copy *find_copy(const OnnxRewrite *r, int32_t root, int dtype) {
     const Copy *c = r->state->copies[root];
     while (c && c->dtype != dtype) c = c->next;
@@ -108,10 +86,10 @@ static const Copy *add_copy(OnnxRewrite *r, int32_t root, int dtype, const char 
 /* The name of the value that an operand reads, in the type that it reads.  A Cast that is there gives its names, so that
  * a second rewriting changes nothing. */
 static const char *read_name(OnnxRewrite *r, int32_t operand) {
-    const int32_t value = r->index->operands[operand], root = r->state->roots[value];
+    const int32_t value = r->index->operands[operand], root = source_of(r, operand);
     const OnnxValue *v = &r->index->values[value];
-    const int dtype = onnx_read_dtype(r, operand);
-    if (onnx_new_dtype(r, root) == dtype) return r->state->names[root];
+    const int dtype = read_as(r, operand);
+    if (stored(r, root) == dtype) return r->state->names[root];
     const Copy *found = find_copy(r, root, dtype);
     if (found) return found->name;
     if (value != root && r->solution->types[value].dtype == dtype && !v->is_output)
@@ -123,9 +101,9 @@ static const char *read_name(OnnxRewrite *r, int32_t operand) {
 /* An output of the model keeps its name, so what it is made of may need another. */
 static amp_status name_output(OnnxRewrite *r, int32_t operand, amp_error *err) {
     OnnxRewriteState *s = r->state;
-    const int32_t value = r->index->operands[operand], root = s->roots[value];
+    const int32_t value = r->index->operands[operand], root = source_of(r, operand);
     const OnnxValue *v = &r->index->values[value];
-    const int from = onnx_new_dtype(r, root), to = onnx_read_dtype(r, operand);
+    const int from = stored(r, root), to = read_as(r, operand);
     const char *node;
     if (value == root && (from == to || find_copy(r, root, to))) return AMP_OK; /* the latter: named twice */
     if (value != root) node = r->index->nodes[v->producer].node->name;
@@ -155,8 +133,9 @@ static void rename_node(OnnxRewrite *r, const OnnxNodeEntry *e) {
 /* An output of an inner graph or a function goes by its position. */
 static void rename_output(OnnxRewrite *r, int32_t graph, int32_t i) {
     const OnnxGraphEntry *g = &r->index->graphs[graph];
-    const int32_t value = r->index->operands[g->first_output + i], root = r->state->roots[value];
-    const char *name = read_name(r, g->first_output + i);
+    const int32_t operand = g->first_output + i;
+    const int32_t value = r->index->operands[operand], root = source_of(r, operand);
+    const char *name = read_name(r, operand);
     const OnnxValue *made = &r->index->values[root];
     const bool is_here = made->graph == graph && (made->producer != ONNX_NONE || name != r->state->names[root]);
     if (value != root && !is_here) { /* a Cast made it here */
@@ -174,7 +153,7 @@ static amp_status name_all(OnnxRewrite *r, amp_error *err) {
     const OnnxIndex *x = r->index;
     for (int32_t i = 0; i < x->graphs[0].output_count; i++) AMP_TRY(name_output(r, x->graphs[0].first_output + i, err));
     for (int32_t i = 0; i < x->node_count; i++)
-        if (!is_cast(r, i)) rename_node(r, &x->nodes[i]);
+        if (!is_dropped(r, i)) rename_node(r, &x->nodes[i]);
     for (int32_t g = 1; g < x->graph_count; g++)
         for (int32_t i = 0; i < x->graphs[g].output_count; i++) rename_output(r, g, i);
     return AMP_OK;
@@ -227,7 +206,7 @@ static OnnxNode copy_constant(OnnxRewrite *r, const OnnxNode *node) {
 static void put_copy(OnnxRewrite *r, int32_t root, const Copy *c) {
     OnnxNodes *to = &r->state->nodes[r->index->values[root].graph];
     const OnnxNode *constant = constant_of(r, root);
-    const bool is_same = c->dtype == onnx_new_dtype(r, root);
+    const bool is_same = c->dtype == stored(r, root);
     OnnxNode node = onnx_node(r->arena, is_same ? "Identity" : "Cast", c->node);
     if (constant && !is_same) {
         node = copy_constant(r, constant);
@@ -267,7 +246,7 @@ static void put_first(OnnxRewrite *r) {
         const OnnxValue *v = &x->values[i];
         if (!v->initializer && !v->sparse) continue;
         OnnxTensor *t = weight_tensor(v);
-        if (onnx_is_float(t->data_type)) convert_tensor(r, t, onnx_new_dtype(r, i));
+        if (onnx_is_float(t->data_type)) convert_tensor(r, t, stored(r, i));
         t->name = r->state->names[i];
     }
     for (int32_t i = 0; i < x->value_count; i++)
@@ -281,7 +260,10 @@ static void put_nodes(OnnxRewrite *r) {
     const OnnxIndex *x = r->index;
     for (int32_t i = 0; i < x->node_count; i++) {
         const OnnxNodeEntry *e = &x->nodes[i];
-        if (is_cast(r, i)) continue;
+        if (is_dropped(r, i)) {
+            r->casts_before++;
+            continue;
+        }
         vec_push(r->arena, &r->state->nodes[e->graph], *e->node);
         for (int k = 0; k < e->node->outputs.len; k++) {
             const int32_t value = x->operands[e->first_output + k];
@@ -313,9 +295,9 @@ static void set_infos(OnnxRewrite *r, int32_t graph, OnnxValueInfos *infos) {
         OnnxValueInfo info = infos->data[i];
         const int32_t value = onnx_find(r->index, graph, info.name);
         if (value != ONNX_NONE && r->index->values[value].graph == graph) {
-            if (r->state->roots[value] != value) continue;
+            if (r->decisions->sources[value] != value) continue;
             info.name = r->state->names[value];
-            set_type(info.type, onnx_new_dtype(r, value));
+            set_type(info.type, stored(r, value));
         }
         infos->data[kept++] = info;
     }
@@ -328,9 +310,9 @@ static void set_types(OnnxRewrite *r) {
         set_infos(r, i, e->graph ? &e->graph->value_infos : &e->function->value_infos);
         if (!e->graph) continue;
         for (int k = 0; k < e->input_count; k++)
-            set_type(e->graph->inputs.data[k].type, onnx_new_dtype(r, r->index->operands[e->first_input + k]));
+            set_type(e->graph->inputs.data[k].type, stored(r, r->index->operands[e->first_input + k]));
         for (int k = 0; k < e->output_count; k++)
-            set_type(e->graph->outputs.data[k].type, onnx_read_dtype(r, e->first_output + k));
+            set_type(e->graph->outputs.data[k].type, read_as(r, e->first_output + k));
     }
 }
 
@@ -355,8 +337,26 @@ static void set_attribute(OnnxRewrite *r, OnnxNode *node, const char *name, int 
 static void set_attributes(OnnxRewrite *r) {
     for (int32_t i = 0; i < r->solution->group_count; i++) {
         const OnnxGroup *g = &r->solution->groups[i];
-        if (g->attribute && g->node != ONNX_NONE && r->dtypes[i] != g->dtype)
-            set_attribute(r, r->index->nodes[g->node].node, g->attribute, r->dtypes[i]);
+        if (g->attribute && g->node != ONNX_NONE && r->decisions->groups[i] != g->dtype)
+            set_attribute(r, r->index->nodes[g->node].node, g->attribute, r->decisions->groups[i]);
+    }
+}
+
+/* ---- reasons ----------------------------------------------------------------------------------------------------- */
+
+enum { NODES_HAVE_METADATA = 10 }; /* from this IR version on */
+
+static void set_reasons(OnnxRewrite *r) {
+    if (r->policy) onnx_set_prop(r->arena, &r->model->metadata, "ampc.policy", r->policy);
+    for (int32_t i = 0; i < r->index->node_count && r->model->ir_version >= NODES_HAVE_METADATA; i++) {
+        const OnnxDecision *d = &r->decisions->nodes[i];
+        OnnxProps *props = &r->index->nodes[i].node->metadata;
+        if (d->fate != ONNX_LOWER && d->fate != ONNX_IN_F32) continue;
+        Text t;
+        text_init(&t, r->arena);
+        ir_print_reason(&t, &d->reason);
+        onnx_set_prop(r->arena, props, "ampc.type", onnx_dtype_name(d->fate == ONNX_LOWER ? r->low : ONNX_FLOAT));
+        onnx_set_prop(r->arena, props, "ampc.because", text_str(&t));
     }
 }
 
@@ -365,15 +365,14 @@ amp_status onnx_rewrite(OnnxRewrite *r, amp_error *err) {
     OnnxRewriteState s = {0};
     s.names = arena_array(r->arena, const char *, x->value_count + 1);
     s.copies = arena_array(r->arena, Copy *, x->value_count + 1);
-    s.roots = arena_array(r->arena, int32_t, x->value_count + 1);
     s.nodes = arena_array(r->arena, OnnxNodes, x->graph_count);
     s.last = arena_array(r->arena, OnnxNodes, x->graph_count);
     r->state = &s;
     take_names(r);
-    find_roots(r);
     AMP_TRY(name_all(r, err));
     set_attributes(r);
     set_types(r);
+    set_reasons(r);
     put_first(r);
     put_nodes(r);
     return AMP_OK;

@@ -106,6 +106,7 @@ static const Kind kinds[] = {
     [OUTPUT_DRAWING] = {"a drawing that ampc wrote", "/* Drawn by ampc explain", ""},
     [OUTPUT_REPORT] = {"a report that ampc wrote"},
     [OUTPUT_RULES] = {"a rule for make", "", ": \\"},
+    [OUTPUT_ONNX] = {"empty"},
     [OUTPUT_PARAMS] = {"parameters that amprun saved", .format = "params"},
     [OUTPUT_CHECKPOINT] = {"a checkpoint", .format = "checkpoint"},
     [OUTPUT_CHOICES] = {"choices of products", .format = "choices"},

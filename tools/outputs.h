@@ -26,6 +26,7 @@ typedef enum OutputKind {
     OUTPUT_DRAWING,     /* "Drawn by ampc explain" in a comment */
     OUTPUT_REPORT,      /* HTML whose generator is ampc */
     OUTPUT_RULES,       /* "NAME: \", a rule for make */
+    OUTPUT_ONNX,        /* an ONNX model: none is replaced */
     OUTPUT_PARAMS,      /* safetensors with amp.format "params ..." */
     OUTPUT_CHECKPOINT,  /* ... "checkpoint ..." */
     OUTPUT_TENSORS,     /* ... "tensors ..." */

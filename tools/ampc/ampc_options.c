@@ -17,10 +17,11 @@ enum {
     LINT = 4,
     DIFF = 8,
     POLICIES = 16,
-    SERVER = 32,
-    SUGGESTING = 64,
+    AUTOCAST = 32,
+    SERVER = 64,
+    SUGGESTING = 128,
     MODELS = COMPILE | EXPLAIN | LINT | DIFF,
-    ALL = MODELS | POLICIES
+    ALL = MODELS | POLICIES | AUTOCAST
 };
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -78,6 +79,9 @@ static const ToolCommand ampc_commands[] = {
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
      "list the built-in policies, print one, check a file, say what differs between two", "list show check diff",
      .none = "say list, show, check or diff", .most = 3},
+    {"autocast", " MODEL.onnx [-o OUT.onnx] [options]",
+     "write an ONNX model with f16 or bf16 and casts in it, and a reason for each node (docs/onnx.md)",
+     .none = "no model was given", .most = 1},
     {"lsp", " [--stdio]", "serve editors on standard input and output (docs/guides/editors.md)", .most = 0},
     {"suggest", " --stats LOG [options] | MODEL.so --data SPEC [options]",
      "propose lines for a model's precision block, proven by training: amprun suggest (its options: ampc suggest "
@@ -89,19 +93,21 @@ static const ToolCommand ampc_commands[] = {
 /* clang-format off */
 static const ToolOption ampc_options[] = {
     {.letter = "o", .value = "FILE", .kind = VALUE_FILE, .preset = "MODEL with its ending replaced", TEXT(output),
-     .commands = COMPILE,
-     .help = "What to write."},
+     .commands = COMPILE | AUTOCAST,
+     .help = "What to write. autocast has no preset: without -o it says what it would write."},
     {.name = "precision", .value = "W", .words = "fp16 bf16 tf32 fp32", .preset = "the model's own word",
-     TEXT(compile.precision), .commands = MODELS,
-     .help = "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay."},
+     TEXT(compile.precision), .commands = MODELS | AUTOCAST,
+     .help = "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay. autocast: fp16 (as "
+             "without a word) or bf16."},
     {.name = "policy", .value = "NAME|FILE", .kind = VALUE_FILE, .preset = "that of the precision",
-     TEXT(compile.policy), .commands = MODELS,
+     TEXT(compile.policy), .commands = MODELS | AUTOCAST,
      .help = "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file."},
     {.name = "override", .value = "PATH=WORD", TAKEN_BY(take_override), .commands = MODELS,
      .help = "Adds the line \"PATH\": WORD to the model's precision block, where it is the last: to try it out. PATH "
              "is a glob on the paths of ops, WORD f32, low, or a class of the policy. May be repeated."},
-    {.name = "batch-hint", .value = "N", .preset = "32", COUNT(compile.batch_hint), .commands = MODELS,
-     .help = "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves."},
+    {.name = "batch-hint", .value = "N", .preset = "32", COUNT(compile.batch_hint), .commands = MODELS | AUTOCAST,
+     .help = "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves. Of "
+             "autocast the size of each dimension that only has a name."},
     {.name = "batch", .value = "N", .preset = "32", COUNT(batch), .commands = EXPLAIN | LINT | DIFF,
      .help = "The samples of the step whose costs diff compares, whose sums lint counts, and whose casts explain puts "
              "in order."},
@@ -184,7 +190,8 @@ static const ToolOption ampc_options[] = {
     {.name = "no-files", FLAG(compile.no_files), .commands = MODELS,
      .help = "Lets the model read no other files. include is an error, and its precision must name a built-in policy. "
              "For texts of strangers, whose messages could otherwise quote files of this machine."},
-    {.name = "json", .value = "FILE", .kind = VALUE_FILE, TEXT(json), .commands = EXPLAIN | LINT | DIFF | POLICIES,
+    {.name = "json", .value = "FILE", .kind = VALUE_FILE, TEXT(json),
+     .commands = EXPLAIN | LINT | DIFF | POLICIES | AUTOCAST,
      .help = "Writes JSON for tools. Its rows list every op of the step: id, function, op, path, phase (forward, "
              "backward, update), inputs (dtypes as the op reads them), accumulate, output, rule, policy, policy_line, "
              "because, source_line; its casts each cast of the step: name, value, from, to, for (the op that asked), "
@@ -192,7 +199,8 @@ static const ToolOption ampc_options[] = {
              "weight_decay, optimizer. With --against: before, after, same, changed, other_reason, only_before, "
              "only_after, casts_gone, casts_came. diff has these and step: what a step takes on both sides, and "
              "ratios. Of policy list, check and diff what they tell. Of lint findings, each with id, file, line, "
-             "column, message, line_to_add (of the precision block), help, paths."},
+             "column, message, line_to_add (of the precision block), help, paths. Of autocast counts of casts and "
+             "bytes, groups of reasons, weights and decisions, one for each node."},
     {.name = "html", .value = "FILE", .kind = VALUE_FILE, TEXT(html), .commands = EXPLAIN,
      .help = "Writes a report to look at in a browser, one file that needs no network: the graph by blocks, the ops "
              "with the text of the model beside them, casts, kernels, memory over the step, findings of lint, and "
@@ -213,8 +221,8 @@ static const ToolOption ampc_options[] = {
     {.name = "sort", .value = "bytes", .words = "bytes", .preset = "the model's order", TEXT(which.sort),
      .commands = EXPLAIN,
      .help = "The ops whose casts move the most bytes first, and such casts in JSON; at --batch."},
-    {.name = "all", FLAG(which.all), .commands = EXPLAIN,
-     .help = "Tells of each op by itself. Without it the ops of repeated layers and of a loop's steps are told of "
+    {.name = "all", FLAG(which.all), .commands = EXPLAIN | AUTOCAST,
+     .help = "Tells of each op by itself, autocast of each node. Without it the ops of repeated layers and of a loop's steps are told of "
              "once, and those that only keep a layer's statistics, such as the running mean of a batch norm, are one "
              "line of that layer. JSON has them always."},
     {.name = "against", .value = "FILE", .kind = VALUE_FILE, TEXT(against), .commands = EXPLAIN,
@@ -229,6 +237,21 @@ static const ToolOption ampc_options[] = {
     {.name = "allow", .value = "ID[:GLOB]", LIST(allowed), .commands = LINT,
      .help = "What lint does not tell: a check by its id, or with GLOB of ops whose paths match. May be repeated. In "
              "a model a comment `# lint: allow ID' in the line of the op does the same."},
+    {.name = "keep", .value = "OP|GLOB", LIST(kept), .commands = AUTOCAST,
+     .help = "Keeps nodes in f32: an op, such as Softmax, or a glob on names of nodes, such as '*layer.3*'. May be "
+             "repeated."},
+    {.name = "keep-io", FLAG(onnx.keep_io), .commands = AUTOCAST,
+     .help = "The model's inputs and outputs keep their types. Without it those that are read or made in the low "
+             "type have it."},
+    {.name = "ranges", .value = "FILE", .kind = VALUE_FILE, TEXT(onnx.ranges), .commands = AUTOCAST,
+     .help = "What values were measured to be, as JSON: {\"VALUE\": [SMALLEST, LARGEST], ...}. What the low type does "
+             "not hold stays in f32. Weights are looked at anyway."},
+    {.name = "assume", .value = "VALUE=TYPE", LIST(assumed), .commands = AUTOCAST,
+     .help = "The type of a value where the file says none, as of the result of an unknown op: float, float16, int64, "
+             "... May be repeated."},
+    {.name = "opset", .value = "N", .preset = "the model's own", COUNT(onnx.opset), .commands = AUTOCAST,
+     .help = "Writes the graph in a later opset of ai.onnx, where each of its nodes means the same there. bf16 needs "
+             "22 for convolutions."},
     {.name = "stdio", .commands = SERVER,
      .help = "Says what the server does anyway: standard input and output, as some editors ask for."},
     {.name = "force", FLAG(files.force), .commands = ALL,

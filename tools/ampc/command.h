@@ -8,10 +8,18 @@
 #include <stdio.h>
 
 #include "amp/compile.h"
+#include "amp/onnx.h"
 #include "tools/outputs.h"
 #include "tools/roofline/gpus.h"
 
-enum { MAX_DEFINES = 256, MAX_OVERRIDES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3, MAX_NO_PASS = 1000 };
+enum {
+    MAX_DEFINES = 256,
+    MAX_OVERRIDES = 256,
+    MAX_ALLOWED = 256,
+    MAX_KEPT = 1000,
+    MAX_ARGUMENTS = 3,
+    MAX_NO_PASS = 1000
+};
 
 /* ---- dependency_file.c: -MD: which files a model was made from, as a rule that make and Ninja read --------------- */
 
@@ -43,6 +51,8 @@ typedef struct Command {
     amp_explain_options which; /* explain: of which ops */
     amp_lint_options lint;
     const char *allowed[MAX_ALLOWED + 1]; /* of |lint|; NULL after the last */
+    amp_onnx_options onnx;
+    const char *kept[MAX_KEPT + 1], *assumed[MAX_KEPT + 1]; /* of |onnx|, likewise */
     const char *against, *against_precision, *against_policy;
     const char *gpu;        /* diff: of the modelled time; NULL: the usual one */
     int64_t batch;          /* diff, lint: samples of a step; 0: the usual number */
@@ -95,7 +105,8 @@ int command_explain(Command *c);
 int command_lint(Command *c);
 /* What differs between two models, or between a model under one policy and under another. */
 int command_diff(Command *c);
-int command_policy(Command *c); /* list, show, check and diff */
+int command_policy(Command *c);   /* list, show, check and diff */
+int command_autocast(Command *c); /* an ONNX model with low types, and why */
 
 /* compile.c: the number of --emit's word; -1: there is none such. */
 int emit_named(const char *word);

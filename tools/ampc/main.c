@@ -67,8 +67,8 @@ static int command_lsp(Command *c) {
 }
 
 /* In the order of the table of commands, but for suggest, which is amprun's. */
-static int (*const commands[])(Command *c) = {command_compile, command_explain, command_lint,
-                                              command_diff,    command_policy,  command_lsp};
+static int (*const commands[])(Command *c) = {command_compile, command_explain,  command_lint, command_diff,
+                                              command_policy,  command_autocast, command_lsp};
 
 static void command_free(Command *c) {
     free(c->last_text);
@@ -89,6 +89,7 @@ int main(int argc, char **argv) {
                                       .cancelled = ampc_signals_cancelled,
                                       .user = &c};
     c.lint = (amp_lint_options){.struct_size = sizeof c.lint, .allow = c.allowed};
+    c.onnx = (amp_onnx_options){.struct_size = sizeof c.onnx, .keep = c.kept, .assume = c.assumed};
     ampc_signals_watch();
     OptionsRead read = {.tool = &ampc_tool, .args = &c};
     const int done = options_read(&read, argc, argv);

@@ -83,8 +83,8 @@ static const Copy *add_copy(OnnxRewrite *r, int32_t root, int dtype, const char 
     return c;
 }
 
-/* The name of the value that an operand reads, in the type that it reads.  A Cast that is there gives its names, so that
- * a second rewriting changes nothing. */
+/* The name of the value that an operand reads, in the type that it reads.  A Cast that is there gives its names, so
+ * that a second rewriting changes nothing. */
 static const char *read_name(OnnxRewrite *r, int32_t operand) {
     const int32_t value = r->index->operands[operand], root = source_of(r, operand);
     const OnnxValue *v = &r->index->values[value];

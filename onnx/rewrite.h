@@ -29,7 +29,7 @@ typedef struct OnnxRewrite {
     Arena *arena;
     /* What was done. */
     int64_t casts_before, casts; /* Cast nodes between float types: that went, and that came */
-    int64_t converted, doubled;  /* weights: in another type, and those of them that are there in both */
+    int64_t converted, doubled;  /* weights: in another type, and how many are there in both */
     struct OnnxRewriteState *state;
 } OnnxRewrite;
 

@@ -41,7 +41,7 @@ finds 'a source that make leaves out' "$name is made of" \
 functions() { cat "$@" | grep -v '^ *\*' | grep -oE '\bamp_[a-z0-9_]+\(' | tr -d '(' | sort -u; }
 for library in "libamp $(echo runtime/include/amp/{amp,cpu,cuda,data,inspect,serve,train,weights}.h)" \
     'libamp_comm runtime/include/amp/comm.h' \
-    'libampc compiler/include/amp/analyze.h compiler/include/amp/compile.h compiler/include/amp/onnx.h compiler/include/amp/trace.h'; do
+    "libampc $(echo compiler/include/amp/{analyze,compile,onnx,trace}.h)"; do
     read -r -a headers <<<"$library"
     name=${headers[0]}
     listed=$(grep -oE 'amp_[a-z0-9_]+' "packaging/$name.map")

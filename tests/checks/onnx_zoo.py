@@ -1,4 +1,4 @@
-"""`ampc autocast` on exported networks and random graphs: what its outputs pass, how near they compute, beside its peers.
+"""`ampc autocast` on exported networks and random graphs: what its outputs pass, how near they compute, and its peers.
 
     onnx_zoo.py AMPC [--families A,B|none] [--opsets 18,23] [--random N] [--first SEED] [--policy P] [--peers]
                      [--table FILE.md] [--keep DIR]
@@ -217,8 +217,8 @@ class Zoo:
 
     def near(self, name, mode, out, inputs, expected, report):
         try:
-            report["error"] = distance(expected, outputs(out, inputs))
-            wrong = "" if report["error"] <= NEAR else f"{report['error']:.3g} of the largest number; the bound is {NEAR}"
+            error = report["error"] = distance(expected, outputs(out, inputs))
+            wrong = "" if error <= NEAR else f"{error:.3g} of the largest number; the bound is {NEAR}"
         except Exception as error:
             wrong = str(error)[:300]
         self.check(f"{name}: {mode} computes the same", wrong)

@@ -222,8 +222,8 @@ static const ToolOption ampc_options[] = {
      .commands = EXPLAIN,
      .help = "The ops whose casts move the most bytes first, and such casts in JSON; at --batch."},
     {.name = "all", FLAG(which.all), .commands = EXPLAIN | AUTOCAST,
-     .help = "Tells of each op by itself, autocast of each node. Without it the ops of repeated layers and of a loop's steps are told of "
-             "once, and those that only keep a layer's statistics, such as the running mean of a batch norm, are one "
+     .help = "Tells of each op by itself, autocast of each node. Without it the ops of repeated layers and of a loop's "
+             "steps are told of once, and those that only keep a layer's statistics, such as the running mean of a batch norm, are one "
              "line of that layer. JSON has them always."},
     {.name = "against", .value = "FILE", .kind = VALUE_FILE, TEXT(against), .commands = EXPLAIN,
      .help = "Compares the model with another, an older one say, which is called before. Shows the ops whose dtype "

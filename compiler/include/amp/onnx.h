@@ -33,7 +33,7 @@ typedef struct amp_onnx_options {
     /* What stays in f32: an op, "Softmax", or a glob on names of nodes, "*layer.3*". */
     const char *const *keep;
     size_t keep_count;
-    /* "NAME=float16": the type of a value of which nothing else says one, as of an unknown op's result. */
+    /* "NAME=float16": the type of a value that has none otherwise, as an unknown op's result. */
     const char *const *assume;
     size_t assume_count;
     /* A file of JSON, {"VALUE": [SMALLEST, LARGEST], ...}: what values were measured to be.  NULL: weights alone are

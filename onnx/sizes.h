@@ -1,7 +1,7 @@
 /* sizes.h: sizes of dimensions, with symbols by name: mul * (a product of symbols) / div + add.
  *
  * What that form does not hold, floor((T - 3) / 2) or P + T, becomes a symbol of its own, named by its text, so that
- * equal expressions are equal sizes.  A size that nothing is known of is a symbol that no other is. */
+ * equal expressions are equal sizes.  A size that nothing is known of equals nothing, not even itself. */
 #ifndef AMP_ONNX_SIZES_H
 #define AMP_ONNX_SIZES_H
 
@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct OnnxSize {
     int64_t mul, div, add;
-    uint32_t term; /* of OnnxSizes.terms; 0: no symbol, and the size is |add| */
+    uint32_t term; /* of OnnxSizes.terms; 0: no symbol, and the size is |add|; 1: unknown */
 } OnnxSize;
 
 typedef struct OnnxSymbol {
@@ -33,7 +33,7 @@ typedef struct OnnxTerm {
 } OnnxTerm;
 
 typedef struct OnnxSizes {
-    Arena *arena;
+    Arena *arena, *scratch;
     VEC(OnnxSymbol) symbols;
     VEC(OnnxTerm) terms;
     Table by_name, by_symbols; /* terms */
@@ -44,9 +44,11 @@ void onnx_sizes_init(OnnxSizes *c, Arena *a, double typical);
 
 OnnxSize onnx_size(int64_t value);
 OnnxSize onnx_size_named(OnnxSizes *c, const char *name);
-OnnxSize onnx_size_unknown(OnnxSizes *c);
+OnnxSize onnx_size_new(OnnxSizes *c); /* an input's without a name: equal to itself alone */
+OnnxSize onnx_size_unknown(void);
 
 bool onnx_size_is_number(OnnxSize s);
+bool onnx_size_is_unknown(OnnxSize s);
 bool onnx_size_is(OnnxSize s, int64_t value);
 bool onnx_size_equal(OnnxSize a, OnnxSize b);
 

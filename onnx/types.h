@@ -8,11 +8,11 @@
  * checked against them.  A result of an op that no schema describes has the type that the graph states for it, else the
  * one of options->assumed, else it is an error that names the node.
  *
- * A group is a set of operands (OnnxIndex.operands: a node's inputs and outputs, a graph's inputs and outputs) that have
- * one float type, and can have another only together: a type variable of a node; what goes in and out of If, Loop and
- * Scan with the inputs and outputs of their graphs; a sequence with all that reads it.  Between a value's definition and
- * an operand that reads it a cast can be inserted, so these are of different groups, unless the value is a sequence or
- * an optional. */
+ * A group is a set of operands (OnnxIndex.operands: inputs and outputs of nodes and of graphs) that have one float type,
+ * and can have another only together: a type variable of a node; what goes in and out of If, Loop and Scan with the
+ * inputs and outputs of their graphs; a sequence with all that reads it.  Between a value's definition and an operand
+ * that reads it a cast can be inserted, so these are of different groups, unless the value is a sequence or an
+ * optional. */
 #ifndef AMP_ONNX_TYPES_H
 #define AMP_ONNX_TYPES_H
 
@@ -79,7 +79,7 @@ amp_status onnx_solve_types(const OnnxModel *model, const OnnxIndex *index, cons
 double onnx_typical_elements(const OnnxSolution *s, int32_t value);
 /* Over how many products or addends an element of the node's first output is summed (MatMul, Gemm, Conv, ReduceSum,
  * norms, ..), if each name has its typical size; 0: it isn't, or that is not known. */
-double onnx_summed(const OnnxModel *model, const OnnxIndex *index, const OnnxSolution *s, int32_t node);
+double onnx_summed(const OnnxIndex *index, const OnnxSolution *s, int32_t node);
 /* "float16[N, 3, 224]". */
 const char *onnx_value_text(const OnnxSolution *s, Arena *arena, int32_t value);
 

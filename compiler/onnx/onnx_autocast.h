@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "onnx/decide.h"
 #include "onnx/onnx.h"
+#include "onnx/opset.h"
 #include "onnx/ranges.h"
 #include "onnx/rewrite.h"
 #include "onnx/types.h"

@@ -107,8 +107,9 @@ def network(family):
 
 
 def export(family, opset, path):
-    """Returns the module and its inputs."""
+    """Returns the inputs, and the program that PyTorch's default exporter made (None of the legacy one)."""
     module, inputs, dims = network(family)
+    program = None
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         if opset == 17:
@@ -119,9 +120,9 @@ def export(family, opset, path):
             shapes = tuple({axis: Dim.DYNAMIC for axis in dims} for _ in inputs)
             if isinstance(module, First):
                 shapes = (shapes,)  # of *inputs
-            torch.onnx.export(module, inputs, path, dynamo=True, opset_version=opset, dynamic_shapes=shapes,
-                              verbose=False)
-    return module, inputs
+            program = torch.onnx.export(module, inputs, path, dynamo=True, opset_version=opset, dynamic_shapes=shapes,
+                                        verbose=False)
+    return inputs, program and program.exported_program
 
 
 # ---- sklearn ---------------------------------------------------------------------------------------------------------

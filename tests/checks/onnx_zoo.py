@@ -238,7 +238,7 @@ class Zoo:
                     continue
                 path = os.path.join(self.work, "model.onnx")
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    _, given = onnx_models.export(family, opset, path)
+                    given, _ = onnx_models.export(family, opset, path)
                 names = [i.name for i in onnx.load(path, load_external_data=False).graph.input]
                 self.graph(f"{family} {opset}", path, {n: t.numpy() for n, t in zip(names, given)}, True, self.o.peers)
         for name, pipeline, samples in onnx_models.pipelines() if not self.o.families else []:

@@ -4,8 +4,8 @@
  *     AMP_TRY(onnx_decide(&model, &index, &solution, &options, arena, &d, err));
  *
  * A policy decides by ops of ours; a table says which op a node is for it, and some nodes are one op together, such as
- * those of a layer norm that is spelled out.  The result is a type for each group (types.h), from which all else
- * follows: a value is stored in the type of the group of its definition, an operand is read in its own group's, and
+ * the nodes of a layer norm that is spelled out.  The result is a type for each group (types.h), from which all
+ * else follows: a value is stored in the type of the group of its definition, an operand is read in its own group's, and
  * where these differ the value is cast, once for all its readers.  Nothing in the model is changed.
  */
 #ifndef AMP_ONNX_DECIDE_H
@@ -79,9 +79,6 @@ amp_status onnx_decide(const OnnxModel *model, const OnnxIndex *index, const Onn
 /* "range: weight conv1.weight has 7.1e4 > 65504": why |value| does not fit |dtype|; NULL: it does, or nothing is known
  * of it. */
 const char *onnx_range_fault(Arena *arena, const OnnxValue *value, OnnxRange range, int32_t dtype);
-
-/* What a node is for a policy; NULL: nothing that it decides. */
-const char *onnx_policy_name(const OnnxIndex *index, const OnnxSolution *solution, int32_t node);
 
 #ifdef __cplusplus
 }

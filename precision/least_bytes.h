@@ -43,6 +43,9 @@ typedef struct BytesOp {
     VEC(int) outs;        /* its results; the first is of the op's type */
 } BytesOp;
 
+/* Of an op of ours, without reads and results (bytes_op.c). */
+BytesOp bytes_op(Opcode code, PolicyClass op_class);
+
 typedef struct BytesGraph {
     BytesValue *values;
     BytesOp *ops; /* makers come before readers */

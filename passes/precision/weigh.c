@@ -9,62 +9,6 @@ typedef struct Weighed {
     BytesGraph *g;
 } Weighed;
 
-/* Its result is its operand's memory. */
-static bool is_view(const Op *o) { return o->code == OP_reshape || o->code == OP_flatten; }
-
-static bool reads_own_type(const Op *o) {
-    switch (o->code) {
-    case OP_reshape:
-    case OP_flatten:
-    case OP_transpose:
-    case OP_permute:
-    case OP_slice:
-    case OP_pad:
-    case OP_concat:
-    case OP_stack:
-    case OP_expand:
-    case OP_embedding:
-    case OP_max_pool2d:
-    case OP_avg_pool2d:
-    case OP_adaptive_avg_pool2d:
-    case OP_upsample: return true;
-    default: return ir_op_info[o->code].flags & PRODUCT;
-    }
-}
-
-static bool forgets_operands(const Op *o) {
-    switch (o->code) {
-    case OP_add:
-    case OP_sub:
-    case OP_neg:
-    case OP_relu:
-    case OP_leaky_relu:
-    case OP_dropout: return true;
-    default: return false;
-    }
-}
-
-static bool bounds_result(const Op *o) {
-    switch (o->code) {
-    case OP_sigmoid:
-    case OP_hard_sigmoid:
-    case OP_tanh:
-    case OP_erf:
-    case OP_sin:
-    case OP_cos:
-    case OP_sign:
-    case OP_softmax:
-    case OP_log_softmax:
-    case OP_batch_norm:
-    case OP_batch_norm_eval:
-    case OP_layer_norm:
-    case OP_group_norm:
-    case OP_instance_norm:
-    case OP_rms_norm: return true;
-    default: return false;
-    }
-}
-
 static double elements_at(const Func *f, Val v, int64_t n) {
     Elements e;
     if (!shape_elements(ir_shape(f, v), &e)) return 0.0;
@@ -127,14 +71,7 @@ static void add_op(const Weighed *w, int i) {
     const Func *f = w->f;
     const Op *o = ir_op_at(f, i);
     BytesOp *op = &w->g->ops[i];
-    *op = (BytesOp){.op_class = w->classes[o->id.id],
-                    .is_constant = o->code == OP_const,
-                    .is_cast = o->code == OP_cast,
-                    .is_view = is_view(o),
-                    .reads_own_type = reads_own_type(o),
-                    .forgets_operands = forgets_operands(o),
-                    .bounds_result = bounds_result(o),
-                    .is_elementwise = ir_op_info[o->code].flags & ELEMENTWISE};
+    *op = bytes_op(o->code, w->classes[o->id.id]);
     for (int k = 0; k < o->n_out; k++) {
         vec_push(w->arena, &op->outs, (int)o->out[k].id);
         w->g->values[o->out[k].id].maker = i;

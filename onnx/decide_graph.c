@@ -1,0 +1,154 @@
+/* decide_graph.c: the algorithms that see all nodes at once: `min_cut` over values and ops, and `paint` over ops. */
+#include <stdio.h>
+
+#include "onnx/deciding.h"
+#include "precision/paint.h"
+
+/* ---- min_cut ----------------------------------------------------------------------------------------------------- */
+
+static BytesValue bytes_value(const OnnxDeciding *d, int32_t v) {
+    const OnnxValue *value = &d->index->values[v];
+    const double elements = onnx_typical_elements(d->solution, v);
+    const bool is_float = onnx_is_float_value(d, v);
+    return (BytesValue){.elements = is_float && elements > 0.0 ? elements : 0.0,
+                        .maker = -1,
+                        .is_float = is_float,
+                        .is_f32 = onnx_stored(d, v) == ONNX_FLOAT,
+                        .is_weak = onnx_is_weak(d, v),
+                        .is_given = value->is_input && is_float,
+                        .is_result = value->is_output,
+                        .has_dims = onnx_has_dims(d, v)};
+}
+
+/* A node that stays as it is needs its operands in f32, and makes f32. */
+static BytesOp bytes_op_of(OnnxDeciding *d, int32_t node) {
+    const OnnxUnit *unit = &d->units[node];
+    const OnnxRow *row = d->rows[node];
+    BytesOp op =
+        bytes_op(unit->is_decided ? unit->named.code : OP_NONE, unit->is_decided ? unit->op_class : POLICY_F32);
+    op.is_cast = row && !strcmp(row->names, "cast");
+    op.is_constant = onnx_has_trait(row, 'C');
+    return op;
+}
+
+static bool same_shape(const OnnxDeciding *d, int32_t a, int32_t b) {
+    const OnnxValueShape *s = &d->solution->shapes[a], *t = &d->solution->shapes[b];
+    if (s->rank < 0 || s->rank != t->rank) return false;
+    for (int i = 0; i < s->rank; i++)
+        if (!onnx_size_equal(s->dims[i], t->dims[i])) return false;
+    return true;
+}
+
+static void add_node(OnnxDeciding *d, BytesGraph *g, int32_t node) {
+    BytesOp *op = &g->ops[g->op_count];
+    const bool is_decided = d->units[node].is_decided, is_stored = onnx_has_trait(d->rows[node], 'S');
+    *op = bytes_op_of(d, node);
+    for (int k = 0; k < d->index->nodes[node].node->outputs.len; k++) {
+        const int32_t v = onnx_output(d, node, k);
+        if (v == ONNX_NONE) continue;
+        g->values[v].maker = g->op_count;
+        vec_push(d->arena, &op->outs, v);
+    }
+    onnx_collect_reads(d, node);
+    for (int i = 0; i < d->reads.len; i++) {
+        const OnnxRead *r = &d->reads.data[i];
+        const BytesRead read = {r->value, is_decided ? r->is_castable : !is_stored,
+                                op->outs.len && same_shape(d, r->value, op->outs.data[0])};
+        if (!is_stored) vec_push(d->arena, &op->reads, read);
+    }
+    g->op_count++;
+}
+
+/* Is it decided alone, or the last of a pattern? */
+static bool is_unit(const OnnxDeciding *d, int32_t node) {
+    int count;
+    const int32_t *members = onnx_members(d, &node, &count);
+    return d->out->nodes[node].fate != ONNX_DROPPED && members[count - 1] == node;
+}
+
+static void give_by_class(OnnxDeciding *d, int32_t node) {
+    VEC(Operand) operands = {0};
+    onnx_collect_reads(d, node);
+    for (int i = 0; i < d->reads.len; i++) {
+        const OnnxRead *read = &d->reads.data[i];
+        const Operand operand = {onnx_to_dtype((int32_t)onnx_stored(d, read->value)), read->is_castable,
+                                 onnx_has_dims(d, read->value)};
+        vec_push(d->arena, &operands, operand);
+    }
+    const OpTypes t = op_types(d->units[node].op_class, onnx_to_dtype((int32_t)d->low), operands.data, operands.len, 0);
+    onnx_give_type(d, node, onnx_from_dtype(t.out));
+}
+
+static void explain_all(OnnxDeciding *d, int32_t node, const char *because) {
+    int count;
+    const int32_t *members = onnx_members(d, &node, &count);
+    for (int i = 0; i < count; i++)
+        if (!d->out->nodes[members[i]].reason.because) d->out->nodes[members[i]].reason.because = because;
+}
+
+void onnx_decide_by_bytes(OnnxDeciding *d) {
+    BytesGraph g = {.values = arena_array(d->arena, BytesValue, d->index->value_count + 1),
+                    .ops = arena_array(d->arena, BytesOp, d->index->node_count + 1),
+                    .value_count = d->index->value_count};
+    for (int32_t v = 0; v < d->index->value_count; v++) g.values[v] = bytes_value(d, v);
+    for (int32_t n = 0; n < d->index->node_count; n++)
+        if (is_unit(d, n)) add_node(d, &g, n);
+    const LeastBytes *found = least_bytes(d->arena, &g);
+    for (int32_t n = 0; n < d->index->node_count; n++) {
+        if (!is_unit(d, n)) continue;
+        const LeastBytes *b = found++;
+        if (!d->units[n].is_decided) continue;
+        if (!b->is_decided) {
+            give_by_class(d, n);
+            continue;
+        }
+        onnx_give_type(d, n, b->is_f32 ? ONNX_FLOAT : d->low);
+        if (!b->is_forced && onnx_has_dims(d, onnx_output(d, n, 0)))
+            explain_all(d, n, least_bytes_because(d->arena, b, onnx_to_dtype((int32_t)d->low), d->options->batch_hint));
+    }
+}
+
+/* ---- paint ------------------------------------------------------------------------------------------------------- */
+
+static PaintList list_of(PolicyClass op_class) {
+    switch (op_class) {
+    case POLICY_ALLOW: return PAINT_LIST_ALLOW;
+    case POLICY_INFER: return PAINT_LIST_INFER;
+    case POLICY_DENY: return PAINT_LIST_DENY;
+    case POLICY_CLEAR: return PAINT_LIST_CLEAR;
+    default: return PAINT_LIST_NONE;
+    }
+}
+
+/* Vertices are nodes.  The last of a pattern has the edges of all. */
+void onnx_decide_by_paint(OnnxDeciding *d) {
+    static const char *const passes[] = {
+        [PAINT_UNTOUCHED] = "reached by no pass", [PAINT_BY_DENY] = "deny in pass 2",
+        [PAINT_BETWEEN] = "allow in pass 3",      [PAINT_AFTER] = "allow in pass 4",
+        [PAINT_BESIDE] = "allow in pass 5",       [PAINT_CAST] = NULL,
+    };
+    const int32_t nodes = d->index->node_count;
+    PaintVertex *vertices = arena_array(d->arena, PaintVertex, nodes + 1);
+    VEC(PaintEdge) edges = {0};
+    for (int32_t n = 0; n < nodes; n++) {
+        const bool varies = d->units[n].is_decided;
+        vertices[n] = (PaintVertex){.list = varies ? list_of(d->units[n].op_class) : PAINT_LIST_NONE,
+                                    .may_change = varies,
+                                    .is_f32 = varies,
+                                    .admits_low = varies,
+                                    .has_low_kernel = varies};
+        if (!varies) continue;
+        onnx_collect_reads(d, n);
+        for (int i = 0; i < d->reads.len; i++) {
+            const PaintEdge edge = {d->index->values[d->reads.data[i].value].producer, n};
+            if (d->reads.data[i].is_castable && edge.from != ONNX_NONE) vec_push(d->arena, &edges, edge);
+        }
+    }
+    const PaintGraph graph = {vertices, edges.data, nodes, edges.len};
+    const PaintMark *marks = paint_graph(d->arena, &graph);
+    for (int32_t n = 0; n < nodes; n++) {
+        if (!d->units[n].is_decided) continue;
+        onnx_give_type(d, n, marks[n].colour == PAINT_ALLOW ? d->low : ONNX_FLOAT);
+        explain_all(d, n, passes[marks[n].pass]);
+    }
+}

@@ -4,9 +4,9 @@
  *     AMP_TRY(onnx_decide(&model, &index, &solution, &options, arena, &d, err));
  *
  * A policy decides by ops of ours; a table says which op a node is for it, and some nodes are one op together, such as
- * the nodes of a layer norm that is spelled out.  The result is a type for each group (types.h), from which all
- * else follows: a value is stored in the type of the group of its definition, an operand is read in its own group's, and
- * where these differ the value is cast, once for all its readers.  Nothing in the model is changed.
+ * the nodes of a layer norm that is spelled out.  The result is a type for each group (types.h), from which all else
+ * follows: a value is stored in the type of the group that defines it, an operand is read in its own group's, and where
+ * these differ the value is cast, once for all its readers.  Nothing in the model is changed.
  */
 #ifndef AMP_ONNX_DECIDE_H
 #define AMP_ONNX_DECIDE_H

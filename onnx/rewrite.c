@@ -362,12 +362,12 @@ static void set_reasons(OnnxRewrite *r) {
 
 amp_status onnx_rewrite(OnnxRewrite *r, amp_error *err) {
     const OnnxIndex *x = r->index;
-    OnnxRewriteState s = {0};
-    s.names = arena_array(r->arena, const char *, x->value_count + 1);
-    s.copies = arena_array(r->arena, Copy *, x->value_count + 1);
-    s.nodes = arena_array(r->arena, OnnxNodes, x->graph_count);
-    s.last = arena_array(r->arena, OnnxNodes, x->graph_count);
-    r->state = &s;
+    OnnxRewriteState *s = arena_new(r->arena, OnnxRewriteState);
+    s->names = arena_array(r->arena, const char *, x->value_count + 1);
+    s->copies = arena_array(r->arena, Copy *, x->value_count + 1);
+    s->nodes = arena_array(r->arena, OnnxNodes, x->graph_count);
+    s->last = arena_array(r->arena, OnnxNodes, x->graph_count);
+    r->state = s;
     take_names(r);
     AMP_TRY(name_all(r, err));
     set_attributes(r);

@@ -8,8 +8,8 @@
  *     AMP_TRY(onnx_write(&model, "out.onnx", &options, err));
  *     onnx_close(&model);                                          the files; all else is in the arena
  *
- * The structs are the messages, field by field.  Fields that nothing here needs (documentation, training, fields of later
- * versions, ...) are in `rest`, as the bytes that they had, and are written again.  Names are NUL-terminated and
+ * The structs are the messages, field by field.  Fields that nothing here needs (documentation, training, fields of
+ * later versions, ...) are in `rest`, as the bytes that they had, and are written again.  Names are NUL-terminated and
  * never NULL in what was read: "" where the file has none.  `has` has bit N if field N was there: a zero or an empty
  * name that was written is written again.  What is not zero is written in any case, so `has` is needed for zeros only.
  *
@@ -113,6 +113,7 @@ typedef enum OnnxDataField {
 typedef struct OnnxData {
     const uint8_t *memory; /* NULL: in a file */
     uint64_t at, size;     /* bytes: of the model's file, or of the external one */
+    uint64_t numbers;      /* of them, if they are varints */
     const char *location;  /* of the external file, beside the model; NULL: the model's own */
     uint8_t field;         /* OnnxDataField: how elements are stored there */
     uint8_t type;          /* OnnxDtype of what is stored there: data_type, until that is changed */
@@ -331,7 +332,7 @@ uint64_t onnx_elements(const OnnxTensor *tensor);
 uint64_t onnx_data_bytes(const OnnxTensor *tensor); /* as raw data in data_type */
 bool onnx_rest_has(OnnxBytes rest, int field);
 
-/* Elements as raw data, in data.type, by pieces of at most 64 KiB and whole elements (of 4 bits: bytes). */
+/* Elements as raw data, in data.type, by pieces of at most 16 KiB and whole elements (of 4 bits: bytes). */
 typedef amp_status OnnxDataPiece(void *user, const void *elements, size_t bytes, amp_error *err);
 amp_status onnx_data_each(const OnnxModel *model, const OnnxTensor *tensor, OnnxDataPiece *piece, void *user,
                           amp_error *err);
@@ -378,6 +379,7 @@ typedef struct OnnxNodeEntry {
     int32_t first_output; /* the same of outputs */
     int32_t first_graph;  /* its attributes, graph_count graphs in a row */
     int32_t graph_count;
+    int32_t function; /* of model->functions, which it calls; ONNX_NONE */
 } OnnxNodeEntry;
 
 typedef struct OnnxUse {
@@ -398,17 +400,19 @@ typedef struct OnnxValue {
 } OnnxValue;
 
 typedef struct OnnxIndex {
-    OnnxGraphEntry *graphs; /* 0: the model's */
+    OnnxGraphEntry *graphs; /* 0: the model's; 1 + N: the body of function N; then the others, each after its parent */
     OnnxNodeEntry *nodes;
     OnnxValue *values;
     OnnxUse *uses;
     int32_t *operands; /* values */
     int32_t graph_count, node_count, value_count, use_count, operand_count;
-    int32_t *slots; /* of a hash of graph and name: values */
+    int32_t *slots; /* by a hash of graph and name: values */
+    uint64_t seed;
     uint32_t slot_count;
 } OnnxIndex;
 
-/* Checks what makes a graph one: names defined once and before their use, no cycle, known outputs.  AMP_BAD_FILE. */
+/* Checks what makes a graph one: names defined once and before their use, no cycle, also of functions, known outputs.
+ * AMP_BAD_FILE. */
 amp_status onnx_index(const OnnxModel *model, Arena *arena, OnnxIndex *index, amp_error *err);
 /* The value that |name| means in |graph|; ONNX_NONE.  Linear in depth. */
 int32_t onnx_find(const OnnxIndex *index, int32_t graph, const char *name);

@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/protobuf.h"
 #include "base/text.h"
-
-typedef enum Wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 } Wire;
-
-enum { VARINT_MOST = 10 };
 
 void message_clear(Message *m) {
     m->size = 0;
@@ -40,22 +37,14 @@ static void put(Message *m, const void *data, size_t size) {
     m->size += size;
 }
 
-/* Seven bits a byte, the lowest first; the top bit says that more follow. */
-static size_t varint(unsigned char out[VARINT_MOST], uint64_t value) {
-    size_t size = 0;
-    for (; value > 0x7F; value >>= 7) out[size++] = (unsigned char)(value | 0x80);
-    out[size++] = (unsigned char)value;
-    return size;
-}
-
 static void put_varint(Message *m, uint64_t value) {
-    unsigned char bytes[VARINT_MOST];
-    put(m, bytes, varint(bytes, value));
+    unsigned char bytes[AMP_VARINT_MOST];
+    put(m, bytes, amp_varint_put(bytes, value));
 }
 
 static void put_little_endian(Message *m, uint64_t bits, size_t size) {
     unsigned char bytes[8];
-    for (size_t i = 0; i < size; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+    amp_little_endian_put(bytes, bits, size);
     put(m, bytes, size);
 }
 
@@ -65,12 +54,12 @@ static void put_double(Message *m, double value) {
     put_little_endian(m, bits, sizeof bits);
 }
 
-static void put_tag(Message *m, int field, Wire wire) { put_varint(m, (uint64_t)field << 3 | wire); }
+static void put_tag(Message *m, int field, amp_wire wire) { put_varint(m, amp_wire_tag((unsigned)field, wire)); }
 
 /* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 void message_uint(Message *m, int field, uint64_t value) {
-    put_tag(m, field, WIRE_VARINT);
+    put_tag(m, field, AMP_WIRE_VARINT);
     put_varint(m, value);
 }
 
@@ -79,17 +68,17 @@ void message_int(Message *m, int field, int64_t value) { message_uint(m, field, 
 void message_float(Message *m, int field, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    put_tag(m, field, WIRE_32);
+    put_tag(m, field, AMP_WIRE_32);
     put_little_endian(m, bits, sizeof bits);
 }
 
 void message_double(Message *m, int field, double value) {
-    put_tag(m, field, WIRE_64);
+    put_tag(m, field, AMP_WIRE_64);
     put_double(m, value);
 }
 
 void message_doubles(Message *m, int field, const double *values, size_t count) {
-    put_tag(m, field, WIRE_BYTES);
+    put_tag(m, field, AMP_WIRE_BYTES);
     put_varint(m, count * sizeof *values);
     for (size_t i = 0; i < count; i++) put_double(m, values[i]);
 }
@@ -107,15 +96,15 @@ void message_text(Message *m, int field, const char *text) {
 }
 
 size_t message_begin(Message *m, int field) {
-    put_tag(m, field, WIRE_BYTES);
+    put_tag(m, field, AMP_WIRE_BYTES);
     return m->size;
 }
 
 /* The length comes before what it counts. */
 void message_end(Message *m, size_t at) {
-    unsigned char length[VARINT_MOST];
+    unsigned char length[AMP_VARINT_MOST];
     if (m->failed) return;
-    const size_t inner = m->size - at, size = varint(length, inner);
+    const size_t inner = m->size - at, size = amp_varint_put(length, inner);
     if (!make_room(m, size)) return;
     memmove(m->data + at + size, m->data + at, inner);
     memcpy(m->data + at, length, size);

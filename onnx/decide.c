@@ -178,7 +178,7 @@ static const char *magnitude(Arena *a, double x) {
     return arena_printf(a, "%.1fe%d", digits, exponent);
 }
 
-const char *onnx_range_fault(Arena *arena, const OnnxValue *value, OnnxRange range, int32_t dtype) {
+const char *onnx_range_fault(Arena *arena, const OnnxValue *value, OnnxMagnitude range, int32_t dtype) {
     const double most = dtype == ONNX_FLOAT16 ? 65504.0 : dtype == ONNX_BFLOAT16 ? 0x1.fep127 : 0x1.fffffep127;
     const double least = dtype == ONNX_FLOAT16 ? 0x1p-24 : dtype == ONNX_BFLOAT16 ? 0x1p-133 : 0x1p-149;
     const char *kind = value->initializer ? "weight" : "value";

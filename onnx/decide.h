@@ -18,17 +18,17 @@
 extern "C" {
 #endif
 
-typedef struct OnnxRange {    /* of the elements of a value that are finite and not zero */
-    double smallest, largest; /* magnitudes; 0: there are none, or nothing is known */
-} OnnxRange;
+typedef struct OnnxMagnitude { /* of the elements of a value that are finite and not zero */
+    double smallest, largest;  /* magnitudes; 0: there are none, or nothing is known */
+} OnnxMagnitude;
 
 typedef struct OnnxDecideOptions {
     const Policy *policy;
     bool keep_io;             /* inputs and outputs of the model keep their types */
     const char *const *keeps; /* ops ("Softmax") and globs of node names ("*layer.3*") that stay f32 */
     int keep_count;
-    const OnnxRange *ranges; /* by value; NULL: nothing is known */
-    int64_t batch_hint;      /* what solution->sizes has as typical: for words alone */
+    const OnnxMagnitude *ranges; /* by value; NULL: nothing is known */
+    int64_t batch_hint;          /* what solution->sizes has as typical: for words alone */
 } OnnxDecideOptions;
 
 typedef enum OnnxFate {
@@ -78,7 +78,7 @@ amp_status onnx_decide(const OnnxModel *model, const OnnxIndex *index, const Onn
 
 /* "range: weight conv1.weight has 7.1e4 > 65504": why |value| does not fit |dtype|; NULL: it does, or nothing is known
  * of it. */
-const char *onnx_range_fault(Arena *arena, const OnnxValue *value, OnnxRange range, int32_t dtype);
+const char *onnx_range_fault(Arena *arena, const OnnxValue *value, OnnxMagnitude range, int32_t dtype);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Seen {
-    OnnxRange range;
+    OnnxMagnitude range;
     OnnxLoss loss;
     int dtype;
     double infinite, zero; /* from |infinite| on a number becomes infinite, up to |zero| it becomes zero */
@@ -54,7 +54,7 @@ static Seen nothing_seen(int low) {
                   .zero = is_half ? 0x1p-25 : 0x1p-134};
 }
 
-static void give(const Seen *s, OnnxRange *range, OnnxLoss *loss) {
+static void give(const Seen *s, OnnxMagnitude *range, OnnxLoss *loss) {
     *range = s->range;
     if (range->largest == 0.0) range->smallest = 0.0;
     *loss = s->loss;
@@ -64,7 +64,7 @@ typedef struct Ranges {
     const OnnxModel *model;
     const OnnxIndex *index;
     int low;
-    OnnxRange *ranges;
+    OnnxMagnitude *ranges;
     OnnxLoss *losses;
 } Ranges;
 
@@ -93,7 +93,7 @@ static amp_status take_constant(const Ranges *r, int32_t value, const OnnxNode *
     return AMP_OK;
 }
 
-amp_status onnx_weight_ranges(const OnnxModel *model, const OnnxIndex *index, int low, OnnxRange *ranges,
+amp_status onnx_weight_ranges(const OnnxModel *model, const OnnxIndex *index, int low, OnnxMagnitude *ranges,
                               OnnxLoss *losses, amp_error *err) {
     const Ranges r = {model, index, low, ranges, losses};
     for (int32_t i = 0; i < index->value_count; i++) {
@@ -109,7 +109,7 @@ amp_status onnx_weight_ranges(const OnnxModel *model, const OnnxIndex *index, in
 
 /* ---- what the user has measured ---------------------------------------------------------------------------------- */
 
-static amp_status read_range(const amp_json_member *m, const char *name, OnnxRange *out, amp_error *err) {
+static amp_status read_range(const amp_json_member *m, const char *name, OnnxMagnitude *out, amp_error *err) {
     const amp_json_array *a = &m->value.array;
     if (m->value.kind != AMP_JSON_ARRAY || a->count != 2 || a->items[0].kind != AMP_JSON_NUMBER ||
         a->items[1].kind != AMP_JSON_NUMBER)
@@ -126,7 +126,7 @@ static amp_status read_range(const amp_json_member *m, const char *name, OnnxRan
 }
 
 /* A name may be there in several graphs.  How many there are. */
-static int find_all(const OnnxIndex *index, const char *name, OnnxRange range, OnnxRange *ranges) {
+static int find_all(const OnnxIndex *index, const char *name, OnnxMagnitude range, OnnxMagnitude *ranges) {
     int found = 0;
     for (int32_t g = 0; g < index->graph_count; g++) {
         const int32_t value = onnx_find(index, g, name);
@@ -137,14 +137,14 @@ static int find_all(const OnnxIndex *index, const char *name, OnnxRange range, O
     return found;
 }
 
-static amp_status read_all(const amp_json *root, const char *name, const OnnxIndex *index, OnnxRange *ranges,
+static amp_status read_all(const amp_json *root, const char *name, const OnnxIndex *index, OnnxMagnitude *ranges,
                            int64_t *unknown, amp_error *err) {
     if (root->kind != AMP_JSON_OBJECT)
         return amp_fail(err, AMP_BAD_FILE, "%s: is %s; an object is wanted: {\"VALUE\": [SMALLEST, LARGEST], ...}",
                         name, amp_json_kind_name(root->kind));
     *unknown = 0;
     for (size_t i = 0; i < root->object.count; i++) {
-        OnnxRange range = {0};
+        OnnxMagnitude range = {0};
         AMP_TRY(read_range(&root->object.members[i], name, &range, err));
         *unknown += !find_all(index, root->object.members[i].key.data, range, ranges);
     }
@@ -154,8 +154,8 @@ static amp_status read_all(const amp_json *root, const char *name, const OnnxInd
     return AMP_OK;
 }
 
-amp_status onnx_read_ranges(const char *text, size_t size, const char *name, const OnnxIndex *index, OnnxRange *ranges,
-                            int64_t *unknown, amp_error *err) {
+amp_status onnx_read_ranges(const char *text, size_t size, const char *name, const OnnxIndex *index,
+                            OnnxMagnitude *ranges, int64_t *unknown, amp_error *err) {
     const amp_json_limits limits = {.values = 30000000};
     amp_json_document *document = NULL;
     amp_error why = {0};

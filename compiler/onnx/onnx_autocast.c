@@ -58,7 +58,7 @@ static amp_status solve(Autocast *a, amp_error *err) {
 }
 
 static amp_status find_ranges(Autocast *a, const Source *measured, amp_error *err) {
-    a->ranges = arena_array(&a->arena, OnnxRange, a->index.value_count + 1);
+    a->ranges = arena_array(&a->arena, OnnxMagnitude, a->index.value_count + 1);
     a->losses = arena_array(&a->arena, OnnxLoss, a->index.value_count + 1);
     AMP_TRY(onnx_weight_ranges(&a->model, &a->index, a->low, a->ranges, a->losses, err));
     if (!measured) return AMP_OK;

@@ -23,8 +23,8 @@ typedef struct Autocast {
     OnnxModel model;
     OnnxIndex index; /* of the model as it was read */
     OnnxSolution solution;
-    OnnxRange *ranges; /* by value */
-    OnnxLoss *losses;  /* the same, of weights */
+    OnnxMagnitude *ranges; /* by value */
+    OnnxLoss *losses;      /* the same, of weights */
     OnnxDecisions decisions;
     bool *is_copied; /* by value: it is cast to the low type */
     amp_onnx_counts counts;

@@ -48,9 +48,9 @@ static bool is_weight(const OnnxDeciding *d, int32_t value) { return value != ON
 
 /* It moves elements of weights alone. */
 static bool moves_weights(const OnnxDeciding *d, int32_t node) {
-    bool moves = onnx_has_trait(d->rows[node], 'M') && onnx_is_float_value(d, onnx_input(d, node, 0));
+    bool moves = onnx_has_trait(d->rows[node], 'M') && onnx_is_float_value(d, onnx_source_of(d, node, 0));
     for (int k = 0; k < d->index->nodes[node].node->inputs.len && moves; k++) {
-        const int32_t value = onnx_input(d, node, k);
+        const int32_t value = onnx_source_of(d, node, k);
         moves = value == ONNX_NONE || !onnx_is_float_value(d, value) || is_weight(d, value);
     }
     return moves;
@@ -64,7 +64,7 @@ static void find_weights(const OnnxDeciding *d) {
     for (int32_t n = 0; n < d->index->node_count; n++) {
         const bool makes = onnx_has_trait(d->rows[n], 'C') || moves_weights(d, n);
         for (int k = 0; k < d->index->nodes[n].node->outputs.len && makes; k++)
-            if (onnx_output(d, n, k) != ONNX_NONE) d->is_weight[onnx_output(d, n, k)] = true;
+            if (onnx_result_of(d, n, k) != ONNX_NONE) d->is_weight[onnx_result_of(d, n, k)] = true;
     }
 }
 
@@ -82,7 +82,7 @@ static bool lower_maker(const Placing *p, int32_t node) {
     const OnnxUnit *unit = &d->units[node];
     if (!is_constant && (!unit->is_decided || unit->because || unit->op_class != POLICY_FOLLOW)) return false;
     for (int k = 0; k < n->node->outputs.len; k++) {
-        const int32_t value = onnx_output(d, node, k);
+        const int32_t value = onnx_result_of(d, node, k);
         if (value == ONNX_NONE) continue;
         if (!is_weight(d, value) || d->index->values[value].is_output) return false;
         if (!can_be_low(p, value, d->solution->value_groups[value])) return false;

@@ -47,13 +47,13 @@ bool onnx_is_weak(const OnnxDeciding *d, int32_t value) {
     return (v->initializer || is_constant_node(d, v->producer)) && !onnx_has_dims(d, value);
 }
 
-int32_t onnx_input(const OnnxDeciding *d, int32_t node, int k) {
+int32_t onnx_source_of(const OnnxDeciding *d, int32_t node, int k) {
     const OnnxNodeEntry *n = &d->index->nodes[node];
     const int32_t value = k < n->node->inputs.len ? d->index->operands[n->first_input + k] : ONNX_NONE;
     return value == ONNX_NONE ? ONNX_NONE : d->out->sources[value];
 }
 
-int32_t onnx_output(const OnnxDeciding *d, int32_t node, int k) {
+int32_t onnx_result_of(const OnnxDeciding *d, int32_t node, int k) {
     const OnnxNodeEntry *n = &d->index->nodes[node];
     return k < n->node->outputs.len ? d->index->operands[n->first_output + k] : ONNX_NONE;
 }
@@ -116,7 +116,7 @@ static void drop_casts(OnnxDeciding *d) {
         d->rows[n] = onnx_is_default_domain(node->domain) && d->solution->schemas[n] ? onnx_row(node->op_type) : NULL;
         d->out->nodes[n] = as_it_is("kept", "it has no float that could have another type");
         if (!d->rows[n] || strcmp(d->rows[n]->names, "cast")) continue;
-        const int32_t from = onnx_input(d, n, 0), to = onnx_output(d, n, 0);
+        const int32_t from = onnx_source_of(d, n, 0), to = onnx_result_of(d, n, 0);
         if (!onnx_is_float_value(d, from) || !onnx_is_float_value(d, to) || d->index->values[to].is_output) continue;
         d->out->sources[to] = from;
         d->out->nodes[n] = as_it_is("cast", "types are decided anew");
@@ -135,7 +135,7 @@ void onnx_collect_reads(OnnxDeciding *d, int32_t node) {
         const OnnxRow *row = d->rows[members[i]];
         const int32_t main = onnx_main_group(d, members[i]);
         for (int k = 0; k < n->node->inputs.len; k++) {
-            OnnxRead read = {n->first_input + k, members[i], onnx_input(d, members[i], k), false};
+            OnnxRead read = {n->first_input + k, members[i], onnx_source_of(d, members[i], k), false};
             if (!onnx_is_float_value(d, read.value)) continue;
             const int32_t maker = d->index->values[read.value].producer, group = group_of(d, read.operand);
             if (count > 1 && maker != ONNX_NONE && d->out->nodes[maker].pattern == d->out->nodes[node].pattern)
@@ -220,8 +220,8 @@ static const char *range_of(OnnxDeciding *d, int32_t node) {
     }
     for (int i = 0; i < count && !fault; i++)
         for (int k = 0; k < d->index->nodes[members[i]].node->outputs.len && !fault; k++)
-            if (onnx_is_float_value(d, onnx_output(d, members[i], k)))
-                fault = fault_of(d, onnx_output(d, members[i], k));
+            if (onnx_is_float_value(d, onnx_result_of(d, members[i], k)))
+                fault = fault_of(d, onnx_result_of(d, members[i], k));
     return fault;
 }
 
@@ -266,7 +266,7 @@ static PolicyClass f32_class(const OnnxDeciding *d) {
 
 /* Dims beside batch and channels, of what a convolution or pooling reads. */
 static int spatial_dims(const OnnxDeciding *d, int32_t node) {
-    const int32_t x = onnx_input(d, node, 0);
+    const int32_t x = onnx_source_of(d, node, 0);
     const int dims = x == ONNX_NONE ? 2 : d->solution->shapes[x].rank - 2;
     return dims >= 1 && dims <= 3 ? dims : 2;
 }

@@ -44,7 +44,7 @@ static void add_node(OnnxDeciding *d, BytesGraph *g, int32_t node) {
     const bool is_decided = d->units[node].is_decided, is_stored = onnx_has_trait(d->rows[node], 'S');
     *op = bytes_op_of(d, node);
     for (int k = 0; k < d->index->nodes[node].node->outputs.len; k++) {
-        const int32_t v = onnx_output(d, node, k);
+        const int32_t v = onnx_result_of(d, node, k);
         if (v == ONNX_NONE) continue;
         g->values[v].maker = g->op_count;
         vec_push(d->arena, &op->outs, v);
@@ -103,7 +103,7 @@ void onnx_decide_by_bytes(OnnxDeciding *d) {
             continue;
         }
         onnx_give_type(d, n, b->is_f32 ? ONNX_FLOAT : d->low);
-        if (!b->is_forced && onnx_has_dims(d, onnx_output(d, n, 0)))
+        if (!b->is_forced && onnx_has_dims(d, onnx_result_of(d, n, 0)))
             explain_all(d, n, least_bytes_because(d->arena, b, onnx_to_dtype((int32_t)d->low), d->options->batch_hint));
     }
 }

@@ -79,8 +79,8 @@ bool onnx_has_dims(const OnnxDeciding *d, int32_t value);
 /* A number of the model. */
 bool onnx_is_weak(const OnnxDeciding *d, int32_t value);
 /* Input |k| of a node, across dropped casts; ONNX_NONE: it is left out. */
-int32_t onnx_input(const OnnxDeciding *d, int32_t node, int k);
-int32_t onnx_output(const OnnxDeciding *d, int32_t node, int k);
+int32_t onnx_source_of(const OnnxDeciding *d, int32_t node, int k);
+int32_t onnx_result_of(const OnnxDeciding *d, int32_t node, int k);
 /* The group of a node's results, or else of its operands; ONNX_NONE: it has none. */
 int32_t onnx_main_group(const OnnxDeciding *d, int32_t node);
 /* The nodes that are decided with |node|, which is the last of them. */

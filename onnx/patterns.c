@@ -22,7 +22,9 @@ static int32_t maker(const OnnxDeciding *d, int32_t value) {
     return value == ONNX_NONE ? ONNX_NONE : d->index->values[value].producer;
 }
 
-static int32_t maker_of_input(const OnnxDeciding *d, int32_t node, int k) { return maker(d, onnx_input(d, node, k)); }
+static int32_t maker_of_input(const OnnxDeciding *d, int32_t node, int k) {
+    return maker(d, onnx_source_of(d, node, k));
+}
 
 /* The nodes that read |value|, across dropped casts; -1: more than MOST_READERS, or an output of a graph does. */
 static int readers_of(const OnnxDeciding *d, int32_t value, int32_t readers[MOST_READERS], int count) {
@@ -31,7 +33,7 @@ static int readers_of(const OnnxDeciding *d, int32_t value, int32_t readers[MOST
         const int32_t node = d->index->uses[v->first_use + i].node;
         if (node == ONNX_NONE || i == MOST_READERS) return -1;
         if (d->out->nodes[node].fate == ONNX_DROPPED) {
-            count = readers_of(d, onnx_output(d, node, 0), readers, count);
+            count = readers_of(d, onnx_result_of(d, node, 0), readers, count);
             if (count < 0) return -1;
         } else if (!count || readers[count - 1] != node) { /* x * x reads it twice */
             if (count == MOST_READERS) return -1;
@@ -44,8 +46,8 @@ static int readers_of(const OnnxDeciding *d, int32_t value, int32_t readers[MOST
 /* The only node that reads what |node| makes, or ONNX_NONE. */
 static int32_t sole_reader(const OnnxDeciding *d, int32_t node) {
     int32_t readers[MOST_READERS];
-    if (node == ONNX_NONE || onnx_output(d, node, 0) == ONNX_NONE) return ONNX_NONE;
-    return readers_of(d, onnx_output(d, node, 0), readers, 0) == 1 ? readers[0] : ONNX_NONE;
+    if (node == ONNX_NONE || onnx_result_of(d, node, 0) == ONNX_NONE) return ONNX_NONE;
+    return readers_of(d, onnx_result_of(d, node, 0), readers, 0) == 1 ? readers[0] : ONNX_NONE;
 }
 
 static bool is_constant(const OnnxDeciding *d, int32_t value) {
@@ -64,8 +66,8 @@ static bool is_constant_number(const OnnxDeciding *d, int32_t value) {
 /* Of a node |op| of two operands, the one that is not |value|; ONNX_NONE: it is no such node. */
 static int32_t other_operand(const OnnxDeciding *d, int32_t node, const char *op, int32_t value) {
     if (!is_op(d, node, op)) return ONNX_NONE;
-    if (onnx_input(d, node, 0) == value) return onnx_input(d, node, 1);
-    return onnx_input(d, node, 1) == value ? onnx_input(d, node, 0) : ONNX_NONE;
+    if (onnx_source_of(d, node, 0) == value) return onnx_source_of(d, node, 1);
+    return onnx_source_of(d, node, 1) == value ? onnx_source_of(d, node, 0) : ONNX_NONE;
 }
 
 /* ---- a match in the making --------------------------------------------------------------------------------------- */
@@ -87,7 +89,7 @@ static bool add(Match *m, int32_t node) {
 static int32_t add_scaling(Match *m, int32_t node, bool (*is_factor)(const OnnxDeciding *, int32_t)) {
     const bool is_mul = is_op(m->d, node, "Mul");
     if (!is_mul && !is_op(m->d, node, "Div")) return ONNX_NONE;
-    const int32_t a = onnx_input(m->d, node, 0), b = onnx_input(m->d, node, 1);
+    const int32_t a = onnx_source_of(m->d, node, 0), b = onnx_source_of(m->d, node, 1);
     const bool first = is_factor(m->d, b), second = is_mul && is_factor(m->d, a);
     if (!(first || second) || !add(m, node)) return ONNX_NONE;
     return first ? a : b;
@@ -96,7 +98,7 @@ static int32_t add_scaling(Match *m, int32_t node, bool (*is_factor)(const OnnxD
 /* |node| adds a number to a value, and becomes a member; returns that value. */
 static int32_t add_addition(Match *m, int32_t node) {
     if (!is_op(m->d, node, "Add")) return ONNX_NONE;
-    const int32_t a = onnx_input(m->d, node, 0), b = onnx_input(m->d, node, 1);
+    const int32_t a = onnx_source_of(m->d, node, 0), b = onnx_source_of(m->d, node, 1);
     const bool first = is_constant_number(m->d, b);
     if (!(first || is_constant_number(m->d, a)) || !add(m, node)) return ONNX_NONE;
     return first ? a : b;
@@ -105,7 +107,7 @@ static int32_t add_addition(Match *m, int32_t node) {
 /* The reader of |node| that applies |op| with a weight, which becomes a member; else |node|. */
 static int32_t add_weighted(Match *m, int32_t node, const char *op) {
     const int32_t next = sole_reader(m->d, node);
-    const int32_t weight = other_operand(m->d, next, op, onnx_output(m->d, node, 0));
+    const int32_t weight = other_operand(m->d, next, op, onnx_result_of(m->d, node, 0));
     return is_constant(m->d, weight) && add(m, next) ? next : node;
 }
 
@@ -114,7 +116,7 @@ static bool is_closed(const Match *m, int32_t last) {
     for (int i = 0; i < m->count; i++) {
         int32_t readers[MOST_READERS];
         if (m->members[i] == last) continue;
-        const int count = readers_of(m->d, onnx_output(m->d, m->members[i], 0), readers, 0);
+        const int count = readers_of(m->d, onnx_result_of(m->d, m->members[i], 0), readers, 0);
         for (int k = 0; k < count; k++)
             if (!has(m, readers[k])) return false;
         if (count < 0 || m->d->index->nodes[m->members[i]].graph != m->d->index->nodes[last].graph) return false;
@@ -143,15 +145,16 @@ static void accept(OnnxDeciding *d, Match *m, const char *op, int32_t last) {
 
 /* The value that |node| squares, as a power or a product; ONNX_NONE. */
 static int32_t squared(const OnnxDeciding *d, int32_t node) {
-    if (is_op(d, node, "Pow") && is_constant_number(d, onnx_input(d, node, 1))) return onnx_input(d, node, 0);
-    const bool is_square = is_op(d, node, "Mul") && onnx_input(d, node, 0) == onnx_input(d, node, 1);
-    return is_square ? onnx_input(d, node, 0) : ONNX_NONE;
+    if (is_op(d, node, "Pow") && is_constant_number(d, onnx_source_of(d, node, 1))) return onnx_source_of(d, node, 0);
+    const bool is_square = is_op(d, node, "Mul") && onnx_source_of(d, node, 0) == onnx_source_of(d, node, 1);
+    return is_square ? onnx_source_of(d, node, 0) : ONNX_NONE;
 }
 
 /* x - mean(x), by |node|; adds both. */
 static bool add_centering(Match *m, int32_t node) {
     const int32_t mean = is_op(m->d, node, "Sub") ? maker_of_input(m->d, node, 1) : ONNX_NONE;
-    if (!is_op(m->d, mean, "ReduceMean") || onnx_input(m->d, mean, 0) != onnx_input(m->d, node, 0)) return false;
+    if (!is_op(m->d, mean, "ReduceMean") || onnx_source_of(m->d, mean, 0) != onnx_source_of(m->d, node, 0))
+        return false;
     return add(m, node) && add(m, mean);
 }
 
@@ -159,8 +162,8 @@ static bool add_centering(Match *m, int32_t node) {
 static bool is_same(Match *m, int32_t value, int32_t centered) {
     const int32_t a = maker(m->d, value), b = maker(m->d, centered);
     if (value == centered) return true;
-    return is_op(m->d, a, "Sub") && is_op(m->d, b, "Sub") && onnx_input(m->d, a, 0) == onnx_input(m->d, b, 0) &&
-           onnx_input(m->d, a, 1) == onnx_input(m->d, b, 1) && add(m, a);
+    return is_op(m->d, a, "Sub") && is_op(m->d, b, "Sub") && onnx_source_of(m->d, a, 0) == onnx_source_of(m->d, b, 0) &&
+           onnx_source_of(m->d, a, 1) == onnx_source_of(m->d, b, 1) && add(m, a);
 }
 
 /* The node that divides |centered| by what |root| makes, or multiplies it by its reciprocal; adds what it takes. */
@@ -168,11 +171,12 @@ static int32_t add_division(Match *m, int32_t root, int32_t centered) {
     const OnnxDeciding *d = m->d;
     int32_t node = sole_reader(d, root);
     if (node == ONNX_NONE || !add(m, node)) return ONNX_NONE;
-    const bool divides = is_op(d, node, "Div") && onnx_input(d, node, 1) == onnx_output(d, root, 0);
-    if (divides && is_same(m, onnx_input(d, node, 0), centered)) return node;
-    if (!is_op(d, node, "Reciprocal") && !(divides && is_constant_number(d, onnx_input(d, node, 0)))) return ONNX_NONE;
+    const bool divides = is_op(d, node, "Div") && onnx_source_of(d, node, 1) == onnx_result_of(d, root, 0);
+    if (divides && is_same(m, onnx_source_of(d, node, 0), centered)) return node;
+    if (!is_op(d, node, "Reciprocal") && !(divides && is_constant_number(d, onnx_source_of(d, node, 0))))
+        return ONNX_NONE;
     const int32_t product = sole_reader(d, node);
-    const int32_t other = other_operand(d, product, "Mul", onnx_output(d, node, 0));
+    const int32_t other = other_operand(d, product, "Mul", onnx_result_of(d, node, 0));
     return other != ONNX_NONE && is_same(m, other, centered) && add(m, product) ? product : ONNX_NONE;
 }
 
@@ -211,16 +215,16 @@ static void find_group_norm(OnnxDeciding *d, int32_t norm) {
 static void find_softmax(OnnxDeciding *d, int32_t exp) {
     Match m = {.d = d};
     int32_t readers[MOST_READERS];
-    const int32_t made = onnx_output(d, exp, 0), subtraction = maker_of_input(d, exp, 0);
+    const int32_t made = onnx_result_of(d, exp, 0), subtraction = maker_of_input(d, exp, 0);
     if (readers_of(d, made, readers, 0) != 2 || !add(&m, exp)) return;
     const int which = is_op(d, readers[0], "ReduceSum") ? 0 : 1;
     const int32_t sum = readers[which], division = readers[1 - which];
-    if (!is_op(d, sum, "ReduceSum") || !is_op(d, division, "Div") || onnx_input(d, division, 0) != made ||
-        onnx_input(d, division, 1) != onnx_output(d, sum, 0))
+    if (!is_op(d, sum, "ReduceSum") || !is_op(d, division, "Div") || onnx_source_of(d, division, 0) != made ||
+        onnx_source_of(d, division, 1) != onnx_result_of(d, sum, 0))
         return;
     if (!add(&m, sum) || !add(&m, division)) return;
     const int32_t max = is_op(d, subtraction, "Sub") ? maker_of_input(d, subtraction, 1) : ONNX_NONE;
-    if (is_op(d, max, "ReduceMax") && onnx_input(d, max, 0) == onnx_input(d, subtraction, 0))
+    if (is_op(d, max, "ReduceMax") && onnx_source_of(d, max, 0) == onnx_source_of(d, subtraction, 0))
         if (!add(&m, subtraction) || !add(&m, max)) return;
     accept(d, &m, "softmax", division);
 }
@@ -229,7 +233,7 @@ static void find_softmax(OnnxDeciding *d, int32_t exp) {
 static int32_t add_nan_guard(Match *m, int32_t softmax) {
     const OnnxDeciding *d = m->d;
     int32_t readers[MOST_READERS];
-    if (readers_of(d, onnx_output(d, softmax, 0), readers, 0) != 2) return softmax;
+    if (readers_of(d, onnx_result_of(d, softmax, 0), readers, 0) != 2) return softmax;
     const int which = is_op(d, readers[0], "IsNaN") ? 0 : 1;
     const int32_t test = readers[which], where = readers[1 - which];
     if (!is_op(d, test, "IsNaN") || !is_op(d, where, "Where") || maker_of_input(d, where, 0) != test) return softmax;
@@ -251,7 +255,7 @@ static void find_attention(OnnxDeciding *d, int32_t softmax) {
     for (int k = 0; k < 2; k++)
         if (add_scaling(&m, maker_of_input(d, scores, k), is_number) == ONNX_NONE) return;
     const int32_t weights = add_nan_guard(&m, softmax), product = sole_reader(d, weights);
-    if (!is_op(d, product, "MatMul") || onnx_input(d, product, 0) != onnx_output(d, weights, 0)) return;
+    if (!is_op(d, product, "MatMul") || onnx_source_of(d, product, 0) != onnx_result_of(d, weights, 0)) return;
     if (add(&m, product)) accept(d, &m, "attention", product);
 }
 
@@ -260,13 +264,13 @@ static void find_attention(OnnxDeciding *d, int32_t softmax) {
 /* From 1 + erf(..) on, which |sum| makes: times |x| and a half, in any order. */
 static void find_gelu_end(OnnxDeciding *d, Match *m, int32_t sum, int32_t x) {
     const int32_t product = sole_reader(d, sum);
-    const int32_t other = other_operand(d, product, "Mul", onnx_output(d, sum, 0));
+    const int32_t other = other_operand(d, product, "Mul", onnx_result_of(d, sum, 0));
     if (other == ONNX_NONE) return;
     const int32_t next = sole_reader(d, product);
     if (other == x) {
         if (add(m, product) && add_scaling(m, next, is_constant_number) != ONNX_NONE) accept(d, m, "gelu", next);
     } else if (is_constant_number(d, other)) {
-        const bool is_last = other_operand(d, next, "Mul", onnx_output(d, product, 0)) == x;
+        const bool is_last = other_operand(d, next, "Mul", onnx_result_of(d, product, 0)) == x;
         if (is_last && add(m, product) && add(m, next)) accept(d, m, "gelu", next);
     } else if (add_scaling(m, maker(d, other), is_constant_number) == x) {
         if (add(m, product)) accept(d, m, "gelu", product);
@@ -286,7 +290,8 @@ static void find_gelu(OnnxDeciding *d, int32_t erf) {
 static bool add_cube(Match *m, int32_t node, int32_t x) {
     const OnnxDeciding *d = m->d;
     if (!add(m, node)) return false;
-    if (is_op(d, node, "Pow")) return onnx_input(d, node, 0) == x && is_constant_number(d, onnx_input(d, node, 1));
+    if (is_op(d, node, "Pow"))
+        return onnx_source_of(d, node, 0) == x && is_constant_number(d, onnx_source_of(d, node, 1));
     const int32_t square = maker(d, other_operand(d, node, "Mul", x));
     return squared(d, square) == x && add(m, square);
 }
@@ -299,7 +304,7 @@ static void find_tanh_gelu(OnnxDeciding *d, int32_t tanh) {
     const int32_t inner = maker(d, add_scaling(&m, maker_of_input(d, tanh, 0), is_constant_number));
     if (!is_op(d, inner, "Add") || !add(&m, inner)) return;
     for (int k = 0; k < 2; k++) {
-        const int32_t x = onnx_input(d, inner, k);
+        const int32_t x = onnx_source_of(d, inner, k);
         Match with = m;
         const int32_t cube = maker(d, add_scaling(&with, maker_of_input(d, inner, 1 - k), is_constant_number));
         if (cube == ONNX_NONE || !add_cube(&with, cube, x)) continue;
@@ -311,8 +316,8 @@ static void find_tanh_gelu(OnnxDeciding *d, int32_t tanh) {
 /* Sigmoid, Mul. */
 static void find_silu(OnnxDeciding *d, int32_t sigmoid) {
     Match m = {.d = d};
-    const int32_t product = sole_reader(d, sigmoid), x = onnx_input(d, sigmoid, 0);
-    if (other_operand(d, product, "Mul", onnx_output(d, sigmoid, 0)) != x) return;
+    const int32_t product = sole_reader(d, sigmoid), x = onnx_source_of(d, sigmoid, 0);
+    if (other_operand(d, product, "Mul", onnx_result_of(d, sigmoid, 0)) != x) return;
     if (add(&m, sigmoid) && add(&m, product)) accept(d, &m, "silu", product);
 }
 
@@ -330,6 +335,6 @@ void onnx_find_patterns(OnnxDeciding *d) {
     };
     for (int32_t node = 0; node < d->index->node_count; node++)
         for (size_t i = 0; d->rows[node] && i < sizeof finders / sizeof *finders; i++)
-            if (!strcmp(d->rows[node]->op, finders[i].op) && onnx_output(d, node, 0) != ONNX_NONE)
+            if (!strcmp(d->rows[node]->op, finders[i].op) && onnx_result_of(d, node, 0) != ONNX_NONE)
                 finders[i].find(d, node);
 }

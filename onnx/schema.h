@@ -82,9 +82,9 @@ bool onnx_is_float(int dtype); /* FLOAT, FLOAT16 or BFLOAT16: what a policy deci
 
 bool onnx_type_equal(OnnxValueType a, OnnxValueType b);
 bool onnx_type_in(OnnxValueType t, const OnnxTypeSet *set);
-/* "float16", "a sequence of float16", .. */
+/* "float16", "a sequence of float16" */
 void onnx_type_print(Text *t, OnnxValueType type);
-/* "float16, float, double" */
+/* "float16, float32" */
 void onnx_set_print(Text *t, const OnnxTypeSet *set);
 
 #ifdef __cplusplus

@@ -243,6 +243,7 @@ static bool quotient(OnnxSizes *c, OnnxSize a, OnnxSize b, bool exact, OnnxSize 
 
 OnnxSize onnx_size_divide(OnnxSizes *c, OnnxSize a, OnnxSize b) {
     OnnxSize s;
+    if (!b.term && b.add <= 0) return onnx_size_unknown();
     if (quotient(c, a, b, true, &s)) return s;
     return onnx_size_floor(c, a, b);
 }
@@ -250,8 +251,9 @@ OnnxSize onnx_size_divide(OnnxSizes *c, OnnxSize a, OnnxSize b) {
 OnnxSize onnx_size_floor(OnnxSizes *c, OnnxSize a, OnnxSize b) {
     OnnxSize s;
     if (onnx_size_is(b, 1)) return a;
-    if (!a.term && !b.term && b.add > 0) return onnx_size(a.add / b.add - (a.add % b.add < 0));
-    if (!onnx_size_is(b, 0) && quotient(c, a, b, false, &s)) return s;
+    if (!b.term && b.add <= 0) return onnx_size_unknown();
+    if (!a.term && !b.term) return onnx_size(a.add / b.add - (a.add % b.add < 0));
+    if (quotient(c, a, b, false, &s)) return s;
     double by = onnx_size_typical(c, b);
     return expression(c, by != 0 ? floor(onnx_size_typical(c, a) / by) : c->typical, "floor((", a, ")/(", b, "))");
 }

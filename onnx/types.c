@@ -210,7 +210,7 @@ static amp_status nothing_says(OnnxSolver *s, int32_t node, int32_t v) {
     const char *name = s->index->values[v].name;
     return onnx_node_fail(s, AMP_UNSUPPORTED, node,
                           "nothing says the type of its output '%s': %s, and the graph has no value info of it; give "
-                          "it by --assume %s=float, or export the model with value infos",
+                          "it by --assume %s=float32, or export the model with value infos",
                           name, why, name);
 }
 
@@ -281,7 +281,7 @@ static amp_status begin_graph(OnnxSolver *s, int32_t graph) {
             *type = tensor_of(((const OnnxAssumption *)table_get(&s->assumed, value->name))->dtype);
         if (type->kind == ONNX_KIND_UNKNOWN && !g->function)
             return amp_fail(s->err, AMP_UNSUPPORTED,
-                            "%s: nothing says the type of the input '%s' of graph '%s'; give it by --assume %s=float",
+                            "%s: nothing says the type of the input '%s' of graph '%s'; give it by --assume %s=float32",
                             s->model->path, value->name, g->graph->name, value->name);
     }
     return AMP_OK;

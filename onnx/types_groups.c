@@ -203,6 +203,7 @@ static void number(Groups *g, OnnxSolution *out, Arena *arena) {
         const Member *member = &g->members[root];
         OnnxValueType type = type_of(g, m);
         numbers[m] = ONNX_NONE;
+        if (m >= g->operands && definition(g, m - g->operands) != m) continue;
         if (!type.kind || !(member->allowed & ~(1u << type.dtype))) continue;
         if (root == m) {
             numbers[m] = groups.len;

@@ -1,5 +1,5 @@
-/* protobuf.h: the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding).  A message is fields, each
- * a tag, which is its number and how its value is stored, and the value.  Readers and writers are made of these. */
+/* protobuf.h: the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding).  A message is fields:
+ * a tag, which is a number and how the value is stored, and the value.  Readers and writers are made of these. */
 #ifndef AMP_BASE_PROTOBUF_H
 #define AMP_BASE_PROTOBUF_H
 

@@ -311,7 +311,7 @@ def branches(b):
         graphs.append(h.make_graph(inner.nodes, b.name(which), [],
                                    [h.make_tensor_value_info(y.name, T.FLOAT, x.shape)], value_info=inner.infos))
     test = b.weight(np.array(b.rng.random() < 0.5), "test")
-    return b.op("If", [test], [("f32", x.shape)], then_branch=graphs[0], else_branch=graphs[1])
+    return b.op("If", [test], [("f32", x.shape)], stepped=x.stepped, then_branch=graphs[0], else_branch=graphs[1])
 
 
 def loop(b):

@@ -95,6 +95,16 @@ FAMILIES = {
 WITHOUT_LEGACY = {"gpt2", "llama"}
 
 
+def calibrate(module, inputs):
+    """Batch norms get the statistics of these inputs, without which numbers vanish from layer to layer."""
+    norms = [m for m in module.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    for norm in norms:
+        norm.momentum = None
+    if norms:
+        with torch.no_grad():
+            module.train()(*inputs)
+
+
 def network(family):
     """The module, its inputs, and which of their dims vary, by name."""
     torch.manual_seed(3)
@@ -103,6 +113,9 @@ def network(family):
     for name, parameter in module.named_parameters():
         if name.endswith("layer_scale"):  # 1e-6 at first, which hides the block
             torch.nn.init.constant_(parameter, 0.5)
+        if name == "heads.head.weight":  # zeros at first
+            torch.nn.init.normal_(parameter, std=0.05)
+    calibrate(module, inputs)
     return module.eval(), inputs, dims
 
 

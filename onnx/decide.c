@@ -374,29 +374,37 @@ static void classify_all(OnnxDeciding *d, bool *used) {
 
 /* ---- eager ------------------------------------------------------------------------------------------------------- */
 
+OpTypes onnx_types_of(OnnxDeciding *d, int32_t node, PolicyClass op_class) {
+    d->operands.len = 0;
+    onnx_collect_reads(d, node);
+    for (int i = 0; i < d->reads.len; i++) {
+        const OnnxRead *read = &d->reads.data[i];
+        const Operand operand = {onnx_to_dtype((int32_t)onnx_stored(d, read->value)), read->is_castable,
+                                 onnx_has_dims(d, read->value)};
+        vec_push(d->arena, &d->operands, operand);
+    }
+    return op_types(op_class, onnx_to_dtype((int32_t)d->low), d->operands.data, d->operands.len, 0);
+}
+
+void onnx_follow(OnnxDeciding *d, int32_t node, int read) {
+    int count;
+    const int32_t *members = onnx_members(d, &node, &count);
+    for (int i = 0; i < count && read >= 0; i++) {
+        d->out->nodes[members[i]].reason.relation = "input";
+        d->out->nodes[members[i]].reason.neighbour = name_of_maker(d, d->reads.data[read].value);
+    }
+}
+
+void onnx_decide_by_class(OnnxDeciding *d, int32_t node) {
+    const OpTypes t = onnx_types_of(d, node, d->units[node].op_class);
+    onnx_give_type(d, node, onnx_from_dtype(t.out));
+    onnx_follow(d, node, t.forced_by);
+}
+
 /* Each unit from the types that its inputs have by then. */
 static void decide_eagerly(OnnxDeciding *d) {
-    VEC(Operand) operands = {0};
-    for (int32_t n = 0; n < d->index->node_count; n++) {
-        const OnnxUnit *unit = &d->units[n];
-        int count;
-        if (!unit->is_decided) continue;
-        operands.len = 0;
-        onnx_collect_reads(d, n);
-        for (int i = 0; i < d->reads.len; i++) {
-            const OnnxRead *read = &d->reads.data[i];
-            const Operand operand = {onnx_to_dtype((int32_t)onnx_stored(d, read->value)), read->is_castable,
-                                     onnx_has_dims(d, read->value)};
-            vec_push(d->arena, &operands, operand);
-        }
-        const OpTypes t = op_types(unit->op_class, onnx_to_dtype((int32_t)d->low), operands.data, operands.len, 0);
-        onnx_give_type(d, n, onnx_from_dtype(t.out));
-        const int32_t *members = onnx_members(d, &n, &count);
-        for (int i = 0; i < count && t.forced_by >= 0; i++) {
-            d->out->nodes[members[i]].reason.relation = "input";
-            d->out->nodes[members[i]].reason.neighbour = name_of_maker(d, d->reads.data[t.forced_by].value);
-        }
-    }
+    for (int32_t n = 0; n < d->index->node_count; n++)
+        if (d->units[n].is_decided) onnx_decide_by_class(d, n);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */

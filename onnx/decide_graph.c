@@ -66,19 +66,6 @@ static bool is_unit(const OnnxDeciding *d, int32_t node) {
     return d->out->nodes[node].fate != ONNX_DROPPED && members[count - 1] == node;
 }
 
-static void give_by_class(OnnxDeciding *d, int32_t node) {
-    VEC(Operand) operands = {0};
-    onnx_collect_reads(d, node);
-    for (int i = 0; i < d->reads.len; i++) {
-        const OnnxRead *read = &d->reads.data[i];
-        const Operand operand = {onnx_to_dtype((int32_t)onnx_stored(d, read->value)), read->is_castable,
-                                 onnx_has_dims(d, read->value)};
-        vec_push(d->arena, &operands, operand);
-    }
-    const OpTypes t = op_types(d->units[node].op_class, onnx_to_dtype((int32_t)d->low), operands.data, operands.len, 0);
-    onnx_give_type(d, node, onnx_from_dtype(t.out));
-}
-
 static void explain_all(OnnxDeciding *d, int32_t node, const char *because) {
     int count;
     const int32_t *members = onnx_members(d, &node, &count);
@@ -99,10 +86,11 @@ void onnx_decide_by_bytes(OnnxDeciding *d) {
         const LeastBytes *b = found++;
         if (!d->units[n].is_decided) continue;
         if (!b->is_decided) {
-            give_by_class(d, n);
+            onnx_decide_by_class(d, n);
             continue;
         }
         onnx_give_type(d, n, b->is_f32 ? ONNX_FLOAT : d->low);
+        if (b->is_forced) onnx_follow(d, n, onnx_types_of(d, n, POLICY_WIDEST).forced_by);
         if (!b->is_forced && onnx_has_dims(d, onnx_result_of(d, n, 0)))
             explain_all(d, n, least_bytes_because(d->arena, b, onnx_to_dtype((int32_t)d->low), d->options->batch_hint));
     }

@@ -63,11 +63,12 @@ typedef struct OnnxDeciding {
     OnnxDecisions *out;
     amp_error *err;
     OnnxDtype low;
-    const OnnxRow **rows; /* by node; NULL: it stays as it is */
-    OnnxUnit *units;      /* by node; of a pattern, its last */
-    uint8_t *states;      /* by group: OnnxGroupState */
-    bool *is_weight;      /* by value: an initializer, a constant, or moved elements of one */
-    OnnxReads reads;      /* of the unit at hand */
+    const OnnxRow **rows;  /* by node; NULL: it stays as it is */
+    OnnxUnit *units;       /* by node; of a pattern, its last */
+    uint8_t *states;       /* by group: OnnxGroupState */
+    bool *is_weight;       /* by value: an initializer, a constant, or moved elements of one */
+    OnnxReads reads;       /* of the unit at hand */
+    VEC(Operand) operands; /* the same, as precision/types.h sees them */
 } OnnxDeciding;
 
 Dtype onnx_to_dtype(int32_t dtype); /* AMP_DT_NONE: none of f32, f16 and bf16 */
@@ -89,6 +90,13 @@ const int32_t *onnx_members(const OnnxDeciding *d, const int32_t *node, int *cou
 void onnx_collect_reads(OnnxDeciding *d, int32_t node);
 /* Gives the unit's groups their type. */
 void onnx_give_type(OnnxDeciding *d, int32_t node, OnnxDtype dtype);
+
+/* By the types that its inputs have by now, if the unit is of a class; d->reads are its own then. */
+OpTypes onnx_types_of(OnnxDeciding *d, int32_t node, PolicyClass op_class);
+/* Reasons name what made the unit's read number |read|; -1: none. */
+void onnx_follow(OnnxDeciding *d, int32_t node, int read);
+/* As `eager` does. */
+void onnx_decide_by_class(OnnxDeciding *d, int32_t node);
 
 /* ---- patterns.c -------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-// graph_builder.h: ONNX models as tests write them, in memory: nodes by names, weights of zeros.
+// graph_builder.h: ONNX models as tests write them, in memory: nodes by names, weights of zeros, or of none.
 #ifndef AMP_TESTS_ONNX_GRAPH_BUILDER_H
 #define AMP_TESTS_ONNX_GRAPH_BUILDER_H
 
@@ -40,7 +40,7 @@ class GraphBuilder {
                          const std::vector<int64_t> &ints = {}) {
         size_t elements = 1;
         for (int64_t d : dims) elements *= static_cast<size_t>(d);
-        char *data = arena_array(arena_, char, elements * 8 + 1);
+        char *data = arena_array(arena_, char, elements < 64 ? elements * 8 + 1 : 1); // large ones are never read
         if (!ints.empty()) memcpy(data, ints.data(), ints.size() * 8);
         vec_push(arena_, &graph_->initializers,
                  onnx_tensor_of(arena_, Copy(name), dtype, dims.data(), static_cast<int>(dims.size()), data));

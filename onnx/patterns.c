@@ -1,4 +1,4 @@
-/* patterns.c: nodes that are one op together, because an exporter spelled it out: norms, softmax, gelu, silu, attention.
+/* patterns.c: nodes that are one op together, because an exporter spelled it out: linear layers, norms, softmax, ...
  *
  * A pattern is found from one node of it that is rare.  Its values inside have no readers but its own nodes.
  */
@@ -124,8 +124,24 @@ static bool is_closed(const Match *m, int32_t last) {
     return true;
 }
 
+static PolicyClass class_of(const OnnxDeciding *d, const char *names) {
+    return onnx_named(d->arena, d->options->policy, names, 2).line->op_class;
+}
+
+/* Under `eager` a whole that follows its input is decided in parts if the lists keep a part in f32: as PyTorch, which
+ * never sees the whole, does with a gelu that is written with a power. */
+static bool is_decided_in_parts(const OnnxDeciding *d, const Match *m, const char *op) {
+    bool has_f32 = false;
+    if (d->options->policy->algorithm != ALGORITHM_EAGER || class_of(d, op) != POLICY_FOLLOW) return false;
+    for (int i = 0; i < m->count; i++) {
+        const PolicyClass part = class_of(d, d->rows[m->members[i]]->names);
+        has_f32 = has_f32 || part == POLICY_F32 || part == POLICY_F32_OUT;
+    }
+    return has_f32;
+}
+
 static void accept(OnnxDeciding *d, Match *m, const char *op, int32_t last) {
-    if (!is_closed(m, last)) return;
+    if (!is_closed(m, last) || is_decided_in_parts(d, m, op)) return;
     OnnxPattern pattern = {.op = op};
     for (int i = 1; i < m->count; i++) /* in order: few, and nearly so */
         for (int k = i; k > 0 && m->members[k - 1] > m->members[k]; k--) {
@@ -139,6 +155,18 @@ static void accept(OnnxDeciding *d, Match *m, const char *op, int32_t last) {
         vec_push(d->arena, &pattern.nodes, m->members[i]);
     }
     vec_push(d->arena, &d->out->patterns, pattern);
+}
+
+/* ---- linear layers ----------------------------------------------------------------------------------------------- */
+
+/* MatMul with a weight, Add of a bias: one product with a bias, as Gemm is of matrices. */
+static void find_linear(OnnxDeciding *d, int32_t product) {
+    Match m = {.d = d};
+    const int32_t weight = onnx_source_of(d, product, 1), turn = maker(d, weight), next = sole_reader(d, product);
+    const int32_t stored = is_op(d, turn, "Transpose") ? onnx_source_of(d, turn, 0) : weight;
+    const int32_t bias = other_operand(d, next, "Add", onnx_result_of(d, product, 0));
+    if (!is_constant(d, stored) || !is_constant(d, bias) || d->solution->shapes[bias].rank != 1) return;
+    if (add(&m, product) && add(&m, next)) accept(d, &m, "linear", next);
 }
 
 /* ---- norms ------------------------------------------------------------------------------------------------------- */
@@ -328,10 +356,9 @@ void onnx_find_patterns(OnnxDeciding *d) {
         const char *op;
         void (*find)(OnnxDeciding *, int32_t);
     } finders[] = {
-        {"Sqrt", find_norm},    {"InstanceNormalization", find_group_norm},
-        {"Exp", find_softmax},  {"Softmax", find_attention},
-        {"Erf", find_gelu},     {"Tanh", find_tanh_gelu},
-        {"Sigmoid", find_silu},
+        {"MatMul", find_linear},  {"Sqrt", find_norm},         {"InstanceNormalization", find_group_norm},
+        {"Exp", find_softmax},    {"Softmax", find_attention}, {"Erf", find_gelu},
+        {"Tanh", find_tanh_gelu}, {"Sigmoid", find_silu},
     };
     for (int32_t node = 0; node < d->index->node_count; node++)
         for (size_t i = 0; d->rows[node] && i < sizeof finders / sizeof *finders; i++)

@@ -5,7 +5,7 @@
 
 static const OnnxValueShape no_shape = {-1, NULL};
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 int32_t onnx_input(const OnnxSolver *s, int32_t node, int i) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
@@ -73,7 +73,7 @@ OnnxSize onnx_count(OnnxSolver *s, OnnxValueShape shape, int from, int to) {
     return count;
 }
 
-/* ---- saying ---------------------------------------------------------------------------------------------------------- */
+/* ---- saying ------------------------------------------------------------------------------------------------------ */
 
 static const OnnxSize *copy_sizes(OnnxSolver *s, const OnnxSize *from, int count) {
     OnnxSize *to = arena_array(s->arena, OnnxSize, count + 1);
@@ -126,7 +126,7 @@ bool onnx_broadcast(OnnxSolver *s, OnnxValueShape a, OnnxValueShape b, OnnxValue
     return true;
 }
 
-/* ---- what the graph says ----------------------------------------------------------------------------------------------- */
+/* ---- what the graph says ----------------------------------------------------------------------------------------- */
 
 static OnnxSize stated_size(OnnxSolver *s, const OnnxDim *d, bool input) {
     if (d->kind == ONNX_DIM_VALUE && (d->value > 0 || (d->value == 0 && !input))) return onnx_size(d->value);
@@ -177,7 +177,7 @@ static void compare_stated(OnnxSolver *s, int32_t v) {
     if (dims) shape->dims = dims;
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------------------ */
+/* ---- graphs ------------------------------------------------------------------------------------------------------ */
 
 void onnx_ints_of_tensor(OnnxSolver *s, const OnnxTensor *t, OnnxKnownInts *out) {
     int64_t list[ONNX_KNOWN_INTS];
@@ -232,7 +232,7 @@ void onnx_shapes_of_graph(OnnxSolver *s, int32_t graph) {
     }
 }
 
-/* ---- ops with graphs ----------------------------------------------------------------------------------------------------- */
+/* ---- ops with graphs --------------------------------------------------------------------------------------------- */
 
 static OnnxValueShape shape_of_result(const OnnxSolver *s, int32_t graph, int i) {
     const OnnxGraphEntry *g = &s->index->graphs[graph];
@@ -284,7 +284,7 @@ static void shape_scan(OnnxSolver *s, int32_t node) {
     }
 }
 
-/* ---- elements by elements -------------------------------------------------------------------------------------------------- */
+/* ---- elements by elements ---------------------------------------------------------------------------------------- */
 
 static void shape_same(OnnxSolver *s, int32_t node) {
     int outputs = s->index->nodes[node].node->outputs.len;
@@ -319,7 +319,7 @@ static const OnnxRule rules[] = {
     {NULL, NULL},
 };
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 static void add_rules(OnnxSolver *s, Table *table, const OnnxRule *list) {
     for (; list->ops; list++) {

@@ -1,5 +1,5 @@
-/* shapes.h: what the rules of shapes share.  A rule reads the shapes and known integers of a node's inputs, and says what
- * it can of its outputs; what it does not say stays unknown.  No rule fails. */
+/* shapes.h: what the rules of shapes share.  A rule reads the shapes and known integers of a node's inputs, and says
+ * what it can of its outputs; what it does not say stays unknown.  No rule fails. */
 #ifndef AMP_ONNX_SHAPES_H
 #define AMP_ONNX_SHAPES_H
 
@@ -16,7 +16,7 @@ typedef struct OnnxRule {
 /* Up to one without ops: of shapes, and of integers that are known. */
 extern const OnnxRule onnx_rules_move[], onnx_rules_nn[], onnx_rules_fold[];
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 int32_t onnx_input(const OnnxSolver *s, int32_t node, int i);  /* the value; ONNX_NONE */
 int32_t onnx_output(const OnnxSolver *s, int32_t node, int i); /* the value; ONNX_NONE */
@@ -34,7 +34,7 @@ int onnx_axis(int64_t axis, int rank);
 bool onnx_axis_set(OnnxKnownInts axes, int rank, bool set[ONNX_RANK]);
 OnnxSize onnx_count(OnnxSolver *s, OnnxValueShape shape, int from, int to); /* the product of dimensions */
 
-/* ---- saying ---------------------------------------------------------------------------------------------------------- */
+/* ---- saying ------------------------------------------------------------------------------------------------------ */
 
 void onnx_say_shape(OnnxSolver *s, int32_t node, int i, int rank, const OnnxSize *dims); /* which are copied */
 void onnx_say_same(OnnxSolver *s, int32_t node, int i, OnnxValueShape shape);            /* which is shared */

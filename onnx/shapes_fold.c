@@ -10,7 +10,7 @@ static bool of_integers(const OnnxSolver *s, int32_t v) {
     return dtype == ONNX_INT64 || dtype == ONNX_INT32 || dtype == ONNX_BOOL;
 }
 
-/* ---- where they come from ------------------------------------------------------------------------------------------ */
+/* ---- where they come from ---------------------------------------------------------------------------------------- */
 
 static void fold_constant(OnnxSolver *s, int32_t node) {
     const OnnxNode *n = s->index->nodes[node].node;
@@ -72,7 +72,7 @@ static void fold_range(OnnxSolver *s, int32_t node) {
     onnx_say_ints(s, node, 0, data, count);
 }
 
-/* ---- movement ------------------------------------------------------------------------------------------------------ */
+/* ---- movement ---------------------------------------------------------------------------------------------------- */
 
 /* The same elements in another shape, or type of integers. */
 static void fold_same(OnnxSolver *s, int32_t node) {
@@ -151,7 +151,7 @@ static void fold_split(OnnxSolver *s, int32_t node) {
     }
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
 static bool known_not_equal(OnnxSize a, OnnxSize b) {
     if (a.term && b.term) return false;

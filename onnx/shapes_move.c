@@ -16,7 +16,7 @@ static bool shape_from(OnnxSolver *s, int32_t node, int i, OnnxSize dims[ONNX_RA
     return true;
 }
 
-/* ---- one shape for another --------------------------------------------------------------------------------------------- */
+/* ---- one shape for another --------------------------------------------------------------------------------------- */
 
 static void shape_reshape(OnnxSolver *s, int32_t node) {
     OnnxValueShape in = onnx_input_shape(s, node, 0);
@@ -106,7 +106,7 @@ static void shape_tile(OnnxSolver *s, int32_t node) {
     onnx_say_shape(s, node, 0, in.rank, dims);
 }
 
-/* ---- pieces and sums of dimensions --------------------------------------------------------------------------------------- */
+/* ---- pieces and sums of dimensions ------------------------------------------------------------------------------- */
 
 static void shape_concat(OnnxSolver *s, int32_t node) {
     OnnxValueShape shape = onnx_input_shape(s, node, 0);
@@ -206,7 +206,7 @@ static void shape_pad(OnnxSolver *s, int32_t node) {
     onnx_say_shape(s, node, 0, in.rank, dims);
 }
 
-/* ---- by indices ---------------------------------------------------------------------------------------------------------- */
+/* ---- by indices -------------------------------------------------------------------------------------------------- */
 
 /* Dimensions of |a| before |from|, then |take| of |b|, then the ones of |a| from |to| on. */
 static void say_joined(OnnxSolver *s, int32_t node, OnnxValueShape a, int from, OnnxValueShape b, int take, int to) {
@@ -262,7 +262,7 @@ static void shape_non_zero(OnnxSolver *s, int32_t node) {
     onnx_say_shape(s, node, 0, 2, dims);
 }
 
-/* ---- made of numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- made of numbers --------------------------------------------------------------------------------------------- */
 
 static void shape_constant(OnnxSolver *s, int32_t node) {
     const OnnxNode *n = s->index->nodes[node].node;
@@ -315,7 +315,7 @@ static void shape_random(OnnxSolver *s, int32_t node) {
     if (dims.data && dims.count <= ONNX_RANK) onnx_say_shape(s, node, 0, dims.count, dims.data);
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------------ */
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 
 static void shape_reduce(OnnxSolver *s, int32_t node) {
     OnnxValueShape in = onnx_input_shape(s, node, 0);
@@ -345,7 +345,7 @@ static void shape_arg(OnnxSolver *s, int32_t node) {
     say_joined(s, node, in, axis, (OnnxValueShape){1, &one}, onnx_int_of(s, node, "keepdims", 1) != 0, axis + 1);
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------------------ */
+/* ---- images ------------------------------------------------------------------------------------------------------ */
 
 static void shape_depth_to_space(OnnxSolver *s, int32_t node) {
     OnnxValueShape in = onnx_input_shape(s, node, 0);

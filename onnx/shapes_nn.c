@@ -1,12 +1,11 @@
-/* shapes_nn.c: rules of products, convolutions, pooling, norms, recurrences and attention; and over how many products an
- * element is summed. */
+/* shapes_nn.c: rules of products, convolutions, pooling, norms, recurrences and attention. */
 #include <string.h>
 
 #include "onnx/shapes.h"
 
 static OnnxSizes *sizes(OnnxSolver *s) { return &s->out->sizes; }
 
-/* ---- products -------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 static void shape_matmul(OnnxSolver *s, int32_t node) {
     const char *op = s->index->nodes[node].node->op_type;
@@ -71,7 +70,7 @@ static void shape_einsum(OnnxSolver *s, int32_t node) {
     onnx_say_shape(s, node, 0, count, dims);
 }
 
-/* ---- windows --------------------------------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 /* What convolution and pooling say of one spatial dimension. */
 typedef struct Window {
@@ -186,7 +185,7 @@ static void shape_grid_sample(OnnxSolver *s, int32_t node) {
     onnx_say_shape(s, node, 0, in.rank, dims);
 }
 
-/* ---- norms, recurrences, attention ----------------------------------------------------------------------------------- */
+/* ---- norms, recurrences, attention ------------------------------------------------------------------------------- */
 
 static void shape_layer_norm(OnnxSolver *s, int32_t node) {
     OnnxValueShape in = onnx_input_shape(s, node, 0);

@@ -200,7 +200,7 @@ OnnxSize onnx_size_mul(OnnxSizes *c, OnnxSize a, OnnxSize b) {
     return s.term == UNKNOWN ? onnx_size_unknown() : reduced(s);
 }
 
-/* The symbols of |a| without those of |b|; -1 if |b| has others. */
+/* The symbols that |a| has and |b| has not; -1 if |b| has others. */
 static int without(const OnnxSizes *c, OnnxSize a, OnnxSize b, uint32_t *out) {
     OnnxTerm x = c->terms.data[a.term], y = c->terms.data[b.term];
     int n = 0, j = 0;

@@ -20,18 +20,16 @@ typedef struct OnnxSolver {
     OnnxSolution *out;
     amp_error *err;
     OnnxSchemas schemas;
-    Table functions; /* "domain:name:overload": a pointer to the number of the body's graph */
-    Table assumed;   /* by name: OnnxAssumption */
-    Table calls;     /* of functions, by what their results depend on: the types of the results */
-    bool *in_call;   /* by graph: the solver is in it */
-    bool *called;    /* by graph, of the body of a function */
-    bool *differs;   /* by graph: calls of it have different types */
-    int64_t work;    /* nodes in the bodies of functions, visited */
+    Table assumed; /* by name: OnnxAssumption */
+    Table calls;   /* of functions, by what their results depend on: the types of the results */
+    bool *called;  /* by graph, of the body of a function */
+    bool *differs; /* by graph: calls of it have different types */
+    int64_t work;  /* nodes in the bodies of functions, visited */
     const OnnxCall *call;
     Table rules, folds; /* of shapes, and of integers: OnnxRule by the op's name */
 } OnnxSolver;
 
-/* ---- types.c ------------------------------------------------------------------------------------------------------ */
+/* ---- types.c ----------------------------------------------------------------------------------------------------- */
 
 amp_status onnx_solve_graph(OnnxSolver *s, int32_t graph);
 /* The attribute of |node|, in a function's body what it refers to; NULL: none. */
@@ -48,7 +46,7 @@ amp_status onnx_set_type(OnnxSolver *s, int32_t node, int32_t v, OnnxValueType t
 amp_status onnx_type_by_statement(OnnxSolver *s, int32_t node, int32_t v);
 int64_t onnx_opset_of(const OnnxSolver *s, const OnnxNode *node); /* of its domain, for it; 0: not imported */
 
-/* ---- types_special.c ---------------------------------------------------------------------------------------------- */
+/* ---- types_special.c --------------------------------------------------------------------------------------------- */
 
 /* Types of variables that an op's outputs have and its inputs have not, for the ops that need a function.  Leaves
  * unknown what it does not know. */
@@ -56,17 +54,15 @@ void onnx_special_variables(const OnnxSolver *s, int32_t node, const OnnxSchema 
 /* Ops with graphs: the types of their results; *done: false if the op is none of these. */
 amp_status onnx_type_graphs(OnnxSolver *s, int32_t node, bool *done);
 
-/* ---- types_call.c ------------------------------------------------------------------------------------------------- */
+/* ---- types_call.c ------------------------------------------------------------------------------------------------ */
 
-void onnx_find_functions(OnnxSolver *s);
-int32_t onnx_callee(const OnnxSolver *s, const OnnxNode *node); /* ONNX_NONE: calls no local function */
-amp_status onnx_type_call(OnnxSolver *s, int32_t node, int32_t body);
+amp_status onnx_type_call(OnnxSolver *s, int32_t node);
 
-/* ---- types_groups.c ------------------------------------------------------------------------------------------------ */
+/* ---- types_groups.c ---------------------------------------------------------------------------------------------- */
 
 void onnx_find_groups(OnnxSolver *s);
 
-/* ---- shapes.c ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes.c ---------------------------------------------------------------------------------------------------- */
 
 void onnx_shapes_begin(OnnxSolver *s);                   /* rules, initializers */
 void onnx_shapes_of_graph(OnnxSolver *s, int32_t graph); /* its inputs */

@@ -5,7 +5,7 @@
 
 #include "onnx/solve.h"
 
-/* ---- messages and attributes --------------------------------------------------------------------------------------- */
+/* ---- messages and attributes ------------------------------------------------------------------------------------- */
 
 amp_status onnx_node_fail(const OnnxSolver *s, amp_status status, int32_t node, const char *format, ...) {
     va_list args;
@@ -51,7 +51,7 @@ int64_t onnx_solver_int(const OnnxSolver *s, const OnnxNode *node, const char *n
     return a && a->type == ONNX_ATTR_INT ? a->i : otherwise;
 }
 
-/* ---- what the graph states ----------------------------------------------------------------------------------------- */
+/* ---- what the graph states --------------------------------------------------------------------------------------- */
 
 static OnnxValueType tensor_of(int64_t dtype) {
     bool known = dtype > 0 && dtype < ONNX_DTYPES;
@@ -90,7 +90,7 @@ amp_status onnx_set_type(OnnxSolver *s, int32_t node, int32_t v, OnnxValueType t
                           value->name, onnx_type_text(s, type), onnx_type_text(s, stated));
 }
 
-/* ---- nodes with a schema ------------------------------------------------------------------------------------------- */
+/* ---- nodes with a schema ----------------------------------------------------------------------------------------- */
 
 /* A node's variables: their types, and the first input that has it. */
 typedef struct Bound {
@@ -198,7 +198,7 @@ static amp_status type_of_output(OnnxSolver *s, int32_t node, const OnnxSchema *
                : refuse(s, node, schema, "its output", v, *type, &variable->allowed);
 }
 
-/* ---- results that no schema describes ------------------------------------------------------------------------------- */
+/* ---- results that no schema describes ---------------------------------------------------------------------------- */
 
 static amp_status nothing_says(OnnxSolver *s, int32_t node, int32_t v) {
     const OnnxNode *n = s->index->nodes[node].node;
@@ -226,7 +226,7 @@ amp_status onnx_type_by_statement(OnnxSolver *s, int32_t node, int32_t v) {
     return AMP_OK;
 }
 
-/* ---- nodes and graphs ------------------------------------------------------------------------------------------------ */
+/* ---- nodes and graphs -------------------------------------------------------------------------------------------- */
 
 int64_t onnx_opset_of(const OnnxSolver *s, const OnnxNode *n) {
     int64_t opset = s->call ? onnx_opset(&s->call->function->opsets, n->domain) : 0;
@@ -254,9 +254,7 @@ static amp_status type_by_schema(OnnxSolver *s, int32_t node, const OnnxSchema *
 
 static amp_status solve_node(OnnxSolver *s, int32_t node) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
-    int32_t body = onnx_callee(s, e->node);
-    s->out->callees[node] = body;
-    if (body != ONNX_NONE) return onnx_type_call(s, node, body);
+    if (e->function != ONNX_NONE) return onnx_type_call(s, node);
     int64_t opset = onnx_opset_of(s, e->node);
     const OnnxSchema *schema = onnx_schema(&s->schemas, e->node->domain, e->node->op_type, opset ? opset : 1);
     s->out->schemas[node] = schema;
@@ -337,10 +335,8 @@ amp_status onnx_solve_types(const OnnxModel *model, const OnnxIndex *index, cons
     *out = (OnnxSolution){.types = arena_array(arena, OnnxValueType, index->value_count),
                           .shapes = arena_array(arena, OnnxValueShape, index->value_count),
                           .ints = arena_array(arena, OnnxKnownInts, index->value_count),
-                          .schemas = arena_array(arena, const OnnxSchema *, index->node_count),
-                          .callees = arena_array(arena, int32_t, index->node_count)};
+                          .schemas = arena_array(arena, const OnnxSchema *, index->node_count)};
     OnnxSolver s = {.model = model, .index = index, .options = options, .arena = arena, .out = out, .err = err};
-    s.in_call = arena_array(arena, bool, index->graph_count);
     s.called = arena_array(arena, bool, index->graph_count);
     s.differs = arena_array(arena, bool, index->graph_count);
     for (int32_t v = 0; v < index->value_count; v++) out->shapes[v].rank = -1;
@@ -348,7 +344,6 @@ amp_status onnx_solve_types(const OnnxModel *model, const OnnxIndex *index, cons
     onnx_schemas_init(&s.schemas, arena);
     for (int i = 0; i < options->assumed_count; i++)
         table_set(arena, &s.assumed, options->assumed[i].name, (void *)&options->assumed[i]);
-    onnx_find_functions(&s);
     onnx_shapes_begin(&s);
     AMP_TRY(check_opset(&s));
     AMP_TRY(initializer_types(&s));

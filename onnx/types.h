@@ -8,10 +8,10 @@
  * checked against them.  A result of an op that no schema describes has the type that the graph states for it, else the
  * one of options->assumed, else it is an error that names the node.
  *
- * A group is a set of operands (OnnxIndex.operands: inputs and outputs of nodes and of graphs) that have one float type,
- * and can have another only together: a type variable of a node; what goes in and out of If, Loop and Scan with the
- * inputs and outputs of their graphs; a sequence with all that reads it.  Between a value's definition and an operand
- * that reads it a cast can be inserted, so these are of different groups, unless the value is a sequence or an
+ * A group is a set of operands (OnnxIndex.operands: inputs and outputs of nodes and of graphs) that have one float
+ * type, and can have another only together: a type variable of a node; what goes in and out of If, Loop and Scan with
+ * the inputs and outputs of their graphs; a sequence with all that reads it.  Between a value's definition and an
+ * operand that reads it a cast can be inserted, so these are of different groups, unless the value is a sequence or an
  * optional. */
 #ifndef AMP_ONNX_TYPES_H
 #define AMP_ONNX_TYPES_H
@@ -52,7 +52,6 @@ typedef struct OnnxSolution {
     int32_t *value_groups;      /* by value: the group of its definition; ONNX_NONE: its type stays as it is */
     int32_t *operand_groups;    /* by number in index->operands: the group; ONNX_NONE: its type stays as it is */
     const OnnxSchema **schemas; /* by node; NULL: no schema: a local function, or an unknown op */
-    int32_t *callees;           /* by node: the graph of the local function that it calls; ONNX_NONE */
     OnnxGroup *groups;
     int32_t group_count;
     OnnxSizes sizes;

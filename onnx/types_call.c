@@ -6,27 +6,6 @@
 /* A chain of calls that is longer, or bodies that have more nodes when all calls are counted, are refused. */
 enum { DEEPEST_CALL = 100, MOST_WORK = 10000000 };
 
-static char *key_of(Arena *a, const char *domain, const char *name, const char *overload) {
-    return arena_printf(a, "%s:%s:%s", onnx_is_default_domain(domain) ? "" : domain, name, overload ? overload : "");
-}
-
-void onnx_find_functions(OnnxSolver *s) {
-    for (int32_t g = 0; g < s->index->graph_count; g++) {
-        const OnnxGraphEntry *e = &s->index->graphs[g];
-        if (e->graph || !e->function) continue;
-        int32_t *number = arena_new(s->arena, int32_t);
-        *number = g;
-        table_set(s->arena, &s->functions,
-                  key_of(s->arena, e->function->domain, e->function->name, e->function->overload), number);
-    }
-}
-
-int32_t onnx_callee(const OnnxSolver *s, const OnnxNode *n) {
-    if (!s->functions.entries.len) return ONNX_NONE;
-    const int32_t *found = table_get(&s->functions, key_of(s->arena, n->domain, n->op_type, n->overload));
-    return found ? *found : ONNX_NONE;
-}
-
 /* What the types of the results depend on: the function, the types of the inputs and the attributes. */
 static const char *call_key(OnnxSolver *s, int32_t node, int32_t body) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
@@ -52,8 +31,6 @@ static amp_status solve_body(OnnxSolver *s, int32_t node, int32_t body) {
     const OnnxGraphEntry *g = &s->index->graphs[body];
     OnnxCall call = {e->node, g->function, s->call, s->call ? s->call->depth + 1 : 1};
     s->work += g->nodes->len;
-    if (s->in_call[body])
-        return onnx_node_fail(s, AMP_BAD_FILE, node, "the local function '%s' calls itself", g->function->name);
     if (call.depth > DEEPEST_CALL)
         return onnx_node_fail(s, AMP_UNSUPPORTED, node, "calls of local functions are more than %d deep", DEEPEST_CALL);
     if (s->work > MOST_WORK)
@@ -65,11 +42,9 @@ static amp_status solve_body(OnnxSolver *s, int32_t node, int32_t body) {
         s->out->types[s->index->operands[g->first_input + i]] =
             from == ONNX_NONE ? (OnnxValueType){.kind = 0} : s->out->types[from];
     }
-    s->in_call[body] = true;
     s->call = &call;
     amp_status status = onnx_solve_graph(s, body);
     s->call = call.around;
-    s->in_call[body] = false;
     return status;
 }
 
@@ -83,8 +58,9 @@ static const OnnxValueType *results_of(OnnxSolver *s, int32_t body) {
     return types;
 }
 
-amp_status onnx_type_call(OnnxSolver *s, int32_t node, int32_t body) {
+amp_status onnx_type_call(OnnxSolver *s, int32_t node) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
+    int32_t body = 1 + e->function;
     const OnnxGraphEntry *g = &s->index->graphs[body];
     if (e->node->inputs.len > g->input_count || e->node->outputs.len > g->output_count)
         return onnx_node_fail(s, AMP_BAD_FILE, node,

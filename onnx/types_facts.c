@@ -27,7 +27,7 @@ const char *onnx_value_text(const OnnxSolution *s, Arena *arena, int32_t value) 
     return text_str(&t);
 }
 
-/* ---- sums ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 typedef struct Asked {
     const OnnxIndex *index;

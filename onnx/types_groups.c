@@ -1,5 +1,5 @@
-/* types_groups.c: which operands change their type together: a union-find over operands, and after them over values that
- * no operand defines, which are initializers. */
+/* types_groups.c: which operands change their type together: a union-find over operands, and over initializers, which
+ * no operand defines. */
 #include <string.h>
 
 #include "onnx/solve.h"
@@ -75,7 +75,7 @@ static void read_by(Groups *g, int32_t operand) {
     join(g, operand, definition(g, v));
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
 static void take_param(Groups *g, int32_t node, const OnnxSchema *schema, const OnnxParam *p, int32_t m,
                        int32_t *first) {
@@ -156,8 +156,8 @@ static void fix_operands(Groups *g, const OnnxNodeEntry *e) {
     for (int i = 0; i < e->node->outputs.len; i++) fix(g, e->first_output + i);
 }
 
-/* Inputs of |body| from |in| on are those of the node, and the node's outputs those of the body from |out| on; the first
- * |carried| of these go round. */
+/* The node's inputs from |in| on are inputs of |body|, and its outputs are the body's from |out| on.  Of these the
+ * first |carried| go round. */
 static void take_body(Groups *g, const OnnxNodeEntry *e, int32_t body, int in, int out, int64_t carried) {
     const OnnxGraphEntry *b = &g->s->index->graphs[body];
     for (int i = in; i < e->node->inputs.len && i < b->input_count; i++)
@@ -192,7 +192,7 @@ static void take_node(Groups *g, int32_t node) {
     take_graphs(g, node);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
 
 /* What it is at last: numbers for the groups that have a choice. */
 static void number(Groups *g, OnnxSolution *out, Arena *arena) {

@@ -39,9 +39,9 @@ static OnnxValueType type_of_constant_of_shape(const OnnxSolver *s, const OnnxNo
     return tensor_of(a && a->type == ONNX_ATTR_TENSOR && a->t ? a->t->data_type : ONNX_FLOAT);
 }
 
-/* ---- sequences and optionals --------------------------------------------------------------------------------------- */
+/* ---- sequences and optionals ------------------------------------------------------------------------------------- */
 
-/* A variable whose elements are those of another: of which kind it is, if the other is of kind |from|. */
+/* A variable that has the elements of another: its kind, by the kind of the other. */
 typedef struct Wrap {
     const char *op, *from, *to;
     uint8_t kinds[ONNX_KINDS];
@@ -82,7 +82,7 @@ static void bind_empty_optional(const OnnxSolver *s, const OnnxNode *n, const On
     *o = of_kind(in.kind == ONNX_KIND_SEQUENCE ? ONNX_KIND_OPTIONAL_SEQUENCE : ONNX_KIND_OPTIONAL, in.dtype);
 }
 
-/* ---- ai.onnx.ml ---------------------------------------------------------------------------------------------------- */
+/* ---- ai.onnx.ml -------------------------------------------------------------------------------------------------- */
 
 static bool has_list(const OnnxSolver *s, const OnnxNode *n, const char *name) {
     const OnnxAttribute *a = onnx_solver_attribute(s, n, name);
@@ -147,7 +147,7 @@ void onnx_special_variables(const OnnxSolver *s, int32_t node, const OnnxSchema 
     }
 }
 
-/* ---- ops with graphs ------------------------------------------------------------------------------------------------ */
+/* ---- ops with graphs --------------------------------------------------------------------------------------------- */
 
 static amp_status give_input(OnnxSolver *s, int32_t node, int32_t graph, int i, OnnxValueType type) {
     const OnnxGraphEntry *g = &s->index->graphs[graph];
@@ -174,7 +174,7 @@ static OnnxValueType type_of_result(const OnnxSolver *s, int32_t graph, int i) {
     return v == ONNX_NONE ? (OnnxValueType){.kind = 0} : s->out->types[v];
 }
 
-/* The node's outputs are those of |graph| from |first| on, wrapped as |kind| unless that is a tensor. */
+/* The node gives what |graph| gives from output |first| on, as |kind|. */
 static amp_status take_results(OnnxSolver *s, int32_t node, int32_t graph, int first, OnnxKind kind) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
     const OnnxGraphEntry *g = &s->index->graphs[graph];

@@ -73,7 +73,7 @@ TEST(OnnxGroups, AttributesSayWhichTypesChangeWithThem) {
     EXPECT_EQ(m.s.groups[m.in("c", 0)].attribute, nullptr);
     EXPECT_STREQ(m.s.groups[m.out("k")].attribute, "value");
     EXPECT_STREQ(m.s.groups[m.out("f")].attribute, "value");
-    EXPECT_EQ(m.in("r", 0), m.out("r")) << "no dtype: that of its input";
+    EXPECT_EQ(m.in("r", 0), m.out("r")) << "no dtype: as its input";
     EXPECT_EQ(m.in("e", 0), m.out("e"));
     EXPECT_STREQ(m.s.groups[m.out("r2")].attribute, "dtype");
     EXPECT_EQ(m.in("dq", 1), m.out("dq"));

@@ -195,7 +195,7 @@ class ModelOf {
         return onnx_solve_types(&model, &index, &options, &arena, &s, &err) == AMP_OK ? "" : err.message;
     }
 
-    // ---- of a solution -----------------------------------------------------------------------------------------------
+    // ---- of a solution ---------------------------------------------------------------------------------------------
     int32_t value(const char *name, int32_t graph = 0) { return onnx_find(&index, graph, name); }
     std::string text(const char *name, int32_t graph = 0) { return onnx_value_text(&s, &arena, value(name, graph)); }
     // Groups of operands: of a node by the name of its first output.

@@ -1,4 +1,4 @@
-// schema_test.cc: the table of ops, as it is read. tests/checks/full/onnx_ops.sh compares all of it with the onnx wheel.
+// schema_test.cc: the table of ops, as it is read. tests/checks/full/onnx_ops.sh compares it with the onnx wheel.
 #include "onnx/schema.h"
 
 #include <gtest/gtest.h>

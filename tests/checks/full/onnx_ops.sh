@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The table of ONNX's ops, onnx/ops.def, against the schemas of the onnx wheel, for each op and opset; then types and shapes
-# of the wheel's node tests against what these say of themselves.
+# The table of ONNX's ops, onnx/ops.def, against the schemas of the onnx wheel, for each op and opset.
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 1
 . tests/checks/checks.bash
 

@@ -197,6 +197,8 @@ static amp_status check_carried(OnnxSolver *s, int32_t node, int32_t graph, int 
     int32_t v = s->index->operands[g->first_input + in];
     OnnxValueType before = s->out->types[v], after = type_of_result(s, graph, out);
     if (!before.kind || !after.kind || onnx_type_equal(before, after)) return AMP_OK;
+    bool optional = before.kind == ONNX_KIND_OPTIONAL || before.kind == ONNX_KIND_OPTIONAL_SEQUENCE;
+    if (optional && before.dtype == after.dtype) return AMP_OK; /* there is something after an iteration */
     return onnx_node_fail(s, AMP_BAD_FILE, node, "'%s' of its graph '%s' is %s before an iteration, and %s after it",
                           s->index->values[v].name, g->graph->name, onnx_type_text(s, before),
                           onnx_type_text(s, after));

@@ -171,8 +171,7 @@ static const Field graph_fields[] = {
     INNER(15, "sparse_initializer", MESSAGES, OnnxGraph, sparse_initializers, sparse_message),
     INNER(16, "metadata_props", MESSAGES, OnnxGraph, metadata, prop_message),
 };
-const Message onnx_graph_message =
-    MESSAGE_OF("GraphProto", OnnxGraph, graph_fields, HAS(OnnxGraph), NOWHERE, offsetof(OnnxGraph, name));
+const Message onnx_graph_message = MESSAGE_OF("GraphProto", OnnxGraph, graph_fields, HAS(OnnxGraph), NOWHERE, NOWHERE);
 
 static const Field function_fields[] = {
     FIELD(1, "name", NAME, OnnxFunction, name),

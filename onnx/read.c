@@ -26,29 +26,46 @@ typedef struct Counts { /* by row of the message's fields */
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-static void put_path(Text *t, const Frame *frame) {
-    if (frame->up) {
-        put_path(t, frame->up);
-        text_printf(t, ".%s", frame->field->name);
-        if (frame->field->kind == FIELD_MESSAGES) text_printf(t, "[%d]", frame->index);
-    } else {
-        text_puts(t, "model");
+static amp_status next_item(const Reader *r, const Frame *frame, uint64_t at, Item *item);
+
+enum { TITLE_MOST = 200 };
+
+/* The name of a message, which may come after what is wrong in it. */
+static void put_title(const Reader *r, Text *t, const Frame *frame) {
+    const Reader silent = {.files = r->files, .arena = r->arena};
+    char title[TITLE_MOST];
+    Item item;
+    for (uint64_t at = frame->at; at < frame->end && !next_item(&silent, frame, at, &item); at = item.end) {
+        const Field *field = onnx_field(frame->type, item.number);
+        const uint64_t size = item.end - item.at;
+        if (!field || field->at != frame->type->title || item.wire != AMP_WIRE_BYTES || size > TITLE_MOST) continue;
+        if (onnx_files_copy(r->files, item.at, title, (size_t)size, NULL)) return;
+        text_printf(t, " '%.*s'", (int)size, title);
+        return;
     }
-    if (frame->type->title == NOWHERE) return;
-    const char *title;
-    memcpy(&title, onnx_field_at(frame->message, frame->type->title), sizeof title);
-    if (title && *title) text_printf(t, " '%s'", title);
+}
+
+static void put_path(const Reader *r, Text *t, const Frame *frame) {
+    if (!frame->up) {
+        text_puts(t, "model");
+        return;
+    }
+    put_path(r, t, frame->up);
+    text_printf(t, ".%s", frame->field->name);
+    if (frame->field->kind == FIELD_MESSAGES) text_printf(t, "[%d]", frame->index);
+    if (frame->type->title != NOWHERE) put_title(r, t, frame);
 }
 
 amp_status onnx_reader_fail(const Reader *r, const Frame *frame, uint64_t at, const char *format, ...) {
     amp_error what = {0};
     Text path;
     va_list args;
+    if (!r->err) return AMP_BAD_FILE;
     va_start(args, format);
     amp_vfail(&what, AMP_BAD_FILE, format, args);
     va_end(args);
     text_init(&path, r->arena);
-    put_path(&path, frame);
+    put_path(r, &path, frame);
     return amp_fail(r->err, AMP_BAD_FILE, "%s: byte %llu: %s: %s", r->files->path, (unsigned long long)at,
                     text_str(&path), what.message);
 }

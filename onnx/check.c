@@ -162,7 +162,7 @@ static amp_status check_tensor(Reader *r, const Frame *frame, OnnxTensor *t) {
     else if (bits) AMP_TRY(check_raw(r, frame, t, elements));
     else if (t->data_type == ONNX_UNDEFINED && t->data.field)
         return onnx_reader_fail(r, frame, frame->at, "it has elements, and no type of them (data_type)");
-    t->data.type = t->data_type < ONNX_DTYPES ? (uint8_t)t->data_type : ONNX_UNDEFINED;
+    t->data.type = t->data_type;
     return AMP_OK;
 }
 

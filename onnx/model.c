@@ -65,8 +65,7 @@ OnnxTensor onnx_tensor_of(Arena *arena, const char *name, int32_t dtype, const i
                           const void *elements) {
     OnnxTensor t = {.name = name, .data_type = dtype};
     for (int i = 0; i < rank; i++) vec_push(arena, &t.dims, dims[i]);
-    t.data =
-        (OnnxData){.memory = elements, .field = ONNX_RAW_DATA, .type = (uint8_t)dtype, .size = onnx_data_bytes(&t)};
+    t.data = (OnnxData){.memory = elements, .field = ONNX_RAW_DATA, .type = dtype, .size = onnx_data_bytes(&t)};
     return t;
 }
 

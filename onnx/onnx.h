@@ -116,7 +116,7 @@ typedef struct OnnxData {
     uint64_t numbers;      /* of them, if they are varints */
     const char *location;  /* of the external file, beside the model; NULL: the model's own */
     uint8_t field;         /* OnnxDataField: how elements are stored there */
-    uint8_t type;          /* OnnxDtype of what is stored there: data_type, until that is changed */
+    int32_t type;          /* OnnxDtype of what is stored there: data_type, until that is changed */
 } OnnxData;
 
 /* To convert a tensor, change data_type alone: elements are converted from data.type as they are written.  Only from

@@ -76,7 +76,7 @@ TEST_F(OnnxExternal, WhatIsNoFile) {
     ExpectSaid(Of("in"), "external data 'in' is no regular file");
 }
 
-// CVE-2026-34445: keys that nobody expects.
+// CVE-2026-34445: other keys.
 TEST_F(OnnxExternal, Keys) {
     const Bytes w = Prop("location", "w");
     EXPECT_EQ(Said({w, Prop("offset", "0"), Prop("length", "8"), Prop("checksum", "1")}), "");

@@ -20,7 +20,7 @@ Bytes W(const std::string &name = "w") { return Tensor(name, {1}, "1234"); }
 
 const Bytes kRelu = Node("Relu", {"x"}, {"y"}, "relu");
 
-// An If of which one branch has the value `inner` = Relu(|reads|).
+// An If with one branch, which makes `inner` = Relu(|reads|).
 Bytes If(const std::string &reads, const std::string &output = "inner") {
     Bytes branch = Bytes().Put(1, Node("Relu", {reads}, {"inner"}, "deep")).Text(2, "branch");
     branch.Put(12, Info(output, ONNX_FLOAT, {}));

@@ -1,5 +1,5 @@
-// damage_test.cc: models that are cut anywhere, or changed at random: refused by a message that names the file, or read.
-// What was read can be written and read again.
+// damage_test.cc: models that are cut anywhere, or changed at random, are refused by a message that names the file,
+// or read: then they can be written, and read again.
 #include <gtest/gtest.h>
 
 #include <csetjmp>

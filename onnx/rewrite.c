@@ -5,11 +5,10 @@
 
 #include "base/error.h"
 
-/* A value in a type that is not the one it is made in; or in that one, by an Identity, under the name of an output of
- * the model. */
+/* A value in a type that is not the one it is made in. */
 typedef struct Copy {
     const char *name; /* of the value */
-    const char *node; /* of the Cast, Constant or Identity */
+    const char *node; /* of the Cast or Constant */
     struct Copy *next;
     uint8_t dtype;
 } Copy;
@@ -19,7 +18,6 @@ typedef struct OnnxRewriteState {
     const char **names; /* by value: as it is called now */
     Copy **copies;      /* by value */
     OnnxNodes *nodes;   /* by graph: the new ones */
-    OnnxNodes *last;    /* by graph: what comes after all others */
 } OnnxRewriteState;
 
 static int stored(const OnnxRewrite *r, int32_t value) { return r->decisions->stored[value]; }
@@ -101,20 +99,14 @@ static const char *read_name(OnnxRewrite *r, int32_t operand) {
 /* An output of the model keeps its name, so what it is made of may need another. */
 static amp_status name_output(OnnxRewrite *r, int32_t operand, amp_error *err) {
     OnnxRewriteState *s = r->state;
-    const int32_t value = r->index->operands[operand], root = source_of(r, operand);
+    const int32_t value = source_of(r, operand);
     const OnnxValue *v = &r->index->values[value];
-    const int from = stored(r, root), to = read_as(r, operand);
-    const char *node;
-    if (value == root && (from == to || find_copy(r, root, to))) return AMP_OK; /* the latter: named twice */
-    if (value != root) node = r->index->nodes[v->producer].node->name;
-    else {
-        if (v->is_input)
-            return amp_fail(err, AMP_INTERNAL, "%s: '%s' is an input and an output, in two types", r->model->path,
-                            v->name);
-        s->names[root] = new_name(r, v->name, short_name(from));
-        node = new_name(r, v->name, "cast");
-    }
-    add_copy(r, root, to, v->name, node);
+    const int from = stored(r, value), to = read_as(r, operand);
+    if (from == to || find_copy(r, value, to)) return AMP_OK; /* the latter: it is there twice */
+    if (v->is_input || value != r->index->operands[operand])
+        return amp_fail(err, AMP_INTERNAL, "%s: output '%s' cannot be cast", r->model->path, v->name);
+    s->names[value] = new_name(r, v->name, short_name(from));
+    add_copy(r, value, to, v->name, new_name(r, v->name, "cast"));
     return AMP_OK;
 }
 
@@ -133,18 +125,7 @@ static void rename_node(OnnxRewrite *r, const OnnxNodeEntry *e) {
 /* An output of an inner graph or a function goes by its position. */
 static void rename_output(OnnxRewrite *r, int32_t graph, int32_t i) {
     const OnnxGraphEntry *g = &r->index->graphs[graph];
-    const int32_t operand = g->first_output + i;
-    const int32_t value = r->index->operands[operand], root = source_of(r, operand);
-    const char *name = read_name(r, operand);
-    const OnnxValue *made = &r->index->values[root];
-    const bool is_here = made->graph == graph && (made->producer != ONNX_NONE || name != r->state->names[root]);
-    if (value != root && !is_here) { /* a Cast made it here */
-        OnnxNode same = onnx_node(r->arena, "Identity", new_name(r, name, "inside"));
-        vec_push(r->arena, &same.inputs, name);
-        name = new_name(r, name, "here");
-        vec_push(r->arena, &same.outputs, name);
-        vec_push(r->arena, &r->state->last[graph], same);
-    }
+    const char *name = read_name(r, g->first_output + i);
     if (g->graph) g->graph->outputs.data[i].name = name;
     else g->function->outputs.data[i] = name;
 }
@@ -206,17 +187,16 @@ static OnnxNode copy_constant(OnnxRewrite *r, const OnnxNode *node) {
 static void put_copy(OnnxRewrite *r, int32_t root, const Copy *c) {
     OnnxNodes *to = &r->state->nodes[r->index->values[root].graph];
     const OnnxNode *constant = constant_of(r, root);
-    const bool is_same = c->dtype == stored(r, root);
-    OnnxNode node = onnx_node(r->arena, is_same ? "Identity" : "Cast", c->node);
-    if (constant && !is_same) {
+    OnnxNode node = onnx_node(r->arena, "Cast", c->node);
+    if (constant) {
         node = copy_constant(r, constant);
         node.name = c->node;
         convert_constant(r, &node, c->dtype);
         r->doubled++;
     } else {
         vec_push(r->arena, &node.inputs, r->state->names[root]);
-        if (!is_same) vec_push(r->arena, &node.attributes, onnx_attribute_of_int("to", c->dtype));
-        r->casts += !is_same;
+        vec_push(r->arena, &node.attributes, onnx_attribute_of_int("to", c->dtype));
+        r->casts++;
     }
     vec_push(r->arena, &node.outputs, c->name);
     vec_push(r->arena, to, node);
@@ -261,7 +241,7 @@ static void put_nodes(OnnxRewrite *r) {
     for (int32_t i = 0; i < x->node_count; i++) {
         const OnnxNodeEntry *e = &x->nodes[i];
         if (is_dropped(r, i)) {
-            r->casts_before++;
+            r->dropped++;
             continue;
         }
         vec_push(r->arena, &r->state->nodes[e->graph], *e->node);
@@ -271,11 +251,7 @@ static void put_nodes(OnnxRewrite *r) {
             for (const Copy *c = r->state->copies[value]; c; c = c->next) put_copy(r, value, c);
         }
     }
-    for (int32_t g = 0; g < x->graph_count; g++) {
-        OnnxNodes *to = &r->state->nodes[g];
-        for (int i = 0; i < r->state->last[g].len; i++) vec_push(r->arena, to, r->state->last[g].data[i]);
-        *x->graphs[g].nodes = *to;
-    }
+    for (int32_t g = 0; g < x->graph_count; g++) *x->graphs[g].nodes = r->state->nodes[g];
 }
 
 /* ---- types of values, and attributes that state one -------------------------------------------------------------- */
@@ -366,7 +342,6 @@ amp_status onnx_rewrite(OnnxRewrite *r, amp_error *err) {
     s->names = arena_array(r->arena, const char *, x->value_count + 1);
     s->copies = arena_array(r->arena, Copy *, x->value_count + 1);
     s->nodes = arena_array(r->arena, OnnxNodes, x->graph_count);
-    s->last = arena_array(r->arena, OnnxNodes, x->graph_count);
     r->state = s;
     take_names(r);
     AMP_TRY(name_all(r, err));

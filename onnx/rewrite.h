@@ -28,8 +28,8 @@ typedef struct OnnxRewrite {
     const char *policy; /* its name, for the model's metadata; NULL: nothing is said there */
     Arena *arena;
     /* What was done. */
-    int64_t casts_before, casts; /* Cast nodes between float types: that went, and that came */
-    int64_t converted, doubled;  /* weights: in another type, and how many are there in both */
+    int64_t dropped, casts;     /* Cast nodes between float types: that went, and that came */
+    int64_t converted, doubled; /* weights: in another type, and how many are there in both */
     struct OnnxRewriteState *state;
 } OnnxRewrite;
 

@@ -104,7 +104,7 @@ static amp_status rewrite(Autocast *a, amp_error *err) {
                      .arena = &a->arena};
     a->counts.weight_bytes_before = autocast_weight_bytes(a);
     AMP_TRY(onnx_rewrite(&r, err));
-    a->counts.casts = r.casts;
+    a->counts.casts = a->counts.casts_before - r.dropped + r.casts;
     a->counts.weight_bytes = autocast_weight_bytes(a);
     autocast_count_weights(a);
     return AMP_OK;

@@ -7,7 +7,7 @@
 #include "compiler/onnx/onnx_autocast.h"
 
 static const char *const fates[] = {
-    [ONNX_AS_IS] = "as it is", [ONNX_LOWER] = "", [ONNX_IN_F32] = "float", [ONNX_DROPPED] = "gone"};
+    [ONNX_AS_IS] = "as it is", [ONNX_LOWER] = "", [ONNX_IN_F32] = "float32", [ONNX_DROPPED] = "gone"};
 
 const char *autocast_type_of(const Autocast *a, const OnnxDecision *d) {
     return d->fate == ONNX_LOWER ? onnx_dtype_name(a->low) : fates[d->fate];
@@ -65,7 +65,7 @@ static void tell_change(Text *t, const char *what, double before, double after) 
 
 static void tell_totals(Autocast *a, Text *t) {
     const amp_onnx_counts *c = &a->counts;
-    text_printf(t, "%s, policy %s: %lld of %lld nodes in %s, %lld in float\n", a->name, a->policy->name,
+    text_printf(t, "%s, policy %s: %lld of %lld nodes in %s, %lld in float32\n", a->name, a->policy->name,
                 (long long)c->lowered, (long long)c->nodes, onnx_dtype_name(a->low), (long long)c->kept);
     text_printf(t, "casts     %lld -> %lld\n", (long long)c->casts_before, (long long)c->casts);
     tell_change(t, "weights", (double)c->weight_bytes_before, (double)c->weight_bytes);

@@ -105,7 +105,7 @@ def calibrate(module, inputs):
             module.train()(*inputs)
 
 
-def network(family):
+def network(family, calibrated=True):
     """The module, its inputs, and which of their dims vary, by name."""
     torch.manual_seed(3)
     torch.backends.mha.set_fastpath_enabled(False)  # one op without an ONNX form
@@ -115,13 +115,14 @@ def network(family):
             torch.nn.init.constant_(parameter, 0.5)
         if name == "heads.head.weight":  # zeros at first
             torch.nn.init.normal_(parameter, std=0.05)
-    calibrate(module, inputs)
+    if calibrated:
+        calibrate(module, inputs)
     return module.eval(), inputs, dims
 
 
-def export(family, opset, path):
+def export(family, opset, path, calibrated=True):
     """Returns the inputs, and the program that PyTorch's default exporter made (None of the legacy one)."""
-    module, inputs, dims = network(family)
+    module, inputs, dims = network(family, calibrated)
     program = None
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")

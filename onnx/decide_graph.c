@@ -6,11 +6,14 @@
 
 /* ---- min_cut ----------------------------------------------------------------------------------------------------- */
 
+/* Of a size that is not known: as large as the largest operand of its maker, or else this. */
+enum { UNKNOWN_ELEMENTS = 1000 };
+
 static BytesValue bytes_value(const OnnxDeciding *d, int32_t v) {
     const OnnxValue *value = &d->index->values[v];
     const double elements = onnx_typical_elements(d->solution, v);
     const bool is_float = onnx_is_float_value(d, v);
-    return (BytesValue){.elements = is_float && elements > 0.0 ? elements : 0.0,
+    return (BytesValue){.elements = elements < 0.0 ? UNKNOWN_ELEMENTS : elements,
                         .maker = -1,
                         .is_float = is_float,
                         .is_f32 = onnx_stored(d, v) == ONNX_FLOAT,
@@ -39,6 +42,15 @@ static bool same_shape(const OnnxDeciding *d, int32_t a, int32_t b) {
     return true;
 }
 
+static double largest_operand(const OnnxDeciding *d, const BytesGraph *g, int32_t node) {
+    double largest = 0.0;
+    for (int k = 0; k < d->index->nodes[node].node->inputs.len; k++) {
+        const int32_t v = onnx_source_of(d, node, k);
+        if (onnx_is_float_value(d, v) && g->values[v].elements > largest) largest = g->values[v].elements;
+    }
+    return largest > 0.0 ? largest : UNKNOWN_ELEMENTS;
+}
+
 static void add_node(OnnxDeciding *d, BytesGraph *g, int32_t node) {
     BytesOp *op = &g->ops[g->op_count];
     const bool is_decided = d->units[node].is_decided, is_stored = onnx_has_trait(d->rows[node], 'S');
@@ -46,6 +58,7 @@ static void add_node(OnnxDeciding *d, BytesGraph *g, int32_t node) {
     for (int k = 0; k < d->index->nodes[node].node->outputs.len; k++) {
         const int32_t v = onnx_result_of(d, node, k);
         if (v == ONNX_NONE) continue;
+        if (onnx_typical_elements(d->solution, v) < 0.0) g->values[v].elements = largest_operand(d, g, node);
         g->values[v].maker = g->op_count;
         vec_push(d->arena, &op->outs, v);
     }

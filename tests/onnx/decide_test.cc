@@ -228,6 +228,53 @@ TEST_F(OnnxDecideTest, SubgraphsKeepTheTypesOfTheirBorders) {
     EXPECT_EQ(Casts(), "p -> float32 for other, y -> float16 for after, t -> float32 for an output");
 }
 
+TEST_F(OnnxDecideTest, LocalFunctionsStayAsTheyAre) {
+    Clear().Input("x", {"4", "4"}).Weight("w", {4, 4});
+    GraphBuilder(&arena_, model_.graph)
+        .Node("before", "MatMul", {"x", "w"}, {"p"})
+        .Node("call", "Twice", {"p", "w"}, {"q"}, "custom")
+        .Node("after", "MatMul", {"q", "w"}, {"y"})
+        .Output("y");
+    OnnxGraph body = {};
+    GraphBuilder(&arena_, &body).Node("one", "MatMul", {"a", "b"}, {"c"}).Node("two", "Exp", {"c"}, {"d"});
+    OnnxFunction function = {};
+    function.name = "Twice";
+    function.domain = "custom";
+    function.overload = "";
+    for (const char *input : {"a", "b"}) vec_push(&arena_, &function.inputs, input);
+    const char *output = "d";
+    vec_push(&arena_, &function.outputs, output);
+    function.nodes = body.nodes;
+    function.opsets = model_.opsets;
+    vec_push(&arena_, &model_.functions, function);
+    Decide("torch-fp16");
+    EXPECT_EQ(Fate("call"), "as is");
+    EXPECT_EQ(Fate("one"), "as is");
+    EXPECT_EQ(Fate("before"), "low");
+    EXPECT_EQ(Casts(), "w! -> float16 for before, p -> float32 for call, q -> float16 for after");
+}
+
+// A value whose size nothing says counts as one of a usual size, so that no cast of it pays for a scalar.
+TEST_F(OnnxDecideTest, MinCutTakesUnknownSizesForLarge) {
+    Clear()
+        .Input("x", {"4", "4"})
+        .Weight("w", {4, 4})
+        .Weight("s", {1}, ONNX_FLOAT16)
+        .Node("up", "Cast", {"s"}, {"s32"})
+        .Int("to", ONNX_FLOAT)
+        .Node("fancy", "Fancy", {"x"}, {"f"}, "custom")
+        .Node("mul", "Mul", {"f", "s32"}, {"m"})
+        .Node("own", "Fancy", {"m"}, {"y"}, "custom")
+        .Output("y");
+    OnnxValueInfo info = {};
+    info.name = "f";
+    info.type = onnx_tensor_type(&arena_, ONNX_FLOAT, nullptr);
+    vec_push(&arena_, &model_.graph->value_infos, info);
+    Decide("min-cast");
+    EXPECT_EQ(Fate("mul"), "f32");
+    EXPECT_EQ(Casts(), "s! -> float32 for mul");
+}
+
 TEST_F(OnnxDecideTest, WrongChoicesAreNamed) {
     Perceptron();
     keeps_ = {"Sotfmax"};

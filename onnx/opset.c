@@ -21,7 +21,8 @@ static const struct Change {
 /* Changes that only some of its nodes meet. */
 static int special_change(const OnnxNode *node) {
     if (!strcmp(node->op_type, "BatchNormalization") && node->outputs.len > 1) return 14;
-    if (!strcmp(node->op_type, "Split") && node->inputs.len < 2) return 18; /* equal parts: num_outputs says so */
+    if (!strcmp(node->op_type, "Split") && node->inputs.len < 2)
+        return 18; /* in equal parts, which has to be said there */
     return 0;
 }
 

@@ -41,8 +41,8 @@ static amp_status read_assumption(Autocast *a, const char *text, OnnxAssumption 
     const char *equals = text ? strrchr(text, '=') : NULL;
     const int dtype = equals ? onnx_dtype_named(equals + 1) : -1;
     if (dtype <= 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "assume %s: NAME=TYPE is wanted, with a type such as float or int64",
-                        text ? text : "NULL");
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "assume %s: NAME=TYPE is wanted, with a type such as float16 or int64", text ? text : "NULL");
     *out = (OnnxAssumption){arena_strndup(&a->arena, text, (size_t)(equals - text)), dtype};
     return AMP_OK;
 }

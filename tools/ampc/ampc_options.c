@@ -223,8 +223,8 @@ static const ToolOption ampc_options[] = {
      .help = "The ops whose casts move the most bytes first, and such casts in JSON; at --batch."},
     {.name = "all", FLAG(which.all), .commands = EXPLAIN | AUTOCAST,
      .help = "Tells of each op by itself, autocast of each node. Without it the ops of repeated layers and of a loop's "
-             "steps are told of once, and those that only keep a layer's statistics, such as the running mean of a batch norm, are one "
-             "line of that layer. JSON has them always."},
+             "steps are told of once, and those that only keep a layer's statistics, such as the running mean of a "
+             "batch norm, are one line of that layer. JSON has them always."},
     {.name = "against", .value = "FILE", .kind = VALUE_FILE, TEXT(against), .commands = EXPLAIN,
      .help = "Compares the model with another, an older one say, which is called before. Shows the ops whose dtype "
              "differs, why on each side, the casts that came and went, and totals. The exit status is 0 whether they "
@@ -247,8 +247,8 @@ static const ToolOption ampc_options[] = {
      .help = "What values were measured to be, as JSON: {\"VALUE\": [SMALLEST, LARGEST], ...}. What the low type does "
              "not hold stays in f32. Weights are looked at anyway."},
     {.name = "assume", .value = "VALUE=TYPE", LIST(assumed), .commands = AUTOCAST,
-     .help = "The type of a value where the file says none, as of the result of an unknown op: float, float16, int64, "
-             "... May be repeated."},
+     .help = "The type of a value where the file says none, as of the result of an unknown op: float32, float16, "
+             "int64, ... May be repeated."},
     {.name = "opset", .value = "N", .preset = "the model's own", COUNT(onnx.opset), .commands = AUTOCAST,
      .help = "Writes the graph in a later opset of ai.onnx, where each of its nodes means the same there. bf16 needs "
              "22 for convolutions."},

@@ -2,7 +2,7 @@
 
     onnx_write.py OUT.onnx [--large] [--domain NAME] [--opset N]
 
-x [N, 4] goes through MatMul, Add, Relu and Softmax to y. --large: the weight has 1e5, which f16 does not hold; --domain:
+x [N, 4] goes through MatMul, Add, Relu and Softmax to y. --large: the weight has 1e5, which f16 cannot hold; --domain:
 Relu is an op of that domain.
 """
 import argparse

@@ -126,6 +126,11 @@ amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     sort=c_char_p, batch=c_int64, all=c_int32, form=c_int32, parts=c_void_p,
     part_count=c_size_t)
+amp_onnx_options = _struct(
+    "amp_onnx_options", struct_size=c_size_t, output=c_char_p, force=c_int32, json=c_int32, all=c_int32,
+    keep_io=c_int32, precision=c_char_p, policy=c_char_p, keep=POINTER(c_char_p), keep_count=c_size_t,
+    assume=POINTER(c_char_p), assume_count=c_size_t, ranges=c_char_p, opset=c_int64, batch_hint=c_int64,
+    allocator=c_void_p, diagnostic=_DIAGNOSTIC, dependency=c_void_p, user=c_void_p)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _DATASET = _RESULT = c_void_p
@@ -195,6 +200,7 @@ _AMPC = {
     "amp_compare": (_STATUS, POINTER(amp_compile_options), POINTER(amp_compile_options), POINTER(amp_explain_options),
                     POINTER(_RESULT), _ERR),
     "amp_explain": (_STATUS, POINTER(amp_compile_options), POINTER(amp_explain_options), POINTER(_RESULT), _ERR),
+    "amp_onnx_autocast": (_STATUS, c_char_p, POINTER(amp_onnx_options), c_void_p, POINTER(_RESULT), _ERR),
     "amp_compile_result_data": (c_void_p, _RESULT, POINTER(c_size_t)),
     "amp_compile_result_release": (None, _RESULT),
 }
@@ -937,18 +943,12 @@ def _compile_options(defines=None, overrides=None, **options):
     return settings
 
 
-def _run(function, path, text, name, defines, options):
-    """One call of the compiler: the bytes it gives and its warnings."""
-    if (path is None) == (text is None):
-        raise TypeError("either the path of a model or text= is wanted")
+def _gather(call):
+    """call(diagnostic, result, error) is one of the compiler: the bytes it gives and its warnings."""
     said = []
     collect = _DIAGNOSTIC(lambda _, words, is_error: said.append((bool(is_error), words.decode("utf-8", "replace"))))
-    words = None if text is None else text.encode()
-    settings = _compile_options(defines, name=name if path is None else path, text_size=len(words or b""),
-                                diagnostic=collect, **options)
-    settings.text = words
     result, error, size = c_void_p(), amp_error(), c_size_t()
-    status = function(byref(settings), byref(result), byref(error))
+    status = call(collect, byref(result), byref(error))
     try:
         errors, warnings = ([words for kind, words in said if kind is wanted] for wanted in (True, False))
         if status:
@@ -957,6 +957,19 @@ def _run(function, path, text, name, defines, options):
         return ctypes.string_at(data, size.value), warnings
     finally:
         _ampc.amp_compile_result_release(result)
+
+
+def _run(function, path, text, name, defines, options):
+    """The same of a call for a model."""
+    if (path is None) == (text is None):
+        raise TypeError("either the path of a model or text= is wanted")
+    words = None if text is None else text.encode()
+    def call(collect, result, error):
+        settings = _compile_options(defines, name=name if path is None else path, text_size=len(words or b""),
+                                    diagnostic=collect, **options)
+        settings.text = words
+        return function(byref(settings), result, error)
+    return _gather(call)
 
 
 def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", progress=None, **options):  # as C does
@@ -1004,3 +1017,19 @@ def compare(before, after, glob=None, *, json=False, dtype=None, op=None, rule=N
         return _ampc.amp_compare(byref(other), settings, byref(which), result, error)
     said, _ = _run(function, after, None, None, None, options)
     return _json.loads(said) if json else said.decode()
+
+
+def autocast(model, output=None, *, keep=(), assume=None, **options):
+    """An ONNX model in f16 or bf16, with reasons (docs/onnx.md). Gives what `ampc autocast --json` says, as a dict.
+
+    output: the file to write; without it the dict says what would be written. keep: ops and globs of names of nodes
+    that stay in f32. assume: {"value": "float16"}. options: the fields of amp_onnx_options, as precision="bf16",
+    policy="torch-fp16", keep_io=True, ranges="ranges.json", force=True.
+    """
+    kept, types = _rules(keep=keep, assume=[f"{name}={kind}" for name, kind in (assume or {}).items()]).values()
+    def call(collect, result, error):
+        settings = _options(amp_onnx_options, output=output, json=1, keep_count=len(kept) - 1,
+                            assume_count=len(types) - 1, diagnostic=collect, **options)
+        settings.keep, settings.assume = kept, types
+        return _ampc.amp_onnx_autocast(_path(model), byref(settings), None, result, error)
+    return _json.loads(_gather(call)[0])

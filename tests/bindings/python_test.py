@@ -54,7 +54,7 @@ def write_safetensors(path, **arrays):
 
 HEADERS = [f"runtime/include/amp/{name}.h"
            for name in ("amp", "cpu", "cuda", "data", "inspect", "serve", "train", "weights")]
-HEADERS.append("compiler/include/amp/compile.h")
+HEADERS += ["compiler/include/amp/compile.h", "compiler/include/amp/onnx.h"]
 
 
 class Headers(unittest.TestCase):
@@ -278,6 +278,22 @@ class Mistakes(Rings):
 
 
 class Use(Rings):
+    def test_lowering_an_onnx_model(self):
+        model, out = self.path / "small.onnx", self.path / "out.onnx"
+        subprocess.run([sys.executable, "-B", "tests/checks/onnx_write.py", model], check=True)
+        told = ampc.autocast(model, out, keep_io=True, policy="torch-fp16")
+        self.assertEqual((told["nodes"], told["lowered"], told["casts"]), (4, 3, 2))
+        self.assertIn(b"ampc.because", out.read_bytes())
+        self.assertEqual(ampc.autocast(model, keep=["Relu"])["lowered"], 2)
+        with self.assertRaisesRegex(ampc.CompileError, "none of 4 nodes was lowered"):
+            ampc.autocast(model, keep=["*"])
+        with self.assertRaisesRegex(ampc.CompileError, "did you mean torch-fp16?"):
+            ampc.autocast(model, policy="torch-fp61")
+        with self.assertRaisesRegex(TypeError, "keep is a list of text"):
+            ampc.autocast(model, keep="Relu")
+        subprocess.run([sys.executable, "-B", "tests/checks/onnx_write.py", model, "--domain", "com.example"], check=True)
+        self.assertEqual(ampc.autocast(model, assume={"v": "float32"})["lowered"], 2)
+
     def test_compiling_and_explaining(self):
         other = ampc.compile(text=MODEL, defines={"HIDDEN": 5}, emit="ir", stop_after="autocast")
         self.assertIn(b"5, 2", other.data)

@@ -1,4 +1,5 @@
-// amp_onnx_autocast: what it returns, and which arguments it refuses.  tests/checks/onnx_cli.sh has what it says of models.
+// amp_onnx_autocast: what it returns, and which arguments it refuses.  tests/checks/onnx_cli.sh has what it says of
+// models.
 #include "amp/onnx.h"
 
 #include <fcntl.h>

@@ -280,7 +280,8 @@ class Mistakes(Rings):
 class Use(Rings):
     def test_lowering_an_onnx_model(self):
         model, out = self.path / "small.onnx", self.path / "out.onnx"
-        subprocess.run([sys.executable, "-B", "tests/checks/onnx_write.py", model], check=True)
+        write = [sys.executable, "-B", "tests/checks/onnx_write.py", model]
+        subprocess.run(write, check=True)
         told = ampc.autocast(model, out, keep_io=True, policy="torch-fp16")
         self.assertEqual((told["nodes"], told["lowered"], told["casts"]), (4, 3, 2))
         self.assertIn(b"ampc.because", out.read_bytes())
@@ -291,7 +292,7 @@ class Use(Rings):
             ampc.autocast(model, policy="torch-fp61")
         with self.assertRaisesRegex(TypeError, "keep is a list of text"):
             ampc.autocast(model, keep="Relu")
-        subprocess.run([sys.executable, "-B", "tests/checks/onnx_write.py", model, "--domain", "com.example"], check=True)
+        subprocess.run([*write, "--domain", "com.example"], check=True)
         self.assertEqual(ampc.autocast(model, assume={"v": "float32"})["lowered"], 2)
 
     def test_compiling_and_explaining(self):

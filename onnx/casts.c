@@ -32,16 +32,10 @@ static void want(const Placing *p, int32_t operand) {
     p->wants[value] |= is_low ? WANTS_LOW : WANTS_OTHER;
 }
 
-/* An output of the model is of the type that it is computed in, unless that has to stay. */
 static void want_outputs(const Placing *p) {
     const OnnxIndex *x = p->d->index;
     for (int32_t g = 0; g < x->graph_count; g++)
-        for (int k = 0; k < x->graphs[g].output_count; k++) {
-            const int32_t operand = x->graphs[g].first_output + k, group = p->d->solution->operand_groups[operand];
-            if (!g && !p->d->options->keep_io && group != ONNX_NONE && p->d->states[group] != GROUP_SHARED)
-                p->d->states[group] = GROUP_STORED;
-            else want(p, operand);
-        }
+        for (int k = 0; k < x->graphs[g].output_count; k++) want(p, x->graphs[g].first_output + k);
 }
 
 static bool is_weight(const OnnxDeciding *d, int32_t value) { return value != ONNX_NONE && d->is_weight[value]; }

@@ -104,6 +104,15 @@ static void find_shared_groups(OnnxDeciding *d) {
     }
 }
 
+/* An output of the model is of the type that it is computed in, unless that has to stay. */
+static void free_outputs(OnnxDeciding *d) {
+    const OnnxGraphEntry *e = d->index->graphs;
+    for (int k = 0; k < e->output_count && !d->options->keep_io; k++) {
+        const int32_t group = group_of(d, e->first_output + k);
+        if (group != ONNX_NONE) d->states[group] = GROUP_STORED;
+    }
+}
+
 static OnnxDecision as_it_is(const char *rule, const char *because) {
     return (OnnxDecision){.pattern = ONNX_NONE, .reason = {.rule = rule, .because = because}};
 }
@@ -474,6 +483,7 @@ amp_status onnx_decide(const OnnxModel *model, const OnnxIndex *index, const Onn
                                  .sources = arena_array(arena, int32_t, index->value_count + 1)};
     for (int32_t g = 0; g < solution->group_count; g++) decisions->groups[g] = solution->groups[g].dtype;
     find_shared_groups(&d);
+    free_outputs(&d);
     drop_casts(&d);
     onnx_find_patterns(&d);
     classify_all(&d, used);

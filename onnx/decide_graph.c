@@ -72,6 +72,21 @@ static void add_node(OnnxDeciding *d, BytesGraph *g, int32_t node) {
     g->op_count++;
 }
 
+/* An output of a fixed type is stored in f32: an op reads it so, and makes nothing of a size. */
+static void add_reader(OnnxDeciding *d, BytesGraph *g, int32_t operand) {
+    const int32_t group = d->solution->operand_groups[operand], value = d->index->operands[operand];
+    if (group != ONNX_NONE && d->states[group] == GROUP_STORED) return;
+    if (!onnx_is_float_value(d, value)) return;
+    const BytesRead read = {d->out->sources[value], true, false};
+    BytesOp *op = &g->ops[g->op_count];
+    *op = bytes_op(OP_NONE, POLICY_F32);
+    op->reads_own_type = true;
+    vec_push(d->arena, &op->reads, read);
+    vec_push(d->arena, &op->outs, g->value_count);
+    g->values[read.value].is_result = false;
+    g->values[g->value_count++] = (BytesValue){.maker = g->op_count++, .is_float = true, .is_f32 = true};
+}
+
 /* Is it decided alone, or the last of a pattern? */
 static bool is_unit(const OnnxDeciding *d, int32_t node) {
     int count;
@@ -86,13 +101,23 @@ static void explain_all(OnnxDeciding *d, int32_t node, const char *because) {
         if (!d->out->nodes[members[i]].reason.because) d->out->nodes[members[i]].reason.because = because;
 }
 
-void onnx_decide_by_bytes(OnnxDeciding *d) {
-    BytesGraph g = {.values = arena_array(d->arena, BytesValue, d->index->value_count + 1),
-                    .ops = arena_array(d->arena, BytesOp, d->index->node_count + 1),
-                    .value_count = d->index->value_count};
-    for (int32_t v = 0; v < d->index->value_count; v++) g.values[v] = bytes_value(d, v);
-    for (int32_t n = 0; n < d->index->node_count; n++)
+static BytesGraph bytes_graph(OnnxDeciding *d) {
+    const OnnxIndex *x = d->index;
+    int outputs = 1;
+    for (int32_t i = 0; i < x->graph_count; i++) outputs += x->graphs[i].output_count;
+    BytesGraph g = {.values = arena_array(d->arena, BytesValue, x->value_count + outputs),
+                    .ops = arena_array(d->arena, BytesOp, x->node_count + outputs),
+                    .value_count = x->value_count};
+    for (int32_t v = 0; v < x->value_count; v++) g.values[v] = bytes_value(d, v);
+    for (int32_t n = 0; n < x->node_count; n++)
         if (is_unit(d, n)) add_node(d, &g, n);
+    for (int32_t i = 0; i < x->graph_count; i++)
+        for (int k = 0; k < x->graphs[i].output_count; k++) add_reader(d, &g, x->graphs[i].first_output + k);
+    return g;
+}
+
+void onnx_decide_by_bytes(OnnxDeciding *d) {
+    const BytesGraph g = bytes_graph(d);
     const LeastBytes *found = least_bytes(d->arena, &g);
     for (int32_t n = 0; n < d->index->node_count; n++) {
         if (!is_unit(d, n)) continue;

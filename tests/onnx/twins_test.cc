@@ -223,7 +223,6 @@ class TwinsTest : public DecideTest {
         TakeShapes(f);
         OnnxDecideOptions o = {};
         o.policy = ReadPolicy(policy);
-        o.keep_io = true;
         o.batch_hint = 32;
         ASSERT_EQ(onnx_decide(&model_, &index_, &solution_, &o, &arena_, &d_, &error_), AMP_OK) << error_.message;
     }

@@ -1,4 +1,4 @@
-// twins_test.cc: the same network as a module of the IR and as a graph of ONNX gets the same types, for the same reasons,
+// twins_test.cc: a network as a module of the IR and as a graph of ONNX gets the same types for the same reasons,
 // under every policy that decides forward ops.
 #include <fstream>
 #include <set>

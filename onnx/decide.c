@@ -280,38 +280,39 @@ static int spatial_dims(const OnnxDeciding *d, int32_t node) {
     return dims >= 1 && dims <= 3 ? dims : 2;
 }
 
-/* What rows are to the policy is looked up once. */
-typedef struct NamedRow {
-    bool known;
-    OnnxNamed named;
-} NamedRow;
+const OnnxNamed *onnx_name_of(OnnxDeciding *d, const char *names, int dims) {
+    const char *key = strchr(names, '#') ? arena_printf(d->arena, "%d %s", dims, names) : names;
+    const OnnxNamed *found = table_get(&d->named, key);
+    if (found) return found;
+    OnnxNamed *named = arena_new(d->arena, OnnxNamed);
+    *named = onnx_named(d->arena, d->options->policy, names, dims);
+    table_set(d->arena, &d->named, key, named);
+    return named;
+}
 
-static OnnxNamed name_of_node(const OnnxDeciding *d, int32_t node, NamedRow *known) {
-    const int dims = strchr(d->rows[node]->names, '#') ? spatial_dims(d, node) : 0;
-    NamedRow *row = &known[onnx_row_number(d->rows[node]) * 4 + dims];
-    if (!row->known) *row = (NamedRow){true, onnx_named(d->arena, d->options->policy, d->rows[node]->names, dims)};
-    return row->named;
+static const OnnxNamed *name_of_node(OnnxDeciding *d, int32_t node) {
+    return onnx_name_of(d, d->rows[node]->names, spatial_dims(d, node));
 }
 
 /* A pattern that may be low is f32 if the policy keeps one of its ops there: a gelu that is written with a power. */
-static void limit_by_members(OnnxDeciding *d, int32_t node, OnnxUnit *unit, NamedRow *known) {
+static void limit_by_members(OnnxDeciding *d, int32_t node, OnnxUnit *unit) {
     int count;
     const int32_t *members = onnx_members(d, &node, &count);
     for (int i = 0; i < count && count > 1 && unit->op_class == POLICY_FOLLOW; i++) {
-        const OnnxNamed named = name_of_node(d, members[i], known);
-        if (!is_f32_class(named.line->op_class)) continue;
-        unit->op_class = named.line->op_class;
-        unit->named.line = named.line;
+        const PolicyLine *line = name_of_node(d, members[i])->line;
+        if (!is_f32_class(line->op_class)) continue;
+        unit->op_class = line->op_class;
+        unit->named.line = line;
     }
 }
 
-static void classify(OnnxDeciding *d, int32_t node, NamedRow *known, bool *used) {
+static void classify(OnnxDeciding *d, int32_t node, bool *used) {
     OnnxUnit *unit = &d->units[node];
     const int32_t pattern = d->out->nodes[node].pattern, barred = barred_member(d, node);
-    unit->named = pattern == ONNX_NONE ? name_of_node(d, node, known)
-                                       : onnx_named(d->arena, d->options->policy, d->out->patterns.data[pattern].op, 0);
+    unit->named =
+        pattern == ONNX_NONE ? *name_of_node(d, node) : *onnx_name_of(d, d->out->patterns.data[pattern].op, 0);
     unit->op_class = unit->named.line->op_class;
-    limit_by_members(d, node, unit, known);
+    limit_by_members(d, node, unit);
     unit->is_decided = onnx_main_group(d, node) != ONNX_NONE;
     unit->because = kept_by(d, node, unit->named.name, used);
     if (unit->because || is_f32_class(unit->op_class) || d->low == ONNX_FLOAT)
@@ -359,7 +360,6 @@ static void read_as_stored(OnnxDeciding *d, int32_t node) {
 }
 
 static void classify_all(OnnxDeciding *d, bool *used) {
-    NamedRow *known = arena_array(d->arena, NamedRow, onnx_row_count() * 4);
     for (int32_t n = 0; n < d->index->node_count; n++) {
         int count;
         OnnxDecision *decision = &d->out->nodes[n];
@@ -375,7 +375,7 @@ static void classify_all(OnnxDeciding *d, bool *used) {
         } else if (!is_whole && onnx_has_trait(d->rows[n], 'S')) {
             read_as_stored(d, n);
         } else if (members[count - 1] == n) {
-            classify(d, n, known, used);
+            classify(d, n, used);
             if (d->units[n].is_decided) explain(d, n);
         }
     }

@@ -24,9 +24,6 @@ typedef struct OnnxNamed { /* what some names are to a policy */
 
 /* NULL: the table has no such op. */
 const OnnxRow *onnx_row(const char *op);
-/* By how many rows there are; onnx_row_number is less. */
-int onnx_row_count(void);
-int onnx_row_number(const OnnxRow *row);
 bool onnx_has_trait(const OnnxRow *row, char trait); /* |row| may be NULL */
 /* |dims|: what # means. */
 OnnxNamed onnx_named(Arena *a, const Policy *p, const char *names, int dims);
@@ -66,6 +63,7 @@ typedef struct OnnxDeciding {
     const OnnxRow **rows;  /* by node; NULL: it stays as it is */
     OnnxUnit *units;       /* by node; of a pattern, its last */
     uint8_t *states;       /* by group: OnnxGroupState */
+    Table named;           /* to OnnxNamed, by names */
     bool *is_weight;       /* by value: an initializer, a constant, or moved elements of one */
     OnnxReads reads;       /* of the unit at hand */
     VEC(Operand) operands; /* the same, as precision/types.h sees them */
@@ -84,6 +82,8 @@ int32_t onnx_source_of(const OnnxDeciding *d, int32_t node, int k);
 int32_t onnx_result_of(const OnnxDeciding *d, int32_t node, int k);
 /* The group of a node's results, or else of its operands; ONNX_NONE: it has none. */
 int32_t onnx_main_group(const OnnxDeciding *d, int32_t node);
+/* What names are to the policy; looked up once. */
+const OnnxNamed *onnx_name_of(OnnxDeciding *d, const char *names, int dims);
 /* The nodes that are decided with |node|, which is the last of them. */
 const int32_t *onnx_members(const OnnxDeciding *d, const int32_t *node, int *count);
 /* Fills d->reads. */

@@ -124,13 +124,11 @@ static bool is_closed(const Match *m, int32_t last) {
     return true;
 }
 
-static PolicyClass class_of(const OnnxDeciding *d, const char *names) {
-    return onnx_named(d->arena, d->options->policy, names, 2).line->op_class;
-}
+static PolicyClass class_of(OnnxDeciding *d, const char *names) { return onnx_name_of(d, names, 2)->line->op_class; }
 
 /* Under `eager` a whole that follows its input is decided in parts if the lists keep a part in f32: as PyTorch, which
  * never sees the whole, does with a gelu that is written with a power. */
-static bool is_decided_in_parts(const OnnxDeciding *d, const Match *m, const char *op) {
+static bool is_decided_in_parts(OnnxDeciding *d, const Match *m, const char *op) {
     bool has_f32 = false;
     if (d->options->policy->algorithm != ALGORITHM_EAGER || class_of(d, op) != POLICY_FOLLOW) return false;
     for (int i = 0; i < m->count; i++) {

@@ -13,10 +13,6 @@ static int by_op(const void *op, const void *row) { return strcmp(op, ((const On
 
 const OnnxRow *onnx_row(const char *op) { return bsearch(op, rows, ROWS, sizeof *rows, by_op); }
 
-int onnx_row_count(void) { return ROWS; }
-
-int onnx_row_number(const OnnxRow *row) { return (int)(row - rows); }
-
 bool onnx_has_trait(const OnnxRow *row, char trait) { return row && strchr(row->traits, trait); }
 
 OnnxNamed onnx_named(Arena *a, const Policy *p, const char *names, int dims) {

@@ -211,6 +211,7 @@ static amp_status count_model(Writer *w, const Target *target, OnnxExternal exte
         w->location = location;
         AMP_TRY(put_model(w, true));
     }
+    if (!w->data.at) w->location = NULL; /* no tensor is large */
     if (w->location && !target->is_regular)
         return amp_fail(w->err, AMP_INVALID_ARGUMENT,
                         "%s: is no regular file, beside which external data could be written; name another path",
@@ -266,6 +267,8 @@ static amp_status write_model(Writer *w, const char *path, const OnnxWriteOption
     AMP_TRY(count_model(w, &target, options->external, location));
     if (w->location) AMP_TRY(look_target(&data, data_path, options->force, w->err));
     AMP_TRY(write_files(w, &target, data_path));
+    const OnnxFiles *files = w->model->files;
+    if (files && files->model.fd >= 0) AMP_TRY(amp_file_reader_check_unchanged(&files->model, files->path, w->err));
     return commit(w, &target);
 }
 

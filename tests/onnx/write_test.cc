@@ -1,6 +1,7 @@
 // write_test.cc: models that are written: the same bytes, elements of other types, external data, whole files.
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cmath>
@@ -85,7 +86,8 @@ TEST(OnnxWrite, NothingIsReplacedUnlessAsked) {
     EXPECT_EQ(r.Write(folder / "out.onnx", {true, ONNX_EXTERNAL_AUTO}), AMP_OK) << r.Message();
     CompareBytes(Get(folder / "out.onnx"), Everything().text);
     Put(folder / "b.onnx.data", "old");
-    EXPECT_EQ(r.Write(folder / "b.onnx", {false, ONNX_EXTERNAL_ALWAYS}), AMP_INVALID_ARGUMENT);
+    Reading large(WithWeights({Tensor("w", {1024}, Floats(std::vector<float>(1024, 1)))}).text);
+    EXPECT_EQ(large.Write(folder / "b.onnx", {false, ONNX_EXTERNAL_ALWAYS}), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(Names(folder.path), (std::vector<std::string>{"b.onnx.data", "out.onnx"}));
     EXPECT_EQ(r.Write("/nowhere/out.onnx"), AMP_NOT_FOUND);
 }
@@ -213,6 +215,50 @@ TEST(OnnxWrite, LargeInitializersLeaveTheModel) {
                               Tensor("huge", {1 << 18}, Floats(huge)), Tensor("last", {256}, bf16, ONNX_BFLOAT16)})
                      .text);
     EXPECT_EQ(Names(folder.path), (std::vector<std::string>{"inline.onnx", "o.onnx", "o.onnx.data"}));
+}
+
+// Whatever fails, neither file is there, and what was there is as it was.
+TEST(OnnxWrite, FilesThatCannotBeWritten) {
+    Folder folder;
+    Reading r(WithWeights({Tensor("w", {1024}, Floats(std::vector<float>(1024, 1)))}).text);
+    const OnnxWriteOptions external = {true, ONNX_EXTERNAL_ALWAYS};
+    ASSERT_EQ(mkdir((folder / "o.onnx.data").c_str(), 0755), 0);
+    Put(folder / "o.onnx", "old");
+    EXPECT_EQ(r.Write(folder / "o.onnx", external), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(r.Message().rfind(folder / "o.onnx.data: not a regular file", 0), 0u) << r.Message();
+    EXPECT_EQ(Get(folder / "o.onnx"), "old");
+    EXPECT_EQ(Names(folder.path), (std::vector<std::string>{"o.onnx", "o.onnx.data"}));
+    EXPECT_EQ(r.Write("/dev/null", external), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(r.Message(),
+              "/dev/null: is no regular file, beside which external data could be written; name another path");
+    // The largest file that this process may write: the model fits, its data does not.
+    const struct rlimit most = {2000, RLIM_INFINITY};
+    struct rlimit before;
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &most), 0);
+    EXPECT_EQ(r.Write(folder / "p.onnx", external), AMP_IO);
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_NE(r.Message().find("File too large"), std::string::npos) << r.Message();
+    EXPECT_EQ(Names(folder.path), (std::vector<std::string>{"o.onnx", "o.onnx.data"}));
+}
+
+TEST(OnnxWrite, NoDataFileWithoutLargeTensors) {
+    Folder folder;
+    Reading r(WithWeights({Tensor("w", {2}, Floats({1, 2}))}).text);
+    ASSERT_EQ(r.Write(folder / "o.onnx", {false, ONNX_EXTERNAL_ALWAYS}), AMP_OK) << r.Message();
+    EXPECT_EQ(Names(folder.path), (std::vector<std::string>{"o.onnx"}));
+}
+
+// A model that was written to after it was read has other elements than it had.
+TEST(OnnxWrite, AModelThatChangedIsNotCopied) {
+    Folder folder;
+    Put(folder / "m.onnx", WithWeights({Tensor("w", {1024}, Floats(std::vector<float>(1024, 1)))}).text);
+    auto r = Reading::File(folder / "m.onnx");
+    Put(folder / "m.onnx",
+        WithWeights({Tensor("w", {1024}, Floats(std::vector<float>(1024, 2))), Tensor("v", {0}, "")}).text);
+    EXPECT_EQ(r.Write(folder / "o.onnx"), AMP_IO);
+    EXPECT_EQ(r.Message(), (folder / "m.onnx") + ": was written to while it was read; read it again once it is whole");
+    EXPECT_EQ(Names(folder.path), (std::vector<std::string>{"m.onnx"}));
 }
 
 // Data of another model is not lost, not even by force.

@@ -207,6 +207,13 @@ static void fold_pairs(OnnxSolver *s, int32_t node, Operation *operation) {
     onnx_say_ints(s, node, 0, data, count);
 }
 
+static void fold_neg(OnnxSolver *s, int32_t node) {
+    OnnxKnownInts ints = onnx_input_ints(s, node, 0);
+    OnnxSize data[ONNX_KNOWN_INTS];
+    if (!ints.data || !of_integers(s, onnx_output(s, node, 0))) return;
+    for (int i = 0; i < ints.count; i++) data[i] = onnx_size_sub(sizes(s), onnx_size(0), ints.data[i]);
+    onnx_say_ints(s, node, 0, data, ints.count);
+}
 static void fold_add(OnnxSolver *s, int32_t node) { fold_pairs(s, node, op_add); }
 static void fold_sub(OnnxSolver *s, int32_t node) { fold_pairs(s, node, op_sub); }
 static void fold_mul(OnnxSolver *s, int32_t node) { fold_pairs(s, node, op_mul); }
@@ -261,25 +268,15 @@ static void fold_expand(OnnxSolver *s, int32_t node) {
 }
 
 const OnnxRule onnx_rules_fold[] = {
-    {"Constant", fold_constant},
-    {"Shape", fold_shape},
-    {"Size", fold_size},
-    {"ConstantOfShape", fold_constant_of_shape},
-    {"Range", fold_range},
-    {"Identity Cast Squeeze Unsqueeze Reshape Flatten", fold_same},
-    {"Concat", fold_concat},
-    {"Gather", fold_gather},
-    {"Slice", fold_slice},
-    {"Split", fold_split},
-    {"Add", fold_add},
-    {"Sub", fold_sub},
-    {"Mul", fold_mul},
-    {"Div", fold_div},
-    {"Max", fold_max},
-    {"Min", fold_min},
-    {"Equal", fold_equal},
-    {"Where", fold_where},
-    {"ReduceProd", fold_product},
-    {"Expand", fold_expand},
-    {NULL, NULL},
+    {"Constant", fold_constant}, {"Shape", fold_shape},
+    {"Size", fold_size},         {"ConstantOfShape", fold_constant_of_shape},
+    {"Range", fold_range},       {"Identity Cast Squeeze Unsqueeze Reshape Flatten", fold_same},
+    {"Concat", fold_concat},     {"Gather", fold_gather},
+    {"Slice", fold_slice},       {"Split", fold_split},
+    {"Neg", fold_neg},           {"Add", fold_add},
+    {"Sub", fold_sub},           {"Mul", fold_mul},
+    {"Div", fold_div},           {"Max", fold_max},
+    {"Min", fold_min},           {"Equal", fold_equal},
+    {"Where", fold_where},       {"ReduceProd", fold_product},
+    {"Expand", fold_expand},     {NULL, NULL},
 };

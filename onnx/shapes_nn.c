@@ -258,6 +258,18 @@ static void shape_loss(OnnxSolver *s, int32_t node) {
     onnx_say_same(s, node, 1, onnx_input_shape(s, node, 0));
 }
 
+/* ---- ai.onnx.ml -------------------------------------------------------------------------------------------------- */
+
+/* A label for each row, and a score for each class; or a number for each row and target. */
+static void shape_classic(OnnxSolver *s, int32_t node) {
+    OnnxValueShape in = onnx_input_shape(s, node, 0);
+    bool classifier = strstr(s->index->nodes[node].node->op_type, "Classifier") != NULL;
+    OnnxSize targets = onnx_size(onnx_int_of(s, node, "n_targets", onnx_int_of(s, node, "targets", 1)));
+    OnnxSize dims[2] = {in.rank == 2 ? in.dims[0] : onnx_size_unknown(), classifier ? onnx_size_unknown() : targets};
+    onnx_say_shape(s, node, classifier ? 1 : 0, 2, dims);
+    if (classifier) onnx_say_shape(s, node, 0, 1, dims);
+}
+
 const OnnxRule onnx_rules_nn[] = {
     {"MatMul MatMulInteger QLinearMatMul FusedMatMul", shape_matmul},
     {"Gemm FusedGemm", shape_gemm},
@@ -271,6 +283,8 @@ const OnnxRule onnx_rules_nn[] = {
     {"LayerNormalization", shape_layer_norm},
     {"BatchNormalization", shape_batch_norm},
     {"GRU LSTM RNN", shape_recurrent},
+    {"LinearClassifier LinearRegressor SVMClassifier SVMRegressor TreeEnsembleClassifier TreeEnsembleRegressor",
+     shape_classic},
     {"Attention", shape_attention},
     {"NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", shape_loss},
     {NULL, NULL},

@@ -1,4 +1,4 @@
-// print_types.cc: prints the type and shape of each output of models, for tests/checks/full/onnx_types.py.
+// print_types.cc: prints the type and shape of each value of models, for tests/checks/full/onnx_types.py.
 //
 //     print_types < LIST_OF_FILES        FILE;NAME;float32[N, 3]  or  FILE;;what is wrong
 #include <csetjmp>
@@ -21,10 +21,9 @@ static void print_model(const std::string &path) {
                onnx_solve_types(&model, &index, nullptr, &arena, &s, &err)) {
         printf("%s;;%s\n", path.c_str(), err.message);
     } else {
-        for (int i = 0; i < index.graphs[0].output_count; i++) {
-            int32_t v = index.operands[index.graphs[0].first_output + i];
-            printf("%s;%s;%s\n", path.c_str(), index.values[v].name, onnx_value_text(&s, &arena, v));
-        }
+        for (int32_t v = 0; v < index.value_count; v++)
+            if (index.values[v].graph == 0)
+                printf("%s;%s;%s\n", path.c_str(), index.values[v].name, onnx_value_text(&s, &arena, v));
     }
     onnx_close(&model);
     arena_free(&arena);

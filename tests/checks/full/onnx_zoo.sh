@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `ampc autocast` on ONNX files of ten families, exported now, and on 500 random graphs (tests/checks/onnx_zoo.py); its
-# types beside PyTorch's autocast of the same networks (tests/checks/onnx_decisions.py).
+# types beside PyTorch's autocast of the same networks (onnx_decisions.py); overflows that are planted (onnx_planted.py).
 #
 #     tests/checks/full/onnx_zoo.sh --peers --table FILE.md        also beside onnxconverter-common and ModelOpt
 #
@@ -16,6 +16,8 @@ build -c opt //tools:ampc
 export PYTHONDONTWRITEBYTECODE=1
 run 0 "$python" tests/checks/onnx_zoo.py "$bin/tools/ampc" --random 500 "$@"
 told
-run 0 "$python" tests/checks/onnx_decisions.py "$bin/tools/ampc"
-told
+for check in decisions planted; do
+    run 0 "$python" tests/checks/onnx_$check.py "$bin/tools/ampc"
+    told
+done
 finish

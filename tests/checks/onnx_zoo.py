@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -170,7 +171,7 @@ def peer(convert, path, out, before, inputs, expected, work):
         try:
             cell["error"] = distance(expected, outputs(out, inputs))
         except Exception as error:
-            cell["fails"] = str(error)[:100]
+            cell["fails"] = f"numbers: {str(error)[:100]}"
     return cell
 
 
@@ -302,8 +303,10 @@ def write_table(zoo, path):
     for what, chosen in (("networks", rows), ("random graphs", [r for r in zoo.rows if r not in rows])):
         for n in PEERS:
             tried = [r[n] for r in chosen if n in r]
+            fails = Counter(t["fails"].split(":")[0] for t in tried if "fails" in t)
             if tried:
-                lines.append(f"- {n}, {what}: {sum('fails' in t for t in tried)} of {len(tried)} outputs fail.")
+                kinds = ", ".join(f"{kind} {count}" for kind, count in fails.most_common())
+                lines.append(f"- {n}, {what}: {fails.total()} of {len(tried)} outputs fail ({kinds}).")
     with open(path, "w") as file:
         file.write("\n".join(lines) + "\n")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `ampc autocast` on ONNX files of ten families, exported now, and on 500 random graphs (tests/checks/onnx_zoo.py); its
-# types beside PyTorch's autocast of the same networks (onnx_decisions.py); overflows that are planted (onnx_planted.py).
+# types beside PyTorch's autocast of the same networks (onnx_decisions.py); planted overflows (onnx_planted.py).
 #
 #     tests/checks/full/onnx_zoo.sh --peers --table FILE.md        also beside onnxconverter-common and ModelOpt
 #

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/base/failing_allocator.h"
 #include "tests/onnx/decide_fixture.h"
 
 namespace {
@@ -97,6 +98,27 @@ TEST_F(AutocastTest, ACallerOfAnOlderHeaderGetsWhatItKnows) {
     ASSERT_EQ(Run(), AMP_OK) << error_.message;
     EXPECT_EQ(counts_.nodes, 2);
     EXPECT_EQ(counts_.kept, 77);
+}
+
+TEST_F(AutocastTest, MemoryThatRunsOutIsAnError) {
+    const std::string out = path_ + ".out";
+    options_.output = out.c_str();
+    options_.force = 1;
+    options_.json = 1;
+    int failed = 0;
+    for (int fail_at = 0;; fail_at++) {
+        FailingAllocator allocator(fail_at);
+        const amp_allocator a = allocator.get();
+        options_.allocator = &a;
+        const amp_status status = Run();
+        amp_compile_result_release(report_);
+        report_ = nullptr;
+        if (!status) break;
+        ASSERT_EQ(status, AMP_OUT_OF_MEMORY) << error_.message;
+        failed++;
+    }
+    options_.allocator = nullptr;
+    EXPECT_GT(failed, 3);
 }
 
 TEST_F(AutocastTest, WrongArguments) {

@@ -264,7 +264,7 @@ static void say_stack(OnnxSolver *s, int32_t node, int i, int32_t graph, int res
 
 static void shape_loop(OnnxSolver *s, int32_t node) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
-    int carried = e->node->inputs.len - 2;
+    int carried = e->node->inputs.len > 2 ? e->node->inputs.len - 2 : 0;
     OnnxSize count = onnx_size_unknown();
     for (int i = 0; i < e->node->outputs.len; i++) {
         if (i >= carried) say_stack(s, node, i, e->first_graph, i + 1, count);

@@ -237,6 +237,9 @@ static amp_status type_scan(OnnxSolver *s, int32_t node) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
     int32_t body = e->first_graph;
     int64_t scanned = onnx_solver_int(s, e->node, "num_scan_inputs", 0);
+    if (scanned < 1 || scanned > e->node->inputs.len)
+        return onnx_node_fail(s, AMP_BAD_FILE, node, "its num_scan_inputs is %lld, and it has %d inputs",
+                              (long long)scanned, e->node->inputs.len);
     for (int i = 0; i < e->node->inputs.len; i++) AMP_TRY(give_input(s, node, body, i, type_of_input(s, node, i)));
     AMP_TRY(onnx_solve_graph(s, body));
     for (int i = 0; i < e->node->inputs.len - scanned; i++) AMP_TRY(check_carried(s, node, body, i, i));

@@ -41,8 +41,7 @@ class GraphOf {
         return *this;
     }
     GraphOf &weight(const char *name, int dtype, std::vector<int64_t> dims) {
-        OnnxTensor t = onnx_tensor_of(arena, name, dtype, dims.data(), static_cast<int>(dims.size()), nullptr);
-        vec_push(arena, &g->initializers, t);
+        vec_push(arena, &g->initializers, zeros(name, dtype, dims));
         return *this;
     }
     GraphOf &ints(const char *name, std::vector<int64_t> values, bool scalar = false) {
@@ -86,7 +85,7 @@ class GraphOf {
     GraphOf &with_tensor(const char *name, int dtype, std::vector<int64_t> dims) {
         OnnxAttribute a = named(name, ONNX_ATTR_TENSOR);
         a.t = arena_new(arena, OnnxTensor);
-        *a.t = onnx_tensor_of(arena, "", dtype, dims.data(), static_cast<int>(dims.size()), nullptr);
+        *a.t = zeros("", dtype, dims);
         return attribute(a);
     }
     GraphOf &with_ints(const char *name, std::vector<int64_t> values, bool scalar = false) {
@@ -116,6 +115,12 @@ class GraphOf {
     GraphOf &attribute(const OnnxAttribute &a) {
         vec_push(arena, &g->nodes.data[g->nodes.len - 1].attributes, a);
         return *this;
+    }
+    OnnxTensor zeros(const char *name, int dtype, const std::vector<int64_t> &dims) {
+        size_t count = 16;
+        for (int64_t dim : dims) count *= static_cast<size_t>(dim);
+        return onnx_tensor_of(arena, name, dtype, dims.data(), static_cast<int>(dims.size()),
+                              arena_alloc(arena, count + 1));
     }
     OnnxTensor tensor(const char *name, const std::vector<int64_t> &values, bool scalar) {
         auto *copy = arena_array(arena, int64_t, values.size() + 1);

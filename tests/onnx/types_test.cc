@@ -245,6 +245,14 @@ TEST(OnnxTypes, GraphsThatDisagree) {
               "int64");
 }
 
+TEST(OnnxTypes, AScanOfMoreThanItHas) {
+    ModelOf m(17);
+    GraphOf &body = m.inner("body");
+    body.input("one", 0).node("Relu", "one", "out").output("out");
+    m.graph().input("xs", ONNX_FLOAT, "T,4").node("Scan", "xs", "ys").with("body", body).with("num_scan_inputs", 7);
+    EXPECT_EQ(m.solve(), "m.onnx: node 0 'ys' (Scan): its num_scan_inputs is 7, and it has 1 inputs");
+}
+
 TEST(OnnxTypes, OpsetsBeyondTheTable) {
     ModelOf old(10), newer(29);
     EXPECT_EQ(old.solve(),

@@ -34,6 +34,8 @@ int onnx_axis(int64_t axis, int rank);
 bool onnx_axis_set(OnnxKnownInts axes, int rank, bool set[ONNX_RANK]);
 OnnxSize onnx_count(OnnxSolver *s, OnnxValueShape shape, int from, int to); /* the product of dimensions */
 
+const OnnxSize *onnx_copy_sizes(OnnxSolver *s, const OnnxSize *from, int count);
+
 /* ---- saying ------------------------------------------------------------------------------------------------------ */
 
 void onnx_say_shape(OnnxSolver *s, int32_t node, int i, int rank, const OnnxSize *dims); /* which are copied */

@@ -29,22 +29,26 @@ typedef struct OnnxSolver {
     Table rules, folds; /* of shapes, and of integers: OnnxRule by the op's name */
 } OnnxSolver;
 
-/* ---- types.c ----------------------------------------------------------------------------------------------------- */
+/* ---- solve.c --------------------------------------------------------------------------------------------------- */
 
-amp_status onnx_solve_graph(OnnxSolver *s, int32_t graph);
 /* The attribute of |node|, in a function's body what it refers to; NULL: none. */
 const OnnxAttribute *onnx_solver_attribute(const OnnxSolver *s, const OnnxNode *node, const char *name);
 int64_t onnx_solver_int(const OnnxSolver *s, const OnnxNode *node, const char *name, int64_t otherwise);
+int64_t onnx_opset_of(const OnnxSolver *s, const OnnxNode *node); /* of its domain, for it; 0: not imported */
 /* Fails with "FILE: node 12 'conv1' (Conv): ..". */
 amp_status onnx_node_fail(const OnnxSolver *s, amp_status status, int32_t node, const char *format, ...)
     AMP_PRINTF(4, 5);
 const char *onnx_type_text(const OnnxSolver *s, OnnxValueType type);
+OnnxValueType onnx_tensor_of_dtype(int64_t dtype);    /* unknown if it is none */
 OnnxValueType onnx_type_stated(const OnnxType *type); /* of a TypeProto; NULL: unknown */
 /* Sets the type of value |v|, which |node| makes (or ONNX_NONE), and compares it with what the graph states. */
 amp_status onnx_set_type(OnnxSolver *s, int32_t node, int32_t v, OnnxValueType type);
 /* The same of an output whose type nothing but the graph or an assumption says. */
 amp_status onnx_type_by_statement(OnnxSolver *s, int32_t node, int32_t v);
-int64_t onnx_opset_of(const OnnxSolver *s, const OnnxNode *node); /* of its domain, for it; 0: not imported */
+
+/* ---- types.c --------------------------------------------------------------------------------------------------- */
+
+amp_status onnx_solve_graph(OnnxSolver *s, int32_t graph);
 
 /* ---- types_special.c --------------------------------------------------------------------------------------------- */
 

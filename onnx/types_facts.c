@@ -99,7 +99,8 @@ static double summed_recurrent(const Asked *a) { return dim_of(a, 1, -1) + dim_o
 
 static double summed_attention(const Asked *a) {
     double keys = dim_of(a, 1, -2), features = dim_of(a, 0, -1);
-    if (input_shape(a, 0).rank == 3) features /= (double)onnx_attribute_int(a->e->node, "q_num_heads", 1);
+    int64_t heads = onnx_attribute_int(a->e->node, "q_num_heads", 1);
+    if (input_shape(a, 0).rank == 3 && heads > 0) features /= (double)heads;
     return keys > features ? keys : features;
 }
 

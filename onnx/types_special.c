@@ -9,8 +9,6 @@ static OnnxValueType of_kind(OnnxKind kind, int64_t dtype) {
     return (OnnxValueType){.kind = known ? (uint8_t)kind : ONNX_KIND_UNKNOWN, .dtype = known ? (uint8_t)dtype : 0};
 }
 
-static OnnxValueType tensor_of(int64_t dtype) { return of_kind(ONNX_KIND_TENSOR, dtype); }
-
 static int variable_named(const OnnxSchema *schema, const char *name) {
     for (int i = 0; i < schema->variables; i++)
         if (strcmp(schema->variable[i].name, name) == 0) return i;
@@ -26,17 +24,17 @@ static OnnxValueType type_of_constant(const OnnxSolver *s, const OnnxNode *n) {
     } rows[] = {{"value_float", ONNX_FLOAT}, {"value_floats", ONNX_FLOAT},  {"value_int", ONNX_INT64},
                 {"value_ints", ONNX_INT64},  {"value_string", ONNX_STRING}, {"value_strings", ONNX_STRING}};
     const OnnxAttribute *a = onnx_solver_attribute(s, n, "value");
-    if (a && a->type == ONNX_ATTR_TENSOR && a->t) return tensor_of(a->t->data_type);
+    if (a && a->type == ONNX_ATTR_TENSOR && a->t) return onnx_tensor_of_dtype(a->t->data_type);
     a = onnx_solver_attribute(s, n, "sparse_value");
-    if (a && a->type == ONNX_ATTR_SPARSE_TENSOR && a->sparse) return tensor_of(a->sparse->values->data_type);
+    if (a && a->type == ONNX_ATTR_SPARSE_TENSOR && a->sparse) return onnx_tensor_of_dtype(a->sparse->values->data_type);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (onnx_solver_attribute(s, n, rows[i].attribute)) return tensor_of(rows[i].dtype);
-    return tensor_of(0);
+        if (onnx_solver_attribute(s, n, rows[i].attribute)) return onnx_tensor_of_dtype(rows[i].dtype);
+    return onnx_tensor_of_dtype(0);
 }
 
 static OnnxValueType type_of_constant_of_shape(const OnnxSolver *s, const OnnxNode *n) {
     const OnnxAttribute *a = onnx_solver_attribute(s, n, "value");
-    return tensor_of(a && a->type == ONNX_ATTR_TENSOR && a->t ? a->t->data_type : ONNX_FLOAT);
+    return onnx_tensor_of_dtype(a && a->type == ONNX_ATTR_TENSOR && a->t ? a->t->data_type : ONNX_FLOAT);
 }
 
 /* ---- sequences and optionals ------------------------------------------------------------------------------------- */
@@ -120,13 +118,13 @@ static void bind_ml(const OnnxSolver *s, const OnnxNode *n, const OnnxSchema *sc
         if (has_list(s, n, "classlabels_strings")) maps.key = ONNX_STRING;
         bound[variable_named(schema, "T")] = maps;
     } else if (strcmp(op, "LabelEncoder") == 0 || strcmp(op, "CategoryMapper") == 0) {
-        bound[to] = tensor_of(dtype_of_encoder(s, n, bound[from].dtype));
+        bound[to] = onnx_tensor_of_dtype(dtype_of_encoder(s, n, bound[from].dtype));
     } else if (strcmp(op, "DictVectorizer") == 0) {
-        bound[to] = tensor_of(bound[from].dtype);
+        bound[to] = onnx_tensor_of_dtype(bound[from].dtype);
     } else if (strcmp(op, "CastMap") == 0) {
-        bound[to] = tensor_of(dtype_of_cast_map(s, n));
+        bound[to] = onnx_tensor_of_dtype(dtype_of_cast_map(s, n));
     } else if (strstr(op, "Classifier")) {
-        bound[to] = tensor_of(dtype_of_classes(s, n));
+        bound[to] = onnx_tensor_of_dtype(dtype_of_classes(s, n));
     }
 }
 
@@ -225,8 +223,8 @@ static amp_status type_if(OnnxSolver *s, int32_t node) {
 static amp_status type_loop(OnnxSolver *s, int32_t node) {
     const OnnxNodeEntry *e = &s->index->nodes[node];
     int32_t body = e->first_graph;
-    AMP_TRY(give_input(s, node, body, 0, tensor_of(ONNX_INT64)));
-    AMP_TRY(give_input(s, node, body, 1, tensor_of(ONNX_BOOL)));
+    AMP_TRY(give_input(s, node, body, 0, onnx_tensor_of_dtype(ONNX_INT64)));
+    AMP_TRY(give_input(s, node, body, 1, onnx_tensor_of_dtype(ONNX_BOOL)));
     for (int i = 2; i < e->node->inputs.len; i++) AMP_TRY(give_input(s, node, body, i, type_of_input(s, node, i)));
     AMP_TRY(onnx_solve_graph(s, body));
     for (int i = 2; i < e->node->inputs.len; i++) AMP_TRY(check_carried(s, node, body, i, i - 1));

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { DEEPEST = 200, MOST_MORE = 1000000 };
+enum { DEEPEST = 200, MOST_MORE = 200000 };
 
 typedef struct Inliner {
     OnnxModel *model;

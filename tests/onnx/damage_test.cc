@@ -39,8 +39,9 @@ void Check(const std::string &bytes, const std::string &path) {
 
 TEST(OnnxDamage, CutAtEachByte) {
     const std::string good = Everything().text;
+    Folder folder("/dev/shm/"); // nothing waits for a disk
     accepted = 0;
-    for (size_t size = 0; size < good.size(); size++) Check(good.substr(0, size), "/dev/shm/onnx_cut");
+    for (size_t size = 0; size < good.size(); size++) Check(good.substr(0, size), folder / "cut");
     // At the end of a field of the model itself, from its graph on.
     EXPECT_EQ(accepted, 9u);
 }
@@ -71,9 +72,10 @@ const std::vector<std::string> kWords = {std::string("\0", 1),
                                          "x"};
 
 void Mutate(const std::function<std::string()> &next, size_t accepted_least) {
+    Folder folder("/dev/shm/");
     accepted = indexed = 0;
     const long count = robustness::FromEnvironment("AMP_MUTATIONS", 5000) / 2;
-    for (long i = 0; i < count && !testing::Test::HasFailure(); i++) Check(next(), "/dev/shm/onnx_mutation");
+    for (long i = 0; i < count && !testing::Test::HasFailure(); i++) Check(next(), folder / "mutation");
     EXPECT_GT(accepted, (size_t)count / accepted_least);
     printf("%ld mutations: %zu were read, %zu of these are graphs\n", count, accepted, indexed);
 }
@@ -186,8 +188,8 @@ TEST(OnnxDamage, MutationsOfFields) {
 // Without memory, wherever that is, the arena jumps, and the file is closed.
 TEST(OnnxDamage, MemoryRunsOut) {
     Folder folder;
-    const std::string good = Everything().text;
-    Put(folder / "m.onnx", good);
+    const std::string path = folder / "m.onnx"; // no temporary: a jump would lose it
+    Put(path, Everything().text);
     for (int fail_at = 0;; fail_at++) {
         FailingAllocator allocator(fail_at);
         const amp_allocator a = allocator.get();
@@ -197,7 +199,7 @@ TEST(OnnxDamage, MemoryRunsOut) {
         OnnxIndex index;
         arena_init(&arena, &a);
         if (!setjmp(arena.out_of_memory)) {
-            EXPECT_EQ(onnx_read((folder / "m.onnx").c_str(), &arena, &model, nullptr), AMP_OK);
+            EXPECT_EQ(onnx_read(path.c_str(), &arena, &model, nullptr), AMP_OK);
             EXPECT_EQ(onnx_index(&model, &arena, &index, nullptr), AMP_OK);
             failed = false;
         }

@@ -1,8 +1,6 @@
 // onnx_bytes.cc: see onnx_bytes.h.
 #include "tests/onnx/onnx_bytes.h"
 
-#include <gtest/gtest.h>
-
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
@@ -210,7 +208,9 @@ amp_status Reading::Write(const std::string &path, OnnxWriteOptions options) {
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 
-Folder::Folder() : path(testing::TempDir() + "onnx_test.XXXXXX") { EXPECT_NE(mkdtemp(path.data()), nullptr); }
+Folder::Folder(const std::string &where) : path(where + "onnx_test.XXXXXX") {
+    EXPECT_NE(mkdtemp(path.data()), nullptr);
+}
 Folder::~Folder() { EXPECT_EQ(system(("rm -rf '" + path + "'").c_str()), 0); }
 
 std::string Get(const std::string &path) {

@@ -2,6 +2,8 @@
 #ifndef AMP_TESTS_ONNX_BYTES_H
 #define AMP_TESTS_ONNX_BYTES_H
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -77,7 +79,7 @@ class Reading {
 // A folder of its own for the files of a test, removed with them.
 class Folder {
   public:
-    Folder();
+    explicit Folder(const std::string &where = testing::TempDir()); // ends with a slash
     ~Folder();
     std::string operator/(const std::string &name) const { return path + "/" + name; }
     std::string path;

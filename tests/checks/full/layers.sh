@@ -39,8 +39,7 @@ forbidden passes/lower/lower.c passes/fuse/fuse.h
 forbidden tools/roofline/roofline.c runtime/model/cuda_launch.h
 forbidden tools/amprun/info/live_bytes.c runtime/memory/memory_plan.h
 forbidden tools/ampc/lsp/server.c ir/ir.h
-forbidden precision/types.c passes/passes.h
-forbidden onnx/decide.c passes/passes.h onnx/BUILD //passes:passes
+forbidden onnx/read.c ir/ir.h
 forbidden codegen/walk.c passes/passes.h codegen/BUILD //passes:passes
 forbidden ir/shape.c targets/target.h ir/BUILD //targets:targets
 forbidden frontend/expr.c codegen/codegen.h frontend/BUILD //codegen:codegen

@@ -1,5 +1,6 @@
 // read_test.cc: what is read of a model, and what is refused.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 
@@ -267,6 +268,14 @@ TEST(OnnxRead, FilesThatAreNotThere) {
     EXPECT_EQ(r.status, AMP_NOT_FOUND);
     EXPECT_EQ(r.Message(), "/nowhere/m.onnx: cannot open: No such file or directory");
     EXPECT_EQ(Reading::File("/dev/null").status, AMP_IO);
+    Folder folder;
+    Put(folder / "m.onnx", Everything().text);
+    ASSERT_EQ(truncate((folder / "m.onnx").c_str(), 1ll << 31), 0);
+    auto large = Reading::File(folder / "m.onnx");
+    EXPECT_EQ(large.status, AMP_BAD_FILE);
+    EXPECT_EQ(large.Message(), (folder / "m.onnx") +
+                                   ": has 2147483648 bytes; a model has at most 2147483647, and larger "
+                                   "tensors in external data");
 }
 
 } // namespace

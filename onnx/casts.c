@@ -38,30 +38,6 @@ static void want_outputs(const Placing *p) {
         for (int k = 0; k < x->graphs[g].output_count; k++) want(p, x->graphs[g].first_output + k);
 }
 
-static bool is_weight(const OnnxDeciding *d, int32_t value) { return value != ONNX_NONE && d->is_weight[value]; }
-
-/* It moves elements of weights alone. */
-static bool moves_weights(const OnnxDeciding *d, int32_t node) {
-    bool moves = onnx_has_trait(d->rows[node], 'M') && onnx_is_float_value(d, onnx_source_of(d, node, 0));
-    for (int k = 0; k < d->index->nodes[node].node->inputs.len && moves; k++) {
-        const int32_t value = onnx_source_of(d, node, k);
-        moves = value == ONNX_NONE || !onnx_is_float_value(d, value) || is_weight(d, value);
-    }
-    return moves;
-}
-
-static void find_weights(const OnnxDeciding *d) {
-    for (int32_t v = 0; v < d->index->value_count; v++) {
-        const OnnxValue *value = &d->index->values[v];
-        d->is_weight[v] = value->initializer && !value->is_input;
-    }
-    for (int32_t n = 0; n < d->index->node_count; n++) {
-        const bool makes = onnx_has_trait(d->rows[n], 'C') || moves_weights(d, n);
-        for (int k = 0; k < d->index->nodes[n].node->outputs.len && makes; k++)
-            if (onnx_result_of(d, n, k) != ONNX_NONE) d->is_weight[onnx_result_of(d, n, k)] = true;
-    }
-}
-
 /* All its readers want the low type, which it can have. */
 static bool can_be_low(const Placing *p, int32_t value, int32_t group) {
     return group != ONNX_NONE && p->d->states[group] != GROUP_SHARED && p->wants[value] == WANTS_LOW &&
@@ -78,7 +54,7 @@ static bool lower_maker(const Placing *p, int32_t node) {
     for (int k = 0; k < n->node->outputs.len; k++) {
         const int32_t value = onnx_result_of(d, node, k);
         if (value == ONNX_NONE) continue;
-        if (!is_weight(d, value) || d->index->values[value].is_output) return false;
+        if (!d->is_weight[value] || d->index->values[value].is_output) return false;
         if (!can_be_low(p, value, d->solution->value_groups[value])) return false;
     }
     return n->node->outputs.len > 0;
@@ -167,7 +143,7 @@ static void list_casts(OnnxDeciding *d) {
             read_operand(d, wanted, x->graphs[g].first_output + k, ONNX_NONE);
     for (int32_t v = 0; v < x->value_count; v++)
         for (int i = 0; i < 2 && wanted[v].dtype[i]; i++) {
-            const OnnxCast cast = {v, wanted[v].dtype[i], x->values[v].initializer && !x->values[v].is_input,
+            const OnnxCast cast = {v, wanted[v].dtype[i], x->values[v].initializer && d->is_weight[v],
                                    x->values[v].graph, wanted[v].by[i]};
             vec_push(d->arena, &d->out->casts, cast);
         }
@@ -175,7 +151,6 @@ static void list_casts(OnnxDeciding *d) {
 
 void onnx_place_casts(OnnxDeciding *d) {
     const Placing p = {d, arena_array(d->arena, uint8_t, d->index->value_count + 1)};
-    find_weights(d);
     want_outputs(&p);
     if (d->low != ONNX_FLOAT) lower_weights(&p);
     settle_all(d);

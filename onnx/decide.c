@@ -133,6 +133,31 @@ static void drop_casts(OnnxDeciding *d) {
     }
 }
 
+/* It moves elements of weights alone. */
+static bool moves_weights(const OnnxDeciding *d, int32_t node) {
+    bool moves = onnx_has_trait(d->rows[node], 'M') && onnx_is_float_value(d, onnx_source_of(d, node, 0));
+    for (int k = 0; k < d->index->nodes[node].node->inputs.len && moves; k++) {
+        const int32_t value = onnx_source_of(d, node, k);
+        moves = !onnx_is_float_value(d, value) || d->is_weight[value];
+    }
+    return moves;
+}
+
+/* The IR version from which on an initializer is an input only if a caller may replace it. */
+enum { INPUTS_ARE_DEFAULTS = 4 };
+
+static void find_weights(OnnxDeciding *d) {
+    for (int32_t v = 0; v < d->index->value_count; v++) {
+        const OnnxValue *value = &d->index->values[v];
+        d->is_weight[v] = value->initializer && (!value->is_input || d->model->ir_version < INPUTS_ARE_DEFAULTS);
+    }
+    for (int32_t n = 0; n < d->index->node_count; n++) {
+        const bool makes = onnx_has_trait(d->rows[n], 'C') || moves_weights(d, n);
+        for (int k = 0; k < d->index->nodes[n].node->outputs.len && makes; k++)
+            if (onnx_result_of(d, n, k) != ONNX_NONE) d->is_weight[onnx_result_of(d, n, k)] = true;
+    }
+}
+
 /* ---- units ------------------------------------------------------------------------------------------------------- */
 
 void onnx_collect_reads(OnnxDeciding *d, int32_t node) {
@@ -485,6 +510,7 @@ amp_status onnx_decide(const OnnxModel *model, const OnnxIndex *index, const Onn
     find_shared_groups(&d);
     free_outputs(&d);
     drop_casts(&d);
+    find_weights(&d);
     onnx_find_patterns(&d);
     classify_all(&d, used);
     AMP_TRY(check_keeps(&d, used));

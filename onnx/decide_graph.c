@@ -9,6 +9,10 @@
 /* Of a size that is not known: as large as the largest operand of its maker, or else this. */
 enum { UNKNOWN_ELEMENTS = 1000 };
 
+static bool is_constant(const OnnxDeciding *d, int32_t node) {
+    return node != ONNX_NONE && onnx_has_trait(d->rows[node], 'C');
+}
+
 static BytesValue bytes_value(const OnnxDeciding *d, int32_t v) {
     const OnnxValue *value = &d->index->values[v];
     const double elements = onnx_typical_elements(d->solution, v);
@@ -18,7 +22,8 @@ static BytesValue bytes_value(const OnnxDeciding *d, int32_t v) {
                         .is_float = is_float,
                         .is_f32 = onnx_stored(d, v) == ONNX_FLOAT,
                         .is_weak = onnx_is_weak(d, v),
-                        .is_given = value->is_input && is_float,
+                        .is_given = value->is_input && !value->initializer && is_float,
+                        .is_weight = d->is_weight[v] && (value->initializer || is_constant(d, value->producer)),
                         .is_result = value->is_output,
                         .has_dims = onnx_has_dims(d, v)};
 }
@@ -59,6 +64,7 @@ static void add_node(OnnxDeciding *d, BytesGraph *g, int32_t node) {
         const int32_t v = onnx_result_of(d, node, k);
         if (v == ONNX_NONE) continue;
         if (onnx_typical_elements(d->solution, v) < 0.0) g->values[v].elements = largest_operand(d, g, node);
+        if (op->is_constant) continue;
         g->values[v].maker = g->op_count;
         vec_push(d->arena, &op->outs, v);
     }

@@ -108,7 +108,26 @@ static bool are_fixed_alike(const Weighing *w, const Nodes *nodes) {
     return nodes->len && (!low || low == nodes->len);
 }
 
+/* Each reader reads it in its own type. */
+static void weigh_weight(const Weighing *w, int v) {
+    const double elements = value(w, v)->elements;
+    Nodes nodes = {0};
+    for (int i = 0; i < w->readers[v].len; i++) {
+        const Reader *reader = &w->readers[v].data[i];
+        if (!reader->casts) continue;
+        vec_push(w->arena, &nodes, result_of(reader->op));
+        if (!reader->op->is_view)
+            min_cut_node(w->cut, result_of(reader->op), price_of(w, LOW_SIZE * elements),
+                         price_of(w, F32_SIZE * elements));
+    }
+    min_cut_cast(w->cut, v, nodes.data, nodes.len, 1, 1);
+}
+
 static void weigh_value(const Weighing *w, int v) {
+    if (value(w, v)->is_weight) {
+        weigh_weight(w, v);
+        return;
+    }
     const Traffic t = traffic_of(w, v);
     min_cut_cast(w->cut, v, t.all.data, t.all.len, 1, 1);
     if (stays_in_registers(w, v, &t)) return;
@@ -127,7 +146,7 @@ static void weigh_value(const Weighing *w, int v) {
 
 static void fix_types(const Weighing *w) {
     for (int v = 0; v < w->g->value_count; v++)
-        if (!maker_of(w, v)) min_cut_fix(w->cut, v, value(w, v)->is_f32);
+        if (!maker_of(w, v) && !value(w, v)->is_weight) min_cut_fix(w->cut, v, value(w, v)->is_f32);
     for (int i = 0; i < w->g->op_count; i++) {
         const BytesOp *o = &w->g->ops[i];
         const bool is_low = o->is_cast ? !value(w, result_of(o))->is_f32 : o->op_class == POLICY_LOWER;

@@ -19,6 +19,7 @@ typedef struct BytesValue {
     bool is_float, is_f32;
     bool is_weak;   /* a number of the model: stays f32, is never stored */
     bool is_given;  /* by the caller: of any size */
+    bool is_weight; /* stored before a step in each type that a reader wants: no kernel converts it */
     bool is_result; /* of the graph */
     bool is_aside;  /* only metrics and updates of buffers need it */
     bool has_grad;  /* it depends on a parameter, and the model is trained */

@@ -19,6 +19,7 @@ class DecideTest : public testing::Test {
     GraphBuilder Clear(int64_t opset = 18) {
         model_ = {};
         model_.path = "m.onnx";
+        model_.ir_version = 10;
         model_.graph = arena_new(&arena_, OnnxGraph);
         for (const char *domain : {"", "custom"}) {
             OnnxOpset o = {};

@@ -331,6 +331,25 @@ TEST_F(OnnxDecideTest, MinCutKeepsAResidualStreamLow) {
     EXPECT_EQ(Why("add1").find("{follow, min-cast:23, \"f32 would move "), 0u) << Why("add1");
 }
 
+// A weight is converted in the file, so it costs nothing to read it low; one that a caller may replace is cast.
+TEST_F(OnnxDecideTest, MinCutStoresTiedTablesOnce) {
+    for (const bool is_input : {false, true}) {
+        GraphBuilder g = Clear();
+        g.Input("ids", {"N", "8"}, ONNX_INT64).Weight("table", {100, 64}).Weight("w", {64, 64});
+        if (is_input) g.Input("table", {"100", "64"});
+        g.Node("embed", "Gather", {"table", "ids"}, {"x"}).Node("fc", "MatMul", {"x", "w"}, {"h"});
+        g.Node("turn", "Transpose", {"table"}, {"t"}).Node("head", "MatMul", {"h", "t"}, {"y"}).Output("y");
+        keep_io_ = true;
+        Decide("min-cast");
+        EXPECT_EQ(Fate("embed"), is_input ? "f32" : "low");
+        EXPECT_EQ(Stored("table"), is_input ? "float32" : "float16");
+        EXPECT_EQ(Casts(), is_input ? "x -> float16 for fc, t -> float16 for head, y -> float32 for an output"
+                                    : "y -> float32 for an output");
+        Decide("torch-fp16");
+        EXPECT_EQ(Fate("embed"), "f32");
+    }
+}
+
 TEST_F(OnnxDecideTest, PaintSpreadsFromProducts) {
     Perceptron();
     Decide("tf-fp16");

@@ -147,6 +147,7 @@ class TwinsTest : public DecideTest {
         std::vector<int64_t> dims;
         for (int i = 0; i < s->shape.rank; i++) dims.push_back(s->shape.d[i].mul);
         g.Weight(s->name, dims, DtypeOf(s->dtype));
+        g.Input(s->name, ShapeOf(f, v), DtypeOf(s->dtype)); // may be replaced, so that min_cut counts its casts
         names_[v.id] = s->name;
     }
 

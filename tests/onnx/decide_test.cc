@@ -228,6 +228,45 @@ TEST_F(OnnxDecideTest, SubgraphsKeepTheTypesOfTheirBorders) {
     EXPECT_EQ(Casts(), "p -> float32 for other, y -> float16 for after, t -> float32 for an output");
 }
 
+TEST_F(OnnxDecideTest, WhatALoopCarriesKeepsItsType) {
+    GraphBuilder g = Clear();
+    g.Input("x", {"4", "4"}).Input("n", {}, ONNX_INT64).Input("c", {}, ONNX_BOOL).Weight("w", {4, 4});
+    g.Node("before", "MatMul", {"x", "w"}, {"p"}).Node("loop", "Loop", {"n", "c", "p"}, {"y", "all"});
+    g.Graph("body")
+        .Input("i", {}, ONNX_INT64)
+        .Input("go", {}, ONNX_BOOL)
+        .Input("s", {"4", "4"})
+        .Node("inside", "MatMul", {"s", "w"}, {"t"})
+        .Node("relu", "Relu", {"t"}, {"r"})
+        .Node("same", "Identity", {"go"}, {"on"})
+        .Output("on", ONNX_BOOL)
+        .Output("r")
+        .Output("t");
+    g.Node("after", "MatMul", {"y", "w"}, {"z"}).Output("z").Output("all");
+    Decide("torch-fp16");
+    EXPECT_EQ(Fate("inside"), "low");
+    EXPECT_EQ(Fate("relu"), "low");
+    EXPECT_EQ(Fate("loop"), "as is");
+    EXPECT_EQ(Stored("s"), "float32");
+    EXPECT_EQ(Stored("all"), "float32");
+    EXPECT_EQ(Casts(), "p -> float32 for loop, y -> float16 for after, s -> float16 for inside, "
+                       "t -> float32 for an output, r -> float32 for an output");
+}
+
+TEST_F(OnnxDecideTest, SequencesAndQuantisedNodesReadWhatTheyDid) {
+    GraphBuilder g = Clear();
+    g.Input("x", {"4", "4"}).Weight("w", {4, 4}).Number("scale").Weight("zero", {}, ONNX_INT8).Ints("at", {0});
+    g.Node("a", "MatMul", {"x", "w"}, {"p"}).Node("list", "SequenceConstruct", {"p"}, {"s"});
+    g.Weight("first", {}, ONNX_INT64).Node("take", "SequenceAt", {"s", "first"}, {"t"});
+    g.Node("q", "QuantizeLinear", {"p", "scale", "zero"}, {"i8"});
+    g.Node("dq", "DequantizeLinear", {"i8", "scale", "zero"}, {"d"}).Node("b", "MatMul", {"d", "t"}, {"y"}).Output("y");
+    Decide("pure-fp16");
+    EXPECT_EQ(Fate("list"), "as is");
+    EXPECT_EQ(Fate("q"), "as is");
+    EXPECT_EQ(Stored("scale"), "float32");
+    EXPECT_EQ(Casts(), "p -> float32 for list, t -> float16 for b, d -> float16 for b");
+}
+
 TEST_F(OnnxDecideTest, LocalFunctionsStayAsTheyAre) {
     Clear().Input("x", {"4", "4"}).Weight("w", {4, 4});
     GraphBuilder(&arena_, model_.graph)

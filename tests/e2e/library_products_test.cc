@@ -60,76 +60,68 @@ const std::string kJoined =
 
 // With TF32 numbers that a kernel rounds itself are none that the library rounds: fc1.
 std::vector<Case> Cases() {
-    return {
-        {"fp16",
-         "fp16 { loss_scale = dynamic(init = 1024.0) }",
-         "",
-         {"fc2: linear + bias + gelu, 1 product of 16 x 32 x 32", "fc3: linear + bias + dropout + add, ",
-          "fc4: linear + bias, ", "fc3.linear.grad.input: matmul + add + gelu_grad, ",
-          "fc3.linear.grad.weight: matmul + all_finite + unscale, and 1 more, 2 products of 32 x 32 x 16"}},
-        {"bf16",
-         "bf16 { }",
-         "    accumulate = 2\n",
-         {"fc2: linear + bias + gelu, ", "fc2.linear.grad.input: matmul, "}},
-        {"tf32",
-         "tf32 { }",
-         "",
-         {"fc4: linear + bias, ", "fc4.linear.grad.weight: matmul; fc4.linear.grad.input: matmul + gelu_grad, "},
-         kSmall},
-        {"fp32", "fp32 { }", "", {"fc4: linear + bias, 1 product of 16 x 16 x 32"}, kSmall},
-        {"heads",
-         "fp32 { }",
-         "",
-         {"reshape: reshape + transpose + attention, 32 products of 8 x 8 x 8",
-          "reshape_3.grad: reshape + transpose + attention_grad; reshape: reshape + transpose + attention_grad, 64",
-          "attention.grad.query: attention_grad + reshape + transpose, and 1 more, 64 products of 8 x 8 x 8"},
-         kHeads + "    seen = attention(q, k, v)\n" + kJoined,
-         128},
-        {"heads_tf32",
-         "tf32 { }",
-         "",
-         {"matmul: matmul, 32 products of 8 x 8 x 8", "matmul_1.grad.a: matmul, 32 products of 8 x 8 x 8",
-          "matmul.grad.b: matmul + reshape; matmul_1.grad.b: matmul + reshape; matmul.grad.a: matmul + reshape, 96"},
-         kHeads + kAttention + kJoined,
-         128},
-        {"batches",
-         "bf16 { }",
-         "",
-         {"transpose: transpose + matmul, 16 products of 8 x 8 x 16",
-          "permute: permute + matmul, 8 products of 16 x 24 x 16",
-          "permute_1.grad: permute + matmul, 8 products of 16 x 16 x 24",
-          "matmul.grad.b: matmul; matmul.grad.a: matmul + add, 32 products of 8 x 16 x 8"},
-         "amp 1\nmodel m(x: f32[N, 8, 16]) -> y {\n"
-         "    param each: f32[8, 16, 24] = normal(std = 0.1)\n"
-         "    a = linear(x; out = 16) as fc1\n    b = linear(x; out = 16) as fc2\n"
-         "    c = matmul(softmax(matmul(a, transpose(b; a = 1, b = 2)); dim = 2), a)\n"
-         "    d = gelu(einsum(c, each; equation = \"ntc,tcd->ntd\"))\n"
-         "    y = linear(mean(linear(d; out = 16) as fc3; dims = 1); out = 16) as fc4\n}\n",
-         128},
-        {"chain",
-         "fp16 { loss_scale = dynamic(init = 1024.0) }",
-         "",
-         {"fc5.linear.grad.input: matmul + add, and 1 more, 2 products of 16 x 32 x 32"},
-         "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
-         "    h = gelu(linear(x; out = 32) as fc1)\n"
-         "    a = gelu(linear(h; out = 32) as fc2) * tanh(linear(h; out = 32) as fc3)\n"
-         "    b = linear(h; out = 32) as fc5\n    y = linear(a * b + h; out = 16) as fc4\n}\n"},
-        {"parts",
-         "bf16 { }",
-         "",
-         {"fc2: linear + bias, 1 product of 256 x 32 x 32",
-          "fc2.linear.grad.weight_1: matmul; fc2.linear.grad.input: matmul, 2 products of 32 x 32 x 64"},
-         "amp 1\nmodel m(x: f32[N, 16, 32]) -> y {\n"
-         "    a = linear(x; out = 32) as fc1\n    b = linear(a; out = 32) as fc2\n"
-         "    y = linear(mean(b; dims = 1); out = 16) as fc4\n}\n",
-         512},
-        {"filled",
-         "bf16 { }",
-         "",
-         {"fc2: linear + bias + gelu, 1 product of 16 x 300 x 32"},
-         "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
-         "    a = gelu(linear(linear(x; out = 32) as fc1; out = 300) as fc2)\n"
-         "    y = linear(linear(a; out = 300) as fc3; out = 16) as fc4\n}\n"}};
+    return {{"fp16",
+             "fp16 { loss_scale = dynamic(init = 1024.0) }",
+             "",
+             {"fc2: linear + bias + gelu, 1 product of 16 x 32 x 32", "fc3: linear + bias + dropout + add, ",
+              "fc4: linear + bias, ", "fc3.linear.grad.input: matmul + add + gelu_grad, ",
+              "fc3.linear.grad.weight: matmul + all_finite + unscale, and 1 more, 2 products of 32 x 32 x 16"}},
+            {"bf16",
+             "bf16 { }",
+             "    accumulate = 2\n",
+             {"fc2: linear + bias + gelu, ", "fc2.linear.grad.input: matmul, "}},
+            {"tf32",
+             "tf32 { }",
+             "",
+             {"fc4: linear + bias, ", "fc4.linear.grad.weight: matmul; fc4.linear.grad.input: matmul + gelu_grad, "},
+             kSmall},
+            {"fp32", "fp32 { }", "", {"fc4: linear + bias, 1 product of 16 x 16 x 32"}, kSmall},
+            {"heads",
+             "fp32 { }",
+             "",
+             {"reshape: reshape + transpose + attention, 32 products of 8 x 8 x 8",
+              "reshape_3.grad: reshape + transpose + attention_grad; reshape: reshape + transpose + attention_grad, 64",
+              "attention.grad.query: attention_grad + reshape + transpose, and 1 more, 64 products of 8 x 8 x 8"},
+             kHeads + "    seen = attention(q, k, v)\n" + kJoined,
+             128},
+            {"batches",
+             "bf16 { }",
+             "",
+             {"transpose: transpose + matmul, 16 products of 8 x 8 x 16",
+              "permute: permute + matmul, 8 products of 16 x 24 x 16",
+              "permute_1.grad: permute + matmul, 8 products of 16 x 16 x 24",
+              "matmul.grad.b: matmul; matmul.grad.a: matmul + add, 32 products of 8 x 16 x 8"},
+             "amp 1\nmodel m(x: f32[N, 8, 16]) -> y {\n"
+             "    param each: f32[8, 16, 24] = normal(std = 0.1)\n"
+             "    a = linear(x; out = 16) as fc1\n    b = linear(x; out = 16) as fc2\n"
+             "    c = matmul(softmax(matmul(a, transpose(b; a = 1, b = 2)); dim = 2), a)\n"
+             "    d = gelu(einsum(c, each; equation = \"ntc,tcd->ntd\"))\n"
+             "    y = linear(mean(linear(d; out = 16) as fc3; dims = 1); out = 16) as fc4\n}\n",
+             128},
+            {"chain",
+             "fp16 { loss_scale = dynamic(init = 1024.0) }",
+             "",
+             {"fc5.linear.grad.input: matmul + add, and 1 more, 2 products of 16 x 32 x 32"},
+             "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+             "    h = gelu(linear(x; out = 32) as fc1)\n"
+             "    a = gelu(linear(h; out = 32) as fc2) * tanh(linear(h; out = 32) as fc3)\n"
+             "    b = linear(h; out = 32) as fc5\n    y = linear(a * b + h; out = 16) as fc4\n}\n"},
+            {"parts",
+             "bf16 { }",
+             "",
+             {"fc2: linear + bias, 1 product of 256 x 32 x 32",
+              "fc2.linear.grad.weight_1: matmul; fc2.linear.grad.input: matmul, 2 products of 32 x 32 x 64"},
+             "amp 1\nmodel m(x: f32[N, 16, 32]) -> y {\n"
+             "    a = linear(x; out = 32) as fc1\n    b = linear(a; out = 32) as fc2\n"
+             "    y = linear(mean(b; dims = 1); out = 16) as fc4\n}\n",
+             512},
+            {"filled",
+             "bf16 { }",
+             "",
+             {"fc2: linear + bias + gelu, 1 product of 16 x 300 x 32"},
+             "amp 1\nmodel m(x: f32[N, 32]) -> y {\n"
+             "    a = gelu(linear(linear(x; out = 32) as fc1; out = 300) as fc2)\n"
+             "    y = linear(linear(a; out = 300) as fc3; out = 16) as fc4\n}\n"}};
 }
 INSTANTIATE_TEST_SUITE_P(Of, Bits, ::testing::ValuesIn(Cases()), [](const auto &info) { return info.param.name; });
 

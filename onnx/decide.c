@@ -122,7 +122,8 @@ static void drop_casts(OnnxDeciding *d) {
     for (int32_t v = 0; v < d->index->value_count; v++) d->out->sources[v] = v;
     for (int32_t n = 0; n < d->index->node_count; n++) {
         const OnnxNode *node = d->index->nodes[n].node;
-        d->rows[n] = onnx_is_default_domain(node->domain) && d->solution->schemas[n] ? onnx_row(node->op_type) : NULL;
+        const bool is_known = onnx_is_default_domain(node->domain) || !strcmp(node->domain, "com.microsoft");
+        d->rows[n] = is_known && d->solution->schemas[n] ? onnx_row(node->op_type) : NULL;
         d->out->nodes[n] = as_it_is("kept", "it has no float that could have another type");
         if (!d->rows[n] || strcmp(d->rows[n]->names, "cast")) continue;
         const int32_t from = onnx_source_of(d, n, 0), to = onnx_result_of(d, n, 0);

@@ -21,7 +21,7 @@ class DecideTest : public testing::Test {
         model_.path = "m.onnx";
         model_.ir_version = 10;
         model_.graph = arena_new(&arena_, OnnxGraph);
-        for (const char *domain : {"", "custom"}) {
+        for (const char *domain : {"", "custom", "com.microsoft"}) {
             OnnxOpset o = {};
             o.domain = domain;
             o.version = *domain ? 1 : opset;

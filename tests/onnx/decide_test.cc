@@ -100,6 +100,22 @@ TEST_F(OnnxDecideTest, UnknownOpsStayAsTheyAre) {
     EXPECT_EQ(Casts(), "p -> float32 for own, f -> float16 for b");
 }
 
+TEST_F(OnnxDecideTest, FusedOpsOfOnnxruntimeAreKnown) {
+    Clear()
+        .Input("x", {"N", "4"})
+        .Weight("w", {4, 4})
+        .Weight("b", {4})
+        .Node("a", "FusedMatMul", {"x", "w"}, {"p"}, "com.microsoft")
+        .Node("gelu", "BiasGelu", {"p", "b"}, {"g"}, "com.microsoft")
+        .Node("own", "FusedMatMul", {"g", "w"}, {"f"}, "custom")
+        .Value("f", {"N", "4"})
+        .Output("f");
+    Decide("torch-fp16");
+    EXPECT_EQ(Fate("a"), "low");
+    EXPECT_EQ(Fate("gelu"), "low") << "the bias is of the product before";
+    EXPECT_EQ(Fate("own"), "as is");
+}
+
 TEST_F(OnnxDecideTest, CastsBetweenFloatsAreDecidedAgain) {
     Clear()
         .Input("x", {"N", "4"})

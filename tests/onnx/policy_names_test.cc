@@ -20,7 +20,8 @@ TEST_F(PolicyNamesTest, EachOpIsFoundAndIsOneOfOnnx) {
     for (size_t i = 0; i < sizeof kOps / sizeof *kOps; i++) {
         EXPECT_TRUE(!i || strcmp(kOps[i - 1], kOps[i]) < 0) << kOps[i];
         ASSERT_NE(onnx_row(kOps[i]), nullptr) << kOps[i];
-        EXPECT_NE(onnx_schema_first(&schemas, "", kOps[i]), 0) << kOps[i];
+        EXPECT_TRUE(onnx_schema_first(&schemas, "", kOps[i]) || onnx_schema_first(&schemas, "com.microsoft", kOps[i]))
+            << kOps[i];
     }
     for (const char *op : {"", "Abss", "relu", "Loop", "QuantizeLinear"}) EXPECT_EQ(onnx_row(op), nullptr) << op;
 }

@@ -50,7 +50,8 @@ static amp_status check_iota(const Indexes *x, const Op *iota) {
     const Shape *s = ir_shape(x->f, iota->out[0]);
     int64_t dim = ir_attr(iota, "dim")->i;
     Dim d = s->rank ? s->d[dim < 0 ? dim + s->rank : dim] : dim_const(1);
-    return !dim_varies(d) && d.mul <= x->bound ? AMP_OK : refuse(x, "its ids are counted beyond the table");
+    const int64_t most = dim_eval(d, (Sizes){1, x->f->module->length.most});
+    return !d.n && most <= x->bound ? AMP_OK : refuse(x, "its ids are counted beyond the table");
 }
 
 static amp_status check_number(const Indexes *x, double value) {
@@ -73,8 +74,8 @@ static amp_status check_place(const Indexes *x, const Op *fold) {
     int64_t places = 1;
     for (int i = 0; i < dims->count; i++) {
         Dim d = s->d[dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i]];
-        if (dim_varies(d)) return refuse(x, "argmax looks among samples");
-        places *= d.mul;
+        if (d.n) return refuse(x, "argmax looks among samples");
+        places *= dim_eval(d, (Sizes){1, x->f->module->length.most});
     }
     if (places <= x->bound) return AMP_OK;
     return refuse(x, several ? "top_k looks among more places" : "argmax looks among more places");

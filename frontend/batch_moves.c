@@ -1,32 +1,37 @@
-/* batch_moves.c: concat and slice along a dimension that depends on N.  Sizes there are multiples of a common part of
- * N, which becomes a dimension of its own, so that what is put together or cut is counted by numbers:
+/* batch_moves.c: concat and slice along a dimension that depends on N or T.  Sizes there are multiples of a common part
+ * of N, or of T, which becomes a dimension of its own, so that what is put together or cut is counted by numbers:
  *
  *     concat(a, b; dim = 0), [N, 4] and [2 * N, 4]
  *         reshape(a) : [1, N, 4]   reshape(b) : [2, N, 4]   concat(..; dim = 0) : [3, N, 4]   reshape : [3 * N, 4]
  */
 #include "frontend/elaborate.h"
 
-/* ---- parts of N -------------------------------------------------------------------------------------------------- */
+/* ---- parts of N or T --------------------------------------------------------------------------------------------- */
 
 typedef struct Parts {
-    Dim unit;       /* the largest part of N that all sizes are multiples of */
+    Dim unit;       /* the largest part of N, of T, or of their product, that all sizes are multiples of */
     int64_t *count; /* by size */
 } Parts;
 
-/* Of sizes that depend on N, or are 0; false on overflow. */
+/* Of sizes that vary, or are 0; false on overflow, and where they depend on different ones. */
 static bool find_parts(Elab *e, const Dim *sizes, int n, Parts *out) {
     int64_t all = 1, common = 0;
     out->count = arena_array(e->a, int64_t, n + 1);
-    for (int i = 0; i < n; i++)
-        if (sizes[i].n && __builtin_mul_overflow(all / greatest_common_divisor(all, sizes[i].div), sizes[i].div, &all))
-            return false;
+    out->unit = sizes[0];
     for (int i = 0; i < n; i++) {
-        if (!sizes[i].n) continue;
+        if (!dim_varies(sizes[i])) continue;
+        if (sizes[i].n != sizes[0].n || sizes[i].t != sizes[0].t) return false;
+        if (__builtin_mul_overflow(all / greatest_common_divisor(all, sizes[i].div), sizes[i].div, &all)) return false;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!dim_varies(sizes[i])) continue;
         if (__builtin_mul_overflow(sizes[i].mul, all / sizes[i].div, &out->count[i])) return false;
         common = greatest_common_divisor(out->count[i], common);
     }
     for (int i = 0; i < n && common; i++) out->count[i] /= common;
-    out->unit = dim_n(common, all);
+    out->unit.mul = common;
+    out->unit.div = 1;
+    if (common) out->unit = dim_divided(out->unit, all);
     return common > 0;
 }
 
@@ -65,16 +70,25 @@ static Item wrong(Elab *e, const BatchMove *m, const char *what) {
 /* NULL where all is well. */
 static const char *find_misfit(const Elab *e, const BatchMove *m) {
     const Shape *first = ir_shape(e->f, m->o->in[0]);
-    if (first->rank == MAX_RANK) return "along the batch tensors may have at most 7 dimensions";
+    const bool along_t = first->rank > m->dim && !first->d[m->dim].n && first->d[m->dim].t;
+    if (first->rank == MAX_RANK)
+        return along_t ? "along T tensors may have at most 7 dimensions"
+                       : "along the batch tensors may have at most 7 dimensions";
     for (int i = 0; i < m->o->n_in; i++) {
         const Shape *s = ir_shape(e->f, m->o->in[i]);
         if (s->rank != first->rank) return "ranks differ";
-        if (!s->d[m->dim].n) return "the dimension depends on the batch N in some of the tensors, but not in all";
+        if (!dim_varies(s->d[m->dim]))
+            return along_t ? "the dimension depends on T in some of the tensors, but not in all"
+                           : "the dimension depends on the batch N in some of the tensors, but not in all";
         for (int d = 0; d < s->rank; d++)
             if (d != m->dim && !dim_equal(s->d[d], first->d[d]))
                 return "the dimensions must be equal, except the one along which tensors are joined";
     }
     return NULL;
+}
+
+static const char *misfit_of_sizes(const Elab *e, Dim size, const char *what) {
+    return arena_printf(e->a, "%s not multiples of one part of %s", what, size.n ? "N" : "T");
 }
 
 /* ---- the ops ----------------------------------------------------------------------------------------------------- */
@@ -88,7 +102,7 @@ Item elab_concat_batch(Elab *e, const BatchMove *m) {
     Parts parts;
     int64_t count = 0;
     for (int i = 0; i < n; i++) sizes[i] = ir_shape(e->f, m->o->in[i])->d[m->dim];
-    if (!find_parts(e, sizes, n, &parts)) return wrong(e, m, "the sizes are not multiples of one part of N");
+    if (!find_parts(e, sizes, n, &parts)) return wrong(e, m, misfit_of_sizes(e, sizes[0], "the sizes are"));
     for (int i = 0; i < n; i++) {
         in[i] = reshaped(e, m->loc, m->o->in[i],
                          split_shape(ir_shape(e->f, m->o->in[i]), m->dim, parts.count[i], parts.unit));
@@ -107,7 +121,7 @@ Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to) {
     Parts parts;
     const char *misfit = find_misfit(e, m);
     if (misfit) return wrong(e, m, misfit);
-    if (!find_parts(e, sizes, 3, &parts)) return wrong(e, m, "from and to are not multiples of one part of N");
+    if (!find_parts(e, sizes, 3, &parts)) return wrong(e, m, misfit_of_sizes(e, s.d[m->dim], "from and to are"));
     if (parts.count[1] >= parts.count[2] || parts.count[2] > parts.count[0])
         return wrong(e, m, "from..to is not within the dimension");
     Val x = reshaped(e, m->loc, m->o->in[0], split_shape(&s, m->dim, parts.count[0], parts.unit));
@@ -118,4 +132,24 @@ Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to) {
     ir_attr(o, "to")->i = parts.count[2];
     Item part = elab_emit(e, m->loc, o, m->operands);
     return joined(e, m->loc, &part, s, m->dim, parts.count[2] - parts.count[1], parts.unit);
+}
+
+/* A slice from 0 to a size, of a dimension that is a number: its first elements are rows of a table. */
+Item elab_slice_to_size(Elab *e, const BatchMove *m, Dim to) {
+    const Shape s = *ir_shape(e->f, m->o->in[0]);
+    Shape flat = shape_of(2, (Dim[]){s.d[0], dim_const(1)}), part = s;
+    for (int i = 1; i < s.rank; i++)
+        if (dim_varies(s.d[i]) || !dim_mul(flat.d[1], s.d[i], &flat.d[1]))
+            return wrong(e, m, "the other dimensions must be numbers");
+    part.d[0] = to;
+    Op *places = ir_op_new(e->f, OP_arange, NULL, 0);
+    ir_result(e->f, places, NULL, AMP_DT_I32, shape_of(1, &to));
+    const Item at = elab_emit(e, m->loc, places, m->operands);
+    const Val table = s.rank == 2 ? m->o->in[0] : reshaped(e, m->loc, m->o->in[0], flat);
+    if (at.kind != ITEM_TENSOR || !table.id) return ERROR_ITEM;
+    Op *taken = ir_op_new(e->f, OP_embedding, (Val[]){at.tensor, table}, 2);
+    const Item rows = elab_emit(e, m->loc, taken, m->operands);
+    if (rows.kind != ITEM_TENSOR || s.rank == 2) return rows;
+    const Val shaped = reshaped(e, m->loc, rows.tensor, part);
+    return shaped.id ? item_tensor(shaped) : ERROR_ITEM;
 }

@@ -8,15 +8,17 @@
 
 /* ---- -D NAME=VALUE ---------------------------------------------------------------------------------------- */
 
-static Decl *find_const(const Unit *unit, const char *name) {
+static bool is_definable(const Decl *d) { return d->kind == DECL_CONST || d->kind == DECL_SIZE; }
+
+static Decl *find_definable(const Unit *unit, const char *name) {
     for (int i = 0; i < unit->file->decls.len; i++) {
         Decl *d = unit->file->decls.data[i];
-        if (d->kind == DECL_CONST && !strcmp(d->name->text, name)) return d;
+        if (is_definable(d) && !strcmp(d->name->text, name)) return d;
     }
     return NULL;
 }
 
-static bool parse_int(const char *s, int64_t *out) {
+bool elab_parse_int(const char *s, int64_t *out) {
     bool negative = *s == '-';
     if (negative) s++;
     if (!*s) return false;
@@ -32,7 +34,7 @@ static bool parse_int(const char *s, int64_t *out) {
 static Expr *parse_value(Elab *e, const char *text, Loc loc) {
     int64_t i;
     double f;
-    if (parse_int(text, &i)) {
+    if (elab_parse_int(text, &i)) {
         Expr *x = expr_new(e->a, EXPR_INT, loc);
         x->i = i;
         return x;
@@ -54,7 +56,7 @@ static void report_unknown_define(Elab *e, const Unit *main, const FrontendDefin
     Table names = {0};
     for (int i = 0; i < main->file->decls.len; i++) {
         Decl *d = main->file->decls.data[i];
-        if (d->kind == DECL_CONST) table_set(e->a, &names, d->name->text, d);
+        if (is_definable(d)) table_set(e->a, &names, d->name->text, d);
     }
     elab_help_choice_of_key(e, diag, define->name, &names);
 }
@@ -62,7 +64,8 @@ static void report_unknown_define(Elab *e, const Unit *main, const FrontendDefin
 void elab_apply_defines(Elab *e, Unit *main) {
     for (int i = 0; i < e->options->define_count; i++) {
         const FrontendDefine *define = &e->options->defines[i];
-        Decl *d = find_const(main, define->name);
+        Decl *d = find_definable(main, define->name);
+        if (d && d->kind == DECL_SIZE) continue; /* elab_size */
         Expr *value = d ? parse_value(e, define->value, d->value->loc) : NULL;
         if (!d) report_unknown_define(e, main, define);
         else if (!value)
@@ -78,7 +81,7 @@ static Item check_const(Elab *e, const Decl *d, Item value) {
     if (value.kind == ITEM_ERROR) return value;
     bool is_plain =
         value.kind == ITEM_FLOAT || value.kind == ITEM_BOOL || value.kind == ITEM_STRING || value.kind == ITEM_INT;
-    if (is_plain && !(value.kind == ITEM_INT && value.i.n)) return value;
+    if (is_plain && !(value.kind == ITEM_INT && dim_varies(value.i))) return value;
     return elab_error_item(e, d->value->loc, "const %s is %s; a const is an int, a float, a bool or a string",
                            d->name->text, item_describe(e, &value));
 }
@@ -89,6 +92,7 @@ void elab_consts(Elab *e, Unit *unit) {
     e->frame = frame;
     for (int i = 0; i < unit->file->decls.len; i++) {
         Decl *d = unit->file->decls.data[i];
+        if (d->kind == DECL_SIZE) elab_size(e, unit, d);
         if (d->kind != DECL_CONST) continue;
         if (elab_find(e, d->name->text)) {
             elab_error_twice(e, d->name);

@@ -33,7 +33,7 @@ typedef struct Item {
     union {
         Val tensor;
         const State *param;
-        Dim i; /* sizes may depend on N */
+        Dim i; /* sizes may depend on N and T */
         double f;
         bool b;
         const char *s;
@@ -149,6 +149,7 @@ typedef struct Elab {
     int depth;                  /* of recursion over tree and calls */
     int64_t work, max_ops;      /* ops and iterations so far */
     bool stopped;               /* a limit was exceeded and reported */
+    bool plain_length;          /* T is the number that -D T=.. gives */
 } Elab;
 
 /* ---- report.c: errors at locations that a user can act on ------------------------------------------------- */
@@ -204,11 +205,20 @@ extern const char *const static_type_examples[STATIC_TYPE_COUNT];
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
 
 bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out);
-bool elab_shape_is_small(const Shape *shape);  /* so few elements that a size in bytes cannot overflow */
-bool elab_shape_is_matrix(const Shape *shape); /* N is in one dimension, or in the last and one other */
+bool elab_shape_is_small(const Shape *shape);        /* so few elements that a size in bytes cannot overflow */
+bool elab_shape_is_matrix(const Shape *shape);       /* but for the last, dimensions have N once and T twice at most */
+const char *elab_too_many_sizes(const Shape *shape); /* what is wrong with one that is none */
 bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape);               /* reports one that is too large */
 bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
+
+/* ---- size.c: the size T ------------------------------------------------------------------------------------ */
+
+void elab_size(Elab *e, Unit *unit, const Decl *d);
+void elab_help_one_length(Elab *e, Diag *diag); /* where the model has T */
+Item elab_error_varies(Elab *e, Loc loc, Dim d, const char *what);
+/* Whether the quotient that |x| is is whole for each T; else an error. */
+bool elab_quotient_is_whole(Elab *e, const Expr *x, Dim quotient);
 
 /* ---- sharing.c: a block applied again, with the parameters of an earlier call ------------------------------ */
 
@@ -288,7 +298,7 @@ bool elab_type_numbers(Elab *e, const Expr *call, Op *o, const Item *type, const
 /* |v| as i32, if its numbers are whole. */
 Item elab_to_i32(Elab *e, Loc loc, Val v, const Loc *operand);
 
-/* ---- batch_moves.c: concat and slice along a dimension that depends on N ----------------------------------------- */
+/* ---- batch_moves.c: concat and slice along a dimension that depends on N or T ---------------------------------- */
 
 typedef struct BatchMove {
     const Op *o; /* as called; it is not emitted */
@@ -298,8 +308,9 @@ typedef struct BatchMove {
 } BatchMove;
 
 Item elab_concat_batch(Elab *e, const BatchMove *m);
-/* |from| and |to|: 0, or sizes that depend on N. */
+/* |from| and |to|: 0, or sizes that vary. */
 Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to);
+Item elab_slice_to_size(Elab *e, const BatchMove *m, Dim to); /* of a first dimension that is a number */
 Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
 /* The tensor; a number becomes a const op; NO_VAL and an error if it is neither. */
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item);
@@ -388,6 +399,7 @@ bool elab_signature_argument(int index, int argument, CallSetting *out); /* fals
 
 /* ---- declarations.c: const, model, precision; train.c ----------------------------------------------------- */
 
+bool elab_parse_int(const char *s, int64_t *out);
 void elab_apply_defines(Elab *e, Unit *main); /* -D: before elab_consts */
 void elab_consts(Elab *e, Unit *unit);
 /* Inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */

@@ -70,9 +70,9 @@ static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
     for (int i = 0; i < types->count; i++) {
         if (!elab_shape_is_matrix(&types->shape[i]))
             return arena_printf(e->a,
-                                "%s: the result would be %s; only the last dimension of a tensor and one other may "
-                                "depend on N: transpose or reshape the operands, or sum over a dimension before",
-                                name, shape_text(e->a, &types->shape[i]));
+                                "%s: the result would be %s; %s: transpose or reshape the operands, or sum over a "
+                                "dimension before",
+                                name, shape_text(e->a, &types->shape[i]), elab_too_many_sizes(&types->shape[i]));
         if (!elab_shape_is_small(&types->shape[i])) return arena_printf(e->a, "%s: the result is too large", name);
     }
     return NULL;
@@ -136,7 +136,7 @@ static void refuse_as_tensor(Elab *e, Loc loc, const Item *item) {
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item) {
     if (item->kind == ITEM_TENSOR) return item->tensor;
     if (item->kind == ITEM_FLOAT) return emit_const(e, loc, item->f);
-    if (item->kind == ITEM_INT && !item->i.n) return emit_const(e, loc, (double)item->i.mul);
+    if (item->kind == ITEM_INT && !dim_varies(item->i)) return emit_const(e, loc, (double)item->i.mul);
     if (elab_is_numbers(item)) return elab_list_tensor(e, loc, item);
     if (item->kind != ITEM_ERROR) refuse_as_tensor(e, loc, item);
     return NO_VAL;
@@ -199,7 +199,7 @@ static bool refuse(const Operands *o, int i, const char *takes) {
 
 static bool check_kind(const Operands *o, int i) {
     if (o->items[i].kind == ITEM_ERROR) return false;
-    bool is_number = o->items[i].kind == ITEM_FLOAT || (o->items[i].kind == ITEM_INT && !o->items[i].i.n);
+    bool is_number = o->items[i].kind == ITEM_FLOAT || (o->items[i].kind == ITEM_INT && !dim_varies(o->items[i].i));
     if (o->items[i].kind == ITEM_TENSOR || (is_number && !strchr("lic", letter_of(o, i)))) return true;
     refuse_as_tensor(o->e, o->locs[i], &o->items[i]);
     return false;
@@ -341,7 +341,7 @@ static bool is_counter(const Elab *e, const Item *item) {
 
 /* The only 64-bit integers are counters: COUNTER + 1. */
 static Item count_up(Elab *e, const Expr *x, const Item *left, const Item *right) {
-    bool is_one = right && right->kind == ITEM_INT && !right->i.n && right->i.mul == 1;
+    bool is_one = right && right->kind == ITEM_INT && !dim_varies(right->i) && right->i.mul == 1;
     if (x->operation.op == OPERATOR_ADD && is_counter(e, left) && is_one) {
         Val v = left->tensor;
         return elab_emit(e, x->loc, ir_op_new(e->f, OP_increment, &v, 1), &x->operation.left->loc);

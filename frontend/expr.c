@@ -136,6 +136,11 @@ bool elab_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
         elab_error(e, type->loc, "only one dimension of an input may depend on N");
         return false;
     }
+    for (int i = 0; i < shape->rank && good; i++) {
+        if (shape->d[i].n + shape->d[i].t < 2) continue;
+        elab_error(e, type->dims.data[i]->loc, "a dimension of an input depends on N or on T, and once: reshape it");
+        return false;
+    }
     return good && elab_check_shape(e, type->loc, shape);
 }
 
@@ -151,7 +156,7 @@ bool elab_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) 
 static bool put_index(Elab *e, Text *t, const Expr *index, const char *dot) {
     Item item = elab_eval(e, index);
     if (item.kind == ITEM_ERROR) return false;
-    if (item.kind == ITEM_INT && !item.i.n && item.i.mul >= 0) {
+    if (item.kind == ITEM_INT && !dim_varies(item.i) && item.i.mul >= 0) {
         text_printf(t, "%s%lld", dot, (long long)item.i.mul);
         return true;
     }

@@ -30,7 +30,7 @@ struct GraphOp {
     int results;       /* that a call returns; others are for the backward pass; 0 means 1 */
     GraphArg args[MAX_GRAPH_ARGS];
     bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
-    Item (*along_batch)(GraphCall *c, const BatchMove *m); /* where the dimension "dim" depends on N; or NULL */
+    Item (*along_batch)(GraphCall *c, const BatchMove *m); /* where the dimension "dim" varies; or NULL */
     Item (*several)(GraphCall *c, const Loc *operands);    /* makes several ops instead; or NULL */
     const char *about;                                     /* of several: what they make */
     int least, most;                                       /* tensors that it takes, if its op takes another number */
@@ -91,14 +91,21 @@ static bool exists(const GraphCall *c, const char *arg, int rank) {
 /* Checks that "dim" is one of the operand's. */
 static bool prepare_dim(GraphCall *c) { return exists(c, "dim", operand(c)->shape.rank); }
 
-/* The same, and that it does not depend on N. */
+static Diag *refuse_dim(GraphCall *c, Dim d, int dim) {
+    const bool is_batch = d.n != 0;
+    Diag *diag = elab_error(c->e, c->locs[arg_index(c, "dim")], "%s: dimension %d depends on %s", c->op->name, dim,
+                            is_batch ? "the batch N" : "the size T");
+    if (!is_batch && c->op->code != OP_slice) elab_help_one_length(c->e, diag);
+    return diag;
+}
+
+/* The same, and that it is a number. */
 static bool prepare_fixed_dim(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     AttrValue *dim = ir_attr(c->o, "dim");
     if (!resolve(c, "dim", s->rank, &dim->i)) return false;
-    if (!s->d[dim->i].n) return true;
-    elab_error(c->e, c->locs[arg_index(c, "dim")], "%s: dimension %lld depends on the batch N", c->op->name,
-               (long long)dim->i);
+    if (!dim_varies(s->d[dim->i])) return true;
+    refuse_dim(c, s->d[dim->i], (int)dim->i);
     return false;
 }
 
@@ -167,7 +174,7 @@ static bool prepare_flatten(GraphCall *c) {
     return resolve(c, "from", operand(c)->shape.rank, &ir_attr(c->o, "from")->i);
 }
 
-/* Of a dimension that does not depend on N: neither may |arg|. */
+/* Of a dimension that is a number: so is |arg|. */
 static bool is_number(GraphCall *c, const char *arg) {
     int i = arg_index(c, arg);
     const char *what = arena_printf(c->e->a, "%s: %s", c->op->name, arg);
@@ -190,14 +197,16 @@ static bool prepare_slice(GraphCall *c) {
 
 /* ---- along the batch --------------------------------------------------------------------------------------- */
 
-/* The dimension |dim| of the call where it depends on N in some operand, else -1. */
+/* The dimension |dim| of the call where it varies in some operand, or is cut at a size; else -1. */
 static int batch_dim(const GraphCall *c) {
     int64_t dim = ir_attr(c->o, "dim")->i;
     if (dim < 0) dim += operand(c)->shape.rank;
     for (int i = 0; i < c->o->n_in; i++) {
         const Shape *s = ir_shape(c->e->f, c->o->in[i]);
-        if (dim >= 0 && dim < s->rank && s->d[dim].n) return (int)dim;
+        if (dim >= 0 && dim < s->rank && dim_varies(s->d[dim])) return (int)dim;
     }
+    if (c->o->code == OP_slice && dim >= 0 && dim < operand(c)->shape.rank)
+        return dim_varies(c->items[arg_index(c, "to")].i) ? (int)dim : -1;
     return -1;
 }
 
@@ -205,14 +214,37 @@ static Item concat_batch(GraphCall *c, const BatchMove *m) { return elab_concat_
 
 static bool is_part_of_batch(const GraphCall *c, const char *arg) {
     const Item *item = &c->items[arg_index(c, arg)];
-    return item->i.n || item->i.mul == 0;
+    return dim_varies(item->i) || item->i.mul == 0;
+}
+
+/* The first elements of a dimension that is a number, as the first T rows of a table of 1,024. */
+static Item slice_to_size(GraphCall *c, const BatchMove *m, Dim from, Dim to) {
+    const Shape *s = &operand(c)->shape;
+    const int64_t size = s->d[m->dim].mul, most = dim_eval(to, (Sizes){1, c->e->m->length.most});
+    const Loc at = c->locs[arg_index(c, "to")];
+    if (to.n) return elab_error_varies(c->e, at, to, "slice: to");
+    if (dim_varies(from) || from.mul != 0 || m->dim)
+        return elab_error_item(c->e, at,
+                               "slice: T can end a slice of the first dimension that begins at 0, or of a "
+                               "dimension that depends on T");
+    if (most <= size) return elab_slice_to_size(c->e, m, to);
+    const Item end = {.kind = ITEM_INT, .i = to};
+    return elab_error_item(c->e, at, "slice: %s is not within a dimension of size %lld: T is at most %lld",
+                           item_describe(c->e, &end), (long long)size, (long long)c->e->m->length.most);
 }
 
 static Item slice_batch(GraphCall *c, const BatchMove *m) {
-    if (is_part_of_batch(c, "from") && is_part_of_batch(c, "to"))
-        return elab_slice_batch(c->e, m, c->items[arg_index(c, "from")].i, c->items[arg_index(c, "to")].i);
-    Diag *diag = elab_error(c->e, c->locs[arg_index(c, "dim")], "slice: dimension %d depends on the batch N", m->dim);
-    diag_help(c->e->d, diag, "cut it at 0 and multiples of N: slice(x; dim = %d, from = N, to = 2 * N)", m->dim);
+    const Dim size = operand(c)->shape.d[m->dim];
+    const Dim from = c->items[arg_index(c, "from")].i, to = c->items[arg_index(c, "to")].i;
+    if (!dim_varies(size)) return slice_to_size(c, m, from, to);
+    if (is_part_of_batch(c, "from") && is_part_of_batch(c, "to")) return elab_slice_batch(c->e, m, from, to);
+    Diag *diag = refuse_dim(c, size, m->dim);
+    if (size.n)
+        diag_help(c->e->d, diag, "cut it at 0 and multiples of N: slice(x; dim = %d, from = N, to = 2 * N)", m->dim);
+    else {
+        diag_help(c->e->d, diag, "cut it at 0 and parts of T: slice(x; dim = %d, from = 0, to = T / 2)", m->dim);
+        elab_help_one_length(c->e, diag);
+    }
     return ERROR_ITEM;
 }
 
@@ -552,7 +584,7 @@ static void set_attr(AttrValue *value, const Item *item) {
 static Item eval_arg(Elab *e, const GraphArg *arg, const Expr *given, const char *what) {
     if (!arg->may_be_batch) return elab_eval_static(e, given, what, arg->type);
     Item item = elab_eval(e, given);
-    if (item.kind != ITEM_INT || !item.i.n) item_convert(e, given->loc, what, arg->type, &item);
+    if (item.kind != ITEM_INT || !dim_varies(item.i)) item_convert(e, given->loc, what, arg->type, &item);
     return item;
 }
 

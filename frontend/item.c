@@ -68,11 +68,11 @@ const char *const static_type_examples[STATIC_TYPE_COUNT] = {
     [STATIC_STRING] = "\"text\"", [STATIC_PAIR] = "(3, 5)", [STATIC_DIMS] = "(0, 2, 1)", [STATIC_SHAPE] = "[N, 4]",
 };
 
-static bool is_plain_int(const Item *item) { return item->kind == ITEM_INT && !item->i.n; }
+static bool is_plain_int(const Item *item) { return item->kind == ITEM_INT && !dim_varies(item->i); }
 
-static bool all_ints(const Item *item, bool may_depend_on_n) {
+static bool all_ints(const Item *item, bool may_vary) {
     for (int i = 0; i < item->items.count; i++)
-        if (item->items.at[i].kind != ITEM_INT || (item->items.at[i].i.n && !may_depend_on_n)) return false;
+        if (item->items.at[i].kind != ITEM_INT || (dim_varies(item->items.at[i].i) && !may_vary)) return false;
     return true;
 }
 
@@ -108,8 +108,7 @@ bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *ite
     if (item->kind == ITEM_ERROR) return false;
     Item given = *item;
     if (becomes(e, type, item)) return true;
-    if (given.kind == ITEM_INT && given.i.n)
-        elab_error(e, loc, "%s cannot depend on the batch N; this is %s", what, item_describe(e, &given));
+    if (given.kind == ITEM_INT && dim_varies(given.i)) elab_error_varies(e, loc, given.i, what);
     else {
         Diag *diag = elab_error(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type],
                                 item_describe(e, &given));
@@ -155,13 +154,19 @@ bool elab_shape_is_small(const Shape *shape) {
 }
 
 bool elab_shape_is_matrix(const Shape *shape) {
-    int last = shape->rank - 1, batches = shape_batch_dims(shape);
-    return batches < 2 || (batches == 2 && dim_varies(shape->d[last]));
+    int batches = 0, lengths = 0;
+    for (int i = 0; i + 1 < shape->rank; i++) batches += shape->d[i].n, lengths += shape->d[i].t;
+    return batches <= 1 && lengths <= LARGEST_POWER;
+}
+
+const char *elab_too_many_sizes(const Shape *shape) {
+    return shape_batch_dims(shape) > 1 ? "only the last dimension of a tensor and one other may depend on N"
+                                       : "only the last dimension of a tensor and two others may depend on T";
 }
 
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape) {
     if (!elab_shape_is_matrix(shape)) {
-        elab_error(e, loc, "only the last dimension of a tensor and one other may depend on N");
+        elab_error(e, loc, "%s", elab_too_many_sizes(shape));
         return false;
     }
     if (elab_shape_is_small(shape)) return true;

@@ -95,7 +95,7 @@ static bool known_int(const Block *b, const Expr *x, int64_t *out) {
     if (x->kind != EXPR_NAME) return x->kind == EXPR_INT;
     const char *name = x->name->text;
     const Binding *constant = table_get(&b->unit->consts, name);
-    if (!constant || constant->item.kind != ITEM_INT || constant->item.i.n) return false;
+    if (!constant || constant->item.kind != ITEM_INT || dim_varies(constant->item.i)) return false;
     if (declares(&b->decl->tensors, name) || declares(&b->decl->statics, name) ||
         body_any(&b->decl->body, binds, NULL, (void *)name))
         return false;

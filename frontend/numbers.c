@@ -1,7 +1,9 @@
 /* numbers.c: tensors of given numbers: tensor(0.5, 0.7), and lists of floats where a tensor is expected. */
 #include "frontend/elaborate.h"
 
-static bool is_number(const Item *item) { return item->kind == ITEM_FLOAT || (item->kind == ITEM_INT && !item->i.n); }
+static bool is_number(const Item *item) {
+    return item->kind == ITEM_FLOAT || (item->kind == ITEM_INT && !dim_varies(item->i));
+}
 
 bool elab_is_numbers(const Item *item) {
     bool any_float = false;

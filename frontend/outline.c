@@ -246,13 +246,13 @@ static void add_parameters(Finder *f, const ParameterVec *params, SymbolKind kin
 /* The declaration, before its body is walked: blocks are called from anywhere. */
 static int add_declaration(Finder *f, const File *file, int index) {
     static const SymbolKind kinds[] = {
-        [DECL_VERSION] = SYMBOL_FILE,       [DECL_INCLUDE] = SYMBOL_FILE, [DECL_CONST] = SYMBOL_CONST,
-        [DECL_BLOCK] = SYMBOL_BLOCK,        [DECL_MODEL] = SYMBOL_MODEL,  [DECL_TRAIN] = SYMBOL_TRAIN,
-        [DECL_PRECISION] = SYMBOL_PRECISION};
+        [DECL_VERSION] = SYMBOL_FILE,        [DECL_INCLUDE] = SYMBOL_FILE, [DECL_CONST] = SYMBOL_CONST,
+        [DECL_BLOCK] = SYMBOL_BLOCK,         [DECL_MODEL] = SYMBOL_MODEL,  [DECL_TRAIN] = SYMBOL_TRAIN,
+        [DECL_PRECISION] = SYMBOL_PRECISION, [DECL_SIZE] = SYMBOL_CONST};
     const Decl *d = file->decls.data[index];
     if (!d->name || d->kind == DECL_VERSION || d->kind == DECL_INCLUDE) return -1;
     f->parent = -1;
-    const Loc whole = d->kind == DECL_CONST ? d->loc : whole_of(file, index);
+    const Loc whole = kinds[d->kind] == SYMBOL_CONST ? d->loc : whole_of(file, index);
     const int symbol = add_symbol(f, kinds[d->kind], d->name->text, d->name->loc, whole);
     Symbol *s = &f->out->symbols.data[symbol];
     s->about = comment_above(f, d->loc);
@@ -279,6 +279,7 @@ static void walk_declared(Finder *f, const Decl *d, int symbol) {
     f->names = (Table){0};
     f->sees_model = d->kind == DECL_TRAIN;
     walk(f, d->value);
+    walk(f, d->unit);
     walk_parameters(f, &d->tensors, &symbol);
     walk_parameters(f, &d->statics, &symbol);
     walk_body(f, &d->body);
@@ -347,7 +348,7 @@ static void walk_file(Finder *f, int index, const int *symbols, const int *file_
     f->source = file->source;
     f->consts = f->model = (Table){0};
     for (int k = 0; k < file->decls.len; k++)
-        if (file->decls.data[k]->kind == DECL_CONST)
+        if (file->decls.data[k]->kind == DECL_CONST || file->decls.data[k]->kind == DECL_SIZE)
             file_symbol(f, &f->consts, file->decls.data[k]->name->text, symbols[k]);
     for (int k = 0; k < file->decls.len; k++) {
         if (file->decls.data[k]->kind == DECL_INCLUDE) refer_to_file(f, file->decls.data[k], file_symbols);

@@ -32,7 +32,7 @@ static const Word contextual[] = {
     {"amp", AMP},     {"include", INCLUDE},       {"const", CONST},     {"block", BLOCK}, {"model", MODEL},
     {"train", TRAIN}, {"precision", PRECISION},   {"param", PARAM},     {"state", STATE}, {"update", UPDATE},
     {"init", INIT},   {"inline", INLINE},         {"input", INPUT},     {"loss", LOSS},   {"metric", METRIC},
-    {"group", GROUP}, {"checkpoint", CHECKPOINT}, {"require", REQUIRE},
+    {"group", GROUP}, {"checkpoint", CHECKPOINT}, {"require", REQUIRE}, {"size", SIZE},
 };
 
 static int find_word(const Word *words, size_t count, const char *text, int otherwise) {
@@ -165,7 +165,7 @@ static bool statement_begins(const Parse *p) {
 }
 
 static bool begins_declaration(int token) {
-    return token == INCLUDE || token == CONST || token == INLINE || token == BLOCK || token == MODEL ||
+    return token == INCLUDE || token == CONST || token == SIZE || token == INLINE || token == BLOCK || token == MODEL ||
            token == TRAIN || token == PRECISION;
 }
 

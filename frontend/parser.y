@@ -135,8 +135,9 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %token <name> TRAIN "'train'"
 %token <name> PRECISION "'precision'" PARAM "'param'" STATE "'state'" UPDATE "'update'" INIT "'init'" INPUT "'input'"
 %token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'" CHECKPOINT "'checkpoint'" REQUIRE "'require'"
+%token <name> SIZE "'size'"
 
-%type <expr> expr call
+%type <expr> expr call opt_unit
 %type <exprs> exprs
 %type <call> callee_args
 %type <arg> arg static_arg
@@ -150,7 +151,7 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %type <parameters> tensors opt_tensors statics opt_statics inputs_of_model opt_inputs
 %type <stmt> stmt
 %type <stmts> body stmts stmt_list opt_else
-%type <decl> block
+%type <decl> block size
 
 %left OR
 %left AND
@@ -179,6 +180,7 @@ decl:
     }
   | INCLUDE STRING { declare(p, DECL_INCLUDE, @$, $2); }
   | CONST consts
+  | SIZE size { $2->loc = @$; }
   | block
   | INLINE block
     {
@@ -220,6 +222,26 @@ block:
 consts: const | consts ',' const;
 
 const: NAME '=' expr { declare(p, DECL_CONST, @$, $1)->value = $3; };
+
+size:
+    word '=' expr opt_unit
+    {
+        $$ = declare(p, DECL_SIZE, @$, $1);
+        $$->value = $3;
+        $$->unit = $4;
+    };
+
+/* The word is `unit`, which is not a keyword anywhere else. */
+opt_unit:
+    %empty { $$ = NULL; }
+  | ',' NAME '=' expr
+    {
+        if (strcmp($2->text, "unit")) {
+            parse_syntax_error(p, @2, arena_printf(p->arena, "'%s'", $2->text), "'unit'");
+            YYERROR;
+        }
+        $$ = $4;
+    };
 
 /* The word is `for`, which is not a keyword anywhere else. */
 opt_for:

@@ -37,13 +37,14 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
                    amp_dtype_name(dtype));
         return false;
     }
-    for (int i = 0; i < shape->rank; i++)
-        if (shape->d[i].n) {
-            elab_error(e, s->declare.type->loc, "the shape of a %s cannot depend on N",
-                       is_param ? "parameter" : "state");
-            return false;
-        }
-    return true;
+    if (!shape_varies(shape)) return true;
+    const bool by_n = shape_batch_dims(shape) > 0;
+    Diag *diag = elab_error(e, s->declare.type->loc, "the shape of a %s cannot depend on %s",
+                            is_param ? "parameter" : "state", by_n ? "N" : "T");
+    if (!by_n)
+        diag_help(e->d, diag, "give it the largest T, %lld, and take the first T: slice(%s; dim = 0, from = 0, to = T)",
+                  (long long)e->m->length.most, s->declare.name->text);
+    return false;
 }
 
 /* The innermost call in which both are, or what |a| is in at last: the model, a train block. */

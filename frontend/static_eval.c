@@ -1,14 +1,16 @@
 /* static_eval.c: arithmetic on what is known at compile time.
  *
- * Ints are exact: overflow and division with a remainder are errors.  Sizes can depend on N as k * N / m, the form that
- * products and quotients by ints have. */
+ * Ints are exact: overflow and division with a remainder are errors.  Sizes can depend on N and T as k * N * T / m, the
+ * form that products and quotients by ints have. */
 #include "frontend/elaborate.h"
 
 #include <math.h>
 
 static Item item_bool(bool b) { return (Item){.kind = ITEM_BOOL, .b = b}; }
 static Item item_float(double f) { return (Item){.kind = ITEM_FLOAT, .f = f}; }
-static bool is_number(const Item *item) { return (item->kind == ITEM_INT && !item->i.n) || item->kind == ITEM_FLOAT; }
+static bool is_number(const Item *item) {
+    return (item->kind == ITEM_INT && !dim_varies(item->i)) || item->kind == ITEM_FLOAT;
+}
 static double as_double(const Item *item) { return item->kind == ITEM_INT ? (double)item->i.mul : item->f; }
 
 static Item overflow(Elab *e, const Expr *x) {
@@ -28,12 +30,18 @@ static Item division_by_zero(Elab *e, const Expr *x) {
 
 /* ---- ints ------------------------------------------------------------------------------------------------- */
 
+static Item refuse_sum(Elab *e, const Expr *x, Dim a, Dim b) {
+    const char *size = a.t || b.t ? "T" : "N";
+    Diag *diag = elab_error(e, x->loc, "a size that depends on %s is k * %s or %s / k; %s is neither", size, size, size,
+                            loc_text(e->a, x->loc));
+    if (a.t || b.t) elab_help_one_length(e, diag);
+    return ERROR_ITEM;
+}
+
 static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
     int64_t v;
     bool subtract = x->operation.op == OPERATOR_SUB;
-    if (a.n || b.n)
-        return elab_error_item(e, x->loc, "a size that depends on N is k * N or N / k; %s is neither",
-                               loc_text(e->a, x->loc));
+    if (dim_varies(a) || dim_varies(b)) return refuse_sum(e, x, a, b);
     if (subtract ? __builtin_sub_overflow(a.mul, b.mul, &v) : __builtin_add_overflow(a.mul, b.mul, &v))
         return overflow(e, x);
     return item_int(v);
@@ -43,19 +51,24 @@ static Item int_product(Elab *e, const Expr *x, Dim a, Dim b) {
     Item product = {.kind = ITEM_INT};
     if (a.n && b.n)
         return elab_error_item(e, x->loc, "a size can depend on N only once; %s uses it twice", loc_text(e->a, x->loc));
-    if ((a.n && b.mul <= 0) || (b.n && a.mul <= 0))
-        return elab_error_item(e, x->loc, "N can be multiplied only by positive integers");
+    if (a.t + b.t > LARGEST_POWER)
+        return elab_error_item(e, x->loc, "a size can depend on T twice, as T * T; %s uses it more often",
+                               loc_text(e->a, x->loc));
+    if ((dim_varies(a) && b.mul <= 0) || (dim_varies(b) && a.mul <= 0))
+        return elab_error_item(e, x->loc, "%s can be multiplied only by positive integers", a.n || b.n ? "N" : "T");
     return dim_mul(a, b, &product.i) ? product : overflow(e, x);
 }
 
 static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
-    if (b.n) return elab_error_item(e, x->loc, "N cannot be a divisor");
+    if (dim_varies(b)) return elab_error_item(e, x->loc, "%s cannot be a divisor", b.n ? "N" : "T");
     if (b.mul == 0) return division_by_zero(e, x);
-    if (a.n) {
+    if (dim_varies(a)) {
         int64_t div;
-        if (b.mul < 0) return elab_error_item(e, x->loc, "N can be divided only by positive integers");
+        if (b.mul < 0)
+            return elab_error_item(e, x->loc, "%s can be divided only by positive integers", a.n ? "N" : "T");
         if (__builtin_mul_overflow(a.div, b.mul, &div)) return overflow(e, x);
-        return (Item){.kind = ITEM_INT, .i = dim_n(a.mul, div)};
+        const Item quotient = {.kind = ITEM_INT, .i = dim_divided(a, b.mul)};
+        return elab_quotient_is_whole(e, x, quotient.i) ? quotient : ERROR_ITEM;
     }
     if (b.mul == -1) return a.mul == INT64_MIN ? overflow(e, x) : item_int(-a.mul);
     if (a.mul % b.mul == 0) return item_int(a.mul / b.mul);
@@ -74,7 +87,12 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
 
 /* As torch.remainder, of tensors: with the sign of the divisor. */
 static Item int_remainder(Elab *e, const Expr *x, Dim a, Dim b) {
-    if (a.n || b.n) return elab_error_item(e, x->loc, "a remainder is of numbers; a size that depends on N has none");
+    if (dim_varies(a) || dim_varies(b)) {
+        Diag *diag = elab_error(e, x->loc, "a remainder is of numbers; a size that depends on %s has none",
+                                a.t || b.t ? "T" : "N");
+        if (a.t || b.t) elab_help_one_length(e, diag);
+        return ERROR_ITEM;
+    }
     if (b.mul == 0) return division_by_zero(e, x);
     const int64_t rest = b.mul == -1 ? 0 : a.mul % b.mul;
     return item_int(rest && (rest < 0) != (b.mul < 0) ? rest + b.mul : rest);
@@ -166,7 +184,7 @@ Item elab_static_unary(Elab *e, const Expr *x, Item operand) {
         return elab_error_item(e, x->loc, "'not' needs a condition, not %s", item_describe(e, &operand));
     }
     if (operand.kind == ITEM_FLOAT) return item_float(-operand.f);
-    if (operand.kind == ITEM_INT && !operand.i.n)
+    if (operand.kind == ITEM_INT && !dim_varies(operand.i))
         return operand.i.mul == INT64_MIN ? overflow(e, x) : item_int(-operand.i.mul);
     return elab_error_item(e, x->loc, "'-' needs a number, not %s", item_describe(e, &operand));
 }
@@ -189,7 +207,7 @@ static Item list_entry(Elab *e, const Expr *call, const Item *list, int64_t i) {
 static Item builtin_dim(Elab *e, const Expr *call, const Item *args) {
     bool is_list = args[0].kind == ITEM_TUPLE || args[0].kind == ITEM_LIST;
     if (!is_list && !need_tensor(e, call, &args[0])) return ERROR_ITEM;
-    if (args[1].kind != ITEM_INT || args[1].i.n)
+    if (args[1].kind != ITEM_INT || dim_varies(args[1].i))
         return elab_error_item(e, call->loc, "dim needs the number of a dimension");
     if (is_list) return list_entry(e, call, &args[0], args[1].i.mul);
     const Shape *s = ir_shape(e->f, args[0].tensor);

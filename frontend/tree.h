@@ -204,6 +204,7 @@ typedef enum DeclKind {
     DECL_VERSION,
     DECL_INCLUDE,
     DECL_CONST,
+    DECL_SIZE,
     DECL_BLOCK,
     DECL_MODEL,
     DECL_TRAIN,
@@ -213,8 +214,9 @@ typedef enum DeclKind {
 typedef struct Decl {
     DeclKind kind;
     Loc loc;     /* of its first line */
-    Name *name;  /* block, model, train, const; precision: the word or the string; include: the file */
-    Expr *value; /* version, const */
+    Name *name;  /* block, model, train, const, size; precision: the word or the string; include: the file */
+    Expr *value; /* version, const, size */
+    Expr *unit;  /* size T = 1024, unit = 8; or NULL */
     ParameterVec tensors, statics;
     NameVec results;
     StmtVec body;

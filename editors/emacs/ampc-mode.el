@@ -16,8 +16,8 @@
     table))
 
 (defconst ampc-declarations
-  '("amp" "include" "const" "inline" "block" "model" "train" "precision" "param" "state" "update" "init" "input" "loss"
-    "metric" "group" "checkpoint" "require"))
+  '("amp" "include" "const" "size" "inline" "block" "model" "train" "precision" "param" "state" "update" "init" "input"
+    "loss" "metric" "group" "checkpoint" "require"))
 
 (defconst ampc-keywords
   '("repeat" "in" "if" "else" "return" "as" "because" "sharing" "and" "or" "not"))

@@ -13,6 +13,21 @@ typedef struct Parts {
     int64_t *count; /* by size */
 } Parts;
 
+/* T in place of its number, and back. */
+static Dim with_t(Dim d) {
+    Dim t = {.mul = d.mul, .div = dim_varies(d) ? d.div : 1, .n = d.n, .t = (uint8_t)(d.t + d.sized)};
+    for (int i = 0; i < d.sized; i++) t.div *= d.number;
+    return dim_varies(t) ? dim_divided(t, 1) : d;
+}
+
+static Dim with_number(Dim d, Dim like) {
+    Dim all = {.mul = d.mul, .div = d.div, .n = d.n};
+    if (!like.sized) return d;
+    all = dim_varies(all) ? all : dim_const(d.mul);
+    for (int i = 0; i < d.t; i++) dim_mul(all, dim_sized(like.number), &all);
+    return dim_varies(all) ? all : dim_divided(all, d.div);
+}
+
 /* Of sizes that vary, or are 0; false on overflow, and where they depend on different ones. */
 static bool find_parts(Elab *e, const Dim *sizes, int n, Parts *out) {
     int64_t all = 1, common = 0;
@@ -60,25 +75,36 @@ static Item joined(Elab *e, Loc loc, const Item *v, Shape s, int dim, int64_t co
 
 /* ---- what is wrong ----------------------------------------------------------------------------------------------- */
 
+static bool is_along_t(const Elab *e, const BatchMove *m);
+
 static Item wrong(Elab *e, const BatchMove *m, const char *what) {
     Diag *diag = elab_error(e, m->loc, "%s: %s", ir_op_info[m->o->code].name, what);
+    if (is_along_t(e, m)) elab_help_one_length(e, diag);
     for (int i = 0; i < m->o->n_in; i++) elab_note_operand(e, diag, m->o->in[i], m->operands[i]);
     elab_note_calls(e, diag);
     return ERROR_ITEM;
 }
 
+static bool is_along_t(const Elab *e, const BatchMove *m) {
+    for (int i = 0; i < m->o->n_in; i++) {
+        const Shape *s = ir_shape(e->f, m->o->in[i]);
+        if (s->rank > m->dim && dim_varies(s->d[m->dim])) return !s->d[m->dim].n;
+    }
+    return false;
+}
+
 /* NULL where all is well. */
 static const char *find_misfit(const Elab *e, const BatchMove *m) {
     const Shape *first = ir_shape(e->f, m->o->in[0]);
-    const bool along_t = first->rank > m->dim && !first->d[m->dim].n && first->d[m->dim].t;
+    const bool along_t = is_along_t(e, m);
     if (first->rank == MAX_RANK)
         return along_t ? "along T tensors may have at most 7 dimensions"
                        : "along the batch tensors may have at most 7 dimensions";
     for (int i = 0; i < m->o->n_in; i++) {
         const Shape *s = ir_shape(e->f, m->o->in[i]);
         if (s->rank != first->rank) return "ranks differ";
-        if (!dim_varies(s->d[m->dim]))
-            return along_t ? "the dimension depends on T in some of the tensors, but not in all"
+        if (!dim_is_sized(s->d[m->dim]))
+            return along_t ? "the dimension depends on the size T in some of the tensors, but not in all"
                            : "the dimension depends on the batch N in some of the tensors, but not in all";
         for (int d = 0; d < s->rank; d++)
             if (d != m->dim && !dim_equal(s->d[d], first->d[d]))
@@ -101,8 +127,9 @@ Item elab_concat_batch(Elab *e, const BatchMove *m) {
     Val *in = arena_array(e->a, Val, n + 1);
     Parts parts;
     int64_t count = 0;
-    for (int i = 0; i < n; i++) sizes[i] = ir_shape(e->f, m->o->in[i])->d[m->dim];
+    for (int i = 0; i < n; i++) sizes[i] = with_t(ir_shape(e->f, m->o->in[i])->d[m->dim]);
     if (!find_parts(e, sizes, n, &parts)) return wrong(e, m, misfit_of_sizes(e, sizes[0], "the sizes are"));
+    parts.unit = with_number(parts.unit, ir_shape(e->f, m->o->in[0])->d[m->dim]);
     for (int i = 0; i < n; i++) {
         in[i] = reshaped(e, m->loc, m->o->in[i],
                          split_shape(ir_shape(e->f, m->o->in[i]), m->dim, parts.count[i], parts.unit));
@@ -117,11 +144,12 @@ Item elab_concat_batch(Elab *e, const BatchMove *m) {
 
 Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to) {
     const Shape s = *ir_shape(e->f, m->o->in[0]);
-    Dim sizes[] = {s.d[m->dim], from, to};
+    const Dim sizes[] = {with_t(s.d[m->dim]), with_t(from), with_t(to)};
     Parts parts;
     const char *misfit = find_misfit(e, m);
     if (misfit) return wrong(e, m, misfit);
     if (!find_parts(e, sizes, 3, &parts)) return wrong(e, m, misfit_of_sizes(e, s.d[m->dim], "from and to are"));
+    parts.unit = with_number(parts.unit, s.d[m->dim]);
     if (parts.count[1] >= parts.count[2] || parts.count[2] > parts.count[0])
         return wrong(e, m, "from..to is not within the dimension");
     Val x = reshaped(e, m->loc, m->o->in[0], split_shape(&s, m->dim, parts.count[0], parts.unit));

@@ -86,6 +86,15 @@ static void bind_new(Elab *e, const Parameter *p, Item item) {
     else elab_bind(e, p->name, item);
 }
 
+/* Of an int T may be given: what the block does with it says whether it needs a number. */
+static Item eval_given(Elab *e, const Expr *given, const char *what, StaticType type) {
+    if (type != STATIC_INT) return elab_eval_static(e, given, what, type);
+    Item item = elab_eval(e, given);
+    const bool is_length = item.kind == ITEM_INT && !item.i.n && item.i.t;
+    if (!is_length) item_convert(e, given->loc, what, type, &item);
+    return item;
+}
+
 /* A static argument from the call (evaluated where it is written), from the call whose parameters it shares, or its
  * default (evaluated among the block's own names). */
 static Item bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Parameter *p, const Expr *given,
@@ -95,7 +104,7 @@ static Item bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Par
     const char *what = arena_printf(e->a, "%s: %s", frame->decl->name->text, p->name->text);
     if (elab_static_type(e, p->type, &type)) {
         if (given) {
-            item = elab_eval_static(e, given, what, type);
+            item = eval_given(e, given, what, type);
         } else if (shared) {
             item = *shared;
         } else if (p->initial) {

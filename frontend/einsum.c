@@ -198,7 +198,7 @@ static Labels joined(const Labels *a, const Labels *b, const Labels *c) {
 static bool append_size(const Einsum *x, Shape *s, const Labels *group) {
     Dim all = dim_const(1);
     for (int i = 0; i < group->count; i++)
-        if (!dim_mul(all, x->size[(int)group->at[i]], &all))
+        if (!dim_mul(all, x->size[(int)group->at[i]], &all) || all.n > 1)
             return wrong(x, "'%s' would be one dimension of a product, which depends on N twice or is too large",
                          group->at);
     s->d[s->rank++] = all;

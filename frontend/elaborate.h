@@ -149,7 +149,6 @@ typedef struct Elab {
     int depth;                  /* of recursion over tree and calls */
     int64_t work, max_ops;      /* ops and iterations so far */
     bool stopped;               /* a limit was exceeded and reported */
-    bool plain_length;          /* T is the number that -D T=.. gives */
 } Elab;
 
 /* ---- report.c: errors at locations that a user can act on ------------------------------------------------- */

@@ -53,6 +53,7 @@ static Item report_shapes(Elab *e, Loc loc, const Op *o, const Loc *operands, co
         for (int k = 0; k < i; k++) again = again || o->in[k].id == o->in[i].id;
         if (!again) elab_note_operand(e, diag, o->in[i], operands[i]);
     }
+    if (strstr(wrong, " depend on T") || strstr(wrong, " depends on T")) elab_help_one_length(e, diag);
     elab_note_calls(e, diag);
     return ERROR_ITEM;
 }
@@ -131,6 +132,7 @@ static void refuse_as_tensor(Elab *e, Loc loc, const Item *item) {
     Diag *diag = elab_error(e, loc, "a tensor is expected here; this is %s", item_describe(e, item));
     if (item->kind == ITEM_LIST || item->kind == ITEM_TUPLE)
         diag_help(e->d, diag, "a tensor of numbers is tensor(1, 2), or a list of floats: [1.0, 2.0]");
+    if (item->kind == ITEM_INT && item->i.t) elab_help_one_length(e, diag);
 }
 
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item) {

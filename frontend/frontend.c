@@ -182,15 +182,10 @@ static void name_bindings(const Elab *e) {
     }
 }
 
-static Module *compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options, bool plain_length,
-                       bool *is_fixed) {
+Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options) {
     Elab *e = arena_new(a, Elab);
     int errors = d->errors;
-    *e = (Elab){.a = a,
-                .d = d,
-                .options = options,
-                .max_ops = options->max_ops ? options->max_ops : DEFAULT_MAX_OPS,
-                .plain_length = plain_length};
+    *e = (Elab){.a = a, .d = d, .options = options, .max_ops = options->max_ops ? options->max_ops : DEFAULT_MAX_OPS};
     add_unit(e, main, false);
     if (d->errors == errors) read_includes(e);
     if (d->errors == errors) read_prelude(e);
@@ -202,19 +197,5 @@ static Module *compile(Arena *a, Diags *d, const Source *main, const FrontendOpt
     set_source(e, e->m, main);
     elaborate_program(e, &p);
     name_bindings(e);
-    *is_fixed = e->m->length.fixed != 0;
     return d->errors == errors && p.model ? e->m : NULL;
-}
-
-/* With -D T=64 the model is made for all lengths, so that passes decide as without it, and then for one; but where it
- * cannot be, with the number from the start. */
-Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options) {
-    const Diags before = *d;
-    const int bound = options->bindings ? options->bindings->len : 0;
-    bool is_fixed = false;
-    Module *m = compile(a, d, main, options, false, &is_fixed);
-    if (m || !is_fixed) return m;
-    *d = before;
-    if (options->bindings) options->bindings->len = bound;
-    return compile(a, d, main, options, true, &is_fixed);
 }

@@ -61,8 +61,9 @@ static const char *count_text(Elab *e, const Shape *s) {
     if (!shape_elements(s, &n)) return "too many";
     Text t;
     text_init(&t, e->a);
-    if (n.mul != 1 || !n.batches) text_printf(&t, "%lld", (long long)n.mul);
-    for (int i = 0; i < n.batches; i++) text_puts(&t, i || n.mul != 1 ? " * N" : "N");
+    const int sizes = n.batches + n.lengths;
+    if (n.mul != 1 || !sizes) text_printf(&t, "%lld", (long long)n.mul);
+    for (int i = 0; i < sizes; i++) text_printf(&t, "%s%s", i || n.mul != 1 ? " * " : "", i < n.batches ? "N" : "T");
     if (n.div != 1) text_printf(&t, " / %lld", (long long)n.div);
     return text_str(&t);
 }
@@ -197,25 +198,29 @@ static bool prepare_slice(GraphCall *c) {
 
 /* ---- along the batch --------------------------------------------------------------------------------------- */
 
-/* The dimension |dim| of the call where it varies in some operand, or is cut at a size; else -1. */
+static bool is_part_of_batch(const GraphCall *c, const char *arg) {
+    const Item *item = &c->items[arg_index(c, arg)];
+    return dim_is_sized(item->i) || item->i.mul == 0;
+}
+
+/* The dimension |dim| of the call where it varies in some operand, or is cut at a size; else -1.  A T that is a number
+ * goes the way of one that is none, where it can. */
 static int batch_dim(const GraphCall *c) {
     int64_t dim = ir_attr(c->o, "dim")->i;
+    bool all_sized = true;
     if (dim < 0) dim += operand(c)->shape.rank;
     for (int i = 0; i < c->o->n_in; i++) {
         const Shape *s = ir_shape(c->e->f, c->o->in[i]);
         if (dim >= 0 && dim < s->rank && dim_varies(s->d[dim])) return (int)dim;
+        all_sized = all_sized && dim >= 0 && dim < s->rank && s->d[dim].sized;
     }
-    if (c->o->code == OP_slice && dim >= 0 && dim < operand(c)->shape.rank)
-        return dim_varies(c->items[arg_index(c, "to")].i) ? (int)dim : -1;
-    return -1;
+    if (c->o->code != OP_slice) return all_sized ? (int)dim : -1;
+    if (all_sized) return is_part_of_batch(c, "from") && is_part_of_batch(c, "to") ? (int)dim : -1;
+    const bool cuts = dim >= 0 && dim < operand(c)->shape.rank && dim_is_sized(c->items[arg_index(c, "to")].i);
+    return cuts ? (int)dim : -1;
 }
 
 static Item concat_batch(GraphCall *c, const BatchMove *m) { return elab_concat_batch(c->e, m); }
-
-static bool is_part_of_batch(const GraphCall *c, const char *arg) {
-    const Item *item = &c->items[arg_index(c, arg)];
-    return dim_varies(item->i) || item->i.mul == 0;
-}
 
 /* The first elements of a dimension that is a number, as the first T rows of a table of 1,024. */
 static Item slice_to_size(GraphCall *c, const BatchMove *m, Dim from, Dim to) {
@@ -223,7 +228,7 @@ static Item slice_to_size(GraphCall *c, const BatchMove *m, Dim from, Dim to) {
     const int64_t size = s->d[m->dim].mul, most = dim_eval(to, (Sizes){1, c->e->m->length.most});
     const Loc at = c->locs[arg_index(c, "to")];
     if (to.n) return elab_error_varies(c->e, at, to, "slice: to");
-    if (dim_varies(from) || from.mul != 0 || m->dim)
+    if (dim_is_sized(from) || from.mul != 0 || m->dim)
         return elab_error_item(c->e, at,
                                "slice: T can end a slice of the first dimension that begins at 0, or of a "
                                "dimension that depends on T");
@@ -236,7 +241,7 @@ static Item slice_to_size(GraphCall *c, const BatchMove *m, Dim from, Dim to) {
 static Item slice_batch(GraphCall *c, const BatchMove *m) {
     const Dim size = operand(c)->shape.d[m->dim];
     const Dim from = c->items[arg_index(c, "from")].i, to = c->items[arg_index(c, "to")].i;
-    if (!dim_varies(size)) return slice_to_size(c, m, from, to);
+    if (!dim_is_sized(size)) return slice_to_size(c, m, from, to);
     if (is_part_of_batch(c, "from") && is_part_of_batch(c, "to")) return elab_slice_batch(c->e, m, from, to);
     Diag *diag = refuse_dim(c, size, m->dim);
     if (size.n)

@@ -64,7 +64,7 @@ static bool read_length(Elab *e, const Decl *d) {
     return false;
 }
 
-/* -D T=64: NULL: it is not given. */
+/* -D NAME=..; NULL: it is not given. */
 static const FrontendDefine *define_of(const Elab *e, const char *name) {
     const FrontendDefine *found = NULL;
     for (int i = 0; i < e->options->define_count; i++)
@@ -72,46 +72,50 @@ static const FrontendDefine *define_of(const Elab *e, const char *name) {
     return found;
 }
 
-static void fix_length(Elab *e, const Decl *d) {
+static int64_t number_of(Elab *e, const Decl *d) {
     const FrontendDefine *define = define_of(e, d->name->text);
-    struct Length *length = &e->m->length;
-    int64_t t;
-    if (!define) return;
+    const struct Length *length = &e->m->length;
+    int64_t t, number = 0;
+    if (!define) return 0;
     if (!elab_parse_int(define->value, &t))
-        diag_error(e->d, (Loc){0}, "-D T=%s: the value is not an integer", define->value);
+        elab_error(e, d->loc, "-D T=%s: the value is not an integer", define->value);
     else if (t < 1 || t > length->most || t % length->unit)
-        diag_error(e->d, (Loc){0}, "-D T=%s: T is a multiple of %lld from %lld to %lld", define->value,
+        elab_error(e, d->loc, "-D T=%s: T is a multiple of %lld from %lld to %lld", define->value,
                    (long long)length->unit, (long long)length->unit, (long long)length->most);
-    else length->fixed = t;
+    else number = t;
+    return number;
 }
 
-void elab_size(Elab *e, Unit *unit, const Decl *d) {
+/* What T is; after an error ITEM_ERROR, so that nothing more is reported. */
+static Item size_of(Elab *e, const Decl *d) {
     if (strcmp(d->name->text, "T")) {
         Diag *diag = elab_error(e, d->name->loc, "a size cannot be called '%s'", d->name->text);
         diag_help(e->d, diag,
                   !strcmp(d->name->text, "N") ? "N is the batch of each call; the other size is T"
                                               : "beside the batch N there is one size, T: size T = 1024");
-        return;
+        return ERROR_ITEM;
     }
+    if (!read_length(e, d)) return ERROR_ITEM;
+    const int64_t number = number_of(e, d);
+    if (!number) return (Item){.kind = ITEM_INT, .i = dim_t(1, 1)};
+    const struct NamedInt named = {"T", number};
+    vec_push(e->a, &e->m->consts, named);
+    e->m->length = (struct Length){0};
+    return (Item){.kind = ITEM_INT, .i = dim_sized(number)};
+}
+
+void elab_size(Elab *e, Unit *unit, const Decl *d) {
     if (e->m->length.most) {
         Diag *diag = elab_error(e, d->loc, "there is already a size T");
         diag_help(e->d, diag, "a model has two sizes that are known when it runs: N and T");
         return;
     }
-    if (elab_find(e, "T")) {
+    if (elab_find(e, d->name->text)) {
         elab_error_twice(e, d->name);
         return;
     }
-    if (!read_length(e, d)) return;
-    fix_length(e, d);
     Binding *b = arena_new(e->a, Binding);
-    *b = (Binding){.name = d->name, .item = {.kind = ITEM_INT, .i = dim_t(1, 1)}, .live = true};
-    if (e->plain_length) {
-        const struct NamedInt named = {"T", e->m->length.fixed};
-        b->item = item_int(named.value);
-        vec_push(e->a, &e->m->consts, named);
-        e->m->length = (struct Length){0};
-    }
-    table_set(e->a, &unit->consts, "T", b);
+    *b = (Binding){.name = d->name, .item = size_of(e, d), .live = true};
+    table_set(e->a, &unit->consts, d->name->text, b);
     elab_tell_binding(e, d->name, &b->item);
 }

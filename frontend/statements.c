@@ -39,8 +39,13 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
     }
     if (!shape_varies(shape)) return true;
     const bool by_n = shape_batch_dims(shape) > 0;
-    Diag *diag = elab_error(e, s->declare.type->loc, "the shape of a %s cannot depend on %s",
-                            is_param ? "parameter" : "state", by_n ? "N" : "T");
+    const char *what = is_param ? "parameter" : "state", *layer = e->frame->layer;
+    if (layer && !by_n) {
+        elab_help_one_length(e, elab_error(e, s->declare.type->loc, "%s: the %s %s cannot be as large as T says", layer,
+                                           what, s->declare.name->text));
+        return false;
+    }
+    Diag *diag = elab_error(e, s->declare.type->loc, "the shape of a %s cannot depend on %s", what, by_n ? "N" : "T");
     if (!by_n)
         diag_help(e->d, diag, "give it the largest T, %lld, and take the first T: slice(%s; dim = 0, from = 0, to = T)",
                   (long long)e->m->length.most, s->declare.name->text);
@@ -283,7 +288,15 @@ typedef struct Values { /* "x is f32[N, 4], hidden is the int 0": of the names i
     Text text;
     const char *seen[MAX_NESTING];
     int count;
+    bool of_t;
 } Values;
+
+static bool depends_on_t(const Elab *e, const Item *item) {
+    const Shape *s = item->kind == ITEM_TENSOR ? ir_shape(e->f, item->tensor) : NULL;
+    for (int i = 0; s && i < s->rank; i++)
+        if (s->d[i].t) return true;
+    return item->kind == ITEM_INT && item->i.t;
+}
 
 static bool add_value(void *user, const Expr *x) {
     Values *v = user;
@@ -295,6 +308,7 @@ static bool add_value(void *user, const Expr *x) {
     if (!b || b->item.kind == ITEM_ERROR || v->count == MAX_NESTING) return false;
     text_printf(&v->text, "%s%s is %s", v->count ? ", " : "; ", name->text, item_describe(v->e, &b->item));
     v->seen[v->count++] = name->text;
+    v->of_t = v->of_t || depends_on_t(v->e, &b->item);
     return false;
 }
 
@@ -304,7 +318,9 @@ static void refuse(Elab *e, const Stmt *s) {
     text_init(&values->text, e->a);
     expr_any(s->require.condition, add_value, values);
     const char *layer = e->frame->layer ? e->frame->layer : e->frame->decl->name->text;
-    elab_error(e, s->require.condition->loc, "%s: %s%s", layer, s->require.message->text, text_str(&values->text));
+    Diag *diag =
+        elab_error(e, s->require.condition->loc, "%s: %s%s", layer, s->require.message->text, text_str(&values->text));
+    if (values->of_t) elab_help_one_length(e, diag);
     e->frame->refused = e->frame->decl->kind == DECL_BLOCK;
 }
 

@@ -71,7 +71,7 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
         return elab_quotient_is_whole(e, x, quotient.i) ? quotient : ERROR_ITEM;
     }
     if (b.mul == -1) return a.mul == INT64_MIN ? overflow(e, x) : item_int(-a.mul);
-    if (a.mul % b.mul == 0) return item_int(a.mul / b.mul);
+    if (a.mul % b.mul == 0) return (Item){.kind = ITEM_INT, .i = dim_divided(a, b.mul)};
     const char *layer = layer_prefix(e);
     const char *text = arena_printf(e->a, "%lld / %lld", (long long)a.mul, (long long)b.mul);
     const char *written = loc_text(e->a, x->loc);
@@ -145,9 +145,12 @@ static bool equal(const Item *a, const Item *b) {
 static Item compare(Elab *e, const Expr *x, const Item *a, const Item *b) {
     Operator op = x->operation.op;
     if (op == OPERATOR_EQ || op == OPERATOR_NE) return item_bool(equal(a, b) == (op == OPERATOR_EQ));
-    if (!is_number(a) || !is_number(b))
-        return elab_error_item(e, x->loc, "%s compares numbers, not %s and %s", operator_spelling[op],
-                               item_describe(e, a), item_describe(e, b));
+    if (!is_number(a) || !is_number(b)) {
+        Diag *diag = elab_error(e, x->loc, "%s compares numbers, not %s and %s", operator_spelling[op],
+                                item_describe(e, a), item_describe(e, b));
+        if ((a->kind == ITEM_INT && a->i.t) || (b->kind == ITEM_INT && b->i.t)) elab_help_one_length(e, diag);
+        return ERROR_ITEM;
+    }
     bool ints = a->kind == ITEM_INT && b->kind == ITEM_INT;
     bool less = ints ? a->i.mul < b->i.mul : as_double(a) < as_double(b);
     bool same = equal(a, b);
@@ -227,6 +230,12 @@ static Item builtin_dtype(Elab *e, const Expr *call, const Item *args) {
     return (Item){.kind = ITEM_SYMBOL, .s = amp_dtype_name(ir_dtype(e->f, args[0].tensor))};
 }
 
+/* Whether a size is a number, and depends neither on N nor on T. */
+static Item builtin_fixed(Elab *e, const Expr *call, const Item *args) {
+    if (args[0].kind == ITEM_INT) return item_bool(!dim_varies(args[0].i));
+    return elab_error_item(e, call->loc, "fixed needs a size, not %s", item_describe(e, &args[0]));
+}
+
 static Item builtin_given(Elab *e, const Expr *call, const Item *args) {
     (void)e;
     (void)call;
@@ -270,7 +279,7 @@ typedef struct Builtin {
 static const Builtin builtins[] = {
     {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank},   {"given", 1, true, builtin_given},
     {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},    {"sqrt", 1, false, builtin_sqrt},
-    {"log", 1, false, builtin_log}, {"dtype", 1, true, builtin_dtype},
+    {"log", 1, false, builtin_log}, {"dtype", 1, true, builtin_dtype}, {"fixed", 1, true, builtin_fixed},
 };
 
 static const Builtin *find_builtin(const char *name) {

@@ -18,6 +18,8 @@ typedef const char *InferRule(Inferring *c);
 /* ---- infer_common.c: messages ------------------------------------------------------------------------------------ */
 
 /* "linear: WHAT: %x is f32[N, 784], %w is f32[512, 10]" */
+/* "the width of an image may not depend on N", or on T; NULL where |d| is a number. */
+const char *infer_varies(const Inferring *c, Dim d, const char *what);
 const char *infer_mismatch(const Inferring *c, const char *fmt, ...) AMP_PRINTF(2, 3);
 /* "... WHAT differ, [784, 512]: ..." */
 const char *infer_differing(const Inferring *c, const char *what, Dim a, Dim b);

@@ -26,7 +26,7 @@ static Shape with_last(const Shape *like, Dim last) {
 static Shape scores_of(const Heads *h) { return with_last(h->q, at(h->k, 2)); }
 
 static bool is_multiple(Dim all, Dim part) {
-    return dim_equal(all, part) || (!all.n && !part.n && part.mul > 0 && all.mul % part.mul == 0);
+    return dim_equal(all, part) || (!dim_varies(all) && !dim_varies(part) && part.mul > 0 && all.mul % part.mul == 0);
 }
 
 /* [B..., T, heads * last] */
@@ -58,7 +58,8 @@ static const char *check(const Inferring *c, const Heads *h) {
         return infer_differing(c, "widths of queries and keys", at(h->q, 1), at(h->k, 1));
     if (!dim_equal(at(h->k, 2), at(h->v, 2)))
         return infer_differing(c, "lengths of keys and values", at(h->k, 2), at(h->v, 2));
-    if (at(h->q, 1).n || at(h->v, 1).n) return infer_mismatch(c, "the width of a head may not depend on N");
+    const Dim width = dim_varies(at(h->q, 1)) ? at(h->q, 1) : at(h->v, 1);
+    if (dim_varies(width)) return infer_varies(c, width, "the width of a head");
     if (at(h->k, 2).n) return infer_mismatch(c, "the number of keys may not depend on N");
     return check_mask(c, h);
 }
@@ -109,26 +110,27 @@ static Heads core_heads(const Inferring *c, int first, int mask) {
 }
 
 /* A bit for each score. */
-static Shape bits_of(const Heads *h) {
+static Shape bits_of(const Inferring *c, const Heads *h) {
     Shape s = *h->q;
-    s.d[s.rank - 2] = dim_const(ir_dropout_words(at(h->k, 2).mul));
+    s.d[s.rank - 2] = ir_dropout_words(c->f->module, at(h->k, 2));
     s.d[s.rank - 1] = at(h->q, 2);
     return s;
 }
 
-/* What kernels of tiles need: one size for every call but along B. */
+/* What kernels of tiles need: along B alone sizes depend on N, and heads are as many in every call. */
 static const char *check_core(const Inferring *c, const Heads *h, int counters) {
     const char *wrong = check(c, h);
     const double p = ir_attr(c->o, "p")->f;
     if (wrong) return wrong;
-    if (at(h->q, 2).n || at(h->q, 3).n) return infer_mismatch(c, "queries and heads may not depend on N");
+    if (at(h->q, 2).n || dim_varies(at(h->q, 3)))
+        return infer_mismatch(c, "queries may not depend on N, and heads not on N or T");
     if (p < 0.0 || p >= 1.0) return infer_mismatch(c, "p is a probability below 1");
     if (counters + (h->mask != NULL) < c->o->n_in && p == 0.0)
         return infer_mismatch(c, "has counters, which only p > 0 needs");
     if (counters + (h->mask != NULL) == c->o->n_in && p > 0.0)
         return infer_mismatch(c, "needs counters, since p is above 0");
     if (is_of(c, counters + (h->mask != NULL), AMP_DT_I32)) {
-        const Shape bits = bits_of(h);
+        const Shape bits = bits_of(c, h);
         return infer_check_like(c, counters + (h->mask != NULL), "the last operand", &bits);
     }
     return infer_check_scalars(c, counters + (h->mask != NULL), c->o->n_in);
@@ -149,7 +151,7 @@ const char *infer_attend(Inferring *c) {
 const char *infer_attend_drop(Inferring *c) {
     const Heads h = core_heads(c, 0, 3);
     const char *wrong = infer_attend(c);
-    return wrong ? wrong : infer_result(c, AMP_DT_I32, bits_of(&h));
+    return wrong ? wrong : infer_result(c, AMP_DT_I32, bits_of(c, &h));
 }
 
 /* (dy, q, k, v, y, sums[, mask][, counters or bits]) */

@@ -24,6 +24,10 @@ const char *infer_mismatch(const Inferring *c, const char *fmt, ...) {
     return text_str(&t);
 }
 
+const char *infer_varies(const Inferring *c, Dim d, const char *what) {
+    return dim_varies(d) ? infer_mismatch(c, "%s may not depend on %s", what, d.n ? "N" : "T") : NULL;
+}
+
 const char *infer_differing(const Inferring *c, const char *what, Dim a, Dim b) {
     Shape pair = shape_of(2, (Dim[]){a, b});
     return infer_mismatch(c, "%s differ, %s", what, shape_text(c->f->module->arena, &pair)); /* "[784, 512]" */

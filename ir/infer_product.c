@@ -89,7 +89,7 @@ static const char *in_parts(Inferring *c, Shape s) {
 const char *infer_sum_parts(Inferring *c) {
     const Shape *parts = infer_in(c, 0);
     if (parts->rank < 2) return infer_mismatch(c, "needs [parts, ...]");
-    if (dim_varies(parts->d[0])) return infer_mismatch(c, "the number of parts may not depend on N");
+    if (dim_varies(parts->d[0])) return infer_varies(c, parts->d[0], "the number of parts");
     return infer_result(c, AMP_DT_F32, shape_of(parts->rank - 1, &parts->d[1]));
 }
 
@@ -161,7 +161,7 @@ static const char *window_dim(const Inferring *c, int axis, Dim size, int64_t ke
     if (wrong) return wrong;
     WindowSteps w = {kernel, pair_at(c->o, "stride", axis, 1), pair_at(c->o, "padding", axis, 0),
                      pair_at(c->o, "dilation", axis, 1)};
-    if (size.n) return infer_mismatch(c, "the %s of an image may not depend on N", side);
+    if (dim_varies(size)) return infer_varies(c, size, axis ? "the width of an image" : "the height of an image");
     wrong = check_step(c, "kernel", w.kernel, 1);
     if (!wrong) wrong = check_step(c, "stride", w.stride, 1);
     if (!wrong) wrong = check_step(c, "dilation", w.dilation, 1);
@@ -193,7 +193,7 @@ static const Places core_data = {.channels = 3, .height = 1, .out = 3, .in = 2, 
 static const char *check_ranks(const Inferring *c, const Shape *x, const Shape *w) {
     if (x->rank != 4 || w->rank != 4) return infer_mismatch(c, "needs images and a weight of rank 4");
     for (int i = 0; i < 4; i++)
-        if (dim_varies(w->d[i])) return infer_mismatch(c, "a weight may not depend on N");
+        if (dim_varies(w->d[i])) return infer_varies(c, w->d[i], "a weight");
     return NULL;
 }
 
@@ -212,7 +212,7 @@ static const char *conv_channels(const Inferring *c, const Places *p, const Shap
                                  int64_t *outputs) {
     int64_t groups = ir_attr(c->o, "groups")->i, per_group = w->d[p->in].mul;
     Dim channels = x->d[p->channels];
-    if (channels.n) return infer_mismatch(c, "the channels of an image may not depend on N");
+    if (dim_varies(channels)) return infer_varies(c, channels, "the channels of an image");
     if (groups < 1) return infer_mismatch(c, "groups must be at least 1");
     int64_t wanted = p->is_transposed ? w->d[p->out].mul : channels.mul / groups;
     if (__builtin_mul_overflow(per_group, groups, outputs)) return infer_mismatch(c, "is too large");
@@ -254,7 +254,7 @@ static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_
     const char *side = axis ? "width" : "height";
     int64_t stride = pair_at(c->o, "stride", axis, 1), padding = pair_at(c->o, "padding", axis, 0);
     int64_t dilation = pair_at(c->o, "dilation", axis, 1), more = pair_at(c->o, "output_padding", axis, 0);
-    if (size.n) return infer_mismatch(c, "the %s of an image may not depend on N", side);
+    if (dim_varies(size)) return infer_varies(c, size, axis ? "the width of an image" : "the height of an image");
     const char *wrong = check_step(c, "stride", stride, 1);
     if (!wrong) wrong = check_step(c, "dilation", dilation, 1);
     if (!wrong) wrong = check_step(c, "padding", padding, 0);
@@ -285,7 +285,7 @@ const char *infer_conv_transpose2d(Inferring *c) {
     if (!wrong) wrong = check_pairs(c);
     if (!wrong && more->count != 2) wrong = infer_mismatch(c, "output_padding is not a pair");
     if (wrong) return wrong;
-    if (dim_varies(x->d[1])) return infer_mismatch(c, "the channels of an image may not depend on N");
+    if (dim_varies(x->d[1])) return infer_varies(c, x->d[1], "the channels of an image");
     if (groups < 1) return infer_mismatch(c, "groups must be at least 1");
     if (!dim_equal(x->d[1], w->d[0])) return infer_differing(c, "channels of image and weight", w->d[0], x->d[1]);
     if (__builtin_mul_overflow(w->d[1].mul, groups, &outputs)) return infer_mismatch(c, "is too large");
@@ -399,7 +399,7 @@ static const char *resized(const Inferring *c, const Shape *x, Shape *out) {
     for (int axis = 0; axis < 2; axis++) {
         int64_t size = x->d[2 + axis].mul, to = sizes->at[axis];
         if (dim_varies(x->d[2 + axis]))
-            return infer_mismatch(c, "the %s of an image may not depend on N", axis ? "width" : "height");
+            return infer_varies(c, x->d[2 + axis], axis ? "the width of an image" : "the height of an image");
         if (to < 1) return infer_mismatch(c, "%s must be at least 1", name);
         if (to > LARGEST || size > LARGEST || (scale && to > LARGEST / size)) return infer_mismatch(c, "is too large");
         out->d[2 + axis] = dim_const(scale ? to * size : to);

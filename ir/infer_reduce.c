@@ -65,7 +65,7 @@ static const char *check_chosen(const Inferring *c, const Shape *x, int64_t k, S
     if (wrong) return wrong;
     *out = *x;
     Dim *size = &out->d[ir_dim_attr(c->o, "dim", x->rank)];
-    if (size->n) return infer_mismatch(c, "the dimension may not depend on N");
+    if (dim_varies(*size)) return infer_varies(c, *size, "the dimension");
     if (k < 1 || k > size->mul)
         return infer_mismatch(c, "k is %lld, not one of 1 .. %lld", (long long)k, (long long)size->mul);
     *size = dim_const(k);
@@ -217,13 +217,13 @@ static const char *check_vectors(const Inferring *c, int first, int end, Dim siz
 static const char *channels_of(const Inferring *c, const Shape *x, Dim *channels) {
     if (x->rank < 2) return infer_mismatch(c, "needs x [N, C, ...]");
     *channels = x->d[1];
-    return channels->n ? infer_mismatch(c, "the channels may not depend on N") : NULL;
+    return infer_varies(c, *channels, "the channels");
 }
 
 static const char *last_of(const Inferring *c, const Shape *x, Dim *last) {
     if (x->rank < 1) return infer_mismatch(c, "needs x [..., C]");
     *last = x->d[x->rank - 1];
-    return last->n ? infer_mismatch(c, "the last dimension may not depend on N") : NULL;
+    return infer_varies(c, *last, "the last dimension");
 }
 
 /* A sum of each channel, and a count. */

@@ -511,7 +511,6 @@ typedef struct Module {
 
     struct Length {
         int64_t most, unit; /* the largest T, and what every T is a multiple of; most 0: the model has no T */
-        int64_t fixed;      /* what the pass fix_length makes of T; 0: nothing */
         Pos pos;            /* for messages; not printed */
     } length;
 

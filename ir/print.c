@@ -386,7 +386,6 @@ static void put_length(Text *t, const Module *m) {
     if (!m->length.most) return;
     text_printf(t, "  length %lld", (long long)m->length.most);
     if (m->length.unit > 1) text_printf(t, " unit %lld", (long long)m->length.unit);
-    if (m->length.fixed) text_printf(t, " fixed %lld", (long long)m->length.fixed);
     text_putc(t, '\n');
 }
 

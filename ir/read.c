@@ -57,14 +57,12 @@ static void read_const(Reader *r) {
     r->m->consts.data[r->m->consts.len - 1].value = value;
 }
 
-/* length 1024 unit 8 fixed 64 */
+/* length 1024 unit 8 */
 static void read_length(Reader *r) {
     struct Length *length = &r->m->length;
     length->most = reader_int(r, "the largest T", 1, INT32_MAX);
     length->unit = reader_take_word(r, "unit") ? reader_int(r, "what T is a multiple of", 1, INT32_MAX) : 1;
-    length->fixed = reader_take_word(r, "fixed") ? reader_int(r, "the T of each call", 1, length->most) : 0;
-    if (length->most % length->unit || length->fixed % length->unit)
-        reader_fail(r, r->token.loc, "T must be a multiple of its unit");
+    if (length->most % length->unit) reader_fail(r, r->token.loc, "the largest T must be a multiple of its unit");
 }
 
 static void read_precision(Reader *r) {

@@ -49,11 +49,17 @@ static int64_t parts_of_gradient(const Func *f, const Op *o, int64_t wanted) {
     return choose_parts(f, o, wanted, LEAST_ROWS, bytes_of(f, o->in[0]) + bytes_of(f, o->in[1]));
 }
 
+static bool is_sized(const Shape *s) {
+    for (int i = 0; i < s->rank; i++)
+        if (dim_is_sized(s->d[i])) return true;
+    return false;
+}
+
 /* Rows that depend on n may be many: then what one reads counts alone, and not the weights that all of them do. */
 static int64_t parts_of_rows(const Func *f, const Op *o, int64_t wanted) {
     const Dim k = ir_product_terms(f, o);
     if (dim_is_sized(k) || ir_shape(f, o->in[0])->rank < 2) return 1;
-    const bool grows = shape_batch_dims(ir_shape(f, o->out[0]));
+    const bool grows = is_sized(ir_shape(f, o->out[0]));
     const int64_t read = bytes_of(f, o->in[0]) + (grows ? 0 : bytes_of(f, o->in[1]));
     const int64_t shortest = ir_dtype(f, o->in[0]) == AMP_DT_F32 ? LEAST_TERMS : LEAST_ROWS;
     const int64_t parts = choose_parts(f, o, wanted, shortest, read);

@@ -199,8 +199,8 @@ static void lower_cumsum(Lowering *l) {
     int dim = ir_dim_attr(l->op, "dim", ir_shape(l->f, x)->rank);
     Dim size = ir_shape(l->f, x)->d[dim];
     const bool reverse = lower_bool(l, "reverse");
-    if (size.n) {
-        lower_unsupported(l, "the dimension depends on N");
+    if (dim_varies(size)) {
+        lower_unsupported(l, size.n ? "the dimension depends on N" : "the dimension depends on T");
         return;
     }
     for (int64_t step = 1; step < size.mul; step *= 2) {

@@ -118,7 +118,7 @@ static void lower_count_labels(Lowering *l) {
 /* v * factor / classes */
 static Val per_class(Lowering *l, const LabelledRows *r, Val v, double factor) {
     Dim classes = ir_shape(l->f, r->x)->d[1];
-    if (!classes.n) return lower_scaled(l, v, factor / (double)classes.mul);
+    if (!dim_is_sized(classes)) return lower_scaled(l, v, factor / (double)classes.mul);
     return lower_div(l, lower_scaled(l, v, factor), lower_count(l, r->x, LAST_OF_TWO));
 }
 
@@ -143,7 +143,7 @@ static void lower_nll_loss(Lowering *l) {
 /* v (1 - s + s / classes) */
 static Val label_slope(Lowering *l, const LabelledRows *r, Val v, double smoothing) {
     Dim classes = ir_shape(l->f, r->x)->d[1];
-    if (!classes.n) return lower_scaled(l, v, 1.0 - smoothing + smoothing / (double)classes.mul);
+    if (!dim_is_sized(classes)) return lower_scaled(l, v, 1.0 - smoothing + smoothing / (double)classes.mul);
     return lower_add(l, lower_scaled(l, v, 1.0 - smoothing), per_class(l, r, v, smoothing));
 }
 

@@ -62,7 +62,7 @@ static Dim rows_of(const Shape *s) {
 /* Of a sample of |s|, [N, M.., C]. */
 static int64_t chunks_of(const Shape *s) {
     const Dim rows = rows_of(s), cols = s->d[s->rank - 1];
-    if (dim_varies(rows) || dim_varies(cols)) return 1;
+    if (dim_is_sized(rows) || dim_is_sized(cols)) return 1;
     const int64_t chunks = chunks_of_sample(rows.mul, cols.mul, 2);
     return dim_mul(s->d[0], dim_const(chunks), &(Dim){0}) ? chunks : 1;
 }
@@ -71,9 +71,9 @@ static int64_t chunks_of(const Shape *s) {
 static Val cut_samples(Lowering *l, Val x) {
     const Shape *s = ir_shape(l->f, x);
     const Dim rows = rows_of(s), cols = s->d[s->rank - 1];
-    if (dim_varies(rows) || dim_is_one(rows)) return x;
+    if (rows.n || dim_is_one(rows)) return x;
     const int64_t chunks = chunks_of(s);
-    Shape cut = shape_of(3, (Dim[]){s->d[0], dim_const(rows.mul / chunks), cols});
+    Shape cut = shape_of(3, (Dim[]){s->d[0], dim_divided(rows, chunks), cols});
     if (s->rank < 4 && chunks == 1) return x;
     dim_mul(s->d[0], dim_const(chunks), &cut.d[0]);
     return lower_reshape(l, x, &cut);
@@ -112,7 +112,7 @@ static Val has_one_value(Lowering *l, Val count, const Shape *x) {
     Dim values = dim_const(1);
     for (int i = 0; i + 1 < x->rank; i++)
         if (!dim_mul(values, x->d[i], &values)) return NO_VAL;
-    if (values.mul > 1) return NO_VAL; /* N is a multiple of its divisor */
+    if (values.mul > 1 && !values.sized) return NO_VAL; /* N is a multiple of its divisor */
     return lower_binary(l, OP_le, count, lower_number(l, 1.0));
 }
 
@@ -132,11 +132,11 @@ static Val weighted(Lowering *l, Val rstd, Val weight) {
 /* Groups, as in moments_of_samples, are as large on all ranks, so sums over ranks of their means, and of how many there
  * are, give the mean of all.  One rank alone has its own bits. */
 
-/* Elements of each channel of a group; 0: that depends on N, and elements are counted themselves. */
+/* Elements of each channel of a group; 0: that depends on N or T, and elements are counted themselves. */
 static double size_of_group(const Shape *s) {
     const Dim rows = rows_of(s);
     if (has_one_row_per_sample(s)) return 1;
-    return dim_varies(rows) ? 0 : (double)(rows.mul / chunks_of(s));
+    return dim_is_sized(rows) ? 0 : (double)(rows.mul / chunks_of(s));
 }
 
 static Val join_vectors(Lowering *l, Val a, Val b) {
@@ -372,7 +372,7 @@ static Val elements_of_group(Lowering *l, const Groups *g) {
     const Shape *s = ir_shape(l->f, g->x);
     Dim rows = dim_const(1);
     for (int i = 1; i + 1 < s->rank; i++) dim_mul(rows, s->d[i], &rows);
-    if (!dim_varies(rows)) return lower_number(l, (double)(rows.mul * g->size));
+    if (!dim_is_sized(rows)) return lower_number(l, (double)(rows.mul * g->size));
     return lower_scaled(l, lower_count(l, g->x, g->rows), (double)g->size);
 }
 
@@ -523,8 +523,8 @@ static void lower_argmax(Lowering *l) {
     Val largest = lower_binary(l, OP_eq, x, along(l, OP_reduce_max, x));
     Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, x, x));
     Val index = index_along(l, x, &line), found = lower_binary(l, OP_or, largest, is_nan);
-    Val none = lower_number_of(l, size.n ? INT32_MAX : (double)size.mul, AMP_DT_I32);
-    Val first = !size.n && size.mul == 1
+    Val none = lower_number_of(l, dim_is_sized(size) ? INT32_MAX : (double)size.mul, AMP_DT_I32);
+    Val first = dim_is_one(size)
                     ? lower_expand(l, index, ir_shape(l->f, x))
                     : lower_reduce(l, OP_reduce_min, lower_select(l, found, index, none), line.folded, true);
     const Shape s = *ir_shape(l->f, l->op->out[0]);

@@ -99,10 +99,15 @@ static void fold_trailing(Folding *z, int first, int last) {
     fold_row(z);
 }
 
-static int64_t rows_per_sample(const Folding *z, int last) {
+static Dim rows_of_sample(const Folding *z, int last) {
     Dim rows = dim_const(1);
     for (int i = 1; i <= last; i++) dim_mul(rows, z->s.d[i], &rows);
-    return rows.mul;
+    return rows;
+}
+
+static bool has_long_samples(const Folding *z, int last) {
+    const Dim rows = rows_of_sample(z, last);
+    return (rows.n ? rows.mul : dim_assumed(rows, 1)) >= ROWS_PER_SAMPLE;
 }
 
 /* [N, M.., C] becomes [N chunks, rows, C]; of what is in memory alone: what is computed would be stored for it. */
@@ -110,9 +115,11 @@ static void cut_samples(Folding *z, int last) {
     const Dim samples = z->s.d[0], cols = z->s.d[last + 1];
     const Op *o = ir_def(z->l->f, z->v);
     if (o && o->code != OP_cast) return;
-    const int64_t rows = rows_per_sample(z, last), chunks = cols.n ? 1 : chunks_of_sample(rows, cols.mul, 1);
+    const Dim rows = rows_of_sample(z, last);
+    const bool whole = dim_is_sized(cols) || dim_is_sized(rows);
+    const int64_t chunks = whole ? 1 : chunks_of_sample(rows.mul, cols.mul, 1);
     if (chunks == 1 || !dim_mul(samples, dim_const(chunks), &z->s.d[0])) return;
-    z->s.d[1] = dim_const(rows / chunks);
+    z->s.d[1] = dim_divided(rows, chunks);
     if (last > 1) remove_dims(z, 2, last - 1);
 }
 
@@ -120,7 +127,7 @@ static void cut_samples(Folding *z, int last) {
  * result is a row, [1, N]: [N] would be a column. */
 static void fold_rows(Folding *z, int first, int last) {
     merge_dims(z, last + 1, z->s.rank);
-    bool in_two = first == 0 && last > 0 && z->s.d[0].n && rows_per_sample(z, last) >= ROWS_PER_SAMPLE;
+    bool in_two = first == 0 && last > 0 && z->s.d[0].n && has_long_samples(z, last);
     if (in_two) {
         const int rank = z->s.rank;
         cut_samples(z, last);
@@ -162,8 +169,7 @@ static bool fold_at_once(Folding *z, const Shape *s, const bool *folded, bool ke
         if (!folded[i]) return false;
     bool row = first == last && last == rank - 1 && (rank == 1 || !s->d[last].n || shape_batch_dims(s) > 1);
     bool row_fits = keep || rank == 1 || (rank == 2 && s->d[0].n);
-    bool column =
-        first == 0 && last == rank - 2 && !(s->d[0].n && last > 0 && rows_per_sample(z, last) >= ROWS_PER_SAMPLE);
+    bool column = first == 0 && last == rank - 2 && !(s->d[0].n && last > 0 && has_long_samples(z, last));
     bool segment = first > 0 && last == rank - 2;
     for (int i = first; i <= last && segment; i++) segment = !s->d[i].n;
     if (s->d[rank - 1].n && rank > 1 && !row) return false;
@@ -269,8 +275,8 @@ Val lower_count(Lowering *l, Val v, const bool *folded) {
         dims.at[dims.count++] = i;
         dim_mul(count, s->d[i], &count);
     }
-    if (!count.n) return lower_number(l, (double)count.mul);
-    Val n = count.div == 1 ? batch_size(l) : NO_VAL;
+    if (!dim_is_sized(count)) return lower_number(l, (double)count.mul);
+    Val n = count.div == 1 && !count.t && !count.sized ? batch_size(l) : NO_VAL;
     return n.id ? samples_times(l, n, count.mul) : lower_extent(l, v, &dims);
 }
 

@@ -10,9 +10,15 @@ typedef struct Weighed {
 } Weighed;
 
 static double elements_at(const Func *f, Val v, int64_t n) {
+    const Shape *s = ir_shape(f, v);
     Elements e;
-    if (!shape_elements(ir_shape(f, v), &e)) return 0.0;
-    double count = (double)e.mul / (double)e.div;
+    if (!shape_elements(s, &e)) return 0.0;
+    double all = (double)e.mul, parts = (double)e.div;
+    for (int i = 0; i < s->rank; i++) {
+        for (int k = 0; k < s->d[i].t + s->d[i].sized; k++) all *= ASSUMED_T;
+        for (int k = 0; k < s->d[i].sized; k++) parts *= (double)s->d[i].number;
+    }
+    double count = all / parts;
     for (int i = 0; i < e.batches; i++) count *= (double)n;
     return count;
 }

@@ -55,8 +55,15 @@ static void split_product(Func *f, Op *o, int64_t parts) {
 
 /* ---- sums down the rows ------------------------------------------------------------------------------------------ */
 
+/* As a multiple of N, and of T, be it a number or not. */
+static bool is_whole(Dim rows) {
+    int64_t number = 1;
+    for (int i = 0; i < rows.sized; i++) number *= rows.number;
+    return rows.div == 1 && rows.mul % number == 0;
+}
+
 /* A sum of [.., C] over all rows; each sample has |per_sample| rows. */
-static bool is_column_sum(const Func *f, const Op *o, int64_t *per_sample) {
+static bool is_column_sum(const Func *f, const Op *o, Dim *per_sample) {
     if ((o->code != OP_reduce_sum && o->code != OP_reduce_mean) || ir_attr(o, "keep")->b) return false;
     const Shape *s = ir_shape(f, o->in[0]), *out = ir_shape(f, o->out[0]);
     Dim rows, cols;
@@ -65,16 +72,19 @@ static bool is_column_sum(const Func *f, const Op *o, int64_t *per_sample) {
         int64_t d = ir_attr(o, "dims")->dims.at[i];
         if (d == s->rank - 1 || d == -1) return false;
     }
-    *per_sample = rows.n && !rows.t && !rows.sized && rows.div == 1 ? rows.mul : 1;
+    *per_sample = dim_const(1);
+    if (!rows.n || !is_whole(rows)) return true;
+    *per_sample = rows;
+    per_sample->n = 0;
     return true;
 }
 
 /* Before |o| one number per sample, or chunk of one, and column. */
-static void split_rows(Func *f, Op *o, int64_t per_sample) {
+static void split_rows(Func *f, Op *o, Dim per_sample) {
     const Shape *x = ir_shape(f, o->in[0]);
     const Dim cols = x->d[x->rank - 1];
-    const int64_t chunks = chunks_of_sample(per_sample, cols.mul, 1);
-    const Shape samples = shape_of(3, (Dim[]){dim_n(chunks, 1), dim_const(per_sample / chunks), cols});
+    const int64_t chunks = dim_is_sized(per_sample) ? 1 : chunks_of_sample(per_sample.mul, cols.mul, 1);
+    const Shape samples = shape_of(3, (Dim[]){dim_n(chunks, 1), dim_divided(per_sample, chunks), cols});
     const Shape sums = shape_of(2, (Dim[]){samples.d[0], samples.d[2]});
     Op *view = new_op(f, OP_reshape, o->in[0], o);
     Op *sum = new_op(f, o->code, ir_result(f, view, NULL, AMP_DT_F32, samples), o);
@@ -91,8 +101,8 @@ static void split_sums(Func *f) {
     const OpIds body = ir_take_body(f);
     for (int i = 0; i < body.len; i++) {
         Op *o = ir_op(f, body.data[i]);
-        int64_t per_sample;
-        if (is_column_sum(f, o, &per_sample) && per_sample >= ROWS_PER_SAMPLE &&
+        Dim per_sample;
+        if (is_column_sum(f, o, &per_sample) && dim_assumed(per_sample, 1) >= ROWS_PER_SAMPLE &&
             blocks_of(ir_shape(f, o->out[0])->d[0].mul, COLUMNS) < wanted)
             split_rows(f, o, per_sample);
         vec_push(f->module->arena, &f->body, body.data[i]);

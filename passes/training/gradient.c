@@ -345,7 +345,7 @@ static Val as_matrix(Backward *b, Val v, int operand) {
 
 static bool has_matrix_form(Backward *b, Val v) {
     Dim rows, cols;
-    if (shape_matrix(grad_shape(b, v), &rows, &cols)) return true;
+    if (shape_matrix(grad_shape(b, v), &rows, &cols) && rows.n < 2) return true;
     place_error(b->context, b->op->pos, "%s: the number of rows of an operand is too large, or depends on N twice",
                 b->op->path);
     return false;

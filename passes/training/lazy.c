@@ -121,20 +121,21 @@ static bool places(const Rows *r, Val v, int64_t cols, Dim out[3]) {
     Dim each = dim_const(1);
     for (int i = 1; i < s->rank; i++)
         if (!dim_mul(each, s->d[i], &each)) return false;
-    out[0] = s->rank ? s->d[0] : dim_const(1), out[1] = dim_const(each.mul / cols), out[2] = dim_const(cols);
+    out[0] = s->rank ? s->d[0] : dim_const(1), out[1] = dim_divided(each, cols), out[2] = dim_const(cols);
     return !each.n && s->rank > (cols > 1);
 }
 
 /* Of all reads, sample by sample: [K, cols]; NO_VAL: they are of different samples. */
 static Val stacked(const Rows *r, const Val *parts, int count, int64_t cols, const char *word) {
     Val *in = arena_array(r->f->module->arena, Val, count + 1);
-    Dim dims[3], all[2], first = dim_const(0);
-    int64_t each = 0;
+    Dim dims[3], all[2], first = dim_const(0), each = dim_const(0);
     for (int i = 0; i < count; i++) {
         if (!places(r, parts[i], cols, dims) || (i && !dim_equal(dims[0], first))) return NO_VAL;
+        if (count > 1 && dim_varies(dims[1])) return NO_VAL;
         first = dims[0];
-        each += dims[1].mul;
         in[i] = count > 1 ? reshaped(r, parts[i], 3, dims, word) : parts[i];
+        dims[1].mul += each.mul;
+        each = dims[1];
     }
     if (count > 1) {
         Op *o = explained(r, ir_op_new(r->f, OP_concat, in, count), word);
@@ -142,7 +143,7 @@ static Val stacked(const Rows *r, const Val *parts, int count, int64_t cols, con
         in[0] = ir_make_results(r->f, o, ir_dtype(r->f, in[0]), NULL);
     }
     all[1] = dim_const(cols);
-    return dim_mul(first, dim_const(each), &all[0]) ? reshaped(r, in[0], 2, all, word) : NO_VAL;
+    return dim_mul(first, each, &all[0]) ? reshaped(r, in[0], 2, all, word) : NO_VAL;
 }
 
 /* The gradient of |table|, by row. */

@@ -9,17 +9,18 @@
 #include "passes/training/training.h"
 
 /* The fewest samples with which more than |least| elements are reduced; 1: any number does, or none that N allows. */
-static int64_t samples_for(const Shape *s, const bool *reduced, int64_t least) {
+static int64_t samples_for(const Func *f, const Shape *s, const bool *reduced, int64_t least) {
     Dim count = dim_const(1);
     for (int i = 0; i < s->rank; i++)
         if (reduced[i] && !dim_mul(count, s->d[i], &count)) return 1;
     if (!count.n || count.mul < 1) return 1;
-    return (least / count.mul + 1) * count.div;
+    const int64_t each = dim_eval((Dim){.mul = count.mul, .div = 1, .t = count.t}, (Sizes){1, f->module->length.unit});
+    return (least / each + 1) * count.div;
 }
 
 static int64_t of_norm(const Func *f, const Op *o) {
     bool reduced[MAX_RANK] = {true, false, true, true, true, true, true, true};
-    return samples_for(ir_shape(f, o->in[0]), reduced, 1);
+    return samples_for(f, ir_shape(f, o->in[0]), reduced, 1);
 }
 
 static int64_t of_variance(const Func *f, const Op *o) {
@@ -28,7 +29,7 @@ static int64_t of_variance(const Func *f, const Op *o) {
     bool reduced[MAX_RANK] = {false};
     for (int i = 0; i < s->rank; i++) reduced[i] = !dims->count;
     for (int i = 0; i < dims->count; i++) reduced[dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i]] = true;
-    return samples_for(s, reduced, ir_attr(o, "correction")->i);
+    return samples_for(f, s, reduced, ir_attr(o, "correction")->i);
 }
 
 void least_batch_find(Module *m) {

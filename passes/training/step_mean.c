@@ -80,7 +80,11 @@ static double count_of_sample(const Func *f, Val count) {
     double each = 1;
     if (o->code != OP_count_labels) return 1;
     const Shape *s = ir_shape(f, o->in[1]);
-    for (int i = 0; i < s->rank; i++) each *= (double)s->d[i].mul / (double)(s->d[i].div ? s->d[i].div : 1);
+    for (int i = 0; i < s->rank; i++) {
+        const Dim d = s->d[i];
+        if (d.t || d.sized) each *= (double)dim_assumed(d, 1);
+        else each *= (double)d.mul / (double)(d.div ? d.div : 1);
+    }
     return each;
 }
 

@@ -296,9 +296,9 @@ static const char *element_number(const Emitter *e, Span span) {
     case SPAN_ONE: return "0";
     case SPAN_ROW: return row;
     case SPAN_COLUMN:
-        if (!e->w->segment) return column;
+        if (!e->w->segment.mul) return column;
         if (e->per_thread) return arena_printf(a, "s * %s + c", cols);
-        return arena_printf(a, "row0 / %lld * %s + %s", (long long)e->w->segment, cols, column);
+        return arena_printf(a, "row0 / %s * %s + %s", emit_dim_factor(a, e->w->segment), cols, column);
     default: break;
     }
     return e->per_thread ? e->element : arena_printf(a, "(row0 + r) * %s + col0 + c", cols);

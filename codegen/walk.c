@@ -10,6 +10,8 @@ void walk_init(Walk *w, const Func *f, Arena *a) {
     *w = (Walk){.f = f, .arena = a};
     w->values = arena_array(a, ValueWalk, f->values.len + 1);
     w->first_phase = arena_array(a, int, f->values.len + 1);
+    for (int v = 0; v < f->values.len; v++)
+        for (int i = 0; i < f->values.data[v]->shape.rank; i++) w->has_t |= f->values.data[v]->shape.d[i].t > 0;
 }
 
 const char *walk_name(const Walk *w) {
@@ -122,7 +124,7 @@ static bool has(const uint32_t *ids, int count, uint32_t id) {
 
 bool walk_is_per_segment(const Walk *w, int i) {
     Dim rows, cols;
-    return w->segment && shape_matrix(ir_shape(w->f, walk_operand(w, i)->value), &rows, &cols) && !dim_is_one(rows);
+    return w->segment.mul && shape_matrix(ir_shape(w->f, walk_operand(w, i)->value), &rows, &cols) && !dim_is_one(rows);
 }
 
 bool walk_is_read(const Walk *w, int i) { return has(w->k->reads.data, w->k->reads.len, w->operands.data[i]); }
@@ -244,8 +246,8 @@ static void find_flat_space(Walk *w) {
 /* ---- spans and levels -------------------------------------------------------------------------------------------- */
 
 Dim walk_segments(const Walk *w) {
-    if (!w->segment) return dim_const(1);
-    return dim_divided(w->rows, w->segment);
+    if (!w->segment.mul) return dim_const(1);
+    return dim_quotient(w->rows, w->segment);
 }
 
 /* The span of a value of this shape beside a result of shape |beside|. */
@@ -265,7 +267,7 @@ static bool span_of(const Walk *w, const Shape *s, const Shape *beside, Span *ou
         *out = SPAN_ROW; /* [R] without N */
     else if (dim_equal(r, w->rows) && dim_equal(c, w->cols)) *out = SPAN_FULL;
     else if (one_row && dim_equal(c, w->cols)) *out = SPAN_COLUMN;
-    else if (w->segment && dim_equal(r, walk_segments(w)) && dim_equal(c, w->cols)) *out = SPAN_COLUMN;
+    else if (w->segment.mul && dim_equal(r, walk_segments(w)) && dim_equal(c, w->cols)) *out = SPAN_COLUMN;
     else if (one_col && dim_equal(r, w->rows)) *out = SPAN_ROW;
     else return false;
     return true;

@@ -64,7 +64,8 @@ typedef struct Walk {
     const Kernel *k;
     Arena *arena;
     Dim rows, cols;
-    int64_t segment; /* column kernels: rows that are reduced together; 0: all */
+    Dim segment; /* column kernels: rows that are reduced together; of mul 0: all */
+    bool has_t;  /* a value of the function depends on T */
     bool by_row;
     bool flat; /* all values are dense: the space is another view of them, with columns enough to fill vectors */
     int phases;

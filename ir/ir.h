@@ -293,7 +293,7 @@ typedef struct Kernel {
     KernelKind kind;
     int first, count;    /* ops: Func.body[first .. first + count) */
     Val pred;            /* run only where true; NO_VAL: always */
-    int64_t segment;     /* COLUMN: rows that are reduced together, where that is not all of them; else 0 */
+    Dim segment;         /* COLUMN: rows that are reduced together, where that is not all of them; else of mul 0 */
     VEC(uint32_t) reads; /* 1-based indexes into Func.buffers, filled by the pass buffers */
     VEC(uint32_t) writes;
     Pos pos;
@@ -661,6 +661,7 @@ bool dim_is_sized(Dim d);              /* or would, if T had no number: what dec
 int64_t dim_assumed(Dim d, int64_t n); /* or for this size: at batch |n| and ASSUMED_T, whatever number T was given */
 Dim dim_sized(int64_t number);         /* T, which has this number */
 Dim dim_divided(Dim d, int64_t by);    /* without a remainder */
+Dim dim_quotient(Dim d, Dim by);       /* the same; |by| has no power of N or T that |d| has not */
 bool dim_equal(Dim a, Dim b);          /* sized or not */
 bool dim_is_one(Dim d);
 bool dim_mul(Dim a, Dim b, Dim *out);   /* as one dimension: N once; false if there is none, and on overflow */
@@ -683,6 +684,7 @@ bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
 bool shape_is_matrix(const Shape *s, Dim rows, Dim cols); /* whether it is one of these */
 bool shape_same_matrix(const Shape *a, const Shape *b);
 int64_t dim_eval(Dim d, Sizes at);
+void dim_print(Text *t, Dim d);                    /* 3 * N * T */
 void shape_print(Text *t, const Shape *s);         /* [N, 784] */
 void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */
 const char *shape_text(Arena *a, const Shape *s);  /* the same as text */

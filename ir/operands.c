@@ -195,17 +195,17 @@ bool ir_takes_inlined(const Func *f, const Op *o) {
     return g.kh <= g.stride[0] && g.kw <= g.stride[1];
 }
 
-bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment) {
-    if (o->code != OP_expand || segment < 2) return false;
+bool ir_is_segment_expand(const Func *f, const Op *o, Dim segment) {
+    if (o->code != OP_expand || !segment.mul || dim_is_one(segment)) return false;
     const Shape *x = ir_shape(f, o->in[0]), *y = ir_shape(f, o->out[0]);
     int front = y->rank - x->rank, last = y->rank - 1;
-    int64_t inner = 1;
+    Dim inner = dim_const(1);
     for (int i = last - 1; i >= 0; i--) { /* from the inside: 1 until |segment| rows are met, then the result's own */
-        Dim d = i >= front ? x->d[i - front] : dim_const(1);
-        if (inner < segment ? !dim_is_one(d) || dim_varies(y->d[i]) : !dim_equal(d, y->d[i])) return false;
-        if (inner < segment) inner *= y->d[i].mul;
+        const Dim d = i >= front ? x->d[i - front] : dim_const(1);
+        if (dim_equal(inner, segment) ? !dim_equal(d, y->d[i]) : !dim_is_one(d)) return false;
+        if (!dim_equal(inner, segment) && !dim_mul(inner, y->d[i], &inner)) return false;
     }
-    return inner == segment && x->rank > 0 && dim_equal(x->d[x->rank - 1], y->d[last]);
+    return dim_equal(inner, segment) && x->rank > 0 && dim_equal(x->d[x->rank - 1], y->d[last]);
 }
 
 static bool is_wide_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_TF32; }

@@ -63,7 +63,7 @@ bool ir_reads_memory(const Func *f, const Op *o, int i);
 
 /* An expand of one row per |segment| rows of the result, [A.., 1.., C] to [A.., M.., C]: in a kernel that goes segment
  * by segment the operand is one number per column. */
-bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment);
+bool ir_is_segment_expand(const Func *f, const Op *o, Dim segment);
 
 /* Pooling over windows that do not overlap reads each element of its operand once at most: elementwise ops that only it
  * reads may stand in its kernel, and are computed where it reads them.  Such a value is inlined. */

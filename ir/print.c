@@ -137,7 +137,10 @@ static void add_kernel_start(Columns *c, Func *f, const Kernel *k) {
     print_word(&t, k->name);
     text_printf(&t, " %s ", ir_kernel_kind_names[k->kind]);
     text_put_quoted(&t, k->title ? k->title : "");
-    if (k->segment) text_printf(&t, " segment %lld", (long long)k->segment);
+    if (k->segment.mul) {
+        text_puts(&t, " segment ");
+        dim_print(&t, k->segment);
+    }
     if (k->pred.id) {
         text_puts(&t, " if ");
         print_value(&t, f, k->pred);

@@ -239,7 +239,7 @@ static void read_kernel(FuncReader *fr) {
     k->kind = (KernelKind)reader_choice(r, "a kind of kernel (product, tile, row, column, scalar, scatter)",
                                         ir_kernel_kind_names, KERNEL_KINDS);
     k->title = reader_string(r, "the kernel's title in quotes");
-    if (reader_take_word(r, "segment")) k->segment = reader_int(r, "a number of rows", 1, INT64_MAX);
+    if (reader_take_word(r, "segment")) k->segment = reader_dim(r);
     if (reader_take_word(r, "if")) k->pred = read_value(fr);
     read_buffer_uses(fr, k, false);
     read_buffer_uses(fr, k, true);

@@ -291,7 +291,7 @@ static bool take_size(Reader *r, Dim *size) {
 }
 
 /* 512, N, 4 * N, N / 2, 3 * N * T * T / 2, 4 * T=64 * N */
-static Dim read_dim(Reader *r) {
+Dim reader_dim(Reader *r) {
     Dim d = dim_const(1), size;
     if (take_size(r, &size)) d = size;
     else d.mul = reader_int(r, "a dimension", 1, INT64_MAX);
@@ -315,7 +315,7 @@ Shape reader_type(Reader *r, Dtype *t) {
             reader_fail(r, r->token.loc, "a shape has at most %d dimensions", MAX_RANK);
             return s;
         }
-        s.d[s.rank++] = read_dim(r);
+        s.d[s.rank++] = reader_dim(r);
     } while (reader_take(r, ','));
     reader_need(r, ']');
     return s;

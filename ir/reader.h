@@ -68,6 +68,7 @@ int reader_choice(Reader *r, const char *what, const char *const *names, int cou
 /* ---- parts of lines (reader.c) ----------------------------------------------------------------------------------- */
 
 Dtype reader_dtype(Reader *r);
+Dim reader_dim(Reader *r);
 Shape reader_type(Reader *r, Dtype *t);
 Pos reader_place(Reader *r);
 Pos reader_at(Reader *r); /* "at FILE:LINE:COLUMN", or nowhere if it is absent */

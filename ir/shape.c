@@ -34,6 +34,14 @@ Dim dim_divided(Dim d, int64_t by) {
     return in_lowest_terms(d);
 }
 
+Dim dim_quotient(Dim d, Dim by) {
+    d = dim_divided(d, by.mul);
+    d.n = (uint8_t)(d.n - by.n), d.t = (uint8_t)(d.t - by.t);
+    if (dim_varies(by)) d.mul *= by.div;
+    if (dim_varies(d)) return in_lowest_terms(d);
+    return (Dim){.mul = d.mul / d.div, .div = 1, .sized = d.sized};
+}
+
 bool dim_equal(Dim a, Dim b) {
     return a.n == b.n && a.t == b.t && a.mul == b.mul && (!dim_varies(a) || a.div == b.div);
 }
@@ -83,7 +91,7 @@ static void sized_print(Text *t, Dim d) {
     if (all != 1) text_printf(t, " / %lld", (long long)all);
 }
 
-static void dim_print(Text *t, Dim d) {
+void dim_print(Text *t, Dim d) {
     const char *times = "";
     if (d.sized) {
         sized_print(t, d);

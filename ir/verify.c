@@ -413,7 +413,7 @@ static void check_kind(Verifying *c, const Kernel *k) {
         else if (info->is_own && count != ((int)k->kind == kind))
             fail(c, "kernel %s is of kind %s and has %d %ss", k->name, word, count, ir_kernel_kind_names[kind]);
     }
-    if (k->segment < 0 || (k->segment && k->kind != KERNEL_COLUMN))
+    if (k->segment.mul < 0 || (k->segment.mul && k->kind != KERNEL_COLUMN))
         fail(c, "kernel %s has a segment, but is not a column kernel", k->name);
 }
 

@@ -21,8 +21,8 @@ enum { BLOCK = 256, BLOCK_COLUMNS = 16 * BLOCK };
 static int block_size(const Walk *w) { return w->by_row ? BLOCK_COLUMNS : BLOCK; }
 
 static bool has_blocks(const Walk *w) {
-    Dim length = w->by_row ? w->cols : w->segment ? dim_const(w->segment) : w->rows;
-    return dim_varies(length) || length.mul > block_size(w);
+    Dim length = w->by_row ? w->cols : w->segment.mul ? w->segment : w->rows;
+    return dim_is_sized(length) || length.mul > block_size(w);
 }
 
 static bool is_kept_in(const Walk *w, const Sink *s, int p) {
@@ -320,14 +320,14 @@ static void emit_prologue(CpuKernel *ck) {
     if (!dim_varies(w->cols))
         emit_line(&ck->e, "enum { COLS = %lld, PADDED_COLS = %lld };", (long long)w->cols.mul,
                   (long long)(w->cols.mul + 31) / 32 * 32);
-    emit_line(
-        &ck->e,
-        "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows, R = (%s + 31) / 32 * 32;",
-        emit_dim(w->arena, w->rows));
+    emit_line(&ck->e,
+              "MAYBE_UNUSED const int64_t n = a->n, %srow0 = a->row0, col0 = a->col0, rows = a->rows, "
+              "R = (%s + 31) / 32 * 32;",
+              cpu_length(w), emit_dim(w->arena, w->rows));
     if (dim_varies(w->cols))
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t COLS = %s, PADDED_COLS = (COLS + 31) / 32 * 32;",
                   emit_dim(w->arena, w->cols));
-    if (w->segment)
+    if (w->segment.mul)
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;", emit_dim(w->arena, walk_segments(w)));
     declare_operands(ck);
     cpu_declare_memory(ck);

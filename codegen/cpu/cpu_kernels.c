@@ -376,9 +376,9 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
     text_printf(x->rows->t, ", .run = RUN(%s)", x->names->data[x->next_name++].function);
     if (counts.updates) text_printf(x->rows->t, ", .updates = %s_updates, .update_count = %d", name, counts.updates);
     if (k->pos.line) text_printf(x->rows->t, ", .line = %d", k->pos.line);
-    if (k->segment) {
+    if (k->segment.mul) {
         text_puts(x->rows->t, ", .segment = ");
-        table_put_dim(x->rows->t, dim_const(k->segment));
+        table_put_dim(x->rows->t, k->segment);
     }
     if (kind == KERNEL_PRODUCT) AMP_TRY(put_product(x, w));
     if (k->kind == KERNEL_ATTENTION) text_printf(x->rows->t, ", .attention = &%s_attention", name);

@@ -52,7 +52,7 @@ const char *cpu_offset(const Walk *w, int operand, Span span) {
     if (span == SPAN_FULL) return cpu_layout_of(w, operand)->offset;
     bool panels = walk_operand(w, operand)->layout == LAYOUT_PANELS;
     if (span != SPAN_COLUMN || !walk_is_per_segment(w, operand)) return origin[span][panels];
-    const char *row = arena_printf(w->arena, "row0 / %lld", (long long)w->segment);
+    const char *row = arena_printf(w->arena, "row0 / %s", emit_dim_factor(w->arena, w->segment));
     return segment_offset(w, walk_operand(w, operand)->layout, row);
 }
 

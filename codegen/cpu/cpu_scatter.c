@@ -156,7 +156,8 @@ amp_status cpu_emit_scatter(CpuKernel *ck) {
     const Op *o;
     AMP_TRY(walk_own_op(w, &o, ck->e.err));
     if (!dim_varies(w->cols)) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
-    emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, %srow0 = a->row0, col0 = a->col0, rows = a->rows;",
+              cpu_length(w));
     if (dim_varies(w->cols)) emit_line(&ck->e, "const int64_t COLS = %s;", emit_dim(w->arena, w->cols));
     if (o->code == OP_distinct_rows) return emit_distinct(ck, o);
     return ir_is_row_assign(o) ? emit_rows(ck, o) : emit_sums(ck, o);

@@ -35,10 +35,10 @@ typedef struct Copy { /* of a copied op, in one group */
  * groups run before all others. */
 typedef struct Group {
     KernelKind kind;
-    Dim rows, cols;  /* the space that the kernel walks */
-    int64_t segment; /* COLUMN: rows that are reduced together; 0: all of them */
-    Val guard;       /* the kernel runs only where this predicate is true; NO_VAL: always */
-    bool early;      /* runs before all others and reads nothing that they make */
+    Dim rows, cols; /* the space that the kernel walks */
+    Dim segment;    /* COLUMN: rows that are reduced together; of mul 0: all of them */
+    Val guard;      /* the kernel runs only where this predicate is true; NO_VAL: always */
+    bool early;     /* runs before all others and reads nothing that they make */
     OpIds ops;
     VEC(Copy) copies; /* which copied ops have a copy here */
 } Group;
@@ -136,7 +136,7 @@ void fuse_remember_fit(const Fuse *z, int g, const Op *o, bool fits);
 Node *fuse_edit(Fuse *z, const Op *o);
 int fuse_push_group(Fuse *z, Group group);
 void fuse_pop_group(Fuse *z);
-void fuse_set_kind(Fuse *z, int g, KernelKind kind, int64_t segment);
+void fuse_set_kind(Fuse *z, int g, KernelKind kind, Dim segment);
 /* Whether |walk| is here for the first time.  Walks are numbered by Fuse.walks; no memo depends on them. */
 bool fuse_visit(Fuse *z, const Op *o, int walk);
 /* Its operands have been placed, or are pending. */

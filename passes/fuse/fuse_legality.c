@@ -28,16 +28,16 @@ Reduction fuse_reduction(const Func *f, const Op *o) {
 }
 
 /* The number of rows that a column reduction takes together, if that is not all of them: [A.., M.., C] -> [A.., C]. */
-static int64_t segment_of(const Func *f, const Op *o) {
+static Dim segment_of(const Func *f, const Op *o) {
     const Shape *s = ir_shape(f, o->in[0]);
     const Dims *dims = &ir_attr(o, "dims")->dims;
     Dim segment = dim_const(1), rows, cols;
     for (int i = 0; i < dims->count; i++) {
         int64_t d = dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i];
-        if (!dim_mul(segment, s->d[d], &segment)) return 0;
+        if (!dim_mul(segment, s->d[d], &segment)) return (Dim){0};
     }
     bool whole = !dims->count || segment.n || !shape_matrix(s, &rows, &cols) || dim_equal(rows, segment);
-    return whole ? 0 : segment.mul;
+    return whole ? (Dim){0} : segment;
 }
 
 Group fuse_group_for(const Func *f, const Op *o) {
@@ -59,7 +59,7 @@ static bool is_whole(const Func *f, const Group *group, Val v) { return matrix_i
 
 /* One number per segment and column. */
 static bool is_per_segment(const Func *f, const Group *group, Val v) {
-    const Dim rows = group->segment ? dim_divided(group->rows, group->segment) : dim_const(1);
+    const Dim rows = group->segment.mul ? dim_quotient(group->rows, group->segment) : dim_const(1);
     return matrix_is(f, v, rows, group->cols);
 }
 
@@ -161,12 +161,12 @@ static bool column_accepts(const Fuse *z, int g, const Op *o) {
     const Func *f = z->f;
     const Group *group = fuse_group(z, g);
     if (fuse_reduction(f, o) == REDUCTION_COLUMN)
-        return is_whole(f, group, o->in[0]) && segment_of(f, o) == group->segment &&
-               (group->segment || !reads_reduced(z, g, o));
+        return is_whole(f, group, o->in[0]) && dim_equal(segment_of(f, o), group->segment) &&
+               (group->segment.mul || !reads_reduced(z, g, o));
     if (!operands_have_place(z, group, o)) return false;
     if (ir_is_segment_expand(f, o, group->segment)) return is_whole(f, group, o->out[0]);
     if (!is_elementwise(o) || has_wide_scalar(f, o)) return false;
-    if (reads_reduced(z, g, o) && !group->segment) return is_per_segment(f, group, o->out[0]);
+    if (reads_reduced(z, g, o) && !group->segment.mul) return is_per_segment(f, group, o->out[0]);
     return is_in_space(f, group, o->out[0]) && !is_kept_for_product(z, group, o);
 }
 

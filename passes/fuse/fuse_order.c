@@ -158,7 +158,7 @@ static bool is_reduced(const Fuse *z, const Run *run, int inside, Val v) {
     if (inside >= 0) return run->reduced[inside];
     const Op *def = fuse_maker(z, v, true);
     return def && fuse_node(z, def)->home >= 0 && fuse_node(z, def)->reduced &&
-           !fuse_group(z, fuse_node(z, def)->home)->segment;
+           !fuse_group(z, fuse_node(z, def)->home)->segment.mul;
 }
 
 static bool has_one_row(const Func *f, Val v) {

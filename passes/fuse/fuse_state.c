@@ -127,7 +127,7 @@ void fuse_pop_group(Fuse *z) {
     z->groups.len--;
 }
 
-void fuse_set_kind(Fuse *z, int g, KernelKind kind, int64_t segment) {
+void fuse_set_kind(Fuse *z, int g, KernelKind kind, Dim segment) {
     z->change++;
     z->groups.data[g].kind = kind;
     z->groups.data[g].segment = segment;

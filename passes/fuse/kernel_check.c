@@ -12,7 +12,7 @@ typedef struct Check {
     bool *inlined; /* by value id: pooling of its kernel computes it where it reads it */
     int k;         /* the kernel being checked */
     Dim rows, cols;
-    int64_t segment;    /* of the kernel; 0: none */
+    Dim segment;        /* of the kernel; of mul 0: none */
     const bool *stored; /* by value id: by the kernel of attention (fuse_attention.c) */
     const char *wrong;
 } Check;
@@ -67,7 +67,7 @@ static bool is_move(const Check *x, const Op *o) {
 /* One number per segment and column. */
 static bool is_per_segment(const Check *x, Val v) {
     Dim rows = dim_const(1);
-    if (x->segment) rows = dim_divided(x->rows, x->segment);
+    if (x->segment.mul) rows = dim_quotient(x->rows, x->segment);
     return same_matrix(x, v, rows, x->cols);
 }
 
@@ -117,7 +117,7 @@ static bool operands_have_place(const Check *x, const Op *o) {
 }
 
 static bool fits_column(Check *x, const Op *o) {
-    bool reduced = reads_reduced(x, o), again = x->segment || target_repeats_columns(x->f, x->rows);
+    bool reduced = reads_reduced(x, o), again = x->segment.mul || target_repeats_columns(x->f, x->rows);
     if (!is_move(x, o) && !operands_have_place(x, o)) return false;
     if (reduces_space(x, o) && (!reduced || again)) {
         x->reduced[o->out[0].id] = true;

@@ -34,7 +34,8 @@ static bool is_next(const Sharing *s, const Launch *l, int next) {
     const Kernel *first = f->kernels.data[l->first], *k = f->kernels.data[next];
     const KernelFacts *a = &s->facts[l->first], *b = &s->facts[next];
     int sizes = b->sizes, operands = b->operands;
-    if (l->count == MOST_PASSES || k->kind != KERNEL_COLUMN || k->segment || k->pred.id != first->pred.id) return false;
+    if (l->count == MOST_PASSES || k->kind != KERNEL_COLUMN || k->segment.mul || k->pred.id != first->pred.id)
+        return false;
     if (!dim_equal(a->rows, b->rows) || !dim_equal(a->cols, b->cols) || a->vector != b->vector) return false;
     for (int i = l->first; i < next; i++) { /* other blocks may still read what it would write */
         const Kernel *before = f->kernels.data[i];
@@ -47,7 +48,7 @@ static bool is_next(const Sharing *s, const Launch *l, int next) {
 
 void single_pass_grow(Sharing *s, Launch *l) {
     const Kernel *first = s->f->kernels.data[l->first];
-    if (l->count > 1 || first->kind != KERNEL_COLUMN || !first->segment) return;
+    if (l->count > 1 || first->kind != KERNEL_COLUMN || !first->segment.mul) return;
     for (int k = l->first + 1; k < s->f->kernels.len && is_next(s, l, k); k++) {
         share_add(s->f, l, l->parts.len, PART_BATCH, l->parts.len, k);
         l->by_columns = true;

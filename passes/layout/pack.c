@@ -23,7 +23,7 @@ bool *find_lines(const KernelList *l) {
             const Op *o = ir_op(f, k->ops.data[j]);
             for (int r = 0; r < o->n_out && ir_is_attention(o); r++) lines[o->out[r].id] = true;
         }
-        if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment) continue;
+        if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment.mul) continue;
         for (int j = 0; j < k->ops.len; j++) {
             const Op *o = ir_op(f, k->ops.data[j]);
             if (ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or && !space.id) space = o->in[0];

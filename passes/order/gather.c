@@ -183,7 +183,7 @@ bool pass_gather_chains(PassContext *c) { return order_kernels(c, gather_chains)
 
 static bool is_column(const Func *f, int i, bool segments) {
     if (i < 0 || i >= f->kernels.len || f->kernels.data[i]->kind != KERNEL_COLUMN) return false;
-    return (f->kernels.data[i]->segment != 0) == segments;
+    return (f->kernels.data[i]->segment.mul != 0) == segments;
 }
 
 /* Whether kernel |i|, sums over rows, follows sums of segments that it reads: they share a launch already

@@ -72,7 +72,7 @@ static bool takes_operand(Following *x, int op, int n) {
 /* Whether the second may have all that it reads of the first in registers.  Where it needs what that reduces before its
  * own sums, it goes over its rows again. */
 static bool may_follow(Following *x) {
-    const bool again = x->second->kernel->segment || target_repeats_columns(x->f, x->columns.rows);
+    const bool again = x->second->kernel->segment.mul || target_repeats_columns(x->f, x->columns.rows);
     for (int i = 0; i < x->second->ops.len; i++) {
         const Op *o = ir_op(x->f, x->second->ops.data[i]);
         for (int n = 0; n < o->n_in; n++)
@@ -103,7 +103,7 @@ static bool may_merge(const Merging *m, int first, int second) {
     const KernelOrder *o = &m->order;
     const Func *f = o->list.f;
     const KernelOps *a = &o->list.at.data[first], *b = &o->list.at.data[second];
-    if (a->kernel->kind != KERNEL_COLUMN || a->kernel->segment != b->kernel->segment) return false;
+    if (a->kernel->kind != KERNEL_COLUMN || !dim_equal(a->kernel->segment, b->kernel->segment)) return false;
     if (m->alone && !(m->alone[first] && m->alone[second])) return false;
     if (a->kernel->pred.id != b->kernel->pred.id || a->ops.len + b->ops.len > KERNEL_MAX_OPS) return false;
     const Columns of_a = measure_columns(f, a), of_b = measure_columns(f, b);

@@ -121,8 +121,8 @@ TEST_F(PrintRead, TrainingSurvives) {
     EXPECT_EQ(ir_state_find(m, "bn.mean/next")->role, STATE_STAGED);
     EXPECT_EQ(ir_state_find(m, "conv.weight/sum")->role, STATE_ACCUMULATOR);
     const Func *f = m->funcs.data[0];
-    EXPECT_EQ(f->kernels.data[2]->segment, 392);
-    EXPECT_EQ(f->kernels.data[1]->segment, 0);
+    EXPECT_EQ(f->kernels.data[2]->segment.mul, 392);
+    EXPECT_EQ(f->kernels.data[1]->segment.mul, 0);
     EXPECT_EQ(f->kernels.data[3]->kind, KERNEL_SCATTER);
     const Op *conv = ir_def(f, ir_find(f, "1"));
     EXPECT_EQ(ir_attr(conv, "stride")->dims.at[1], 1);

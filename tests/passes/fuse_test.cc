@@ -309,12 +309,12 @@ TEST_F(FuseTest, SegmentsAreFoldedAgainWithWhatWasFolded) {
         "  %t = reduce_sum(%v; dims = (0)) : f32[40]\n  result m = %m\n  result t = %t\n";
     Module *m = FuseFunc(body);
     EXPECT_EQ("column: m e d q v\ncolumn: t\n", Makes(m->funcs.data[0]));
-    EXPECT_EQ(8, m->funcs.data[0]->kernels.data[0]->segment);
-    EXPECT_EQ(0, m->funcs.data[0]->kernels.data[1]->segment);
+    EXPECT_EQ(8, m->funcs.data[0]->kernels.data[0]->segment.mul);
+    EXPECT_EQ(0, m->funcs.data[0]->kernels.data[1]->segment.mul);
     Func *f = m->funcs.data[0];
-    f->kernels.data[0]->segment = 4; /* the checker sees that sums of 8 rows are no segments of 4 */
+    f->kernels.data[0]->segment.mul = 4; /* the checker sees that sums of 8 rows are no segments of 4 */
     EXPECT_NE(nullptr, kernel_check(f));
-    f->kernels.data[0]->segment = 8;
+    f->kernels.data[0]->segment.mul = 8;
 }
 
 // The gradient of batch norm: x - mean for the sums over rows, and again where their results are used, so that it is

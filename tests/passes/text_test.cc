@@ -317,7 +317,7 @@ class TextTest : public LowerPassTest {
                 if (o->code == OP_assign) text += std::string(" =%") + ir_value(f, o->in[0])->name;
                 else if (o->code != OP_const) text += std::string(" %") + ir_value(f, o->out[0])->name;
             }
-            if (k->segment) text += " (segments of " + std::to_string(k->segment) + ")";
+            if (k->segment.mul) text += " (segments of " + std::to_string(k->segment.mul) + ")";
             if (k->pred.id) text += std::string(" if %") + ir_value(f, k->pred)->name;
             text += "\n";
         }

@@ -104,7 +104,7 @@ static int vector_of(const Walk *w) {
 /* Rows that a block goes down at once. */
 static int height_of(const Walk *w, int lanes) {
     const int most = COLUMN_THREADS / lanes;
-    int height = w->segment ? power_above((w->segment + LEAST_ROWS - 1) / LEAST_ROWS, most) : most;
+    int height = w->segment.mul ? power_above((w->segment.mul + LEAST_ROWS - 1) / LEAST_ROWS, most) : most;
     while (height * lanes < WARP) height *= 2;
     return height;
 }
@@ -119,7 +119,7 @@ static bool has_few_blocks(const Walk *w, int width) {
 
 /* Whether sums are made of parts: this follows from their shape, so that it is so in whatever kernel they are. */
 static bool has_parts(const Walk *w, int width) {
-    return !w->segment && dim_is_sized(w->rows) && has_few_blocks(w, width);
+    return !w->segment.mul && dim_is_sized(w->rows) && has_few_blocks(w, width);
 }
 
 /* The next sum of phase |p| from sink |*i| on; NULL: there is none. */
@@ -199,7 +199,7 @@ static void put_own_part(CudaKernel *ck, int width) {
 
 /* In a bundle of larger blocks some threads have no row of their own. */
 static void put_place(CudaKernel *ck, int width, int height) {
-    const bool segments = ck->w->segment, in_grid = dim_varies(ck->w->cols);
+    const bool segments = ck->w->segment.mul, in_grid = dim_varies(ck->w->cols);
     const int lanes = width / ck->vector, threads = lanes * height;
     const char *at = block_of_columns(ck),
                *block = segments && !in_grid ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
@@ -255,7 +255,7 @@ static int row_bytes(const CudaKernel *ck, int *loads) {
 static int rows_together(const CudaKernel *ck) {
     int loads;
     const int bytes = row_bytes(ck, &loads), most = moves(ck->w) ? MOVED_ROWS : MOST_ROWS;
-    const int wanted = ck->w->segment || ck->form.role == CUDA_BY_COLUMNS ? BYTES_OF_THREAD : BYTES_OF_FEW;
+    const int wanted = ck->w->segment.mul || ck->form.role == CUDA_BY_COLUMNS ? BYTES_OF_THREAD : BYTES_OF_FEW;
     int rows = 1;
     while (rows < most && rows * bytes < wanted && 2 * rows * loads <= MOST_LOADS) rows *= 2;
     return rows;
@@ -410,7 +410,7 @@ static amp_status set_launch(CudaKernel *ck, int width, int height) {
         ck->body->facts.batch = BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
-    if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
+    if (w->segment.mul) cuda_add_size(ck, "segment", w->segment);
     ck->how =
         arena_printf(w->arena, "%d columns, %d a thread, %d rows at once%s", width, ck->vector, height,
                      ck->body->partials ? arena_printf(w->arena, ", %d rows a block", ROWS_OF_THREAD * height) : "");
@@ -430,7 +430,7 @@ amp_status cuda_emit_column(CudaKernel *ck) {
     ck->at = "r * COLS + c";
     ck->e.element = ck->at;
     ck->index = ck->vector > 1 ? "i" : "0";
-    ck->segment = w->segment ? "s" : NULL;
+    ck->segment = w->segment.mul ? "s" : NULL;
     ck->line_store = arena_printf(w->arena, "in && threadIdx.x < %d", width);
     ck->first_thread = arena_printf(w->arena, "%s == 0 && threadIdx.x == 0", block_of_columns(ck));
     ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);

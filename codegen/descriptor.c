@@ -268,6 +268,9 @@ static void put_descriptor(TableWriter *x, const Counts *counts, const char *ir_
     text_printf(x->t, "    .graph_ops = %d, .accumulate = %lld, .least_batch = %lld,\n", m->decisions.len,
                 (long long)(m->accumulate > 1 ? m->accumulate : 1),
                 (long long)(m->least_batch > 1 ? m->least_batch : 1));
+    if (m->length.most)
+        text_printf(x->t, "    .length_most = %lld, .length_unit = %lld,\n", (long long)m->length.most,
+                    (long long)m->length.unit);
     put_tables(x, counts);
     text_puts(x->t, cuda && cuda->code ? "    .cuda = &cuda,\n};\n\n" : "};\n\n");
 }

@@ -10,8 +10,6 @@ void walk_init(Walk *w, const Func *f, Arena *a) {
     *w = (Walk){.f = f, .arena = a};
     w->values = arena_array(a, ValueWalk, f->values.len + 1);
     w->first_phase = arena_array(a, int, f->values.len + 1);
-    for (int v = 0; v < f->values.len; v++)
-        for (int i = 0; i < f->values.data[v]->shape.rank; i++) w->has_t |= f->values.data[v]->shape.d[i].t > 0;
 }
 
 const char *walk_name(const Walk *w) {

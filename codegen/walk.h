@@ -65,7 +65,6 @@ typedef struct Walk {
     Arena *arena;
     Dim rows, cols;
     Dim segment; /* column kernels: rows that are reduced together; of mul 0: all */
-    bool has_t;  /* a value of the function depends on T */
     bool by_row;
     bool flat; /* all values are dense: the space is another view of them, with columns enough to fill vectors */
     int phases;

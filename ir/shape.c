@@ -36,10 +36,10 @@ Dim dim_divided(Dim d, int64_t by) {
 
 Dim dim_quotient(Dim d, Dim by) {
     d = dim_divided(d, by.mul);
-    d.n = (uint8_t)(d.n - by.n), d.t = (uint8_t)(d.t - by.t);
     if (dim_varies(by)) d.mul *= by.div;
-    if (dim_varies(d)) return in_lowest_terms(d);
-    return (Dim){.mul = d.mul / d.div, .div = 1, .sized = d.sized};
+    d.n -= by.n, d.t -= by.t, d.sized -= d.sized < by.sized ? d.sized : by.sized;
+    if (!dim_varies(d)) d.mul /= d.div, d.div = 1;
+    return in_lowest_terms(d);
 }
 
 bool dim_equal(Dim a, Dim b) {

@@ -40,7 +40,7 @@ static double size_at(const amp_model_dim *d, amp_sizes sizes) {
     if (!amp_dim_varies(d)) return (double)d->mul;
     if (d->div <= 0) return 0;
     double size = (double)d->mul / (double)d->div;
-    if (d->of_n) size *= (double)sizes.n;
+    for (int i = 0; i < d->of_n; i++) size *= (double)sizes.n;
     for (int i = 0; i < d->of_t; i++) size *= (double)sizes.t;
     return size;
 }

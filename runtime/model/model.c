@@ -86,7 +86,7 @@ int32_t amp_program_result(const amp_program *program, uint32_t kind) {
 
 int64_t amp_model_dim_at(const amp_model_dim *dim, amp_sizes sizes) {
     int64_t product = dim->mul;
-    if (dim->of_n) product *= sizes.n;
+    for (int i = 0; i < dim->of_n; i++) product *= sizes.n;
     for (int i = 0; i < dim->of_t; i++) product *= sizes.t;
     return dim->of_n || dim->of_t ? product / dim->div : product;
 }
@@ -235,6 +235,8 @@ void amp_model_get_info(const amp_model *m, amp_model_info *out) {
                         : m->desc.cuda_missing ? m->desc.cuda_missing
                                                : "it was compiled without",
         .sums = m->desc.sums ? m->desc.sums : "ieee",
+        .length_most = m->desc.length_most,
+        .length_unit = m->desc.length_unit,
         .least_batch = m->desc.least_batch > 1 ? m->desc.least_batch : 1,
     };
     for (int32_t i = 0; i < m->state_count; i++) {

@@ -25,7 +25,8 @@ static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 /* At the largest sizes; what a dimension is divided by is not taken into account. */
 static bool overflows(const Check *c, const amp_model_dim *d) {
     int64_t product = d->mul;
-    bool is_too_large = d->of_n && __builtin_mul_overflow(product, (int64_t)AMP_BATCH_LIMIT, &product);
+    bool is_too_large = false;
+    for (int i = 0; i < d->of_n; i++) is_too_large |= __builtin_mul_overflow(product, (int64_t)AMP_BATCH_LIMIT, &product);
     for (int i = 0; i < d->of_t; i++) is_too_large |= __builtin_mul_overflow(product, c->m->desc.length_most, &product);
     return is_too_large;
 }
@@ -33,7 +34,7 @@ static bool overflows(const Check *c, const amp_model_dim *d) {
 bool amp_check_dim(Check *c, const amp_model_dim *d) {
     const int64_t unit = c->m->desc.length_unit;
     if (d->mul < 1 || d->mul > AMP_CHECK_DIM_LIMIT) return false;
-    if (d->of_n > 1 || d->of_t > (unit ? 2 : 0) || overflows(c, d)) return false;
+    if (d->of_n > 2 || d->of_t > (unit ? 2 : 0) || overflows(c, d)) return false;
     if (!d->of_n && !d->of_t) return true;
     if (d->div < 1 || d->div > AMP_BATCH_LIMIT) return false;
     int64_t k = d->div / gcd(d->mul, d->div), now = c->m->batch_multiple;

@@ -54,7 +54,7 @@ typedef struct Part { /* amp_model_cuda_part */
 double dim_at(const amp_model_dim *d, amp_sizes sizes) {
     double at = (double)d->mul;
     if (!d->of_n && !d->of_t) return at;
-    if (d->of_n) at *= (double)sizes.n;
+    for (int i = 0; i < d->of_n; i++) at *= (double)sizes.n;
     for (int i = 0; i < d->of_t; i++) at *= (double)sizes.t;
     return at / (double)d->div;
 }

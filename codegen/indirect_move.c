@@ -299,15 +299,17 @@ static void emit_concat(Emitter *e, const Op *o) {
 static void emit_gather(Emitter *e, const Op *o) {
     Arena *a = e->w->arena;
     Memory table = indirect_memory(e, o, 0), ids = indirect_memory(e, o, 1);
-    long long last = (long long)table.shape.d[0].mul - 1;
+    const Dim rows = table.shape.d[0];
+    const char *last = dim_varies(rows) ? arena_printf(a, "%s - 1", emit_dim(a, rows))
+                                        : arena_printf(a, "%lld", (long long)rows.mul - 1);
     const char *row = "id";
     if (e->per_thread) {
         emit_line(e, "const int32_t id = get_%s(b%d + r);", ids.storage->name, ids.operand);
-        row = arena_printf(a, "id < 0 ? 0 : id > %lld ? %lld : id", last, last);
+        row = arena_printf(a, "id < 0 ? 0 : id > %s ? %s : id", last, last);
     } else {
         const char *id_row = arena_printf(a, "row / %s", ids.cols), *column = arena_printf(a, "row %% %s", ids.cols);
         emit_line(e, "int64_t id = %s;", e->spelling->element_at(e, &ids, id_row, column));
-        emit_line(e, "id = id < 0 ? 0 : id > %lld ? %lld : id;", last, last);
+        emit_line(e, "id = id < 0 ? 0 : id > %s ? %s : id;", last, last);
     }
     put_result(&(Move){.e = e, .o = o}, indirect_read(e, &table, row, e->spelling->column));
 }

@@ -157,6 +157,7 @@ static amp_status follow(const Indexes *x, Val v) {
 
 static amp_status find_rows(const Func *f, const Op *gather, ModelInputs *inputs, amp_error *err) {
     Indexes x = {.f = f, .inputs = inputs, .err = err, .op = gather, .ignore = INT64_MIN};
+    if (dim_varies(ir_shape(f, gather->in[0])->d[0])) return AMP_OK; /* its kernel keeps them inside */
     x.bound = ir_shape(f, gather->in[0])->d[0].mul;
     return follow(&x, gather->in[1]);
 }

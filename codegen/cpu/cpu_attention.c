@@ -42,9 +42,11 @@ amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err) {
     const Shape *keys = ir_shape(w->f, o->in[at.k]);
     const double p = ir_attr(o, "p")->f;
     const bool chooses = at.mask >= 0 && ir_dtype(w->f, o->in[at.mask]) == AMP_DT_BOOL;
-    text_printf(out, "    const AttentionOp op = {.scale = %s, .causal = %d, .pairs = %d, .all_keys = %lld",
+    const Dim all = keys->d[keys->rank - 2];
+    if (dim_varies(all)) text_puts(out, "    const int64_t t = a->t;\n");
+    text_printf(out, "    const AttentionOp op = {.scale = %s, .causal = %d, .pairs = %d, .all_keys = %s",
                 emit_literal(a, AMP_DT_F32, ir_attr(o, "scale")->f), ir_attr(o, "causal")->b,
-                target_attention_form(w->f, o, at.q).storage == AMP_DT_BF16, (long long)keys->d[keys->rank - 2].mul);
+                target_attention_form(w->f, o, at.q).storage == AMP_DT_BF16, emit_dim(a, all));
     if (at.mask >= 0) text_puts(out, chooses ? ", .mask = MASK_CHOOSES" : ", .mask = MASK_ADDED");
     if (p > 0.0)
         text_printf(out, ",\n        .p = %s, .kept = %s, .key_hash = key0", emit_literal(a, AMP_DT_F32, p),

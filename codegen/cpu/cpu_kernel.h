@@ -39,9 +39,7 @@ const LayoutText *cpu_layout_of(const Walk *w, int operand);
 /* Where the pointer of an operand starts that is read or written as |span|. */
 const char *cpu_offset(const Walk *w, int operand, Span span);
 /* What declares T beside n; "" in a model without it, whose kernels keep their text. */
-static inline const char *cpu_length(const Walk *w) {
-    return w->f->module->length.most ? "t = a->t, " : "";
-}
+static inline const char *cpu_length(const Walk *w) { return w->f->module->length.most ? "t = a->t, " : ""; }
 void cpu_clear_past_last_segment(CpuKernel *ck, const Sink *s);
 amp_status cpu_load(CpuKernel *ck, Val v);
 amp_status cpu_store(CpuKernel *ck, const Sink *s);

@@ -26,7 +26,8 @@ static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 static bool overflows(const Check *c, const amp_model_dim *d) {
     int64_t product = d->mul;
     bool is_too_large = false;
-    for (int i = 0; i < d->of_n; i++) is_too_large |= __builtin_mul_overflow(product, (int64_t)AMP_BATCH_LIMIT, &product);
+    for (int i = 0; i < d->of_n; i++)
+        is_too_large |= __builtin_mul_overflow(product, (int64_t)AMP_BATCH_LIMIT, &product);
     for (int i = 0; i < d->of_t; i++) is_too_large |= __builtin_mul_overflow(product, c->m->desc.length_most, &product);
     return is_too_large;
 }

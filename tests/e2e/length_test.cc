@@ -1,71 +1,25 @@
 // A model whose T is known at run time gives, at each T, the bits of the same model compiled for that T: losses,
 // results and weights after steps, on any number of threads.
-#include <regex>
-
 #include "tests/e2e/harness.h"
 
 namespace {
 
 using e2e::Training;
 
-const int64_t kMark = 9973; // stands for T while the text is elaborated: no other number is a multiple of it
+const char *const kPrecisions[] = {"fp32", "bf16", "fp16"};
 
-// The IR of |text|, whose T is kMark, with |length| in place of it: "T", or a number.
-std::string with_length(const std::string &ir, const std::string &header, int64_t length) {
-    static const std::regex number("([0-9]+)( \\* N)?");
-    std::string out;
-    size_t at = 0;
-    for (std::sregex_iterator i(ir.begin(), ir.end(), number), end; i != end; ++i) {
-        int64_t value = i->str(1).size() < 18 ? std::stoll(i->str(1)) : 0, power = 0;
-        for (; value && value % kMark == 0; value /= kMark) power++;
-        out += ir.substr(at, static_cast<size_t>(i->position()) - at);
-        at = static_cast<size_t>(i->position() + i->length());
-        if (!power) {
-            out += i->str();
-            continue;
-        }
-        std::string sizes = i->str(2);
-        for (int64_t p = 0; p < power; p++) {
-            sizes += length ? " * T=" + std::to_string(length) : " * T";
-        }
-        out += value == 1 ? sizes.substr(3) : std::to_string(value) + sizes;
-    }
-    out += ir.substr(at);
-    const size_t line = out.find("  const T = ");
-    return out.replace(line, out.find('\n', line) - line, header);
+// |length| 0: for any T.
+std::string compile(const std::string &name, const std::string &text, int64_t length) {
+    const std::string number = std::to_string(length);
+    const amp_define define = {"T", number.c_str()};
+    amp_compile_options o = {};
+    o.target = "cpu";
+    if (length) o.defines = &define, o.define_count = 1;
+    return e2e::compile_to_file(text, name + std::to_string(length) + ".so", o);
 }
 
-struct Lengths { // one model, for T and for numbers
-    std::string name, ir;
-    int64_t most, unit;
-
-    Lengths(const std::string &name, const std::string &text, int64_t most, int64_t unit = 1)
-        : name(name), most(most), unit(unit) {
-        amp_compile_options o = {};
-        o.emit = AMP_EMIT_IR, o.stop_after = "simplify", o.target = "cpu";
-        const e2e::Compiled c = e2e::compile(text, o, (name + ".amp").c_str());
-        EXPECT_EQ(c.status, AMP_OK) << c.message << c.diagnostics;
-        ir = c.bytes;
-    }
-    // |length| 0: T.
-    std::string compile(int64_t length) const {
-        const std::string header =
-            "  length " + (length ? std::to_string(length) : std::to_string(most) + " unit " + std::to_string(unit));
-        const std::string text = with_length(ir, length ? "" : header, length);
-        amp_compile_options o = {};
-        o.target = "cpu";
-        const e2e::Compiled c = e2e::compile(text, o, (name + ".ir").c_str());
-        EXPECT_EQ(c.status, AMP_OK) << c.message << c.diagnostics;
-        const std::string path = e2e::temp_path(name + std::to_string(length) + ".so");
-        FILE *f = fopen(path.c_str(), "wb");
-        fwrite(c.bytes.data(), 1, c.bytes.size(), f);
-        fclose(f);
-        return path;
-    }
-};
-
 std::string text_of(const std::string &body, const std::string &precision) {
-    return "amp 1\nconst T = 9973\nmodel m(x: f32[N, T, 24]) -> logits {\n" + body +
+    return "amp 1\nsize T = 64\nmodel m(x: f32[N, T, 24]) -> logits {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
            "    metric acc = accuracy(logits, targets)\n    optimizer = adamw(lr = 0.01)\n}\nprecision " +
            precision + " { }\n";
@@ -113,19 +67,25 @@ void expect_equal(const Made &a, const Made &b, const std::string &what) {
     EXPECT_TRUE(e2e::same_bits(a.weights, b.weights)) << what;
 }
 
-void compare(const Lengths &model, std::initializer_list<int64_t> lengths, int64_t n = 3) {
-    const std::string any = model.compile(0);
+void compare(const std::string &name, const std::string &text, std::initializer_list<int64_t> lengths, int64_t n = 3) {
+    const std::string any = compile(name, text, 0);
     for (int64_t t : lengths) {
-        const Made fixed = run(model.compile(t), n, t, false, 1);
+        const Made fixed = run(compile(name, text, t), n, t, false, 1);
         for (int threads : {1, 2, 8})
             expect_equal(fixed, run(any, n, t, true, threads),
-                         model.name + " at " + std::to_string(t) + ", " + std::to_string(threads) + " threads");
+                         name + " at " + std::to_string(t) + ", " + std::to_string(threads) + " threads");
     }
 }
 
-TEST(Length, HasTheBitsOfEachFixedLength) {
-    for (const char *precision : {"fp32", "bf16", "fp16"})
-        compare(Lengths(std::string("encoder-") + precision, encoder(precision), 64), {1, 7, 8, 16, 33, 64});
+TEST(Length, OfAnEncoder) {
+    for (const char *precision : kPrecisions)
+        compare(std::string("encoder-") + precision, encoder(precision), {1, 7, 16, 33, 64});
+}
+
+TEST(Length, OfAttentionThatSeesAll) {
+    const std::string body = "    h = dropout(self_attention(x; heads = 2) as attn; p = 0.2)\n"
+                             "    logits = linear(mean(h; dims = (1)); out = 10) as head\n";
+    compare("sees-all", text_of(body, "fp32"), {1, 8, 64});
 }
 
 } // namespace

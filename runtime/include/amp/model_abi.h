@@ -44,7 +44,7 @@ typedef struct amp_model_table {
     const void *data;
 } amp_model_table;
 
-/* mul * n^of_n * t^of_t / div, a whole number at every size; of_n and of_t are at most 2, and div is 1 if both are 0. */
+/* mul * n^of_n * t^of_t / div, a whole number at every size.  of_n and of_t are at most 2; div is 1 if both are 0. */
 typedef struct amp_model_dim {
     int64_t mul;
     int32_t div;

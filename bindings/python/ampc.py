@@ -20,6 +20,7 @@ arrays.
 import collections
 import collections.abc
 import ctypes
+import fractions
 import itertools
 import json as _json
 import os
@@ -54,7 +55,7 @@ def _struct(type_name, /, **fields):
 
 
 amp_error = _struct("amp_error", code=c_int32, message=c_char * 1020)
-amp_sizes = _struct("amp_sizes", n=c_int64, reserved=c_int64)
+amp_sizes = _struct("amp_sizes", n=c_int64, t=c_int64)
 amp_model_options = _struct(
     "amp_model_options", struct_size=c_size_t, allocator=c_void_p, bytes=c_char_p, size=c_size_t, like=c_void_p)
 amp_model_info = _struct(
@@ -62,7 +63,7 @@ amp_model_info = _struct(
     source_name=c_char_p, compiler_version=c_char_p, can_train=c_int32, input_count=c_int32, model_input_count=c_int32,
     result_count=c_int32, metric_count=c_int32, loss_count=c_int32, param_count=c_int32, decision_count=c_int32,
     param_elements=c_int64, accumulate=c_int64, least_batch=c_int64, has_fp32=c_int32, has_cuda=c_int32,
-    cuda_kernels=c_int32, cuda_missing=c_char_p, sums=c_char_p)
+    cuda_kernels=c_int32, cuda_missing=c_char_p, sums=c_char_p, length_most=c_int64, length_unit=c_int64)
 amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=c_int32, dims=c_int64 * 8)
 amp_decision = _struct(
     "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,
@@ -319,7 +320,7 @@ def _options(struct, **given):
             raise TypeError(f"{struct.__name__} has no '{name}'; it has {', '.join(places)}")
         if value is not None:
             part, kind = places[name]
-            value = amp_sizes(value) if kind is amp_sizes else _path(value) if kind is c_char_p else value
+            value = amp_sizes(*value) if kind is amp_sizes else _path(value) if kind is c_char_p else value
             setattr(part, name, value)
     for name, part in parts.items():
         setattr(options, name, ctypes.pointer(part))
@@ -375,11 +376,30 @@ def _shape(info):
     return tuple(info.dims[:info.rank])
 
 
-def _described(function, handle, index):
-    """The tensor with N where its dimensions grow with the number of samples."""
-    one, two = (_info(function, handle, index, amp_sizes(n)) for n in (1, 2))
-    shape = [a if a == b else "N" if a == 1 else f"{a}*N" for a, b in zip(_shape(one), _shape(two))]
-    return Tensor(one.name.decode(), DTYPE_NAMES[one.dtype], tuple(shape))
+class _Size(str):
+    """A dimension that is known at run time, mul * N^n * T^t, as text."""
+
+    def __new__(cls, mul, n, t):
+        text = "*".join(["N"] * n + ["T"] * t)
+        size = super().__new__(cls, text if mul == 1 else f"{mul}*{text}")
+        size.mul, size.n, size.t = mul, n, t
+        return size
+
+
+def _described(function, handle, index, lengths):
+    """The tensor with N and T where its dimensions grow with the number of samples, and with the length."""
+    unit, most = lengths
+    many = 720720  # of which N / 2, N / 3, ... are whole numbers
+
+    def at(n, t):
+        return _shape(_info(function, handle, index, amp_sizes(n, t)))
+
+    info, shape = _info(function, handle, index, amp_sizes(many, unit)), []
+    for one, two, long, none in zip(_shape(info), at(2 * many, unit), at(many, most), at(many, 0)):
+        n = (two // one).bit_length() - 1
+        t = 0 if none else 1 if one * most == long * unit else 2
+        shape.append(_Size(fractions.Fraction(one, many ** n * unit ** t), n, t) if n or t else one)
+    return Tensor(info.name.decode(), DTYPE_NAMES[info.dtype], tuple(shape))
 
 
 def _array(value, tensor, what):
@@ -431,8 +451,9 @@ class Model(_Object):
         info = _room(amp_model_info)
         _amp.amp_model_get_info(pointer, byref(info))
         self.info = collections.namedtuple("ModelInfo", [key for key, _ in amp_model_info._fields_])(**_as_dict(info))
-        self.inputs = [_described(_amp.amp_model_input_at, pointer, i) for i in range(info.input_count)]
-        self.results = [_described(_amp.amp_model_result_at, pointer, i) for i in range(info.result_count)]
+        lengths = (info.length_unit, info.length_most)
+        self.inputs = [_described(_amp.amp_model_input_at, pointer, i, lengths) for i in range(info.input_count)]
+        self.results = [_described(_amp.amp_model_result_at, pointer, i, lengths) for i in range(info.result_count)]
         params = [_info(_amp.amp_model_param_at, pointer, i) for i in range(info.param_count)]
         self.params = {p.name.decode(): Tensor(p.name.decode(), DTYPE_NAMES[p.dtype], _shape(p)) for p in params}
         self.metrics = [_text(_amp.amp_model_metric_name(pointer, i)) for i in range(info.metric_count)]
@@ -597,7 +618,7 @@ Evaluation.__doc__ = "Averages over all samples: the loss, the metrics and the n
 
 
 def _checked_inputs(model, given, named, count):
-    """The inputs as arrays, checked; the number of samples."""
+    """The inputs as arrays, checked; the sizes of the call."""
     wanted = model.inputs[:count]
     names = [tensor.name for tensor in wanted]
     if len(given) > len(wanted):
@@ -612,21 +633,27 @@ def _checked_inputs(model, given, named, count):
         raise TypeError(f"missing input{'s' if missing[1:] else ''} {', '.join(missing)}")
     values = list(given) + [named[name] for name in names[len(given):]]
     arrays = [_array(value, tensor, "input") for value, tensor in zip(values, wanted)]
-    n = _samples(arrays[0], wanted[0])
+    (n, first), (t, second) = _solved(arrays, wanted, "N"), _solved(arrays, wanted, "T")
     for array, tensor, index in zip(arrays, wanted, range(len(wanted))):
-        shape = _shape(_info(_amp.amp_model_input_at, model._handle, index, amp_sizes(max(n, 1))))
+        shape = _shape(_info(_amp.amp_model_input_at, model._handle, index, amp_sizes(max(n, 1), t)))
         if array.shape != shape:
+            length = f" of T = {t}, as in '{second}'," if t and any(getattr(s, "t", 0) for s in tensor.shape) else ""
             raise ValueError(f"input '{tensor.name}' has shape {array.shape}; {n} samples, as in "
-                             f"'{wanted[0].name}', are {shape}")
-    return arrays, n
+                             f"'{first}',{length} are {shape}")
+    return arrays, amp_sizes(n, t)
 
 
-def _samples(array, tensor):
-    each = tensor.shape[0]
-    n, left = divmod(array.shape[0], 1 if each == "N" else int(each.split("*")[0]))
-    if left or not n:
-        raise ValueError(f"input '{tensor.name}' of shape {array.shape} has no whole number of samples above 0")
-    return n
+def _solved(arrays, wanted, letter):
+    """N or T, of the first dimension that has nothing but it, and the name of its input."""
+    for array, tensor in zip(arrays, wanted):
+        for size, given in zip(tensor.shape, array.shape):
+            if isinstance(size, _Size) and size.endswith(letter) and size.n + size.t == 1:
+                value = fractions.Fraction(given) / size.mul
+                if value.denominator != 1 or not value:
+                    what = "number of samples" if letter == "N" else "number that T could be"
+                    raise ValueError(f"input '{tensor.name}' of shape {array.shape} has no whole {what} above 0")
+                return int(value), tensor.name
+    return 0, wanted[0].name if wanted else ""
 
 
 def _locked(method):
@@ -641,17 +668,18 @@ class Session(_Object):
     """Memory and threads to train, evaluate or infer with. Options: the fields of amp_session_options and of
     the structs that it points to: program="infer", keep_values=1, isa="v3", index=1 (of several GPUs).
 
+    `length` is the largest T of its calls, of a model that declares one; 0: the model's. A call's T is that of its arrays.
     step takes at most `capacity` samples; evaluate and infer take any number, `capacity` at a time. Inputs are given in
     the model's order, or by their names. log(level, text) is told what the library would like to say, with a level of
     LOG_LEVELS, by the thread that calls the session; it must not use the session.
     """
     _release = "amp_session_release"
 
-    def __init__(self, model, params, capacity=1, log=None, **options):
+    def __init__(self, model, params, capacity=1, log=None, length=0, **options):
         super().__init__()
         pointer = c_void_p()
         self._log = log and _LOG(lambda _, level, text: log(LOG_LEVELS[level], _text(text)))
-        settings = _options(amp_session_options, capacity=capacity, log=self._log, **options)
+        settings = _options(amp_session_options, capacity=(capacity, length), log=self._log, **options)
         _call(_amp.amp_session_create, model._handle, params._handle, byref(settings), byref(pointer))
         self._pointer, self.model, self.params, self.capacity = pointer, model, params, capacity
         self._lock = threading.RLock()
@@ -659,28 +687,29 @@ class Session(_Object):
     def _inputs(self, given, named, count):
         return _checked_inputs(self.model, given, named, count)
 
-    def _batches(self, arrays, n):
-        """(samples, their inputs) of `capacity` samples at a time."""
+    def _batches(self, arrays, sizes):
+        """(first sample, sizes, inputs) of `capacity` samples at a time."""
+        n = sizes.n
         for start in range(0, n, self.capacity):
             count = min(self.capacity, n - start)
-            yield start, count, [array[len(array) // n * start:len(array) // n * (start + count)] for array in arrays]
+            yield start, amp_sizes(count, sizes.t), [array[len(array) // n * start:len(array) // n * (start + count)] for array in arrays]
 
     @_locked
     def step(self, *inputs, **named):
         """One training step; a StepReport. A loss scale at its floor is no exception: report.at_floor."""
-        arrays, n = self._inputs(inputs, named, len(self.model.inputs))
+        arrays, sizes = self._inputs(inputs, named, len(self.model.inputs))
         report = _room(amp_step_report)
-        _call(_amp.amp_step, self._handle, _pointers(arrays), amp_sizes(n), byref(report), allowed=_SCALE_AT_FLOOR)
+        _call(_amp.amp_step, self._handle, _pointers(arrays), sizes, byref(report), allowed=_SCALE_AT_FLOOR)
         return StepReport(**_as_dict(report))
 
     @_locked
     def evaluate(self, *inputs, **named):
         """Loss and metrics in evaluation mode, an Evaluation: of all samples, however many fit in a batch."""
-        arrays, n = self._inputs(inputs, named, len(self.model.inputs))
+        arrays, sizes = self._inputs(inputs, named, len(self.model.inputs))
         loss, metrics = c_double(), np.zeros(len(self.model.metrics))
         _call(_amp.amp_eval_begin, self._handle)
-        for _, count, batch in self._batches(arrays, n):
-            _call(_amp.amp_eval, self._handle, _pointers(batch), amp_sizes(count), None, None)
+        for _, part, batch in self._batches(arrays, sizes):
+            _call(_amp.amp_eval, self._handle, _pointers(batch), part, None, None)
         _call(_amp.amp_eval_end, self._handle, byref(loss), metrics.ctypes.data)
         return Evaluation(loss.value, dict(zip(self.model.metrics, metrics.tolist())),
                           dict(zip(self.model.losses, self._numbers("losses").tolist())))
@@ -688,26 +717,26 @@ class Session(_Object):
     @_locked
     def infer(self, *inputs, **named):
         """The result, or a dict of them by name where the model has several."""
-        arrays, n = self._inputs(inputs, named, self.model.info.model_input_count)
-        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, amp_sizes(n))
+        arrays, sizes = self._inputs(inputs, named, self.model.info.model_input_count)
+        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, sizes)
                  for i in range(len(self.model.results))]
         results = [np.empty(_shape(info), DTYPES[info.dtype]) for info in infos]
-        for start, count, batch in self._batches(arrays, n):
-            if n <= self.capacity:
-                _call(_amp.amp_infer, self._handle, _pointers(batch), amp_sizes(count), _pointers(results))
+        for start, part, batch in self._batches(arrays, sizes):
+            if sizes.n <= self.capacity:
+                _call(_amp.amp_infer, self._handle, _pointers(batch), part, _pointers(results))
             else:
-                self._infer_part(batch, results, start, count)
+                self._infer_part(batch, results, start, part)
         return results[0] if len(results) == 1 else {t.name: r for t, r in zip(self.model.results, results)}
 
-    def _infer_part(self, batch, results, start, count):
-        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, amp_sizes(count)) for i in range(len(results))]
+    def _infer_part(self, batch, results, start, sizes):
+        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, sizes) for i in range(len(results))]
         parts = [np.empty(_shape(info), result.dtype) for info, result in zip(infos, results)]
-        _call(_amp.amp_infer, self._handle, _pointers(batch), amp_sizes(count), _pointers(parts))
+        _call(_amp.amp_infer, self._handle, _pointers(batch), sizes, _pointers(parts))
         for tensor, part, result in zip(self.model.results, parts, results):
             if tensor.shape[:1] != ("N",):
                 raise ValueError(f"result '{tensor.name}' of shape {tensor.shape} is not one for each sample: infer at "
                                  f"most {self.capacity} samples at once, the session's capacity")
-            result[start:start + count] = part
+            result[start:start + sizes.n] = part
 
     def _numbers(self, kind):
         numbers = np.zeros(len(getattr(self.model, kind)))
@@ -852,12 +881,12 @@ class Dataset(_Object):
     """
     _release = "amp_dataset_release"
 
-    def __init__(self, model, fill, capacity=1, **options):
+    def __init__(self, model, fill, capacity=1, length=0, **options):
         super().__init__()
         count = model.info.model_input_count if options.get("program") else len(model.inputs)
         self.model, self._raised, self._tensors = model, [], model.inputs[:count]
-        self._fill = _FILL(_filling(model, fill, capacity, count, self._raised))
-        pointer, settings = c_void_p(), _options(amp_dataset_options, capacity=capacity, fill=self._fill, **options)
+        self._fill = _FILL(_filling(model, fill, count, self._raised))
+        pointer, settings = c_void_p(), _options(amp_dataset_options, capacity=(capacity, length), fill=self._fill, **options)
         _call(_amp.amp_dataset_create, model._handle, byref(settings), byref(pointer))
         self._pointer = pointer
 
@@ -892,9 +921,9 @@ def _copied(address, info):
     return array
 
 
-def _filling(model, fill, capacity, count, raised):
+def _filling(model, fill, count, raised):
     """The callback of C, which knows no Dataset, so that one is released with its last reference."""
-    def call(_, index, addresses, _capacity, sizes, error):
+    def call(_, index, addresses, room, sizes, error):
         try:
             given = fill(index)
             if given is None:
@@ -902,10 +931,9 @@ def _filling(model, fill, capacity, count, raised):
                 return 0
             by_name = isinstance(given, collections.abc.Mapping)
             one = count == 1 and not isinstance(given, (tuple, list))
-            arrays, n = _checked_inputs(model, () if by_name else (given,) if one else given,
+            arrays, sizes[0] = _checked_inputs(model, () if by_name else (given,) if one else given,
                                            given if by_name else {}, count)
-            sizes[0] = amp_sizes(n)
-            if n > capacity:
+            if sizes[0].n > room.n or sizes[0].t > room.t:
                 return 0  # said by the library
             for address, array in zip(addresses[:count], arrays):
                 ctypes.memmove(address, array.ctypes.data, array.nbytes)

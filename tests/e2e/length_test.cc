@@ -88,4 +88,99 @@ TEST(Length, OfAttentionThatSeesAll) {
     compare("sees-all", text_of(body, "fp32"), {1, 8, 64});
 }
 
+// ---- calls ---------------------------------------------------------------------------------------------------------
+
+TEST(Length, OfACallIsChecked) {
+    std::string text = encoder("fp32");
+    text.replace(text.find("size T = 64"), 11, "size T = 64, unit = 8");
+    const std::string path = compile("unit-", text, 0);
+    Training r(path, 2);
+    ASSERT_TRUE(r.ok());
+    amp_model_info info;
+    amp_model_get_info(r.model, &info);
+    EXPECT_EQ(info.length_most, 64);
+    EXPECT_EQ(info.length_unit, 8);
+    e2e::Batch batch(2, 64 * 24, 10, 1);
+    for (int64_t t : {0, 4, 12, 65, 72, -8}) {
+        EXPECT_EQ(amp_step(r.session, batch.inputs(), {2, t}, nullptr, &r.err), AMP_INVALID_ARGUMENT);
+        EXPECT_EQ(std::string(r.err.message), "a call of this session: t is " + std::to_string(t) +
+                                                  "; it must be from 8 to 64 and a multiple of 8");
+    }
+    EXPECT_EQ(amp_step(r.session, batch.inputs(), {2, 56}, nullptr, &r.err), AMP_OK) << r.err.message;
+    amp_tensor_info input;
+    ASSERT_EQ(amp_model_input_at(r.model, 0, {2, 16}, &input, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(input.dims[1], 16);
+    EXPECT_EQ(amp_model_input_at(r.model, 0, {2, 15}, &input, &r.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_model_expect(r.model, "x: f32[N, T, 24], targets: i32[N] -> logits: f32[N, 10]", &r.err), AMP_OK)
+        << r.err.message;
+}
+
+TEST(Length, OfASessionMayBeLess) {
+    const std::string path = compile("less-", encoder("fp32"), 0);
+    amp_model *model = nullptr;
+    amp_error err = {};
+    ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+    amp_session_options o = {};
+    o.struct_size = sizeof o;
+    uint64_t before = 0;
+    for (int64_t t : {1, 16, 40, 64, 0}) {
+        o.capacity = {3, t};
+        amp_memory_info memory;
+        ASSERT_EQ(amp_session_plan(model, nullptr, &o, &memory, &err), AMP_OK) << err.message;
+        if (t) EXPECT_GT(memory.activations, before);
+        else EXPECT_EQ(memory.activations, before) << "0 is the model's largest";
+        before = memory.activations;
+    }
+    o.capacity = {3, 65};
+    amp_memory_info memory;
+    EXPECT_EQ(amp_session_plan(model, nullptr, &o, &memory, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(err.message),
+              "amp_session_options: capacity: t is 65; it must be from 1 to 64 and a multiple of 1");
+    amp_model_release(model);
+}
+
+struct Counting { // an allocator
+    int64_t calls = 0;
+    static void *Alloc(void *user, size_t size, size_t align) {
+        static_cast<Counting *>(user)->calls++;
+        void *memory = nullptr;
+        return posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, size) ? nullptr : memory;
+    }
+    static void Free(void *, void *memory, size_t, size_t) { free(memory); }
+};
+
+TEST(Length, CallsOfAnySizesAllocateNothing) {
+    const std::string path = compile("calls-", encoder("fp32"), 0);
+    Counting counting;
+    amp_allocator allocator = {};
+    allocator.alloc = Counting::Alloc, allocator.free = Counting::Free, allocator.user = &counting;
+    amp_model_options with = {};
+    with.struct_size = sizeof with, with.allocator = &allocator;
+    amp_error err = {};
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+    amp_session_options o = {};
+    o.struct_size = sizeof o, o.capacity = {4, 24}, o.threads = 2;
+    ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
+    e2e::Batch batch(4, 24 * 24, 10, 1);
+    std::vector<float> logits(40);
+    void *outputs[] = {logits.data()};
+    ASSERT_EQ(amp_step(session, batch.inputs(), {4, 24}, nullptr, &err), AMP_OK) << err.message;
+    const int64_t before = counting.calls;
+    uint32_t random = 7;
+    for (int i = 0; i < 10000; i++) {
+        const int64_t n = 1 + e2e::Batch::next(random) / 65536 % 4, t = 1 + e2e::Batch::next(random) / 65536 % 24;
+        const amp_status status = i % 4 ? amp_infer(session, batch.inputs(), {n, t}, outputs, &err)
+                                        : amp_step(session, batch.inputs(), {n, t}, nullptr, &err);
+        ASSERT_EQ(status, AMP_OK) << err.message;
+    }
+    EXPECT_EQ(counting.calls, before);
+    amp_session_release(session);
+    amp_params_release(params);
+    amp_model_release(model);
+}
+
 } // namespace

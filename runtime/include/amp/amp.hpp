@@ -98,7 +98,7 @@ struct DatasetOptions : amp_dataset_options {
 
 /* Sizes of a call; a number converts to that many samples. */
 struct Sizes : amp_sizes {
-    Sizes(int64_t samples = 0) noexcept : amp_sizes{samples, 0} {}
+    Sizes(int64_t samples = 0, int64_t length = 0) noexcept : amp_sizes{samples, length} {}
 };
 
 /* The rules of amp_weights_options; |like| when saving. */

@@ -886,7 +886,8 @@ class Dataset(_Object):
         count = model.info.model_input_count if options.get("program") else len(model.inputs)
         self.model, self._raised, self._tensors = model, [], model.inputs[:count]
         self._fill = _FILL(_filling(model, fill, count, self._raised))
-        pointer, settings = c_void_p(), _options(amp_dataset_options, capacity=(capacity, length), fill=self._fill, **options)
+        pointer = c_void_p()
+        settings = _options(amp_dataset_options, capacity=(capacity, length), fill=self._fill, **options)
         _call(_amp.amp_dataset_create, model._handle, byref(settings), byref(pointer))
         self._pointer = pointer
 

@@ -144,6 +144,58 @@ class Rings(unittest.TestCase):
         return caught.exception
 
 
+LENGTHS = """amp 1
+size T = 32, unit = 4
+model texts(tokens: i32[N, T]) -> logits {
+    param table: f32[50, 12] = normal(std = 1.0)
+    logits = linear(relu(linear(embedding(tokens, table); out = 16) as fc); out = 50) as last
+}
+train texts {
+    input targets: i32[N, T]
+    loss = cross_entropy(logits, targets)
+    optimizer = sgd(lr = 0.1)
+}
+"""
+
+
+class Lengths(unittest.TestCase):
+    def test_a_call_has_the_length_of_its_arrays(self):
+        model = ampc.Model(ampc.compile(text=LENGTHS, name="texts.amp", **QUICK))
+        self.assertEqual([tensor.shape for tensor in model.inputs + model.results],
+                         [("N", "T"), ("N", "T"), ("N", "T", 50)])
+        self.assertEqual((model.info.length_most, model.info.length_unit), (32, 4))
+        params = ampc.Params(model, seed=3)
+        session = ampc.Session(model, params, capacity=3, length=16)
+        tokens = (np.arange(48, dtype=np.int32) % 50).reshape(3, 16)
+        whole = session.infer(tokens)
+        self.assertEqual(session.infer(np.ascontiguousarray(tokens[:, :8])).tobytes(), whole[:, :8].tobytes())
+        for t in 4, 16, 8:
+            session.step(np.ascontiguousarray(tokens[:, :t]), np.ascontiguousarray(tokens[:, :t]))
+        self.assertEqual(session.infer(tokens.repeat(3, 0)).shape, (9, 16, 50))
+        for error, text, shapes in (
+                (ValueError, "input 'targets' has shape (3, 8); 3 samples, as in 'tokens', of T = 4, as in 'tokens', "
+                 "are (3, 4)", ((3, 4), (3, 8))),
+                (ampc.Error, "t is 6; it must be from 0 to 32 and a multiple of 4", ((3, 6), (3, 6))),
+                (ampc.Error, "t is 20; it must be from 4 to 16 and a multiple of 4", ((3, 20), (3, 20)))):
+            with self.assertRaises(error) as caught:
+                session.step(*(np.zeros(shape, np.int32) for shape in shapes))
+            self.assertIn(text, str(caught.exception))
+
+    def test_batches_of_a_dataset_have_lengths(self):
+        model = ampc.Model(ampc.compile(text=LENGTHS, name="texts.amp", **QUICK))
+        batches = [np.full((2, t), t, np.int32) for t in (8, 32, 4)]
+        data = ampc.Dataset(model, lambda i: (batches[i], batches[i]) if i < 3 else None, capacity=2)
+        self.assertEqual([tokens.shape for tokens, _ in data], [(2, 8), (2, 32), (2, 4)])
+        data.seek(1)
+        self.assertEqual(next(data)[1].tobytes(), batches[1].tobytes())
+        short = ampc.Dataset(model, lambda i: (batches[i], batches[i]), capacity=2, length=8)
+        next(short)
+        with self.assertRaises(ampc.Error) as caught:
+            next(short)
+        self.assertIn("batch 1: the callback: t is 32; it must be from 4 to 8 and a multiple of 4",
+                      str(caught.exception))
+
+
 class Training(Rings):
     def test_the_bits_of_amprun(self):
         self.compiled.save(self.path / "rings.so")

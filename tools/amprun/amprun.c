@@ -67,7 +67,7 @@ static void on_log(void *user, amp_log_level level, const char *text) {
 amp_session_options run_options(const Args *a, int64_t capacity, const char *program) {
     return (amp_session_options){
         .struct_size = sizeof(amp_session_options),
-        .capacity.n = capacity,
+        .capacity = {capacity, a->length},
         .device = a->device,
         .threads = (int32_t)a->threads,
         .program = program,
@@ -96,6 +96,7 @@ int run_load(Run *r, const Args *a) {
     amp_error err = {0};
     if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
     amp_model_get_info(r->model, &r->info);
+    r->length = a->length ? a->length : r->info.length_most;
     return 0;
 }
 

@@ -39,6 +39,7 @@ typedef struct Args {
     int size_count;
     int32_t ranks;       /* info; 0: not given */
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
+    int64_t length;      /* 0: not given */
     double every_seconds, eval_split;
     amp_cpu_options cpu;
     amp_cuda_options cuda;
@@ -94,7 +95,10 @@ typedef struct Run {
     amp_session *session;
     amp_memory_info memory; /* of run_plan */
     amp_model_info info;
+    int64_t length; /* T of each call; 0: the model has none */
 } Run;
+
+static inline amp_sizes run_sizes(const Run *r, int64_t n) { return (amp_sizes){n, r->length}; }
 
 /* Loads the model, makes or loads the params, creates the session; |capacity| samples.  Reports and returns 1 on
  * failure.  In either case run_close frees everything. */

@@ -248,6 +248,10 @@ static const ToolOption amprun_options[] = {
      .commands = INFO | TRAIN | EVAL | INFER | DOCTOR | SUGGEST | TUNE,
      .help = "Samples of a batch; of a micro-batch, where the model accumulates. info --batch auto: the largest that "
              "fits in --memory. tune: one number and its halves, or several with commas between."},
+    {.name = "length", .value = "L", .preset = "the model's largest", WHOLE(length),
+     .commands = INFO | TRAIN | EVAL | INFER | STEP,
+     .help = "T of all batches, of a model that declares one: a window of tokens: has as many, and arrays of "
+             "safetensors: this size. info: the largest T of a session."},
     {.name = "seed", .value = "S", .preset = "0", TAKEN_BY(take_seed), .commands = ANY | SUGGEST,
      .help = "Of initial weights, order of samples, and dropout."},
     {.name = "weights", .value = "F", .kind = VALUE_FILE, TEXT(weights),

@@ -30,7 +30,8 @@ int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs)
     return report_text("--data %s: write idx:DIR, safetensors:FILE, tokens:FILE or csv:FILE", spec);
 }
 
-int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int count, const DataOptions *options) {
+int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, amp_sizes sample, int count,
+              const DataOptions *options) {
     amp_error err = {0};
     amp_model_info info;
     amp_model_get_info(model, &info);
@@ -43,7 +44,7 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, i
                          .train_inputs = info.input_count - info.model_input_count};
     if (options) inputs.options = *options;
     for (int i = 0; i < count; i++)
-        if (amp_model_input_at(model, i, (amp_sizes){.n = 1}, &inputs.input[i], &err) ||
+        if (amp_model_input_at(model, i, sample, &inputs.input[i], &err) ||
             amp_model_get_index_range(model, i, &inputs.bound[i], &inputs.ignored[i], &err))
             return report(&err);
     return data_read(d, spec, part, &inputs);

@@ -95,7 +95,8 @@ typedef enum Part { PART_TRAIN, PART_TEST } Part;
  * Reports and returns 1 on failure; in either case data_close frees everything. */
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs);
 /* data_read for the first |inputs| inputs of a model; |options| may be NULL. */
-int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int inputs, const DataOptions *options);
+int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, amp_sizes sample, int inputs,
+              const DataOptions *options);
 void data_close(Dataset *d);
 
 /* Whether |spec| says itself what is held out (DataOptions.held), so that data_split is not for it. */

@@ -59,11 +59,11 @@ static int each_tensor(const Run *r, int64_t batch, void *to,
         tell(r, to, "param", i, &t);
     }
     for (int i = 0; i < r->info.input_count; i++) {
-        if (amp_model_input_at(r->model, i, (amp_sizes){.n = batch}, &t, &err)) return report(&err);
+        if (amp_model_input_at(r->model, i, run_sizes(r, batch), &t, &err)) return report(&err);
         tell(r, to, i < r->info.model_input_count ? "input" : "target", -1, &t);
     }
     for (int i = 0; i < r->info.result_count; i++) {
-        if (amp_model_result_at(r->model, i, (amp_sizes){.n = batch}, &t, &err)) return report(&err);
+        if (amp_model_result_at(r->model, i, run_sizes(r, batch), &t, &err)) return report(&err);
         tell(r, to, "result", -1, &t);
     }
     return 0;

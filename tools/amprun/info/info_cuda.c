@@ -51,6 +51,7 @@ static int open_model(Look *x) {
     amp_error err = {0};
     if (run_load(&x->run, x->args)) return 1;
     x->info = x->run.info;
+    x->sizes.t = x->run.length;
     if (!x->info.has_cuda)
         return report_text(
             "%s: it has no CUDA code, which --kernels and --roofline look at: %s (--target both adds it, "

@@ -28,7 +28,7 @@ static int open_model(Timeline *t, amp_model **model) {
     if (amp_model_load(t->args->model, NULL, model, &err)) return report(&err);
     amp_model_get_info(*model, &t->info);
     if (info_tables(t->args, *model, &tables) || info_check_batch(t->args, &tables, t->sizes.n)) return 1;
-    t->sizes.t = tables.length_most;
+    t->sizes.t = t->args->length ? t->args->length : tables.length_most;
     t->program = info_program(t->args, &tables);
     return !t->program;
 }

@@ -134,6 +134,7 @@ amp_status largest_batch(amp_model *model, const amp_session_options *options, u
     int64_t bound = 0;
     *out = (LargestBatch){0};
     AMP_TRY(amp_model_get_tables(model, NULL, &s.tables, err));
+    if (!s.options.capacity.t) s.options.capacity.t = s.tables.length_most;
     const int64_t unit = s.tables.batch_multiple;
     AMP_TRY(plan(&s, 1, &s.at_low, err));
     out->memory = s.at_low;

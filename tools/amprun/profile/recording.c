@@ -33,7 +33,8 @@ static void add_kernel(Recording *r, const amp_observed_kernel *kernel, int64_t 
         .call = r->calls - 1,
         .begin = r->last_end,
         .end = end,
-        .work = kernel_work_of(&r->tables, program, kernel->index, (amp_sizes){.n = samples}, r->watched),
+        .work =
+            kernel_work_of(&r->tables, program, kernel->index, (amp_sizes){samples, r->tables.length_most}, r->watched),
     };
 }
 

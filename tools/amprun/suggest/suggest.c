@@ -85,7 +85,9 @@ static int open_samples(Suggesting *s, const amp_model_info *info) {
     const Args *a = &s->args;
     const bool itself = data_splits_itself(a->data), is_split = a->eval_split > 0 && !a->eval_data;
     const DataOptions options = {.whole = !s->is_recorded || a->eval_data, .held = itself ? a->eval_split : 0};
-    if (data_open(&s->data, a->data, PART_TRAIN, s->model, info->input_count, &options)) return 1;
+    if (data_open(&s->data, a->data, PART_TRAIN, s->model, (amp_sizes){1, info->length_most}, info->input_count,
+                  &options))
+        return 1;
     if (!is_split || itself) return 0;
     const int64_t held = data_held_out(&s->data, a->eval_split);
     return held > 0 && held < s->data.count ? data_split(&s->data, held, &s->held) : 0;

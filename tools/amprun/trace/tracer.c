@@ -78,6 +78,7 @@ static int check_text(const Tracer *t) {
 
 int tracer_open(Tracer *t, const TwinSource *source, const Run *run) {
     *t = (Tracer){.args = source->args, .run = run, .source = *source, .batches = batches_new(run->model)};
+    t->batches.length = run->length;
     if (t->args->device && !strcmp(t->args->device, "null"))
         return report_text("--trace-nonfinite: the device null computes nothing to trace") + 1;
     return read_model(t) || check_text(t) || make_folder(t);
@@ -268,7 +269,8 @@ static int64_t find_sample(const Batches *b, const MicroBatch *micro, const char
         amp_tensor_info input;
         amp_error err;
         int64_t count = 1;
-        if (amp_model_input_at(b->model, i, (amp_sizes){.n = micro->n}, &input, &err) || strcmp(input.name, name) != 0)
+        if (amp_model_input_at(b->model, i, (amp_sizes){micro->n, b->length}, &input, &err) ||
+            strcmp(input.name, name) != 0)
             continue;
         for (int d = 0; d < input.rank; d++) count *= input.dims[d];
         const int64_t at = input.dtype == AMP_DT_F32 ? first_infinite(micro->arrays[i], count) : -1;

@@ -15,7 +15,7 @@
 
 typedef struct MicroBatch {
     void **arrays; /* by input of the model */
-    int64_t n;
+    int64_t n, t;
 } MicroBatch;
 
 typedef struct StepBatch { /* of one step */
@@ -25,6 +25,7 @@ typedef struct StepBatch { /* of one step */
 
 typedef struct Batches {
     const amp_model *model;
+    int64_t length;            /* T of each; 0: the model has none */
     int inputs, micro_batches; /* of a step */
     int count, room;
     StepBatch *step; /* oldest first */

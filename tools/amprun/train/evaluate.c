@@ -16,7 +16,7 @@
 static int evaluate_batch(const Run *run, const Dataset *data, const int64_t *index, void *const *inputs, int64_t n) {
     amp_error err = {0};
     if (data_gather(data, index, n, inputs)) return 1;
-    if (amp_eval(run->session, (const void *const *)inputs, (amp_sizes){.n = n}, NULL, NULL, &err))
+    if (amp_eval(run->session, (const void *const *)inputs, run_sizes(run, n), NULL, NULL, &err))
         return data_report(data, index, n, &err);
     return 0;
 }
@@ -87,7 +87,7 @@ static int open_data(const Args *a, const char *spec, const Run *run, int inputs
     char name[AMP_FILE_PATH], *schema;
     if (data_find_schema(spec, a->weights, name, &schema)) return 1;
     DataOptions options = {.all = !ranks, .tells = !ranks || !ranks->rank, .schema = schema, .schema_name = name};
-    int failed = data_open(data, spec, PART_TEST, run->model, inputs, &options);
+    int failed = data_open(data, spec, PART_TEST, run->model, run_sizes(run, 1), inputs, &options);
     free(schema);
     return failed;
 }
@@ -139,7 +139,7 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
         for (int64_t i = 0; i < n; i++) index[i] = data_sample(data, from + i);
         failed = data_gather(data, index, n, inputs);
         for (int r = 0; r < run->info.result_count; r++) outputs[r] = whole[r] + sample_bytes[r] * (size_t)from;
-        if (!failed && amp_infer(run->session, (const void *const *)inputs, (amp_sizes){.n = n}, outputs, &err))
+        if (!failed && amp_infer(run->session, (const void *const *)inputs, run_sizes(run, n), outputs, &err))
             failed = data_report(data, index, n, &err);
     }
     data_batch_free(data, inputs);
@@ -151,8 +151,8 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
 static bool is_by_sample(const Run *run, int result, int64_t n) {
     amp_error err = {0};
     amp_tensor_info one, two;
-    if (amp_model_result_at(run->model, result, (amp_sizes){.n = n}, &one, &err) ||
-        amp_model_result_at(run->model, result, (amp_sizes){.n = 2 * n}, &two, &err))
+    if (amp_model_result_at(run->model, result, run_sizes(run, n), &one, &err) ||
+        amp_model_result_at(run->model, result, run_sizes(run, 2 * n), &two, &err))
         return false;
     bool same = one.rank > 0 && one.dims[0] == n && two.dims[0] == 2 * n;
     for (int i = 1; i < one.rank; i++) same = same && one.dims[i] == two.dims[i];
@@ -164,7 +164,7 @@ static int check_batches(const Run *run, const Dataset *data, int64_t batch) {
         amp_error err = {0};
         amp_tensor_info info;
         if (is_by_sample(run, i, batch)) continue;
-        if (amp_model_result_at(run->model, i, (amp_sizes){.n = batch}, &info, &err)) return report(&err);
+        if (amp_model_result_at(run->model, i, run_sizes(run, batch), &info, &err)) return report(&err);
         return report_text("%s: result %s has not one row for each sample, so batches of %" PRId64
                            " cannot be put together; compute all at once: --batch %" PRId64,
                            run->info.name, info.name, batch, data->count);
@@ -182,7 +182,7 @@ static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t
     int failed = check_batches(run, data, batch);
     for (int i = 0; !failed && i < run->info.result_count; i++) {
         amp_tensor_info info;
-        if (amp_model_result_at(run->model, i, (amp_sizes){.n = data->count}, &info, &err)) failed = report(&err);
+        if (amp_model_result_at(run->model, i, run_sizes(run, data->count), &info, &err)) failed = report(&err);
         else if (!(whole[i] = tensors_out_add(&out, info.name, &info, NULL))) failed = 1;
         else sample_bytes[i] = tensor_bytes(&info) / (size_t)data->count;
     }

@@ -64,7 +64,7 @@ int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
         .struct_size = sizeof options,
         .fill = fill,
         .user = f,
-        .capacity.n = plan->batch,
+        .capacity = {plan->batch, plan->length},
         .first = first,
         .ahead = ahead(plan),
     };

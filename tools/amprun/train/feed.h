@@ -13,6 +13,7 @@ typedef struct FeedPlan {
     int64_t least;          /* but not so few, if the last two can share theirs (amp_model_info.least_batch) */
     /* Of the |step| batches in a row that a step of all ranks takes, this process takes |own|, from |first| on. */
     int64_t step, first, own;
+    int64_t length; /* T of each batch; 0: the model has none */
 } FeedPlan;
 
 /* Which batch of the training the call |call| takes, both counted from 0. */

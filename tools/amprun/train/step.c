@@ -88,7 +88,7 @@ static amp_status whole_step(const Run *run, void *const *batch, int64_t n, Watc
         if (w->tracer && tracer_before(w->tracer, inputs, n)) w->tracer->is_off = true;
         AMP_TRY(stats_before(&w->stats, w->steps + 1, micro == 0, err));
         AMP_TRY(profile_before(&w->profile, n, err));
-        status = amp_step(run->session, inputs, (amp_sizes){.n = n}, r, err);
+        status = amp_step(run->session, inputs, run_sizes(run, n), r, err);
         if (!status || status == AMP_SCALE_AT_FLOOR) AMP_TRY(profile_after(&w->profile, r, err));
     }
     w->steps++;
@@ -183,7 +183,8 @@ static int open_batch(const Args *a, Dataset *data) {
     if (amp_model_load(a->model, NULL, &model, &err)) return report(&err);
     amp_model_get_info(model, &info);
     snprintf(spec, sizeof spec, "safetensors:%s", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
-    int failed = info.can_train ? data_open(data, spec, PART_TRAIN, model, info.input_count, NULL)
+    const amp_sizes sample = {1, a->length ? a->length : info.length_most};
+    int failed = info.can_train ? data_open(data, spec, PART_TRAIN, model, sample, info.input_count, NULL)
                                 : report_text("%s: has no train block; write one in its model file", a->model);
     amp_model_release(model);
     return failed;

@@ -116,14 +116,16 @@ static int open_samples(Training *t) {
                            .tells = !t->ranks->rank && !a->quiet};
     bool itself = data_splits_itself(a->data);
     if (itself) options.held = a->eval_split;
-    if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count, &options)) return 1;
+    if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, run_sizes(&t->run, 1), t->run.info.input_count,
+                  &options))
+        return 1;
     if (keep_schema(t)) return 1;
     options.schema = t->position.schema;
     options.tells = false;
     if (a->eval_split > 0 && !itself) return split(t);
     t->has_test = a->eval_data || t->train.has_test || !strncmp(a->data, "idx:", 4);
     return t->has_test ? data_open(&t->test, a->eval_data ? a->eval_data : a->data, PART_TEST, t->run.model,
-                                   t->run.info.input_count, &options)
+                                   run_sizes(&t->run, 1), t->run.info.input_count, &options)
                        : 0;
 }
 
@@ -565,8 +567,8 @@ int training_run(Training *t, int64_t iteration) {
     const bool waits = t->args->trace || t->args->stats || t->args->profile;
     if (ahead_start(&t->ahead, &t->run, waits)) return 1;
     stopping_watch();
-    const FeedPlan plan = {&t->train,   t->position.seed,   t->batch, t->batches, t->run.info.least_batch,
-                           t->per_step, t->ranks->rank * k, k};
+    const FeedPlan plan = {&t->train,   t->position.seed,   t->batch, t->batches,   t->run.info.least_batch,
+                           t->per_step, t->ranks->rank * k, k,        t->run.length};
     int failed = enter(t, iteration * t->per_step);
     if (!failed) failed = feed_open(&t->feed, t->run.model, &plan, first);
     for (int64_t i = first; !failed && i < last; i++) {

@@ -389,7 +389,7 @@ class _Size(str):
 def _described(function, handle, index, lengths):
     """The tensor with N and T where its dimensions grow with the number of samples, and with the length."""
     unit, most = lengths
-    many = 720720  # of which N / 2, N / 3, ... are whole numbers
+    many = 720720  # N / 2, N / 3, ... are whole numbers
 
     def at(n, t):
         return _shape(_info(function, handle, index, amp_sizes(n, t)))
@@ -668,7 +668,7 @@ class Session(_Object):
     """Memory and threads to train, evaluate or infer with. Options: the fields of amp_session_options and of
     the structs that it points to: program="infer", keep_values=1, isa="v3", index=1 (of several GPUs).
 
-    `length` is the largest T of its calls, of a model that declares one; 0: the model's. A call's T is that of its arrays.
+    `length` is the largest T of calls, if the model declares a size T; 0: the model's. A call has the T of its arrays.
     step takes at most `capacity` samples; evaluate and infer take any number, `capacity` at a time. Inputs are given in
     the model's order, or by their names. log(level, text) is told what the library would like to say, with a level of
     LOG_LEVELS, by the thread that calls the session; it must not use the session.
@@ -692,7 +692,8 @@ class Session(_Object):
         n = sizes.n
         for start in range(0, n, self.capacity):
             count = min(self.capacity, n - start)
-            yield start, amp_sizes(count, sizes.t), [array[len(array) // n * start:len(array) // n * (start + count)] for array in arrays]
+            yield start, amp_sizes(count, sizes.t), [
+                array[len(array) // n * start:len(array) // n * (start + count)] for array in arrays]
 
     @_locked
     def step(self, *inputs, **named):

@@ -89,6 +89,11 @@ amp_model_batch &Batch(Copy &c) {
     return c.batch;
 }
 
+Copy &Lengths(Copy &c) { // T from 8 to 64
+    c.desc.length_most = 64, c.desc.length_unit = 8;
+    return c;
+}
+
 const Damage damages[] = {
     {"not a model of ampc", [](Copy &c) { c.desc.magic++; }},
     {"descriptor is damaged, or of another build of ampc (64 bytes, not ",
@@ -152,6 +157,16 @@ const Damage damages[] = {
     {"panels_t does not fit its role", [](Copy &c) { c.states[10].of = 2; }},
     // inputs
     {"two inputs are called x", [](Copy &c) { c.inputs[1].name = "x"; }},
+    // T
+    {"its size T is at most 0, in steps of 8", [](Copy &c) { c.desc.length_unit = 8; }},
+    {"its size T is at most 64, in steps of 0", [](Copy &c) { c.desc.length_most = 64; }},
+    {"its size T is at most 10, in steps of 4", [](Copy &c) { c.desc.length_most = 10, c.desc.length_unit = 4; }},
+    {"input x: its shape", [](Copy &c) { c.inputs[0].dims[0].of_t = 1; }},
+    {"input x: its shape", [](Copy &c) { Lengths(c).inputs[0].dims[0].of_t = 3; }},
+    {"input x: its shape", [](Copy &c) { Lengths(c).inputs[0].dims[0] = {1, 3, 0, 1}; }},
+    {"input x: its shape", [](Copy &c) { Lengths(c).inputs[0].dims[0] = {int64_t{1} << 37, 1, 1, 1}; }},
+    {"buffer x does not fit input x", [](Copy &c) { Lengths(c).inputs[0].dims[0].of_t = 1; }},
+    {"k00: its rows are not whole segments", [](Copy &c) { Lengths(c).Kernel("k00").segment = {1, 1, 0, 1}; }},
     {"input x: unknown type", [](Copy &c) { c.inputs[0].dtype = 0; }},
     {"input x: unknown type", [](Copy &c) { c.inputs[0].dtype = AMP_DT_F8M; }},
     {"input x: its shape", [](Copy &c) { c.inputs[0].rank = 100; }},

@@ -10,23 +10,32 @@
 
 Bytes bytes_of_elements(const Shape *s, size_t element_bytes) {
     double count = (double)element_bytes;
-    int power = 0;
+    int batches = 0, lengths = 0;
     Bytes b = {0};
     for (int i = 0; i < s->rank; i++) {
-        count *= (double)s->d[i].mul / (s->d[i].n ? (double)s->d[i].div : 1.0);
-        power += s->d[i].n;
+        count *= (double)s->d[i].mul / (dim_varies(s->d[i]) ? (double)s->d[i].div : 1.0);
+        batches += s->d[i].n;
+        lengths += s->d[i].t;
     }
-    b.at[power] = count;
+    b.at[batches][lengths] = count;
     return b;
 }
 
 void bytes_add(Bytes *to, const Bytes *more) {
-    for (int i = 0; i <= MAX_RANK; i++) to->at[i] += more->at[i];
+    for (int n = 0; n <= MAX_RANK; n++)
+        for (int t = 0; t <= MAX_RANK; t++) to->at[n][t] += more->at[n][t];
+}
+
+/* What N to the power |n| is multiplied by. */
+static double of_power(const Bytes *b, int n) {
+    double sum = 0;
+    for (int t = MAX_RANK; t >= 0; t--) sum = sum * ASSUMED_T + b->at[n][t];
+    return sum;
 }
 
 double bytes_at(const Bytes *b, int64_t batch) {
     double sum = 0;
-    for (int i = MAX_RANK; i >= 0; i--) sum = sum * (double)batch + b->at[i];
+    for (int n = MAX_RANK; n >= 0; n--) sum = sum * (double)batch + of_power(b, n);
     return sum;
 }
 
@@ -38,33 +47,55 @@ static void print_number(Text *t, double v) {
     else text_put_double(t, v);
 }
 
+static void print_power(Text *t, char size, int power) {
+    if (power) text_printf(t, " %c", size);
+    if (power > 1) text_printf(t, "^%d", power);
+}
+
 void bytes_print(Text *t, const Bytes *b) {
     bool any = false;
-    for (int i = MAX_RANK; i >= 0; i--) {
-        if (b->at[i] == 0.0) continue;
-        double v = b->at[i];
+    for (int i = (MAX_RANK + 1) * (MAX_RANK + 1) - 1; i >= 0; i--) {
+        const int batches = i / (MAX_RANK + 1), lengths = i % (MAX_RANK + 1);
+        double v = b->at[batches][lengths];
+        if (v == 0.0) continue;
         if (any) text_puts(t, v < 0.0 ? " - " : " + "), v = fabs(v);
         print_number(t, v);
-        if (i) text_puts(t, " N");
-        if (i > 1) text_printf(t, "^%d", i);
+        print_power(t, 'N', batches);
+        print_power(t, 'T', lengths);
         any = true;
     }
     if (!any) text_putc(t, '0');
 }
 
-void bytes_put(amp_json_writer *w, Arena *a, const Bytes *b) {
-    Text t;
-    int last = MAX_RANK;
-    text_init(&t, a);
-    bytes_print(&t, b);
-    amp_json_put_string(w, "bytes", text_str(&t));
-    while (last > 0 && b->at[last] == 0.0) last--;
-    amp_json_begin_array(w, "bytes_by_power_of_n");
-    for (int i = 0; i <= last; i++) {
-        if (is_whole(b->at[i])) amp_json_put_int(w, NULL, (int64_t)b->at[i]);
-        else amp_json_put_double(w, NULL, b->at[i]);
+static void put_number(amp_json_writer *w, double v) {
+    if (is_whole(v)) amp_json_put_int(w, NULL, (int64_t)v);
+    else amp_json_put_double(w, NULL, v);
+}
+
+/* By power of N, and for each by power of T. */
+static void put_powers(amp_json_writer *w, const Bytes *b, int last, int last_t) {
+    amp_json_begin_array(w, "bytes_by_powers_of_n_and_t");
+    for (int n = 0; n <= last; n++) {
+        amp_json_begin_array(w, NULL);
+        for (int t = 0; t <= last_t; t++) put_number(w, b->at[n][t]);
+        amp_json_end_array(w);
     }
     amp_json_end_array(w);
+}
+
+void bytes_put(amp_json_writer *w, Arena *a, const Bytes *b) {
+    Text text;
+    int last = 0, last_t = 0;
+    text_init(&text, a);
+    bytes_print(&text, b);
+    amp_json_put_string(w, "bytes", text_str(&text));
+    for (int n = 0; n <= MAX_RANK; n++)
+        for (int t = 0; t <= MAX_RANK; t++)
+            if (b->at[n][t] != 0.0) last = n > last ? n : last, last_t = t > last_t ? t : last_t;
+    amp_json_begin_array(w, "bytes_by_power_of_n");
+    for (int n = 0; n <= last; n++) put_number(w, of_power(b, n));
+    amp_json_end_array(w);
+    if (last_t) put_powers(w, b, last, last_t);
 }
 
 /* ---- the casts of a module --------------------------------------------------------------------------------------- */

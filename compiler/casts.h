@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "ir/ir.h"
 
-/* Bytes as a polynomial in N, the batch of a call: at[0] + at[1] * N + at[2] * N^2 + ... */
+/* Bytes as a polynomial in N and T, the batch and the length of a call: at[1][2] * N * T^2 + ... */
 typedef struct Bytes {
-    double at[MAX_RANK + 1];
+    double at[MAX_RANK + 1][MAX_RANK + 1];
 } Bytes;
 
 typedef struct Cast {
@@ -40,9 +40,10 @@ const char *casts_phase(const Op *o);
 
 Bytes bytes_of_elements(const Shape *s, size_t element_bytes);
 void bytes_add(Bytes *to, const Bytes *more);
-double bytes_at(const Bytes *b, int64_t batch); /* where N is the batch */
+double bytes_at(const Bytes *b, int64_t batch); /* where N is the batch, and T ASSUMED_T */
 void bytes_print(Text *t, const Bytes *b);      /* "4704 N + 12" */
-/* "bytes": "4704 N + 12", "bytes_by_power_of_n": [12, 4704] */
+/* "bytes": "4704 N + 12", "bytes_by_power_of_n": [12, 4704]; where they depend on T, at ASSUMED_T, and
+ * "bytes_by_powers_of_n_and_t", a list for each power of N */
 void bytes_put(amp_json_writer *w, Arena *a, const Bytes *b);
 
 /* How many, and how many bytes, from one dtype to another. */

@@ -181,3 +181,40 @@ Item elab_slice_to_size(Elab *e, const BatchMove *m, Dim to) {
     const Val shaped = reshaped(e, m->loc, rows.tensor, part);
     return shaped.id ? item_tensor(shaped) : ERROR_ITEM;
 }
+
+/* |x| where |places| is |at|, and 0 elsewhere, summed along the dimension. */
+static Item element_at(Elab *e, const BatchMove *m, Val places, int64_t at) {
+    const Item index = item_int(at), zero = {.kind = ITEM_FLOAT};
+    Val in[3] = {places}, x = m->o->in[0];
+    const Item items[] = {item_tensor(places), index};
+    if (!elab_take_operands(e, OP_eq, "v", items, (Loc[]){m->loc, m->loc}, 2, in)) return ERROR_ITEM;
+    const Item here = elab_emit(e, m->loc, ir_op_new(e->f, OP_eq, in, 2), m->operands);
+    in[0] = here.tensor, in[1] = x, in[2] = elab_as_tensor(e, m->loc, &zero);
+    if (here.kind != ITEM_TENSOR || !in[2].id) return ERROR_ITEM;
+    const Item chosen = elab_emit(e, m->loc, ir_op_new(e->f, OP_where, in, 3), m->operands);
+    if (chosen.kind != ITEM_TENSOR) return ERROR_ITEM;
+    Op *sum = ir_op_new(e->f, OP_sum, &chosen.tensor, 1);
+    ir_attr(sum, "dims")->dims = (Dims){1, {m->dim}};
+    ir_attr(sum, "keep")->b = true;
+    return elab_emit(e, m->loc, sum, m->operands);
+}
+
+Item elab_slice_places(Elab *e, const BatchMove *m, int64_t from, int64_t to) {
+    const Shape *s = ir_shape(e->f, m->o->in[0]);
+    Shape along = {.rank = s->rank - m->dim, .d = {s->d[m->dim]}};
+    for (int i = 1; i < along.rank; i++) along.d[i] = dim_const(1);
+    Op *arange = ir_op_new(e->f, OP_arange, NULL, 0);
+    ir_result(e->f, arange, NULL, AMP_DT_I32, shape_of(1, &s->d[m->dim]));
+    const Item numbers = elab_emit(e, m->loc, arange, m->operands);
+    const Val places = numbers.kind == ITEM_TENSOR ? reshaped(e, m->loc, numbers.tensor, along) : NO_VAL;
+    Val *in = arena_array(e->a, Val, to - from);
+    for (int64_t i = from; i < to; i++) {
+        const Item item = places.id ? element_at(e, m, places, i) : ERROR_ITEM;
+        if (item.kind != ITEM_TENSOR) return ERROR_ITEM;
+        in[i - from] = item.tensor;
+    }
+    if (to - from == 1) return item_tensor(in[0]);
+    Op *all = ir_op_new(e->f, OP_concat, in, (int)(to - from));
+    ir_attr(all, "dim")->i = m->dim;
+    return elab_emit(e, m->loc, all, m->operands);
+}

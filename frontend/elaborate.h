@@ -149,6 +149,7 @@ typedef struct Elab {
     int depth;                  /* of recursion over tree and calls */
     int64_t work, max_ops;      /* ops and iterations so far */
     bool stopped;               /* a limit was exceeded and reported */
+    int64_t least_length;       /* the least T of a model that declares it, with -D T=.. too; else 0 */
 } Elab;
 
 /* ---- report.c: errors at locations that a user can act on ------------------------------------------------- */
@@ -310,6 +311,8 @@ Item elab_concat_batch(Elab *e, const BatchMove *m);
 /* |from| and |to|: 0, or sizes that vary. */
 Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to);
 Item elab_slice_to_size(Elab *e, const BatchMove *m, Dim to); /* of a first dimension that is a number */
+/* Of a dimension that depends on T, at places that each T has. */
+Item elab_slice_places(Elab *e, const BatchMove *m, int64_t from, int64_t to);
 Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
 /* The tensor; a number becomes a const op; NO_VAL and an error if it is neither. */
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item);

@@ -203,6 +203,15 @@ static bool is_part_of_batch(const GraphCall *c, const char *arg) {
     return dim_is_sized(item->i) || item->i.mul == 0;
 }
 
+/* A few places that a dimension [T] has, whatever T is. */
+static bool is_at_places(const GraphCall *c) {
+    enum { MOST_PLACES = 8 };
+    const Dim from = c->items[arg_index(c, "from")].i, to = c->items[arg_index(c, "to")].i;
+    if (dim_is_sized(from) || dim_is_sized(to) || from.mul < 0 || from.mul >= to.mul) return false;
+    if (operand(c)->dtype != AMP_DT_F32) return false;
+    return to.mul <= c->e->least_length && to.mul - from.mul <= MOST_PLACES;
+}
+
 /* The dimension |dim| of the call where it varies in some operand, or is cut at a size; else -1.  A T that is a number
  * goes the way of one that is none, where it can. */
 static int batch_dim(const GraphCall *c) {
@@ -215,7 +224,7 @@ static int batch_dim(const GraphCall *c) {
         all_sized = all_sized && dim >= 0 && dim < s->rank && s->d[dim].sized;
     }
     if (c->o->code != OP_slice) return all_sized ? (int)dim : -1;
-    if (all_sized) return is_part_of_batch(c, "from") && is_part_of_batch(c, "to") ? (int)dim : -1;
+    if (all_sized) return (is_part_of_batch(c, "from") && is_part_of_batch(c, "to")) || is_at_places(c) ? (int)dim : -1;
     const bool cuts = dim >= 0 && dim < operand(c)->shape.rank && dim_is_sized(c->items[arg_index(c, "to")].i);
     return cuts ? (int)dim : -1;
 }
@@ -238,11 +247,18 @@ static Item slice_to_size(GraphCall *c, const BatchMove *m, Dim from, Dim to) {
                            item_describe(c->e, &end), (long long)size, (long long)c->e->m->length.most);
 }
 
+/* T itself, or at least T: it has the places that T has. */
+static bool is_length(Dim d) {
+    const int64_t number = d.sized ? d.number : 1;
+    return d.t + d.sized == 1 && (dim_varies(d) ? d.div == 1 : d.mul % number == 0);
+}
+
 static Item slice_batch(GraphCall *c, const BatchMove *m) {
     const Dim size = operand(c)->shape.d[m->dim];
     const Dim from = c->items[arg_index(c, "from")].i, to = c->items[arg_index(c, "to")].i;
     if (!dim_is_sized(size)) return slice_to_size(c, m, from, to);
     if (is_part_of_batch(c, "from") && is_part_of_batch(c, "to")) return elab_slice_batch(c->e, m, from, to);
+    if (!size.n && is_length(size) && is_at_places(c)) return elab_slice_places(c->e, m, from.mul, to.mul);
     Diag *diag = refuse_dim(c, size, m->dim);
     if (size.n)
         diag_help(c->e->d, diag, "cut it at 0 and multiples of N: slice(x; dim = %d, from = N, to = 2 * N)", m->dim);

@@ -96,6 +96,7 @@ static Item size_of(Elab *e, const Decl *d) {
         return ERROR_ITEM;
     }
     if (!read_length(e, d)) return ERROR_ITEM;
+    e->least_length = e->m->length.unit;
     const int64_t number = number_of(e, d);
     if (!number) return (Item){.kind = ITEM_INT, .i = dim_t(1, 1)};
     const struct NamedInt named = {"T", number};

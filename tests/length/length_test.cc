@@ -14,7 +14,7 @@
 
 namespace {
 
-const char *const kModels[] = {"bert", "gpt", "llama", "norms", "pool"};
+const char *const kModels[] = {"bert", "first", "gpt", "llama", "norms", "pool"};
 
 class Length : public testing::TestWithParam<const char *> {
   protected:

@@ -566,6 +566,15 @@ static void check_state_input(Verifying *c, const Value *v) {
              type_text(c->m->arena, s->dtype, &shape));
 }
 
+/* What T is the module says. */
+static void check_lengths(Verifying *c) {
+    for (int i = 1; i < c->f->values.len && !c->m->length.most; i++) {
+        const Value *v = c->f->values.data[i];
+        for (int d = 0; v && d < v->shape.rank; d++)
+            if (v->shape.d[d].t) fail(c, "%%%s depends on T, but the module has no length", v->name);
+    }
+}
+
 static void check_inputs(Verifying *c) {
     for (int i = 0; i < c->f->inputs.len && !failed(c); i++) {
         Val v = c->f->inputs.data[i];
@@ -640,6 +649,7 @@ static void check_func(Verifying *c, const Func *f) {
     c->summed = 0;
     check_body_ids(c);
     check_cover(c);
+    check_lengths(c);
     check_inputs(c);
     if (failed(c)) return;
     if (f->kernels.len == 0) check_plain_body(c);

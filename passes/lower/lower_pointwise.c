@@ -269,6 +269,16 @@ static Val elements_before(Lowering *l, int64_t each) {
     return *shared = ir_emit(l->f, OP_mul, AMP_DT_I64, NULL, 2, samples, of_sample);
 }
 
+/* Of a sample; of T more than a call has, so that ranks whose T differ draw no number twice. */
+static int64_t elements_along(Dim d) {
+    enum { ABOVE_T = 1 << 16 };
+    int64_t number = 1, count = d.mul;
+    for (int i = 0; i < d.sized; i++) number *= d.number;
+    count /= greatest_common_divisor(count, number);
+    for (int i = 0; i < d.t + d.sized; i++) count *= ABOVE_T;
+    return count;
+}
+
 int lower_place_in_step(Lowering *l, const Shape *s, int dims, Val *in, int n) {
     const Module *m = l->f->module;
     if (!ir_step_is_divided(m)) return n;
@@ -281,7 +291,7 @@ int lower_place_in_step(Lowering *l, const Shape *s, int dims, Val *in, int n) {
     bool leads = s->d[0].n && s->d[0].div <= 1;
     for (int i = 0; i < dims; i++) {
         leads = leads && (!i || !s->d[i].n);
-        each *= s->d[i].mul;
+        each *= elements_along(s->d[i]);
     }
     in[n++] = leads ? lower_number_of(l, 0, AMP_DT_I64) : lower_counter(l, COUNTER_MICRO);
     if (leads) in[n++] = elements_before(l, each);

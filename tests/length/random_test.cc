@@ -148,7 +148,7 @@ class Program {
 class RandomLength : public LengthTest {};
 
 TEST_F(RandomLength, IsTheModelOfOneLength) {
-    const int64_t seed = FromEnvironment("AMP_LENGTH_SEED", 1), count = FromEnvironment("AMP_LENGTH_PROGRAMS", 40);
+    const int64_t seed = FromEnvironment("AMP_LENGTH_SEED", 1), count = FromEnvironment("AMP_LENGTH_PROGRAMS", 16);
     for (int64_t i = seed; i < seed + count && !HasFailure(); i++) {
         const std::string text = Program(uint64_t(i)).Text();
         ExpectSameDecisions(text, i % 3 ? 16 : 192);

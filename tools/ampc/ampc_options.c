@@ -136,7 +136,7 @@ static const ToolOption ampc_options[] = {
              "as tensor cores of that architecture do in the model's CUDA code, to see without one what they do to "
              "training; tens of times slower."},
     {.letter = "D", .value = "NAME=VALUE", TAKEN_BY(take_define), .commands = MODELS,
-     .help = "Overrides a const of the model. May be repeated."},
+     .help = "Overrides a const of the model, or gives its size T a number. May be repeated."},
     {.name = "target", .value = "cpu|cuda|both", .words = "cpu cuda both",
      .preset = "both; with --emit o or c cpu", TEXT(compile.target),
      .commands = COMPILE | LINT,

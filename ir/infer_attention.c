@@ -110,9 +110,9 @@ static Heads core_heads(const Inferring *c, int first, int mask) {
 }
 
 /* A bit for each score. */
-static Shape bits_of(const Inferring *c, const Heads *h) {
+static Shape bits_of(const Heads *h) {
     Shape s = *h->q;
-    s.d[s.rank - 2] = ir_dropout_words(c->f->module, at(h->k, 2));
+    s.d[s.rank - 2] = dim_const(ir_dropout_words(at(h->k, 2).mul));
     s.d[s.rank - 1] = at(h->q, 2);
     return s;
 }
@@ -130,7 +130,7 @@ static const char *check_core(const Inferring *c, const Heads *h, int counters) 
     if (counters + (h->mask != NULL) == c->o->n_in && p > 0.0)
         return infer_mismatch(c, "needs counters, since p is above 0");
     if (is_of(c, counters + (h->mask != NULL), AMP_DT_I32)) {
-        const Shape bits = bits_of(c, h);
+        const Shape bits = bits_of(h);
         return infer_check_like(c, counters + (h->mask != NULL), "the last operand", &bits);
     }
     return infer_check_scalars(c, counters + (h->mask != NULL), c->o->n_in);
@@ -151,7 +151,8 @@ const char *infer_attend(Inferring *c) {
 const char *infer_attend_drop(Inferring *c) {
     const Heads h = core_heads(c, 0, 3);
     const char *wrong = infer_attend(c);
-    return wrong ? wrong : infer_result(c, AMP_DT_I32, bits_of(c, &h));
+    if (!wrong) wrong = infer_varies(c, at(h.k, 2), "the number of keys with bits of dropout");
+    return wrong ? wrong : infer_result(c, AMP_DT_I32, bits_of(&h));
 }
 
 /* (dy, q, k, v, y, sums[, mask][, counters or bits]) */

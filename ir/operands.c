@@ -130,13 +130,7 @@ AttentionOperands ir_attention_operands(const Func *f, const Op *o) {
     return a;
 }
 
-Dim ir_dropout_words(const Module *m, Dim keys) {
-    enum { KEYS = 64, WORDS = 2 };
-    if (!dim_varies(keys)) return dim_const((keys.mul + KEYS - 1) / KEYS * WORDS);
-    Dim words = keys;
-    dim_mul(keys, dim_const(WORDS), &words);
-    return dim_divided(words, greatest_common_divisor(m->length.unit, KEYS));
-}
+int64_t ir_dropout_words(int64_t keys) { return (keys + 63) / 64 * 2; }
 
 static bool fits(Dim part, Dim whole) { return dim_is_one(part) || dim_equal(part, whole); }
 

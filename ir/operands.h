@@ -52,8 +52,8 @@ typedef struct AttentionOperands {
     int dy, q, k, v, y, sums, mask, counters, bits; /* counters: the first of those that follow */
 } AttentionOperands;
 AttentionOperands ir_attention_operands(const Func *f, const Op *o);
-/* Of attend_drop: words of a query's bits for |keys| keys, or more where that depends on T. */
-Dim ir_dropout_words(const Module *m, Dim keys);
+/* Of attend_drop: words of a query's bits for |keys| keys. */
+int64_t ir_dropout_words(int64_t keys);
 
 /* A reshape that keeps rows x cols, an expand of what fits an elementwise op anyway: nothing moves. */
 bool ir_is_view(const Func *f, const Op *o);

@@ -9,7 +9,6 @@ typedef struct Attention {
     bool chooses;                                /* the mask is bool */
     bool together;                               /* results have the heads together, [B..., T, H * E] */
     InterpTensor scores;                         /* the shape [B..., H, T, S]; no data */
-    int64_t words;                               /* of bits of a query */
     int64_t heads, share, queries, keys, width, width_of_v;
     double scale;
     Dropout dropout;
@@ -20,8 +19,6 @@ typedef struct Attention {
 static void find_counters(Attention *a, int at) {
     const Running *r = a->r;
     if (a->together && at + 1 == r->op->n_in) a->bits = r->in[at];
-    const InterpTensor *bits = r->op->code == OP_attend_drop ? r->out[2] : a->bits;
-    if (bits) a->words = bits->dims[bits->rank - 2];
     if (!a->together || at + 1 >= r->op->n_in) return;
     a->dropout.seed = (uint64_t)(int64_t)r->in[at]->data[0];
     a->dropout.iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
@@ -93,7 +90,7 @@ static double score(const Attention *a, int64_t row, int64_t j) {
 
 /* Of key |j|: its word among the bits of dropout, and its bit there. */
 static int64_t word_of(const Attention *a, int64_t row, int64_t j) {
-    return (row / a->queries * a->words + j / 64 * 2 + j / 4 % 2) * a->queries + row % a->queries;
+    return (row / a->queries * ir_dropout_words(a->keys) + j / 64 * 2 + j / 4 % 2) * a->queries + row % a->queries;
 }
 
 static uint32_t bit_of(int64_t j) { return 1u << (j % 64 / 8 * 4 + j % 4); }
@@ -108,7 +105,7 @@ static void draw(const Attention *a, int64_t row) {
 
 /* Writes which keys of a query stay. */
 static void keep_bits(const Attention *a, int64_t row, double *bits) {
-    for (int64_t j = 0; j < a->words * 32; j += 4) bits[word_of(a, row, j)] = 0.0;
+    for (int64_t j = 0; j < ir_dropout_words(a->keys) * 32; j += 4) bits[word_of(a, row, j)] = 0.0;
     for (int64_t j = 0; j < a->keys; j++) {
         double *word = &bits[word_of(a, row, j)];
         if (a->kept[j] != 0.0) *word = (int32_t)((uint32_t)(int32_t)*word | bit_of(j));

@@ -47,12 +47,16 @@ static Attention attention_of(Lowering *l, int first, int mask) {
 
 static bool is_long(const Shape *s, int from_end) { return dim_varies(s->d[s->rank - from_end]); }
 
-/* A kernel of tiles takes queries that do not depend on N. */
+static bool is_sized(const Shape *s, int from_end) { return dim_is_sized(s->d[s->rank - from_end]); }
+
+/* A kernel of tiles takes sizes that are the same in every call, but for the leading dims, and where the target says so
+ * T.  Products have sums in another order, so with or without a number T goes one way. */
 static bool attends(const Lowering *l, const Attention *a) {
     const Target *target = target_with_sums(l->c->options->target, l->f->module);
-    const Shape *q = ir_shape(l->f, a->q), *v = ir_shape(l->f, a->v);
+    const Shape *q = ir_shape(l->f, a->q), *k = ir_shape(l->f, a->k), *v = ir_shape(l->f, a->v);
+    const bool is_fixed = !is_sized(q, 2) && !is_sized(k, 2), has_t = !q->d[q->rank - 2].n && target->attends_lengths;
     const bool split = is_long(q, 3); /* heads that depend on N are one more leading dim, of one head each */
-    return target->attends(a->factor) && !q->d[q->rank - 2].n && q->rank - 2 + split <= MOST_BATCH_DIMS &&
+    return target->attends(a->factor) && (is_fixed || has_t) && q->rank - 2 + split <= MOST_BATCH_DIMS &&
            q->d[q->rank - 1].mul <= WIDEST_HEAD && v->d[v->rank - 1].mul <= WIDEST_HEAD;
 }
 

@@ -68,12 +68,6 @@ class LengthTest : public testing::Test {
         return m;
     }
 
-    // Words of dropout's bits, more where T has no number.
-    static bool IsBits(const Func *f, const Value *v) {
-        const Op *o = v->kind == VAL_RESULT ? ir_op(f, v->def) : nullptr;
-        return o && o->code == OP_attend_drop && v->out == 2;
-    }
-
     // The lines of the functions, with |number| for T.
     std::string Functions(Module *m, int64_t number) {
         Text t;
@@ -81,7 +75,6 @@ class LengthTest : public testing::Test {
         for (int i = 0; i < m->funcs.len; i++) {
             for (int k = 1; k < m->funcs.data[i]->values.len; k++) {
                 Value *v = m->funcs.data[i]->values.data[k];
-                if (v && IsBits(m->funcs.data[i], v)) v->shape = shape_scalar();
                 for (int d = 0; v && d < v->shape.rank; d++) {
                     Dim &dim = v->shape.d[d], batch = dim_const(dim_eval({dim.mul, 1, 0, dim.t, 0, 0}, {1, number}));
                     if (dim.n) dim_mul(batch, dim_n(1, dim.div), &batch);

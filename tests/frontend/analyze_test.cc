@@ -115,6 +115,25 @@ TEST(Analyze, TellsTypesAndWhy) {
     EXPECT_EQ(std::string(product->reason).find("min-cast.policy:"), 0u) << product->reason;
 }
 
+TEST(Analyze, TellsTheSizeT) {
+    Analysis a = Analyze(
+        "amp 1\nsize T = 64, unit = 8\nmodel m(x: f32[N, T, 4]) -> y {\n    s = matmul(x, transpose(x; a = 1, b = 2))\n"
+        "    h = mean(s; dims = 2)\n    y = reshape(h + x; shape = [N, T / 8, 32])\n}\n");
+    EXPECT_GT(a->diagnostic_count, 0u); // [N, T] beside [N, T, 4]
+    a = Analyze(
+        "amp 1\nsize T = 64, unit = 8\nmodel m(x: f32[N, T, 4]) -> y {\n    s = matmul(x, transpose(x; a = 1, b = 2))\n"
+        "    h = mean(s; dims = 2, keep = true)\n    y = reshape(h + x; shape = [N, T / 8, 32])\n}\n");
+    ASSERT_EQ(a->diagnostic_count, 0u);
+    EXPECT_STREQ(ValueOf(*a, Meaning(*a, "x"))->type, "f32[N, T, 4]");
+    EXPECT_STREQ(ValueOf(*a, Meaning(*a, "s"))->type, "f32[N, T, T]");
+    EXPECT_STREQ(ValueOf(*a, Meaning(*a, "h"))->type, "f32[N, T, 1]");
+    EXPECT_STREQ(ValueOf(*a, Meaning(*a, "y"))->type, "f32[N, T / 8, 32]");
+    const amp_symbol *t = Meaning(*a, "T");
+    EXPECT_EQ(t->kind, AMP_SYMBOL_CONST);
+    EXPECT_EQ(Text(*a, t->whole), "size T = 64, unit = 8");
+    EXPECT_STREQ(ValueOf(*a, t)->type, "the int T");
+}
+
 TEST(Analyze, GivesErrorsAsData) {
     Analysis a = Analyze("amp 1\nmodel m(x: f32[N, 4]) -> y {\n    h = relu(x)\n    y = matmul(h, x)\n}\n");
     EXPECT_FALSE(a->is_complete);

@@ -156,7 +156,7 @@ bool elab_shape_is_small(const Shape *shape) {
 bool elab_shape_is_matrix(const Shape *shape) {
     int batches = 0, lengths = 0;
     for (int i = 0; i + 1 < shape->rank; i++) batches += shape->d[i].n, lengths += shape->d[i].t;
-    return batches <= 1 && lengths <= LARGEST_POWER;
+    return batches <= 1 && lengths <= LARGEST_POWER && (!shape->rank || shape->d[shape->rank - 1].n <= 1);
 }
 
 const char *elab_too_many_sizes(const Shape *shape) {
